@@ -1,0 +1,45 @@
+# The library's sources, folder by folder. A kernel file's name ends with its tier, which sets its flags.
+file(GLOB DREY_SOURCES CONFIGURE_DEPENDS
+  src/base/*.c src/os/*.c src/gguf/*.c src/kernel/*.c src/kernel/ref/*.c src/weights/*.c src/model/*.c
+  src/text/*.c src/draft/*.c src/verify/*.c src/accept/*.c src/engine/*.c src/profile/*.c)
+file(GLOB DREY_X86_SOURCES CONFIGURE_DEPENDS src/kernel/x86/*.c)
+file(GLOB DREY_ARM_SOURCES CONFIGURE_DEPENDS src/kernel/arm/*.c)
+
+function(drey_tier_flags flags)
+  foreach(source ${ARGN})
+    set_source_files_properties(${source} TARGET_DIRECTORY drey_objects PROPERTIES COMPILE_OPTIONS "${flags}")
+  endforeach()
+endfunction()
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND DREY_SOURCES ${DREY_X86_SOURCES})
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  list(APPEND DREY_SOURCES ${DREY_ARM_SOURCES})
+endif()
+
+# One set of position-independent objects makes both libraries; the tests link the static one and so reach internals.
+add_library(drey_objects OBJECT ${DREY_SOURCES})
+set_target_properties(drey_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_include_directories(drey_objects PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(drey_objects PRIVATE DREY_VERSION="${PROJECT_VERSION}")
+target_link_libraries(drey_objects PUBLIC PkgConfig::PCRE2 PkgConfig::URING Threads::Threads m PRIVATE drey_options)
+
+foreach(source ${DREY_SOURCES})
+  if(source MATCHES "_avx2\\.c$")
+    drey_tier_flags("-mavx2;-mfma;-mf16c" ${source})
+  elseif(source MATCHES "_avx512\\.c$")
+    drey_tier_flags("-mavx2;-mfma;-mf16c;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mprefer-vector-width=512" ${source})
+  elseif(source MATCHES "_dotprod\\.c$")
+    drey_tier_flags("-march=armv8.2-a+dotprod+fp16" ${source})
+  endif()
+endforeach()
+
+add_library(drey_static STATIC $<TARGET_OBJECTS:drey_objects>)
+add_library(drey_shared SHARED $<TARGET_OBJECTS:drey_objects>)
+foreach(lib drey_static drey_shared)
+  target_include_directories(${lib} PUBLIC
+    $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set_target_properties(${lib} PROPERTIES OUTPUT_NAME drey)
+  target_link_libraries(${lib} PRIVATE PkgConfig::PCRE2 PkgConfig::URING Threads::Threads m $<BUILD_INTERFACE:drey_options>)
+endforeach()
+set_target_properties(drey_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})

@@ -1,0 +1,335 @@
+/* drey: runs a language model that is larger than its memory budget, with a small model's help,
+ * and writes exactly the text that the large model alone would have written.
+ *
+ * The way through this header: open a model (header and tokenizer, no weights), turn text into
+ * token ids, open an engine (the memory plan: what is pinned, what is streamed), open a session
+ * (one timeline with its caches), generate. Every function that the world can break returns a
+ * drey_status and fills a drey_error, which may be NULL. The library never exits, aborts, prints,
+ * or reads the environment. One object is used by one thread at a time, except where a comment says
+ * otherwise. Structures start from their `_init` function, so that new fields get their defaults.
+ */
+#ifndef DREY_H
+#define DREY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DREY_API __attribute__((visibility("default")))
+
+/* ---- Errors ------------------------------------------------------------------------------------
+ */
+
+typedef enum drey_status {
+    DREY_OK = 0,
+    DREY_ERR_USAGE = -1,  /* an argument is out of range, or two of them contradict each other */
+    DREY_ERR_MEMORY = -2, /* the budget is too small, or the system refused memory */
+    DREY_ERR_IO = -3,     /* a file cannot be opened, read or written */
+    DREY_ERR_FORMAT = -4, /* a file is broken or not what it claims to be */
+    DREY_ERR_UNSUPPORTED = -5, /* a valid file that this version cannot run */
+    DREY_ERR_MISMATCH = -6,    /* draft and target do not fit together */
+    DREY_ERR_CONTEXT = -7,     /* the prompt does not fit into the context */
+    DREY_ERR_CANCELLED = -8,   /* drey_session_cancel was called */
+    DREY_ERR_INTERNAL = -9     /* a bug in drey */
+} drey_status;
+
+/* A message ready for a terminal: what went wrong, and what to do about it. */
+typedef struct drey_error {
+    drey_status code;
+    char message[500];
+} drey_error;
+
+DREY_API const char *drey_version(void);
+
+/* ---- Models: a GGUF file's header, shapes and tokenizer -----------------------------------------
+ */
+
+typedef struct drey_model drey_model;
+
+/* Opens a GGUF v3 file (the first part of a split one) and validates all of its header. Weights are
+ * not read. DREY_ERR_UNSUPPORTED names the architecture, tensor type or tokenizer that is missing.
+ */
+DREY_API drey_status drey_model_open(drey_model **out, const char *path, drey_error *err);
+/* Accepts NULL; nulls the pointer. Engines that borrow the model must be closed before it. */
+DREY_API void drey_model_close(drey_model **model);
+
+typedef struct drey_model_info {
+    const char *architecture; /* borrowed from the model */
+    const char *name;         /* general.name, or "" */
+    int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
+    int32_t n_context_train; /* the longest context the model was made for */
+    uint64_t file_bytes;     /* all parts */
+    uint64_t weight_bytes;   /* tensors only */
+    int64_t n_parameters;
+    int32_t bos_id, eos_id; /* -1 where the file names none */
+} drey_model_info;
+DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
+
+/* ---- Text and tokens
+ * ----------------------------------------------------------------------------- */
+
+enum {
+    DREY_TOKENIZE_SPECIAL = 1, /* special tokens written in the text count as tokens, not as text */
+    DREY_TOKENIZE_BOS = 2      /* put BOS first if the file says that the model wants it */
+};
+
+/* text: n_bytes of any bytes; broken UTF-8 is tokenized too. *n_ids is set to the number of ids,
+ * also when it exceeds capacity (then DREY_ERR_USAGE, and the first `capacity` ids are written). */
+DREY_API drey_status drey_tokenize(const drey_model *model, const char *text, size_t n_bytes,
+                                   int flags, int32_t *ids, size_t capacity, size_t *n_ids,
+                                   drey_error *err);
+
+/* The bytes of n ids one after another, not NUL-terminated; special tokens are written out only
+ * with DREY_TOKENIZE_SPECIAL. *n_bytes is the length needed, also when it exceeds capacity
+ * (DREY_ERR_USAGE). */
+DREY_API drey_status drey_detokenize(const drey_model *model, const int32_t *ids, size_t n,
+                                     int flags, char *text, size_t capacity, size_t *n_bytes,
+                                     drey_error *err);
+
+/* One turn in the model's own chat format, to be tokenized with DREY_TOKENIZE_SPECIAL. system may
+ * be NULL. *out is a NUL-terminated string that the caller frees with drey_free. An unknown
+ * template is DREY_ERR_UNSUPPORTED. */
+DREY_API drey_status drey_chat_format(const drey_model *model, const char *system, const char *user,
+                                      char **out, drey_error *err);
+DREY_API void drey_free(void *memory);
+
+/* ---- Engine: weights under one memory budget
+ * ------------------------------------------------------ */
+
+typedef enum drey_policy {
+    DREY_POLICY_AUTO = 0,     /* llmcad with a draft, none without */
+    DREY_POLICY_NONE = 1,     /* plain decoding */
+    DREY_POLICY_SEQUENCE = 2, /* a chain of draft_tokens tokens */
+    DREY_POLICY_LLMCAD =
+        3 /* a tree that follows the draft's confidence (LLMCad 3.2, EdgeLLM III-B) */
+} drey_policy;
+
+typedef enum drey_drafter {
+    DREY_DRAFTER_NONE = 0,
+    DREY_DRAFTER_MODEL = 1, /* the model in options.draft */
+    DREY_DRAFTER_NGRAM = 2  /* looks the last tokens up in the text so far */
+} drey_drafter;
+
+/* How streamed weights are read. AUTO takes the first that the system allows; the others force a
+ * way, for systems where AUTO chooses badly and for tests. */
+typedef enum drey_io {
+    DREY_IO_AUTO = 0,
+    DREY_IO_URING = 1,   /* io_uring, registered buffers where allowed, O_DIRECT where allowed */
+    DREY_IO_PREAD = 2,   /* a few reading threads, O_DIRECT where allowed */
+    DREY_IO_BUFFERED = 3 /* reading threads through the page cache, dropping what was read */
+} drey_io;
+
+#define DREY_MEMORY_AUTO      0u
+#define DREY_MEMORY_UNLIMITED UINT64_MAX
+
+/* Loading and prompt progress: done of total bytes or tokens. what: "load target", "load draft",
+ * "prompt". Called from the thread that runs the session, never from another. */
+typedef void drey_progress_fn(void *user, const char *what, uint64_t done, uint64_t total);
+
+typedef struct drey_engine_options {
+    const drey_model *target; /* borrowed until the engine is closed */
+    const drey_model *draft;  /* borrowed likewise; NULL unless drafter is DREY_DRAFTER_MODEL */
+    drey_drafter drafter;
+    drey_policy policy;
+    uint64_t memory_bytes; /* bound on everything the process uses; or DREY_MEMORY_* */
+    int32_t n_context;     /* positions of prompt and text together */
+    int32_t n_threads;     /* 0: one for each core this process may use */
+    int32_t draft_tokens;  /* length of a sequence draft; 0: 8 */
+    int32_t tree_nodes;    /* most nodes of a tree; 0: 32 */
+    int32_t prompt_chunk;  /* rows of a prompt pass; 0: what the plan chooses */
+    const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
+    drey_io io;
+    drey_progress_fn *progress;
+    void *progress_user;
+} drey_engine_options;
+DREY_API void drey_engine_options_init(drey_engine_options *options);
+
+/* What a budget buys. All in bytes unless the name says otherwise. */
+typedef struct drey_plan {
+    uint64_t budget_bytes;
+    uint64_t smallest_budget_bytes; /* the least that would work */
+    uint64_t target_bytes;          /* all tensors of the target */
+    uint64_t pinned_bytes;          /* of the target, kept in memory */
+    uint64_t streamed_bytes_per_pass;
+    uint64_t lookup_bytes;  /* embedding rows looked up on disk, never kept */
+    uint64_t draft_bytes;   /* the draft's weights in memory */
+    uint64_t ring_bytes;    /* staging for reads, target and draft */
+    uint64_t kv_bytes;      /* both caches */
+    uint64_t work_bytes;    /* activations, logits, tree */
+    uint64_t process_bytes; /* program, tokenizers, stacks, page tables */
+    uint64_t spare_bytes;   /* budget left over */
+    int32_t n_tensors_pinned, n_tensors_streamed;
+    int32_t prompt_chunk; /* rows of a prompt pass */
+    int32_t n_threads;
+    double disk_bytes_per_s; /* 0: not measured */
+    double
+        ceiling_tokens_per_s; /* without a draft: 1 / (streamed / disk); 0: nothing is streamed */
+} drey_plan;
+
+/* The plan alone; reads no weights, allocates nothing that stays. disk_bytes_per_s: what
+ * drey_bench_disk measured, or 0. A budget too small is DREY_ERR_MEMORY and names the smallest. */
+DREY_API drey_status drey_plan_make(const drey_engine_options *options, double disk_bytes_per_s,
+                                    drey_plan *plan, drey_error *err);
+
+/* Calls visit for each tensor of the target in the order of a pass. */
+typedef enum drey_residency {
+    DREY_PINNED,
+    DREY_STREAMED,
+    DREY_LOOKED_UP /* rows are read one by one as tokens ask for them */
+} drey_residency;
+typedef void drey_plan_visit_fn(void *user, const char *tensor, uint64_t bytes,
+                                drey_residency where);
+DREY_API drey_status drey_plan_visit(const drey_engine_options *options, drey_plan_visit_fn *visit,
+                                     void *user, drey_error *err);
+
+typedef struct drey_engine drey_engine;
+
+/* Plans, takes all memory, and starts the threads. Weights are read by the first pass of a session.
+ * DREY_ERR_MISMATCH if the draft's tokens differ from the target's (it says which). */
+DREY_API drey_status drey_engine_open(drey_engine **out, const drey_engine_options *options,
+                                      drey_error *err);
+DREY_API void drey_engine_close(drey_engine **engine);
+DREY_API void drey_engine_plan(const drey_engine *engine, drey_plan *plan);
+
+/* ---- Session: one timeline of tokens
+ * -------------------------------------------------------------- */
+
+typedef struct drey_session drey_session;
+
+/* An engine carries one session at a time. The session borrows the engine. */
+DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err);
+DREY_API void drey_session_close(drey_session **session);
+
+/* Stops the running generation or scoring at the next operation. Any thread, and signal handlers.
+ */
+DREY_API void drey_session_cancel(drey_session *session);
+
+typedef struct drey_sampling {
+    float temperature; /* 0: the most likely token, always */
+    int32_t top_k;     /* 0: off */
+    float top_p;       /* 1: off */
+    float min_p;       /* 0: off */
+    uint64_t seed;     /* one seed gives one text, with or without a draft */
+} drey_sampling;
+
+/* bytes: whole UTF-8 characters only (or bytes that can never become one), n of them, borrowed for
+ * the call. Only verified text comes here. Return false to stop (finish reason "stop"). */
+typedef bool drey_text_fn(void *user, const char *bytes, size_t n_bytes);
+/* Each verified token, before its text. Return false to stop. */
+typedef bool drey_token_fn(void *user, int32_t id);
+
+typedef struct drey_generate_options {
+    int32_t n_predict; /* most tokens to write */
+    drey_sampling sampling;
+    const char *const *stops; /* texts that end the generation; they are not written */
+    size_t n_stops;
+    bool ignore_eos;
+    bool special; /* write special tokens out as text */
+    drey_text_fn *on_text;
+    drey_token_fn *on_token;
+    void *user;
+} drey_generate_options;
+DREY_API void drey_generate_options_init(drey_generate_options *options);
+
+typedef enum drey_finish {
+    DREY_FINISH_STOP,        /* end of text, a stop text, or a callback said so */
+    DREY_FINISH_LENGTH,      /* n_predict or the context is used up */
+    DREY_FINISH_INTERRUPTED, /* cancelled */
+    DREY_FINISH_ERROR
+} drey_finish;
+DREY_API const char *drey_finish_name(drey_finish finish);
+
+/* Decoding starts when the prompt's last pass is done; shares are of decode_s. */
+typedef struct drey_statistics {
+    int64_t prompt_tokens, generated_tokens;
+    double prompt_s, decode_s;   /* prompt_s holds the loading: the first pass reads the weights */
+    double tokens_per_s;         /* generated / decode_s */
+    double ceiling_tokens_per_s; /* DESIGN: A / max(streamed / disk, compute) + draft; 0: unknown */
+    double disk_bytes_per_s;     /* the best the disk gave in this run while it was kept busy */
+    double tokens_per_pass;      /* tokens emitted by a target pass */
+    int64_t n_passes;
+    int64_t drafted, accepted; /* tokens proposed to the target, and those it agreed with */
+    uint64_t read_bytes;       /* in decoding, both models */
+    double read_bytes_per_s;
+    double stall_share, verify_share, draft_share; /* waiting for reads; target pass; draft */
+    uint64_t load_bytes;                           /* read before decoding */
+    uint64_t budget_bytes, pinned_bytes, streamed_bytes_per_pass;
+    uint64_t peak_memory_bytes; /* the process' own high-water mark */
+    int64_t decode_major_faults;
+    drey_finish finish;
+} drey_statistics;
+
+/* Puts ids[0..n) at the end of the session's timeline and writes on from there. Statistics are
+ * filled also when it fails (may be NULL). What was verified before an error or cancel has been
+ * delivered. DREY_ERR_CONTEXT: prompt too long; DREY_ERR_CANCELLED: cancelled. */
+DREY_API drey_status drey_session_generate(drey_session *session, const int32_t *ids, size_t n,
+                                           const drey_generate_options *options,
+                                           drey_statistics *statistics, drey_error *err);
+
+/* Natural-log probabilities of ids[1..n) given what stands before each: logprob[n - 1]. Starts from
+ * an empty timeline and leaves an empty one. */
+DREY_API drey_status drey_session_score(drey_session *session, const int32_t *ids, size_t n,
+                                        float *logprob, drey_error *err);
+
+/* Forgets the timeline; keeps the weights. */
+DREY_API void drey_session_reset(drey_session *session);
+
+/* ---- Looking at files and machines
+ * ---------------------------------------------------------------- */
+
+typedef struct drey_inspector {
+    void (*header)(void *user, uint32_t version, uint64_t n_keys, uint64_t n_tensors,
+                   uint64_t file_bytes);
+    /* value: as text; long arrays and strings are cut with "..." */
+    void (*key)(void *user, const char *name, const char *type, const char *value);
+    void (*tensor)(void *user, const char *name, const char *type, const int64_t *dims, int n_dims,
+                   uint64_t bytes, uint64_t offset, bool runnable);
+    void *user;
+} drey_inspector;
+/* Validates a GGUF file of any architecture and shows what is in it. */
+DREY_API drey_status drey_inspect(const char *path, const drey_inspector *inspector,
+                                  drey_error *err);
+
+/* Names of the CPU tiers that this build and machine have, the best first, NULL at the end. "ref"
+ * is always the last but one; "float" (activations stay float: slow, for judging accuracy) the
+ * last. */
+DREY_API const char *const *drey_cpu_tiers(void);
+
+typedef struct drey_machine_report {
+    char cpu[96];
+    int32_t n_cores;
+    const char *cpu_tier;
+    uint64_t memory_total_bytes, memory_available_bytes;
+    double
+        memory_bytes_per_s; /* one pass of reads over a block larger than the caches, all threads */
+    double int8_ops_per_s;  /* the tier's matrix kernel on data in the caches, all threads */
+} drey_machine_report;
+DREY_API drey_status drey_bench_machine(int32_t n_threads, const char *cpu_tier,
+                                        drey_machine_report *report, drey_error *err);
+
+typedef struct drey_disk_report {
+    double bytes_per_s; /* reading the file's tensors in order as a pass does, about 2 s */
+    uint64_t read_bytes;
+    bool direct, uring, registered; /* what the system allowed */
+} drey_disk_report;
+DREY_API drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *report,
+                                     drey_error *err);
+
+typedef struct drey_model_report {
+    double prefill_tokens_per_s, decode_tokens_per_s;
+    int32_t n_points;
+    int32_t rows[16];  /* widths of a pass, 1 .. 64 */
+    double pass_s[16]; /* its time */
+} drey_model_report;
+/* Opens an engine and a session of its own; options as for drey_engine_open. */
+DREY_API drey_status drey_bench_model(const drey_engine_options *options, int32_t n_prompt,
+                                      int32_t n_decode, drey_model_report *report, drey_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,36 @@
+/* The target's choice at a position, and a drafter's guess at that choice. Pure functions of
+ * (logits, settings, position): one seed gives one text, whatever was drafted.
+ *
+ * Temperature 0: arg-max, the lowest id among equals. Otherwise top-k, top-p, min-p, temperature,
+ * in this order (ties by id: the lower stays), then arg-max over what is left of log p + Gumbel
+ * noise, the noise a function of (seed, position, token id) alone (DESIGN contract 1). All floating
+ * work in an order of its own, by fmath.h: the same everywhere. */
+#ifndef DREY_ACCEPT_SAMPLER_H
+#define DREY_ACCEPT_SAMPLER_H
+
+#include "base/error.h"
+#include "draft/drafter.h"
+#include "kernel/kernel.h"
+
+typedef struct sampler {
+    drey_sampling settings;
+    const kernel_table *kernels;
+    int32_t n_vocab;
+    struct sampler_entry *work; /* [n_vocab] */
+} sampler;
+
+/* Checks the settings (DREY_ERR_USAGE says which is out of range). Takes its memory from `a`. */
+drey_status sampler_init(sampler *s, const drey_sampling *settings, int32_t n_vocab,
+                         const kernel_table *kernels, arena *a, drey_error *err);
+size_t sampler_bytes(int32_t n_vocab);
+
+/* The token at `position` given logits[n_vocab]. */
+int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
+
+/* The `max` (up to 8) best guesses of what sampler_choose would take, best first, with confidence:
+ * softmax probability at temperature 0, the same of the noisy scores otherwise. Returns how many (1
+ * .. max). n_ids: ids at or above it are never proposed (a padded vocabulary). */
+int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
+                      candidate *out, int32_t max);
+
+#endif

@@ -1,0 +1,42 @@
+/* Arenas: one mapping, handed out from the front, given back as a whole.
+ *
+ * There are three lifetimes: engine, session, step. Each has one arena whose size the plan
+ * computed, so that the budget is a sum that was made beforehand and decoding never asks the system
+ * for memory. */
+#ifndef DREY_BASE_ARENA_H
+#define DREY_BASE_ARENA_H
+
+#include "base/error.h"
+
+typedef struct arena {
+    uint8_t *base; /* 2 MiB aligned when huge, else page aligned */
+    size_t size_bytes;
+    size_t used_bytes;
+} arena;
+
+enum { ARENA_ALIGN = 64 };
+
+/* Rounds an allocation up to what arena_take will use for it. */
+static inline size_t arena_size(size_t bytes)
+{
+    return (bytes + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
+}
+
+/* Maps size_bytes of zeroed memory. huge: ask for huge pages (a wish, not a demand). */
+drey_status arena_init(arena *a, size_t size_bytes, bool huge, drey_error *err);
+void arena_free(arena *a);
+
+/* 64-byte aligned and zeroed the first time; asserts that it fits (the plan is wrong otherwise). */
+void *arena_take(arena *a, size_t bytes);
+
+/* Steps give back all they took since the mark. */
+static inline size_t arena_mark(const arena *a)
+{
+    return a->used_bytes;
+}
+static inline void arena_rewind(arena *a, size_t mark)
+{
+    a->used_bytes = mark;
+}
+
+#endif

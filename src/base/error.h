@@ -1,0 +1,23 @@
+/* Errors: a status for the code, a sentence for the person.
+ *
+ * TRY forwards a failure, FAIL sets one. A message says what went wrong and what to do about it; it
+ * ends up on a terminal as it is. Programmer errors are asserts. */
+#ifndef DREY_BASE_ERROR_H
+#define DREY_BASE_ERROR_H
+
+#include "drey/drey.h"
+
+/* Formats into *err (may be NULL) and returns code. */
+drey_status error_set(drey_error *err, drey_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define TRY(expression)                                                                            \
+    do {                                                                                           \
+        drey_status try_status_ = (expression);                                                    \
+        if (try_status_ != DREY_OK)                                                                \
+            return try_status_;                                                                    \
+    } while (0)
+
+#define FAIL(err, code, ...) return error_set((err), (code), __VA_ARGS__)
+
+#endif

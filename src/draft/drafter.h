@@ -1,0 +1,53 @@
+/* Drafters: whatever can guess which tokens come next. A policy asks a drafter to expand nodes, one
+ * by one, and so grows the tree; the drafter does not know the policy, the policy not the drafter.
+ */
+#ifndef DREY_DRAFT_DRAFTER_H
+#define DREY_DRAFT_DRAFTER_H
+
+#include "draft/tree.h"
+
+typedef struct candidate {
+    int32_t token;
+    float confidence;
+} candidate;
+
+typedef struct drafter drafter;
+
+typedef struct drafter_class {
+    const char *name;
+    /* The timeline has been set to tokens[0..n): the last one is the next root and not computed
+     * yet. Called after the prompt, and again whenever the timeline changed other than by commit.
+     */
+    drey_status (*begin)(drafter *d, const int32_t *tokens, int32_t n, drey_error *err);
+    /* The most likely continuations of `node`, best first, at most `max` (up to 8); *n_out = 0: no
+     * guess. Marks the node expanded. Node's parent has been expanded before. */
+    drey_status (*expand)(drafter *d, token_tree *tree, int32_t node, candidate *out, int32_t max,
+                          int32_t *n_out, drey_error *err);
+    /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
+     * token `next` is the new root. */
+    void (*commit)(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
+                   int32_t next);
+    void (*close)(drafter *d);
+} drafter_class;
+
+struct drafter { /* first member of every drafter */
+    const drafter_class *class;
+};
+
+/* How a tree grows. */
+typedef struct draft_limits {
+    drey_policy policy;
+    int32_t max_nodes;       /* drafted nodes, root not counted; for LLMCAD */
+    int32_t sequence_tokens; /* for SEQUENCE */
+    int32_t max_depth;       /* room left in context and in what may still be generated */
+    float branch_confidence; /* LLMCad: a second child needs this much (0.30) */
+    float alpha;             /* drafting ends when the tree's confidence falls under it (0.01) */
+} draft_limits;
+
+/* Grows the tree from its root by limits->policy. */
+drey_status draft_grow(drafter *d, token_tree *tree, const draft_limits *limits, drey_error *err);
+
+/* Looks the last tokens up in the timeline itself. capacity: most tokens of a timeline. */
+drey_status drafter_ngram_open(drafter **out, int32_t capacity, drey_error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/* GGUF v3 files: the header, validated to the last field, and where each tensor lies.
+ *
+ * Format: ggml docs/gguf.md. The header is read once into memory that the gguf owns (O_DIRECT where
+ * possible, so that it is not charged as page cache too); keys and tensor names point into it.
+ * Every count, length and offset is checked against the file's size before use; names are unique;
+ * arrays do not nest deeper than one level. Split files (NAME-00001-of-0000N.gguf) are opened by
+ * their first part. */
+#ifndef DREY_GGUF_GGUF_H
+#define DREY_GGUF_GGUF_H
+
+#include "base/error.h"
+#include "gguf/types.h"
+
+typedef enum gguf_kind {
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64
+} gguf_kind;
+
+typedef struct gguf_string { /* not NUL-terminated; borrowed from the gguf */
+    const char *text;
+    size_t n_bytes;
+} gguf_string;
+
+typedef struct gguf_key {
+    gguf_string name;
+    gguf_kind kind;
+    gguf_kind item_kind;  /* of an array */
+    uint64_t n_items;     /* of an array; 1 otherwise */
+    const uint8_t *value; /* unaligned little-endian bytes in the header */
+} gguf_key;
+
+typedef struct gguf_tensor {
+    char name[64]; /* NUL-terminated */
+    uint32_t type; /* a tensor_type, or a type that only inspect understands */
+    int32_t n_dims;
+    int64_t dims[4]; /* dims[0] is the row length; missing ones are 1 */
+    int32_t part;    /* which file of a split model */
+    uint64_t offset; /* of the first byte, from the start of that file */
+    uint64_t n_bytes;
+} gguf_tensor;
+
+typedef struct gguf gguf;
+
+/* Opens and validates. path: the first part of a split file opens all of them. */
+drey_status gguf_open(gguf **out, const char *path, drey_error *err);
+void gguf_close(gguf **g);
+
+/* The same validation over bytes in memory (one part), for tests and fuzzing: file_bytes is the
+ * size that the whole file is said to have. The gguf copies what it keeps. */
+drey_status gguf_parse(gguf **out, const uint8_t *bytes, size_t n_bytes, uint64_t file_bytes,
+                       drey_error *err);
+
+int32_t gguf_n_parts(const gguf *g);
+const char *gguf_part_path(const gguf *g, int32_t part);
+uint64_t gguf_file_bytes(const gguf *g); /* all parts */
+size_t gguf_header_bytes(const gguf *g); /* memory that the header takes */
+uint32_t gguf_version(const gguf *g);
+
+uint64_t gguf_n_keys(const gguf *g);
+const gguf_key *gguf_key_at(const gguf *g, uint64_t i);
+uint64_t gguf_n_tensors(const gguf *g);
+const gguf_tensor *gguf_tensor_at(const gguf *g, uint64_t i);
+
+/* NULL when the file has none of that name. */
+const gguf_key *gguf_find_key(const gguf *g, const char *name);
+const gguf_tensor *gguf_find_tensor(const gguf *g, const char *name);
+
+/* Typed reads: the key's value where it exists and has a fitting kind (any integer kind for
+ * integers, within int64; f32 or f64 or integer for numbers), otherwise the fallback.
+ * gguf_require_* fail with a sentence that names the key. */
+int64_t gguf_int(const gguf *g, const char *name, int64_t fallback);
+double gguf_number(const gguf *g, const char *name, double fallback);
+bool gguf_bool(const gguf *g, const char *name, bool fallback);
+gguf_string gguf_text(const gguf *g, const char *name); /* {NULL, 0} when missing */
+drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64_t high,
+                             int64_t *value, drey_error *err);
+
+/* Items of an array key. Strings need a walk: they are found through a cursor, front to back. */
+int64_t gguf_item_int(const gguf_key *key, uint64_t i);
+double gguf_item_number(const gguf_key *key, uint64_t i);
+typedef struct gguf_cursor {
+    const uint8_t *at;
+    uint64_t left;
+} gguf_cursor;
+gguf_cursor gguf_strings(const gguf_key *key); /* of a string array; left = 0 for any other */
+bool gguf_next_string(gguf_cursor *cursor, gguf_string *out);
+
+#endif

@@ -1,0 +1,147 @@
+/* Kernels: everything that touches many numbers at once, behind one table chosen at run time.
+ *
+ * The numeric contract (DESIGN contract 1). A row's result has the same bits on every tier, for any
+ * number of rows beside it, any thread count, and on any architecture. So each operation below
+ * states its order of arithmetic once, `_ref` implements it in plain C, and the SIMD tiers may only
+ * use vector lanes where the stated order has independent sums. -ffp-contract=off; a fused
+ * multiply-add appears exactly where a comment says fma. No tier flushes denormals.
+ *
+ * Weights are packed in groups of GROUP_ROWS rows, so that a vector lane is a weight row; a dot
+ * product's float additions then run in the order of k in every lane. */
+#ifndef DREY_KERNEL_KERNEL_H
+#define DREY_KERNEL_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gguf/types.h"
+
+enum {
+    GROUP_ROWS =
+        32, /* rows of a packed group; the last group of a tensor is padded with zero rows */
+    TOKEN_TILE = 8,    /* activation rows are quantised and consumed in tiles of at most 8 */
+    ATTEND_BLOCK = 64, /* keys are folded in blocks of 64 positions counted from position 0 */
+    SUM_LANES = 16     /* partial sums of norms and q.k products */
+};
+
+/* How a weight type wants its activations.
+ *  ACT_F32   float, as they are: F32, F16, BF16 weights, and every type on the "float" tier.
+ *  ACT_Q8_32 int8 in blocks of 32: d = amax / 127, q = rint(x / d) computed as x * (127 / amax).
+ *  ACT_Q8_256 int8 in blocks of 256: d = max(amax / 127, max over the eight 32-blocks of sum|x| /
+ * 2167), q = rint(x * (1 / d)); the second term keeps the dot product of any 32-block with 4-bit
+ * weights inside int16 (KERNELS: one widening multiply then serves two sub-blocks). sum|x| is added
+ * in order of index. A block of zeros (or whose d is zero) has d = 0 and q = 0. */
+typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
+
+/* One tensor type on one tier.
+ *
+ * dot: y[t * ldy + g * GROUP_ROWS + r] = <row r of group g, activation row t> for t < n, g <
+ * n_groups, all 32 rows of every group written (y is padded accordingly).
+ *
+ * Order of arithmetic, per row and token, blocks of k in ascending order, acc = +0 at the start:
+ *  ACT_F32:    acc = fma(w, x, acc) for each k, w converted to float exactly (dequantised by the
+ * type's formula on the float tier: value = fma-free product and sum as unpack_row writes it).
+ *  ACT_Q8_32:  i = exact integer sum of w_q * x_q over the block; acc = fma(d_w * d_x, (float)i,
+ * acc); types with a minimum (Q4_1, Q5_1) then acc = fma(m_w * d_x, (float)sum(x_q), acc).
+ *  ACT_Q8_256: i = exact integer sum over the super-block of sub-scale * w_q * x_q; acc = fma(d_w *
+ * d_x, (float)i, acc); types with minima (Q2_K, Q4_K, Q5_K) then j = exact integer sum over
+ * sub-blocks of sub-min * sum(x_q); acc = fma(-(dmin_w * d_x), (float)j, acc). Integers are exact:
+ * offsets (Q4_0's 8, Q6_K's 32, ...) may be applied through sums of x_q. (float)i rounds to nearest
+ * even. Scales d_w are f16 in the file and converted to float exactly. */
+typedef struct matmul_kernel {
+    act_kind act;
+    /* Bytes of one packed group for rows of k weights. Never more than 2 % above the same rows in
+     * the file (k a multiple of the type's block). A multiple of 64. */
+    size_t (*group_bytes)(int64_t k);
+    /* Packs n_rows (1..32) raw rows, row_bytes apart, into one group. Missing rows become zeros. */
+    void (*pack)(void *group, const void *rows, int64_t row_bytes, int32_t n_rows, int64_t k);
+    /* Dequantises row r (0..31) of a packed group to k floats. */
+    void (*unpack_row)(float *out, const void *group, int32_t r, int64_t k);
+    /* scratch: 64-byte aligned, DOT_SCRATCH_BYTES(k) of the calling thread. */
+    void (*dot)(float *y, int64_t ldy, const void *groups, int32_t n_groups, const void *acts,
+                int32_t n, int64_t k, void *scratch);
+} matmul_kernel;
+
+#define DOT_SCRATCH_BYTES(k) ((size_t)(k)*4 + 65536)
+
+typedef struct kernel_table {
+    const char *tier;
+
+    /* matmul[type]; dot is NULL for types that do not run. */
+    matmul_kernel matmul[TYPE_LIMIT];
+
+    /* Quantises activation rows [n_first, n_last) of n rows x[n][ldx], k each, into acts (layout
+     * private to kernel/, the same on every tier). n_first is a multiple of TOKEN_TILE, n_last too
+     * unless it is n: threads share one buffer by tiles. */
+    void (*quantise[ACT_KINDS])(void *acts, const float *x, int64_t ldx, int32_t n_first,
+                                int32_t n_last, int32_t n, int64_t k);
+
+    /* y[d] = x[i] * (1 / sqrt(mean(x^2) + eps)) * w[i]. Sum of squares: lane l of 16 takes fma(x,
+     * x, sum) over i = l, l + 16, ...; then the tree of sum16 below. mean = sum / d; the scale
+     * is 1.0f / sqrtf(mean + eps); products left to right. y may be x. */
+    void (*rmsnorm)(float *y, const float *x, const float *w, int64_t d, float eps);
+
+    /* Rotates n_heads heads of head_dim, head_dim apart, in place, the first 2 * n_pairs numbers of
+     * each. cos_sin[n_pairs][2]. neox: pairs (i, i + n_pairs), else (2 i, 2 i + 1). a' = fma(a, c,
+     * -(b * s)), b' = fma(a, s, b * c). */
+    void (*rope)(float *x, const float *cos_sin, int32_t n_heads, int32_t head_dim, int32_t n_pairs,
+                 bool neox);
+
+    /* y = gate / (1 + exp(-gate)) * up, exp by exp_f32's formula. y may be gate. */
+    void (*swiglu)(float *y, const float *gate, const float *up, int64_t n);
+    void (*add)(float *y, const float *x, int64_t n); /* y += x */
+
+    /* f32 to f16, round to nearest even. */
+    void (*to_f16)(uint16_t *y, const float *x, int64_t n);
+    /* f16 to f32, exact. */
+    void (*from_f16)(float *y, const uint16_t *x, int64_t n);
+
+    /* One row's attention for the n_q query heads that share a key head (grouped heads).
+     * out, q: [n_q][head_dim]. keys, values: f16 [slot][head_dim] of this key head. The row sees
+     * positions 0 .. n_prefix + n_path - 1: position p lies in slot p for p < n_prefix and in slot
+     * path[p - n_prefix] after (the row's own position is the last). Order: s = scale * q.k, q.k by
+     * 16 lanes of fma over i = l, l + 16, ... and sum16. Each block of 64 positions (counted from
+     * 0): m_b = max s, p = exp(s - m_b), l_b = sum of p in order, a_b[i] = fma(p, v[i], a_b[i]) in
+     * order. Blocks fold in order: the first is taken as it is; then m' = max(m, m_b), c = exp(m -
+     * m'), c_b = exp(m_b - m'), l = fma(l, c, l_b * c_b), a[i] = fma(a[i], c, a_b[i] * c_b). out =
+     * a * (1 / l). scratch: ATTEND_SCRATCH_FLOATS(n_q, head_dim) floats. */
+    void (*attend)(float *out, const float *q, const uint16_t *keys, const uint16_t *values,
+                   int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,
+                   int32_t head_dim, float scale, float *scratch);
+
+    /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */
+    int64_t (*arg_max)(const float *x, int64_t n);
+    /* sum of exp((x[i] - shift) * factor): 16 lanes over i = l, l + 16, ..., then sum16 (missing
+     * lanes add 0). */
+    float (*sum_exp)(const float *x, int64_t n, float shift, float factor);
+} kernel_table;
+
+#define ATTEND_SCRATCH_FLOATS(n_q, head_dim)                                                       \
+    ((size_t)(n_q) * ((size_t)(head_dim)*2 + ATTEND_BLOCK + 16))
+
+/* The fixed tree over 16 lanes: lanes 8 apart, then 4, 2, 1 (as halving a vector does). */
+static inline float sum16(const float lane[SUM_LANES])
+{
+    float s[8];
+    for (int i = 0; i < 8; i++)
+        s[i] = lane[i] + lane[i + 8];
+    for (int i = 0; i < 4; i++)
+        s[i] = s[i] + s[i + 4];
+    return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+/* Bytes of the quantised form of n rows of k (rounded up to whole tiles). */
+size_t act_bytes(act_kind kind, int32_t n, int64_t k);
+
+/* The table of a tier: "avx512", "avx2", "dotprod", "neon", "ref", "float", or NULL for the best.
+ * NULL when this build, CPU or operating system lacks it. Tables are constant after the first call.
+ */
+const kernel_table *kernel_select(const char *tier);
+/* The tiers that run here, best first, NULL at the end; "ref" and "float" close it. */
+const char *const *kernel_tiers(void);
+/* All tiers that this build knows, and whether this machine runs each, for reports:
+ * NULL-terminated. */
+const char *const *kernel_all_tiers(void);
+
+#endif

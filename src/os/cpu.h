@@ -1,0 +1,18 @@
+/* CPU features that the processor has and the operating system lets us use. */
+#ifndef DREY_OS_CPU_H
+#define DREY_OS_CPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct cpu_features {
+    bool avx2;   /* with FMA and F16C */
+    bool avx512; /* F, BW, DQ, VL and VNNI */
+    bool neon, dotprod;
+} cpu_features;
+
+cpu_features cpu_detect(void);
+/* The processor's name for reports, NUL-terminated. */
+void cpu_name(char *out, size_t capacity);
+
+#endif

@@ -1,0 +1,19 @@
+/* What the system says about memory. All figures in bytes; 0 where it does not say. */
+#ifndef DREY_OS_MEMORY_H
+#define DREY_OS_MEMORY_H
+
+#include <stdint.h>
+
+/* The smallest limit of the memory cgroups that this process is in (v1 or v2), UINT64_MAX if none.
+ */
+uint64_t memory_cgroup_limit(void);
+uint64_t memory_total(void);
+uint64_t memory_available(void);     /* MemAvailable */
+uint64_t memory_resident(void);      /* this process now */
+uint64_t memory_resident_peak(void); /* its high-water mark */
+int64_t memory_major_faults(void);   /* of this process so far */
+
+/* What --memory auto means: the lower of cgroup limit and available memory, over 1.05. */
+uint64_t memory_auto_budget(void);
+
+#endif

@@ -1,0 +1,27 @@
+/* A pool of compute threads that run one function together.
+ *
+ * The caller is thread 0. Between jobs the others spin for a short while (a decoding pass has
+ * hundreds of jobs, microseconds apart), then sleep. No job allocates. Jobs do not nest. */
+#ifndef DREY_OS_POOL_H
+#define DREY_OS_POOL_H
+
+#include "base/error.h"
+
+typedef struct pool pool;
+typedef void pool_fn(void *arg, int32_t thread, int32_t n_threads);
+
+drey_status pool_open(pool **out, int32_t n_threads, drey_error *err);
+void pool_close(pool **p);
+int32_t pool_n_threads(const pool *p);
+
+/* Runs fn on every thread and returns when all have returned; what they wrote is visible to the
+ * caller. */
+void pool_run(pool *p, pool_fn *fn, void *arg);
+
+/* Cores that this process may use (affinity and cgroup quota, at least 1). */
+int32_t pool_default_threads(void);
+
+/* Memory that a thread takes from the budget: its stack as far as it is touched. */
+size_t pool_thread_bytes(void);
+
+#endif

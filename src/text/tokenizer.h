@@ -1,0 +1,45 @@
+/* Tokenizers, made from a GGUF file's keys: byte-level BPE ("gpt2") and SentencePiece BPE
+ * ("llama").
+ *
+ * Text is any bytes. Byte-level BPE splits it with the pre-tokenizer's regular expression (PCRE2,
+ * with match limits), then merges by rank; SentencePiece BPE merges by score and falls back to
+ * bytes. The tokenizer borrows the gguf for the tokens' text. Immutable after opening: any number
+ * of threads. */
+#ifndef DREY_TEXT_TOKENIZER_H
+#define DREY_TEXT_TOKENIZER_H
+
+#include "base/error.h"
+#include "gguf/gguf.h"
+
+typedef struct tokenizer tokenizer;
+
+/* DREY_ERR_FORMAT when the file has no tokenizer or a broken one; DREY_ERR_UNSUPPORTED names the
+ * model or pre-tokenizer and lists what is supported. */
+drey_status tokenizer_open(tokenizer **out, const gguf *g, drey_error *err);
+void tokenizer_close(tokenizer **t);
+
+int32_t tokenizer_n_vocab(const tokenizer *t);
+int32_t tokenizer_bos(const tokenizer *t); /* -1: none */
+int32_t tokenizer_eos(const tokenizer *t);
+bool tokenizer_wants_bos(const tokenizer *t);
+/* Ends a text: eos, eot, eom and their like by name (<|im_end|>, <|endoftext|>, <|eot_id|>, </s>,
+ * <end_of_turn>, ...). */
+bool tokenizer_is_end(const tokenizer *t, int32_t id);
+bool tokenizer_is_special(const tokenizer *t, int32_t id); /* control and unknown tokens */
+
+/* As drey_tokenize in drey.h. */
+drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
+                             int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err);
+
+/* The bytes that a token stands for (special tokens: nothing unless `special`); returns how many,
+ * and writes at most capacity of them. first: the token begins a text (SentencePiece drops the
+ * space it put in front). Ids out of range: 0. */
+size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first, char *out,
+                       size_t capacity);
+size_t tokenizer_longest_piece(const tokenizer *t);
+
+/* Whether every id below the smaller vocabulary means the same in both (padding tokens aside).
+ * DREY_ERR_MISMATCH names the first token that differs, and how. */
+drey_status tokenizer_compare(const tokenizer *target, const tokenizer *draft, drey_error *err);
+
+#endif

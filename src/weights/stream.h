@@ -1,0 +1,85 @@
+/* The stream: pieces of weight files, read in a known order into a ring, ahead of the computation.
+ *
+ * A piece is a run of whole packed groups' rows of one tensor, at most a few MiB, read with one
+ * request. The order is fixed when the stream opens: `first` once (loading: the first pass), then
+ * `cycle` for ever (each later pass reads the same tensors), so that the disk never idles while the
+ * ring has room: the next pass's first pieces are read while the draft is at work.
+ *
+ *   seq   0 .. n_first-1 : first[seq]
+ *   seq   n_first ..     : cycle[(seq - n_first) % n_cycle]
+ *
+ *   ring  |####released####|==in use==|--arrived--|~~~under way~~~|   room   |
+ *                          ^tail                                  ^head (wraps; no piece does)
+ *
+ * Invariants: (1) pieces enter the ring in order of seq, and space is given back in that order: a
+ * piece released early waits for those before it; (2) a piece's bytes are valid from stream_wait to
+ * stream_release; (3) each seq is either released or skipped, exactly once; (4) after a failure
+ * every wait returns NULL at once. One thread of the stream's own submits and reaps; it never
+ * computes. */
+#ifndef DREY_WEIGHTS_STREAM_H
+#define DREY_WEIGHTS_STREAM_H
+
+#include "base/error.h"
+
+typedef struct stream_piece {
+    int32_t part;     /* index into paths */
+    uint32_t n_bytes; /* what the caller needs; the read is rounded out to the file's alignment */
+    uint64_t offset;  /* of its first byte, any alignment */
+} stream_piece;
+
+/* For tests: called before each read (and each continuation of a short one) is issued; returns 0 to
+ * go on, a positive errno to fail it so, or minus a number of bytes to cut it to. May sleep. */
+typedef int stream_fault_fn(void *user, int32_t part, uint64_t offset, uint32_t n_bytes);
+
+typedef struct stream_options {
+    const char *const *paths; /* borrowed while open */
+    int32_t n_paths;
+    const stream_piece *first; /* borrowed while open */
+    int64_t n_first;
+    const stream_piece *cycle; /* borrowed while open */
+    int64_t n_cycle;           /* 0: nothing after `first` */
+    void *ring;                /* 4096-aligned, borrowed while open */
+    size_t ring_bytes;         /* at least twice STREAM_SLOT_BYTES of the largest piece */
+    drey_io io;
+    int32_t depth;          /* most reads under way; 0: 16 */
+    stream_fault_fn *fault; /* NULL outside tests */
+    void *fault_user;
+} stream_options;
+
+/* Ring space that a piece may take: its bytes rounded out to 4096 at both ends. */
+#define STREAM_SLOT_BYTES(n_bytes) (((size_t)(n_bytes) + 3 * 4096) & ~(size_t)4095)
+
+typedef struct stream stream;
+
+/* Opens the files, starts reading. io AUTO falls from io_uring to pread threads, from O_DIRECT to
+ * buffered reads that drop what they read, from registered buffers to plain ones, each where the
+ * system refuses. */
+drey_status stream_open(stream **out, const stream_options *options, drey_error *err);
+/* Waits for reads under way, then frees. Nobody may be waiting. */
+void stream_close(stream **s);
+
+/* Blocks until piece seq has arrived; its bytes, or NULL after a failure. Any thread. */
+const uint8_t *stream_wait(stream *s, int64_t seq);
+/* True if stream_wait would not block (arrived, or failed). */
+bool stream_ready(stream *s, int64_t seq);
+void stream_release(stream *s, int64_t seq);
+/* Gives up pieces [from, to), none of them waited for: those not yet asked from the disk are never
+ * read. */
+void stream_skip(stream *s, int64_t from, int64_t to);
+
+/* DREY_OK, or the failure with its message: the path, the offset, the system's reason, what to do.
+ */
+drey_status stream_status(stream *s, drey_error *err);
+
+typedef struct stream_counters {
+    uint64_t read_bytes;   /* arrived so far, as needed by the caller */
+    uint64_t device_bytes; /* with rounding */
+    int64_t busy_ns;       /* time with at least one read under way */
+    bool uring, direct, registered;
+} stream_counters;
+void stream_count(stream *s, stream_counters *out);
+
+/* Memory of the stream itself, ring not counted, and what the kernel takes for it. */
+size_t stream_overhead_bytes(const stream_options *options);
+
+#endif
