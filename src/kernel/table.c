@@ -1,0 +1,93 @@
+/* One table a tier, built once. A tier is a ladder of overlays read from top to bottom: plain C
+ * first, so that every entry exists, then each instruction set writes what it does better. */
+#include "kernel/kernel.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "kernel/tiers.h"
+#include "os/cpu.h"
+
+typedef void (*overlay)(kernel_table *table);
+
+typedef struct tier {
+    const char *name;
+    overlay ladder[8]; /* ends with NULL */
+} tier;
+
+/* Best first. */
+static const tier tiers[] = {
+#if defined(__x86_64__)
+    {"avx512",
+     {ref_matmul_init, ref_rows_init, avx2_matmul_init, avx2_rows_init, avx512_matmul_init,
+      avx512_rows_init}},
+    {"avx2", {ref_matmul_init, ref_rows_init, avx2_matmul_init, avx2_rows_init}},
+#elif defined(__aarch64__)
+    {"dotprod",
+     {ref_matmul_init, ref_rows_init, neon_matmul_init, neon_rows_init, dotprod_matmul_init}},
+    {"neon", {ref_matmul_init, ref_rows_init, neon_matmul_init, neon_rows_init}},
+#endif
+    {"ref", {ref_matmul_init, ref_rows_init}},
+    {"float", {ref_matmul_init, ref_rows_init, float_matmul_init}},
+};
+
+enum { N_TIERS = sizeof(tiers) / sizeof(tiers[0]) };
+
+static kernel_table tables[N_TIERS];
+static const char *running_names[N_TIERS + 1];
+static const char *all_names[N_TIERS + 1];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool tier_runs(const char *name, const cpu_features *cpu)
+{
+    if (strcmp(name, "avx512") == 0)
+        return cpu->avx2 && cpu->avx512;
+    if (strcmp(name, "avx2") == 0)
+        return cpu->avx2;
+    if (strcmp(name, "dotprod") == 0)
+        return cpu->neon && cpu->dotprod;
+    if (strcmp(name, "neon") == 0)
+        return cpu->neon;
+    return true;
+}
+
+static void tables_build(void)
+{
+    cpu_features cpu = cpu_detect();
+    int n_running = 0;
+    for (int i = 0; i < N_TIERS; i++) {
+        all_names[i] = tiers[i].name;
+        if (!tier_runs(tiers[i].name, &cpu))
+            continue;
+        running_names[n_running++] = tiers[i].name;
+        kernel_table *table = &tables[i];
+        for (const overlay *step = tiers[i].ladder; *step; step++)
+            (*step)(table);
+#if defined(__x86_64__)
+        if (cpu.avx2 && strcmp(tiers[i].name, "float") == 0)
+            float_avx2_matmul_init(table);
+#endif
+        table->tier = tiers[i].name;
+    }
+}
+
+const kernel_table *kernel_select(const char *name)
+{
+    pthread_once(&once, tables_build);
+    for (int i = 0; i < N_TIERS; i++)
+        if (tables[i].tier && (!name || strcmp(name, tiers[i].name) == 0))
+            return &tables[i];
+    return NULL;
+}
+
+const char *const *kernel_tiers(void)
+{
+    pthread_once(&once, tables_build);
+    return running_names;
+}
+
+const char *const *kernel_all_tiers(void)
+{
+    pthread_once(&once, tables_build);
+    return all_names;
+}
