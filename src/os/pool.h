@@ -21,6 +21,11 @@ void pool_run(pool *p, pool_fn *fn, void *arg);
 /* Cores that this process may use (affinity and cgroup quota, at least 1). */
 int32_t pool_default_threads(void);
 
+/* Whole cores that a cgroup's quota buys, rounded up; 0 for no limit. v2: the text of cpu.max; v1:
+ * of cpu.cfs_quota_us and cpu.cfs_period_us. */
+int32_t pool_quota_v2(const char *cpu_max);
+int32_t pool_quota_v1(const char *quota_us, const char *period_us);
+
 /* Memory that a thread takes from the budget: its stack as far as it is touched. */
 size_t pool_thread_bytes(void);
 

@@ -1,0 +1,226 @@
+/* The pool: a job is a number that goes up, its end a count that goes down to 0.
+ *
+ *   pool_run          job++ -----------------> worker wakes or sees it, runs fn
+ *   caller runs fn    unfinished == 0 <------- unfinished--
+ *
+ * Both sides spin for a moment and then sleep in the kernel. Who changes a word looks, after the
+ * change, whether somebody sleeps on it; who wants to sleep says so first and the kernel compares
+ * the word again: with sequentially consistent operations one of the two always sees the other. */
+#include "os/pool.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "os/cgroup.h"
+#include "os/clock.h"
+#include "os/futex.h"
+#include "os/thread.h"
+
+enum {
+    STACK_BYTES = 256 * 1024,
+    SPIN_NS = 40 * 1000, /* longer than the gap between two operations of a pass */
+    MAX_THREADS = 1024,
+    CACHE_LINE = 64
+};
+
+typedef struct worker {
+    pool *owner;
+    int32_t index;
+    pthread_t thread;
+} worker;
+
+struct pool {
+    _Alignas(CACHE_LINE) _Atomic uint32_t job; /* number of the latest job */
+    _Atomic uint32_t sleepers;                 /* workers that may be asleep on job */
+    pool_fn *fn;                               /* NULL: leave */
+    void *arg;
+    _Alignas(CACHE_LINE) _Atomic uint32_t unfinished; /* workers still in the latest job */
+    _Atomic uint32_t caller_sleeps;                   /* the caller may be asleep on unfinished */
+    int32_t n_threads;
+    int64_t spin_ns; /* 0 when there are more threads than cores: spinning would take theirs */
+    worker workers[];
+};
+
+/* Spins while *word == value, for spin_ns at most. */
+static void spin_while(_Atomic uint32_t *word, uint32_t value, int64_t spin_ns)
+{
+    if (spin_ns == 0 || atomic_load_explicit(word, memory_order_acquire) != value)
+        return;
+    int64_t until = clock_ns() + spin_ns;
+    do {
+        for (int i = 0; i < 32; i++) {
+            thread_pause();
+            if (atomic_load_explicit(word, memory_order_acquire) != value)
+                return;
+        }
+    } while (clock_ns() < until);
+}
+
+/* Returns the number of the next job after `seen`. */
+static uint32_t await_job(pool *p, uint32_t seen)
+{
+    spin_while(&p->job, seen, p->spin_ns);
+    uint32_t job = atomic_load(&p->job);
+    if (job != seen)
+        return job;
+    atomic_fetch_add(&p->sleepers, 1);
+    while ((job = atomic_load(&p->job)) == seen)
+        futex_sleep(&p->job, seen);
+    atomic_fetch_sub(&p->sleepers, 1);
+    return job;
+}
+
+static void finish_job(pool *p)
+{
+    if (atomic_fetch_sub(&p->unfinished, 1) == 1 && atomic_load(&p->caller_sleeps))
+        futex_wake_all(&p->unfinished);
+}
+
+static void await_workers(pool *p)
+{
+    uint32_t left = atomic_load(&p->unfinished);
+    int64_t until = p->spin_ns ? clock_ns() + p->spin_ns : 0;
+    while (left && until) {
+        spin_while(&p->unfinished, left, p->spin_ns);
+        left = atomic_load(&p->unfinished);
+        if (clock_ns() >= until)
+            break;
+    }
+    if (!left)
+        return;
+    atomic_store(&p->caller_sleeps, 1);
+    while ((left = atomic_load(&p->unfinished)) != 0)
+        futex_sleep(&p->unfinished, left);
+    atomic_store(&p->caller_sleeps, 0);
+}
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    pool *p = w->owner;
+    for (uint32_t job = 0;;) {
+        job = await_job(p, job);
+        if (!p->fn)
+            return NULL;
+        p->fn(p->arg, w->index, p->n_threads);
+        finish_job(p);
+    }
+}
+
+/* Workers 1 .. n_workers run fn, or leave when it is NULL. */
+static void start_job(pool *p, pool_fn *fn, void *arg)
+{
+    p->fn = fn;
+    p->arg = arg;
+    atomic_store_explicit(&p->unfinished, (uint32_t)p->n_threads - 1, memory_order_relaxed);
+    atomic_fetch_add(&p->job, 1);
+    if (atomic_load(&p->sleepers))
+        futex_wake_all(&p->job);
+}
+
+drey_status pool_open(pool **out, int32_t n_threads, drey_error *err)
+{
+    *out = NULL;
+    if (n_threads < 1 || n_threads > MAX_THREADS)
+        FAIL(err, DREY_ERR_USAGE, "%d threads cannot be used; choose 1 to %d", n_threads,
+             MAX_THREADS);
+    size_t bytes = sizeof(pool) + (size_t)n_threads * sizeof(worker);
+    bytes = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    pool *p = aligned_alloc(CACHE_LINE, bytes);
+    if (!p)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for %d threads", n_threads);
+    *p = (pool){.n_threads = n_threads,
+                .spin_ns = n_threads <= pool_default_threads() ? SPIN_NS : 0};
+    for (int32_t i = 1; i < n_threads; i++) {
+        p->workers[i] = (worker){.owner = p, .index = i};
+        char name[16];
+        snprintf(name, sizeof name, "drey-work-%d", i);
+        drey_status status =
+            thread_start(&p->workers[i].thread, name, STACK_BYTES, work, &p->workers[i], err);
+        if (status != DREY_OK) {
+            p->n_threads = i; /* those that run leave */
+            pool_close(&p);
+            return status;
+        }
+    }
+    *out = p;
+    return DREY_OK;
+}
+
+void pool_close(pool **out)
+{
+    pool *p = *out;
+    *out = NULL;
+    if (!p)
+        return;
+    start_job(p, NULL, NULL);
+    for (int32_t i = 1; i < p->n_threads; i++)
+        pthread_join(p->workers[i].thread, NULL);
+    free(p);
+}
+
+int32_t pool_n_threads(const pool *p)
+{
+    return p->n_threads;
+}
+
+void pool_run(pool *p, pool_fn *fn, void *arg)
+{
+    if (p->n_threads > 1)
+        start_job(p, fn, arg);
+    fn(arg, 0, p->n_threads);
+    if (p->n_threads > 1)
+        await_workers(p);
+}
+
+int32_t pool_quota_v2(const char *cpu_max)
+{
+    long long quota, period;
+    if (sscanf(cpu_max, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
+        return 0; /* "max 100000" */
+    long long cores = (quota + period - 1) / period;
+    return cores < MAX_THREADS ? (int32_t)cores : MAX_THREADS;
+}
+
+int32_t pool_quota_v1(const char *quota_us, const char *period_us)
+{
+    char both[64];
+    snprintf(both, sizeof both, "%.20s %.20s", quota_us, period_us);
+    return pool_quota_v2(both);
+}
+
+static void take_quota(void *user, const char *directory)
+{
+    int32_t *least = user, cores = 0;
+    char quota[64], period[64];
+    if (cgroup_read(directory, "cpu.max", quota, sizeof quota))
+        cores = pool_quota_v2(quota);
+    else if (cgroup_read(directory, "cpu.cfs_quota_us", quota, sizeof quota) &&
+             cgroup_read(directory, "cpu.cfs_period_us", period, sizeof period))
+        cores = pool_quota_v1(quota, period);
+    if (cores > 0 && cores < *least)
+        *least = cores;
+}
+
+static int32_t affinity_cores(void)
+{
+    /* A set larger than cpu_set_t is needed above 1024 processors; those get MAX_THREADS. */
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return sysconf(_SC_NPROCESSORS_ONLN) >= MAX_THREADS ? MAX_THREADS : 1;
+    int32_t n = CPU_COUNT(&set);
+    return n > 0 ? n : 1;
+}
+
+int32_t pool_default_threads(void)
+{
+    int32_t cores = affinity_cores();
+    cgroup_walk(&cgroup_system, "cpu", take_quota, &cores);
+    return cores;
+}
+
+size_t pool_thread_bytes(void)
+{
+    return STACK_BYTES + THREAD_KERNEL_BYTES;
+}

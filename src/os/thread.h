@@ -1,0 +1,30 @@
+/* Threads of the library's own: small stacks, no signals, a name for debuggers. */
+#ifndef DREY_OS_THREAD_H
+#define DREY_OS_THREAD_H
+
+#include <pthread.h>
+
+#include "base/error.h"
+
+typedef void *thread_fn(void *arg);
+
+/* Memory that the kernel takes for a thread: its own stack, its task structure. */
+enum { THREAD_KERNEL_BYTES = 32 * 1024 };
+
+/* Starts a joinable thread with every signal blocked, so that handlers run on the threads of the
+ * program. name: at most 15 characters. stack_bytes is a wish: sanitizers and thread-local storage
+ * may need more. DREY_ERR_MEMORY when the system refuses. */
+drey_status thread_start(pthread_t *thread, const char *name, size_t stack_bytes, thread_fn *fn,
+                         void *arg, drey_error *err);
+
+/* Tells the processor that this is a loop that waits. */
+static inline void thread_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif
