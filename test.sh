@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Runs every test: installs what is missing, builds, fetches the small real model (98 MB), and ends
+# with ctest's own summary.
+#   ./test.sh [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX] [--build-dir DIR]
+#     --sanitize   as -fsanitize= takes it: address,undefined or thread
+#     --only       the tests whose names match; default all
+#     --build-dir  default build, or build-COMPILER-SANITIZERS when one of the two is given
+# Models: $DREY_MODELS, else the user's cache directory; tests that want the large pair use it when
+# it is there. A test that cannot run here is counted as skipped and says why above the summary.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+compiler='' sanitize='' only='' build=''
+while [ $# -gt 0 ]; do
+    case $1 in
+    --compiler) compiler=${2:?} ;;
+    --sanitize) sanitize=${2:?} ;;
+    --only) only=${2:?} ;;
+    --build-dir) build=${2:?} ;;
+    *)
+        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+    esac
+    shift 2
+done
+suffix=${compiler:+-$compiler}${sanitize:+-${sanitize//,/-}}
+build=${build:-$here/build$suffix}
+
+"$here/scripts/install-deps.sh" --tests
+
+export DREY_MODELS=${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}
+"$here/scripts/get-models.sh" smol ||
+    echo "test: the small model could not be fetched: the tests that need it will be skipped" >&2
+
+"$here/scripts/build.sh" "$build" -DBUILD_TESTING=ON "-DDREY_SANITIZE=$sanitize" \
+    "-DCMAKE_C_COMPILER=${compiler:-gcc}"
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+
+# ctest -V prefixes each test's output with its number; a failed test's output is shown whole, of
+# the others what they say about not having run something.
+show() {
+    awk '
+        /^test [0-9]+$/ || /^ *Start +[0-9]+:/ || /^$/ { next }
+        match($0, /^[0-9]+: /) {
+            n = substr($0, 1, RLENGTH - 2); text = substr($0, RLENGTH + 1)
+            all[n] = all[n] "    " text "\n"
+            if (tolower(text) ~ /skipped:|not run:/) some[n] = some[n] "    " text "\n"
+            next
+        }
+        match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+:/) {
+            n = substr($0, 1, RLENGTH - 1); sub(/.*#/, "", n)
+            print
+            printf "%s", ($0 ~ /Passed +[0-9]/ || $0 ~ /\*\*\*Skipped/) ? some[n] : all[n]
+            delete all[n]; delete some[n]; fflush(); next
+        }
+        /^(100|[0-9]+)% tests passed/ { print "" }
+        { print; fflush() }'
+}
+status=0
+ctest --test-dir "$build" -V --timeout 900 --no-tests=error -j "$(nproc)" \
+    ${only:+-R "$only"} </dev/null 2>&1 | show || status=$?
+exit "$status"

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Installs into an empty folder, builds the example against what lies there (pkg-config and
+# find_package, shared and static), moves the folder, and runs the results on a toy model.
+#   install.sh BUILD_DIR COMPILER
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source_dir=$PWD
+build=${1:?usage: install.sh BUILD_DIR COMPILER} cc=${2:?usage: install.sh BUILD_DIR COMPILER}
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || {
+    cat "$tmp/log"
+    exit 1
+}
+mv "$tmp/first" "$tmp/prefix" # nothing installed may remember where it was put
+prefix=$tmp/prefix
+for file in bin/drey include/drey/drey.h share/doc/drey/LICENSE; do
+    [ -f "$prefix/$file" ] || {
+        echo "install: $file is missing"
+        exit 1
+    }
+done
+library=$(find "$prefix" -name libdrey.so)
+lib=$(dirname "$library")
+export LD_LIBRARY_PATH=$lib PKG_CONFIG_PATH=$lib/pkgconfig
+version=$(pkg-config --modversion drey)
+[ "$("$prefix/bin/drey" --version)" = "drey $version" ] || {
+    echo "install: the command and drey.pc name different versions"
+    exit 1
+}
+readelf -d "$library" | grep -q "SONAME.*libdrey\.so\.${version%%.*}" || {
+    echo "install: the shared library has no soname of its major version"
+    exit 1
+}
+
+# 1. pkg-config. Warnings are errors: the header has to be clean in C and in C++.
+read -ra flags < <(pkg-config --cflags --libs drey)
+read -ra static_flags < <(pkg-config --cflags --libs --static drey)
+"$cc" -std=c11 -Wall -Wextra -Werror examples/simple.c -o "$tmp/pc-shared" "${flags[@]}"
+static_flags=("${static_flags[@]/#-ldrey/$lib/libdrey.a}")
+"$cc" -std=c11 -Wall -Wextra -Werror examples/simple.c -o "$tmp/pc-static" "${static_flags[@]}"
+if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
+    echo '#include <drey/drey.h>' |
+        "$cc" -x c++ -fsyntax-only -Wall -Wextra -Werror "${flags[0]}" -
+else
+    echo "not run: the header as C++, $cc has no C++ compiler beside it"
+fi
+
+# 2. find_package.
+mkdir "$tmp/user"
+cat >"$tmp/user/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES C)
+find_package(drey REQUIRED)
+add_executable(cmake-shared ${SIMPLE})
+target_link_libraries(cmake-shared PRIVATE drey::drey)
+add_executable(cmake-static ${SIMPLE})
+target_link_libraries(cmake-static PRIVATE drey::static)
+CMAKE
+if ! {
+    cmake -S "$tmp/user" -B "$tmp/user/build" -G Ninja "-DCMAKE_C_COMPILER=$cc" \
+        "-DCMAKE_PREFIX_PATH=$prefix" "-DSIMPLE=$source_dir/examples/simple.c" &&
+        cmake --build "$tmp/user/build"
+} >"$tmp/log" 2>&1; then
+    cat "$tmp/log"
+    exit 1
+fi
+
+# 3. All four are the same program; the static ones need no libdrey.so.
+programs=("$tmp/pc-shared" "$tmp/pc-static" "$tmp/user/build/cmake-shared"
+    "$tmp/user/build/cmake-static")
+for program in "${programs[@]}"; do
+    linked=no
+    ! ldd "$program" | grep -q libdrey || linked=yes
+    case $program in *shared) expected=yes ;; *) expected=no ;; esac
+    [ $linked = $expected ] || {
+        echo "install: $program: linked to libdrey.so: $linked, expected: $expected"
+        exit 1
+    }
+done

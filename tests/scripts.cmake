@@ -1,0 +1,10 @@
+# Tests that are shell scripts: they look at the source tree, at the built libraries, or install.
+# A script exits 77 when it cannot run here, and says why in a line "skipped: ...".
+function(drey_script_test name)
+  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh ${ARGN}
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()
+
+drey_script_test(layers)
+drey_script_test(style)
