@@ -1,0 +1,506 @@
+/* Row operations: every tier that runs here has the bits of the scalar reference, whatever the
+ * sizes; attention is held against a double-precision oracle and does not depend on where rows lie.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmath.h"
+#include "kernel/kernel.h"
+#include "support/guard.h"
+
+static uint64_t rng_state;
+
+static uint32_t rng(void)
+{
+    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((rng_state ^ rng_state >> 29) * 0xbf58476d1ce4e5b9u >> 33);
+}
+
+static float uniform(float low, float high)
+{
+    return low + (high - low) * (float)(rng() >> 8) * 0x1p-23f;
+}
+
+static float float_of(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+/* Mostly ordinary numbers, now and then a zero, a denormal or a large one. */
+static float awkward(void)
+{
+    static const float odd[] = {0.0f, -0.0f, 1e-42f, -1e-40f, 3e-39f, 1e9f, -1e9f, 65504.0f};
+    return rng() % 16 == 0 ? odd[rng() % 8] : uniform(-4, 4);
+}
+
+static void fill(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = awkward();
+}
+
+static guarded floats(int64_t n)
+{
+    guarded g = guard_alloc((size_t)n * sizeof(float));
+    fill(g.data, n);
+    return g;
+}
+
+static void same_bits(const char *tier, const char *op, int64_t size, const guarded *got,
+                      const guarded *want)
+{
+    if (memcmp(got->data, want->data, want->size_bytes) != 0)
+        fail_msg("%s of size %d on %s differs from ref", op, (int)size, tier);
+    if (!guard_intact(got))
+        fail_msg("%s of size %d on %s wrote before its output", op, (int)size, tier);
+}
+
+/* Runs body for the reference and every vector tier; `t` is the tier's table. */
+#define FOR_EACH_TIER(t)                                                                           \
+    for (const char *const *tier_name = kernel_tiers(); *tier_name; tier_name++)                   \
+        for (const kernel_table *t = kernel_select(*tier_name); t; t = NULL)
+
+static const int64_t sizes[] = {1,  2,  3,  7,  8,  9,  15, 16,  17,  31,  32,
+                                33, 47, 48, 63, 64, 65, 96, 127, 576, 1000};
+enum { N_SIZES = sizeof sizes / sizeof *sizes };
+
+static void test_rmsnorm(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t n = sizes[i];
+        guarded x = floats(n), w = floats(n), want = floats(n), got = floats(n);
+        if (i % 4 == 3) /* tiny sums: eps decides */
+            for (int64_t j = 0; j < n; j++)
+                ((float *)x.data)[j] *= 1e-30f;
+        ref->rmsnorm(want.data, x.data, w.data, n, 1e-6f);
+        FOR_EACH_TIER(t)
+        {
+            memset(got.data, 0xff, got.size_bytes);
+            t->rmsnorm(got.data, x.data, w.data, n, 1e-6f);
+            same_bits(t->tier, "rmsnorm", n, &got, &want);
+            memcpy(got.data, x.data, x.size_bytes);
+            t->rmsnorm(got.data, got.data, w.data, n, 1e-6f);
+            same_bits(t->tier, "rmsnorm in place", n, &got, &want);
+        }
+        guard_free(&x), guard_free(&w), guard_free(&want), guard_free(&got);
+    }
+}
+
+/* Against the definition in double: the reference itself must be right. */
+static void test_rmsnorm_definition(void **state)
+{
+    (void)state;
+    float x[100], w[100], y[100];
+    double sum = 0;
+    for (int i = 0; i < 100; i++) {
+        x[i] = uniform(-3, 3), w[i] = uniform(0, 2);
+        sum += (double)x[i] * (double)x[i];
+    }
+    kernel_select("ref")->rmsnorm(y, x, w, 100, 1e-5f);
+    for (int i = 0; i < 100; i++) {
+        double want = (double)x[i] / sqrt(sum / 100 + (double)1e-5f) * (double)w[i];
+        assert_true(fabs((double)y[i] - want) <= 16 * 0x1p-24 * fabs(want));
+    }
+}
+
+static void test_rope(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    static const int32_t shapes[][3] = {/* heads, head_dim, pairs */
+                                        {1, 2, 1},    {3, 6, 3},     {2, 14, 7},  {2, 32, 16},
+                                        {3, 64, 32},  {2, 80, 16},   {2, 96, 48}, {14, 64, 32},
+                                        {2, 128, 64}, {1, 256, 128}, {3, 66, 33}, {2, 100, 25},
+                                        {2, 36, 17}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int32_t heads = shapes[i][0], dim = shapes[i][1], pairs = shapes[i][2];
+        guarded x = floats(heads * dim), cs = floats(2 * pairs);
+        guarded want = floats(heads * dim), got = floats(heads * dim);
+        for (int neox = 0; neox < 2; neox++) {
+            memcpy(want.data, x.data, x.size_bytes);
+            ref->rope(want.data, cs.data, heads, dim, pairs, neox);
+            FOR_EACH_TIER(t)
+            {
+                memcpy(got.data, x.data, x.size_bytes);
+                t->rope(got.data, cs.data, heads, dim, pairs, neox);
+                same_bits(t->tier, neox ? "rope neox" : "rope", dim, &got, &want);
+            }
+        }
+        guard_free(&x), guard_free(&cs), guard_free(&want), guard_free(&got);
+    }
+}
+
+static void test_rope_definition(void **state)
+{
+    (void)state;
+    float cs[] = {0.6f, 0.8f, 0.0f, 1.0f};
+    float x[] = {1, 2, 3, 4, 9}, y[] = {1, 2, 3, 4, 9};
+    kernel_select("ref")->rope(x, cs, 1, 5, 2, false); /* pairs (1, 2) and (3, 4) */
+    assert_true(fabsf(x[0] + 1.0f) < 1e-6f && fabsf(x[1] - 2.0f) < 1e-6f);
+    assert_true(x[2] == -4 && x[3] == 3 && x[4] == 9);
+    kernel_select("ref")->rope(y, cs, 1, 5, 2, true); /* pairs (1, 3) and (2, 4) */
+    assert_true(fabsf(y[0] + 1.8f) < 1e-6f && fabsf(y[2] - 2.6f) < 1e-6f);
+    assert_true(y[1] == -4 && y[3] == 2 && y[4] == 9);
+}
+
+static void test_swiglu_and_add(void **state)
+{
+    (void)state;
+    static const float gates[] = {88.71f, 88.73f, -88.71f, -88.73f, -87.2f, 87.31f, 1e30f, -1e30f};
+    const kernel_table *ref = kernel_select("ref");
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t n = sizes[i];
+        guarded gate = floats(n), up = floats(n), want = floats(n), got = floats(n);
+        for (int64_t j = 0; j < n && j < 8; j++)
+            ((float *)gate.data)[j * 37 % n] = gates[(j + i) % 8];
+        ref->swiglu(want.data, gate.data, up.data, n);
+        FOR_EACH_TIER(t)
+        {
+            memcpy(got.data, gate.data, gate.size_bytes);
+            t->swiglu(got.data, got.data, up.data, n);
+            same_bits(t->tier, "swiglu", n, &got, &want);
+        }
+        memcpy(want.data, gate.data, gate.size_bytes);
+        ref->add(want.data, up.data, n);
+        FOR_EACH_TIER(t)
+        {
+            memcpy(got.data, gate.data, gate.size_bytes);
+            t->add(got.data, up.data, n);
+            same_bits(t->tier, "add", n, &got, &want);
+        }
+        guard_free(&gate), guard_free(&up), guard_free(&want), guard_free(&got);
+    }
+    float gate = 2, up = 3, y;
+    ref->swiglu(&y, &gate, &up, 1);
+    assert_true(fabs((double)y - 6 / (1 + exp(-2))) < 1e-6);
+    ref->add(&y, &gate, 1);
+    assert_true(fabs((double)y - 2 - 6 / (1 + exp(-2))) < 1e-6);
+}
+
+static void test_f16(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    guarded all = guard_alloc(65536 * 2), want = floats(65536), got = floats(65536);
+    guarded back = guard_alloc(65536 * 2), back_want = guard_alloc(65536 * 2);
+    for (int h = 0; h < 65536; h++)
+        ((uint16_t *)all.data)[h] = (uint16_t)h;
+    ref->from_f16(want.data, all.data, 65536);
+    FOR_EACH_TIER(t)
+    {
+        t->from_f16(got.data, all.data, 65536);
+        same_bits(t->tier, "from_f16", 65536, &got, &want);
+    }
+    for (int round = 0; round < 20; round++) { /* any bits at all, NaN among them */
+        for (int j = 0; j < 65536; j++)
+            ((float *)want.data)[j] =
+                round < 4 ? float_of(0x33000000u + (uint32_t)(round * 65536 + j) * 0x371u)
+                          : float_of(rng() << 1 ^ rng());
+        ref->to_f16(back_want.data, want.data, 65536);
+        FOR_EACH_TIER(t)
+        {
+            t->to_f16(back.data, want.data, 65536);
+            same_bits(t->tier, "to_f16", 65536, &back, &back_want);
+        }
+    }
+    guard_free(&all), guard_free(&want), guard_free(&got), guard_free(&back),
+        guard_free(&back_want);
+}
+
+static void test_f16_sizes(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t n = sizes[i];
+        guarded x = floats(n), half = guard_alloc((size_t)n * 2),
+                half_want = guard_alloc((size_t)n * 2);
+        guarded want = floats(n), got = floats(n);
+        ref->to_f16(half_want.data, x.data, n);
+        ref->from_f16(want.data, half_want.data, n);
+        FOR_EACH_TIER(t)
+        {
+            t->to_f16(half.data, x.data, n);
+            same_bits(t->tier, "to_f16", n, &half, &half_want);
+            t->from_f16(got.data, half.data, n);
+            same_bits(t->tier, "from_f16", n, &got, &want);
+        }
+        guard_free(&x), guard_free(&half), guard_free(&half_want), guard_free(&want),
+            guard_free(&got);
+    }
+}
+
+static void test_arg_max(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t n = sizes[i];
+        guarded g = floats(n);
+        float *x = g.data;
+        FOR_EACH_TIER(t)
+        {
+            for (int64_t at = 0; at < n; at += 1 + n / 40) {
+                fill(x, n);
+                x[at] = 2e9f;
+                assert_int_equal(t->arg_max(x, n), at);
+                x[n - 1] = 2e9f; /* a tie: the lower index wins */
+                assert_int_equal(t->arg_max(x, n), at);
+                x[rng() % (uint32_t)n] = NAN;
+                x[at] = 2e9f;
+                assert_int_equal(t->arg_max(x, n), at);
+                for (int64_t j = 0; j < n; j++)
+                    x[j] = NAN;
+                assert_int_equal(t->arg_max(x, n), 0);
+                x[at] = -INFINITY;
+                assert_int_equal(t->arg_max(x, n), at);
+                for (int64_t j = 0; j < n; j++)
+                    x[j] = j < at ? -1.0f : j == at ? -0.0f : 0.0f;
+                assert_int_equal(t->arg_max(x, n), at);
+            }
+        }
+        guard_free(&g);
+    }
+}
+
+static void test_sum_exp(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t n = sizes[i];
+        guarded g = floats(n);
+        float *x = g.data, want;
+        double oracle = 0;
+        for (int64_t j = 0; j < n; j++) {
+            x[j] = uniform(-30, 10);
+            oracle += exp(((double)x[j] - 10) * 1.25);
+        }
+        want = ref->sum_exp(x, n, 10, 1.25f);
+        assert_true(fabs((double)want - oracle) <= oracle * (double)(n / 16 + 60) * 0x1p-24);
+        x[n / 2] = -INFINITY;
+        want = ref->sum_exp(x, n, 10, 1.25f);
+        FOR_EACH_TIER(t)
+        {
+            float got = t->sum_exp(x, n, 10, 1.25f);
+            assert_memory_equal(&got, &want, sizeof want);
+        }
+        guard_free(&g);
+    }
+}
+
+/* A sum of one term is exp itself: floats of every exponent. */
+static void test_exp_has_one_result(void **state)
+{
+    (void)state;
+    FOR_EACH_TIER(t)
+    {
+        for (uint64_t u = 0; u <= 0xffffffffu; u += 20011) {
+            float x = float_of((uint32_t)u), want = exp_f32(x);
+            float got = t->sum_exp(&x, 1, 0, 1);
+            if (x == x ? memcmp(&got, &want, sizeof want) != 0 : got == got)
+                fail_msg("exp(%a) is %a on %s, not %a", (double)x, (double)got, t->tier,
+                         (double)want);
+        }
+    }
+}
+
+/* An attention problem: n positions of one key head, n_q query heads. */
+typedef struct attention {
+    int32_t n, n_q, dim;
+    float scale;
+    guarded q, keys, values, want, got, scratch;
+} attention;
+
+static attention attention_make(int32_t n, int32_t n_q, int32_t dim, float spread)
+{
+    attention a = {.n = n, .n_q = n_q, .dim = dim, .scale = 1.0f / sqrtf((float)dim)};
+    a.q = floats(n_q * dim);
+    a.want = floats(n_q * dim);
+    a.got = floats(n_q * dim);
+    a.keys = guard_alloc((size_t)n * (size_t)dim * 2);
+    a.values = guard_alloc((size_t)n * (size_t)dim * 2);
+    a.scratch = guard_alloc(ATTEND_SCRATCH_FLOATS(n_q, dim) * sizeof(float));
+    for (int32_t i = 0; i < n_q * dim; i++)
+        ((float *)a.q.data)[i] = uniform(-spread, spread);
+    for (int32_t i = 0; i < n * dim; i++) {
+        ((uint16_t *)a.keys.data)[i] = f32_to_f16(uniform(-2, 2));
+        ((uint16_t *)a.values.data)[i] = f32_to_f16(rng() % 64 ? uniform(-3, 3) : 1e-6f);
+    }
+    return a;
+}
+
+static void attention_free(attention *a)
+{
+    guard_free(&a->q), guard_free(&a->keys), guard_free(&a->values);
+    guard_free(&a->want), guard_free(&a->got), guard_free(&a->scratch);
+}
+
+static void attention_run(const kernel_table *t, attention *a, void *out, const uint16_t *keys,
+                          const uint16_t *values, int32_t n_prefix, const int32_t *path)
+{
+    memset(a->scratch.data, 0xff, a->scratch.size_bytes);
+    t->attend(out, a->q.data, keys, values, n_prefix, path, a->n - n_prefix, a->n_q, a->dim,
+              a->scale, a->scratch.data);
+    if (!guard_intact(&a->scratch))
+        fail_msg("attention on %s wrote before its scratch", t->tier);
+}
+
+static const int32_t attention_shapes[][3] = {
+    /* positions, query heads, head_dim */
+    {1, 1, 64},    {2, 2, 32},    {15, 3, 64},   {16, 4, 64},  {17, 5, 128}, {63, 6, 128},
+    {64, 7, 64},   {65, 8, 64},   {129, 6, 128}, {200, 1, 80}, {77, 2, 256}, {66, 9, 96},
+    {130, 16, 64}, {100, 17, 32}, {70, 3, 34},   {67, 5, 100}, {3, 2, 2},    {300, 2, 112},
+    {90, 4, 240},  {192, 1, 128}, {65, 1, 46},   {64, 40, 48}};
+enum { N_ATTENTION = sizeof attention_shapes / sizeof *attention_shapes };
+
+static void test_attention_bits(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    for (int i = 0; i < N_ATTENTION; i++) {
+        const int32_t *s = attention_shapes[i];
+        attention a = attention_make(s[0], s[1], s[2], i % 3 == 2 ? 40.0f : 2.0f);
+        attention_run(ref, &a, a.want.data, a.keys.data, a.values.data, a.n, NULL);
+        FOR_EACH_TIER(t)
+        {
+            memset(a.got.data, 0xff, a.got.size_bytes);
+            attention_run(t, &a, a.got.data, a.keys.data, a.values.data, a.n, NULL);
+            same_bits(t->tier, "attention", i, &a.got, &a.want);
+        }
+        attention_free(&a);
+    }
+}
+
+/* The same positions, part of them on a path through shuffled slots: the same bits. */
+static void test_attention_ignores_slots(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    for (int i = 0; i < N_ATTENTION; i++) {
+        const int32_t *s = attention_shapes[i];
+        attention a = attention_make(s[0], s[1], s[2], 3.0f);
+        attention_run(ref, &a, a.want.data, a.keys.data, a.values.data, a.n, NULL);
+        const int32_t cuts[] = {0, 1, 15, 63, 64, 65, a.n - 20, a.n - 1};
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            int32_t n_prefix = cuts[c] < 0 ? 0 : cuts[c] > a.n - 1 ? a.n - 1 : cuts[c];
+            int32_t n_path = a.n - n_prefix, slots = a.n + 9;
+            size_t row = (size_t)a.dim * 2;
+            int32_t *path = malloc((size_t)slots * sizeof *path);
+            guarded keys = guard_alloc((size_t)slots * row),
+                    values = guard_alloc((size_t)slots * row);
+            assert_non_null(path);
+            for (int32_t j = 0; j < slots - n_prefix; j++) { /* inside-out shuffle */
+                int32_t k = (int32_t)(rng() % (uint32_t)(j + 1));
+                path[j] = path[k];
+                path[k] = n_prefix + j;
+            }
+            memset(keys.data, 0x7e, keys.size_bytes); /* unused slots are NaN */
+            memset(values.data, 0x7e, values.size_bytes);
+            for (int32_t p = 0; p < a.n; p++) {
+                size_t slot = (size_t)(p < n_prefix ? p : path[p - n_prefix]);
+                memcpy((char *)keys.data + slot * row, (char *)a.keys.data + (size_t)p * row, row);
+                memcpy((char *)values.data + slot * row, (char *)a.values.data + (size_t)p * row,
+                       row);
+            }
+            assert_true(n_path > 0);
+            FOR_EACH_TIER(t)
+            {
+                attention_run(t, &a, a.got.data, keys.data, values.data, n_prefix, path);
+                same_bits(t->tier, "attention over a path", i, &a.got, &a.want);
+            }
+            free(path);
+            guard_free(&keys), guard_free(&values);
+        }
+        attention_free(&a);
+    }
+}
+
+/* Softmax attention of one head in double. Returns by element the value and a bound of the float
+ * computation's error. With u = 2^-24: a score is off by at most E = u (dim / 16 + 6) scale sum|q
+ * k| (chain, tree, scale); a weight exp(s - m) by relative 2 E, u |s - m| from the subtractions
+ * (they telescope over the folds), 4 u from exp and 8 u a fold; the sums over at most 64 keys and
+ * the folds add 64 u + 2 u a fold. Numerator and denominator carry that once each. */
+static void oracle(const attention *a, int32_t head, double *value, double *bound)
+{
+    const float *q = (const float *)a->q.data + (int64_t)head * a->dim;
+    const uint16_t *keys = a->keys.data, *values = a->values.data;
+    double *s = calloc((size_t)a->n, sizeof *s), score_error = 0, high = -INFINITY, low = INFINITY;
+    const double u = 0x1p-24;
+    assert_non_null(s);
+    for (int32_t p = 0; p < a->n; p++) {
+        double absolute = 0;
+        for (int32_t i = 0; i < a->dim; i++) {
+            double product = (double)q[i] * (double)f16_to_f32(keys[p * a->dim + i]);
+            s[p] += product * (double)a->scale;
+            absolute += fabs(product) * (double)a->scale;
+        }
+        score_error = fmax(score_error, u * (a->dim / 16.0 + 6) * absolute);
+        high = fmax(high, s[p]), low = fmin(low, s[p]);
+    }
+    double folds = a->n / 64.0 + 1;
+    double relative = 2 * score_error + u * (2 * (high - low) + 70 + 10 * folds);
+    for (int32_t i = 0; i < a->dim; i++) {
+        double sum = 0, absolute = 0, weights = 0;
+        for (int32_t p = 0; p < a->n; p++) {
+            double w = exp(s[p] - high), v = (double)f16_to_f32(values[p * a->dim + i]);
+            sum += w * v, absolute += w * fabs(v), weights += w;
+        }
+        value[i] = sum / weights;
+        bound[i] = 2 * relative / (1 - relative) * absolute / weights;
+    }
+    free(s);
+}
+
+static void test_attention_against_double(void **state)
+{
+    (void)state;
+    const kernel_table *best = kernel_select(NULL);
+    for (int i = 0; i < N_ATTENTION; i++) {
+        const int32_t *s = attention_shapes[i];
+        double value[256], bound[256];
+        attention a = attention_make(s[0], s[1], s[2], i % 3 == 2 ? 20.0f : 2.0f);
+        attention_run(best, &a, a.got.data, a.keys.data, a.values.data, a.n, NULL);
+        for (int32_t h = 0; h < a.n_q; h++) {
+            oracle(&a, h, value, bound);
+            for (int32_t d = 0; d < a.dim; d++) {
+                double got = (double)((float *)a.got.data)[h * a.dim + d];
+                assert_true(bound[d] < 1e-2); /* values are near 1: a bound that could fail */
+                if (!(fabs(got - value[d]) <= bound[d]))
+                    fail_msg("attention %d head %d: %g, not %g +- %g", i, h, got, value[d],
+                             bound[d]);
+            }
+        }
+        attention_free(&a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rmsnorm),
+        cmocka_unit_test(test_rmsnorm_definition),
+        cmocka_unit_test(test_rope),
+        cmocka_unit_test(test_rope_definition),
+        cmocka_unit_test(test_swiglu_and_add),
+        cmocka_unit_test(test_f16),
+        cmocka_unit_test(test_f16_sizes),
+        cmocka_unit_test(test_arg_max),
+        cmocka_unit_test(test_sum_exp),
+        cmocka_unit_test(test_exp_has_one_result),
+        cmocka_unit_test(test_attention_bits),
+        cmocka_unit_test(test_attention_ignores_slots),
+        cmocka_unit_test(test_attention_against_double),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
