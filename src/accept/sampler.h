@@ -3,8 +3,12 @@
  *
  * Temperature 0: arg-max, the lowest id among equals. Otherwise top-k, top-p, min-p, temperature,
  * in this order (ties by id: the lower stays), then arg-max over what is left of log p + Gumbel
- * noise, the noise a function of (seed, position, token id) alone (DESIGN contract 1). All floating
- * work in an order of its own, by fmath.h: the same everywhere. */
+ * noise, the noise a function of (seed, position, token id) alone. All floating work in an order of
+ * its own, by fmath.h: the same everywhere.
+ *
+ * top-k keeps the k most likely; top-p the fewest of those, most likely first, that hold a share
+ * top_p of their probability; min-p those with at least min_p of the best one's probability.
+ * NaN logits count as -inf, and those are never chosen; if all are, the token is 0. */
 #ifndef DREY_ACCEPT_SAMPLER_H
 #define DREY_ACCEPT_SAMPLER_H
 
@@ -28,8 +32,10 @@ size_t sampler_bytes(int32_t n_vocab);
 int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 
 /* The `max` (up to 8) best guesses of what sampler_choose would take, best first, with confidence:
- * softmax probability at temperature 0, the same of the noisy scores otherwise. Returns how many (1
- * .. max). n_ids: ids at or above it are never proposed (a padded vocabulary). */
+ * softmax probability at temperature 0, the same of the noisy scores otherwise (scores more than 7
+ * below the best may be left out of its sum). Returns how many (1 .. max; ids that the filters drop
+ * or that are impossible are not guessed). n_ids: ids at or above it do not exist (a padded
+ * vocabulary). */
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
                       candidate *out, int32_t max);
 

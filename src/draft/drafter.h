@@ -47,7 +47,10 @@ typedef struct draft_limits {
 /* Grows the tree from its root by limits->policy. */
 drey_status draft_grow(drafter *d, token_tree *tree, const draft_limits *limits, drey_error *err);
 
-/* Looks the last tokens up in the timeline itself. capacity: most tokens of a timeline. */
+/* Looks the last tokens up in the timeline itself. capacity: most tokens of a timeline, its root
+ * included; begin fails with DREY_ERR_CONTEXT beyond it, commit must not go beyond it. Allocates
+ * drafter_ngram_bytes(capacity) once, for the plan to count. */
 drey_status drafter_ngram_open(drafter **out, int32_t capacity, drey_error *err);
+size_t drafter_ngram_bytes(int32_t capacity);
 
 #endif

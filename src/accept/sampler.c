@@ -1,0 +1,341 @@
+/* The choice of a token: see sampler.h for the rules. How they are met cheaply over 152,000 ids:
+ *
+ * Filters. All of them keep a prefix of the ids in order of logit (ties: lower id first). So ids
+ * are gathered in bands of falling logit, each band is sorted, and gathering stops when the filters
+ * have seen enough: a few thousand ids at most with real models, the whole vocabulary at worst.
+ * The result is that of a full stable sort.
+ *
+ * Noise. u = (2 j + 1) / 2^53, j the upper 52 bits of hash(seed, position, id); the noise is
+ * -log(-log u). It costs two logarithms, but since -log u >= 1 - u it is at most -log(1 - u), and
+ * the number of leading ones of the hash bounds that: 1 - u >= 2^-(ones + 1). Only ids whose score
+ * could still win under this bound get their logarithms: a few dozen. The result is that of
+ * evaluating all.
+ *
+ * The hash: key = mix(mix(seed) + position), hash = mix(key + (id + 1) * golden), mix the 64-bit
+ * finaliser of SplitMix64 (Stafford's variant 13), golden = 2^64 / golden ratio; so the ids of one
+ * position read a SplitMix64 sequence.
+ *
+ * Sums run in one fixed order on one thread. */
+#include "accept/sampler.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+
+#include "base/fmath.h"
+
+typedef struct sampler_entry {
+    float logit;
+    int32_t id;
+} entry;
+
+/* ---- Noise ---- */
+
+#define GOLDEN UINT64_C(0x9E3779B97F4A7C15)
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+static uint64_t noise_key(uint64_t seed, int64_t position)
+{
+    return mix(mix(seed + GOLDEN) + (uint64_t)position);
+}
+
+static uint64_t noise_hash(uint64_t key, int32_t id)
+{
+    return mix(key + (uint64_t)(id + 1) * GOLDEN);
+}
+
+static double gumbel(uint64_t hash)
+{
+    double u = ((double)(hash >> 12) + 0.5) * 0x1p-52;
+    return -log_f64(-log_f64(u));
+}
+
+/* Never below gumbel(hash); a little above, so that rounding in log_f64 cannot make it wrong. */
+static double gumbel_bound(uint64_t hash)
+{
+    int ones = __builtin_clzll(~hash | 1);
+    return (double)(ones + 1) * 0.69314718056 + 1e-9;
+}
+
+/* ---- Order: ids by falling logit, ties by rising id ---- */
+
+static bool stands_before(entry a, entry b)
+{
+    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+/* Lets e sink from place i of a heap whose front is the last in order. */
+static void sink(entry *heap, int32_t n, int32_t i, entry e)
+{
+    for (int32_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && stands_before(heap[child], heap[child + 1]))
+            child++;
+        if (!stands_before(e, heap[child]))
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = e;
+}
+
+/* Heap sort: in place, without recursion or a bad case, and no malloc as in qsort. */
+static void sort_entries(entry *e, int32_t n)
+{
+    for (int32_t i = n / 2; i-- > 0;)
+        sink(e, n, i, e[i]);
+    while (n > 1) {
+        entry last = e[--n];
+        e[n] = e[0];
+        sink(e, n, 0, last);
+    }
+}
+
+/* The ids in order, gathered as far as asked for. Ids of probability zero (logit -inf or NaN) are
+ * never among them. */
+typedef struct ranking {
+    entry *entries; /* [n_ids], the first n in order */
+    const float *logits;
+    int32_t n_ids, n;
+    float floor; /* all ids with logit >= floor are there; INFINITY at the start */
+    float width; /* of the next band */
+} ranking;
+
+static bool gather_band(ranking *r, float best)
+{
+    if (r->floor < -FLT_MAX)
+        return false;
+    float ceiling = r->floor;
+    r->floor = r->width < 64 ? best - r->width : -INFINITY;
+    r->width *= 2;
+    int32_t n = r->n;
+    for (int32_t id = 0; id < r->n_ids; id++) {
+        float logit = r->logits[id];
+        if (logit >= r->floor && logit < ceiling && logit >= -FLT_MAX)
+            r->entries[n++] = (entry){.logit = logit, .id = id};
+    }
+    sort_entries(r->entries + r->n, n - r->n);
+    r->n = n;
+    return true;
+}
+
+/* ---- Filters ---- */
+
+/* exp(logit - best) in order of the ids; those without probability count nothing. */
+static double weight_of_all(const sampler *s, const float *logits, int32_t n_ids, float best)
+{
+    float sum = s->kernels->sum_exp(logits, n_ids, best, 1);
+    if (sum == sum)
+        return (double)sum;
+    double exact = 0; /* some logit is NaN */
+    for (int32_t id = 0; id < n_ids; id++) {
+        if (logits[id] >= -FLT_MAX)
+            exact += exp_f64((double)logits[id] - (double)best);
+    }
+    return exact;
+}
+
+static double weight_of_entries(const entry *e, int32_t n, float best)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += exp_f64((double)e[i].logit - (double)best);
+    return sum;
+}
+
+static bool filters(const drey_sampling *set, int32_t n_ids)
+{
+    return (set->top_k > 0 && set->top_k < n_ids) || set->top_p < 1 || set->min_p > 0;
+}
+
+/* Gathers the ids that top-k, top-p and min-p keep into s->work, in order; returns how many. */
+static int32_t filter(sampler *s, const float *logits, int32_t n_ids, float best)
+{
+    const drey_sampling *set = &s->settings;
+    ranking r = {
+        .entries = s->work, .logits = logits, .n_ids = n_ids, .floor = INFINITY, .width = 1};
+    bool top_k = set->top_k > 0 && set->top_k < n_ids;
+    bool top_p = set->top_p < 1;
+    double enough = INFINITY; /* of probability, in units of the best id's */
+    if (top_k) {
+        while (r.n < set->top_k && gather_band(&r, best))
+            ;
+        if (r.n > set->top_k)
+            r.n = set->top_k;
+        r.floor = -INFINITY; /* nothing more to gather */
+        if (top_p)
+            enough = (double)set->top_p * weight_of_entries(r.entries, r.n, best);
+    } else if (top_p) {
+        enough = (double)set->top_p * weight_of_all(s, logits, n_ids, best);
+    }
+    double lowest = set->min_p > 0 ? (double)best + log_f64((double)set->min_p) : -INFINITY;
+    double sum = 0;
+    for (int32_t i = 0;; i++) {
+        if (i > 0 && sum >= enough)
+            return i;
+        while (i == r.n) {
+            if (!gather_band(&r, best))
+                return i;
+        }
+        double logit = (double)r.entries[i].logit;
+        if (i > 0 && logit < lowest)
+            return i;
+        if (top_p)
+            sum += exp_f64(logit - (double)best);
+    }
+}
+
+/* ---- The contest: the best scores of those ids that take part ---- */
+
+enum { MAX_GUESSES = 8 };
+
+/* A guess's confidence counts the scores within this much of the best: the others matter little,
+ * and their noise need not be computed. */
+static const double near_best = 7;
+
+typedef struct contest {
+    double score[MAX_GUESSES]; /* falling; ties by id */
+    int32_t id[MAX_GUESSES];
+    int32_t n, max;
+    double range;  /* scores this far under the best still count in weight */
+    double weight; /* sum of exp(score - best score) over all that entered */
+} contest;
+
+/* Scores under it need not enter. */
+static double contest_floor(const contest *c)
+{
+    if (c->n == 0 || c->n < c->max)
+        return -INFINITY;
+    double last = c->score[c->n - 1], near = c->score[0] - c->range;
+    return last < near ? last : near;
+}
+
+static void contest_enter(contest *c, double score, int32_t id)
+{
+    if (c->n > 0 && score > c->score[0])
+        c->weight = c->weight * exp_f64(c->score[0] - score) + 1;
+    else
+        c->weight += c->n > 0 ? exp_f64(score - c->score[0]) : 1;
+
+    int32_t at = c->n < c->max ? c->n++ : c->max;
+    for (; at > 0; at--) {
+        bool stays = c->score[at - 1] > score || (c->score[at - 1] == score && c->id[at - 1] < id);
+        if (stays)
+            break;
+        if (at < c->max) {
+            c->score[at] = c->score[at - 1];
+            c->id[at] = c->id[at - 1];
+        }
+    }
+    if (at < c->max) {
+        c->score[at] = score;
+        c->id[at] = id;
+    }
+}
+
+/* The noisy scores log p + noise, up to a constant: (logit - best) / temperature + noise. */
+static void contest_noisy(contest *c, sampler *s, const float *logits, int32_t n_ids,
+                          int32_t best_id, int64_t position)
+{
+    double best = (double)logits[best_id];
+    double inverse = 1 / (double)s->settings.temperature;
+    uint64_t key = noise_key(s->settings.seed, position);
+    /* First, so that few others need their noise computed. */
+    contest_enter(c, gumbel(noise_hash(key, best_id)), best_id);
+    bool filtered = filters(&s->settings, n_ids);
+    int32_t n = filtered ? filter(s, logits, n_ids, logits[best_id]) : n_ids;
+    double floor = contest_floor(c);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t id = filtered ? s->work[i].id : i;
+        double logp = ((double)logits[id] - best) * inverse;
+        uint64_t hash = noise_hash(key, id);
+        bool possible = logp >= -DBL_MAX && logp + gumbel_bound(hash) >= floor;
+        if (!possible || id == best_id)
+            continue;
+        contest_enter(c, logp + gumbel(hash), id);
+        floor = contest_floor(c);
+    }
+}
+
+/* The logits themselves; confidence is the softmax over all ids. */
+static void contest_plain(contest *c, sampler *s, const float *logits, int32_t n_ids,
+                          int32_t best_id)
+{
+    double floor = contest_floor(c);
+    for (int32_t id = 0; id < n_ids; id++) {
+        bool possible = logits[id] >= -FLT_MAX && (double)logits[id] > floor;
+        if (!possible)
+            continue;
+        contest_enter(c, (double)logits[id], id);
+        floor = contest_floor(c);
+    }
+    c->weight = weight_of_all(s, logits, n_ids, logits[best_id]);
+}
+
+/* ---- The public part ---- */
+
+drey_status sampler_init(sampler *s, const drey_sampling *settings, int32_t n_vocab,
+                         const kernel_table *kernels, arena *a, drey_error *err)
+{
+    assert(n_vocab > 0);
+    const drey_sampling *set = settings;
+    if (!(set->temperature >= 0 && set->temperature <= FLT_MAX))
+        FAIL(err, DREY_ERR_USAGE,
+             "temperature is %g: give 0 (always the most likely token) or more",
+             (double)set->temperature);
+    if (set->top_k < 0)
+        FAIL(err, DREY_ERR_USAGE, "top-k is %d: give 0 (off) or the number of tokens to keep",
+             set->top_k);
+    if (!(set->top_p >= 0 && set->top_p <= 1))
+        FAIL(err, DREY_ERR_USAGE, "top-p is %g: give a share between 0 and 1 (1 is off)",
+             (double)set->top_p);
+    if (!(set->min_p >= 0 && set->min_p <= 1))
+        FAIL(err, DREY_ERR_USAGE, "min-p is %g: give a share between 0 (off) and 1",
+             (double)set->min_p);
+    *s = (sampler){.settings = *settings, .kernels = kernels, .n_vocab = n_vocab};
+    s->work = arena_take(a, (size_t)n_vocab * sizeof(entry));
+    return DREY_OK;
+}
+
+size_t sampler_bytes(int32_t n_vocab)
+{
+    return arena_size((size_t)n_vocab * sizeof(entry));
+}
+
+int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
+{
+    int32_t best = (int32_t)s->kernels->arg_max(logits, s->n_vocab);
+    if (!(logits[best] >= -FLT_MAX))
+        return 0; /* nothing is possible */
+    if (s->settings.temperature == 0 || logits[best] > FLT_MAX)
+        return best;
+    contest c = {.max = 1};
+    contest_noisy(&c, s, logits, s->n_vocab, best, position);
+    return c.id[0];
+}
+
+int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
+                      candidate *out, int32_t max)
+{
+    assert(n_ids > 0 && n_ids <= s->n_vocab && max > 0);
+    int32_t best = (int32_t)s->kernels->arg_max(logits, n_ids);
+    if (!(logits[best] >= -FLT_MAX && logits[best] <= FLT_MAX)) {
+        out[0] = (candidate){.token = logits[best] > 0 ? best : 0, .confidence = 1};
+        return 1;
+    }
+    contest c = {.max = max < MAX_GUESSES ? max : MAX_GUESSES};
+    if (s->settings.temperature == 0) {
+        contest_plain(&c, s, logits, n_ids, best);
+    } else {
+        c.range = near_best;
+        contest_noisy(&c, s, logits, n_ids, best, position);
+    }
+    for (int32_t i = 0; i < c.n; i++)
+        out[i] = (candidate){.token = c.id[i],
+                             .confidence = (float)(exp_f64(c.score[i] - c.score[0]) / c.weight)};
+    return c.n;
+}
