@@ -3,8 +3,7 @@
  * Format: ggml docs/gguf.md. The header is read once into memory that the gguf owns (O_DIRECT where
  * possible, so that it is not charged as page cache too); keys and tensor names point into it.
  * Every count, length and offset is checked against the file's size before use; names are unique;
- * arrays do not nest deeper than one level. Split files (NAME-00001-of-0000N.gguf) are opened by
- * their first part. */
+ * arrays do not nest. Split files (NAME-00001-of-0000N.gguf) are opened by their first part. */
 #ifndef DREY_GGUF_GGUF_H
 #define DREY_GGUF_GGUF_H
 
@@ -26,6 +25,10 @@ typedef enum gguf_kind {
     GGUF_I64,
     GGUF_F64
 } gguf_kind;
+
+/* As inspect prints it: "u32", "text", ... */
+const char *gguf_kind_name(gguf_kind kind);
+bool gguf_is_int(gguf_kind kind);
 
 typedef struct gguf_string { /* not NUL-terminated; borrowed from the gguf */
     const char *text;
@@ -77,8 +80,8 @@ const gguf_key *gguf_find_key(const gguf *g, const char *name);
 const gguf_tensor *gguf_find_tensor(const gguf *g, const char *name);
 
 /* Typed reads: the key's value where it exists and has a fitting kind (any integer kind for
- * integers, within int64; f32 or f64 or integer for numbers), otherwise the fallback.
- * gguf_require_* fail with a sentence that names the key. */
+ * integers, a larger u64 counts as the largest int64; f32 or f64 or integer for numbers), otherwise
+ * the fallback. gguf_require_* fail with a sentence that names the key. */
 int64_t gguf_int(const gguf *g, const char *name, int64_t fallback);
 double gguf_number(const gguf *g, const char *name, double fallback);
 bool gguf_bool(const gguf *g, const char *name, bool fallback);

@@ -1,0 +1,363 @@
+/* A model's file or files as one: opening the parts of a split model, and looking things up.
+ *
+ * Keys come from the first part. The others are parsed for their tensors, then their headers are
+ * let go. Names are found by binary search in sorted pointers: no file can make that slow. */
+#include "gguf/header.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct part {
+    char *path;
+    uint64_t file_bytes;
+} part;
+
+struct gguf {
+    header front; /* of the first part; its tensors have moved to `tensors` */
+    gguf_tensor *tensors;
+    const gguf_tensor **by_name; /* [n_tensors], sorted */
+    uint64_t n_tensors;
+    part *parts;
+    int32_t n_parts;
+};
+
+/* ---- Opening ---- */
+
+static drey_status refuse_memory(const gguf *g, drey_error *err)
+{
+    FAIL(err, DREY_ERR_MEMORY, "the system refused memory for the header of %s; free some memory",
+         g->front.source.shown);
+}
+
+static int order_tensors(const void *a, const void *b)
+{
+    return strcmp((*(const gguf_tensor *const *)a)->name, (*(const gguf_tensor *const *)b)->name);
+}
+
+static drey_status index_tensors(gguf *g, drey_error *err)
+{
+    g->by_name = calloc(g->n_tensors + 1, sizeof *g->by_name);
+    if (!g->by_name)
+        return refuse_memory(g, err);
+    for (uint64_t i = 0; i < g->n_tensors; i++)
+        g->by_name[i] = &g->tensors[i];
+    qsort(g->by_name, g->n_tensors, sizeof *g->by_name, order_tensors);
+    for (uint64_t i = 1; i < g->n_tensors; i++)
+        if (strcmp(g->by_name[i - 1]->name, g->by_name[i]->name) == 0)
+            FAIL(err, DREY_ERR_FORMAT, "%s has the tensor %s twice; " DAMAGED,
+                 g->front.source.shown, g->by_name[i]->name);
+    return DREY_OK;
+}
+
+/* Moves h's tensors behind those that g has. */
+static drey_status take_tensors(gguf *g, header *h, int32_t number, drey_error *err)
+{
+    for (uint64_t i = 0; i < h->n_tensors; i++)
+        h->tensors[i].part = number;
+    if (!g->tensors) {
+        g->tensors = h->tensors;
+        g->n_tensors = h->n_tensors;
+        h->tensors = NULL;
+        return DREY_OK;
+    }
+    uint64_t n = g->n_tensors + h->n_tensors;
+    gguf_tensor *grown = realloc(g->tensors, n * sizeof *grown);
+    if (!grown)
+        return refuse_memory(g, err);
+    memcpy(grown + g->n_tensors, h->tensors, h->n_tensors * sizeof *grown);
+    g->tensors = grown;
+    g->n_tensors = n;
+    return DREY_OK;
+}
+
+/* A split model's parts are called NAME-00001-of-00003.gguf and so on: returns the length of
+ * NAME, or 0 when path is not part `number` (from 0) of `count`. */
+static size_t split_stem(const char *path, int64_t number, int64_t count)
+{
+    char suffix[64];
+    int n_suffix = snprintf(suffix, sizeof suffix, "-%05lld-of-%05lld.gguf", (long long)number + 1,
+                            (long long)count);
+    size_t n = strlen(path);
+    if (n <= (size_t)n_suffix || strcmp(path + n - n_suffix, suffix) != 0)
+        return 0;
+    return n - (size_t)n_suffix;
+}
+
+static char *part_path(const char *path, size_t n_stem, int64_t number, int64_t count)
+{
+    size_t capacity = n_stem + 64;
+    char *out = malloc(capacity);
+    if (out)
+        snprintf(out, capacity, "%.*s-%05lld-of-%05lld.gguf", (int)n_stem, path,
+                 (long long)number + 1, (long long)count);
+    return out;
+}
+
+static int64_t header_int(const header *h, const char *name, int64_t fallback)
+{
+    const gguf_key *key = header_find(h, name);
+    return key && gguf_is_int(key->kind) ? gguf_item_int(key, 0) : fallback;
+}
+
+static drey_status open_part(gguf *g, int32_t number, drey_error *err)
+{
+    header h = {0};
+    const char *path = g->parts[number].path, *first = g->front.source.shown;
+    drey_status status = source_open(&h.source, path, err);
+    if (status == DREY_ERR_IO)
+        status = error_set(err, DREY_ERR_IO,
+                           "%s cannot be opened, and it is part %d of %d of a split model; put all "
+                           "parts into one folder",
+                           h.source.shown, number + 1, g->n_parts);
+    if (status == DREY_OK)
+        status = header_parse(&h, err);
+    if (status == DREY_OK && (header_int(&h, "split.no", -1) != number ||
+                              header_int(&h, "split.count", -1) != g->n_parts))
+        status = error_set(err, DREY_ERR_FORMAT,
+                           "%s is not part %d of %d of %s, as its name says; fetch it again",
+                           h.source.shown, number + 1, g->n_parts, first);
+    if (status == DREY_OK) {
+        g->parts[number].file_bytes = h.source.file_bytes;
+        status = take_tensors(g, &h, number, err);
+    }
+    header_free(&h);
+    return status;
+}
+
+/* The parts behind the first, which is parsed. */
+static drey_status open_parts(gguf *g, const char *path, drey_error *err)
+{
+    const char *shown = g->front.source.shown;
+    int64_t count = header_int(&g->front, "split.count", 1);
+    int64_t number = header_int(&g->front, "split.no", 0);
+    if (count < 1 || count > 99999 || number < 0 || number >= count)
+        FAIL(err, DREY_ERR_FORMAT, "%s says that it is part %lld of %lld; " DAMAGED, shown,
+             (long long)number + 1, (long long)count);
+    if (number != 0)
+        FAIL(err, DREY_ERR_USAGE,
+             "%s is part %lld of %lld of a split model; name the first part, whose name ends in "
+             "-00001-of-%05lld.gguf",
+             shown, (long long)number + 1, (long long)count, (long long)count);
+    if (count == 1)
+        return DREY_OK;
+    size_t n_stem = split_stem(path, 0, count);
+    if (n_stem == 0)
+        FAIL(err, DREY_ERR_USAGE,
+             "%s is the first of %lld parts; name them NAME-00001-of-%05lld.gguf and so on, so "
+             "that they find each other",
+             shown, (long long)count, (long long)count);
+    part *parts = realloc(g->parts, (size_t)count * sizeof *parts);
+    if (!parts)
+        return refuse_memory(g, err);
+    g->parts = parts;
+    memset(parts + 1, 0, (size_t)(count - 1) * sizeof *parts);
+    g->n_parts = (int32_t)count;
+    for (int32_t i = 1; i < g->n_parts; i++) {
+        parts[i].path = part_path(path, n_stem, i, count);
+        if (!parts[i].path)
+            return refuse_memory(g, err);
+        TRY(open_part(g, i, err));
+    }
+    int64_t expected = header_int(&g->front, "split.tensors.count", (int64_t)g->n_tensors);
+    if (expected != (int64_t)g->n_tensors)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s and its other parts have %llu tensors instead of %lld; "
+             "fetch all parts again from one source",
+             shown, (unsigned long long)g->n_tensors, (long long)expected);
+    return DREY_OK;
+}
+
+/* The front's source is open: parses it and makes it the first part. path: NULL in memory. */
+static drey_status load(gguf *g, const char *path, drey_error *err)
+{
+    TRY(header_parse(&g->front, err));
+    g->parts = calloc(1, sizeof *g->parts);
+    if (!g->parts)
+        return refuse_memory(g, err);
+    g->n_parts = 1;
+    g->parts[0].file_bytes = g->front.source.file_bytes;
+    g->parts[0].path = strdup(path ? path : g->front.source.shown);
+    if (!g->parts[0].path)
+        return refuse_memory(g, err);
+    TRY(take_tensors(g, &g->front, 0, err));
+    if (path)
+        TRY(open_parts(g, path, err));
+    return index_tensors(g, err);
+}
+
+static drey_status finish(gguf **out, gguf *g, drey_status status)
+{
+    if (status != DREY_OK)
+        gguf_close(&g);
+    *out = g;
+    return status;
+}
+
+static drey_status make(gguf **out, drey_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        FAIL(err, DREY_ERR_MEMORY, "the system refused memory; free some memory");
+    return DREY_OK;
+}
+
+drey_status gguf_open(gguf **out, const char *path, drey_error *err)
+{
+    gguf *g;
+    *out = NULL;
+    TRY(make(&g, err));
+    drey_status status = source_open(&g->front.source, path, err);
+    if (status == DREY_OK)
+        status = load(g, path, err);
+    return finish(out, g, status);
+}
+
+drey_status gguf_parse(gguf **out, const uint8_t *bytes, size_t n_bytes, uint64_t file_bytes,
+                       drey_error *err)
+{
+    gguf *g;
+    *out = NULL;
+    TRY(make(&g, err));
+    drey_status status = source_from_memory(&g->front.source, bytes, n_bytes, file_bytes, err);
+    if (status == DREY_OK)
+        status = load(g, NULL, err);
+    return finish(out, g, status);
+}
+
+void gguf_close(gguf **g)
+{
+    gguf *old = *g;
+    if (!old)
+        return;
+    header_free(&old->front);
+    free(old->tensors);
+    free(old->by_name);
+    for (int32_t i = 0; i < old->n_parts; i++)
+        free(old->parts[i].path);
+    free(old->parts);
+    free(old);
+    *g = NULL;
+}
+
+/* ---- What is in it ---- */
+
+int32_t gguf_n_parts(const gguf *g)
+{
+    return g->n_parts;
+}
+
+const char *gguf_part_path(const gguf *g, int32_t number)
+{
+    return g->parts[number].path;
+}
+
+uint64_t gguf_file_bytes(const gguf *g)
+{
+    uint64_t sum = 0;
+    for (int32_t i = 0; i < g->n_parts; i++)
+        sum += g->parts[i].file_bytes;
+    return sum;
+}
+
+size_t gguf_header_bytes(const gguf *g)
+{
+    return sizeof *g + g->front.source.capacity +
+           g->front.n_keys * (sizeof *g->front.keys + sizeof *g->front.by_name) +
+           g->n_tensors * (sizeof *g->tensors + sizeof *g->by_name);
+}
+
+uint32_t gguf_version(const gguf *g)
+{
+    return g->front.version;
+}
+
+uint64_t gguf_n_keys(const gguf *g)
+{
+    return g->front.n_keys;
+}
+
+const gguf_key *gguf_key_at(const gguf *g, uint64_t i)
+{
+    return &g->front.keys[i];
+}
+
+uint64_t gguf_n_tensors(const gguf *g)
+{
+    return g->n_tensors;
+}
+
+const gguf_tensor *gguf_tensor_at(const gguf *g, uint64_t i)
+{
+    return &g->tensors[i];
+}
+
+const gguf_key *gguf_find_key(const gguf *g, const char *name)
+{
+    return header_find(&g->front, name);
+}
+
+static int compare_name(const void *name, const void *tensor)
+{
+    return strcmp(name, (*(const gguf_tensor *const *)tensor)->name);
+}
+
+const gguf_tensor *gguf_find_tensor(const gguf *g, const char *name)
+{
+    const gguf_tensor **found =
+        bsearch(name, g->by_name, g->n_tensors, sizeof *g->by_name, compare_name);
+    return found ? *found : NULL;
+}
+
+/* ---- Typed reads of keys ---- */
+
+int64_t gguf_int(const gguf *g, const char *name, int64_t fallback)
+{
+    return header_int(&g->front, name, fallback);
+}
+
+double gguf_number(const gguf *g, const char *name, double fallback)
+{
+    const gguf_key *key = gguf_find_key(g, name);
+    bool fits = key && (gguf_is_int(key->kind) || key->kind == GGUF_F32 || key->kind == GGUF_F64);
+    return fits ? gguf_item_number(key, 0) : fallback;
+}
+
+bool gguf_bool(const gguf *g, const char *name, bool fallback)
+{
+    const gguf_key *key = gguf_find_key(g, name);
+    return key && key->kind == GGUF_BOOL ? key->value[0] != 0 : fallback;
+}
+
+gguf_string gguf_text(const gguf *g, const char *name)
+{
+    const gguf_key *key = gguf_find_key(g, name);
+    if (!key || key->kind != GGUF_STRING)
+        return (gguf_string){0};
+    return (gguf_string){.text = (const char *)key->value + 8,
+                         .n_bytes = (size_t)header_u64(key->value)};
+}
+
+drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64_t high,
+                             int64_t *value, drey_error *err)
+{
+    const char *path = g->front.source.shown;
+    const gguf_key *key = gguf_find_key(g, name);
+    if (!key)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s lacks the key %s; convert the model again or fetch another "
+             "file of it",
+             path, name);
+    if (!gguf_is_int(key->kind))
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s: key %s is not a whole number; convert the model again or "
+             "fetch another file of it",
+             path, name);
+    *value = gguf_item_int(key, 0);
+    if (*value < low || *value > high)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s: key %s is %lld, not in %lld to %lld; convert the model again or fetch another "
+             "file of it",
+             path, name, (long long)*value, (long long)low, (long long)high);
+    return DREY_OK;
+}

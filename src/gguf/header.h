@@ -1,0 +1,44 @@
+/* One file's header, parsed and validated: what gguf.c opens and joins to a model.
+ *
+ *   magic, version, n_tensors, n_keys | keys | tensor infos | padding | tensor data
+ *
+ * Internal to this folder. */
+#ifndef DREY_GGUF_HEADER_H
+#define DREY_GGUF_HEADER_H
+
+#include "gguf/gguf.h"
+#include "gguf/source.h"
+
+#define DAMAGED "the file is damaged, fetch it again" /* the end of many messages */
+
+typedef struct header {
+    source source; /* holds the keys' names and values */
+    uint32_t version;
+    uint64_t n_keys, n_tensors;
+    gguf_key *keys;           /* [n_keys], in the file's order */
+    const gguf_key **by_name; /* [n_keys], sorted */
+    gguf_tensor *tensors;     /* [n_tensors], in the file's order; part is 0 */
+} header;
+
+/* Parses the header of an open source, which the header owns from now on, also after a failure. */
+drey_status header_parse(header *h, drey_error *err);
+/* Accepts a header that is all zero or half-parsed. */
+void header_free(header *h);
+
+const gguf_key *header_find(const header *h, const char *name);
+
+/* Order of names: by bytes, a prefix first. */
+int header_compare(const char *a, size_t n_a, const char *b, size_t n_b);
+
+/* Text from a file for a message or a terminal: printable ASCII, '?' for all else, cut with "..."
+ * where it does not fit. Returns out. */
+const char *header_show(char *out, size_t capacity, const char *text, size_t n_bytes);
+
+/* Little-endian bytes of any alignment. */
+uint32_t header_u32(const uint8_t *bytes);
+uint64_t header_u64(const uint8_t *bytes);
+
+/* Bytes of one value of a scalar kind; 0 for strings, arrays and numbers that are no kind. */
+size_t header_kind_bytes(uint32_t kind);
+
+#endif

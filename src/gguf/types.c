@@ -1,0 +1,51 @@
+/* The table of ggml's tensor types. The numbers are fixed by the file format; the gaps in between
+ * are formats that ggml itself has dropped. */
+#include "gguf/types.h"
+
+#include <stddef.h>
+
+static const type_traits types[] = {
+    /* number      name        block    bytes  runnable */
+    [TYPE_F32] = {"F32", 1, 4, true},
+    [TYPE_F16] = {"F16", 1, 2, true},
+    [TYPE_Q4_0] = {"Q4_0", 32, 18, true},
+    [TYPE_Q4_1] = {"Q4_1", 32, 20, true},
+    [TYPE_Q5_0] = {"Q5_0", 32, 22, true},
+    [TYPE_Q5_1] = {"Q5_1", 32, 24, true},
+    [TYPE_Q8_0] = {"Q8_0", 32, 34, true},
+    [9] = {"Q8_1", 32, 36, false},
+    [TYPE_Q2_K] = {"Q2_K", 256, 84, true},
+    [TYPE_Q3_K] = {"Q3_K", 256, 110, true},
+    [TYPE_Q4_K] = {"Q4_K", 256, 144, true},
+    [TYPE_Q5_K] = {"Q5_K", 256, 176, true},
+    [TYPE_Q6_K] = {"Q6_K", 256, 210, true},
+    [15] = {"Q8_K", 256, 292, false},
+    [16] = {"IQ2_XXS", 256, 66, false},
+    [17] = {"IQ2_XS", 256, 74, false},
+    [18] = {"IQ3_XXS", 256, 98, false},
+    [19] = {"IQ1_S", 256, 50, false},
+    [TYPE_IQ4_NL] = {"IQ4_NL", 32, 18, true},
+    [21] = {"IQ3_S", 256, 110, false},
+    [22] = {"IQ2_S", 256, 82, false},
+    [TYPE_IQ4_XS] = {"IQ4_XS", 256, 136, true},
+    [24] = {"I8", 1, 1, false},
+    [25] = {"I16", 1, 2, false},
+    [26] = {"I32", 1, 4, false},
+    [27] = {"I64", 1, 8, false},
+    [28] = {"F64", 1, 8, false},
+    [29] = {"IQ1_M", 256, 56, false},
+    [TYPE_BF16] = {"BF16", 1, 2, true},
+    [34] = {"TQ1_0", 256, 54, false},
+    [35] = {"TQ2_0", 256, 66, false},
+    [39] = {"MXFP4", 32, 17, false},
+    [40] = {"NVFP4", 64, 36, false},
+    [41] = {"Q1_0", 128, 18, false},
+    [42] = {"Q2_0", 64, 18, false},
+};
+
+const type_traits *type_find(uint32_t type)
+{
+    if (type >= sizeof types / sizeof types[0] || !types[type].name)
+        return NULL;
+    return &types[type];
+}

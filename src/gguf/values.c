@@ -1,0 +1,94 @@
+/* Values of keys: kinds by name, items of arrays, strings one after another. */
+#include "gguf/header.h"
+
+#include <string.h>
+
+const char *gguf_kind_name(gguf_kind kind)
+{
+    static const char *const names[] = {
+        [GGUF_U8] = "u8",       [GGUF_I8] = "i8",       [GGUF_U16] = "u16", [GGUF_I16] = "i16",
+        [GGUF_U32] = "u32",     [GGUF_I32] = "i32",     [GGUF_F32] = "f32", [GGUF_BOOL] = "bool",
+        [GGUF_STRING] = "text", [GGUF_ARRAY] = "array", [GGUF_U64] = "u64", [GGUF_I64] = "i64",
+        [GGUF_F64] = "f64",
+    };
+    return names[kind];
+}
+
+bool gguf_is_int(gguf_kind kind)
+{
+    return kind == GGUF_U8 || kind == GGUF_I8 || kind == GGUF_U16 || kind == GGUF_I16 ||
+           kind == GGUF_U32 || kind == GGUF_I32 || kind == GGUF_U64 || kind == GGUF_I64;
+}
+
+/* The i-th value's bytes; NULL when there is no such value of a scalar kind. */
+static const uint8_t *item(const gguf_key *key, uint64_t i, gguf_kind *kind)
+{
+    *kind = key->kind == GGUF_ARRAY ? key->item_kind : key->kind;
+    size_t size = header_kind_bytes(*kind);
+    return size && i < key->n_items ? key->value + i * size : NULL;
+}
+
+int64_t gguf_item_int(const gguf_key *key, uint64_t i)
+{
+    gguf_kind kind;
+    const uint8_t *at = item(key, i, &kind);
+    if (!at)
+        return 0;
+    switch (kind) {
+    case GGUF_U8:
+    case GGUF_BOOL:
+        return at[0];
+    case GGUF_I8:
+        return (int8_t)at[0];
+    case GGUF_U16:
+        return (uint16_t)(at[0] | at[1] << 8);
+    case GGUF_I16:
+        return (int16_t)(at[0] | at[1] << 8);
+    case GGUF_U32:
+        return header_u32(at);
+    case GGUF_I32:
+        return (int32_t)header_u32(at);
+    case GGUF_U64:
+        return header_u64(at) > INT64_MAX ? INT64_MAX : (int64_t)header_u64(at);
+    case GGUF_I64:
+        return (int64_t)header_u64(at);
+    default:
+        return 0;
+    }
+}
+
+double gguf_item_number(const gguf_key *key, uint64_t i)
+{
+    gguf_kind kind;
+    const uint8_t *at = item(key, i, &kind);
+    if (at && kind == GGUF_F32) {
+        uint32_t bits = header_u32(at);
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    if (at && kind == GGUF_F64) {
+        uint64_t bits = header_u64(at);
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    return at && kind == GGUF_U64 ? (double)header_u64(at) : (double)gguf_item_int(key, i);
+}
+
+gguf_cursor gguf_strings(const gguf_key *key)
+{
+    bool fits = key->kind == GGUF_ARRAY && key->item_kind == GGUF_STRING;
+    return (gguf_cursor){.at = key->value, .left = fits ? key->n_items : 0};
+}
+
+bool gguf_next_string(gguf_cursor *cursor, gguf_string *out)
+{
+    if (cursor->left == 0)
+        return false;
+    *out = (gguf_string){.text = (const char *)cursor->at + 8,
+                         .n_bytes = (size_t)header_u64(cursor->at)};
+    cursor->at += 8 + out->n_bytes;
+    cursor->left--;
+    return true;
+}
