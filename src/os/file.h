@@ -23,4 +23,11 @@ void file_close(file *f);
 drey_status file_read(const file *f, const char *path, uint64_t offset, size_t n, void *dst,
                       void *bounce, size_t bounce_bytes, drey_error *err);
 
+/* Why a read failed: an errno, or FILE_SHORTER. Returns DREY_ERR_IO. */
+enum { FILE_SHORTER = -1 };
+drey_status file_read_failed(const char *path, uint64_t offset, int reason, drey_error *err);
+
+/* Drops the pages that hold these bytes from the page cache, where they are clean. */
+void file_drop(const file *f, uint64_t offset, size_t n);
+
 #endif

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "os/cgroup.h"
+
 /* The smallest limit of the memory cgroups that this process is in (v1 or v2), UINT64_MAX if none.
  */
 uint64_t memory_cgroup_limit(void);
@@ -15,5 +17,12 @@ int64_t memory_major_faults(void);   /* of this process so far */
 
 /* What --memory auto means: the lower of cgroup limit and available memory, over 1.05. */
 uint64_t memory_auto_budget(void);
+
+/* The parts of the above that read text. limit: of memory.max or memory.limit_in_bytes, UINT64_MAX
+ * for none. field: a "Name:   123 kB" line of /proc/meminfo or /proc/self/status; name with its
+ * colon; 0 when there is none. */
+uint64_t memory_cgroup_limit_in(const cgroup_source *source);
+uint64_t memory_parse_limit(const char *text);
+uint64_t memory_parse_field(const char *text, const char *name);
 
 #endif

@@ -1,0 +1,183 @@
+/* Reading files past the page cache.
+ *
+ * A direct read must begin and end at a multiple of the file system's block and land at an aligned
+ * address. file_read hides that behind a bounce buffer; the stream (reader.h) arranges its ring so
+ * that none is needed. A buffered file is read without read-ahead and dropped from the cache as it
+ * goes, so that reading a model does not push other programs' pages out. */
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    DIRECT_ALIGN = 4096, /* a multiple of what any usual device asks for */
+    LEAST_ALIGN = 512,
+    MOST_ALIGN = 64 * 1024, /* what callers' bounce buffers hold */
+    CACHE_PAGE = 4096,
+    BUFFERED_CHUNK = 1 << 20
+};
+
+/* What the file system says that it asks for, 0 if it refuses O_DIRECT; DIRECT_ALIGN when it does
+ * not say. */
+static uint32_t stated_align(int fd)
+{
+#ifdef STATX_DIOALIGN
+    struct statx about;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &about) == 0 &&
+        (about.stx_mask & STATX_DIOALIGN)) {
+        uint32_t offset = about.stx_dio_offset_align, memory = about.stx_dio_mem_align;
+        uint32_t align = offset > memory ? offset : memory;
+        return align == 0 ? 0 : align < LEAST_ALIGN ? LEAST_ALIGN : align;
+    }
+#else
+    (void)fd;
+#endif
+    return DIRECT_ALIGN;
+}
+
+/* Some file systems accept O_DIRECT and refuse the reads; one read tells. */
+static bool direct_works(int fd, uint32_t align)
+{
+    if (align == 0 || align > MOST_ALIGN)
+        return false;
+    void *block = aligned_alloc(align, align);
+    if (!block)
+        return false;
+    ssize_t n;
+    do
+        n = pread(fd, block, align, 0);
+    while (n < 0 && errno == EINTR);
+    bool refused = n < 0 && (errno == EINVAL || errno == EOPNOTSUPP);
+    free(block);
+    return !refused; /* a failing disk is reported by the read that needs the bytes */
+}
+
+/* O_NONBLOCK: opening a pipe by mistake must not hang; regular files do not care. */
+static int open_quietly(const char *path, int more)
+{
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | more);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static void open_direct(file *f, const char *path)
+{
+    f->fd = open_quietly(path, O_DIRECT);
+    if (f->fd < 0)
+        return;
+    uint32_t align = stated_align(f->fd);
+    if (direct_works(f->fd, align)) {
+        f->direct = true;
+        f->align_bytes = align;
+        return;
+    }
+    close(f->fd);
+    f->fd = -1;
+}
+
+drey_status file_open(file *f, const char *path, bool want_direct, drey_error *err)
+{
+    *f = (file){.fd = -1, .align_bytes = 1};
+    if (want_direct)
+        open_direct(f, path);
+    if (f->fd < 0)
+        f->fd = open_quietly(path, 0);
+    if (f->fd < 0)
+        FAIL(err, DREY_ERR_IO, "cannot open %s: %s; check its name and permissions", path,
+             strerror(errno));
+    struct stat about;
+    if (fstat(f->fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+        file_close(f);
+        FAIL(err, DREY_ERR_IO, "%s is not a regular file; give the path of a model file", path);
+    }
+    f->n_bytes = (uint64_t)about.st_size;
+    if (!f->direct)
+        posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead: it would not be dropped */
+    return DREY_OK;
+}
+
+void file_close(file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    f->fd = -1;
+}
+
+void file_drop(const file *f, uint64_t offset, size_t n)
+{
+    /* Partly covered pages would stay. */
+    uint64_t begin = offset & ~(uint64_t)(CACHE_PAGE - 1);
+    uint64_t end = (offset + n + CACHE_PAGE - 1) & ~(uint64_t)(CACHE_PAGE - 1);
+    posix_fadvise(f->fd, (off_t)begin, (off_t)(end - begin), POSIX_FADV_DONTNEED);
+}
+
+drey_status file_read_failed(const char *path, uint64_t offset, int reason, drey_error *err)
+{
+    if (reason == FILE_SHORTER)
+        FAIL(err, DREY_ERR_IO,
+             "%s has become shorter: byte %" PRIu64
+             " is gone; copy the file again and leave it alone while drey runs",
+             path, offset);
+    FAIL(err, DREY_ERR_IO,
+         "cannot read %s at byte %" PRIu64 ": %s; check the disk, or copy the file again", path,
+         offset, strerror(reason));
+}
+
+/* One read of at most n bytes; returns bytes (0 at the end of the file) or minus an errno. */
+static int64_t read_some(const file *f, uint64_t offset, size_t n, void *dst)
+{
+    for (;;) {
+        ssize_t got = pread(f->fd, dst, n, (off_t)offset);
+        if (got >= 0)
+            return got;
+        if (errno != EINTR && errno != EAGAIN)
+            return -errno;
+    }
+}
+
+static drey_status read_buffered(const file *f, const char *path, uint64_t offset, size_t n,
+                                 uint8_t *dst, drey_error *err)
+{
+    while (n > 0) {
+        size_t ask = n < BUFFERED_CHUNK ? n : BUFFERED_CHUNK;
+        int64_t got = read_some(f, offset, ask, dst);
+        if (got <= 0)
+            return file_read_failed(path, offset, got == 0 ? FILE_SHORTER : (int)-got, err);
+        file_drop(f, offset, (size_t)got);
+        offset += (uint64_t)got;
+        dst += got;
+        n -= (size_t)got;
+    }
+    return DREY_OK;
+}
+
+drey_status file_read(const file *f, const char *path, uint64_t offset, size_t n, void *dst,
+                      void *bounce, size_t bounce_bytes, drey_error *err)
+{
+    if (!f->direct)
+        return read_buffered(f, path, offset, n, dst, err);
+    uint8_t *to = dst;
+    size_t most = bounce_bytes / f->align_bytes * f->align_bytes;
+    while (n > 0) {
+        size_t lead = (size_t)(offset % f->align_bytes); /* bytes before those that are wanted */
+        size_t ask = (lead + n + f->align_bytes - 1) / f->align_bytes * f->align_bytes;
+        int64_t got = read_some(f, offset - lead, ask < most ? ask : most, bounce);
+        if (got < 0)
+            return file_read_failed(path, offset, (int)-got, err);
+        if ((size_t)got <= lead)
+            return file_read_failed(path, offset, FILE_SHORTER, err);
+        size_t useful = (size_t)got - lead < n ? (size_t)got - lead : n;
+        memcpy(to, (const uint8_t *)bounce + lead, useful);
+        offset += useful;
+        to += useful;
+        n -= useful;
+    }
+    return DREY_OK;
+}

@@ -1,0 +1,14 @@
+/* Takes away what a system may refuse, by seccomp filters; for forked children, as there is no way
+ * back. Each returns false where filters cannot be installed. */
+#ifndef DREY_TESTS_DENY_H
+#define DREY_TESTS_DENY_H
+
+#include <stdbool.h>
+
+/* Opening with O_DIRECT fails with EINVAL. */
+bool deny_direct(void);
+
+/* io_uring_setup fails with the given errno. */
+bool deny_uring(int error);
+
+#endif

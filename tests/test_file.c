@@ -1,0 +1,227 @@
+/* Files: direct and buffered reads of any alignment give the same bytes, refusals fall back, and
+ * each failure has its sentence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "os/file.h"
+#include "support/deny.h"
+#include "support/scratch.h"
+
+enum { FILE_BYTES = 700001, BOUNCE_BYTES = 64 * 1024 };
+
+static void read_everywhere(bool want_direct)
+{
+    const char *path = scratch_path("data.bin");
+    uint8_t *bytes = scratch_random(path, FILE_BYTES, 7);
+    uint8_t *got = malloc(FILE_BYTES);
+    void *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
+    file f;
+    drey_error err;
+    assert_int_equal(file_open(&f, path, want_direct, &err), DREY_OK);
+    assert_int_equal(f.n_bytes, FILE_BYTES);
+    assert_true(f.direct ? f.align_bytes >= 512 : f.align_bytes == 1);
+    assert_true(want_direct || !f.direct);
+    uint64_t random = 3;
+    for (int i = 0; i < 200; i++) {
+        size_t n = scratch_next(&random) % (i % 4 ? 9000 : FILE_BYTES);
+        uint64_t offset = scratch_next(&random) % (FILE_BYTES - n + 1);
+        memset(got, 0, n);
+        assert_int_equal(
+            file_read(&f, path, offset, n, got, f.direct ? bounce : NULL, BOUNCE_BYTES, &err),
+            DREY_OK);
+        assert_memory_equal(got, bytes + offset, n);
+    }
+    assert_int_equal(file_read(&f, path, FILE_BYTES - 10, 11, got, bounce, BOUNCE_BYTES, &err),
+                     DREY_ERR_IO);
+    assert_non_null(strstr(err.message, "has become shorter: byte 700001"));
+    file_close(&f);
+    file_close(&f);
+    assert_int_equal(f.fd, -1);
+    free(bounce), free(got), free(bytes);
+}
+
+static void direct_reads_of_any_alignment(void **state)
+{
+    (void)state;
+    read_everywhere(true);
+}
+
+static void buffered_reads_of_any_alignment(void **state)
+{
+    (void)state;
+    read_everywhere(false);
+}
+
+/* Pages of the file that lie in the page cache. */
+static size_t cached_pages(const char *path, size_t n)
+{
+    int fd = open(path, O_RDONLY);
+    void *map = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(map != MAP_FAILED);
+    size_t pages = (n + 4095) / 4096, cached = 0;
+    unsigned char *resident = malloc(pages);
+    assert_int_equal(mincore(map, n, resident), 0);
+    for (size_t i = 0; i < pages; i++)
+        cached += resident[i] & 1;
+    free(resident);
+    munmap(map, n);
+    close(fd);
+    return cached;
+}
+
+static void buffered_reads_leave_the_cache(void **state)
+{
+    (void)state;
+    const char *path = scratch_path("cache.bin");
+    size_t n = 4u << 20;
+    uint8_t *bytes = scratch_random(path, n, 8);
+    int fd = open(path, O_RDONLY);
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    if (cached_pages(path, n) > 0) {
+        print_message("[ SKIPPED ] this file system keeps its files in memory\n");
+        free(bytes);
+        skip();
+    }
+    file f;
+    assert_int_equal(file_open(&f, path, false, NULL), DREY_OK);
+    uint8_t *got = malloc(n);
+    assert_int_equal(file_read(&f, path, 5, n - 9, got, NULL, 0, NULL), DREY_OK);
+    assert_memory_equal(got, bytes + 5, n - 9);
+    assert_true(cached_pages(path, n) <= 64);
+    file_close(&f);
+    free(got), free(bytes);
+}
+
+/* Runs check in a child that may give up rights; its exit status is the verdict. */
+static void in_child(int (*check)(const char *path), const char *path)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(check(path));
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int reads_buffered(const char *path)
+{
+    if (!deny_direct())
+        return 0; /* no seccomp here */
+    file f;
+    char got[100];
+    if (file_open(&f, path, true, NULL) != DREY_OK || f.direct)
+        return 1;
+    return file_read(&f, path, 7, sizeof got, got, NULL, 0, NULL) == DREY_OK ? 0 : 2;
+}
+
+static void refused_direct_falls_back(void **state)
+{
+    (void)state;
+    const char *path = scratch_path("refused.bin");
+    free(scratch_random(path, 10000, 9));
+    in_child(reads_buffered, path);
+}
+
+static void memory_file_systems_work(void **state)
+{
+    (void)state;
+    char path[] = "/dev/shm/drey-test-XXXXXX";
+    int fd = mkstemp(path);
+    if (fd < 0)
+        skip();
+    uint8_t bytes[5000], got[4000];
+    memset(bytes, 0x5a, sizeof bytes);
+    assert_int_equal(write(fd, bytes, sizeof bytes), sizeof bytes);
+    close(fd);
+    void *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
+    file f;
+    assert_int_equal(file_open(&f, path, true, NULL), DREY_OK);
+    assert_int_equal(file_read(&f, path, 999, sizeof got, got, bounce, BOUNCE_BYTES, NULL),
+                     DREY_OK);
+    assert_memory_equal(got, bytes, sizeof got);
+    file_close(&f);
+    unlink(path);
+    free(bounce);
+}
+
+static void truncation_is_told(void **state)
+{
+    (void)state;
+    const char *path = scratch_path("truncated.bin");
+    free(scratch_random(path, 100000, 10));
+    uint8_t *got = malloc(100000);
+    void *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
+    for (int direct = 0; direct < 2; direct++) {
+        free(scratch_random(path, 100000, 10));
+        file f;
+        drey_error err;
+        assert_int_equal(file_open(&f, path, direct, NULL), DREY_OK);
+        assert_int_equal(truncate(path, 54321), 0);
+        assert_int_equal(file_read(&f, path, 100, 54221, got, bounce, BOUNCE_BYTES, &err), DREY_OK);
+        assert_int_equal(file_read(&f, path, 100, 60000, got, bounce, BOUNCE_BYTES, &err),
+                         DREY_ERR_IO);
+        assert_non_null(strstr(err.message, "byte 54321 is gone"));
+        assert_non_null(strstr(err.message, path));
+        file_close(&f);
+    }
+    free(bounce), free(got);
+}
+
+static void what_is_no_file_is_told(void **state)
+{
+    (void)state;
+    file f;
+    drey_error err;
+    assert_int_equal(file_open(&f, "/nonexistent/model.gguf", true, &err), DREY_ERR_IO);
+    assert_non_null(strstr(err.message, "/nonexistent/model.gguf: No such file"));
+    assert_int_equal(file_open(&f, "/", true, &err), DREY_ERR_IO);
+    assert_non_null(strstr(err.message, "not a regular file"));
+    assert_int_equal(f.fd, -1);
+    const char *fifo = scratch_path("fifo");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(file_open(&f, fifo, true, &err), DREY_ERR_IO); /* and does not hang */
+    const char *empty = scratch_path("empty");
+    scratch_write(empty, "", 0);
+    assert_int_equal(file_open(&f, empty, true, &err), DREY_OK);
+    assert_int_equal(f.n_bytes, 0);
+    file_close(&f);
+}
+
+static void reasons_become_sentences(void **state)
+{
+    (void)state;
+    drey_error err;
+    assert_int_equal(file_read_failed("m.gguf", 4096, 5, &err), DREY_ERR_IO);
+    assert_string_equal(err.message, "cannot read m.gguf at byte 4096: Input/output error; check "
+                                     "the disk, or copy the file again");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(direct_reads_of_any_alignment),
+        cmocka_unit_test(buffered_reads_of_any_alignment),
+        cmocka_unit_test(buffered_reads_leave_the_cache),
+        cmocka_unit_test(refused_direct_falls_back),
+        cmocka_unit_test(memory_file_systems_work),
+        cmocka_unit_test(truncation_is_told),
+        cmocka_unit_test(what_is_no_file_is_told),
+        cmocka_unit_test(reasons_become_sentences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+/* Memory figures: the parsers on texts of both cgroup versions, limits at any level of a made-up
+ * hierarchy, and the real system's figures against what this process does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "os/memory.h"
+#include "support/scratch.h"
+
+static void write_text(const char *name, const char *text)
+{
+    scratch_write(scratch_path(name), text, strlen(text));
+}
+
+/* A source whose files are made of membership and mounts; "%s" in mounts is the scratch folder. */
+static cgroup_source make_source(const char *membership, const char *mounts)
+{
+    char text[4096];
+    const char *base = scratch_path("fs");
+    snprintf(text, sizeof text, mounts, base, base);
+    cgroup_source source = {scratch_path("membership"), scratch_path("mounts")};
+    scratch_write(source.membership, membership, strlen(membership));
+    scratch_write(source.mounts, text, strlen(text));
+    return source;
+}
+
+static void limits_parse(void **state)
+{
+    (void)state;
+    assert_true(memory_parse_limit("max\n") == UINT64_MAX);
+    assert_true(memory_parse_limit("9223372036854771712\n") == UINT64_MAX);
+    assert_true(memory_parse_limit("99999999999999999999999\n") == UINT64_MAX);
+    assert_true(memory_parse_limit("") == UINT64_MAX);
+    assert_int_equal(memory_parse_limit("838860800\n"), 838860800);
+    assert_int_equal(memory_parse_limit("0\n"), 0);
+}
+
+static void fields_parse(void **state)
+{
+    (void)state;
+    const char *text = "MemTotal:       16384 kB\nMemFree:  12 kB\nMemAvailable:   8192 kB\n";
+    assert_int_equal(memory_parse_field(text, "MemTotal:"), 16384 * 1024);
+    assert_int_equal(memory_parse_field(text, "MemAvailable:"), 8192 * 1024);
+    assert_int_equal(memory_parse_field(text, "Available:"), 0);
+    assert_int_equal(memory_parse_field("", "MemTotal:"), 0);
+}
+
+static const char V2_MOUNT[] = "30 23 0:26 / %s/v2 rw,nosuid - cgroup2 cgroup2 rw\n";
+
+static void v2_takes_the_least_of_all_levels(void **state)
+{
+    (void)state;
+    cgroup_source source = make_source("0::/user.slice/run\n", V2_MOUNT);
+    write_text("fs/v2/user.slice/run/memory.max", "max\n");
+    write_text("fs/v2/user.slice/memory.max", "1000000\n");
+    assert_int_equal(memory_cgroup_limit_in(&source), 1000000);
+    write_text("fs/v2/user.slice/run/memory.max", "400000\n");
+    assert_int_equal(memory_cgroup_limit_in(&source), 400000);
+    write_text("fs/v2/memory.max", "300000\n");
+    assert_int_equal(memory_cgroup_limit_in(&source), 300000);
+}
+
+static const char V1_MOUNTS[] = "25 23 0:22 / %s/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+                                "26 23 0:23 / %s/v1 rw,nosuid shared:9 - cgroup cgroup rw,memory\n";
+
+static void v1_takes_the_least_of_all_levels(void **state)
+{
+    (void)state;
+    cgroup_source source = make_source("5:cpu,cpuacct:/\n4:memory:/a/b\n0::/\n", V1_MOUNTS);
+    assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
+    write_text("fs/v1/memory.limit_in_bytes", "9223372036854771712\n");
+    write_text("fs/v1/a/b/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
+    write_text("fs/v1/a/memory.limit_in_bytes", "2684354560\n");
+    assert_int_equal(memory_cgroup_limit_in(&source), 2684354560);
+}
+
+static void container_mounts_show_their_part(void **state)
+{
+    (void)state;
+    /* The mount begins at the container's own group: its limit lies in the mount's root. */
+    cgroup_source source =
+        make_source("0::/docker/abc\n", "30 23 0:26 /docker/abc %s/box rw - cgroup2 cgroup2 rw\n");
+    write_text("fs/box/memory.max", "555000\n");
+    assert_int_equal(memory_cgroup_limit_in(&source), 555000);
+    /* A group outside of what is mounted: the mount's root is all there is to see. */
+    source =
+        make_source("0::/elsewhere\n", "30 23 0:26 /docker/abc %s/box rw - cgroup2 cgroup2 rw\n");
+    assert_int_equal(memory_cgroup_limit_in(&source), 555000);
+}
+
+static void nothing_mounted_is_no_limit(void **state)
+{
+    (void)state;
+    cgroup_source source = make_source("0::/x\n4:memory:/x\n", "1 1 0:1 / / rw - ext4 /dev/x rw\n");
+    assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
+    cgroup_source missing = {"/nonexistent/a", "/nonexistent/b"};
+    assert_true(memory_cgroup_limit_in(&missing) == UINT64_MAX);
+    source = make_source("broken\n\n:\n", "broken - \n");
+    assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
+}
+
+static void the_system_answers(void **state)
+{
+    (void)state;
+    uint64_t total = memory_total(), available = memory_available();
+    assert_true(total > 16u << 20);
+    assert_true(available > 0 && available <= total);
+    assert_true(memory_cgroup_limit() > 0);
+    uint64_t budget = memory_auto_budget();
+    assert_true(budget > 0 && budget < total);
+
+    const size_t n = 48u << 20;
+    uint64_t before = memory_resident();
+    char *block = malloc(n);
+    assert_non_null(block);
+    memset(block, 1, n);
+    uint64_t during = memory_resident();
+    assert_true(during >= before + n / 2);
+    free(block);
+    assert_true(memory_resident_peak() + (8u << 20) >= during); /* the kernel counts in batches */
+    assert_true(memory_major_faults() >= 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_parse),
+        cmocka_unit_test(fields_parse),
+        cmocka_unit_test(v2_takes_the_least_of_all_levels),
+        cmocka_unit_test(v1_takes_the_least_of_all_levels),
+        cmocka_unit_test(container_mounts_show_their_part),
+        cmocka_unit_test(nothing_mounted_is_no_limit),
+        cmocka_unit_test(the_system_answers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
