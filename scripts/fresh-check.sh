@@ -38,7 +38,10 @@ repository=$(git -C "$(dirname "${BASH_SOURCE[0]}")/.." rev-parse --show-topleve
 # ---- First half: make the folder, run the second half in a mount and process namespace of its own,
 # so that whatever happens no mount and no process is left; then remove the folder.
 if [ -z "$inside" ]; then
-    [ "$(id -u)" = 0 ] || { echo "fresh-check: needs root (chroot, mounts)" >&2 && exit 1; }
+    if [ "$(id -u)" != 0 ]; then
+        echo "fresh-check: needs root (chroot, mounts)" >&2
+        exit 1
+    fi
     for tool in debootstrap unshare; do
         command -v $tool >/dev/null || {
             echo "fresh-check: needs $tool (apt-get install debootstrap util-linux)" >&2
@@ -95,7 +98,7 @@ if [ -n "$mirror" ]; then
     rm -f "$root/etc/apt/sources.list"
     for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
         /etc/apt/sources.list.d/*.sources; do
-        [ -f "$list" ] && grep -q bookworm "$list" || continue
+        grep -qs bookworm "$list" || continue
         copy "$list"
         while read -r key; do copy "$key"; done < <(grep -oE '/[^] ]+\.(gpg|asc)' "$list")
     done
@@ -146,7 +149,10 @@ if [ -n "$user" ]; then
     # A person's own machine has sudo; a bare chroot has to be given it.
     chroot "$root" env "${settings[@]}" DEBIAN_FRONTEND=noninteractive \
         sh -c 'apt-get -q update && apt-get -q -y install --no-install-recommends sudo' \
-        >"$inside/sudo.log" 2>&1 || { tail "$inside/sudo.log" && exit 1; }
+        >"$inside/sudo.log" 2>&1 || {
+        tail "$inside/sudo.log"
+        exit 1
+    }
     printf '%s\n' "$user ALL=(ALL) NOPASSWD:ALL" >"$root/etc/sudoers.d/$user"
     printf '%s\n' "Defaults env_keep += \"http_proxy https_proxy no_proxy\"" \
         >>"$root/etc/sudoers.d/$user"
@@ -167,7 +173,7 @@ for step in "${steps[@]}"; do
         failed+=("$step")
     fi
 done
-note "disk used: $(du -smx "$root" | cut -f1) MB"
+note "disk used: $(du -smx --exclude="$root/models" "$root" | cut -f1) MB"
 if [ ${#failed[@]} -gt 0 ]; then
     note "verdict: NOT good on a bare Debian 12: ${failed[*]}"
     exit 1
