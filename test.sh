@@ -33,8 +33,11 @@ export DREY_MODELS=${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}
 "$here/scripts/get-models.sh" smol ||
     echo "test: the small model could not be fetched: the tests that need it will be skipped" >&2
 
-"$here/scripts/build.sh" "$build" -DBUILD_TESTING=ON "-DDREY_SANITIZE=$sanitize" \
-    "-DCMAKE_C_COMPILER=${compiler:-gcc}"
+settings=(-DBUILD_TESTING=ON "-DCMAKE_C_COMPILER=${compiler:-gcc}" "-DDREY_SANITIZE=$sanitize")
+if [ -n "$sanitize" ]; then # with the library's asserts, too
+    settings+=(-DCMAKE_BUILD_TYPE=Checked "-DCMAKE_C_FLAGS_CHECKED=-O2 -g")
+fi
+"$here/scripts/build.sh" "$build" "${settings[@]}"
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -45,6 +48,8 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 show() {
     awk '
         /^test [0-9]+$/ || /^ *Start +[0-9]+:/ || /^$/ { next }
+        /^(UpdateCTest|Parse Config|Constructing|Done constructing|Updating test list)/ { next }
+        /^(Internal ctest|Added [0-9]+ tests|Checking test dependency)/ { next }
         match($0, /^[0-9]+: /) {
             n = substr($0, 1, RLENGTH - 2); text = substr($0, RLENGTH + 1)
             all[n] = all[n] "    " text "\n"
