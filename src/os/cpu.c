@@ -44,7 +44,7 @@ cpu_features cpu_detect(void)
 static void name_read(char *out, size_t capacity)
 {
     uint32_t brand[12];
-    if (__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) {
+    if ((uint32_t)__get_cpuid_max(0x80000000u, NULL) < 0x80000004u) {
         snprintf(out, capacity, "x86-64");
         return;
     }
