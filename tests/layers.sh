@@ -27,11 +27,12 @@ awk -v order="${order[*]}" '
 
 # Files in cli/ may share headers of their own.
 mapfile -t users < <(find cli examples -name '*.[ch]' | sort)
-own=$(cd cli && find . -name '*.h' -printf '%f\n')
+own=$(cd cli && find . -name '*.h' -printf '%f ')
 awk -v own="$own" '
-    BEGIN { n = split(own, names, "\n"); for (i = 1; i <= n; i++) known[names[i]] = 1 }
+    BEGIN { n = split(own, names, " "); for (i = 1; i <= n; i++) known[names[i]] = 1 }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\"")
+        sub(/^cli\//, "", quoted[2])
         if (quoted[2] != "drey/drey.h" && !(quoted[2] in known)) {
             print FILENAME ":" FNR ": \"" quoted[2] "\": only drey/drey.h may be used here"
             failed = 1
