@@ -1,12 +1,137 @@
-/* Matrix kernels, ref tier. */
+/* Matrix kernels in plain C: the statement of what every tier computes (kernel.h), and what a
+ * machine without SIMD runs. */
 #include "kernel/tiers.h"
+
+#include <math.h>
+
+#include "kernel/dot.h"
+#include "kernel/ref/ref.h"
+
+/* Sum of q * x over n weights from i0 on, x in words m apart. */
+static int32_t dot_int(const int8_t *q, const uint8_t *words, int32_t i0, int32_t n, int32_t m)
+{
+    int32_t sum = 0;
+    for (int32_t i = i0; i < i0 + n; i++)
+        sum += q[i] * (int8_t)words[(ptrdiff_t)(i / 4) * m * 4 + i % 4];
+    return sum;
+}
+
+/* One row's block of 32 times every row of the tile. */
+static void block_32_add(float *sums, const row_block *w, const uint8_t *acts, int32_t m,
+                         bool has_m)
+{
+    for (int32_t t = 0; t < m; t++) {
+        float d = load_f32(acts + ACT_32_D * m + t * 4);
+        int32_t sum = (int32_t)load_u32(acts + ACT_32_SUM * m + t * 4);
+        float acc = sums[t * GROUP_ROWS];
+        acc = fmaf(w->d * d, (float)dot_int(w->q, acts + t * 4, 0, 32, m), acc);
+        if (has_m)
+            acc = fmaf(w->m * d, (float)sum, acc);
+        sums[t * GROUP_ROWS] = acc;
+    }
+}
+
+/* One row's block of 256 times every row of the tile. */
+static void block_256_add(float *sums, const row_block *w, const uint8_t *acts, int32_t m,
+                          int32_t sub_k, bool has_min)
+{
+    for (int32_t t = 0; t < m; t++) {
+        float d = load_f32(acts + ACT_256_D * m + t * 4);
+        int32_t products = 0, minima = 0;
+        for (int32_t s = 0; s < 256 / sub_k; s++)
+            products += w->scale[s] * dot_int(w->q, acts + t * 4, s * sub_k, sub_k, m);
+        float acc = fmaf(w->d * d, (float)products, sums[t * GROUP_ROWS]);
+        if (has_min) {
+            for (int32_t s = 0; s < 16; s++) {
+                int32_t scaled = (int32_t)load_u32(acts + ACT_256_SUM16 * m + (s * m + t) * 4);
+                minima += w->min[s * 16 / sub_k] * (scaled / -32);
+            }
+            acc = fmaf(-(w->m * d), (float)minima, acc);
+        }
+        sums[t * GROUP_ROWS] = acc;
+    }
+}
+
+#define DEFINE_TILE(TYPE, name, act_bytes_, add)                                                   \
+    static void tile_##name##_ref(float *sums, const uint8_t *weights, const uint8_t *acts,        \
+                                  int32_t n_blocks, int32_t m)                                     \
+    {                                                                                              \
+        const type_layout *layout = layout_find(TYPE_##TYPE);                                      \
+        row_block w;                                                                               \
+        for (int32_t b = 0; b < n_blocks; b++) {                                                   \
+            for (int32_t r = 0; r < GROUP_ROWS; r++) {                                             \
+                decode_##name##_ref(&w, weights, r);                                               \
+                add;                                                                               \
+            }                                                                                      \
+            weights += layout->file_block_bytes * GROUP_ROWS;                                      \
+            acts += (act_bytes_)*m;                                                                \
+        }                                                                                          \
+    }
+
+#define DEFINE_TILE_32(TYPE, name, has_m)                                                          \
+    DEFINE_TILE(TYPE, name, ACT_Q8_32_BYTES, block_32_add(sums + r, &w, acts, m, has_m))
+#define DEFINE_TILE_256(TYPE, name, sub_k, has_min)                                                \
+    DEFINE_TILE(TYPE, name, ACT_Q8_256_BYTES, block_256_add(sums + r, &w, acts, m, sub_k, has_min))
+
+DEFINE_TILE_32(Q4_0, q4_0, false)
+DEFINE_TILE_32(Q4_1, q4_1, true)
+DEFINE_TILE_32(Q5_0, q5_0, false)
+DEFINE_TILE_32(Q5_1, q5_1, true)
+DEFINE_TILE_32(Q8_0, q8_0, false)
+DEFINE_TILE_32(IQ4_NL, iq4_nl, false)
+DEFINE_TILE_256(Q2_K, q2_k, 16, true)
+DEFINE_TILE_256(Q3_K, q3_k, 16, false)
+DEFINE_TILE_256(Q4_K, q4_k, 32, true)
+DEFINE_TILE_256(Q5_K, q5_k, 32, true)
+DEFINE_TILE_256(Q6_K, q6_k, 16, false)
+DEFINE_TILE_256(IQ4_XS, iq4_xs, 32, false)
+
+/* Float weights: a block is one k. */
+#define DEFINE_TILE_FLOAT(name, bytes)                                                             \
+    static void tile_##name##_ref(float *sums, const uint8_t *weights, const uint8_t *acts,        \
+                                  int32_t n_blocks, int32_t m)                                     \
+    {                                                                                              \
+        for (int32_t b = 0; b < n_blocks; b++) {                                                   \
+            for (int32_t r = 0; r < GROUP_ROWS; r++) {                                             \
+                float w = decode_##name##_ref(weights, r);                                         \
+                for (int32_t t = 0; t < m; t++)                                                    \
+                    sums[t * GROUP_ROWS + r] =                                                     \
+                        fmaf(w, load_f32(acts + t * 4), sums[t * GROUP_ROWS + r]);                 \
+            }                                                                                      \
+            weights += (bytes)*GROUP_ROWS;                                                         \
+            acts += ACT_F32_BYTES * m;                                                             \
+        }                                                                                          \
+    }
+
+DEFINE_TILE_FLOAT(f32, 4)
+DEFINE_TILE_FLOAT(f16, 2)
+DEFINE_TILE_FLOAT(bf16, 2)
+
+#define DEFINE_TYPE(TYPE, name, act, block_k, block_bytes)                                         \
+    static size_t group_bytes_##name(int64_t k)                                                    \
+    {                                                                                              \
+        return (size_t)(k / (block_k)) * (block_bytes)*GROUP_ROWS;                                 \
+    }                                                                                              \
+    static void pack_##name##_ref(void *group, const void *rows, int64_t row_bytes,                \
+                                  int32_t n_rows, int64_t k)                                       \
+    {                                                                                              \
+        pack_ref(TYPE_##TYPE, group, rows, row_bytes, n_rows, k);                                  \
+    }                                                                                              \
+    static void unpack_row_##name##_ref(float *out, const void *group, int32_t r, int64_t k)       \
+    {                                                                                              \
+        unpack_row_ref(TYPE_##TYPE, out, group, r, k);                                             \
+    }                                                                                              \
+    DEFINE_DOT(TYPE, name, act, ref)
+KERNEL_TYPES(DEFINE_TYPE)
 
 void ref_matmul_init(kernel_table *table)
 {
-    (void)table;
-}
-
-void float_matmul_init(kernel_table *table)
-{
-    (void)table;
+#define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
+    table->matmul[TYPE_##TYPE] = (matmul_kernel){act, group_bytes_##name, pack_##name##_ref,       \
+                                                 unpack_row_##name##_ref, dot_##name##_ref};
+    KERNEL_TYPES(SET_TYPE)
+#undef SET_TYPE
+    table->quantise[ACT_F32] = quantise_f32_ref;
+    table->quantise[ACT_Q8_32] = quantise_q8_32_ref;
+    table->quantise[ACT_Q8_256] = quantise_q8_256_ref;
 }

@@ -1,0 +1,101 @@
+/* Blocking of a matrix product for the caches (see dot.h). */
+#include "kernel/dot.h"
+
+enum {
+    MAX_ROWS = 256,            /* sums of one group for so many rows: 32 KB of scratch */
+    STEP_K = 256,              /* k that a tile kernel does while other tiles wait */
+    ACT_SPAN_BYTES = 384 << 10 /* activations that should stay in the L2 cache */
+};
+
+/* One call's shapes, for the inner functions. */
+typedef struct product {
+    tile_kernel kernel;
+    int32_t block_k, weight_block_bytes, act_block_bytes;
+    int32_t n_blocks;     /* of k */
+    size_t act_row_bytes; /* of all of k */
+    size_t group_bytes;
+    const uint8_t *groups, *acts;
+    int32_t n;
+    float *y;
+    int64_t ldy;
+} product;
+
+/* sums[n][32] of rows first .. last - 1 from or to y. */
+static void sums_load(float *sums, const product *p, int32_t group, int32_t first, int32_t last)
+{
+    for (int32_t t = first; t < last; t++)
+        memcpy(sums + (t - first) * GROUP_ROWS, p->y + t * p->ldy + (int64_t)group * GROUP_ROWS,
+               GROUP_ROWS * sizeof(float));
+}
+
+static void sums_store(const float *sums, const product *p, int32_t group, int32_t first,
+                       int32_t last)
+{
+    for (int32_t t = first; t < last; t++)
+        memcpy(p->y + t * p->ldy + (int64_t)group * GROUP_ROWS, sums + (t - first) * GROUP_ROWS,
+               GROUP_ROWS * sizeof(float));
+}
+
+/* One group, blocks [b, b + n_blocks), all tiles of rows first .. last - 1. */
+static void tiles_pass(float *sums, const product *p, int32_t group, int32_t b, int32_t n_blocks,
+                       int32_t first, int32_t last)
+{
+    const uint8_t *weights =
+        p->groups + (size_t)group * p->group_bytes + (size_t)b * (size_t)p->weight_block_bytes;
+    for (int32_t t = first; t < last; t += TOKEN_TILE) {
+        int32_t m = tile_rows(t, p->n);
+        const uint8_t *acts = p->acts + (size_t)t * p->act_row_bytes +
+                              (size_t)b * (size_t)p->act_block_bytes * (size_t)m;
+        p->kernel(sums + (t - first) * GROUP_ROWS, weights, acts, n_blocks, m);
+    }
+}
+
+/* All groups for rows first .. last - 1 (at most MAX_ROWS). */
+static void rows_pass(const product *p, int32_t n_groups, int32_t first, int32_t last, float *sums)
+{
+    int32_t rows = last - first;
+    int32_t step = p->n_blocks, span = p->n_blocks;
+    if (rows > TOKEN_TILE) {
+        step = STEP_K / p->block_k;
+        int64_t steps = ACT_SPAN_BYTES / ((int64_t)rows * p->act_block_bytes * step);
+        if (steps * step < span)
+            span = (int32_t)(steps > 0 ? steps : 1) * step;
+    }
+    for (int32_t b0 = 0; b0 < p->n_blocks; b0 += span) {
+        int32_t b1 = p->n_blocks - b0 < span ? p->n_blocks : b0 + span;
+        for (int32_t g = 0; g < n_groups; g++) {
+            if (b0 == 0)
+                memset(sums, 0, (size_t)rows * GROUP_ROWS * sizeof(float));
+            else
+                sums_load(sums, p, g, first, last);
+            for (int32_t b = b0; b < b1; b += step)
+                tiles_pass(sums, p, g, b, b1 - b < step ? b1 - b : step, first, last);
+            sums_store(sums, p, g, first, last);
+        }
+    }
+}
+
+void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, float *y, int64_t ldy,
+               const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
+               void *scratch)
+{
+    const type_layout *layout = layout_find(type);
+    product p = {
+        .kernel = kernel,
+        .block_k = layout->block_k,
+        .weight_block_bytes = layout->file_block_bytes * GROUP_ROWS,
+        .act_block_bytes = act_block_bytes(act) * (layout->block_k / act_block_k(act)),
+        .n_blocks = (int32_t)(k / layout->block_k),
+        .act_row_bytes = act_row_bytes(act, k),
+        .groups = groups,
+        .acts = acts,
+        .n = n,
+        .y = y,
+        .ldy = ldy,
+    };
+    p.group_bytes = (size_t)p.n_blocks * (size_t)p.weight_block_bytes;
+    for (int32_t first = 0; first < n; first += MAX_ROWS) {
+        int32_t last = n - first < MAX_ROWS ? n : first + MAX_ROWS;
+        rows_pass(&p, n_groups, first, last, scratch);
+    }
+}

@@ -1,0 +1,32 @@
+/* The loops around a tile kernel: which weights meet which activations, and when.
+ *
+ * A tile kernel multiplies some blocks of one packed group with one tile of activations and adds
+ * to [m][32] float sums. For n <= 8 it walks a whole group at once, so that the weights stream past
+ * as fast as memory gives them. For more rows the weights of a step (a few KB) stay in the L1 cache
+ * while all tiles pass, and k is cut into spans whose activations fit into the L2 cache. The sums
+ * of a row are added in the order of k either way, so its bits do not depend on n. */
+#ifndef DREY_KERNEL_DOT_H
+#define DREY_KERNEL_DOT_H
+
+#include "kernel/layout.h"
+
+/* sums[m][32] += weights (n_blocks packed blocks) x activations (the same blocks of a tile of m
+ * rows), block after block. */
+typedef void (*tile_kernel)(float *sums, const uint8_t *weights, const uint8_t *acts,
+                            int32_t n_blocks, int32_t m);
+
+/* matmul_kernel's dot for a type, by its tile kernel. */
+void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, float *y, int64_t ldy,
+               const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
+               void *scratch);
+
+/* Defines dot_<name>_<tier> on tile_<name>_<tier>. */
+#define DEFINE_DOT(TYPE, name, act, tier)                                                          \
+    static void dot_##name##_##tier(float *y, int64_t ldy, const void *groups, int32_t n_groups,   \
+                                    const void *acts, int32_t n, int64_t k, void *scratch)         \
+    {                                                                                              \
+        dot_tiles(TYPE_##TYPE, act, tile_##name##_##tier, y, ldy, groups, n_groups, acts, n, k,    \
+                  scratch);                                                                        \
+    }
+
+#endif

@@ -1,0 +1,65 @@
+/* The table of packed layouts (see layout.h for the picture). */
+#include "kernel/layout.h"
+
+#include <assert.h>
+
+const int8_t iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                               1,    13,   25,  38,  53,  69,  89,  113};
+
+static const type_layout layouts[TYPE_LIMIT] = {
+    [TYPE_F32] = {1, 4, 1, {{PART_WORDS, 0, 1}}},
+    [TYPE_F16] = {1, 2, 1, {{PART_U16, 0, 1}}},
+    [TYPE_BF16] = {1, 2, 1, {{PART_U16, 0, 1}}},
+    [TYPE_Q4_0] = {32, 18, 2, {{PART_U16, 0, 1}, {PART_WORDS, 2, 4}}},
+    [TYPE_Q4_1] = {32, 20, 3, {{PART_U16, 0, 1}, {PART_U16, 2, 1}, {PART_WORDS, 4, 4}}},
+    [TYPE_Q5_0] = {32, 22, 3, {{PART_U16, 0, 1}, {PART_PLANE, 2, 1}, {PART_WORDS, 6, 4}}},
+    [TYPE_Q5_1] = {32,
+                   24,
+                   4,
+                   {{PART_U16, 0, 1}, {PART_U16, 2, 1}, {PART_PLANE, 4, 1}, {PART_WORDS, 8, 4}}},
+    [TYPE_Q8_0] = {32, 34, 2, {{PART_U16, 0, 1}, {PART_FLIP, 2, 8}}},
+    [TYPE_IQ4_NL] = {32, 18, 2, {{PART_U16, 0, 1}, {PART_WORDS, 2, 4}}},
+    [TYPE_Q2_K] =
+        {256,
+         84,
+         4,
+         {{PART_U16, 80, 1}, {PART_U16, 82, 1}, {PART_WORDS, 0, 4}, {PART_WORDS, 16, 16}}},
+    [TYPE_Q3_K] =
+        {256,
+         110,
+         4,
+         {{PART_U16, 108, 1}, {PART_WORDS, 96, 3}, {PART_WORDS, 0, 8}, {PART_WORDS, 32, 16}}},
+    [TYPE_Q4_K] = {256,
+                   144,
+                   4,
+                   {{PART_U16, 0, 1}, {PART_U16, 2, 1}, {PART_WORDS, 4, 3}, {PART_WORDS, 16, 32}}},
+    [TYPE_Q5_K] = {256,
+                   176,
+                   5,
+                   {{PART_U16, 0, 1},
+                    {PART_U16, 2, 1},
+                    {PART_WORDS, 4, 3},
+                    {PART_WORDS, 16, 8},
+                    {PART_WORDS, 48, 32}}},
+    [TYPE_Q6_K] =
+        {256,
+         210,
+         4,
+         {{PART_U16, 208, 1}, {PART_WORDS, 192, 4}, {PART_WORDS, 128, 16}, {PART_WORDS, 0, 32}}},
+    [TYPE_IQ4_XS] = {256,
+                     136,
+                     4,
+                     {{PART_U16, 0, 1}, {PART_U16, 2, 1}, {PART_WORDS, 4, 1}, {PART_WORDS, 8, 32}}},
+};
+
+const type_layout *layout_find(tensor_type type)
+{
+    assert(layouts[type].n_parts > 0);
+    return &layouts[type];
+}
+
+size_t act_bytes(act_kind kind, int32_t n, int64_t k)
+{
+    size_t n_tiles = ((size_t)n + TOKEN_TILE - 1) / TOKEN_TILE;
+    return n_tiles * TOKEN_TILE * act_row_bytes(kind, k);
+}

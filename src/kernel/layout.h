@@ -1,0 +1,187 @@
+/* How packed weights and quantised activations lie in memory: one layout for every tier, so that a
+ * file prepared on one machine serves another and tests can compare tiers byte by byte.
+ *
+ * Weights. A group is GROUP_ROWS = 32 rows, block of k after block of k. A packed block holds the
+ * 32 file blocks of that column, the same number of bytes, with the rows interleaved word by word,
+ * so that a vector lane is a row:
+ *
+ *   16-bit parts (scales)   [32 rows] u16                                     64 bytes each
+ *   32-bit parts (the rest) [word of the file's block][2 halves][16 rows] u32   64 bytes a half
+ *
+ *   Q4_K:   d 64 | dmin 64 | scales 3 x 128 | quants 32 x 128     = 4608 = 32 x 144
+ *
+ * 64 bytes of quants are thus 16 rows x 4 bytes, which is what the byte dot product instructions of
+ * x86 (vpdpbusd) and Arm (sdot, on quarters) take; with 4-bit weights the low nibbles are one such
+ * operand and the high nibbles another. Two things are stored differently from the file: Q8_0's
+ * quants have their sign bit flipped (unsigned with an offset of 128), and the fifth bits of Q5_0
+ * and Q5_1 are regrouped so that bit c of byte j belongs to weight 4 c + j.
+ *
+ * Activations lie in tiles of up to TOKEN_TILE = 8 rows, m rows in this one (the last may have
+ * fewer), in the order in which a dot product uses them:
+ *
+ *   ACT_F32     [k][m] float
+ *   ACT_Q8_32   per 32:  q [8][m][4] int8 | d [m] float | sum of q [m] int32              40 m
+ * bytes ACT_Q8_256  per 256: q [64][m][4] int8 | pair sums [4][m][2] int16 | d [m] float | -32 *
+ * (sum of q over 16) [16][m] int32                        340 m bytes
+ *
+ * The pair sums are the sums of q over 32 weights, (0, 2), (1, 3), (4, 6), (5, 7): the pairs that
+ * fall out of a 32-bit word of four sub-block minima by masking every other byte. */
+#ifndef DREY_KERNEL_LAYOUT_H
+#define DREY_KERNEL_LAYOUT_H
+
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
+
+/* Every type: name, name in functions, activations, weights a block, bytes a block in the file. */
+#define KERNEL_TYPES(X)                                                                            \
+    X(F32, f32, ACT_F32, 1, 4)                                                                     \
+    X(F16, f16, ACT_F32, 1, 2)                                                                     \
+    X(BF16, bf16, ACT_F32, 1, 2)                                                                   \
+    X(Q4_0, q4_0, ACT_Q8_32, 32, 18)                                                               \
+    X(Q4_1, q4_1, ACT_Q8_32, 32, 20)                                                               \
+    X(Q5_0, q5_0, ACT_Q8_32, 32, 22)                                                               \
+    X(Q5_1, q5_1, ACT_Q8_32, 32, 24)                                                               \
+    X(Q8_0, q8_0, ACT_Q8_32, 32, 34)                                                               \
+    X(IQ4_NL, iq4_nl, ACT_Q8_32, 32, 18)                                                           \
+    X(Q2_K, q2_k, ACT_Q8_256, 256, 84)                                                             \
+    X(Q3_K, q3_k, ACT_Q8_256, 256, 110)                                                            \
+    X(Q4_K, q4_k, ACT_Q8_256, 256, 144)                                                            \
+    X(Q5_K, q5_k, ACT_Q8_256, 256, 176)                                                            \
+    X(Q6_K, q6_k, ACT_Q8_256, 256, 210)                                                            \
+    X(IQ4_XS, iq4_xs, ACT_Q8_256, 256, 136)
+
+/* What a run of a file's block becomes. */
+typedef enum part_kind {
+    PART_U16,   /* 16-bit numbers, rows interleaved */
+    PART_WORDS, /* 32-bit words, rows interleaved */
+    PART_FLIP,  /* the same, the sign bit of each byte flipped */
+    PART_PLANE, /* the same, bits regrouped by plane_from_bits */
+} part_kind;
+
+typedef struct layout_part {
+    uint8_t kind;
+    uint8_t file_offset;
+    uint8_t n_words; /* 1 for PART_U16 */
+} layout_part;
+
+typedef struct type_layout {
+    int32_t block_k;
+    int32_t file_block_bytes; /* the packed block of 32 rows has 32 times as many */
+    int32_t n_parts;
+    layout_part parts[6]; /* in packed order, one after another without gaps */
+} type_layout;
+
+/* The layout of a runnable type, static storage. */
+const type_layout *layout_find(tensor_type type);
+
+/* Byte offsets of the parts in a packed block. */
+enum {
+    Q4_0_D = 0,
+    Q4_0_QS = 64,
+    Q4_1_D = 0,
+    Q4_1_M = 64,
+    Q4_1_QS = 128,
+    Q5_0_D = 0,
+    Q5_0_QH = 64,
+    Q5_0_QS = 192,
+    Q5_1_D = 0,
+    Q5_1_M = 64,
+    Q5_1_QH = 128,
+    Q5_1_QS = 256,
+    Q8_0_D = 0,
+    Q8_0_QS = 64,
+    IQ4_NL_D = 0,
+    IQ4_NL_QS = 64,
+    Q2_K_D = 0,
+    Q2_K_DMIN = 64,
+    Q2_K_SCALES = 128,
+    Q2_K_QS = 640,
+    Q3_K_D = 0,
+    Q3_K_SCALES = 64,
+    Q3_K_HMASK = 448,
+    Q3_K_QS = 1472,
+    Q4_K_D = 0,
+    Q4_K_DMIN = 64,
+    Q4_K_SCALES = 128,
+    Q4_K_QS = 512,
+    Q5_K_D = 0,
+    Q5_K_DMIN = 64,
+    Q5_K_SCALES = 128,
+    Q5_K_QH = 512,
+    Q5_K_QS = 1536,
+    Q6_K_D = 0,
+    Q6_K_SCALES = 64,
+    Q6_K_QH = 576,
+    Q6_K_QL = 2624,
+    IQ4_XS_D = 0,
+    IQ4_XS_SCALES_H = 64,
+    IQ4_XS_SCALES_L = 128,
+    IQ4_XS_QS = 256
+};
+
+/* The 16 levels of IQ4_NL and IQ4_XS. */
+extern const int8_t iq4_levels[16];
+
+/* Bytes of one activation row's share of a block (32, 256 or 1 of k), d and sums included. */
+enum { ACT_F32_BYTES = 4, ACT_Q8_32_BYTES = 40, ACT_Q8_256_BYTES = 340 };
+
+/* Offsets in a tile's block, in bytes per row of the tile: times m. */
+enum { ACT_32_D = 32, ACT_32_SUM = 36, ACT_256_PAIRS = 256, ACT_256_D = 272, ACT_256_SUM16 = 276 };
+
+static inline int32_t act_block_k(act_kind kind)
+{
+    return kind == ACT_F32 ? 1 : kind == ACT_Q8_32 ? 32 : 256;
+}
+
+static inline int32_t act_block_bytes(act_kind kind)
+{
+    return kind == ACT_F32 ? ACT_F32_BYTES : kind == ACT_Q8_32 ? ACT_Q8_32_BYTES : ACT_Q8_256_BYTES;
+}
+
+/* Bytes of one activation row of k. */
+static inline size_t act_row_bytes(act_kind kind, int64_t k)
+{
+    return (size_t)(k / act_block_k(kind)) * (size_t)act_block_bytes(kind);
+}
+
+/* Rows of the tile that begins at row first of n. */
+static inline int32_t tile_rows(int32_t first, int32_t n)
+{
+    return n - first < TOKEN_TILE ? n - first : TOKEN_TILE;
+}
+
+static inline uint16_t load_u16(const void *p)
+{
+    uint16_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline uint32_t load_u32(const void *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline float load_f32(const void *p)
+{
+    float v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Bit 4 c + j of the word goes to bit c of byte j. */
+static inline uint32_t plane_from_bits(uint32_t x)
+{
+    uint32_t plane = 0;
+    for (int c = 0; c < 8; c++)
+        for (int j = 0; j < 4; j++)
+            plane |= ((x >> (4 * c + j)) & 1u) << (8 * j + c);
+    return plane;
+}
+
+#endif

@@ -1,0 +1,137 @@
+/* Packing and unpacking by the layout table: any type, no speed. */
+#include "kernel/ref/ref.h"
+
+static void word_put(uint8_t *part, int32_t i, int32_t row, uint32_t value)
+{
+    memcpy(part + i * WORD_BYTES + (row / HALF_ROWS) * HALF_BYTES + (row % HALF_ROWS) * 4, &value,
+           4);
+}
+
+/* One row of a block: file (NULL: a missing row of zeros) to its places in the packed block. */
+static void row_pack(uint8_t *block, const uint8_t *file, const type_layout *layout, int32_t row)
+{
+    for (int32_t p = 0; p < layout->n_parts; p++) {
+        const layout_part *part = &layout->parts[p];
+        const uint8_t *from = file ? file + part->file_offset : NULL;
+        if (part->kind == PART_U16) {
+            uint16_t v = from ? load_u16(from) : 0;
+            memcpy(block + row * 2, &v, 2);
+            block += GROUP_ROWS * 2;
+            continue;
+        }
+        for (int32_t i = 0; i < part->n_words; i++) {
+            uint32_t v = from ? load_u32(from + i * 4) : 0;
+            if (part->kind == PART_FLIP)
+                v ^= 0x80808080u;
+            else if (part->kind == PART_PLANE)
+                v = plane_from_bits(v);
+            word_put(block, i, row, v);
+        }
+        block += part->n_words * WORD_BYTES;
+    }
+}
+
+void pack_ref(tensor_type type, void *group, const void *rows, int64_t row_bytes, int32_t n_rows,
+              int64_t k)
+{
+    const type_layout *layout = layout_find(type);
+    for (int32_t row = 0; row < GROUP_ROWS; row++) {
+        const uint8_t *file = row < n_rows ? (const uint8_t *)rows + row * row_bytes : NULL;
+        for (int64_t b = 0; b < k / layout->block_k; b++)
+            row_pack((uint8_t *)group + b * layout->file_block_bytes * GROUP_ROWS,
+                     file ? file + b * layout->file_block_bytes : NULL, layout, row);
+    }
+}
+
+/* Blocks of 32: d * q, plus m where the type has one. */
+static void block_32_unpack(float *out, const row_block *w, bool has_m)
+{
+    for (int32_t i = 0; i < 32; i++) {
+        float product = w->d * (float)w->q[i];
+        out[i] = has_m ? product + w->m : product;
+    }
+}
+
+/* Blocks of 256: (d * scale) * q, minus (dmin * min) where the type has minima. */
+static void block_256_unpack(float *out, const row_block *w, int32_t sub_k, bool has_min)
+{
+    for (int32_t i = 0; i < 256; i++) {
+        int32_t s = i / sub_k;
+        float product = (w->d * (float)w->scale[s]) * (float)w->q[i];
+        out[i] = has_min ? product - w->m * (float)w->min[s] : product;
+    }
+}
+
+static void block_unpack(tensor_type type, float *out, const uint8_t *block, int32_t r)
+{
+    row_block w;
+    switch (type) {
+    case TYPE_F32:
+        out[0] = decode_f32_ref(block, r);
+        break;
+    case TYPE_F16:
+        out[0] = decode_f16_ref(block, r);
+        break;
+    case TYPE_BF16:
+        out[0] = decode_bf16_ref(block, r);
+        break;
+    case TYPE_Q4_0:
+        decode_q4_0_ref(&w, block, r);
+        block_32_unpack(out, &w, false);
+        break;
+    case TYPE_Q4_1:
+        decode_q4_1_ref(&w, block, r);
+        block_32_unpack(out, &w, true);
+        break;
+    case TYPE_Q5_0:
+        decode_q5_0_ref(&w, block, r);
+        block_32_unpack(out, &w, false);
+        break;
+    case TYPE_Q5_1:
+        decode_q5_1_ref(&w, block, r);
+        block_32_unpack(out, &w, true);
+        break;
+    case TYPE_Q8_0:
+        decode_q8_0_ref(&w, block, r);
+        block_32_unpack(out, &w, false);
+        break;
+    case TYPE_IQ4_NL:
+        decode_iq4_nl_ref(&w, block, r);
+        block_32_unpack(out, &w, false);
+        break;
+    case TYPE_Q2_K:
+        decode_q2_k_ref(&w, block, r);
+        block_256_unpack(out, &w, 16, true);
+        break;
+    case TYPE_Q3_K:
+        decode_q3_k_ref(&w, block, r);
+        block_256_unpack(out, &w, 16, false);
+        break;
+    case TYPE_Q4_K:
+        decode_q4_k_ref(&w, block, r);
+        block_256_unpack(out, &w, 32, true);
+        break;
+    case TYPE_Q5_K:
+        decode_q5_k_ref(&w, block, r);
+        block_256_unpack(out, &w, 32, true);
+        break;
+    case TYPE_Q6_K:
+        decode_q6_k_ref(&w, block, r);
+        block_256_unpack(out, &w, 16, false);
+        break;
+    case TYPE_IQ4_XS:
+        decode_iq4_xs_ref(&w, block, r);
+        block_256_unpack(out, &w, 32, false);
+        break;
+    case TYPE_LIMIT:
+        break;
+    }
+}
+
+void unpack_row_ref(tensor_type type, float *out, const void *group, int32_t r, int64_t k)
+{
+    const type_layout *layout = layout_find(type);
+    for (int64_t b = 0; b < k / layout->block_k; b++)
+        block_unpack(type, out + b * layout->block_k,
+                     (const uint8_t *)group + b * layout->file_block_bytes * GROUP_ROWS, r);
+}

@@ -1,0 +1,130 @@
+/* Activations into tiles (layout.h), in plain C. */
+#include "kernel/ref/ref.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Largest |x|; NaN is passed over, here and in every tier. */
+static float amax_of(const float *x, int32_t n)
+{
+    float amax = 0;
+    for (int32_t i = 0; i < n; i++)
+        amax = fabsf(x[i]) > amax ? fabsf(x[i]) : amax;
+    return amax;
+}
+
+/* rint(x * inverse) in [-127, 127]; NaN becomes -127 (as maxps would have it). */
+static int8_t q_of(float x, float inverse)
+{
+    float v = x * inverse;
+    v = v > -127.0f ? v : -127.0f;
+    v = v < 127.0f ? v : 127.0f;
+    return (int8_t)lrintf(v);
+}
+
+/* Quantises n numbers into words (4 numbers) that lie m words apart. */
+static void words_store(uint8_t *words, const float *x, float inverse, int32_t n, int32_t m)
+{
+    for (int32_t i = 0; i < n; i++) {
+        int8_t q = q_of(x[i], inverse);
+        memcpy(words + (ptrdiff_t)(i / 4) * m * 4 + i % 4, &q, 1);
+    }
+}
+
+/* Sum of n quantised numbers in words m apart. */
+static int32_t words_sum(const uint8_t *words, int32_t n, int32_t m)
+{
+    int32_t sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += (int8_t)words[(ptrdiff_t)(i / 4) * m * 4 + i % 4];
+    return sum;
+}
+
+static void block_32(uint8_t *block, const float *x, int32_t t, int32_t m)
+{
+    float amax = amax_of(x, 32);
+    float d = amax / 127.0f;
+    float inverse = 127.0f / amax;
+    if (d == 0 || !(inverse <= FLT_MAX)) {
+        d = 0;
+        inverse = 0;
+    }
+    uint8_t *words = block + t * 4;
+    words_store(words, x, inverse, 32, m);
+    int32_t sum = words_sum(words, 32, m);
+    memcpy(block + ACT_32_D * m + t * 4, &d, 4);
+    memcpy(block + ACT_32_SUM * m + t * 4, &sum, 4);
+}
+
+/* d of a block of 256: see ACT_Q8_256 in kernel.h. */
+static float scale_256(const float *x)
+{
+    float d = amax_of(x, 256) / 127.0f;
+    for (int32_t s = 0; s < 8; s++) {
+        float sum = 0;
+        for (int32_t i = 0; i < 32; i++)
+            sum += fabsf(x[s * 32 + i]);
+        float bound = sum / 2167.0f;
+        d = bound > d ? bound : d;
+    }
+    return d;
+}
+
+static void block_256(uint8_t *block, const float *x, int32_t t, int32_t m)
+{
+    /* The 32-blocks whose sums are neighbours: see layout.h. */
+    static const int32_t pair_order[8] = {0, 2, 1, 3, 4, 6, 5, 7};
+    float d = scale_256(x);
+    float inverse = 1.0f / d;
+    if (d == 0 || !(inverse <= FLT_MAX)) {
+        d = 0;
+        inverse = 0;
+    }
+    uint8_t *words = block + t * 4;
+    words_store(words, x, inverse, 256, m);
+    memcpy(block + ACT_256_D * m + t * 4, &d, 4);
+    int32_t sum16[16];
+    for (int32_t s = 0; s < 16; s++) {
+        sum16[s] = words_sum(words + (ptrdiff_t)s * 4 * m * 4, 16, m);
+        int32_t scaled = sum16[s] * -32;
+        memcpy(block + ACT_256_SUM16 * m + (s * m + t) * 4, &scaled, 4);
+    }
+    for (int32_t p = 0; p < 8; p++) {
+        int32_t s = pair_order[p];
+        int16_t sum = (int16_t)(sum16[2 * s] + sum16[2 * s + 1]);
+        memcpy(block + ACT_256_PAIRS * m + ((p / 2) * m + t) * 4 + (p % 2) * 2, &sum, 2);
+    }
+}
+
+void quantise_q8_32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
+                        int32_t n, int64_t k)
+{
+    for (int32_t row = n_first; row < n_last; row++) {
+        int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);
+        uint8_t *tile = (uint8_t *)acts + (size_t)first * act_row_bytes(ACT_Q8_32, k);
+        for (int64_t b = 0; b < k / 32; b++)
+            block_32(tile + b * ACT_Q8_32_BYTES * m, x + row * ldx + b * 32, row - first, m);
+    }
+}
+
+void quantise_q8_256_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
+                         int32_t n, int64_t k)
+{
+    for (int32_t row = n_first; row < n_last; row++) {
+        int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);
+        uint8_t *tile = (uint8_t *)acts + (size_t)first * act_row_bytes(ACT_Q8_256, k);
+        for (int64_t b = 0; b < k / 256; b++)
+            block_256(tile + b * ACT_Q8_256_BYTES * m, x + row * ldx + b * 256, row - first, m);
+    }
+}
+
+void quantise_f32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
+                      int32_t n, int64_t k)
+{
+    for (int32_t row = n_first; row < n_last; row++) {
+        int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);
+        float *tile = (float *)acts + (size_t)first * (size_t)k;
+        for (int64_t i = 0; i < k; i++)
+            tile[i * m + row - first] = x[row * ldx + i];
+    }
+}

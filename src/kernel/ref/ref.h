@@ -1,0 +1,32 @@
+/* Scalar matrix kernels that other tiers use too: where they have nothing better, or as the tail of
+ * their own. */
+#ifndef DREY_KERNEL_REF_REF_H
+#define DREY_KERNEL_REF_REF_H
+
+#include "kernel/layout.h"
+#include "kernel/ref/decode.h"
+
+/* Packs a group of any type by its layout. */
+void pack_ref(tensor_type type, void *group, const void *rows, int64_t row_bytes, int32_t n_rows,
+              int64_t k);
+
+/* Dequantises row r of a packed group of any type. */
+void unpack_row_ref(tensor_type type, float *out, const void *group, int32_t r, int64_t k);
+
+void quantise_f32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
+                      int32_t n, int64_t k);
+void quantise_q8_32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
+                        int32_t n, int64_t k);
+void quantise_q8_256_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
+                         int32_t n, int64_t k);
+
+/* The float tier: dequantised rows times float activations. Each type's unpack_row is called for
+ * every row; fma_row then does the sums of one row: sums[t] = fma chain over k, for n rows in
+ * ACT_F32 tiles, y[t * ldy] = sums[t]. */
+typedef void (*fma_row)(float *y, int64_t ldy, const float *weights, const float *acts, int32_t n,
+                        int64_t k);
+
+/* Fills matmul[] of the float tier with dots that use a fma_row. */
+void float_dots_set(kernel_table *table, fma_row row);
+
+#endif
