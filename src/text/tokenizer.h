@@ -3,8 +3,8 @@
  *
  * Text is any bytes. Byte-level BPE splits it with the pre-tokenizer's regular expression (PCRE2,
  * with match limits), then merges by rank; SentencePiece BPE merges by score and falls back to
- * bytes. The tokenizer borrows the gguf for the tokens' text. Immutable after opening: any number
- * of threads. */
+ * bytes. Text is not normalized. The tokenizer borrows the gguf for the tokens' text. Immutable
+ * after opening: any number of threads. */
 #ifndef DREY_TEXT_TOKENIZER_H
 #define DREY_TEXT_TOKENIZER_H
 
@@ -17,29 +17,36 @@ typedef struct tokenizer tokenizer;
  * model or pre-tokenizer and lists what is supported. */
 drey_status tokenizer_open(tokenizer **out, const gguf *g, drey_error *err);
 void tokenizer_close(tokenizer **t);
+size_t tokenizer_bytes(const tokenizer *t); /* memory it took, the gguf's header aside */
 
 int32_t tokenizer_n_vocab(const tokenizer *t);
 int32_t tokenizer_bos(const tokenizer *t); /* -1: none */
 int32_t tokenizer_eos(const tokenizer *t);
 bool tokenizer_wants_bos(const tokenizer *t);
 /* Ends a text: eos, eot, eom and their like by name (<|im_end|>, <|endoftext|>, <|eot_id|>, </s>,
- * <end_of_turn>, ...). */
+ * <end_of_turn>, ...). A name counts only for a control or user-defined token: Qwen has a </s> that
+ * is plain text. */
 bool tokenizer_is_end(const tokenizer *t, int32_t id);
 bool tokenizer_is_special(const tokenizer *t, int32_t id); /* control and unknown tokens */
 
-/* As drey_tokenize in drey.h. */
+/* As drey_tokenize in drey.h. User-defined tokens are always tokens, whatever the flags. */
 drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
                              int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err);
 
-/* The bytes that a token stands for (special tokens: nothing unless `special`); returns how many,
- * and writes at most capacity of them. first: the token begins a text (SentencePiece drops the
- * space it put in front). Ids out of range: 0. */
+/* As drey_detokenize in drey.h; ids out of range are DREY_ERR_USAGE. */
+drey_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, int flags,
+                             char *text, size_t capacity, size_t *n_bytes, drey_error *err);
+
+/* The bytes that a token stands for (special and unused tokens: nothing unless `special`); returns
+ * how many, and writes at most capacity of them. first: the token begins a text (SentencePiece
+ * drops the space it put in front). Ids out of range: 0. */
 size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first, char *out,
                        size_t capacity);
 size_t tokenizer_longest_piece(const tokenizer *t);
 
-/* Whether every id below the smaller vocabulary means the same in both (padding tokens aside).
- * DREY_ERR_MISMATCH names the first token that differs, and how. */
+/* Whether every id below the smaller vocabulary means the same in both, and every id above is
+ * padding (padding tokens are left aside everywhere). DREY_ERR_MISMATCH names the first token that
+ * differs, and how. */
 drey_status tokenizer_compare(const tokenizer *target, const tokenizer *draft, drey_error *err);
 
 #endif

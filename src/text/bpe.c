@@ -1,0 +1,257 @@
+/* Byte-level BPE: see bpe.h. */
+#include "text/bpe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/utf8.h"
+
+enum { ALPHABET_END = 0x144 };
+
+/* Bytes that the alphabet spells as they are: the printable ones of Latin-1. */
+static bool spelled_as_itself(uint32_t c)
+{
+    return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
+}
+
+/* The byte that a code point spells; -1: none. The others are numbered from U+0100 in the order of
+ * their values: 0x00-0x20, 0x7F-0xA0, 0xAD. */
+static int alphabet_byte(uint32_t c)
+{
+    if (c < 0x100)
+        return spelled_as_itself(c) ? (int)c : -1;
+    if (c <= 0x120)
+        return (int)(c - 0x100);
+    if (c <= 0x142)
+        return (int)(c - 0x121 + 0x7F);
+    return c == 0x143 ? 0xAD : -1;
+}
+
+/* Spells a byte; returns the length, 1 or 2. */
+static size_t alphabet_spell(uint8_t byte, char out[2])
+{
+    uint32_t c = byte;
+    if (byte <= 0x20)
+        c = 0x100u + byte;
+    else if (byte >= 0x7F && byte <= 0xA0)
+        c = 0x121u + byte - 0x7F;
+    else if (byte == 0xAD)
+        c = 0x143;
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    out[0] = (char)(0xC0 | c >> 6);
+    out[1] = (char)(0x80 | (c & 0x3F));
+    return 2;
+}
+
+size_t bpe_decode(gguf_string text, char *out, size_t capacity)
+{
+    const uint8_t *p = (const uint8_t *)text.text;
+    size_t n = 0;
+    for (size_t i = 0; i < text.n_bytes;) {
+        int length = utf8_length(p + i, text.n_bytes - i);
+        int byte = length > 0 ? alphabet_byte(utf8_code_point(p + i, length)) : -1;
+        if (byte < 0) { /* not spelled in the alphabet */
+            if (capacity > 0)
+                memcpy(out, text.text, text.n_bytes < capacity ? text.n_bytes : capacity);
+            return text.n_bytes;
+        }
+        if (n < capacity)
+            out[n] = (char)byte;
+        n++;
+        i += (size_t)length;
+    }
+    return n;
+}
+
+static uint32_t pair_slot(int32_t left, int32_t right)
+{
+    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    return (uint32_t)(pair * 0x9E3779B97F4A7C15u >> 32);
+}
+
+/* The slot of a pair: its own, or the empty one where it belongs. */
+static uint32_t *find_pair(const bpe *b, int32_t left, int32_t right)
+{
+    for (uint32_t slot = pair_slot(left, right);; slot++) {
+        uint32_t *entry = &b->slots[slot & b->slot_mask];
+        if (*entry == 0)
+            return entry;
+        const struct bpe_merge *m = &b->merges[*entry - 1];
+        if (m->left == left && m->right == right)
+            return entry;
+    }
+}
+
+static void pair_by_rank(const void *rules, symbol *left, const symbol *right)
+{
+    const bpe *b = rules;
+    uint32_t entry = *find_pair(b, left->id, right->id);
+    if (entry == 0)
+        return;
+    left->merged = b->merges[entry - 1].merged;
+    left->priority = entry - 1;
+}
+
+/* One line of the merge list: "left right", no blanks inside either. */
+static drey_status add_merge(bpe *b, gguf_string line, uint32_t rank, drey_error *err)
+{
+    const char *gap = line.n_bytes > 2 ? memchr(line.text + 1, ' ', line.n_bytes - 2) : NULL;
+    struct bpe_merge *m = &b->merges[rank];
+    *m = (struct bpe_merge){-1, -1, -1};
+    if (gap) {
+        gguf_string head = {line.text, (size_t)(gap - line.text)};
+        gguf_string tail = {gap + 1, line.n_bytes - head.n_bytes - 1};
+        m->left = vocab_find(b->vocab, head.text, head.n_bytes);
+        m->right = vocab_find(b->vocab, tail.text, tail.n_bytes);
+        m->merged = vocab_find_joined(b->vocab, head, tail);
+    }
+    if (m->left < 0 || m->right < 0 || m->merged < 0)
+        FAIL(err, DREY_ERR_FORMAT,
+             "merge %u of the tokenizer (\"%.*s\") does not join two tokens to a third; the file "
+             "is broken, fetch it again",
+             rank, (int)(line.n_bytes < 80 ? line.n_bytes : 80), line.text);
+    uint32_t *slot = find_pair(b, m->left, m->right);
+    if (*slot == 0)
+        *slot = rank + 1;
+    return DREY_OK;
+}
+
+static drey_status read_merges(bpe *b, const gguf *g, drey_error *err)
+{
+    const gguf_key *key = gguf_find_key(g, "tokenizer.ggml.merges");
+    if (!key || key->kind != GGUF_ARRAY || key->item_kind != GGUF_STRING)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file has no merges (tokenizer.ggml.merges); use a GGUF file that carries its "
+             "tokenizer");
+    if (key->n_items > 1u << 28)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "the file has more than %u merges", 1u << 28);
+    b->n_merges = (uint32_t)key->n_items;
+    uint32_t n_slots = hash_slots(b->n_merges);
+    b->slot_mask = n_slots - 1;
+    b->merges = malloc((b->n_merges ? b->n_merges : 1) * sizeof *b->merges);
+    b->slots = calloc(n_slots, sizeof *b->slots);
+    if (!b->merges || !b->slots)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a table of %u merges", b->n_merges);
+    gguf_cursor cursor = gguf_strings(key);
+    for (uint32_t rank = 0; rank < b->n_merges; rank++) {
+        gguf_string line;
+        if (!gguf_next_string(&cursor, &line))
+            FAIL(err, DREY_ERR_FORMAT, "the file's merge list ends at %u of %u", rank, b->n_merges);
+        TRY(add_merge(b, line, rank, err));
+    }
+    return DREY_OK;
+}
+
+drey_status bpe_init(bpe *b, const vocab *v, const gguf *g, drey_error *err)
+{
+    *b = (bpe){.vocab = v};
+    gguf_string pre = gguf_text(g, "tokenizer.ggml.pre");
+    drey_status status = pretokenizer_init(&b->pretokenizer, pre.text, pre.n_bytes, err);
+    if (status == DREY_OK)
+        status = read_merges(b, g, err);
+    if (status != DREY_OK) {
+        bpe_free(b);
+        return status;
+    }
+    for (int byte = 0; byte < 256; byte++) {
+        char text[2];
+        b->byte_id[byte] = vocab_find(v, text, alphabet_spell((uint8_t)byte, text));
+    }
+    return DREY_OK;
+}
+
+void bpe_free(bpe *b)
+{
+    pretokenizer_free(&b->pretokenizer);
+    free(b->merges);
+    free(b->slots);
+    *b = (bpe){0};
+}
+
+size_t bpe_bytes(const bpe *b)
+{
+    return b->n_merges * sizeof *b->merges + (b->slot_mask + (size_t)1) * sizeof *b->slots;
+}
+
+/* The token that spells a whole word; -1: none. */
+static int32_t find_word(const bpe *b, const uint8_t *word, size_t n)
+{
+    char spelled[512];
+    size_t n_spelled = 0;
+    if (n > sizeof spelled / 2)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        n_spelled += alphabet_spell(word[i], spelled + n_spelled);
+    int32_t id = vocab_find(b->vocab, spelled, n_spelled);
+    return id >= 0 && vocab_type(b->vocab, id) == TOKEN_NORMAL ? id : -1;
+}
+
+static drey_status encode_word(const bpe *b, merger *m, const uint8_t *word, size_t n,
+                               id_sink *sink, drey_error *err)
+{
+    if (b->pretokenizer.ignore_merges) {
+        int32_t id = find_word(b, word, n);
+        if (id >= 0) {
+            id_push(sink, id);
+            return DREY_OK;
+        }
+    }
+    while (n > 0) {
+        size_t part = n < MERGE_WORD_BYTES ? n : MERGE_WORD_BYTES;
+        TRY(merge_begin(m, part, err));
+        for (size_t i = 0; i < part; i++)
+            if (b->byte_id[word[i]] >= 0)
+                merge_push(m, b->byte_id[word[i]], (uint32_t)i, 1);
+        if (m->n_symbols > 0) {
+            merge_run(m);
+            for (int32_t i = 0; i >= 0; i = m->symbols[i].next)
+                id_push(sink, m->symbols[i].id);
+        }
+        word += part;
+        n -= part;
+    }
+    return DREY_OK;
+}
+
+/* Length of the longest beginning that is valid UTF-8 (valid), or that holds no character (!valid).
+ */
+static size_t run_length(const uint8_t *p, size_t n, bool valid)
+{
+    size_t at = 0;
+    while (at < n) {
+        int length = utf8_length(p + at, n - at);
+        if ((length > 0) != valid)
+            break;
+        at += length > 0 ? (size_t)length : 1;
+    }
+    return at;
+}
+
+drey_status bpe_encode(const bpe *b, const char *text, size_t n, id_sink *sink, drey_error *err)
+{
+    const uint8_t *bytes = (const uint8_t *)text;
+    splitter s;
+    TRY(splitter_init(&s, &b->pretokenizer, err));
+    merger m = {.pair = pair_by_rank, .rules = b};
+    drey_status status = DREY_OK;
+    for (size_t at = 0; at < n && status == DREY_OK;) {
+        /* Bytes that are not UTF-8 are a word of their own; what lies between is a text. */
+        size_t broken = run_length(bytes + at, n - at, false);
+        if (broken)
+            status = encode_word(b, &m, bytes + at, broken, sink, err);
+        at += broken;
+        size_t whole = run_length(bytes + at, n - at, true);
+        for (size_t i = 0; i < whole && status == DREY_OK;) {
+            size_t word = splitter_next(&s, text + at, whole, i);
+            status = encode_word(b, &m, bytes + at + i, word, sink, err);
+            i += word;
+        }
+        at += whole;
+    }
+    merge_free(&m);
+    splitter_free(&s);
+    return status;
+}

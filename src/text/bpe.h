@@ -1,0 +1,36 @@
+/* Byte-level BPE, the "gpt2" tokenizer model: a word's bytes become tokens, which are merged by
+ * rank.
+ *
+ * Token texts spell bytes in GPT-2's alphabet: printable Latin-1 stands for itself, the other 68
+ * bytes for U+0100 onward. */
+#ifndef DREY_TEXT_BPE_H
+#define DREY_TEXT_BPE_H
+
+#include "text/ids.h"
+#include "text/merge.h"
+#include "text/pretokenizer.h"
+#include "text/vocab.h"
+
+typedef struct bpe {
+    const vocab *vocab; /* borrowed */
+    pretokenizer pretokenizer;
+    int32_t byte_id[256]; /* -1: the vocabulary lacks that byte, which is left out of a text */
+    struct bpe_merge {
+        int32_t left, right, merged;
+    } * merges;      /* [n_merges], the index is the rank */
+    uint32_t *slots; /* [slot_mask + 1], rank + 1; open addressing by (left, right) */
+    uint32_t slot_mask, n_merges;
+} bpe;
+
+drey_status bpe_init(bpe *b, const vocab *v, const gguf *g, drey_error *err);
+void bpe_free(bpe *b);
+size_t bpe_bytes(const bpe *b); /* memory it took */
+
+/* Tokens of a text without special tokens. */
+drey_status bpe_encode(const bpe *b, const char *text, size_t n, id_sink *sink, drey_error *err);
+
+/* The bytes that a token's text spells; a text outside the alphabet stands for itself. Returns how
+ * many and writes at most capacity. */
+size_t bpe_decode(gguf_string text, char *out, size_t capacity);
+
+#endif

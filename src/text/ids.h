@@ -1,0 +1,20 @@
+/* Where token ids go: they are counted even when there is no more room for them. */
+#ifndef DREY_TEXT_IDS_H
+#define DREY_TEXT_IDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct id_sink {
+    int32_t *ids; /* [capacity] */
+    size_t capacity, n;
+} id_sink;
+
+static inline void id_push(id_sink *sink, int32_t id)
+{
+    if (sink->n < sink->capacity)
+        sink->ids[sink->n] = id;
+    sink->n++;
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* Merging neighbours, the part that both BPE kinds share: of all adjacent pairs that make a token,
+ * the one with the smallest priority number goes first (the leftmost of equals), until none is
+ * left. n log n in the length of a word.
+ *
+ * A symbol knows what it would make together with its right neighbour. Heap entries are
+ * (priority, left symbol) and are not removed when a neighbour changes: an entry counts only while
+ * its symbol still has that priority. */
+#ifndef DREY_TEXT_MERGE_H
+#define DREY_TEXT_MERGE_H
+
+#include "base/error.h"
+
+enum {
+    /* Longer words are merged in parts, so that memory stays bounded (about 44 bytes a byte). */
+    MERGE_WORD_BYTES = 1 << 18
+};
+
+typedef struct symbol {
+    int32_t id;           /* token; -1: a text that is none */
+    int32_t prev, next;   /* -1: none */
+    int32_t merged;       /* token that this and next would be; -1: none */
+    uint32_t priority;    /* of that merge */
+    uint32_t at, n_bytes; /* the text it covers */
+} symbol;
+
+/* Sets left->merged and left->priority for the pair. */
+typedef void merge_pair_fn(const void *rules, symbol *left, const symbol *right);
+
+typedef struct merger { /* scratch of one encoding */
+    symbol *symbols;
+    uint64_t *heap;
+    size_t n_symbols, n_heap, capacity;
+    merge_pair_fn *pair;
+    const void *rules; /* borrowed */
+} merger;
+
+/* Room for n symbols, and none yet. DREY_ERR_MEMORY. */
+drey_status merge_begin(merger *m, size_t n, drey_error *err);
+/* Puts a symbol behind the last one. */
+void merge_push(merger *m, int32_t id, uint32_t at, uint32_t n_bytes);
+/* Merges. What is left is found from symbols[0] by next; m->n_symbols > 0. */
+void merge_run(merger *m);
+void merge_free(merger *m);
+
+#endif

@@ -1,0 +1,327 @@
+/* Tokenizers: what a GGUF file says about its own, and the way from text to ids and back. */
+#include "text/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/bpe.h"
+#include "text/sentencepiece.h"
+#include "text/special.h"
+
+enum { END_TOKENS = 32 };
+
+struct tokenizer {
+    vocab vocab;
+    special_tokens special;
+    bool byte_level; /* which of the two below is in use */
+    bpe bpe;
+    sentencepiece sentencepiece;
+    int32_t bos, eos;
+    bool wants_bos;
+    int32_t ends[END_TOKENS];
+    size_t n_ends;
+    size_t longest_piece;
+};
+
+static drey_status read_id(const tokenizer *t, const gguf *g, const char *key, int32_t *id,
+                           drey_error *err)
+{
+    int64_t value = gguf_int(g, key, -1);
+    *id = -1;
+    if (value < 0 || value == UINT32_MAX) /* some converters write "none" so */
+        return DREY_OK;
+    if (value >= t->vocab.n_tokens)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld, but the file has only %d tokens; it is broken", key,
+             (long long)value, t->vocab.n_tokens);
+    *id = (int32_t)value;
+    return DREY_OK;
+}
+
+static void add_end(tokenizer *t, int32_t id)
+{
+    if (id >= 0 && t->n_ends < END_TOKENS && !tokenizer_is_end(t, id))
+        t->ends[t->n_ends++] = id;
+}
+
+static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
+{
+    static const char *const names[] = {
+        "<|im_end|>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<|end|>",
+        "</s>",
+        "<eos>",
+        "<end_of_turn>",
+        "<EOT>",
+        "<|return|>",
+        "<|end_of_turn|>",
+        "[EOT]",
+        "<end_of_utterance>",
+        "<｜end▁of▁sentence｜>",
+    };
+    int32_t eot, eom;
+    TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", &t->bos, err));
+    TRY(read_id(t, g, "tokenizer.ggml.eos_token_id", &t->eos, err));
+    TRY(read_id(t, g, "tokenizer.ggml.eot_token_id", &eot, err));
+    TRY(read_id(t, g, "tokenizer.ggml.eom_token_id", &eom, err));
+    add_end(t, t->eos);
+    add_end(t, eot);
+    add_end(t, eom);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int32_t id = vocab_find(&t->vocab, names[i], strlen(names[i]));
+        if (id < 0)
+            continue;
+        token_type type = vocab_type(&t->vocab, id);
+        if (type == TOKEN_CONTROL || type == TOKEN_USER_DEFINED)
+            add_end(t, id);
+    }
+    return DREY_OK;
+}
+
+/* The tokenizer model that the file names, and its tables. */
+static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
+{
+    gguf_string model = gguf_text(g, "tokenizer.ggml.model");
+    if (!model.text)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file has no tokenizer (tokenizer.ggml.model); use a GGUF file that carries its "
+             "tokenizer");
+    t->byte_level = model.n_bytes == 4 && memcmp(model.text, "gpt2", 4) == 0;
+    bool llama = model.n_bytes == 5 && memcmp(model.text, "llama", 5) == 0;
+    if (!t->byte_level && !llama)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the tokenizer model \"%.*s\" is not supported; use a model with \"gpt2\" (byte-level "
+             "BPE) or \"llama\" (SentencePiece BPE)",
+             (int)(model.n_bytes < 64 ? model.n_bytes : 64), model.text);
+    TRY(vocab_init(&t->vocab, g, err));
+    TRY(special_init(&t->special, &t->vocab, err));
+    if (t->byte_level)
+        TRY(bpe_init(&t->bpe, &t->vocab, g, err));
+    else
+        TRY(sentencepiece_init(&t->sentencepiece, &t->vocab, g, err));
+    TRY(read_ends(t, g, err));
+    t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token",
+                                            llama || t->bpe.pretokenizer.wants_bos);
+    return DREY_OK;
+}
+
+drey_status tokenizer_open(tokenizer **out, const gguf *g, drey_error *err)
+{
+    *out = NULL;
+    tokenizer *t = calloc(1, sizeof *t);
+    if (!t)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a tokenizer");
+    t->bos = t->eos = -1;
+    drey_status status = read_model(t, g, err);
+    if (status != DREY_OK) {
+        tokenizer_close(&t);
+        return status;
+    }
+    for (int32_t id = 0; id < t->vocab.n_tokens; id++) {
+        /* A token never stands for more bytes than its text has. */
+        size_t n = vocab_text(&t->vocab, id).n_bytes;
+        if (n > t->longest_piece)
+            t->longest_piece = n;
+    }
+    *out = t;
+    return DREY_OK;
+}
+
+void tokenizer_close(tokenizer **t)
+{
+    if (!*t)
+        return;
+    bpe_free(&(*t)->bpe);
+    special_free(&(*t)->special);
+    vocab_free(&(*t)->vocab);
+    free(*t);
+    *t = NULL;
+}
+
+size_t tokenizer_bytes(const tokenizer *t)
+{
+    return sizeof *t + vocab_bytes(&t->vocab) + t->special.n * sizeof *t->special.tokens +
+           (t->byte_level ? bpe_bytes(&t->bpe) : 0);
+}
+
+int32_t tokenizer_n_vocab(const tokenizer *t)
+{
+    return t->vocab.n_tokens;
+}
+
+int32_t tokenizer_bos(const tokenizer *t)
+{
+    return t->bos;
+}
+
+int32_t tokenizer_eos(const tokenizer *t)
+{
+    return t->eos;
+}
+
+bool tokenizer_wants_bos(const tokenizer *t)
+{
+    return t->wants_bos;
+}
+
+bool tokenizer_is_end(const tokenizer *t, int32_t id)
+{
+    for (size_t i = 0; i < t->n_ends; i++)
+        if (t->ends[i] == id)
+            return true;
+    return false;
+}
+
+bool tokenizer_is_special(const tokenizer *t, int32_t id)
+{
+    if (id < 0 || id >= t->vocab.n_tokens)
+        return false;
+    token_type type = vocab_type(&t->vocab, id);
+    return type == TOKEN_CONTROL || type == TOKEN_UNKNOWN;
+}
+
+size_t tokenizer_longest_piece(const tokenizer *t)
+{
+    return t->longest_piece;
+}
+
+/* Text between special tokens. *begins: nothing but control tokens stand before it. */
+static drey_status encode_plain(const tokenizer *t, const char *text, size_t n, bool *begins,
+                                id_sink *sink, drey_error *err)
+{
+    bool prefix = *begins;
+    *begins = false;
+    if (t->byte_level)
+        return bpe_encode(&t->bpe, text, n, sink, err);
+    return sentencepiece_encode(&t->sentencepiece, text, n, prefix, sink, err);
+}
+
+drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
+                             int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
+{
+    id_sink sink = {ids, capacity, 0};
+    bool all = flags & DREY_TOKENIZE_SPECIAL;
+    *n_ids = 0;
+    if ((flags & DREY_TOKENIZE_BOS) && t->wants_bos)
+        id_push(&sink, t->bos);
+    bool begins = true; /* SentencePiece puts its blank in front here and behind control tokens */
+    size_t plain = 0;   /* text[plain..at) has no special token */
+    for (size_t at = 0; at < n_bytes;) {
+        const struct special_token *s = special_match(&t->special, text + at, n_bytes - at, all);
+        if (!s) {
+            at++;
+            continue;
+        }
+        if (at > plain || (s->user_defined && begins))
+            TRY(encode_plain(t, text + plain, at - plain, &begins, &sink, err));
+        id_push(&sink, s->id);
+        begins = !s->user_defined;
+        at += s->text.n_bytes;
+        plain = at;
+    }
+    if (plain < n_bytes)
+        TRY(encode_plain(t, text + plain, n_bytes - plain, &begins, &sink, err));
+    *n_ids = sink.n;
+    if (sink.n > capacity)
+        FAIL(err, DREY_ERR_USAGE, "the text has %zu tokens, but there is room for only %zu", sink.n,
+             capacity);
+    return DREY_OK;
+}
+
+size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first, char *out,
+                       size_t capacity)
+{
+    if (id < 0 || id >= t->vocab.n_tokens)
+        return 0;
+    gguf_string text = vocab_text(&t->vocab, id);
+    token_type type = vocab_type(&t->vocab, id);
+    bool spelled = type == TOKEN_NORMAL || (type == TOKEN_BYTE && !t->byte_level) ||
+                   (type == TOKEN_USER_DEFINED && !t->byte_level);
+    if (!spelled) { /* special, unused and, in byte-level BPE, user-defined: as it is written */
+        if (!special && type != TOKEN_USER_DEFINED)
+            return 0;
+        if (capacity > 0)
+            memcpy(out, text.text, text.n_bytes < capacity ? text.n_bytes : capacity);
+        return text.n_bytes;
+    }
+    if (t->byte_level)
+        return bpe_decode(text, out, capacity);
+    size_t n = sentencepiece_decode(&t->sentencepiece, id, out, capacity);
+    if (!first || !t->sentencepiece.space_prefix || type != TOKEN_NORMAL || n == 0 ||
+        text.n_bytes < 3 || memcmp(text.text, "▁", 3) != 0)
+        return n;
+    size_t written = n < capacity ? n : capacity;
+    if (written > 0)
+        memmove(out, out + 1, written - 1);
+    return n - 1;
+}
+
+drey_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, int flags,
+                             char *text, size_t capacity, size_t *n_bytes, drey_error *err)
+{
+    bool special = flags & DREY_TOKENIZE_SPECIAL, first = true;
+    size_t total = 0;
+    *n_bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= t->vocab.n_tokens)
+            FAIL(err, DREY_ERR_USAGE, "token %d does not exist; ids run from 0 to %d", ids[i],
+                 t->vocab.n_tokens - 1);
+        size_t room = total < capacity ? capacity - total : 0;
+        total += tokenizer_piece(t, ids[i], special, first, room ? text + total : NULL, room);
+        first = first && tokenizer_is_special(t, ids[i]);
+    }
+    *n_bytes = total;
+    if (total > capacity)
+        FAIL(err, DREY_ERR_USAGE, "the text has %zu bytes, but there is room for only %zu", total,
+             capacity);
+    return DREY_OK;
+}
+
+static bool is_padding(const tokenizer *t, int32_t id)
+{
+    gguf_string text = vocab_text(&t->vocab, id);
+    return vocab_type(&t->vocab, id) == TOKEN_UNUSED ||
+           (text.n_bytes >= 4 && memcmp(text.text, "[PAD", 4) == 0);
+}
+
+/* A token's text for a message: cut, and nothing that a terminal would act on. */
+static const char *shown(const tokenizer *t, int32_t id, char out[static 44])
+{
+    gguf_string s = vocab_text(&t->vocab, id);
+    size_t n = s.n_bytes < 40 ? s.n_bytes : 40;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (uint8_t)s.text[i] < 0x20 || s.text[i] == 0x7F ? '?' : s.text[i];
+    memcpy(out + n, s.n_bytes > n ? "..." : "", s.n_bytes > n ? 4 : 1);
+    return out;
+}
+
+drey_status tokenizer_compare(const tokenizer *target, const tokenizer *draft, drey_error *err)
+{
+    static const char advice[] = "use a draft of the target's own family";
+    char a[44], b[44];
+    if (target->byte_level != draft->byte_level)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "target and draft have different kinds of tokenizer (%s, %s); %s",
+             target->byte_level ? "byte-level BPE" : "SentencePiece",
+             draft->byte_level ? "byte-level BPE" : "SentencePiece", advice);
+    int32_t n_target = target->vocab.n_tokens, n_draft = draft->vocab.n_tokens;
+    int32_t n_both = n_target < n_draft ? n_target : n_draft;
+    for (int32_t id = 0; id < n_both; id++) {
+        gguf_string x = vocab_text(&target->vocab, id), y = vocab_text(&draft->vocab, id);
+        if (x.n_bytes == y.n_bytes && memcmp(x.text, y.text, x.n_bytes) == 0)
+            continue;
+        if (is_padding(target, id) || is_padding(draft, id))
+            continue;
+        FAIL(err, DREY_ERR_MISMATCH, "token %d is \"%s\" in the target and \"%s\" in the draft; %s",
+             id, shown(target, id, a), shown(draft, id, b), advice);
+    }
+    const tokenizer *larger = n_target > n_draft ? target : draft;
+    for (int32_t id = n_both; id < larger->vocab.n_tokens; id++)
+        if (!is_padding(larger, id))
+            FAIL(err, DREY_ERR_MISMATCH, "token %d, \"%s\", exists only in the %s; %s", id,
+                 shown(larger, id, a), larger == target ? "target" : "draft", advice);
+    return DREY_OK;
+}

@@ -1,0 +1,137 @@
+/* The token table: see vocab.h. */
+#include "text/vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t hash_slots(size_t n)
+{
+    uint32_t slots = 16;
+    while (slots / 4 * 3 < n)
+        slots *= 2;
+    return slots;
+}
+
+/* FNV-1a, because it can be continued over a second string; the final mix spreads it over the high
+ * bits that short strings leave alike. */
+static uint64_t hash_more(uint64_t hash, gguf_string s)
+{
+    for (size_t i = 0; i < s.n_bytes; i++)
+        hash = (hash ^ (uint8_t)s.text[i]) * 0x100000001B3u;
+    return hash;
+}
+
+static int32_t find(const vocab *v, gguf_string head, gguf_string tail)
+{
+    uint64_t hash = hash_more(hash_more(0xCBF29CE484222325u, head), tail);
+    for (uint32_t slot = (uint32_t)(hash ^ hash >> 32);; slot++) {
+        uint32_t entry = v->slots[slot & v->slot_mask];
+        if (entry == 0)
+            return -(int32_t)(slot & v->slot_mask) - 1;
+        gguf_string s = vocab_text(v, (int32_t)(entry - 1));
+        if (s.n_bytes == head.n_bytes + tail.n_bytes &&
+            memcmp(s.text, head.text, head.n_bytes) == 0 &&
+            (tail.n_bytes == 0 || memcmp(s.text + head.n_bytes, tail.text, tail.n_bytes) == 0))
+            return (int32_t)(entry - 1);
+    }
+}
+
+int32_t vocab_find_joined(const vocab *v, gguf_string head, gguf_string tail)
+{
+    int32_t id = find(v, head, tail);
+    return id < 0 ? -1 : id;
+}
+
+int32_t vocab_find(const vocab *v, const char *text, size_t n_bytes)
+{
+    return vocab_find_joined(v, (gguf_string){text, n_bytes}, (gguf_string){"", 0});
+}
+
+static drey_status check_types(vocab *v, const gguf *g, drey_error *err)
+{
+    v->types = gguf_find_key(g, "tokenizer.ggml.token_type");
+    if (!v->types)
+        return DREY_OK;
+    if (v->types->kind != GGUF_ARRAY || v->types->n_items != (uint64_t)v->n_tokens)
+        FAIL(err, DREY_ERR_FORMAT,
+             "tokenizer.ggml.token_type does not have one item for each of the %d tokens; the file "
+             "is broken, fetch it again",
+             v->n_tokens);
+    switch (v->types->item_kind) {
+    case GGUF_U8:
+    case GGUF_I8:
+    case GGUF_U16:
+    case GGUF_I16:
+    case GGUF_U32:
+    case GGUF_I32:
+        return DREY_OK;
+    default:
+        FAIL(err, DREY_ERR_FORMAT,
+             "tokenizer.ggml.token_type is not an array of integers; the file is broken, fetch it "
+             "again");
+    }
+}
+
+static drey_status fill(vocab *v, gguf_cursor cursor, drey_error *err)
+{
+    for (int32_t id = 0; id < v->n_tokens; id++) {
+        gguf_string s;
+        if (!gguf_next_string(&cursor, &s))
+            FAIL(err, DREY_ERR_FORMAT, "the file's token list ends at token %d of %d", id,
+                 v->n_tokens);
+        if (id == 0)
+            v->base = s.text;
+        size_t offset = (size_t)(s.text - v->base);
+        if (offset > UINT32_MAX || s.n_bytes > UINT32_MAX)
+            FAIL(err, DREY_ERR_UNSUPPORTED, "the file's token texts are longer than 4 GiB");
+        v->texts[id] = (struct vocab_text){(uint32_t)offset, (uint32_t)s.n_bytes};
+        int32_t slot = find(v, s, (gguf_string){"", 0});
+        if (slot < 0)
+            v->slots[-(slot + 1)] = (uint32_t)id + 1;
+    }
+    return DREY_OK;
+}
+
+drey_status vocab_init(vocab *v, const gguf *g, drey_error *err)
+{
+    *v = (vocab){0};
+    const gguf_key *tokens = gguf_find_key(g, "tokenizer.ggml.tokens");
+    if (!tokens || gguf_strings(tokens).left == 0)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file has no tokens (tokenizer.ggml.tokens); use a GGUF file that carries its "
+             "tokenizer");
+    if (tokens->n_items > 1u << 28)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "the file has more than %u tokens", 1u << 28);
+    v->n_tokens = (int32_t)tokens->n_items;
+    uint32_t n_slots = hash_slots((size_t)v->n_tokens);
+    v->slot_mask = n_slots - 1;
+    v->texts = malloc((size_t)v->n_tokens * sizeof *v->texts);
+    v->slots = calloc(n_slots, sizeof *v->slots);
+    drey_status status = DREY_ERR_MEMORY;
+    if (!v->texts || !v->slots) {
+        error_set(err, status, "no memory for a table of %d tokens", v->n_tokens);
+        goto fail;
+    }
+    status = check_types(v, g, err);
+    if (status != DREY_OK)
+        goto fail;
+    status = fill(v, gguf_strings(tokens), err);
+    if (status != DREY_OK)
+        goto fail;
+    return DREY_OK;
+fail:
+    vocab_free(v);
+    return status;
+}
+
+void vocab_free(vocab *v)
+{
+    free(v->texts);
+    free(v->slots);
+    *v = (vocab){0};
+}
+
+size_t vocab_bytes(const vocab *v)
+{
+    return (size_t)v->n_tokens * sizeof *v->texts + (v->slot_mask + (size_t)1) * sizeof *v->slots;
+}

@@ -1,0 +1,51 @@
+/* The token table of a GGUF file: id to text and type, text to id.
+ *
+ * Texts stay in the GGUF header; the table keeps 8 bytes a token and a hash table of 4 to 8. */
+#ifndef DREY_TEXT_VOCAB_H
+#define DREY_TEXT_VOCAB_H
+
+#include "base/error.h"
+#include "gguf/gguf.h"
+
+typedef enum token_type { /* as tokenizer.ggml.token_type numbers them */
+                          TOKEN_NORMAL = 1,
+                          TOKEN_UNKNOWN = 2,
+                          TOKEN_CONTROL = 3,
+                          TOKEN_USER_DEFINED = 4, /* text that is always one token */
+                          TOKEN_UNUSED = 5,       /* padding */
+                          TOKEN_BYTE = 6
+} token_type;
+
+typedef struct vocab {
+    int32_t n_tokens;
+    const char *base; /* where the first token's text lies in the header; borrowed */
+    struct vocab_text {
+        uint32_t offset, n_bytes; /* from base */
+    } * texts;                    /* [n_tokens] */
+    const gguf_key *types;        /* borrowed; NULL: all are normal */
+    uint32_t *slots;              /* [slot_mask + 1], id + 1; open addressing */
+    uint32_t slot_mask;
+} vocab;
+
+drey_status vocab_init(vocab *v, const gguf *g, drey_error *err);
+void vocab_free(vocab *v);
+size_t vocab_bytes(const vocab *v); /* memory it took */
+
+static inline gguf_string vocab_text(const vocab *v, int32_t id)
+{
+    return (gguf_string){v->base + v->texts[id].offset, v->texts[id].n_bytes};
+}
+static inline token_type vocab_type(const vocab *v, int32_t id)
+{
+    return v->types ? (token_type)gguf_item_int(v->types, (uint64_t)id) : TOKEN_NORMAL;
+}
+
+/* The id of a text (the lowest, should a file name it twice); -1: none. */
+int32_t vocab_find(const vocab *v, const char *text, size_t n_bytes);
+/* The same for two strings put together. */
+int32_t vocab_find_joined(const vocab *v, gguf_string head, gguf_string tail);
+
+/* Smallest power of two that keeps a hash table of n entries under three quarters full. */
+uint32_t hash_slots(size_t n);
+
+#endif
