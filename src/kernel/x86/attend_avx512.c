@@ -8,9 +8,8 @@
 #include "kernel/x86/attend.h"
 
 #include "kernel/attend_rows.h"
+#include "kernel/unroll.h"
 #include "kernel/x86/math_avx512.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 enum {
     GROUP_HEADS = 16, /* heads that go through a block together */
@@ -32,10 +31,13 @@ INLINE void qk_step(__m512 *acc, const float *q, const uint16_t *keys, const int
                     int32_t n_heads, int32_t head_dim, __mmask16 m)
 {
     __m512 k[TILE_KEYS];
+    UNROLL
     for (int j = 0; j < TILE_KEYS; j++)
         k[j] = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, keys + row[j]));
+    UNROLL
     for (int32_t h = 0; h < n_heads; h++) {
         __m512 v = _mm512_maskz_loadu_ps(m, q + (int64_t)h * head_dim);
+        UNROLL
         for (int j = 0; j < TILE_KEYS; j++)
             acc[h * TILE_KEYS + j] = _mm512_fmadd_ps(v, k[j], acc[h * TILE_KEYS + j]);
     }
@@ -56,6 +58,7 @@ INLINE __m512 tree_lower(const __m512 tile[4])
 {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512d t[4];
+    UNROLL
     for (int g = 0; g < 4; g++)
         t[g] = _mm512_castps_pd(tile[g]);
     __m512 x = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(t[0], t[1])),
@@ -72,8 +75,10 @@ INLINE void qk_16(const head_group *g, int32_t h0, int32_t n_heads, const uint16
 {
     const float *q = g->q + (int64_t)h0 * g->head_dim;
     __m512 tile[TILE_HEADS][4];
+    UNROLL
     for (int32_t t = 0; t < 4; t++) {
         __m512 acc[TILE_HEADS * TILE_KEYS];
+        UNROLL
         for (int32_t i = 0; i < n_heads * TILE_KEYS; i++)
             acc[i] = _mm512_setzero_ps();
         if (t * TILE_KEYS < n_keys) {
@@ -84,9 +89,11 @@ INLINE void qk_16(const head_group *g, int32_t h0, int32_t n_heads, const uint16
                 qk_step(acc, q + i, keys + i, row + t * TILE_KEYS, n_heads, g->head_dim,
                         first_lanes(g->head_dim - i));
         }
+        UNROLL
         for (int32_t h = 0; h < n_heads; h++)
             tile[h][t] = tree_upper(acc + h * TILE_KEYS);
     }
+    UNROLL
     for (int32_t h = 0; h < n_heads; h++)
         _mm512_storeu_ps(p + (int64_t)(h0 + h) * ATTEND_BLOCK,
                          _mm512_mul_ps(_mm512_set1_ps(g->scale), tree_lower(tile[h])));
@@ -152,20 +159,26 @@ INLINE void values_tile(const head_group *g, int32_t h0, int32_t n_heads, int32_
 {
     __m512 acc[TILE_HEADS * 4];
     const float *p = g->p + (int64_t)h0 * ATTEND_BLOCK;
+    UNROLL
     for (int32_t k = 0; k < n_heads * n_chunks; k++)
         acc[k] = _mm512_setzero_ps();
     for (int32_t j = 0; j < count; j++) {
         __m512 v[8];
+        UNROLL
         for (int32_t k = 0; k < n_chunks; k++)
             v[k] = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, values + row[j] + i + 16 * k));
+        UNROLL
         for (int32_t h = 0; h < n_heads; h++) {
             __m512 weight = _mm512_set1_ps(p[h * ATTEND_BLOCK + j]);
+            UNROLL
             for (int32_t k = 0; k < n_chunks; k++)
                 acc[h * n_chunks + k] = _mm512_fmadd_ps(weight, v[k], acc[h * n_chunks + k]);
         }
     }
+    UNROLL
     for (int32_t h = 0; h < n_heads; h++) {
         float *out = g->out + (int64_t)(h0 + h) * g->head_dim + i;
+        UNROLL
         for (int32_t k = 0; k < n_chunks; k++) {
             __m512 a = acc[h * n_chunks + k];
             if (!first)
