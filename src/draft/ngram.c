@@ -30,7 +30,7 @@ enum {
     N_LENGTHS = LONGEST - SHORTEST + 1,
     MAX_SHARED = 16, /* longer agreement says nothing more */
     MAX_PLACES = 64,
-    MAX_DISTINCT = 32 /* continuations told apart */
+    MAX_STEPS = 1024 /* along a chain: other n-grams may share the hash */
 };
 
 typedef struct ngram_index {
@@ -52,7 +52,7 @@ typedef struct continuation {
 
 /* What followed the places found, in order of the most recent occurrence. */
 typedef struct findings {
-    continuation next[MAX_DISTINCT];
+    continuation next[MAX_PLACES];
     int32_t n_next;
     int32_t n_places;
     int32_t shared; /* tokens that the best place shares with the path */
@@ -111,11 +111,8 @@ static void count_continuation(findings *f, int32_t token)
     int32_t i = 0;
     while (i < f->n_next && f->next[i].token != token)
         i++;
-    if (i == f->n_next) {
-        if (i == MAX_DISTINCT)
-            return;
+    if (i == f->n_next)
         f->next[f->n_next++] = (continuation){.token = token};
-    }
     f->next[i].count++;
 }
 
@@ -126,7 +123,7 @@ static void look_up(const ngram_drafter *d, const path_tail *tail, int n, findin
         return;
     const ngram_index *index = &d->index[n - SHORTEST];
     int32_t place = index->head[hash_backwards(tail->token, 1, n) & d->head_mask];
-    for (int steps = 0; place > 0 && steps < MAX_PLACES; steps++) {
+    for (int steps = 0; place > 0 && f->n_places < MAX_PLACES && steps < MAX_STEPS; steps++) {
         int32_t shared = shared_tokens(d, place, tail);
         if (shared >= n) { /* else another n-gram of the same hash */
             f->n_places++;

@@ -1,0 +1,38 @@
+/* Seeded random numbers for tests: the same on every machine, and not the library's. */
+#ifndef DREY_TESTS_RNG_H
+#define DREY_TESTS_RNG_H
+
+#include <math.h>
+#include <stdint.h>
+
+typedef struct rng {
+    uint64_t state; /* any value but 0 */
+} rng;
+
+static inline uint64_t rng_next(rng *r) /* xorshift64* */
+{
+    r->state ^= r->state >> 12;
+    r->state ^= r->state << 25;
+    r->state ^= r->state >> 27;
+    return r->state * UINT64_C(0x2545F4914F6CDD1D);
+}
+
+/* In [0, n). */
+static inline int32_t rng_below(rng *r, int32_t n)
+{
+    return (int32_t)((rng_next(r) >> 32) % (uint64_t)n);
+}
+
+/* In (0, 1). */
+static inline double rng_unit(rng *r)
+{
+    return ((double)(rng_next(r) >> 12) + 0.5) / 4503599627370496.0;
+}
+
+static inline double rng_normal(rng *r)
+{
+    double radius = sqrt(-2 * log(rng_unit(r)));
+    return radius * cos(6.283185307179586 * rng_unit(r));
+}
+
+#endif
