@@ -1,5 +1,9 @@
 /* Chat formats, recognised by what the file's chat template contains: ChatML, Llama 2, Llama 3,
- * Gemma, Mistral, Zephyr. */
+ * Gemma, Mistral, Zephyr.
+ *
+ * A template is a Jinja program; it is not run. Within a family, templates differ in a few places,
+ * and those are read from it: ChatML's default system text, the blanks around Mistral's marks,
+ * Llama 3.1's dates, whether a message is stripped of blanks around it. */
 #ifndef DREY_TEXT_CHAT_H
 #define DREY_TEXT_CHAT_H
 
@@ -18,10 +22,12 @@ typedef enum chat_format {
 /* chat_template: the file's tokenizer.chat_template, n_bytes of it. */
 chat_format chat_recognise(const char *chat_template, size_t n_bytes);
 
-/* One turn, up to where the assistant's text begins; *out is NUL-terminated and freed by the caller
- * with free(). system may be NULL: then what the template itself would put there (ChatML templates
- * with a default system text: that text, read from the template). BOS is not written.
- * DREY_ERR_UNSUPPORTED for CHAT_UNKNOWN. */
+/* One turn, up to where the assistant's text begins, as Hugging Face's apply_chat_template writes
+ * it with add_generation_prompt; *out is NUL-terminated and freed by the caller with free(). system
+ * may be NULL: then what the template itself would put there (ChatML templates with a default
+ * system text: that text, read from the template). Where a template refuses system texts, the text
+ * goes in front of the user's, with an empty line between. Dates are the template's own default,
+ * so that a text can be reproduced. BOS is not written. DREY_ERR_UNSUPPORTED for CHAT_UNKNOWN. */
 drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const char *system,
                              const char *user, char **out, drey_error *err);
 

@@ -1,6 +1,11 @@
 /* Streaming text: tokens go in one by one, whole UTF-8 characters come out; nothing is held back at
  * the end. Also stop texts: what might be the beginning of one is held back until it is decided.
- * Fixed memory after init. */
+ * What comes out depends on the bytes alone, not on how tokens cut them: the stop text that is
+ * complete first ends the text (of several, the longest). Fixed memory after init.
+ *
+ *   held:  | given out by the last call | held back |  room for the next token  |
+ *          0                            n_given     n_held                      capacity
+ */
 #ifndef DREY_TEXT_DETOKENIZER_H
 #define DREY_TEXT_DETOKENIZER_H
 
@@ -10,13 +15,16 @@ typedef struct detokenizer {
     const tokenizer *tokenizer; /* borrowed */
     const char *const *stops;   /* borrowed */
     size_t n_stops;
-    char *held; /* bytes not yet given out */
-    size_t n_held, capacity;
-    bool special, started;
+    char *held;
+    size_t n_given, n_held, capacity;
+    bool special;
+    /* Something was written: SentencePiece drops no blank any more. Set it after init where the
+     * text goes on from another one. */
+    bool started;
     bool stopped; /* a stop text was found; nothing more comes out */
 } detokenizer;
 
-/* Allocates for the longest token and stop text. */
+/* Allocates for the longest token and stop text. Empty stop texts are ignored. DREY_ERR_MEMORY. */
 drey_status detokenizer_init(detokenizer *d, const tokenizer *t, const char *const *stops,
                              size_t n_stops, bool special, drey_error *err);
 void detokenizer_free(detokenizer *d);

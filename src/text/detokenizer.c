@@ -1,0 +1,110 @@
+/* Streaming text: see detokenizer.h. */
+#include "text/detokenizer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/utf8.h"
+
+drey_status detokenizer_init(detokenizer *d, const tokenizer *t, const char *const *stops,
+                             size_t n_stops, bool special, drey_error *err)
+{
+    *d = (detokenizer){.tokenizer = t, .stops = stops, .n_stops = n_stops, .special = special};
+    size_t longest_stop = 0;
+    for (size_t i = 0; i < n_stops; i++)
+        if (strlen(stops[i]) > longest_stop)
+            longest_stop = strlen(stops[i]);
+    /* Held back at most: a stop text but for its last byte, behind it three bytes of a character.
+     */
+    d->capacity = tokenizer_longest_piece(t) + longest_stop + 3;
+    d->held = malloc(d->capacity);
+    if (!d->held)
+        FAIL(err, DREY_ERR_MEMORY, "no memory to hold %zu bytes of text", d->capacity);
+    return DREY_OK;
+}
+
+void detokenizer_free(detokenizer *d)
+{
+    free(d->held);
+    *d = (detokenizer){0};
+}
+
+/* Where the stop text begins that is complete first; n_held: none is. */
+static size_t find_stop(const detokenizer *d)
+{
+    size_t begin = d->n_held, end = d->n_held + 1;
+    for (size_t i = 0; i < d->n_stops; i++) {
+        size_t length = strlen(d->stops[i]);
+        const char *at = length ? memmem(d->held, d->n_held, d->stops[i], length) : NULL;
+        if (!at)
+            continue;
+        size_t first = (size_t)(at - d->held);
+        if (first + length < end || (first + length == end && first < begin)) {
+            begin = first;
+            end = first + length;
+        }
+    }
+    return begin;
+}
+
+/* Where the longest unfinished stop text at the end begins; n_held: there is none. */
+static size_t unfinished_stop(const detokenizer *d)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < d->n_stops; i++) {
+        size_t length = strlen(d->stops[i]);
+        size_t most = length > d->n_held ? d->n_held : length ? length - 1 : 0;
+        for (size_t n = most; n > longest; n--)
+            if (memcmp(d->held + d->n_held - n, d->stops[i], n) == 0)
+                longest = n;
+    }
+    return d->n_held - longest;
+}
+
+/* Moves a cut in front of a character that it would divide. A lead byte is never inside another
+ * character, so looking at the last three bytes is enough. */
+static size_t whole_characters(const detokenizer *d, size_t cut)
+{
+    for (size_t n = 1; n <= 3 && n <= cut; n++)
+        if (utf8_length((const uint8_t *)d->held + cut - n, n) == UTF8_UNFINISHED)
+            return cut - n;
+    return cut;
+}
+
+static void drop_given(detokenizer *d)
+{
+    d->n_held -= d->n_given;
+    memmove(d->held, d->held + d->n_given, d->n_held);
+    d->n_given = 0;
+}
+
+void detokenizer_push(detokenizer *d, int32_t id, const char **text, size_t *n_bytes)
+{
+    drop_given(d);
+    *text = d->held;
+    *n_bytes = 0;
+    if (d->stopped)
+        return;
+    size_t room = d->capacity - d->n_held;
+    size_t piece =
+        tokenizer_piece(d->tokenizer, id, d->special, !d->started, d->held + d->n_held, room);
+    assert(piece <= room);
+    d->n_held += piece;
+    d->started |= !tokenizer_is_special(d->tokenizer, id);
+    size_t cut = find_stop(d);
+    if (cut < d->n_held)
+        d->stopped = true;
+    else
+        cut = whole_characters(d, unfinished_stop(d));
+    d->n_given = *n_bytes = cut;
+    if (d->stopped)
+        d->n_held = cut;
+}
+
+void detokenizer_flush(detokenizer *d, const char **text, size_t *n_bytes)
+{
+    drop_given(d);
+    *text = d->held;
+    *n_bytes = d->n_given = d->n_held;
+}
