@@ -1,0 +1,13 @@
+/* A directory of a test's own that goes away with it. */
+#ifndef DREY_TESTS_TEMP_DIR_H
+#define DREY_TESTS_TEMP_DIR_H
+
+/* Makes a new directory under $TMPDIR or /tmp; the path is valid until temp_dir_remove. Aborts when
+ * there is no room for tests. One at a time. */
+const char *temp_dir(void);
+/* PATH/name in a buffer of its own: the last 16 results are valid at a time. */
+const char *temp_path(const char *name);
+/* Removes the directory and all that is in it. */
+void temp_dir_remove(void);
+
+#endif

@@ -1,0 +1,330 @@
+/* Toy models: keys, tensors and parts; see toy.h. Names follow llama.cpp's GGUF files. */
+#include "support/toy.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { max_plans = 4096, alignment = 32, longest_path = 4096 };
+
+/* A tensor to be written: matrices are noisy blocks, the others F32 around `centre`. */
+typedef struct tensor_plan {
+    char name[64];
+    uint32_t type;
+    int64_t dims[2];
+    uint32_t n_dims;
+    float centre, deviation;
+    int32_t part;
+} tensor_plan;
+
+typedef struct model_plan {
+    const toy_options *options;
+    tensor_plan tensors[max_plans];
+    int32_t n_tensors, n_matrices;
+    int64_t n_vocab;
+} model_plan;
+
+void toy_options_init(toy_options *options)
+{
+    *options = (toy_options){
+        .architecture = "llama",
+        .n_layers = 3,
+        .n_embd = 64,
+        .n_heads = 4,
+        .n_heads_kv = 2,
+        .n_ff = 128,
+        .n_context = 2048,
+        .type = TYPE_Q8_0,
+        .tied = false,
+        .pre = "qwen2",
+        .chat_template = toy_chatml,
+        .seed = 1,
+        .logit_gain = 5.0f,
+        .n_parts = 1,
+    };
+}
+
+/* ---- Plan ---- */
+
+static tensor_plan *add_tensor(model_plan *m, const char *name)
+{
+    if (m->n_tensors == max_plans)
+        abort();
+    tensor_plan *t = &m->tensors[m->n_tensors++];
+    snprintf(t->name, sizeof t->name, "%s", name);
+    return t;
+}
+
+/* In turn, but the K types only where a row divides into their blocks. */
+static uint32_t mixed_type(int32_t number, int64_t n_columns)
+{
+    static const uint32_t types[] = {TYPE_Q4_K, TYPE_Q6_K, TYPE_Q4_0, TYPE_Q8_0,   TYPE_Q5_K,
+                                     TYPE_F16,  TYPE_Q4_1, TYPE_Q2_K, TYPE_IQ4_NL, TYPE_Q3_K,
+                                     TYPE_Q5_0, TYPE_BF16, TYPE_Q5_1, TYPE_IQ4_XS, TYPE_F32};
+    enum { n_types = sizeof types / sizeof types[0] };
+    while (n_columns % type_find(types[number % n_types])->block_elements != 0)
+        number++;
+    return types[number % n_types];
+}
+
+/* [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain. */
+static void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
+                       float gain)
+{
+    tensor_plan *t = add_tensor(m, name);
+    uint32_t type = m->options->type;
+    t->type = type == TOY_TYPE_MIXED ? mixed_type(m->n_matrices, n_columns) : type;
+    if (n_columns % type_find(t->type)->block_elements != 0)
+        abort(); /* the test's widths do not fit its type */
+    t->n_dims = 2;
+    t->dims[0] = n_columns;
+    t->dims[1] = n_rows;
+    t->deviation = gain / sqrtf((float)n_columns);
+    m->n_matrices++;
+}
+
+static void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)
+{
+    tensor_plan *t = add_tensor(m, name);
+    t->type = TYPE_F32;
+    t->n_dims = 1;
+    t->dims[0] = n;
+    t->dims[1] = 1;
+    t->centre = centre;
+    t->deviation = deviation;
+}
+
+static const char *layer_name(char out[64], int32_t layer, const char *what)
+{
+    snprintf(out, 64, "blk.%d.%s", layer, what);
+    return out;
+}
+
+static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, kv = o->n_heads_kv * head_dim;
+    /* The first layer outweighs the embedding, or else a tied model repeats its last token; each
+     * further layer weighs less. */
+    float weight = o->tied ? 8.0f : 4.0f;
+    for (int32_t i = 0; i < layer; i++)
+        weight *= 0.6f;
+    bool biased = strcmp(o->architecture, "qwen2") == 0;
+    add_vector(m, layer_name(name, layer, "attn_norm.weight"), d, 1.0f, 0.1f);
+    add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
+    add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, kv, 1.5f);
+    add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, kv, 1.0f);
+    if (biased) {
+        add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
+        add_vector(m, layer_name(name, layer, "attn_k.bias"), kv, 0.0f, 0.3f);
+        add_vector(m, layer_name(name, layer, "attn_v.bias"), kv, 0.0f, 0.3f);
+    }
+    add_matrix(m, layer_name(name, layer, "attn_output.weight"), q, d, weight);
+    add_vector(m, layer_name(name, layer, "ffn_norm.weight"), d, 1.0f, 0.1f);
+    add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, weight);
+}
+
+static int64_t head_dim_of(const toy_options *o)
+{
+    return o->head_dim ? o->head_dim : o->n_embd / o->n_heads;
+}
+
+static void plan_tensors(model_plan *m)
+{
+    const toy_options *o = m->options;
+    add_matrix(m, "token_embd.weight", o->n_embd, m->n_vocab, o->logit_gain);
+    if (!o->tied)
+        add_matrix(m, "output.weight", o->n_embd, m->n_vocab, o->logit_gain);
+    if (o->rope_freqs)
+        add_vector(m, "rope_freqs.weight", head_dim_of(o) / 2, 2.0f, 0.4f);
+    for (int32_t i = 0; i < o->n_layers; i++)
+        plan_layer(m, i, head_dim_of(o));
+    add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
+    for (int32_t i = 0; i < m->n_tensors; i++)
+        m->tensors[i].part = (int32_t)((int64_t)i * o->n_parts / m->n_tensors);
+}
+
+/* ---- Keys ---- */
+
+static const char *key_name(char out[128], const toy_options *o, const char *what)
+{
+    snprintf(out, 128, "%s.%s", o->architecture, what);
+    return out;
+}
+
+/* Returns the number of keys written. */
+static uint64_t put_rope_scaling(gguf_writer *w, const toy_options *o)
+{
+    char name[128];
+    if (!o->rope_scaling)
+        return 0;
+    writer_key_text(w, key_name(name, o, "rope.scaling.type"), o->rope_scaling);
+    writer_key_f32(w, key_name(name, o, "rope.scaling.factor"), o->rope_factor);
+    writer_key_u32(w, key_name(name, o, "rope.scaling.original_context_length"),
+                   (uint32_t)o->rope_original_context);
+    return 3;
+}
+
+static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
+{
+    char name[128];
+    bool llama = strcmp(o->architecture, "llama") == 0;
+    writer_key_text(w, "general.architecture", o->architecture);
+    writer_key_text(w, "general.name", "toy");
+    writer_key_u32(w, "general.quantization_version", 2);
+    writer_key_u32(w, key_name(name, o, "block_count"), (uint32_t)o->n_layers);
+    writer_key_u32(w, key_name(name, o, "context_length"), (uint32_t)o->n_context);
+    writer_key_u32(w, key_name(name, o, "embedding_length"), (uint32_t)o->n_embd);
+    writer_key_u32(w, key_name(name, o, "feed_forward_length"), (uint32_t)o->n_ff);
+    writer_key_u32(w, key_name(name, o, "attention.head_count"), (uint32_t)o->n_heads);
+    writer_key_u32(w, key_name(name, o, "attention.head_count_kv"), (uint32_t)o->n_heads_kv);
+    writer_key_f32(w, key_name(name, o, "attention.layer_norm_rms_epsilon"), 1e-5f);
+    writer_key_f32(w, key_name(name, o, "rope.freq_base"), llama ? 10000.0f : 1000000.0f);
+    uint64_t n_keys = 11;
+    if (llama) {
+        writer_key_u32(w, "llama.rope.dimension_count", (uint32_t)head_dim_of(o));
+        n_keys++;
+    }
+    if (o->head_dim) {
+        writer_key_u32(w, key_name(name, o, "attention.key_length"), (uint32_t)o->head_dim);
+        writer_key_u32(w, key_name(name, o, "attention.value_length"), (uint32_t)o->head_dim);
+        n_keys += 2;
+    }
+    return n_keys + put_rope_scaling(w, o);
+}
+
+static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)
+{
+    if (m->options->n_parts == 1)
+        return 0;
+    writer_key_u16(w, "split.no", (uint16_t)part);
+    writer_key_u16(w, "split.count", (uint16_t)m->options->n_parts);
+    writer_key_i32(w, "split.tensors.count", m->n_tensors);
+    return 3;
+}
+
+/* ---- Tensors ---- */
+
+/* A stream for each tensor: the seed and the name's FNV-1a hash. */
+static uint64_t stream_of(uint64_t seed, const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
+    uint64_t state = seed ^ hash;
+    return toy_random(&state);
+}
+
+static int64_t plan_bytes(const tensor_plan *t)
+{
+    return type_row_bytes(type_find(t->type), t->dims[0]) * t->dims[1];
+}
+
+static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
+{
+    for (int64_t i = 0; i < t->dims[0]; i++) {
+        uint64_t state = stream_of(seed, t->name) + (uint64_t)i;
+        float value;
+        toy_blocks((uint8_t *)&value, TYPE_F32, 1, t->deviation, toy_random(&state));
+        value += t->centre;
+        writer_put(w, &value, sizeof value);
+    }
+}
+
+/* Runs of 32 weights or one block, each from a seed of its own, so that noise replaces runs and
+ * leaves the others as they were. */
+static void put_matrix(gguf_writer *w, const tensor_plan *t, const toy_options *o)
+{
+    const type_traits *traits = type_find(t->type);
+    int64_t n_blocks = t->dims[0] * t->dims[1] / traits->block_elements;
+    int64_t run = traits->block_elements == 1 && n_blocks % 32 == 0 ? 32 : 1;
+    uint64_t own = stream_of(o->seed, t->name), other = stream_of(o->noise_seed, t->name);
+    uint8_t blocks[32 * 8 + 256];
+    for (int64_t i = 0; i < n_blocks; i += run) {
+        uint64_t state = own + (uint64_t)i, noise = ~other + (uint64_t)i;
+        uint64_t seed = toy_random(&state), noise_seed = toy_random(&noise);
+        bool noisy = (float)(noise_seed >> 40) * 0x1p-24f < o->noise;
+        toy_blocks(blocks, t->type, run, t->deviation, noisy ? noise_seed : seed);
+        writer_put(w, blocks, (size_t)(run * traits->block_bytes));
+    }
+}
+
+static int64_t aligned(int64_t n)
+{
+    return (n + alignment - 1) / alignment * alignment;
+}
+
+static void put_tensors(gguf_writer *w, const model_plan *m, int32_t part)
+{
+    uint64_t n = 0;
+    int64_t offset = 0;
+    for (int32_t i = 0; i < m->n_tensors; i++) {
+        const tensor_plan *t = &m->tensors[i];
+        if (t->part != part)
+            continue;
+        writer_tensor(w, t->name, t->type, t->dims, t->n_dims, (uint64_t)offset);
+        offset += aligned(plan_bytes(t));
+        n++;
+    }
+    writer_patch_u64(w, WRITER_AT_N_TENSORS, n);
+    writer_align(w, alignment);
+    for (int32_t i = 0; i < m->n_tensors; i++) {
+        const tensor_plan *t = &m->tensors[i];
+        if (t->part != part)
+            continue;
+        if (t->n_dims == 1)
+            put_vector(w, t, m->options->seed);
+        else
+            put_matrix(w, t, m->options);
+        writer_align(w, alignment);
+    }
+}
+
+/* ---- Files ---- */
+
+void toy_build(gguf_writer *w, const toy_options *options, int32_t part)
+{
+    model_plan *m = calloc(1, sizeof *m);
+    gguf_writer vocabulary = {0};
+    if (!m)
+        abort();
+    m->options = options;
+    uint64_t n_vocabulary_keys = toy_vocabulary(&vocabulary, options, &m->n_vocab);
+    plan_tensors(m);
+    writer_begin(w, 0, 0);
+    uint64_t n_keys = put_split_keys(w, m, part);
+    if (part == 0) {
+        n_keys += put_shape_keys(w, options) + n_vocabulary_keys;
+        writer_put(w, vocabulary.bytes, vocabulary.n);
+    }
+    writer_patch_u64(w, WRITER_AT_N_KEYS, n_keys);
+    put_tensors(w, m, part);
+    writer_free(&vocabulary);
+    free(m);
+}
+
+void toy_write(const char *path, const toy_options *options)
+{
+    static const char first_suffix[] = "-00001-of-00001.gguf"; /* its length is every suffix's */
+    size_t n_stem = strlen(path);
+    if (options->n_parts > 1)
+        n_stem -= sizeof first_suffix - 1;
+    for (int32_t part = 0; part < options->n_parts; part++) {
+        gguf_writer w = {0};
+        char part_path[longest_path];
+        toy_build(&w, options, part);
+        snprintf(part_path, sizeof part_path, "%.*s", (int)n_stem, path);
+        if (options->n_parts > 1)
+            snprintf(part_path + n_stem, sizeof part_path - n_stem, "-%05d-of-%05d.gguf", part + 1,
+                     options->n_parts);
+        if (!writer_save(&w, part_path)) {
+            perror(part_path);
+            abort();
+        }
+        writer_free(&w);
+    }
+}

@@ -1,0 +1,71 @@
+/* Toy models: small, seeded GGUF files of either architecture and of every tensor type.
+ *
+ * A toy's weights are random blocks whose scales give activations of about 1 and logits that spread
+ * widely (toy_options.logit_gain), so that greedy text wanders instead of repeating a token. Every
+ * tensor has a stream of its own, made of the seed and its name: two toys of one seed and width
+ * share the tensors that both have. Layers weigh less with depth, therefore a toy with fewer
+ * layers, or one with a little noise (0.005), often agrees with the full one: that is how tests get
+ * drafts that are right much of the time.
+ *
+ * Vocabulary: the 256 bytes (so any text can be written), some hundred words with the merges or
+ * scores that lead to them, and special tokens. Same options, same bytes, on every machine. */
+#ifndef DREY_TESTS_TOY_H
+#define DREY_TESTS_TOY_H
+
+#include "gguf/types.h"
+#include "support/gguf_writer.h"
+
+enum { TOY_TYPE_MIXED = 1000 }; /* each matrix another type, in turn */
+
+typedef struct toy_options {
+    const char *architecture; /* "llama" or "qwen2" (which has biases) */
+    int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff;
+    int32_t head_dim;         /* 0: n_embd / n_heads, and no key in the file */
+    int32_t n_context;        /* as the file says */
+    uint32_t type;            /* of matrices: a runnable tensor_type, or TOY_TYPE_MIXED */
+    bool tied;                /* no output matrix: the embedding serves */
+    bool rope_freqs;          /* with a rope_freqs tensor */
+    const char *rope_scaling; /* NULL: none; "linear" or "yarn" with the two numbers below */
+    float rope_factor;
+    int32_t rope_original_context;
+
+    const char *pre;  /* "qwen2", "smollm", "gpt-2", "llama-bpe"; NULL: SentencePiece */
+    int32_t n_vocab;  /* 0: as many as there are; otherwise cut or filled up, at least 300 */
+    int32_t n_padded; /* unused tokens behind n_vocab: [PAD0], [PAD1], ... */
+    const char *chat_template; /* NULL: none */
+
+    uint64_t seed;
+    float logit_gain; /* standard deviation of logits, about */
+    float noise;      /* share of blocks in matrices that differ, from noise_seed; 0: none */
+    uint64_t noise_seed;
+
+    int32_t n_parts; /* files of a split model, 1 and up */
+} toy_options;
+
+/* llama, 3 layers of width 64 with 4 heads (2 for keys), n_ff 128, Q8_0, an output matrix,
+ * vocabulary "qwen2", ChatML, one part. */
+void toy_options_init(toy_options *options);
+
+/* Writes the model. With n_parts > 1, path is the first part's and ends in -00001-of-0000N.gguf,
+ * the others lie beside it. Aborts when the options contradict each other (a width that is no
+ * multiple of the type's blocks) or the file cannot be written. */
+void toy_write(const char *path, const toy_options *options);
+
+/* One part as bytes in memory; the caller frees the writer. */
+void toy_build(gguf_writer *w, const toy_options *options, int32_t part);
+
+extern const char toy_chatml[]; /* a ChatML template as Qwen2 files carry it */
+
+/* ---- The pieces, for tests that build other files ---- */
+
+/* splitmix64: the next number of a stream, all 64 bits random. */
+uint64_t toy_random(uint64_t *state);
+
+/* n_blocks random blocks of a runnable type whose values have about the given standard deviation,
+ * mean near 0: [n_blocks][block_bytes]. Every code, scale and sign occurs. */
+void toy_blocks(uint8_t *out, uint32_t type, int64_t n_blocks, float deviation, uint64_t seed);
+
+/* Writes the tokenizer's keys and returns how many; *n_tokens is the vocabulary with padding. */
+uint64_t toy_vocabulary(gguf_writer *w, const toy_options *options, int64_t *n_tokens);
+
+#endif

@@ -1,0 +1,99 @@
+/* Random blocks of every runnable type. The codes are random bits, and the factors are chosen such
+ * that the values have the deviation asked for: see toy.h. */
+#include "support/toy.h"
+
+#include "base/fmath.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t toy_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* In [0, 1). */
+static float uniform(uint64_t *state)
+{
+    return (float)(toy_random(state) >> 40) * 0x1p-24f;
+}
+
+/* About normal, deviation 1: the sum of four uniform numbers. */
+static float bell(uint64_t *state)
+{
+    float sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += uniform(state);
+    return (sum - 2.0f) * 1.7320508f;
+}
+
+/* Where a block keeps its factors, and what its codes amount to.
+ * code_deviation: of a value divided by the factor d, over random codes and inner scales.
+ * min_ratio: the second factor over d, so that values are centred; value = d * code + m for Q4_1
+ * and Q5_1, d * scale * code - m * inner minimum for the K types. */
+typedef struct layout {
+    uint32_t type;
+    float code_deviation, min_ratio;
+    int32_t d_at, m_at; /* of the half-precision factors in the block; m_at -1: none */
+} layout;
+
+static const layout layouts[] = {
+    {TYPE_Q4_0, 4.64f, 0, 0, -1},     {TYPE_Q4_1, 4.61f, -7.5f, 0, 2},
+    {TYPE_Q5_0, 9.25f, 0, 0, -1},     {TYPE_Q5_1, 9.23f, -15.5f, 0, 2},
+    {TYPE_Q8_0, 73.9f, 0, 0, -1},     {TYPE_Q2_K, 13.9f, 1.5f, 80, 82},
+    {TYPE_Q3_K, 43.3f, 0, 108, -1},   {TYPE_Q4_K, 258.0f, 7.5f, 0, 2},
+    {TYPE_Q5_K, 527.0f, 15.5f, 0, 2}, {TYPE_Q6_K, 1366.0f, 0, 208, -1},
+    {TYPE_IQ4_NL, 67.4f, 0, 0, -1},   {TYPE_IQ4_XS, 1246.0f, 0, 0, -1},
+};
+
+static const layout *find_layout(uint32_t type)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
+        if (layouts[i].type == type)
+            return &layouts[i];
+    abort(); /* not a runnable type */
+}
+
+static void put_half(uint8_t *out, float value)
+{
+    uint16_t half = f32_to_f16(value);
+    memcpy(out, &half, sizeof half);
+}
+
+static void put_float(uint8_t *out, uint32_t type, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint16_t high = (uint16_t)(bits >> 16);
+    if (type == TYPE_F32)
+        memcpy(out, &bits, sizeof bits);
+    else if (type == TYPE_F16)
+        put_half(out, value);
+    else
+        memcpy(out, &high, sizeof high);
+}
+
+void toy_blocks(uint8_t *out, uint32_t type, int64_t n_blocks, float deviation, uint64_t seed)
+{
+    const type_traits *traits = type_find(type);
+    uint64_t state = seed;
+    if (traits->block_elements == 1) {
+        for (int64_t i = 0; i < n_blocks; i++, out += traits->block_bytes)
+            put_float(out, type, deviation * bell(&state));
+        return;
+    }
+    const layout *l = find_layout(type);
+    for (int64_t i = 0; i < n_blocks; i++, out += traits->block_bytes) {
+        for (int32_t j = 0; j < traits->block_bytes; j++)
+            out[j] = (uint8_t)(toy_random(&state) >> 32);
+        float d = deviation / l->code_deviation * (0.6f + 0.8f * uniform(&state));
+        if (uniform(&state) < 0.125f)
+            d = -d;
+        put_half(out + l->d_at, d);
+        if (l->m_at >= 0)
+            put_half(out + l->m_at, d * l->min_ratio);
+    }
+}
