@@ -78,4 +78,12 @@ for program in "${programs[@]}"; do
         echo "install: $program: linked to libdrey.so: $linked, expected: $expected"
         exit 1
     }
+    "$program" "$tmp/toy.gguf" "Once upon a time" >"$program.text" || {
+        echo "install: $program failed"
+        exit 1
+    }
+    if ! cmp "$program.text" "${programs[0]}.text" || [ ! -s "$program.text" ]; then
+        echo "install: $program wrote another text"
+        exit 1
+    fi
 done

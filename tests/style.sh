@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What can be checked of the code's form: files under 1,000 lines, functions of at most 70 outside
-# kernels and tests, clang-format and shellcheck where they are installed, no machine's own paths,
+# kernels and tests, clang-format, shellcheck and mandoc where they are installed, no machine's own paths,
 # nothing large or generated.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -41,6 +41,12 @@ if command -v shellcheck >/dev/null; then
     fail "shellcheck says:" "$(shellcheck --format=gcc "${scripts[@]}" || true)"
 else
     echo "not run: shellcheck is not installed"
+fi
+
+if ! command -v mandoc >/dev/null; then
+    echo "not run: mandoc is not installed"
+elif [ -f docs/drey.1 ]; then
+    fail "mandoc says:" "$(mandoc -T lint -W warning docs/drey.1 || true)"
 fi
 
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then

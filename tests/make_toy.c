@@ -1,0 +1,22 @@
+/* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE]]
+ * Two toys with other LAYERS or NOISE agree often enough to be target and draft. */
+#include "support/toy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "usage: make_toy PATH [LAYERS [NOISE]]\n");
+        return 2;
+    }
+    toy_options options;
+    toy_options_init(&options);
+    if (argc > 2)
+        options.n_layers = (int32_t)strtol(argv[2], NULL, 10);
+    if (argc > 3)
+        options.noise = strtof(argv[3], NULL);
+    toy_write(argv[1], &options);
+    return 0;
+}
