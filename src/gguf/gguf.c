@@ -332,10 +332,7 @@ bool gguf_bool(const gguf *g, const char *name, bool fallback)
 gguf_string gguf_text(const gguf *g, const char *name)
 {
     const gguf_key *key = gguf_find_key(g, name);
-    if (!key || key->kind != GGUF_STRING)
-        return (gguf_string){0};
-    return (gguf_string){.text = (const char *)key->value + 8,
-                         .n_bytes = (size_t)header_u64(key->value)};
+    return key ? gguf_text_of(key) : (gguf_string){0};
 }
 
 drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64_t high,

@@ -89,6 +89,8 @@ gguf_string gguf_text(const gguf *g, const char *name); /* {NULL, 0} when missin
 drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64_t high,
                              int64_t *value, drey_error *err);
 
+gguf_string gguf_text_of(const gguf_key *key); /* {NULL, 0} for other kinds */
+
 /* Items of an array key. Strings need a walk: they are found through a cursor, front to back. */
 int64_t gguf_item_int(const gguf_key *key, uint64_t i);
 double gguf_item_number(const gguf_key *key, uint64_t i);
@@ -98,5 +100,8 @@ typedef struct gguf_cursor {
 } gguf_cursor;
 gguf_cursor gguf_strings(const gguf_key *key); /* of a string array; left = 0 for any other */
 bool gguf_next_string(gguf_cursor *cursor, gguf_string *out);
+
+/* What drey_inspect shows of a file: printable text only, whatever the file holds. */
+void gguf_show(const gguf *g, const drey_inspector *to);
 
 #endif

@@ -269,7 +269,7 @@ static drey_status parse_alignment(const header *h, uint64_t *alignment, drey_er
     return DREY_OK;
 }
 
-/* A name becomes a C string, and messages and tools print it: so no NUL or control characters. */
+/* A name becomes a C string, and messages and tools print it: so only printable ASCII. */
 static drey_status parse_tensor_name(header *h, gguf_tensor *t, drey_error *err)
 {
     char shown[80];
@@ -277,10 +277,11 @@ static drey_status parse_tensor_name(header *h, gguf_tensor *t, drey_error *err)
     TRY(take_string(h, &name, err));
     bool good = name.n_bytes > 0 && name.n_bytes < sizeof t->name;
     for (size_t i = 0; good && i < name.n_bytes; i++)
-        good = (uint8_t)name.text[i] >= 0x20 && name.text[i] != 0x7f;
+        good = name.text[i] >= 0x20 && name.text[i] < 0x7f;
     if (!good)
         FAIL(err, DREY_ERR_FORMAT,
-             "%s has a tensor named '%s', but names have 1 to %zu printable characters; " DAMAGED,
+             "%s has a tensor named '%s', but names have 1 to %zu printable ASCII "
+             "characters; " DAMAGED,
              h->source.shown, header_show(shown, sizeof shown, name.text, name.n_bytes),
              sizeof t->name - 1);
     memcpy(t->name, name.text, name.n_bytes);

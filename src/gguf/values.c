@@ -76,6 +76,14 @@ double gguf_item_number(const gguf_key *key, uint64_t i)
     return at && kind == GGUF_U64 ? (double)header_u64(at) : (double)gguf_item_int(key, i);
 }
 
+gguf_string gguf_text_of(const gguf_key *key)
+{
+    if (key->kind != GGUF_STRING)
+        return (gguf_string){0};
+    return (gguf_string){.text = (const char *)key->value + 8,
+                         .n_bytes = (size_t)header_u64(key->value)};
+}
+
 gguf_cursor gguf_strings(const gguf_key *key)
 {
     bool fits = key->kind == GGUF_ARRAY && key->item_kind == GGUF_STRING;
