@@ -1,0 +1,12 @@
+/* Sizes and bars as text. */
+#ifndef DREY_CLI_FORMAT_H
+#define DREY_CLI_FORMAT_H
+
+/* "1.04G", "800M", "12.5K", "17": three digits and a binary unit, as --memory takes them. */
+const char *format_bytes(char out[static 16], double bytes);
+
+/* width characters and a NUL: '#' for the part `full` of 1, '-' for the part `half`, '.' for the
+ * rest. Whatever is not zero gets one character at least. */
+void format_bar(char *out, int width, double full, double half);
+
+#endif

@@ -1,0 +1,146 @@
+/* The help texts: see help.h. Written by hand: a generated list of thirty options would not fit on
+ * a screen, nor put together what belongs together. */
+#include "cli/help.h"
+
+const char help_drey[] =
+    "drey runs language models that are larger than memory, with a small model's\n"
+    "help, and writes exactly the text that the large model alone would have written.\n"
+    "\n"
+    "  drey run -m MODEL.gguf ...       write on from a prompt\n"
+    "  drey plan -m MODEL.gguf ...      what a memory budget would pin and stream\n"
+    "  drey inspect FILE.gguf           header, keys and tensors of a file\n"
+    "  drey tokenize -m MODEL.gguf      text to token ids, and back\n"
+    "  drey perplexity -m MODEL.gguf    how well a model foretells a text\n"
+    "  drey bench machine|disk|model    speed of memory and cores, disk, model\n"
+    "  drey --version\n"
+    "\n"
+    "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
+    "Exit codes: 0, 1 could not, 2 wrong usage, 130 interrupted, 143 terminated.\n"
+    "\n"
+    "example:\n"
+    "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n";
+
+static const char help_run[] =
+    "usage: drey run -m TARGET.gguf [options]            writes on from a prompt\n"
+    "  -m, --model FILE         the model that decides the text\n"
+    "  -d, --draft FILE|ngram|none   what guesses ahead: a small model, or lookup\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  -p, --prompt TEXT        the prompt; or -f, --file FILE; or standard input\n"
+    "  --chat                   one turn of a chat; --system TEXT goes before it\n"
+    "  --special                special tokens in the prompt count as such\n"
+    "  -n, --predict N          most tokens to write (512)\n"
+    "  -c, --context N          most tokens of prompt and text (what they need)\n"
+    "  --stop TEXT              ends the text; may be given several times\n"
+    "  --ignore-eos             write on when the model would end\n"
+    "  --temp T                 temperature (0: always the most likely token), with\n"
+    "                           --top-k K --top-p P --min-p P --seed S\n"
+    "  --policy none|sequence|llmcad  with --draft-tokens N (8) or --tree NODES (32)\n"
+    "  -t, --threads N          threads (the cores)\n"
+    "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"
+    "  --stats FILE.json        write the statistics to a file\n"
+    "  --raw-ids                print token ids, one a line, instead of text\n"
+    "  -q, --quiet              no progress, plan and statistics\n"
+    "  -h, --help               this text; more in the manual page drey(1)\n"
+    "example:\n"
+    "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n";
+
+static const char help_plan[] =
+    "usage: drey plan -m TARGET.gguf [options]\n"
+    "Shows what a memory budget would keep in memory and what it would read in each\n"
+    "pass, and the speed that the disk then allows. Reads no weights; measures the\n"
+    "disk for about two seconds.\n"
+    "\n"
+    "  -m, --model FILE         the model that decides the text\n"
+    "  -d, --draft FILE|ngram|none   what guesses ahead\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  -c, --context N          most tokens of prompt and text (1024)\n"
+    "  --disk SIZE/s            the disk's speed, instead of measuring it\n"
+    "  --tensors                list each tensor and where it would be\n"
+    "  --policy none|sequence|llmcad  with --draft-tokens N (8) or --tree NODES (32)\n"
+    "  -t, --threads N          threads (the cores)\n"
+    "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey plan -m big.gguf -d small.gguf --memory 2G\n";
+
+static const char help_inspect[] =
+    "usage: drey inspect FILE.gguf\n"
+    "Checks a GGUF file of any architecture and shows its header, keys and tensors.\n"
+    "\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey inspect model.gguf | less\n";
+
+static const char help_tokenize[] =
+    "usage: drey tokenize -m MODEL.gguf [options] < TEXT\n"
+    "Turns standard input into a JSON array of token ids.\n"
+    "\n"
+    "  -m, --model FILE         the model whose tokenizer is used\n"
+    "  --special                special tokens in the text count as such;\n"
+    "                           with --ids: they are written out\n"
+    "  --bos                    begin with BOS if the model wants it\n"
+    "  --ids                    back: a JSON array of token ids into text\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  echo \"Hello, world\" | drey tokenize -m model.gguf\n";
+
+static const char help_perplexity[] =
+    "usage: drey perplexity -m MODEL.gguf [-f TEXT] [options]\n"
+    "Scores a text, one window after another, each token but the first of a window\n"
+    "given those before it.\n"
+    "\n"
+    "  -m, --model FILE         the model\n"
+    "  -f, --file FILE          the text (standard input)\n"
+    "  --window N               tokens of a window (512)\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  -t, --threads N          threads (the cores)\n"
+    "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"
+    "  -q, --quiet              no progress\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey perplexity -m model.gguf -f wiki.txt --window 1024\n";
+
+const char help_bench[] =
+    "usage: drey bench machine|disk|model [options]\n"
+    "  machine                  memory bandwidth and matrix speed of the cores\n"
+    "  disk -m MODEL.gguf       reading a model's tensors as a pass does\n"
+    "  model -m MODEL.gguf      prompt and text speed, and a pass by its width\n"
+    "\n"
+    "  -m, --model FILE         the model (disk, model)\n"
+    "  --prompt-tokens N        length of the prompt (model: 256)\n"
+    "  --decode-tokens N        length of the text (model: 32)\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (model: auto)\n"
+    "  --prompt-chunk ROWS      rows of a prompt pass (model)\n"
+    "  -t, --threads N          threads (machine, model: the cores)\n"
+    "  --cpu TIER               kernels to use (machine, model: the best)\n"
+    "  --io auto|uring|pread|buffered  how to read (disk, model)\n"
+    "  --json FILE|-            write the numbers as JSON; -: to standard output\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey bench model -m model.gguf --memory 2G --json result.json\n";
+
+const char *help_text(cli_command command)
+{
+    switch (command) {
+    case CLI_RUN:
+        return help_run;
+    case CLI_PLAN:
+        return help_plan;
+    case CLI_INSPECT:
+        return help_inspect;
+    case CLI_TOKENIZE:
+        return help_tokenize;
+    case CLI_PERPLEXITY:
+        return help_perplexity;
+    case CLI_BENCH_MACHINE:
+    case CLI_BENCH_DISK:
+    case CLI_BENCH_MODEL:
+        return help_bench;
+    }
+    return help_drey;
+}

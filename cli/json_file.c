@@ -1,0 +1,201 @@
+/* JSON files: see json_file.h. */
+#include "cli/json_file.h"
+
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* ---- Writing ---- */
+
+/* The folder of path, with its last slash; "./" for none. NULL if memory is short. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
+}
+
+static bool is_special(const char *path)
+{
+    struct stat info;
+    return strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode));
+}
+
+drey_status json_check_path(const char *path, drey_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return fail(err, DREY_ERR_IO, "cannot write %s: it is a folder", path);
+    if (is_special(path))
+        return DREY_OK;
+    char *folder = folder_of(path);
+    if (!folder)
+        return fail(err, DREY_ERR_MEMORY, "out of memory");
+    drey_status status = DREY_OK;
+    if (access(folder, W_OK | X_OK) != 0)
+        status = fail(err, DREY_ERR_IO, "cannot write %s: %s: %s", path, folder, strerror(errno));
+    free(folder);
+    return status;
+}
+
+/* Writes and closes file. */
+static bool write_text(FILE *file, const char *text)
+{
+    bool good = fputs(text, file) != EOF && putc('\n', file) != EOF && fflush(file) == 0;
+    int error = errno;
+    if (file != stdout && fclose(file) != 0 && good)
+        return false;
+    errno = good ? 0 : error;
+    return good;
+}
+
+static bool write_in_place(const char *path, const char *text)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    return file && write_text(file, text);
+}
+
+/* The mode that open would have given the file: mkstemp's is for secrets. */
+static void give_usual_mode(int fd)
+{
+    mode_t taken = umask(0);
+    umask(taken);
+    if (fchmod(fd, 0666 & ~taken) != 0)
+        errno = 0; /* a file system without modes: nothing to give */
+}
+
+static bool replace_file(const char *path, const char *text)
+{
+    char *real = realpath(path, NULL); /* through a link: the link stays */
+    const char *target = real ? real : path;
+    size_t n = strlen(target) + sizeof ".XXXXXX";
+    char *fresh = malloc(n);
+    bool good = false;
+    int fd = -1;
+    if (fresh) {
+        snprintf(fresh, n, "%s.XXXXXX", target);
+        fd = mkstemp(fresh);
+    }
+    if (fd >= 0) {
+        give_usual_mode(fd);
+        FILE *file = fdopen(fd, "w");
+        if (!file)
+            close(fd);
+        good = file && write_text(file, text) && rename(fresh, target) == 0;
+        int error = errno;
+        if (!good)
+            unlink(fresh);
+        errno = error;
+    }
+    free(fresh);
+    free(real);
+    return good;
+}
+
+drey_status json_write(const char *path, const cJSON *root, drey_error *err)
+{
+    char *text = root ? cJSON_Print(root) : NULL;
+    if (!text)
+        return fail(err, DREY_ERR_MEMORY, "out of memory while writing %s", path);
+    bool good = is_special(path) ? write_in_place(path, text) : replace_file(path, text);
+    int error = errno;
+    cJSON_free(text);
+    if (!good)
+        return fail(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(error));
+    return DREY_OK;
+}
+
+/* ---- Contents ---- */
+
+/* The processor's name, or "" where the kernel does not tell it. */
+static void read_cpu_name(char *out, size_t capacity)
+{
+    char line[256];
+    out[0] = '\0';
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (!file)
+        return;
+    while (fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(out, capacity, "%s", colon + 1 + strspn(colon + 1, " "));
+        break;
+    }
+    fclose(file);
+}
+
+cJSON *json_machine(void)
+{
+    cJSON *machine = cJSON_CreateObject();
+    struct utsname system = {0};
+    char cpu[200];
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof cores, &cores);
+    uname(&system);
+    read_cpu_name(cpu, sizeof cpu);
+    cJSON_AddStringToObject(machine, "cpu", cpu);
+    cJSON_AddNumberToObject(machine, "cores", CPU_COUNT(&cores));
+    cJSON_AddStringToObject(machine, "architecture", system.machine);
+    cJSON_AddStringToObject(machine, "kernel", system.release);
+    cJSON_AddNumberToObject(machine, "memory_bytes",
+                            (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
+    return machine;
+}
+
+typedef struct number_key {
+    const char *name;
+    double value;
+} number_key;
+
+static void add_numbers(cJSON *to, const number_key *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        cJSON_AddNumberToObject(to, keys[i].name, keys[i].value);
+}
+
+cJSON *json_statistics(const drey_statistics *s)
+{
+    const number_key keys[] = {
+        {"tokens_per_s", s->tokens_per_s},
+        {"ceiling_tokens_per_s", s->ceiling_tokens_per_s},
+        {"disk_bytes_per_s", s->disk_bytes_per_s},
+        {"pinned_bytes", (double)s->pinned_bytes},
+        {"streamed_bytes_per_pass", (double)s->streamed_bytes_per_pass},
+        {"tokens_per_pass", s->tokens_per_pass},
+        {"passes", (double)s->n_passes},
+        {"drafted", (double)s->drafted},
+        {"accepted", (double)s->accepted},
+        {"read_bytes", (double)s->read_bytes},
+        {"read_bytes_per_s", s->read_bytes_per_s},
+        {"load_bytes", (double)s->load_bytes},
+        {"stall_share", s->stall_share},
+        {"verify_share", s->verify_share},
+        {"draft_share", s->draft_share},
+        {"peak_memory_bytes", (double)s->peak_memory_bytes},
+        {"decode_major_faults", (double)s->decode_major_faults},
+        {"prompt_tokens", (double)s->prompt_tokens},
+        {"prompt_s", s->prompt_s},
+        {"generated_tokens", (double)s->generated_tokens},
+        {"decode_s", s->decode_s},
+    };
+    cJSON *root = cJSON_CreateObject();
+    if (!root)
+        return NULL;
+    cJSON_AddStringToObject(root, "version", drey_version());
+    cJSON_AddItemToObject(root, "machine", json_machine());
+    add_numbers(root, keys, sizeof keys / sizeof *keys);
+    if (s->budget_bytes == DREY_MEMORY_UNLIMITED)
+        cJSON_AddNullToObject(root, "budget_bytes");
+    else
+        cJSON_AddNumberToObject(root, "budget_bytes", (double)s->budget_bytes);
+    cJSON_AddStringToObject(root, "finish_reason", drey_finish_name(s->finish));
+    return root;
+}

@@ -1,0 +1,23 @@
+/* JSON for other programs: files that are there whole or not at all. */
+#ifndef DREY_CLI_JSON_FILE_H
+#define DREY_CLI_JSON_FILE_H
+
+#include "drey/drey.h"
+
+#include <cjson/cJSON.h>
+
+/* Fails early where json_write would fail after a long run: the folder is missing or closed. */
+drey_status json_check_path(const char *path, drey_error *err);
+
+/* Writes root and a newline to path: into a new file beside it that then takes its place, so that a
+ * reader never sees half of it. "-" is standard output; a device or pipe is written to as it is.
+ * root NULL (out of memory while it was built) is an error. */
+drey_status json_write(const char *path, const cJSON *root, drey_error *err);
+
+/* CPU, cores, kernel and memory of this machine; NULL if memory is short. */
+cJSON *json_machine(void);
+
+/* The statistics of a run, keys as documented in drey(1); NULL if memory is short. */
+cJSON *json_statistics(const drey_statistics *s);
+
+#endif

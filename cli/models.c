@@ -1,0 +1,71 @@
+/* Models and engine options of a command line: see models.h. */
+#include "cli/models.h"
+
+#include "cli/terminal.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+drey_status models_check_tier(const char *cpu_tier, drey_error *err)
+{
+    const char *const *tiers = drey_cpu_tiers();
+    char names[200] = "";
+    size_t n = 0;
+    if (!cpu_tier)
+        return DREY_OK;
+    for (size_t i = 0; tiers[i] && n < sizeof names; i++) {
+        if (strcmp(tiers[i], cpu_tier) == 0)
+            return DREY_OK;
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", tiers[i]);
+    }
+    return fail(err, DREY_ERR_USAGE,
+                "--cpu takes what this machine and build have, %s, not \"%.40s\"", names, cpu_tier);
+}
+
+drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
+{
+    *m = (models){0};
+    drey_status status = models_check_tier(settings->cpu_tier, err);
+    if (status == DREY_OK)
+        status = drey_model_open(&m->target, settings->model, err);
+    if (status == DREY_OK && settings->drafter == DREY_DRAFTER_MODEL)
+        status = drey_model_open(&m->draft, settings->draft_path, err);
+    return status;
+}
+
+void models_close(models *m)
+{
+    drey_model_close(&m->draft);
+    drey_model_close(&m->target);
+}
+
+static void warn_of_threads(int32_t n_threads)
+{
+    cpu_set_t set;
+    if (n_threads && sched_getaffinity(0, sizeof set, &set) == 0 && n_threads > CPU_COUNT(&set))
+        complain("warning: -t %d is more than the %d cores of this process; it will be slower "
+                 "than -t %d",
+                 n_threads, CPU_COUNT(&set), CPU_COUNT(&set));
+}
+
+drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
+                                          int32_t n_context)
+{
+    drey_engine_options options;
+    drey_engine_options_init(&options);
+    warn_of_threads(settings->n_threads);
+    options.target = m->target;
+    options.draft = m->draft;
+    options.drafter = settings->drafter;
+    options.policy = settings->policy;
+    options.memory_bytes = settings->memory_bytes;
+    options.n_context = n_context;
+    options.n_threads = settings->n_threads;
+    options.draft_tokens = settings->draft_tokens;
+    options.tree_nodes = settings->tree_nodes;
+    options.prompt_chunk = settings->prompt_chunk;
+    options.cpu_tier = settings->cpu_tier;
+    options.io = settings->io;
+    return options;
+}

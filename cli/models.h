@@ -1,0 +1,25 @@
+/* The models that a command line names, opened, and the engine options that it asks for. */
+#ifndef DREY_CLI_MODELS_H
+#define DREY_CLI_MODELS_H
+
+#include "cli/options.h"
+
+typedef struct models {
+    drey_model *target;
+    drey_model *draft; /* NULL without a drafting model */
+} models;
+
+/* DREY_ERR_USAGE, with the tiers to choose from, for a tier that this machine or build lacks; NULL
+ * is good. */
+drey_status models_check_tier(const char *cpu_tier, drey_error *err);
+
+/* Checks the tier and opens what settings name. models_close takes a half-opened pair too. */
+drey_status models_open(models *m, const cli_settings *settings, drey_error *err);
+void models_close(models *m);
+
+/* All that settings say about the engine; warns of more threads than cores. n_context is what the
+ * command chose. The options borrow the models. */
+drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
+                                          int32_t n_context);
+
+#endif

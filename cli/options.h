@@ -1,0 +1,96 @@
+/* The command line of every subcommand, parsed by one table.
+ *
+ * An option has one name and one meaning wherever it is taken; the table says which commands take
+ * it, how its value is read and between which bounds. So an option that belongs to another command
+ * is told apart from one that nobody knows, and help, man page and completion can be held against
+ * the table by a test. Nothing here prints: a fault is a drey_error of code DREY_ERR_USAGE.
+ */
+#ifndef DREY_CLI_OPTIONS_H
+#define DREY_CLI_OPTIONS_H
+
+#include "drey/drey.h"
+
+typedef enum cli_command {
+    CLI_RUN = 1 << 0,
+    CLI_PLAN = 1 << 1,
+    CLI_INSPECT = 1 << 2,
+    CLI_TOKENIZE = 1 << 3,
+    CLI_PERPLEXITY = 1 << 4,
+    CLI_BENCH_MACHINE = 1 << 5,
+    CLI_BENCH_DISK = 1 << 6,
+    CLI_BENCH_MODEL = 1 << 7
+} cli_command;
+
+enum { CLI_MAX_STOPS = 64 };
+
+/* What was asked for. Texts are borrowed from argv. */
+typedef struct cli_settings {
+    cli_command command;
+    bool help;
+    uint64_t given; /* bit i: cli_options[i] stood on the command line */
+
+    const char *model, *draft_path; /* draft_path: NULL unless drafter is DREY_DRAFTER_MODEL */
+    drey_drafter drafter;
+    drey_policy policy;
+    drey_io io;
+    uint64_t memory_bytes; /* or DREY_MEMORY_* */
+    int32_t n_context;     /* 0: the command chooses */
+    int32_t n_threads;     /* 0: the cores */
+    int32_t n_predict, draft_tokens, tree_nodes, prompt_chunk;
+    const char *cpu_tier;
+
+    const char *prompt, *file, *system;
+    const char *stops[CLI_MAX_STOPS];
+    size_t n_stops;
+    drey_sampling sampling;
+    bool chat, special, ignore_eos, raw_ids, quiet;
+    const char *stats;
+
+    double disk_bytes_per_s; /* plan: 0: measure it */
+    bool tensors;
+    bool ids, bos;              /* tokenize */
+    int32_t window;             /* perplexity */
+    int32_t n_prompt, n_decode; /* bench model */
+    const char *json;           /* bench */
+    const char *operand;        /* inspect: the file */
+} cli_settings;
+
+typedef enum cli_value {
+    CLI_FLAG,   /* bool, no value */
+    CLI_TEXT,   /* const char * */
+    CLI_STOP,   /* appended to stops */
+    CLI_DRAFT,  /* drafter and draft_path */
+    CLI_POLICY, /* drey_policy */
+    CLI_IO,     /* drey_io */
+    CLI_MEMORY, /* uint64_t: a size, auto or unlimited */
+    CLI_RATE,   /* double: a size a second */
+    CLI_COUNT,  /* int32_t within [least, most] */
+    CLI_REAL,   /* float within [least, most] */
+    CLI_SEED    /* uint64_t */
+} cli_value;
+
+typedef struct cli_option {
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
+    cli_value value;
+    unsigned commands; /* cli_command bits */
+    size_t offset;     /* of the value in cli_settings */
+    double least, most;
+} cli_option;
+
+extern const cli_option cli_options[];
+extern const size_t cli_n_options;
+
+/* Reads argv[0..argc), the words behind the command's name, and checks that they do not contradict
+ * each other. With --help nothing else is checked. */
+drey_status options_parse(cli_settings *settings, cli_command command, int argc, char *const *argv,
+                          drey_error *err);
+
+/* "800M", "2.5G", "1024K", "123": binary units, an optional "iB" behind the letter, no fractions of
+ * bytes. False for anything else, and beyond 64 bits. */
+bool size_parse(const char *text, uint64_t *bytes);
+
+/* The command as the user writes it: "bench disk". */
+const char *command_name(cli_command command);
+
+#endif

@@ -1,0 +1,82 @@
+/* Progress: see progress.h. */
+#include "cli/progress.h"
+
+#include "cli/format.h"
+#include "cli/terminal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const double bar_interval_s = 0.1, line_interval_s = 5;
+
+double progress_clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void progress_clear(progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = false;
+}
+
+/* "312M of 1.04G" or "128 of 512 tokens". */
+static void amount(char out[static 64], const char *what, uint64_t done, uint64_t total)
+{
+    char a[16], b[16];
+    if (strcmp(what, "prompt") == 0)
+        snprintf(out, 64, "%llu of %llu tokens", (unsigned long long)done,
+                 (unsigned long long)total);
+    else
+        snprintf(out, 64, "%s of %s", format_bytes(a, (double)done),
+                 format_bytes(b, (double)total));
+}
+
+static void draw(progress *p, uint64_t done, uint64_t total)
+{
+    enum { WIDTH = 30 };
+    char bar[WIDTH + 1], text[64];
+    double part = total ? (double)done / (double)total : 1;
+    format_bar(bar, WIDTH, part, 0);
+    amount(text, p->what, done, total);
+    fprintf(stderr, "\r\033[K%s [%s%s%s] %3.0f %%  %s", p->what, terminal_style_text(STYLE_GOOD),
+            bar, terminal_style_text(STYLE_PLAIN), 100 * part, text);
+    p->shown = true;
+}
+
+void progress_report(void *user, const char *what, uint64_t done, uint64_t total)
+{
+    progress *p = user;
+    if (p->quiet)
+        return;
+    double now_s = progress_clock_s();
+    if (strcmp(p->what, what) != 0) {
+        snprintf(p->what, sizeof p->what, "%s", what);
+        p->begun_s = now_s;
+        p->told_s = terminal_attended() ? 0 : now_s;
+        p->finished = false;
+    }
+    bool ends = done >= total;
+    if (p->finished)
+        return;
+    p->finished = ends;
+    if (terminal_attended()) {
+        if (ends)
+            progress_clear(p);
+        else if (now_s - p->told_s < bar_interval_s)
+            return;
+        else
+            draw(p, done, total);
+    } else {
+        char text[64];
+        if (!ends && now_s - p->told_s < line_interval_s)
+            return;
+        amount(text, what, done, total);
+        fprintf(stderr, "%s: %s, %.1f s\n", what, text, now_s - p->begun_s);
+    }
+    p->told_s = now_s;
+}

@@ -1,0 +1,239 @@
+/* drey run: a prompt in, the target's text out.
+ *
+ * Text alone goes to standard output, flushed as it comes; the plan, progress and statistics go to
+ * standard error. A prompt and n_predict decide the context unless -c does, so the prompt is read
+ * and tokenized before the engine takes its memory.
+ */
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/json_file.h"
+#include "cli/models.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct run {
+    const cli_settings *settings;
+    models models;
+    drey_engine *engine;
+    drey_session *session;
+    int32_t *ids; /* [n_ids]: the prompt */
+    size_t n_ids;
+    progress progress;
+    int output_error; /* errno of a failed write to standard output, or 0 */
+    char last_byte;   /* of the text on standard output; 0: none yet */
+} run;
+
+/* ---- Output ---- */
+
+/* Writes to standard output at once; false ends the generation. */
+static bool put(run *r, const char *bytes, size_t n)
+{
+    progress_clear(&r->progress);
+    if (n == 0 || r->output_error)
+        return !r->output_error;
+    errno = 0;
+    if (fwrite(bytes, 1, n, stdout) != n || fflush(stdout) != 0)
+        r->output_error = errno ? errno : EIO;
+    r->last_byte = bytes[n - 1];
+    return !r->output_error;
+}
+
+static bool on_text(void *user, const char *bytes, size_t n_bytes)
+{
+    return put(user, bytes, n_bytes);
+}
+
+static bool on_id(void *user, int32_t id)
+{
+    char line[16];
+    int n = snprintf(line, sizeof line, "%d\n", id);
+    return put(user, line, (size_t)n);
+}
+
+/* So that what follows on a shared terminal begins on a line of its own. */
+static void end_line(const run *r)
+{
+    if (r->last_byte && r->last_byte != '\n' && isatty(STDOUT_FILENO) == 1 && terminal_attended())
+        putc('\n', stderr);
+}
+
+/* ---- Prompt ---- */
+
+/* Puts the prompt into the model's chat format; *text is replaced. */
+static drey_status wrap_in_chat(const run *r, char **text, size_t *n_bytes, drey_error *err)
+{
+    char *turn = NULL;
+    if (strlen(*text) != *n_bytes)
+        return fail(err, DREY_ERR_USAGE, "the prompt of a chat cannot hold a NUL byte");
+    drey_status status = drey_chat_format(r->models.target, r->settings->system, *text, &turn, err);
+    if (status != DREY_OK)
+        return status;
+    free(*text);
+    *text = strdup(turn);
+    drey_free(turn);
+    if (!*text)
+        return fail(err, DREY_ERR_MEMORY, "out of memory while reading the prompt");
+    *n_bytes = strlen(*text);
+    return DREY_OK;
+}
+
+static drey_status read_prompt(const cli_settings *s, char **text, size_t *n_bytes, drey_error *err)
+{
+    if (!s->prompt)
+        return input_read(s->file, "the prompt", text, n_bytes, err);
+    *text = strdup(s->prompt);
+    if (!*text)
+        return fail(err, DREY_ERR_MEMORY, "out of memory while reading the prompt");
+    *n_bytes = strlen(*text);
+    return DREY_OK;
+}
+
+static drey_status take_prompt(run *r, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    char *text = NULL;
+    size_t n_bytes = 0;
+    int flags = DREY_TOKENIZE_BOS | (s->chat || s->special ? DREY_TOKENIZE_SPECIAL : 0);
+    drey_status status = read_prompt(s, &text, &n_bytes, err);
+    if (status == DREY_OK && s->chat)
+        status = wrap_in_chat(r, &text, &n_bytes, err);
+    if (status == DREY_OK)
+        status = input_tokens(r->models.target, text, n_bytes, flags, &r->ids, &r->n_ids, err);
+    if (status == DREY_OK && r->n_ids == 0)
+        status = fail(err, DREY_ERR_USAGE,
+                      "the prompt is empty: give some text with -p, -f or standard input");
+    free(text);
+    return status;
+}
+
+/* -c, or what prompt and text need. */
+static drey_status choose_context(const run *r, int32_t *n_context, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    drey_model_info info;
+    drey_model_describe(r->models.target, &info);
+    *n_context = s->n_context;
+    if (!*n_context) {
+        if (r->n_ids > (size_t)(INT32_MAX - s->n_predict))
+            return fail(err, DREY_ERR_CONTEXT,
+                        "a prompt of %zu tokens and -n %d are more than any context holds",
+                        r->n_ids, s->n_predict);
+        *n_context = (int32_t)r->n_ids + s->n_predict;
+    }
+    if (info.n_context_train > 0 && *n_context > info.n_context_train)
+        complain("warning: a context of %d tokens is longer than the %d the model was made for; "
+                 "the text may become poor",
+                 *n_context, info.n_context_train);
+    return DREY_OK;
+}
+
+/* ---- The run ---- */
+
+static drey_status open_session(run *r, drey_error *err)
+{
+    int32_t n_context;
+    drey_status status = choose_context(r, &n_context, err);
+    if (status != DREY_OK)
+        return status;
+    drey_engine_options options = models_engine_options(&r->models, r->settings, n_context);
+    options.progress = progress_report;
+    options.progress_user = &r->progress;
+    signals_hold();
+    status = drey_engine_open(&r->engine, &options, err);
+    if (status == DREY_OK)
+        status = drey_session_open(&r->session, r->engine, err);
+    if (status == DREY_OK)
+        signals_watch(r->session);
+    signals_release();
+    return status;
+}
+
+static void show_plan(const run *r)
+{
+    drey_plan plan;
+    drey_engine_plan(r->engine, &plan);
+    report_plan(stderr, &plan);
+    report_ceiling(stderr, &plan);
+}
+
+static drey_status generate(run *r, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    drey_statistics statistics = {0};
+    drey_generate_options options;
+    drey_generate_options_init(&options);
+    options.n_predict = s->n_predict;
+    options.sampling = s->sampling;
+    options.stops = s->stops;
+    options.n_stops = s->n_stops;
+    options.ignore_eos = s->ignore_eos;
+    options.user = r;
+    if (s->raw_ids)
+        options.on_token = on_id;
+    else
+        options.on_text = on_text;
+    drey_status status =
+        drey_session_generate(r->session, r->ids, r->n_ids, &options, &statistics, err);
+    signals_unwatch();
+    progress_clear(&r->progress);
+    end_line(r);
+    if (r->output_error) {
+        statistics.finish = DREY_FINISH_ERROR;
+        status = fail(err, DREY_ERR_IO, "cannot write to standard output: %s",
+                      strerror(r->output_error));
+    }
+    if (!s->quiet)
+        report_statistics(stderr, &statistics);
+    if (s->stats) {
+        cJSON *root = json_statistics(&statistics);
+        drey_status written = json_write(s->stats, root, status == DREY_OK ? err : NULL);
+        cJSON_Delete(root);
+        if (status == DREY_OK)
+            status = written;
+    }
+    return status;
+}
+
+static drey_status run_all(run *r, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    if (s->stats && strcmp(s->stats, "-") == 0)
+        return fail(err, DREY_ERR_USAGE,
+                    "--stats takes a file: standard output is for the text alone");
+    drey_status status = s->stats ? json_check_path(s->stats, err) : DREY_OK;
+    if (status == DREY_OK)
+        status = models_open(&r->models, s, err);
+    if (status == DREY_OK)
+        status = take_prompt(r, err);
+    if (status == DREY_OK)
+        status = open_session(r, err);
+    if (status != DREY_OK)
+        return status;
+    if (!s->quiet)
+        show_plan(r);
+    return generate(r, err);
+}
+
+int run_main(const cli_settings *settings)
+{
+    run r = {.settings = settings, .progress.quiet = settings->quiet};
+    drey_error err = {0};
+    drey_status status = run_all(&r, &err);
+    progress_clear(&r.progress);
+    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
+        complain("%s", err.message);
+    signals_unwatch();
+    drey_session_close(&r.session);
+    drey_engine_close(&r.engine);
+    models_close(&r.models);
+    free(r.ids);
+    int interrupted = signals_exit_code();
+    return interrupted ? interrupted : exit_code(status);
+}

@@ -1,0 +1,26 @@
+/* Ctrl-C and kill while a session works.
+ *
+ *      signals_watch(s)          signal                  signals_unwatch
+ *   (default: exit at once) -> (the session is cancelled) -> (default)
+ *                                  another signal: exit at once
+ *
+ * The handler runs on the main thread only (the engine's threads start with both signals blocked),
+ * so a session is never cancelled while it is being closed.
+ */
+#ifndef DREY_CLI_SIGNALS_H
+#define DREY_CLI_SIGNALS_H
+
+#include "drey/drey.h"
+
+/* SIGPIPE is ignored from here on (a write then fails), SIGINT and SIGTERM end the process with
+ * 128 + their number. */
+void signals_init(void);
+/* Around whatever starts threads: these are to leave signals to the main thread. */
+void signals_hold(void);
+void signals_release(void);
+void signals_watch(drey_session *session);
+void signals_unwatch(void);
+/* The exit code that the signal asks for: 130, 143, or 0 if none came. */
+int signals_exit_code(void);
+
+#endif

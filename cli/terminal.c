@@ -1,0 +1,59 @@
+/* Messages and colours: see terminal.h. NO_COLOR is the one environment variable that is looked at
+ * (https://no-color.org). */
+#include "cli/terminal.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+drey_status fail(drey_error *err, drey_status code, const char *format, ...)
+{
+    if (err) {
+        err->code = code;
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(err->message, sizeof err->message, format, arguments);
+        va_end(arguments);
+    }
+    return code;
+}
+
+void print_clean(FILE *out, const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        putc(c < 0x20 || c == 0x7f ? '?' : c, out);
+    }
+}
+
+void complain(const char *format, ...)
+{
+    char message[800];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    fflush(stdout); /* the text first, where both go to one terminal */
+    fputs("drey: ", stderr);
+    print_clean(stderr, message);
+    putc('\n', stderr);
+}
+
+bool terminal_attended(void)
+{
+    return isatty(STDERR_FILENO) == 1;
+}
+
+const char *terminal_style_text(terminal_style style)
+{
+    static const char *const sequences[] = {"\033[0m", "\033[1m", "\033[32m", "\033[33m"};
+    const char *no_color = getenv("NO_COLOR");
+    if (!terminal_attended() || (no_color && *no_color))
+        return "";
+    return sequences[style];
+}
+
+int exit_code(drey_status status)
+{
+    return status == DREY_OK ? 0 : status == DREY_ERR_USAGE ? 2 : 1;
+}

@@ -1,0 +1,32 @@
+/* What the command says about itself, on standard error: messages, and whether there is a person
+ * at a terminal to colour them for. */
+#ifndef DREY_CLI_TERMINAL_H
+#define DREY_CLI_TERMINAL_H
+
+#include "drey/drey.h"
+
+#include <stdio.h>
+
+/* Sets *err (may be NULL) and returns code. */
+drey_status fail(drey_error *err, drey_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "drey: MESSAGE" and a newline. Control characters, which a file's name or keys may hold, are
+ * shown as "?", so that no file can steer the terminal. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes text with control characters replaced as above. */
+void print_clean(FILE *out, const char *text);
+
+/* Standard error is a terminal. */
+bool terminal_attended(void);
+
+typedef enum terminal_style { STYLE_PLAIN, STYLE_STRONG, STYLE_GOOD, STYLE_WARN } terminal_style;
+/* The sequence that begins a style, or "" where standard error is no terminal or NO_COLOR is set.
+ */
+const char *terminal_style_text(terminal_style style);
+
+/* The exit code for a status: 0, 1, or 2 for wrong usage. */
+int exit_code(drey_status status);
+
+#endif

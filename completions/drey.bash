@@ -1,0 +1,64 @@
+# Completion of drey for bash.
+
+_drey() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    local command=${COMP_WORDS[1]-} kind=${COMP_WORDS[2]-} words=""
+    local engine="-m --model --memory -t --threads --cpu --io --prompt-chunk -h --help"
+    local drafting="-d --draft -c --context --policy --draft-tokens --tree"
+    COMPREPLY=()
+
+    if ((COMP_CWORD == 1)); then
+        mapfile -t COMPREPLY < <(compgen -W \
+            "run plan inspect tokenize perplexity bench --help --version" -- "$cur")
+        return
+    fi
+    if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "machine disk model --help" -- "$cur")
+        return
+    fi
+
+    case $prev in
+    -m | --model | -f | --file | --stats | --json)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    -d | --draft)
+        mapfile -t COMPREPLY < <(compgen -f -W "ngram none" -- "$cur")
+        return
+        ;;
+    --memory) words="auto unlimited" ;;
+    --policy) words="none sequence llmcad" ;;
+    --io) words="auto uring pread buffered" ;;
+    --cpu) words="avx512 avx2 dotprod neon ref float" ;;
+    -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
+        --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
+        --prompt-chunk | --window | --prompt-tokens | --decode-tokens) return ;;
+    esac
+
+    if [[ -z $words ]]; then
+        case $command in
+        run)
+            words="$engine $drafting -p --prompt -f --file -n --predict --chat --system --special
+                --temp --top-k --top-p --min-p --seed --stop --ignore-eos --raw-ids --stats
+                -q --quiet"
+            ;;
+        plan) words="$engine $drafting --disk --tensors" ;;
+        tokenize) words="-m --model --special --bos --ids -h --help" ;;
+        perplexity) words="$engine -f --file --window -q --quiet" ;;
+        inspect)
+            mapfile -t COMPREPLY < <(compgen -f -W "-h --help" -- "$cur")
+            return
+            ;;
+        bench)
+            case $kind in
+            machine) words="-t --threads --cpu --json -h --help" ;;
+            disk) words="-m --model --io --json -h --help" ;;
+            model) words="$engine --prompt-tokens --decode-tokens --json" ;;
+            esac
+            ;;
+        esac
+    fi
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+
+complete -o filenames -F _drey drey

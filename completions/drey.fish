@@ -1,0 +1,60 @@
+# Completion of drey for fish.
+
+complete -c drey -f
+
+function __drey_is
+    set -l words (commandline -opc)
+    test (count $words) -gt 1; and contains -- $words[2] $argv
+end
+
+complete -c drey -n __fish_use_subcommand -l version -d 'Show the version'
+complete -c drey -n __fish_use_subcommand -a run -d 'Write on from a prompt'
+complete -c drey -n __fish_use_subcommand -a plan -d 'What a memory budget would keep'
+complete -c drey -n __fish_use_subcommand -a inspect -d 'What is in a GGUF file'
+complete -c drey -n __fish_use_subcommand -a tokenize -d 'Text to token ids, and back'
+complete -c drey -n __fish_use_subcommand -a perplexity -d 'Score a text'
+complete -c drey -n __fish_use_subcommand -a bench -d 'Measure machine, disk or model'
+complete -c drey -n '__drey_is bench' -a 'machine disk model'
+complete -c drey -s h -l help -d 'Show the options'
+complete -c drey -n '__drey_is inspect' -F
+
+set -l engine '__drey_is run plan perplexity bench'
+complete -c drey -n '__drey_is run plan tokenize perplexity bench' -s m -l model -r -F -d 'Model file'
+complete -c drey -n $engine -l memory -x -a 'auto unlimited' -d 'Bound on memory'
+complete -c drey -n $engine -s t -l threads -x -d Threads
+complete -c drey -n $engine -l cpu -x -a 'avx512 avx2 dotprod neon ref float' -d Kernels
+complete -c drey -n $engine -l io -x -a 'auto uring pread buffered' -d 'How to read'
+complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
+
+set -l drafting '__drey_is run plan'
+complete -c drey -n $drafting -s d -l draft -r -F -a 'ngram none' -d 'What guesses ahead'
+complete -c drey -n $drafting -s c -l context -x -d 'Tokens of prompt and text'
+complete -c drey -n $drafting -l policy -x -a 'none sequence llmcad' -d 'How to draft'
+complete -c drey -n $drafting -l draft-tokens -x -d 'Length of a chain'
+complete -c drey -n $drafting -l tree -x -d 'Most nodes of a tree'
+
+complete -c drey -n '__drey_is run' -s p -l prompt -x -d Prompt
+complete -c drey -n '__drey_is run perplexity' -s f -l file -r -F -d 'Prompt or text file'
+complete -c drey -n '__drey_is run' -s n -l predict -x -d 'Most tokens to write'
+complete -c drey -n '__drey_is run' -l chat -d 'One turn of a chat'
+complete -c drey -n '__drey_is run' -l system -x -d 'Text before the turn'
+complete -c drey -n '__drey_is run tokenize' -l special -d 'Special tokens count as such'
+complete -c drey -n '__drey_is run' -l temp -x -d Temperature
+complete -c drey -n '__drey_is run' -l top-k -x -d 'Among the k most likely'
+complete -c drey -n '__drey_is run' -l top-p -x -d 'Among those that make up p'
+complete -c drey -n '__drey_is run' -l min-p -x -d 'At least p times the best'
+complete -c drey -n '__drey_is run' -l seed -x -d 'One seed, one text'
+complete -c drey -n '__drey_is run' -l stop -x -d 'Text that ends it'
+complete -c drey -n '__drey_is run' -l ignore-eos -d 'Go on past the end'
+complete -c drey -n '__drey_is run' -l raw-ids -d 'Token ids instead of text'
+complete -c drey -n '__drey_is run' -l stats -r -F -d 'Statistics file'
+complete -c drey -n '__drey_is run perplexity' -s q -l quiet -d 'No progress'
+
+complete -c drey -n '__drey_is plan' -l disk -x -d 'Speed of the disk'
+complete -c drey -n '__drey_is plan' -l tensors -d 'List each tensor'
+complete -c drey -n '__drey_is tokenize' -l bos -d 'Begin with BOS'
+complete -c drey -n '__drey_is tokenize' -l ids -d 'Ids to text'
+complete -c drey -n '__drey_is perplexity' -l window -x -d 'Tokens of a window'
+complete -c drey -n '__drey_is bench' -l prompt-tokens -x -d 'Length of the prompt'
+complete -c drey -n '__drey_is bench' -l decode-tokens -x -d 'Length of the text'
+complete -c drey -n '__drey_is bench' -l json -r -F -d 'Numbers as JSON'

@@ -1,0 +1,364 @@
+/* The command line: sizes, values and their bounds, contradictions, and that help texts, manual
+ * page and completions name every option. */
+#include "cli/format.h"
+#include "cli/help.h"
+#include "cli/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_WORDS = 24 };
+
+/* Splits line at blanks and parses its words; a word "_" stands for an empty one. */
+static drey_status parse(cli_settings *s, cli_command command, const char *line, drey_error *err)
+{
+    static char words[512];
+    char *argv[MAX_WORDS];
+    int argc = 0;
+    assert_true(strlen(line) < sizeof words);
+    strcpy(words, line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+        assert_true(argc < MAX_WORDS);
+        argv[argc++] = strcmp(word, "_") == 0 ? word + 1 : word;
+    }
+    memset(err, 0, sizeof *err);
+    return options_parse(s, command, argc, argv, err);
+}
+
+static void accepts(cli_settings *s, cli_command command, const char *line)
+{
+    drey_error err;
+    if (parse(s, command, line, &err) != DREY_OK)
+        fail_msg("\"%s\" was refused: %s", line, err.message);
+}
+
+/* The message has to hold what the user needs to find the fault. */
+static void refuses(cli_command command, const char *line, const char *part)
+{
+    cli_settings s;
+    drey_error err;
+    if (parse(&s, command, line, &err) != DREY_ERR_USAGE)
+        fail_msg("\"%s\" was taken", line);
+    if (err.code != DREY_ERR_USAGE || !strstr(err.message, part))
+        fail_msg("\"%s\" says \"%s\" and not \"%s\"", line, err.message, part);
+}
+
+static void sizes(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } good[] = {
+        {"0", 0},
+        {"1", 1},
+        {"1024K", 1 << 20},
+        {"800M", 800ull << 20},
+        {"800m", 800ull << 20},
+        {"800MiB", 800ull << 20},
+        {"2.5G", 2684354560},
+        {"0.1K", 102},
+        {"1.000001T", 1099512727287},
+        {"3T", 3ull << 40},
+        {"18446744073709551615", UINT64_MAX},
+        {"16777215T", 16777215ull << 40},
+    };
+    static const char *const bad[] = {"",
+                                      " 1",
+                                      "1 ",
+                                      "-1",
+                                      "+1",
+                                      "M",
+                                      "1.5",
+                                      "1.",
+                                      ".5G",
+                                      "1.G",
+                                      "1MB",
+                                      "1B",
+                                      "1KK",
+                                      "1.1234567G",
+                                      "0x10",
+                                      "1e3",
+                                      "1Mi",
+                                      "1,5G",
+                                      "G1",
+                                      "1iB",
+                                      "16777216T",
+                                      "18446744073709551616",
+                                      "99999999999G"};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        uint64_t bytes = 12345;
+        assert_true(size_parse(good[i].text, &bytes));
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        uint64_t bytes;
+        if (size_parse(bad[i], &bytes))
+            fail_msg("\"%s\" was taken as a size", bad[i]);
+    }
+}
+
+static void sizes_are_shown_as_they_are_given(void **state)
+{
+    static const struct {
+        double bytes;
+        const char *text;
+    } cases[] = {{0, "0"},
+                 {999, "999"},
+                 {1000, "0.98K"},
+                 {800 << 20, "800M"},
+                 {2684354560.0, "2.50G"},
+                 {1117320768, "1.04G"},
+                 {1024.0 * 1024 * 99.96, "100M"},
+                 {1024.0 * 999.6, "0.98M"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[16];
+        assert_string_equal(format_bytes(out, cases[i].bytes), cases[i].text);
+    }
+}
+
+static void bars(void **state)
+{
+    char out[11];
+    (void)state;
+    format_bar(out, 10, 0.5, 0.3);
+    assert_string_equal(out, "#####---..");
+    format_bar(out, 10, 0, 0);
+    assert_string_equal(out, "..........");
+    format_bar(out, 10, 1, 0);
+    assert_string_equal(out, "##########");
+    format_bar(out, 10, 0.999, 0.001);
+    assert_string_equal(out, "#########-");
+    format_bar(out, 10, 0.001, 0.001);
+    assert_string_equal(out, "#-........");
+}
+
+static void defaults(void **state)
+{
+    cli_settings s;
+    (void)state;
+    accepts(&s, CLI_RUN, "-m a.gguf");
+    assert_string_equal(s.model, "a.gguf");
+    assert_int_equal(s.n_predict, 512);
+    assert_int_equal(s.n_context, 0);
+    assert_int_equal(s.n_threads, 0);
+    assert_true(s.memory_bytes == DREY_MEMORY_AUTO);
+    assert_int_equal(s.drafter, DREY_DRAFTER_NONE);
+    assert_int_equal(s.policy, DREY_POLICY_AUTO);
+    assert_int_equal(s.io, DREY_IO_AUTO);
+    assert_true(s.sampling.temperature == 0 && s.sampling.top_p == 1);
+    assert_false(s.chat || s.special || s.ignore_eos || s.raw_ids || s.quiet);
+    accepts(&s, CLI_PERPLEXITY, "-m a.gguf");
+    assert_int_equal(s.window, 512);
+}
+
+static void values(void **state)
+{
+    cli_settings s;
+    (void)state;
+    accepts(&s, CLI_RUN,
+            "-mt.gguf -d d.gguf --memory=2.5G -p hello -n8 -c 99 -t 3 --temp 0.5 --top-k 40");
+    assert_string_equal(s.model, "t.gguf");
+    assert_string_equal(s.draft_path, "d.gguf");
+    assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
+    assert_true(s.memory_bytes == 2684354560);
+    assert_string_equal(s.prompt, "hello");
+    assert_int_equal(s.n_predict, 8);
+    assert_int_equal(s.n_context, 99);
+    assert_int_equal(s.n_threads, 3);
+    assert_true(s.sampling.temperature == 0.5f);
+    assert_int_equal(s.sampling.top_k, 40);
+    accepts(&s, CLI_RUN,
+            "-m t -d ngram --policy sequence --draft-tokens 4 --stop a --stop=b --io pread -q "
+            "--temp 1e-1 --seed 18446744073709551615 --top-p 0.9 --min-p .05 --memory unlimited");
+    assert_int_equal(s.drafter, DREY_DRAFTER_NGRAM);
+    assert_null(s.draft_path);
+    assert_int_equal(s.policy, DREY_POLICY_SEQUENCE);
+    assert_int_equal(s.draft_tokens, 4);
+    assert_int_equal(s.n_stops, 2);
+    assert_string_equal(s.stops[0], "a");
+    assert_string_equal(s.stops[1], "b");
+    assert_int_equal(s.io, DREY_IO_PREAD);
+    assert_true(s.quiet);
+    assert_true(s.sampling.seed == UINT64_MAX);
+    assert_true(s.memory_bytes == DREY_MEMORY_UNLIMITED);
+    accepts(&s, CLI_RUN, "-m t -p -x -d none --policy none --temp 0 --seed 1");
+    assert_string_equal(s.prompt, "-x");
+    accepts(&s, CLI_RUN, "-m t -p _ -d ./ngram --tree 5");
+    assert_string_equal(s.prompt, "");
+    assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
+    assert_int_equal(s.tree_nodes, 5);
+    accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
+    assert_true(s.disk_bytes_per_s == 1.5 * 1073741824);
+    assert_true(s.tensors);
+    accepts(&s, CLI_PLAN, "-m t --disk 100M");
+    assert_true(s.disk_bytes_per_s == 100.0 * 1048576);
+    accepts(&s, CLI_INSPECT, "-- -odd");
+    assert_string_equal(s.operand, "-odd");
+    accepts(&s, CLI_TOKENIZE, "-m t --special --ids");
+    assert_true(s.special && s.ids);
+    accepts(&s, CLI_RUN, "--help --no-such-thing");
+    assert_true(s.help);
+}
+
+static void faults(void **state)
+{
+    (void)state;
+    refuses(CLI_RUN, "", "-m MODEL.gguf");
+    refuses(CLI_RUN, "-m a --foo", "unknown option --foo");
+    refuses(CLI_RUN, "-m a --foo=3", "unknown option --foo");
+    refuses(CLI_RUN, "-m a -z", "unknown option -z");
+    refuses(CLI_RUN, "-m a --mem 3G", "unknown option --mem");
+    refuses(CLI_RUN, "-m a text", "unexpected argument \"text\"");
+    refuses(CLI_RUN, "-m", "-m needs a value");
+    refuses(CLI_RUN, "-m a --temp", "--temp needs a value");
+    refuses(CLI_RUN, "-m a -m b", "-m is given twice");
+    refuses(CLI_RUN, "-m a --chat=yes", "--chat takes no value");
+    refuses(CLI_RUN, "-m a -qx", "-q takes no value");
+    refuses(CLI_PLAN, "-m a --temp 1", "drey plan takes no --temp");
+    refuses(CLI_BENCH_DISK, "-m a -t 2", "drey bench disk takes no -t");
+    refuses(CLI_INSPECT, "", "name a file");
+    refuses(CLI_INSPECT, "a b", "unexpected argument \"b\"");
+    static const char *const bad_counts[] = {"0", "-1", "x", "1x", "_", "1.5", "4294967296", "inf"};
+    for (size_t i = 0; i < sizeof bad_counts / sizeof *bad_counts; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "-m a -n %s", bad_counts[i]);
+        refuses(CLI_RUN, line, "-n (--predict) takes a whole number");
+    }
+    refuses(CLI_RUN, "-m a --temp nan", "--temp takes a number from 0 to 100");
+    refuses(CLI_RUN, "-m a --temp -0.1", "--temp takes");
+    refuses(CLI_RUN, "-m a --temp 0x1p0", "--temp takes");
+    refuses(CLI_RUN, "-m a --temp 1 --top-p 1.1", "--top-p takes a number from 0 to 1");
+    refuses(CLI_RUN, "-m a --temp 1 --top-p 0", "--top-p takes a number above 0");
+    refuses(CLI_RUN, "-m a --temp 1 --seed -1", "--seed takes");
+    refuses(CLI_RUN, "-m a --temp 1 --seed 18446744073709551616", "--seed takes");
+    refuses(CLI_RUN, "-m a --memory 0", "--memory takes a size");
+    refuses(CLI_RUN, "-m a --memory 2GB", "--memory takes a size");
+    refuses(CLI_RUN, "-m a --memory 18446744073709551615", "--memory takes a size");
+    refuses(CLI_PLAN, "-m a --disk fast", "--disk takes a speed");
+    refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
+    refuses(CLI_RUN, "-m a --policy tree", "none, sequence or llmcad");
+    refuses(CLI_RUN, "-m a --io mmap", "auto, uring, pread or buffered");
+    refuses(CLI_RUN, "-m a --stop _", "not empty");
+    refuses(CLI_PERPLEXITY, "-m a --window 1", "--window takes");
+}
+
+static void contradictions(void **state)
+{
+    (void)state;
+    refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
+    refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
+    refuses(CLI_RUN, "-m a --policy llmcad", "--policy llmcad needs a draft");
+    refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
+    refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
+    refuses(CLI_RUN, "-m a -d b --draft-tokens 4", "--draft-tokens belongs to --policy sequence");
+    refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to --policy llmcad");
+    refuses(CLI_RUN, "-m a --tree 4", "--tree belongs to --policy llmcad and a draft");
+    refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
+    refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
+    refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");
+}
+
+/* ---- What is written about the options ---- */
+
+static const cli_command commands[] = {CLI_RUN,        CLI_PLAN,       CLI_INSPECT,
+                                       CLI_TOKENIZE,   CLI_PERPLEXITY, CLI_BENCH_MACHINE,
+                                       CLI_BENCH_DISK, CLI_BENCH_MODEL};
+
+/* The option stands in text as a whole word behind prefix. */
+static bool names_option(const char *text, const char *prefix, const char *name)
+{
+    char word[64];
+    int n = snprintf(word, sizeof word, "%s%s", prefix, name);
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz-", at[n]) || !at[n])
+            return true;
+    return false;
+}
+
+static void fits_on_a_screen(const char *text)
+{
+    int n_lines = 0;
+    for (const char *line = text; *line; n_lines++) {
+        size_t n = strcspn(line, "\n");
+        if (n > 80)
+            fail_msg("%zu columns: %.*s", n, (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    if (n_lines > 24 || !strstr(text, "example:\n  "))
+        fail_msg("%d lines, or no example: %s", n_lines, text);
+}
+
+static void help_is_complete(void **state)
+{
+    (void)state;
+    fits_on_a_screen(help_drey);
+    for (size_t c = 0; c < sizeof commands / sizeof *commands; c++) {
+        const char *text = help_text(commands[c]);
+        fits_on_a_screen(text);
+        for (size_t i = 0; i < cli_n_options; i++)
+            if (cli_options[i].commands & commands[c] &&
+                !names_option(text, "--", cli_options[i].name))
+                fail_msg("drey %s --help does not name --%s", command_name(commands[c]),
+                         cli_options[i].name);
+    }
+}
+
+static void file_names_all(const char *path, const char *prefix)
+{
+    static char text[64 << 10];
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail_msg("%s cannot be opened", path);
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_true(n < sizeof text - 1);
+    text[n] = '\0';
+    for (size_t i = 0; i < cli_n_options; i++)
+        if (!names_option(text, prefix, cli_options[i].name))
+            fail_msg("%s does not name --%s", path, cli_options[i].name);
+}
+
+static void manual_and_completions_are_complete(void **state)
+{
+    (void)state;
+    file_names_all(TEST_DATA "/../../docs/drey.1", "Fl \\-");
+    file_names_all(TEST_DATA "/../../completions/drey.bash", "--");
+    file_names_all(TEST_DATA "/../../completions/_drey", "--");
+    file_names_all(TEST_DATA "/../../completions/drey.fish", "-l ");
+}
+
+/* The parser finds an option by its name or letter alone, and marks it in 64 bits. */
+static void table_is_sound(void **state)
+{
+    (void)state;
+    assert_true(cli_n_options <= 64);
+    for (size_t i = 0; i < cli_n_options; i++)
+        for (size_t j = 0; j < i; j++) {
+            assert_string_not_equal(cli_options[i].name, cli_options[j].name);
+            assert_true(!cli_options[i].letter || cli_options[i].letter != cli_options[j].letter);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(sizes_are_shown_as_they_are_given),
+        cmocka_unit_test(bars),
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(values),
+        cmocka_unit_test(faults),
+        cmocka_unit_test(contradictions),
+        cmocka_unit_test(help_is_complete),
+        cmocka_unit_test(manual_and_completions_are_complete),
+        cmocka_unit_test(table_is_sound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
