@@ -1,15 +1,15 @@
-# The library's sources, folder by folder. A kernel file's name ends with its tier, which sets its flags.
+# The library's sources, folder by folder, and what they need.
+include(cmake/tiers.cmake)
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
+
 file(GLOB DREY_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/os/*.c src/gguf/*.c src/kernel/*.c src/kernel/ref/*.c src/weights/*.c src/model/*.c
   src/text/*.c src/draft/*.c src/verify/*.c src/accept/*.c src/engine/*.c src/profile/*.c)
 file(GLOB DREY_X86_SOURCES CONFIGURE_DEPENDS src/kernel/x86/*.c)
 file(GLOB DREY_ARM_SOURCES CONFIGURE_DEPENDS src/kernel/arm/*.c)
-
-function(drey_tier_flags flags)
-  foreach(source ${ARGN})
-    set_source_files_properties(${source} TARGET_DIRECTORY drey_objects PROPERTIES COMPILE_OPTIONS "${flags}")
-  endforeach()
-endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND DREY_SOURCES ${DREY_X86_SOURCES})
@@ -24,15 +24,7 @@ target_include_directories(drey_objects PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMA
 target_compile_definitions(drey_objects PRIVATE DREY_VERSION="${PROJECT_VERSION}")
 target_link_libraries(drey_objects PUBLIC PkgConfig::PCRE2 PkgConfig::URING Threads::Threads m PRIVATE drey_options)
 
-foreach(source ${DREY_SOURCES})
-  if(source MATCHES "_avx2\\.c$")
-    drey_tier_flags("-mavx2;-mfma;-mf16c" ${source})
-  elseif(source MATCHES "_avx512\\.c$")
-    drey_tier_flags("-mavx2;-mfma;-mf16c;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mprefer-vector-width=512" ${source})
-  elseif(source MATCHES "_dotprod\\.c$")
-    drey_tier_flags("-march=armv8.2-a+dotprod+fp16" ${source})
-  endif()
-endforeach()
+drey_tier_flags(drey_objects ${DREY_SOURCES})
 
 add_library(drey_static STATIC $<TARGET_OBJECTS:drey_objects>)
 add_library(drey_shared SHARED $<TARGET_OBJECTS:drey_objects>)

@@ -1,0 +1,64 @@
+/* A stand-in for cmocka where it is not installed (see CMakeLists.txt): the few calls that the
+ * kernel tests make. The first failure ends the program. */
+#ifndef DREY_TESTS_KERNELS_CMOCKA_H
+#define DREY_TESTS_KERNELS_CMOCKA_H
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct CMUnitTest {
+    const char *name;
+    void (*run)(void **state);
+};
+
+#define cmocka_unit_test(f)                                                                        \
+    {                                                                                              \
+#f, f                                                                                      \
+    }
+
+#define print_message(...) printf(__VA_ARGS__)
+#define fail_msg(...)                                                                              \
+    do {                                                                                           \
+        printf("%s:%d: ", __FILE__, __LINE__);                                                     \
+        printf(__VA_ARGS__);                                                                       \
+        printf("\n");                                                                              \
+        exit(1);                                                                                   \
+    } while (0)
+
+#define assert_true(c)                                                                             \
+    do {                                                                                           \
+        if (!(c))                                                                                  \
+            fail_msg("%s", #c);                                                                    \
+    } while (0)
+#define assert_false(c)              assert_true(!(c))
+#define assert_non_null(p)           assert_true((p) != NULL)
+#define assert_null(p)               assert_true((p) == NULL)
+#define assert_int_equal(a, b)       assert_true((long long)(a) == (long long)(b))
+#define assert_int_not_equal(a, b)   assert_true((long long)(a) != (long long)(b))
+#define assert_string_equal(a, b)    assert_true(strcmp(a, b) == 0)
+#define assert_memory_equal(a, b, n) assert_true(memcmp(a, b, n) == 0)
+
+/* skip() returns from the test, as cmocka's does not return either. */
+#define skip()                                                                                     \
+    do {                                                                                           \
+        printf("not run\n");                                                                       \
+        return;                                                                                    \
+    } while (0)
+
+#define cmocka_run_group_tests(tests, setup, teardown)                                             \
+    run_tests(tests, sizeof(tests) / sizeof((tests)[0]))
+
+static inline int run_tests(const struct CMUnitTest *tests, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        void *state = NULL;
+        printf("%s\n", tests[i].name);
+        fflush(stdout);
+        tests[i].run(&state);
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,236 @@
+/* The same bits everywhere: hashes of what every kernel makes of seeded inputs, the same on every
+ * tier, compiler and architecture (x86 here, Arm by arm_kernels.sh). A hash that changes is a
+ * change of the numeric contract: texts would differ from those of earlier versions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmath.h"
+#include "kernel/layout.h"
+
+#define GOLDEN_FLOAT  0x79eb0c2a3fff6ebau
+#define GOLDEN_DOUBLE 0xc75f782d592841d9u
+#define GOLDEN_ROWS   0xf0cb066d7cd9d685u
+/* By weight type: with the type's own activations; on the float tier. */
+#define GOLDEN_F32    0xf7e01c5203e477b1u, 0xf7e01c5203e477b1u
+#define GOLDEN_F16    0xf932451571a1f7dau, 0xf932451571a1f7dau
+#define GOLDEN_BF16   0x72dcd68082a0ee63u, 0x72dcd68082a0ee63u
+#define GOLDEN_Q4_0   0xf53e3036833ffcecu, 0x3a8b9890859b4fa0u
+#define GOLDEN_Q4_1   0x9e7184fcdf3e0beau, 0xa13c17b597c8ca3au
+#define GOLDEN_Q5_0   0x4af983df264a05ccu, 0xbbc7a9057c58ae32u
+#define GOLDEN_Q5_1   0xf2119c3f83271f80u, 0xa3e16a9098e03a8cu
+#define GOLDEN_Q8_0   0x9fc2ea095a19b944u, 0xc0d5704dbb345afdu
+#define GOLDEN_IQ4_NL 0x02093df5c7d69b62u, 0x2dc8a969526238aau
+#define GOLDEN_Q2_K   0xc6d8538b936100aau, 0x8b73f13e90d9dee5u
+#define GOLDEN_Q3_K   0x2305b679f7f56692u, 0x961d10f108df4a7du
+#define GOLDEN_Q4_K   0x84adc36ccbe6c627u, 0x71ad5370e06c8d5au
+#define GOLDEN_Q5_K   0x7a970c199484d2dfu, 0x89baaf0856f73ff2u
+#define GOLDEN_Q6_K   0x3319cb8c568dd299u, 0x48ef9656ddbcea56u
+#define GOLDEN_IQ4_XS 0xec658d2d24524b10u, 0x6d7d132b5b3884bcu
+
+enum { N = 11, K = 768, ROWS = 45, GROUPS = 2 }; /* one full tile and a part; one full group */
+
+static uint64_t rng_state;
+
+static uint32_t rng(void)
+{
+    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(rng_state >> 32);
+}
+
+static float uniform(float scale)
+{
+    return (float)((int32_t)(rng() >> 8) - (1 << 23)) * 0x1p-23f * scale;
+}
+
+static uint64_t hash_more(uint64_t hash, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static const uint64_t hash_start = 0xcbf29ce484222325u;
+
+static int n_wrong;
+
+static void expect(const char *what, const char *tier, uint64_t got, uint64_t want)
+{
+    if (got == want)
+        return;
+    print_message("%s on %s: 0x%016" PRIx64 ", not 0x%016" PRIx64 "\n", what, tier, got, want);
+    n_wrong++;
+}
+
+static void *must_alloc(size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    assert_non_null(p);
+    return p;
+}
+
+static void test_fmath_bits(void **state)
+{
+    (void)state;
+    uint64_t hash = hash_start;
+    for (uint64_t u = 0; u <= 0xffffffffu; u += 40009) {
+        uint32_t bits = (uint32_t)u;
+        float x;
+        memcpy(&x, &bits, 4);
+        if (x != x)
+            continue;
+        float e = exp_f32(x);
+        uint16_t h = f32_to_f16(x);
+        hash = hash_more(hash, &e, 4);
+        hash = hash_more(hash, &h, 2);
+    }
+    expect("exp_f32, f32_to_f16", "any tier", hash, GOLDEN_FLOAT);
+    hash = hash_start;
+    rng_state = 3;
+    for (int i = 0; i < 3000; i++) {
+        double x = (double)uniform(1) * 700, y = (double)uniform(1);
+        y += rng() % 10000000;
+        double v[] = {exp_f64(x), log_f64(y + 2), sin_f64(y), cos_f64(y), pow_f64(y + 2, x / 100)};
+        hash = hash_more(hash, v, sizeof v);
+    }
+    expect("exp, log, sin, cos, pow", "any tier", hash, GOLDEN_DOUBLE);
+    assert_int_equal(n_wrong, 0);
+}
+
+/* ROWS file rows of K weights of any bits, but with finite scales. */
+static uint8_t *weights_make(tensor_type type, int64_t row_bytes)
+{
+    const type_layout *layout = layout_find(type);
+    size_t n_blocks = (size_t)(ROWS * K / layout->block_k);
+    uint8_t *rows = must_alloc((size_t)(ROWS * row_bytes));
+    for (size_t b = 0; b < n_blocks; b++) {
+        uint8_t *block = rows + b * (size_t)layout->file_block_bytes;
+        for (int32_t i = 0; i < layout->file_block_bytes; i++)
+            block[i] = (uint8_t)rng();
+        float v = uniform(2);
+        if (type == TYPE_F32)
+            memcpy(block, &v, 4);
+        else if (type == TYPE_BF16)
+            memcpy(block, (uint8_t *)&v + 2, 2); /* its upper half: little-endian machines only */
+        for (int32_t p = 0; p < layout->n_parts && type != TYPE_BF16; p++) {
+            uint16_t half = f32_to_f16(uniform(0.1f));
+            bool scale = layout->parts[p].kind == PART_U16 && !(type == TYPE_IQ4_XS && p == 1);
+            if (scale)
+                memcpy(block + layout->parts[p].file_offset, &half, 2);
+        }
+    }
+    return rows;
+}
+
+static uint64_t matmul_hash(const kernel_table *t, tensor_type type)
+{
+    const matmul_kernel *kernel = &t->matmul[type];
+    const type_layout *layout = layout_find(type);
+    int64_t row_bytes = K / layout->block_k * layout->file_block_bytes;
+    rng_state = (uint64_t)type + 77;
+    uint8_t *rows = weights_make(type, row_bytes);
+    float *x = must_alloc(sizeof(float) * N * K);
+    for (int i = 0; i < N * K; i++)
+        x[i] = uniform(i / 100 % 5 ? 1.0f : 50.0f);
+    size_t group_bytes = kernel->group_bytes(K);
+    uint8_t *groups = must_alloc(GROUPS * group_bytes);
+    for (int32_t g = 0; g < GROUPS; g++)
+        kernel->pack(groups + (size_t)g * group_bytes, rows + g * GROUP_ROWS * row_bytes, row_bytes,
+                     g == 0 ? GROUP_ROWS : ROWS - GROUP_ROWS, K);
+    uint8_t *acts = must_alloc(act_bytes(kernel->act, N, K));
+    uint8_t *scratch = must_alloc(DOT_SCRATCH_BYTES(K));
+    float *y = must_alloc(sizeof(float) * N * GROUPS * GROUP_ROWS);
+    t->quantise[kernel->act](acts, x, K, 0, N, N, K);
+    kernel->dot(y, GROUPS * GROUP_ROWS, groups, GROUPS, acts, N, K, scratch);
+    uint64_t hash = hash_more(hash_start, y, sizeof(float) * N * GROUPS * GROUP_ROWS);
+    free(rows), free(x), free(groups), free(acts), free(scratch), free(y);
+    return hash;
+}
+
+static void test_matmul_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        tensor_type type;
+        const char *name;
+        uint64_t hash, float_hash;
+    } goldens[] = {
+#define ENTRY(TYPE, name, act, block_k, block_bytes) {TYPE_##TYPE, #TYPE, GOLDEN_##TYPE},
+        KERNEL_TYPES(ENTRY)
+#undef ENTRY
+    };
+    for (const char *const *tier = kernel_tiers(); *tier; tier++)
+        for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++)
+            expect(goldens[i].name, *tier, matmul_hash(kernel_select(*tier), goldens[i].type),
+                   strcmp(*tier, "float") == 0 ? goldens[i].float_hash : goldens[i].hash);
+    assert_int_equal(n_wrong, 0);
+}
+
+static uint64_t rows_hash(const kernel_table *t)
+{
+    enum { HEADS = 7, DIM = 64, POSITIONS = 150 };
+    static float x[1001], y[1001], w[1001];
+    static float q[HEADS * DIM], out[HEADS * DIM], scratch[ATTEND_SCRATCH_FLOATS(HEADS, DIM)];
+    static uint16_t half[1001], keys[POSITIONS * DIM], values[POSITIONS * DIM];
+    rng_state = 5;
+    uint64_t hash = hash_start;
+    for (int i = 0; i < 1001; i++)
+        x[i] = uniform(20), w[i] = uniform(2);
+    for (int i = 0; i < HEADS * DIM; i++)
+        q[i] = uniform(3);
+    for (int i = 0; i < POSITIONS * DIM; i++)
+        keys[i] = f32_to_f16(uniform(3)), values[i] = f32_to_f16(uniform(3));
+    t->rmsnorm(y, x, w, 1001, 1e-6f);
+    hash = hash_more(hash, y, sizeof y);
+    t->rope(y, x, 10, 100, 45, true);
+    t->rope(y, w, 10, 100, 45, false);
+    hash = hash_more(hash, y, sizeof y);
+    t->swiglu(y, x, w, 1001);
+    t->add(y, w, 1001);
+    hash = hash_more(hash, y, sizeof y);
+    t->to_f16(half, x, 1001);
+    hash = hash_more(hash, half, sizeof half);
+    t->from_f16(y, half, 1001);
+    hash = hash_more(hash, y, sizeof y);
+    t->attend(out, q, keys, values, POSITIONS, NULL, 0, HEADS, DIM, 0.125f, scratch);
+    hash = hash_more(hash, out, sizeof out);
+    float sum = t->sum_exp(x, 1001, 20.0f, 1.25f);
+    int64_t at = t->arg_max(x, 1001);
+    hash = hash_more(hash, &sum, sizeof sum);
+    return hash_more(hash, &at, sizeof at);
+}
+
+static void test_rows_bits(void **state)
+{
+    (void)state;
+    for (const char *const *tier = kernel_tiers(); *tier; tier++)
+        expect("row operations", *tier, rows_hash(kernel_select(*tier)), GOLDEN_ROWS);
+    assert_int_equal(n_wrong, 0);
+}
+
+/* The tiers that this build knows are reported, so that a log shows what was checked. */
+static void test_tiers_are_told(void **state)
+{
+    (void)state;
+    for (const char *const *tier = kernel_all_tiers(); *tier; tier++)
+        print_message("tier %s: %s\n", *tier, kernel_select(*tier) ? "run" : "not run: not here");
+    assert_non_null(kernel_select("ref"));
+    assert_null(kernel_select("no such tier"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tiers_are_told),
+        cmocka_unit_test(test_fmath_bits),
+        cmocka_unit_test(test_matmul_bits),
+        cmocka_unit_test(test_rows_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
