@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "os/file.h"
+#include "support/child.h"
 #include "support/deny.h"
 #include "support/scratch.h"
 
@@ -104,22 +104,9 @@ static void buffered_reads_leave_the_cache(void **state)
     free(got), free(bytes);
 }
 
-/* Runs check in a child that may give up rights; its exit status is the verdict. */
-static void in_child(int (*check)(const char *path), const char *path)
+static int reads_buffered(void *arg)
 {
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(check(path));
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static int reads_buffered(const char *path)
-{
+    const char *path = arg;
     if (!deny_direct())
         return 0; /* no seccomp here */
     file f;
@@ -134,7 +121,7 @@ static void refused_direct_falls_back(void **state)
     (void)state;
     const char *path = scratch_path("refused.bin");
     free(scratch_random(path, 10000, 9));
-    in_child(reads_buffered, path);
+    assert_int_equal(child_run(reads_buffered, (void *)(uintptr_t)path), 0);
 }
 
 static void memory_file_systems_work(void **state)

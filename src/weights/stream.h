@@ -14,8 +14,9 @@
  * Invariants: (1) pieces enter the ring in order of seq, and space is given back in that order: a
  * piece released early waits for those before it; (2) a piece's bytes are valid from stream_wait to
  * stream_release; (3) each seq is either released or skipped, exactly once; (4) after a failure
- * every wait returns NULL at once. One thread of the stream's own submits and reaps; it never
- * computes. */
+ * every wait returns NULL at once; (5) a thread that waits for a piece holds none: in a small ring
+ * the piece may need the room of those before it. One thread of the stream's own submits and reaps;
+ * it never computes. */
 #ifndef DREY_WEIGHTS_STREAM_H
 #define DREY_WEIGHTS_STREAM_H
 
@@ -28,7 +29,9 @@ typedef struct stream_piece {
 } stream_piece;
 
 /* For tests: called before each read (and each continuation of a short one) is issued; returns 0 to
- * go on, a positive errno to fail it so, or minus a number of bytes to cut it to. May sleep. */
+ * go on, a positive errno to fail it so, or minus a number of bytes to cut it to (rounded up to
+ * 4096 for a direct read). May sleep. On the reading threads, several at once unless io_uring
+ * reads. */
 typedef int stream_fault_fn(void *user, int32_t part, uint64_t offset, uint32_t n_bytes);
 
 typedef struct stream_options {
@@ -64,7 +67,8 @@ const uint8_t *stream_wait(stream *s, int64_t seq);
 bool stream_ready(stream *s, int64_t seq);
 void stream_release(stream *s, int64_t seq);
 /* Gives up pieces [from, to), none of them waited for: those not yet asked from the disk are never
- * read. */
+ * read. `to` is at most the end of the pass after the one of the oldest piece in use; if that is
+ * two passes past what was given up and is still being read, blocks until it is. */
 void stream_skip(stream *s, int64_t from, int64_t to);
 
 /* DREY_OK, or the failure with its message: the path, the offset, the system's reason, what to do.

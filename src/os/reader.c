@@ -1,0 +1,96 @@
+/* What both readers share: continuing interrupted and short reads, and the end of a file. */
+#include "os/reader.h"
+
+#include <errno.h>
+#include <time.h>
+
+enum {
+    MOST_IDLE = 1000, /* interruptions in a row before a read counts as failed */
+    EAGAIN_PAUSE_NS = 100 * 1000
+};
+
+static void start(reader_request *q)
+{
+    q->error = 0;
+    q->n_done = 0;
+    q->n_idle = 0;
+    q->next = NULL;
+}
+
+void reader_submit(reader *r, reader_request *request)
+{
+    start(request);
+    r->ops->submit(r, request);
+}
+
+reader_request *reader_wait(reader *r)
+{
+    return r->ops->wait(r);
+}
+
+void reader_wake(reader *r)
+{
+    r->ops->wake(r);
+}
+
+void reader_close(reader **r)
+{
+    if (*r)
+        (*r)->ops->close(*r);
+    *r = NULL;
+}
+
+bool reader_is_uring(const reader *r)
+{
+    return r->uring;
+}
+
+bool reader_is_registered(const reader *r)
+{
+    return r->registered;
+}
+
+int reader_attempt(const reader *r, reader_request *q)
+{
+    /* A direct read that was cut short goes on from the last whole block. */
+    uint32_t align = r->options.files[q->file].direct ? READER_ALIGN : 1;
+    q->n_begin = q->n_done / align * align;
+    q->n_ask = q->n_bytes - q->n_begin;
+    if (!r->options.fault)
+        return 0;
+    int fault = r->options.fault(r->options.fault_user, q->file, q->offset + q->n_begin, q->n_ask);
+    if (fault >= 0)
+        return fault;
+    uint32_t cut = (uint32_t)-fault;
+    cut = (cut + align - 1) / align * align;
+    if (cut < q->n_ask)
+        q->n_ask = cut;
+    return 0;
+}
+
+static bool finish(const reader *r, reader_request *q, int error)
+{
+    const file *f = &r->options.files[q->file];
+    q->error = error;
+    q->error_offset = q->offset + q->n_done;
+    if (!f->direct)
+        file_drop(f, q->offset, q->n_done);
+    return true;
+}
+
+bool reader_result(const reader *r, reader_request *q, int64_t result)
+{
+    if (result == -EINTR || result == -EAGAIN) {
+        if (result == -EAGAIN)
+            nanosleep(&(struct timespec){.tv_nsec = EAGAIN_PAUSE_NS}, NULL);
+        return ++q->n_idle > MOST_IDLE ? finish(r, q, (int)-result) : false;
+    }
+    if (result < 0)
+        return finish(r, q, (int)-result);
+    uint32_t n_done = q->n_begin + (uint32_t)result;
+    if (n_done <= q->n_done)
+        return finish(r, q, FILE_SHORTER); /* only the end of the file brings nothing new */
+    q->n_done = n_done;
+    q->n_idle = 0;
+    return n_done >= q->n_needed ? finish(r, q, 0) : false;
+}

@@ -1,0 +1,91 @@
+/* Many reads at once: what keeps a disk busy.
+ *
+ * One thread submits requests and waits for them; two implementations carry them out. io_uring
+ * (reader_uring.c) leaves the queue to the kernel; where it is refused, a few threads call pread
+ * (reader_pread.c). What they share is here: a request is over when all the bytes it needs have
+ * arrived or when it has failed; interrupted and short reads are continued, so that the submitter
+ * never sees them.
+ *
+ *   submit -> (attempt -> result)* -> finished, error = 0, an errno or FILE_SHORTER
+ */
+#ifndef DREY_OS_READER_H
+#define DREY_OS_READER_H
+
+#include "os/file.h"
+
+/* Reads begin at multiples of this and ask for multiples of it, so that O_DIRECT is content. */
+enum { READER_ALIGN = 4096 };
+
+typedef struct reader_request {
+    int32_t file;      /* index into the reader's files */
+    uint32_t n_bytes;  /* to ask for; may reach past the end of the file */
+    uint32_t n_needed; /* of them must arrive */
+    uint64_t offset;
+    uint8_t *dst;
+    int error;             /* when finished: 0, an errno, or FILE_SHORTER */
+    uint64_t error_offset; /* where in the file */
+    uint32_t n_done;       /* bytes that have arrived */
+    /* The reader's own while the request is under way. */
+    uint32_t n_begin, n_ask; /* the attempt: from offset + n_begin, n_ask bytes */
+    int32_t n_idle;          /* attempts in a row that brought nothing */
+    struct reader_request *next;
+} reader_request;
+
+/* For tests, called before each attempt: 0 to go on, a positive errno to fail it so, or minus a
+ * number of bytes to cut it to. A pread reader calls it on its threads. */
+typedef int reader_fault_fn(void *user, int32_t file, uint64_t offset, uint32_t n_bytes);
+
+typedef struct reader_options {
+    const file *files; /* borrowed while open */
+    int32_t n_files;
+    int32_t depth; /* most requests under way */
+    void *region;  /* all of them land here; borrowed while open */
+    size_t region_bytes;
+    reader_fault_fn *fault; /* may be NULL */
+    void *fault_user;
+} reader_options;
+
+typedef struct reader reader;
+
+/* Each fails where the system refuses: DREY_ERR_IO for io_uring, DREY_ERR_MEMORY. */
+drey_status reader_open_uring(reader **out, const reader_options *options, drey_error *err);
+drey_status reader_open_pread(reader **out, const reader_options *options, drey_error *err);
+/* Nothing may be under way. Accepts NULL. */
+void reader_close(reader **r);
+
+/* The request is the reader's until reader_wait gives it back. The read may begin only in
+ * reader_wait. One thread submits and waits. */
+void reader_submit(reader *r, reader_request *request);
+/* Blocks until requests have finished or reader_wake was called; the finished ones, linked by next
+ * (NULL after a mere wake). */
+reader_request *reader_wait(reader *r);
+/* Makes the present or the next reader_wait return. Any thread. */
+void reader_wake(reader *r);
+
+bool reader_is_uring(const reader *r);
+bool reader_is_registered(const reader *r); /* the region is registered with the kernel */
+
+/* Memory of a reader, threads and kernel included, whichever implementation it is. */
+size_t reader_overhead_bytes(int32_t depth);
+
+/* ---- For the implementations ---- */
+
+typedef struct reader_ops {
+    void (*submit)(reader *r, reader_request *request);
+    reader_request *(*wait)(reader *r);
+    void (*wake)(reader *r);
+    void (*close)(reader *r);
+} reader_ops;
+
+struct reader { /* first member of each implementation */
+    const reader_ops *ops;
+    reader_options options;
+    bool uring, registered;
+};
+
+/* Sets the request's next attempt. 0, or an errno with which the attempt fails right away. */
+int reader_attempt(const reader *r, reader_request *request);
+/* Takes an attempt's result (bytes, or minus an errno). True when the request has finished. */
+bool reader_result(const reader *r, reader_request *request, int64_t result);
+
+#endif

@@ -1,0 +1,494 @@
+/* The stream: one thread that fills a ring with pieces, ahead of those who use them.
+ *
+ * A piece's life, with the function on each arrow:
+ *
+ *             ask            handle              stream_release, stream_skip
+ *   (none) ---------> ASKED ---------> ARRIVED ------------------------------> GIVEN -> (none)
+ *      |                 | stream_skip             handle                       ^  advance_tail
+ *      |                 +------------> DROPPED --------------------------------+
+ *      | stream_skip                                                            |
+ *      +------------------------------------------------------------------------+
+ *
+ * Its state lies in a table that is indexed by seq modulo its length; the entry's tag holds seq and
+ * state together, so that a waiting thread reads both at once, without the lock. The table covers
+ * tail .. tail + n_slots: two passes, as a skip may reach into the next one. */
+#include "weights/stream.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "os/clock.h"
+#include "os/reader.h"
+#include "os/thread.h"
+
+enum {
+    PAGE = READER_ALIGN,
+    DEPTH = 16,
+    MOST_DEPTH = 256,
+    STACK_BYTES = 64 * 1024,
+    SPIN_NS = 15 * 1000 /* a piece that is about to arrive is not worth a sleep */
+};
+
+enum { ASKED = 1, ARRIVED, DROPPED, GIVEN, N_STATES };
+
+typedef struct slot {
+    _Atomic int64_t tag; /* seq * N_STATES + state; ARRIVED is read without the lock */
+    uint32_t page;       /* where in the ring */
+} slot;
+
+typedef struct flight { /* a read under way */
+    reader_request request;
+    int64_t seq;
+    struct flight *next_idle;
+} flight;
+
+struct stream {
+    stream_options options;
+    file *files;
+    reader *reader;
+    pthread_t thread;
+    bool has_thread;
+    _Atomic bool failed;
+
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t news;  /* a piece has arrived, or the stream has failed */
+    int32_t n_waiting;    /* for a piece */
+    int32_t n_skipping;   /* for the tail, to skip what the table does not reach yet */
+    slot *slots;
+    int64_t n_slots;
+    int64_t tail, head; /* oldest piece that is not given back; next to ask for */
+    uint32_t head_page, ring_pages;
+    flight *flights, *idle;
+    int32_t n_under_way;
+    bool starved; /* the thread has nothing to ask for until the tail moves */
+    bool stop;
+    drey_error error;
+    stream_counters counters;
+    int64_t busy_since_ns;
+};
+
+static const stream_piece *piece_at(const stream *s, int64_t seq)
+{
+    const stream_options *o = &s->options;
+    return seq < o->n_first ? &o->first[seq] : &o->cycle[(seq - o->n_first) % o->n_cycle];
+}
+
+static bool exists(const stream *s, int64_t seq)
+{
+    return seq >= 0 && (seq < s->options.n_first || s->options.n_cycle > 0);
+}
+
+static slot *slot_at(const stream *s, int64_t seq)
+{
+    return &s->slots[seq % s->n_slots];
+}
+
+static bool is(const stream *s, int64_t seq, int state)
+{
+    return atomic_load_explicit(&slot_at(s, seq)->tag, memory_order_acquire) ==
+           seq * N_STATES + state;
+}
+
+static void set(stream *s, int64_t seq, int state)
+{
+    atomic_store_explicit(&slot_at(s, seq)->tag, seq * N_STATES + state, memory_order_release);
+}
+
+static bool has_failed(const stream *s)
+{
+    return atomic_load_explicit(&s->failed, memory_order_acquire);
+}
+
+/* ---- The ring, under the lock ---- */
+
+static uint32_t pages_of(const stream_piece *piece)
+{
+    uint64_t lead = piece->offset % PAGE;
+    return (uint32_t)((lead + piece->n_bytes + PAGE - 1) / PAGE);
+}
+
+/* Finds room at the head; false when there is none yet. */
+static bool place(stream *s, uint32_t n_pages, uint32_t *page)
+{
+    if (s->tail == s->head)
+        s->head_page = 0; /* empty: the whole ring in one run */
+    uint32_t tail_page = s->tail == s->head ? 0 : slot_at(s, s->tail)->page;
+    bool wrapped = s->tail != s->head && s->head_page <= tail_page;
+    uint32_t end = wrapped ? tail_page : s->ring_pages;
+    *page = s->head_page;
+    if (n_pages > end - s->head_page) {
+        if (wrapped || n_pages > tail_page)
+            return false;
+        *page = 0;
+    }
+    s->head_page = *page + n_pages;
+    return true;
+}
+
+/* Takes back the oldest pieces that nobody needs any more. True when that made room. */
+static bool advance_tail(stream *s)
+{
+    int64_t before = s->tail;
+    while (s->tail < s->head && is(s, s->tail, GIVEN))
+        s->tail++;
+    if (s->tail != before && s->n_skipping > 0)
+        pthread_cond_broadcast(&s->news);
+    return s->tail != before;
+}
+
+/* Makes the requests that the ring and the depth have room for, linked by next. */
+static reader_request *ask(stream *s)
+{
+    reader_request *asked = NULL, **end = &asked;
+    s->starved = false;
+    while (s->idle) {
+        while (exists(s, s->head) && s->head < s->tail + s->n_slots && is(s, s->head, GIVEN)) {
+            s->head++; /* skipped beforehand */
+            advance_tail(s);
+        }
+        uint32_t page;
+        s->starved = !exists(s, s->head) || s->head >= s->tail + s->n_slots ||
+                     !place(s, pages_of(piece_at(s, s->head)), &page);
+        if (s->starved)
+            break;
+        const stream_piece *piece = piece_at(s, s->head);
+        slot_at(s, s->head)->page = page;
+        set(s, s->head, ASKED);
+        flight *f = s->idle;
+        s->idle = f->next_idle;
+        f->seq = s->head++;
+        uint32_t lead = (uint32_t)(piece->offset % PAGE);
+        f->request = (reader_request){.file = piece->part,
+                                      .n_bytes = pages_of(piece) * PAGE,
+                                      .n_needed = lead + piece->n_bytes,
+                                      .offset = piece->offset - lead,
+                                      .dst = (uint8_t *)s->options.ring + (size_t)page * PAGE};
+        *end = &f->request;
+        end = &f->request.next;
+        if (s->n_under_way++ == 0)
+            s->busy_since_ns = clock_ns();
+    }
+    return asked;
+}
+
+static void fail(stream *s, const flight *f)
+{
+    if (has_failed(s))
+        return;
+    const reader_request *q = &f->request;
+    file_read_failed(s->options.paths[q->file], q->error_offset, q->error, &s->error);
+    atomic_store(&s->failed, true);
+}
+
+/* A read is over. */
+static void handle(stream *s, flight *f)
+{
+    const stream_piece *piece = piece_at(s, f->seq);
+    bool dropped = is(s, f->seq, DROPPED);
+    if (!f->request.error) {
+        s->counters.read_bytes += piece->n_bytes;
+        s->counters.device_bytes += f->request.n_done;
+    }
+    if (dropped) { /* nobody needs it, so it cannot fail either */
+        set(s, f->seq, GIVEN);
+        advance_tail(s);
+    } else if (f->request.error) {
+        fail(s, f);
+    } else {
+        set(s, f->seq, ARRIVED);
+    }
+    f->next_idle = s->idle;
+    s->idle = f;
+    if (--s->n_under_way == 0)
+        s->counters.busy_ns += clock_ns() - s->busy_since_ns;
+}
+
+/* ---- The stream's thread ---- */
+
+static void *serve(void *arg)
+{
+    stream *s = arg;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        bool ends = s->stop || has_failed(s);
+        if (ends && s->n_under_way == 0)
+            break;
+        reader_request *asked = ends ? NULL : ask(s);
+        pthread_mutex_unlock(&s->lock);
+        for (reader_request *next; asked; asked = next) {
+            next = asked->next;
+            reader_submit(s->reader, asked);
+        }
+        reader_request *finished = reader_wait(s->reader);
+        pthread_mutex_lock(&s->lock);
+        for (; finished; finished = finished->next)
+            handle(s, (flight *)finished);
+        if (s->n_waiting + s->n_skipping > 0)
+            pthread_cond_broadcast(&s->news);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- Opening and closing ---- */
+
+static int32_t depth_of(const stream_options *o)
+{
+    int32_t depth = o->depth > 0 ? o->depth : DEPTH;
+    return depth < MOST_DEPTH ? depth : MOST_DEPTH;
+}
+
+static int64_t n_slots_of(const stream_options *o)
+{
+    int64_t n = o->n_cycle + (o->n_first > o->n_cycle ? o->n_first : o->n_cycle);
+    return n > 0 ? n : 1;
+}
+
+size_t stream_overhead_bytes(const stream_options *o)
+{
+    return sizeof(stream) + (size_t)n_slots_of(o) * sizeof(slot) +
+           (size_t)depth_of(o) * sizeof(flight) + (size_t)o->n_paths * sizeof(file) + STACK_BYTES +
+           THREAD_KERNEL_BYTES + reader_overhead_bytes(depth_of(o));
+}
+
+static drey_status open_files(stream *s, drey_error *err)
+{
+    const stream_options *o = &s->options;
+    s->files = calloc((size_t)o->n_paths + 1, sizeof *s->files);
+    if (!s->files)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for %d files", o->n_paths);
+    for (int32_t i = 0; i < o->n_paths; i++)
+        s->files[i].fd = -1;
+    s->counters.direct = o->n_paths > 0;
+    for (int32_t i = 0; i < o->n_paths; i++) {
+        file *f = &s->files[i];
+        TRY(file_open(f, o->paths[i], o->io != DREY_IO_BUFFERED, err));
+        if (f->direct && f->align_bytes > PAGE) { /* the ring is not arranged for larger blocks */
+            file_close(f);
+            TRY(file_open(f, o->paths[i], false, err));
+        }
+        s->counters.direct &= f->direct;
+    }
+    return DREY_OK;
+}
+
+static drey_status check_pieces(const stream *s, const stream_piece *pieces, int64_t n,
+                                drey_error *err)
+{
+    const stream_options *o = &s->options;
+    for (int64_t i = 0; i < n; i++) {
+        const stream_piece *p = &pieces[i];
+        if (p->part < 0 || p->part >= o->n_paths || p->n_bytes == 0 ||
+            p->n_bytes > INT32_MAX - 3 * PAGE)
+            FAIL(err, DREY_ERR_INTERNAL, "a piece of %" PRIu32 " bytes in file %d cannot be read",
+                 p->n_bytes, p->part);
+        uint64_t n_file = s->files[p->part].n_bytes;
+        if (p->n_bytes > n_file || p->offset > n_file - p->n_bytes)
+            return file_read_failed(o->paths[p->part], n_file, FILE_SHORTER, err);
+        if (STREAM_SLOT_BYTES(p->n_bytes) > o->ring_bytes / 2)
+            FAIL(err, DREY_ERR_MEMORY,
+                 "%zu bytes are too few to stream pieces of %" PRIu32 " bytes; allow more memory",
+                 o->ring_bytes, p->n_bytes);
+    }
+    return DREY_OK;
+}
+
+static drey_status open_reader(stream *s, drey_error *err)
+{
+    const stream_options *o = &s->options;
+    reader_options options = {.files = s->files,
+                              .n_files = o->n_paths,
+                              .depth = depth_of(o),
+                              .region = o->ring,
+                              .region_bytes = o->ring_bytes,
+                              .fault = o->fault,
+                              .fault_user = o->fault_user};
+    /* io_uring hands buffered reads to threads of the kernel's: ours do as well. */
+    bool try_uring = o->io == DREY_IO_URING || (o->io == DREY_IO_AUTO && s->counters.direct);
+    if (try_uring) {
+        drey_status status = reader_open_uring(&s->reader, &options, err);
+        if (status != DREY_OK && o->io == DREY_IO_URING)
+            return status;
+    }
+    if (!s->reader)
+        TRY(reader_open_pread(&s->reader, &options, err));
+    s->counters.uring = reader_is_uring(s->reader);
+    s->counters.registered = reader_is_registered(s->reader);
+    return DREY_OK;
+}
+
+static drey_status make_tables(stream *s, drey_error *err)
+{
+    int32_t depth = depth_of(&s->options);
+    s->n_slots = n_slots_of(&s->options);
+    s->slots = malloc((size_t)s->n_slots * sizeof *s->slots);
+    s->flights = calloc((size_t)depth, sizeof *s->flights);
+    if (!s->slots || !s->flights)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a table of %" PRId64 " pieces", s->n_slots);
+    for (int64_t i = 0; i < s->n_slots; i++) {
+        s->slots[i].page = 0;
+        atomic_init(&s->slots[i].tag, -1);
+    }
+    for (int32_t i = 0; i < depth; i++) {
+        s->flights[i].next_idle = s->idle;
+        s->idle = &s->flights[i];
+    }
+    return DREY_OK;
+}
+
+static drey_status start(stream *s, drey_error *err)
+{
+    const stream_options *o = &s->options;
+    assert((uintptr_t)o->ring % PAGE == 0);
+    s->ring_pages =
+        (uint32_t)(o->ring_bytes / PAGE < UINT32_MAX ? o->ring_bytes / PAGE : UINT32_MAX);
+    TRY(open_files(s, err));
+    TRY(check_pieces(s, o->first, o->n_first, err));
+    TRY(check_pieces(s, o->cycle, o->n_cycle, err));
+    TRY(make_tables(s, err));
+    TRY(open_reader(s, err));
+    TRY(thread_start(&s->thread, "drey-stream", STACK_BYTES, serve, s, err));
+    s->has_thread = true;
+    return DREY_OK;
+}
+
+drey_status stream_open(stream **out, const stream_options *options, drey_error *err)
+{
+    *out = NULL;
+    stream *s = calloc(1, sizeof *s);
+    if (!s)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a stream");
+    s->options = *options;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->news, NULL);
+    drey_status status = start(s, err);
+    if (status != DREY_OK)
+        stream_close(&s);
+    *out = s;
+    return status;
+}
+
+void stream_close(stream **out)
+{
+    stream *s = *out;
+    *out = NULL;
+    if (!s)
+        return;
+    if (s->has_thread) {
+        pthread_mutex_lock(&s->lock);
+        s->stop = true;
+        pthread_mutex_unlock(&s->lock);
+        reader_wake(s->reader);
+        pthread_join(s->thread, NULL);
+    }
+    reader_close(&s->reader);
+    for (int32_t i = 0; s->files && i < s->options.n_paths; i++)
+        file_close(&s->files[i]);
+    free(s->files);
+    free(s->slots);
+    free(s->flights);
+    pthread_cond_destroy(&s->news);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* ---- Using it ---- */
+
+bool stream_ready(stream *s, int64_t seq)
+{
+    return has_failed(s) || is(s, seq, ARRIVED);
+}
+
+static const uint8_t *bytes_of(const stream *s, int64_t seq)
+{
+    if (has_failed(s))
+        return NULL;
+    return (const uint8_t *)s->options.ring + (size_t)slot_at(s, seq)->page * PAGE +
+           piece_at(s, seq)->offset % PAGE;
+}
+
+const uint8_t *stream_wait(stream *s, int64_t seq)
+{
+    assert(exists(s, seq));
+    if (stream_ready(s, seq))
+        return bytes_of(s, seq);
+    for (int64_t until = clock_ns() + SPIN_NS; clock_ns() < until;) {
+        for (int i = 0; i < 16; i++)
+            thread_pause();
+        if (stream_ready(s, seq))
+            return bytes_of(s, seq);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->n_waiting++;
+    while (!stream_ready(s, seq))
+        pthread_cond_wait(&s->news, &s->lock);
+    s->n_waiting--;
+    pthread_mutex_unlock(&s->lock);
+    return bytes_of(s, seq);
+}
+
+/* Wakes the stream's thread if it waits for what has just changed. The lock is held; the thread
+ * takes it when it has woken. */
+static void tell_moved(stream *s, bool moved)
+{
+    if (moved && s->starved) {
+        s->starved = false;
+        reader_wake(s->reader);
+    }
+}
+
+void stream_release(stream *s, int64_t seq)
+{
+    pthread_mutex_lock(&s->lock);
+    assert(is(s, seq, ARRIVED));
+    set(s, seq, GIVEN);
+    tell_moved(s, advance_tail(s));
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Reads that were given up may still be under way and keep the tail for a moment. */
+static void await_table(stream *s, int64_t seq)
+{
+    s->n_skipping++;
+    while (seq >= s->tail + s->n_slots && !has_failed(s))
+        pthread_cond_wait(&s->news, &s->lock);
+    s->n_skipping--;
+}
+
+void stream_skip(stream *s, int64_t from, int64_t to)
+{
+    pthread_mutex_lock(&s->lock);
+    for (int64_t seq = from; seq < to; seq++) {
+        if (seq >= s->tail + s->n_slots)
+            await_table(s, seq);
+        if (has_failed(s))
+            break;
+        bool dropped = seq < s->head && is(s, seq, ASKED);
+        set(s, seq, dropped ? DROPPED : GIVEN);
+        /* At the head there is something to do for the thread: pass it by. */
+        bool moved = advance_tail(s);
+        tell_moved(s, moved || seq == s->head);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+drey_status stream_status(stream *s, drey_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    drey_status status = has_failed(s) ? s->error.code : DREY_OK;
+    if (status != DREY_OK && err)
+        *err = s->error;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void stream_count(stream *s, stream_counters *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->counters;
+    if (s->n_under_way > 0)
+        out->busy_ns += clock_ns() - s->busy_since_ns;
+    pthread_mutex_unlock(&s->lock);
+}
