@@ -1,0 +1,110 @@
+/* What the AVX-512 tile kernels share: 32 rows are two vectors of 16 int32 or float lanes, and one
+ * broadcast of 4 activation bytes feeds the vpdpbusd of both. m is a constant wherever these
+ * functions are inlined (TILE_SWITCH), so that the loops over it unroll and sums live in
+ * registers. */
+#ifndef DREY_KERNEL_X86_TILE_AVX512_H
+#define DREY_KERNEL_X86_TILE_AVX512_H
+
+#include <immintrin.h>
+
+#include "kernel/dot.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+#ifdef __clang__
+#define UNROLL   _Pragma("clang loop unroll(full)")
+#define ROLLED   _Pragma("clang loop unroll(disable)")
+#define SHIFT(n) ((unsigned)(n)) /* the compilers' headers differ in the type of a shift's count   \
+                                  */
+#else
+#define UNROLL   _Pragma("GCC unroll 16")
+#define ROLLED   _Pragma("GCC unroll 1")
+#define SHIFT(n) (n)
+#endif
+
+/* Defines tile_<name>_avx512 on tile_<name>_m(m, ...). */
+#define TILE_SWITCH(name)                                                                          \
+    void tile_##name##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts,            \
+                              int32_t n_blocks, int32_t m)                                         \
+    {                                                                                              \
+        switch (m) {                                                                               \
+        case 1:                                                                                    \
+            tile_##name##_m(1, sums, weights, acts, n_blocks);                                     \
+            return;                                                                                \
+        case 2:                                                                                    \
+            tile_##name##_m(2, sums, weights, acts, n_blocks);                                     \
+            return;                                                                                \
+        case 3:                                                                                    \
+            tile_##name##_m(3, sums, weights, acts, n_blocks);                                     \
+            return;                                                                                \
+        case 4:                                                                                    \
+            tile_##name##_m(4, sums, weights, acts, n_blocks);                                     \
+            return;                                                                                \
+        case 5:                                                                                    \
+            tile_##name##_m(5, sums, weights, acts, n_blocks);                                     \
+            return;                                                                                \
+        case 6:                                                                                    \
+            tile_##name##_m(6, sums, weights, acts, n_blocks);                                     \
+            return;                                                                                \
+        case 7:                                                                                    \
+            tile_##name##_m(7, sums, weights, acts, n_blocks);                                     \
+            return;                                                                                \
+        default:                                                                                   \
+            tile_##name##_m(8, sums, weights, acts, n_blocks);                                     \
+        }                                                                                          \
+    }
+
+/* How far ahead weights are fetched into the L1 cache: two super-blocks of Q4_K. */
+enum { PREFETCH_BYTES = 9216 };
+
+ALWAYS_INLINE void prefetch_lines(const uint8_t *p, int n_lines)
+{
+    UNROLL
+    for (int i = 0; i < n_lines; i++)
+        _mm_prefetch((const char *)p + PREFETCH_BYTES + i * 64, _MM_HINT_T0);
+}
+
+ALWAYS_INLINE __m512i load_line(const uint8_t *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+ALWAYS_INLINE __m512i broadcast_word(const uint8_t *p)
+{
+    return _mm512_set1_epi32((int32_t)load_u32(p));
+}
+
+ALWAYS_INLINE __m512 broadcast_float(const uint8_t *p)
+{
+    return _mm512_set1_ps(load_f32(p));
+}
+
+/* 16 halves as floats. */
+ALWAYS_INLINE __m512 load_halves(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+ALWAYS_INLINE __m512i low_nibbles(__m512i v)
+{
+    return _mm512_and_si512(v, _mm512_set1_epi8(15));
+}
+
+ALWAYS_INLINE __m512i high_nibbles(__m512i v)
+{
+    return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+}
+
+/* a | (b & c) */
+ALWAYS_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
+{
+    return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
+}
+
+#define DECLARE_TILE(TYPE, name, act, block_k, block_bytes)                                        \
+    void tile_##name##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts,            \
+                              int32_t n_blocks, int32_t m);
+KERNEL_TYPES(DECLARE_TILE)
+#undef DECLARE_TILE
+
+#endif
