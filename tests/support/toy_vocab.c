@@ -57,7 +57,7 @@ static void add_token(vocabulary *v, const char *text, token_kind kind)
     if (v->n == max_tokens || strlen(text) >= longest_piece)
         abort();
     memcpy(v->text[v->n], text, strlen(text) + 1);
-    v->kind[v->n++] = kind;
+    v->kind[v->n++] = (int32_t)kind;
 }
 
 /* Appends one code point below U+10000 as UTF-8. */
