@@ -1,9 +1,9 @@
 /* The choice of a token: see sampler.h for the rules. How they are met cheaply over 152,000 ids:
  *
- * Filters. All of them keep a prefix of the ids in order of logit (ties: lower id first). So ids
- * are gathered in bands of falling logit, each band is sorted, and gathering stops when the filters
- * have seen enough: a few thousand ids at most with real models, the whole vocabulary at worst.
- * The result is that of a full stable sort.
+ * Filters. All of them keep a prefix of the ids in order of logit (ties: lower id first). top-k
+ * gathers its k with a heap. Without it ids are gathered in bands of falling logit, each band is
+ * sorted, and gathering stops when the filters have seen enough: a few hundred ids with real
+ * models, the whole vocabulary at worst. The result is that of a full stable sort.
  *
  * Noise. u = (2 j + 1) / 2^53, j the upper 52 bits of hash(seed, position, id); the noise is
  * -log(-log u). It costs two logarithms, but since -log u >= 1 - u it is at most -log(1 - u), and
@@ -83,11 +83,15 @@ static void sink(entry *heap, int32_t n, int32_t i, entry e)
     heap[i] = e;
 }
 
-/* Heap sort: in place, without recursion or a bad case, and no malloc as in qsort. */
-static void sort_entries(entry *e, int32_t n)
+static void make_heap(entry *e, int32_t n)
 {
     for (int32_t i = n / 2; i-- > 0;)
         sink(e, n, i, e[i]);
+}
+
+/* Heap sort: in place, without recursion or a bad case, and no malloc as in qsort. */
+static void sort_heap(entry *e, int32_t n)
+{
     while (n > 1) {
         entry last = e[--n];
         e[n] = e[0];
@@ -118,9 +122,34 @@ static bool gather_band(ranking *r, float best)
         if (logit >= r->floor && logit < ceiling && logit >= -FLT_MAX)
             r->entries[n++] = (entry){.logit = logit, .id = id};
     }
-    sort_entries(r->entries + r->n, n - r->n);
+    make_heap(r->entries + r->n, n - r->n);
+    sort_heap(r->entries + r->n, n - r->n);
     r->n = n;
     return true;
+}
+
+/* The first k in order and no more: a heap keeps the best seen so far, the last of them in front.
+ */
+static void gather_top(ranking *r, int32_t k)
+{
+    int32_t n = 0;
+    for (int32_t id = 0; id < r->n_ids; id++) {
+        entry e = {.logit = r->logits[id], .id = id};
+        if (!(e.logit >= -FLT_MAX))
+            continue;
+        if (n < k) {
+            r->entries[n++] = e;
+            if (n == k)
+                make_heap(r->entries, n);
+        } else if (stands_before(e, r->entries[0])) {
+            sink(r->entries, n, 0, e);
+        }
+    }
+    if (n < k)
+        make_heap(r->entries, n);
+    sort_heap(r->entries, n);
+    r->n = n;
+    r->floor = -INFINITY;
 }
 
 /* ---- Filters ---- */
@@ -162,11 +191,7 @@ static int32_t filter(sampler *s, const float *logits, int32_t n_ids, float best
     bool top_p = set->top_p < 1;
     double enough = INFINITY; /* of probability, in units of the best id's */
     if (top_k) {
-        while (r.n < set->top_k && gather_band(&r, best))
-            ;
-        if (r.n > set->top_k)
-            r.n = set->top_k;
-        r.floor = -INFINITY; /* nothing more to gather */
+        gather_top(&r, set->top_k);
         if (top_p)
             enough = (double)set->top_p * weight_of_entries(r.entries, r.n, best);
     } else if (top_p) {
