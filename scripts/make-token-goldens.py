@@ -13,6 +13,7 @@ special tokens written in the text are tokens.
 Broken UTF-8, which the references do not take, is defined here: bytes that belong to no character
 are a word of their own, and what lies between is a text of its own.
 """
+import json
 import os
 import random
 import re
@@ -224,7 +225,6 @@ def train(pre, size, whole_alphabet=True):
         vocab_size=size, show_progress=False, special_tokens=[],
         initial_alphabet=sorted(ALPHABET.values()) if whole_alphabet else [])
     tokenizer.train_from_iterator([CORPUS], trainer)
-    import json
     model = json.loads(tokenizer.to_str())["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].get)
     return tokens, [m if isinstance(m, str) else " ".join(m) for m in model["merges"]]
@@ -271,7 +271,7 @@ def make_sentencepiece(name):
         text = data.decode("utf-8", "surrogateescape")
         parts = re.split("(" + "|".join(map(re.escape, control)) + ")", text) if flags & 1 else [text]
         for part in parts:  # the blank in front comes again behind every control token
-            if part in control:
+            if flags & 1 and part in control:
                 out.append(control[part])
                 continue
             begins = True

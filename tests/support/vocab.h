@@ -1,0 +1,30 @@
+/* Tokenizers for tests: from files, and from lists of tokens written in the test. */
+#ifndef DREY_TESTS_VOCAB_H
+#define DREY_TESTS_VOCAB_H
+
+#include "text/tokenizer.h"
+
+typedef struct test_vocab {
+    gguf *file;
+    tokenizer *tokenizer;
+} test_vocab;
+
+/* tests/data/vocab/NAME.gguf, or a path when it begins with a slash. Fails the test on errors. */
+test_vocab vocab_open(const char *name);
+void vocab_close(test_vocab *v);
+
+/* What a handmade file says; NULL and 0 leave a key out. */
+typedef struct vocab_keys {
+    const char *model, *pre;
+    const char *const *tokens; /* up to NULL */
+    const int32_t *types;      /* one for each token */
+    const float *scores;       /* one for each token */
+    const char *const *merges; /* up to NULL */
+    int64_t eos_plus_1, bos_plus_1;
+    int n_types_wrong_by, n_scores_wrong_by; /* for broken files */
+} vocab_keys;
+
+/* Opens it; *v holds both parts only on DREY_OK. */
+drey_status vocab_make(test_vocab *v, const vocab_keys *keys, drey_error *err);
+
+#endif

@@ -1,0 +1,224 @@
+/* Streaming text: nothing lost, never half a character, nothing of a stop text, and nothing held
+ * back without a reason. The oracle looks at all bytes so far, from the beginning, every time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/rng.h"
+#include "support/vocab.h"
+#include "text/detokenizer.h"
+
+enum { LONGEST = 1 << 16 };
+
+static size_t encode(const tokenizer *t, const char *text, size_t n, int32_t *ids)
+{
+    size_t n_ids;
+    drey_error err = {0};
+    if (tokenizer_encode(t, text, n, DREY_TOKENIZE_SPECIAL, ids, LONGEST, &n_ids, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return n_ids;
+}
+
+/* Bytes at the end of all[0..n) that begin a character without being one. */
+static size_t unfinished(const char *all, size_t n)
+{
+    for (size_t k = 1; k <= 3 && k <= n; k++) {
+        const uint8_t *p = (const uint8_t *)all + n - k;
+        size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : p[0] >= 0xC2 ? 2 : 1;
+        if (p[0] < 0xC2 || p[0] > 0xF4)
+            continue;
+        bool fits = k < length;
+        for (size_t i = 1; i < k; i++)
+            fits = fits && (p[i] & 0xC0) == 0x80;
+        if (fits && k > 1) /* overlong, surrogate, too large */
+            fits = !((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) ||
+                     (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F));
+        if (fits)
+            return k;
+    }
+    return 0;
+}
+
+/* How many of all[0..n) may be shown; *stopped: a stop text is complete. */
+static size_t showable(const char *all, size_t n, const char *const *stops, size_t n_stops,
+                       bool *stopped)
+{
+    *stopped = false;
+    for (size_t end = 1; end <= n; end++) {
+        size_t longest = 0;
+        for (size_t i = 0; i < n_stops; i++) {
+            size_t length = strlen(stops[i]);
+            if (length > longest && length <= end &&
+                memcmp(all + end - length, stops[i], length) == 0)
+                longest = length;
+        }
+        if (longest) {
+            *stopped = true;
+            return end - longest;
+        }
+    }
+    for (size_t begin = 0; begin < n; begin++)
+        for (size_t i = 0; i < n_stops; i++)
+            if (strlen(stops[i]) > n - begin && memcmp(all + begin, stops[i], n - begin) == 0)
+                return begin - unfinished(all, begin);
+    return n - unfinished(all, n);
+}
+
+static void check_stream(const tokenizer *t, const int32_t *ids, size_t n_ids,
+                         const char *const *stops, size_t n_stops)
+{
+    static char all[LONGEST], shown[LONGEST];
+    size_t n_all = 0, n_shown = 0, n_bytes, expected = 0;
+    const char *text;
+    bool stopped = false;
+    detokenizer d;
+    assert_int_equal(detokenizer_init(&d, t, stops, n_stops, true, NULL), DREY_OK);
+    for (size_t i = 0; i < n_ids; i++) {
+        n_all += tokenizer_piece(t, ids[i], true, i == 0, all + n_all, LONGEST - n_all);
+        detokenizer_push(&d, ids[i], &text, &n_bytes);
+        memcpy(shown + n_shown, text, n_bytes);
+        n_shown += n_bytes;
+        if (!stopped)
+            expected = showable(all, n_all, stops, n_stops, &stopped);
+        assert_int_equal(n_shown, expected);
+        assert_memory_equal(shown, all, n_shown);
+        assert_int_equal(d.stopped, stopped);
+    }
+    detokenizer_flush(&d, &text, &n_bytes);
+    memcpy(shown + n_shown, text, n_bytes);
+    n_shown += n_bytes;
+    assert_int_equal(n_shown, stopped ? expected : n_all);
+    assert_memory_equal(shown, all, n_shown);
+    detokenizer_flush(&d, &text, &n_bytes);
+    assert_int_equal(n_bytes, 0);
+    detokenizer_free(&d);
+}
+
+static void characters_stay_whole(void **state)
+{
+    static int32_t ids[LONGEST];
+    static const char *const texts[] = {
+        "na\xC3\xAFve \xE4\xBD\xA0\xE5\xA5\xBD \xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9",
+        "\xF0\x9F\x8F\xB4\xF3\xA0\x81\xA7\xF3\xA0\x81\xA2 \xED\x95\x9C\xEA\xB5\xAD",
+        "cut \xF0\x9F\x98",
+        "lone \x80\xBF\xC0\xFF end",
+        "\xE2\x82 \xE2\x82\xAC\xE2",
+        "\xED\xA0\x80\xF4\x90\x80\x80"};
+    const char *names[] = {"qwen2", "sentencepiece"};
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        test_vocab v = vocab_open(names[k]);
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+            check_stream(v.tokenizer, ids, encode(v.tokenizer, texts[i], strlen(texts[i]), ids),
+                         NULL, 0);
+        vocab_close(&v);
+    }
+}
+
+static void any_tokens(void **state)
+{
+    static const char *const stops[] = {"\n\n", "the", "<|im_end|>", "\xE4\xBD", ""};
+    const char *names[] = {"gpt-2", "qwen2", "sentencepiece"};
+    (void)state;
+    rng r = {3};
+    for (size_t k = 0; k < 3; k++) {
+        test_vocab v = vocab_open(names[k]);
+        for (int round = 0; round < 300; round++) {
+            int32_t ids[60];
+            for (size_t i = 0; i < 60;
+                 i++) /* single bytes half of the time: halves of characters */
+                ids[i] = rng_below(&r, round % 2 ? 260 : tokenizer_n_vocab(v.tokenizer) + 2);
+            check_stream(v.tokenizer, ids, 60, stops, round % 3 ? 5 : 0);
+        }
+        vocab_close(&v);
+    }
+}
+
+/* Texts of three letters against stop texts of the same: overlaps, beginnings, one in another. */
+static void stop_texts(void **state)
+{
+    static int32_t ids[LONGEST];
+    (void)state;
+    rng r = {17};
+    test_vocab v = vocab_open("qwen2");
+    int n_stopped = 0;
+    for (int round = 0; round < 3000; round++) {
+        char text[41], stop[3][8];
+        const char *stops[3];
+        for (int s = 0; s < 3; s++) {
+            int n = 1 + rng_below(&r, 6);
+            for (int i = 0; i < n; i++)
+                stop[s][i] = "abc"[rng_below(&r, 3)];
+            stop[s][n] = 0;
+            stops[s] = stop[s];
+        }
+        for (size_t i = 0; i < 40; i++)
+            text[i] = "abc"[rng_below(&r, 3)];
+        text[40] = 0;
+        check_stream(v.tokenizer, ids, encode(v.tokenizer, text, 40, ids), stops,
+                     (size_t)rng_below(&r, 4));
+        n_stopped += strstr(text, stop[0]) != NULL;
+    }
+    assert_true(n_stopped > 300 && n_stopped < 2700);
+    vocab_close(&v);
+}
+
+static void special_tokens(void **state)
+{
+    (void)state;
+    test_vocab v = vocab_open("qwen2");
+    int32_t ids[16];
+    const char *text;
+    size_t n_bytes, n = encode(v.tokenizer, "<|im_end|>", 10, ids);
+    assert_int_equal(n, 1);
+    for (int special = 0; special < 2; special++) {
+        detokenizer d;
+        assert_int_equal(detokenizer_init(&d, v.tokenizer, NULL, 0, special, NULL), DREY_OK);
+        detokenizer_push(&d, ids[0], &text, &n_bytes);
+        assert_int_equal(n_bytes, special ? 10 : 0);
+        detokenizer_free(&d);
+    }
+    vocab_close(&v);
+}
+
+/* SentencePiece: the blank in front of a text goes, in front of its continuation it stays. */
+static void the_first_blank(void **state)
+{
+    (void)state;
+    test_vocab v = vocab_open("sentencepiece");
+    int32_t ids[16];
+    const char *text;
+    size_t n_bytes;
+    encode(v.tokenizer, "the", 3, ids);
+    detokenizer d;
+    assert_int_equal(detokenizer_init(&d, v.tokenizer, NULL, 0, false, NULL), DREY_OK);
+    detokenizer_push(&d, tokenizer_bos(v.tokenizer), &text, &n_bytes);
+    detokenizer_push(&d, ids[0], &text, &n_bytes);
+    assert_true(n_bytes > 0 && text[0] == 't');
+    detokenizer_push(&d, ids[0], &text, &n_bytes);
+    assert_true(n_bytes > 0 && text[0] == ' ');
+    detokenizer_free(&d);
+    assert_int_equal(detokenizer_init(&d, v.tokenizer, NULL, 0, false, NULL), DREY_OK);
+    d.started = true;
+    detokenizer_push(&d, ids[0], &text, &n_bytes);
+    assert_true(n_bytes > 0 && text[0] == ' ');
+    detokenizer_free(&d);
+    vocab_close(&v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(characters_stay_whole),
+        cmocka_unit_test(any_tokens),
+        cmocka_unit_test(stop_texts),
+        cmocka_unit_test(special_tokens),
+        cmocka_unit_test(the_first_blank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,499 @@
+/* Tokenizers against the reference implementations' ids (tests/data/tokens, made by
+ * scripts/make-token-goldens.py), merging against a brute-force oracle, and files that are broken.
+ * The golden files of real vocabularies run where the models are: $DREY_MODELS, or drey/models in
+ * the user's cache directory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/rng.h"
+#include "support/vocab.h"
+#include "text/merge.h"
+
+/* ---- Golden files ---- */
+
+typedef struct golden {
+    int flags;
+    char *text;
+    size_t n_bytes;
+    int32_t *ids;
+    size_t n_ids;
+} golden;
+
+static int hex_digit(char c)
+{
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+/* FLAGS <tab> HEX <tab> IDS; the golden's arrays are at least one long. */
+static golden read_golden(const char *line)
+{
+    golden g = {.flags = atoi(line)};
+    const char *hex = strchr(line, '\t');
+    assert_non_null(hex);
+    const char *ids = strchr(++hex, '\t');
+    assert_non_null(ids);
+    g.n_bytes = (size_t)(ids - hex) / 2;
+    g.text = malloc(g.n_bytes + 1);
+    for (size_t i = 0; i < g.n_bytes; i++)
+        g.text[i] = (char)(hex_digit(hex[2 * i]) * 16 + hex_digit(hex[2 * i + 1]));
+    g.ids = malloc((strlen(ids) + 1) * sizeof *g.ids);
+    for (char *end;; ids = end) {
+        long id = strtol(ids, &end, 10);
+        if (end == ids)
+            return g;
+        g.ids[g.n_ids++] = (int32_t)id;
+    }
+}
+
+/* Encodes exactly and with too little room, and back. whole: no byte is lost on the way. */
+static void check_golden(const tokenizer *t, const golden *g, int line, bool whole)
+{
+    static int32_t ids[1 << 16];
+    static char text[1 << 16];
+    size_t n_ids = 0, n_bytes = 0;
+    drey_error err = {0};
+    assert_int_equal(tokenizer_encode(t, g->text, g->n_bytes, g->flags, ids, 1 << 16, &n_ids, &err),
+                     DREY_OK);
+    if (n_ids != g->n_ids || memcmp(ids, g->ids, n_ids * sizeof *ids) != 0) {
+        for (size_t i = 0; i < n_ids || i < g->n_ids; i++)
+            print_error("%zu: %d, golden %d\n", i, i < n_ids ? ids[i] : -1,
+                        i < g->n_ids ? g->ids[i] : -1);
+        fail_msg("line %d: other ids than the reference's", line);
+    }
+    assert_int_equal(tokenizer_encode(t, g->text, g->n_bytes, g->flags, ids, n_ids, &n_ids, NULL),
+                     DREY_OK);
+    if (n_ids > 0) {
+        ids[n_ids - 1] = -7;
+        assert_int_equal(
+            tokenizer_encode(t, g->text, g->n_bytes, g->flags, ids, n_ids - 1, &n_ids, &err),
+            DREY_ERR_USAGE);
+        assert_int_equal(n_ids, g->n_ids);
+        assert_int_equal(ids[n_ids - 1], -7); /* beyond the capacity nothing is written */
+        assert_memory_equal(ids, g->ids, (n_ids - 1) * sizeof *ids);
+    }
+    if (!whole)
+        return;
+    assert_int_equal(tokenizer_decode(t, g->ids, g->n_ids, DREY_TOKENIZE_SPECIAL, text, sizeof text,
+                                      &n_bytes, &err),
+                     DREY_OK);
+    assert_int_equal(n_bytes, g->n_bytes);
+    assert_memory_equal(text, g->text, n_bytes);
+    size_t needed = 0;
+    assert_int_equal(
+        tokenizer_decode(t, g->ids, g->n_ids, DREY_TOKENIZE_SPECIAL, NULL, 0, &needed, NULL),
+        n_bytes ? DREY_ERR_USAGE : DREY_OK);
+    assert_int_equal(needed, n_bytes);
+}
+
+static void check_goldens(const char *name, const tokenizer *t, bool whole)
+{
+    char path[4096];
+    snprintf(path, sizeof path, TEST_DATA "/tokens/%s.txt", name);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    char *line = NULL;
+    size_t room = 0;
+    int n = 0, n_goldens = 0;
+    while (getline(&line, &room, f) > 0) {
+        n++;
+        if (line[0] == '#')
+            continue;
+        golden g = read_golden(line);
+        check_golden(t, &g, n, whole);
+        free(g.text);
+        free(g.ids);
+        n_goldens++;
+    }
+    free(line);
+    fclose(f);
+    assert_true(n_goldens > 300);
+}
+
+static void goldens(void **state)
+{
+    const char *name = *state;
+    test_vocab v = vocab_open(name);
+    /* smollm lacks bytes; SentencePiece writes U+2581 as a blank, and blanks behind special tokens.
+     */
+    bool whole = strcmp(name, "smollm") != 0 && strcmp(name, "sentencepiece") != 0;
+    check_goldens(name, v.tokenizer, whole);
+    vocab_close(&v);
+}
+
+static void real_goldens(void **state)
+{
+    const char *const *names = *state; /* golden file, model file */
+    char path[4096];
+    const char *models = getenv("DREY_MODELS"), *cache = getenv("XDG_CACHE_HOME");
+    if (models)
+        snprintf(path, sizeof path, "%s/%s", models, names[1]);
+    else if (cache && *cache)
+        snprintf(path, sizeof path, "%s/drey/models/%s", cache, names[1]);
+    else
+        snprintf(path, sizeof path, "%s/.cache/drey/models/%s", getenv("HOME"), names[1]);
+    if (access(path, R_OK) != 0) {
+        print_message("not run: %s is not there\n", path);
+        skip();
+    }
+    test_vocab v = vocab_open(path);
+    check_goldens(names[0], v.tokenizer, strcmp(names[0], "real-smollm") != 0);
+    assert_true(tokenizer_bytes(v.tokenizer) < 8000000);
+    vocab_close(&v);
+}
+
+/* ---- Merging ---- */
+
+enum { IDS = 24 };
+
+typedef struct table {
+    int32_t merged[IDS][IDS]; /* -1: no merge */
+    uint32_t priority[IDS][IDS];
+} table;
+
+static void pair_by_table(const void *rules, symbol *left, const symbol *right)
+{
+    const table *t = rules;
+    if (left->id < 0 || right->id < 0)
+        return;
+    left->merged = t->merged[left->id][right->id];
+    left->priority = t->priority[left->id][right->id];
+}
+
+/* Over and over the pair of least priority, the leftmost of equals. */
+static size_t merge_by_search(const table *t, int32_t *ids, size_t n)
+{
+    for (;;) {
+        size_t best = n;
+        for (size_t i = 0; i + 1 < n; i++)
+            if (t->merged[ids[i]][ids[i + 1]] >= 0 &&
+                (best == n ||
+                 t->priority[ids[i]][ids[i + 1]] < t->priority[ids[best]][ids[best + 1]]))
+                best = i;
+        if (best == n)
+            return n;
+        ids[best] = t->merged[ids[best]][ids[best + 1]];
+        memmove(ids + best + 1, ids + best + 2, (n - best - 2) * sizeof *ids);
+        n--;
+    }
+}
+
+static void merging_is_greedy(void **state)
+{
+    (void)state;
+    rng r = {11};
+    merger m = {.pair = pair_by_table};
+    for (int round = 0; round < 2000; round++) {
+        table t;
+        for (int32_t a = 0; a < IDS; a++)
+            for (int32_t b = 0; b < IDS; b++) {
+                t.merged[a][b] = rng_below(&r, 3) ? rng_below(&r, IDS) : -1;
+                /* Few values, so that equals occur. */
+                t.priority[a][b] = (uint32_t)rng_below(&r, round % 2 ? 4 : 1000);
+            }
+        int32_t ids[200];
+        size_t n = (size_t)rng_below(&r, 200) + 1;
+        m.rules = &t;
+        assert_int_equal(merge_begin(&m, n, NULL), DREY_OK);
+        for (size_t i = 0; i < n; i++) {
+            ids[i] = rng_below(&r, 4);
+            merge_push(&m, ids[i], (uint32_t)i, 1);
+        }
+        merge_run(&m);
+        n = merge_by_search(&t, ids, n);
+        size_t k = 0;
+        uint32_t at = 0;
+        for (int32_t i = 0; i >= 0; i = m.symbols[i].next) {
+            assert_true(k < n);
+            assert_int_equal(m.symbols[i].id, ids[k++]);
+            assert_int_equal(m.symbols[i].at, at);
+            at += m.symbols[i].n_bytes;
+        }
+        assert_int_equal(k, n);
+    }
+    merge_free(&m);
+}
+
+/* ---- Any bytes, any length ---- */
+
+static void check_round_trip(const tokenizer *t, const char *text, size_t n, int flags)
+{
+    int32_t *ids = malloc((n + 1) * sizeof *ids);
+    char *back = malloc(n + 1);
+    size_t n_ids, n_back;
+    drey_error err = {0};
+    assert_int_equal(tokenizer_encode(t, text, n, flags, ids, n + 1, &n_ids, &err), DREY_OK);
+    assert_true(n_ids <= n + 1); /* SentencePiece puts a blank in front */
+    assert_int_equal(tokenizer_decode(t, ids, n_ids, flags, back, n, &n_back, &err), DREY_OK);
+    assert_int_equal(n_back, n);
+    assert_memory_equal(back, text, n);
+    free(ids);
+    free(back);
+}
+
+static void any_bytes_come_back(void **state)
+{
+    static const char *const names[] = {"gpt-2", "qwen2", "llama-bpe"};
+    static const char pool[] = "aA '\n\r\t1<|>im_end\xC3\xA9\xE4\xBD\xA0\xF0\x9F\x98\x80\xFF\x80";
+    (void)state;
+    rng r = {5};
+    for (size_t i = 0; i < 3; i++) {
+        test_vocab v = vocab_open(names[i]);
+        for (int round = 0; round < 500; round++) {
+            char text[300];
+            size_t n = (size_t)rng_below(&r, sizeof text);
+            for (size_t k = 0; k < n; k++)
+                text[k] = round % 2 ? (char)rng_below(&r, 256)
+                                    : pool[rng_below(&r, (int32_t)sizeof pool)];
+            check_round_trip(v.tokenizer, text, n, round & DREY_TOKENIZE_SPECIAL);
+        }
+        vocab_close(&v);
+    }
+}
+
+/* Longer than a word may be, of one kind of character: what would be slow if anything were worse
+ * than n log n, or deep if anything recursed. */
+static void long_texts(void **state)
+{
+    static const char *const kinds[] = {"a",    " ",         "\n",       "1",   "'",
+                                        "ab",   "\xFF",      "\xC3\xA9", "\r ", "\xE3\x80\x80",
+                                        "<|im", "<|im_end|>"};
+    (void)state;
+    size_t n = MERGE_WORD_BYTES + 1000;
+    char *text = malloc(n);
+    for (int bpe = 0; bpe < 2; bpe++) {
+        test_vocab v = vocab_open(bpe ? "qwen2" : "sentencepiece");
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            for (size_t k = 0; k < n; k++)
+                text[k] = kinds[i][k % strlen(kinds[i])];
+            if (kinds[i][0] != '\xE3' || bpe) /* a cut character is no longer one: broken bytes */
+                check_round_trip(v.tokenizer, text, n, 0);
+        }
+        vocab_close(&v);
+    }
+    free(text);
+}
+
+/* ---- What the file says besides ---- */
+
+static const char *const tiny[] = {"a", "b", "ab", "<|end|>", "</s>", "<x>", "<x>y", NULL};
+static const int32_t tiny_types[] = {1, 1, 1, 3, 1, 4, 4};
+static const char *const tiny_merges[] = {"a b", NULL};
+static const vocab_keys tiny_keys = {
+    .model = "gpt2", .pre = "gpt-2", .tokens = tiny, .types = tiny_types, .merges = tiny_merges};
+
+static void special_tokens_and_ends(void **state)
+{
+    (void)state;
+    vocab_keys keys = tiny_keys;
+    keys.bos_plus_1 = keys.eos_plus_1 = 3; /* "ab" ends a text because the file says so */
+    test_vocab v;
+    drey_error err = {0};
+    assert_int_equal(vocab_make(&v, &keys, &err), DREY_OK);
+    const tokenizer *t = v.tokenizer;
+    assert_int_equal(tokenizer_n_vocab(t), 7);
+    assert_true(tokenizer_is_end(t, 2) && tokenizer_is_end(t, 3));
+    assert_false(tokenizer_is_end(t, 4)); /* plain text that looks like an end */
+    assert_false(tokenizer_is_end(t, -1) || tokenizer_is_end(t, 7));
+    assert_true(tokenizer_is_special(t, 3));
+    assert_false(tokenizer_is_special(t, 5) || tokenizer_is_special(t, -1) ||
+                 tokenizer_is_special(t, 7));
+    int32_t ids[8];
+    size_t n;
+    /* User-defined tokens always; control tokens only if asked for; the longest of two. */
+    assert_int_equal(tokenizer_encode(t, "a<|end|><x>yab", 14, 0, ids, 8, &n, &err), DREY_OK);
+    assert_int_equal(n, 3); /* the other characters are not in the vocabulary */
+    assert_true(ids[0] == 0 && ids[1] == 6 && ids[2] == 2);
+    assert_int_equal(
+        tokenizer_encode(t, "a<|end|><x>ab", 13, DREY_TOKENIZE_SPECIAL, ids, 8, &n, &err), DREY_OK);
+    assert_true(n == 4 && ids[0] == 0 && ids[1] == 3 && ids[2] == 5 && ids[3] == 2);
+    char text[16];
+    assert_int_equal(tokenizer_piece(t, 3, false, false, text, sizeof text), 0);
+    assert_int_equal(tokenizer_piece(t, 3, true, false, text, sizeof text), 7);
+    assert_int_equal(tokenizer_piece(t, 5, false, false, text, 2), 3);
+    assert_memory_equal(text, "<x|end|>", 2);
+    assert_int_equal(tokenizer_piece(t, 7, true, false, text, sizeof text), 0);
+    assert_int_equal(tokenizer_piece(t, -1, true, false, text, sizeof text), 0);
+    const int32_t outside[] = {0, 7};
+    assert_int_equal(tokenizer_decode(t, outside, 2, 0, text, sizeof text, &n, &err),
+                     DREY_ERR_USAGE);
+    vocab_close(&v);
+}
+
+static void begin_of_text(void **state)
+{
+    (void)state;
+    int32_t ids[4];
+    size_t n;
+    test_vocab v = vocab_open("llama-bpe"); /* the file does not say; the family wants one */
+    assert_true(tokenizer_wants_bos(v.tokenizer));
+    assert_int_equal(tokenizer_encode(v.tokenizer, "", 0, DREY_TOKENIZE_BOS, ids, 4, &n, NULL),
+                     DREY_OK);
+    assert_true(n == 1 && ids[0] == tokenizer_bos(v.tokenizer));
+    assert_true(tokenizer_is_end(v.tokenizer, tokenizer_eos(v.tokenizer)));
+    vocab_close(&v);
+    v = vocab_open("qwen2");
+    assert_false(tokenizer_wants_bos(v.tokenizer));
+    assert_int_equal(tokenizer_encode(v.tokenizer, "", 0, DREY_TOKENIZE_BOS, ids, 4, &n, NULL),
+                     DREY_OK);
+    assert_int_equal(n, 0);
+    vocab_close(&v);
+    v = vocab_open("sentencepiece");
+    assert_true(tokenizer_wants_bos(v.tokenizer));
+    vocab_close(&v);
+}
+
+static void first_blank_is_dropped(void **state)
+{
+    (void)state;
+    test_vocab v = vocab_open("sentencepiece");
+    int32_t ids[16];
+    size_t n, n_bytes;
+    char text[64];
+    drey_error err = {0};
+    assert_int_equal(tokenizer_encode(v.tokenizer, "<s>the tree", 11,
+                                      DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_BOS, ids, 16, &n, &err),
+                     DREY_OK);
+    assert_true(n > 2 && ids[0] == 1 && ids[1] == 1);
+    assert_int_equal(tokenizer_decode(v.tokenizer, ids, n, 0, text, sizeof text, &n_bytes, &err),
+                     DREY_OK);
+    assert_int_equal(n_bytes, 8);
+    assert_memory_equal(text, "the tree", 8);
+    assert_int_equal(tokenizer_piece(v.tokenizer, ids[2], false, false, text, sizeof text),
+                     tokenizer_piece(v.tokenizer, ids[2], false, true, text, sizeof text) + 1);
+    vocab_close(&v);
+}
+
+/* ---- Draft and target ---- */
+
+static drey_status compare(const vocab_keys *target, const vocab_keys *draft, drey_error *err)
+{
+    test_vocab a, b;
+    assert_int_equal(vocab_make(&a, target, err), DREY_OK);
+    assert_int_equal(vocab_make(&b, draft, err), DREY_OK);
+    drey_status status = tokenizer_compare(a.tokenizer, b.tokenizer, err);
+    vocab_close(&a);
+    vocab_close(&b);
+    return status;
+}
+
+static void drafts_that_fit_and_do_not(void **state)
+{
+    (void)state;
+    static const char *const padded[] = {"a",   "b",    "ab",     "<|end|>", "</s>",
+                                         "<x>", "<x>y", "[PAD7]", "<spare>", NULL};
+    static const int32_t padded_types[] = {1, 1, 1, 3, 1, 4, 4, 1, 5};
+    static const char *const other[] = {"a", "b", "ab", "<|end|>", "\n", "<x>", "<x>y", NULL};
+    static const float scores[] = {0, 0, 0, 0, 0, 0, 0};
+    drey_error err = {0};
+    vocab_keys draft = tiny_keys;
+    assert_int_equal(compare(&tiny_keys, &draft, &err), DREY_OK);
+    draft.tokens = padded;
+    draft.types = padded_types;
+    assert_int_equal(compare(&tiny_keys, &draft, &err), DREY_OK);
+    assert_int_equal(compare(&draft, &tiny_keys, &err), DREY_OK);
+    draft.types = NULL; /* then <spare> is a token like others */
+    assert_int_equal(compare(&tiny_keys, &draft, &err), DREY_ERR_MISMATCH);
+    assert_non_null(strstr(err.message, "token 8, \"<spare>\", exists only in the draft"));
+    draft = tiny_keys;
+    draft.tokens = other;
+    assert_int_equal(compare(&tiny_keys, &draft, &err), DREY_ERR_MISMATCH);
+    assert_non_null(strstr(err.message, "token 4 is \"</s>\" in the target and \"?\" in the"));
+    draft = tiny_keys;
+    draft.model = "llama";
+    draft.scores = scores;
+    assert_int_equal(compare(&tiny_keys, &draft, &err), DREY_ERR_MISMATCH);
+}
+
+/* ---- Broken files ---- */
+
+static void refused(const vocab_keys *keys, drey_status code, const char *words)
+{
+    test_vocab v;
+    drey_error err = {0};
+    assert_int_equal(vocab_make(&v, keys, &err), code);
+    assert_int_equal(err.code, code);
+    if (!strstr(err.message, words))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, words);
+}
+
+static void broken_files(void **state)
+{
+    (void)state;
+    static const char *const no_tokens[] = {NULL};
+    static const char *const bad_merges[][2] = {{"a", NULL}, {"a ", NULL},  {" a", NULL},
+                                                {"", NULL},  {"a q", NULL}, {"b a", NULL}};
+    static const float scores[] = {0, 0, 0, 0, 0, 0, 0};
+    vocab_keys keys = tiny_keys;
+    keys.model = NULL;
+    refused(&keys, DREY_ERR_FORMAT, "no tokenizer");
+    keys.model = "wordpiece";
+    refused(&keys, DREY_ERR_UNSUPPORTED, "\"wordpiece\" is not supported");
+    keys = tiny_keys;
+    keys.pre = "tekken";
+    refused(&keys, DREY_ERR_UNSUPPORTED, "gpt-2, qwen2, llama-bpe, smollm");
+    keys = tiny_keys;
+    keys.tokens = NULL;
+    keys.types = NULL;
+    refused(&keys, DREY_ERR_FORMAT, "no tokens");
+    keys.tokens = no_tokens;
+    refused(&keys, DREY_ERR_FORMAT, "no tokens");
+    keys = tiny_keys;
+    keys.n_types_wrong_by = 1;
+    refused(&keys, DREY_ERR_FORMAT, "token_type");
+    keys = tiny_keys;
+    keys.merges = NULL;
+    refused(&keys, DREY_ERR_FORMAT, "no merges");
+    for (size_t i = 0; i < sizeof bad_merges / sizeof *bad_merges; i++) {
+        keys.merges = bad_merges[i];
+        refused(&keys, DREY_ERR_FORMAT, "merge 0");
+    }
+    keys = tiny_keys;
+    keys.eos_plus_1 = 8;
+    refused(&keys, DREY_ERR_FORMAT, "eos_token_id is 7, but the file has only 7 tokens");
+    keys.eos_plus_1 = (int64_t)UINT32_MAX + 1; /* "none" */
+    test_vocab v;
+    assert_int_equal(vocab_make(&v, &keys, NULL), DREY_OK);
+    assert_int_equal(tokenizer_eos(v.tokenizer), -1);
+    vocab_close(&v);
+    keys = tiny_keys;
+    keys.model = "llama";
+    refused(&keys, DREY_ERR_FORMAT, "scores");
+    keys.scores = scores;
+    keys.n_scores_wrong_by = 1;
+    refused(&keys, DREY_ERR_FORMAT, "scores");
+}
+
+int main(void)
+{
+    static const char *real_qwen2[] = {"real-qwen2", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"};
+    static const char *real_smollm[] = {"real-smollm", "SmolLM2-135M-Instruct.Q4_1.gguf"};
+#define GOLDENS(name)                                                                              \
+    {                                                                                              \
+        "goldens of " name, goldens, NULL, NULL, (void *)name                                      \
+    }
+    const struct CMUnitTest tests[] = {
+        GOLDENS("gpt-2"),
+        GOLDENS("qwen2"),
+        GOLDENS("smollm"),
+        GOLDENS("llama-bpe"),
+        GOLDENS("sentencepiece"),
+        cmocka_unit_test_prestate(real_goldens, real_qwen2),
+        cmocka_unit_test_prestate(real_goldens, real_smollm),
+        cmocka_unit_test(merging_is_greedy),
+        cmocka_unit_test(any_bytes_come_back),
+        cmocka_unit_test(long_texts),
+        cmocka_unit_test(special_tokens_and_ends),
+        cmocka_unit_test(begin_of_text),
+        cmocka_unit_test(first_blank_is_dropped),
+        cmocka_unit_test(drafts_that_fit_and_do_not),
+        cmocka_unit_test(broken_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
