@@ -12,10 +12,11 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 #ifdef __clang__
-#define UNROLL   _Pragma("clang loop unroll(full)")
-#define ROLLED   _Pragma("clang loop unroll(disable)")
-#define SHIFT(n) ((unsigned)(n)) /* the compilers' headers differ in the type of a shift's count   \
-                                  */
+#define UNROLL _Pragma("clang loop unroll(full)")
+#define ROLLED _Pragma("clang loop unroll(disable)")
+#define SHIFT(n)                                                                                   \
+    ((unsigned)(n)) /* the compilers' headers differ in the type of a shift's count                \
+                     */
 #else
 #define UNROLL   _Pragma("GCC unroll 16")
 #define ROLLED   _Pragma("GCC unroll 1")

@@ -1,0 +1,190 @@
+/* Q2_K, Q3_K and Q6_K: sub-blocks of 16 weights, so four vpdpbusd and then a scale.
+ *
+ * In all three, a word of the two-bit part holds four weights, 32 apart, of 128; the loop takes
+ * half of those 32 columns at a time: four sub-blocks, 32 apart. The offset (4 or 32) is paid by
+ * starting a sub-block's sum at -offset * sum(x); the activations carry -32 * sum(x) over 16. */
+#include "kernel/x86/tile_avx512.h"
+
+/* Bits 2 j, 2 j + 1 of each byte moved to bit `to`, masked. */
+ALWAYS_INLINE __m512i two_bits(__m512i v, int j, int to)
+{
+    int shift = 2 * j - to;
+    __m512i moved = shift > 0   ? _mm512_srli_epi16(v, SHIFT(shift))
+                    : shift < 0 ? _mm512_slli_epi16(v, SHIFT(-shift))
+                                : v;
+    return _mm512_and_si512(moved, _mm512_set1_epi8((char)(3 << to)));
+}
+
+/* Words c .. of sub-block j (0..3) of part p (0..3: columns 16 * (p % 2) of half p / 2). */
+ALWAYS_INLINE __m512i word_q6_k(const uint8_t *block, int p, int j, int c, int half)
+{
+    const uint8_t *ql = block + Q6_K_QL + (p / 2 * 16 + j % 2 * 8 + p % 2 * 4 + c) * WORD_BYTES;
+    const uint8_t *qh = block + Q6_K_QH + (p / 2 * 8 + p % 2 * 4 + c) * WORD_BYTES;
+    __m512i v = load_line(ql + half * HALF_BYTES), h = load_line(qh + half * HALF_BYTES);
+    return _mm512_or_si512(j < 2 ? low_nibbles(v) : high_nibbles(v), two_bits(h, j, 4));
+}
+
+ALWAYS_INLINE __m512i word_q3_k(const uint8_t *block, int p, int j, int c, int half)
+{
+    const uint8_t *qs = block + Q3_K_QS + (p / 2 * 8 + p % 2 * 4 + c) * WORD_BYTES;
+    const uint8_t *hm = block + Q3_K_HMASK + (p % 2 * 4 + c) * WORD_BYTES;
+    /* Bit 4 * (p / 2) + j of the mask becomes bit 2. */
+    __m512i h = _mm512_srl_epi16(load_line(hm + half * HALF_BYTES), _mm_cvtsi32_si128(4 * (p / 2)));
+    h = j < 2 ? _mm512_slli_epi16(h, SHIFT(2 - j)) : j > 2 ? _mm512_srli_epi16(h, SHIFT(j - 2)) : h;
+    __m512i v = two_bits(load_line(qs + half * HALF_BYTES), j, 0);
+    return or_and(v, h, _mm512_set1_epi8(4));
+}
+
+ALWAYS_INLINE __m512i word_q2_k(const uint8_t *block, int p, int j, int c, int half)
+{
+    const uint8_t *qs = block + Q2_K_QS + (p / 2 * 8 + p % 2 * 4 + c) * WORD_BYTES;
+    return two_bits(load_line(qs + half * HALF_BYTES), j, 0);
+}
+
+/* Words of four scale bytes of 16 rows: word w holds sub-blocks 4 w .. 4 w + 3. */
+typedef struct scales_16 {
+    __m512i scale[4], min[4];
+} scales_16;
+
+ALWAYS_INLINE scales_16 scales_q6_k(const uint8_t *block, int half)
+{
+    scales_16 k;
+    UNROLL
+    for (int w = 0; w < 4; w++) {
+        k.scale[w] = load_line(block + Q6_K_SCALES + w * WORD_BYTES + half * HALF_BYTES);
+        k.min[w] = _mm512_setzero_si512();
+    }
+    return k;
+}
+
+ALWAYS_INLINE scales_16 scales_q3_k(const uint8_t *block, int half)
+{
+    const uint8_t *at = block + Q3_K_SCALES + half * HALF_BYTES;
+    __m512i a = load_line(at), b = load_line(at + WORD_BYTES), c = load_line(at + 2 * WORD_BYTES);
+    scales_16 k;
+    UNROLL
+    for (int w = 0; w < 4; w++) {
+        __m512i low = w % 2 ? b : a;
+        low = w < 2 ? low_nibbles(low) : high_nibbles(low);
+        __m512i scale = _mm512_or_si512(low, two_bits(c, w, 4));
+        k.scale[w] = _mm512_sub_epi8(scale, _mm512_set1_epi8(32));
+        k.min[w] = _mm512_setzero_si512();
+    }
+    return k;
+}
+
+ALWAYS_INLINE scales_16 scales_q2_k(const uint8_t *block, int half)
+{
+    scales_16 k;
+    UNROLL
+    for (int w = 0; w < 4; w++) {
+        __m512i v = load_line(block + Q2_K_SCALES + w * WORD_BYTES + half * HALF_BYTES);
+        k.scale[w] = low_nibbles(v);
+        k.min[w] = high_nibbles(v);
+    }
+    return k;
+}
+
+/* Signed byte 2 * (j % 2) + p % 2 of each word: sub-block 8 * (p / 2) + 2 j + p % 2 (of the
+ * words 2 * (p / 2) + j / 2). */
+ALWAYS_INLINE __m512i scale_of(__m512i words, int p, int j)
+{
+    __m512i up = _mm512_sll_epi32(words, _mm_cvtsi32_si128(8 * (1 - p % 2)));
+    return _mm512_srai_epi32(j % 2 ? up : _mm512_slli_epi32(up, 16), 24);
+}
+
+/* -offset * sum(x) of a sub-block of 16. */
+ALWAYS_INLINE __m512i start_of(const uint8_t *sum16, int offset)
+{
+    if (offset == 0)
+        return _mm512_setzero_si512();
+    __m512i v = broadcast_word(sum16);
+    return offset == 32 ? v : _mm512_srai_epi32(v, 3);
+}
+
+/* offset: 0, 4 or 32; d, dmin: byte offsets of the scales (has_min: whether dmin is used). */
+#define DEFINE_TILE_16(name, block_bytes, quants_at, offset, has_min)                              \
+    ALWAYS_INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,             \
+                                       const uint8_t *acts, int32_t n_blocks)                      \
+    {                                                                                              \
+        for (; n_blocks > 0; n_blocks--) {                                                         \
+            scales_16 k[2];                                                                        \
+            __m512i products[2][TOKEN_TILE], minima[2][TOKEN_TILE];                                \
+            prefetch_lines(block, (quants_at) / 64);                                               \
+            UNROLL                                                                                 \
+            for (int half = 0; half < 2; half++) {                                                 \
+                k[half] = scales_##name(block, half);                                              \
+                UNROLL                                                                             \
+                for (int t = 0; t < m; t++)                                                        \
+                    products[half][t] = minima[half][t] = _mm512_setzero_si512();                  \
+            }                                                                                      \
+            ROLLED                                                                                 \
+            for (int p = 0; p < 4; p++) {                                                          \
+                prefetch_lines(block + (quants_at) +                                               \
+                                   p * (((block_bytes)*GROUP_ROWS - (quants_at)) / 4),             \
+                               ((block_bytes)*GROUP_ROWS - (quants_at)) / 256);                    \
+                UNROLL                                                                             \
+                for (int j = 0; j < 4; j++) {                                                      \
+                    __m512i s[2][TOKEN_TILE];                                                      \
+                    const uint8_t *x = acts + (p / 2 * 32 + j * 8 + p % 2 * 4) * m * 4;            \
+                    const uint8_t *sum16 =                                                         \
+                        acts + ACT_256_SUM16 * m + (p / 2 * 8 + j * 2 + p % 2) * m * 4;            \
+                    UNROLL                                                                         \
+                    for (int t = 0; t < m; t++)                                                    \
+                        s[0][t] = s[1][t] = start_of(sum16 + t * 4, offset);                       \
+                    UNROLL                                                                         \
+                    for (int c = 0; c < 4; c++) {                                                  \
+                        __m512i w0 = word_##name(block, p, j, c, 0);                               \
+                        __m512i w1 = word_##name(block, p, j, c, 1);                               \
+                        UNROLL                                                                     \
+                        for (int t = 0; t < m; t++) {                                              \
+                            __m512i b = broadcast_word(x + (c * m + t) * 4);                       \
+                            s[0][t] = _mm512_dpbusd_epi32(s[0][t], w0, b);                         \
+                            s[1][t] = _mm512_dpbusd_epi32(s[1][t], w1, b);                         \
+                        }                                                                          \
+                    }                                                                              \
+                    UNROLL                                                                         \
+                    for (int half = 0; half < 2; half++) {                                         \
+                        __m512i scale = scale_of(k[half].scale[p / 2 * 2 + j / 2], p, j);          \
+                        __m512i min = scale_of(k[half].min[p / 2 * 2 + j / 2], p, j);              \
+                        UNROLL                                                                     \
+                        for (int t = 0; t < m; t++) {                                              \
+                            products[half][t] = _mm512_add_epi32(                                  \
+                                products[half][t], _mm512_mullo_epi32(s[half][t], scale));         \
+                            if (has_min)                                                           \
+                                minima[half][t] = _mm512_add_epi32(                                \
+                                    minima[half][t],                                               \
+                                    _mm512_mullo_epi32(min, broadcast_word(sum16 + t * 4)));       \
+                        }                                                                          \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+            UNROLL                                                                                 \
+            for (int half = 0; half < 2; half++) {                                                 \
+                __m512 dw = load_halves(block + half * 32);                                        \
+                __m512 mw = load_halves(block + 64 + half * 32);                                   \
+                UNROLL                                                                             \
+                for (int t = 0; t < m; t++) {                                                      \
+                    float *sum = sums + t * GROUP_ROWS + half * HALF_ROWS;                         \
+                    __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);                     \
+                    __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx),                            \
+                                                 _mm512_cvtepi32_ps(products[half][t]),            \
+                                                 _mm512_loadu_ps(sum));                            \
+                    if (has_min) {                                                                 \
+                        /* minima is -32 times what it should be. */                               \
+                        __m512i v = _mm512_sub_epi32(_mm512_setzero_si512(),                       \
+                                                     _mm512_srai_epi32(minima[half][t], 5));       \
+                        acc = _mm512_fnmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(v), acc); \
+                    }                                                                              \
+                    _mm512_storeu_ps(sum, acc);                                                    \
+                }                                                                                  \
+            }                                                                                      \
+            block += (block_bytes)*GROUP_ROWS;                                                     \
+            acts += ACT_Q8_256_BYTES * m;                                                          \
+        }                                                                                          \
+    }                                                                                              \
+    TILE_SWITCH(name)
+
+DEFINE_TILE_16(q2_k, 84, Q2_K_QS, 0, true)
+DEFINE_TILE_16(q3_k, 110, Q3_K_HMASK, 4, false)
+DEFINE_TILE_16(q6_k, 210, Q6_K_QH, 32, false)
