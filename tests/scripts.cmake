@@ -8,8 +8,8 @@ endfunction()
 
 drey_script_test(layers)
 drey_script_test(style)
+drey_script_test(arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)
 
 # Scripts that run the command or an installed program do it on a toy.
 add_executable(make_toy make_toy.c)
 target_link_libraries(make_toy PRIVATE drey_test_support)
-drey_script_test(arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)
