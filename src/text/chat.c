@@ -293,16 +293,24 @@ static void llama3(builder *b, piece t, const char *system, const char *user)
     add_text(b, "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n");
 }
 
+/* Gemma 3 puts the system text in front of the user's and strips that alone; the others refuse a
+ * system text, so that it is a part of the user's, which is stripped as a whole. */
 static void gemma(builder *b, piece t, const char *system, const char *user)
 {
-    piece text = from_string(user);
-    add_text(b, "<start_of_turn>user\n");
+    bool strips = strips_content(t), refuses = !contains(t, "first_user_prefix");
+    builder turn = {0};
     if (system) {
-        add_text(b, system);
-        add_text(b, "\n\n");
+        add_text(&turn, system);
+        add_text(&turn, "\n\n");
     }
-    add(b, strips_content(t) ? strip(text) : text);
+    piece text = from_string(user);
+    add(&turn, strips && !refuses ? strip(text) : text);
+    text = (piece){turn.text, turn.n};
+    add_text(b, "<start_of_turn>user\n");
+    add(b, strips && refuses ? strip(text) : text);
     add_text(b, "<end_of_turn>\n<start_of_turn>model\n");
+    b->failed |= turn.failed;
+    free(turn.text);
 }
 
 static void mistral(builder *b, piece t, const char *system, const char *user)

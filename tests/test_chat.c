@@ -1,0 +1,174 @@
+/* Chat formats against what Jinja makes of the templates in tests/data/chat
+ * (scripts/make-chat-goldens.py), and templates that are none of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "text/chat.h"
+
+/* A whole file; the caller frees. */
+static char *read_file(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        fail_msg("%s is missing", path);
+    char *text = malloc(1 << 20);
+    *n = fread(text, 1, (1 << 20) - 1, f);
+    text[*n] = 0;
+    fclose(f);
+    return text;
+}
+
+/* Cuts the next field off a line, in place, and undoes its escapes. */
+static char *next_field(char **line)
+{
+    char *begin = *line, *out = begin, *in = begin;
+    for (; *in && *in != '\t' && *in != '\n'; in++) {
+        if (*in != '\\') {
+            *out++ = *in;
+            continue;
+        }
+        in++;
+        *out++ = (char)(*in == 'n' ? '\n' : *in == 't' ? '\t' : *in == 'r' ? '\r' : *in);
+    }
+    *line = *in ? in + 1 : in;
+    *out = 0;
+    return begin;
+}
+
+static void goldens(void **state)
+{
+    (void)state;
+    size_t n, n_template, n_goldens = 0;
+    char *all = read_file(TEST_DATA "/chat/goldens.txt", &n);
+    for (char *line = all; *line;) {
+        if (*line == '#') {
+            line = strchr(line, '\n') + 1;
+            continue;
+        }
+        char path[4096], *out;
+        drey_error err = {0};
+        const char *name = next_field(&line), *system = next_field(&line);
+        const char *user = next_field(&line), *text = next_field(&line);
+        snprintf(path, sizeof path, TEST_DATA "/chat/%s.jinja", name);
+        char *template = read_file(path, &n_template);
+        if (strcmp(system, "-") == 0)
+            system = NULL;
+        if (chat_format_turn(template, n_template, system, user, &out, &err) != DREY_OK)
+            fail_msg("%s: %s", name, err.message);
+        if (strcmp(out, text) != 0)
+            fail_msg("%s: \"%s\", Jinja says \"%s\"", name, out, text);
+        free(out);
+        free(template);
+        n_goldens++;
+    }
+    free(all);
+    assert_true(n_goldens > 100);
+}
+
+static chat_format recognise(const char *template)
+{
+    return chat_recognise(template, strlen(template));
+}
+
+static void families(void **state)
+{
+    (void)state;
+    assert_int_equal(recognise("a <|im_start|> b"), CHAT_CHATML);
+    assert_int_equal(recognise("<|start_header_id|>"), CHAT_LLAMA3);
+    assert_int_equal(recognise("<start_of_turn>"), CHAT_GEMMA);
+    assert_int_equal(recognise("[INST] <<SYS>>"), CHAT_LLAMA2);
+    assert_int_equal(recognise("[INST]"), CHAT_MISTRAL);
+    assert_int_equal(recognise("<|user|> eos_token <|assistant|>"), CHAT_ZEPHYR);
+    assert_int_equal(recognise(""), CHAT_UNKNOWN);
+    assert_int_equal(recognise("<|im_start"), CHAT_UNKNOWN);
+    assert_int_equal(chat_recognise("<|im_start|>", 11), CHAT_UNKNOWN); /* not beyond its end */
+    assert_int_equal(chat_recognise(NULL, 0), CHAT_UNKNOWN);
+    /* Relatives whose format is another: Phi-4, Phi-3, Mistral 7, Falcon, ChatGLM. */
+    assert_int_equal(recognise("<|im_start|>user<|im_sep|>"), CHAT_UNKNOWN);
+    assert_int_equal(recognise("<|user|>\n<|end|>\n<|assistant|> eos_token"), CHAT_UNKNOWN);
+    assert_int_equal(recognise("[SYSTEM_PROMPT] [INST]"), CHAT_UNKNOWN);
+    assert_int_equal(recognise("User: {{ content }}\n\nAssistant:"), CHAT_UNKNOWN);
+    assert_int_equal(recognise("[gMASK]<sop><|user|>\n<|assistant|>"), CHAT_UNKNOWN);
+}
+
+static void unknown_templates_say_so(void **state)
+{
+    (void)state;
+    char *out = (char *)"";
+    drey_error err = {0};
+    const char *template = "### Instruction: {{ messages[0].content }}";
+    assert_int_equal(chat_format_turn(template, strlen(template), NULL, "hi", &out, &err),
+                     DREY_ERR_UNSUPPORTED);
+    assert_null(out);
+    static const char *const known[] = {"ChatML",  "Llama 2", "Llama 3",        "Gemma",
+                                        "Mistral", "Zephyr",  "no known format"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_non_null(strstr(err.message, known[i]));
+}
+
+/* What cannot be read from a template falls back to the family's usual form. */
+static void odd_templates(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template, *text;
+    } cases[] = {
+        {"[INST] {{ user }} [/INST]", "[INST] hi [/INST]"}, /* text, not a literal */
+        {"'[INST]", "[INST] hi [/INST]"},                   /* no closing quote */
+        {"'[INST]\\", "[INST] hi [/INST]"},
+        {"'\\t[INST]\\q\\\\' '[/INST]\\n'", "\t[INST]\\q\\hi[/INST]\n"},
+        {"'<|im_start|>system\\nA", "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"},
+        {"'<|im_start|>system\\n' 'A<|im_end|>'",
+         "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"},
+        {"'<|im_start|>system\nA<|im_end|>'", "<|im_start|>system\nA<|im_end|>\n<|im_start|>user\n"
+                                              "hi<|im_end|>\n<|im_start|>assistant\n"},
+        {"'<|im_start|>system<|im_end|>'",
+         "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"},
+        {"<|start_header_id|>Cutting Knowledge Date: ",
+         "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
+         "Today Date: 26 Jul 2024\n\n<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nhi"
+         "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *out;
+        size_t n = strlen(cases[i].template);
+        char *exact = malloc(n); /* so that a sanitizer sees a read behind the end */
+        memcpy(exact, cases[i].template, n);
+        assert_int_equal(chat_format_turn(exact, n, NULL, "hi", &out, NULL), DREY_OK);
+        assert_string_equal(out, cases[i].text);
+        free(out);
+        free(exact);
+    }
+}
+
+/* Stripping stops at bytes that are no characters. */
+static void broken_text(void **state)
+{
+    (void)state;
+    char *out;
+    const char *template = "<start_of_turn> content | trim";
+    assert_int_equal(chat_format_turn(template, strlen(template), NULL,
+                                      " \xFF a \xE3\x80 \xE3\x80\x80 ", &out, NULL),
+                     DREY_OK);
+    assert_string_equal(out, "<start_of_turn>user\n\xFF a \xE3\x80<end_of_turn>\n"
+                             "<start_of_turn>model\n");
+    free(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(goldens),
+        cmocka_unit_test(families),
+        cmocka_unit_test(unknown_templates_say_so),
+        cmocka_unit_test(odd_templates),
+        cmocka_unit_test(broken_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
