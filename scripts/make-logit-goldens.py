@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/data/logits/NAME.txt: what an independent implementation computes for a GGUF model.
 
-    make-logit-goldens.py MODEL.gguf TEXT.txt OUT.txt
+    make-logit-goldens.py MODEL.gguf OUT.txt TEXT.txt
+    make-logit-goldens.py TOY.gguf OUT.txt             (a toy: token ids by a formula, no text)
+
+Toys are written by `test_logits --toys DIR`.
 
 Needs the public packages torch, transformers, gguf and tokenizers (made with 2.4.1, 4.46.3, 0.10.0
 and 0.20.3). transformers dequantises the file's tensors with the gguf package and runs its own
@@ -17,7 +20,7 @@ The output, one item after another, numbers separated by blanks:
     position P                  logits after prompt[P], for the prompt above
       top ID LOGIT              20 times, best first
       other ID LOGIT            50 times, ids spread over the vocabulary
-    text N                      then N token ids of TEXT
+    text N                      then N token ids of TEXT (of a toy: the prompt again)
     logprob_sum X               natural log, of ids[1..N) given what stands before each
     logprob_sum_float_cache X   the same without rounding keys and values
     perplexity X                exp(-logprob_sum / (N - 1))
@@ -39,7 +42,8 @@ PROMPTS = [
     "                prime = 0;\n                break;\n            }\n        }\n        if (prime) {\n",
     "Zwei Eichhörnchen saßen auf einem Ast. 第一只松鼠说:\u201c今天很冷。\u201d Le deuxième répondit : «",
 ]
-POSITIONS_PER_PROMPT = 4
+TOY_IDS = 140
+TOY_POSITIONS = [0, 1, 40, 63, 64, 128, 139]  # around the blocks of 64 keys
 DIGITS_QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -75,14 +79,30 @@ def file_tokenizer(reader):
 
 
 def load(path, reader):
+    folder, name = os.path.split(os.path.abspath(path))
+    config = transformers.AutoConfig.from_pretrained(folder, gguf_file=name)
+    tensors = {t.name: t for t in reader.tensors}
+
+    def key(what):
+        field = reader.fields.get(f"{config.model_type}.{what}")
+        return field and field.parts[field.data[0]]
+
+    if key("attention.key_length") is not None:
+        config.head_dim = int(key("attention.key_length")[0])
+    scaling = key("rope.scaling.type")
+    if scaling is not None:
+        config.rope_scaling = {"rope_type": bytes(scaling).decode(),
+                               "factor": float(key("rope.scaling.factor")[0])}
+        # For transformers' yarn this is the context before scaling.
+        config.max_position_embeddings = int(key("rope.scaling.original_context_length")[0])
     model = transformers.AutoModelForCausalLM.from_pretrained(
-        os.path.dirname(path) or ".", gguf_file=os.path.basename(path), torch_dtype=torch.float64,
+        folder, gguf_file=name, config=config, torch_dtype=torch.float64,
         attn_implementation="eager")
-    if not any(t.name == "output.weight" for t in reader.tensors):
+    if "output.weight" not in tensors:
         model.lm_head.weight = model.model.embed_tokens.weight  # tied; transformers does not see it
-    c = model.config
-    print(c.model_type, "layers", c.num_hidden_layers, "rms_eps", c.rms_norm_eps, "rope_theta",
-          c.rope_theta, "heads", c.num_attention_heads, c.num_key_value_heads)
+    if "rope_freqs.weight" in tensors:
+        model.model.rotary_emb.inv_freq /= torch.tensor(tensors["rope_freqs.weight"].data.copy())
+    print(config)
     return model.eval()
 
 
@@ -97,12 +117,11 @@ def logprob_sum(logits, ids):
     return float(logp.gather(1, torch.tensor(ids[1:])[:, None]).sum())
 
 
-def write_prompt(out, logits, ids):
+def write_prompt(out, logits, ids, positions):
     n_vocab = logits.shape[1]
     print("prompt", len(ids), file=out)
     print(*ids, file=out)
-    for k in range(POSITIONS_PER_PROMPT):
-        position = (len(ids) - 1) * (k + 1) // POSITIONS_PER_PROMPT
+    for position in positions:
         print("position", position, file=out)
         values, order = torch.sort(logits[position], descending=True, stable=True)
         for value, token in zip(values[:20].tolist(), order[:20].tolist()):
@@ -112,26 +131,35 @@ def write_prompt(out, logits, ids):
             print(f"other {token} {logits[position][token].item():.6f}", file=out)
 
 
+def write_text(out, model, ids):
+    total = logprob_sum(run(model, ids, HalfCache()), ids)
+    exact = logprob_sum(run(model, ids, transformers.DynamicCache()), ids)
+    print("text", len(ids), file=out)
+    print(*ids, file=out)
+    print(f"logprob_sum {total:.6f}", file=out)
+    print(f"logprob_sum_float_cache {exact:.6f}", file=out)
+    print(f"perplexity {math.exp(-total / (len(ids) - 1)):.6f}", file=out)
+
+
 def main():
-    path, text_path, out_path = sys.argv[1:4]
+    path, out_path = sys.argv[1:3]
     torch.set_num_threads(2)
     reader = gguf.GGUFReader(path)
-    tok = file_tokenizer(reader)
     model = load(path, reader)
     with open(out_path, "w", encoding="ascii") as out:
         print("model", os.path.basename(path), os.path.getsize(path), file=out)
+        if len(sys.argv) == 3:
+            ids = [(i * 7919 + 13) % model.config.vocab_size for i in range(TOY_IDS)]
+            write_prompt(out, run(model, ids, HalfCache()), ids, TOY_POSITIONS)
+            write_text(out, model, ids)
+            return
+        tok = file_tokenizer(reader)
         for prompt in PROMPTS:
             ids = tok.encode(prompt, add_special_tokens=False).ids
-            write_prompt(out, run(model, ids, HalfCache()), ids)
-        with open(text_path, encoding="utf-8") as f:
-            ids = tok.encode(f.read(), add_special_tokens=False).ids
-        total = logprob_sum(run(model, ids, HalfCache()), ids)
-        exact = logprob_sum(run(model, ids, transformers.DynamicCache()), ids)
-        print("text", len(ids), file=out)
-        print(*ids, file=out)
-        print(f"logprob_sum {total:.6f}", file=out)
-        print(f"logprob_sum_float_cache {exact:.6f}", file=out)
-        print(f"perplexity {math.exp(-total / (len(ids) - 1)):.6f}", file=out)
+            positions = [(len(ids) - 1) * (k + 1) // 4 for k in range(4)]
+            write_prompt(out, run(model, ids, HalfCache()), ids, positions)
+        with open(sys.argv[3], encoding="utf-8") as f:
+            write_text(out, model, tok.encode(f.read(), add_special_tokens=False).ids)
 
 
 if __name__ == "__main__":
