@@ -1,0 +1,149 @@
+/* Activations into tiles with AVX2; AVX-512 uses it too. Every step is one IEEE operation an
+ * element or exact, in the order of kernel.h, so the bytes are those of the scalar version. */
+#include "kernel/x86/x86.h"
+
+#include <float.h>
+#include <immintrin.h>
+#include <math.h>
+
+#include "kernel/layout.h"
+
+/* max passes NaN over when it is the first operand, as the scalar version does. */
+static inline __m256 abs_max(__m256 amax, __m256 x)
+{
+    return _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), x), amax);
+}
+
+static inline float largest(__m256 v)
+{
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+}
+
+static inline __m256i quantise_8(const float *x, __m256 inverse)
+{
+    __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x), inverse);
+    v = _mm256_max_ps(v, _mm256_set1_ps(-127.0f));
+    v = _mm256_min_ps(v, _mm256_set1_ps(127.0f));
+    return _mm256_cvtps_epi32(v);
+}
+
+/* 32 numbers to 8 words, m words apart. sums: [2] vectors whose lanes add up to the sums of 16. */
+static inline void words_32(uint8_t *words, const float *x, __m256 inverse, int32_t m,
+                            __m256i sums[2])
+{
+    __m256i a = quantise_8(x, inverse), b = quantise_8(x + 8, inverse);
+    __m256i c = quantise_8(x + 16, inverse), d = quantise_8(x + 24, inverse);
+    sums[0] = _mm256_add_epi32(a, b);
+    sums[1] = _mm256_add_epi32(c, d);
+    __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    if (m == 1) {
+        _mm256_storeu_si256((__m256i *)(void *)words, bytes);
+        return;
+    }
+    uint32_t w[8];
+    _mm256_storeu_si256((__m256i *)(void *)w, bytes);
+    for (int c4 = 0; c4 < 8; c4++)
+        memcpy(words + (ptrdiff_t)c4 * m * 4, &w[c4], 4);
+}
+
+/* Sums of four vectors' lanes. */
+static inline __m128i sums_of_4(const __m256i v[4])
+{
+    __m256i s = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    return _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
+}
+
+/* d and its inverse; both 0 when the block is too small to have an inverse. */
+static inline float inverse_or_zero(float *d, float inverse)
+{
+    if (*d == 0 || !(inverse <= FLT_MAX)) {
+        *d = 0;
+        return 0;
+    }
+    return inverse;
+}
+
+static inline void block_32(uint8_t *block, const float *x, int32_t t, int32_t m)
+{
+    __m256 v = _mm256_setzero_ps();
+    for (int i = 0; i < 32; i += 8)
+        v = abs_max(v, _mm256_loadu_ps(x + i));
+    float amax = largest(v), d = amax / 127.0f;
+    float inverse = inverse_or_zero(&d, 127.0f / amax);
+    __m256i sums[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
+                       _mm256_setzero_si256()};
+    words_32(block + t * 4, x, _mm256_set1_ps(inverse), m, sums);
+    __m128i s = sums_of_4(sums);
+    int32_t sum = _mm_extract_epi32(s, 0) + _mm_extract_epi32(s, 1);
+    memcpy(block + ACT_32_D * m + t * 4, &d, 4);
+    memcpy(block + ACT_32_SUM * m + t * 4, &sum, 4);
+}
+
+/* The eight sums of |x| run side by side, each in order of index. */
+static inline float scale_256(const float *x)
+{
+    __m256 v = _mm256_setzero_ps();
+    for (int i = 0; i < 256; i += 8)
+        v = abs_max(v, _mm256_loadu_ps(x + i));
+    float sums[8] = {0};
+    for (int i = 0; i < 32; i++)
+        for (int s = 0; s < 8; s++)
+            sums[s] += fabsf(x[s * 32 + i]);
+    float d = largest(v) / 127.0f;
+    for (int s = 0; s < 8; s++) {
+        float bound = sums[s] / 2167.0f;
+        d = bound > d ? bound : d;
+    }
+    return d;
+}
+
+static inline void block_256(uint8_t *block, const float *x, int32_t t, int32_t m)
+{
+    float d = scale_256(x);
+    __m256 inverse = _mm256_set1_ps(inverse_or_zero(&d, 1.0f / d));
+    memcpy(block + ACT_256_D * m + t * 4, &d, 4);
+    int32_t sum32[8];
+    for (int i = 0; i < 4; i++) { /* 64 numbers: four sums of 16 */
+        __m256i v[4];
+        words_32(block + t * 4 + i * 16 * m * 4, x + i * 64, inverse, m, v);
+        words_32(block + t * 4 + (i * 16 + 8) * m * 4, x + i * 64 + 32, inverse, m, v + 2);
+        int32_t sum16[4];
+        _mm_storeu_si128((__m128i *)(void *)sum16, sums_of_4(v));
+        for (int s = 0; s < 4; s++) {
+            int32_t scaled = sum16[s] * -32;
+            memcpy(block + ACT_256_SUM16 * m + ((i * 4 + s) * m + t) * 4, &scaled, 4);
+        }
+        sum32[2 * i] = sum16[0] + sum16[1];
+        sum32[2 * i + 1] = sum16[2] + sum16[3];
+    }
+    for (int p = 0; p < 4; p++) { /* pairs (0, 2), (1, 3), (4, 6), (5, 7) */
+        int first = p / 2 * 4 + p % 2;
+        uint32_t pair = (uint32_t)(sum32[first] & 0xffff) | (uint32_t)sum32[first + 2] << 16;
+        memcpy(block + ACT_256_PAIRS * m + (p * m + t) * 4, &pair, 4);
+    }
+}
+
+#define DEFINE_QUANTISE(name, block_k, KIND, row_block)                                            \
+    static void quantise_##name##_avx2(void *acts, const float *x, int64_t ldx, int32_t n_first,   \
+                                       int32_t n_last, int32_t n, int64_t k)                       \
+    {                                                                                              \
+        for (int32_t row = n_first; row < n_last; row++) {                                         \
+            int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);                \
+            uint8_t *tile = (uint8_t *)acts + (size_t)first * act_row_bytes(ACT_##KIND, k);        \
+            for (int64_t b = 0; b < k / (block_k); b++)                                            \
+                row_block(tile + b * ACT_##KIND##_BYTES * m, x + row * ldx + b * (block_k),        \
+                          row - first, m);                                                         \
+        }                                                                                          \
+    }
+
+DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32)
+DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256)
+
+void quantise_avx2_set(kernel_table *table)
+{
+    table->quantise[ACT_Q8_32] = quantise_q8_32_avx2;
+    table->quantise[ACT_Q8_256] = quantise_q8_256_avx2;
+}

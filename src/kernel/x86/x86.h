@@ -1,0 +1,12 @@
+/* Parts of the x86 tiers that fill table entries from files of their own. */
+#ifndef DREY_KERNEL_X86_X86_H
+#define DREY_KERNEL_X86_X86_H
+
+#include "kernel/kernel.h"
+
+/* pack of every type. */
+void pack_avx2_set(kernel_table *table);
+/* quantise to ACT_Q8_32 and ACT_Q8_256. */
+void quantise_avx2_set(kernel_table *table);
+
+#endif
