@@ -122,7 +122,8 @@ static void rig_init(rig *r, uint64_t seed, int32_t n_first, int32_t n_cycle, ui
 static void rig_open(rig *r, drey_io io)
 {
     size_t n = r->options.ring_bytes;
-    r->memory = aligned_alloc(PAGE, n + 2 * PAGE);
+    if (posix_memalign((void **)&r->memory, PAGE, n + 2 * PAGE) != 0)
+        fail();
     memset(r->memory, JUNK, n + 2 * PAGE);
     memset(r->memory, CANARY, PAGE);
     memset(r->memory + PAGE + n, CANARY, PAGE);
