@@ -13,16 +13,18 @@
 #include <cmocka.h>
 
 #include "os/file.h"
+#include "support/bytes_file.h"
 #include "support/child.h"
 #include "support/deny.h"
-#include "support/scratch.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
 
 enum { FILE_BYTES = 700001, BOUNCE_BYTES = 64 * 1024 };
 
 static void read_everywhere(bool want_direct)
 {
-    const char *path = scratch_path("data.bin");
-    uint8_t *bytes = scratch_random(path, FILE_BYTES, 7);
+    const char *path = temp_path("data.bin");
+    uint8_t *bytes = bytes_file_random(path, FILE_BYTES, 7);
     uint8_t *got = malloc(FILE_BYTES);
     void *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
     file f;
@@ -31,10 +33,10 @@ static void read_everywhere(bool want_direct)
     assert_int_equal(f.n_bytes, FILE_BYTES);
     assert_true(f.direct ? f.align_bytes >= 512 : f.align_bytes == 1);
     assert_true(want_direct || !f.direct);
-    uint64_t random = 3;
+    rng random = rng_from(3);
     for (int i = 0; i < 200; i++) {
-        size_t n = scratch_next(&random) % (i % 4 ? 9000 : FILE_BYTES);
-        uint64_t offset = scratch_next(&random) % (FILE_BYTES - n + 1);
+        size_t n = rng_next(&random) % (i % 4 ? 9000 : FILE_BYTES);
+        uint64_t offset = rng_next(&random) % (FILE_BYTES - n + 1);
         memset(got, 0, n);
         assert_int_equal(
             file_read(&f, path, offset, n, got, f.direct ? bounce : NULL, BOUNCE_BYTES, &err),
@@ -82,9 +84,9 @@ static size_t cached_pages(const char *path, size_t n)
 static void buffered_reads_leave_the_cache(void **state)
 {
     (void)state;
-    const char *path = scratch_path("cache.bin");
+    const char *path = temp_path("cache.bin");
     size_t n = 4u << 20;
-    uint8_t *bytes = scratch_random(path, n, 8);
+    uint8_t *bytes = bytes_file_random(path, n, 8);
     int fd = open(path, O_RDONLY);
     fsync(fd);
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -119,8 +121,8 @@ static int reads_buffered(void *arg)
 static void refused_direct_falls_back(void **state)
 {
     (void)state;
-    const char *path = scratch_path("refused.bin");
-    free(scratch_random(path, 10000, 9));
+    const char *path = temp_path("refused.bin");
+    free(bytes_file_random(path, 10000, 9));
     assert_int_equal(child_run(reads_buffered, (void *)(uintptr_t)path), 0);
 }
 
@@ -149,12 +151,12 @@ static void memory_file_systems_work(void **state)
 static void truncation_is_told(void **state)
 {
     (void)state;
-    const char *path = scratch_path("truncated.bin");
-    free(scratch_random(path, 100000, 10));
+    const char *path = temp_path("truncated.bin");
+    free(bytes_file_random(path, 100000, 10));
     uint8_t *got = malloc(100000);
     void *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
     for (int direct = 0; direct < 2; direct++) {
-        free(scratch_random(path, 100000, 10));
+        free(bytes_file_random(path, 100000, 10));
         file f;
         drey_error err;
         assert_int_equal(file_open(&f, path, direct, NULL), DREY_OK);
@@ -179,11 +181,11 @@ static void what_is_no_file_is_told(void **state)
     assert_int_equal(file_open(&f, "/", true, &err), DREY_ERR_IO);
     assert_non_null(strstr(err.message, "not a regular file"));
     assert_int_equal(f.fd, -1);
-    const char *fifo = scratch_path("fifo");
+    const char *fifo = temp_path("fifo");
     assert_int_equal(mkfifo(fifo, 0600), 0);
     assert_int_equal(file_open(&f, fifo, true, &err), DREY_ERR_IO); /* and does not hang */
-    const char *empty = scratch_path("empty");
-    scratch_write(empty, "", 0);
+    const char *empty = temp_path("empty");
+    bytes_file_write(empty, "", 0);
     assert_int_equal(file_open(&f, empty, true, &err), DREY_OK);
     assert_int_equal(f.n_bytes, 0);
     file_close(&f);
@@ -198,6 +200,20 @@ static void reasons_become_sentences(void **state)
                                      "the disk, or copy the file again");
 }
 
+static int make_directory(void **state)
+{
+    (void)state;
+    temp_dir();
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    temp_dir_remove();
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,5 +226,5 @@ int main(void)
         cmocka_unit_test(what_is_no_file_is_told),
         cmocka_unit_test(reasons_become_sentences),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

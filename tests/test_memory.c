@@ -9,22 +9,23 @@
 #include <cmocka.h>
 
 #include "os/memory.h"
-#include "support/scratch.h"
+#include "support/bytes_file.h"
+#include "support/temp_dir.h"
 
 static void write_text(const char *name, const char *text)
 {
-    scratch_write(scratch_path(name), text, strlen(text));
+    bytes_file_write(temp_path(name), text, strlen(text));
 }
 
-/* A source whose files are made of membership and mounts; "%s" in mounts is the scratch folder. */
+/* A source whose files are made of membership and mounts; "%s" in mounts is the directory. */
 static cgroup_source make_source(const char *membership, const char *mounts)
 {
     char text[4096];
-    const char *base = scratch_path("fs");
+    const char *base = temp_path("fs");
     snprintf(text, sizeof text, mounts, base, base);
-    cgroup_source source = {scratch_path("membership"), scratch_path("mounts")};
-    scratch_write(source.membership, membership, strlen(membership));
-    scratch_write(source.mounts, text, strlen(text));
+    cgroup_source source = {temp_path("membership"), temp_path("mounts")};
+    bytes_file_write(source.membership, membership, strlen(membership));
+    bytes_file_write(source.mounts, text, strlen(text));
     return source;
 }
 
@@ -126,6 +127,20 @@ static void the_system_answers(void **state)
     assert_true(memory_major_faults() >= 0);
 }
 
+static int make_directory(void **state)
+{
+    (void)state;
+    temp_dir();
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    temp_dir_remove();
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,5 +152,5 @@ int main(void)
         cmocka_unit_test(nothing_mounted_is_no_limit),
         cmocka_unit_test(the_system_answers),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

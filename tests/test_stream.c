@@ -10,14 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "support/bytes_file.h"
 #include "support/child.h"
 #include "support/deny.h"
-#include "support/scratch.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
 #include "weights/stream.h"
 
 enum {
@@ -60,16 +63,17 @@ typedef struct rig {
 } rig;
 
 static uint8_t *file_bytes[N_FILES];
-static const char *file_paths[N_FILES];
+static char file_paths[N_FILES][2048];
 
 static int make_files(void **state)
 {
     (void)state;
+    chmod(temp_dir(), 0755); /* also for the children that give up root */
     for (int i = 0; i < N_FILES; i++) {
         char name[32];
         snprintf(name, sizeof name, "weights-%d.bin", i);
-        file_paths[i] = scratch_path(name);
-        file_bytes[i] = scratch_random(file_paths[i], FILE_BYTES, 100 + (uint64_t)i);
+        snprintf(file_paths[i], sizeof file_paths[i], "%s", temp_path(name));
+        file_bytes[i] = bytes_file_random(file_paths[i], FILE_BYTES, 100 + (uint64_t)i);
     }
     return 0;
 }
@@ -79,6 +83,7 @@ static int free_files(void **state)
     (void)state;
     for (int i = 0; i < N_FILES; i++)
         free(file_bytes[i]);
+    temp_dir_remove();
     return 0;
 }
 
@@ -91,23 +96,24 @@ static void sleep_us(long us)
 static void rig_init(rig *r, uint64_t seed, int32_t n_first, int32_t n_cycle, uint32_t largest)
 {
     *r = (rig){.eio_part = -1};
+    rng random = rng_from(seed);
     uint32_t most = 0;
     for (int i = 0; i < N_FILES; i++) {
         r->paths[i] = file_paths[i];
         r->bytes[i] = file_bytes[i];
     }
     for (int32_t i = 0; i < n_first + n_cycle; i++) {
-        uint64_t kind = scratch_next(&seed) % 8;
+        uint64_t kind = rng_next(&random) % 8;
         uint64_t limit = kind == 0 ? largest : kind < 3 ? largest / 8 + 1 : largest / 64 + 1;
-        uint32_t n = (uint32_t)(1 + scratch_next(&seed) % limit);
+        uint32_t n = (uint32_t)(1 + rng_next(&random) % limit);
         if (i == 1)
             n = largest;
         uint64_t last = FILE_BYTES - n; /* some pieces end with the file, some begin a page */
-        uint64_t offset = i % 7 == 3 ? last : scratch_next(&seed) % (last + 1);
+        uint64_t offset = i % 7 == 3 ? last : rng_next(&random) % (last + 1);
         if (i % 5 == 0)
             offset &= ~(uint64_t)(PAGE - 1);
         r->pieces[i] = (stream_piece){
-            .part = (int32_t)(scratch_next(&seed) % N_FILES), .n_bytes = n, .offset = offset};
+            .part = (int32_t)(rng_next(&random) % N_FILES), .n_bytes = n, .offset = offset};
         most = n > most ? n : most;
     }
     r->options = (stream_options){.paths = r->paths,
@@ -265,8 +271,8 @@ static void consumers_release_out_of_order(void **state)
 static int shake(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
     rig *r = user;
-    uint64_t seed = r->fault_seed + atomic_fetch_add(&r->n_reads, 1);
-    uint64_t chance = scratch_next(&seed) % 16;
+    rng random = rng_from(r->fault_seed + atomic_fetch_add(&r->n_reads, 1));
+    uint64_t chance = rng_next(&random) % 16;
     if (r->delay_us)
         sleep_us(r->delay_us);
     if (part == r->eio_part && offset <= r->eio_offset && r->eio_offset - offset < n_bytes)
@@ -278,9 +284,9 @@ static int shake(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
     if (chance == 3)
         return EAGAIN;
     if (chance < 8)
-        return -(int)(1 + scratch_next(&seed) % n_bytes);
+        return -(int)(1 + rng_next(&random) % n_bytes);
     if (chance == 8)
-        sleep_us((long)(scratch_next(&seed) % 3000));
+        sleep_us((long)(rng_next(&random) % 3000));
     return 0;
 }
 
@@ -315,7 +321,7 @@ static void skips_of_every_kind(void **state)
         r.options.ring_bytes *= m == 1 ? 1 : 3;
         rig_shake(&r, 99);
         rig_open(&r, MODES[m].io);
-        uint64_t random = 5 + (uint64_t)m;
+        rng random = rng_from((uint64_t)m);
         stream_skip(r.stream, 0, 2); /* asked or not, none has arrived */
         int64_t skipped_from = 0, skipped_to = 2, end = 12 + 5 * 25;
         for (int64_t seq = 0; seq < end;) {
@@ -323,8 +329,8 @@ static void skips_of_every_kind(void **state)
                 seq++;
                 continue;
             }
-            uint64_t choice = scratch_next(&random) % 8;
-            int64_t n = (int64_t)(1 + scratch_next(&random) % 9);
+            uint64_t choice = rng_next(&random) % 8;
+            int64_t n = (int64_t)(1 + rng_next(&random) % 9);
             int64_t pass_end = seq < 12 ? 12 : 12 + (seq - 12) / 25 * 25 + 25;
             if (choice == 0 && seq >= skipped_to) { /* ahead, as an early exit does */
                 skipped_from = seq + n < pass_end ? seq + n : pass_end;
@@ -496,8 +502,8 @@ static void shortened_file_is_told(void **state)
     for (int m = 1; m < N_MODES; m++) {
         rig r;
         rig_init(&r, 80, 0, 4, 100000);
-        const char *path = scratch_path("shortened.bin");
-        scratch_write(path, r.bytes[0], FILE_BYTES);
+        const char *path = temp_path("shortened.bin");
+        bytes_file_write(path, r.bytes[0], FILE_BYTES);
         r.paths[0] = path;
         for (int i = 0; i < 4; i++) {
             r.pieces[i].part = 0;
@@ -645,7 +651,7 @@ static void memory_file_system(void **state)
     if (fd < 0)
         skip();
     close(fd);
-    scratch_write(path, file_bytes[0], FILE_BYTES);
+    bytes_file_write(path, file_bytes[0], FILE_BYTES);
     for (int m = 0; m < N_MODES; m++) {
         rig r;
         rig_init(&r, 110, 5, 10, 200000);

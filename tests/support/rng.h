@@ -9,6 +9,16 @@ typedef struct rng {
     uint64_t state; /* any value but 0 */
 } rng;
 
+/* From any seed, 0 and small ones too (the last step of SplitMix64). */
+static inline rng rng_from(uint64_t seed)
+{
+    uint64_t z = seed + UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    z ^= z >> 31;
+    return (rng){z ? z : 1};
+}
+
 static inline uint64_t rng_next(rng *r) /* xorshift64* */
 {
     r->state ^= r->state >> 12;

@@ -1,0 +1,14 @@
+/* Files of given or random bytes. */
+#ifndef DREY_TESTS_BYTES_FILE_H
+#define DREY_TESTS_BYTES_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Writes n bytes (created, truncated); parent directories are made. Aborts on failure. */
+void bytes_file_write(const char *path, const void *bytes, size_t n);
+
+/* A file of n seeded random bytes; also returns them (caller frees). */
+uint8_t *bytes_file_random(const char *path, size_t n, uint64_t seed);
+
+#endif
