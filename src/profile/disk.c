@@ -1,0 +1,130 @@
+/* How fast the disk delivers a model's weights: the stream itself, reading the tensors in the order
+ * of the file with nothing to compute, for two seconds or until the end.
+ *
+ * Direct reads do not see the page cache. Buffered ones would measure it, so the weights are
+ * dropped from it beforehand. */
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "gguf/gguf.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "weights/stream.h"
+
+enum { PIECE_BYTES = 1 << 20, RING_PIECES = 32 };
+static const double BENCH_S = 2;
+
+typedef struct span { /* of a file: from its first tensor to the end of its last */
+    uint64_t begin, end;
+} span;
+
+static span tensors_of(const gguf *g, int32_t part)
+{
+    span s = {UINT64_MAX, 0};
+    for (uint64_t i = 0; i < gguf_n_tensors(g); i++) {
+        const gguf_tensor *t = gguf_tensor_at(g, i);
+        if (t->part != part || t->n_bytes == 0)
+            continue;
+        if (t->offset < s.begin)
+            s.begin = t->offset;
+        if (t->offset + t->n_bytes > s.end)
+            s.end = t->offset + t->n_bytes;
+    }
+    return s.begin < s.end ? s : (span){0, 0};
+}
+
+/* All parts cut into pieces; pieces may be NULL to count them. */
+static int64_t cut(const gguf *g, stream_piece *pieces)
+{
+    int64_t n = 0;
+    for (int32_t part = 0; part < gguf_n_parts(g); part++) {
+        span s = tensors_of(g, part);
+        for (uint64_t at = s.begin; at < s.end; at += PIECE_BYTES, n++) {
+            uint64_t left = s.end - at;
+            if (pieces)
+                pieces[n] =
+                    (stream_piece){.part = part,
+                                   .n_bytes = left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES,
+                                   .offset = at};
+        }
+    }
+    return n;
+}
+
+static drey_status drop_cached(const char *path, drey_error *err)
+{
+    file f;
+    TRY(file_open(&f, path, false, err));
+    file_drop(&f, 0, (size_t)f.n_bytes);
+    file_close(&f);
+    return DREY_OK;
+}
+
+/* Takes pieces and gives them back at once, until the time is up. */
+static drey_status measure(const stream_options *options, drey_disk_report *report, drey_error *err)
+{
+    stream *s = NULL;
+    double begin = clock_s();
+    TRY(stream_open(&s, options, err));
+    int64_t seq = 0;
+    while (seq < options->n_first && clock_s() - begin < BENCH_S && stream_wait(s, seq))
+        stream_release(s, seq++);
+    double taken = clock_s() - begin;
+    stream_counters count;
+    stream_count(s, &count);
+    drey_status status = stream_status(s, err);
+    stream_close(&s);
+    *report = (drey_disk_report){.bytes_per_s = (double)count.read_bytes / taken,
+                                 .read_bytes = count.read_bytes,
+                                 .direct = count.direct,
+                                 .uring = count.uring,
+                                 .registered = count.registered};
+    return status;
+}
+
+static drey_status bench(const gguf *g, drey_io io, arena *ring, stream_piece **pieces,
+                         const char ***paths, drey_disk_report *report, drey_error *err)
+{
+    int32_t n_parts = gguf_n_parts(g);
+    int64_t n_pieces = cut(g, NULL);
+    if (n_pieces == 0)
+        FAIL(err, DREY_ERR_FORMAT, "%s holds no tensors; give a model's first file",
+             gguf_part_path(g, 0));
+    *pieces = malloc((size_t)n_pieces * sizeof **pieces);
+    *paths = malloc((size_t)n_parts * sizeof **paths);
+    if (!*pieces || !*paths)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a list of %lld reads", (long long)n_pieces);
+    cut(g, *pieces);
+    for (int32_t part = 0; part < n_parts; part++) {
+        (*paths)[part] = gguf_part_path(g, part);
+        TRY(drop_cached((*paths)[part], err));
+    }
+    TRY(arena_init(ring, RING_PIECES * STREAM_SLOT_BYTES(PIECE_BYTES), true, err));
+    stream_options options = {.paths = *paths,
+                              .n_paths = n_parts,
+                              .first = *pieces,
+                              .n_first = n_pieces,
+                              .ring = ring->base,
+                              .ring_bytes = ring->size_bytes,
+                              .io = io};
+    return measure(&options, report, err);
+}
+
+drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *report, drey_error *err)
+{
+    *report = (drey_disk_report){0};
+    if (!path || io < DREY_IO_AUTO || io > DREY_IO_BUFFERED)
+        FAIL(err, DREY_ERR_USAGE, "give a model file and one of the ways of reading");
+    gguf *g = NULL;
+    arena ring = {0};
+    stream_piece *pieces = NULL;
+    const char **paths = NULL;
+    drey_status status = gguf_open(&g, path, err);
+    if (status == DREY_OK)
+        status = bench(g, io, &ring, &pieces, &paths, report, err);
+    gguf_close(&g);
+    arena_free(&ring);
+    free(pieces);
+    free(paths);
+    return status;
+}

@@ -1,0 +1,100 @@
+/* The disk benchmark reads a model's tensors, whole, in every way of reading, and refuses what is
+ * no model. The speed itself is the machine's affair. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gguf/gguf.h"
+#include "support/bytes_file.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+/* From the first tensor's first byte to the last one's end, in all parts. */
+static uint64_t weight_region(const char *path)
+{
+    gguf *g = NULL;
+    assert_int_equal(gguf_open(&g, path, NULL), DREY_OK);
+    uint64_t sum = 0;
+    for (int32_t part = 0; part < gguf_n_parts(g); part++) {
+        uint64_t begin = UINT64_MAX, end = 0;
+        for (uint64_t i = 0; i < gguf_n_tensors(g); i++) {
+            const gguf_tensor *t = gguf_tensor_at(g, i);
+            if (t->part == part) {
+                begin = t->offset < begin ? t->offset : begin;
+                end = t->offset + t->n_bytes > end ? t->offset + t->n_bytes : end;
+            }
+        }
+        sum += end > begin ? end - begin : 0;
+    }
+    gguf_close(&g);
+    return sum;
+}
+
+static void reads_all_tensors(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"toy.gguf", "split-00001-of-00003.gguf"};
+    for (int split = 0; split < 2; split++) {
+        const char *path = temp_path(paths[split]);
+        toy_options toy;
+        toy_options_init(&toy);
+        toy.n_embd = 256;
+        toy.n_ff = 1024;
+        toy.n_parts = split ? 3 : 1;
+        toy_write(path, &toy);
+        uint64_t bytes = weight_region(path);
+        assert_true(bytes > 1 << 20);
+        for (drey_io io = DREY_IO_AUTO; io <= DREY_IO_BUFFERED; io++) {
+            drey_disk_report report;
+            drey_error err;
+            drey_status status = drey_bench_disk(path, io, &report, &err);
+            if (io == DREY_IO_URING && status == DREY_ERR_IO &&
+                strstr(err.message, "refuses io_uring"))
+                continue;
+            assert_int_equal(status, DREY_OK);
+            assert_int_equal(report.read_bytes, bytes);
+            assert_true(report.bytes_per_s > 0);
+            if (io == DREY_IO_BUFFERED)
+                assert_false(report.direct);
+        }
+    }
+}
+
+static void refuses_what_is_no_model(void **state)
+{
+    (void)state;
+    drey_disk_report report;
+    drey_error err;
+    assert_int_equal(drey_bench_disk("/nonexistent.gguf", DREY_IO_AUTO, &report, &err),
+                     DREY_ERR_IO);
+    const char *path = temp_path("text.gguf");
+    bytes_file_write(path, "no model at all", 15);
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, &report, &err), DREY_ERR_FORMAT);
+    assert_int_equal(drey_bench_disk(path, (drey_io)7, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(NULL, DREY_IO_AUTO, &report, &err), DREY_ERR_USAGE);
+}
+
+static int make_directory(void **state)
+{
+    (void)state;
+    temp_dir();
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    temp_dir_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_all_tensors),
+        cmocka_unit_test(refuses_what_is_no_model),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
