@@ -186,8 +186,7 @@ INLINE int8x16_t token_word(const uint8_t *x)
 INLINE void words_dot(int32x4_t (*acc)[HALF_REGISTERS], tensor_type type, half_block b, int32_t c,
                       int32_t first, int32_t last, const uint8_t *x, int32_t m, int32_t n_tokens)
 {
-    UNROLL
-    for (int32_t j = first; j < last; j++) {
+    for (int32_t j = first; j < last; j++) { /* rolled: unrolled, gcc spills half of it */
         int8x16_t w[HALF_REGISTERS];
         UNROLL
         for (int32_t r = 0; r < HALF_REGISTERS; r++)
@@ -249,7 +248,6 @@ typedef struct sub_scales {
 INLINE void scales_read(sub_scales *out, tensor_type type, half_block b, int32_t n_sub,
                         bool has_min)
 {
-    UNROLL
     for (int32_t s = 0; s < n_sub; s++) {
         UNROLL
         for (int32_t r = 0; r < HALF_REGISTERS; r++) {
