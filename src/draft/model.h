@@ -1,0 +1,32 @@
+/* The small model as a drafter: resident, with a cache of its own (LLMCad 3.2). */
+#ifndef DREY_DRAFT_MODEL_H
+#define DREY_DRAFT_MODEL_H
+
+#include "accept/sampler.h"
+#include "model/forward.h"
+
+/* Most rows that an expansion of the root computes: the root and what the cache lacks before it.
+ * Pending rows and slots of the draft's cache are the tree's and these. */
+enum { CATCH_UP = 8 };
+
+/* Everything is borrowed until closed: run with its own cache, the session's sampler (the same
+ * noise makes it guess well when the text is sampled), timeline[capacity] for up to `capacity`
+ * tokens. n_ids: ids that the target knows too. chunk: rows of a prompt pass. progress may be NULL.
+ */
+typedef struct model_drafter {
+    drafter base;
+    runner *run;
+    sampler *sampler;
+    int32_t *timeline; /* [capacity] tokens; the last one is the root */
+    int32_t n_timeline;
+    int32_t n_ids, chunk;
+    int32_t pending_of[TREE_MAX_NODES]; /* node -> pending index in the draft's cache, -1: not
+                                           computed */
+    void (*progress)(void *user, int32_t done);
+    void *progress_user;
+} model_drafter;
+
+void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,
+                        int32_t chunk);
+
+#endif

@@ -1,0 +1,75 @@
+/* Inside of the engine: a model is a file's header and tokenizer, an engine its weights under one
+ * budget, a session one timeline. Each has one arena whose size the plan knew beforehand. */
+#ifndef DREY_ENGINE_ENGINE_H
+#define DREY_ENGINE_ENGINE_H
+
+#include <stdatomic.h>
+
+#include "accept/accept.h"
+#include "draft/model.h"
+#include "text/tokenizer.h"
+
+struct drey_model {
+    gguf *file;
+    tokenizer *tokenizer;
+    model_shape shape;
+    char name[128];
+};
+
+/* What the plan decided, beside what it tells. */
+typedef struct engine_plan {
+    drey_plan told;
+    int32_t chunk;            /* rows of a prompt pass */
+    int32_t logit_rows;       /* rows whose logits are kept at once */
+    int32_t least_logit_rows; /* at least so many, whatever the policy needs */
+    int32_t tree_nodes;       /* most drafted nodes */
+    int32_t max_pending, n_slots;
+    size_t target_ring, draft_ring;
+    size_t target_overhead, draft_overhead;
+} engine_plan;
+
+typedef struct engine_side { /* the target, or the draft */
+    model_layout layout;
+    weights weights;
+    arena layout_memory, weight_memory;
+} engine_side;
+
+struct drey_engine {
+    drey_engine_options options;
+    const kernel_table *kernels;
+    pool *pool;
+    engine_side target, draft;
+    engine_plan plan;
+    bool has_draft, in_session;
+};
+
+/* Binds tensors and fits everything under the budget: sets n_pinned of every matrix. The engine
+ * needs options, kernels and plan.told.n_threads; layouts are taken here, weights are not. */
+drey_status engine_plan_make(drey_engine *e, drey_error *err);
+size_t engine_session_bytes(const drey_engine *e);
+
+/* options as given, with defaults filled in and checked. */
+drey_status engine_prepare(drey_engine *e, const drey_engine_options *options, drey_error *err);
+void engine_release(drey_engine *e);
+/* drey_engine_open with room for the logits of at least least_logit_rows rows. */
+drey_status engine_open(drey_engine **out, const drey_engine_options *options,
+                        int32_t least_logit_rows, drey_error *err);
+
+struct drey_session {
+    drey_engine *engine;
+    arena memory;
+    kv_cache target_kv, draft_kv;
+    workspace ws;
+    runner target, draft;
+    sampler sampler;
+    model_drafter model_drafter;
+    drafter *drafter; /* NULL: none */
+    token_tree tree;
+    accepted accepted;
+    int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
+    int32_t n_timeline;
+    _Atomic bool cancel;
+    size_t base_mark; /* of the arena, below the sampler */
+};
+
+#endif

@@ -1,0 +1,333 @@
+/* Writing text: prompt, then turn after turn until something ends it. */
+#include <string.h>
+
+#include "engine/engine.h"
+#include "os/clock.h"
+#include "os/memory.h"
+#include "text/detokenizer.h"
+#include "verify/verify.h"
+
+/* LLMCad's constants (SYSTEMS 1.1, 1.3). */
+static const float branch_confidence = 0.30f;
+static const float alpha = 0.01f;
+
+/* One call of drey_session_generate. */
+typedef struct generation {
+    drey_session *s;
+    const drey_generate_options *options;
+    drey_statistics *stats;
+    detokenizer detokenizer;
+    draft_limits limits;
+    bool done;
+    double draft_s, verify_s;
+    int64_t stall_ns, faults; /* when decoding began */
+    uint64_t read_bytes;      /* likewise */
+    int64_t busy_ns;
+} generation;
+
+/* ---- The turn
+ * ------------------------------------------------------------------------------------- */
+
+static void finish(generation *g, drey_finish why)
+{
+    if (!g->done)
+        g->stats->finish = why;
+    g->done = true;
+}
+
+static void deliver(generation *g, const char *text, size_t n_bytes)
+{
+    if (n_bytes && g->options->on_text && !g->options->on_text(g->options->user, text, n_bytes))
+        finish(g, DREY_FINISH_STOP);
+}
+
+/* Hands one verified token to the caller. */
+static void emit_token(generation *g, int32_t id)
+{
+    const drey_engine *e = g->s->engine;
+    if (!g->options->ignore_eos && tokenizer_is_end(e->options.target->tokenizer, id)) {
+        finish(g, DREY_FINISH_STOP);
+        return;
+    }
+    g->stats->generated_tokens++;
+    if (g->options->on_token && !g->options->on_token(g->options->user, id))
+        finish(g, DREY_FINISH_STOP);
+    const char *text;
+    size_t n_bytes;
+    detokenizer_push(&g->detokenizer, id, &text, &n_bytes);
+    deliver(g, text, n_bytes);
+    if (g->detokenizer.stopped)
+        finish(g, DREY_FINISH_STOP);
+    if (g->stats->generated_tokens >= g->options->n_predict ||
+        g->s->n_timeline >= e->options.n_context)
+        finish(g, DREY_FINISH_LENGTH);
+}
+
+/* The accepted tokens join the timeline; the last of them is the next root. */
+static void text_emit(generation *g)
+{
+    drey_session *s = g->s;
+    const accepted *a = &s->accepted;
+    for (int32_t i = 0; i <= a->n_path && !g->done; i++) {
+        int32_t id = i < a->n_path ? s->tree.nodes[a->path[i]].token : a->next;
+        s->timeline[s->n_timeline++] = id;
+        emit_token(g, id);
+    }
+    g->stats->n_passes++;
+    g->stats->drafted += s->tree.n_nodes - 1;
+    g->stats->accepted += a->n_path;
+}
+
+/* How deep a draft may go: what may still be written, and what the context still holds. */
+static int32_t depth_left(const generation *g)
+{
+    int64_t tokens = g->options->n_predict - g->stats->generated_tokens;
+    int64_t room = g->s->engine->options.n_context - g->s->n_timeline;
+    int64_t most = (tokens < room ? tokens : room) - 1;
+    return most < 0 ? 0 : (int32_t)most;
+}
+
+/* One turn: guess a tree, run the target over it once, keep the longest right branch. The target
+ * alone decides the text; a bad guess costs time, never a token. */
+static drey_status session_step(generation *g, drey_error *err)
+{
+    drey_session *s = g->s;
+    double start = clock_s();
+    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    g->limits.max_depth = depth_left(g);
+    if (s->drafter)
+        TRY(draft_grow(s->drafter, &s->tree, &g->limits, err));
+    double drafted = clock_s();
+    TRY(verify_tree(&s->target, &s->tree, err));
+    g->draft_s += drafted - start;
+    g->verify_s += clock_s() - drafted;
+    accept_path(&s->accepted, &s->tree, &s->sampler, s->ws.logits,
+                forward_logits_stride(&s->target), s->n_timeline - 1);
+    int32_t keep[TREE_MAX_NODES] = {
+        0}; /* the root, then the accepted nodes: their pending indices are the same */
+    memcpy(keep + 1, s->accepted.path, (size_t)s->accepted.n_path * sizeof *keep);
+    kv_commit(&s->target_kv, keep, 1 + s->accepted.n_path);
+    if (s->drafter)
+        s->drafter->class->commit(s->drafter, &s->tree, s->accepted.path, s->accepted.n_path,
+                                  s->accepted.next);
+    text_emit(g);
+    return DREY_OK;
+}
+
+/* ---- Before and after
+ * ------------------------------------------------------------------------------ */
+
+typedef struct progress_line { /* what a progress callback is told about */
+    const drey_engine_options *options;
+    const char *what;
+    uint64_t total;
+} progress_line;
+
+static void report_progress(void *user, uint64_t done)
+{
+    const progress_line *p = user;
+    if (p->options->progress)
+        p->options->progress(p->options->progress_user, p->what, done < p->total ? done : p->total,
+                             p->total);
+}
+
+static uint64_t load_total(const weights *w)
+{
+    uint64_t total = 0;
+    for (int64_t i = 0; i < w->n_first; i++)
+        total += w->first[i].n_bytes;
+    return total;
+}
+
+static void report_prompt(void *user, int32_t done)
+{
+    report_progress(user, (uint64_t)done);
+}
+
+/* Computes the prompt in both models; the first pass of each loads its weights. */
+static drey_status read_prompt(generation *g, drey_error *err)
+{
+    drey_session *s = g->s;
+    drey_engine *e = s->engine;
+    /* An earlier text may have ended in the middle of what a turn accepted. */
+    if (s->target_kv.n_committed > s->n_timeline - 1)
+        kv_truncate(&s->target_kv, s->n_timeline - 1);
+    int32_t from = s->target_kv.n_committed, n = s->n_timeline - 1 - from;
+    progress_line target = {&e->options, "load target", load_total(&e->target.weights)};
+    progress_line draft = {&e->options, "load draft", load_total(&e->draft.weights)};
+    progress_line prompt = {&e->options, "prompt", (uint64_t)n};
+    s->target.loading = s->draft.loading = report_progress;
+    s->target.loading_user = &target;
+    s->draft.loading_user = &draft;
+    drey_status status = forward_prompt(&s->target, s->timeline + from, n, e->plan.chunk,
+                                        report_prompt, &prompt, err);
+    if (status == DREY_OK && s->drafter)
+        status = s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err);
+    s->target.loading = s->draft.loading = NULL;
+    return status;
+}
+
+static void count_reads(const drey_engine *e, uint64_t *bytes, int64_t *busy_ns)
+{
+    stream_counters c;
+    *bytes = 0;
+    *busy_ns = 0;
+    for (int i = 0; i < 2; i++) {
+        const weights *w = i ? &e->draft.weights : &e->target.weights;
+        if (!w->stream)
+            continue;
+        stream_count(w->stream, &c);
+        *bytes += c.read_bytes;
+        *busy_ns += c.busy_ns;
+    }
+}
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : 0;
+}
+
+/* The ceiling (DESIGN contract 4): a turn takes at least its reads or its computation, whichever is
+ * longer, and the drafting that outlasts what the ring can take meanwhile. */
+static double ceiling(const generation *g, double compute_s)
+{
+    const drey_statistics *t = g->stats;
+    double turns = (double)t->n_passes;
+    double draft = ratio(g->draft_s, turns), compute = ratio(compute_s, turns);
+    if (t->streamed_bytes_per_pass == 0)
+        return ratio(t->tokens_per_pass, compute + draft);
+    if (t->disk_bytes_per_s <= 0)
+        return 0;
+    double hidden = (double)g->s->engine->plan.target_ring / t->disk_bytes_per_s;
+    double read = (double)t->streamed_bytes_per_pass / t->disk_bytes_per_s;
+    return ratio(t->tokens_per_pass,
+                 (read > compute ? read : compute) + (draft > hidden ? draft - hidden : 0));
+}
+
+static void statistics_end(generation *g, double decode_s)
+{
+    drey_statistics *t = g->stats;
+    const drey_engine *e = g->s->engine;
+    uint64_t bytes;
+    int64_t busy;
+    count_reads(e, &bytes, &busy);
+    t->decode_s = decode_s;
+    t->read_bytes = bytes - g->read_bytes;
+    double loading = ratio((double)g->read_bytes, (double)g->busy_ns * 1e-9);
+    double decoding = ratio((double)t->read_bytes, (double)(busy - g->busy_ns) * 1e-9);
+    t->disk_bytes_per_s = loading > decoding ? loading : decoding;
+    double stall_s = (double)(e->target.weights.stall_ns - g->stall_ns) * 1e-9;
+    double compute_s = g->verify_s > stall_s ? g->verify_s - stall_s : 0;
+    t->tokens_per_s = ratio((double)t->generated_tokens, decode_s);
+    t->tokens_per_pass = ratio((double)t->generated_tokens, (double)t->n_passes);
+    t->read_bytes_per_s = ratio((double)t->read_bytes, decode_s);
+    t->stall_share = ratio(stall_s, decode_s);
+    t->verify_share = ratio(compute_s, decode_s);
+    t->draft_share = ratio(g->draft_s, decode_s);
+    t->ceiling_tokens_per_s = ceiling(g, compute_s);
+    t->decode_major_faults = memory_major_faults() - g->faults;
+    t->peak_memory_bytes = memory_resident_peak();
+}
+
+static drey_status decode(generation *g, drey_error *err)
+{
+    const drey_engine *e = g->s->engine;
+    g->faults = memory_major_faults();
+    g->stall_ns = e->target.weights.stall_ns;
+    count_reads(e, &g->read_bytes, &g->busy_ns);
+    g->stats->load_bytes = g->read_bytes;
+    double start = clock_s();
+    drey_status status = DREY_OK;
+    while (!g->done && status == DREY_OK)
+        status = session_step(g, err);
+    statistics_end(g, clock_s() - start);
+    return status;
+}
+
+static drey_status check(const drey_session *s, const int32_t *ids, size_t n,
+                         const drey_generate_options *o, drey_error *err)
+{
+    int32_t room = s->engine->options.n_context - s->n_timeline;
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    if (n == 0 && s->n_timeline == 0)
+        FAIL(err, DREY_ERR_USAGE, "the prompt is empty; give at least one token");
+    if (n >= (size_t)(room > 0 ? room : 0))
+        FAIL(err, DREY_ERR_CONTEXT,
+             "the prompt has %zu tokens, but the context has room for %d (one of them to write); "
+             "shorten the prompt or raise -c",
+             n, room);
+    if (o->n_predict < 1)
+        FAIL(err, DREY_ERR_USAGE, "at least one token must be asked for, not %d", o->n_predict);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= n_vocab)
+            FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
+                 ids[i], n_vocab - 1);
+    return DREY_OK;
+}
+
+static drey_status prepare(generation *g, const int32_t *ids, size_t n, drey_error *err)
+{
+    drey_session *s = g->s;
+    const drey_engine *e = s->engine;
+    const tokenizer *t = e->options.target->tokenizer;
+    arena_rewind(&s->memory, s->base_mark);
+    TRY(sampler_init(&s->sampler, &g->options->sampling, tokenizer_n_vocab(t), e->kernels,
+                     &s->memory, err));
+    TRY(detokenizer_init(&g->detokenizer, t, g->options->stops, g->options->n_stops,
+                         g->options->special, err));
+    memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
+    s->n_timeline += (int32_t)n;
+    g->limits = (draft_limits){.policy = e->options.policy,
+                               .max_nodes = e->options.tree_nodes,
+                               .sequence_tokens = e->options.draft_tokens,
+                               .branch_confidence = branch_confidence,
+                               .alpha = alpha};
+    return DREY_OK;
+}
+
+static drey_status run(generation *g, const int32_t *ids, size_t n, drey_error *err)
+{
+    double start = clock_s();
+    TRY(check(g->s, ids, n, g->options, err));
+    TRY(prepare(g, ids, n, err));
+    TRY(read_prompt(g, err));
+    g->stats->prompt_tokens = (int64_t)n;
+    g->stats->prompt_s = clock_s() - start;
+    return decode(g, err);
+}
+
+drey_status drey_session_generate(drey_session *session, const int32_t *ids, size_t n,
+                                  const drey_generate_options *options, drey_statistics *statistics,
+                                  drey_error *err)
+{
+    drey_statistics unused;
+    const drey_plan *plan = &session->engine->plan.told;
+    generation g = {.s = session, .options = options, .stats = statistics ? statistics : &unused};
+    *g.stats = (drey_statistics){.budget_bytes = plan->budget_bytes,
+                                 .pinned_bytes = plan->pinned_bytes,
+                                 .streamed_bytes_per_pass = plan->streamed_bytes_per_pass};
+    drey_status status = run(&g, ids, n, err);
+    const char *text;
+    size_t n_bytes;
+    if (g.detokenizer.tokenizer) {
+        detokenizer_flush(&g.detokenizer, &text, &n_bytes);
+        deliver(&g, text, n_bytes);
+    }
+    if (status != DREY_OK)
+        g.stats->finish =
+            status == DREY_ERR_CANCELLED ? DREY_FINISH_INTERRUPTED : DREY_FINISH_ERROR;
+    detokenizer_free(&g.detokenizer);
+    atomic_store(&session->cancel, false);
+    return status;
+}
+
+void drey_generate_options_init(drey_generate_options *options)
+{
+    *options = (drey_generate_options){.n_predict = 512, .sampling = {.top_p = 1.0f}};
+}
+
+const char *drey_finish_name(drey_finish finish)
+{
+    static const char *const names[] = {"stop", "length", "interrupted", "error"};
+    return (size_t)finish < sizeof names / sizeof *names ? names[finish] : "error";
+}

@@ -1,0 +1,111 @@
+/* Models: the file's header and tokenizer behind the public functions. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "text/chat.h"
+
+drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
+{
+    *out = NULL;
+    if (!path)
+        FAIL(err, DREY_ERR_USAGE, "no model file was given");
+    drey_model *m = calloc(1, sizeof *m);
+    if (!m)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory to open %s", path);
+    drey_status status = gguf_open(&m->file, path, err);
+    if (status == DREY_OK)
+        status = model_shape_read(&m->shape, m->file, err);
+    if (status == DREY_OK)
+        status = tokenizer_open(&m->tokenizer, m->file, err);
+    if (status == DREY_OK && tokenizer_n_vocab(m->tokenizer) > m->shape.n_vocab)
+        status = error_set(err, DREY_ERR_FORMAT,
+                           "the tokenizer has %d tokens, but the embedding only %d rows",
+                           tokenizer_n_vocab(m->tokenizer), m->shape.n_vocab);
+    if (status != DREY_OK) {
+        drey_model_close(&m);
+        return status;
+    }
+    gguf_string name = gguf_text(m->file, "general.name");
+    snprintf(m->name, sizeof m->name, "%.*s", (int)name.n_bytes, name.text ? name.text : "");
+    *out = m;
+    return DREY_OK;
+}
+
+void drey_model_close(drey_model **model)
+{
+    if (!*model)
+        return;
+    tokenizer_close(&(*model)->tokenizer);
+    gguf_close(&(*model)->file);
+    free(*model);
+    *model = NULL;
+}
+
+void drey_model_describe(const drey_model *m, drey_model_info *info)
+{
+    const model_shape *s = &m->shape;
+    *info = (drey_model_info){.architecture = s->arch->name,
+                              .name = m->name,
+                              .n_layers = s->n_layers,
+                              .n_embd = s->n_embd,
+                              .n_heads = s->n_heads,
+                              .n_heads_kv = s->n_heads_kv,
+                              .head_dim = s->head_dim,
+                              .n_ff = s->n_ff,
+                              .n_vocab = s->n_vocab,
+                              .n_context_train = s->n_context_train,
+                              .file_bytes = gguf_file_bytes(m->file),
+                              .bos_id = tokenizer_bos(m->tokenizer),
+                              .eos_id = tokenizer_eos(m->tokenizer)};
+    for (uint64_t i = 0; i < gguf_n_tensors(m->file); i++) {
+        const gguf_tensor *t = gguf_tensor_at(m->file, i);
+        info->weight_bytes += t->n_bytes;
+        info->n_parameters += t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+    }
+}
+
+drey_status drey_tokenize(const drey_model *m, const char *text, size_t n_bytes, int flags,
+                          int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
+{
+    return tokenizer_encode(m->tokenizer, text, n_bytes, flags, ids, capacity, n_ids, err);
+}
+
+drey_status drey_detokenize(const drey_model *m, const int32_t *ids, size_t n, int flags,
+                            char *text, size_t capacity, size_t *n_bytes, drey_error *err)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= tokenizer_n_vocab(m->tokenizer))
+            FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
+                 ids[i], tokenizer_n_vocab(m->tokenizer) - 1);
+        size_t room = at < capacity ? capacity - at : 0;
+        at += tokenizer_piece(m->tokenizer, ids[i], flags & DREY_TOKENIZE_SPECIAL, i == 0,
+                              text ? text + (room ? at : 0) : NULL, room);
+    }
+    *n_bytes = at;
+    if (at > capacity)
+        FAIL(err, DREY_ERR_USAGE, "the text needs %zu bytes, but the buffer has %zu", at, capacity);
+    return DREY_OK;
+}
+
+drey_status drey_chat_format(const drey_model *m, const char *system, const char *user, char **out,
+                             drey_error *err)
+{
+    gguf_string chat = gguf_text(m->file, "tokenizer.chat_template");
+    if (!chat.text)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the model has no chat template; leave --chat out and write the prompt yourself");
+    return chat_format_turn(chat.text, chat.n_bytes, system, user, out, err);
+}
+
+void drey_free(void *memory)
+{
+    free(memory);
+}
+
+const char *const *drey_cpu_tiers(void)
+{
+    return kernel_tiers();
+}

@@ -1,0 +1,49 @@
+/* Scoring a given text: the log-probability of each token after those before it. */
+#include "base/fmath.h"
+#include "engine/engine.h"
+
+static float log_probability(const drey_session *s, const float *logits, int32_t id)
+{
+    const kernel_table *kernels = s->engine->kernels;
+    int64_t n = s->engine->target.layout.shape.n_vocab;
+    float top = logits[kernels->arg_max(logits, n)];
+    double sum = (double)kernels->sum_exp(logits, n, top, 1.0f);
+    return (float)((double)logits[id] - (double)top - log_f64(sum));
+}
+
+static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from, size_t n,
+                               size_t total, float *logprob, drey_error *err)
+{
+    forward_row *rows = s->ws.rows;
+    for (size_t i = 0; i < n; i++)
+        rows[i] = (forward_row){.token = ids[from + i], .parent = (int32_t)i - 1};
+    TRY(forward(&s->target, rows, (int32_t)n, HEAD_ALL, err));
+    kv_commit(&s->target_kv, NULL, (int32_t)n);
+    int64_t ld = forward_logits_stride(&s->target);
+    for (size_t i = 0; i < n && from + i + 1 < total; i++)
+        logprob[from + i] = log_probability(s, s->ws.logits + (int64_t)i * ld, ids[from + i + 1]);
+    return DREY_OK;
+}
+
+drey_status drey_session_score(drey_session *s, const int32_t *ids, size_t n, float *logprob,
+                               drey_error *err)
+{
+    int32_t n_vocab = s->engine->target.layout.shape.n_vocab;
+    if (n < 2)
+        FAIL(err, DREY_ERR_USAGE, "scoring needs at least two tokens, not %zu", n);
+    if (n > (size_t)s->engine->options.n_context)
+        FAIL(err, DREY_ERR_CONTEXT, "%zu tokens do not fit into a context of %d", n,
+             s->engine->options.n_context);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= n_vocab)
+            FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
+                 ids[i], n_vocab - 1);
+    drey_session_reset(s);
+    size_t chunk = (size_t)s->ws.max_logit_rows;
+    drey_status status = DREY_OK;
+    for (size_t from = 0; from < n && status == DREY_OK; from += chunk)
+        status = score_chunk(s, ids, from, n - from < chunk ? n - from : chunk, n, logprob, err);
+    drey_session_reset(s);
+    atomic_store(&s->cancel, false);
+    return status;
+}

@@ -1,0 +1,51 @@
+/* The KV cache: committed positions, and pending rows whose fate is open.
+ *
+ * slots   | 0 .. n_committed-1 : position p in slot p | pending rows in the order they were
+ * computed | free |
+ *
+ * A pending row knows its parent, so prompt chunks (a chain) and token trees (branches) are the
+ * same thing. Committing moves the rows of one path to the front of the pending ones and forgets
+ * the rest: nothing is recomputed (SYSTEMS 1.2). A row's attention does not depend on where rows
+ * lie, so moving them changes no bit. */
+#ifndef DREY_MODEL_KV_H
+#define DREY_MODEL_KV_H
+
+#include "base/arena.h"
+#include "model/arch.h"
+
+typedef struct kv_cache {
+    int32_t n_layers, n_heads_kv, head_dim;
+    int32_t n_slots;
+    int32_t n_committed, n_pending;
+    int32_t max_pending;
+    int32_t *parent; /* [max_pending]: pending index of a row's parent, -1: the last committed
+                        position */
+    int32_t *depth;  /* [max_pending]: 0 for a child of the last committed position */
+    uint16_t *keys, *values; /* f16 [n_layers][n_heads_kv][n_slots][head_dim] */
+} kv_cache;
+
+size_t kv_bytes(const model_shape *s, int32_t n_slots, int32_t max_pending);
+void kv_init(kv_cache *kv, const model_shape *s, int32_t n_slots, int32_t max_pending, arena *a);
+
+/* The first key (or value) of a head; slots are head_dim apart. */
+static inline size_t kv_offset(const kv_cache *kv, int32_t layer, int32_t head)
+{
+    return ((size_t)layer * (size_t)kv->n_heads_kv + (size_t)head) * (size_t)kv->n_slots *
+           (size_t)kv->head_dim;
+}
+
+/* Room for n more pending rows? */
+static inline bool kv_has_room(const kv_cache *kv, int32_t n)
+{
+    return kv->n_pending + n <= kv->max_pending &&
+           kv->n_committed + kv->n_pending + n <= kv->n_slots;
+}
+
+/* Makes path[0..n) (pending indices, each the parent of the next, the first a child of the
+ * committed part) the new end of the committed part; all other pending rows are dropped. n = 0
+ * drops them all; path NULL: the first n, a chain. */
+void kv_commit(kv_cache *kv, const int32_t *path, int32_t n);
+/* Forgets committed positions from n_committed on, and everything pending. */
+void kv_truncate(kv_cache *kv, int32_t n_committed);
+
+#endif

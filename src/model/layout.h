@@ -1,0 +1,41 @@
+/* A model's tensors, found in its file by name and bound to their roles. */
+#ifndef DREY_MODEL_LAYOUT_H
+#define DREY_MODEL_LAYOUT_H
+
+#include "base/arena.h"
+#include "model/arch.h"
+#include "weights/weights.h"
+
+typedef struct layer_layout {
+    weight *q, *k, *v, *o;           /* [H*S][D], [K*S][D] twice, [D][H*S] */
+    weight *gate, *up, *down;        /* [F][D] twice, [D][F] */
+    float *attn_norm, *ffn_norm;     /* [D] */
+    float *q_bias, *k_bias, *v_bias; /* [H*S], [K*S] twice; NULL where the model has none */
+} layer_layout;
+
+typedef struct model_layout {
+    model_shape shape;
+    weight *matrix; /* in the order of a pass; the last is the head [V][D] */
+    int32_t n_matrices;
+    weight embedding;     /* [V][D] */
+    bool tied;            /* no output.weight: the head is the embedding */
+    bool embedding_first; /* matrix[0] is the embedding, kept in memory for look-ups */
+    layer_layout *layer;  /* [n_layers] */
+    weight *head;
+    float *final_norm;      /* [D] */
+    double *rope_frequency; /* [n_rot / 2] */
+    double rope_scale;
+} model_layout;
+
+/* Memory of a layout's arrays and vectors. */
+size_t model_layout_bytes(const model_shape *s);
+
+/* Finds and checks every tensor (missing, of another shape, or of a type without kernel: an error
+ * that names it). Reads nothing but the shapes. keep_embedding: an untied embedding becomes
+ * matrix[0]. */
+drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels,
+                              bool keep_embedding, arena *a, drey_error *err);
+/* Reads norms, biases and RoPE factors into the layout's vectors. */
+drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err);
+
+#endif

@@ -1,0 +1,282 @@
+/* Laying a model's matrices out, and the passes over them: see weights.h. */
+#include "weights/weights.h"
+
+#include <string.h>
+
+#include "base/fmath.h"
+
+/* Reads of about this size reach a disk's full speed (ANCHORS D7) and keep the ring fine-grained.
+ */
+static const int64_t piece_bytes = 1 << 20;
+
+drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
+                            drey_error *err)
+{
+    const type_traits *traits = type_find(t->type);
+    if (!traits || t->type >= TYPE_LIMIT || !kernels->matmul[t->type].dot)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "tensor %s has type %s, for which drey has no kernel; see drey inspect", t->name,
+             traits ? traits->name : "unknown");
+    *m = (weight){.tensor = t,
+                  .kernel = &kernels->matmul[t->type],
+                  .k = t->dims[0],
+                  .n_rows = t->dims[1] * t->dims[2] * t->dims[3]};
+    m->row_bytes = type_row_bytes(traits, m->k);
+    m->n_groups = (int32_t)((m->n_rows + GROUP_ROWS - 1) / GROUP_ROWS);
+    m->group_bytes = m->kernel->group_bytes(m->k);
+    int64_t groups = piece_bytes / (m->row_bytes * GROUP_ROWS);
+    m->piece_groups = groups < 1 ? 1 : (int32_t)groups;
+    return DREY_OK;
+}
+
+static size_t largest_piece(const weight *matrix, int32_t n)
+{
+    size_t most = 0;
+    for (int32_t i = 0; i < n; i++) {
+        size_t bytes = (size_t)(matrix[i].row_bytes * GROUP_ROWS * matrix[i].piece_groups);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+size_t weights_ring_least(const weight *matrix, int32_t n)
+{
+    return 4 * STREAM_SLOT_BYTES(largest_piece(matrix, n));
+}
+
+static int32_t ceil_div(int32_t a, int32_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Scratch of a thread: one packed group, and what the dot kernel asks for, for the widest matrix.
+ */
+static void scratch_sizes(const weight *matrix, int32_t n, const weight *embedding, size_t *pack,
+                          size_t *dot)
+{
+    *pack = embedding->group_bytes;
+    int64_t k = embedding->k;
+    for (int32_t i = 0; i < n; i++) {
+        *pack = matrix[i].group_bytes > *pack ? matrix[i].group_bytes : *pack;
+        k = matrix[i].k > k ? matrix[i].k : k;
+    }
+    *dot = DOT_SCRATCH_BYTES(k);
+}
+
+static int64_t count_pieces(const weight *m)
+{
+    return ceil_div(m->n_pinned, m->piece_groups) +
+           ceil_div(m->n_groups - m->n_pinned, m->piece_groups);
+}
+
+static size_t lookup_bytes(const weight *embedding)
+{
+    size_t bytes = ((size_t)embedding->row_bytes + 3 * 4096) & ~(size_t)4095;
+    return bytes > 65536 ? bytes : 65536;
+}
+
+size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
+                              int32_t n_parts, int32_t n_threads)
+{
+    size_t pack, dot, pieces = 0;
+    scratch_sizes(matrix, n, embedding, &pack, &dot);
+    /* One more piece a matrix than now: the boundary between pinned and streamed may move. */
+    for (int32_t i = 0; i < n; i++)
+        pieces += (size_t)count_pieces(&matrix[i]) + 1;
+    size_t per_thread =
+        arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 + ARENA_ALIGN;
+    return (size_t)n_threads * per_thread + pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
+           (size_t)n_parts * (sizeof(file) + 2 * ARENA_ALIGN) + 16 * ARENA_ALIGN + 8192;
+}
+
+static void list_pieces(const weight *m, int32_t from, int32_t to, stream_piece **out)
+{
+    for (int32_t g = from; g < to; g += m->piece_groups) {
+        int64_t first_row = (int64_t)g * GROUP_ROWS;
+        int64_t end_row =
+            (int64_t)(g + m->piece_groups < to ? g + m->piece_groups : to) * GROUP_ROWS;
+        end_row = end_row < m->n_rows ? end_row : m->n_rows;
+        *(*out)++ =
+            (stream_piece){.part = m->tensor->part,
+                           .offset = m->tensor->offset + (uint64_t)(first_row * m->row_bytes),
+                           .n_bytes = (uint32_t)((end_row - first_row) * m->row_bytes)};
+    }
+}
+
+/* Fixes each matrix's place in the order of reads, and takes its memory. */
+static void lay_out(weights *w, arena *a)
+{
+    int64_t n_first = 0, n_cycle = 0;
+    for (int32_t i = 0; i < w->n_matrices; i++) {
+        weight *m = &w->matrix[i];
+        m->n_pinned_pieces = ceil_div(m->n_pinned, m->piece_groups);
+        m->n_streamed_pieces = ceil_div(m->n_groups - m->n_pinned, m->piece_groups);
+        m->first_seq = n_first;
+        m->cycle_seq = n_cycle;
+        n_first += m->n_pinned_pieces + m->n_streamed_pieces;
+        n_cycle += m->n_streamed_pieces;
+        m->piece_left = arena_take(a, (size_t)(m->n_pinned_pieces + m->n_streamed_pieces) *
+                                          sizeof *m->piece_left);
+        m->packed = arena_take(a, weight_pinned_bytes(m));
+    }
+    w->first = arena_take(a, (size_t)n_first * sizeof *w->first);
+    w->cycle = arena_take(a, (size_t)n_cycle * sizeof *w->cycle);
+    w->n_first = n_first;
+    w->n_cycle = n_cycle;
+    stream_piece *first = w->first, *cycle = w->cycle;
+    for (int32_t i = 0; i < w->n_matrices; i++) {
+        const weight *m = &w->matrix[i];
+        list_pieces(m, 0, m->n_pinned, &first);
+        list_pieces(m, m->n_pinned, m->n_groups, &first);
+        list_pieces(m, m->n_pinned, m->n_groups, &cycle);
+    }
+}
+
+drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
+{
+    *w = (weights){.matrix = options->matrix,
+                   .n_matrices = options->n_matrices,
+                   .embedding = *options->embedding,
+                   .embedding_pinned = options->embedding_pinned,
+                   .tied = options->tied,
+                   .file = options->file,
+                   .io = options->io,
+                   .n_threads = options->n_threads,
+                   .ring_bytes = options->ring_bytes & ~(size_t)4095};
+    int32_t n_parts = gguf_n_parts(w->file);
+    w->parts = arena_take(a, (size_t)n_parts * sizeof *w->parts);
+    w->paths = arena_take(a, (size_t)n_parts * sizeof *w->paths);
+    for (int32_t i = 0; i < n_parts; i++) {
+        w->parts[i].fd = -1;
+        w->paths[i] = gguf_part_path(w->file, i);
+    }
+    for (int32_t i = 0; i < n_parts; i++)
+        TRY(file_open(&w->parts[i], w->paths[i], w->io != DREY_IO_BUFFERED, err));
+    lay_out(w, a);
+    uint8_t *ring = arena_take(a, w->ring_bytes + 4096);
+    w->ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);
+    size_t pack, dot;
+    scratch_sizes(w->matrix, w->n_matrices, &w->embedding, &pack, &dot);
+    w->bounce_bytes = lookup_bytes(&w->embedding);
+    w->pack_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->pack_scratch);
+    w->dot_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->dot_scratch);
+    w->row_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->row_scratch);
+    for (int32_t i = 0; i < w->n_threads; i++) {
+        w->pack_scratch[i] = arena_take(a, pack);
+        w->dot_scratch[i] = arena_take(a, dot);
+        uint8_t *rows = arena_take(a, 2 * w->bounce_bytes + 4096);
+        w->row_scratch[i] = (uint8_t *)(((uintptr_t)rows + 4095) & ~(uintptr_t)4095);
+    }
+    return DREY_OK;
+}
+
+void weights_close(weights *w)
+{
+    stream_close(&w->stream);
+    for (int32_t i = 0; w->parts && i < gguf_n_parts(w->file); i++)
+        file_close(&w->parts[i]);
+    *w = (weights){0};
+}
+
+static drey_status start_stream(weights *w, drey_error *err)
+{
+    stream_options options = {.paths = w->paths,
+                              .n_paths = gguf_n_parts(w->file),
+                              .first = w->first,
+                              .n_first = w->n_first,
+                              .cycle = w->cycle,
+                              .n_cycle = w->n_cycle,
+                              .ring = w->ring,
+                              .ring_bytes = w->ring_bytes,
+                              .io = w->io};
+    return stream_open(&w->stream, &options, err);
+}
+
+/* How many pieces a whole pass has. */
+static int64_t pass_pieces(const weights *w)
+{
+    return weights_loading(w) ? w->n_first : w->n_cycle;
+}
+
+drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
+{
+    if (w->broken)
+        FAIL(err, DREY_ERR_USAGE,
+             "loading was interrupted before the weights were complete; open the engine again");
+    if (!w->stream)
+        TRY(start_stream(w, err));
+    w->pass_seq = w->pass == 0 ? 0 : w->n_first + (w->pass - 1) * w->n_cycle;
+    w->cursor = w->pass_seq;
+    w->pass++;
+    if (!with_head) {
+        const weight *head = &w->matrix[w->n_matrices - 1];
+        int64_t end = w->pass_seq + pass_pieces(w);
+        stream_skip(w->stream, end - head->n_streamed_pieces, end);
+    }
+    return stream_status(w->stream, err);
+}
+
+void weights_pass_abandon(weights *w)
+{
+    if (weights_loading(w))
+        w->broken = true;
+    else
+        stream_skip(w->stream, w->cursor, w->pass_seq + pass_pieces(w));
+}
+
+drey_status weights_pass_end(weights *w, pool *p, drey_error *err)
+{
+    weight *head = &w->matrix[w->n_matrices - 1];
+    int64_t head_seq = w->pass_seq + (weights_loading(w) ? head->first_seq : head->cycle_seq);
+    bool left_out = w->cursor == head_seq && head->n_groups > 0;
+    if (left_out && weights_loading(w) && head->n_pinned_pieces > 0) {
+        void *none[ACT_KINDS] = {NULL, NULL, NULL};
+        TRY(weights_matmul(w, p, &(product){.matrix = head}, 1, none, 0, err));
+    }
+    return stream_status(w->stream, err);
+}
+
+drey_status weights_embed(weights *w, int32_t token, float *out, int32_t thread, drey_error *err)
+{
+    const weight *head = &w->matrix[w->n_matrices - 1];
+    int32_t group = token / GROUP_ROWS, row = token % GROUP_ROWS;
+    if (w->embedding_pinned && weights_loaded(w)) {
+        const weight *kept = w->tied ? head : &w->matrix[0];
+        kept->kernel->unpack_row(out, kept->packed + (size_t)group * kept->group_bytes, row,
+                                 kept->k);
+        return DREY_OK;
+    }
+    const weight *m = &w->embedding;
+    uint64_t offset = m->tensor->offset + (uint64_t)(token * m->row_bytes);
+    int32_t part = m->tensor->part;
+    uint8_t *bounce = w->row_scratch[thread], *raw = bounce + w->bounce_bytes;
+    TRY(file_read(&w->parts[part], w->paths[part], offset, (size_t)m->row_bytes, raw, bounce,
+                  w->bounce_bytes, err));
+    m->kernel->pack(w->pack_scratch[thread], raw, m->row_bytes, 1, m->k);
+    m->kernel->unpack_row(out, w->pack_scratch[thread], 0, m->k);
+    return DREY_OK;
+}
+
+drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, drey_error *err)
+{
+    if (t->type != TYPE_F32 && t->type != TYPE_F16 && t->type != TYPE_BF16)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "tensor %s is quantised, but norms and biases must be F32, F16 or BF16", t->name);
+    const file *f = &w->parts[t->part];
+    const char *path = w->paths[t->part];
+    uint8_t *bounce = w->row_scratch[0], *raw = bounce + w->bounce_bytes;
+    if (t->type == TYPE_F32)
+        return file_read(f, path, t->offset, t->n_bytes, out, bounce, w->bounce_bytes, err);
+    int64_t n = (int64_t)(t->n_bytes / 2), step = (int64_t)(w->bounce_bytes / 2);
+    for (int64_t from = 0; from < n; from += step) {
+        int64_t m = n - from < step ? n - from : step;
+        TRY(file_read(f, path, t->offset + (uint64_t)from * 2, (size_t)m * 2, raw, bounce,
+                      w->bounce_bytes, err));
+        for (int64_t i = 0; i < m; i++) {
+            uint16_t half;
+            memcpy(&half, raw + 2 * i, 2);
+            out[from + i] = t->type == TYPE_F16 ? f16_to_f32(half) : bf16_to_f32(half);
+        }
+    }
+    return DREY_OK;
+}

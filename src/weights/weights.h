@@ -1,0 +1,137 @@
+/* Weights: the matrices of one model, part of them pinned in memory, the rest streamed every pass.
+ *
+ * A matrix is cut into packed groups of GROUP_ROWS rows. Its first n_pinned groups are packed into
+ * memory by the first pass; the others are read again in every pass and packed, group by group,
+ * into scratch that fits a core's cache. So loading is the first pass, each byte is read once for
+ * it, and the residency of a model is one number a matrix, which any budget can set to the byte.
+ *
+ *   matrix  |== pinned groups ==|~~ streamed groups ~~|      pieces: runs of groups of about a MiB,
+ *   pass 0  |piece|piece|piece..|piece|piece|piece....|      never across the boundary
+ *   pass 1                      |piece|piece|piece....|
+ *
+ * Invariants: (1) matrices are used in the order they were given, each once a pass; (2) the last
+ * one is the head, which a pass may leave out; (3) a row's result does not depend on where its
+ * group lies. */
+#ifndef DREY_WEIGHTS_WEIGHTS_H
+#define DREY_WEIGHTS_WEIGHTS_H
+
+#include "base/arena.h"
+#include "gguf/gguf.h"
+#include "kernel/kernel.h"
+#include "os/file.h"
+#include "os/pool.h"
+#include "weights/stream.h"
+
+typedef struct weight {
+    const gguf_tensor *tensor;   /* borrowed from the gguf */
+    const matmul_kernel *kernel; /* borrowed from the kernel table */
+    int64_t n_rows, k;           /* [n_rows][k] */
+    int64_t row_bytes;           /* in the file */
+    size_t group_bytes;          /* packed */
+    int32_t n_groups, n_pinned;  /* the first n_pinned groups are pinned */
+    int32_t piece_groups;        /* groups of a piece */
+    int32_t n_pinned_pieces, n_streamed_pieces;
+    int64_t first_seq;           /* of its first piece, in the first pass */
+    int64_t cycle_seq;           /* of its first streamed piece, from the start of a later pass */
+    uint8_t *packed;             /* [n_pinned][group_bytes]; filled by the first pass */
+    _Atomic int32_t *piece_left; /* groups of each piece not yet used in this pass */
+} weight;
+
+typedef struct weights {
+    weight *matrix; /* in the order of a pass */
+    int32_t n_matrices;
+    weight embedding;      /* token_embd: rows are looked up one by one */
+    bool embedding_pinned; /* kept in memory, packed */
+    bool tied;             /* the head is the embedding */
+    const gguf *file;
+    file *parts; /* for look-ups; [gguf_n_parts] */
+    const char **paths;
+    stream *stream; /* NULL until the first pass */
+    stream_piece *first, *cycle;
+    int64_t n_first, n_cycle;
+    uint8_t *ring;
+    size_t ring_bytes;
+    drey_io io;
+    int64_t pass;     /* passes begun; the present one is pass - 1 */
+    int64_t pass_seq; /* of the present pass's first piece */
+    int64_t cursor;   /* of the next piece that this pass will use */
+    bool broken;      /* loading was abandoned */
+    int32_t n_threads;
+    uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
+    size_t bounce_bytes;
+    int64_t stall_ns; /* the caller's waiting for reads, so far */
+} weights;
+
+/* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
+drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
+                            drey_error *err);
+static inline uint64_t weight_streamed_bytes(const weight *m)
+{
+    int64_t rows = m->n_rows - (int64_t)m->n_pinned * GROUP_ROWS;
+    return rows > 0 ? (uint64_t)(rows * m->row_bytes) : 0;
+}
+static inline uint64_t weight_pinned_bytes(const weight *m)
+{
+    return (uint64_t)m->n_pinned * m->group_bytes;
+}
+
+/* Memory of weights_open beside pinned groups and ring. */
+size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
+                              int32_t n_parts, int32_t n_threads);
+/* The ring's least size for these matrices. */
+size_t weights_ring_least(const weight *matrix, int32_t n);
+
+typedef struct weights_options {
+    const gguf *file; /* borrowed, like all of these */
+    weight *matrix;   /* in the order of a pass, n_pinned set by the plan; taken over as they are */
+    int32_t n_matrices;
+    const weight *embedding;
+    bool embedding_pinned, tied;
+    size_t ring_bytes;
+    int32_t n_threads;
+    drey_io io;
+} weights_options;
+
+/* Lays everything out in `a`; reads nothing yet. */
+drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err);
+void weights_close(weights *w);
+
+/* A pass: begin, one weights_matmul for every run of matrices in order, end. The first pass starts
+ * the stream. Without the head, its pinned part is still loaded by the first pass, and its streamed
+ * part not read. */
+drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err);
+drey_status weights_pass_end(weights *w, pool *p, drey_error *err);
+/* Gives up the rest of a pass. In the first pass this leaves the model unloaded: later passes fail.
+ */
+void weights_pass_abandon(weights *w);
+static inline bool weights_loading(const weights *w)
+{
+    return w->pass == 1;
+}
+static inline bool weights_loaded(const weights *w)
+{
+    return w->pass > 1;
+}
+
+/* One product: y[t * ldy + row] = matrix row . activation row t. y has room for n_groups *
+ * GROUP_ROWS numbers a row. */
+typedef struct product {
+    weight *matrix;
+    float *y;
+    int64_t ldy;
+} product;
+enum { PRODUCTS_MAX = 3 };
+
+/* Runs up to PRODUCTS_MAX products of the next matrices with the same n activation rows; acts[kind]
+ * is their quantised form in each kind that one of the matrices needs. n = 0: only loads. */
+drey_status weights_matmul(weights *w, pool *p, const product *products, int32_t n_products,
+                           void *const acts[ACT_KINDS], int32_t n, drey_error *err);
+
+/* The embedding of a token as k floats, by `thread`: from memory when it is there, else from disk.
+ */
+drey_status weights_embed(weights *w, int32_t token, float *out, int32_t thread, drey_error *err);
+
+/* Reads a whole small tensor (norms, biases: F32, F16 or BF16) as floats. */
+drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, drey_error *err);
+
+#endif

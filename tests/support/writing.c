@@ -1,0 +1,46 @@
+/* See writing.h. */
+#include "support/writing.h"
+
+#include <assert.h>
+#include <string.h>
+
+static bool keep_id(void *user, int32_t id)
+{
+    writing *w = user;
+    assert(w->n_ids < WRITING_MAX);
+    w->ids[w->n_ids++] = id;
+    return true;
+}
+
+static bool keep_text(void *user, const char *bytes, size_t n_bytes)
+{
+    writing *w = user;
+    assert(w->n_bytes + n_bytes <= sizeof w->text);
+    memcpy(w->text + w->n_bytes, bytes, n_bytes);
+    w->n_bytes += n_bytes;
+    return true;
+}
+
+void writing_run(writing *out, const drey_engine_options *options, const int32_t *ids, size_t n,
+                 int32_t n_predict, const drey_sampling *sampling)
+{
+    memset(out, 0, sizeof *out);
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = n_predict;
+    g.ignore_eos = true;
+    g.on_token = keep_id;
+    g.on_text = keep_text;
+    g.user = out;
+    if (sampling)
+        g.sampling = *sampling;
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
+    out->status = drey_engine_open(&e, options, &out->error);
+    if (out->status == DREY_OK)
+        out->status = drey_session_open(&s, e, &out->error);
+    if (out->status == DREY_OK)
+        out->status = drey_session_generate(s, ids, n, &g, &out->stats, &out->error);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+}

@@ -1,0 +1,24 @@
+/* Writing a text with the public interface, for tests that compare texts. */
+#ifndef DREY_TESTS_WRITING_H
+#define DREY_TESTS_WRITING_H
+
+#include "drey/drey.h"
+
+enum { WRITING_MAX = 512 };
+
+typedef struct writing {
+    int32_t ids[WRITING_MAX];
+    int32_t n_ids;
+    char text[8 * WRITING_MAX];
+    size_t n_bytes;
+    drey_statistics stats;
+    drey_status status;
+    drey_error error;
+} writing;
+
+/* Opens engine and session, writes on from ids[0..n), closes both. `generate` may be NULL: greedy,
+ * n_predict tokens, end-of-text ignored. Failures are left in out->status and out->error. */
+void writing_run(writing *out, const drey_engine_options *engine, const int32_t *ids, size_t n,
+                 int32_t n_predict, const drey_sampling *sampling);
+
+#endif
