@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "accept/sampler.h"
+#include "sample/sampler.h"
 #include "support/rng.h"
 
 enum { MAX_VOCAB = 20000 };

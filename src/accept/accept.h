@@ -2,7 +2,8 @@
 #ifndef DREY_ACCEPT_ACCEPT_H
 #define DREY_ACCEPT_ACCEPT_H
 
-#include "accept/sampler.h"
+#include "draft/tree.h"
+#include "sample/sampler.h"
 
 typedef struct accepted {
     int32_t path[TREE_MAX_NODES]; /* nodes the target agreed with, from below the root downwards */

@@ -5,11 +5,7 @@
 #define DREY_DRAFT_DRAFTER_H
 
 #include "draft/tree.h"
-
-typedef struct candidate {
-    int32_t token;
-    float confidence;
-} candidate;
+#include "sample/sampler.h"
 
 typedef struct drafter drafter;
 

@@ -2,7 +2,7 @@
 #ifndef DREY_DRAFT_MODEL_H
 #define DREY_DRAFT_MODEL_H
 
-#include "accept/sampler.h"
+#include "draft/drafter.h"
 #include "model/forward.h"
 
 /* Most rows that an expansion of the root computes: the root and what the cache lacks before it.

@@ -16,7 +16,7 @@
  * position read a SplitMix64 sequence.
  *
  * Sums run in one fixed order on one thread. */
-#include "accept/sampler.h"
+#include "sample/sampler.h"
 
 #include <assert.h>
 #include <float.h>

@@ -9,12 +9,16 @@
  * top-k keeps the k most likely; top-p the fewest of those, most likely first, that hold a share
  * top_p of their probability; min-p those with at least min_p of the best one's probability.
  * NaN logits count as -inf, and those are never chosen; if all are, the token is 0. */
-#ifndef DREY_ACCEPT_SAMPLER_H
-#define DREY_ACCEPT_SAMPLER_H
+#ifndef DREY_SAMPLE_SAMPLER_H
+#define DREY_SAMPLE_SAMPLER_H
 
-#include "base/error.h"
-#include "draft/drafter.h"
+#include "base/arena.h"
 #include "kernel/kernel.h"
+
+typedef struct candidate { /* what a drafter guesses */
+    int32_t token;
+    float confidence;
+} candidate;
 
 typedef struct sampler {
     drey_sampling settings;
