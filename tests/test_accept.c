@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "accept/accept.h"
+#include "draft/drafter.h"
 #include "support/rng.h"
 
 enum { V = 40, LD = 48, LENGTH = 80, START = 4 };
