@@ -568,9 +568,15 @@ static bool still_works(drey_io io, stream_counters *count)
     return rig_close(&r) == DREY_OK && works;
 }
 
+typedef struct refusal {
+    int error;
+    bool only_use;
+} refusal;
+
 static int without_uring(void *arg)
 {
-    if (!deny_uring(*(int *)arg))
+    const refusal *how = arg;
+    if (!deny_uring(how->error, how->only_use))
         return CANNOT_TRY;
     stream_counters count;
     if (!still_works(DREY_IO_AUTO, &count) || count.uring || count.registered)
@@ -581,7 +587,7 @@ static int without_uring(void *arg)
     r.options.ring = aligned_alloc(PAGE, r.options.ring_bytes);
     if (stream_open(&r.stream, &r.options, &r.err) != DREY_ERR_IO)
         return 2;
-    return strstr(r.err.message, "the system refuses io_uring") ? 0 : 3;
+    return strstr(r.err.message, "use --io auto or pread") ? 0 : 3;
 }
 
 static int without_direct(void *arg)
@@ -623,8 +629,8 @@ static void check_child(int (*check)(void *arg), void *arg)
 static void uring_refused(void **state)
 {
     (void)state;
-    int refusals[] = {EPERM, ENOSYS, ENOMEM};
-    for (int i = 0; i < 3; i++)
+    refusal refusals[] = {{EPERM, false}, {ENOSYS, false}, {ENOMEM, false}, {EPERM, true}};
+    for (int i = 0; i < 4; i++)
         check_child(without_uring, &refusals[i]);
 }
 

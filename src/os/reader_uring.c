@@ -172,6 +172,19 @@ static bool register_files(uring_reader *r)
     return accepted;
 }
 
+/* Reads are known, and the queue accepts an entry: the poll of reader_wake. A sandbox may allow the
+ * queue and refuse its use. */
+static bool works(uring_reader *r)
+{
+    struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
+    bool reads = probe && io_uring_opcode_supported(probe, IORING_OP_READ);
+    io_uring_free_probe(probe);
+    if (!reads)
+        return false;
+    arm_wake(r);
+    return io_uring_submit(&r->ring) == 1;
+}
+
 drey_status reader_open_uring(reader **out, const reader_options *options, drey_error *err)
 {
     static const reader_ops ops = {submit, await, wake, close_reader};
@@ -190,16 +203,12 @@ drey_status reader_open_uring(reader **out, const reader_options *options, drey_
              strerror(refused));
     }
     r->has_ring = true;
-    struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
-    bool reads = probe && io_uring_opcode_supported(probe, IORING_OP_READ);
-    io_uring_free_probe(probe);
-    if (!reads) {
+    if (!works(r)) {
         close_reader(&r->base);
-        FAIL(err, DREY_ERR_IO, "this kernel's io_uring is too old; use --io auto or pread");
+        FAIL(err, DREY_ERR_IO, "io_uring is too old or crippled here; use --io auto or pread");
     }
     r->base.registered = register_region(r);
     r->fixed_files = register_files(r);
-    arm_wake(r);
     *out = &r->base;
     return DREY_OK;
 }

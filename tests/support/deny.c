@@ -34,11 +34,12 @@ bool deny_direct(void)
     return install(filter, sizeof filter / sizeof filter[0]);
 }
 
-bool deny_uring(int error)
+bool deny_uring(int error, bool only_use)
 {
     struct sock_filter filter[] = {
         LOAD(nr),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, only_use ? SYS_io_uring_enter : SYS_io_uring_setup, 0,
+                 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };

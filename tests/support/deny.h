@@ -8,7 +8,7 @@
 /* Opening with O_DIRECT fails with EINVAL. */
 bool deny_direct(void);
 
-/* io_uring_setup fails with the given errno. */
-bool deny_uring(int error);
+/* io_uring_setup fails with the given errno; or io_uring_enter does, when only_use. */
+bool deny_uring(int error, bool only_use);
 
 #endif
