@@ -374,6 +374,30 @@ static void what_is_skipped_in_time_is_not_read(void **state)
     assert_int_equal(rig_close(&r), DREY_OK);
 }
 
+static bool comes(stream *s, int64_t seq)
+{
+    for (int tries = 0; tries < 5000 && !stream_ready(s, seq); tries++)
+        sleep_us(1000);
+    return stream_ready(s, seq);
+}
+
+static void skipping_what_does_not_fit_lets_the_next_in(void **state)
+{
+    (void)state;
+    enum { LARGE = 100 * PAGE };
+    rig r;
+    rig_init(&r, 13, 4, 0, LARGE);
+    for (uint32_t i = 0; i < 4; i++)
+        r.pieces[i] = (stream_piece){.n_bytes = i < 3 ? LARGE : 10, .offset = i * LARGE};
+    rig_open(&r, DREY_IO_AUTO);
+    assert_true(comes(r.stream, 0) && comes(r.stream, 1));
+    sleep_us(5000);
+    assert_false(stream_ready(r.stream, 2)); /* the ring is full but for a page or two */
+    stream_skip(r.stream, 2, 3);
+    assert_true(comes(r.stream, 3));
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
 static void passes_may_be_skipped_whole(void **state)
 {
     (void)state;
@@ -407,8 +431,7 @@ static void next_pass_is_read_ahead(void **state)
     rig_open(&r, DREY_IO_AUTO);
     for (int64_t seq = 0; seq < 7; seq++)
         assert_true(take(&r, seq, 0));
-    for (int tries = 0; tries < 5000 && !stream_ready(r.stream, 10); tries++)
-        sleep_us(1000);
+    assert_true(comes(r.stream, 10));
     for (int64_t seq = 7; seq <= 10; seq++) /* nobody waited for them */
         assert_true(stream_ready(r.stream, seq));
     assert_int_equal(rig_close(&r), DREY_OK);
@@ -684,6 +707,7 @@ int main(void)
         cmocka_unit_test(interrupted_short_and_late_reads),
         cmocka_unit_test(skips_of_every_kind),
         cmocka_unit_test(what_is_skipped_in_time_is_not_read),
+        cmocka_unit_test(skipping_what_does_not_fit_lets_the_next_in),
         cmocka_unit_test(passes_may_be_skipped_whole),
         cmocka_unit_test(next_pass_is_read_ahead),
         cmocka_unit_test(first_alone),

@@ -144,7 +144,7 @@ static reader_request *ask(stream *s)
     reader_request *asked = NULL, **end = &asked;
     s->starved = false;
     while (s->idle) {
-        while (exists(s, s->head) && s->head < s->tail + s->n_slots && is(s, s->head, GIVEN)) {
+        while (is(s, s->head, GIVEN)) {
             s->head++; /* skipped beforehand */
             advance_tail(s);
         }
