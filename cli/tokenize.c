@@ -25,13 +25,14 @@ static drey_status print_ids(const drey_model *model, const cli_settings *s, con
     return DREY_OK;
 }
 
-/* The numbers of a JSON array; the caller frees *ids. Whether the model has such ids is the
+/* The numbers of a JSON array, NUL-terminated; the caller frees *ids. Whether the model has such ids is the
  * library's to say. */
 static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, size_t *n_ids,
                             drey_error *err)
 {
     const char *wanted = "--ids takes a JSON array of token ids such as [1, 15043]";
-    cJSON *root = cJSON_ParseWithLength(json, n_bytes);
+    /* With the NUL behind the text: nothing but blanks may follow the array. */
+    cJSON *root = cJSON_ParseWithLengthOpts(json, n_bytes + 1, NULL, true);
     drey_status status = DREY_OK;
     size_t n = 0;
     *ids = NULL;

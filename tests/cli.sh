@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# The command on toy models: where the prompt comes from, what is printed where, stop texts, raw ids,
+# statistics, signals, and the other commands.
+#   cli.sh DREY MAKE_TOY
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+drey=${1:?usage: cli.sh DREY MAKE_TOY} make_toy=${2:?usage: cli.sh DREY MAKE_TOY}
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+wrong() {
+    echo "cli: $*"
+    failed=1
+}
+same() { # WHAT FILE FILE
+    cmp -s "$2" "$3" || wrong "$1: $(head -c 200 "$2") / $(head -c 200 "$3")"
+}
+has() { # FILE PATTERN...: the file has each
+    local file=$1 pattern
+    shift
+    for pattern in "$@"; do
+        grep -qE -e "$pattern" "$file" || wrong "no \"$pattern\" in: $(head -n 5 "$file")"
+    done
+}
+key() { # STATS KEY: its value, as JSON
+    python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))[sys.argv[2]]))' "$@"
+}
+"$make_toy" "$tmp/toy.gguf" 3
+"$make_toy" "$tmp/draft.gguf" 2
+run=("$drey" run -m "$tmp/toy.gguf" -t 1)
+prompt='The tree is not for the draft'
+
+# 1. One prompt, three ways in; the drafts change nothing.
+"${run[@]}" -n 40 --ignore-eos -q -p "$prompt" >"$tmp/text" 2>"$tmp/err" || wrong "-p: $(cat "$tmp/err")"
+[ -s "$tmp/text" ] || wrong "no text"
+[ ! -s "$tmp/err" ] || wrong "-q is not quiet: $(cat "$tmp/err")"
+printf %s "$prompt" >"$tmp/prompt"
+"${run[@]}" -n 40 --ignore-eos -q -f "$tmp/prompt" >"$tmp/out"
+same "-f and -p differ" "$tmp/out" "$tmp/text"
+"${run[@]}" -n 40 --ignore-eos -q <"$tmp/prompt" >"$tmp/out"
+same "standard input and -p differ" "$tmp/out" "$tmp/text"
+for options in "-d $tmp/draft.gguf" "-d ngram" "-d ngram --policy sequence --draft-tokens 3" \
+    "-d $tmp/draft.gguf --policy sequence" "-d $tmp/draft.gguf --tree 7" "--prompt-chunk 2" \
+    "--cpu ref" "--io pread" "-c 100" "--memory unlimited"; do
+    read -ra words <<<"$options"
+    "${run[@]}" "${words[@]}" -n 40 --ignore-eos -q -p "$prompt" >"$tmp/out" 2>"$tmp/err" ||
+        wrong "$options: $(cat "$tmp/err")"
+    same "another text with $options" "$tmp/out" "$tmp/text"
+done
+
+# 2. Text on standard output, the rest on standard error, numbers in the file.
+"${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos --stats "$tmp/stats" -p "$prompt" \
+    >"$tmp/out" 2>"$tmp/err"
+same "another text with a draft and a report" "$tmp/out" "$tmp/text"
+has "$tmp/err" "memory plan" pinned ceiling statistics "tokens/s" drafted verify peak
+! grep -q $'\033' "$tmp/err" || wrong "colours without a terminal"
+python3 - "$tmp/stats" <<'PYTHON' || failed=1
+import json, sys
+stats = json.load(open(sys.argv[1]))
+keys = """version machine tokens_per_s ceiling_tokens_per_s disk_bytes_per_s pinned_bytes
+    streamed_bytes_per_pass tokens_per_pass drafted accepted read_bytes read_bytes_per_s stall_share
+    verify_share draft_share budget_bytes peak_memory_bytes decode_major_faults prompt_tokens
+    prompt_s generated_tokens decode_s finish_reason""".split()
+wrong = ["no " + k for k in keys if k not in stats]
+wrong += ["%s is %r" % (k, stats[k]) for k, good in (
+    ("finish_reason", stats["finish_reason"] == "length"),
+    ("generated_tokens", stats["generated_tokens"] == 40),
+    ("prompt_tokens", stats["prompt_tokens"] > 3),
+    ("accepted", 0 < stats["accepted"] <= stats["drafted"]),
+    ("tokens_per_pass", stats["tokens_per_pass"] > 1),
+    ("tokens_per_s", stats["tokens_per_s"] > 0),
+    ("peak_memory_bytes", stats["peak_memory_bytes"] > 1 << 20),
+    ("draft_share", 0 <= stats["draft_share"] <= 1)) if not good]
+for w in wrong:
+    print("cli: statistics: " + w)
+sys.exit(bool(wrong))
+PYTHON
+[ "$(find "$tmp" -name 'stats*' | wc -l)" = 1 ] || wrong "a temporary statistics file was left"
+
+# 3. Raw ids are the text's tokens.
+"${run[@]}" -n 40 --ignore-eos -q --raw-ids -p "$prompt" >"$tmp/ids"
+[ "$(grep -cE '^[0-9]+$' "$tmp/ids")" = 40 ] || wrong "--raw-ids does not print 40 ids"
+{
+    echo "["
+    paste -sd, "$tmp/ids"
+    echo "]"
+} | "$drey" tokenize -m "$tmp/toy.gguf" --ids >"$tmp/out"
+same "--raw-ids are not the text's" "$tmp/out" "$tmp/text"
+
+# 4. A stop text ends the text before it and is not written.
+python3 - "$tmp/text" "$tmp/stop" "$tmp/expected" <<'PYTHON'
+import sys
+text = open(sys.argv[1], "rb").read()
+at = len(text) // 2
+while True:  # whole characters: an argument of a command should be text
+    try:
+        stop = text[at:at + 6].decode()
+        if "\0" not in stop and len(stop) > 1:
+            break
+    except UnicodeDecodeError:
+        pass
+    at += 1
+    if at > len(text) - 6:
+        at = 0
+open(sys.argv[2], "wb").write(stop.encode())
+open(sys.argv[3], "wb").write(text[:text.index(stop.encode())])
+PYTHON
+stop=$(cat "$tmp/stop" && echo .)
+stop=${stop%.}
+for options in "" "-d $tmp/draft.gguf"; do
+    read -ra words <<<"$options"
+    "${run[@]}" "${words[@]}" -n 40 --ignore-eos -q --stop "never to be seen" --stop "$stop" \
+        --stats "$tmp/stats" -p "$prompt" >"$tmp/out"
+    same "--stop $options" "$tmp/out" "$tmp/expected"
+    [ "$(key "$tmp/stats" finish_reason)" = '"stop"' ] || wrong "--stop is not a stop"
+done
+
+# 5. Seeds, chat, special tokens.
+sample() {
+    "${run[@]}" -n 24 --ignore-eos -q -p "$prompt" --temp 1 --top-k 50 --top-p 0.95 "$@"
+}
+sample --seed 7 >"$tmp/out"
+sample --seed 7 -d "$tmp/draft.gguf" >"$tmp/out2"
+sample --seed 8 >"$tmp/out3"
+same "a draft changes a sampled text" "$tmp/out" "$tmp/out2"
+! cmp -s "$tmp/out" "$tmp/out3" || wrong "two seeds, one text"
+chat=$'<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n'
+"${run[@]}" -n 16 -q --chat --system "Be brief." -p hello --raw-ids >"$tmp/out"
+"${run[@]}" -n 16 -q --special -p "$chat" --raw-ids >"$tmp/out2"
+same "--chat is not the format that --special reads" "$tmp/out" "$tmp/out2"
+plain=$(printf %s "$chat" | "$drey" tokenize -m "$tmp/toy.gguf")
+special=$(printf %s "$chat" | "$drey" tokenize -m "$tmp/toy.gguf" --special)
+[ "${#plain}" -gt "${#special}" ] || wrong "--special reads no special tokens"
+[ "$(echo "$plain" | "$drey" tokenize -m "$tmp/toy.gguf" --ids)" = "$(printf %s "$chat")" ] ||
+    wrong "tokenize does not come back"
+
+# 6. Interrupted: what was verified stays, and the numbers are written.
+interrupt() { # SIGNAL CODE
+    local signal=$1 code=$2 tries=0 got=0
+    rm -f "$tmp/stats"
+    "${run[@]}" -n 200000 --ignore-eos --raw-ids --stats "$tmp/stats" -p "$prompt" \
+        >"$tmp/out" 2>"$tmp/err" &
+    local pid=$!
+    until [ -s "$tmp/out" ] || [ $((tries++)) -gt 400 ]; do sleep 0.05; done
+    kill -"$signal" $pid 2>/dev/null || true
+    wait $pid || got=$?
+    [ $got = "$code" ] || wrong "SIG$signal: exit code $got: $(tail -n 1 "$tmp/err")"
+    [ -f "$tmp/stats" ] || {
+        wrong "SIG$signal: no statistics"
+        return
+    }
+    [ "$(key "$tmp/stats" finish_reason)" = '"interrupted"' ] || wrong "SIG$signal: not interrupted"
+    [ "$(key "$tmp/stats" generated_tokens)" = "$(wc -l <"$tmp/out")" ] ||
+        wrong "SIG$signal: $(wc -l <"$tmp/out") tokens printed"
+    head -n 40 "$tmp/out" | cmp -s - <(head -n "$(wc -l <"$tmp/out")" "$tmp/ids") ||
+        wrong "SIG$signal: other tokens"
+}
+interrupt INT 130
+interrupt TERM 143
+
+# 7. A reader that goes away, a full disk.
+code=0
+("${run[@]}" -n 200000 --ignore-eos -q -p "$prompt" 2>"$tmp/err" || echo $? >"$tmp/code") |
+    head -c 8 >/dev/null || true
+[ "$(cat "$tmp/code")" = 1 ] || wrong "a closed pipe: exit code $(cat "$tmp/code")"
+has "$tmp/err" "standard output"
+"${run[@]}" -n 4 --ignore-eos -q -p "$prompt" >/dev/full 2>"$tmp/err" || code=$?
+[ $code = 1 ] || wrong "a full disk: exit code $code"
+has "$tmp/err" "standard output"
+
+# 8. The other commands.
+"$drey" --version >"$tmp/out"
+has "$tmp/out" '^drey [0-9]+\.[0-9]+\.[0-9]+$'
+"$drey" plan -m "$tmp/toy.gguf" -d "$tmp/draft.gguf" --disk 1G/s --tensors >"$tmp/out"
+has "$tmp/out" "smallest" "pinned .*blk.0.attn_q.weight"
+"$drey" inspect "$tmp/toy.gguf" >"$tmp/out"
+has "$tmp/out" "general.architecture = llama" "blk.2.ffn_up.weight"
+for i in 1 2 3 4 5 6 7 8; do echo "$prompt $i and that is not this"; done >"$tmp/corpus"
+"$drey" perplexity -m "$tmp/toy.gguf" -f "$tmp/corpus" --window 32 -t 1 >"$tmp/out" 2>"$tmp/err"
+has "$tmp/out" '^perplexity [0-9]+\.[0-9]+ over [0-9]+ tokens$'
+has "$tmp/err" 'window [0-9]+ of [0-9]+: perplexity'
+"$drey" perplexity -m "$tmp/toy.gguf" --window 32 -t 1 -q <"$tmp/corpus" >"$tmp/out2" 2>"$tmp/err2"
+same "perplexity of standard input" "$tmp/out" "$tmp/out2"
+[ ! -s "$tmp/err2" ] || wrong "perplexity -q is not quiet"
+"$drey" bench disk -m "$tmp/toy.gguf" --json "$tmp/json" >"$tmp/out"
+python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["bytes_per_s"] > 0' "$tmp/json" ||
+    wrong "bench disk --json"
+"$drey" bench model -m "$tmp/toy.gguf" --prompt-tokens 16 --decode-tokens 4 -t 1 --json - \
+    >"$tmp/json" 2>"$tmp/out"
+python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))
+assert r["decode_tokens_per_s"] > 0 and r["passes"][0]["rows"] == 1' "$tmp/json" ||
+    wrong "bench model --json -"
+for command in run plan inspect tokenize perplexity bench; do
+    "$drey" $command --help >"$tmp/out"
+    has "$tmp/out" "usage: drey $command"
+done
+exit $failed
