@@ -25,8 +25,8 @@ static drey_status print_ids(const drey_model *model, const cli_settings *s, con
     return DREY_OK;
 }
 
-/* The numbers of a JSON array, NUL-terminated; the caller frees *ids. Whether the model has such ids is the
- * library's to say. */
+/* The numbers of a JSON array, NUL-terminated; the caller frees *ids. Whether the model has such
+ * ids is the library's to say. */
 static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, size_t *n_ids,
                             drey_error *err)
 {
@@ -83,11 +83,15 @@ static drey_status print_text(const drey_model *model, const cli_settings *s, co
             status = fail(err, DREY_ERR_MEMORY, "out of memory while writing the text");
             break;
         }
+        n_bytes = 0;
         status = drey_detokenize(model, ids, n_ids, flags, text, capacity, &n_bytes, err);
         if (status != DREY_ERR_USAGE || n_bytes <= capacity)
             break;
         capacity = n_bytes;
     }
+    if (status ==
+        DREY_ERR_USAGE) /* an id that the model lacks: the input's fault, not the words' */
+        status = DREY_ERR_FORMAT;
     if (status == DREY_OK)
         fwrite(text, 1, n_bytes, stdout); /* a failure is seen when main flushes */
     free(text);

@@ -138,7 +138,7 @@ special=$(printf %s "$chat" | "$drey" tokenize -m "$tmp/toy.gguf" --special)
 # 6. Interrupted: what was verified stays, and the numbers are written.
 interrupt() { # SIGNAL CODE
     local signal=$1 code=$2 tries=0 got=0
-    rm -f "$tmp/stats"
+    rm -f "$tmp/stats" "$tmp/out"
     "${run[@]}" -n 200000 --ignore-eos --raw-ids --stats "$tmp/stats" -p "$prompt" \
         >"$tmp/out" 2>"$tmp/err" &
     local pid=$!
