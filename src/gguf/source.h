@@ -8,19 +8,20 @@
 #ifndef DREY_GGUF_SOURCE_H
 #define DREY_GGUF_SOURCE_H
 
-#include "base/error.h"
+#include "os/file.h"
 
 /* Longer headers are taken for damage. The largest vocabularies in use need a tenth of this. */
 #define SOURCE_HEADER_LIMIT ((size_t)128 << 20)
 
 typedef struct source {
     char shown[224]; /* the path as messages name it: cut in front when it is long */
+    file file;       /* closed when there is nothing more to read */
+    uint8_t *bounce; /* [bounce_bytes] for direct reads */
     uint8_t *base;
     size_t n_read;       /* bytes at base */
     size_t capacity;     /* most bytes that can be read to base */
     size_t at;           /* where the parser stands; at <= n_read */
     uint64_t file_bytes; /* of the whole file */
-    int fd;              /* -1: nothing more to read */
     bool mapped;         /* base is a mapping, otherwise from malloc */
 } source;
 
