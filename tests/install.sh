@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs into an empty folder, builds the example against what lies there (pkg-config and
 # find_package, shared and static), moves the folder, and runs the results on a toy model.
-#   install.sh BUILD_DIR COMPILER
+#   install.sh BUILD_DIR COMPILER MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source_dir=$PWD
-build=${1:?usage: install.sh BUILD_DIR COMPILER} cc=${2:?usage: install.sh BUILD_DIR COMPILER}
+usage="usage: install.sh BUILD_DIR COMPILER MAKE_TOY"
+build=${1:?$usage} cc=${2:?$usage} make_toy=${3:?$usage}
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -67,7 +68,8 @@ if ! {
     exit 1
 fi
 
-# 3. All four are the same program; the static ones need no libdrey.so.
+# 3. All four are the same program and write the same; the static ones need no libdrey.so.
+"$make_toy" "$tmp/toy.gguf"
 programs=("$tmp/pc-shared" "$tmp/pc-static" "$tmp/user/build/cmake-shared"
     "$tmp/user/build/cmake-static")
 for program in "${programs[@]}"; do
