@@ -8,8 +8,18 @@ endfunction()
 
 drey_script_test(layers)
 drey_script_test(style)
-drey_script_test(arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)
 
 # Scripts that run the command or an installed program do it on a toy.
 add_executable(make_toy make_toy.c)
 target_link_libraries(make_toy PRIVATE drey_test_support)
+drey_script_test(exports $<TARGET_FILE:drey_shared>)
+# It brings its own compiler, so once is enough for all builds of a machine.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DREY_SANITIZE)
+  drey_script_test(arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)
+endif()
+# A sanitizer takes memory of its own, and a foreign program cannot be linked plainly to it.
+if(NOT DREY_SANITIZE)
+  drey_script_test(install ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER} $<TARGET_FILE:make_toy>)
+  drey_script_test(budget $<TARGET_FILE:drey>)
+  set_tests_properties(budget PROPERTIES RUN_SERIAL TRUE)
+endif()
