@@ -1,0 +1,150 @@
+/* Each request for memory is refused once: what was asked for then works without it or fails with
+ * DREY_ERR_MEMORY, crashes never, and leaks nothing (the run under ASan sees that). */
+#include "drey/drey.h"
+#include "support/starve.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+enum { most_requests = 5000 };
+
+static const char *whole_path, *split_path;
+
+/* Refuses the first request of `attempt`, then the second, until it gets all that it wants. */
+static void starve(drey_status (*attempt)(drey_error *err))
+{
+    int n_refused = 0;
+    for (int n = 0; n < most_requests; n++) {
+        drey_error err = {0};
+        starve_after(n);
+        drey_status status = attempt(&err);
+        bool refused = starve_end();
+        if (!refused) {
+            assert_int_equal(status, DREY_OK);
+            assert_true(n_refused > 0); /* or else the linking is wrong */
+            return;
+        }
+        n_refused += status != DREY_OK;
+        if (status != DREY_OK && status != DREY_ERR_MEMORY)
+            fail_msg("request %d: %d \"%s\"", n, status, err.message);
+        if (status != DREY_OK && strlen(err.message) < 20)
+            fail_msg("request %d: \"%s\" says too little", n, err.message);
+    }
+    fail_msg("more than %d requests", most_requests);
+}
+
+static drey_status inspect_split(drey_error *err)
+{
+    drey_inspector nothing = {0};
+    return drey_inspect(split_path, &nothing, err);
+}
+
+static drey_status open_model(drey_error *err)
+{
+    drey_model *model = NULL;
+    drey_status status = drey_model_open(&model, whole_path, err);
+    drey_model_close(&model);
+    return status;
+}
+
+static drey_model *model;
+
+static drey_status tokenize(drey_error *err)
+{
+    int32_t ids[64];
+    size_t n;
+    static const char text[] = "def hello(): return the token tree <|im_end|>";
+    return drey_tokenize(model, text, sizeof text - 1, DREY_TOKENIZE_SPECIAL, ids, 64, &n, err);
+}
+
+static drey_status format_chat(drey_error *err)
+{
+    char *text = NULL;
+    drey_status status = drey_chat_format(model, NULL, "hello", &text, err);
+    drey_free(text);
+    return status;
+}
+
+static drey_status open_session(drey_error *err)
+{
+    drey_engine_options options;
+    drey_engine_options_init(&options);
+    options.target = options.draft = model;
+    options.drafter = DREY_DRAFTER_MODEL;
+    options.memory_bytes = DREY_MEMORY_UNLIMITED;
+    options.n_context = 64;
+    options.n_threads = 2;
+    drey_engine *engine = NULL;
+    drey_session *session = NULL;
+    drey_status status = drey_engine_open(&engine, &options, err);
+    if (status == DREY_OK)
+        status = drey_session_open(&session, engine, err);
+    drey_session_close(&session);
+    drey_engine_close(&engine);
+    return status;
+}
+
+static void starved_inspect(void **state)
+{
+    (void)state;
+    starve(inspect_split);
+}
+
+static void starved_model(void **state)
+{
+    (void)state;
+    starve(open_model);
+}
+
+static void starved_text(void **state)
+{
+    (void)state;
+    starve(format_chat);
+    starve(tokenize);
+}
+
+static void starved_session(void **state)
+{
+    (void)state;
+    starve(open_session);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options o;
+    toy_options_init(&o);
+    whole_path = temp_path("toy.gguf");
+    split_path = temp_path("toy-00001-of-00003.gguf");
+    toy_write(whole_path, &o);
+    o.n_parts = 3;
+    toy_write(split_path, &o);
+    drey_error err;
+    return drey_model_open(&model, whole_path, &err) != DREY_OK;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    drey_model_close(&model);
+    temp_dir_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(starved_inspect),
+        cmocka_unit_test(starved_model),
+        cmocka_unit_test(starved_text),
+        cmocka_unit_test(starved_session),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
