@@ -12,9 +12,11 @@
  *
  * 64 bytes of quants are thus 16 rows x 4 bytes, which is what the byte dot product instructions of
  * x86 (vpdpbusd) and Arm (sdot, on quarters) take; with 4-bit weights the low nibbles are one such
- * operand and the high nibbles another. Two things are stored differently from the file: Q8_0's
- * quants have their sign bit flipped (unsigned with an offset of 128), and the fifth bits of Q5_0
- * and Q5_1 are regrouped so that bit c of byte j belongs to weight 4 c + j.
+ * operand and the high nibbles another. Three things are stored differently from the file: Q8_0's
+ * quants have their sign bit flipped (unsigned with an offset of 128), the fifth bits of Q5_0 and
+ * Q5_1 are regrouped so that bit c of byte j belongs to weight 4 c + j, and the words of Q6_K stand
+ * in the order of use (16 columns of four sub-blocks 32 weights apart: high bits, then nibbles), so
+ * that a block is read from front to back.
  *
  * Activations lie in tiles of up to TOKEN_TILE = 8 rows, m rows in this one (the last may have
  * fewer), in the order in which a dot product uses them:
@@ -71,7 +73,7 @@ typedef struct type_layout {
     int32_t block_k;
     int32_t file_block_bytes; /* the packed block of 32 rows has 32 times as many */
     int32_t n_parts;
-    layout_part parts[6]; /* in packed order, one after another without gaps */
+    layout_part parts[14]; /* in packed order, one after another without gaps */
 } type_layout;
 
 /* The layout of a runnable type, static storage. */
@@ -114,8 +116,8 @@ enum {
     Q5_K_QS = 1536,
     Q6_K_D = 0,
     Q6_K_SCALES = 64,
-    Q6_K_QH = 576,
-    Q6_K_QL = 2624,
+    Q6_K_QUANTS = 576, /* four quarters, each qh 4 words | ql 4 words | ql 4 words */
+    Q6_K_QUARTER_BYTES = 12 * WORD_BYTES,
     IQ4_XS_D = 0,
     IQ4_XS_SCALES_H = 64,
     IQ4_XS_SCALES_L = 128,

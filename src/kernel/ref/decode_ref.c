@@ -163,10 +163,13 @@ void decode_q6_k_ref(row_block *out, const uint8_t *block, int32_t row)
     for (int32_t s = 0; s < 16; s++)
         out->scale[s] = (int8_t)byte(block + Q6_K_SCALES, s, row);
     for (int32_t i = 0; i < 256; i++) {
-        /* 128 weights take 64 bytes of ql: the first 64 are low nibbles, the others high. */
-        uint32_t low = byte(block + Q6_K_QL, i / 128 * 64 + i % 64, row) >> (4 * (i % 128 / 64));
-        uint32_t high = two_bits(block + Q6_K_QH, i, row);
-        out->q[i] = (int8_t)((int32_t)((low & 15) | high << 4) - 32);
+        /* Sub-block j of four in this half of 256; its column of 32 says which quarter. */
+        int32_t j = i % 128 / 32, column = i % 32;
+        const uint8_t *quarter =
+            block + Q6_K_QUANTS + (i / 128 * 2 + column / 16) * Q6_K_QUARTER_BYTES;
+        uint32_t high = byte(quarter, column % 16, row) >> (2 * j);
+        uint32_t low = byte(quarter, 16 + j % 2 * 16 + column % 16, row) >> (4 * (j / 2));
+        out->q[i] = (int8_t)((int32_t)((low & 15) | (high & 3) << 4) - 32);
     }
 }
 

@@ -55,14 +55,15 @@
         }                                                                                          \
     }
 
-/* How far ahead weights are fetched into the L1 cache: two super-blocks of Q4_K. */
-enum { PREFETCH_BYTES = 9216 };
+/* How far ahead weights are fetched, into the L2 cache: a page, which is as far as the hardware looks
+ * by itself. (Into L1 halves the speed of Zen 4, whose few L1 miss buffers then serve it.) */
+enum { PREFETCH_BYTES = 4096 };
 
 ALWAYS_INLINE void prefetch_lines(const uint8_t *p, int n_lines)
 {
     UNROLL
     for (int i = 0; i < n_lines; i++)
-        _mm_prefetch((const char *)p + PREFETCH_BYTES + i * 64, _MM_HINT_T0);
+        _mm_prefetch((const char *)p + PREFETCH_BYTES + i * 64, _MM_HINT_T1);
 }
 
 ALWAYS_INLINE __m512i load_line(const uint8_t *p)

@@ -18,8 +18,8 @@ ALWAYS_INLINE __m512i two_bits(__m512i v, int j, int to)
 /* Words c .. of sub-block j (0..3) of part p (0..3: columns 16 * (p % 2) of half p / 2). */
 ALWAYS_INLINE __m512i word_q6_k(const uint8_t *block, int p, int j, int c, int half)
 {
-    const uint8_t *ql = block + Q6_K_QL + (p / 2 * 16 + j % 2 * 8 + p % 2 * 4 + c) * WORD_BYTES;
-    const uint8_t *qh = block + Q6_K_QH + (p / 2 * 8 + p % 2 * 4 + c) * WORD_BYTES;
+    const uint8_t *qh = block + Q6_K_QUANTS + p * Q6_K_QUARTER_BYTES + c * WORD_BYTES;
+    const uint8_t *ql = qh + (4 + j % 2 * 4) * WORD_BYTES;
     __m512i v = load_line(ql + half * HALF_BYTES), h = load_line(qh + half * HALF_BYTES);
     return _mm512_or_si512(j < 2 ? low_nibbles(v) : high_nibbles(v), two_bits(h, j, 4));
 }
@@ -187,4 +187,4 @@ ALWAYS_INLINE __m512i start_of(const uint8_t *sum16, int offset)
 
 DEFINE_TILE_16(q2_k, 84, Q2_K_QS, 0, true)
 DEFINE_TILE_16(q3_k, 110, Q3_K_HMASK, 4, false)
-DEFINE_TILE_16(q6_k, 210, Q6_K_QH, 32, false)
+DEFINE_TILE_16(q6_k, 210, Q6_K_QUANTS, 32, false)
