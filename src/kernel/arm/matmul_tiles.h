@@ -106,11 +106,13 @@ INLINE int8x16_t weights_at(tensor_type type, half_block b, int32_t c, int32_t j
         return less(with_high(field8(word_at(b, Q5_K_QS, c / 2 * 8 + j, r), c % 2 * 4, 4),
                               field8(word_at(b, Q5_K_QH, j, r), c, 1), 4),
                     0);
-    case TYPE_Q6_K:
+    case TYPE_Q6_K: {
+        int32_t quarter = (c / 4 * 2 + j / 4) * 12 + j % 4; /* its first word: four of high bits */
         return less(
-            with_high(field8(word_at(b, Q6_K_QL, c / 4 * 16 + c % 2 * 8 + j, r), c % 4 / 2 * 4, 4),
-                      field8(word_at(b, Q6_K_QH, c / 4 * 8 + j, r), c % 4 * 2, 2), 4),
+            with_high(field8(word_at(b, Q6_K_QUANTS, quarter + 4 + c % 2 * 4, r), c % 4 / 2 * 4, 4),
+                      field8(word_at(b, Q6_K_QUANTS, quarter, r), c % 4 * 2, 2), 4),
             32);
+    }
     case TYPE_IQ4_XS:
         return iq4_level(field8(word_at(b, IQ4_XS_QS, c * 4 + j % 4, r), j / 4 * 4, 4));
     default:
