@@ -31,7 +31,7 @@
 #define GOLDEN_Q3_K   0x2305b679f7f56692u, 0x961d10f108df4a7du
 #define GOLDEN_Q4_K   0x84adc36ccbe6c627u, 0x71ad5370e06c8d5au
 #define GOLDEN_Q5_K   0x7a970c199484d2dfu, 0x89baaf0856f73ff2u
-#define GOLDEN_Q6_K   0x3319cb8c568dd299u, 0x48ef9656ddbcea56u
+#define GOLDEN_Q6_K   0xe4a5b881269fad1eu, 0x0fdcbfa50b7695b0u
 #define GOLDEN_IQ4_XS 0xec658d2d24524b10u, 0x6d7d132b5b3884bcu
 
 enum { N = 11, K = 768, ROWS = 45, GROUPS = 2 }; /* one full tile and a part; one full group */
