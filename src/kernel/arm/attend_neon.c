@@ -3,7 +3,7 @@
  * Heads that share a key head go together in groups of up to 8 (in the softmax's fold a lane is a
  * head). Scores: tiles of 2 keys x up to 2 heads, four registers each of the contract's 16 partial
  * sums. Values: tiles of up to 2 heads x 8 registers of 4 numbers. */
-#include "kernel/arm/attend.h"
+#include "kernel/arm/arm.h"
 
 #include "kernel/arm/math_neon.h"
 #include "kernel/attend_rows.h"

@@ -1,6 +1,6 @@
 /* Matrix kernels for every 64-bit Arm: byte products widen to 16 bits and add up in pairs. Two
  * products fit: 2 x 128 x 127 is below 2^15. */
-#include "kernel/tiers.h"
+#include "kernel/arm/arm.h"
 
 #include <arm_neon.h>
 
@@ -81,6 +81,7 @@ DEFINE_TILE_FLOAT(BF16, bf16, 2)
 
 void neon_matmul_init(kernel_table *table)
 {
+    pack_neon_set(table);
     SET_TILES(table, neon);
     table->matmul[TYPE_F32].dot = dot_f32_neon;
     table->matmul[TYPE_F16].dot = dot_f16_neon;

@@ -1,8 +1,7 @@
 /* Row operations, NEON: four registers are the contract's 16 lanes; what is left over runs through
  * the scalar formulas, which have the same bits. */
-#include "kernel/tiers.h"
 
-#include "kernel/arm/attend.h"
+#include "kernel/arm/arm.h"
 #include "kernel/arm/math_neon.h"
 #include "kernel/unroll.h"
 

@@ -1,8 +1,11 @@
-/* The vector attention of Arm: kernel_table.attend. */
-#ifndef DREY_KERNEL_ARM_ATTEND_H
-#define DREY_KERNEL_ARM_ATTEND_H
+/* What the files of Arm's tiers share. */
+#ifndef DREY_KERNEL_ARM_ARM_H
+#define DREY_KERNEL_ARM_ARM_H
 
-#include <stdint.h>
+#include "kernel/tiers.h"
+
+/* Sets pack of every type. */
+void pack_neon_set(kernel_table *table);
 
 void attend_neon(float *out, const float *q, const uint16_t *keys, const uint16_t *values,
                  int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,

@@ -1,0 +1,178 @@
+/* Packing with NEON, any type by its layout: the parts of 32-bit words are transposed 4 rows by 4
+ * words at a time, halves 8 by 8. */
+#include "kernel/arm/arm.h"
+
+#include <arm_neon.h>
+
+#include "kernel/ref/ref.h"
+
+/* Words 0..3 of 4 rows: out[w] holds word w of each row. */
+static inline void transpose_4x4(uint32x4_t out[4], const uint8_t *rows, int64_t row_bytes)
+{
+    uint32x4_t v[4];
+    for (int r = 0; r < 4; r++)
+        v[r] = vreinterpretq_u32_u8(vld1q_u8(rows + r * row_bytes));
+    uint64x2_t ab01 = vreinterpretq_u64_u32(vzip1q_u32(v[0], v[1]));
+    uint64x2_t ab23 = vreinterpretq_u64_u32(vzip2q_u32(v[0], v[1]));
+    uint64x2_t cd01 = vreinterpretq_u64_u32(vzip1q_u32(v[2], v[3]));
+    uint64x2_t cd23 = vreinterpretq_u64_u32(vzip2q_u32(v[2], v[3]));
+    out[0] = vreinterpretq_u32_u64(vzip1q_u64(ab01, cd01));
+    out[1] = vreinterpretq_u32_u64(vzip2q_u64(ab01, cd01));
+    out[2] = vreinterpretq_u32_u64(vzip1q_u64(ab23, cd23));
+    out[3] = vreinterpretq_u32_u64(vzip2q_u64(ab23, cd23));
+}
+
+/* Words first .. 3 (of the four at rows) of all 32 rows, flipped by a mask. */
+static inline void words_4(uint8_t *out, const uint8_t *rows, int64_t row_bytes, int first,
+                           uint8_t flip)
+{
+    for (int g = 0; g < GROUP_ROWS / 4; g++) {
+        uint32x4_t v[4];
+        transpose_4x4(v, rows + g * 4 * row_bytes, row_bytes);
+        for (int w = first; w < 4; w++)
+            vst1q_u8(out + (w - first) * WORD_BYTES + g * 16,
+                     veorq_u8(vreinterpretq_u8_u32(v[w]), vdupq_n_u8(flip)));
+    }
+}
+
+/* Exchanges two bits of the bit index: bits at mask with those shift above. */
+static inline uint32x4_t bits_swap(uint32x4_t x, int shift, uint32_t mask)
+{
+    uint32x4_t down = vshlq_u32(x, vdupq_n_s32(-shift));
+    uint32x4_t t = vandq_u32(veorq_u32(x, down), vdupq_n_u32(mask));
+    return veorq_u32(x, veorq_u32(t, vshlq_u32(t, vdupq_n_s32(shift))));
+}
+
+/* plane_from_bits of layout.h in 4 words: the bit index c2 c1 c0 j1 j0 becomes j1 j0 c2 c1 c0. */
+static inline uint32x4_t planes_from_bits(uint32x4_t x)
+{
+    x = bits_swap(x, 14, 0x0000cccc);
+    x = bits_swap(x, 7, 0x00aa00aa);
+    x = bits_swap(x, 2, 0x0c0c0c0c);
+    return bits_swap(x, 1, 0x22222222);
+}
+
+static void part_u16(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+{
+    for (int r = 0; r < GROUP_ROWS; r++)
+        memcpy(out + r * 2, rows + r * row_bytes, 2);
+}
+
+static void part_word(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+{
+    for (int r = 0; r < GROUP_ROWS; r++)
+        memcpy(out + r * 4, rows + r * row_bytes, 4);
+}
+
+static void part_plane(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+{
+    part_word(out, rows, row_bytes);
+    for (int i = 0; i < GROUP_ROWS * 4; i += 16) {
+        uint32x4_t planes = planes_from_bits(vreinterpretq_u32_u8(vld1q_u8(out + i)));
+        vst1q_u8(out + i, vreinterpretq_u8_u32(planes));
+    }
+}
+
+/* Returns the first byte behind the part. */
+static inline uint8_t *part_pack(uint8_t *out, const uint8_t *rows, int64_t row_bytes,
+                                 const layout_part *part)
+{
+    uint8_t flip = part->kind == PART_FLIP ? 0x80 : 0;
+    rows += part->file_offset;
+    if (part->kind == PART_U16) {
+        part_u16(out, rows, row_bytes);
+        return out + GROUP_ROWS * 2;
+    }
+    if (part->kind == PART_PLANE)
+        part_plane(out, rows, row_bytes);
+    else if (part->n_words == 3) /* with the word before it: the one behind may not exist */
+        words_4(out, rows - 4, row_bytes, 1, flip);
+    else if (part->n_words == 1)
+        part_word(out, rows, row_bytes);
+    else
+        for (int w = 0; w < part->n_words; w += 4)
+            words_4(out + w * WORD_BYTES, rows + w * 4, row_bytes, 0, flip);
+    return out + part->n_words * WORD_BYTES;
+}
+
+/* A float row is a run of words. */
+static void floats_pack(uint8_t *group, const uint8_t *rows, int64_t row_bytes, int64_t k)
+{
+    int64_t i = 0;
+    for (; i + 4 <= k; i += 4)
+        words_4(group + i * WORD_BYTES, rows + i * 4, row_bytes, 0, 0);
+    for (; i < k; i++)
+        part_word(group + i * WORD_BYTES, rows + i * 4, row_bytes);
+}
+
+/* 8 halves of 8 rows: out + i * 64 gets half i of the 8. */
+static inline void halves_8x8(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+{
+    uint16x8_t a[8];
+    uint32x4_t b[8];
+    for (int r = 0; r < 8; r++)
+        a[r] = vreinterpretq_u16_u8(vld1q_u8(rows + r * row_bytes));
+    for (int r = 0; r < 8; r += 2) { /* pairs of rows: even halves, odd halves */
+        b[r] = vreinterpretq_u32_u16(vtrn1q_u16(a[r], a[r + 1]));
+        b[r + 1] = vreinterpretq_u32_u16(vtrn2q_u16(a[r], a[r + 1]));
+    }
+    for (int i = 0; i < 4; i++) { /* half i = 2 * (which trn) + (odd or even), and half i + 4 */
+        int odd = i % 2;
+        uint32x4_t low = i < 2 ? vtrn1q_u32(b[odd], b[2 + odd]) : vtrn2q_u32(b[odd], b[2 + odd]);
+        uint32x4_t high =
+            i < 2 ? vtrn1q_u32(b[4 + odd], b[6 + odd]) : vtrn2q_u32(b[4 + odd], b[6 + odd]);
+        uint64x2_t x = vreinterpretq_u64_u32(low), y = vreinterpretq_u64_u32(high);
+        vst1q_u8(out + i * 64, vreinterpretq_u8_u64(vtrn1q_u64(x, y)));
+        vst1q_u8(out + (i + 4) * 64, vreinterpretq_u8_u64(vtrn2q_u64(x, y)));
+    }
+}
+
+/* F16 and BF16. */
+static void halves_pack(uint8_t *group, const uint8_t *rows, int64_t row_bytes, int64_t k)
+{
+    int64_t i = 0;
+    for (; i + 8 <= k; i += 8)
+        for (int g = 0; g < GROUP_ROWS / 8; g++)
+            halves_8x8(group + i * 64 + g * 16, rows + i * 2 + g * 8 * row_bytes, row_bytes);
+    for (; i < k; i++)
+        part_u16(group + i * 64, rows + i * 2, row_bytes);
+}
+
+static void pack(tensor_type type, uint8_t *group, const uint8_t *rows, int64_t row_bytes,
+                 int32_t n_rows, int64_t k)
+{
+    const type_layout *layout = layout_find(type);
+    if (n_rows < GROUP_ROWS) { /* a tensor's last group */
+        pack_ref(type, group, rows, row_bytes, n_rows, k);
+        return;
+    }
+    if (type == TYPE_F32) {
+        floats_pack(group, rows, row_bytes, k);
+        return;
+    }
+    if (type == TYPE_F16 || type == TYPE_BF16) {
+        halves_pack(group, rows, row_bytes, k);
+        return;
+    }
+    for (int64_t b = 0; b < k / layout->block_k; b++) {
+        for (int32_t p = 0; p < layout->n_parts; p++)
+            group = part_pack(group, rows, row_bytes, &layout->parts[p]);
+        rows += layout->file_block_bytes;
+    }
+}
+
+#define DEFINE_PACK(TYPE, name, act, block_k, block_bytes)                                         \
+    static void pack_##name##_neon(void *group, const void *rows, int64_t row_bytes,               \
+                                   int32_t n_rows, int64_t k)                                      \
+    {                                                                                              \
+        pack(TYPE_##TYPE, group, rows, row_bytes, n_rows, k);                                      \
+    }
+KERNEL_TYPES(DEFINE_PACK)
+
+void pack_neon_set(kernel_table *table)
+{
+#define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
+    table->matmul[TYPE_##TYPE].pack = pack_##name##_neon;
+    KERNEL_TYPES(SET_TYPE)
+#undef SET_TYPE
+}
