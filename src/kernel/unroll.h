@@ -6,19 +6,27 @@
 /* A template: its constant arguments are folded at each call. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Before a loop of at most 32 rounds whose count is a constant after inlining. Not where every access
- * is instrumented: compilers then need minutes and gigabytes for a file. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
+/* Where every access is instrumented, straight code takes compilers minutes and gigabytes a file.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define INSTRUMENTED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define INSTRUMENTED 1
 #endif
 #endif
-#if defined(INSTRUMENTED) || defined(__SANITIZE_ADDRESS__)
+
+/* UNROLL: before a loop of at most 32 rounds whose count is a constant after inlining.
+ * ROLLED: before a loop that must stay one. */
+#ifdef INSTRUMENTED
 #define UNROLL
+#define ROLLED
 #elif defined(__clang__)
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
+#define ROLLED _Pragma("GCC unroll 1")
 #endif
 
 #endif

@@ -8,22 +8,25 @@
 #include <immintrin.h>
 
 #include "kernel/dot.h"
+#include "kernel/unroll.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#define ROLLED _Pragma("clang loop unroll(disable)")
-#define SHIFT(n)                                                                                   \
-    ((unsigned)(n)) /* the compilers' headers differ in the type of a shift's count                \
-                     */
+#ifdef __clang__ /* the compilers' headers differ in the type of a shift's count */
+#define SHIFT(n) ((unsigned)(n))
 #else
-#define UNROLL   _Pragma("GCC unroll 16")
-#define ROLLED   _Pragma("GCC unroll 1")
 #define SHIFT(n) (n)
 #endif
 
 /* Defines tile_<name>_avx512 on tile_<name>_m(m, ...). */
+#ifdef INSTRUMENTED
+#define TILE_SWITCH(name)                                                                          \
+    void tile_##name##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts,            \
+                              int32_t n_blocks, int32_t m)                                         \
+    {                                                                                              \
+        tile_##name##_m(m, sums, weights, acts, n_blocks);                                         \
+    }
+#else
 #define TILE_SWITCH(name)                                                                          \
     void tile_##name##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts,            \
                               int32_t n_blocks, int32_t m)                                         \
@@ -54,6 +57,7 @@
             tile_##name##_m(8, sums, weights, acts, n_blocks);                                     \
         }                                                                                          \
     }
+#endif
 
 /* How far ahead weights are fetched, into the L2 cache: a page, which is as far as the hardware looks
  * by itself. (Into L1 halves the speed of Zen 4, whose few L1 miss buffers then serve it.) */
