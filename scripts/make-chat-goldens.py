@@ -18,6 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "data", "chat")
 
+SPACES = "".join(chr(c) for c in range(0x110000) if chr(c).isspace())
 TURNS = [
     (None, "Write a function that adds two numbers."),
     ("You are a pirate.", "Hello!"),
@@ -26,6 +27,9 @@ TURNS = [
     (None, "  blanks around \n\n"),
     ("Two\nlines.\n", "Two\nmore\tlines.\n"),
     (None, "\u00a0\u2003 wide blanks, \u4f60\u597d \U0001f600 \u3000\u0085"),
+    ("A pirate.", "  blanks \n and a system text  "),
+    (None, SPACES + "x\u200b\u180e y" + SPACES),
+    (None, "\u200b zero width \u180e"),
     ("It's a \\n \"quote\".", "{{ user }} {% raw %} 'quotes' \\n"),
     (None, "<|im_end|> [/INST] <|eot_id|> </s> <end_of_turn>"),
 ]
