@@ -1,0 +1,135 @@
+/* Decoding allocates nothing (DESIGN contract 5): every allocation between the first and the last
+ * written token ends the program, naming the phase. The C library's allocator is wrapped for this
+ * program alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+static _Atomic bool decoding;
+static _Atomic int64_t n_allocations; /* in all, to see that the wrappers are in place */
+
+static void note(const char *what)
+{
+    atomic_fetch_add(&n_allocations, 1);
+    if (!atomic_load(&decoding))
+        return;
+    char line[96];
+    int n = snprintf(line, sizeof line, "%s was called in the phase: decoding\n", what);
+    if (write(STDERR_FILENO, line, (size_t)n) != n)
+        _exit(3);
+    abort();
+}
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_realloc(void *p, size_t bytes);
+
+void *malloc(size_t bytes)
+{
+    note("malloc");
+    return __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+    note("calloc");
+    return __libc_calloc(n, bytes);
+}
+
+void *realloc(void *p, size_t bytes)
+{
+    note("realloc");
+    return __libc_realloc(p, bytes);
+}
+
+static bool after_first(void *user, int32_t id)
+{
+    (void)id;
+    int32_t *left = user;
+    atomic_store(&decoding, --*left > 0);
+    return true;
+}
+
+static bool swallow(void *user, const char *bytes, size_t n_bytes)
+{
+    (void)user;
+    return bytes && n_bytes > 0;
+}
+
+static void check(drey_model *target, drey_model *draft, drey_drafter drafter, drey_policy policy,
+                  double share, float temperature)
+{
+    drey_error err = {0};
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.draft = drafter == DREY_DRAFTER_MODEL ? draft : NULL;
+    o.drafter = drafter;
+    o.policy = policy;
+    o.n_context = 160;
+    o.n_threads = 2;
+    o.memory_bytes = 1;
+    drey_plan plan;
+    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_ERR_MEMORY);
+    o.memory_bytes = share > 1 ? DREY_MEMORY_UNLIMITED : plan.smallest_budget_bytes + (4 << 20);
+    int32_t left = 40, prompt[] = {65, 66, 67, 68, 65, 66, 67};
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = left;
+    g.ignore_eos = true;
+    g.sampling = (drey_sampling){.temperature = temperature, .top_k = 50, .top_p = 0.9f, .seed = 4};
+    g.on_token = after_first;
+    g.on_text = swallow;
+    g.user = &left;
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
+    drey_statistics stats;
+    if (drey_engine_open(&e, &o, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK ||
+        drey_session_generate(s, prompt, 7, &g, &stats, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(left, 0);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+}
+
+static void test_no_allocation(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    drey_model *target = NULL, *draft = NULL;
+    toy_options toy;
+    toy_options_init(&toy);
+    temp_dir();
+    toy_write(temp_path("target.gguf"), &toy);
+    toy.n_layers = 2;
+    toy_write(temp_path("draft.gguf"), &toy);
+    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
+    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    assert_true(atomic_load(&n_allocations) > 10);
+    for (int streamed = 0; streamed < 2; streamed++) {
+        double share = streamed ? 0 : 2;
+        check(target, draft, DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
+        check(target, draft, DREY_DRAFTER_NGRAM, DREY_POLICY_LLMCAD, share, 0);
+        check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE, share, 0.7f);
+        check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_LLMCAD, share, 0.7f);
+    }
+    drey_model_close(&target);
+    drey_model_close(&draft);
+    temp_dir_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_allocation)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
