@@ -33,7 +33,7 @@ static void show_header(void *user, uint32_t version, uint64_t n_keys, uint64_t 
 static void show_key(void *user, const char *name, const char *type, const char *value)
 {
     (void)user;
-    printf("  %-9s ", type);
+    printf("  %-12s ", type);
     print_clean(stdout, name);
     fputs(" = ", stdout);
     print_clean(stdout, value);

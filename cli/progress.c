@@ -24,16 +24,19 @@ void progress_clear(progress *p)
     p->shown = false;
 }
 
-/* "312M of 1.04G" or "128 of 512 tokens". */
+/* "312M of 1.04G" or "128 of 512 tokens"; the total alone where done is all of it. */
 static void amount(char out[static 64], const char *what, uint64_t done, uint64_t total)
 {
-    char a[16], b[16];
-    if (strcmp(what, "prompt") == 0)
-        snprintf(out, 64, "%llu of %llu tokens", (unsigned long long)done,
-                 (unsigned long long)total);
-    else
-        snprintf(out, 64, "%s of %s", format_bytes(a, (double)done),
-                 format_bytes(b, (double)total));
+    bool tokens = strcmp(what, "prompt") == 0;
+    char a[24], b[24];
+    snprintf(a, sizeof a, "%llu", (unsigned long long)done);
+    snprintf(b, sizeof b, "%llu", (unsigned long long)total);
+    if (!tokens) {
+        format_bytes(a, (double)done);
+        format_bytes(b, (double)total);
+    }
+    snprintf(out, 64, "%s%s%s%s", done < total ? a : "", done < total ? " of " : "", b,
+             tokens ? " tokens" : "");
 }
 
 static void draw(progress *p, uint64_t done, uint64_t total)
@@ -58,12 +61,8 @@ void progress_report(void *user, const char *what, uint64_t done, uint64_t total
         snprintf(p->what, sizeof p->what, "%s", what);
         p->begun_s = now_s;
         p->told_s = terminal_attended() ? 0 : now_s;
-        p->finished = false;
     }
-    bool ends = done >= total;
-    if (p->finished)
-        return;
-    p->finished = ends;
+    bool first = now_s == p->begun_s, ends = done >= total;
     if (terminal_attended()) {
         if (ends)
             progress_clear(p);
@@ -71,12 +70,12 @@ void progress_report(void *user, const char *what, uint64_t done, uint64_t total
             return;
         else
             draw(p, done, total);
-    } else {
+    } else if (first || (!ends && now_s - p->told_s >= line_interval_s)) {
         char text[64];
-        if (!ends && now_s - p->told_s < line_interval_s)
-            return;
-        amount(text, what, done, total);
-        fprintf(stderr, "%s: %s, %.1f s\n", what, text, now_s - p->begun_s);
+        amount(text, what, first ? total : done, total);
+        fprintf(stderr, "%s: %s\n", what, text);
+    } else {
+        return;
     }
     p->told_s = now_s;
 }

@@ -1,5 +1,5 @@
-/* Loading and prompt progress on standard error: a bar that is drawn over itself on a terminal, a
- * line when something is done or every few seconds elsewhere. */
+/* Loading and prompt progress on standard error: a bar that is drawn over itself on a terminal;
+ * elsewhere a line when something begins, and every few seconds. */
 #ifndef DREY_CLI_PROGRESS_H
 #define DREY_CLI_PROGRESS_H
 
@@ -8,7 +8,6 @@
 typedef struct progress {
     bool quiet;
     bool shown;             /* a bar stands on the terminal's last line */
-    bool finished;          /* the last report of `what` was its end */
     char what[32];          /* what is being reported */
     double begun_s, told_s; /* monotonic clock: first report of `what`, last line or bar */
 } progress;
