@@ -144,6 +144,18 @@ static void report_prompt(void *user, int32_t done)
     report_progress(user, (uint64_t)done);
 }
 
+/* A prompt of one token needs no pass, but the weights still have to come: computes the root and
+ * drops it. */
+static drey_status load_by_root(drey_session *s, runner *r, drey_error *err)
+{
+    if (r->weights->pass > 0)
+        return DREY_OK;
+    forward_row root = {.token = s->timeline[s->n_timeline - 1], .parent = -1};
+    TRY(forward(r, &root, 1, HEAD_NONE, err));
+    kv_truncate(r->kv, r->kv->n_committed);
+    return DREY_OK;
+}
+
 /* Computes the prompt in both models; the first pass of each loads its weights. */
 static drey_status read_prompt(generation *g, drey_error *err)
 {
@@ -161,8 +173,12 @@ static drey_status read_prompt(generation *g, drey_error *err)
     s->draft.loading_user = &draft;
     drey_status status = forward_prompt(&s->target, s->timeline + from, n, e->plan.chunk,
                                         report_prompt, &prompt, err);
+    if (status == DREY_OK)
+        status = load_by_root(s, &s->target, err);
     if (status == DREY_OK && s->drafter)
         status = s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err);
+    if (status == DREY_OK && e->has_draft)
+        status = load_by_root(s, &s->draft, err);
     s->target.loading = s->draft.loading = NULL;
     return status;
 }
@@ -275,6 +291,8 @@ static drey_status prepare(generation *g, const int32_t *ids, size_t n, drey_err
                      &s->memory, err));
     TRY(detokenizer_init(&g->detokenizer, t, g->options->stops, g->options->n_stops,
                          g->options->special, err));
+    g->detokenizer.started =
+        true; /* the text goes on from the prompt: its first token keeps its space */
     memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
     s->n_timeline += (int32_t)n;
     g->limits = (draft_limits){.policy = e->options.policy,
