@@ -4,14 +4,14 @@
 #include "kernel/x86/tile_avx512.h"
 
 /* Word c (weights 4 c .. 4 c + 3) of 16 rows: nibbles of the qs part, line = 2 * (c % 4) + half. */
-ALWAYS_INLINE __m512i nibbles_word(const uint8_t *qs, int c, int half)
+INLINE __m512i nibbles_word(const uint8_t *qs, int c, int half)
 {
     __m512i v = load_line(qs + (c % 4) * WORD_BYTES + half * HALF_BYTES);
     return c < 4 ? low_nibbles(v) : high_nibbles(v);
 }
 
 /* The same with the fifth bit, bit c of the plane's bytes. */
-ALWAYS_INLINE __m512i five_bit_word(const uint8_t *qs, const uint8_t *plane, int c, int half)
+INLINE __m512i five_bit_word(const uint8_t *qs, const uint8_t *plane, int c, int half)
 {
     __m512i bits = load_line(plane + half * HALF_BYTES);
     bits = c < 4   ? _mm512_slli_epi16(bits, SHIFT(4 - c))
@@ -20,33 +20,33 @@ ALWAYS_INLINE __m512i five_bit_word(const uint8_t *qs, const uint8_t *plane, int
     return or_and(nibbles_word(qs, c, half), bits, _mm512_set1_epi8(16));
 }
 
-ALWAYS_INLINE __m512i word_q4_0(const uint8_t *block, int c, int half)
+INLINE __m512i word_q4_0(const uint8_t *block, int c, int half)
 {
     return nibbles_word(block + Q4_0_QS, c, half);
 }
 
-ALWAYS_INLINE __m512i word_q4_1(const uint8_t *block, int c, int half)
+INLINE __m512i word_q4_1(const uint8_t *block, int c, int half)
 {
     return nibbles_word(block + Q4_1_QS, c, half);
 }
 
-ALWAYS_INLINE __m512i word_q5_0(const uint8_t *block, int c, int half)
+INLINE __m512i word_q5_0(const uint8_t *block, int c, int half)
 {
     return five_bit_word(block + Q5_0_QS, block + Q5_0_QH, c, half);
 }
 
-ALWAYS_INLINE __m512i word_q5_1(const uint8_t *block, int c, int half)
+INLINE __m512i word_q5_1(const uint8_t *block, int c, int half)
 {
     return five_bit_word(block + Q5_1_QS, block + Q5_1_QH, c, half);
 }
 
-ALWAYS_INLINE __m512i word_q8_0(const uint8_t *block, int c, int half)
+INLINE __m512i word_q8_0(const uint8_t *block, int c, int half)
 {
     return load_line(block + Q8_0_QS + c * WORD_BYTES + half * HALF_BYTES);
 }
 
 /* Levels plus 128. */
-ALWAYS_INLINE __m512i word_iq4_nl(const uint8_t *block, int c, int half)
+INLINE __m512i word_iq4_nl(const uint8_t *block, int c, int half)
 {
     __m512i levels =
         _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)iq4_levels));
@@ -55,7 +55,7 @@ ALWAYS_INLINE __m512i word_iq4_nl(const uint8_t *block, int c, int half)
 }
 
 /* -(sum << shift) of token t, both halves; zero for types without an offset. */
-ALWAYS_INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
+INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
 {
     if (shift == 0)
         return _mm512_setzero_si512();
@@ -65,8 +65,8 @@ ALWAYS_INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
 
 /* offset = 1 << shift; d, min: byte offsets of the scales (min 0: none). */
 #define DEFINE_TILE_32(name, block_bytes, shift, min)                                              \
-    ALWAYS_INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,             \
-                                       const uint8_t *acts, int32_t n_blocks)                      \
+    INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
+                                const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
             __m512i s[2][TOKEN_TILE];                                                              \

@@ -10,8 +10,6 @@
 #include "kernel/dot.h"
 #include "kernel/unroll.h"
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 #ifdef __clang__ /* the compilers' headers differ in the type of a shift's count */
 #define SHIFT(n) ((unsigned)(n))
 #else
@@ -59,50 +57,50 @@
     }
 #endif
 
-/* How far ahead weights are fetched, into the L2 cache: a page, which is as far as the hardware looks
- * by itself. (Into L1 halves the speed of Zen 4, whose few L1 miss buffers then serve it.) */
+/* How far ahead weights are fetched, into the L2 cache: a page, which is as far as the hardware
+ * looks by itself. (Into L1 halves the speed of Zen 4, whose few L1 miss buffers then serve it.) */
 enum { PREFETCH_BYTES = 4096 };
 
-ALWAYS_INLINE void prefetch_lines(const uint8_t *p, int n_lines)
+INLINE void prefetch_lines(const uint8_t *p, int n_lines)
 {
     UNROLL
     for (int i = 0; i < n_lines; i++)
         _mm_prefetch((const char *)p + PREFETCH_BYTES + i * 64, _MM_HINT_T1);
 }
 
-ALWAYS_INLINE __m512i load_line(const uint8_t *p)
+INLINE __m512i load_line(const uint8_t *p)
 {
     return _mm512_loadu_si512(p);
 }
 
-ALWAYS_INLINE __m512i broadcast_word(const uint8_t *p)
+INLINE __m512i broadcast_word(const uint8_t *p)
 {
     return _mm512_set1_epi32((int32_t)load_u32(p));
 }
 
-ALWAYS_INLINE __m512 broadcast_float(const uint8_t *p)
+INLINE __m512 broadcast_float(const uint8_t *p)
 {
     return _mm512_set1_ps(load_f32(p));
 }
 
 /* 16 halves as floats. */
-ALWAYS_INLINE __m512 load_halves(const uint8_t *p)
+INLINE __m512 load_halves(const uint8_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 
-ALWAYS_INLINE __m512i low_nibbles(__m512i v)
+INLINE __m512i low_nibbles(__m512i v)
 {
     return _mm512_and_si512(v, _mm512_set1_epi8(15));
 }
 
-ALWAYS_INLINE __m512i high_nibbles(__m512i v)
+INLINE __m512i high_nibbles(__m512i v)
 {
     return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
 }
 
 /* a | (b & c) */
-ALWAYS_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
+INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
 {
     return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
 }

@@ -1,25 +1,25 @@
 /* F32, F16 and BF16 weights: one fused multiply-add a weight and token, in the order of k. */
 #include "kernel/x86/tile_avx512.h"
 
-ALWAYS_INLINE __m512 weights_f32(const uint8_t *block, int half)
+INLINE __m512 weights_f32(const uint8_t *block, int half)
 {
     return _mm512_loadu_ps(block + half * HALF_BYTES);
 }
 
-ALWAYS_INLINE __m512 weights_f16(const uint8_t *block, int half)
+INLINE __m512 weights_f16(const uint8_t *block, int half)
 {
     return load_halves(block + half * 32);
 }
 
-ALWAYS_INLINE __m512 weights_bf16(const uint8_t *block, int half)
+INLINE __m512 weights_bf16(const uint8_t *block, int half)
 {
     __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(block + half * 32));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
 }
 
 #define DEFINE_TILE_FLOAT(name, bytes)                                                             \
-    ALWAYS_INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,             \
-                                       const uint8_t *acts, int32_t n_blocks)                      \
+    INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
+                                const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         __m512 s[2][TOKEN_TILE];                                                                   \
         UNROLL                                                                                     \

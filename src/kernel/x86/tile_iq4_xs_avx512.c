@@ -3,7 +3,7 @@
 
 /* Scales of sub-blocks 0..3 or 4..7 (w), a signed byte each: four low bits from scales_l's nibbles
  * 4 w .. 4 w + 3, two high ones from scales_h, less 32. */
-ALWAYS_INLINE __m512i scale_bytes(const uint8_t *block, int half, int w)
+INLINE __m512i scale_bytes(const uint8_t *block, int half, int w)
 {
     __m512i low = load_line(block + IQ4_XS_SCALES_L + half * HALF_BYTES);
     __m512i high = _mm512_cvtepu16_epi32(
@@ -21,8 +21,8 @@ ALWAYS_INLINE __m512i scale_bytes(const uint8_t *block, int half, int w)
     return _mm512_sub_epi8(bytes, _mm512_set1_epi8(32));
 }
 
-ALWAYS_INLINE void tile_iq4_xs_m(const int m, float *sums, const uint8_t *block,
-                                 const uint8_t *acts, int32_t n_blocks)
+INLINE void tile_iq4_xs_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
+                          int32_t n_blocks)
 {
     const __m512i levels = _mm512_xor_si512(
         _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)iq4_levels)),

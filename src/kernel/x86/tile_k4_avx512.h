@@ -10,7 +10,7 @@ typedef struct scales_k4 {
     __m512i scale[2], min[2];
 } scales_k4;
 
-ALWAYS_INLINE scales_k4 scales_k4_load(const uint8_t *scales, int half)
+INLINE scales_k4 scales_k4_load(const uint8_t *scales, int half)
 {
     __m512i a = load_line(scales + half * HALF_BYTES);
     __m512i b = load_line(scales + WORD_BYTES + half * HALF_BYTES);
@@ -25,7 +25,7 @@ ALWAYS_INLINE scales_k4 scales_k4_load(const uint8_t *scales, int half)
 }
 
 /* Sum over the sub-blocks of min * sum(x) of token t, 16 rows. */
-ALWAYS_INLINE __m512i minima_sum(const __m512i min[2], const uint8_t *acts, int m, int t)
+INLINE __m512i minima_sum(const __m512i min[2], const uint8_t *acts, int m, int t)
 {
     const __m512i even = _mm512_set1_epi16(255);
     __m512i sum = _mm512_setzero_si512();
@@ -40,8 +40,8 @@ ALWAYS_INLINE __m512i minima_sum(const __m512i min[2], const uint8_t *acts, int 
 }
 
 /* The super-block's end: two fused multiply-adds for each row and token. */
-ALWAYS_INLINE void finish_k4(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
-                             int half, const __m512i *products, const __m512i min[2])
+INLINE void finish_k4(const int m, float *sums, const uint8_t *block, const uint8_t *acts, int half,
+                      const __m512i *products, const __m512i min[2])
 {
     __m512 dw = load_halves(block + half * 32);
     __m512 mw = load_halves(block + 64 + half * 32);

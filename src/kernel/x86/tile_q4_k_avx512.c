@@ -8,7 +8,7 @@
 
 /* Pairs of 16-bit scales, (scale 2 i + 1 | scale 2 i << 16) of 16 rows, for chunk i of 64 weights.
  */
-ALWAYS_INLINE __m512i scale_pairs(const __m512i scale[2], int i)
+INLINE __m512i scale_pairs(const __m512i scale[2], int i)
 {
     __m512i v = scale[i / 2];
     __m512i odd = _mm512_and_si512(_mm512_srli_epi32(v, i % 2 ? 24 : 8), _mm512_set1_epi32(255));
@@ -16,8 +16,8 @@ ALWAYS_INLINE __m512i scale_pairs(const __m512i scale[2], int i)
     return or_and(odd, even, _mm512_set1_epi32(255 << 16));
 }
 
-ALWAYS_INLINE void tile_q4_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
-                               int32_t n_blocks)
+INLINE void tile_q4_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
+                        int32_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--) {
         scales_k4 k[2];

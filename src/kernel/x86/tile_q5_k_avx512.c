@@ -2,8 +2,8 @@
  * its scale as int32. */
 #include "kernel/x86/tile_k4_avx512.h"
 
-ALWAYS_INLINE void tile_q5_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
-                               int32_t n_blocks)
+INLINE void tile_q5_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
+                        int32_t n_blocks)
 {
     const __m512i sixteen = _mm512_set1_epi8(16), byte = _mm512_set1_epi32(255);
     for (; n_blocks > 0; n_blocks--) {

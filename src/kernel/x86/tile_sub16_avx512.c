@@ -6,7 +6,7 @@
 #include "kernel/x86/tile_avx512.h"
 
 /* Bits 2 j, 2 j + 1 of each byte moved to bit `to`, masked. */
-ALWAYS_INLINE __m512i two_bits(__m512i v, int j, int to)
+INLINE __m512i two_bits(__m512i v, int j, int to)
 {
     int shift = 2 * j - to;
     __m512i moved = shift > 0   ? _mm512_srli_epi16(v, SHIFT(shift))
@@ -16,7 +16,7 @@ ALWAYS_INLINE __m512i two_bits(__m512i v, int j, int to)
 }
 
 /* Words c .. of sub-block j (0..3) of part p (0..3: columns 16 * (p % 2) of half p / 2). */
-ALWAYS_INLINE __m512i word_q6_k(const uint8_t *block, int p, int j, int c, int half)
+INLINE __m512i word_q6_k(const uint8_t *block, int p, int j, int c, int half)
 {
     const uint8_t *qh = block + Q6_K_QUANTS + p * Q6_K_QUARTER_BYTES + c * WORD_BYTES;
     const uint8_t *ql = qh + (4 + j % 2 * 4) * WORD_BYTES;
@@ -24,7 +24,7 @@ ALWAYS_INLINE __m512i word_q6_k(const uint8_t *block, int p, int j, int c, int h
     return _mm512_or_si512(j < 2 ? low_nibbles(v) : high_nibbles(v), two_bits(h, j, 4));
 }
 
-ALWAYS_INLINE __m512i word_q3_k(const uint8_t *block, int p, int j, int c, int half)
+INLINE __m512i word_q3_k(const uint8_t *block, int p, int j, int c, int half)
 {
     const uint8_t *qs = block + Q3_K_QS + (p / 2 * 8 + p % 2 * 4 + c) * WORD_BYTES;
     const uint8_t *hm = block + Q3_K_HMASK + (p % 2 * 4 + c) * WORD_BYTES;
@@ -35,7 +35,7 @@ ALWAYS_INLINE __m512i word_q3_k(const uint8_t *block, int p, int j, int c, int h
     return or_and(v, h, _mm512_set1_epi8(4));
 }
 
-ALWAYS_INLINE __m512i word_q2_k(const uint8_t *block, int p, int j, int c, int half)
+INLINE __m512i word_q2_k(const uint8_t *block, int p, int j, int c, int half)
 {
     const uint8_t *qs = block + Q2_K_QS + (p / 2 * 8 + p % 2 * 4 + c) * WORD_BYTES;
     return two_bits(load_line(qs + half * HALF_BYTES), j, 0);
@@ -46,7 +46,7 @@ typedef struct scales_16 {
     __m512i scale[4], min[4];
 } scales_16;
 
-ALWAYS_INLINE scales_16 scales_q6_k(const uint8_t *block, int half)
+INLINE scales_16 scales_q6_k(const uint8_t *block, int half)
 {
     scales_16 k;
     UNROLL
@@ -57,7 +57,7 @@ ALWAYS_INLINE scales_16 scales_q6_k(const uint8_t *block, int half)
     return k;
 }
 
-ALWAYS_INLINE scales_16 scales_q3_k(const uint8_t *block, int half)
+INLINE scales_16 scales_q3_k(const uint8_t *block, int half)
 {
     const uint8_t *at = block + Q3_K_SCALES + half * HALF_BYTES;
     __m512i a = load_line(at), b = load_line(at + WORD_BYTES), c = load_line(at + 2 * WORD_BYTES);
@@ -73,7 +73,7 @@ ALWAYS_INLINE scales_16 scales_q3_k(const uint8_t *block, int half)
     return k;
 }
 
-ALWAYS_INLINE scales_16 scales_q2_k(const uint8_t *block, int half)
+INLINE scales_16 scales_q2_k(const uint8_t *block, int half)
 {
     scales_16 k;
     UNROLL
@@ -87,14 +87,14 @@ ALWAYS_INLINE scales_16 scales_q2_k(const uint8_t *block, int half)
 
 /* Signed byte 2 * (j % 2) + p % 2 of each word: sub-block 8 * (p / 2) + 2 j + p % 2 (of the
  * words 2 * (p / 2) + j / 2). */
-ALWAYS_INLINE __m512i scale_of(__m512i words, int p, int j)
+INLINE __m512i scale_of(__m512i words, int p, int j)
 {
     __m512i up = _mm512_sll_epi32(words, _mm_cvtsi32_si128(8 * (1 - p % 2)));
     return _mm512_srai_epi32(j % 2 ? up : _mm512_slli_epi32(up, 16), 24);
 }
 
 /* -offset * sum(x) of a sub-block of 16. */
-ALWAYS_INLINE __m512i start_of(const uint8_t *sum16, int offset)
+INLINE __m512i start_of(const uint8_t *sum16, int offset)
 {
     if (offset == 0)
         return _mm512_setzero_si512();
@@ -104,8 +104,8 @@ ALWAYS_INLINE __m512i start_of(const uint8_t *sum16, int offset)
 
 /* offset: 0, 4 or 32; d, dmin: byte offsets of the scales (has_min: whether dmin is used). */
 #define DEFINE_TILE_16(name, block_bytes, quants_at, offset, has_min)                              \
-    ALWAYS_INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,             \
-                                       const uint8_t *acts, int32_t n_blocks)                      \
+    INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
+                                const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
             scales_16 k[2];                                                                        \
