@@ -202,11 +202,13 @@ static void tell(drey_engine *e, uint64_t fixed)
 static drey_status too_small(drey_engine *e, drey_error *err)
 {
     drey_plan *t = &e->plan.told;
+    /* Half a MiB more at least: what the process holds differs a little from one run to the next,
+     * and the budget that is named here has to work in the next one. */
+    double named = (double)t->smallest_budget_bytes / (1 << 20) + 1;
     return error_set(
         err, DREY_ERR_MEMORY,
         "a budget of %.0f MiB is too small; the smallest that works here is %.0f MiB%s",
-        (double)t->budget_bytes / (1 << 20), (double)t->smallest_budget_bytes / (1 << 20),
-        e->has_draft ? " (less without a draft)" : "");
+        (double)t->budget_bytes / (1 << 20), named, e->has_draft ? " (less without a draft)" : "");
 }
 
 /* Takes the most generous setting that leaves the larger part of the budget to weights. */
