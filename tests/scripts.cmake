@@ -20,6 +20,7 @@ endif()
 # A sanitizer takes memory of its own, and a foreign program cannot be linked plainly to it.
 if(NOT DREY_SANITIZE)
   drey_script_test(install ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER} $<TARGET_FILE:make_toy>)
+  drey_script_test(same_text_models $<TARGET_FILE:drey>)
   drey_script_test(budget $<TARGET_FILE:drey>)
   set_tests_properties(budget PROPERTIES RUN_SERIAL TRUE)
 endif()
