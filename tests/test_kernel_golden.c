@@ -18,21 +18,21 @@
 #define GOLDEN_DOUBLE 0xc75f782d592841d9u
 #define GOLDEN_ROWS   0xf0cb066d7cd9d685u
 /* By weight type: with the type's own activations; on the float tier. */
-#define GOLDEN_F32    0xf7e01c5203e477b1u, 0xf7e01c5203e477b1u
+#define GOLDEN_F32    0xfe718d65426114d6u, 0xfe718d65426114d6u
 #define GOLDEN_F16    0xf932451571a1f7dau, 0xf932451571a1f7dau
 #define GOLDEN_BF16   0x72dcd68082a0ee63u, 0x72dcd68082a0ee63u
-#define GOLDEN_Q4_0   0xf53e3036833ffcecu, 0x3a8b9890859b4fa0u
-#define GOLDEN_Q4_1   0x9e7184fcdf3e0beau, 0xa13c17b597c8ca3au
-#define GOLDEN_Q5_0   0x4af983df264a05ccu, 0xbbc7a9057c58ae32u
-#define GOLDEN_Q5_1   0xf2119c3f83271f80u, 0xa3e16a9098e03a8cu
-#define GOLDEN_Q8_0   0x9fc2ea095a19b944u, 0xc0d5704dbb345afdu
-#define GOLDEN_IQ4_NL 0x02093df5c7d69b62u, 0x2dc8a969526238aau
-#define GOLDEN_Q2_K   0xc6d8538b936100aau, 0x8b73f13e90d9dee5u
-#define GOLDEN_Q3_K   0x2305b679f7f56692u, 0x961d10f108df4a7du
-#define GOLDEN_Q4_K   0x84adc36ccbe6c627u, 0x71ad5370e06c8d5au
-#define GOLDEN_Q5_K   0x7a970c199484d2dfu, 0x89baaf0856f73ff2u
-#define GOLDEN_Q6_K   0xe4a5b881269fad1eu, 0x0fdcbfa50b7695b0u
-#define GOLDEN_IQ4_XS 0xec658d2d24524b10u, 0x6d7d132b5b3884bcu
+#define GOLDEN_Q4_0   0x51fac8256fbd9536u, 0xa9f4445893d74852u
+#define GOLDEN_Q4_1   0x6f9939bab394e9d1u, 0x3e7e43996c657cfeu
+#define GOLDEN_Q5_0   0xccb8b080c16d04c5u, 0xba3743d44f0e87e7u
+#define GOLDEN_Q5_1   0x95ab54b6dca26970u, 0xd467801c265c8c54u
+#define GOLDEN_Q8_0   0x625dbdbf9825fbfeu, 0xab254499c652d462u
+#define GOLDEN_IQ4_NL 0xb23419108529c878u, 0x4079004fe58288bau
+#define GOLDEN_Q2_K   0x3e27f2dbddc37ee0u, 0x1b7a23b4c517328cu
+#define GOLDEN_Q3_K   0x5f069b75bb6a2586u, 0x394442b70fde24b0u
+#define GOLDEN_Q4_K   0x137c0444522b5ffdu, 0x3918ae3aba991b39u
+#define GOLDEN_Q5_K   0x680fb51fb5ef96e3u, 0xea3e3a6d0f391638u
+#define GOLDEN_Q6_K   0xb268940802b3b013u, 0x299d06ddc67e2d28u
+#define GOLDEN_IQ4_XS 0x6a07e4d560c3cba4u, 0x19ed3acaafac2537u
 
 enum { N = 11, K = 768, ROWS = 45, GROUPS = 2 }; /* one full tile and a part; one full group */
 
@@ -119,10 +119,10 @@ static uint8_t *weights_make(tensor_type type, int64_t row_bytes)
         else if (type == TYPE_BF16)
             memcpy(block, (uint8_t *)&v + 2, 2); /* its upper half: little-endian machines only */
         for (int32_t p = 0; p < layout->n_parts && type != TYPE_BF16; p++) {
+            if (layout->parts[p].kind != PART_U16 || (type == TYPE_IQ4_XS && p == 1))
+                continue;
             uint16_t half = f32_to_f16(uniform(0.1f));
-            bool scale = layout->parts[p].kind == PART_U16 && !(type == TYPE_IQ4_XS && p == 1);
-            if (scale)
-                memcpy(block + layout->parts[p].file_offset, &half, 2);
+            memcpy(block + layout->parts[p].file_offset, &half, 2);
         }
     }
     return rows;
