@@ -140,11 +140,13 @@ drey_limited() { # CASE SIDE ROUND MODEL LIMIT_MIB TOKENS OPTION...
 peer_limited() { # CASE ROUND MODEL LIMIT_MIB
     # A kill for memory is a result too, not the end of the measurement.
     limited "$4" env LD_LIBRARY_PATH="$peer${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-        "$peer/llama-completion" -m "$3" -t "$threads" -c 512 -f "$tmp/prompt" -n $peer_tokens \
+        "$peer/llama-completion" -m "$3" -t "$threads" -c 512 -bf "$tmp/prompt" -n $peer_tokens \
         --temp 0 --ignore-eos -no-cnv --no-warmup --no-display-prompt --perf --load-mode mmap \
         >"$tmp/text" 2>"$tmp/err" </dev/null || true
+    # From milliseconds and runs: the rate that it prints has too few digits.
     record "$1" llama.cpp "$2" tokens_per_s "$(sed -nE \
-        's/.*[^t] eval time = .* ([0-9.]+) tokens per second.*/\1/p' "$tmp/err" | tail -n 1)"
+        's/.*[^t] eval time = *([0-9.]+) ms \/ *([0-9]+) runs.*/\1 \2/p' "$tmp/err" |
+        tail -n 1 | awk '$1 > 0 { print $2 * 1000 / $1 }')"
     record_json "$1" llama.cpp "$2" "$tmp/limit.json" peak_mib limit_hits oom_kills wall_s read_mb
 }
 under_limit() { # CASE MODEL LIMIT_MIB ROUND
