@@ -63,7 +63,9 @@ static int read_all(const char *path)
 static int start_again(void *arg)
 {
     const setting *s = arg;
-    setenv("LD_PRELOAD", FAULT_SHIM, 1);
+    /* Apart, since LD_PRELOAD ends a name at a blank and the build folder's may have one. */
+    setenv("LD_LIBRARY_PATH", FAULT_SHIM_FOLDER, 1);
+    setenv("LD_PRELOAD", FAULT_SHIM_NAME, 1);
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
     setenv("FAULT_FILE", s->file, 1);
     setenv("FAULT_KIND", s->kind, 1);
