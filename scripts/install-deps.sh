@@ -60,11 +60,16 @@ if [ "$(id -u)" != 0 ]; then
     fi
     as_root=(sudo)
 fi
-echo "install-deps: installing with apt-get: ${missing[*]}" >&2
-export DEBIAN_FRONTEND=noninteractive
-apt() {
+echo "install-deps: installing with apt-get (a minute or so): ${missing[*]}" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { # quiet; what it said is shown when it fails
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
-        -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null >&2
+        -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null >"$log" 2>&1 || {
+        tail -n 30 "$log" >&2
+        echo "install-deps: apt-get $1 failed, see above" >&2
+        exit 1
+    }
 }
 apt update
 apt install --no-install-recommends "${missing[@]}"
