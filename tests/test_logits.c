@@ -1,0 +1,284 @@
+/* The engine against an independent float implementation: logits and perplexity.
+ *
+ * tests/data/logits holds what scripts/make-logit-goldens.py computed (its header has the format).
+ * On the "float" tier activations stay float, so every logit must come within 1e-3; on the best
+ * tier activations have 8 bits, and perplexity must come within 0.3 %. Toys are written here; real
+ * models are taken from $DREY_MODELS and skipped where they are not.
+ *
+ *     test_logits --toys DIR      writes the toys, for the script */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "support/logit_toys.h"
+#include "support/temp_dir.h"
+
+enum { MAX_IDS = 1024 };
+
+/* ---- Golden files ---- */
+
+typedef struct golden {
+    FILE *file;
+    char word[32]; /* the keyword read last; "" at the end */
+} golden;
+
+static void next_word(golden *g)
+{
+    if (fscanf(g->file, "%31s", g->word) != 1)
+        g->word[0] = 0;
+}
+
+static golden golden_open(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, TEST_DATA "/logits/%s.txt", name);
+    golden g = {.file = fopen(path, "r")};
+    assert_non_null(g.file);
+    assert_int_equal(fscanf(g.file, "model %*s %*d"), 0);
+    next_word(&g);
+    return g;
+}
+
+static double number(golden *g)
+{
+    double x;
+    assert_int_equal(fscanf(g->file, "%lf", &x), 1);
+    return x;
+}
+
+static int32_t read_ids(golden *g, int32_t ids[MAX_IDS])
+{
+    int32_t n = (int32_t)number(g);
+    assert_in_range(n, 2, MAX_IDS);
+    for (int32_t i = 0; i < n; i++)
+        ids[i] = (int32_t)number(g);
+    next_word(g);
+    return n;
+}
+
+/* ---- Engine ---- */
+
+typedef struct bench {
+    drey_model *model;
+    drey_engine *engine;
+    drey_session *session;
+} bench;
+
+static void need(drey_status status, const drey_error *err)
+{
+    if (status != DREY_OK)
+        fail_msg("%s", err->message);
+}
+
+static bench bench_open(const char *path, const char *tier)
+{
+    bench b = {0};
+    drey_error err;
+    need(drey_model_open(&b.model, path, &err), &err);
+    drey_engine_options options;
+    drey_engine_options_init(&options);
+    options.target = b.model;
+    options.memory_bytes = DREY_MEMORY_UNLIMITED;
+    options.n_context = MAX_IDS;
+    options.n_threads = 2;
+    options.cpu_tier = tier;
+    need(engine_open(&b.engine, &options, 32, &err), &err);
+    need(drey_session_open(&b.session, b.engine, &err), &err);
+    return b;
+}
+
+static void bench_close(bench *b)
+{
+    drey_session_close(&b->session);
+    drey_engine_close(&b->engine);
+    drey_model_close(&b->model);
+}
+
+/* [n][V] after each of ids, to be freed. */
+static float *all_logits(drey_session *s, const int32_t *ids, int32_t n, int32_t n_vocab)
+{
+    float *logits = malloc((size_t)n * (size_t)n_vocab * sizeof *logits);
+    assert_non_null(logits);
+    drey_error err;
+    int64_t ld = forward_logits_stride(&s->target);
+    int32_t chunk = s->ws.max_logit_rows < s->ws.max_rows ? s->ws.max_logit_rows : s->ws.max_rows;
+    for (int32_t from = 0; from < n; from += chunk) {
+        int32_t n_rows = n - from < chunk ? n - from : chunk;
+        for (int32_t i = 0; i < n_rows; i++)
+            s->ws.rows[i] = (forward_row){.token = ids[from + i], .parent = i - 1};
+        need(forward(&s->target, s->ws.rows, n_rows, HEAD_ALL, &err), &err);
+        kv_commit(&s->target_kv, NULL, n_rows);
+        for (int32_t i = 0; i < n_rows; i++)
+            memcpy(logits + (int64_t)(from + i) * n_vocab, s->ws.logits + i * ld,
+                   (size_t)n_vocab * sizeof *logits);
+    }
+    drey_session_reset(s);
+    return logits;
+}
+
+static double logprob_sum(drey_session *s, const int32_t *ids, int32_t n)
+{
+    static float logprob[MAX_IDS];
+    drey_error err;
+    need(drey_session_score(s, ids, (size_t)n, logprob, &err), &err);
+    double sum = 0;
+    for (int32_t i = 0; i < n - 1; i++)
+        sum += (double)logprob[i];
+    return sum;
+}
+
+/* ---- Comparisons ---- */
+
+/* Reads the golden logits of one position; returns the largest difference. */
+static double worst_difference(golden *g, const float *logits)
+{
+    double worst = 0;
+    int n = 0;
+    for (next_word(g); strcmp(g->word, "top") == 0 || strcmp(g->word, "other") == 0; next_word(g)) {
+        int32_t id = (int32_t)number(g);
+        double difference = fabs(number(g) - (double)logits[id]);
+        if (!(difference <= worst)) /* NaN counts */
+            worst = difference;
+        n++;
+    }
+    assert_int_equal(n, 70);
+    return worst;
+}
+
+/* Reads the prompts of a golden file and compares; stops at the text. */
+static void compare_prompts(golden *g, const bench *b, int32_t max_prompt, const char *name)
+{
+    static int32_t ids[MAX_IDS];
+    drey_model_info info;
+    drey_model_describe(b->model, &info);
+    double worst = 0;
+    int n_compared = 0;
+    while (strcmp(g->word, "prompt") == 0) {
+        int32_t n = read_ids(g, ids);
+        float *logits = n <= max_prompt ? all_logits(b->session, ids, n, info.n_vocab) : NULL;
+        while (strcmp(g->word, "position") == 0) {
+            int32_t position = (int32_t)number(g);
+            static const float nothing[1 << 18];
+            const float *row = logits ? logits + (int64_t)position * info.n_vocab : nothing;
+            double difference = worst_difference(g, row);
+            if (!logits)
+                continue;
+            worst = difference > worst ? difference : worst;
+            n_compared++;
+            assert_true(difference < 1e-3);
+        }
+        free(logits);
+    }
+    print_message("%s: logits at %d positions differ by at most %.2g\n", name, n_compared, worst);
+    assert_true(n_compared >= 4);
+}
+
+/* Reads the text; returns the perplexity's ratio to the reference's (with a float cache or not). */
+static double perplexity_ratio(golden *g, const bench *b, bool float_cache)
+{
+    static int32_t ids[MAX_IDS];
+    while (strcmp(g->word, "text") != 0) {
+        assert_true(g->word[0]);
+        next_word(g);
+    }
+    int32_t n = read_ids(g, ids);
+    double half = number(g);
+    next_word(g);
+    double whole = number(g);
+    double expected = float_cache ? whole : half;
+    return exp((expected - logprob_sum(b->session, ids, n)) / (n - 1));
+}
+
+/* ---- Tests ---- */
+
+static void toys_on_the_float_tier(void **state)
+{
+    (void)state;
+    temp_dir();
+    for (int i = 0; i < N_LOGIT_TOYS; i++) {
+        toy_options options;
+        const char *name = logit_toy(i, &options), *path = temp_path("toy.gguf");
+        toy_write(path, &options);
+        golden g = golden_open(name);
+        bench b = bench_open(path, "float");
+        compare_prompts(&g, &b, MAX_IDS, name);
+        double ratio = perplexity_ratio(&g, &b, false);
+        print_message("%s: perplexity is %.6f of the reference's\n", name, ratio);
+        assert_true(fabs(ratio - 1) < 1e-4);
+        bench_close(&b);
+        fclose(g.file);
+    }
+    temp_dir_remove();
+}
+
+static bool real_model(char path[512], const char *file_name)
+{
+    const char *folder = getenv("DREY_MODELS");
+    snprintf(path, 512, "%s/%s", folder ? folder : ".", file_name);
+    if (access(path, R_OK) == 0)
+        return true;
+    print_message("skipped: no %s in the folder that DREY_MODELS names\n", file_name);
+    return false;
+}
+
+/* The float tier is slow: only prompts of at most max_prompt tokens. */
+static void compare_real(const char *name, const char *file_name, int32_t max_prompt)
+{
+    char path[512];
+    if (!real_model(path, file_name))
+        skip();
+    golden g = golden_open(name);
+    bench b = bench_open(path, "float");
+    compare_prompts(&g, &b, max_prompt, name);
+    bench_close(&b);
+    b = bench_open(path, NULL);
+    double ratio = perplexity_ratio(&g, &b, true);
+    print_message("%s: perplexity with 8-bit activations is %.5f of the float reference's\n", name,
+                  ratio);
+    assert_true(fabs(ratio - 1) < 0.003);
+    bench_close(&b);
+    fclose(g.file);
+}
+
+static void smol(void **state)
+{
+    (void)state;
+    compare_real("smol", "SmolLM2-135M-Instruct.Q4_1.gguf", 60);
+}
+
+static void draft(void **state)
+{
+    (void)state;
+    compare_real("draft", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 20);
+}
+
+static int write_toys(const char *folder)
+{
+    for (int i = 0; i < N_LOGIT_TOYS; i++) {
+        toy_options options;
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s.gguf", folder, logit_toy(i, &options));
+        toy_write(path, &options);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--toys") == 0)
+        return write_toys(argv[2]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(toys_on_the_float_tier),
+        cmocka_unit_test(smol),
+        cmocka_unit_test(draft),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
