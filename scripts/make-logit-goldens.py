@@ -12,7 +12,9 @@ model code on the CPU; here in double precision, so that what is left is the ref
 definition. Nothing of drey takes part.
 
 Keys and values are rounded to half precision where they enter the cache, as drey's cache is F16 by
-definition; the perplexity is given with and without that.
+definition; the perplexity is given with and without that. This rounding makes logits uncertain: the
+last bit of float arithmetic decides which way a value rounds, and that is up to a thousandth of the
+value. How far logits then stray is measured with the reference itself, run in single precision.
 
 The output, one item after another, numbers separated by blanks:
     model FILE BYTES
@@ -20,6 +22,8 @@ The output, one item after another, numbers separated by blanks:
     position P                  logits after prompt[P], for the prompt above
       top ID LOGIT              20 times, best first
       other ID LOGIT            50 times, ids spread over the vocabulary
+    cache_noise X               the largest difference of any logit of the prompts when all is
+                                computed in single precision, with the half-precision cache
     text N                      then N token ids of TEXT (of a toy: the prompt again)
     logprob_sum X               natural log, of ids[1..N) given what stands before each
     logprob_sum_float_cache X   the same without rounding keys and values
@@ -43,7 +47,7 @@ PROMPTS = [
     "Zwei Eichhörnchen saßen auf einem Ast. 第一只松鼠说:\u201c今天很冷。\u201d Le deuxième répondit : «",
 ]
 TOY_IDS = 140
-TOY_POSITIONS = [0, 1, 40, 63, 64, 128, 139]  # around the blocks of 64 keys
+POSITIONS = [0, 1, 10, 40, 63, 64, 128]  # and the last; drey folds keys in blocks of 64
 DIGITS_QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -131,6 +135,24 @@ def write_prompt(out, logits, ids, positions):
             print(f"other {token} {logits[position][token].item():.6f}", file=out)
 
 
+def cache_noise(model, prompts, references):
+    model.float()
+    worst = 0.0
+    for ids, reference in zip(prompts, references):
+        single = run(model, ids, HalfCache()).double()
+        worst = max(worst, (single - reference).abs().max().item())
+    model.double()
+    return worst
+
+
+def write_prompts(out, model, prompts):
+    references = [run(model, ids, HalfCache()) for ids in prompts]
+    for ids, logits in zip(prompts, references):
+        last = len(ids) - 1
+        write_prompt(out, logits, ids, [p for p in POSITIONS if p < last] + [last])
+    print(f"cache_noise {cache_noise(model, prompts, references):.6f}", file=out)
+
+
 def write_text(out, model, ids):
     total = logprob_sum(run(model, ids, HalfCache()), ids)
     exact = logprob_sum(run(model, ids, transformers.DynamicCache()), ids)
@@ -150,14 +172,12 @@ def main():
         print("model", os.path.basename(path), os.path.getsize(path), file=out)
         if len(sys.argv) == 3:
             ids = [(i * 7919 + 13) % model.config.vocab_size for i in range(TOY_IDS)]
-            write_prompt(out, run(model, ids, HalfCache()), ids, TOY_POSITIONS)
+            write_prompts(out, model, [ids])
             write_text(out, model, ids)
             return
         tok = file_tokenizer(reader)
-        for prompt in PROMPTS:
-            ids = tok.encode(prompt, add_special_tokens=False).ids
-            positions = [(len(ids) - 1) * (k + 1) // 4 for k in range(4)]
-            write_prompt(out, run(model, ids, HalfCache()), ids, positions)
+        write_prompts(out, model,
+                      [tok.encode(p, add_special_tokens=False).ids for p in PROMPTS])
         with open(sys.argv[3], encoding="utf-8") as f:
             write_text(out, model, tok.encode(f.read(), add_special_tokens=False).ids)
 
