@@ -35,6 +35,8 @@ static int32_t script(uint64_t seed, const int32_t *path, int32_t depth, candida
         float confidence = i == 0 ? left : left * 0.8f;
         if (i > 0 && confidence > out[i - 1].confidence)
             confidence = out[i - 1].confidence;
+        if (seed % 4 == 0) /* ties: the oldest branch goes first */
+            confidence = i < 2 ? 0.5f : 0.0f;
         out[i] = (candidate){.token = rng_below(&r, 6), .confidence = confidence};
     }
     return n;
