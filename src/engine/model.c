@@ -75,19 +75,7 @@ drey_status drey_tokenize(const drey_model *m, const char *text, size_t n_bytes,
 drey_status drey_detokenize(const drey_model *m, const int32_t *ids, size_t n, int flags,
                             char *text, size_t capacity, size_t *n_bytes, drey_error *err)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= tokenizer_n_vocab(m->tokenizer))
-            FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
-                 ids[i], tokenizer_n_vocab(m->tokenizer) - 1);
-        size_t room = at < capacity ? capacity - at : 0;
-        at += tokenizer_piece(m->tokenizer, ids[i], flags & DREY_TOKENIZE_SPECIAL, i == 0,
-                              text ? text + (room ? at : 0) : NULL, room);
-    }
-    *n_bytes = at;
-    if (at > capacity)
-        FAIL(err, DREY_ERR_USAGE, "the text needs %zu bytes, but the buffer has %zu", at, capacity);
-    return DREY_OK;
+    return tokenizer_decode(m->tokenizer, ids, n, flags, text, capacity, n_bytes, err);
 }
 
 drey_status drey_chat_format(const drey_model *m, const char *system, const char *user, char **out,
