@@ -134,7 +134,7 @@ drey_status pool_open(pool **out, int32_t n_threads, drey_error *err)
                 .spin_ns = n_threads <= pool_default_threads() ? SPIN_NS : 0};
     for (int32_t i = 1; i < n_threads; i++) {
         p->workers[i] = (worker){.owner = p, .index = i};
-        char name[32]; /* the system keeps the first 15 */
+        char name[32];
         snprintf(name, sizeof name, "drey-work-%d", i);
         drey_status status =
             thread_start(&p->workers[i].thread, name, STACK_BYTES, work, &p->workers[i], err);
