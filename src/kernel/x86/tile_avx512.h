@@ -57,14 +57,16 @@
     }
 #endif
 
-/* How far ahead weights are fetched, into the L2 cache: a page, which is as far as the hardware
- * looks by itself. (Into L1 halves the speed of Zen 4, whose few L1 miss buffers then serve it.) */
-enum { PREFETCH_BYTES = 4096 };
+/* Weights are fetched two pages ahead and into the L2 cache, which helps the hardware over page
+ * ends and through blocks that are not read in one sweep. (Zen 4, one thread: fetching into L1
+ * occupies the few L1 miss buffers and halves the speed; where a block is read from front to back,
+ * every fourth line is enough and leaves a quarter more bandwidth than all of them.) */
+enum { PREFETCH_BYTES = 8192 };
 
-INLINE void prefetch_lines(const uint8_t *p, int n_lines)
+INLINE void prefetch_lines(const uint8_t *p, int n_lines, int step)
 {
     UNROLL
-    for (int i = 0; i < n_lines; i++)
+    for (int i = 0; i < n_lines; i += step)
         _mm_prefetch((const char *)p + PREFETCH_BYTES + i * 64, _MM_HINT_T1);
 }
 

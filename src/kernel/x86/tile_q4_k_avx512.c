@@ -22,7 +22,7 @@ INLINE void tile_q4_k_m(const int m, float *sums, const uint8_t *block, const ui
     for (; n_blocks > 0; n_blocks--) {
         scales_k4 k[2];
         __m512i pairs[4][2], products[2][TOKEN_TILE];
-        prefetch_lines(block, Q4_K_QS / 64);
+        prefetch_lines(block, Q4_K_QS / 64, 4);
         UNROLL
         for (int half = 0; half < 2; half++) {
             k[half] = scales_k4_load(block + Q4_K_SCALES, half);
@@ -37,7 +37,7 @@ INLINE void tile_q4_k_m(const int m, float *sums, const uint8_t *block, const ui
         ROLLED
         for (int i = 0; i < 4; i++) {
             __m512i s[2][TOKEN_TILE];
-            prefetch_lines(qs, 16);
+            prefetch_lines(qs, 16, 4);
             UNROLL
             for (int t = 0; t < m; t++)
                 s[0][t] = s[1][t] = _mm512_setzero_si512();

@@ -9,7 +9,7 @@ INLINE void tile_q5_k_m(const int m, float *sums, const uint8_t *block, const ui
     for (; n_blocks > 0; n_blocks--) {
         scales_k4 k[2];
         __m512i products[2][TOKEN_TILE];
-        prefetch_lines(block, Q5_K_QS / 64);
+        prefetch_lines(block, Q5_K_QS / 64, 4);
         UNROLL
         for (int half = 0; half < 2; half++)
             k[half] = scales_k4_load(block + Q5_K_SCALES, half);
@@ -21,7 +21,7 @@ INLINE void tile_q5_k_m(const int m, float *sums, const uint8_t *block, const ui
          * s. */
         ROLLED
         for (int i = 0; i < 4; i++) {
-            prefetch_lines(qs, 16);
+            prefetch_lines(qs, 16, 4);
             UNROLL
             for (int part = 0; part < 2; part++) {
                 __m512i s[2][TOKEN_TILE];

@@ -110,7 +110,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
         for (; n_blocks > 0; n_blocks--) {                                                         \
             scales_16 k[2];                                                                        \
             __m512i products[2][TOKEN_TILE], minima[2][TOKEN_TILE];                                \
-            prefetch_lines(block, (quants_at) / 64);                                               \
+            prefetch_lines(block, (quants_at) / 64, 1);                                            \
             UNROLL                                                                                 \
             for (int half = 0; half < 2; half++) {                                                 \
                 k[half] = scales_##name(block, half);                                              \
@@ -122,7 +122,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
             for (int p = 0; p < 4; p++) {                                                          \
                 prefetch_lines(block + (quants_at) +                                               \
                                    p * (((block_bytes)*GROUP_ROWS - (quants_at)) / 4),             \
-                               ((block_bytes)*GROUP_ROWS - (quants_at)) / 256);                    \
+                               ((block_bytes)*GROUP_ROWS - (quants_at)) / 256, 1);                 \
                 UNROLL                                                                             \
                 for (int j = 0; j < 4; j++) {                                                      \
                     __m512i s[2][TOKEN_TILE];                                                      \
