@@ -35,6 +35,8 @@ static void on_tensor(void *user, const char *name, const char *type, const int6
         FUZZ_CHECK(dims[i] > 0 && (i < n_dims || dims[i] == 1));
 }
 
+static volatile uint64_t touched; /* so that the sums below are computed */
+
 /* Touches every byte that a key gives out, so that a sanitizer sees one that is not the file's. */
 static uint64_t touch(const gguf_key *key)
 {
@@ -77,7 +79,7 @@ static void check_file(const gguf *g, uint64_t file_bytes)
     gguf_show(g, &inspector);
     FUZZ_CHECK(seen.n_keys == gguf_n_keys(g) && seen.n_tensors == gguf_n_tensors(g));
     FUZZ_CHECK(!gguf_find_key(g, "") && !gguf_find_tensor(g, ""));
-    FUZZ_CHECK(sum != UINT64_MAX); /* so that it is computed */
+    touched = sum;
 }
 
 static bool parses(const uint8_t *bytes, size_t n_bytes, uint64_t file_bytes)
