@@ -315,6 +315,25 @@ static void refuses_parts_that_do_not_fit(void **state)
     check_pair("b", 3, 2, "is the first of 3 parts; name them");
 }
 
+/* A split model may begin with a part that holds keys alone; here all parts do. */
+static void opens_parts_without_tensors(void **state)
+{
+    (void)state;
+    const char *paths[2] = {temp_path("keys-00001-of-00002.gguf"),
+                            temp_path("keys-00002-of-00002.gguf")};
+    for (uint16_t i = 0; i < 2; i++) {
+        gguf_writer w = {0};
+        writer_begin(&w, 0, 2);
+        writer_key_u16(&w, "split.no", i);
+        writer_key_u16(&w, "split.count", 2);
+        assert_true(writer_save(&w, paths[i]));
+        writer_free(&w);
+    }
+    gguf *g = open_or_fail(paths[0]);
+    assert_int_equal(gguf_n_tensors(g), 0);
+    gguf_close(&g);
+}
+
 /* ---- Inspect ---- */
 
 typedef struct seen {
@@ -487,6 +506,7 @@ int main(void)
         cmocka_unit_test(leaves_no_page_cache),
         cmocka_unit_test(opens_split_models),
         cmocka_unit_test(refuses_broken_splits),
+        cmocka_unit_test(opens_parts_without_tensors),
         cmocka_unit_test(refuses_parts_that_do_not_fit),
         cmocka_unit_test(inspects_keys),
         cmocka_unit_test(inspects_a_toy),

@@ -62,7 +62,8 @@ static drey_status take_tensors(gguf *g, header *h, int32_t number, drey_error *
         return DREY_OK;
     }
     uint64_t n = g->n_tensors + h->n_tensors;
-    gguf_tensor *grown = realloc(g->tensors, n * sizeof *grown);
+    /* One more than needed: a size of 0 would free what g still holds. */
+    gguf_tensor *grown = realloc(g->tensors, (n + 1) * sizeof *grown);
     if (!grown)
         return refuse_memory(g, err);
     memcpy(grown + g->n_tensors, h->tensors, h->n_tensors * sizeof *grown);
