@@ -115,6 +115,8 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
         l->matrix[l->n_matrices++] = l->embedding;
     for (b.layer = 0; b.layer < s->n_layers; b.layer++)
         TRY(bind_layer(&b, &l->layer[b.layer]));
+    if (gguf_find_tensor(g, "rope_freqs.weight"))
+        TRY(find(g, "rope_freqs.weight", s->n_rot / 2, 1, &t, err));
     TRY(find(g, "output_norm.weight", s->n_embd, 1, &t, err));
     TRY(find(g, l->tied ? "token_embd.weight" : "output.weight", s->n_embd, s->n_vocab, &t, err));
     l->head = &l->matrix[l->n_matrices++];
@@ -144,10 +146,6 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
     TRY(weights_read_vector(w, gguf_find_tensor(g, "output_norm.weight"), l->final_norm, err));
     float factors[512];
     const gguf_tensor *t = gguf_find_tensor(g, "rope_freqs.weight");
-    if (t && t->dims[0] != l->shape.n_rot / 2)
-        FAIL(err, DREY_ERR_FORMAT,
-             "tensor rope_freqs.weight has %lld entries instead of %d; the file is broken",
-             (long long)t->dims[0], l->shape.n_rot / 2);
     if (t)
         TRY(weights_read_vector(w, t, factors, err));
     l->rope_scale = rope_frequencies(&l->shape, t ? factors : NULL, l->rope_frequency);

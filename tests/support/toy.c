@@ -141,6 +141,10 @@ static void plan_tensors(model_plan *m)
         add_matrix(m, "output.weight", o->n_embd, m->n_vocab, o->logit_gain);
     if (o->rope_freqs)
         add_vector(m, "rope_freqs.weight", head_dim_of(o) / 2, 2.0f, 0.4f);
+    if (o->rope_freqs && o->rope_freqs_rows > 1) {
+        m->tensors[m->n_tensors - 1].n_dims = 2;
+        m->tensors[m->n_tensors - 1].dims[1] = o->rope_freqs_rows;
+    }
     for (int32_t i = 0; i < o->n_layers; i++)
         plan_layer(m, i, head_dim_of(o));
     add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
