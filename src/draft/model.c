@@ -7,11 +7,15 @@
  * Fig. 8). */
 #include "draft/model.h"
 
-#include <string.h>
-
 static model_drafter *self_of(drafter *d)
 {
     return (model_drafter *)d;
+}
+
+/* Padding of the target's vocabulary may have no row in the draft's: any token stands in for it. */
+static int32_t known(const model_drafter *d, int32_t id)
+{
+    return id < d->n_ids ? id : 0;
 }
 
 static void forget_tree(model_drafter *d)
@@ -25,13 +29,14 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
     model_drafter *d = self_of(base);
     kv_cache *kv = d->run->kv;
     int32_t same = 0;
-    while (same < kv->n_committed && same < n - 1 && d->timeline[same] == tokens[same])
+    while (same < kv->n_committed && same < n - 1 && d->timeline[same] == known(d, tokens[same]))
         same++;
     kv_truncate(kv, same);
-    memcpy(d->timeline, tokens, (size_t)n * sizeof *tokens);
+    for (int32_t i = same; i < n; i++)
+        d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;
     forget_tree(d);
-    return forward_prompt(d->run, tokens + same, n - 1 - same, d->chunk, d->progress,
+    return forward_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, d->progress,
                           d->progress_user, err);
 }
 
@@ -88,7 +93,7 @@ static void model_commit(drafter *base, const token_tree *tree, const int32_t *p
     kv_commit(d->run->kv, keep, n);
     for (int32_t i = 0; i < n_path; i++)
         d->timeline[d->n_timeline++] = tree->nodes[path[i]].token;
-    d->timeline[d->n_timeline++] = next;
+    d->timeline[d->n_timeline++] = known(d, next);
     forget_tree(d);
 }
 
