@@ -465,6 +465,7 @@ void stream_skip(stream *s, int64_t from, int64_t to)
             await_table(s, seq);
         if (has_failed(s))
             break;
+        assert(!is(s, seq, DROPPED) && !is(s, seq, GIVEN));
         bool dropped = seq < s->head && is(s, seq, ASKED);
         set(s, seq, dropped ? DROPPED : GIVEN);
         /* At the head there is something to do for the thread: pass it by. */

@@ -1,6 +1,7 @@
 /* Laying a model's matrices out, and the passes over them: see weights.h. */
 #include "weights/weights.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/fmath.h"
@@ -208,10 +209,10 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
     w->pass_seq = w->pass == 0 ? 0 : w->n_first + (w->pass - 1) * w->n_cycle;
     w->cursor = w->pass_seq;
     w->pass++;
+    int64_t end = w->end_seq = w->pass_seq + pass_pieces(w);
     if (!with_head) {
-        const weight *head = &w->matrix[w->n_matrices - 1];
-        int64_t end = w->pass_seq + pass_pieces(w);
-        stream_skip(w->stream, end - head->n_streamed_pieces, end);
+        w->end_seq -= w->matrix[w->n_matrices - 1].n_streamed_pieces;
+        stream_skip(w->stream, w->end_seq, end);
     }
     return stream_status(w->stream, err);
 }
@@ -221,7 +222,7 @@ void weights_pass_abandon(weights *w)
     if (weights_loading(w))
         w->broken = true;
     else
-        stream_skip(w->stream, w->cursor, w->pass_seq + pass_pieces(w));
+        stream_skip(w->stream, w->cursor, w->end_seq);
 }
 
 drey_status weights_pass_end(weights *w, pool *p, drey_error *err)
@@ -240,6 +241,7 @@ drey_status weights_embed(weights *w, int32_t token, float *out, int32_t thread,
 {
     const weight *head = &w->matrix[w->n_matrices - 1];
     int32_t group = token / GROUP_ROWS, row = token % GROUP_ROWS;
+    assert(token >= 0 && token < w->embedding.n_rows);
     if (w->embedding_pinned && weights_loaded(w)) {
         const weight *kept = w->tied ? head : &w->matrix[0];
         kept->kernel->unpack_row(out, kept->packed + (size_t)group * kept->group_bytes, row,

@@ -55,6 +55,7 @@ typedef struct weights {
     int64_t pass;     /* passes begun; the present one is pass - 1 */
     int64_t pass_seq; /* of the present pass's first piece */
     int64_t cursor;   /* of the next piece that this pass will use */
+    int64_t end_seq;  /* one past the last that it will use: the streamed head may be left out */
     bool broken;      /* loading was abandoned */
     int32_t n_threads;
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
