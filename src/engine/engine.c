@@ -6,6 +6,8 @@
 
 #include "os/memory.h"
 
+enum { CONTEXT_MOST = 1 << 30 }; /* so that counts of slots and rows stay in range */
+
 void drey_engine_options_init(drey_engine_options *options)
 {
     *options = (drey_engine_options){.memory_bytes = DREY_MEMORY_AUTO};
@@ -30,8 +32,9 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
 
 static drey_status check_numbers(drey_engine_options *o, drey_error *err)
 {
-    if (o->n_context < 1)
-        FAIL(err, DREY_ERR_USAGE, "the context must hold at least one token, not %d", o->n_context);
+    if (o->n_context < 1 || o->n_context > CONTEXT_MOST)
+        FAIL(err, DREY_ERR_USAGE, "a context of %d tokens is not possible (1 to %d)", o->n_context,
+             CONTEXT_MOST);
     if (o->n_threads < 0 || o->n_threads > 1024)
         FAIL(err, DREY_ERR_USAGE, "%d threads are not possible (1 to 1024)", o->n_threads);
     if (o->draft_tokens < 0 || o->draft_tokens >= TREE_MAX_NODES)
@@ -176,7 +179,7 @@ drey_status drey_engine_open(drey_engine **out, const drey_engine_options *optio
 
 void drey_engine_close(drey_engine **engine)
 {
-    if (!*engine)
+    if (!engine || !*engine)
         return;
     engine_release(*engine);
     free(*engine);

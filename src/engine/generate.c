@@ -293,7 +293,8 @@ static drey_status prepare(generation *g, const int32_t *ids, size_t n, drey_err
                          g->options->special, err));
     g->detokenizer.started =
         true; /* the text goes on from the prompt: its first token keeps its space */
-    memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
+    if (n)
+        memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
     s->n_timeline += (int32_t)n;
     g->limits = (draft_limits){.policy = e->options.policy,
                                .max_nodes = e->options.tree_nodes,

@@ -35,7 +35,7 @@ drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
 
 void drey_model_close(drey_model **model)
 {
-    if (!*model)
+    if (!model || !*model)
         return;
     tokenizer_close(&(*model)->tokenizer);
     gguf_close(&(*model)->file);

@@ -78,9 +78,9 @@ drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_erro
 
 void drey_session_close(drey_session **session)
 {
-    drey_session *s = *session;
-    if (!s)
+    if (!session || !*session)
         return;
+    drey_session *s = *session;
     if (s->drafter)
         s->drafter->class->close(s->drafter);
     arena_free(&s->memory);
