@@ -70,7 +70,7 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
             __m512i s[2][TOKEN_TILE];                                                              \
-            prefetch_lines(block, (block_bytes)*GROUP_ROWS / 64, 1);                               \
+            prefetch_lines(block, (block_bytes)*GROUP_ROWS / 64, 8);                               \
             UNROLL                                                                                 \
             for (int t = 0; t < m; t++)                                                            \
                 s[0][t] = s[1][t] = offset_start(acts, m, t, shift);                               \
