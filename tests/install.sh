@@ -30,7 +30,8 @@ version=$(pkg-config --modversion drey)
     echo "install: the command and drey.pc name different versions"
     exit 1
 }
-readelf -d "$library" | grep -q "SONAME.*libdrey\.so\.${version%%.*}" || {
+dynamic=$(readelf -d "$library")
+[[ $dynamic =~ SONAME.*"libdrey.so.${version%%.*}]" ]] || {
     echo "install: the shared library has no soname of its major version"
     exit 1
 }
@@ -74,7 +75,7 @@ programs=("$tmp/pc-shared" "$tmp/pc-static" "$tmp/user/build/cmake-shared"
     "$tmp/user/build/cmake-static")
 for program in "${programs[@]}"; do
     linked=no
-    ! ldd "$program" | grep -q libdrey || linked=yes
+    [[ $(ldd "$program") != *libdrey* ]] || linked=yes
     case $program in *shared) expected=yes ;; *) expected=no ;; esac
     [ $linked = $expected ] || {
         echo "install: $program: linked to libdrey.so: $linked, expected: $expected"
