@@ -31,7 +31,9 @@ enum {
  *  ACT_Q8_256 int8 in blocks of 256: d = max(amax / 127, max over the eight 32-blocks of sum|x| /
  * 2167), q = rint(x * (1 / d)); the second term keeps the dot product of any 32-block with 4-bit
  * weights inside int16 (KERNELS: one widening multiply then serves two sub-blocks). sum|x| is added
- * in order of index. A block of zeros (or whose d is zero) has d = 0 and q = 0. */
+ * in order of index. A block of zeros (or whose d is zero, or too small for a
+ * finite inverse) has d = 0 and q = 0. NaN is passed over by the maxima; q stays in -127..127
+ * whatever x is. */
 typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
 
 /* One tensor type on one tier.
