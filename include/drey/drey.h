@@ -205,7 +205,8 @@ DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, 
 DREY_API void drey_session_close(drey_session **session);
 
 /* Stops the running generation or scoring at the next operation. Any thread, and signal handlers.
- */
+ * While the first pass is still reading the weights, this leaves the engine without them: later
+ * calls fail with DREY_ERR_USAGE until it is opened again. */
 DREY_API void drey_session_cancel(drey_session *session);
 
 typedef struct drey_sampling {

@@ -15,6 +15,9 @@ void drey_engine_options_init(drey_engine_options *options)
 
 static drey_status check_choices(drey_engine_options *o, drey_error *err)
 {
+    if ((unsigned)o->policy > DREY_POLICY_LLMCAD || (unsigned)o->drafter > DREY_DRAFTER_NGRAM ||
+        (unsigned)o->io > DREY_IO_BUFFERED)
+        FAIL(err, DREY_ERR_USAGE, "policy, drafter or io is not one of those in drey.h");
     if (!o->target)
         FAIL(err, DREY_ERR_USAGE, "no target model was given");
     if ((o->drafter == DREY_DRAFTER_MODEL) != (o->draft != NULL))

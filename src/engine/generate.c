@@ -19,8 +19,11 @@ typedef struct generation {
     detokenizer detokenizer;
     draft_limits limits;
     bool done;
+    bool refused; /* on_text wants no more */
     double draft_s, verify_s;
     int64_t stall_ns, faults; /* when decoding began */
+    uint64_t start_bytes;     /* when the call began */
+    int64_t start_busy_ns;    /* likewise */
     uint64_t read_bytes;      /* likewise */
     int64_t busy_ns;
 } generation;
@@ -37,7 +40,10 @@ static void finish(generation *g, drey_finish why)
 
 static void deliver(generation *g, const char *text, size_t n_bytes)
 {
-    if (n_bytes && g->options->on_text && !g->options->on_text(g->options->user, text, n_bytes))
+    if (n_bytes == 0 || !g->options->on_text || g->refused)
+        return;
+    g->refused = !g->options->on_text(g->options->user, text, n_bytes);
+    if (g->refused)
         finish(g, DREY_FINISH_STOP);
 }
 
@@ -229,7 +235,7 @@ static void statistics_end(generation *g, double decode_s)
     count_reads(e, &bytes, &busy);
     t->decode_s = decode_s;
     t->read_bytes = bytes - g->read_bytes;
-    double loading = ratio((double)g->read_bytes, (double)g->busy_ns * 1e-9);
+    double loading = ratio((double)t->load_bytes, (double)(g->busy_ns - g->start_busy_ns) * 1e-9);
     double decoding = ratio((double)t->read_bytes, (double)(busy - g->busy_ns) * 1e-9);
     t->disk_bytes_per_s = loading > decoding ? loading : decoding;
     double stall_s = (double)(e->target.weights.stall_ns - g->stall_ns) * 1e-9;
@@ -251,7 +257,7 @@ static drey_status decode(generation *g, drey_error *err)
     g->faults = memory_major_faults();
     g->stall_ns = e->target.weights.stall_ns;
     count_reads(e, &g->read_bytes, &g->busy_ns);
-    g->stats->load_bytes = g->read_bytes;
+    g->stats->load_bytes = g->read_bytes - g->start_bytes;
     double start = clock_s();
     drey_status status = DREY_OK;
     while (!g->done && status == DREY_OK)
@@ -267,7 +273,9 @@ static drey_status check(const drey_session *s, const int32_t *ids, size_t n,
     int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
     if (n == 0 && s->n_timeline == 0)
         FAIL(err, DREY_ERR_USAGE, "the prompt is empty; give at least one token");
-    if (n >= (size_t)(room > 0 ? room : 0))
+    if (n == 0 && room < 1)
+        FAIL(err, DREY_ERR_CONTEXT, "the context is full; reset the session or raise -c");
+    if (n > 0 && n >= (size_t)(room > 0 ? room : 0))
         FAIL(err, DREY_ERR_CONTEXT,
              "the prompt has %zu tokens, but the context has room for %d (one of them to write); "
              "shorten the prompt or raise -c",
@@ -307,6 +315,7 @@ static drey_status prepare(generation *g, const int32_t *ids, size_t n, drey_err
 static drey_status run(generation *g, const int32_t *ids, size_t n, drey_error *err)
 {
     double start = clock_s();
+    count_reads(g->s->engine, &g->start_bytes, &g->start_busy_ns);
     TRY(check(g->s, ids, n, g->options, err));
     TRY(prepare(g, ids, n, err));
     TRY(read_prompt(g, err));

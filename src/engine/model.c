@@ -28,7 +28,8 @@ drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
         return status;
     }
     gguf_string name = gguf_text(m->file, "general.name");
-    snprintf(m->name, sizeof m->name, "%.*s", (int)name.n_bytes, name.text ? name.text : "");
+    if (name.text)
+        gguf_printable(m->name, sizeof m->name, name.text, name.n_bytes);
     *out = m;
     return DREY_OK;
 }

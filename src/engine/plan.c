@@ -103,9 +103,14 @@ static uint64_t work_bytes(const drey_engine *e, const engine_plan *p)
     return workspace_bytes(shapes, 2, p->chunk > p->logit_rows ? p->chunk : p->logit_rows,
                            p->logit_rows, p->max_pending, p->told.n_threads) +
            sampler_bytes(e->target.layout.shape.n_vocab) +
-           (e->options.drafter == DREY_DRAFTER_NGRAM ? drafter_ngram_bytes(e->options.n_context)
-                                                     : 0) +
            2 * arena_size((size_t)(e->options.n_context + 1) * sizeof(int32_t)) + (1 << 16);
+}
+
+/* The n-gram drafter brings its own memory. */
+static uint64_t ngram_bytes(const drey_engine *e)
+{
+    bool used = e->options.drafter == DREY_DRAFTER_NGRAM;
+    return used ? drafter_ngram_bytes(e->options.n_context + 1) : 0;
 }
 
 static uint64_t cache_bytes(const drey_engine *e, const engine_plan *p)
@@ -134,7 +139,7 @@ static uint64_t fixed_bytes(drey_engine *e, const setting *s)
         s->ring_bytes, weights_ring_least(e->target.layout.matrix, e->target.layout.n_matrices));
     t->ring_bytes = p->target_ring + p->draft_ring;
     t->kv_bytes = cache_bytes(e, p);
-    t->work_bytes = work_bytes(e, p) + p->target_overhead + p->draft_overhead;
+    t->work_bytes = work_bytes(e, p) + ngram_bytes(e) + p->target_overhead + p->draft_overhead;
     uint64_t sum = t->ring_bytes + t->kv_bytes + t->work_bytes + t->draft_bytes + t->process_bytes;
     return sum + sum / 512;
 }

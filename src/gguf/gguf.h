@@ -101,6 +101,10 @@ typedef struct gguf_cursor {
 gguf_cursor gguf_strings(const gguf_key *key); /* of a string array; left = 0 for any other */
 bool gguf_next_string(gguf_cursor *cursor, gguf_string *out);
 
+/* Text from a file for a message or a terminal: printable ASCII, '?' for all else, cut with "..."
+ * where it does not fit. Returns out. */
+const char *gguf_printable(char *out, size_t capacity, const char *text, size_t n_bytes);
+
 /* What drey_inspect shows of a file: printable text only, whatever the file holds. */
 void gguf_show(const gguf *g, const drey_inspector *to);
 

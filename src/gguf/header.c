@@ -36,7 +36,7 @@ size_t header_kind_bytes(uint32_t kind)
     return kind < sizeof bytes ? bytes[kind] : 0;
 }
 
-const char *header_show(char *out, size_t capacity, const char *text, size_t n_bytes)
+const char *gguf_printable(char *out, size_t capacity, const char *text, size_t n_bytes)
 {
     size_t n = n_bytes < capacity ? n_bytes : capacity - 4;
     for (size_t i = 0; i < n; i++)
@@ -182,7 +182,7 @@ static drey_status parse_key(header *h, gguf_key *key, drey_error *err)
     char shown[80];
     uint32_t kind, item_kind;
     TRY(take_string(h, &key->name, err));
-    header_show(shown, sizeof shown, key->name.text, key->name.n_bytes);
+    gguf_printable(shown, sizeof shown, key->name.text, key->name.n_bytes);
     if (key->name.n_bytes == 0 || key->name.n_bytes > longest_key)
         FAIL(err, DREY_ERR_FORMAT, "%s has a key with a name of %zu bytes; " DAMAGED,
              h->source.shown, key->name.n_bytes);
@@ -239,7 +239,7 @@ static drey_status parse_keys(header *h, drey_error *err)
             char shown[80];
             gguf_string name = h->by_name[i]->name;
             FAIL(err, DREY_ERR_FORMAT, "%s has the key %s twice; " DAMAGED, h->source.shown,
-                 header_show(shown, sizeof shown, name.text, name.n_bytes));
+                 gguf_printable(shown, sizeof shown, name.text, name.n_bytes));
         }
     }
     return DREY_OK;
@@ -282,7 +282,7 @@ static drey_status parse_tensor_name(header *h, gguf_tensor *t, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT,
              "%s has a tensor named '%s', but names have 1 to %zu printable ASCII "
              "characters; " DAMAGED,
-             h->source.shown, header_show(shown, sizeof shown, name.text, name.n_bytes),
+             h->source.shown, gguf_printable(shown, sizeof shown, name.text, name.n_bytes),
              sizeof t->name - 1);
     memcpy(t->name, name.text, name.n_bytes);
     return DREY_OK;

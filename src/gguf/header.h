@@ -30,10 +30,6 @@ const gguf_key *header_find(const header *h, const char *name);
 /* Order of names: by bytes, a prefix first. */
 int header_compare(const char *a, size_t n_a, const char *b, size_t n_b);
 
-/* Text from a file for a message or a terminal: printable ASCII, '?' for all else, cut with "..."
- * where it does not fit. Returns out. */
-const char *header_show(char *out, size_t capacity, const char *text, size_t n_bytes);
-
 /* Little-endian bytes of any alignment. */
 uint32_t header_u32(const uint8_t *bytes);
 uint64_t header_u64(const uint8_t *bytes);

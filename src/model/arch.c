@@ -22,9 +22,12 @@ const arch *arch_find(gguf_string name)
     return NULL;
 }
 
-const char *arch_names(void)
+const char *arch_names(char *out, size_t capacity)
 {
-    return "llama, qwen2";
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof archs / sizeof *archs && at < capacity; i++)
+        at += (size_t)snprintf(out + at, capacity - at, "%s%s", i ? ", " : "", archs[i].name);
+    return out;
 }
 
 /* "ARCH.suffix" */
@@ -47,19 +50,20 @@ static drey_status read_int(const gguf *g, const arch *a, const char *suffix, in
 static drey_status read_rope(model_shape *s, const gguf *g, drey_error *err)
 {
     char key[96];
-    s->n_rot = (int32_t)gguf_int(g, key_of(s->arch, "rope.dimension_count", key), s->head_dim);
-    if (s->n_rot < 2 || s->n_rot % 2 || s->n_rot > s->head_dim)
+    int64_t n_rot = gguf_int(g, key_of(s->arch, "rope.dimension_count", key), s->head_dim);
+    if (n_rot < 2 || n_rot % 2 || n_rot > s->head_dim)
         FAIL(err, DREY_ERR_FORMAT,
-             "%s is %d, but must be even and at most the head size %d; the file is broken", key,
-             s->n_rot, s->head_dim);
+             "%s is %lld, but must be even and at most the head size %d; the file is broken", key,
+             (long long)n_rot, s->head_dim);
+    s->n_rot = (int32_t)n_rot;
     s->rope_base = gguf_number(g, key_of(s->arch, "rope.freq_base", key), 10000.0);
     if (!(s->rope_base > 1.0 && s->rope_base < 1e12))
         FAIL(err, DREY_ERR_FORMAT, "%s is %g; the file is broken", key, s->rope_base);
     gguf_string kind = gguf_text(g, key_of(s->arch, "rope.scaling.type", key));
     s->rope_factor = gguf_number(g, key_of(s->arch, "rope.scaling.factor", key), 1.0);
     s->rope_attn_factor = gguf_number(g, key_of(s->arch, "rope.scaling.attn_factor", key), 1.0);
-    s->rope_original_context = (int32_t)gguf_int(
-        g, key_of(s->arch, "rope.scaling.original_context_length", key), s->n_context_train);
+    int64_t original = gguf_int(g, key_of(s->arch, "rope.scaling.original_context_length", key),
+                                s->n_context_train);
     if (kind.n_bytes == 4 && memcmp(kind.text, "yarn", 4) == 0)
         s->scaling = ROPE_YARN;
     else if (kind.n_bytes == 6 && memcmp(kind.text, "linear", 6) == 0)
@@ -68,11 +72,16 @@ static drey_status read_rope(model_shape *s, const gguf *g, drey_error *err)
         s->scaling = ROPE_NONE;
     else
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "RoPE scaling \"%.*s\" is not supported (none, linear and yarn are)",
-             (int)kind.n_bytes, kind.text);
-    if (!(s->rope_factor >= 1.0 && s->rope_factor < 1e6) || s->rope_original_context < 1)
-        FAIL(err, DREY_ERR_FORMAT, "the RoPE scaling keys hold a factor of %g; the file is broken",
-             s->rope_factor);
+             "RoPE scaling \"%s\" is not supported (none, linear and yarn are)",
+             gguf_printable((char[48]){0}, 48, kind.text, kind.n_bytes));
+    if (!(s->rope_factor >= 1.0 && s->rope_factor < 1e6) ||
+        !(s->rope_attn_factor > 0.0 && s->rope_attn_factor < 1e3) || original < 1 ||
+        original > 1 << 30)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the RoPE scaling keys hold factors of %g and %g and an original context of %lld; the "
+             "file is broken",
+             s->rope_factor, s->rope_attn_factor, (long long)original);
+    s->rope_original_context = (int32_t)original;
     return DREY_OK;
 }
 
@@ -85,8 +94,9 @@ drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)
              "the file names no architecture (general.architecture); it is not a model");
     s->arch = arch_find(name);
     if (!s->arch)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%.*s\" is not supported (%s are)",
-             (int)name.n_bytes, name.text, arch_names());
+        FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not supported (%s are)",
+             gguf_printable((char[48]){0}, 48, name.text, name.n_bytes),
+             arch_names((char[256]){0}, 256));
     const arch *a = s->arch;
     TRY(read_int(g, a, "block_count", 1024, &s->n_layers, err));
     TRY(read_int(g, a, "embedding_length", 1 << 17, &s->n_embd, err));
@@ -94,14 +104,15 @@ drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)
     TRY(read_int(g, a, "feed_forward_length", 1 << 20, &s->n_ff, err));
     TRY(read_int(g, a, "context_length", 1 << 30, &s->n_context_train, err));
     char key[96];
-    s->n_heads_kv = (int32_t)gguf_int(g, key_of(a, "attention.head_count_kv", key), s->n_heads);
-    if (s->n_heads_kv < 1 || s->n_heads % s->n_heads_kv)
-        FAIL(err, DREY_ERR_FORMAT, "%s is %d, which does not divide %d heads; the file is broken",
-             key, s->n_heads_kv, s->n_heads);
-    s->head_dim =
-        (int32_t)gguf_int(g, key_of(a, "attention.key_length", key), s->n_embd / s->n_heads);
-    if (s->head_dim < 2 || s->head_dim > 1024 || s->head_dim % 2)
-        FAIL(err, DREY_ERR_FORMAT, "the heads have size %d; the file is broken", s->head_dim);
+    int64_t n_kv = gguf_int(g, key_of(a, "attention.head_count_kv", key), s->n_heads);
+    if (n_kv < 1 || n_kv > s->n_heads || s->n_heads % n_kv)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld, which does not divide %d heads; the file is broken",
+             key, (long long)n_kv, s->n_heads);
+    s->n_heads_kv = (int32_t)n_kv;
+    int64_t dim = gguf_int(g, key_of(a, "attention.key_length", key), s->n_embd / s->n_heads);
+    if (dim < 2 || dim > 1024 || dim % 2)
+        FAIL(err, DREY_ERR_FORMAT, "the heads have size %lld; the file is broken", (long long)dim);
+    s->head_dim = (int32_t)dim;
     if (gguf_int(g, key_of(a, "attention.value_length", key), s->head_dim) != s->head_dim)
         FAIL(err, DREY_ERR_UNSUPPORTED, "keys and values of different sizes are not supported");
     if (gguf_int(g, key_of(a, "expert_count", key), 0) > 0)

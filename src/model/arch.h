@@ -12,8 +12,8 @@ typedef struct arch {
 } arch;
 
 const arch *arch_find(gguf_string name);
-/* The names, for messages: "llama, qwen2". */
-const char *arch_names(void);
+/* The names, for messages, "llama, qwen2" and so on, written to out, which is returned. */
+const char *arch_names(char *out, size_t capacity);
 
 typedef enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_YARN } rope_scaling;
 

@@ -148,6 +148,10 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
     const gguf_tensor *t = gguf_find_tensor(g, "rope_freqs.weight");
     if (t)
         TRY(weights_read_vector(w, t, factors, err));
+    for (int32_t i = 0; t && i < l->shape.n_rot / 2; i++)
+        if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
+            FAIL(err, DREY_ERR_FORMAT, "tensor rope_freqs.weight holds %g; the file is broken",
+                 (double)factors[i]);
     l->rope_scale = rope_frequencies(&l->shape, t ? factors : NULL, l->rope_frequency);
     return DREY_OK;
 }

@@ -110,9 +110,9 @@ static drey_status add_merge(bpe *b, gguf_string line, uint32_t rank, drey_error
     }
     if (m->left < 0 || m->right < 0 || m->merged < 0)
         FAIL(err, DREY_ERR_FORMAT,
-             "merge %u of the tokenizer (\"%.*s\") does not join two tokens to a third; the file "
+             "merge %u of the tokenizer (\"%s\") does not join two tokens to a third; the file "
              "is broken, fetch it again",
-             rank, (int)(line.n_bytes < 80 ? line.n_bytes : 80), line.text);
+             rank, gguf_printable((char[80]){0}, 80, line.text, line.n_bytes));
     uint32_t *slot = find_pair(b, m->left, m->right);
     if (*slot == 0)
         *slot = rank + 1;

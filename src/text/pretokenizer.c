@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "gguf/gguf.h"
 #include "text/utf8.h"
 
 #define BLANK   "\\t-\\r\\x{85}\\p{Z}"
@@ -47,9 +48,9 @@ drey_status pretokenizer_init(pretokenizer *p, const char *name, size_t n_bytes,
             f = &families[i];
     if (!f)
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the pre-tokenizer \"%.*s\" is not supported; use a model with one of gpt-2, qwen2, "
+             "the pre-tokenizer \"%s\" is not supported; use a model with one of gpt-2, qwen2, "
              "llama-bpe, smollm",
-             (int)(n_bytes < 64 ? n_bytes : 64), name);
+             gguf_printable((char[64]){0}, 64, name, n_bytes));
     int code;
     PCRE2_SIZE at;
     p->code = pcre2_compile((PCRE2_SPTR)f->expression, PCRE2_ZERO_TERMINATED,

@@ -93,9 +93,9 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
     bool llama = model.n_bytes == 5 && memcmp(model.text, "llama", 5) == 0;
     if (!t->byte_level && !llama)
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the tokenizer model \"%.*s\" is not supported; use a model with \"gpt2\" (byte-level "
+             "the tokenizer model \"%s\" is not supported; use a model with \"gpt2\" (byte-level "
              "BPE) or \"llama\" (SentencePiece BPE)",
-             (int)(model.n_bytes < 64 ? model.n_bytes : 64), model.text);
+             gguf_printable((char[64]){0}, 64, model.text, model.n_bytes));
     TRY(vocab_init(&t->vocab, g, err));
     TRY(special_init(&t->special, &t->vocab, err));
     if (t->byte_level)
