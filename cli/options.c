@@ -314,11 +314,13 @@ static drey_status store(cli_settings *s, const cli_option *option, const char *
         return read_seed(option, text, at, err);
     case CLI_COUNT:
         status = read_number(option, text, &number, err);
-        *(int32_t *)at = (int32_t)number;
+        if (status == DREY_OK) /* else it may be no int32_t at all */
+            *(int32_t *)at = (int32_t)number;
         break;
     case CLI_REAL:
         status = read_number(option, text, &number, err);
-        *(float *)at = (float)number;
+        if (status == DREY_OK)
+            *(float *)at = (float)number;
         break;
     }
     return status;
