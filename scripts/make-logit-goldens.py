@@ -7,14 +7,9 @@
 Toys are written by `test_logits --toys DIR`.
 
 Needs the public packages torch, transformers, gguf and tokenizers (made with 2.4.1, 4.46.3, 0.10.0
-and 0.20.3). transformers dequantises the file's tensors with the gguf package and runs its own
-model code on the CPU; here in double precision, so that what is left is the reference's own
-definition. Nothing of drey takes part.
-
-Keys and values are rounded to half precision where they enter the cache, as drey's cache is F16 by
-definition; the perplexity is given with and without that. This rounding makes logits uncertain: the
-last bit of float arithmetic decides which way a value rounds, and that is up to a thousandth of the
-value. How far logits then stray is measured with the reference itself, run in single precision.
+and 0.20.3), and accelerate and sentencepiece, which these load. transformers dequantises the file's
+tensors with the gguf package and runs its own model code on the CPU; here in double precision, keys
+and values too, so that what is left is the reference's own definition. Nothing of drey takes part.
 
 The output, one item after another, numbers separated by blanks:
     model FILE BYTES
@@ -22,11 +17,8 @@ The output, one item after another, numbers separated by blanks:
     position P                  logits after prompt[P], for the prompt above
       top ID LOGIT              20 times, best first
       other ID LOGIT            50 times, ids spread over the vocabulary
-    cache_noise X               the largest difference of any logit of the prompts when all is
-                                computed in single precision, with the half-precision cache
     text N                      then N token ids of TEXT (of a toy: the prompt again)
     logprob_sum X               natural log, of ids[1..N) given what stands before each
-    logprob_sum_float_cache X   the same without rounding keys and values
     perplexity X                exp(-logprob_sum / (N - 1))
 """
 import math
@@ -51,13 +43,6 @@ POSITIONS = [0, 1, 10, 40, 63, 64, 128]  # and the last; drey folds keys in bloc
 DIGITS_QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+")
-
-
-class HalfCache(transformers.DynamicCache):
-    """Keys (after RoPE) and values are kept in half precision."""
-
-    def update(self, key, value, layer, kwargs=None):
-        return super().update(key.half().to(key.dtype), value.half().to(value.dtype), layer, kwargs)
 
 
 def file_tokenizer(reader):
@@ -110,10 +95,9 @@ def load(path, reader):
     return model.eval()
 
 
-def run(model, ids, cache):
+def run(model, ids):
     with torch.no_grad():
-        out = model(torch.tensor([ids]), past_key_values=cache, use_cache=True)
-    return out.logits[0]
+        return model(torch.tensor([ids]), use_cache=False).logits[0]
 
 
 def logprob_sum(logits, ids):
@@ -135,31 +119,17 @@ def write_prompt(out, logits, ids, positions):
             print(f"other {token} {logits[position][token].item():.6f}", file=out)
 
 
-def cache_noise(model, prompts, references):
-    model.float()
-    worst = 0.0
-    for ids, reference in zip(prompts, references):
-        single = run(model, ids, HalfCache()).double()
-        worst = max(worst, (single - reference).abs().max().item())
-    model.double()
-    return worst
-
-
 def write_prompts(out, model, prompts):
-    references = [run(model, ids, HalfCache()) for ids in prompts]
-    for ids, logits in zip(prompts, references):
+    for ids in prompts:
         last = len(ids) - 1
-        write_prompt(out, logits, ids, [p for p in POSITIONS if p < last] + [last])
-    print(f"cache_noise {cache_noise(model, prompts, references):.6f}", file=out)
+        write_prompt(out, run(model, ids), ids, [p for p in POSITIONS if p < last] + [last])
 
 
 def write_text(out, model, ids):
-    total = logprob_sum(run(model, ids, HalfCache()), ids)
-    exact = logprob_sum(run(model, ids, transformers.DynamicCache()), ids)
+    total = logprob_sum(run(model, ids), ids)
     print("text", len(ids), file=out)
     print(*ids, file=out)
     print(f"logprob_sum {total:.6f}", file=out)
-    print(f"logprob_sum_float_cache {exact:.6f}", file=out)
     print(f"perplexity {math.exp(-total / (len(ids) - 1)):.6f}", file=out)
 
 

@@ -162,8 +162,8 @@ static void test_compaction_equals_recomputation(void **state)
     bench b = {0};
     open_bench(&b, "qwen2", TYPE_Q4_K);
     kv_cache *kv = &b.session->target_kv;
-    size_t bytes = kv_offset(kv, kv->n_layers, 0) * sizeof(uint16_t);
-    uint16_t *keys = malloc(bytes), *values = malloc(bytes);
+    size_t bytes = kv_at(kv, kv->n_layers, 0, 0);
+    uint8_t *keys = malloc(bytes), *values = malloc(bytes);
     assert_non_null(keys);
     assert_non_null(values);
     forward_row rows[N_TREE];
@@ -184,9 +184,8 @@ static void test_compaction_equals_recomputation(void **state)
         size_t used = (size_t)kv->n_committed * (size_t)kv->head_dim * sizeof(uint16_t);
         for (int32_t l = 0; l < kv->n_layers; l++)
             for (int32_t h = 0; h < kv->n_heads_kv; h++) {
-                assert_memory_equal(kv->keys + kv_offset(kv, l, h), keys + kv_offset(kv, l, h),
-                                    used);
-                assert_memory_equal(kv->values + kv_offset(kv, l, h), values + kv_offset(kv, l, h),
+                assert_memory_equal(kv->keys + kv_at(kv, l, h, 0), keys + kv_at(kv, l, h, 0), used);
+                assert_memory_equal(kv->values + kv_at(kv, l, h, 0), values + kv_at(kv, l, h, 0),
                                     used);
             }
     }

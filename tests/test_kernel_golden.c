@@ -198,7 +198,12 @@ static uint64_t rows_hash(const kernel_table *t)
     hash = hash_more(hash, half, sizeof half);
     t->from_f16(y, half, 1001);
     hash = hash_more(hash, y, sizeof y);
-    t->attend(out, q, keys, values, POSITIONS, NULL, 0, HEADS, DIM, 0.125f, scratch);
+    static float wide_keys[POSITIONS * DIM], wide_values[POSITIONS * DIM];
+    for (int i = 0; i < POSITIONS * DIM; i++)
+        wide_keys[i] = f16_to_f32(keys[i]), wide_values[i] = f16_to_f32(values[i]);
+    bool wide = t->kv_number_bytes == sizeof(float);
+    t->attend(out, q, wide ? (void *)wide_keys : keys, wide ? (void *)wide_values : values,
+              POSITIONS, NULL, 0, HEADS, DIM, 0.125f, scratch);
     hash = hash_more(hash, out, sizeof out);
     float sum = t->sum_exp(x, 1001, 20.0f, 1.25f);
     int64_t at = t->arg_max(x, 1001);

@@ -346,12 +346,29 @@ static void attention_free(attention *a)
     guard_free(&a->want), guard_free(&a->got), guard_free(&a->scratch);
 }
 
+enum { SPARE_SLOTS = 9 }; /* of a cache with a path */
+
+/* The same numbers as floats: what the float tier's cache holds, so that its bits must agree too.
+ */
+static guarded widened(const uint16_t *halves, int32_t n)
+{
+    guarded g = floats(n);
+    for (int32_t i = 0; i < n; i++)
+        ((float *)g.data)[i] = f16_to_f32(halves[i]);
+    return g;
+}
+
 static void attention_run(const kernel_table *t, attention *a, void *out, const uint16_t *keys,
                           const uint16_t *values, int32_t n_prefix, const int32_t *path)
 {
     memset(a->scratch.data, 0xff, a->scratch.size_bytes);
-    t->attend(out, a->q.data, keys, values, n_prefix, path, a->n - n_prefix, a->n_q, a->dim,
-              a->scale, a->scratch.data);
+    int32_t n = (a->n + (path ? SPARE_SLOTS : 0)) * a->dim;
+    bool wide = t->kv_number_bytes == sizeof(float);
+    guarded k = widened(keys, wide ? n : 0), v = widened(values, wide ? n : 0);
+    t->attend(out, a->q.data, wide ? k.data : keys, wide ? v.data : values, n_prefix, path,
+              a->n - n_prefix, a->n_q, a->dim, a->scale, a->scratch.data);
+    guard_free(&k);
+    guard_free(&v);
     if (!guard_intact(&a->scratch))
         fail_msg("attention on %s wrote before its scratch", t->tier);
 }
@@ -394,7 +411,7 @@ static void test_attention_ignores_slots(void **state)
         const int32_t cuts[] = {0, 1, 15, 63, 64, 65, a.n - 20, a.n - 1};
         for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
             int32_t n_prefix = cuts[c] < 0 ? 0 : cuts[c] > a.n - 1 ? a.n - 1 : cuts[c];
-            int32_t n_path = a.n - n_prefix, slots = a.n + 9;
+            int32_t n_path = a.n - n_prefix, slots = a.n + SPARE_SLOTS;
             size_t row = (size_t)a.dim * 2;
             int32_t *path = malloc((size_t)slots * sizeof *path);
             guarded keys = guard_alloc((size_t)slots * row),

@@ -115,9 +115,11 @@ static uint64_t ngram_bytes(const drey_engine *e)
 
 static uint64_t cache_bytes(const drey_engine *e, const engine_plan *p)
 {
-    uint64_t total = kv_bytes(&e->target.layout.shape, p->n_slots, p->max_pending);
-    return total +
-           (e->has_draft ? kv_bytes(&e->draft.layout.shape, p->n_slots, p->max_pending) : 0);
+    int32_t numbers = e->kernels->kv_number_bytes;
+    uint64_t target = kv_bytes(&e->target.layout.shape, p->n_slots, p->max_pending, numbers);
+    if (!e->has_draft)
+        return target;
+    return target + kv_bytes(&e->draft.layout.shape, p->n_slots, p->max_pending, numbers);
 }
 
 size_t engine_session_bytes(const drey_engine *e)

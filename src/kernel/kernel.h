@@ -99,16 +99,19 @@ typedef struct kernel_table {
     /* f16 to f32, exact. */
     void (*from_f16)(float *y, const uint16_t *x, int64_t n);
 
+    /* Bytes of a number in the KV cache that attend reads: 2, f16; on the float tier 4, float. */
+    int32_t kv_number_bytes;
     /* One row's attention for the n_q query heads that share a key head (grouped heads).
-     * out, q: [n_q][head_dim]. keys, values: f16 [slot][head_dim] of this key head. The row sees
-     * positions 0 .. n_prefix + n_path - 1: position p lies in slot p for p < n_prefix and in slot
-     * path[p - n_prefix] after (the row's own position is the last). Order: s = scale * q.k, q.k by
-     * 16 lanes of fma over i = l, l + 16, ... and sum16. Each block of 64 positions (counted from
-     * 0): m_b = max s, p = exp(s - m_b), l_b = sum of p in order, a_b[i] = fma(p, v[i], a_b[i]) in
-     * order. Blocks fold in order: the first is taken as it is; then m' = max(m, m_b), c = exp(m -
-     * m'), c_b = exp(m_b - m'), l = fma(l, c, l_b * c_b), a[i] = fma(a[i], c, a_b[i] * c_b). out =
-     * a * (1 / l). scratch: ATTEND_SCRATCH_FLOATS(n_q, head_dim) floats. */
-    void (*attend)(float *out, const float *q, const uint16_t *keys, const uint16_t *values,
+     * out, q: [n_q][head_dim]. keys, values: [slot][head_dim] of this key head, f16
+     * (kv_number_bytes 2) or float (4). The row sees positions 0 .. n_prefix + n_path - 1: position
+     * p lies in slot p for p < n_prefix and in slot path[p - n_prefix] after (the row's own
+     * position is the last). Order: s = scale * q.k, q.k by 16 lanes of fma over i = l, l + 16, ...
+     * and sum16. Each block of 64 positions (counted from 0): m_b = max s, p = exp(s - m_b), l_b =
+     * sum of p in order, a_b[i] = fma(p, v[i], a_b[i]) in order. Blocks fold in order: the first is
+     * taken as it is; then m' = max(m, m_b), c = exp(m - m'), c_b = exp(m_b - m'), l = fma(l, c,
+     * l_b * c_b), a[i] = fma(a[i], c, a_b[i] * c_b). out = a * (1 / l). scratch:
+     * ATTEND_SCRATCH_FLOATS(n_q, head_dim) floats. */
+    void (*attend)(float *out, const float *q, const void *keys, const void *values,
                    int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,
                    int32_t head_dim, float scale, float *scratch);
 

@@ -28,7 +28,7 @@ static const tier tiers[] = {
     {"neon", {ref_matmul_init, ref_rows_init, neon_matmul_init, neon_rows_init}},
 #endif
     {"ref", {ref_matmul_init, ref_rows_init}},
-    {"float", {ref_matmul_init, ref_rows_init, float_matmul_init}},
+    {"float", {ref_matmul_init, ref_rows_init, float_matmul_init, float_rows_init}},
 };
 
 enum { N_TIERS = sizeof(tiers) / sizeof(tiers[0]) };

@@ -18,6 +18,7 @@ void float_avx2_matmul_init(kernel_table *table);
 
 /* Row operations: everything else in the table. */
 void ref_rows_init(kernel_table *table);
+void float_rows_init(kernel_table *table);
 void avx2_rows_init(kernel_table *table);
 void avx512_rows_init(kernel_table *table);
 void neon_rows_init(kernel_table *table);

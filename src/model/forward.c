@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <math.h>
 
 #include "base/fmath.h"
@@ -276,6 +277,16 @@ static void step_swiglu(pass *p, int32_t from, int32_t to, int32_t thread)
     quantise_rows(p, from, to);
 }
 
+/* A head's key or value, in the form that the cache keeps. */
+static void store_numbers(const pass *p, uint8_t *to, const float *x)
+{
+    int32_t n = p->r->layout->shape.head_dim;
+    if (p->r->kv->number_bytes == sizeof(float))
+        memcpy(to, x, (size_t)n * sizeof(float));
+    else
+        p->r->kernels->to_f16((uint16_t *)(void *)to, x, n);
+}
+
 /* Biases and rotation; keys and values go to their slots of the cache. */
 static void step_store(pass *p, int32_t from, int32_t to, int32_t thread)
 {
@@ -296,11 +307,11 @@ static void step_store(pass *p, int32_t from, int32_t to, int32_t thread)
         const float *angles = ws->rope + (int64_t)i * s->n_rot;
         kernels->rope(q, angles, s->n_heads, s->head_dim, s->n_rot / 2, s->arch->rope_neox);
         kernels->rope(k, angles, s->n_heads_kv, s->head_dim, s->n_rot / 2, s->arch->rope_neox);
-        size_t slot = (size_t)(kv->n_committed + p->first_pending + i) * (size_t)s->head_dim;
+        int32_t slot = kv->n_committed + p->first_pending + i;
         for (int32_t h = 0; h < s->n_heads_kv; h++) {
-            size_t at = kv_offset(kv, p->layer_index, h) + slot;
-            kernels->to_f16(kv->keys + at, k + h * s->head_dim, s->head_dim);
-            kernels->to_f16(kv->values + at, v + h * s->head_dim, s->head_dim);
+            size_t at = kv_at(kv, p->layer_index, h, slot);
+            store_numbers(p, kv->keys + at, k + h * s->head_dim);
+            store_numbers(p, kv->values + at, v + h * s->head_dim);
         }
     }
 }
@@ -321,7 +332,7 @@ static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
             return;
         int32_t row = item / s->n_heads_kv, head = item % s->n_heads_kv;
         int64_t at = row * q_ld(p) + (int64_t)head * shared * s->head_dim;
-        size_t base = kv_offset(kv, p->layer_index, head);
+        size_t base = kv_at(kv, p->layer_index, head, 0);
         int32_t n_path = ws->n_path[row];
         p->r->kernels->attend(ws->att + at, ws->q + at, kv->keys + base, kv->values + base,
                               ws->position[row] + 1 - n_path,

@@ -7,8 +7,8 @@
 /* Sets pack of every type. */
 void pack_neon_set(kernel_table *table);
 
-void attend_neon(float *out, const float *q, const uint16_t *keys, const uint16_t *values,
-                 int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,
-                 int32_t head_dim, float scale, float *scratch);
+void attend_neon(float *out, const float *q, const void *keys, const void *values, int32_t n_prefix,
+                 const int32_t *path, int32_t n_path, int32_t n_q, int32_t head_dim, float scale,
+                 float *scratch);
 
 #endif

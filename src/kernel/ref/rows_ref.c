@@ -61,11 +61,17 @@ typedef struct head_state {
     float *acc;     /* a [head_dim] */
 } head_state;
 
-static float qk_ref(const float *q, const uint16_t *k, int32_t head_dim)
+/* A number of the cache: f16, or float. */
+static float number(const void *numbers, int64_t i, bool half)
+{
+    return half ? f16_to_f32(((const uint16_t *)numbers)[i]) : ((const float *)numbers)[i];
+}
+
+static float qk_ref(const float *q, const void *keys, int64_t row, bool half, int32_t head_dim)
 {
     float lane[SUM_LANES] = {0};
     for (int32_t i = 0; i < head_dim; i++)
-        lane[i % SUM_LANES] = fmaf(q[i], f16_to_f32(k[i]), lane[i % SUM_LANES]);
+        lane[i % SUM_LANES] = fmaf(q[i], number(keys, row + i, half), lane[i % SUM_LANES]);
     return sum16(lane);
 }
 
@@ -90,13 +96,13 @@ static void fold_ref(head_state *s, float block_max, float block_sum, const floa
 
 /* One block of count keys whose rows start at row[j]; p[count] and block_acc[head_dim] are scratch.
  */
-static void attend_block_ref(head_state *state, const float *q, const uint16_t *keys,
-                             const uint16_t *values, const int64_t *row, int32_t count,
+static void attend_block_ref(head_state *state, const float *q, const void *keys,
+                             const void *values, bool half, const int64_t *row, int32_t count,
                              int32_t head_dim, float scale, bool first, float *p, float *block_acc)
 {
     float block_max = -INFINITY, block_sum = 0;
     for (int32_t j = 0; j < count; j++) {
-        p[j] = scale * qk_ref(q, keys + row[j], head_dim);
+        p[j] = scale * qk_ref(q, keys, row[j], half, head_dim);
         block_max = p[j] > block_max ? p[j] : block_max;
     }
     for (int32_t i = 0; i < head_dim; i++)
@@ -105,12 +111,12 @@ static void attend_block_ref(head_state *state, const float *q, const uint16_t *
         p[j] = exp_f32(p[j] - block_max);
         block_sum += p[j];
         for (int32_t i = 0; i < head_dim; i++)
-            block_acc[i] = fmaf(p[j], f16_to_f32(values[row[j] + i]), block_acc[i]);
+            block_acc[i] = fmaf(p[j], number(values, row[j] + i, half), block_acc[i]);
     }
     fold_ref(state, block_max, block_sum, block_acc, head_dim, first);
 }
 
-static void attend_ref(float *out, const float *q, const uint16_t *keys, const uint16_t *values,
+static void attend_any(float *out, const float *q, const void *keys, const void *values, bool half,
                        int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,
                        int32_t head_dim, float scale, float *scratch)
 {
@@ -123,13 +129,27 @@ static void attend_ref(float *out, const float *q, const uint16_t *keys, const u
             int64_t row[ATTEND_BLOCK];
             for (int32_t j = 0, pos = start; j < count; j++, pos++)
                 row[j] = (int64_t)(pos < n_prefix ? pos : path[pos - n_prefix]) * head_dim;
-            attend_block_ref(&state, head_q, keys, values, row, count, head_dim, scale, start == 0,
-                             scratch + head_dim, scratch);
+            attend_block_ref(&state, head_q, keys, values, half, row, count, head_dim, scale,
+                             start == 0, scratch + head_dim, scratch);
         }
         float inverse = 1.0f / state.sum;
         for (int32_t i = 0; i < head_dim; i++)
             state.acc[i] *= inverse;
     }
+}
+
+static void attend_ref(float *out, const float *q, const void *keys, const void *values,
+                       int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,
+                       int32_t head_dim, float scale, float *scratch)
+{
+    attend_any(out, q, keys, values, true, n_prefix, path, n_path, n_q, head_dim, scale, scratch);
+}
+
+static void attend_float(float *out, const float *q, const void *keys, const void *values,
+                         int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,
+                         int32_t head_dim, float scale, float *scratch)
+{
+    attend_any(out, q, keys, values, false, n_prefix, path, n_path, n_q, head_dim, scale, scratch);
 }
 
 static int64_t arg_max_ref(const float *x, int64_t n)
@@ -158,7 +178,15 @@ void ref_rows_init(kernel_table *table)
     table->add = add_ref;
     table->to_f16 = to_f16_ref;
     table->from_f16 = from_f16_ref;
+    table->kv_number_bytes = 2;
     table->attend = attend_ref;
     table->arg_max = arg_max_ref;
     table->sum_exp = sum_exp_ref;
+}
+
+/* Keys and values are activations too: on the float tier they stay float. */
+void float_rows_init(kernel_table *table)
+{
+    table->kv_number_bytes = 4;
+    table->attend = attend_float;
 }

@@ -234,7 +234,7 @@ static void divide_avx512(const head_group *g)
     }
 }
 
-void attend_avx512(float *out, const float *q, const uint16_t *keys, const uint16_t *values,
+void attend_avx512(float *out, const float *q, const void *keys, const void *values,
                    int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,
                    int32_t head_dim, float scale, float *scratch)
 {
