@@ -91,7 +91,7 @@ static void tokens_that_only_the_target_has(void **state)
     static writing want, got;
     drey_engine_options o = engine_of(large);
     drey_sampling warm = {.temperature = 3.0f, .top_p = 1.0f, .seed = 4};
-    writing_run(&want, &o, prompt, 5, N_TEXT, &warm);
+    writing_run(&want, &o, -1, prompt, 5, N_TEXT, &warm);
     assert_int_equal(want.status, DREY_OK);
     int32_t n_padding = 0;
     for (int32_t i = 0; i < want.n_ids; i++)
@@ -99,7 +99,7 @@ static void tokens_that_only_the_target_has(void **state)
     assert_true(n_padding > 0);
     o.draft = small;
     o.drafter = DREY_DRAFTER_MODEL;
-    writing_run(&got, &o, prompt, 5, N_TEXT, &warm);
+    writing_run(&got, &o, -1, prompt, 5, N_TEXT, &warm);
     assert_int_equal(got.status, DREY_OK);
     assert_int_equal(got.n_ids, want.n_ids);
     assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
@@ -175,7 +175,7 @@ static void goes_on_without_new_tokens(void **state)
     o.n_context = 1 + 2 * N_TEXT;
     const int32_t prompt = 65;
     static writing whole;
-    writing_run(&whole, &o, &prompt, 1, 2 * N_TEXT, NULL);
+    writing_run(&whole, &o, -1, &prompt, 1, 2 * N_TEXT, NULL);
     assert_int_equal(whole.n_ids, 2 * N_TEXT);
     drey_engine *e;
     drey_session *s;

@@ -37,7 +37,7 @@ static void open_bench(bench *b, const char *architecture, uint32_t type)
     drey_status status = drey_model_open(&b->model, path, &err);
     o.target = b->model;
     if (status == DREY_OK)
-        status = engine_open(&b->engine, &o, 64, &err);
+        status = engine_open(&b->engine, &o, &(engine_tuning){.least_logit_rows = 64}, &err);
     if (status == DREY_OK)
         status = drey_session_open(&b->session, b->engine, &err);
     if (status != DREY_OK)

@@ -92,7 +92,7 @@ static bench bench_open(const char *path, const char *tier)
     options.n_context = MAX_IDS;
     options.n_threads = 2;
     options.cpu_tier = tier;
-    need(engine_open(&b.engine, &options, 32, &err), &err);
+    need(engine_open(&b.engine, &options, &(engine_tuning){.least_logit_rows = 32}, &err), &err);
     need(drey_session_open(&b.session, b.engine, &err), &err);
     return b;
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "engine/engine.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "support/writing.h"
@@ -66,22 +67,20 @@ static bool swallow(void *user, const char *bytes, size_t n_bytes)
     return bytes && n_bytes > 0;
 }
 
-static void check(drey_model *target, drey_model *draft, drey_drafter drafter, drey_policy policy,
+static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey_policy policy,
                   double share, float temperature)
 {
     drey_error err = {0};
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.target = target;
-    o.draft = drafter == DREY_DRAFTER_MODEL ? draft : NULL;
-    o.drafter = drafter;
+    o.draft = kind == DREY_DRAFTER_MODEL ? draft : NULL;
+    o.drafter = kind;
     o.policy = policy;
     o.n_context = 160;
     o.n_threads = 2;
-    o.memory_bytes = 1;
-    drey_plan plan;
-    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_ERR_MEMORY);
-    o.memory_bytes = share > 1 ? DREY_MEMORY_UNLIMITED : plan.smallest_budget_bytes + (4 << 20);
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    engine_tuning tuning = {.set_share = share <= 1, .share = share};
     int32_t left = 40, prompt[] = {65, 66, 67, 68, 65, 66, 67};
     drey_generate_options g;
     drey_generate_options_init(&g);
@@ -94,10 +93,12 @@ static void check(drey_model *target, drey_model *draft, drey_drafter drafter, d
     drey_engine *e = NULL;
     drey_session *s = NULL;
     drey_statistics stats;
-    if (drey_engine_open(&e, &o, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK ||
+    if (engine_open(&e, &o, &tuning, &err) != DREY_OK ||
+        drey_session_open(&s, e, &err) != DREY_OK ||
         drey_session_generate(s, prompt, 7, &g, &stats, &err) != DREY_OK)
         fail_msg("%s", err.message);
     assert_int_equal(left, 0);
+    assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
     drey_session_close(&s);
     drey_engine_close(&e);
 }

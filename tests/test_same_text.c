@@ -66,26 +66,14 @@ static drey_engine_options plain(const pair *p)
 
 enum { N_TEXT = 28 };
 
-/* The budget at which about `share` of the target's bytes are pinned. */
-static uint64_t budget_for(const drey_engine_options *o, double share)
-{
-    drey_plan all, least;
-    drey_error err;
-    drey_engine_options few = *o;
-    few.memory_bytes = 1;
-    assert_int_equal(drey_plan_make(&few, 0, &least, &err), DREY_ERR_MEMORY);
-    if (drey_plan_make(o, 0, &all, &err) != DREY_OK)
-        fail_msg("%s", err.message);
-    return least.smallest_budget_bytes + (uint64_t)(share * (double)all.target_bytes) + (2 << 20);
-}
-
-static void same(const pair *p, const drey_engine_options *o, const drey_sampling *sampling,
-                 const writing *want, const char *what)
+static void same(const pair *p, const drey_engine_options *o, double share,
+                 const drey_sampling *sampling, const writing *want, const char *what)
 {
     static writing got;
-    writing_run(&got, o, p->prompt, p->n_prompt, N_TEXT, sampling);
+    writing_run(&got, o, share, p->prompt, p->n_prompt, N_TEXT, sampling);
     if (got.status != DREY_OK)
         fail_msg("%s: %s", what, got.error.message);
+    assert_true((got.stats.streamed_bytes_per_pass > 0) == (share >= 0 && share < 1));
     for (int32_t i = 0; i < want->n_ids; i++)
         if (got.ids[i] != want->ids[i])
             fail_msg("%s: token %d is %d instead of %d", what, i, got.ids[i], want->ids[i]);
@@ -110,7 +98,7 @@ static void check_pair(const pair *p, const drey_sampling *sampling)
 {
     static writing want;
     drey_engine_options o = plain(p);
-    writing_run(&want, &o, p->prompt, p->n_prompt, N_TEXT, sampling);
+    writing_run(&want, &o, -1, p->prompt, p->n_prompt, N_TEXT, sampling);
     if (want.status != DREY_OK)
         fail_msg("%s", want.error.message);
     assert_int_equal(want.n_ids, N_TEXT);
@@ -119,23 +107,21 @@ static void check_pair(const pair *p, const drey_sampling *sampling)
     while (strcmp(tiers[n_tiers], "float") != 0)
         n_tiers++;
     static const int32_t chunks[] = {0, 1, 7, 32};
-    static const double shares[] = {1e9, 0.6, 0.25, 0.0};
+    static const double shares[] = {-1, 0.6, 0.25, 0.0}; /* as the budget says, and three */
     static const drey_io ways[] = {DREY_IO_AUTO, DREY_IO_PREAD, DREY_IO_BUFFERED};
     for (int drafter = 0; drafter < 4; drafter++) {
         for (size_t share = 0; share < 4; share++, turn++) {
             drey_engine_options v = plain(p);
             set_drafter(&v, p, drafter);
-            v.n_threads = 1 + turn % 2;
+            v.n_threads = 1 + (drafter + (int)share) % 2;
             v.prompt_chunk = chunks[(turn + drafter) % 4];
             v.cpu_tier = tiers[turn % n_tiers];
-            v.io = ways[turn % 3];
-            if (shares[share] < 1e6)
-                v.memory_bytes = budget_for(&v, shares[share]);
+            v.io = ways[(2 * drafter + (int)share) % 3];
             char what[128];
             snprintf(what, sizeof what,
                      "drafter %d, share %g, %d threads, chunk %d, tier %s, io %d", drafter,
                      shares[share], v.n_threads, v.prompt_chunk, v.cpu_tier, (int)v.io);
-            same(p, &v, sampling, &want, what);
+            same(p, &v, shares[share], sampling, &want, what);
         }
     }
 }
@@ -198,7 +184,7 @@ static void test_drafts_are_accepted(void **state)
     for (int drafter = 2; drafter < 4; drafter++) {
         drey_engine_options o = plain(&p);
         set_drafter(&o, &p, drafter);
-        writing_run(&w, &o, p.prompt, p.n_prompt, N_TEXT, NULL);
+        writing_run(&w, &o, -1, p.prompt, p.n_prompt, N_TEXT, NULL);
         assert_int_equal(w.status, DREY_OK);
         assert_true(w.stats.accepted > 0);
         assert_true(w.stats.drafted >= w.stats.accepted);

@@ -149,15 +149,16 @@ static drey_status open_side(drey_engine *e, engine_side *side, const drey_model
 }
 
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
-                        int32_t least_logit_rows, drey_error *err)
+                        const engine_tuning *tuning, drey_error *err)
 {
     *out = NULL;
     drey_engine *e = malloc(sizeof *e);
     if (!e)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
     drey_status status = engine_prepare(e, options, err);
-    engine_plan *p = &e->plan;
-    p->least_logit_rows = least_logit_rows;
+    const engine_plan *p = &e->plan;
+    if (tuning)
+        e->tuning = *tuning;
     if (status == DREY_OK)
         status = engine_plan_make(e, err);
     if (status == DREY_OK)
@@ -177,7 +178,7 @@ drey_status engine_open(drey_engine **out, const drey_engine_options *options,
 
 drey_status drey_engine_open(drey_engine **out, const drey_engine_options *options, drey_error *err)
 {
-    return engine_open(out, options, 1, err);
+    return engine_open(out, options, NULL, err);
 }
 
 void drey_engine_close(drey_engine **engine)

@@ -19,14 +19,19 @@ struct drey_model {
 /* What the plan decided, beside what it tells. */
 typedef struct engine_plan {
     drey_plan told;
-    int32_t chunk;            /* rows of a prompt pass */
-    int32_t logit_rows;       /* rows whose logits are kept at once */
-    int32_t least_logit_rows; /* at least so many, whatever the policy needs */
-    int32_t tree_nodes;       /* most drafted nodes */
+    int32_t chunk;      /* rows of a prompt pass */
+    int32_t logit_rows; /* rows whose logits are kept at once */
+    int32_t tree_nodes; /* most drafted nodes */
     int32_t max_pending, n_slots;
     size_t target_ring, draft_ring;
     size_t target_overhead, draft_overhead;
 } engine_plan;
+
+typedef struct engine_tuning { /* what measurements and tests settle themselves */
+    int32_t least_logit_rows;  /* room for the logits of so many rows, whatever the policy needs */
+    bool set_share; /* pin this share of every matrix, whatever the budget would allow: */
+    double share;   /* 0 .. 1 */
+} engine_tuning;
 
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;
@@ -40,6 +45,7 @@ struct drey_engine {
     pool *pool;
     engine_side target, draft;
     engine_plan plan;
+    engine_tuning tuning;
     bool has_draft, in_session;
 };
 
@@ -51,9 +57,9 @@ size_t engine_session_bytes(const drey_engine *e);
 /* options as given, with defaults filled in and checked. */
 drey_status engine_prepare(drey_engine *e, const drey_engine_options *options, drey_error *err);
 void engine_release(drey_engine *e);
-/* drey_engine_open with room for the logits of at least least_logit_rows rows. */
+/* drey_engine_open with settings of its own; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
-                        int32_t least_logit_rows, drey_error *err);
+                        const engine_tuning *tuning, drey_error *err);
 
 struct drey_session {
     drey_engine *engine;

@@ -83,6 +83,12 @@ static void pin_share(model_layout *l, uint64_t room)
     }
 }
 
+static void pin_share_of_each(model_layout *l, double share)
+{
+    for (int32_t i = 0; i < l->n_matrices; i++)
+        l->matrix[i].n_pinned = (int32_t)(share * l->matrix[i].n_groups);
+}
+
 /* Streams are the only part that is not taken from an arena. */
 static size_t stream_bytes(void)
 {
@@ -223,7 +229,7 @@ static drey_status fit(drey_engine *e, drey_error *err)
 {
     drey_plan *t = &e->plan.told;
     int32_t need = e->plan.tree_nodes + 1;
-    need = need > e->plan.least_logit_rows ? need : e->plan.least_logit_rows;
+    need = need > e->tuning.least_logit_rows ? need : e->tuning.least_logit_rows;
     int32_t rows =
         need > 32 ? need : 32; /* more than a turn needs: scoring takes them by so many */
     int32_t chunk = e->options.prompt_chunk;
@@ -246,7 +252,9 @@ static drey_status fit(drey_engine *e, drey_error *err)
     }
     uint64_t room = t->budget_bytes - fixed;
     room -= room / 512;
-    if (room >= packed_bytes(&e->target.layout))
+    if (e->tuning.set_share)
+        pin_share_of_each(&e->target.layout, e->tuning.share);
+    else if (room >= packed_bytes(&e->target.layout))
         pin_all(&e->target.layout);
     else
         pin_share(&e->target.layout, room);

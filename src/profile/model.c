@@ -89,7 +89,7 @@ drey_status drey_bench_model(const drey_engine_options *options, int32_t n_promp
         o.prompt_chunk = MOST_ROWS;
     drey_engine *e = NULL;
     drey_session *s = NULL;
-    drey_status status = engine_open(&e, &o, MOST_ROWS, err);
+    drey_status status = engine_open(&e, &o, &(engine_tuning){.least_logit_rows = MOST_ROWS}, err);
     if (status == DREY_OK)
         status = drey_session_open(&s, e, err);
     if (status == DREY_OK)

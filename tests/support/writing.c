@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/engine.h"
+
 static bool keep_id(void *user, int32_t id)
 {
     writing *w = user;
@@ -21,8 +23,8 @@ static bool keep_text(void *user, const char *bytes, size_t n_bytes)
     return true;
 }
 
-void writing_run(writing *out, const drey_engine_options *options, const int32_t *ids, size_t n,
-                 int32_t n_predict, const drey_sampling *sampling)
+void writing_run(writing *out, const drey_engine_options *options, double share, const int32_t *ids,
+                 size_t n, int32_t n_predict, const drey_sampling *sampling)
 {
     memset(out, 0, sizeof *out);
     drey_generate_options g;
@@ -36,7 +38,8 @@ void writing_run(writing *out, const drey_engine_options *options, const int32_t
         g.sampling = *sampling;
     drey_engine *e = NULL;
     drey_session *s = NULL;
-    out->status = drey_engine_open(&e, options, &out->error);
+    engine_tuning tuning = {.set_share = share >= 0, .share = share};
+    out->status = engine_open(&e, options, &tuning, &out->error);
     if (out->status == DREY_OK)
         out->status = drey_session_open(&s, e, &out->error);
     if (out->status == DREY_OK)

@@ -16,9 +16,10 @@ typedef struct writing {
     drey_error error;
 } writing;
 
-/* Opens engine and session, writes on from ids[0..n), closes both. `generate` may be NULL: greedy,
+/* share: of every matrix that is pinned, the rest streamed; negative: as the budget says.
+ * Opens engine and session, writes on from ids[0..n), closes both. `generate` may be NULL: greedy,
  * n_predict tokens, end-of-text ignored. Failures are left in out->status and out->error. */
-void writing_run(writing *out, const drey_engine_options *engine, const int32_t *ids, size_t n,
-                 int32_t n_predict, const drey_sampling *sampling);
+void writing_run(writing *out, const drey_engine_options *engine, double share, const int32_t *ids,
+                 size_t n, int32_t n_predict, const drey_sampling *sampling);
 
 #endif
