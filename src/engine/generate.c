@@ -109,8 +109,8 @@ static drey_status session_step(generation *g, drey_error *err)
     g->verify_s += clock_s() - drafted;
     accept_path(&s->accepted, &s->tree, &s->sampler, s->ws.logits,
                 forward_logits_stride(&s->target), s->n_timeline - 1);
-    int32_t keep[TREE_MAX_NODES] = {
-        0}; /* the root, then the accepted nodes: their pending indices are the same */
+    /* The root, then the accepted nodes: a node's pending index is its number in the tree. */
+    int32_t keep[TREE_MAX_NODES] = {0};
     memcpy(keep + 1, s->accepted.path, (size_t)s->accepted.n_path * sizeof *keep);
     kv_commit(&s->target_kv, keep, 1 + s->accepted.n_path);
     if (s->drafter)

@@ -6,21 +6,18 @@
 
 enum { MATRICES_A_LAYER = 7 };
 
-static int32_t padded(int32_t n)
+static size_t vector_bytes(int32_t n)
 {
-    return (n + 15) & ~15;
+    return arena_size((size_t)n * sizeof(float));
 }
 
 size_t model_layout_bytes(const model_shape *s)
 {
-    size_t head = (size_t)padded(s->n_heads * s->head_dim),
-           kv = (size_t)padded(s->n_heads_kv * s->head_dim);
-    size_t vectors = 2 * (size_t)padded(s->n_embd) + head + 2 * kv;
-    size_t per_layer =
-        vectors * sizeof(float) + 5 * ARENA_ALIGN + MATRICES_A_LAYER * sizeof(weight);
-    return (size_t)s->n_layers * (per_layer + sizeof(layer_layout)) + 2 * sizeof(weight) +
-           (size_t)padded(s->n_embd) * sizeof(float) + (size_t)s->n_rot * sizeof(double) +
-           8 * ARENA_ALIGN;
+    int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
+    size_t vectors = 2 * vector_bytes(s->n_embd) + vector_bytes(n_q) + 2 * vector_bytes(n_kv);
+    size_t per_layer = vectors + MATRICES_A_LAYER * sizeof(weight) + sizeof(layer_layout);
+    return (size_t)s->n_layers * per_layer + 2 * sizeof(weight) + vector_bytes(s->n_embd) +
+           (size_t)s->n_rot * sizeof(double) + 8 * ARENA_ALIGN;
 }
 
 static drey_status find(const gguf *g, const char *name, int64_t d0, int64_t d1,
