@@ -82,6 +82,9 @@ static drey_status model(const cli_settings *s, FILE *out, cJSON *root, drey_err
             models_engine_options(&m, s, s->n_prompt + s->n_decode + WIDEST_PASS);
         options.progress = progress_report;
         options.progress_user = &bar;
+        drey_plan plan;
+        if (drey_plan_make(&options, 0, &plan, NULL) == DREY_OK)
+            models_warn_of_sidecar(&plan);
         status = drey_bench_model(&options, s->n_prompt, s->n_decode, &report, err);
         progress_clear(&bar);
     }

@@ -11,5 +11,6 @@ int inspect_main(const cli_settings *settings);
 int tokenize_main(const cli_settings *settings);
 int perplexity_main(const cli_settings *settings);
 int bench_main(const cli_settings *settings);
+int prepare_main(const cli_settings *settings);
 
 #endif

@@ -7,6 +7,7 @@ const char help_drey[] =
     "help, and writes exactly the text that the large model alone would have written.\n"
     "\n"
     "  drey run -m MODEL.gguf ...       write on from a prompt\n"
+    "  drey prepare MODEL.gguf          packs the weights once, beside the model\n"
     "  drey plan -m MODEL.gguf ...      what a memory budget would pin and stream\n"
     "  drey inspect FILE.gguf           header, keys and tensors of a file\n"
     "  drey tokenize -m MODEL.gguf      text to token ids, and back\n"
@@ -37,8 +38,8 @@ static const char help_run[] =
     "  --policy none|sequence|llmcad  with --draft-tokens N (8) or --tree NODES (32)\n"
     "  -t, --threads N          threads (the cores)\n"
     "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"
-    "  --stats FILE.json        write the statistics to a file\n"
-    "  --raw-ids                print token ids, one a line, instead of text\n"
+    "  --sidecar FILE|none      what drey prepare wrote (beside the model, if there)\n"
+    "  --stats FILE.json        write the statistics; --raw-ids: token ids, not text\n"
     "  -q, --quiet              no progress, plan and statistics\n"
     "  -h, --help               this text; more in the manual page drey(1)\n"
     "example:\n"
@@ -59,10 +60,26 @@ static const char help_plan[] =
     "  --policy none|sequence|llmcad  with --draft-tokens N (8) or --tree NODES (32)\n"
     "  -t, --threads N          threads (the cores)\n"
     "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"
+    "  --sidecar FILE|none      what drey prepare wrote (beside the model, if there)\n"
     "  -h, --help               this text\n"
     "\n"
     "example:\n"
     "  drey plan -m big.gguf -d small.gguf --memory 2G\n";
+
+static const char help_prepare[] =
+    "usage: drey prepare MODEL.gguf [options]\n"
+    "Writes a sidecar, MODEL.gguf.drey: the model's weights as the kernels want them,\n"
+    "as large as the model. Weights that are streamed then need no packing. drey uses\n"
+    "it when it lies beside the model; the texts are the same with and without.\n"
+    "\n"
+    "  -o, --output FILE        another place, to be named to run with --sidecar\n"
+    "  --check                  read model and sidecar to the last byte and compare\n"
+    "  --force                  write even where a good sidecar, or another file, is\n"
+    "  -q, --quiet              say nothing unless it fails\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey prepare big.gguf && drey run -m big.gguf --memory 2G -p \"The sky\"\n";
 
 static const char help_inspect[] =
     "usage: drey inspect FILE.gguf\n"
@@ -98,6 +115,7 @@ static const char help_perplexity[] =
     "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
     "  -t, --threads N          threads (the cores)\n"
     "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"
+    "  --sidecar FILE|none      what drey prepare wrote (beside the model, if there)\n"
     "  -q, --quiet              no progress\n"
     "  -h, --help               this text\n"
     "\n"
@@ -118,6 +136,7 @@ const char help_bench[] =
     "  -t, --threads N          threads (machine, model: the cores)\n"
     "  --cpu TIER               kernels to use (machine, model: the best)\n"
     "  --io auto|uring|pread|buffered  how to read (disk, model)\n"
+    "  --sidecar FILE|none      what drey prepare wrote (model: beside it, if there)\n"
     "  --json FILE|-            write the numbers as JSON; -: to standard output\n"
     "  -h, --help               this text\n"
     "\n"
@@ -131,6 +150,8 @@ const char *help_text(cli_command command)
         return help_run;
     case CLI_PLAN:
         return help_plan;
+    case CLI_PREPARE:
+        return help_prepare;
     case CLI_INSPECT:
         return help_inspect;
     case CLI_TOKENIZE:

@@ -196,6 +196,7 @@ cJSON *json_statistics(const drey_statistics *s)
         cJSON_AddNullToObject(root, "budget_bytes");
     else
         cJSON_AddNumberToObject(root, "budget_bytes", (double)s->budget_bytes);
+    cJSON_AddBoolToObject(root, "sidecar", s->sidecar);
     cJSON_AddStringToObject(root, "finish_reason", drey_finish_name(s->finish));
     return root;
 }

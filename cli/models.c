@@ -40,6 +40,12 @@ void models_close(models *m)
     drey_model_close(&m->target);
 }
 
+void models_warn_of_sidecar(const drey_plan *plan)
+{
+    if (plan->sidecar_refused[0])
+        complain("warning: %s", plan->sidecar_refused);
+}
+
 static void warn_of_threads(int32_t n_threads)
 {
     cpu_set_t set;
@@ -67,5 +73,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.prompt_chunk = settings->prompt_chunk;
     options.cpu_tier = settings->cpu_tier;
     options.io = settings->io;
+    options.no_sidecar = settings->sidecar && strcmp(settings->sidecar, "none") == 0;
+    options.sidecar = options.no_sidecar ? NULL : settings->sidecar;
     return options;
 }

@@ -15,7 +15,8 @@
 enum {
     ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL, /* commands that plan memory */
     BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL,
-    DRAFTING = CLI_RUN | CLI_PLAN
+    DRAFTING = CLI_RUN | CLI_PLAN,
+    OPERAND = CLI_INSPECT | CLI_PREPARE /* commands that take a file without -m */
 };
 
 static const double many = INT32_MAX;
@@ -32,6 +33,7 @@ const cli_option cli_options[] = {
     {"prompt-chunk", 0, CLI_COUNT, ENGINE, AT(prompt_chunk), 1, 65536},
     {"cpu", 0, CLI_TEXT, ENGINE | CLI_BENCH_MACHINE, AT(cpu_tier), 0, 0},
     {"io", 0, CLI_IO, ENGINE | CLI_BENCH_DISK, AT(io), 0, 0},
+    {"sidecar", 0, CLI_TEXT, ENGINE, AT(sidecar), 0, 0},
     {"prompt", 'p', CLI_TEXT, CLI_RUN, AT(prompt), 0, 0},
     {"file", 'f', CLI_TEXT, CLI_RUN | CLI_PERPLEXITY, AT(file), 0, 0},
     {"predict", 'n', CLI_COUNT, CLI_RUN, AT(n_predict), 1, INT32_MAX},
@@ -47,7 +49,10 @@ const cli_option cli_options[] = {
     {"ignore-eos", 0, CLI_FLAG, CLI_RUN, AT(ignore_eos), 0, 0},
     {"raw-ids", 0, CLI_FLAG, CLI_RUN, AT(raw_ids), 0, 0},
     {"stats", 0, CLI_TEXT, CLI_RUN, AT(stats), 0, 0},
-    {"quiet", 'q', CLI_FLAG, CLI_RUN | CLI_PERPLEXITY, AT(quiet), 0, 0},
+    {"quiet", 'q', CLI_FLAG, CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE, AT(quiet), 0, 0},
+    {"output", 'o', CLI_TEXT, CLI_PREPARE, AT(output), 0, 0},
+    {"check", 0, CLI_FLAG, CLI_PREPARE, AT(check), 0, 0},
+    {"force", 0, CLI_FLAG, CLI_PREPARE, AT(force), 0, 0},
     {"disk", 0, CLI_RATE, CLI_PLAN, AT(disk_bytes_per_s), 0, 0},
     {"tensors", 0, CLI_FLAG, CLI_PLAN, AT(tensors), 0, 0},
     {"ids", 0, CLI_FLAG, CLI_TOKENIZE, AT(ids), 0, 0},
@@ -56,7 +61,7 @@ const cli_option cli_options[] = {
     {"prompt-tokens", 0, CLI_COUNT, CLI_BENCH_MODEL, AT(n_prompt), 1, 1048576},
     {"decode-tokens", 0, CLI_COUNT, CLI_BENCH_MODEL, AT(n_decode), 1, 1048576},
     {"json", 0, CLI_TEXT, BENCH, AT(json), 0, 0},
-    {"help", 'h', CLI_FLAG, ENGINE | CLI_INSPECT | CLI_TOKENIZE | BENCH, AT(help), 0, 0},
+    {"help", 'h', CLI_FLAG, ENGINE | OPERAND | CLI_TOKENIZE | BENCH, AT(help), 0, 0},
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
 
@@ -79,6 +84,8 @@ const char *command_name(cli_command command)
         return "bench disk";
     case CLI_BENCH_MODEL:
         return "bench model";
+    case CLI_PREPARE:
+        return "prepare";
     }
     return "";
 }
@@ -386,7 +393,7 @@ static drey_status take_option(cli_settings *s, int argc, char *const *argv, int
 
 static drey_status take_operand(cli_settings *s, const char *word, drey_error *err)
 {
-    if (s->command != CLI_INSPECT || s->operand)
+    if (!(s->command & OPERAND) || s->operand)
         return fail(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);
     s->operand = word;
     return DREY_OK;
@@ -440,7 +447,7 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
 
 static drey_status check(const cli_settings *s, drey_error *err)
 {
-    if (s->command == CLI_INSPECT && !s->operand)
+    if (s->command & OPERAND && !s->operand)
         return fail(err, DREY_ERR_USAGE, "name a file to inspect");
     const cli_option *model = find_long("model", 5);
     if (model->commands & s->command && !s->model)
@@ -449,6 +456,9 @@ static drey_status check(const cli_settings *s, drey_error *err)
         return DREY_ERR_USAGE;
     if (s->command == CLI_RUN)
         return check_run(s, err);
+    if (s->check && s->force)
+        return fail(err, DREY_ERR_USAGE,
+                    "--check and --force contradict each other: a check writes nothing");
     if (s->command == CLI_TOKENIZE && s->ids && s->bos)
         return fail(err, DREY_ERR_USAGE,
                     "--ids and --bos contradict each other: BOS is put before "

@@ -18,7 +18,8 @@ typedef enum cli_command {
     CLI_PERPLEXITY = 1 << 4,
     CLI_BENCH_MACHINE = 1 << 5,
     CLI_BENCH_DISK = 1 << 6,
-    CLI_BENCH_MODEL = 1 << 7
+    CLI_BENCH_MODEL = 1 << 7,
+    CLI_PREPARE = 1 << 8
 } cli_command;
 
 enum { CLI_MAX_STOPS = 64 };
@@ -38,6 +39,7 @@ typedef struct cli_settings {
     int32_t n_threads;     /* 0: the cores */
     int32_t n_predict, draft_tokens, tree_nodes, prompt_chunk;
     const char *cpu_tier;
+    const char *sidecar; /* a file, "none", or NULL: the one beside the model */
 
     const char *prompt, *file, *system;
     const char *stops[CLI_MAX_STOPS];
@@ -52,7 +54,9 @@ typedef struct cli_settings {
     int32_t window;             /* perplexity */
     int32_t n_prompt, n_decode; /* bench model */
     const char *json;           /* bench */
-    const char *operand;        /* inspect: the file */
+    const char *output;         /* prepare: the sidecar; NULL: beside the model */
+    bool check, force;          /* prepare */
+    const char *operand;        /* inspect, prepare: the file */
 } cli_settings;
 
 typedef enum cli_value {

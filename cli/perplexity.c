@@ -60,6 +60,11 @@ static drey_status open_session(scoring *p, drey_error *err)
     if (status == DREY_OK)
         signals_watch(p->session);
     signals_release();
+    if (status == DREY_OK) {
+        drey_plan plan;
+        drey_engine_plan(p->engine, &plan);
+        models_warn_of_sidecar(&plan);
+    }
     return status;
 }
 

@@ -49,6 +49,7 @@ static drey_status plan_all(const cli_settings *s, const models *m, drey_error *
         status = drey_plan_make(&options, disk_bytes_per_s, &plan, err);
     if (status != DREY_OK)
         return status;
+    models_warn_of_sidecar(&plan);
     report_plan(stdout, &plan);
     printf("  a context of %d tokens\n", n_context);
     report_ceiling(stdout, &plan);

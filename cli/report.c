@@ -52,7 +52,8 @@ void report_plan(FILE *out, const drey_plan *plan)
     plan_row(out, "program", plan->process_bytes, "with tokenizers and stacks");
     if (!unlimited)
         plan_row(out, "spare", plan->spare_bytes, "of the budget");
-    fprintf(out, "  %d threads, %d rows in a prompt pass\n", plan->n_threads, plan->prompt_chunk);
+    fprintf(out, "  %d threads, %d rows in a prompt pass%s\n", plan->n_threads, plan->prompt_chunk,
+            plan->sidecar ? "; the target's weights come packed from its sidecar" : "");
 }
 
 void report_ceiling(FILE *out, const drey_plan *plan)

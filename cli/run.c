@@ -159,6 +159,9 @@ static void show_plan(const run *r)
 {
     drey_plan plan;
     drey_engine_plan(r->engine, &plan);
+    models_warn_of_sidecar(&plan);
+    if (r->settings->quiet)
+        return;
     report_plan(stderr, &plan);
     report_ceiling(stderr, &plan);
 }
@@ -216,8 +219,7 @@ static drey_status run_all(run *r, drey_error *err)
         status = open_session(r, err);
     if (status != DREY_OK)
         return status;
-    if (!s->quiet)
-        show_plan(r);
+    show_plan(r);
     return generate(r, err);
 }
 

@@ -8,15 +8,16 @@
 #include <unistd.h>
 
 static _Atomic(drey_session *) watched;
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught, noting;
 
 static void on_signal(int number)
 {
     drey_session *session = atomic_load(&watched);
-    if (caught || !session)
+    if (caught || (!session && !noting))
         _exit(128 + number);
     caught = number;
-    drey_session_cancel(session);
+    if (session)
+        drey_session_cancel(session);
 }
 
 void signals_init(void)
@@ -57,6 +58,11 @@ void signals_watch(drey_session *session)
 void signals_unwatch(void)
 {
     atomic_store(&watched, NULL);
+}
+
+void signals_note(void)
+{
+    noting = 1;
 }
 
 int signals_exit_code(void)

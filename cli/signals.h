@@ -20,6 +20,8 @@ void signals_hold(void);
 void signals_release(void);
 void signals_watch(drey_session *session);
 void signals_unwatch(void);
+/* From here on the first signal is only noted, for who asks signals_exit_code now and then. */
+void signals_note(void);
 /* The exit code that the signal asks for: 130, 143, or 0 if none came. */
 int signals_exit_code(void);
 

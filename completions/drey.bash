@@ -3,13 +3,13 @@
 _drey() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]-} kind=${COMP_WORDS[2]-} words=""
-    local engine="-m --model --memory -t --threads --cpu --io --prompt-chunk -h --help"
+    local engine="-m --model --memory -t --threads --cpu --io --sidecar --prompt-chunk -h --help"
     local drafting="-d --draft -c --context --policy --draft-tokens --tree"
     COMPREPLY=()
 
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W \
-            "run plan inspect tokenize perplexity bench --help --version" -- "$cur")
+            "run prepare plan inspect tokenize perplexity bench --help --version" -- "$cur")
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
@@ -18,12 +18,16 @@ _drey() {
     fi
 
     case $prev in
-    -m | --model | -f | --file | --stats | --json)
+    -m | --model | -f | --file | --stats | --json | -o | --output)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
     -d | --draft)
         mapfile -t COMPREPLY < <(compgen -f -W "ngram none" -- "$cur")
+        return
+        ;;
+    --sidecar)
+        mapfile -t COMPREPLY < <(compgen -f -W "none" -- "$cur")
         return
         ;;
     --memory) words="auto unlimited" ;;
@@ -47,6 +51,11 @@ _drey() {
         perplexity) words="$engine -f --file --window -q --quiet" ;;
         inspect)
             mapfile -t COMPREPLY < <(compgen -f -W "-h --help" -- "$cur")
+            return
+            ;;
+        prepare)
+            mapfile -t COMPREPLY < <(compgen -f -W "-o --output --check --force -q --quiet -h --help" \
+                -- "$cur")
             return
             ;;
         bench)

@@ -9,6 +9,7 @@ end
 
 complete -c drey -n __fish_use_subcommand -l version -d 'Show the version'
 complete -c drey -n __fish_use_subcommand -a run -d 'Write on from a prompt'
+complete -c drey -n __fish_use_subcommand -a prepare -d 'Pack the weights once'
 complete -c drey -n __fish_use_subcommand -a plan -d 'What a memory budget would keep'
 complete -c drey -n __fish_use_subcommand -a inspect -d 'What is in a GGUF file'
 complete -c drey -n __fish_use_subcommand -a tokenize -d 'Text to token ids, and back'
@@ -16,7 +17,7 @@ complete -c drey -n __fish_use_subcommand -a perplexity -d 'Score a text'
 complete -c drey -n __fish_use_subcommand -a bench -d 'Measure machine, disk or model'
 complete -c drey -n '__drey_is bench' -a 'machine disk model'
 complete -c drey -s h -l help -d 'Show the options'
-complete -c drey -n '__drey_is inspect' -F
+complete -c drey -n '__drey_is inspect prepare' -F
 
 set -l engine '__drey_is run plan perplexity bench'
 complete -c drey -n '__drey_is run plan tokenize perplexity bench' -s m -l model -r -F -d 'Model file'
@@ -24,6 +25,7 @@ complete -c drey -n $engine -l memory -x -a 'auto unlimited' -d 'Bound on memory
 complete -c drey -n $engine -s t -l threads -x -d Threads
 complete -c drey -n $engine -l cpu -x -a 'avx512 avx2 dotprod neon ref float' -d Kernels
 complete -c drey -n $engine -l io -x -a 'auto uring pread buffered' -d 'How to read'
+complete -c drey -n $engine -l sidecar -r -F -a none -d 'Packed weights'
 complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
 
 set -l drafting '__drey_is run plan'
@@ -48,7 +50,10 @@ complete -c drey -n '__drey_is run' -l stop -x -d 'Text that ends it'
 complete -c drey -n '__drey_is run' -l ignore-eos -d 'Go on past the end'
 complete -c drey -n '__drey_is run' -l raw-ids -d 'Token ids instead of text'
 complete -c drey -n '__drey_is run' -l stats -r -F -d 'Statistics file'
-complete -c drey -n '__drey_is run perplexity' -s q -l quiet -d 'No progress'
+complete -c drey -n '__drey_is prepare' -s o -l output -r -F -d 'Where to write'
+complete -c drey -n '__drey_is prepare' -l check -d 'Compare all of it'
+complete -c drey -n '__drey_is prepare' -l force -d 'Write again'
+complete -c drey -n '__drey_is run perplexity prepare' -s q -l quiet -d 'No progress'
 
 complete -c drey -n '__drey_is plan' -l disk -x -d 'Speed of the disk'
 complete -c drey -n '__drey_is plan' -l tensors -d 'List each tensor'

@@ -203,6 +203,12 @@ static void values(void **state)
     assert_string_equal(s.operand, "-odd");
     accepts(&s, CLI_TOKENIZE, "-m t --special --ids");
     assert_true(s.special && s.ids);
+    accepts(&s, CLI_PREPARE, "m.gguf -o m.drey --force -q");
+    assert_string_equal(s.operand, "m.gguf");
+    assert_string_equal(s.output, "m.drey");
+    assert_true(s.force && s.quiet && !s.check);
+    accepts(&s, CLI_RUN, "-m t --sidecar none");
+    assert_string_equal(s.sidecar, "none");
     accepts(&s, CLI_RUN, "--help --no-such-thing");
     assert_true(s.help);
 }
@@ -225,6 +231,9 @@ static void faults(void **state)
     refuses(CLI_BENCH_DISK, "-m a -t 2", "drey bench disk takes no -t");
     refuses(CLI_INSPECT, "", "name a file");
     refuses(CLI_INSPECT, "a b", "unexpected argument \"b\"");
+    refuses(CLI_PREPARE, "", "name a file");
+    refuses(CLI_PREPARE, "a --sidecar b", "drey prepare takes no --sidecar");
+    refuses(CLI_RUN, "-m a --force", "drey run takes no --force");
     static const char *const bad_counts[] = {"0", "-1", "x", "1x", "_", "1.5", "4294967296", "inf"};
     for (size_t i = 0; i < sizeof bad_counts / sizeof *bad_counts; i++) {
         char line[64];
@@ -263,13 +272,14 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
     refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
     refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");
+    refuses(CLI_PREPARE, "a --check --force", "--check and --force contradict");
 }
 
 /* ---- What is written about the options ---- */
 
-static const cli_command commands[] = {CLI_RUN,        CLI_PLAN,       CLI_INSPECT,
-                                       CLI_TOKENIZE,   CLI_PERPLEXITY, CLI_BENCH_MACHINE,
-                                       CLI_BENCH_DISK, CLI_BENCH_MODEL};
+static const cli_command commands[] = {CLI_RUN,        CLI_PLAN,        CLI_INSPECT,
+                                       CLI_TOKENIZE,   CLI_PERPLEXITY,  CLI_BENCH_MACHINE,
+                                       CLI_BENCH_DISK, CLI_BENCH_MODEL, CLI_PREPARE};
 
 /* The option stands in text as a whole word behind prefix. */
 static bool names_option(const char *text, const char *prefix, const char *name)

@@ -17,6 +17,7 @@
 #include "support/writing.h"
 
 static _Atomic bool decoding;
+static bool with_sidecar;
 static _Atomic int64_t n_allocations; /* in all, to see that the wrappers are in place */
 
 static void note(const char *what)
@@ -99,6 +100,7 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
         fail_msg("%s", err.message);
     assert_int_equal(left, 0);
     assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
+    assert_true(stats.sidecar == with_sidecar);
     drey_session_close(&s);
     drey_engine_close(&e);
 }
@@ -117,8 +119,12 @@ static void test_no_allocation(void **state)
     assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
     assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
     assert_true(atomic_load(&n_allocations) > 10);
-    for (int streamed = 0; streamed < 2; streamed++) {
-        double share = streamed ? 0 : 2;
+    for (int turn = 0; turn < 3; turn++) {
+        double share = turn ? 0 : 2;
+        drey_prepare_options prepare = {.model = target};
+        if (turn == 2 && drey_prepare(&prepare, NULL, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        with_sidecar = turn == 2;
         check(target, draft, DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
         check(target, draft, DREY_DRAFTER_NGRAM, DREY_POLICY_LLMCAD, share, 0);
         check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE, share, 0.7f);

@@ -14,7 +14,7 @@
 
 enum { most_requests = 5000 };
 
-static const char *whole_path, *split_path;
+static const char *whole_path, *split_path, *sidecar_path;
 
 /* Refuses the first request of `attempt`, then the second, until it gets all that it wants. */
 static void starve(drey_status (*attempt)(drey_error *err))
@@ -90,6 +90,29 @@ static drey_status open_session(drey_error *err)
     return status;
 }
 
+static drey_status write_sidecar(drey_error *err)
+{
+    drey_prepare_options options;
+    drey_prepare_options_init(&options);
+    options.model = model;
+    options.output = sidecar_path;
+    options.force = true;
+    return drey_prepare(&options, NULL, err);
+}
+
+/* The one that was named, so that a refusal is an error and not a run without it. */
+static drey_status plan_with_sidecar(drey_error *err)
+{
+    drey_engine_options options;
+    drey_plan plan;
+    drey_engine_options_init(&options);
+    options.target = model;
+    options.memory_bytes = DREY_MEMORY_UNLIMITED;
+    options.n_context = 64;
+    options.sidecar = sidecar_path;
+    return drey_plan_make(&options, 0, &plan, err);
+}
+
 static void starved_inspect(void **state)
 {
     (void)state;
@@ -115,6 +138,13 @@ static void starved_session(void **state)
     starve(open_session);
 }
 
+static void starved_sidecar(void **state)
+{
+    (void)state;
+    starve(write_sidecar);
+    starve(plan_with_sidecar);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -122,6 +152,7 @@ static int set_up(void **state)
     toy_options o;
     toy_options_init(&o);
     whole_path = temp_path("toy.gguf");
+    sidecar_path = temp_path("packed.drey");
     split_path = temp_path("toy-00001-of-00003.gguf");
     toy_write(whole_path, &o);
     o.n_parts = 3;
@@ -141,10 +172,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(starved_inspect),
-        cmocka_unit_test(starved_model),
-        cmocka_unit_test(starved_text),
-        cmocka_unit_test(starved_session),
+        cmocka_unit_test(starved_inspect), cmocka_unit_test(starved_model),
+        cmocka_unit_test(starved_text),    cmocka_unit_test(starved_session),
+        cmocka_unit_test(starved_sidecar),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -145,6 +145,10 @@ typedef struct drey_engine_options {
     drey_io io;
     drey_progress_fn *progress;
     void *progress_user;
+    /* The target's sidecar (see drey_prepare), which has to be good; NULL: the one beside the
+     * target, if there is one and it is good. Copied. */
+    const char *sidecar;
+    bool no_sidecar; /* use none */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -167,7 +171,9 @@ typedef struct drey_plan {
     int32_t n_threads;
     double disk_bytes_per_s; /* 0: not measured */
     double
-        ceiling_tokens_per_s; /* without a draft: 1 / (streamed / disk); 0: nothing is streamed */
+        ceiling_tokens_per_s;  /* without a draft: 1 / (streamed / disk); 0: nothing is streamed */
+    bool sidecar;              /* the target's weights come packed from a sidecar */
+    char sidecar_refused[500]; /* why the one beside the target is not used; "" if there is none */
 } drey_plan;
 
 /* The plan alone; reads no weights, allocates nothing that stays. disk_bytes_per_s: what
@@ -261,6 +267,7 @@ typedef struct drey_statistics {
     uint64_t budget_bytes, pinned_bytes, streamed_bytes_per_pass;
     uint64_t peak_memory_bytes; /* the process' own high-water mark */
     int64_t decode_major_faults;
+    bool sidecar; /* the target's weights came packed from a sidecar */
     drey_finish finish;
 } drey_statistics;
 
@@ -278,6 +285,36 @@ DREY_API drey_status drey_session_score(drey_session *session, const int32_t *id
 
 /* Forgets the timeline; keeps the weights. */
 DREY_API void drey_session_reset(drey_session *session);
+
+/* ---- Sidecars: weights packed beforehand
+ * ---------------------------------------------------------- */
+
+typedef struct drey_prepare_options {
+    const drey_model *model; /* borrowed for the call */
+    const char *output;      /* NULL: MODEL.drey, beside the model's first file */
+    bool check; /* writes nothing: reads model and sidecar to the last byte and compares them */
+    bool force; /* writes also where a good sidecar, or a file of another kind, stands already */
+    /* Each may be NULL. Called from the calling thread: announce once, before anything is written,
+     * with the disk space that is needed and that is free; progress with "prepare" or "check" and
+     * bytes; go_on now and then: false ends the call with DREY_ERR_CANCELLED. */
+    void (*announce)(void *user, const char *path, uint64_t needed_bytes, uint64_t free_bytes);
+    drey_progress_fn *progress;
+    bool (*go_on)(void *user);
+    void *user;
+} drey_prepare_options;
+DREY_API void drey_prepare_options_init(drey_prepare_options *options);
+
+typedef struct drey_prepare_report {
+    uint64_t sidecar_bytes; /* the sidecar's size; 0: not known */
+    bool written;           /* false: it was there and good already, or was only checked */
+} drey_prepare_report;
+
+/* Writes the model's sidecar: its matrices as the kernels want them, so that streamed weights need
+ * no packing. An engine uses it when it lies beside the model. Texts are the same with and without.
+ * It appears under its name whole or not at all, whatever happens meanwhile, and is refused by
+ * engines once the model changes. The report may be NULL. */
+DREY_API drey_status drey_prepare(const drey_prepare_options *options, drey_prepare_report *report,
+                                  drey_error *err);
 
 /* ---- Looking at files and machines
  * ---------------------------------------------------------------- */

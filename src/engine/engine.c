@@ -88,6 +88,8 @@ void engine_release(drey_engine *e)
     arena_free(&e->target.layout_memory);
     arena_free(&e->draft.layout_memory);
     pool_close(&e->pool);
+    free(e->sidecar);
+    e->sidecar = NULL;
 }
 
 drey_status drey_plan_make(const drey_engine_options *options, double disk_bytes_per_s,
@@ -141,6 +143,7 @@ static drey_status open_side(drey_engine *e, engine_side *side, const drey_model
                                    l->embedding_first ||
                                    (l->tied && l->head->n_pinned == l->head->n_groups),
                                .tied = l->tied,
+                               .sidecar = side == &e->target ? e->sidecar : NULL,
                                .ring_bytes = ring_bytes,
                                .n_threads = e->options.n_threads,
                                .io = e->options.io};

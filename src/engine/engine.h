@@ -47,12 +47,16 @@ struct drey_engine {
     engine_plan plan;
     engine_tuning tuning;
     bool has_draft, in_session;
+    char *sidecar; /* the target's, in use; NULL: none */
 };
 
 /* Binds tensors and fits everything under the budget: sets n_pinned of every matrix. The engine
  * needs options, kernels and plan.told.n_threads; layouts are taken here, weights are not. */
 drey_status engine_plan_make(drey_engine *e, drey_error *err);
 size_t engine_session_bytes(const drey_engine *e);
+/* Finds the target's sidecar and checks it: its matrices then lie there. A bad one beside the
+ * target is passed over, which the plan tells; a bad one that was named is an error. */
+drey_status engine_find_sidecar(drey_engine *e, drey_error *err);
 
 /* options as given, with defaults filled in and checked. */
 drey_status engine_prepare(drey_engine *e, const drey_engine_options *options, drey_error *err);

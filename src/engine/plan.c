@@ -269,6 +269,7 @@ drey_status engine_plan_make(drey_engine *e, drey_error *err)
     t->process_bytes = memory_resident() + (uint64_t)t->n_threads * pool_thread_bytes() +
                        (e->has_draft ? 2 : 1) * stream_bytes() + slack_bytes;
     TRY(bind(e, &e->target, e->options.target, false, err));
+    TRY(engine_find_sidecar(e, err));
     TRY(bind_draft(e, true, err));
     measure_sides(e);
     drey_plan before = *t;

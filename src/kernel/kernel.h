@@ -22,7 +22,9 @@ enum {
         32, /* rows of a packed group; the last group of a tensor is padded with zero rows */
     TOKEN_TILE = 8,    /* activation rows are quantised and consumed in tiles of at most 8 */
     ATTEND_BLOCK = 64, /* keys are folded in blocks of 64 positions counted from position 0 */
-    SUM_LANES = 16     /* partial sums of norms and q.k products */
+    SUM_LANES = 16,    /* partial sums of norms and q.k products */
+    KERNEL_LAYOUT_VERSION =
+        1 /* of packed groups; goes up when a file of them would be read wrongly */
 };
 
 /* How a weight type wants its activations.

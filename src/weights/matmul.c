@@ -1,11 +1,12 @@
 /* Products over a model's matrices, wherever their groups lie.
  *
- * The threads claim work items from one counter: runs of pinned groups, then single streamed groups
- * in the order in which they arrive. So a product starts on its first rows while the last are still
- * being read, and a slow core takes fewer items. Items write different rows of y: no sums cross
- * them. */
+ * The threads claim work items from one counter: runs of pinned groups, then streamed groups in the
+ * order in which they arrive: one by one where they have to be packed, in runs of a piece where
+ * they come packed. So a product starts on its first rows while the last are still being read, and
+ * a slow core takes fewer items. Items write different rows of y: no sums cross them. */
 #include <assert.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "os/clock.h"
 #include "weights/weights.h"
@@ -19,10 +20,11 @@ typedef struct job_part {
     bool loading;         /* its groups all come from the stream, and the pinned ones are packed */
     int32_t claim_groups; /* pinned groups a claim */
     int32_t n_claims;     /* of pinned groups (0 while loading) */
-    int32_t n_items;      /* claims and streamed groups */
+    int32_t step_groups;  /* streamed groups an item; no item crosses the end of a piece */
+    int32_t piece_items;  /* items of a whole piece */
+    int32_t n_items;      /* claims and items of streamed groups */
     int64_t seq;          /* of the first piece in this pass */
     int32_t first_piece;  /* its index within the matrix */
-    int32_t end_group;    /* one past the last group to use: what is pinned, when only loading */
 } job_part;
 
 typedef struct job {
@@ -35,11 +37,6 @@ typedef struct job {
     _Atomic bool failed;
 } job;
 
-static int32_t first_streamed_group(const job_part *part)
-{
-    return part->loading ? 0 : part->p->matrix->n_pinned;
-}
-
 /* The groups of one piece of a matrix: pinned pieces first, then streamed ones. */
 static void piece_range(const weight *m, int32_t piece, int32_t *from, int32_t *to)
 {
@@ -50,10 +47,26 @@ static void piece_range(const weight *m, int32_t piece, int32_t *from, int32_t *
     *to = *from + m->piece_groups < end ? *from + m->piece_groups : end;
 }
 
-static int32_t piece_of(const weight *m, int32_t group)
+/* Items of n groups that are cut into pieces. */
+static int32_t items_of(const job_part *part, int32_t n_groups)
 {
-    return group < m->n_pinned ? group / m->piece_groups
-                               : m->n_pinned_pieces + (group - m->n_pinned) / m->piece_groups;
+    int32_t whole = n_groups / part->p->matrix->piece_groups,
+            rest = n_groups % part->p->matrix->piece_groups;
+    return whole * part->piece_items + (rest + part->step_groups - 1) / part->step_groups;
+}
+
+/* The groups [from, to) of an item, behind the claims; returns their piece. */
+static int32_t item_range(const job_part *part, int32_t item, int32_t *from, int32_t *to)
+{
+    const weight *m = part->p->matrix;
+    int32_t pinned = part->loading ? items_of(part, m->n_pinned) : 0, piece, low, high;
+    piece = item < pinned ? item / part->piece_items
+                          : m->n_pinned_pieces + (item - pinned) / part->piece_items;
+    piece_range(m, piece, &low, &high);
+    item = (item < pinned ? item : item - pinned) % part->piece_items;
+    *from = low + item * part->step_groups;
+    *to = *from + part->step_groups < high ? *from + part->step_groups : high;
+    return piece;
 }
 
 static void part_init(job_part *part, const weights *w, const product *p, int32_t n,
@@ -61,21 +74,22 @@ static void part_init(job_part *part, const weights *w, const product *p, int32_
 {
     weight *m = p->matrix;
     *part = (job_part){.p = p, .loading = weights_loading(w)};
-    part->end_group = n == 0 ? m->n_pinned : m->n_groups;
+    int32_t most = (int32_t)(claim_bytes / m->group_bytes);
+    part->step_groups = m->sidecar_offset && most > 1 ? most : 1;
+    part->piece_items = (m->piece_groups + part->step_groups - 1) / part->step_groups;
     if (part->loading) {
         part->seq = w->pass_seq + m->first_seq;
     } else {
         part->seq = w->pass_seq + m->cycle_seq;
         part->first_piece = m->n_pinned_pieces;
-        int32_t most = (int32_t)(claim_bytes / m->group_bytes),
-                fair = m->n_pinned / (n_threads * 4);
+        int32_t fair = m->n_pinned / (n_threads * 4);
         part->claim_groups = most < fair ? most : fair;
         if (part->claim_groups < 1)
             part->claim_groups = 1;
         part->n_claims = (m->n_pinned + part->claim_groups - 1) / part->claim_groups;
     }
-    int32_t from = first_streamed_group(part);
-    part->n_items = part->n_claims + (part->end_group > from ? part->end_group - from : 0);
+    part->n_items = part->n_claims + (part->loading ? items_of(part, m->n_pinned) : 0) +
+                    (n > 0 ? items_of(part, m->n_groups - m->n_pinned) : 0);
     for (int32_t i = part->first_piece; i < m->n_pinned_pieces + m->n_streamed_pieces; i++) {
         int32_t low, high;
         piece_range(m, i, &low, &high);
@@ -100,30 +114,53 @@ static void run_pinned(const job *j, const job_part *part, int32_t claim, int32_
     dot_groups(j, part, m->packed + (size_t)from * m->group_bytes, from, to - from, thread);
 }
 
-/* Packs a group out of the ring, to its pinned place or into scratch, and uses it. */
-static void run_streamed(job *j, const job_part *part, int32_t group, int32_t thread)
+/* Waits for a piece; NULL when the stream has failed. Only the caller's own waiting is counted. */
+static const uint8_t *wait_for(job *j, int64_t seq, int32_t thread)
 {
-    weight *m = part->p->matrix;
     stream *s = j->w->stream;
-    int32_t piece = piece_of(m, group), from, to;
-    piece_range(m, piece, &from, &to);
-    int64_t seq = part->seq + (piece - part->first_piece);
     int64_t start = thread == 0 && !stream_ready(s, seq) ? clock_ns() : 0;
-    const uint8_t *raw = stream_wait(s, seq);
+    const uint8_t *bytes = stream_wait(s, seq);
     if (start)
         j->w->stall_ns += clock_ns() - start;
-    if (!raw) {
+    if (!bytes)
         atomic_store(&j->failed, true);
+    return bytes;
+}
+
+/* Some groups of a piece are used up; the last one gives its space back. */
+static void done_with(const job *j, weight *m, int32_t piece, int32_t n_groups, int64_t seq)
+{
+    if (atomic_fetch_sub(&m->piece_left[piece], n_groups) == n_groups)
+        stream_release(j->w->stream, seq);
+}
+
+/* Takes an item's groups out of the ring, to their pinned place or into scratch, and uses them;
+ * those that come packed and are not pinned are used where they lie. */
+static void run_streamed(job *j, const job_part *part, int32_t item, int32_t thread)
+{
+    weight *m = part->p->matrix;
+    int32_t from, to, low, high, piece = item_range(part, item, &from, &to);
+    piece_range(m, piece, &low, &high);
+    int64_t seq = part->seq + (piece - part->first_piece);
+    const uint8_t *bytes = wait_for(j, seq, thread);
+    if (!bytes)
+        return;
+    bool pinned = from < m->n_pinned;
+    uint8_t *place =
+        pinned ? m->packed + (size_t)from * m->group_bytes : j->w->pack_scratch[thread];
+    if (m->sidecar_offset) {
+        const uint8_t *groups = bytes + (size_t)(from - low) * m->group_bytes;
+        if (pinned)
+            groups = memcpy(place, groups, (size_t)(to - from) * m->group_bytes);
+        dot_groups(j, part, groups, from, to - from, thread);
+        done_with(j, m, piece, to - from, seq);
         return;
     }
-    int64_t rows = m->n_rows - (int64_t)group * GROUP_ROWS;
-    uint8_t *packed = group < m->n_pinned ? m->packed + (size_t)group * m->group_bytes
-                                          : j->w->pack_scratch[thread];
-    m->kernel->pack(packed, raw + (int64_t)(group - from) * GROUP_ROWS * m->row_bytes, m->row_bytes,
+    int64_t rows = m->n_rows - (int64_t)from * GROUP_ROWS;
+    m->kernel->pack(place, bytes + (int64_t)(from - low) * GROUP_ROWS * m->row_bytes, m->row_bytes,
                     rows < GROUP_ROWS ? (int32_t)rows : GROUP_ROWS, m->k);
-    if (atomic_fetch_sub(&m->piece_left[piece], 1) == 1)
-        stream_release(s, seq);
-    dot_groups(j, part, packed, group, 1, thread);
+    done_with(j, m, piece, 1, seq);
+    dot_groups(j, part, place, from, 1, thread);
 }
 
 static void job_thread(void *arg, int32_t thread, int32_t n_threads)
@@ -140,7 +177,7 @@ static void job_thread(void *arg, int32_t thread, int32_t n_threads)
         if (item < part->n_claims)
             run_pinned(j, part, item, thread);
         else
-            run_streamed(j, part, first_streamed_group(part) + item - part->n_claims, thread);
+            run_streamed(j, part, item - part->n_claims, thread);
     }
 }
 

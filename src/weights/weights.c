@@ -34,7 +34,7 @@ static size_t largest_piece(const weight *matrix, int32_t n)
 {
     size_t most = 0;
     for (int32_t i = 0; i < n; i++) {
-        size_t bytes = (size_t)(matrix[i].row_bytes * GROUP_ROWS * matrix[i].piece_groups);
+        size_t bytes = weight_piece_bytes(&matrix[i]);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -90,18 +90,23 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
            (size_t)n_parts * (sizeof(file) + 2 * ARENA_ALIGN) + 16 * ARENA_ALIGN + 8192;
 }
 
+/* A piece of groups [from, to): their rows in the model, or themselves in the sidecar. */
+static stream_piece piece_of_groups(const weight *m, int32_t from, int32_t to)
+{
+    if (m->sidecar_offset)
+        return (stream_piece){.offset = m->sidecar_offset + (uint64_t)from * m->group_bytes,
+                              .n_bytes = (uint32_t)((size_t)(to - from) * m->group_bytes)};
+    int64_t first_row = (int64_t)from * GROUP_ROWS, end_row = (int64_t)to * GROUP_ROWS;
+    end_row = end_row < m->n_rows ? end_row : m->n_rows;
+    return (stream_piece){.part = m->tensor->part,
+                          .offset = m->tensor->offset + (uint64_t)(first_row * m->row_bytes),
+                          .n_bytes = (uint32_t)((end_row - first_row) * m->row_bytes)};
+}
+
 static void list_pieces(const weight *m, int32_t from, int32_t to, stream_piece **out)
 {
-    for (int32_t g = from; g < to; g += m->piece_groups) {
-        int64_t first_row = (int64_t)g * GROUP_ROWS;
-        int64_t end_row =
-            (int64_t)(g + m->piece_groups < to ? g + m->piece_groups : to) * GROUP_ROWS;
-        end_row = end_row < m->n_rows ? end_row : m->n_rows;
-        *(*out)++ =
-            (stream_piece){.part = m->tensor->part,
-                           .offset = m->tensor->offset + (uint64_t)(first_row * m->row_bytes),
-                           .n_bytes = (uint32_t)((end_row - first_row) * m->row_bytes)};
-    }
+    for (int32_t g = from; g < to; g += m->piece_groups)
+        *(*out)++ = piece_of_groups(m, g, g + m->piece_groups < to ? g + m->piece_groups : to);
 }
 
 /* Fixes each matrix's place in the order of reads, and takes its memory. */
@@ -140,6 +145,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
                    .embedding = *options->embedding,
                    .embedding_pinned = options->embedding_pinned,
                    .tied = options->tied,
+                   .sidecar = options->sidecar,
                    .file = options->file,
                    .io = options->io,
                    .n_threads = options->n_threads,
@@ -181,8 +187,8 @@ void weights_close(weights *w)
 
 static drey_status start_stream(weights *w, drey_error *err)
 {
-    stream_options options = {.paths = w->paths,
-                              .n_paths = gguf_n_parts(w->file),
+    stream_options options = {.paths = w->sidecar ? &w->sidecar : w->paths,
+                              .n_paths = w->sidecar ? 1 : gguf_n_parts(w->file),
                               .first = w->first,
                               .n_first = w->n_first,
                               .cycle = w->cycle,

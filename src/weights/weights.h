@@ -5,6 +5,9 @@
  * into scratch that fits a core's cache. So loading is the first pass, each byte is read once for
  * it, and the residency of a model is one number a matrix, which any budget can set to the byte.
  *
+ * With a sidecar (sidecar.h) the pieces hold packed groups: pinned ones are copied to their place,
+ * streamed ones used where they have landed in the ring.
+ *
  *   matrix  |== pinned groups ==|~~ streamed groups ~~|      pieces: runs of groups of about a MiB,
  *   pass 0  |piece|piece|piece..|piece|piece|piece....|      never across the boundary
  *   pass 1                      |piece|piece|piece....|
@@ -30,6 +33,7 @@ typedef struct weight {
     size_t group_bytes;          /* packed */
     int32_t n_groups, n_pinned;  /* the first n_pinned groups are pinned */
     int32_t piece_groups;        /* groups of a piece */
+    uint64_t sidecar_offset;     /* of its packed groups in the sidecar; 0: packed from the model */
     int32_t n_pinned_pieces, n_streamed_pieces;
     int64_t first_seq;           /* of its first piece, in the first pass */
     int64_t cycle_seq;           /* of its first streamed piece, from the start of a later pass */
@@ -46,7 +50,8 @@ typedef struct weights {
     const gguf *file;
     file *parts; /* for look-ups; [gguf_n_parts] */
     const char **paths;
-    stream *stream; /* NULL until the first pass */
+    const char *sidecar; /* where the stream reads, or NULL: in the parts */
+    stream *stream;      /* NULL until the first pass */
     stream_piece *first, *cycle;
     int64_t n_first, n_cycle;
     uint8_t *ring;
@@ -69,7 +74,15 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
 static inline uint64_t weight_streamed_bytes(const weight *m)
 {
     int64_t rows = m->n_rows - (int64_t)m->n_pinned * GROUP_ROWS;
+    if (m->sidecar_offset)
+        return (uint64_t)(m->n_groups - m->n_pinned) * m->group_bytes;
     return rows > 0 ? (uint64_t)(rows * m->row_bytes) : 0;
+}
+/* The most bytes of a piece, packed or not. */
+static inline size_t weight_piece_bytes(const weight *m)
+{
+    size_t raw = (size_t)(m->row_bytes * GROUP_ROWS);
+    return (size_t)m->piece_groups * (raw > m->group_bytes ? raw : m->group_bytes);
 }
 static inline uint64_t weight_pinned_bytes(const weight *m)
 {
@@ -88,6 +101,7 @@ typedef struct weights_options {
     int32_t n_matrices;
     const weight *embedding;
     bool embedding_pinned, tied;
+    const char *sidecar; /* the file that sidecar_attach took for these matrices, or NULL */
     size_t ring_bytes;
     int32_t n_threads;
     drey_io io;

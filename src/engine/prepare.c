@@ -1,0 +1,141 @@
+/* Sidecars from above: writing and checking one (drey_prepare), and finding the one that an engine
+ * is to use. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "weights/sidecar.h"
+
+/* ---- An engine's ---- */
+
+drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
+{
+    const drey_engine_options *o = &e->options;
+    const gguf *g = o->target->file;
+    drey_plan *t = &e->plan.told;
+    drey_error why = {0};
+    free(e->sidecar);
+    e->sidecar = NULL;
+    t->sidecar = false;
+    t->sidecar_refused[0] = '\0';
+    if (o->no_sidecar)
+        return DREY_OK;
+    char *path = o->sidecar ? strdup(o->sidecar) : sidecar_usual_path(g);
+    if (!path)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
+    if (!o->sidecar && access(path, F_OK) != 0) {
+        free(path);
+        return DREY_OK;
+    }
+    model_layout *l = &e->target.layout;
+    drey_status status = sidecar_attach(path, g, l->matrix, l->n_matrices, NULL, &why);
+    if (status == DREY_OK) {
+        e->sidecar = path;
+        t->sidecar = true;
+        return DREY_OK;
+    }
+    free(path);
+    if (o->sidecar)
+        return error_set(err, status, "%s", why.message);
+    snprintf(t->sidecar_refused, sizeof t->sidecar_refused, "%s", why.message);
+    return DREY_OK;
+}
+
+/* ---- Writing and checking ---- */
+
+void drey_prepare_options_init(drey_prepare_options *options)
+{
+    *options = (drey_prepare_options){0};
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* What stands at the output's place: nothing, an old sidecar, or something that is not ours. */
+static drey_status check_place(const drey_prepare_options *o, const char *path, drey_error *err)
+{
+    const gguf *g = o->model->file;
+    struct stat about;
+    for (int32_t i = 0; i < gguf_n_parts(g); i++)
+        if (same_file(path, gguf_part_path(g, i)))
+            FAIL(err, DREY_ERR_USAGE, "%s is the model itself; name another file with --output",
+                 path);
+    if (stat(path, &about) != 0)
+        return DREY_OK;
+    if (!S_ISREG(about.st_mode))
+        FAIL(err, DREY_ERR_IO, "%s is not a regular file; name another one with --output", path);
+    if (!o->force && !sidecar_is_one(path))
+        FAIL(err, DREY_ERR_USAGE,
+             "%s exists and is no sidecar; name another file with --output, or overwrite it with "
+             "--force",
+             path);
+    return DREY_OK;
+}
+
+static uint64_t size_of(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 ? (uint64_t)about.st_size : 0;
+}
+
+static drey_status run_job(const drey_prepare_options *o, const sidecar_job *job,
+                           drey_prepare_report *report, drey_error *err)
+{
+    if (o->check) {
+        if (access(job->path, F_OK) != 0)
+            FAIL(err, DREY_ERR_IO, "there is no sidecar %s: %s; drey prepare writes one", job->path,
+                 strerror(errno));
+        return sidecar_verify(job, &report->sidecar_bytes, err);
+    }
+    TRY(check_place(o, job->path, err));
+    drey_error why;
+    if (!o->force && access(job->path, F_OK) == 0 &&
+        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, NULL, &why) ==
+            DREY_OK) {
+        report->sidecar_bytes = size_of(job->path);
+        return DREY_OK;
+    }
+    TRY(sidecar_write(job, &report->sidecar_bytes, err));
+    report->written = true;
+    return DREY_OK;
+}
+
+drey_status drey_prepare(const drey_prepare_options *o, drey_prepare_report *report,
+                         drey_error *err)
+{
+    drey_prepare_report unused;
+    report = report ? report : &unused;
+    *report = (drey_prepare_report){0};
+    if (!o->model)
+        FAIL(err, DREY_ERR_USAGE, "no model was given");
+    const gguf *g = o->model->file;
+    char *path = o->output ? strdup(o->output) : sidecar_usual_path(g);
+    if (!path)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
+    arena memory = {0};
+    model_layout layout;
+    drey_status status = arena_init(&memory, model_layout_bytes(&o->model->shape), false, err);
+    if (status == DREY_OK)
+        status = model_layout_init(&layout, g, kernel_select(NULL), false, &memory, err);
+    if (status == DREY_OK) {
+        sidecar_job job = {.source = g,
+                           .matrix = layout.matrix,
+                           .n_matrices = layout.n_matrices,
+                           .path = path,
+                           .announce = o->announce,
+                           .progress = o->progress,
+                           .go_on = o->go_on,
+                           .user = o->user};
+        status = run_job(o, &job, report, err);
+    }
+    arena_free(&memory);
+    free(path);
+    return status;
+}
