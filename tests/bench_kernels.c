@@ -118,7 +118,7 @@ static void bench_type(const type_entry *e, const kernel_table *table, int n_thr
         jobs[i].row_bytes = BENCH_K / e->block_k * e->block_bytes;
         jobs[i].ldy = (int64_t)n_groups * GROUP_ROWS + 16;
         jobs[i].y = must_alloc((size_t)(jobs[i].ldy * max_rows) * sizeof(float));
-        jobs[i].scratch = must_alloc(DOT_SCRATCH_BYTES(BENCH_K));
+        jobs[i].scratch = must_alloc(dot_scratch_bytes(BENCH_K));
         memset(jobs[i].groups, 1, group_bytes * (size_t)n_groups);
         memset(jobs[i].file, 1, group_bytes * (size_t)n_groups);
         memset(jobs[i].y, 0, (size_t)(jobs[i].ldy * max_rows) * sizeof(float));

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
+#include "emulated/tiers.h"
 #include "kernel/layout.h"
 
 #define GOLDEN_FLOAT  0x79eb0c2a3fff6ebau
@@ -144,7 +145,7 @@ static uint64_t matmul_hash(const kernel_table *t, tensor_type type)
         kernel->pack(groups + (size_t)g * group_bytes, rows + g * GROUP_ROWS * row_bytes, row_bytes,
                      g == 0 ? GROUP_ROWS : ROWS - GROUP_ROWS, K);
     uint8_t *acts = must_alloc(act_bytes(kernel->act, N, K));
-    uint8_t *scratch = must_alloc(DOT_SCRATCH_BYTES(K));
+    uint8_t *scratch = must_alloc(test_scratch_bytes(K));
     float *y = must_alloc(sizeof(float) * N * GROUPS * GROUP_ROWS);
     t->quantise[kernel->act](acts, x, K, 0, N, N, K);
     kernel->dot(y, GROUPS * GROUP_ROWS, groups, GROUPS, acts, N, K, scratch);
@@ -165,9 +166,9 @@ static void test_matmul_bits(void **state)
         KERNEL_TYPES(ENTRY)
 #undef ENTRY
     };
-    for (const char *const *tier = kernel_tiers(); *tier; tier++)
+    for (const char *const *tier = test_tiers(); *tier; tier++)
         for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++)
-            expect(goldens[i].name, *tier, matmul_hash(kernel_select(*tier), goldens[i].type),
+            expect(goldens[i].name, *tier, matmul_hash(test_table(*tier), goldens[i].type),
                    strcmp(*tier, "float") == 0 ? goldens[i].float_hash : goldens[i].hash);
     assert_int_equal(n_wrong, 0);
 }

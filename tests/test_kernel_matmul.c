@@ -2,7 +2,8 @@
  *
  * The scalar tier is held against independent values (dequantisation: golden files made by
  * scripts/make-dequant-goldens.py; dot products: double precision with a derived bound), and every
- * other tier against the scalar one, bit for bit. Buffers end at guard pages. */
+ * other tier against the scalar one, bit for bit; also, from test-only builds, tiers that this
+ * machine cannot run as they are (emulated/tiers.h). Buffers end at guard pages. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/fmath.h"
+#include "emulated/tiers.h"
 #include "kernel/layout.h"
 #include "kernel/ref/decode.h"
 #include "support/guard.h"
@@ -344,15 +346,16 @@ static void problem_free(problem *p)
 /* y[n][ldy] of rows first .. first + n - 1 on a tier. Caller frees. */
 static float *problem_run(const problem *p, const char *tier, int32_t first, int32_t n)
 {
-    const kernel_table *table = kernel_select(tier);
+    const kernel_table *table = test_table(tier);
     const matmul_kernel *kernel = &table->matmul[p->e->type];
     guarded acts = guard_alloc((size_t)n * act_row_bytes(kernel->act, p->k));
     guarded y = guard_alloc((size_t)((n - 1) * p->ldy + p->n_groups * GROUP_ROWS) * sizeof(float));
-    uint8_t *scratch = must_alloc(DOT_SCRATCH_BYTES(p->k));
+    uint8_t *scratch = must_alloc(test_scratch_bytes(p->k));
     memset(y.data, 0xff, y.size_bytes);
     table->quantise[kernel->act](acts.data, p->x + first * p->k, p->k, 0, n, n, p->k);
     kernel->dot(y.data, p->ldy, p->groups.data, p->n_groups, acts.data, n, p->k, scratch);
     assert_true(guard_intact(&y));
+    assert_true(test_tiles_at_rest());
     float *copy = must_alloc((size_t)(n * p->ldy) * sizeof(float));
     memcpy(copy, y.data, y.size_bytes);
     free(scratch);
@@ -372,7 +375,7 @@ static void check_dot(const type_entry *e, int32_t n_rows, int32_t n, int64_t k,
 {
     problem p = problem_make(e, n_rows, n, k, kind);
     float *expected = problem_run(&p, "ref", 0, n);
-    for (const char *const *tier = kernel_tiers(); *tier; tier++) {
+    for (const char *const *tier = test_tiers(); *tier; tier++) {
         if (strcmp(*tier, "ref") == 0 || (strcmp(*tier, "float") == 0 && e->act != ACT_F32))
             continue;
         float *got = problem_run(&p, *tier, 0, n);
@@ -418,6 +421,37 @@ static void test_dot_blocking(void **state)
         check_dot(&types[i], 20, 256, types[i].act == ACT_F32 ? 1280 : 1536, FILL_RANDOM);
     }
     check_dot(&types[3], 32, 259, 64, FILL_RANDOM);
+}
+
+/* Every number of rows up to two and a half tiles of 16, one to three groups, k a multiple of the
+ * block only. */
+static void test_dot_counts(void **state)
+{
+    (void)state;
+    for (int32_t i = 0; i < N_TYPES; i++)
+        for (int32_t n = 1; n <= 40 && types[i].act != ACT_F32; n++) {
+            int64_t k = types[i].block_k * (types[i].block_k == 32 ? n % 11 + 1 : n % 3 + 1);
+            check_dot(&types[i], GROUP_ROWS * (n % 3 + 1), n, k, FILL_RANDOM);
+        }
+}
+
+/* The tile kernels are what was checked: they run from 9 rows on, and not for fewer. */
+static void test_tiles_used(void **state)
+{
+    (void)state;
+    if (!test_table("amx (emulated)"))
+        skip();
+    for (int32_t i = 0; i < N_TYPES; i++) {
+        if (types[i].act == ACT_F32)
+            continue;
+        problem p = problem_make(&types[i], 32, 9, 512, FILL_RANDOM);
+        uint64_t before = test_tile_products();
+        free(problem_run(&p, "amx (emulated)", 0, 8));
+        assert_true(test_tile_products() == before);
+        free(problem_run(&p, "amx (emulated)", 0, 9));
+        assert_true(test_tile_products() >= before + 16); /* 2 x 16 rows, 8 x 64 k */
+        problem_free(&p);
+    }
 }
 
 /* The float tier against its statement: unpack_row, then fma in the order of k. */
@@ -571,6 +605,9 @@ static void test_tables(void **state)
         for (int32_t i = 0; table && i < N_TYPES; i++)
             assert_non_null(table->matmul[types[i].type].dot);
     }
+    for (const char *const *tier = test_tiers(); *tier; tier++)
+        if (!kernel_select(*tier))
+            print_message("test-only build: %s\n", *tier);
 }
 
 int main(void)
@@ -581,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_quantise_tiers), cmocka_unit_test(test_quantise_contract),
         cmocka_unit_test(test_dot_bound),      cmocka_unit_test(test_dot_float),
         cmocka_unit_test(test_dot_tiers),      cmocka_unit_test(test_dot_blocking),
+        cmocka_unit_test(test_dot_counts),     cmocka_unit_test(test_tiles_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

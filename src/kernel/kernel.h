@@ -62,12 +62,10 @@ typedef struct matmul_kernel {
     void (*pack)(void *group, const void *rows, int64_t row_bytes, int32_t n_rows, int64_t k);
     /* Dequantises row r (0..31) of a packed group to k floats. */
     void (*unpack_row)(float *out, const void *group, int32_t r, int64_t k);
-    /* scratch: 64-byte aligned, DOT_SCRATCH_BYTES(k) of the calling thread. */
+    /* scratch: 64-byte aligned, dot_scratch_bytes(k) of the calling thread. */
     void (*dot)(float *y, int64_t ldy, const void *groups, int32_t n_groups, const void *acts,
                 int32_t n, int64_t k, void *scratch);
 } matmul_kernel;
-
-#define DOT_SCRATCH_BYTES(k) ((size_t)(k)*4 + 65536)
 
 typedef struct kernel_table {
     const char *tier;
@@ -141,8 +139,13 @@ static inline float sum16(const float lane[SUM_LANES])
 /* Bytes of the quantised form of n rows of k (rounded up to whole tiles). */
 size_t act_bytes(act_kind kind, int32_t n, int64_t k);
 
-/* The table of a tier: "avx512", "avx2", "dotprod", "neon", "ref", "float", or NULL for the best.
- * NULL when this build, CPU or operating system lacks it. Tables are constant after the first call.
+/* Bytes of the scratch that the dots of this machine's tiers ask for; a multiple of 64 where k is
+ * one of 16. */
+size_t dot_scratch_bytes(int64_t k);
+
+/* The table of a tier: "amx", "avx512", "avxvnni", "avx2", "dotprod", "neon", "ref", "float", or
+ * NULL for the best. NULL when this build, CPU or operating system lacks it. Tables are constant
+ * after the first call.
  */
 const kernel_table *kernel_select(const char *tier);
 /* The tiers that run here, best first, NULL at the end; "ref" and "float" close it. */

@@ -42,6 +42,10 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     X(F32, f32, ACT_F32, 1, 4)                                                                     \
     X(F16, f16, ACT_F32, 1, 2)                                                                     \
     X(BF16, bf16, ACT_F32, 1, 2)                                                                   \
+    KERNEL_INTEGER_TYPES(X)
+
+/* Those whose products are integers. */
+#define KERNEL_INTEGER_TYPES(X)                                                                    \
     X(Q4_0, q4_0, ACT_Q8_32, 32, 18)                                                               \
     X(Q4_1, q4_1, ACT_Q8_32, 32, 20)                                                               \
     X(Q5_0, q5_0, ACT_Q8_32, 32, 22)                                                               \

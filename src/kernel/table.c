@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernel/tiers.h"
+#include "kernel/x86/x86.h"
 #include "os/cpu.h"
 
 typedef void (*overlay)(kernel_table *table);
@@ -18,9 +19,14 @@ typedef struct tier {
 /* Best first. */
 static const tier tiers[] = {
 #if defined(__x86_64__)
+    {"amx",
+     {ref_matmul_init, ref_rows_init, avx2_matmul_init, avx2_rows_init, avx512_matmul_init,
+      avx512_rows_init, amx_matmul_init}},
     {"avx512",
      {ref_matmul_init, ref_rows_init, avx2_matmul_init, avx2_rows_init, avx512_matmul_init,
       avx512_rows_init}},
+    {"avxvnni",
+     {ref_matmul_init, ref_rows_init, avx2_matmul_init, avx2_rows_init, avxvnni_matmul_init}},
     {"avx2", {ref_matmul_init, ref_rows_init, avx2_matmul_init, avx2_rows_init}},
 #elif defined(__aarch64__)
     {"dotprod",
@@ -40,6 +46,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool tier_runs(const char *name, const cpu_features *cpu)
 {
+    if (strcmp(name, "amx") == 0)
+        return cpu->avx2 && cpu->avx512 && cpu->amx;
+    if (strcmp(name, "avxvnni") == 0)
+        return cpu->avx2 && cpu->avxvnni;
     if (strcmp(name, "avx512") == 0)
         return cpu->avx2 && cpu->avx512;
     if (strcmp(name, "avx2") == 0)
@@ -78,6 +88,13 @@ const kernel_table *kernel_select(const char *name)
         if (tables[i].tier && (!name || strcmp(name, tiers[i].name) == 0))
             return &tables[i];
     return NULL;
+}
+
+size_t dot_scratch_bytes(int64_t k)
+{
+    size_t bytes = (size_t)k * 4 + 65536;
+    bool tiles = kernel_select("amx") != NULL;
+    return tiles && bytes < AMX_SCRATCH_BYTES ? AMX_SCRATCH_BYTES : bytes;
 }
 
 const char *const *kernel_tiers(void)

@@ -9,7 +9,9 @@
 void ref_matmul_init(kernel_table *table);
 void float_matmul_init(kernel_table *table);
 void avx2_matmul_init(kernel_table *table);
+void avxvnni_matmul_init(kernel_table *table);
 void avx512_matmul_init(kernel_table *table);
+void amx_matmul_init(kernel_table *table);
 void neon_matmul_init(kernel_table *table);
 void dotprod_matmul_init(kernel_table *table);
 

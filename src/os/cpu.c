@@ -1,5 +1,6 @@
 /* Which instruction sets may be used. A flag of CPUID is not enough on x86: the operating system
- * must also save the registers on a task switch, which XCR0 says. */
+ * must also save the registers on a task switch, which XCR0 says; and the 8 KB of AMX's tiles must
+ * be asked for. */
 #include "os/cpu.h"
 
 #include <stdint.h>
@@ -9,10 +10,20 @@
 #if defined(__x86_64__)
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum {
-    XCR0_YMM = 0x06, /* XMM and YMM state */
-    XCR0_ZMM = 0xe6  /* those, mask registers and both halves of ZMM state */
+    XCR0_YMM = 0x06,    /* XMM and YMM state */
+    XCR0_ZMM = 0xe6,    /* those, mask registers and both halves of ZMM state */
+    XCR0_TILE = 0x60000 /* the tiles' configuration (bit 17) and their data (bit 18) */
+};
+
+/* Bits of CPUID leaf 7 that the compilers' headers name differently. */
+enum {
+    EDX_AMX_TILE = 1 << 24,
+    EDX_AMX_INT8 = 1 << 25,
+    EAX_1_AVX_VNNI = 1 << 4 /* sub-leaf 1 */
 };
 
 static uint32_t xcr0(void)
@@ -20,6 +31,26 @@ static uint32_t xcr0(void)
     uint32_t low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return low;
+}
+
+/* Linux gives the tiles' state to processes that ask (since 5.16; before, XCR0 lacks it): to all
+ * threads, also those that start later. Asking twice does no harm. */
+static bool tiles_allowed(void)
+{
+#if defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#else
+    return false;
+#endif
+}
+
+/* The one palette there is: 8 tiles of 16 rows of 64 bytes. */
+static bool tiles_fit(void)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid_count(0x1d, 1, &a, &b, &c, &d) && b >> 16 >= 8 && (b & 0xffff) >= 64 &&
+           (c & 0xffff) >= 16;
 }
 
 cpu_features cpu_detect(void)
@@ -38,6 +69,11 @@ cpu_features cpu_detect(void)
     const uint32_t wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
     f.avx512 =
         (b & wide) == wide && (c & bit_AVX512VNNI) && f.avx2 && (state & XCR0_ZMM) == XCR0_ZMM;
+    const uint32_t tiles = EDX_AMX_TILE | EDX_AMX_INT8;
+    f.amx = (d & tiles) == tiles && f.avx512 && (state & XCR0_TILE) == XCR0_TILE && tiles_fit() &&
+            tiles_allowed();
+    if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
+        f.avxvnni = f.avx2 && (a & EAX_1_AVX_VNNI);
     return f;
 }
 

@@ -6,11 +6,14 @@
 #include <stddef.h>
 
 typedef struct cpu_features {
-    bool avx2;   /* with FMA and F16C */
-    bool avx512; /* F, BW, DQ, VL and VNNI */
+    bool avx2;    /* with FMA and F16C */
+    bool avxvnni; /* vpdpbusd for 256 bits in the VEX encoding */
+    bool avx512;  /* F, BW, DQ, VL and VNNI */
+    bool amx;     /* tiles and int8 products; the process may use them */
     bool neon, dotprod;
 } cpu_features;
 
+/* Where there is AMX, also asks Linux for the use of its registers: by the process, all threads. */
 cpu_features cpu_detect(void);
 /* The processor's name for reports, NUL-terminated. */
 void cpu_name(char *out, size_t capacity);

@@ -55,7 +55,7 @@ static void dot_thread(void *arg, int32_t thread, int32_t n_threads)
     machine_job *j = arg;
     const matmul_kernel *m = &j->kernels->matmul[TYPE_Q4_K];
     float *y = j->y + (size_t)thread * DOT_ROWS * GROUP_ROWS;
-    uint8_t *scratch = j->scratch + (size_t)thread * DOT_SCRATCH_BYTES(DOT_K);
+    uint8_t *scratch = j->scratch + (size_t)thread * dot_scratch_bytes(DOT_K);
     for (int i = 0; i < DOT_ROUNDS; i++)
         m->dot(y, GROUP_ROWS, j->groups, 1, j->acts, DOT_ROWS, DOT_K, scratch);
 }
@@ -83,7 +83,7 @@ static void set_operands(machine_job *j, int32_t n_threads)
     float *x = arena_take(&j->memory, sizeof(float) * DOT_K * DOT_ROWS);
     j->acts = arena_take(&j->memory, act_bytes(m->act, DOT_ROWS, DOT_K));
     j->groups = arena_take(&j->memory, m->group_bytes(DOT_K));
-    j->scratch = arena_take(&j->memory, (size_t)n_threads * DOT_SCRATCH_BYTES(DOT_K));
+    j->scratch = arena_take(&j->memory, (size_t)n_threads * dot_scratch_bytes(DOT_K));
     j->y = arena_take(&j->memory, sizeof(float) * DOT_ROWS * GROUP_ROWS * (size_t)n_threads);
     for (int i = 0; i < DOT_K * DOT_ROWS; i++)
         x[i] = (float)(i % 17) - 8.0f;

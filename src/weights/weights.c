@@ -61,7 +61,7 @@ static void scratch_sizes(const weight *matrix, int32_t n, const weight *embeddi
         *pack = matrix[i].group_bytes > *pack ? matrix[i].group_bytes : *pack;
         k = matrix[i].k > k ? matrix[i].k : k;
     }
-    *dot = DOT_SCRATCH_BYTES(k);
+    *dot = dot_scratch_bytes(k);
 }
 
 static int64_t count_pieces(const weight *m)

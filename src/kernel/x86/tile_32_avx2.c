@@ -1,33 +1,6 @@
 /* Tile kernels of the types with blocks of 32, AVX2. */
 #include "kernel/x86/tile_avx2.h"
-
-/* Word c (weights 4 c .. 4 c + 3) of 8 rows. */
-INLINE __m256i nibbles_word(const uint8_t *qs, int c, int slice)
-{
-    return field(load_slice(qs + (c % 4) * WORD_BYTES, slice), c < 4 ? 0 : 4, 4);
-}
-
-INLINE __m256i word_q4_0(const uint8_t *block, int c, int slice)
-{
-    return nibbles_word(block + Q4_0_QS, c, slice);
-}
-
-INLINE __m256i word_q4_1(const uint8_t *block, int c, int slice)
-{
-    return nibbles_word(block + Q4_1_QS, c, slice);
-}
-
-INLINE __m256i word_q5_0(const uint8_t *block, int c, int slice)
-{
-    return _mm256_or_si256(nibbles_word(block + Q5_0_QS, c, slice),
-                           bit_at(load_slice(block + Q5_0_QH, slice), c, 4));
-}
-
-INLINE __m256i word_q5_1(const uint8_t *block, int c, int slice)
-{
-    return _mm256_or_si256(nibbles_word(block + Q5_1_QS, c, slice),
-                           bit_at(load_slice(block + Q5_1_QH, slice), c, 4));
-}
+#include "kernel/x86/words_32_ymm.h"
 
 INLINE __m256i word_q8_0(const uint8_t *block, int c, int slice)
 {

@@ -4,6 +4,9 @@
 
 #include "kernel/kernel.h"
 
+/* Scratch of the amx tier's dot, any k. */
+enum { AMX_SCRATCH_BYTES = 640 << 10 };
+
 /* pack of every type. */
 void pack_avx2_set(kernel_table *table);
 /* quantise to ACT_Q8_32 and ACT_Q8_256. */

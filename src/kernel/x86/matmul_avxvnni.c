@@ -1,0 +1,16 @@
+/* The avxvnni tier's matrix kernels: avx2's, but for the integer products. */
+#include "kernel/tiers.h"
+
+#include "kernel/x86/tile_avxvnni.h"
+
+#define DEFINE_DOT_AVXVNNI(TYPE, name, act, block_k, block_bytes)                                  \
+    DEFINE_DOT(TYPE, name, act, avxvnni)
+KERNEL_INTEGER_TYPES(DEFINE_DOT_AVXVNNI)
+
+void avxvnni_matmul_init(kernel_table *table)
+{
+#define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
+    table->matmul[TYPE_##TYPE].dot = dot_##name##_avxvnni;
+    KERNEL_INTEGER_TYPES(SET_TYPE)
+#undef SET_TYPE
+}

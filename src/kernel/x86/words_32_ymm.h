@@ -1,0 +1,35 @@
+/* The weights of blocks of 32 as bytes, 8 rows at a time, for the 8-lane x86 tiers. */
+#ifndef DREY_KERNEL_X86_WORDS_32_YMM_H
+#define DREY_KERNEL_X86_WORDS_32_YMM_H
+
+#include "kernel/x86/ymm.h"
+
+/* Word c (weights 4 c .. 4 c + 3) of 8 rows. */
+INLINE __m256i nibbles_word(const uint8_t *qs, int c, int slice)
+{
+    return field(load_slice(qs + (c % 4) * WORD_BYTES, slice), c < 4 ? 0 : 4, 4);
+}
+
+INLINE __m256i word_q4_0(const uint8_t *block, int c, int slice)
+{
+    return nibbles_word(block + Q4_0_QS, c, slice);
+}
+
+INLINE __m256i word_q4_1(const uint8_t *block, int c, int slice)
+{
+    return nibbles_word(block + Q4_1_QS, c, slice);
+}
+
+INLINE __m256i word_q5_0(const uint8_t *block, int c, int slice)
+{
+    return _mm256_or_si256(nibbles_word(block + Q5_0_QS, c, slice),
+                           bit_at(load_slice(block + Q5_0_QH, slice), c, 4));
+}
+
+INLINE __m256i word_q5_1(const uint8_t *block, int c, int slice)
+{
+    return _mm256_or_si256(nibbles_word(block + Q5_1_QS, c, slice),
+                           bit_at(load_slice(block + Q5_1_QH, slice), c, 4));
+}
+
+#endif

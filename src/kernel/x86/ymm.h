@@ -1,0 +1,58 @@
+/* What the 8-lane x86 tiers (avx2, avxvnni) share: 32 rows are four slices of 8 lanes. */
+#ifndef DREY_KERNEL_X86_YMM_H
+#define DREY_KERNEL_X86_YMM_H
+
+#include <immintrin.h>
+
+#include "kernel/dot.h"
+#include "kernel/unroll.h"
+
+enum { SLICES = 4, SLICE_ROWS = 8, SLICE_BYTES = 32 };
+
+INLINE __m256i load_slice(const uint8_t *p, int slice)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)(p + slice * SLICE_BYTES));
+}
+
+INLINE __m256i broadcast_word(const uint8_t *p)
+{
+    return _mm256_set1_epi32((int32_t)load_u32(p));
+}
+
+INLINE __m256 broadcast_float(const uint8_t *p)
+{
+    return _mm256_set1_ps(load_f32(p));
+}
+
+/* 8 halves as floats. */
+INLINE __m256 load_halves(const uint8_t *p, int slice)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p + slice * 16)));
+}
+
+/* Field of `bits` bits from bit `shift` of each byte. */
+INLINE __m256i field(__m256i v, int shift, int bits)
+{
+    __m256i moved = shift ? _mm256_srli_epi16(v, shift) : v;
+    return _mm256_and_si256(moved, _mm256_set1_epi8((char)((1 << bits) - 1)));
+}
+
+/* Bit `bit` of each byte moved to bit `to`. */
+INLINE __m256i bit_at(__m256i v, int bit, int to)
+{
+    v = bit > to ? _mm256_srli_epi16(v, bit - to) : _mm256_slli_epi16(v, to - bit);
+    return _mm256_and_si256(v, _mm256_set1_epi8((char)(1 << to)));
+}
+
+INLINE __m256i iq4_table(void)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)iq4_levels));
+}
+
+/* sum += factor * dx * (float)i, the product first. */
+INLINE __m256 add_scaled(__m256 sum, __m256 factor, __m256 dx, __m256i i)
+{
+    return _mm256_fmadd_ps(_mm256_mul_ps(factor, dx), _mm256_cvtepi32_ps(i), sum);
+}
+
+#endif

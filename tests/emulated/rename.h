@@ -1,0 +1,35 @@
+/* Included before every file of the test-only build of the avxvnni and amx tiers: what they define
+ * gets names of its own, so that the library's tiers stay beside it, untouched. */
+#ifndef DREY_TESTS_RENAME_H
+#define DREY_TESTS_RENAME_H
+
+#define avxvnni_matmul_init emulated_avxvnni_matmul_init
+#define tile_q4_0_avxvnni   emulated_tile_q4_0_avxvnni
+#define tile_q4_1_avxvnni   emulated_tile_q4_1_avxvnni
+#define tile_q5_0_avxvnni   emulated_tile_q5_0_avxvnni
+#define tile_q5_1_avxvnni   emulated_tile_q5_1_avxvnni
+#define tile_q8_0_avxvnni   emulated_tile_q8_0_avxvnni
+#define tile_iq4_nl_avxvnni emulated_tile_iq4_nl_avxvnni
+#define tile_q2_k_avxvnni   emulated_tile_q2_k_avxvnni
+#define tile_q3_k_avxvnni   emulated_tile_q3_k_avxvnni
+#define tile_q4_k_avxvnni   emulated_tile_q4_k_avxvnni
+#define tile_q5_k_avxvnni   emulated_tile_q5_k_avxvnni
+#define tile_q6_k_avxvnni   emulated_tile_q6_k_avxvnni
+#define tile_iq4_xs_avxvnni emulated_tile_iq4_xs_avxvnni
+
+#define amx_matmul_init  emulated_amx_matmul_init
+#define dot_amx          emulated_dot_amx
+#define build_q4_0_amx   emulated_build_q4_0_amx
+#define build_q4_1_amx   emulated_build_q4_1_amx
+#define build_q5_0_amx   emulated_build_q5_0_amx
+#define build_q5_1_amx   emulated_build_q5_1_amx
+#define build_q8_0_amx   emulated_build_q8_0_amx
+#define build_iq4_nl_amx emulated_build_iq4_nl_amx
+#define build_q2_k_amx   emulated_build_q2_k_amx
+#define build_q3_k_amx   emulated_build_q3_k_amx
+#define build_q4_k_amx   emulated_build_q4_k_amx
+#define build_q5_k_amx   emulated_build_q5_k_amx
+#define build_q6_k_amx   emulated_build_q6_k_amx
+#define build_iq4_xs_amx emulated_build_iq4_xs_amx
+
+#endif

@@ -1,0 +1,30 @@
+/* The tiers that the numeric tests go through: those that run here and, on x86 machines with
+ * AVX-512, two test-only builds of kernel files that the machine may not be able to run as they are
+ * shipped:
+ *
+ *   "avxvnni (as EVEX)"   the avxvnni tier's files, with AVX512-VNNI's encoding of vpdpbusd and
+ *                         vpdpwssd, which does the same to the same registers
+ *   "amx (emulated)"      the amx tier's files, with tiles kept in memory
+ *
+ * The library knows nothing of them: they are in none of its tables. */
+#ifndef DREY_TESTS_TIERS_H
+#define DREY_TESTS_TIERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/kernel.h"
+
+/* Names, best first as in kernel_tiers(), then the test-only ones; NULL at the end. */
+const char *const *test_tiers(void);
+/* NULL when it is not one of those. */
+const kernel_table *test_table(const char *tier);
+/* Enough for any of them. */
+size_t test_scratch_bytes(int64_t k);
+
+/* Whether this thread's emulated tiles are released. */
+bool test_tiles_at_rest(void);
+/* Products of emulated tiles since the start. */
+uint64_t test_tile_products(void);
+
+#endif
