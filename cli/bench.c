@@ -1,36 +1,23 @@
-/* drey bench: what this machine, its disk and a model do, as a table and as JSON. */
+/* drey bench: what this machine, its disk, the kernels and a model do, as a table and as JSON. */
+#include "cli/bench.h"
+
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/json_file.h"
 #include "cli/models.h"
-#include "cli/progress.h"
 #include "cli/terminal.h"
 
 #include <string.h>
 
-static drey_status machine(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+void bench_show_limits(const drey_limits *limits, FILE *out, cJSON *root)
 {
-    drey_machine_report r;
-    char a[16], b[16], c[16];
-    drey_status status = models_check_tier(s->cpu_tier, err);
-    if (status == DREY_OK)
-        status = drey_bench_machine(s->n_threads, s->cpu_tier, &r, err);
-    if (status != DREY_OK)
-        return status;
-    fprintf(out, "machine    ");
-    print_clean(out, r.cpu);
-    fprintf(out, ", %d cores, kernels %s\n", r.n_cores, r.cpu_tier);
-    fprintf(out, "memory     %s, %s available, read at %s/s\n",
-            format_bytes(a, (double)r.memory_total_bytes),
-            format_bytes(b, (double)r.memory_available_bytes),
-            format_bytes(c, r.memory_bytes_per_s));
-    fprintf(out, "matrices   %.2f trillion 8-bit operations/s\n", 1e-12 * r.int8_ops_per_s);
-    cJSON_AddStringToObject(root, "cpu_tier", r.cpu_tier);
-    cJSON_AddNumberToObject(root, "memory_total_bytes", (double)r.memory_total_bytes);
-    cJSON_AddNumberToObject(root, "memory_available_bytes", (double)r.memory_available_bytes);
-    cJSON_AddNumberToObject(root, "memory_bytes_per_s", r.memory_bytes_per_s);
-    cJSON_AddNumberToObject(root, "int8_ops_per_s", r.int8_ops_per_s);
-    return DREY_OK;
+    fprintf(out, "limits     memory %.1f GB/s, 8-bit %.3f TOPS, float %.3f TFLOPS, a job %.2f us\n",
+            1e-9 * limits->memory_bytes_per_s, 1e-12 * limits->int8_ops_per_s,
+            1e-12 * limits->float_ops_per_s, 1e6 * limits->barrier_s);
+    cJSON_AddNumberToObject(root, "memory_bytes_per_s", limits->memory_bytes_per_s);
+    cJSON_AddNumberToObject(root, "int8_ops_per_s", limits->int8_ops_per_s);
+    cJSON_AddNumberToObject(root, "float_ops_per_s", limits->float_ops_per_s);
+    cJSON_AddNumberToObject(root, "barrier_s", limits->barrier_s);
 }
 
 static drey_status disk(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
@@ -52,46 +39,59 @@ static drey_status disk(const cli_settings *s, FILE *out, cJSON *root, drey_erro
     return DREY_OK;
 }
 
-static void show_model(FILE *out, cJSON *root, const drey_model_report *r)
+static void show_machine(const drey_machine_report *r, FILE *out, cJSON *root)
 {
-    cJSON *passes = cJSON_AddArrayToObject(root, "passes");
-    fprintf(out, "prompt     %.3g tokens/s\ntext       %.3g tokens/s\n", r->prefill_tokens_per_s,
-            r->decode_tokens_per_s);
-    fprintf(out, "rows of a pass       time   against one row\n");
-    cJSON_AddNumberToObject(root, "prefill_tokens_per_s", r->prefill_tokens_per_s);
-    cJSON_AddNumberToObject(root, "decode_tokens_per_s", r->decode_tokens_per_s);
-    for (int i = 0; i < r->n_points; i++) {
-        fprintf(out, "%14d %7.2f ms   %.2f\n", r->rows[i], 1e3 * r->pass_s[i],
-                r->pass_s[0] > 0 ? r->pass_s[i] / r->pass_s[0] : 0);
-        cJSON *point = cJSON_CreateObject();
-        cJSON_AddNumberToObject(point, "rows", r->rows[i]);
-        cJSON_AddNumberToObject(point, "pass_s", r->pass_s[i]);
-        cJSON_AddItemToArray(passes, point);
+    char a[16], b[16];
+    fprintf(out, "machine    ");
+    print_clean(out, r->cpu);
+    fprintf(out, ", %d cores, kernels %s, %d threads\n", r->n_cores, r->cpu_tier, r->n_threads);
+    fprintf(out, "memory     %s, %s available\n", format_bytes(a, (double)r->memory_total_bytes),
+            format_bytes(b, (double)r->memory_available_bytes));
+    cJSON_AddStringToObject(root, "cpu_tier", r->cpu_tier);
+    cJSON_AddNumberToObject(root, "threads", r->n_threads);
+    cJSON_AddNumberToObject(root, "memory_total_bytes", (double)r->memory_total_bytes);
+    cJSON_AddNumberToObject(root, "memory_available_bytes", (double)r->memory_available_bytes);
+    bench_show_limits(&r->limits, out, root);
+    fprintf(out, "matrices   %.3f TOPS, %.0f %% of the peak, by the kernel of Q4_K in the caches\n",
+            1e-12 * r->kernel_ops_per_s, 100 * r->kernel_ops_per_s / r->limits.int8_ops_per_s);
+    cJSON_AddNumberToObject(root, "kernel_ops_per_s", r->kernel_ops_per_s);
+    cJSON *tiers = cJSON_AddArrayToObject(root, "tiers");
+    for (int32_t i = 0; i < r->n_tiers; i++) {
+        const drey_tier_report *t = &r->tiers[i];
+        fprintf(out, "%-10s 8-bit %.3f TOPS, float %.3f TFLOPS at most\n", t->name,
+                1e-12 * t->int8_ops_per_s, 1e-12 * t->float_ops_per_s);
+        cJSON *tier = cJSON_CreateObject();
+        cJSON_AddStringToObject(tier, "tier", t->name);
+        cJSON_AddNumberToObject(tier, "int8_ops_per_s", t->int8_ops_per_s);
+        cJSON_AddNumberToObject(tier, "float_ops_per_s", t->float_ops_per_s);
+        cJSON_AddItemToArray(tiers, tier);
     }
 }
 
-static drey_status model(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+static drey_status machine(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
 {
-    enum { WIDEST_PASS = 64 };
-    models m;
-    drey_model_report report;
-    progress bar = {0};
-    drey_status status = models_open(&m, s, err);
-    if (status == DREY_OK) {
-        drey_engine_options options =
-            models_engine_options(&m, s, s->n_prompt + s->n_decode + WIDEST_PASS);
-        options.progress = progress_report;
-        options.progress_user = &bar;
-        drey_plan plan;
-        if (drey_plan_make(&options, 0, &plan, NULL) == DREY_OK)
-            models_warn_of_sidecar(&plan);
-        status = drey_bench_model(&options, s->n_prompt, s->n_decode, &report, err);
-        progress_clear(&bar);
-    }
+    drey_machine_report r;
+    drey_status status = models_check_tier(s->cpu_tier, err);
     if (status == DREY_OK)
-        show_model(out, root, &report);
-    models_close(&m);
-    return status;
+        status = drey_bench_machine(s->n_threads, s->cpu_tier, &r, err);
+    if (status != DREY_OK)
+        return status;
+    show_machine(&r, out, root);
+    return s->model ? disk(s, out, cJSON_AddObjectToObject(root, "disk"), err) : DREY_OK;
+}
+
+static drey_status measure(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    switch (s->command) {
+    case CLI_BENCH_MACHINE:
+        return machine(s, out, root, err);
+    case CLI_BENCH_DISK:
+        return disk(s, out, root, err);
+    case CLI_BENCH_KERNELS:
+        return bench_kernels(s, out, root, err);
+    default:
+        return bench_model(s, out, root, err);
+    }
 }
 
 int bench_main(const cli_settings *settings)
@@ -100,13 +100,13 @@ int bench_main(const cli_settings *settings)
     bool json_only = settings->json && strcmp(settings->json, "-") == 0;
     FILE *out = json_only ? stderr : stdout;
     drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
+    if (status == DREY_OK && settings->svg)
+        status = json_check_path(settings->svg, &err);
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "version", drey_version());
     cJSON_AddItemToObject(root, "machine", json_machine());
     if (status == DREY_OK)
-        status = settings->command == CLI_BENCH_MACHINE ? machine(settings, out, root, &err)
-                 : settings->command == CLI_BENCH_DISK  ? disk(settings, out, root, &err)
-                                                        : model(settings, out, root, &err);
+        status = measure(settings, out, root, &err);
     if (status == DREY_OK && settings->json)
         status = json_write(settings->json, root, &err);
     cJSON_Delete(root);

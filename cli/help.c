@@ -12,7 +12,7 @@ const char help_drey[] =
     "  drey inspect FILE.gguf           header, keys and tensors of a file\n"
     "  drey tokenize -m MODEL.gguf      text to token ids, and back\n"
     "  drey perplexity -m MODEL.gguf    how well a model foretells a text\n"
-    "  drey bench machine|disk|model    speed of memory and cores, disk, model\n"
+    "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
     "  drey --version\n"
     "\n"
     "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
@@ -123,25 +123,30 @@ static const char help_perplexity[] =
     "  drey perplexity -m model.gguf -f wiki.txt --window 1024\n";
 
 const char help_bench[] =
-    "usage: drey bench machine|disk|model [options]\n"
-    "  machine                  memory bandwidth and matrix speed of the cores\n"
+    "usage: drey bench machine|disk|kernels|model [options]\n"
+    "  machine                  what memory, cores and threads give at most\n"
     "  disk -m MODEL.gguf       reading a model's tensors as a pass does\n"
-    "  model -m MODEL.gguf      prompt and text speed, and a pass by its width\n"
+    "  kernels                  each kernel, against what the machine gives\n"
+    "  model -m MODEL.gguf      prompt, text, and a pass by its width, against that\n"
     "\n"
-    "  -m, --model FILE         the model (disk, model)\n"
-    "  --prompt-tokens N        length of the prompt (model: 256)\n"
-    "  --decode-tokens N        length of the text (model: 32)\n"
+    "  -m, --model FILE         the model (disk, model; machine: read the disk too)\n"
+    "  --prompt-tokens N, --decode-tokens N  lengths of both (model: 512 and 64)\n"
+    "  --contexts N,N,...       positions before a pass (model: 0,4096,16384)\n"
+    "  --every                  passes of 1, 2, 3 ... 64 rows (model: powers of two)\n"
+    "  --svg FILE               draw the passes against their limit (model)\n"
+    "  --type TYPE              one tensor type or row operation (kernels: all)\n"
+    "  --list                   which type has which kernel on which tier (kernels)\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (model: auto)\n"
     "  --prompt-chunk ROWS      rows of a prompt pass (model)\n"
-    "  -t, --threads N          threads (machine, model: the cores)\n"
-    "  --cpu TIER               kernels to use (machine, model: the best)\n"
-    "  --io auto|uring|pread|buffered  how to read (disk, model)\n"
+    "  -t, --threads N          threads (machine, kernels, model: the cores)\n"
+    "  --cpu TIER               kernels to use (machine, kernels, model: the best)\n"
+    "  --io auto|uring|pread|buffered  how to read (disk, machine, model)\n"
     "  --sidecar FILE|none      what drey prepare wrote (model: beside it, if there)\n"
     "  --json FILE|-            write the numbers as JSON; -: to standard output\n"
     "  -h, --help               this text\n"
     "\n"
     "example:\n"
-    "  drey bench model -m model.gguf --memory 2G --json result.json\n";
+    "  drey bench model -m model.gguf --json result.json --svg passes.svg\n";
 
 const char *help_text(cli_command command)
 {
@@ -161,6 +166,7 @@ const char *help_text(cli_command command)
     case CLI_BENCH_MACHINE:
     case CLI_BENCH_DISK:
     case CLI_BENCH_MODEL:
+    case CLI_BENCH_KERNELS:
         return help_bench;
     }
     return help_drey;

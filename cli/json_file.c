@@ -97,17 +97,21 @@ static bool replace_file(const char *path, const char *text)
     return good;
 }
 
+drey_status text_write(const char *path, const char *text, drey_error *err)
+{
+    if (!text)
+        return fail(err, DREY_ERR_MEMORY, "out of memory while writing %s", path);
+    if (!(is_special(path) ? write_in_place(path, text) : replace_file(path, text)))
+        return fail(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    return DREY_OK;
+}
+
 drey_status json_write(const char *path, const cJSON *root, drey_error *err)
 {
     char *text = root ? cJSON_Print(root) : NULL;
-    if (!text)
-        return fail(err, DREY_ERR_MEMORY, "out of memory while writing %s", path);
-    bool good = is_special(path) ? write_in_place(path, text) : replace_file(path, text);
-    int error = errno;
+    drey_status status = text_write(path, text, err);
     cJSON_free(text);
-    if (!good)
-        return fail(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(error));
-    return DREY_OK;
+    return status;
 }
 
 /* ---- Contents ---- */

@@ -9,9 +9,11 @@
 /* Fails early where json_write would fail after a long run: the folder is missing or closed. */
 drey_status json_check_path(const char *path, drey_error *err);
 
-/* Writes root and a newline to path: into a new file beside it that then takes its place, so that a
+/* Writes text and a newline to path: into a new file beside it that then takes its place, so that a
  * reader never sees half of it. "-" is standard output; a device or pipe is written to as it is.
- * root NULL (out of memory while it was built) is an error. */
+ * NULL (out of memory while it was built) is an error. */
+drey_status text_write(const char *path, const char *text, drey_error *err);
+/* The same for JSON. */
 drey_status json_write(const char *path, const cJSON *root, drey_error *err);
 
 /* CPU, cores, kernel and memory of this machine; NULL if memory is short. */

@@ -24,6 +24,7 @@ static const command commands[] = {
     {"perplexity", NULL, CLI_PERPLEXITY, perplexity_main},
     {"bench", "machine", CLI_BENCH_MACHINE, bench_main},
     {"bench", "disk", CLI_BENCH_DISK, bench_main},
+    {"bench", "kernels", CLI_BENCH_KERNELS, bench_main},
     {"bench", "model", CLI_BENCH_MODEL, bench_main},
 };
 
@@ -83,7 +84,7 @@ static int dispatch(int argc, char **argv)
     if (c)
         return run_command(c, argc - 1 - n_words, argv + 1 + n_words);
     if (strcmp(argv[1], "bench") == 0)
-        complain("bench measures a machine, disk or model: name one; see drey bench --help");
+        complain("bench measures machine, disk, kernels or model: name one; see drey bench --help");
     else
         complain("unknown command \"%s\"; see drey --help", argv[1]);
     return 2;

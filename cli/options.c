@@ -14,7 +14,8 @@
 
 enum {
     ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL, /* commands that plan memory */
-    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL,
+    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
+    CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS, /* commands that compute */
     DRAFTING = CLI_RUN | CLI_PLAN,
     OPERAND = CLI_INSPECT | CLI_PREPARE /* commands that take a file without -m */
 };
@@ -22,17 +23,18 @@ enum {
 static const double many = INT32_MAX;
 
 const cli_option cli_options[] = {
-    {"model", 'm', CLI_TEXT, ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK, AT(model), 0, 0},
+    {"model", 'm', CLI_TEXT, ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, AT(model),
+     0, 0},
     {"draft", 'd', CLI_DRAFT, DRAFTING, AT(draft_path), 0, 0},
     {"memory", 0, CLI_MEMORY, ENGINE, AT(memory_bytes), 0, 0},
     {"context", 'c', CLI_COUNT, DRAFTING, AT(n_context), 2, INT32_MAX},
-    {"threads", 't', CLI_COUNT, ENGINE | CLI_BENCH_MACHINE, AT(n_threads), 1, 1024},
+    {"threads", 't', CLI_COUNT, CORES, AT(n_threads), 1, 1024},
     {"policy", 0, CLI_POLICY, DRAFTING, AT(policy), 0, 0},
     {"draft-tokens", 0, CLI_COUNT, DRAFTING, AT(draft_tokens), 1, 64},
     {"tree", 0, CLI_COUNT, DRAFTING, AT(tree_nodes), 1, 1024},
     {"prompt-chunk", 0, CLI_COUNT, ENGINE, AT(prompt_chunk), 1, 65536},
-    {"cpu", 0, CLI_TEXT, ENGINE | CLI_BENCH_MACHINE, AT(cpu_tier), 0, 0},
-    {"io", 0, CLI_IO, ENGINE | CLI_BENCH_DISK, AT(io), 0, 0},
+    {"cpu", 0, CLI_TEXT, CORES, AT(cpu_tier), 0, 0},
+    {"io", 0, CLI_IO, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, AT(io), 0, 0},
     {"sidecar", 0, CLI_TEXT, ENGINE, AT(sidecar), 0, 0},
     {"prompt", 'p', CLI_TEXT, CLI_RUN, AT(prompt), 0, 0},
     {"file", 'f', CLI_TEXT, CLI_RUN | CLI_PERPLEXITY, AT(file), 0, 0},
@@ -60,6 +62,11 @@ const cli_option cli_options[] = {
     {"window", 0, CLI_COUNT, CLI_PERPLEXITY, AT(window), 2, 1048576},
     {"prompt-tokens", 0, CLI_COUNT, CLI_BENCH_MODEL, AT(n_prompt), 1, 1048576},
     {"decode-tokens", 0, CLI_COUNT, CLI_BENCH_MODEL, AT(n_decode), 1, 1048576},
+    {"contexts", 0, CLI_TEXT, CLI_BENCH_MODEL, AT(contexts), 0, 0},
+    {"every", 0, CLI_FLAG, CLI_BENCH_MODEL, AT(every), 0, 0},
+    {"svg", 0, CLI_TEXT, CLI_BENCH_MODEL, AT(svg), 0, 0},
+    {"type", 0, CLI_TEXT, CLI_BENCH_KERNELS, AT(type), 0, 0},
+    {"list", 0, CLI_FLAG, CLI_BENCH_KERNELS, AT(list), 0, 0},
     {"json", 0, CLI_TEXT, BENCH, AT(json), 0, 0},
     {"help", 'h', CLI_FLAG, ENGINE | OPERAND | CLI_TOKENIZE | BENCH, AT(help), 0, 0},
 };
@@ -86,6 +93,8 @@ const char *command_name(cli_command command)
         return "bench model";
     case CLI_PREPARE:
         return "prepare";
+    case CLI_BENCH_KERNELS:
+        return "bench kernels";
     }
     return "";
 }
@@ -450,7 +459,7 @@ static drey_status check(const cli_settings *s, drey_error *err)
     if (s->command & OPERAND && !s->operand)
         return fail(err, DREY_ERR_USAGE, "name a file to inspect");
     const cli_option *model = find_long("model", 5);
-    if (model->commands & s->command && !s->model)
+    if (model->commands & s->command && s->command != CLI_BENCH_MACHINE && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
     if (s->command & DRAFTING && check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
@@ -459,6 +468,10 @@ static drey_status check(const cli_settings *s, drey_error *err)
     if (s->check && s->force)
         return fail(err, DREY_ERR_USAGE,
                     "--check and --force contradict each other: a check writes nothing");
+    if (s->command == CLI_BENCH_MACHINE && given(s, "io") && !s->model)
+        return fail(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
+    if (s->list && (s->type || s->json))
+        return fail(err, DREY_ERR_USAGE, "--list stands alone: nothing is measured");
     if (s->command == CLI_TOKENIZE && s->ids && s->bos)
         return fail(err, DREY_ERR_USAGE,
                     "--ids and --bos contradict each other: BOS is put before "
@@ -472,8 +485,8 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
     *s = (cli_settings){.command = command,
                         .n_predict = 512,
                         .window = 512,
-                        .n_prompt = 256,
-                        .n_decode = 32,
+                        .n_prompt = 512,
+                        .n_decode = 64,
                         .sampling.top_p = 1};
     bool only_operands = false;
     for (int i = 0; i < argc; i++) {

@@ -19,7 +19,8 @@ typedef enum cli_command {
     CLI_BENCH_MACHINE = 1 << 5,
     CLI_BENCH_DISK = 1 << 6,
     CLI_BENCH_MODEL = 1 << 7,
-    CLI_PREPARE = 1 << 8
+    CLI_PREPARE = 1 << 8,
+    CLI_BENCH_KERNELS = 1 << 9
 } cli_command;
 
 enum { CLI_MAX_STOPS = 64 };
@@ -53,10 +54,14 @@ typedef struct cli_settings {
     bool ids, bos;              /* tokenize */
     int32_t window;             /* perplexity */
     int32_t n_prompt, n_decode; /* bench model */
-    const char *json;           /* bench */
-    const char *output;         /* prepare: the sidecar; NULL: beside the model */
-    bool check, force;          /* prepare */
-    const char *operand;        /* inspect, prepare: the file */
+    const char *contexts, *svg; /* bench model; contexts: as written, NULL: what is usual */
+    bool every;
+    const char *type; /* bench kernels; NULL: all */
+    bool list;
+    const char *json;    /* bench */
+    const char *output;  /* prepare: the sidecar; NULL: beside the model */
+    bool check, force;   /* prepare */
+    const char *operand; /* inspect, prepare: the file */
 } cli_settings;
 
 typedef enum cli_value {

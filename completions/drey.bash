@@ -13,12 +13,12 @@ _drey() {
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "machine disk model --help" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model --help" -- "$cur")
         return
     fi
 
     case $prev in
-    -m | --model | -f | --file | --stats | --json | -o | --output)
+    -m | --model | -f | --file | --stats | --json | --svg | -o | --output)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
@@ -36,7 +36,7 @@ _drey() {
     --cpu) words="amx avx512 avxvnni avx2 dotprod neon ref float" ;;
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
-        --prompt-chunk | --window | --prompt-tokens | --decode-tokens) return ;;
+        --prompt-chunk | --window | --prompt-tokens | --decode-tokens | --contexts | --type) return ;;
     esac
 
     if [[ -z $words ]]; then
@@ -60,9 +60,12 @@ _drey() {
             ;;
         bench)
             case $kind in
-            machine) words="-t --threads --cpu --json -h --help" ;;
+            machine) words="-m --model --io -t --threads --cpu --json -h --help" ;;
+            kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
             disk) words="-m --model --io --json -h --help" ;;
-            model) words="$engine --prompt-tokens --decode-tokens --json" ;;
+            model)
+                words="$engine --prompt-tokens --decode-tokens --contexts --every --svg --json"
+                ;;
             esac
             ;;
         esac

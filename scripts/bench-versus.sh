@@ -106,7 +106,7 @@ must() { # runs a command; what it wrote to the error output is shown when it fa
 # ---- In memory
 in_memory() { # NAME MODEL ROUND
     must "$drey" bench model -m "$2" -t "$threads" --prompt-tokens $prompt_tokens \
-        --decode-tokens $decode_tokens --json "$tmp/drey.json" >/dev/null
+        --decode-tokens $decode_tokens --contexts 0 --json "$tmp/drey.json" >/dev/null
     record_json "$1" drey "$3" "$tmp/drey.json" prefill_tokens_per_s decode_tokens_per_s
     must run_peer "$peer/llama-bench" -m "$2" -t "$threads" -p $prompt_tokens -n $decode_tokens \
         -r 1 -o json >"$tmp/peer.json"

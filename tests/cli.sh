@@ -186,11 +186,54 @@ same "perplexity of standard input" "$tmp/out" "$tmp/out2"
 "$drey" bench disk -m "$tmp/toy.gguf" --json "$tmp/json" >"$tmp/out"
 python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["bytes_per_s"] > 0' "$tmp/json" ||
     wrong "bench disk --json"
-"$drey" bench model -m "$tmp/toy.gguf" --prompt-tokens 16 --decode-tokens 4 -t 1 --json - \
-    >"$tmp/json" 2>"$tmp/out"
-python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))
-assert r["decode_tokens_per_s"] > 0 and r["passes"][0]["rows"] == 1' "$tmp/json" ||
-    wrong "bench model --json -"
+"$drey" bench model -m "$tmp/toy.gguf" --prompt-tokens 16 --decode-tokens 4 -t 1 \
+    --contexts 0,64,16000000 --json - --svg "$tmp/svg" >"$tmp/json" 2>"$tmp/out"
+has "$tmp/out" '^limits .*GB/s' '^prompt ' '^text ' '^overhead ' '64 of context' 'are made up' \
+    '^16000000 of context is left out'
+python3 - "$tmp/json" "$tmp/svg" <<'PYTHON' || wrong "bench model --json - --svg: $(head -n 3 "$tmp/out")"
+import json, sys, xml.etree.ElementTree
+r = json.load(open(sys.argv[1]))
+for key in """decode_tokens_per_s prefill_tokens_per_s bandwidth_share prefill_peak_share memory_bytes_per_s
+        int8_ops_per_s float_ops_per_s barrier_s token_bytes position_bytes""".split():
+    assert r[key] > 0, key
+assert -0.01 < r["overhead_share"] < 1
+assert len(r["t_n"]) == 7 and r["t_n"][0] == 1 and all(t > 0 for t in r["t_n"])
+assert [(p["context"], p["rows"]) for p in r["passes"]] == [
+    (c, 2**i) for c in (0, 64) for i in range(7)]
+for p in r["passes"]:
+    assert p["pass_s"] >= p["matmul_s"] > 0 and p["pass_s"] > p["attend_s"] > 0 and p["limit_s"] > 0
+    assert abs(max(p["bandwidth_share"], p["peak_share"]) - p["limit_s"] / p["pass_s"]) < 1e-6
+svg = xml.etree.ElementTree.parse(sys.argv[2]).getroot()
+texts = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}text")]
+assert "rows of a pass" in texts and "behind 64 tokens" in texts and "toy.gguf" in texts, texts
+assert len(list(svg.iter("{http://www.w3.org/2000/svg}circle"))) == 14
+assert len(list(svg.iter("{http://www.w3.org/2000/svg}polyline"))) == 4
+PYTHON
+"$drey" bench machine -t 1 -m "$tmp/toy.gguf" --json "$tmp/json" >"$tmp/out"
+has "$tmp/out" '^limits ' '^matrices ' '^ref ' '^disk '
+python3 - "$tmp/json" <<'PYTHON' || wrong "bench machine --json"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["memory_bytes_per_s"] > 0 and r["barrier_s"] >= 0 and r["disk"]["bytes_per_s"] > 0
+assert r["tiers"][0]["int8_ops_per_s"] > 0 and r["tiers"][-1]["tier"] == "ref"
+PYTHON
+"$drey" bench kernels -t 1 --type rmsnorm --json "$tmp/json" >"$tmp/out"
+python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["kernels"]
+assert len(r) == 1 and r[0]["kernel"] == "rmsnorm" and r[0]["seconds"] > 0' "$tmp/json" ||
+    wrong "bench kernels --type rmsnorm"
+"$drey" bench kernels -t 1 --type q4_0 --json "$tmp/json" >"$tmp/out"
+python3 - "$tmp/json" <<'PYTHON' || wrong "bench kernels --type q4_0"
+import json, sys
+r = json.load(open(sys.argv[1]))["kernels"]
+assert [(k["what"], k["rows"]) for k in r] == [("pack", 1), ("quantise", 1)] + [
+    ("dot", n) for n in (1, 2, 4, 8, 16, 32, 64, 512)]
+assert all(k["bytes_per_s"] > 0 for k in r) and all(k["peak_share"] > 0 for k in r[2:])
+PYTHON
+"$drey" bench kernels --list >"$tmp/out"
+has "$tmp/out" '^\| type \|.* ref \|' '^\| Q4_K \|' '^\| BF16 \|'
+code=0
+"$drey" bench kernels --type Q9 2>"$tmp/err" >"$tmp/out" || code=$?
+[ $code = 2 ] || wrong "bench kernels --type Q9: exit code $code"
 for command in run plan inspect tokenize perplexity bench; do
     "$drey" $command --help >"$tmp/out"
     has "$tmp/out" "usage: drey $command"

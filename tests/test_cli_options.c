@@ -1,5 +1,6 @@
 /* The command line: sizes, values and their bounds, contradictions, and that help texts, manual
  * page and completions name every option. */
+#include "cli/bench.h"
 #include "cli/format.h"
 #include "cli/help.h"
 #include "cli/options.h"
@@ -209,6 +210,11 @@ static void values(void **state)
     assert_true(s.force && s.quiet && !s.check);
     accepts(&s, CLI_RUN, "-m t --sidecar none");
     assert_string_equal(s.sidecar, "none");
+    accepts(&s, CLI_BENCH_MACHINE, "-t 2");
+    assert_null(s.model);
+    accepts(&s, CLI_BENCH_MODEL, "-m a --contexts 0,64 --every --svg x.svg");
+    assert_string_equal(s.contexts, "0,64");
+    assert_true(s.every);
     accepts(&s, CLI_RUN, "--help --no-such-thing");
     assert_true(s.help);
 }
@@ -229,6 +235,7 @@ static void faults(void **state)
     refuses(CLI_RUN, "-m a -qx", "-q takes no value");
     refuses(CLI_PLAN, "-m a --temp 1", "drey plan takes no --temp");
     refuses(CLI_BENCH_DISK, "-m a -t 2", "drey bench disk takes no -t");
+    refuses(CLI_BENCH_MODEL, "--every", "-m MODEL.gguf");
     refuses(CLI_INSPECT, "", "name a file");
     refuses(CLI_INSPECT, "a b", "unexpected argument \"b\"");
     refuses(CLI_PREPARE, "", "name a file");
@@ -258,6 +265,36 @@ static void faults(void **state)
     refuses(CLI_PERPLEXITY, "-m a --window 1", "--window takes");
 }
 
+static void contexts(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "a",
+                                      "0,",
+                                      ",0",
+                                      "0,0",
+                                      "4,2",
+                                      "-1,2",
+                                      "0 ,2",
+                                      "0,2 ",
+                                      "+1",
+                                      "1e3",
+                                      "0,99999999999999999999",
+                                      "0,1,2,3,4,5,6,7,8"};
+    drey_model_bench bench;
+    drey_error err;
+    (void)state;
+    assert_int_equal(bench_read_contexts("0,4096,16384", &bench, &err), DREY_OK);
+    assert_int_equal(bench.n_contexts, 3);
+    assert_int_equal(bench.contexts[2], 16384);
+    assert_int_equal(bench_read_contexts("7", &bench, &err), DREY_OK);
+    assert_int_equal(bench.n_contexts, 1);
+    assert_int_equal(bench_read_contexts("0,1,2,3,4,5,6,7", &bench, &err), DREY_OK);
+    assert_int_equal(bench.n_contexts, 8);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (bench_read_contexts(bad[i], &bench, &err) != DREY_ERR_USAGE)
+            fail_msg("\"%s\" was taken as contexts", bad[i]);
+}
+
 static void contradictions(void **state)
 {
     (void)state;
@@ -273,13 +310,16 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
     refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");
     refuses(CLI_PREPARE, "a --check --force", "--check and --force contradict");
+    refuses(CLI_BENCH_MACHINE, "--io pread", "--io needs -m");
+    refuses(CLI_BENCH_KERNELS, "--list --type Q4_K", "--list stands alone");
+    refuses(CLI_BENCH_KERNELS, "--list --json x", "--list stands alone");
 }
 
 /* ---- What is written about the options ---- */
 
-static const cli_command commands[] = {CLI_RUN,        CLI_PLAN,        CLI_INSPECT,
-                                       CLI_TOKENIZE,   CLI_PERPLEXITY,  CLI_BENCH_MACHINE,
-                                       CLI_BENCH_DISK, CLI_BENCH_MODEL, CLI_PREPARE};
+static const cli_command commands[] = {
+    CLI_RUN,           CLI_PLAN,       CLI_INSPECT,     CLI_TOKENIZE, CLI_PERPLEXITY,
+    CLI_BENCH_MACHINE, CLI_BENCH_DISK, CLI_BENCH_MODEL, CLI_PREPARE,  CLI_BENCH_KERNELS};
 
 /* The option stands in text as a whole word behind prefix. */
 static bool names_option(const char *text, const char *prefix, const char *name)
@@ -365,6 +405,7 @@ int main(void)
         cmocka_unit_test(defaults),
         cmocka_unit_test(values),
         cmocka_unit_test(faults),
+        cmocka_unit_test(contexts),
         cmocka_unit_test(contradictions),
         cmocka_unit_test(help_is_complete),
         cmocka_unit_test(manual_and_completions_are_complete),

@@ -120,7 +120,30 @@ typedef struct kernel_table {
     /* sum of exp((x[i] - shift) * factor): 16 lanes over i = l, l + 16, ..., then sum16 (missing
      * lanes add 0). */
     float (*sum_exp)(const float *x, int64_t n, float shift, float factor);
+
+    /* What the machine can do at most on this tier, to judge the others by (src/profile).
+     *
+     * Sum of n words modulo 2^64 (exact). They are read as n_streams (1, 2 or 4) streams side by
+     * side, each asked for `ahead` words before it is needed (0: left to the hardware): which of
+     * these is fastest differs from one machine to the next. */
+    uint64_t (*read)(const uint64_t *p, int64_t n, int32_t n_streams, int32_t ahead);
+    /* So many rounds of the multiply-adds that products of bytes (of floats) are made of, on
+     * registers alone. Return the operations done: two a multiply-add. */
+    int64_t (*int8_peak)(int64_t rounds);
+    int64_t (*float_peak)(int64_t rounds);
 } kernel_table;
+
+/* The inventory of row operations: what is tested (tests/test_kernel_rows.c) and timed
+ * (src/profile/kernels.c). Types are in KERNEL_TYPES (layout.h). */
+#define KERNEL_ROWS(X)                                                                             \
+    X(rmsnorm)                                                                                     \
+    X(rope)                                                                                        \
+    X(swiglu)                                                                                      \
+    X(add)                                                                                         \
+    X(to_f16)                                                                                      \
+    X(from_f16)                                                                                    \
+    X(arg_max)                                                                                     \
+    X(sum_exp)
 
 #define ATTEND_SCRATCH_FLOATS(n_q, head_dim)                                                       \
     ((size_t)(n_q) * ((size_t)(head_dim)*2 + ATTEND_BLOCK + 16))
@@ -153,5 +176,8 @@ const char *const *kernel_tiers(void);
 /* All tiers that this build knows, and whether this machine runs each, for reports:
  * NULL-terminated. */
 const char *const *kernel_all_tiers(void);
+/* The tier whose dot product a type uses on the named one: itself, or the one below that it was
+ * left from. NULL where the tier does not run here. */
+const char *kernel_owner(const char *name, tensor_type type);
 
 #endif

@@ -108,3 +108,15 @@ const char *const *kernel_all_tiers(void)
     pthread_once(&once, tables_build);
     return all_names;
 }
+
+const char *kernel_owner(const char *name, tensor_type type)
+{
+    const kernel_table *table = kernel_select(name);
+    if (!table)
+        return NULL;
+    int lowest = N_TIERS;
+    for (int i = 0; i < N_TIERS; i++) /* from the best down: the last that agrees is the source */
+        if (tables[i].tier && tables[i].matmul[type].dot == table->matmul[type].dot)
+            lowest = i;
+    return tiers[lowest].name;
+}

@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "base/fmath.h"
+#include "os/clock.h"
 
 /* Rows of activations are padded so that products may write whole groups. */
 static int64_t padded(int64_t n)
@@ -343,11 +344,14 @@ static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
 
 static void attend_rows(pass *p)
 {
+    int64_t start = p->r->times ? clock_ns() : 0;
     atomic_store_explicit(&p->next, 0, memory_order_relaxed);
     if (p->n * p->r->layout->shape.n_heads_kv == 1)
         attend_thread(p, 0, 1);
     else
         pool_run(p->r->pool, attend_thread, p);
+    if (p->r->times)
+        p->r->times->attend_ns += clock_ns() - start;
 }
 
 /* ---- The pass
@@ -356,7 +360,10 @@ static void attend_rows(pass *p)
 static drey_status multiply(pass *p, const product *products, int32_t n, drey_error *err)
 {
     runner *r = p->r;
+    int64_t start = r->times ? clock_ns() : 0;
     TRY(weights_matmul(r->weights, r->pool, products, n, r->ws->acts, p->n, err));
+    if (r->times)
+        r->times->matmul_ns += clock_ns() - start;
     if (r->loading && weights_loading(r->weights)) {
         stream_counters count;
         stream_count(r->weights->stream, &count);

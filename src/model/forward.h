@@ -40,6 +40,11 @@ void workspace_init(workspace *ws, const model_shape *const shapes[], int32_t n_
                     int32_t max_rows, int32_t max_logit_rows, int32_t max_pending,
                     int32_t n_threads, arena *a);
 
+/* Where passes spend their time, added up. */
+typedef struct pass_times {
+    int64_t matmul_ns, attend_ns; /* in products, in attention, waiting for threads included */
+} pass_times;
+
 /* Everything a pass needs, all borrowed. */
 typedef struct runner {
     const model_layout *layout;
@@ -51,6 +56,7 @@ typedef struct runner {
     const _Atomic bool *cancel;                       /* looked at before each layer */
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
     void *loading_user;
+    pass_times *times; /* NULL: not asked for */
 } runner;
 
 /* Computes n rows (1 .. max_rows; the caller has asked kv_has_room) and appends them to the pending

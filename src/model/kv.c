@@ -53,6 +53,20 @@ void kv_commit(kv_cache *kv, const int32_t *path, int32_t n)
     kv->n_pending = 0;
 }
 
+void kv_make_up(kv_cache *kv, int32_t n)
+{
+    enum { SMALL = 0x2c }; /* as every byte: 0.065 as f16, 2.4e-12 as float */
+    assert(n <= kv->n_slots);
+    size_t bytes = (size_t)n * (size_t)kv->head_dim * (size_t)kv->number_bytes;
+    for (int32_t layer = 0; layer < kv->n_layers; layer++)
+        for (int32_t head = 0; head < kv->n_heads_kv; head++) {
+            memset(kv->keys + kv_at(kv, layer, head, 0), SMALL, bytes);
+            memset(kv->values + kv_at(kv, layer, head, 0), SMALL, bytes);
+        }
+    kv->n_committed = n;
+    kv->n_pending = 0;
+}
+
 void kv_truncate(kv_cache *kv, int32_t n_committed)
 {
     assert(n_committed <= kv->n_committed);

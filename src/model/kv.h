@@ -49,6 +49,9 @@ static inline bool kv_has_room(const kv_cache *kv, int32_t n)
  * committed part) the new end of the committed part; all other pending rows are dropped. n = 0
  * drops them all; path NULL: the first n, a chain. */
 void kv_commit(kv_cache *kv, const int32_t *path, int32_t n);
+/* Commits n positions that nothing computed: whatever was there, now small numbers. For measuring
+ * a pass behind a long context, whose time does not depend on them. */
+void kv_make_up(kv_cache *kv, int32_t n);
 /* Forgets committed positions from n_committed on, and everything pending. */
 void kv_truncate(kv_cache *kv, int32_t n_committed);
 

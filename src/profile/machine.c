@@ -1,5 +1,5 @@
-/* What the machine can do at best: memory bandwidth, and the integer peak of the tier's own matrix
- * kernel. */
+/* What the machine can do at best: memory bandwidth, the peak of every tier that runs here, what
+ * the chosen tier's matrix kernel makes of its peak, and what a job costs the pool. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,85 +9,90 @@
 #include "os/cpu.h"
 #include "os/memory.h"
 #include "os/pool.h"
+#include "profile/limits.h"
 
-static const size_t block_bytes = (size_t)512 << 20; /* far beyond any cache */
-enum { ROUNDS = 4, DOT_K = 2048, DOT_ROWS = 64, DOT_ROUNDS = 40, MAX_THREADS = 256 };
+static const size_t block_bytes = (size_t)384 << 20; /* far beyond any cache */
+enum { DOT_K = 2048, DOT_ROWS = 64, DOT_CALLS = 16, MAX_THREADS = 256 };
 
-typedef struct machine_job {
+/* A product in the caches: one group of Q4_K against 64 rows. */
+typedef struct dot_job {
     const kernel_table *kernels;
-    arena memory;
-    uint64_t sums[MAX_THREADS];
     float *y; /* [n_threads][DOT_ROWS][GROUP_ROWS] */
     uint8_t *acts, *groups, *scratch;
-    size_t group_bytes;
-} machine_job;
-
-static void read_thread(void *arg, int32_t thread, int32_t n_threads)
-{
-    machine_job *j = arg;
-    size_t words = block_bytes / 8 / (size_t)n_threads;
-    const uint64_t *at = (const uint64_t *)j->memory.base + words * (size_t)thread;
-    uint64_t sum[8] = {0};
-    for (size_t i = 0; i + 8 <= words; i += 8)
-        for (int l = 0; l < 8; l++)
-            sum[l] += at[i + (size_t)l];
-    for (int l = 1; l < 8; l++)
-        sum[0] += sum[l];
-    j->sums[thread] += sum[0]; /* so that the reads are not optimised away */
-}
-
-static double best_read_rate(machine_job *j, pool *p)
-{
-    double best = 0;
-    memset(j->memory.base, 1, block_bytes);
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = clock_s();
-        pool_run(p, read_thread, j);
-        double rate = (double)block_bytes / (clock_s() - start);
-        best = rate > best ? rate : best;
-    }
-    return best;
-}
+} dot_job;
 
 static void dot_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     (void)n_threads;
-    machine_job *j = arg;
-    const matmul_kernel *m = &j->kernels->matmul[TYPE_Q4_K];
+    dot_job *j = arg;
     float *y = j->y + (size_t)thread * DOT_ROWS * GROUP_ROWS;
     uint8_t *scratch = j->scratch + (size_t)thread * dot_scratch_bytes(DOT_K);
-    for (int i = 0; i < DOT_ROUNDS; i++)
-        m->dot(y, GROUP_ROWS, j->groups, 1, j->acts, DOT_ROWS, DOT_K, scratch);
+    for (int i = 0; i < DOT_CALLS; i++)
+        j->kernels->matmul[TYPE_Q4_K].dot(y, GROUP_ROWS, j->groups, 1, j->acts, DOT_ROWS, DOT_K,
+                                          scratch);
 }
 
-static double best_int8_rate(machine_job *j, pool *p)
+static double kernel_rate(dot_job *j, pool *p)
 {
-    double best = 0;
-    int32_t n = pool_n_threads(p);
-    for (int i = 0; i < ROUNDS; i++) {
+    double rate[LIMITS_ROUNDS];
+    double ops = 2.0 * DOT_K * DOT_ROWS * GROUP_ROWS * DOT_CALLS * pool_n_threads(p);
+    for (int i = 0; i < LIMITS_ROUNDS; i++) {
         double start = clock_s();
         pool_run(p, dot_thread, j);
-        double ops = 2.0 * DOT_K * DOT_ROWS * GROUP_ROWS * DOT_ROUNDS * n;
-        double rate = ops / (clock_s() - start);
-        best = rate > best ? rate : best;
+        rate[i] = ops / (clock_s() - start);
     }
-    return best;
+    return median(rate, LIMITS_ROUNDS);
 }
 
 /* Carves the product's operands out of the block that was read. */
-static void set_operands(machine_job *j, int32_t n_threads)
+static void set_operands(dot_job *j, const kernel_table *k, arena *memory, int32_t n_threads)
 {
-    const kernel_table *k = j->kernels;
     const matmul_kernel *m = &k->matmul[TYPE_Q4_K];
-    memset(j->memory.base, 0, block_bytes / 8);
-    float *x = arena_take(&j->memory, sizeof(float) * DOT_K * DOT_ROWS);
-    j->acts = arena_take(&j->memory, act_bytes(m->act, DOT_ROWS, DOT_K));
-    j->groups = arena_take(&j->memory, m->group_bytes(DOT_K));
-    j->scratch = arena_take(&j->memory, (size_t)n_threads * dot_scratch_bytes(DOT_K));
-    j->y = arena_take(&j->memory, sizeof(float) * DOT_ROWS * GROUP_ROWS * (size_t)n_threads);
+    memset(memory->base, 0, block_bytes / 8);
+    float *x = arena_take(memory, sizeof(float) * DOT_K * DOT_ROWS);
+    j->kernels = k;
+    j->acts = arena_take(memory, act_bytes(m->act, DOT_ROWS, DOT_K));
+    j->groups = arena_take(memory, m->group_bytes(DOT_K));
+    j->scratch = arena_take(memory, (size_t)n_threads * dot_scratch_bytes(DOT_K));
+    j->y = arena_take(memory, sizeof(float) * DOT_ROWS * GROUP_ROWS * (size_t)n_threads);
     for (int i = 0; i < DOT_K * DOT_ROWS; i++)
         x[i] = (float)(i % 17) - 8.0f;
     k->quantise[m->act](j->acts, x, DOT_K, 0, DOT_ROWS, DOT_ROWS, DOT_K);
+}
+
+/* Peaks of all tiers whose arithmetic is in integers. */
+static void measure_tiers(drey_machine_report *r, pool *p)
+{
+    const char *const *tiers = kernel_tiers();
+    for (int i = 0; tiers[i] && r->n_tiers < DREY_BENCH_MAX_TIERS; i++) {
+        if (strcmp(tiers[i], "float") == 0)
+            continue;
+        const kernel_table *k = kernel_select(tiers[i]);
+        r->tiers[r->n_tiers++] = (drey_tier_report){.name = tiers[i],
+                                                    .int8_ops_per_s = limits_int8(p, k),
+                                                    .float_ops_per_s = limits_float(p, k)};
+    }
+}
+
+static drey_status measure(const kernel_table *k, int32_t n_threads, drey_machine_report *r,
+                           drey_error *err)
+{
+    arena memory = {0};
+    pool *p = NULL;
+    drey_status status = arena_init(&memory, block_bytes, true, err);
+    if (status == DREY_OK)
+        status = pool_open(&p, n_threads, err);
+    if (status == DREY_OK) {
+        memset(memory.base, 1, block_bytes);
+        r->limits = limits_measure(p, k, memory.base, block_bytes);
+        measure_tiers(r, p);
+        dot_job dot;
+        set_operands(&dot, k, &memory, n_threads);
+        r->kernel_ops_per_s = kernel_rate(&dot, p);
+    }
+    pool_close(&p);
+    arena_free(&memory);
+    return status;
 }
 
 drey_status drey_bench_machine(int32_t n_threads, const char *cpu_tier, drey_machine_report *report,
@@ -105,21 +110,6 @@ drey_status drey_bench_machine(int32_t n_threads, const char *cpu_tier, drey_mac
              "the CPU tier \"%s\" does not run on this machine; the best that does is %s", cpu_tier,
              kernel_tiers()[0]);
     report->cpu_tier = kernels->tier;
-    machine_job *j = calloc(1, sizeof *j);
-    pool *p = NULL;
-    if (!j)
-        FAIL(err, DREY_ERR_MEMORY, "not enough memory to measure the machine");
-    j->kernels = kernels;
-    drey_status status = arena_init(&j->memory, block_bytes, true, err);
-    if (status == DREY_OK)
-        status = pool_open(&p, n_threads ? n_threads : pool_default_threads(), err);
-    if (status == DREY_OK) {
-        report->memory_bytes_per_s = best_read_rate(j, p);
-        set_operands(j, pool_n_threads(p));
-        report->int8_ops_per_s = best_int8_rate(j, p);
-    }
-    pool_close(&p);
-    arena_free(&j->memory);
-    free(j);
-    return status;
+    report->n_threads = n_threads ? n_threads : report->n_cores;
+    return measure(kernels, report->n_threads, report, err);
 }

@@ -1,6 +1,6 @@
 /* Matrix kernels for Arm with the dot product instructions (armv8.2-a and later): four byte
  * products and their sum in one step. Float weights stay with NEON. */
-#include "kernel/tiers.h"
+#include "kernel/arm/arm.h"
 
 #include <arm_neon.h>
 
@@ -15,5 +15,6 @@ DEFINE_TILES(dotprod)
 
 void dotprod_matmul_init(kernel_table *table)
 {
+    limits_dotprod_set(table);
     SET_TILES(table, dotprod);
 }

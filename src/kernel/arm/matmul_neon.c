@@ -81,6 +81,7 @@ DEFINE_TILE_FLOAT(BF16, bf16, 2)
 
 void neon_matmul_init(kernel_table *table)
 {
+    limits_neon_set(table);
     pack_neon_set(table);
     SET_TILES(table, neon);
     table->matmul[TYPE_F32].dot = dot_f32_neon;

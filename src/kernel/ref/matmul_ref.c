@@ -126,6 +126,7 @@ KERNEL_TYPES(DEFINE_TYPE)
 
 void ref_matmul_init(kernel_table *table)
 {
+    limits_ref_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
     table->matmul[TYPE_##TYPE] = (matmul_kernel){act, group_bytes_##name, pack_##name##_ref,       \
                                                  unpack_row_##name##_ref, dot_##name##_ref};

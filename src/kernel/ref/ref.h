@@ -20,6 +20,9 @@ void quantise_q8_32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first
 void quantise_q8_256_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
                          int32_t n, int64_t k);
 
+/* Fills read, int8_peak and float_peak. */
+void limits_ref_set(kernel_table *table);
+
 /* The float tier: dequantised rows times float activations. Each type's unpack_row is called for
  * every row; fma_row then does the sums of one row: sums[t] = fma chain over k, for n rows in
  * ACT_F32 tiles, y[t * ldy] = sums[t]. */

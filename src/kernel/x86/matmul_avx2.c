@@ -9,6 +9,7 @@ KERNEL_TYPES(DEFINE_DOT_AVX2)
 
 void avx2_matmul_init(kernel_table *table)
 {
+    limits_avx2_set(table);
     pack_avx2_set(table);
     quantise_avx2_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \

@@ -11,5 +11,8 @@ enum { AMX_SCRATCH_BYTES = 640 << 10 };
 void pack_avx2_set(kernel_table *table);
 /* quantise to ACT_Q8_32 and ACT_Q8_256. */
 void quantise_avx2_set(kernel_table *table);
+/* read, int8_peak and float_peak. */
+void limits_avx2_set(kernel_table *table);
+void limits_avx512_set(kernel_table *table);
 
 #endif

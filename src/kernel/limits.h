@@ -1,0 +1,47 @@
+/* What the tiers' limits_*.c share: the loops around a peak, and a way to keep the compiler from
+ * doing a loop's work once. */
+#ifndef DREY_KERNEL_LIMITS_H
+#define DREY_KERNEL_LIMITS_H
+
+#include "kernel/unroll.h"
+
+/* Makes the compiler believe that v changes here. No instruction comes of it. */
+#if defined(__aarch64__)
+#define CHANGES(v) __asm__ volatile("" : "+w"(v))
+#elif defined(__AVX512F__)
+#define CHANGES(v) __asm__ volatile("" : "+v"(v))
+#else
+#define CHANGES(v) __asm__ volatile("" : "+x"(v))
+#endif
+
+/* Defines read_<tier> on read_streams(p, n, n_streams, ahead), the last two constants where they
+ * matter: a load in front of which nothing is prefetched is another loop. */
+#define DEFINE_READ(tier)                                                                          \
+    static uint64_t read_##tier(const uint64_t *p, int64_t n, int32_t n_streams, int32_t ahead)    \
+    {                                                                                              \
+        switch (n_streams * 2 + (ahead > 0)) {                                                     \
+        case 2:                                                                                    \
+            return read_streams(p, n, 1, 0);                                                       \
+        case 3:                                                                                    \
+            return read_streams(p, n, 1, ahead);                                                   \
+        case 4:                                                                                    \
+            return read_streams(p, n, 2, 0);                                                       \
+        case 5:                                                                                    \
+            return read_streams(p, n, 2, ahead);                                                   \
+        case 8:                                                                                    \
+            return read_streams(p, n, 4, 0);                                                       \
+        default:                                                                                   \
+            return read_streams(p, n, 4, ahead);                                                   \
+        }                                                                                          \
+    }
+
+/* Words of p[n] behind n_streams streams of whole steps. */
+INLINE uint64_t sum_rest(const uint64_t *p, int64_t from, int64_t n)
+{
+    uint64_t sum = 0;
+    for (int64_t i = from; i < n; i++)
+        sum += p[i];
+    return sum;
+}
+
+#endif
