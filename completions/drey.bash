@@ -33,7 +33,7 @@ _drey() {
     --memory) words="auto unlimited" ;;
     --policy) words="none sequence llmcad" ;;
     --io) words="auto uring pread buffered" ;;
-    --cpu) words="amx avx512 avxvnni avx2 dotprod neon ref float" ;;
+    --cpu) words="amx avx512 avxvnni avx2 i8mm dotprod neon ref float" ;;
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
         --prompt-chunk | --window | --prompt-tokens | --decode-tokens | --contexts | --type) return ;;

@@ -54,7 +54,7 @@ for how in "--temp 0" "--temp 0.8 --top-p 0.95 --seed 11"; do
     same "${base[@]}" -d none --memory 64M -t 1 --prompt-chunk 5
     same "${base[@]}" -d none --memory 96M -t 2 --io buffered
     same "${base[@]}" -d "$smol" --memory 180M -t 2
-    for tier in avxvnni avx2 dotprod neon; do
+    for tier in avxvnni avx2 i8mm dotprod neon; do
         if "$drey" run -q "${base[@]}" -n 1 -p a --cpu "$tier" >/dev/null 2>&1; then
             same "${base[@]}" -d none --cpu "$tier" -t 2
         fi

@@ -166,9 +166,9 @@ size_t act_bytes(act_kind kind, int32_t n, int64_t k);
  * one of 16. */
 size_t dot_scratch_bytes(int64_t k);
 
-/* The table of a tier: "amx", "avx512", "avxvnni", "avx2", "dotprod", "neon", "ref", "float", or
- * NULL for the best. NULL when this build, CPU or operating system lacks it. Tables are constant
- * after the first call.
+/* The table of a tier: "amx", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "ref",
+ * "float", or NULL for the best. NULL when this build, CPU or operating system lacks it. Tables are
+ * constant after the first call.
  */
 const kernel_table *kernel_select(const char *tier);
 /* The tiers that run here, best first, NULL at the end; "ref" and "float" close it. */

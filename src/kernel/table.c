@@ -29,6 +29,7 @@ static const tier tiers[] = {
      {ref_matmul_init, ref_rows_init, avx2_matmul_init, avx2_rows_init, avxvnni_matmul_init}},
     {"avx2", {ref_matmul_init, ref_rows_init, avx2_matmul_init, avx2_rows_init}},
 #elif defined(__aarch64__)
+    {"i8mm", {ref_matmul_init, ref_rows_init, neon_matmul_init, neon_rows_init, i8mm_matmul_init}},
     {"dotprod",
      {ref_matmul_init, ref_rows_init, neon_matmul_init, neon_rows_init, dotprod_matmul_init}},
     {"neon", {ref_matmul_init, ref_rows_init, neon_matmul_init, neon_rows_init}},
@@ -54,6 +55,8 @@ static bool tier_runs(const char *name, const cpu_features *cpu)
         return cpu->avx2 && cpu->avx512;
     if (strcmp(name, "avx2") == 0)
         return cpu->avx2;
+    if (strcmp(name, "i8mm") == 0)
+        return cpu->neon && cpu->dotprod && cpu->i8mm;
     if (strcmp(name, "dotprod") == 0)
         return cpu->neon && cpu->dotprod;
     if (strcmp(name, "neon") == 0)

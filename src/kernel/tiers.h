@@ -14,6 +14,7 @@ void avx512_matmul_init(kernel_table *table);
 void amx_matmul_init(kernel_table *table);
 void neon_matmul_init(kernel_table *table);
 void dotprod_matmul_init(kernel_table *table);
+void i8mm_matmul_init(kernel_table *table);
 
 /* The float tier's dot products where FMA is in hardware: the same bits, sooner. */
 void float_avx2_matmul_init(kernel_table *table);

@@ -101,6 +101,7 @@ cpu_features cpu_detect(void)
     cpu_features f = {0};
     f.neon = (caps & HWCAP_ASIMD) != 0;
     f.dotprod = (caps & HWCAP_ASIMDDP) && (caps & HWCAP_ASIMDHP) && (caps & HWCAP_FPHP);
+    f.i8mm = (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
     return f;
 }
 

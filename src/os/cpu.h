@@ -10,7 +10,7 @@ typedef struct cpu_features {
     bool avxvnni; /* vpdpbusd for 256 bits in the VEX encoding */
     bool avx512;  /* F, BW, DQ, VL and VNNI */
     bool amx;     /* tiles and int8 products; the process may use them */
-    bool neon, dotprod;
+    bool neon, dotprod, i8mm;
 } cpu_features;
 
 /* Where there is AMX, also asks Linux for the use of its registers: by the process, all threads. */

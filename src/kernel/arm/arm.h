@@ -9,6 +9,10 @@ void pack_neon_set(kernel_table *table);
 /* Set read, int8_peak and float_peak; int8_peak. */
 void limits_neon_set(kernel_table *table);
 void limits_dotprod_set(kernel_table *table);
+void limits_i8mm_set(kernel_table *table);
+
+/* Sets the quantisers of both 8-bit kinds. */
+void quantise_neon_set(kernel_table *table);
 
 void attend_neon(float *out, const float *q, const void *keys, const void *values, int32_t n_prefix,
                  const int32_t *path, int32_t n_path, int32_t n_q, int32_t head_dim, float scale,

@@ -1,12 +1,16 @@
-/* Matrix kernels for Arm with the dot product instructions (armv8.2-a and later): four byte
- * products and their sum in one step. Float weights stay with NEON. */
+/* Matrix kernels for Arm with the dot product instructions (armv8.2-a and later). Float weights
+ * stay with NEON. */
 #include "kernel/arm/arm.h"
 
-#include <arm_neon.h>
+#include "kernel/arm/dot_lanes.h"
 
-static inline int32x4_t dot_4x4(int32x4_t acc, int8x16_t w, int8x16_t x)
+enum { PAIRS = 0, STEP_TOKENS = 8 };
+
+INLINE void words_2(int32x4_t (*acc)[HALF_REGISTERS], int8x16_t (*w)[HALF_REGISTERS],
+                    int32_t n_rows, const uint8_t *x, int32_t m, int32_t n_tokens, bool narrow)
 {
-    return vdotq_s32(acc, w, x);
+    (void)narrow;
+    words_2_lanes(acc, w, n_rows, x, m, n_tokens);
 }
 
 #include "kernel/arm/matmul_tiles.h"

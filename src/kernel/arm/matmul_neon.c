@@ -1,13 +1,43 @@
-/* Matrix kernels for every 64-bit Arm: byte products widen to 16 bits and add up in pairs. Two
- * products fit: 2 x 128 x 127 is below 2^15. */
+/* Matrix kernels for every 64-bit Arm: byte products widen to 16 bits and add up in pairs there, as
+ * many as fit: 2 x 128 x 127 is below 2^15, and so is 8 x 32 x 127. */
 #include "kernel/arm/arm.h"
 
-#include <arm_neon.h>
+#include "kernel/arm/tokens.h"
 
-static inline int32x4_t dot_4x4(int32x4_t acc, int8x16_t w, int8x16_t x)
+enum { PAIRS = 0, STEP_TOKENS = 4 };
+
+/* acc += products of two words of 4 rows and one token's two words. */
+INLINE int32x4_t products_add(int32x4_t acc, int8x16_t w0, int8x16_t w1, int8x16_t x0, int8x16_t x1,
+                              bool narrow)
 {
-    int16x8_t low = vmull_s8(vget_low_s8(w), vget_low_s8(x)), high = vmull_high_s8(w, x);
+    int16x8_t low = vmull_s8(vget_low_s8(w0), vget_low_s8(x0)), high = vmull_high_s8(w0, x0);
+    if (narrow) {
+        low = vmlal_s8(low, vget_low_s8(w1), vget_low_s8(x1));
+        high = vmlal_high_s8(high, w1, x1);
+        return vpadalq_s16(acc, vpaddq_s16(low, high));
+    }
+    acc = vpadalq_s16(acc, vpaddq_s16(low, high));
+    low = vmull_s8(vget_low_s8(w1), vget_low_s8(x1)), high = vmull_high_s8(w1, x1);
     return vpadalq_s16(acc, vpaddq_s16(low, high));
+}
+
+INLINE void words_2(int32x4_t (*acc)[HALF_REGISTERS], int8x16_t (*w)[HALF_REGISTERS],
+                    int32_t n_rows, const uint8_t *x, int32_t m, int32_t n_tokens, bool narrow)
+{
+    const int32_t lanes = n_tokens < 4 ? n_tokens : 4;
+    UNROLL
+    for (int32_t t = 0; t < n_tokens; t += 4) {
+        int32x4_t v0 = vreinterpretq_s32_s8(tokens_load(x + t * 4, n_tokens));
+        int32x4_t v1 = vreinterpretq_s32_s8(tokens_load(x + (m + t) * 4, n_tokens));
+        UNROLL
+        for (int32_t i = 0; i < lanes; i++) {
+            int8x16_t x0 = vreinterpretq_s8_s32(vdupq_n_s32(v0[i]));
+            int8x16_t x1 = vreinterpretq_s8_s32(vdupq_n_s32(v1[i]));
+            UNROLL
+            for (int32_t r = 0; r < n_rows; r++)
+                acc[t + i][r] = products_add(acc[t + i][r], w[0][r], w[1][r], x0, x1, narrow);
+        }
+    }
 }
 
 #include "kernel/arm/matmul_tiles.h"
@@ -25,32 +55,34 @@ INLINE float32x4_t floats_at(tensor_type type, const uint8_t *weights, int32_t r
     return vreinterpretq_f32_u32(vshll_n_u16(half, 16));
 }
 
-/* 16 rows times n_tokens tokens over the whole span of k; bytes a weight. */
-INLINE void half_float(float *sums, tensor_type type, int32_t bytes, const uint8_t *weights,
-                       const uint8_t *acts, int32_t n_blocks, int32_t m, int32_t n_tokens)
+/* A step over the whole span of k; bytes a weight. */
+INLINE void step_float(float *sums, tensor_type type, int32_t bytes, const uint8_t *weights,
+                       const uint8_t *acts, int32_t n_blocks, int32_t m, step s)
 {
-    float32x4_t acc[MAX_TOKENS][HALF_REGISTERS];
+    float32x4_t acc[TOKEN_TILE][HALF_REGISTERS];
+    sums += s.t * GROUP_ROWS + s.r * 4;
+    acts += s.t * 4;
     UNROLL
-    for (int32_t t = 0; t < n_tokens; t++) {
+    for (int32_t t = 0; t < s.n_tokens; t++) {
         UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++)
+        for (int32_t r = 0; r < s.n_rows; r++)
             acc[t][r] = vld1q_f32(sums + t * GROUP_ROWS + r * 4);
     }
     for (int32_t k = 0; k < n_blocks; k++) {
         UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++) {
-            float32x4_t w = floats_at(type, weights, r);
+        for (int32_t r = 0; r < s.n_rows; r++) {
+            float32x4_t w = floats_at(type, weights, s.r + r);
             UNROLL
-            for (int32_t t = 0; t < n_tokens; t++)
+            for (int32_t t = 0; t < s.n_tokens; t++)
                 acc[t][r] = vfmaq_n_f32(acc[t][r], w, load_f32(acts + t * 4));
         }
         weights += bytes * GROUP_ROWS;
         acts += ACT_F32_BYTES * m;
     }
     UNROLL
-    for (int32_t t = 0; t < n_tokens; t++) {
+    for (int32_t t = 0; t < s.n_tokens; t++) {
         UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++)
+        for (int32_t r = 0; r < s.n_rows; r++)
             vst1q_f32(sums + t * GROUP_ROWS + r * 4, acc[t][r]);
     }
 }
@@ -61,8 +93,10 @@ INLINE void tile_float(float *sums, tensor_type type, int32_t bytes, const uint8
     for (int32_t half = 0; half < 2; half++) {
         const uint8_t *w = weights + half * HALF_ROWS * bytes;
         float *out = sums + half * HALF_ROWS;
-#define BODY(n) half_float(out + t0 * GROUP_ROWS, type, bytes, w, acts + t0 * 4, n_blocks, m, n)
-        FOR_TOKENS(t0, m, BODY);
+#define BODY(t, n, rows)                                                                           \
+    for (int32_t r = 0; r < HALF_REGISTERS; r += rows)                                             \
+    step_float(out, type, bytes, w, acts, n_blocks, m, (step){r, rows, t, n})
+        FOR_TOKENS(m, TOKEN_TILE, 16, BODY);
 #undef BODY
     }
 }
@@ -83,6 +117,7 @@ void neon_matmul_init(kernel_table *table)
 {
     limits_neon_set(table);
     pack_neon_set(table);
+    quantise_neon_set(table);
     SET_TILES(table, neon);
     table->matmul[TYPE_F32].dot = dot_f32_neon;
     table->matmul[TYPE_F16].dot = dot_f16_neon;

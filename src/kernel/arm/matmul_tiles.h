@@ -1,21 +1,27 @@
-/* Tile kernels of the quantised types for Arm (layout.h has the picture), as templates over one
- * step that the including file defines before, for its instruction set:
+/* Tile kernels of the quantised types for Arm (layout.h has the picture), as templates over what
+ * the including file defines before, for its instruction set:
  *
- *   static inline int32x4_t dot_4x4(int32x4_t acc, int8x16_t w, int8x16_t x);
+ *   enum { PAIRS = 0 or 1, STEP_TOKENS = the most tokens of a step, 4 or 8 };
+ *   static inline void words_2(int32x4_t (*acc)[HALF_REGISTERS], int8x16_t (*w)[HALF_REGISTERS],
+ *                              int32_t n_rows, const uint8_t *x, int32_t m, int32_t n_tokens,
+ *                              bool narrow);
  *
- * adds to each lane the sum of its four byte products. A register is 4 rows x 4 weights; four of
- * them are a half group of 16 rows. One half at a time meets up to four tokens, so that the sums
- * stay in registers. Weights become signed bytes with their offset applied. */
+ * words_2 adds the products of two words of weights, w[word][register], and of n_tokens tokens (x:
+ * see tokens_at). A register is 4 rows x 4 weights; four of them are a half group of 16 rows.
+ * Weights are signed bytes with their offset applied; narrow says that they have at most 6 bits.
+ *
+ * A step takes as many registers of rows as its sums leave room for: few where there are many
+ * tokens, so that the weights are decoded once for all of them. acc[t][r] are the sums of token t
+ * and register r, a lane a row. With PAIRS, more than one token's are 2 x 2 matrices instead:
+ * acc[t] and acc[t + 1], t even, hold both tokens (lanes 0, 1 and 2, 3) of rows 0, 1 and of rows
+ * 2, 3. */
 #ifndef DREY_KERNEL_ARM_MATMUL_TILES_H
 #define DREY_KERNEL_ARM_MATMUL_TILES_H
 
 #include <arm_neon.h>
 
-#include "kernel/arm/math_neon.h"
+#include "kernel/arm/tokens.h"
 #include "kernel/dot.h"
-#include "kernel/unroll.h"
-
-enum { HALF_REGISTERS = 4, MAX_TOKENS = 4 };
 
 /* One half group of a packed block. */
 typedef struct half_block {
@@ -52,6 +58,11 @@ INLINE uint8x16_t field8(uint8x16_t x, int32_t shift, int32_t bits)
                     vdupq_n_u8((uint8_t)((1 << bits) - 1)));
 }
 
+INLINE uint8x16_t nibble(uint8x16_t x, bool high)
+{
+    return high ? vshrq_n_u8(x, 4) : vandq_u8(x, vdupq_n_u8(15));
+}
+
 INLINE uint32x4_t field32(uint32x4_t x, int32_t shift, int32_t bits)
 {
     return vandq_u32(vshlq_u32(x, vdupq_n_s32(-shift)), vdupq_n_u32((1u << bits) - 1));
@@ -79,21 +90,21 @@ INLINE int8x16_t weights_at(tensor_type type, half_block b, int32_t c, int32_t j
 {
     switch (type) {
     case TYPE_Q4_0:
-        return less(field8(word_at(b, Q4_0_QS, j % 4, r), j / 4 * 4, 4), 8);
+        return less(nibble(word_at(b, Q4_0_QS, j % 4, r), j / 4), 8);
     case TYPE_Q4_1:
-        return less(field8(word_at(b, Q4_1_QS, j % 4, r), j / 4 * 4, 4), 0);
+        return less(nibble(word_at(b, Q4_1_QS, j % 4, r), j / 4), 0);
     case TYPE_Q5_0:
-        return less(with_high(field8(word_at(b, Q5_0_QS, j % 4, r), j / 4 * 4, 4),
+        return less(with_high(nibble(word_at(b, Q5_0_QS, j % 4, r), j / 4),
                               field8(word_at(b, Q5_0_QH, 0, r), j, 1), 4),
                     16);
     case TYPE_Q5_1:
-        return less(with_high(field8(word_at(b, Q5_1_QS, j % 4, r), j / 4 * 4, 4),
+        return less(with_high(nibble(word_at(b, Q5_1_QS, j % 4, r), j / 4),
                               field8(word_at(b, Q5_1_QH, 0, r), j, 1), 4),
                     0);
     case TYPE_Q8_0:
         return vreinterpretq_s8_u8(veorq_u8(word_at(b, Q8_0_QS, j, r), vdupq_n_u8(0x80)));
     case TYPE_IQ4_NL:
-        return iq4_level(field8(word_at(b, IQ4_NL_QS, j % 4, r), j / 4 * 4, 4));
+        return iq4_level(nibble(word_at(b, IQ4_NL_QS, j % 4, r), j / 4));
     case TYPE_Q2_K:
         return less(field8(word_at(b, Q2_K_QS, c / 4 * 8 + j, r), c % 4 * 2, 2), 0);
     case TYPE_Q3_K:
@@ -101,9 +112,9 @@ INLINE int8x16_t weights_at(tensor_type type, half_block b, int32_t c, int32_t j
                               field8(word_at(b, Q3_K_HMASK, j, r), c, 1), 2),
                     4);
     case TYPE_Q4_K:
-        return less(field8(word_at(b, Q4_K_QS, c / 2 * 8 + j, r), c % 2 * 4, 4), 0);
+        return less(nibble(word_at(b, Q4_K_QS, c / 2 * 8 + j, r), c % 2), 0);
     case TYPE_Q5_K:
-        return less(with_high(field8(word_at(b, Q5_K_QS, c / 2 * 8 + j, r), c % 2 * 4, 4),
+        return less(with_high(nibble(word_at(b, Q5_K_QS, c / 2 * 8 + j, r), c % 2),
                               field8(word_at(b, Q5_K_QH, j, r), c, 1), 4),
                     0);
     case TYPE_Q6_K: {
@@ -114,7 +125,7 @@ INLINE int8x16_t weights_at(tensor_type type, half_block b, int32_t c, int32_t j
             32);
     }
     case TYPE_IQ4_XS:
-        return iq4_level(field8(word_at(b, IQ4_XS_QS, c * 4 + j % 4, r), j / 4 * 4, 4));
+        return iq4_level(nibble(word_at(b, IQ4_XS_QS, c * 4 + j % 4, r), j / 4));
     default:
         return vdupq_n_s8(0);
     }
@@ -177,67 +188,124 @@ INLINE int32x4_t sub_min_at(tensor_type type, half_block b, int32_t s, int32_t r
     }
 }
 
-/* Four activations of one token in every lane. */
-INLINE int8x16_t token_word(const uint8_t *x)
+/* Weights of at most 6 bits: four products of theirs fit into 16 bits. */
+INLINE bool is_narrow(tensor_type type)
 {
-    return vreinterpretq_s8_u32(vdupq_n_u32(load_u32(x)));
+    return type != TYPE_Q8_0 && type != TYPE_IQ4_NL && type != TYPE_IQ4_XS;
 }
 
-/* acc[t][r] += weights 32 c + 4 j .. of words first .. last - 1, x being the tile's words of this
- * 32-block. */
-INLINE void words_dot(int32x4_t (*acc)[HALF_REGISTERS], tensor_type type, half_block b, int32_t c,
-                      int32_t first, int32_t last, const uint8_t *x, int32_t m, int32_t n_tokens)
+/* One block of a tile of activations: as it is and, with PAIRS, also with two words of two tokens
+ * side by side: [n words / 2][m / 2][2 tokens][8 bytes]. */
+typedef struct tile_acts {
+    const uint8_t *block, *pairs;
+    int32_t m;
+} tile_acts;
+
+/* Fills pairs (TOKEN_TILE * k bytes) where they serve. */
+INLINE tile_acts acts_prepare(const uint8_t *block, int32_t m, int32_t k, uint8_t *pairs)
 {
-    for (int32_t j = first; j < last; j++) { /* rolled: unrolled, gcc spills half of it */
-        int8x16_t w[HALF_REGISTERS];
-        UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++)
-            w[r] = weights_at(type, b, c, j, r);
-        UNROLL
-        for (int32_t t = 0; t < n_tokens; t++) {
-            int8x16_t v = token_word(x + (j * m + t) * 4);
-            UNROLL
-            for (int32_t r = 0; r < HALF_REGISTERS; r++)
-                acc[t][r] = dot_4x4(acc[t][r], w[r], v);
+    tile_acts a = {block, pairs, m};
+    if (!PAIRS)
+        return a;
+    for (int32_t j = 0; j < k / 4; j += 2, block += 2 * m * 4)
+        for (int32_t t = 0; t + 2 <= m; t += 4) {
+            int32_t n = m - t < 4 ? 2 : 4;
+            int32x4_t first = vreinterpretq_s32_s8(tokens_load(block + t * 4, n));
+            int32x4_t second = vreinterpretq_s32_s8(tokens_load(block + (m + t) * 4, n));
+            vst1q_s32((int32_t *)(void *)pairs, vzip1q_s32(first, second));
+            if (n == 4)
+                vst1q_s32((int32_t *)(void *)(pairs + 16), vzip2q_s32(first, second));
+            pairs += n * 8;
         }
+    return a;
+}
+
+/* What part of a half block meets what tokens: n_rows registers from r on, n_tokens tokens from t
+ * on. The counts are constants. */
+typedef struct step {
+    int32_t r, n_rows, t, n_tokens;
+} step;
+
+/* The tile's m, a constant where the step takes all of a full tile. */
+INLINE int32_t tile_m(const tile_acts *a, step s)
+{
+    return s.n_tokens == TOKEN_TILE ? TOKEN_TILE : a->m;
+}
+
+/* Words j and j + 1 of the step's tokens: words m apart, or pairs. */
+INLINE const uint8_t *tokens_at(const tile_acts *a, int32_t j, step s)
+{
+    if (PAIRS && s.n_tokens > 1)
+        return a->pairs + (j / 2 * (tile_m(a, s) / 2) + s.t / 2) * 16;
+    return a->block + (j * tile_m(a, s) + s.t) * 4;
+}
+
+/* acc += the products of words first .. last - 1 of 32-block c. */
+INLINE void words_dot(int32x4_t (*acc)[HALF_REGISTERS], tensor_type type, half_block b, int32_t c,
+                      int32_t first, int32_t last, const tile_acts *a, step s)
+{
+    UNROLL
+    for (int32_t j = first; j < last; j += 2) {
+        int8x16_t w[2][HALF_REGISTERS];
+        UNROLL
+        for (int32_t i = 0; i < 2; i++) {
+            UNROLL
+            for (int32_t r = 0; r < s.n_rows; r++)
+                w[i][r] = weights_at(type, b, c, j + i, s.r + r);
+        }
+        words_2(acc, w, s.n_rows, tokens_at(a, c * 8 + j, s), tile_m(a, s), s.n_tokens,
+                is_narrow(type));
     }
 }
 
-INLINE void sums_zero(int32x4_t (*acc)[HALF_REGISTERS], int32_t n_tokens)
+INLINE void sums_zero(int32x4_t (*acc)[HALF_REGISTERS], step s)
 {
     UNROLL
-    for (int32_t t = 0; t < n_tokens; t++) {
+    for (int32_t t = 0; t < s.n_tokens; t++) {
         UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++)
+        for (int32_t r = 0; r < s.n_rows; r++)
             acc[t][r] = vdupq_n_s32(0);
     }
 }
 
-/* sums += d_w * d_x * integer. */
-INLINE void scaled_add(float *sums, float32x4_t d_w, float d_x, int32x4_t integer)
+/* From pairs to one token's rows a register. */
+INLINE void pairs_part(int32x4_t (*acc)[HALF_REGISTERS], step s)
 {
-    float32x4_t acc = vld1q_f32(sums);
-    vst1q_f32(sums, vfmaq_f32(acc, vmulq_n_f32(d_w, d_x), vcvtq_f32_s32(integer)));
+    if (!PAIRS)
+        return;
+    UNROLL
+    for (int32_t t = 0; t + 2 <= s.n_tokens; t += 2) {
+        UNROLL
+        for (int32_t r = 0; r < s.n_rows; r++) {
+            int64x2_t low = vreinterpretq_s64_s32(acc[t][r]);
+            int64x2_t high = vreinterpretq_s64_s32(acc[t + 1][r]);
+            acc[t][r] = vreinterpretq_s32_s64(vzip1q_s64(low, high));
+            acc[t + 1][r] = vreinterpretq_s32_s64(vzip2q_s64(low, high));
+        }
+    }
 }
 
-/* Blocks of 32: one half group, n_tokens tokens from acts on. d, m_part: offsets of the scale and
- * of what is added (negative: nothing). */
-INLINE void half_32(float *sums, tensor_type type, half_block b, int32_t d, int32_t m_part,
-                    const uint8_t *acts, int32_t m, int32_t t0, int32_t n_tokens)
+/* Blocks of 32: d, m_part: offsets of the scale and of what is added (negative: nothing). */
+INLINE void step_32(float *sums, tensor_type type, half_block b, int32_t d, int32_t m_part,
+                    const tile_acts *a, step s)
 {
-    int32x4_t acc[MAX_TOKENS][HALF_REGISTERS];
-    sums_zero(acc, n_tokens);
-    words_dot(acc, type, b, 0, 0, 8, acts + t0 * 4, m, n_tokens);
+    int32x4_t acc[TOKEN_TILE][HALF_REGISTERS];
+    sums_zero(acc, s);
+    words_dot(acc, type, b, 0, 0, 8, a, s);
+    pairs_part(acc, s);
     UNROLL
-    for (int32_t t = 0; t < n_tokens; t++) {
-        float d_x = load_f32(acts + ACT_32_D * m + (t0 + t) * 4);
-        int32_t sum_x = (int32_t)load_u32(acts + ACT_32_SUM * m + (t0 + t) * 4);
+    for (int32_t t = 0; t < s.n_tokens; t++) {
+        float d_x = load_f32(a->block + ACT_32_D * tile_m(a, s) + (s.t + t) * 4);
+        float sum_x =
+            (float)(int32_t)load_u32(a->block + ACT_32_SUM * tile_m(a, s) + (s.t + t) * 4);
         UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++) {
-            float *out = sums + (t0 + t) * GROUP_ROWS + r * 4;
-            scaled_add(out, scale_at(b, d, r), d_x, acc[t][r]);
+        for (int32_t r = 0; r < s.n_rows; r++) {
+            float *out = sums + (s.t + t) * GROUP_ROWS + (s.r + r) * 4;
+            float32x4_t sum = vld1q_f32(out), d_w = scale_at(b, d, s.r + r);
+            sum = vfmaq_f32(sum, vmulq_n_f32(d_w, d_x), vcvtq_f32_s32(acc[t][r]));
             if (m_part >= 0)
-                scaled_add(out, scale_at(b, m_part, r), d_x, vdupq_n_s32(sum_x));
+                sum = vfmaq_n_f32(sum, vmulq_n_f32(scale_at(b, m_part, s.r + r), d_x), sum_x);
+            vst1q_f32(out, sum);
         }
     }
 }
@@ -260,89 +328,99 @@ INLINE void scales_read(sub_scales *out, tensor_type type, half_block b, int32_t
     }
 }
 
-/* total += scale * acc, for the tokens of a tile. */
+/* total += scale * acc. */
 INLINE void scale_add(int32x4_t (*total)[HALF_REGISTERS], const int32x4_t (*acc)[HALF_REGISTERS],
-                      const int32x4_t scale[HALF_REGISTERS], int32_t n_tokens)
+                      const int32x4_t scale[HALF_REGISTERS], step s)
 {
     UNROLL
-    for (int32_t t = 0; t < n_tokens; t++) {
+    for (int32_t r = 0; r < s.n_rows; r++) {
+        int32x4_t all = scale[s.r + r];
+        int64x2_t two = vreinterpretq_s64_s32(all);
+        int32x4_t half[2] = {vreinterpretq_s32_s64(vdupq_laneq_s64(two, 0)),
+                             vreinterpretq_s32_s64(vdupq_laneq_s64(two, 1))};
         UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++)
-            total[t][r] = vmlaq_s32(total[t][r], acc[t][r], scale[r]);
-    }
-}
-
-/* Sum over sub-blocks of minimum * sum(x): the activations carry -32 * sum over 16. */
-INLINE int32x4_t minima(const sub_scales *scales, const uint8_t *acts, int32_t m, int32_t token,
-                        int32_t n_sub, int32_t r)
-{
-    int32x4_t sum = vdupq_n_s32(0);
-    for (int32_t i = 0; i < 16; i++) {
-        int32_t x = (int32_t)load_u32(acts + ACT_256_SUM16 * m + (i * m + token) * 4);
-        sum = vmlaq_n_s32(sum, scales->min[i * n_sub / 16][r], x);
-    }
-    return vnegq_s32(vshrq_n_s32(sum, 5)); /* exact: a multiple of 32 */
-}
-
-/* Blocks of 256: one half group, n_tokens tokens. dmin: offset of the minima's scale (negative:
- * none). */
-INLINE void half_256(float *sums, tensor_type type, half_block b, const sub_scales *scales,
-                     int32_t n_sub, int32_t d, int32_t dmin, const uint8_t *acts, int32_t m,
-                     int32_t t0, int32_t n_tokens)
-{
-    int32x4_t total[MAX_TOKENS][HALF_REGISTERS], acc[MAX_TOKENS][HALF_REGISTERS];
-    sums_zero(total, n_tokens);
-    for (int32_t c = 0; c < 8; c++) {
-        const uint8_t *x = acts + (c * 8 * m + t0) * 4;
-        sums_zero(acc, n_tokens);
-        if (n_sub == 8) {
-            words_dot(acc, type, b, c, 0, 8, x, m, n_tokens);
-            scale_add(total, acc, scales->scale[c], n_tokens);
-            continue;
+        for (int32_t t = 0; t < s.n_tokens; t++) {
+            int32x4_t factor = PAIRS && s.n_tokens > 1 ? half[t % 2] : all;
+            total[t][r] = vmlaq_s32(total[t][r], acc[t][r], factor);
         }
-        words_dot(acc, type, b, c, 0, 4, x, m, n_tokens);
-        scale_add(total, acc, scales->scale[2 * c], n_tokens);
-        sums_zero(acc, n_tokens);
-        words_dot(acc, type, b, c, 4, 8, x, m, n_tokens);
-        scale_add(total, acc, scales->scale[2 * c + 1], n_tokens);
     }
-    UNROLL
-    for (int32_t t = 0; t < n_tokens; t++) {
-        float d_x = load_f32(acts + ACT_256_D * m + (t0 + t) * 4);
+}
+
+/* out = 32 * the sum over sub-blocks of minimum * sum(x): the activations carry -32 * sum over
+ * 16. */
+INLINE void minima(int32x4_t (*out)[HALF_REGISTERS], const sub_scales *scales, const tile_acts *a,
+                   int32_t n_sub, step s)
+{
+    const int32_t m = tile_m(a, s);
+    const uint8_t *x = a->block + ACT_256_SUM16 * m + s.t * 4;
+    const int32_t lanes = s.n_tokens < 4 ? s.n_tokens : 4;
+    sums_zero(out, s);
+    for (int32_t i = 0; i < n_sub; i++) {
         UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++) {
-            float *out = sums + (t0 + t) * GROUP_ROWS + r * 4;
-            scaled_add(out, scale_at(b, d, r), d_x, total[t][r]);
-            if (dmin >= 0) {
-                int32x4_t j = minima(scales, acts, m, t0 + t, n_sub, r);
-                float32x4_t scale = vmulq_n_f32(scale_at(b, dmin, r), d_x);
-                vst1q_f32(out, vfmsq_f32(vld1q_f32(out), scale, vcvtq_f32_s32(j)));
+        for (int32_t t = 0; t < s.n_tokens; t += 4) {
+            const uint8_t *first = x + (i * (16 / n_sub) * m + t) * 4;
+            int32x4_t sum = vreinterpretq_s32_s8(tokens_load(first, s.n_tokens));
+            if (n_sub == 8)
+                sum = vaddq_s32(sum, vreinterpretq_s32_s8(tokens_load(first + m * 4, s.n_tokens)));
+            UNROLL
+            for (int32_t u = 0; u < lanes; u++) {
+                UNROLL
+                for (int32_t r = 0; r < s.n_rows; r++)
+                    out[t + u][r] = vmlsq_n_s32(out[t + u][r], scales->min[i][s.r + r], sum[u]);
             }
         }
     }
 }
 
-/* Calls body with constant token counts that add up to m; t0 is the first token. */
-#define FOR_TOKENS(t0, m, body)                                                                    \
-    do {                                                                                           \
-        int32_t t0 = 0;                                                                            \
-        for (; t0 + 4 <= (m); t0 += 4)                                                             \
-            body(4);                                                                               \
-        for (; t0 + 2 <= (m); t0 += 2)                                                             \
-            body(2);                                                                               \
-        if (t0 < (m))                                                                              \
-            body(1);                                                                               \
-    } while (0)
+/* Blocks of 256: n_sub sub-blocks; dmin: offset of the minima's scale (negative: none). */
+INLINE void step_256(float *sums, tensor_type type, half_block b, const sub_scales *scales,
+                     int32_t n_sub, int32_t d, int32_t dmin, const tile_acts *a, step s)
+{
+    int32x4_t total[TOKEN_TILE][HALF_REGISTERS], acc[TOKEN_TILE][HALF_REGISTERS];
+    sums_zero(total, s);
+    for (int32_t pair = 0; pair < 4; pair++) {
+        UNROLL
+        for (int32_t i = 0; i < 2 * n_sub / 8; i++) { /* the sub-blocks of two 32-blocks */
+            int32_t c = pair * 2 + i * 8 / n_sub, first = n_sub == 16 ? i % 2 * 4 : 0;
+            sums_zero(acc, s);
+            words_dot(acc, type, b, c, first, first + 64 / n_sub, a, s);
+            scale_add(total, (const int32x4_t(*)[HALF_REGISTERS])acc,
+                      scales->scale[pair * (n_sub / 4) + i], s);
+        }
+    }
+    pairs_part(total, s);
+    if (dmin >= 0)
+        minima(acc, scales, a, n_sub, s);
+    UNROLL
+    for (int32_t t = 0; t < s.n_tokens; t++) {
+        float d_x = load_f32(a->block + ACT_256_D * tile_m(a, s) + (s.t + t) * 4);
+        UNROLL
+        for (int32_t r = 0; r < s.n_rows; r++) {
+            float *out = sums + (s.t + t) * GROUP_ROWS + (s.r + r) * 4;
+            float32x4_t sum = vld1q_f32(out), d_w = scale_at(b, d, s.r + r);
+            sum = vfmaq_f32(sum, vmulq_n_f32(d_w, d_x), vcvtq_f32_s32(total[t][r]));
+            if (dmin >= 0) /* the conversion divides by 32 */
+                sum = vfmsq_f32(sum, vmulq_n_f32(scale_at(b, dmin, s.r + r), d_x),
+                                vcvtq_n_f32_s32(acc[t][r], 5));
+            vst1q_f32(out, sum);
+        }
+    }
+}
 
 INLINE void tile_32(float *sums, tensor_type type, int32_t block_bytes, int32_t d, int32_t m_part,
                     const uint8_t *weights, const uint8_t *acts, int32_t n_blocks, int32_t m)
 {
+    uint8_t pairs[TOKEN_TILE * 32];
     for (int32_t i = 0; i < n_blocks; i++) {
+        tile_acts a = m == TOKEN_TILE ? acts_prepare(acts, TOKEN_TILE, 32, pairs)
+                                      : acts_prepare(acts, m, 32, pairs);
         for (int32_t half = 0; half < 2; half++) {
             half_block b = {weights, half};
             float *out = sums + half * HALF_ROWS;
-#define BODY(n) half_32(out, type, b, d, m_part, acts, m, t0, n)
-            FOR_TOKENS(t0, m, BODY);
+#define BODY(t, n, rows)                                                                           \
+    for (int32_t r = 0; r < HALF_REGISTERS; r += rows)                                             \
+    step_32(out, type, b, d, m_part, &a, (step){r, rows, t, n})
+            FOR_TOKENS(m, STEP_TOKENS, 16, BODY);
 #undef BODY
         }
         weights += block_bytes * GROUP_ROWS;
@@ -354,14 +432,19 @@ INLINE void tile_256(float *sums, tensor_type type, int32_t block_bytes, int32_t
                      int32_t dmin, const uint8_t *weights, const uint8_t *acts, int32_t n_blocks,
                      int32_t m)
 {
+    uint8_t pairs[TOKEN_TILE * 256];
     for (int32_t i = 0; i < n_blocks; i++) {
+        tile_acts a = m == TOKEN_TILE ? acts_prepare(acts, TOKEN_TILE, 256, pairs)
+                                      : acts_prepare(acts, m, 256, pairs);
         for (int32_t half = 0; half < 2; half++) {
             half_block b = {weights, half};
             float *out = sums + half * HALF_ROWS;
             sub_scales scales;
             scales_read(&scales, type, b, n_sub, dmin >= 0);
-#define BODY(n) half_256(out, type, b, &scales, n_sub, d, dmin, acts, m, t0, n)
-            FOR_TOKENS(t0, m, BODY);
+#define BODY(t, n, rows)                                                                           \
+    for (int32_t r = 0; r < HALF_REGISTERS; r += rows)                                             \
+    step_256(out, type, b, &scales, n_sub, d, dmin, &a, (step){r, rows, t, n})
+            FOR_TOKENS(m, STEP_TOKENS, 8, BODY);
 #undef BODY
         }
         weights += block_bytes * GROUP_ROWS;

@@ -4,7 +4,7 @@
 
 #include <arm_neon.h>
 
-#include "kernel/ref/ref.h"
+#include "kernel/layout.h"
 
 /* Words 0..3 of 4 rows: out[w] holds word w of each row. */
 static inline void transpose_4x4(uint32x4_t out[4], const uint8_t *rows, int64_t row_bytes)
@@ -52,57 +52,12 @@ static inline uint32x4_t planes_from_bits(uint32x4_t x)
     return bits_swap(x, 1, 0x22222222);
 }
 
-static void part_u16(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+static inline void planes_32(uint8_t *part)
 {
-    for (int r = 0; r < GROUP_ROWS; r++)
-        memcpy(out + r * 2, rows + r * row_bytes, 2);
-}
-
-static void part_word(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
-{
-    for (int r = 0; r < GROUP_ROWS; r++)
-        memcpy(out + r * 4, rows + r * row_bytes, 4);
-}
-
-static void part_plane(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
-{
-    part_word(out, rows, row_bytes);
-    for (int i = 0; i < GROUP_ROWS * 4; i += 16) {
-        uint32x4_t planes = planes_from_bits(vreinterpretq_u32_u8(vld1q_u8(out + i)));
-        vst1q_u8(out + i, vreinterpretq_u8_u32(planes));
+    for (int i = 0; i < WORD_BYTES; i += 16) {
+        uint32x4_t planes = planes_from_bits(vreinterpretq_u32_u8(vld1q_u8(part + i)));
+        vst1q_u8(part + i, vreinterpretq_u8_u32(planes));
     }
-}
-
-/* Returns the first byte behind the part. */
-static inline uint8_t *part_pack(uint8_t *out, const uint8_t *rows, int64_t row_bytes,
-                                 const layout_part *part)
-{
-    uint8_t flip = part->kind == PART_FLIP ? 0x80 : 0;
-    rows += part->file_offset;
-    if (part->kind == PART_U16) {
-        part_u16(out, rows, row_bytes);
-        return out + GROUP_ROWS * 2;
-    }
-    if (part->kind == PART_PLANE)
-        part_plane(out, rows, row_bytes);
-    else if (part->n_words == 3) /* with the word before it: the one behind may not exist */
-        words_4(out, rows - 4, row_bytes, 1, flip);
-    else if (part->n_words == 1)
-        part_word(out, rows, row_bytes);
-    else
-        for (int w = 0; w < part->n_words; w += 4)
-            words_4(out + w * WORD_BYTES, rows + w * 4, row_bytes, 0, flip);
-    return out + part->n_words * WORD_BYTES;
-}
-
-/* A float row is a run of words. */
-static void floats_pack(uint8_t *group, const uint8_t *rows, int64_t row_bytes, int64_t k)
-{
-    int64_t i = 0;
-    for (; i + 4 <= k; i += 4)
-        words_4(group + i * WORD_BYTES, rows + i * 4, row_bytes, 0, 0);
-    for (; i < k; i++)
-        part_word(group + i * WORD_BYTES, rows + i * 4, row_bytes);
 }
 
 /* 8 halves of 8 rows: out + i * 64 gets half i of the 8. */
@@ -127,52 +82,21 @@ static inline void halves_8x8(uint8_t *out, const uint8_t *rows, int64_t row_byt
     }
 }
 
-/* F16 and BF16. */
-static void halves_pack(uint8_t *group, const uint8_t *rows, int64_t row_bytes, int64_t k)
+static inline void halves_8(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
 {
-    int64_t i = 0;
-    for (; i + 8 <= k; i += 8)
-        for (int g = 0; g < GROUP_ROWS / 8; g++)
-            halves_8x8(group + i * 64 + g * 16, rows + i * 2 + g * 8 * row_bytes, row_bytes);
-    for (; i < k; i++)
-        part_u16(group + i * 64, rows + i * 2, row_bytes);
+    for (int g = 0; g < GROUP_ROWS / 8; g++)
+        halves_8x8(out + g * 16, rows + g * 8 * row_bytes, row_bytes);
 }
 
-static void pack(tensor_type type, uint8_t *group, const uint8_t *rows, int64_t row_bytes,
-                 int32_t n_rows, int64_t k)
+/* The processor's own prefetching does well with rows. */
+static inline void rows_prefetch(const uint8_t *rows, int64_t row_bytes, int32_t n_bytes)
 {
-    const type_layout *layout = layout_find(type);
-    if (n_rows < GROUP_ROWS) { /* a tensor's last group */
-        pack_ref(type, group, rows, row_bytes, n_rows, k);
-        return;
-    }
-    if (type == TYPE_F32) {
-        floats_pack(group, rows, row_bytes, k);
-        return;
-    }
-    if (type == TYPE_F16 || type == TYPE_BF16) {
-        halves_pack(group, rows, row_bytes, k);
-        return;
-    }
-    for (int64_t b = 0; b < k / layout->block_k; b++) {
-        for (int32_t p = 0; p < layout->n_parts; p++)
-            group = part_pack(group, rows, row_bytes, &layout->parts[p]);
-        rows += layout->file_block_bytes;
-    }
+    (void)rows, (void)row_bytes, (void)n_bytes;
 }
 
-#define DEFINE_PACK(TYPE, name, act, block_k, block_bytes)                                         \
-    static void pack_##name##_neon(void *group, const void *rows, int64_t row_bytes,               \
-                                   int32_t n_rows, int64_t k)                                      \
-    {                                                                                              \
-        pack(TYPE_##TYPE, group, rows, row_bytes, n_rows, k);                                      \
-    }
-KERNEL_TYPES(DEFINE_PACK)
+#include "kernel/pack_rows.h"
 
 void pack_neon_set(kernel_table *table)
 {
-#define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
-    table->matmul[TYPE_##TYPE].pack = pack_##name##_neon;
-    KERNEL_TYPES(SET_TYPE)
-#undef SET_TYPE
+    packs_set(table);
 }
