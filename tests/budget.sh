@@ -65,6 +65,8 @@ both() { # BUDGET_MIB OPTION...
     check "$budget" $((budget * 2)) "$@"
 }
 both 80 24 -m "$smol"
+"$drey" prepare -q "$smol" -o "$tmp/packed"
+both 80 24 -m "$smol" --sidecar "$tmp/packed"
 if [ -f "$target" ] && [ -f "$draft" ]; then
     both 800 24 -m "$target" -d "$draft"
 else

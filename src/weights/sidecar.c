@@ -265,8 +265,10 @@ drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, siz
                             uint64_t file_bytes, const char *path, drey_error *err)
 {
     sidecar_head head = {.magic = ""};
-    memcpy(&head, bytes, n_bytes < sizeof head ? n_bytes : sizeof head);
-    TRY(compare_head(want, &head, shown(path), err));
+    bool has_head = n_bytes >= sizeof head;
+    memcpy(&head, bytes, has_head ? sizeof head : n_bytes);
+    if (has_head || memcmp(head.magic, magic, sizeof magic) != 0)
+        TRY(compare_head(want, &head, shown(path), err));
     if (n_bytes < want->n_bytes)
         FAIL(err, DREY_ERR_FORMAT, "%s ends inside its table; " AGAIN, shown(path));
     sidecar_table got = {.bytes = malloc(want->n_bytes), .n_bytes = want->n_bytes};
