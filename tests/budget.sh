@@ -67,6 +67,12 @@ both() { # BUDGET_MIB OPTION...
 both 80 24 -m "$smol"
 "$drey" prepare -q "$smol" -o "$tmp/packed"
 both 80 24 -m "$smol" --sidecar "$tmp/packed"
+# Writing one takes some MiB whatever the model's size, page cache included.
+python3 scripts/memlimit.py 48 --timeout 300 --json "$tmp/limit" -- "$drey" prepare -q --force \
+    "$smol" -o "$tmp/packed" 2>"$tmp/err" || {
+    echo "budget: drey prepare failed in 48 MiB: $(tail -n 3 "$tmp/err")"
+    failed=1
+}
 if [ -f "$target" ] && [ -f "$draft" ]; then
     both 800 24 -m "$target" -d "$draft"
 else

@@ -94,19 +94,18 @@ prepare 0 --force --quiet
 
 # 4. Ctrl-C and kill while the model is read slowly: what was written goes.
 for signal in INT TERM; do
-    code=$([ $signal = INT ] && echo 130 || echo 143)
-    (
-        FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 prepare "$code" --force
-        exit $failed
-    ) &
+    ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" LD_LIBRARY_PATH=${shim%/*} \
+        LD_PRELOAD=${shim##*/} FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 \
+        "$drey" prepare "$toy" --force >"$tmp/out" 2>"$tmp/err" &
+    pid=$! code=0
     for ((i = 0; i < 200; i++)); do
         [ ! -e "$side.partial" ] || break
         sleep 0.02
     done
     [ -e "$side.partial" ] || wrong "prepare did not begin"
-    # The command, not the shell function or timeout around it.
-    kill -s $signal "$(pgrep -f "^$drey prepare $toy --force")" || wrong "no process to interrupt"
-    wait $! || wrong "after SIG$signal"
+    kill -s $signal $pid || wrong "it is gone before SIG$signal"
+    wait $pid || code=$?
+    [ $code = "$([ $signal = INT ] && echo 130 || echo 143)" ] || wrong "SIG$signal: exit code $code"
     nothing_left "SIG$signal"
     [ "$sum" = "$(cksum <"$side")" ] || wrong "SIG$signal changed the old sidecar"
 done
