@@ -334,6 +334,9 @@ static problem problem_make(const type_entry *e, int32_t n_rows, int32_t n, int6
     free(rows);
     p.x = must_alloc((size_t)(n * k) * sizeof(float));
     acts_fill(p.x, n, k);
+    /* Equal weights meet equal activations: nothing cancels, integers are as large as they get. */
+    for (int64_t i = 0; i < n * k && kind != FILL_RANDOM; i++)
+        p.x[i] = i / k % 2 ? -3.0f : 3.0f;
     return p;
 }
 
