@@ -8,13 +8,13 @@
  *   planes        about 300 cycles, once for all tokens of a block
  *   16 tokens     4 parts x 4 products = 256 cycles; 20 tile loads run beside them
  *   their finish  512 sums: load two C, shift, add, convert, two fused multiply-adds with a product
- *                 each, four vpdpwssd for the minima: about 190 cycles of vector work
+ *                 each, four vpdpwssd for the minima: about 220 cycles of vector work
  *
  * A core that reads 4 to 8 bytes of weights a cycle takes 600 to 1150 cycles for one token. So
  * tiles and vectors must work at the same time. The finish of 16 tokens is done between the
  * products of the next 16, a quarter after each part; the next step's planes are built while the
  * last tokens' products run (the reorder buffer holds them; neither waits for the other's result).
- * Then 16 tokens take max(300 + 190, 256) cycles, 64 tokens 300 + 4 * 280: within what the memory
+ * Then 16 tokens take max(300 + 220, 256) cycles, 64 tokens 300 + 4 * 280: within what the memory
  * takes for 1 and 1.2 to 2.3 times it. With 256 tokens it is 300 + 16 * 280 cycles for 16 * 128 at
  * the peak of 1024 products a cycle: 43 %. Two planes allow at most 50 %; types with one plane
  * (Q2_K, Q3_K) are bound by their finish. Blocks of 32 empty C each 32 k: a convert, a

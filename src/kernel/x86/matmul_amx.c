@@ -186,34 +186,61 @@ INLINE __m512 add_scaled(__m512 sum, __m512 factor, __m512 dx, __m512i i)
     return _mm512_fmadd_ps(_mm512_mul_ps(factor, dx), _mm512_cvtepi32_ps(i), sum);
 }
 
-INLINE void finish_32(const tile_job *job, int32_t first, int32_t last, const bool has_min)
+/* What does not change with the token is loaded first: stores to the sums could change it, as far
+ * as the compiler knows. */
+INLINE void finish_32_parts(const tile_job *job, int32_t first, int32_t last, const int32_t n_parts,
+                            const bool has_min)
 {
     const tokens_32 *acts = job->acts;
-    for (int half = 0; half < 2; half++)
-        for (int32_t t = first; t < last; t++) {
-            float *sum = job->sums + t * GROUP_ROWS + half * HALF_ROWS;
-            __m512 acc = _mm512_loadu_ps(sum);
-            for (int32_t part = 0; part < job->n_parts; part++) {
-                __m512 dx = _mm512_set1_ps(acts[part].d[t]);
-                __m512i i = load_line(job->c + ((part * 2 + half) * TILE_TOKENS + t) * HALF_ROWS);
-                acc = add_scaled(acc, _mm512_loadu_ps(job->weights->d[part][half]), dx, i);
-                if (has_min)
-                    acc = add_scaled(acc, _mm512_loadu_ps(job->weights->m[part][half]), dx,
-                                     _mm512_set1_epi32(acts[part].sum[t]));
-            }
-            _mm512_storeu_ps(sum, acc);
+    __m512 dw[STEP_PARTS][2], mw[STEP_PARTS][2];
+    UNROLL
+    for (int32_t part = 0; part < n_parts; part++)
+        for (int half = 0; half < 2; half++) {
+            dw[part][half] = _mm512_loadu_ps(job->weights->d[part][half]);
+            if (has_min)
+                mw[part][half] = _mm512_loadu_ps(job->weights->m[part][half]);
         }
+    for (int32_t t = first; t < last; t++) {
+        float *sum = job->sums + t * GROUP_ROWS;
+        __m512 acc[2] = {_mm512_loadu_ps(sum), _mm512_loadu_ps(sum + HALF_ROWS)};
+        UNROLL
+        for (int32_t part = 0; part < n_parts; part++) {
+            const int32_t *c = job->c + (part * 2 * TILE_TOKENS + t) * HALF_ROWS;
+            __m512 dx = _mm512_set1_ps(acts[part].d[t]);
+            __m512i x = _mm512_set1_epi32(acts[part].sum[t]);
+            UNROLL
+            for (int half = 0; half < 2; half++) {
+                acc[half] = add_scaled(acc[half], dw[part][half], dx,
+                                       load_line(c + half * TILE_TOKENS * HALF_ROWS));
+                if (has_min)
+                    acc[half] = add_scaled(acc[half], mw[part][half], dx, x);
+            }
+        }
+        _mm512_storeu_ps(sum, acc[0]);
+        _mm512_storeu_ps(sum + HALF_ROWS, acc[1]);
+    }
 }
 
-static void finish_32_plain(const tile_job *job, int32_t first, int32_t last)
-{
-    finish_32(job, first, last, false);
-}
+#define DEFINE_FINISH_32(name, has_min)                                                            \
+    static void name(const tile_job *job, int32_t first, int32_t last)                             \
+    {                                                                                              \
+        switch (job->n_parts) {                                                                    \
+        case 1:                                                                                    \
+            finish_32_parts(job, first, last, 1, has_min);                                         \
+            return;                                                                                \
+        case 2:                                                                                    \
+            finish_32_parts(job, first, last, 2, has_min);                                         \
+            return;                                                                                \
+        case 3:                                                                                    \
+            finish_32_parts(job, first, last, 3, has_min);                                         \
+            return;                                                                                \
+        default:                                                                                   \
+            finish_32_parts(job, first, last, STEP_PARTS, has_min);                                \
+        }                                                                                          \
+    }
 
-static void finish_32_min(const tile_job *job, int32_t first, int32_t last)
-{
-    finish_32(job, first, last, true);
-}
+DEFINE_FINISH_32(finish_32_plain, false)
+DEFINE_FINISH_32(finish_32_min, true)
 
 /* How the two C of a super-block make its integer. */
 typedef enum fold { FOLD_DIGITS, FOLD_BYTES, FOLD_SUM, FOLD_NEGATED } fold;
@@ -235,7 +262,13 @@ INLINE void finish_256(const tile_job *job, int32_t first, int32_t last, const f
     const step_weights *w = job->weights;
     for (int half = 0; half < 2; half++) {
         const int32_t *c = job->c + half * TILE_TOKENS * HALF_ROWS;
-        __m512 dw = _mm512_loadu_ps(w->d[0][half]);
+        __m512 dw = _mm512_loadu_ps(w->d[0][half]), mw = _mm512_setzero_ps();
+        __m512i min[MIN_PAIRS];
+        if (n_pairs)
+            mw = _mm512_loadu_ps(w->m[0][half]);
+        UNROLL
+        for (int p = 0; p < n_pairs; p++)
+            min[p] = load_line(w->min_pairs[half][p]);
         for (int32_t t = first; t < last; t++) {
             float *sum = job->sums + t * GROUP_ROWS + half * HALF_ROWS;
             __m512 dx = _mm512_set1_ps(acts->d[t]);
@@ -246,10 +279,9 @@ INLINE void finish_256(const tile_job *job, int32_t first, int32_t last, const f
                 __m512i j = _mm512_setzero_si512();
                 UNROLL
                 for (int p = 0; p < n_pairs; p++)
-                    j = _mm512_dpwssd_epi32(j, load_line(w->min_pairs[half][p]),
+                    j = _mm512_dpwssd_epi32(j, min[p],
                                             _mm512_set1_epi32((int32_t)acts->sums[p][t]));
-                acc = _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_loadu_ps(w->m[0][half]), dx),
-                                       _mm512_cvtepi32_ps(j), acc);
+                acc = _mm512_fnmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(j), acc);
             }
             _mm512_storeu_ps(sum, acc);
         }
