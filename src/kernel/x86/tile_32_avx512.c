@@ -63,44 +63,58 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
     return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, (unsigned)shift));
 }
 
-/* offset = 1 << shift; d, min: byte offsets of the scales (min 0: none). */
+/* One block of the halves (16 rows) [first, first + count) of a group.
+ * offset = 1 << shift; d, min: byte offsets of the scales (min 0: none). */
 #define DEFINE_TILE_32(name, block_bytes, shift, min)                                              \
+    INLINE void halves_##name(const int m, const int first, const int count, float *sums,          \
+                              const uint8_t *block, const uint8_t *acts)                           \
+    {                                                                                              \
+        __m512i s[2][TOKEN_TILE];                                                                  \
+        UNROLL                                                                                     \
+        for (int t = 0; t < m; t++)                                                                \
+            s[0][t] = s[1][t] = offset_start(acts, m, t, shift);                                   \
+        UNROLL                                                                                     \
+        for (int c = 0; c < 8; c++) {                                                              \
+            __m512i w[2];                                                                          \
+            UNROLL                                                                                 \
+            for (int h = 0; h < count; h++)                                                        \
+                w[h] = word_##name(block, c, first + h);                                           \
+            UNROLL                                                                                 \
+            for (int t = 0; t < m; t++) {                                                          \
+                __m512i x = broadcast_word(acts + (c * m + t) * 4);                                \
+                UNROLL                                                                             \
+                for (int h = 0; h < count; h++)                                                    \
+                    s[h][t] = _mm512_dpbusd_epi32(s[h][t], w[h], x);                               \
+            }                                                                                      \
+        }                                                                                          \
+        UNROLL                                                                                     \
+        for (int h = 0; h < count; h++) {                                                          \
+            __m512 dw = load_halves(block + (first + h) * 32);                                     \
+            __m512 mw = load_halves(block + (min) + (first + h) * 32);                             \
+            UNROLL                                                                                 \
+            for (int t = 0; t < m; t++) {                                                          \
+                float *sum = sums + t * GROUP_ROWS + (first + h) * HALF_ROWS;                      \
+                __m512 dx = broadcast_float(acts + ACT_32_D * m + t * 4);                          \
+                __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_cvtepi32_ps(s[h][t]),   \
+                                             _mm512_loadu_ps(sum));                                \
+                if (min) {                                                                         \
+                    __m512i x = broadcast_word(acts + ACT_32_SUM * m + t * 4);                     \
+                    acc = _mm512_fmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(x), acc);      \
+                }                                                                                  \
+                _mm512_storeu_ps(sum, acc);                                                        \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
                                 const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
-            __m512i s[2][TOKEN_TILE];                                                              \
-            prefetch_lines(block, (block_bytes)*GROUP_ROWS / 64, 8);                               \
-            UNROLL                                                                                 \
-            for (int t = 0; t < m; t++)                                                            \
-                s[0][t] = s[1][t] = offset_start(acts, m, t, shift);                               \
-            UNROLL                                                                                 \
-            for (int c = 0; c < 8; c++) {                                                          \
-                __m512i w0 = word_##name(block, c, 0), w1 = word_##name(block, c, 1);              \
-                UNROLL                                                                             \
-                for (int t = 0; t < m; t++) {                                                      \
-                    __m512i x = broadcast_word(acts + (c * m + t) * 4);                            \
-                    s[0][t] = _mm512_dpbusd_epi32(s[0][t], w0, x);                                 \
-                    s[1][t] = _mm512_dpbusd_epi32(s[1][t], w1, x);                                 \
-                }                                                                                  \
-            }                                                                                      \
-            UNROLL                                                                                 \
-            for (int half = 0; half < 2; half++) {                                                 \
-                __m512 dw = load_halves(block + half * 32);                                        \
-                __m512 mw = load_halves(block + (min) + half * 32);                                \
-                UNROLL                                                                             \
-                for (int t = 0; t < m; t++) {                                                      \
-                    float *sum = sums + t * GROUP_ROWS + half * HALF_ROWS;                         \
-                    __m512 dx = broadcast_float(acts + ACT_32_D * m + t * 4);                      \
-                    __m512 acc =                                                                   \
-                        _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_cvtepi32_ps(s[half][t]),     \
-                                        _mm512_loadu_ps(sum));                                     \
-                    if (min) {                                                                     \
-                        __m512i x = broadcast_word(acts + ACT_32_SUM * m + t * 4);                 \
-                        acc = _mm512_fmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(x), acc);  \
-                    }                                                                              \
-                    _mm512_storeu_ps(sum, acc);                                                    \
-                }                                                                                  \
+            prefetch_lines(block, (block_bytes)*GROUP_ROWS / 64, m, 8);                            \
+            if (m > FEW_TOKENS) {                                                                  \
+                halves_##name(m, 0, 1, sums, block, acts);                                         \
+                halves_##name(m, 1, 1, sums, block, acts);                                         \
+            } else {                                                                               \
+                halves_##name(m, 0, 2, sums, block, acts);                                         \
             }                                                                                      \
             block += (block_bytes)*GROUP_ROWS;                                                     \
             acts += ACT_Q8_32_BYTES * m;                                                           \

@@ -57,17 +57,31 @@
     }
 #endif
 
-/* Weights are fetched two pages ahead and into the L2 cache, which helps the hardware over page
- * ends and through blocks that are not read in one sweep. Every line into L1 would occupy the few
- * L1 miss buffers of Zen 4 and halve its speed; where the hardware follows well, a line in four or
- * eight is best (measured a type at a time, one thread, weights in memory). */
-enum { PREFETCH_BYTES = 8192 };
+/* Weights are fetched some pages ahead and into the L2 cache, which helps the hardware over page
+ * ends and through blocks that are not read in one sweep. With few tokens memory binds: every line
+ * would then occupy the few miss buffers of Zen 4 and halve its speed, and a line in `few` is best.
+ * From four tokens on arithmetic binds and the hardware's own prefetcher falls behind between
+ * bursts of reading: every line is asked for, and its time is hidden. */
+enum { PREFETCH_BYTES = 12288, FEW_TOKENS = 3 };
 
-INLINE void prefetch_lines(const uint8_t *p, int n_lines, int step)
+/* With few tokens a tile kernel goes over whole lines of 32 rows, in the order of memory; with
+ * more, the sums of both halves would not fit the registers, and the halves go one after the other:
+ * where kernels say (m, first, count), halves [first, first + count) of a group, all three
+ * constants. */
+INLINE void prefetch_lines(const uint8_t *p, int n_lines, int m, int few)
 {
     UNROLL
-    for (int i = 0; i < n_lines; i += step)
+    for (int i = 0; i<n_lines; i += m> FEW_TOKENS ? 1 : few)
         _mm_prefetch((const char *)p + PREFETCH_BYTES + i * 64, _MM_HINT_T1);
+}
+
+/* a + b * c, settled here: compilers would rather gather the products of a whole loop body, add
+ * them up at its end, and spill them until then. */
+INLINE __m512i add_product(__m512i a, __m512i b, __m512i c)
+{
+    a = _mm512_add_epi32(a, _mm512_mullo_epi32(b, c));
+    __asm__("" : "+v"(a));
+    return a;
 }
 
 INLINE __m512i load_line(const uint8_t *p)

@@ -29,7 +29,7 @@ INLINE void tile_iq4_xs_m(const int m, float *sums, const uint8_t *block, const 
         _mm512_set1_epi8(-128));
     for (; n_blocks > 0; n_blocks--) {
         __m512i scales[2][2], products[2][TOKEN_TILE];
-        prefetch_lines(block, IQ4_XS_QS / 64, 4);
+        prefetch_lines(block, IQ4_XS_QS / 64, m, 4);
         UNROLL
         for (int half = 0; half < 2; half++) {
             UNROLL
@@ -43,7 +43,7 @@ INLINE void tile_iq4_xs_m(const int m, float *sums, const uint8_t *block, const 
         ROLLED
         for (int i = 0; i < 8; i++) {
             __m512i s[2][TOKEN_TILE];
-            prefetch_lines(qs, 8, 4);
+            prefetch_lines(qs, 8, m, 4);
             /* -128 * sum(x) over 32 from the two -32 * sum(x) over 16. */
             UNROLL
             for (int t = 0; t < m; t++)
@@ -70,8 +70,7 @@ INLINE void tile_iq4_xs_m(const int m, float *sums, const uint8_t *block, const 
                 __m512i scale = _mm512_srai_epi32(_mm512_sll_epi32(scales[half][i / 4], up), 24);
                 UNROLL
                 for (int t = 0; t < m; t++)
-                    products[half][t] =
-                        _mm512_add_epi32(products[half][t], _mm512_mullo_epi32(s[half][t], scale));
+                    products[half][t] = add_product(products[half][t], s[half][t], scale);
             }
             qs += 4 * WORD_BYTES;
             x += 32 * m;

@@ -16,64 +16,78 @@ INLINE __m512i scale_pairs(const __m512i scale[2], int i)
     return or_and(odd, even, _mm512_set1_epi32(255 << 16));
 }
 
+/* One super-block of the halves (16 rows) [first, first + count) of a group. */
+INLINE void halves_q4_k(const int m, const int first, const int count, float *sums,
+                        const uint8_t *block, const uint8_t *acts)
+{
+    scales_k4 k[2];
+    __m512i pairs[4][2], products[2][TOKEN_TILE];
+    UNROLL
+    for (int h = 0; h < count; h++) {
+        k[h] = scales_k4_load(block + Q4_K_SCALES, first + h);
+        UNROLL
+        for (int i = 0; i < 4; i++)
+            pairs[i][h] = scale_pairs(k[h].scale, i);
+        UNROLL
+        for (int t = 0; t < m; t++)
+            products[h][t] = _mm512_setzero_si512();
+    }
+    const uint8_t *qs = block + Q4_K_QS + first * HALF_BYTES, *x = acts;
+    ROLLED
+    for (int i = 0; i < 4; i++) {
+        __m512i s[2][TOKEN_TILE];
+        prefetch_lines(qs + first * 7 * HALF_BYTES, 8 * count, m, 4);
+        UNROLL
+        for (int t = 0; t < m; t++)
+            s[0][t] = s[1][t] = _mm512_setzero_si512();
+        UNROLL
+        for (int c = 0; c < 16; c++) {
+            __m512i w[2];
+            UNROLL
+            for (int h = 0; h < count; h++) {
+                w[h] = load_line(qs + c % 8 * WORD_BYTES + h * HALF_BYTES);
+                w[h] = c < 8 ? low_nibbles(w[h]) : high_nibbles(w[h]);
+            }
+            UNROLL
+            for (int t = 0; t < m; t++) {
+                __m512i b = broadcast_word(x + (c * m + t) * 4);
+                UNROLL
+                for (int h = 0; h < count; h++) {
+                    if (c == 8)
+                        s[h][t] = _mm512_slli_epi32(s[h][t], 16);
+                    s[h][t] = _mm512_dpbusd_epi32(s[h][t], w[h], b);
+                }
+            }
+        }
+        const __m512i half_bit = _mm512_set1_epi32(0x8000);
+        UNROLL
+        for (int h = 0; h < count; h++) {
+            UNROLL
+            for (int t = 0; t < m; t++) {
+                __m512i v = _mm512_add_epi32(s[h][t], half_bit);
+                v = _mm512_xor_si512(v, half_bit);
+                products[h][t] = _mm512_dpwssd_epi32(products[h][t], v, pairs[i][h]);
+            }
+        }
+        qs += 8 * WORD_BYTES;
+        x += 64 * m;
+    }
+    UNROLL
+    for (int h = 0; h < count; h++)
+        finish_k4(m, sums, block, acts, first + h, products[h], k[h].min);
+}
+
 INLINE void tile_q4_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
                         int32_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--) {
-        scales_k4 k[2];
-        __m512i pairs[4][2], products[2][TOKEN_TILE];
-        prefetch_lines(block, Q4_K_QS / 64, 4);
-        UNROLL
-        for (int half = 0; half < 2; half++) {
-            k[half] = scales_k4_load(block + Q4_K_SCALES, half);
-            UNROLL
-            for (int i = 0; i < 4; i++)
-                pairs[i][half] = scale_pairs(k[half].scale, i);
+        prefetch_lines(block, Q4_K_QS / 64, m, 4);
+        if (m > FEW_TOKENS) {
+            halves_q4_k(m, 0, 1, sums, block, acts);
+            halves_q4_k(m, 1, 1, sums, block, acts);
+        } else {
+            halves_q4_k(m, 0, 2, sums, block, acts);
         }
-        UNROLL
-        for (int t = 0; t < m; t++)
-            products[0][t] = products[1][t] = _mm512_setzero_si512();
-        const uint8_t *qs = block + Q4_K_QS, *x = acts;
-        ROLLED
-        for (int i = 0; i < 4; i++) {
-            __m512i s[2][TOKEN_TILE];
-            prefetch_lines(qs, 16, 4);
-            UNROLL
-            for (int t = 0; t < m; t++)
-                s[0][t] = s[1][t] = _mm512_setzero_si512();
-            UNROLL
-            for (int c = 0; c < 16; c++) {
-                __m512i w0 = load_line(qs + c % 8 * WORD_BYTES);
-                __m512i w1 = load_line(qs + c % 8 * WORD_BYTES + HALF_BYTES);
-                w0 = c < 8 ? low_nibbles(w0) : high_nibbles(w0);
-                w1 = c < 8 ? low_nibbles(w1) : high_nibbles(w1);
-                UNROLL
-                for (int t = 0; t < m; t++) {
-                    __m512i b = broadcast_word(x + (c * m + t) * 4);
-                    if (c == 8) {
-                        s[0][t] = _mm512_slli_epi32(s[0][t], 16);
-                        s[1][t] = _mm512_slli_epi32(s[1][t], 16);
-                    }
-                    s[0][t] = _mm512_dpbusd_epi32(s[0][t], w0, b);
-                    s[1][t] = _mm512_dpbusd_epi32(s[1][t], w1, b);
-                }
-            }
-            const __m512i half_bit = _mm512_set1_epi32(0x8000);
-            UNROLL
-            for (int t = 0; t < m; t++) {
-                UNROLL
-                for (int half = 0; half < 2; half++) {
-                    __m512i v = _mm512_add_epi32(s[half][t], half_bit);
-                    v = _mm512_xor_si512(v, half_bit);
-                    products[half][t] = _mm512_dpwssd_epi32(products[half][t], v, pairs[i][half]);
-                }
-            }
-            qs += 8 * WORD_BYTES;
-            x += 64 * m;
-        }
-        UNROLL
-        for (int half = 0; half < 2; half++)
-            finish_k4(m, sums, block, acts, half, products[half], k[half].min);
         block += 144 * GROUP_ROWS;
         acts += ACT_Q8_256_BYTES * m;
     }

@@ -5,14 +5,19 @@
  * starting a sub-block's sum at -offset * sum(x); the activations carry -32 * sum(x) over 16. */
 #include "kernel/x86/tile_avx512.h"
 
-/* Bits 2 j, 2 j + 1 of each byte moved to bit `to`, masked. */
-INLINE __m512i two_bits(__m512i v, int j, int to)
+/* Bits 2 j, 2 j + 1 of each byte moved to bit `to`; other bits are anything. */
+INLINE __m512i move_bits(__m512i v, int j, int to)
 {
     int shift = 2 * j - to;
-    __m512i moved = shift > 0   ? _mm512_srli_epi16(v, SHIFT(shift))
-                    : shift < 0 ? _mm512_slli_epi16(v, SHIFT(-shift))
-                                : v;
-    return _mm512_and_si512(moved, _mm512_set1_epi8((char)(3 << to)));
+    return shift > 0   ? _mm512_srli_epi16(v, SHIFT(shift))
+           : shift < 0 ? _mm512_slli_epi16(v, SHIFT(-shift))
+                       : v;
+}
+
+/* The same, masked. */
+INLINE __m512i two_bits(__m512i v, int j, int to)
+{
+    return _mm512_and_si512(move_bits(v, j, to), _mm512_set1_epi8((char)(3 << to)));
 }
 
 /* Words c .. of sub-block j (0..3) of part p (0..3: columns 16 * (p % 2) of half p / 2). */
@@ -21,7 +26,8 @@ INLINE __m512i word_q6_k(const uint8_t *block, int p, int j, int c, int half)
     const uint8_t *qh = block + Q6_K_QUANTS + p * Q6_K_QUARTER_BYTES + c * WORD_BYTES;
     const uint8_t *ql = qh + (4 + j % 2 * 4) * WORD_BYTES;
     __m512i v = load_line(ql + half * HALF_BYTES), h = load_line(qh + half * HALF_BYTES);
-    return _mm512_or_si512(j < 2 ? low_nibbles(v) : high_nibbles(v), two_bits(h, j, 4));
+    return or_and(j < 2 ? low_nibbles(v) : high_nibbles(v), move_bits(h, j, 4),
+                  _mm512_set1_epi8(3 << 4));
 }
 
 INLINE __m512i word_q3_k(const uint8_t *block, int p, int j, int c, int half)
@@ -102,82 +108,94 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
     return offset == 32 ? v : _mm512_srai_epi32(v, 3);
 }
 
-/* offset: 0, 4 or 32; d, dmin: byte offsets of the scales (has_min: whether dmin is used). */
+/* One super-block of the halves (16 rows) [first, first + count) of a group.
+ * offset: 0, 4 or 32; has_min: whether the second scale is a minimum's. */
 #define DEFINE_TILE_16(name, block_bytes, quants_at, offset, has_min)                              \
+    INLINE void halves_##name(const int m, const int first, const int count, float *sums,          \
+                              const uint8_t *block, const uint8_t *acts)                           \
+    {                                                                                              \
+        enum { PART_LINES = ((block_bytes)*GROUP_ROWS - (quants_at)) / 64 / 4 };                   \
+        scales_16 k[2];                                                                            \
+        __m512i products[2][TOKEN_TILE], minima[2][TOKEN_TILE];                                    \
+        UNROLL                                                                                     \
+        for (int h = 0; h < count; h++) {                                                          \
+            k[h] = scales_##name(block, first + h);                                                \
+            UNROLL                                                                                 \
+            for (int t = 0; t < m; t++)                                                            \
+                products[h][t] = minima[h][t] = _mm512_setzero_si512();                            \
+        }                                                                                          \
+        ROLLED                                                                                     \
+        for (int p = 0; p < 4; p++) {                                                              \
+            prefetch_lines(block + (quants_at) + (p * PART_LINES + first * PART_LINES / 2) * 64,   \
+                           PART_LINES * count / 2, m, 1);                                          \
+            UNROLL                                                                                 \
+            for (int j = 0; j < 4; j++) {                                                          \
+                __m512i s[2][TOKEN_TILE];                                                          \
+                const uint8_t *x = acts + (p / 2 * 32 + j * 8 + p % 2 * 4) * m * 4;                \
+                const uint8_t *sum16 =                                                             \
+                    acts + ACT_256_SUM16 * m + (p / 2 * 8 + j * 2 + p % 2) * m * 4;                \
+                UNROLL                                                                             \
+                for (int t = 0; t < m; t++)                                                        \
+                    s[0][t] = s[1][t] = start_of(sum16 + t * 4, offset);                           \
+                UNROLL                                                                             \
+                for (int c = 0; c < 4; c++) {                                                      \
+                    __m512i w[2];                                                                  \
+                    UNROLL                                                                         \
+                    for (int h = 0; h < count; h++)                                                \
+                        w[h] = word_##name(block, p, j, c, first + h);                             \
+                    UNROLL                                                                         \
+                    for (int t = 0; t < m; t++) {                                                  \
+                        __m512i b = broadcast_word(x + (c * m + t) * 4);                           \
+                        UNROLL                                                                     \
+                        for (int h = 0; h < count; h++)                                            \
+                            s[h][t] = _mm512_dpbusd_epi32(s[h][t], w[h], b);                       \
+                    }                                                                              \
+                }                                                                                  \
+                UNROLL                                                                             \
+                for (int h = 0; h < count; h++) {                                                  \
+                    __m512i scale = scale_of(k[h].scale[p / 2 * 2 + j / 2], p, j);                 \
+                    __m512i min = scale_of(k[h].min[p / 2 * 2 + j / 2], p, j);                     \
+                    UNROLL                                                                         \
+                    for (int t = 0; t < m; t++) {                                                  \
+                        products[h][t] = add_product(products[h][t], s[h][t], scale);              \
+                        if (has_min)                                                               \
+                            minima[h][t] =                                                         \
+                                add_product(minima[h][t], min, broadcast_word(sum16 + t * 4));     \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        UNROLL                                                                                     \
+        for (int h = 0; h < count; h++) {                                                          \
+            __m512 dw = load_halves(block + (first + h) * 32);                                     \
+            __m512 mw = load_halves(block + 64 + (first + h) * 32);                                \
+            UNROLL                                                                                 \
+            for (int t = 0; t < m; t++) {                                                          \
+                float *sum = sums + t * GROUP_ROWS + (first + h) * HALF_ROWS;                      \
+                __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);                         \
+                __m512 acc =                                                                       \
+                    _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_cvtepi32_ps(products[h][t]),     \
+                                    _mm512_loadu_ps(sum));                                         \
+                if (has_min) {                                                                     \
+                    /* minima is -32 times what it should be. */                                   \
+                    __m512i v = _mm512_sub_epi32(_mm512_setzero_si512(),                           \
+                                                 _mm512_srai_epi32(minima[h][t], 5));              \
+                    acc = _mm512_fnmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(v), acc);     \
+                }                                                                                  \
+                _mm512_storeu_ps(sum, acc);                                                        \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
                                 const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
-            scales_16 k[2];                                                                        \
-            __m512i products[2][TOKEN_TILE], minima[2][TOKEN_TILE];                                \
-            prefetch_lines(block, (quants_at) / 64, 1);                                            \
-            UNROLL                                                                                 \
-            for (int half = 0; half < 2; half++) {                                                 \
-                k[half] = scales_##name(block, half);                                              \
-                UNROLL                                                                             \
-                for (int t = 0; t < m; t++)                                                        \
-                    products[half][t] = minima[half][t] = _mm512_setzero_si512();                  \
-            }                                                                                      \
-            ROLLED                                                                                 \
-            for (int p = 0; p < 4; p++) {                                                          \
-                prefetch_lines(block + (quants_at) +                                               \
-                                   p * (((block_bytes)*GROUP_ROWS - (quants_at)) / 4),             \
-                               ((block_bytes)*GROUP_ROWS - (quants_at)) / 256, 1);                 \
-                UNROLL                                                                             \
-                for (int j = 0; j < 4; j++) {                                                      \
-                    __m512i s[2][TOKEN_TILE];                                                      \
-                    const uint8_t *x = acts + (p / 2 * 32 + j * 8 + p % 2 * 4) * m * 4;            \
-                    const uint8_t *sum16 =                                                         \
-                        acts + ACT_256_SUM16 * m + (p / 2 * 8 + j * 2 + p % 2) * m * 4;            \
-                    UNROLL                                                                         \
-                    for (int t = 0; t < m; t++)                                                    \
-                        s[0][t] = s[1][t] = start_of(sum16 + t * 4, offset);                       \
-                    UNROLL                                                                         \
-                    for (int c = 0; c < 4; c++) {                                                  \
-                        __m512i w0 = word_##name(block, p, j, c, 0);                               \
-                        __m512i w1 = word_##name(block, p, j, c, 1);                               \
-                        UNROLL                                                                     \
-                        for (int t = 0; t < m; t++) {                                              \
-                            __m512i b = broadcast_word(x + (c * m + t) * 4);                       \
-                            s[0][t] = _mm512_dpbusd_epi32(s[0][t], w0, b);                         \
-                            s[1][t] = _mm512_dpbusd_epi32(s[1][t], w1, b);                         \
-                        }                                                                          \
-                    }                                                                              \
-                    UNROLL                                                                         \
-                    for (int half = 0; half < 2; half++) {                                         \
-                        __m512i scale = scale_of(k[half].scale[p / 2 * 2 + j / 2], p, j);          \
-                        __m512i min = scale_of(k[half].min[p / 2 * 2 + j / 2], p, j);              \
-                        UNROLL                                                                     \
-                        for (int t = 0; t < m; t++) {                                              \
-                            products[half][t] = _mm512_add_epi32(                                  \
-                                products[half][t], _mm512_mullo_epi32(s[half][t], scale));         \
-                            if (has_min)                                                           \
-                                minima[half][t] = _mm512_add_epi32(                                \
-                                    minima[half][t],                                               \
-                                    _mm512_mullo_epi32(min, broadcast_word(sum16 + t * 4)));       \
-                        }                                                                          \
-                    }                                                                              \
-                }                                                                                  \
-            }                                                                                      \
-            UNROLL                                                                                 \
-            for (int half = 0; half < 2; half++) {                                                 \
-                __m512 dw = load_halves(block + half * 32);                                        \
-                __m512 mw = load_halves(block + 64 + half * 32);                                   \
-                UNROLL                                                                             \
-                for (int t = 0; t < m; t++) {                                                      \
-                    float *sum = sums + t * GROUP_ROWS + half * HALF_ROWS;                         \
-                    __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);                     \
-                    __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx),                            \
-                                                 _mm512_cvtepi32_ps(products[half][t]),            \
-                                                 _mm512_loadu_ps(sum));                            \
-                    if (has_min) {                                                                 \
-                        /* minima is -32 times what it should be. */                               \
-                        __m512i v = _mm512_sub_epi32(_mm512_setzero_si512(),                       \
-                                                     _mm512_srai_epi32(minima[half][t], 5));       \
-                        acc = _mm512_fnmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(v), acc); \
-                    }                                                                              \
-                    _mm512_storeu_ps(sum, acc);                                                    \
-                }                                                                                  \
+            prefetch_lines(block, (quants_at) / 64, m, 1);                                         \
+            if (m > FEW_TOKENS) {                                                                  \
+                halves_##name(m, 0, 1, sums, block, acts);                                         \
+                halves_##name(m, 1, 1, sums, block, acts);                                         \
+            } else {                                                                               \
+                halves_##name(m, 0, 2, sums, block, acts);                                         \
             }                                                                                      \
             block += (block_bytes)*GROUP_ROWS;                                                     \
             acts += ACT_Q8_256_BYTES * m;                                                          \
