@@ -18,7 +18,8 @@ static void show_tensor(void *user, const char *tensor, uint64_t bytes, drey_res
     putchar('\n');
 }
 
-/* The speed that is given, or measured if anything is streamed at all. */
+/* The speed that is given, or measured if anything is streamed at all, where it is streamed from.
+ */
 static drey_status disk_speed(const cli_settings *s, const drey_plan *plan, double *bytes_per_s,
                               drey_error *err)
 {
@@ -26,7 +27,8 @@ static drey_status disk_speed(const cli_settings *s, const drey_plan *plan, doub
     *bytes_per_s = s->disk_bytes_per_s;
     if (*bytes_per_s > 0 || plan->streamed_bytes_per_pass == 0)
         return DREY_OK;
-    drey_status status = drey_bench_disk(s->model, s->io, &disk, err);
+    const char *path = plan->sidecar && s->sidecar ? s->sidecar : s->model;
+    drey_status status = drey_bench_disk(path, s->io, &disk, err);
     if (status == DREY_OK)
         *bytes_per_s = disk.bytes_per_s;
     return status;

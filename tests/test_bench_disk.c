@@ -62,6 +62,29 @@ static void reads_all_tensors(void **state)
     }
 }
 
+static void reads_a_sidecar(void **state)
+{
+    (void)state;
+    const char *path = temp_path("packed.gguf");
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 256;
+    toy_write(path, &toy);
+    drey_model *m = NULL;
+    drey_error err;
+    assert_int_equal(drey_model_open(&m, path, &err), DREY_OK);
+    drey_prepare_options options;
+    drey_prepare_options_init(&options);
+    options.model = m;
+    drey_prepare_report prepared;
+    assert_int_equal(drey_prepare(&options, &prepared, &err), DREY_OK);
+    drey_model_close(&m);
+    drey_disk_report report;
+    assert_int_equal(drey_bench_disk(temp_path("packed.gguf.drey"), DREY_IO_PREAD, &report, &err),
+                     DREY_OK);
+    assert_int_equal(report.read_bytes, prepared.sidecar_bytes);
+}
+
 static void refuses_what_is_no_model(void **state)
 {
     (void)state;
@@ -94,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_all_tensors),
+        cmocka_unit_test(reads_a_sidecar),
         cmocka_unit_test(refuses_what_is_no_model),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

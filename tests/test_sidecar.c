@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "engine/engine.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"
@@ -141,6 +142,33 @@ static void check_bytes(const drey_model *m, const char *path)
     assert_int_equal(fseek(f, 0, SEEK_END), 0);
     assert_int_equal(ftell(f), head.file_bytes);
     fclose(f);
+}
+
+/* Files outlive programs: when packing changes, so must the version that they carry. The hash is
+ * what version 1 packs; a failure here asks for the next KERNEL_LAYOUT_VERSION and its hash. */
+static void layout_has_its_version(void **state)
+{
+    (void)state;
+    enum { K = 512 };
+    hash64 h;
+    hash64_init(&h);
+    for (uint32_t type = 0; type < TYPE_LIMIT; type++) {
+        const type_traits *traits = type_find(type);
+        if (!traits || !traits->runnable)
+            continue;
+        const matmul_kernel *kernel = &kernel_select("ref")->matmul[type];
+        int64_t row_bytes = type_row_bytes(traits, K);
+        size_t group_bytes = kernel->group_bytes(K);
+        uint8_t *raw = malloc((size_t)(32 * row_bytes)), *packed = aligned_alloc(64, group_bytes);
+        toy_blocks(raw, type, 32 * K / traits->block_elements, 1.0f, 5);
+        kernel->pack(packed, raw, row_bytes, 31, K);
+        hash64_add(&h, packed, group_bytes);
+        free(raw);
+        free(packed);
+    }
+    assert_int_equal(KERNEL_LAYOUT_VERSION, 1);
+    if (hash64_get(&h) != 0x8aa8f2dfa347923f)
+        fail_msg("the packed layouts hash to %#llx", (unsigned long long)hash64_get(&h));
 }
 
 static drey_engine_options engine_of(const drey_model *m)
@@ -578,10 +606,15 @@ static void killed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type),   cmocka_unit_test(split_and_large),
-        cmocka_unit_test(least_budget), cmocka_unit_test(damaged_and_foreign),
-        cmocka_unit_test(stale),        cmocka_unit_test(check_reads_everything),
-        cmocka_unit_test(places),       cmocka_unit_test(interrupted),
+        cmocka_unit_test(layout_has_its_version),
+        cmocka_unit_test(every_type),
+        cmocka_unit_test(split_and_large),
+        cmocka_unit_test(least_budget),
+        cmocka_unit_test(damaged_and_foreign),
+        cmocka_unit_test(stale),
+        cmocka_unit_test(check_reads_everything),
+        cmocka_unit_test(places),
+        cmocka_unit_test(interrupted),
         cmocka_unit_test(killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -400,6 +400,7 @@ typedef struct drey_disk_report {
     uint64_t read_bytes;
     bool direct, uring, registered; /* what the system allowed */
 } drey_disk_report;
+/* path: a model, or a sidecar. */
 DREY_API drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *report,
                                      drey_error *err);
 

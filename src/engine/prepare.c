@@ -71,7 +71,7 @@ static drey_status check_place(const drey_prepare_options *o, const char *path, 
         return DREY_OK;
     if (!S_ISREG(about.st_mode))
         FAIL(err, DREY_ERR_IO, "%s is not a regular file; name another one with --output", path);
-    if (!o->force && !sidecar_is_one(path))
+    if (!o->force && about.st_size > 0 && !sidecar_is_one(path))
         FAIL(err, DREY_ERR_USAGE,
              "%s exists and is no sidecar; name another file with --output, or overwrite it with "
              "--force",

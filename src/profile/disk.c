@@ -1,5 +1,5 @@
 /* How fast the disk delivers a model's weights: the stream itself, reading the tensors in the order
- * of the file with nothing to compute, for two seconds or until the end.
+ * of the file, or a sidecar's groups, with nothing to compute, for two seconds or until the end.
  *
  * Direct reads do not see the page cache. Buffered ones would measure it, so the weights are
  * dropped from it beforehand. */
@@ -9,7 +9,7 @@
 #include "gguf/gguf.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "weights/stream.h"
+#include "weights/sidecar.h"
 
 enum { PIECE_BYTES = 1 << 20, RING_PIECES = 32 };
 static const double BENCH_S = 2;
@@ -18,9 +18,28 @@ typedef struct span { /* of a file: from its first tensor to the end of its last
     uint64_t begin, end;
 } span;
 
-static span tensors_of(const gguf *g, int32_t part)
+typedef struct subject { /* what is read: a model, or a sidecar */
+    gguf *model;         /* NULL: a sidecar */
+    const char *path;
+    uint64_t n_bytes; /* of the sidecar */
+} subject;
+
+static int32_t n_parts_of(const subject *s)
 {
+    return s->model ? gguf_n_parts(s->model) : 1;
+}
+
+static const char *path_of(const subject *s, int32_t part)
+{
+    return s->model ? gguf_part_path(s->model, part) : s->path;
+}
+
+static span tensors_of(const subject *of, int32_t part)
+{
+    const gguf *g = of->model;
     span s = {UINT64_MAX, 0};
+    if (!g)
+        return (span){0, of->n_bytes};
     for (uint64_t i = 0; i < gguf_n_tensors(g); i++) {
         const gguf_tensor *t = gguf_tensor_at(g, i);
         if (t->part != part || t->n_bytes == 0)
@@ -34,11 +53,11 @@ static span tensors_of(const gguf *g, int32_t part)
 }
 
 /* All parts cut into pieces; pieces may be NULL to count them. */
-static int64_t cut(const gguf *g, stream_piece *pieces)
+static int64_t cut(const subject *of, stream_piece *pieces)
 {
     int64_t n = 0;
-    for (int32_t part = 0; part < gguf_n_parts(g); part++) {
-        span s = tensors_of(g, part);
+    for (int32_t part = 0; part < n_parts_of(of); part++) {
+        span s = tensors_of(of, part);
         for (uint64_t at = s.begin; at < s.end; at += PIECE_BYTES, n++) {
             uint64_t left = s.end - at;
             if (pieces)
@@ -49,6 +68,15 @@ static int64_t cut(const gguf *g, stream_piece *pieces)
         }
     }
     return n;
+}
+
+static drey_status size_of(const char *path, uint64_t *n_bytes, drey_error *err)
+{
+    file f;
+    TRY(file_open(&f, path, false, err));
+    *n_bytes = f.n_bytes;
+    file_close(&f);
+    return DREY_OK;
 }
 
 static drey_status drop_cached(const char *path, drey_error *err)
@@ -82,21 +110,21 @@ static drey_status measure(const stream_options *options, drey_disk_report *repo
     return status;
 }
 
-static drey_status bench(const gguf *g, drey_io io, arena *ring, stream_piece **pieces,
+static drey_status bench(const subject *of, drey_io io, arena *ring, stream_piece **pieces,
                          const char ***paths, drey_disk_report *report, drey_error *err)
 {
-    int32_t n_parts = gguf_n_parts(g);
-    int64_t n_pieces = cut(g, NULL);
+    int32_t n_parts = n_parts_of(of);
+    int64_t n_pieces = cut(of, NULL);
     if (n_pieces == 0)
         FAIL(err, DREY_ERR_FORMAT, "%s holds no tensors; give a model's first file",
-             gguf_part_path(g, 0));
+             path_of(of, 0));
     *pieces = malloc((size_t)n_pieces * sizeof **pieces);
     *paths = malloc((size_t)n_parts * sizeof **paths);
     if (!*pieces || !*paths)
         FAIL(err, DREY_ERR_MEMORY, "no memory for a list of %lld reads", (long long)n_pieces);
-    cut(g, *pieces);
+    cut(of, *pieces);
     for (int32_t part = 0; part < n_parts; part++) {
-        (*paths)[part] = gguf_part_path(g, part);
+        (*paths)[part] = path_of(of, part);
         TRY(drop_cached((*paths)[part], err));
     }
     TRY(arena_init(ring, RING_PIECES * STREAM_SLOT_BYTES(PIECE_BYTES), true, err));
@@ -115,14 +143,15 @@ drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *repo
     *report = (drey_disk_report){0};
     if (!path || io < DREY_IO_AUTO || io > DREY_IO_BUFFERED)
         FAIL(err, DREY_ERR_USAGE, "give a model file and one of the ways of reading");
-    gguf *g = NULL;
+    subject of = {.path = path};
     arena ring = {0};
     stream_piece *pieces = NULL;
     const char **paths = NULL;
-    drey_status status = gguf_open(&g, path, err);
+    drey_status status =
+        sidecar_is_one(path) ? size_of(path, &of.n_bytes, err) : gguf_open(&of.model, path, err);
     if (status == DREY_OK)
-        status = bench(g, io, &ring, &pieces, &paths, report, err);
-    gguf_close(&g);
+        status = bench(&of, io, &ring, &pieces, &paths, report, err);
+    gguf_close(&of.model);
     arena_free(&ring);
     free(pieces);
     free(paths);

@@ -39,12 +39,13 @@ char *sidecar_usual_path(const gguf *g)
 bool sidecar_is_one(const char *path)
 {
     char front[sizeof magic];
-    FILE *f = fopen(path, "rbe");
-    if (!f)
+    file f;
+    if (file_open(&f, path, false, NULL) != DREY_OK)
         return false;
-    size_t n = fread(front, 1, sizeof front, f);
-    bool is_one = !ferror(f) && (n == 0 || (n == sizeof magic && memcmp(front, magic, n) == 0));
-    fclose(f);
+    bool is_one = f.n_bytes >= sizeof front &&
+                  file_read(&f, path, 0, sizeof front, front, NULL, 0, NULL) == DREY_OK &&
+                  memcmp(front, magic, sizeof magic) == 0;
+    file_close(&f);
     return is_one;
 }
 

@@ -53,7 +53,7 @@ typedef struct sidecar_table {
 
 /* MODEL.drey, after the model's first file; the caller frees. NULL when memory is short. */
 char *sidecar_usual_path(const gguf *g);
-/* True for a file that begins like a sidecar of any version, or has no bytes. */
+/* True for a file that begins like a sidecar of any version. */
 bool sidecar_is_one(const char *path);
 
 /* The table for these matrices with stamps and hashes of 0, and the checksum not made yet. */
