@@ -13,11 +13,13 @@
 
 #include "base/fmath.h"
 #include "emulated/tiers.h"
+#include "kernel/attend.h"
 #include "kernel/layout.h"
 
 #define GOLDEN_FLOAT  0x79eb0c2a3fff6ebau
 #define GOLDEN_DOUBLE 0xc75f782d592841d9u
 #define GOLDEN_ROWS   0xf0cb066d7cd9d685u
+#define GOLDEN_KV_Q8  0xf5abcd437e3a36a8u
 /* By weight type: with the type's own activations; on the float tier. */
 #define GOLDEN_F32    0xfe718d65426114d6u, 0xfe718d65426114d6u
 #define GOLDEN_F16    0xf932451571a1f7dau, 0xf932451571a1f7dau
@@ -173,12 +175,58 @@ static void test_matmul_bits(void **state)
     assert_int_equal(n_wrong, 0);
 }
 
+enum { HEADS = 7, DIM = 64, POSITIONS = 150 };
+
+static float f16_round(float x)
+{
+    return f16_to_f32(f32_to_f16(x));
+}
+
+/* One row's attention over [POSITIONS][DIM] keys and values, put into a cache of the format. */
+static void attention_run(const kernel_table *t, kv_format format, float *out, const float *q,
+                          const float *keys, const float *values)
+{
+    void *scratch = must_alloc(attend_scratch_bytes(DIM));
+    uint8_t *k = must_alloc(kv_head_bytes(format, POSITIONS, DIM));
+    uint8_t *v = must_alloc(kv_head_bytes(format, POSITIONS, DIM));
+    for (int32_t i = 0; i < POSITIONS; i++) {
+        kv_store_key(t, format, k, i, keys + (ptrdiff_t)i * DIM, DIM, scratch);
+        kv_store_value(t, format, v, i, values + (ptrdiff_t)i * DIM, DIM, scratch);
+    }
+    attend(&(attention){.kernels = t,
+                        .format = format,
+                        .head_dim = DIM,
+                        .n_q = HEADS,
+                        .n_rows = 1,
+                        .scale = 0.125f,
+                        .keys = k,
+                        .values = v,
+                        .n_prefix = (int32_t[]){POSITIONS},
+                        .n_path = (int32_t[]){0},
+                        .q = q,
+                        .out = out},
+           0, HEADS, scratch);
+    free(scratch), free(k), free(v);
+}
+
+static uint64_t q8_hash(const kernel_table *t)
+{
+    static float q[HEADS * DIM], out[HEADS * DIM], keys[POSITIONS * DIM], values[POSITIONS * DIM];
+    rng_state = 8;
+    for (int i = 0; i < HEADS * DIM; i++)
+        q[i] = uniform(3);
+    for (int i = 0; i < POSITIONS * DIM; i++)
+        keys[i] = uniform(i / 32 % 3 ? 3 : 0.01f), values[i] = uniform(i / 32 % 4 ? 3 : 1e-3f);
+    attention_run(t, KV_Q8_0, out, q, keys, values);
+    return hash_more(hash_start, out, sizeof out);
+}
+
 static uint64_t rows_hash(const kernel_table *t)
 {
-    enum { HEADS = 7, DIM = 64, POSITIONS = 150 };
     static float x[1001], y[1001], w[1001];
-    static float q[HEADS * DIM], out[HEADS * DIM], scratch[ATTEND_SCRATCH_FLOATS(HEADS, DIM)];
-    static uint16_t half[1001], keys[POSITIONS * DIM], values[POSITIONS * DIM];
+    static float q[HEADS * DIM], out[HEADS * DIM];
+    static uint16_t half[1001];
+    static float keys[POSITIONS * DIM], values[POSITIONS * DIM];
     rng_state = 5;
     uint64_t hash = hash_start;
     for (int i = 0; i < 1001; i++)
@@ -186,7 +234,7 @@ static uint64_t rows_hash(const kernel_table *t)
     for (int i = 0; i < HEADS * DIM; i++)
         q[i] = uniform(3);
     for (int i = 0; i < POSITIONS * DIM; i++)
-        keys[i] = f32_to_f16(uniform(3)), values[i] = f32_to_f16(uniform(3));
+        keys[i] = f16_round(uniform(3)), values[i] = f16_round(uniform(3));
     t->rmsnorm(y, x, w, 1001, 1e-6f);
     hash = hash_more(hash, y, sizeof y);
     t->rope(y, x, 10, 100, 45, true);
@@ -199,12 +247,7 @@ static uint64_t rows_hash(const kernel_table *t)
     hash = hash_more(hash, half, sizeof half);
     t->from_f16(y, half, 1001);
     hash = hash_more(hash, y, sizeof y);
-    static float wide_keys[POSITIONS * DIM], wide_values[POSITIONS * DIM];
-    for (int i = 0; i < POSITIONS * DIM; i++)
-        wide_keys[i] = f16_to_f32(keys[i]), wide_values[i] = f16_to_f32(values[i]);
-    bool wide = t->kv_number_bytes == sizeof(float);
-    t->attend(out, q, wide ? (void *)wide_keys : keys, wide ? (void *)wide_values : values,
-              POSITIONS, NULL, 0, HEADS, DIM, 0.125f, scratch);
+    attention_run(t, t->kv_plain, out, q, keys, values);
     hash = hash_more(hash, out, sizeof out);
     float sum = t->sum_exp(x, 1001, 20.0f, 1.25f);
     int64_t at = t->arg_max(x, 1001);
@@ -217,6 +260,8 @@ static void test_rows_bits(void **state)
     (void)state;
     for (const char *const *tier = kernel_tiers(); *tier; tier++)
         expect("row operations", *tier, rows_hash(kernel_select(*tier)), GOLDEN_ROWS);
+    for (const char *const *tier = kernel_tiers(); *tier; tier++)
+        expect("attention over q8_0", *tier, q8_hash(kernel_select(*tier)), GOLDEN_KV_Q8);
     assert_int_equal(n_wrong, 0);
 }
 

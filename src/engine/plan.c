@@ -107,7 +107,7 @@ static uint64_t work_bytes(const drey_engine *e, const engine_plan *p)
     const model_shape *shapes[2];
     shapes_of(e, shapes);
     return workspace_bytes(shapes, 2, p->chunk > p->logit_rows ? p->chunk : p->logit_rows,
-                           p->logit_rows, p->max_pending, p->told.n_threads) +
+                           p->logit_rows, p->max_pending, p->n_slots, p->told.n_threads) +
            sampler_bytes(e->target.layout.shape.n_vocab) +
            2 * arena_size((size_t)(e->options.n_context + 1) * sizeof(int32_t)) + (1 << 16);
 }
@@ -121,11 +121,11 @@ static uint64_t ngram_bytes(const drey_engine *e)
 
 static uint64_t cache_bytes(const drey_engine *e, const engine_plan *p)
 {
-    int32_t numbers = e->kernels->kv_number_bytes;
-    uint64_t target = kv_bytes(&e->target.layout.shape, p->n_slots, p->max_pending, numbers);
+    kv_format format = e->kernels->kv_plain;
+    uint64_t target = kv_bytes(&e->target.layout.shape, p->n_slots, p->max_pending, format);
     if (!e->has_draft)
         return target;
-    return target + kv_bytes(&e->draft.layout.shape, p->n_slots, p->max_pending, numbers);
+    return target + kv_bytes(&e->draft.layout.shape, p->n_slots, p->max_pending, format);
 }
 
 size_t engine_session_bytes(const drey_engine *e)

@@ -47,11 +47,11 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     const model_shape *shapes[2] = {
         &e->target.layout.shape, e->has_draft ? &e->draft.layout.shape : &e->target.layout.shape};
     workspace_init(&s->ws, shapes, 2, p->chunk > p->logit_rows ? p->chunk : p->logit_rows,
-                   p->logit_rows, p->max_pending, e->options.n_threads, &s->memory);
-    int32_t numbers = e->kernels->kv_number_bytes;
-    kv_init(&s->target_kv, shapes[0], p->n_slots, p->max_pending, numbers, &s->memory);
+                   p->logit_rows, p->max_pending, p->n_slots, e->options.n_threads, &s->memory);
+    kv_format format = e->kernels->kv_plain;
+    kv_init(&s->target_kv, shapes[0], p->n_slots, p->max_pending, format, &s->memory);
     if (e->has_draft)
-        kv_init(&s->draft_kv, shapes[1], p->n_slots, p->max_pending, numbers, &s->memory);
+        kv_init(&s->draft_kv, shapes[1], p->n_slots, p->max_pending, format, &s->memory);
     s->timeline = arena_take(&s->memory, (size_t)(e->options.n_context + 1) * sizeof(int32_t));
     make_runner(s, &s->target, &e->target, &s->target_kv);
     TRY(make_drafter(s, err));

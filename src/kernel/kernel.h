@@ -11,6 +11,7 @@
 #ifndef DREY_KERNEL_KERNEL_H
 #define DREY_KERNEL_KERNEL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,7 @@ enum {
     TOKEN_TILE = 8,    /* activation rows are quantised and consumed in tiles of at most 8 */
     ATTEND_BLOCK = 64, /* keys are folded in blocks of 64 positions counted from position 0 */
     SUM_LANES = 16,    /* partial sums of norms and q.k products */
+    KV_GROUP = 16,     /* slots of the KV cache that lie together */
     KERNEL_LAYOUT_VERSION =
         1 /* of packed groups; goes up when a file of them would be read wrongly */
 };
@@ -67,6 +69,17 @@ typedef struct matmul_kernel {
                 int32_t n, int64_t k, void *scratch);
 } matmul_kernel;
 
+/* Numbers of the KV cache.
+ *  KV_F16   rounded to nearest even.
+ *  KV_Q8_0  as GGUF's type of that name: blocks of 32 along head_dim (which must be a multiple),
+ *           d = amax / 127, q = rint(x / d) computed as x * (127 / amax), in -127..127, d then
+ *           rounded to f16 (at most 65504). Zeros, NaN and blocks too small for a finite inverse as
+ *           in ACT_Q8_32. A number is (float)d * (float)q, rounded once.
+ *  KV_F32   as they are. */
+typedef enum kv_format { KV_F16, KV_Q8_0, KV_F32 } kv_format;
+
+typedef struct attend_kernel attend_kernel; /* attend.h */
+
 typedef struct kernel_table {
     const char *tier;
 
@@ -99,21 +112,17 @@ typedef struct kernel_table {
     /* f16 to f32, exact. */
     void (*from_f16)(float *y, const uint16_t *x, int64_t n);
 
-    /* Bytes of a number in the KV cache that attend reads: 2, f16; on the float tier 4, float. */
-    int32_t kv_number_bytes;
-    /* One row's attention for the n_q query heads that share a key head (grouped heads).
-     * out, q: [n_q][head_dim]. keys, values: [slot][head_dim] of this key head, f16
-     * (kv_number_bytes 2) or float (4). The row sees positions 0 .. n_prefix + n_path - 1: position
-     * p lies in slot p for p < n_prefix and in slot path[p - n_prefix] after (the row's own
-     * position is the last). Order: s = scale * q.k, q.k by 16 lanes of fma over i = l, l + 16, ...
-     * and sum16. Each block of 64 positions (counted from 0): m_b = max s, p = exp(s - m_b), l_b =
-     * sum of p in order, a_b[i] = fma(p, v[i], a_b[i]) in order. Blocks fold in order: the first is
-     * taken as it is; then m' = max(m, m_b), c = exp(m - m'), c_b = exp(m_b - m'), l = fma(l, c,
-     * l_b * c_b), a[i] = fma(a[i], c, a_b[i] * c_b). out = a * (1 / l). scratch:
-     * ATTEND_SCRATCH_FLOATS(n_q, head_dim) floats. */
-    void (*attend)(float *out, const float *q, const void *keys, const void *values,
-                   int32_t n_prefix, const int32_t *path, int32_t n_path, int32_t n_q,
-                   int32_t head_dim, float scale, float *scratch);
+    /* What a cache of "f16" is on this tier: KV_F16; on the float tier KV_F32. */
+    kv_format kv_plain;
+    /* Attention, by blocks of positions: functions attend_* below. For one row and one query head,
+     * which sees n positions, the last of them its own:
+     * s = scale * q.k, q.k by 16 lanes of fma over i = l, l + 16, ... and sum16. Each block of 64
+     * positions (counted from 0): m_b = max s, p = exp(s - m_b), l_b = sum of p in order, a_b[i] =
+     * fma(p, v[i], a_b[i]) in order. Blocks fold in order: the first is taken as it is; then m' =
+     * max(m, m_b), c = exp(m - m'), c_b = exp(m_b - m'), l = fma(l, c, l_b * c_b), a[i] = fma(a[i],
+     * c, a_b[i] * c_b). out = a * (1 / l). NaN is passed over by the maxima. Neither the slots
+     * where positions lie nor the rows and heads that are computed together appear in it. */
+    const attend_kernel *attend;
 
     /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */
     int64_t (*arg_max)(const float *x, int64_t n);
@@ -145,9 +154,6 @@ typedef struct kernel_table {
     X(arg_max)                                                                                     \
     X(sum_exp)
 
-#define ATTEND_SCRATCH_FLOATS(n_q, head_dim)                                                       \
-    ((size_t)(n_q) * ((size_t)(head_dim)*2 + ATTEND_BLOCK + 16))
-
 /* The fixed tree over 16 lanes: lanes 8 apart, then 4, 2, 1 (as halving a vector does). */
 static inline float sum16(const float lane[SUM_LANES])
 {
@@ -158,6 +164,75 @@ static inline float sum16(const float lane[SUM_LANES])
         s[i] = s[i] + s[i + 4];
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
+
+/* ---- Attention: attend.c ----------------------------------------------------------------------
+ */
+
+/* What the rows of a pass ask of one key head and the n_q query heads that share it. Pair i is row
+ * i / n_q and query head i % n_q. */
+typedef struct attention {
+    const kernel_table *kernels;
+    kv_format format;
+    int32_t head_dim, n_q;
+    int32_t n_rows;
+    float scale;
+    const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
+    /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p lies in slot p for p <
+     * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. */
+    const int32_t *n_prefix, *n_path, *path;
+    int64_t path_ld;
+    const float *q; /* row r's heads: q + r * ld, [n_q][head_dim]; out likewise */
+    float *out;
+    int64_t ld;
+} attention;
+
+/* Pairs first .. last - 1, from beginning to end. scratch: attend_scratch_bytes, one a thread,
+ * 64-byte aligned. */
+void attend(const attention *a, int32_t first, int32_t last, void *scratch);
+size_t attend_scratch_bytes(int32_t head_dim);
+
+/* The same in parts that different threads may compute, for at most ATTEND_SPLIT_PAIRS pairs:
+ * blocks [0, n) that lie in a dense prefix of all the pairs' rows are cut into ranges, each given
+ * to attend_part once; when all have returned, attend_finish folds what they left in `parts` in
+ * order and does the rest. parts: attend_parts_floats(last - first, head_dim, blocks not in the
+ * first range). */
+enum { ATTEND_SPLIT_PAIRS = 16 };
+int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last);
+size_t attend_parts_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks);
+void attend_part(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
+                 int32_t from_block, int32_t to_block, float *parts, void *scratch);
+void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
+                   int32_t n_blocks, float *parts, void *scratch);
+
+/* The attention of a whole layer, shared among threads: fill in the first part, call attend_cut,
+ * then attend_work on every thread. */
+typedef struct attend_layer {
+    attention head;    /* key head 0; the next head's q and out are n_q * head_dim further */
+    size_t head_bytes; /* from one head's keys (values) to the next one's */
+    int32_t n_heads;   /* key heads */
+    int32_t n_threads; /* that will come */
+    float *parts;      /* [n_parts], for heads that several threads share; may be NULL */
+    size_t n_parts;
+    /* Of attend_cut: runs of rows times heads are units; those that do not come out even among the
+     * threads are cut into ranges of blocks. */
+    int32_t run_rows, n_whole, n_cut, n_ranges;
+    _Atomic int32_t next, left[64];
+} attend_layer;
+void attend_cut(attend_layer *l);
+void attend_work(attend_layer *l, void *scratch);
+/* What attend_layer.parts should have: for one row in n_positions. */
+size_t attend_parts_wanted(int32_t n_q, int32_t head_dim, int32_t n_positions, int32_t n_threads);
+
+/* Bytes of the keys (or of the values) of one head in n_slots slots. */
+size_t kv_head_bytes(kv_format format, int32_t n_slots, int32_t head_dim);
+/* Writes a key (a value) x[head_dim] into a slot of a head. scratch as for attend. */
+void kv_store_key(const kernel_table *kernels, kv_format format, uint8_t *keys, int32_t slot,
+                  const float *x, int32_t head_dim, void *scratch);
+void kv_store_value(const kernel_table *kernels, kv_format format, uint8_t *values, int32_t slot,
+                    const float *x, int32_t head_dim, void *scratch);
+/* Copies a slot, bit by bit. */
+void kv_move_key(kv_format format, uint8_t *keys, int32_t to, int32_t from, int32_t head_dim);
+void kv_move_value(kv_format format, uint8_t *values, int32_t to, int32_t from, int32_t head_dim);
 
 /* Bytes of the quantised form of n rows of k (rounded up to whole tiles). */
 size_t act_bytes(act_kind kind, int32_t n, int64_t k);

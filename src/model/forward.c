@@ -49,12 +49,23 @@ static widths widest(const model_shape *const shapes[], int32_t n_shapes)
     return w;
 }
 
-static size_t attend_floats(const model_shape *const shapes[], int32_t n_shapes)
+static size_t attend_bytes(const model_shape *const shapes[], int32_t n_shapes)
 {
     size_t most = 0;
     for (int32_t i = 0; i < n_shapes; i++) {
-        size_t n =
-            ATTEND_SCRATCH_FLOATS(shapes[i]->n_heads / shapes[i]->n_heads_kv, shapes[i]->head_dim);
+        size_t n = attend_scratch_bytes(shapes[i]->head_dim);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static size_t attend_parts(const model_shape *const shapes[], int32_t n_shapes, int32_t n_slots,
+                           int32_t n_threads)
+{
+    size_t most = 0;
+    for (int32_t i = 0; i < n_shapes; i++) {
+        size_t n = attend_parts_wanted(shapes[i]->n_heads / shapes[i]->n_heads_kv,
+                                       shapes[i]->head_dim, n_slots, n_threads);
         most = n > most ? n : most;
     }
     return most;
@@ -64,7 +75,7 @@ static size_t attend_floats(const model_shape *const shapes[], int32_t n_shapes)
  */
 static size_t workspace_walk(workspace *ws, const model_shape *const shapes[], int32_t n_shapes,
                              int32_t max_rows, int32_t max_logit_rows, int32_t max_pending,
-                             int32_t n_threads, arena *a)
+                             int32_t n_slots, int32_t n_threads, arena *a)
 {
     widths w = widest(shapes, n_shapes);
     size_t rows = (size_t)max_rows, total = 0;
@@ -90,10 +101,14 @@ static size_t workspace_walk(workspace *ws, const model_shape *const shapes[], i
     TAKE(rows, rows * sizeof(forward_row));
     TAKE(position, rows * sizeof(int32_t));
     TAKE(n_path, rows * sizeof(int32_t));
+    TAKE(n_prefix, rows * sizeof(int32_t));
     TAKE(path, rows * (size_t)max_pending * sizeof(int32_t));
-    TAKE(scratch, (size_t)n_threads * sizeof(float *));
+    TAKE(scratch, (size_t)n_threads * sizeof(void *));
     for (int32_t i = 0; i < n_threads; i++)
-        TAKE(scratch[i], attend_floats(shapes, n_shapes) * sizeof(float));
+        TAKE(scratch[i], attend_bytes(shapes, n_shapes));
+    size_t n_parts = attend_parts(shapes, n_shapes, n_slots, n_threads);
+    TAKE(parts, n_parts * sizeof(float));
+    to->n_parts = n_parts;
     for (int kind = 0; kind < ACT_KINDS; kind++)
         TAKE(acts[kind], act_bytes((act_kind)kind, max_rows, w.k_max));
 #undef TAKE
@@ -103,17 +118,19 @@ static size_t workspace_walk(workspace *ws, const model_shape *const shapes[], i
 }
 
 size_t workspace_bytes(const model_shape *const shapes[], int32_t n_shapes, int32_t max_rows,
-                       int32_t max_logit_rows, int32_t max_pending, int32_t n_threads)
+                       int32_t max_logit_rows, int32_t max_pending, int32_t n_slots,
+                       int32_t n_threads)
 {
-    return workspace_walk(NULL, shapes, n_shapes, max_rows, max_logit_rows, max_pending, n_threads,
-                          NULL);
+    return workspace_walk(NULL, shapes, n_shapes, max_rows, max_logit_rows, max_pending, n_slots,
+                          n_threads, NULL);
 }
 
 void workspace_init(workspace *ws, const model_shape *const shapes[], int32_t n_shapes,
-                    int32_t max_rows, int32_t max_logit_rows, int32_t max_pending,
+                    int32_t max_rows, int32_t max_logit_rows, int32_t max_pending, int32_t n_slots,
                     int32_t n_threads, arena *a)
 {
-    workspace_walk(ws, shapes, n_shapes, max_rows, max_logit_rows, max_pending, n_threads, a);
+    workspace_walk(ws, shapes, n_shapes, max_rows, max_logit_rows, max_pending, n_slots, n_threads,
+                   a);
 }
 
 /* ---- Work shared among threads ------------------------------------------------------------------
@@ -132,6 +149,7 @@ struct pass {
     int32_t first_pending; /* pending index of row 0 */
     rows_fn *step;
     _Atomic int32_t next;
+    attend_layer attend;
     _Atomic bool failed;
     drey_error error; /* of the first failing step */
     /* What the quantising steps read and for which matrices. */
@@ -278,20 +296,9 @@ static void step_swiglu(pass *p, int32_t from, int32_t to, int32_t thread)
     quantise_rows(p, from, to);
 }
 
-/* A head's key or value, in the form that the cache keeps. */
-static void store_numbers(const pass *p, uint8_t *to, const float *x)
-{
-    int32_t n = p->r->layout->shape.head_dim;
-    if (p->r->kv->number_bytes == sizeof(float))
-        memcpy(to, x, (size_t)n * sizeof(float));
-    else
-        p->r->kernels->to_f16((uint16_t *)(void *)to, x, n);
-}
-
 /* Biases and rotation; keys and values go to their slots of the cache. */
 static void step_store(pass *p, int32_t from, int32_t to, int32_t thread)
 {
-    (void)thread;
     const model_shape *s = &p->r->layout->shape;
     const kernel_table *kernels = p->r->kernels;
     workspace *ws = p->r->ws;
@@ -310,43 +317,53 @@ static void step_store(pass *p, int32_t from, int32_t to, int32_t thread)
         kernels->rope(k, angles, s->n_heads_kv, s->head_dim, s->n_rot / 2, s->arch->rope_neox);
         int32_t slot = kv->n_committed + p->first_pending + i;
         for (int32_t h = 0; h < s->n_heads_kv; h++) {
-            size_t at = kv_at(kv, p->layer_index, h, slot);
-            store_numbers(p, kv->keys + at, k + h * s->head_dim);
-            store_numbers(p, kv->values + at, v + h * s->head_dim);
+            size_t at = kv_at(kv, p->layer_index, h);
+            kv_store_key(kernels, kv->format, kv->keys + at, slot, k + h * s->head_dim, s->head_dim,
+                         ws->scratch[thread]);
+            kv_store_value(kernels, kv->format, kv->values + at, slot, v + h * s->head_dim,
+                           s->head_dim, ws->scratch[thread]);
         }
     }
 }
 
-/* Attention: an item is a row and a key head with the query heads that share it. */
 static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     (void)n_threads;
     pass *p = arg;
-    const model_shape *s = &p->r->layout->shape;
-    workspace *ws = p->r->ws;
-    const kv_cache *kv = p->r->kv;
-    int32_t shared = s->n_heads / s->n_heads_kv;
-    float scale = 1.0f / sqrtf((float)s->head_dim);
-    for (;;) {
-        int32_t item = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
-        if (item >= p->n * s->n_heads_kv)
-            return;
-        int32_t row = item / s->n_heads_kv, head = item % s->n_heads_kv;
-        int64_t at = row * q_ld(p) + (int64_t)head * shared * s->head_dim;
-        size_t base = kv_at(kv, p->layer_index, head, 0);
-        int32_t n_path = ws->n_path[row];
-        p->r->kernels->attend(ws->att + at, ws->q + at, kv->keys + base, kv->values + base,
-                              ws->position[row] + 1 - n_path,
-                              ws->path + (int64_t)row * kv->max_pending, n_path, shared,
-                              s->head_dim, scale, ws->scratch[thread]);
-    }
+    attend_work(&p->attend, p->r->ws->scratch[thread]);
 }
 
 static void attend_rows(pass *p)
 {
     int64_t start = p->r->times ? clock_ns() : 0;
-    atomic_store_explicit(&p->next, 0, memory_order_relaxed);
-    if (p->n * p->r->layout->shape.n_heads_kv == 1)
+    const model_shape *s = &p->r->layout->shape;
+    workspace *ws = p->r->ws;
+    const kv_cache *kv = p->r->kv;
+    size_t at = kv_at(kv, p->layer_index, 0);
+    p->attend.head = (attention){.kernels = p->r->kernels,
+                                 .format = kv->format,
+                                 .head_dim = s->head_dim,
+                                 .n_q = s->n_heads / s->n_heads_kv,
+                                 .n_rows = p->n,
+                                 .scale = 1.0f / sqrtf((float)s->head_dim),
+                                 .keys = kv->keys + at,
+                                 .values = kv->values + at,
+                                 .n_prefix = ws->n_prefix,
+                                 .n_path = ws->n_path,
+                                 .path = ws->path,
+                                 .path_ld = kv->max_pending,
+                                 .q = ws->q,
+                                 .out = ws->att,
+                                 .ld = q_ld(p)};
+    p->attend.head_bytes = kv->head_bytes;
+    p->attend.n_heads = s->n_heads_kv;
+    p->attend.parts = ws->parts;
+    p->attend.n_parts = ws->n_parts;
+    /* Work that is over sooner than the other threads are there. */
+    bool alone = (int64_t)p->n * s->n_heads * s->head_dim * (ws->position[p->n - 1] + 1) < 50000;
+    p->attend.n_threads = alone ? 1 : pool_n_threads(p->r->pool);
+    attend_cut(&p->attend);
+    if (alone)
         attend_thread(p, 0, 1);
     else
         pool_run(p->r->pool, attend_thread, p);
@@ -416,6 +433,7 @@ static void place_rows(pass *p)
         /* In a chain every row lies in the slot of its position, and there is no path to list. */
         bool chain = kv->depth[self] == self;
         ws->n_path[i] = chain ? 0 : kv->depth[self] + 1;
+        ws->n_prefix[i] = ws->position[i] + 1 - ws->n_path[i];
         int32_t *path = ws->path + (int64_t)i * kv->max_pending;
         for (int32_t at = self, to = ws->n_path[i]; to-- > 0; at = kv->parent[at])
             path[to] = kv->n_committed + at;

@@ -30,14 +30,18 @@ typedef struct workspace {
     int32_t *position;      /* [B] */
     int32_t *path;          /* [B][max_pending]: slots of a row's pending ancestors and itself */
     int32_t *n_path;        /* [B] */
-    float **scratch;        /* [n_threads]: attention */
+    int32_t *n_prefix;      /* [B]: positions that lie in the slots of their numbers */
+    void **scratch;         /* [n_threads]: attention */
+    float *parts;           /* [n_parts]: of heads that several threads share */
+    size_t n_parts;
     void *acts[ACT_KINDS];
 } workspace;
 
 size_t workspace_bytes(const model_shape *const shapes[], int32_t n_shapes, int32_t max_rows,
-                       int32_t max_logit_rows, int32_t max_pending, int32_t n_threads);
+                       int32_t max_logit_rows, int32_t max_pending, int32_t n_slots,
+                       int32_t n_threads);
 void workspace_init(workspace *ws, const model_shape *const shapes[], int32_t n_shapes,
-                    int32_t max_rows, int32_t max_logit_rows, int32_t max_pending,
+                    int32_t max_rows, int32_t max_logit_rows, int32_t max_pending, int32_t n_slots,
                     int32_t n_threads, arena *a);
 
 /* Where passes spend their time, added up. */

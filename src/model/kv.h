@@ -11,6 +11,7 @@
 #define DREY_MODEL_KV_H
 
 #include "base/arena.h"
+#include "kernel/kernel.h"
 #include "model/arch.h"
 
 typedef struct kv_cache {
@@ -18,24 +19,22 @@ typedef struct kv_cache {
     int32_t n_slots;
     int32_t n_committed, n_pending;
     int32_t max_pending;
-    int32_t *parent;      /* [max_pending]: pending index of a row's parent, -1: the last committed
-                             position */
-    int32_t *depth;       /* [max_pending]: 0 for a child of the last committed position */
-    int32_t number_bytes; /* 2: f16, 4: float */
-    uint8_t *keys, *values; /* [n_layers][n_heads_kv][n_slots][head_dim] numbers */
+    int32_t *parent; /* [max_pending]: pending index of a row's parent, -1: the last committed
+                        position */
+    int32_t *depth;  /* [max_pending]: 0 for a child of the last committed position */
+    kv_format format;
+    size_t head_bytes;
+    uint8_t *keys, *values; /* [n_layers][n_heads_kv], head_bytes each: kernel/attend.h */
 } kv_cache;
 
-/* number_bytes: what the tier's attention reads, kernel_table.kv_number_bytes. */
-size_t kv_bytes(const model_shape *s, int32_t n_slots, int32_t max_pending, int32_t number_bytes);
+size_t kv_bytes(const model_shape *s, int32_t n_slots, int32_t max_pending, kv_format format);
 void kv_init(kv_cache *kv, const model_shape *s, int32_t n_slots, int32_t max_pending,
-             int32_t number_bytes, arena *a);
+             kv_format format, arena *a);
 
-/* Where a head's key (or value) of a slot begins, in bytes from kv->keys (or values). */
-static inline size_t kv_at(const kv_cache *kv, int32_t layer, int32_t head, int32_t slot)
+/* Where a head's keys (or values) begin, in bytes from kv->keys (or values). */
+static inline size_t kv_at(const kv_cache *kv, int32_t layer, int32_t head)
 {
-    size_t row = ((size_t)layer * (size_t)kv->n_heads_kv + (size_t)head) * (size_t)kv->n_slots +
-                 (size_t)slot;
-    return row * (size_t)kv->head_dim * (size_t)kv->number_bytes;
+    return ((size_t)layer * (size_t)kv->n_heads_kv + (size_t)head) * kv->head_bytes;
 }
 
 /* Room for n more pending rows? */

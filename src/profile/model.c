@@ -57,7 +57,8 @@ static void count_bytes(bench *b)
         }
     }
     b->report->position_bytes = 2 * (uint64_t)s->n_layers * (uint64_t)s->n_heads_kv *
-                                (uint64_t)s->head_dim * (uint64_t)b->s->target_kv.number_bytes;
+                                kv_head_bytes(b->s->target_kv.format, KV_GROUP, s->head_dim) /
+                                KV_GROUP;
 }
 
 static drey_status find_block(bench *b, drey_error *err)

@@ -14,8 +14,4 @@ void limits_i8mm_set(kernel_table *table);
 /* Sets the quantisers of both 8-bit kinds. */
 void quantise_neon_set(kernel_table *table);
 
-void attend_neon(float *out, const float *q, const void *keys, const void *values, int32_t n_prefix,
-                 const int32_t *path, int32_t n_path, int32_t n_q, int32_t head_dim, float scale,
-                 float *scratch);
-
 #endif

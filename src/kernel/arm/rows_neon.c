@@ -3,6 +3,7 @@
 
 #include "kernel/arm/arm.h"
 #include "kernel/arm/math_neon.h"
+#include "kernel/attend.h"
 #include "kernel/unroll.h"
 
 static void rmsnorm_neon(float *y, const float *x, const float *w, int64_t d, float eps)
@@ -154,7 +155,7 @@ void neon_rows_init(kernel_table *table)
     table->add = add_neon;
     table->to_f16 = to_f16_neon;
     table->from_f16 = from_f16_neon;
-    table->attend = attend_neon;
+    table->attend = &attend_neon;
     table->arg_max = arg_max_neon;
     table->sum_exp = sum_exp_neon;
 }

@@ -2,7 +2,7 @@
  * registers first; what is left over goes through masked loads and stores. */
 #include "kernel/tiers.h"
 
-#include "kernel/x86/attend.h"
+#include "kernel/attend.h"
 #include "kernel/x86/math_avx2.h"
 
 static void rmsnorm_avx2(float *y, const float *x, const float *w, int64_t d, float eps)
@@ -212,7 +212,7 @@ void avx2_rows_init(kernel_table *table)
     table->add = add_avx2;
     table->to_f16 = to_f16_avx2;
     table->from_f16 = from_f16_avx2;
-    table->attend = attend_avx2;
+    table->attend = &attend_avx2;
     table->arg_max = arg_max_avx2;
     table->sum_exp = sum_exp_avx2;
 }

@@ -1,7 +1,7 @@
 /* Row operations, AVX-512: one register is the contract's 16 lanes, tails are masked. */
 #include "kernel/tiers.h"
 
-#include "kernel/x86/attend.h"
+#include "kernel/attend.h"
 #include "kernel/x86/math_avx512.h"
 
 static void rmsnorm_avx512(float *y, const float *x, const float *w, int64_t d, float eps)
@@ -153,7 +153,7 @@ void avx512_rows_init(kernel_table *table)
     table->add = add_avx512;
     table->to_f16 = to_f16_avx512;
     table->from_f16 = from_f16_avx512;
-    table->attend = attend_avx512;
+    table->attend = &attend_avx512;
     table->arg_max = arg_max_avx512;
     table->sum_exp = sum_exp_avx512;
 }

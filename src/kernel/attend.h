@@ -1,0 +1,102 @@
+/* Attention over the KV cache: the layout of its numbers, and the loops around a block kernel.
+ *
+ * The order of arithmetic is kernel_table.attend's (kernel.h). What shapes everything here: in a
+ * block of 64 positions a vector lane is a key for the scores and a dimension for the values, so
+ * that neither needs a sum across lanes. A *pair* is a row and a query head; pairs that see the
+ * same block go through it together, in tiles that fill the registers, whatever rows they come
+ * from.
+ *
+ * Slots of a head lie in groups of KV_GROUP = 16:
+ *
+ *   keys    f16, float  [head_dim, in lane order][16 slots]
+ *           q8_0        [head_dim, in lane order][16 slots] int8 | [head_dim / 32][16 slots] f16 d
+ *   values  f16, float  [16 slots][head_dim]
+ *           q8_0        [16 slots][head_dim] int8 | [16 slots][head_dim / 32] f16 d
+ *
+ * Lane order is the order in which sum16 wants the 16 partial sums of a q.k product: dimensions 0,
+ * 16, 32, ... (partial sum 0), then 8, 24, ... (partial sum 8), then those of 4, 12, 2, 10, 6, 14,
+ * 1, 9, 5, 13, 3, 11, 7, 15. Each partial sum is finished before the next begins, and is added to
+ * the one that the tree pairs it with as soon as both are there. */
+#ifndef DREY_KERNEL_ATTEND_H
+#define DREY_KERNEL_ATTEND_H
+
+#include "kernel/kernel.h"
+
+enum {
+    KV_Q8_BLOCK = 32, /* numbers of q8_0 with one scale */
+    ATTEND_GROUPS = ATTEND_BLOCK / KV_GROUP,
+    ATTEND_PAIRS = 96 /* pairs that go through a block together, at most */
+};
+
+/* Partial sums in the order of the tree: position in the layout -> lane. */
+static const uint8_t attend_lane_order[SUM_LANES] = {0, 8, 4, 12, 2, 10, 6, 14,
+                                                     1, 9, 5, 13, 3, 11, 7, 15};
+
+/* How many dimensions a lane's sum has. */
+static inline int32_t attend_lane_steps(int32_t lane, int32_t head_dim)
+{
+    return (head_dim - lane + SUM_LANES - 1) / SUM_LANES;
+}
+
+static inline size_t kv_number_bytes(kv_format format)
+{
+    return format == KV_F32 ? 4 : format == KV_F16 ? 2 : 1;
+}
+
+/* Bytes of the numbers of a group, without q8_0's scales. */
+static inline size_t kv_group_numbers(kv_format format, int32_t head_dim)
+{
+    return KV_GROUP * (size_t)head_dim * kv_number_bytes(format);
+}
+
+/* ---- Block kernels: what a tier implements -------------------------------------------------- */
+
+/* Pairs on their way through the blocks. Arrays have room for a multiple of 16. */
+typedef struct attend_pairs {
+    int32_t n, head_dim; /* n: 1 .. ATTEND_PAIRS */
+    float scale;
+    const float *q; /* as attend_kernel.pack left them */
+    float **a;      /* [n]: where each pair's sums a [head_dim] are */
+    float *m, *l;   /* [n]: maxima and sums so far */
+    float *p;       /* [n][ATTEND_BLOCK], scratch of the kernel, as the next two */
+    float *c;       /* [2][ATTEND_PAIRS] */
+    float *wide;    /* ATTEND_WIDE_FLOATS(head_dim) */
+} attend_pairs;
+
+/* Scales of a block's keys and of its values, and both as floats. */
+#define ATTEND_WIDE_FLOATS(head_dim)                                                               \
+    ((size_t)ATTEND_BLOCK * (2 * (size_t)(head_dim) / KV_Q8_BLOCK + 2 * (size_t)(head_dim)) + 64)
+
+/* Up to 64 positions, wherever they lie. */
+typedef struct attend_block {
+    kv_format format;
+    int32_t count;                            /* positions, 1 .. ATTEND_BLOCK */
+    const uint8_t *keys[ATTEND_GROUPS];       /* groups; those with no position may be anything */
+    const uint8_t *value[ATTEND_BLOCK];       /* [count]: a position's numbers */
+    const uint8_t *value_d[ATTEND_BLOCK];     /* [count]: and scales (q8_0) */
+    const uint8_t *ahead_keys, *ahead_values; /* NULL, or ahead_bytes each that the kernel should
+                                               * ask for: this block's values while it reads keys,
+                                               * the next one's keys while it reads values */
+    size_t ahead_bytes;
+} attend_block;
+
+struct attend_kernel {
+    /* Lays q out as the tier wants it: n pairs, q[i] [head_dim], into n * head_dim floats. */
+    void (*pack)(float *packed, const float *const *q, int32_t n, int32_t head_dim);
+    /* Computes m_b, l_b and a_b of one block for all pairs and folds them into m, l and a; the
+     * first block's are taken as they are. */
+    void (*block)(const attend_pairs *pairs, const attend_block *block, bool first);
+    /* The same fold with results that a call of block with `first` left elsewhere. */
+    void (*fold)(const attend_pairs *pairs, const float *m, const float *l, const float *a);
+    /* a *= 1 / l. */
+    void (*divide)(const attend_pairs *pairs);
+};
+
+extern const attend_kernel attend_ref;
+#if defined(__x86_64__)
+extern const attend_kernel attend_avx2, attend_avx512;
+#elif defined(__aarch64__)
+extern const attend_kernel attend_neon;
+#endif
+
+#endif

@@ -1,0 +1,444 @@
+/* The block kernel of attention on any vector unit: attend_kernel (attend.h) written once on v16, a
+ * vector of 16 floats in as many registers as the unit needs. Included by attend_*.c, one a tier,
+ * behind what a tier must bring:
+ *
+ *   v16 and v16_zero, _set1, _load, _store, _load_first, _store_first (n < 16), _f16, _f16_first,
+ *   _q8 (int8 to float), _add, _sub, _mul, _fma (a * b + c), _max (b where either is NaN), _exp,
+ *   _max_of (over the lanes)
+ *   TILE   pairs of a tile          SPAN  v16s that meet each pair's broadcast number
+ *
+ * A tile holds TILE x SPAN sums in registers. Scores: 16 x SPAN keys, one partial sum of sum16's
+ * sixteen at a time; finished ones wait in memory for their partner in the tree. Values: 16 x SPAN
+ * dimensions over all positions of the block, then folded. */
+#ifndef DREY_KERNEL_ATTEND_TILE_H
+#define DREY_KERNEL_ATTEND_TILE_H
+
+#include "kernel/attend.h"
+#include "kernel/unroll.h"
+
+/* Pairs are cut into equal tiles. */
+static int32_t tile_size(int32_t n, int32_t done)
+{
+    int32_t rest = n - done, tiles = (rest + TILE - 1) / TILE;
+    return (rest + tiles - 1) / tiles;
+}
+
+/* A tile's q lies as its scores read it: lane order, the pairs' numbers beside each other. */
+static void pack_queries(float *packed, const float *const *q, int32_t n, int32_t head_dim)
+{
+    for (int32_t first = 0, m; first < n; first += m) {
+        m = tile_size(n, first);
+        for (int32_t lane = 0; lane < SUM_LANES; lane++)
+            for (int32_t i = attend_lane_order[lane]; i < head_dim; i += SUM_LANES)
+                for (int32_t r = 0; r < m; r++)
+                    *packed++ = q[first + r][i];
+    }
+}
+
+/* Where the kernel asks for data that it will need later. */
+typedef struct ahead {
+    const uint8_t *at;
+    size_t step;
+} ahead;
+
+static ahead ahead_of(const uint8_t *at, size_t n_bytes, int32_t n_steps, const void *instead)
+{
+    return at ? (ahead){at, (n_bytes + (size_t)n_steps - 1) / (size_t)n_steps}
+              : (ahead){instead, 0};
+}
+
+INLINE void ask(ahead *a)
+{
+    __builtin_prefetch(a->at);
+    a->at += a->step;
+}
+
+INLINE v16 numbers(const uint8_t *at, kv_format format)
+{
+    if (format == KV_F16)
+        return v16_f16((const uint16_t *)(const void *)at);
+    if (format == KV_Q8_0)
+        return v16_q8((const int8_t *)at);
+    return v16_load((const float *)(const void *)at);
+}
+
+/* sums += the products of one partial sum of n pairs and SPAN groups of keys. d: the keys' scales,
+ * [SPAN][head_dim / 32][16]. */
+INLINE void lane_products(v16 *sums, const float **q, const uint8_t **keys, int32_t steps,
+                          const float *d, int32_t n_d, int32_t n, kv_format format, ahead *next)
+{
+    const uint8_t *key[SPAN];
+    const float *qi = *q;
+    UNROLL
+    for (int32_t c = 0; c < SPAN; c++)
+        key[c] = keys[c];
+    ROLLED
+    for (int32_t s = 0; s < steps; s++) {
+        v16 k[SPAN];
+        UNROLL
+        for (int32_t c = 0; c < SPAN; c++) {
+            k[c] = numbers(key[c], format);
+            if (format == KV_Q8_0)
+                k[c] = v16_mul(v16_load(d + (c * n_d + s / 2) * KV_GROUP), k[c]);
+            key[c] += KV_GROUP * (format == KV_F32 ? 4 : format == KV_F16 ? 2 : 1);
+        }
+        ask(next);
+        UNROLL
+        for (int32_t r = 0; r < n; r++) {
+            v16 b = v16_set1(qi[r]);
+            UNROLL
+            for (int32_t c = 0; c < SPAN; c++)
+                sums[r * SPAN + c] = v16_fma(b, k[c], sums[r * SPAN + c]);
+        }
+        qi += n;
+    }
+    UNROLL
+    for (int32_t c = 0; c < SPAN; c++)
+        keys[c] = key[c];
+    *q = qi;
+}
+
+/* p[r][0 .. 16 SPAN) = scale * q.k of n pairs (a constant) and SPAN groups. */
+INLINE void scores_groups(float *p, const float *q, const uint8_t **keys, const float *d,
+                          int32_t head_dim, float scale, int32_t n, kv_format format, ahead *next)
+{
+    v16 tree[5][TILE * SPAN];
+    for (int32_t lane = 0; lane < SUM_LANES; lane++) {
+        v16 sums[TILE * SPAN];
+        UNROLL
+        for (int32_t i = 0; i < n * SPAN; i++)
+            sums[i] = v16_zero();
+        lane_products(sums, &q, keys, attend_lane_steps(attend_lane_order[lane], head_dim), d,
+                      head_dim / KV_Q8_BLOCK, n, format, next);
+        int32_t level = 0;
+        for (int32_t done = lane; done & 1; done >>= 1, level++) {
+            UNROLL
+            for (int32_t i = 0; i < n * SPAN; i++)
+                sums[i] = v16_add(tree[level][i], sums[i]);
+        }
+        UNROLL
+        for (int32_t i = 0; i < n * SPAN; i++)
+            tree[level][i] = sums[i];
+    }
+    UNROLL
+    for (int32_t i = 0; i < n * SPAN; i++)
+        v16_store(p + i / SPAN * ATTEND_BLOCK + i % SPAN * 16,
+                  v16_mul(v16_set1(scale), tree[4][i]));
+}
+
+INLINE void scores_tile(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
+                        kv_format format, const float *d, ahead *next)
+{
+    for (int32_t j = 0; j < b->count; j += 16 * SPAN) {
+        const uint8_t *keys[SPAN];
+        UNROLL
+        for (int32_t c = 0; c < SPAN; c++)
+            keys[c] = b->keys[j + 16 * c < b->count ? j / 16 + c : j / 16];
+        scores_groups(g->p + (int64_t)first * ATTEND_BLOCK + j, g->q + (int64_t)first * g->head_dim,
+                      keys, d + (int64_t)(j / 16) * (g->head_dim / KV_Q8_BLOCK) * KV_GROUP,
+                      g->head_dim, g->scale, n, format, next);
+    }
+}
+
+/* Scores to weights: p = exp(s - m_b), zeros behind count; m_b to c, l_b to c + ATTEND_PAIRS. */
+static void weights_of(const attend_pairs *g, int32_t count)
+{
+    for (int32_t r = 0; r < g->n; r++) {
+        float *p = g->p + (int64_t)r * ATTEND_BLOCK;
+        for (int32_t j = count; j < ATTEND_BLOCK; j++)
+            p[j] = -INFINITY;
+        v16 s[ATTEND_BLOCK / 16], top = v16_set1(-INFINITY);
+        UNROLL
+        for (int32_t j = 0; j < ATTEND_BLOCK / 16; j++) {
+            s[j] = v16_load(p + 16 * j);
+            top = v16_max(s[j], top);
+        }
+        float max = v16_max_of(top);
+        UNROLL
+        for (int32_t j = 0; j < ATTEND_BLOCK / 16; j++)
+            v16_store(p + 16 * j, v16_exp(v16_sub(s[j], v16_set1(max))));
+        g->c[r] = max;
+    }
+}
+
+/* l_b of n pairs (a constant) side by side: each sum is a chain. */
+INLINE void sums_of(const attend_pairs *g, int32_t first, int32_t n, int32_t count)
+{
+    const float *p = g->p + (int64_t)first * ATTEND_BLOCK;
+    float sum[8];
+    UNROLL
+    for (int32_t r = 0; r < n; r++)
+        sum[r] = 0;
+    ROLLED
+    for (int32_t j = 0; j < count; j++) {
+        UNROLL
+        for (int32_t r = 0; r < n; r++)
+            sum[r] += p[r * ATTEND_BLOCK + j];
+    }
+    UNROLL
+    for (int32_t r = 0; r < n; r++)
+        g->c[ATTEND_PAIRS + first + r] = sum[r];
+}
+
+/* m and l after a block whose maxima and sums are at m_b and l_b; c and c_block into g->c. */
+static void fold_sums(const attend_pairs *g, const float *m_b, const float *l_b)
+{
+    for (int32_t r = 0; r < g->n; r += 16) {
+        v16 m = v16_load(g->m + r), new = v16_load(m_b + r), l = v16_load(l_b + r);
+        v16 max = v16_max(new, m);
+        v16 c = v16_exp(v16_sub(m, max)), c_block = v16_exp(v16_sub(new, max));
+        v16_store(g->m + r, max);
+        v16_store(g->l + r, v16_fma(v16_load(g->l + r), c, v16_mul(l, c_block)));
+        v16_store(g->c + r, c);
+        v16_store(g->c + ATTEND_PAIRS + r, c_block);
+    }
+}
+
+static void softmax(const attend_pairs *g, int32_t count, bool first)
+{
+    weights_of(g, count);
+    int32_t r = 0;
+    for (; r + 8 <= g->n; r += 8)
+        sums_of(g, r, 8, count);
+    for (; r + 3 <= g->n; r += 3)
+        sums_of(g, r, 3, count);
+    for (; r < g->n; r++)
+        sums_of(g, r, 1, count);
+    if (!first) {
+        fold_sums(g, g->c, g->c + ATTEND_PAIRS);
+        return;
+    }
+    for (r = 0; r < g->n; r++) {
+        g->m[r] = g->c[r];
+        g->l[r] = g->c[ATTEND_PAIRS + r];
+    }
+}
+
+INLINE v16 load_some(const float *x, int32_t n)
+{
+    return n == 16 ? v16_load(x) : v16_load_first(x, n);
+}
+
+INLINE void store_some(float *x, v16 v, int32_t n)
+{
+    if (n == 16)
+        v16_store(x, v);
+    else
+        v16_store_first(x, v, n);
+}
+
+/* The first n (under 16) numbers, zeros after. */
+INLINE v16 numbers_first(const uint8_t *at, kv_format format, int32_t n)
+{
+    return format == KV_F16 ? v16_f16_first((const uint16_t *)(const void *)at, n)
+                            : v16_load_first((const float *)(const void *)at, n);
+}
+
+/* a_b of n pairs and `span` v16s (constants) from dimension i on, folded into a. last: how many
+ * numbers the last v16 has; under 16 only with a span of 1. */
+INLINE void values_tile(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
+                        int32_t i, int32_t span, int32_t last, kv_format format, const float *d,
+                        bool fold, ahead *next)
+{
+    const size_t at = (size_t)i * kv_number_bytes(format);
+    const int32_t n_d = g->head_dim / KV_Q8_BLOCK;
+    const float *p = g->p + (int64_t)first * ATTEND_BLOCK;
+    v16 sums[TILE * SPAN];
+    UNROLL
+    for (int32_t k = 0; k < n * span; k++)
+        sums[k] = v16_zero();
+    ROLLED
+    for (int32_t j = 0; j < b->count; j++) {
+        const uint8_t *value = b->value[j] + at;
+        v16 v[SPAN];
+        UNROLL
+        for (int32_t c = 0; c < span; c++) {
+            v[c] = last == 16 ? numbers(value + (size_t)c * 16 * kv_number_bytes(format), format)
+                              : numbers_first(value, format, last);
+            if (format == KV_Q8_0)
+                v[c] = v16_mul(v16_set1(d[j * n_d + (i + 16 * c) / KV_Q8_BLOCK]), v[c]);
+        }
+        ask(next);
+        UNROLL
+        for (int32_t r = 0; r < n; r++) {
+            v16 weight = v16_set1(p[r * ATTEND_BLOCK + j]);
+            UNROLL
+            for (int32_t c = 0; c < span; c++)
+                sums[r * span + c] = v16_fma(weight, v[c], sums[r * span + c]);
+        }
+    }
+    UNROLL
+    for (int32_t r = 0; r < n; r++) {
+        float *a = g->a[first + r] + i;
+        v16 c_old = v16_set1(g->c[first + r]), c_new = v16_set1(g->c[ATTEND_PAIRS + first + r]);
+        UNROLL
+        for (int32_t c = 0; c < span; c++) {
+            v16 sum = sums[r * span + c];
+            if (fold)
+                sum = v16_fma(load_some(a + 16 * c, last), c_old, v16_mul(sum, c_new));
+            store_some(a + 16 * c, sum, last);
+        }
+    }
+}
+
+INLINE void values_tiles(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
+                         kv_format format, const float *d, bool fold, ahead *next)
+{
+    int32_t i = 0, dim = g->head_dim;
+    for (; i + 16 * SPAN <= dim; i += 16 * SPAN)
+        values_tile(g, b, first, n, i, SPAN, 16, format, d, fold, next);
+    for (; SPAN > 1 && i + 16 <= dim; i += 16)
+        values_tile(g, b, first, n, i, 1, 16, format, d, fold, next);
+    if (format != KV_Q8_0 && i < dim)
+        values_tile(g, b, first, n, i, 1, dim - i, format, d, fold, next);
+}
+
+#define EACH_TILE_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+
+static void scores_of(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
+                      const float *d, ahead *next)
+{
+    switch (n * 4 + (int32_t)b->format) {
+#define CASE(N)                                                                                    \
+    case (N)*4 + KV_F16:                                                                           \
+        if ((N) <= TILE)                                                                           \
+            scores_tile(g, b, first, (N) <= TILE ? (N) : 1, KV_F16, d, next);                      \
+        break;                                                                                     \
+    case (N)*4 + KV_Q8_0:                                                                          \
+        if ((N) <= TILE)                                                                           \
+            scores_tile(g, b, first, (N) <= TILE ? (N) : 1, KV_Q8_0, d, next);                     \
+        break;                                                                                     \
+    case (N)*4 + KV_F32:                                                                           \
+        if ((N) <= TILE)                                                                           \
+            scores_tile(g, b, first, (N) <= TILE ? (N) : 1, KV_F32, d, next);                      \
+        break;
+        EACH_TILE_SIZE(CASE)
+#undef CASE
+    }
+}
+
+static void values_of(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
+                      const float *d, bool fold, ahead *next)
+{
+    switch (n * 4 + (int32_t)b->format) {
+#define CASE(N)                                                                                    \
+    case (N)*4 + KV_F16:                                                                           \
+        if ((N) <= TILE)                                                                           \
+            values_tiles(g, b, first, (N) <= TILE ? (N) : 1, KV_F16, d, fold, next);               \
+        break;                                                                                     \
+    case (N)*4 + KV_Q8_0:                                                                          \
+        if ((N) <= TILE)                                                                           \
+            values_tiles(g, b, first, (N) <= TILE ? (N) : 1, KV_Q8_0, d, fold, next);              \
+        break;                                                                                     \
+    case (N)*4 + KV_F32:                                                                           \
+        if ((N) <= TILE)                                                                           \
+            values_tiles(g, b, first, (N) <= TILE ? (N) : 1, KV_F32, d, fold, next);               \
+        break;
+        EACH_TILE_SIZE(CASE)
+#undef CASE
+    }
+}
+
+/* Scales as floats: the keys' [group][head_dim / 32][16], then the values' [position][head_dim /
+ * 32]. */
+static void widen_scales(const attend_block *b, int32_t head_dim, float *keys, float *values)
+{
+    int32_t n_d = head_dim / KV_Q8_BLOCK;
+    for (int32_t j = 0; j < b->count; j += KV_GROUP) {
+        const uint8_t *d = b->keys[j / KV_GROUP] + kv_group_numbers(KV_Q8_0, head_dim);
+        for (int32_t i = 0; i < n_d; i++, keys += KV_GROUP)
+            v16_store(keys, v16_f16((const uint16_t *)(const void *)d + i * KV_GROUP));
+    }
+    for (int32_t j = 0; j < b->count; j++) {
+        const uint16_t *d = (const uint16_t *)(const void *)b->value_d[j];
+        for (int32_t i = 0; i < n_d; i += 15, d += 15) {
+            int32_t n = n_d - i < 15 ? n_d - i : 15;
+            v16_store_first(values, v16_f16_first(d, n), n);
+            values += n;
+        }
+    }
+}
+
+/* The block as floats, for many tiles of pairs. */
+static void widen_block(attend_block *wide, const attend_block *b, int32_t head_dim,
+                        const float *d_keys, const float *d_values, float *to)
+{
+    const int32_t n_d = head_dim / KV_Q8_BLOCK;
+    wide->format = KV_F32;
+    for (int32_t j = 0; j < b->count; j += KV_GROUP) {
+        const int8_t *q = (const int8_t *)b->keys[j / KV_GROUP];
+        wide->keys[j / KV_GROUP] = (const uint8_t *)to;
+        for (int32_t lane = 0; lane < SUM_LANES; lane++)
+            for (int32_t s = 0; s < head_dim / SUM_LANES; s++, q += KV_GROUP, to += KV_GROUP)
+                v16_store(to, v16_mul(v16_load(d_keys + s / 2 * KV_GROUP), v16_q8(q)));
+        d_keys += n_d * KV_GROUP;
+    }
+    for (int32_t j = 0; j < b->count; j++) {
+        const int8_t *q = (const int8_t *)b->value[j];
+        wide->value[j] = (const uint8_t *)to;
+        for (int32_t i = 0; i < head_dim; i += 16, to += 16)
+            v16_store(to, v16_mul(v16_set1(d_values[j * n_d + i / KV_Q8_BLOCK]), v16_q8(q + i)));
+    }
+}
+
+static void block_pass(const attend_pairs *g, const attend_block *block, bool first)
+{
+    const attend_block *b = block;
+    attend_block wide;
+    float *d_keys = g->wide, *d_values = d_keys + g->head_dim / KV_Q8_BLOCK * ATTEND_BLOCK;
+    if (b->format == KV_Q8_0) {
+        widen_scales(b, g->head_dim, d_keys, d_values);
+        if (g->n > TILE) {
+            wide = *b;
+            widen_block(&wide, b, g->head_dim, d_keys, d_values,
+                        d_values + g->head_dim / KV_Q8_BLOCK * ATTEND_BLOCK + 16);
+            b = &wide;
+        }
+    }
+    int32_t steps = g->head_dim * ((b->count + 16 * SPAN - 1) / (16 * SPAN));
+    ahead next = ahead_of(b->ahead_values, b->ahead_bytes, steps, g->p);
+    for (int32_t t = 0, n; t < g->n; t += n) {
+        n = tile_size(g->n, t);
+        scores_of(g, b, t, n, d_keys, &next);
+        next = (ahead){(const uint8_t *)g->p, 0};
+    }
+    softmax(g, b->count, first);
+    steps = (g->head_dim + 16 * SPAN - 1) / (16 * SPAN) * b->count;
+    next = ahead_of(b->ahead_keys, b->ahead_bytes, steps, g->p);
+    for (int32_t t = 0, n; t < g->n; t += n) {
+        n = tile_size(g->n, t);
+        values_of(g, b, t, n, d_values, !first, &next);
+        next = (ahead){(const uint8_t *)g->p, 0};
+    }
+}
+
+static void fold_pass(const attend_pairs *g, const float *m, const float *l, const float *a)
+{
+    fold_sums(g, m, l);
+    for (int32_t r = 0; r < g->n; r++, a += g->head_dim) {
+        v16 c = v16_set1(g->c[r]), c_block = v16_set1(g->c[ATTEND_PAIRS + r]);
+        for (int32_t i = 0; i < g->head_dim; i += 16) {
+            int32_t n = g->head_dim - i < 16 ? g->head_dim - i : 16;
+            v16 sum = v16_mul(load_some(a + i, n), c_block);
+            store_some(g->a[r] + i, v16_fma(load_some(g->a[r] + i, n), c, sum), n);
+        }
+    }
+}
+
+static void divide_pass(const attend_pairs *g)
+{
+    for (int32_t r = 0; r < g->n; r++) {
+        v16 inverse = v16_set1(1.0f / g->l[r]);
+        for (int32_t i = 0; i < g->head_dim; i += 16) {
+            int32_t n = g->head_dim - i < 16 ? g->head_dim - i : 16;
+            store_some(g->a[r] + i, v16_mul(load_some(g->a[r] + i, n), inverse), n);
+        }
+    }
+}
+
+#define ATTEND_KERNEL                                                                              \
+    {                                                                                              \
+        .pack = pack_queries, .block = block_pass, .fold = fold_pass, .divide = divide_pass        \
+    }
+
+#endif

@@ -1,0 +1,500 @@
+/* Attention and its cache: every tier has the bits of the contract in kernel.h, written out once
+ * more here on plain arrays, whatever rows and heads are computed together, however the work is cut
+ * and wherever positions lie; and the contract itself is held against softmax in double. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmath.h"
+#include "kernel/attend.h"
+#include "support/guard.h"
+
+static uint64_t rng_state;
+
+static uint32_t rng(void)
+{
+    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((rng_state ^ rng_state >> 29) * 0xbf58476d1ce4e5b9u >> 33);
+}
+
+static float uniform(float low, float high)
+{
+    return low + (high - low) * (float)(rng() >> 8) * 0x1p-23f;
+}
+
+/* Runs body for the reference and every vector tier; `t` is the tier's table. */
+#define FOR_EACH_TIER(t)                                                                           \
+    for (const char *const *tier_name = kernel_tiers(); *tier_name; tier_name++)                   \
+        for (const kernel_table *t = kernel_select(*tier_name); t; t = NULL)
+
+/* ---- The formats, by their definitions ---- */
+
+/* x as the cache has it after it was stored. */
+static void rounded(float *y, const float *x, int32_t n, kv_format format)
+{
+    for (int32_t i = 0; i < n && format != KV_Q8_0; i++)
+        y[i] = format == KV_F16 ? f16_to_f32(f32_to_f16(x[i])) : x[i];
+    for (int32_t b = 0; b < n && format == KV_Q8_0; b += 32) {
+        float amax = 0;
+        for (int32_t i = b; i < b + 32; i++)
+            amax = fabsf(x[i]) > amax ? fabsf(x[i]) : amax;
+        float d = amax / 127.0f, inverse = 127.0f / amax;
+        if (d == 0 || !(inverse <= FLT_MAX))
+            d = inverse = 0;
+        float kept = f16_to_f32(f32_to_f16(d < 65504.0f ? d : 65504.0f));
+        for (int32_t i = b; i < b + 32; i++) {
+            float q = x[i] * inverse;
+            q = q > -127.0f ? q : -127.0f;
+            y[i] = kept * rintf(q < 127.0f ? q : 127.0f);
+        }
+    }
+}
+
+/* ---- A problem: rows that see positions 0 .. n_seen[r] - 1 of the same timeline ---- */
+
+enum { MAX_ROWS = 40 };
+
+typedef struct problem {
+    kv_format format;
+    int32_t n_rows, n_q, dim, n_positions, n_slots;
+    float scale;
+    int64_t ld;
+    float *keys, *values; /* [n_positions][dim], as the cache rounds them */
+    float *want;          /* [n_rows][n_q * dim] */
+    int32_t n_seen[MAX_ROWS], n_prefix[MAX_ROWS], n_path[MAX_ROWS], *path;
+    guarded q, out, cache_keys, cache_values, scratch;
+} problem;
+
+static void *must_alloc(size_t bytes)
+{
+    void *p = calloc(1, bytes ? bytes : 1);
+    assert_non_null(p);
+    return p;
+}
+
+/* One row and head, exactly as kernel.h says. */
+static void expected(const problem *p, int32_t row, int32_t head, float *a)
+{
+    const float *q = (const float *)p->q.data + row * p->ld + (int64_t)head * p->dim;
+    float m = 0, l = 0, *a_b = must_alloc((size_t)p->dim * sizeof *a_b);
+    for (int32_t start = 0; start < p->n_seen[row]; start += 64) {
+        int32_t count = p->n_seen[row] - start < 64 ? p->n_seen[row] - start : 64;
+        float s[64], m_b = -INFINITY, l_b = 0;
+        for (int32_t j = 0; j < count; j++) {
+            float lane[SUM_LANES] = {0};
+            for (int32_t i = 0; i < p->dim; i++)
+                lane[i % 16] = fmaf(q[i], p->keys[(int64_t)(start + j) * p->dim + i], lane[i % 16]);
+            s[j] = p->scale * sum16(lane);
+            m_b = s[j] > m_b ? s[j] : m_b;
+        }
+        memset(a_b, 0, (size_t)p->dim * sizeof *a_b);
+        for (int32_t j = 0; j < count; j++) {
+            float w = exp_f32(s[j] - m_b);
+            l_b += w;
+            for (int32_t i = 0; i < p->dim; i++)
+                a_b[i] = fmaf(w, p->values[(int64_t)(start + j) * p->dim + i], a_b[i]);
+        }
+        float max = start == 0 || m_b > m ? m_b : m;
+        float c = start == 0 ? 0 : exp_f32(m - max), c_b = exp_f32(m_b - max);
+        for (int32_t i = 0; i < p->dim; i++)
+            a[i] = start == 0 ? a_b[i] : fmaf(a[i], c, a_b[i] * c_b);
+        l = start == 0 ? l_b : fmaf(l, c, l_b * c_b);
+        m = max;
+    }
+    for (int32_t i = 0; i < p->dim; i++)
+        a[i] *= 1.0f / l;
+    free(a_b);
+}
+
+typedef struct shape {
+    int32_t n_rows, n_q, dim, n_positions, n_prefix; /* n_prefix: of the tree's rows; -1: a chain */
+} shape;
+
+/* A chain's rows see one position more each; a tree's all see the prefix and a random path. */
+static void place(problem *p, const shape *s)
+{
+    for (int32_t r = 0; r < p->n_rows; r++) {
+        int32_t *path = p->path + (int64_t)r * p->n_positions;
+        p->n_seen[r] = p->n_positions - p->n_rows + 1 + r;
+        p->n_prefix[r] = s->n_prefix < 0 ? p->n_seen[r] : s->n_prefix;
+        p->n_path[r] = p->n_seen[r] - p->n_prefix[r];
+        assert_true(p->n_path[r] >= 0);
+        if (r > 0 || s->n_prefix < 0)
+            memcpy(path, p->path, (size_t)p->n_positions * sizeof *path);
+        for (int32_t j = 0; r == 0 && j < p->n_slots - p->n_prefix[r]; j++) { /* a shuffle */
+            int32_t k = (int32_t)(rng() % (uint32_t)(j + 1));
+            if (j < p->n_positions)
+                path[j] = path[k];
+            if (k < p->n_positions)
+                path[k] = p->n_prefix[0] + j;
+        }
+    }
+}
+
+/* The cache begins as NaN everywhere, so that a slot that nobody sees would show. */
+static problem problem_make(const shape *s, kv_format format, float spread)
+{
+    problem p = {.format = format, .n_rows = s->n_rows, .n_q = s->n_q, .dim = s->dim};
+    p.n_positions = s->n_positions;
+    p.n_slots = s->n_positions + 13;
+    p.scale = 1.0f / sqrtf((float)s->dim);
+    p.ld = s->n_q * s->dim + 5;
+    size_t numbers = (size_t)(p.n_positions * p.dim), rows = (size_t)((p.n_rows - 1) * p.ld);
+    p.keys = must_alloc(numbers * sizeof(float));
+    p.values = must_alloc(numbers * sizeof(float));
+    p.want = must_alloc((size_t)(p.n_rows * p.n_q * p.dim) * sizeof(float));
+    p.path = must_alloc((size_t)(p.n_rows * p.n_positions) * sizeof(int32_t));
+    p.q = guard_alloc((rows + (size_t)(p.n_q * p.dim)) * sizeof(float));
+    p.out = guard_alloc(p.q.size_bytes);
+    p.scratch = guard_alloc(attend_scratch_bytes(p.dim));
+    p.cache_keys = guard_alloc(kv_head_bytes(format, p.n_slots, p.dim));
+    p.cache_values = guard_alloc(kv_head_bytes(format, p.n_slots, p.dim));
+    memset(p.cache_keys.data, 0x7e, p.cache_keys.size_bytes);
+    memset(p.cache_values.data, 0x7e, p.cache_values.size_bytes);
+    for (size_t i = 0; i < p.q.size_bytes / sizeof(float); i++)
+        ((float *)p.q.data)[i] = uniform(-spread, spread);
+    place(&p, s);
+    const kernel_table *ref = kernel_select("ref");
+    for (int32_t i = 0; i < p.n_positions; i++) {
+        float *k = p.keys + (int64_t)i * p.dim, *v = p.values + (int64_t)i * p.dim;
+        for (int32_t j = 0; j < p.dim; j++) {
+            k[j] = uniform(-2, 2);
+            v[j] = rng() % 64 ? uniform(-3, 3) : 1e-6f;
+        }
+        int32_t slot = i < p.n_prefix[0] || s->n_prefix < 0 ? i : p.path[i - p.n_prefix[0]];
+        kv_store_key(ref, format, p.cache_keys.data, slot, k, p.dim, p.scratch.data);
+        kv_store_value(ref, format, p.cache_values.data, slot, v, p.dim, p.scratch.data);
+        rounded(k, k, p.dim, format);
+        rounded(v, v, p.dim, format);
+    }
+    for (int32_t r = 0; r < p.n_rows; r++)
+        for (int32_t h = 0; h < p.n_q; h++)
+            expected(&p, r, h, p.want + (int64_t)(r * p.n_q + h) * p.dim);
+    return p;
+}
+
+static void problem_free(problem *p)
+{
+    free(p->keys), free(p->values), free(p->want), free(p->path);
+    guard_free(&p->q), guard_free(&p->out), guard_free(&p->scratch);
+    guard_free(&p->cache_keys), guard_free(&p->cache_values);
+}
+
+static attention attention_of(problem *p, const kernel_table *t)
+{
+    memset(p->out.data, 0xff, p->out.size_bytes);
+    memset(p->scratch.data, 0xff, p->scratch.size_bytes);
+    return (attention){.kernels = t,
+                       .format = p->format,
+                       .head_dim = p->dim,
+                       .n_q = p->n_q,
+                       .n_rows = p->n_rows,
+                       .scale = p->scale,
+                       .keys = p->cache_keys.data,
+                       .values = p->cache_values.data,
+                       .n_prefix = p->n_prefix,
+                       .n_path = p->n_path,
+                       .path = p->path,
+                       .path_ld = p->n_positions,
+                       .q = p->q.data,
+                       .out = p->out.data,
+                       .ld = p->ld};
+}
+
+/* Pairs first .. last - 1 have the wanted bits. */
+static void check(const problem *p, const char *tier, const char *what, int32_t first, int32_t last)
+{
+    for (int32_t i = first; i < last; i++) {
+        const float *got =
+            (const float *)p->out.data + i / p->n_q * p->ld + (int64_t)(i % p->n_q) * p->dim;
+        if (memcmp(got, p->want + (int64_t)i * p->dim, (size_t)p->dim * sizeof *got) != 0)
+            fail_msg("%s on %s, format %d: row %d of %d, head %d of %d, %d positions of %d: wrong",
+                     what, tier, (int)p->format, i / p->n_q, p->n_rows, i % p->n_q, p->n_q,
+                     p->n_positions, p->dim);
+    }
+    assert_true(guard_intact(&p->scratch) && guard_intact(&p->out));
+}
+
+static const shape shapes[] = {
+    /* rows, query heads, head_dim, positions, prefix */
+    {1, 1, 64, 1, -1},      {1, 2, 32, 2, -1},    {1, 3, 64, 15, -1},    {1, 4, 64, 16, -1},
+    {1, 5, 128, 17, -1},    {1, 6, 128, 63, -1},  {1, 7, 64, 64, -1},    {1, 8, 64, 65, -1},
+    {1, 9, 96, 129, -1},    {1, 1, 80, 200, -1},  {1, 2, 256, 77, -1},   {1, 10, 64, 130, -1},
+    {1, 11, 32, 100, -1},   {1, 12, 64, 140, -1}, {1, 13, 32, 70, -1},   {1, 3, 34, 70, -1},
+    {1, 5, 100, 67, -1},    {1, 2, 2, 3, -1},     {1, 2, 112, 300, -1},  {1, 4, 240, 90, -1},
+    {1, 1, 46, 65, -1},     {1, 40, 48, 64, -1},  {1, 130, 32, 150, -1}, {2, 6, 128, 130, -1},
+    {5, 3, 64, 68, -1},     {8, 1, 64, 8, -1},    {8, 6, 64, 260, -1},   {17, 6, 32, 145, -1},
+    {33, 7, 64, 97, -1},    {40, 3, 32, 200, -1}, {3, 2, 34, 131, -1},   {1, 6, 64, 70, 69},
+    {1, 3, 64, 20, 0},      {1, 2, 100, 130, 65}, {4, 6, 64, 150, 130},  {4, 6, 64, 150, 128},
+    {16, 6, 128, 230, 200}, {9, 2, 32, 200, 60},  {2, 1, 64, 257, 1},    {12, 14, 64, 90, 70}};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+
+static bool fits(kv_format format, const shape *s)
+{
+    return format != KV_Q8_0 || s->dim % KV_Q8_BLOCK == 0;
+}
+
+static void test_bits(void **state)
+{
+    (void)state;
+    for (int f = KV_F16; f <= KV_F32; f++)
+        for (int i = 0; i < N_SHAPES; i++) {
+            if (!fits((kv_format)f, &shapes[i]))
+                continue;
+            problem p = problem_make(&shapes[i], (kv_format)f, i % 3 == 2 ? 40.0f : 2.0f);
+            FOR_EACH_TIER(t)
+            {
+                attention a = attention_of(&p, t);
+                attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
+                check(&p, t->tier, "attention", 0, p.n_rows * p.n_q);
+            }
+            problem_free(&p);
+        }
+}
+
+/* Any run of pairs by itself. */
+static void test_runs(void **state)
+{
+    (void)state;
+    for (int f = KV_F16; f <= KV_F32; f++)
+        for (int i = 20; i < N_SHAPES; i++) {
+            if (!fits((kv_format)f, &shapes[i]))
+                continue;
+            problem p = problem_make(&shapes[i], (kv_format)f, 3.0f);
+            int32_t n = p.n_rows * p.n_q;
+            FOR_EACH_TIER(t)
+            {
+                attention a = attention_of(&p, t);
+                for (int32_t first = 0, last; first < n; first = last) {
+                    last = first + 1 + (int32_t)(rng() % (uint32_t)(2 * p.n_q + 3));
+                    last = last < n ? last : n;
+                    attend(&a, first, last, p.scratch.data);
+                    check(&p, t->tier, "a run", first, last);
+                }
+            }
+            problem_free(&p);
+        }
+}
+
+/* The blocks of a dense prefix in ranges, the last range first. */
+static void test_parts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_SHAPES; i++) {
+        problem p = problem_make(&shapes[i], fits(KV_Q8_0, &shapes[i]) ? KV_Q8_0 : KV_F16, 3.0f);
+        int32_t n = p.n_rows * p.n_q;
+        FOR_EACH_TIER(t)
+        {
+            attention a = attention_of(&p, t);
+            for (int32_t first = 0; first < n; first += ATTEND_SPLIT_PAIRS) {
+                int32_t last = first + ATTEND_SPLIT_PAIRS < n ? first + ATTEND_SPLIT_PAIRS : n;
+                int32_t blocks = attend_dense_blocks(&a, first, last);
+                if (blocks < 2)
+                    continue;
+                int32_t cut = 1 + (int32_t)(rng() % (uint32_t)(blocks - 1));
+                int32_t middle = cut + (blocks - cut) / 2;
+                guarded parts = guard_alloc(attend_parts_floats(last - first, p.dim, blocks - cut) *
+                                            sizeof(float));
+                if (middle > cut)
+                    attend_part(&a, first, last, cut, cut, middle, parts.data, p.scratch.data);
+                attend_part(&a, first, last, cut, 0, cut, parts.data, p.scratch.data);
+                attend_part(&a, first, last, cut, middle, blocks, parts.data, p.scratch.data);
+                memset(p.scratch.data, 0xff, p.scratch.size_bytes);
+                attend_finish(&a, first, last, cut, blocks, parts.data, p.scratch.data);
+                check(&p, t->tier, "attention in parts", first, last);
+                assert_true(guard_intact(&parts));
+                guard_free(&parts);
+            }
+        }
+        problem_free(&p);
+    }
+}
+
+/* What a row has become in the cache: a query that is one dimension reads a key's number, a single
+ * position's attention is its value. */
+static void check_row(const kernel_table *t, kv_format format, const float *x, int32_t dim)
+{
+    guarded keys = guard_alloc(kv_head_bytes(format, 37, dim));
+    guarded values = guard_alloc(kv_head_bytes(format, 37, dim));
+    guarded scratch = guard_alloc(attend_scratch_bytes(dim));
+    memset(keys.data, 0x7e, keys.size_bytes);
+    memset(values.data, 0x7e, values.size_bytes);
+    float *want = must_alloc((size_t)dim * sizeof *want), *q = must_alloc((size_t)dim * sizeof *q);
+    float *out = must_alloc((size_t)dim * sizeof *out);
+    rounded(want, x, dim, format);
+    kv_store_value(t, format, values.data, 36, x, dim, scratch.data);
+    kv_store_value(t, format, values.data, 35, q, dim, scratch.data);
+    kv_move_value(format, values.data, 3, 36, dim);
+    kv_store_key(t, format, keys.data, 36, x, dim, scratch.data);
+    kv_store_key(t, format, keys.data, 35, q, dim, scratch.data);
+    kv_move_key(format, keys.data, 3, 36, dim);
+    attention a = {.kernels = t,
+                   .format = format,
+                   .head_dim = dim,
+                   .n_q = 1,
+                   .n_rows = 1,
+                   .scale = 1,
+                   .keys = keys.data,
+                   .values = values.data,
+                   .n_prefix = (int32_t[]){0},
+                   .n_path = (int32_t[]){1},
+                   .path = (int32_t[]){3},
+                   .q = q,
+                   .out = out};
+    attend(&a, 0, 1, scratch.data);
+    for (int32_t i = 0; i < dim; i++)
+        if (out[i] != want[i])
+            fail_msg("value %a became %a on %s, not %a", (double)x[i], (double)out[i], t->tier,
+                     (double)want[i]);
+    /* Keys: two positions with values 0 and 1; the weight of one tells the score. */
+    for (int32_t i = 0; i < dim; i += 1 + dim / 7) {
+        float score = want[i] > 20 ? 20 : want[i] < -20 ? -20 : want[i];
+        memset(q, 0, (size_t)dim * sizeof *q);
+        q[i] = want[i] != 0 ? score / want[i] : 1;
+        float zero[256] = {0}, one[256];
+        for (int32_t j = 0; j < dim; j++)
+            one[j] = 1;
+        kv_store_value(t, format, values.data, 3, one, dim, scratch.data);
+        kv_store_value(t, format, values.data, 35, zero, dim, scratch.data);
+        a.n_path = (int32_t[]){2};
+        a.path = (int32_t[]){3, 35};
+        attend(&a, 0, 1, scratch.data);
+        double weight = 1 / (1 + exp(-(double)(q[i] * want[i])));
+        assert_true(fabs((double)out[0] - weight) < 1e-3 * weight);
+    }
+    free(want), free(q), free(out);
+    guard_free(&keys), guard_free(&values), guard_free(&scratch);
+}
+
+static void test_rows_of_the_cache(void **state)
+{
+    (void)state;
+    static const float scales[] = {1, 0, 1e-3f, 1e-38f, 1e-42f, 1e6f, 1e9f};
+    for (int f = KV_F16; f <= KV_Q8_0; f++)
+        for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
+            for (int32_t dim = 32; dim <= 128; dim += 32) {
+                float x[128];
+                if (f == KV_F16 && scales[s] > 1e4f)
+                    continue; /* infinite */
+                for (int32_t i = 0; i < dim; i++)
+                    x[i] = uniform(-4, 4) * scales[s];
+                x[7] = -0.0f;
+                FOR_EACH_TIER(t) check_row(t, (kv_format)f, x, dim);
+            }
+}
+
+/* NaN and infinities among the numbers of a block: the rest of them stays what it is. */
+static void test_q8_of_no_numbers(void **state)
+{
+    (void)state;
+    float x[64];
+    for (int i = 0; i < 64; i++)
+        x[i] = (float)(i % 32) - 15;
+    x[3] = NAN;
+    FOR_EACH_TIER(t)
+    {
+        uint8_t values[68 * KV_GROUP];
+        guarded scratch = guard_alloc(attend_scratch_bytes(64));
+        float out[64], q[64] = {0}, want[64];
+        kv_store_value(t, KV_Q8_0, values, 0, x, 64, scratch.data);
+        kv_store_key(t, KV_Q8_0, values, 0, x, 64, scratch.data);
+        kv_store_value(t, KV_Q8_0, values, 0, x, 64, scratch.data);
+        attend(&(attention){.kernels = t,
+                            .format = KV_Q8_0,
+                            .head_dim = 64,
+                            .n_q = 1,
+                            .n_rows = 1,
+                            .scale = 1,
+                            .keys = (uint8_t[68 * KV_GROUP]){0},
+                            .values = values,
+                            .n_prefix = (int32_t[]){1},
+                            .n_path = (int32_t[]){0},
+                            .q = q,
+                            .out = out},
+               0, 1, scratch.data);
+        rounded(want, x, 64, KV_Q8_0);
+        want[3] = f16_to_f32(f32_to_f16(16.0f / 127.0f)) * -127.0f;
+        assert_memory_equal(out, want, sizeof want);
+        guard_free(&scratch);
+    }
+}
+
+/* Softmax attention of one head in double. Returns by element the value and a bound of the float
+ * computation's error. With u = 2^-24: a score is off by at most E = u (dim / 16 + 6) scale sum|q
+ * k| (chain, tree, scale); a weight exp(s - m) by relative 2 E, u |s - m| from the subtractions
+ * (they telescope over the folds), 4 u from exp and 8 u a fold; the sums over at most 64 keys and
+ * the folds add 64 u + 2 u a fold. Numerator and denominator carry that once each. */
+static void oracle(const problem *p, int32_t row, int32_t head, double *value, double *bound)
+{
+    const float *q = (const float *)p->q.data + row * p->ld + (int64_t)head * p->dim;
+    int32_t n = p->n_seen[row];
+    double *s = must_alloc((size_t)n * sizeof *s), score_error = 0, high = -INFINITY,
+           low = INFINITY;
+    const double u = 0x1p-24;
+    for (int32_t j = 0; j < n; j++) {
+        double absolute = 0;
+        for (int32_t i = 0; i < p->dim; i++) {
+            double product = (double)q[i] * (double)p->keys[j * p->dim + i];
+            s[j] += product * (double)p->scale;
+            absolute += fabs(product) * (double)p->scale;
+        }
+        score_error = fmax(score_error, u * (p->dim / 16.0 + 6) * absolute);
+        high = fmax(high, s[j]), low = fmin(low, s[j]);
+    }
+    double folds = n / 64.0 + 1;
+    double relative = 2 * score_error + u * (2 * (high - low) + 70 + 10 * folds);
+    for (int32_t i = 0; i < p->dim; i++) {
+        double sum = 0, absolute = 0, weights = 0;
+        for (int32_t j = 0; j < n; j++) {
+            double w = exp(s[j] - high), v = (double)p->values[j * p->dim + i];
+            sum += w * v, absolute += w * fabs(v), weights += w;
+        }
+        value[i] = sum / weights;
+        bound[i] = 2 * relative / (1 - relative) * absolute / weights;
+    }
+    free(s);
+}
+
+static void test_against_double(void **state)
+{
+    (void)state;
+    const kernel_table *best = kernel_select(NULL);
+    for (int i = 0; i < N_SHAPES; i++) {
+        double value[256], bound[256];
+        problem p = problem_make(&shapes[i], KV_F16, i % 3 == 2 ? 20.0f : 2.0f);
+        attention a = attention_of(&p, best);
+        attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
+        for (int32_t h = 0; h < p.n_rows * p.n_q; h++) {
+            oracle(&p, h / p.n_q, h % p.n_q, value, bound);
+            const float *got =
+                (const float *)p.out.data + h / p.n_q * p.ld + (int64_t)(h % p.n_q) * p.dim;
+            for (int32_t d = 0; d < p.dim; d++) {
+                assert_true(bound[d] < 1e-2); /* values are near 1: a bound that could fail */
+                if (!(fabs((double)got[d] - value[d]) <= bound[d]))
+                    fail_msg("attention %d pair %d: %g, not %g +- %g", i, h, (double)got[d],
+                             value[d], bound[d]);
+            }
+        }
+        problem_free(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_rows_of_the_cache),
+        cmocka_unit_test(test_q8_of_no_numbers),
+        cmocka_unit_test(test_against_double),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
