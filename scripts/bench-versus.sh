@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# Measures drey against llama.cpp on this machine, the two taking turns (A B A B), and prints ratios.
-#   bench-versus.sh PEER_BIN_DIR [--rounds N] [--threads N] [--csv FILE] [--quick] [memory] [limit]
-#     PEER_BIN_DIR  holds llama-bench and llama-completion
-#     memory        prefill of 512 and decode of 128 with everything in memory: target and smol
+# Measures drey against llama.cpp, ik_llama.cpp or both on this machine, all taking turns (A B C A B C), and
+# prints ratios: above 1 where drey is faster.
+#   bench-versus.sh PEER_BIN_DIR... [--models FILE,FILE...] [--rounds N] [--threads N] [--csv FILE] [--quick]
+#                   [memory] [limit]
+#     PEER_BIN_DIR  holds a peer's llama-bench; for limit llama.cpp's llama-completion too. A peer that can
+#                   repack weights at run time (ik_llama.cpp) runs both ways, and the better one counts
+#     memory        everything in memory: prefill of 512, decode of 128, passes of 1 to 64 rows
 #     limit         more than memory: wide6b with draft under 2560 MiB, target with draft under
 #                   800 MiB, each in a cgroup of its own with a cold page cache (root); llama.cpp
 #                   maps the same file in the same limit. --memory is the limit / 1.05
-#     --rounds      turns of each side (default 3)     --threads   of both sides (default 2)
+#     --models      for memory (default target and smol)
+#     --rounds      turns of each side (default 3)     --threads   of all sides (default 2)
 #     --csv         every single value (default bench-versus.csv)
 #     --quick       tiny runs that only try the script
 # Models: $DREY_MODELS, else the user's cache directory; what is missing is fetched, wide6b is made.
@@ -15,7 +19,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 usage() {
-    sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,18s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 die() {
@@ -23,31 +27,45 @@ die() {
     exit 1
 }
 
-rounds=3 threads=2 csv=bench-versus.csv quick=false peer='' parts=()
+rounds=3 threads=2 csv=bench-versus.csv quick=false files=() parts=() peers=() names=()
 while [ $# -gt 0 ]; do
     case $1 in
     --rounds) rounds=${2:?} && shift ;;
     --threads) threads=${2:?} && shift ;;
     --csv) csv=${2:?} && shift ;;
     --quick) quick=true ;;
+    --models) IFS=, read -ra files <<<"${2:?}" && shift ;;
     memory | limit) parts+=("$1") ;;
     -*) usage ;;
-    *)
-        [ -z "$peer" ] || usage
-        peer=$(cd "$1" && pwd)
-        ;;
+    *) peers+=("$(cd "$1" && pwd)") ;;
     esac
     shift
 done
-[ -n "$peer" ] || usage
+[ ${#peers[@]} -gt 0 ] || usage
 [ ${#parts[@]} -gt 0 ] || parts=(memory limit)
-for tool in llama-bench llama-completion; do
-    [ -x "$peer/$tool" ] || die "$peer has no $tool"
+run_in() { # PEER_BIN_DIR COMMAND...: its own libraries come first
+    local folder=$1
+    shift
+    env LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"
+}
+repacks() { # PEER_BIN_DIR
+    run_in "$1" "$1/llama-bench" --help 2>&1 | grep -e --run-time-repack >/dev/null
+}
+limit_peer=''
+for peer in "${peers[@]}"; do
+    [ -x "$peer/llama-bench" ] || die "$peer has no llama-bench"
+    name=llama.cpp
+    ! repacks "$peer" || name=ik_llama.cpp
+    [[ " ${names[*]-} " != *" $name "* ]] || name=$name-$((${#names[@]} + 1))
+    names+=("$name")
+    [ -n "$limit_peer" ] || [ ! -x "$peer/llama-completion" ] || limit_peer=$peer
 done
+[[ " ${parts[*]} " != *" limit "* ]] || [ -n "$limit_peer" ] ||
+    die "no folder has llama-completion, which 'limit' needs; or run 'memory' alone"
 
-prompt_tokens=512 decode_tokens=128 limit_tokens=128 plain_tokens=16 peer_tokens=10
+prompt_tokens=512 decode_tokens=128 widths=1,2,4,8,16,32,64 repeats=3 limit_tokens=128 plain_tokens=16 peer_tokens=10
 if $quick; then
-    prompt_tokens=32 decode_tokens=8 limit_tokens=12 plain_tokens=3 peer_tokens=2 rounds=1
+    prompt_tokens=32 decode_tokens=8 limit_tokens=12 plain_tokens=3 peer_tokens=2 rounds=1 repeats=1
 fi
 
 models=${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}
@@ -58,7 +76,9 @@ wide6b=$models/wide6b.gguf
 drey=$here/build/cli/drey
 
 "$here/scripts/build.sh" "$here/build"
-"$here/scripts/get-models.sh" --dir "$models" smol draft target
+if [ ${#files[@]} = 0 ] || [[ " ${parts[*]} " = *" limit "* ]]; then
+    "$here/scripts/get-models.sh" --dir "$models" smol draft target
+fi
 if [[ " ${parts[*]} " = *" limit "* ]]; then
     [ "$(id -u)" = 0 ] || die "the part 'limit' needs root, for memory cgroups; or run 'memory' alone"
     if [ ! -f "$wide6b" ]; then
@@ -95,7 +115,6 @@ PYTHON
         record "$case" "$side" "$round" "$key" "$value"
     done
 }
-run_peer() { env LD_LIBRARY_PATH="$peer${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"; }
 must() { # runs a command; what it wrote to the error output is shown when it fails
     "$@" 2>"$tmp/err" || {
         tail -n 20 "$tmp/err" >&2
@@ -104,19 +123,50 @@ must() { # runs a command; what it wrote to the error output is shown when it fa
 }
 
 # ---- In memory
-in_memory() { # NAME MODEL ROUND
-    must "$drey" bench model -m "$2" -t "$threads" --prompt-tokens $prompt_tokens \
-        --decode-tokens $decode_tokens --contexts 0 --json "$tmp/drey.json" >/dev/null
-    record_json "$1" drey "$3" "$tmp/drey.json" prefill_tokens_per_s decode_tokens_per_s
-    must run_peer "$peer/llama-bench" -m "$2" -t "$threads" -p $prompt_tokens -n $decode_tokens \
-        -r 1 -o json >"$tmp/peer.json"
-    python3 - "$tmp/peer.json" >"$tmp/flat.json" <<'PYTHON'
+flatten_drey() { # passes of rows as keys of their own
+    python3 - "$1" >"$tmp/flat.json" <<'PYTHON'
 import json, sys
-tests = json.load(open(sys.argv[1]))
-print(json.dumps({"prefill_tokens_per_s": next(t["avg_ts"] for t in tests if t["n_prompt"]),
-                  "decode_tokens_per_s": next(t["avg_ts"] for t in tests if t["n_gen"])}))
+r = json.load(open(sys.argv[1]))
+flat = {k: r[k] for k in ("prefill_tokens_per_s", "decode_tokens_per_s", "bandwidth_share")}
+flat.update(("pass_%d_s" % p["rows"], p["pass_s"]) for p in r["passes"])
+print(json.dumps(flat))
 PYTHON
-    record_json "$1" llama.cpp "$3" "$tmp/flat.json" prefill_tokens_per_s decode_tokens_per_s
+}
+flatten_peer() { # prints the peer's version; a prompt of n tokens is a pass of n rows, though with logits for the last alone
+    python3 - "$1" "$2" "$tmp/flat.json" <<'PYTHON'
+import json, sys
+long, short = (json.load(open(name)) for name in sys.argv[1:3])
+flat = {"prefill_tokens_per_s": next(t["avg_ts"] for t in long if t["n_prompt"]),
+        "decode_tokens_per_s": next(t["avg_ts"] for t in long if t["n_gen"])}
+flat.update(("pass_%d_s" % t["n_prompt"], t["n_prompt"] / t["avg_ts"]) for t in short)
+json.dump(flat, open(sys.argv[3], "w"))
+print("build %s, commit %s" % (long[0]["build_number"], long[0]["build_commit"]))
+PYTHON
+}
+pass_keys=()
+for n in ${widths//,/ }; do pass_keys+=("pass_${n}_s"); done
+
+peer_in_memory() { # CASE SIDE ROUND MODEL PEER_BIN_DIR OPTION...
+    local case=$1 side=$2 round=$3 model=$4 peer=$5
+    shift 5
+    local bench=("$peer/llama-bench" -m "$model" -t "$threads" -o json "$@")
+    must run_in "$peer" "${bench[@]}" -p $prompt_tokens -n $decode_tokens -r 1 >"$tmp/long.json"
+    must run_in "$peer" "${bench[@]}" -p $widths -n 0 -r $repeats >"$tmp/short.json"
+    flatten_peer "$tmp/long.json" "$tmp/short.json" >"$tmp/${side%+repack}"
+    record_json "$case" "$side" "$round" "$tmp/flat.json" prefill_tokens_per_s decode_tokens_per_s \
+        "${pass_keys[@]}"
+}
+in_memory() { # CASE MODEL ROUND
+    must "$drey" bench model -m "$2" -t "$threads" --prompt-tokens $prompt_tokens \
+        --decode-tokens $decode_tokens --contexts 0 --memory unlimited --sidecar none \
+        --json "$tmp/drey.json" >/dev/null
+    flatten_drey "$tmp/drey.json"
+    record_json "$1" drey "$3" "$tmp/flat.json" prefill_tokens_per_s decode_tokens_per_s \
+        bandwidth_share "${pass_keys[@]}"
+    for i in "${!peers[@]}"; do
+        peer_in_memory "$1" "${names[i]}" "$3" "$2" "${peers[i]}"
+        ! repacks "${peers[i]}" || peer_in_memory "$1" "${names[i]}+repack" "$3" "$2" "${peers[i]}" -rtr 1
+    done
 }
 
 # ---- More than memory
@@ -139,8 +189,8 @@ drey_limited() { # CASE SIDE ROUND MODEL LIMIT_MIB TOKENS OPTION...
 }
 peer_limited() { # CASE ROUND MODEL LIMIT_MIB
     # A kill for memory is a result too, not the end of the measurement.
-    limited "$4" env LD_LIBRARY_PATH="$peer${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-        "$peer/llama-completion" -m "$3" -t "$threads" -c 512 -bf "$tmp/prompt" -n $peer_tokens \
+    limited "$4" env LD_LIBRARY_PATH="$limit_peer${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        "$limit_peer/llama-completion" -m "$3" -t "$threads" -c 512 -bf "$tmp/prompt" -n $peer_tokens \
         --temp 0 --ignore-eos -no-cnv --no-warmup --no-display-prompt --perf --load-mode mmap \
         >"$tmp/text" 2>"$tmp/err" </dev/null || true
     # From milliseconds and runs: the rate that it prints has too few digits.
@@ -160,8 +210,13 @@ for round in $(seq "$rounds"); do
         echo "bench-versus: round $round of $rounds: $part" >&2
         case $part in
         memory)
-            in_memory target-memory "$target" "$round"
-            in_memory smol-memory "$smol" "$round"
+            if [ ${#files[@]} = 0 ]; then
+                in_memory target-memory "$target" "$round"
+                in_memory smol-memory "$smol" "$round"
+            fi
+            for file in "${files[@]}"; do
+                in_memory "$(basename "$file" .gguf)" "$file" "$round"
+            done
             ;;
         limit)
             under_limit wide6b-2560M "$wide6b" 2560 "$round"
@@ -175,7 +230,12 @@ done
 echo "machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores," \
     "$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo), $(uname -sr)"
 echo "drey: $("$drey" --version), commit $(git -C "$here" rev-parse --short HEAD 2>/dev/null || echo none)"
-echo "llama.cpp: $(run_peer "$peer/llama-completion" --version 2>&1 | sed -n 's/^version: //p')"
+for i in "${!peers[@]}"; do
+    [ -f "$tmp/${names[i]}" ] || continue
+    echo "${names[i]}: $(cat "$tmp/${names[i]}")"
+done
+[[ " ${parts[*]} " != *" limit "* ]] || echo "llama.cpp of limit: $(run_in "$limit_peer" "$limit_peer/llama-completion" --version 2>&1 |
+    sed -n 's/^version: //p')"
 echo "date: $(date -u +%F), threads: $threads, rounds: $rounds$(! $quick || echo ', QUICK: not a measurement')"
 python3 - "$csv" <<'PYTHON'
 import csv, statistics, sys
@@ -190,19 +250,35 @@ def median(case, side, metric):
     found = values.get((case, side, metric))
     return statistics.median(found.values()) if found else None
 
-print("\n%-16s %-9s %10s %10s %7s   %s" % ("case", "what", "drey", "llama.cpp", "ratio", "of each round"))
+def better(metric, values):  # of two ways of running one peer
+    values = [v for v in values if v]
+    return (min if metric.startswith("pass_") else max)(values) if values else None
+
+sides = list(dict.fromkeys(k[1] for k in values))
+peers = [s for s in sides if not s.startswith("drey") and not s.endswith("+repack")]
+metrics = list(dict.fromkeys(k[2] for k in values if k[2] in (
+    "prefill_tokens_per_s", "decode_tokens_per_s", "tokens_per_s") or k[2].startswith("pass_")))
+NAMES = {"prefill_tokens_per_s": "prefill", "decode_tokens_per_s": "decode", "tokens_per_s": "text"}
 for case in cases:
-    for metric in ("prefill_tokens_per_s", "decode_tokens_per_s", "tokens_per_s"):
-        ours = values.get((case, "drey", metric), {})
-        theirs = values.get((case, "llama.cpp", metric), {})
-        ratios = [ours[r] / theirs[r] for r in sorted(ours) if theirs.get(r)]
-        if ratios:
-            print("%-16s %-9s %10.2f %10.3f %7.2f   %s" % (
-                case, metric.split("_")[0].replace("tokens", "decode"), median(case, "drey", metric),
-                median(case, "llama.cpp", metric), statistics.median(ratios),
-                " ".join("%.2f" % r for r in ratios)))
-        elif ours:
-            print("%-16s %-9s %10.2f %10s" % (case, metric.split("_")[0], median(case, "drey", metric), "none"))
+    for peer in peers:
+        lines = []
+        for metric in metrics:
+            ours = values.get((case, "drey", metric), {})
+            ways = [values.get((case, peer + way, metric), {}) for way in ("", "+repack")]
+            theirs = {r: better(metric, [w.get(r) for w in ways]) for r in ours}
+            pairs = [(ours[r], theirs[r]) for r in sorted(ours) if theirs.get(r)]
+            passes = metric.startswith("pass_")
+            ratios = [b / a if passes else a / b for a, b in pairs]
+            if ratios:
+                unit = 1e-3 if passes else 1
+                lines.append("%-22s %10.2f %12.2f %7.2f   %s" % (
+                    "pass of %s, ms" % metric.split("_")[1] if passes else NAMES[metric] + ", tokens/s",
+                    statistics.median(a for a, _ in pairs) / unit,
+                    statistics.median(b for _, b in pairs) / unit, statistics.median(ratios),
+                    " ".join("%.2f" % r for r in ratios)))
+        if lines:
+            print("\n%-22s %10s %12s %7s   %s" % (case, "drey", peer, "ratio", "of each round"))
+            print("\n".join(lines))
 ROWS = (("tokens/s", "tokens_per_s", 1, 2), ("ceiling tokens/s", "ceiling_tokens_per_s", 1, 2),
         ("tokens a pass", "tokens_per_pass", 1, 2), ("drafted", "drafted", 1, 0),
         ("accepted", "accepted", 1, 0), ("GB read", "read_bytes", 1e9, 2),
@@ -215,7 +291,7 @@ ROWS = (("tokens/s", "tokens_per_s", 1, 2), ("ceiling tokens/s", "ceiling_tokens
 for case in cases:
     if (case, "drey", "peak_mib") not in values:
         continue
-    sides = ("drey", "drey-no-draft", "llama.cpp")
+    sides = ("drey", "drey-no-draft", "llama.cpp")  # the peer of the limit
     print("\n%-20s" % case + "".join("%15s" % s for s in sides))
     for title, metric, unit, digits in ROWS:
         found = [median(case, s, metric) for s in sides]

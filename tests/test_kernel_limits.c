@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "emulated/tiers.h"
 #include "kernel/kernel.h"
 #include "support/guard.h"
 
@@ -22,10 +23,10 @@ static void test_read(void **state)
             words[j] = word;
             sum += word;
         }
-        for (const char *const *tier = kernel_tiers(); *tier; tier++)
+        for (const char *const *tier = test_tiers(); *tier; tier++)
             for (int s = 0; s < 3; s++)
                 for (int a = 0; a < 3; a++)
-                    if (kernel_select(*tier)->read(words, sizes[i], streams[s], aheads[a]) != sum)
+                    if (test_table(*tier)->read(words, sizes[i], streams[s], aheads[a]) != sum)
                         fail_msg("read on %s: %d words, %d streams, %d ahead", *tier, (int)sizes[i],
                                  (int)streams[s], (int)aheads[a]);
         guard_free(&g);
@@ -35,13 +36,14 @@ static void test_read(void **state)
 static void test_peaks(void **state)
 {
     (void)state;
-    for (const char *const *tier = kernel_tiers(); *tier; tier++) {
-        const kernel_table *t = kernel_select(*tier);
+    for (const char *const *tier = test_tiers(); *tier; tier++) {
+        const kernel_table *t = test_table(*tier);
         assert_int_equal(t->int8_peak(0), 0);
         assert_int_equal(t->float_peak(0), 0);
         assert_true(t->int8_peak(1) >= 2 && t->float_peak(1) >= 2);
         assert_int_equal(t->int8_peak(100), 100 * t->int8_peak(1));
         assert_int_equal(t->float_peak(100), 100 * t->float_peak(1));
+        assert_true(test_tiles_at_rest());
     }
 }
 

@@ -17,6 +17,9 @@
 #define tile_q6_k_avxvnni   emulated_tile_q6_k_avxvnni
 #define tile_iq4_xs_avxvnni emulated_tile_iq4_xs_avxvnni
 
+#define limits_avxvnni_set emulated_limits_avxvnni_set
+#define limits_amx_set     emulated_limits_amx_set
+
 #define amx_matmul_init  emulated_amx_matmul_init
 #define dot_amx          emulated_dot_amx
 #define build_q4_0_amx   emulated_build_q4_0_amx

@@ -346,6 +346,7 @@ DEFINE_DOT_AMX(IQ4_XS, iq4_xs, config_256, arrange_256, multiply_bytes, finish_b
 
 void amx_matmul_init(kernel_table *table)
 {
+    limits_amx_set(table);
     memcpy(below, table->matmul, sizeof below);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
     table->matmul[TYPE_##TYPE].dot = dot_##name##_amx;

@@ -2,6 +2,7 @@
 #include "kernel/tiers.h"
 
 #include "kernel/x86/tile_avxvnni.h"
+#include "kernel/x86/x86.h"
 
 #define DEFINE_DOT_AVXVNNI(TYPE, name, act, block_k, block_bytes)                                  \
     DEFINE_DOT(TYPE, name, act, avxvnni)
@@ -9,6 +10,7 @@ KERNEL_INTEGER_TYPES(DEFINE_DOT_AVXVNNI)
 
 void avxvnni_matmul_init(kernel_table *table)
 {
+    limits_avxvnni_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
     table->matmul[TYPE_##TYPE].dot = dot_##name##_avxvnni;
     KERNEL_INTEGER_TYPES(SET_TYPE)

@@ -14,5 +14,8 @@ void quantise_avx2_set(kernel_table *table);
 /* read, int8_peak and float_peak. */
 void limits_avx2_set(kernel_table *table);
 void limits_avx512_set(kernel_table *table);
+/* int8_peak alone. */
+void limits_avxvnni_set(kernel_table *table);
+void limits_amx_set(kernel_table *table);
 
 #endif
