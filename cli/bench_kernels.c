@@ -40,8 +40,12 @@ static void show_table(listing *l, const drey_kernel_report *r)
         if (!l->in_rows)
             fprintf(l->out, "row operation     on                       ns     GB/s\n");
         l->in_rows = true;
-        fprintf(l->out, "%-17s %-16s %10.0f %8.1f\n", r->kernel, r->shape, 1e9 * r->seconds,
+        fprintf(l->out, "%-17s %-16s %10.0f %8.1f", r->kernel, r->shape, 1e9 * r->seconds,
                 1e-9 * r->bytes_per_s);
+        if (r->bandwidth_share > 0)
+            fprintf(l->out, ", %.0f %% of memory, %.0f %% of the float peak",
+                    100 * r->bandwidth_share, 100 * r->peak_share);
+        fputc('\n', l->out);
     } else if (strcmp(r->what, "dot") == 0) {
         show_dot(l, r);
     } else if (strcmp(r->what, "pack") == 0) {

@@ -374,7 +374,7 @@ typedef struct drey_kernel_report {
     const char *kernel; /* a tensor type, or a row operation */
     const char *what;   /* "dot", "pack", "quantise", "row" */
     const char *shape;  /* of a row operation: what it ran on; else "" */
-    int32_t rows;       /* dot: activation rows of a pass; else 1 */
+    int32_t rows;       /* dot, attention: rows of a pass; else 1 */
     double seconds;     /* dot: of a pass over all weights in memory, scaled to 1 GiB of them;
                            row: of a call; else 0 */
     double bytes_per_s; /* dot, pack: of weights; quantise, row: of what is read and written */

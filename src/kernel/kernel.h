@@ -143,7 +143,7 @@ typedef struct kernel_table {
 } kernel_table;
 
 /* The inventory of row operations: what is tested (tests/test_kernel_rows.c) and timed
- * (src/profile/kernels.c). Types are in KERNEL_TYPES (layout.h). */
+ * (src/profile/kernels.c) beside attention. Types are in KERNEL_TYPES (layout.h). */
 #define KERNEL_ROWS(X)                                                                             \
     X(rmsnorm)                                                                                     \
     X(rope)                                                                                        \

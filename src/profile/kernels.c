@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "kernel/layout.h"
 #include "os/clock.h"
+#include "profile/attention.h"
 #include "profile/limits.h"
 
 enum {
@@ -297,7 +298,7 @@ static bool asked_for(const char *kernel, const char *name)
 
 static bool exists(const char *kernel)
 {
-    bool found = false;
+    bool found = asked_for(kernel, "attend");
     for (int i = 0; i < N_TYPES; i++)
         found |= asked_for(kernel, types[i].name);
     for (int i = 0; i < N_ROW_OPS; i++)
@@ -335,6 +336,9 @@ drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const ch
         for (int i = 0; i < N_ROW_OPS; i++)
             if (asked_for(kernel, rows[i].name))
                 bench_row(&b, &rows[i]);
+        if (asked_for(kernel, "attend"))
+            status =
+                bench_attention(b.pool, b.kernels, b.block, block_bytes, limits, visit, user, err);
     }
     pool_close(&b.pool);
     arena_free(&b.memory);
