@@ -1,9 +1,11 @@
 /* Products over a model's matrices, wherever their groups lie.
  *
- * The threads claim work items from one counter: runs of pinned groups, then streamed groups in the
- * order in which they arrive: one by one where they have to be packed, in runs of a piece where
- * they come packed. So a product starts on its first rows while the last are still being read, and
- * a slow core takes fewer items. Items write different rows of y: no sums cross them. */
+ * Pinned groups are dealt out evenly, a run to each thread, so that each reads memory in one sweep
+ * that the prefetcher follows; who is done takes from the end of another's run. Then the threads
+ * claim streamed groups from one counter in the order in which they arrive: one by one where they
+ * have to be packed, in runs of a piece where they come packed. So a product starts on its first
+ * rows while the last are still being read, and a slow core does less. Claims write different rows
+ * of y: no sums cross them. */
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -11,18 +13,21 @@
 #include "os/clock.h"
 #include "weights/weights.h"
 
-/* Bytes of packed weights that one claim takes: long enough for the prefetcher, short enough for
- * balance. */
+/* Bytes of packed weights that one claim takes when there is one row; with more rows a claim takes
+ * longer, and what one thread waits for another at the end of a product would tell. */
 static const size_t claim_bytes = 192 << 10;
+
+/* Bytes of the next product that a thread asks for when it has nothing left to do. */
+static const size_t ahead_bytes = 16 << 10;
 
 typedef struct job_part {
     const product *p;
     bool loading;         /* its groups all come from the stream, and the pinned ones are packed */
     int32_t claim_groups; /* pinned groups a claim */
-    int32_t n_claims;     /* of pinned groups (0 while loading) */
+    weights_run *run;     /* [n_threads], of pinned groups; empty while loading */
     int32_t step_groups;  /* streamed groups an item; no item crosses the end of a piece */
     int32_t piece_items;  /* items of a whole piece */
-    int32_t n_items;      /* claims and items of streamed groups */
+    int32_t n_items;      /* of streamed groups */
     int64_t seq;          /* of the first piece in this pass */
     int32_t first_piece;  /* its index within the matrix */
 } job_part;
@@ -55,7 +60,7 @@ static int32_t items_of(const job_part *part, int32_t n_groups)
     return whole * part->piece_items + (rest + part->step_groups - 1) / part->step_groups;
 }
 
-/* The groups [from, to) of an item, behind the claims; returns their piece. */
+/* The groups [from, to) of an item; returns their piece. */
 static int32_t item_range(const job_part *part, int32_t item, int32_t *from, int32_t *to)
 {
     const weight *m = part->p->matrix;
@@ -69,26 +74,53 @@ static int32_t item_range(const job_part *part, int32_t item, int32_t *from, int
     return piece;
 }
 
-static void part_init(job_part *part, const weights *w, const product *p, int32_t n,
-                      int32_t n_threads)
+/* A run's groups: the first in the low half, one past the last in the high. */
+static uint64_t pair(int32_t first, int32_t end)
+{
+    return (uint32_t)first | (uint64_t)(uint32_t)end << 32;
+}
+
+/* Takes up to n groups from a run, from its front for its owner, from its end for others. */
+static bool run_take(weights_run *run, bool owner, int32_t n, int32_t *from, int32_t *to)
+{
+    uint64_t groups = atomic_load_explicit(&run->groups, memory_order_relaxed), rest;
+    do {
+        int32_t first = (int32_t)(uint32_t)groups, end = (int32_t)(groups >> 32);
+        if (first >= end)
+            return false;
+        n = n < end - first ? n : end - first;
+        *from = owner ? first : end - n;
+        *to = *from + n;
+        rest = owner ? pair(*to, end) : pair(first, *from);
+    } while (!atomic_compare_exchange_weak_explicit(&run->groups, &groups, rest,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+/* The first group of a thread's run. */
+static int32_t share_of(const weight *m, int32_t thread, int32_t n_threads)
+{
+    return (int32_t)((int64_t)m->n_pinned * thread / n_threads);
+}
+
+static void part_init(job_part *part, const weights *w, const product *p, weights_run *run,
+                      int32_t n)
 {
     weight *m = p->matrix;
-    *part = (job_part){.p = p, .loading = weights_loading(w)};
+    *part = (job_part){.p = p, .loading = weights_loading(w), .run = run};
     int32_t most = (int32_t)(claim_bytes / m->group_bytes);
     part->step_groups = m->sidecar_offset && most > 1 ? most : 1;
     part->piece_items = (m->piece_groups + part->step_groups - 1) / part->step_groups;
-    if (part->loading) {
-        part->seq = w->pass_seq + m->first_seq;
-    } else {
-        part->seq = w->pass_seq + m->cycle_seq;
-        part->first_piece = m->n_pinned_pieces;
-        int32_t fair = m->n_pinned / (n_threads * 4);
-        part->claim_groups = most < fair ? most : fair;
-        if (part->claim_groups < 1)
-            part->claim_groups = 1;
-        part->n_claims = (m->n_pinned + part->claim_groups - 1) / part->claim_groups;
-    }
-    part->n_items = part->n_claims + (part->loading ? items_of(part, m->n_pinned) : 0) +
+    part->claim_groups = n > 0 && most > n ? most / n : 1;
+    part->seq = w->pass_seq + (part->loading ? m->first_seq : m->cycle_seq);
+    part->first_piece = part->loading ? 0 : m->n_pinned_pieces;
+    for (int32_t t = 0; t < w->n_threads; t++)
+        atomic_store_explicit(
+            &part->run[t].groups,
+            part->loading ? 0
+                          : pair(share_of(m, t, w->n_threads), share_of(m, t + 1, w->n_threads)),
+            memory_order_relaxed);
+    part->n_items = (part->loading ? items_of(part, m->n_pinned) : 0) +
                     (n > 0 ? items_of(part, m->n_groups - m->n_pinned) : 0);
     for (int32_t i = part->first_piece; i < m->n_pinned_pieces + m->n_streamed_pieces; i++) {
         int32_t low, high;
@@ -106,12 +138,30 @@ static void dot_groups(const job *j, const job_part *part, const uint8_t *packed
                        j->acts[m->kernel->act], j->n, m->k, j->w->dot_scratch[thread]);
 }
 
-static void run_pinned(const job *j, const job_part *part, int32_t claim, int32_t thread)
+/* Takes all it can get from one thread's runs. */
+static void use_runs(const job *j, int32_t owner, int32_t thread)
 {
-    const weight *m = part->p->matrix;
-    int32_t from = claim * part->claim_groups, to = from + part->claim_groups;
-    to = to < m->n_pinned ? to : m->n_pinned;
-    dot_groups(j, part, m->packed + (size_t)from * m->group_bytes, from, to - from, thread);
+    for (int32_t i = 0; i < j->n_parts; i++) {
+        const job_part *part = &j->part[i];
+        const weight *m = part->p->matrix;
+        int32_t from, to;
+        while (run_take(&part->run[owner], owner == thread, part->claim_groups, &from, &to))
+            dot_groups(j, part, m->packed + (size_t)from * m->group_bytes, from, to - from, thread);
+    }
+}
+
+/* Asks for the first bytes of the thread's run in the product after these: memory would idle while
+ * the threads meet and do what lies between. */
+static void look_ahead(const job *j, int32_t thread)
+{
+    const weight *next = j->part[j->n_parts - 1].p->matrix + 1;
+    if (next == j->w->matrix + j->w->n_matrices)
+        next = j->w->matrix;
+    size_t at = (size_t)share_of(next, thread, j->w->n_threads) * next->group_bytes,
+           end = weight_pinned_bytes(next);
+    end = end - at < ahead_bytes ? end : at + ahead_bytes;
+    for (; at < end; at += 64)
+        __builtin_prefetch(next->packed + at, 0, 2);
 }
 
 /* Waits for a piece; NULL when the stream has failed. Only the caller's own waiting is counted. */
@@ -165,20 +215,19 @@ static void run_streamed(job *j, const job_part *part, int32_t item, int32_t thr
 
 static void job_thread(void *arg, int32_t thread, int32_t n_threads)
 {
-    (void)n_threads;
     job *j = arg;
+    for (int32_t i = 0; i < n_threads; i++)
+        use_runs(j, (thread + i) % n_threads, thread);
     for (;;) {
         int32_t item = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
         if (item >= j->n_items || atomic_load_explicit(&j->failed, memory_order_relaxed))
-            return;
+            break;
         const job_part *part = j->part;
         while (item >= part->n_items)
             item -= part++->n_items;
-        if (item < part->n_claims)
-            run_pinned(j, part, item, thread);
-        else
-            run_streamed(j, part, item - part->n_claims, thread);
+        run_streamed(j, part, item, thread);
     }
+    look_ahead(j, thread);
 }
 
 drey_status weights_matmul(weights *w, pool *p, const product *products, int32_t n_products,
@@ -189,7 +238,7 @@ drey_status weights_matmul(weights *w, pool *p, const product *products, int32_t
     int64_t end = w->cursor;
     for (int32_t i = 0; i < n_products; i++) {
         const weight *m = products[i].matrix;
-        part_init(&j.part[i], w, &products[i], n, w->n_threads);
+        part_init(&j.part[i], w, &products[i], w->runs + i * w->n_threads, n);
         j.n_items += j.part[i].n_items;
         end = j.part[i].seq + m->n_streamed_pieces + (j.part[i].loading ? m->n_pinned_pieces : 0);
     }

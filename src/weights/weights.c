@@ -84,8 +84,8 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
     /* One more piece a matrix than now: the boundary between pinned and streamed may move. */
     for (int32_t i = 0; i < n; i++)
         pieces += (size_t)count_pieces(&matrix[i]) + 1;
-    size_t per_thread =
-        arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 + ARENA_ALIGN;
+    size_t per_thread = arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 +
+                        ARENA_ALIGN + PRODUCTS_MAX * sizeof(weights_run);
     return (size_t)n_threads * per_thread + pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
            (size_t)n_parts * (sizeof(file) + 2 * ARENA_ALIGN) + 16 * ARENA_ALIGN + 8192;
 }
@@ -165,6 +165,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
     size_t pack, dot;
     scratch_sizes(w->matrix, w->n_matrices, &w->embedding, &pack, &dot);
     w->bounce_bytes = lookup_bytes(&w->embedding);
+    w->runs = arena_take(a, (size_t)w->n_threads * PRODUCTS_MAX * sizeof *w->runs);
     w->pack_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->pack_scratch);
     w->dot_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->dot_scratch);
     w->row_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->row_scratch);

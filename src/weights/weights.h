@@ -25,6 +25,8 @@
 #include "os/pool.h"
 #include "weights/stream.h"
 
+enum { PRODUCTS_MAX = 3 };
+
 typedef struct weight {
     const gguf_tensor *tensor;   /* borrowed from the gguf */
     const matmul_kernel *kernel; /* borrowed from the kernel table */
@@ -40,6 +42,12 @@ typedef struct weight {
     uint8_t *packed;             /* [n_pinned][group_bytes]; filled by the first pass */
     _Atomic int32_t *piece_left; /* groups of each piece not yet used in this pass */
 } weight;
+
+/* What is left of the pinned groups that a thread was dealt in a product (matmul.c). A cache line
+ * each: their owners write them often. */
+typedef struct weights_run {
+    _Alignas(64) _Atomic uint64_t groups;
+} weights_run;
 
 typedef struct weights {
     weight *matrix; /* in the order of a pass */
@@ -63,6 +71,7 @@ typedef struct weights {
     int64_t end_seq;  /* one past the last that it will use: the streamed head may be left out */
     bool broken;      /* loading was abandoned */
     int32_t n_threads;
+    weights_run *runs;                                    /* [PRODUCTS_MAX][n_threads] */
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
     size_t bounce_bytes;
     int64_t stall_ns; /* the caller's waiting for reads, so far */
@@ -135,7 +144,6 @@ typedef struct product {
     float *y;
     int64_t ldy;
 } product;
-enum { PRODUCTS_MAX = 3 };
 
 /* Runs up to PRODUCTS_MAX products of the next matrices with the same n activation rows; acts[kind]
  * is their quantised form in each kind that one of the matrices needs. n = 0: only loads. */

@@ -82,22 +82,45 @@ static inline void block_32(uint8_t *block, const float *x, int32_t t, int32_t m
     memcpy(block + ACT_32_SUM * m + t * 4, &sum, 4);
 }
 
-/* The eight sums of |x| run side by side, each in order of index. */
+/* Rows of 8 numbers become columns. */
+static inline void transpose_8x8(__m256 v[8])
+{
+    __m256 pairs[8], fours[8];
+    for (int i = 0; i < 8; i += 2) {
+        pairs[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+        pairs[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        fours[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+        fours[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+        fours[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+        fours[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
+    }
+}
+
+/* The sums of |x| over the eight runs of 32 lie in a vector's lanes, each added in order of index.
+ * max passes NaN over: it stands first, and the scalar comparison would not take it either. */
 static inline float scale_256(const float *x)
 {
-    __m256 v = _mm256_setzero_ps();
-    for (int i = 0; i < 256; i += 8)
-        v = abs_max(v, _mm256_loadu_ps(x + i));
-    float sums[8] = {0};
-    for (int i = 0; i < 32; i++)
-        for (int s = 0; s < 8; s++)
-            sums[s] += fabsf(x[s * 32 + i]);
-    float d = largest(v) / 127.0f;
-    for (int s = 0; s < 8; s++) {
-        float bound = sums[s] / 2167.0f;
-        d = bound > d ? bound : d;
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 most = _mm256_setzero_ps(), sums = _mm256_setzero_ps();
+    for (int i = 0; i < 32; i += 8) {
+        __m256 v[8];
+        for (int s = 0; s < 8; s++) {
+            v[s] = _mm256_andnot_ps(sign, _mm256_loadu_ps(x + s * 32 + i));
+            most = _mm256_max_ps(v[s], most);
+        }
+        transpose_8x8(v);
+        for (int j = 0; j < 8; j++)
+            sums = _mm256_add_ps(sums, v[j]);
     }
-    return d;
+    float d = largest(most) / 127.0f;
+    __m256 bounds = _mm256_div_ps(sums, _mm256_set1_ps(2167.0f));
+    return largest(_mm256_max_ps(bounds, _mm256_set1_ps(d)));
 }
 
 static inline void block_256(uint8_t *block, const float *x, int32_t t, int32_t m)
