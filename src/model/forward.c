@@ -18,10 +18,11 @@
 #include "base/fmath.h"
 #include "os/clock.h"
 
-/* Rows of activations are padded so that products may write whole groups. */
+/* Rows of activations are padded so that products may write whole groups, and by one cache line
+ * more: rows a multiple of a page apart would all compete for the same few places of the caches. */
 static int64_t padded(int64_t n)
 {
-    return (n + GROUP_ROWS - 1) / GROUP_ROWS * GROUP_ROWS;
+    return (n + GROUP_ROWS - 1) / GROUP_ROWS * GROUP_ROWS + 64 / (int64_t)sizeof(float);
 }
 
 typedef struct widths { /* of the widest of the shapes that share a workspace */
