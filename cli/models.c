@@ -73,6 +73,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.prompt_chunk = settings->prompt_chunk;
     options.cpu_tier = settings->cpu_tier;
     options.io = settings->io;
+    options.kv = settings->kv;
     options.no_sidecar = settings->sidecar && strcmp(settings->sidecar, "none") == 0;
     options.sidecar = options.no_sidecar ? NULL : settings->sidecar;
     return options;

@@ -35,6 +35,7 @@ const cli_option cli_options[] = {
     {"prompt-chunk", 0, CLI_COUNT, ENGINE, AT(prompt_chunk), 1, 65536},
     {"cpu", 0, CLI_TEXT, CORES, AT(cpu_tier), 0, 0},
     {"io", 0, CLI_IO, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, AT(io), 0, 0},
+    {"kv", 0, CLI_KV, ENGINE, AT(kv), 0, 0},
     {"sidecar", 0, CLI_TEXT, ENGINE, AT(sidecar), 0, 0},
     {"prompt", 'p', CLI_TEXT, CLI_RUN, AT(prompt), 0, 0},
     {"file", 'f', CLI_TEXT, CLI_RUN | CLI_PERPLEXITY, AT(file), 0, 0},
@@ -277,6 +278,16 @@ static drey_status read_io(const cli_option *option, const char *text, drey_io *
     return DREY_OK;
 }
 
+static drey_status read_kv(const cli_option *option, const char *text, drey_kv *kv, drey_error *err)
+{
+    static const char *const names[] = {"f16", "q8_0", NULL};
+    int i = choose(text, names);
+    if (i < 0)
+        return bad_value(option, text, "f16 or q8_0", err);
+    *kv = i ? DREY_KV_Q8_0 : DREY_KV_F16;
+    return DREY_OK;
+}
+
 static drey_status read_stop(cli_settings *s, const char *text, drey_error *err)
 {
     if (!*text)
@@ -322,6 +333,8 @@ static drey_status store(cli_settings *s, const cli_option *option, const char *
         return read_policy(option, text, at, err);
     case CLI_IO:
         return read_io(option, text, at, err);
+    case CLI_KV:
+        return read_kv(option, text, at, err);
     case CLI_MEMORY:
         return read_memory(option, text, at, err);
     case CLI_RATE:

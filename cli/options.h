@@ -35,6 +35,7 @@ typedef struct cli_settings {
     drey_drafter drafter;
     drey_policy policy;
     drey_io io;
+    drey_kv kv;
     uint64_t memory_bytes; /* or DREY_MEMORY_* */
     int32_t n_context;     /* 0: the command chooses */
     int32_t n_threads;     /* 0: the cores */
@@ -71,6 +72,7 @@ typedef enum cli_value {
     CLI_DRAFT,  /* drafter and draft_path */
     CLI_POLICY, /* drey_policy */
     CLI_IO,     /* drey_io */
+    CLI_KV,     /* drey_kv */
     CLI_MEMORY, /* uint64_t: a size, auto or unlimited */
     CLI_RATE,   /* double: a size a second */
     CLI_COUNT,  /* int32_t within [least, most] */

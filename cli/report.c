@@ -33,10 +33,13 @@ static void plan_bar(FILE *out, const drey_plan *plan)
 
 void report_plan(FILE *out, const drey_plan *plan)
 {
-    char size[16], pinned[64], streamed[64];
+    char size[16], pinned[64], streamed[64], cache[128] = "keys and values, f16";
     bool unlimited = plan->budget_bytes == DREY_MEMORY_UNLIMITED;
     snprintf(pinned, sizeof pinned, "%d tensors", plan->n_tensors_pinned);
     snprintf(streamed, sizeof streamed, "%d tensors, read in every pass", plan->n_tensors_streamed);
+    if (plan->kv == DREY_KV_Q8_0)
+        snprintf(cache, sizeof cache, "keys and values, q8_0: %s less than f16, not its exact text",
+                 format_bytes(size, (double)plan->kv_saved_bytes));
     fprintf(out, "%smemory plan%s: budget %s", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             unlimited ? "unlimited" : format_bytes(size, (double)plan->budget_bytes));
     fprintf(out, " (smallest %s)", format_bytes(size, (double)plan->smallest_budget_bytes));
@@ -47,7 +50,7 @@ void report_plan(FILE *out, const drey_plan *plan)
     plan_bar(out, plan);
     plan_row(out, "draft", plan->draft_bytes, "weights in memory");
     plan_row(out, "staging", plan->ring_bytes, "for reads under way");
-    plan_row(out, "caches", plan->kv_bytes, "keys and values");
+    plan_row(out, "caches", plan->kv_bytes, cache);
     plan_row(out, "work", plan->work_bytes, "activations, logits, tree");
     plan_row(out, "program", plan->process_bytes, "with tokenizers and stacks");
     if (!unlimited)

@@ -3,7 +3,7 @@
 _drey() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]-} kind=${COMP_WORDS[2]-} words=""
-    local engine="-m --model --memory -t --threads --cpu --io --sidecar --prompt-chunk -h --help"
+    local engine="-m --model --memory -t --threads --cpu --io --kv --sidecar --prompt-chunk -h --help"
     local drafting="-d --draft -c --context --policy --draft-tokens --tree"
     COMPREPLY=()
 
@@ -33,6 +33,7 @@ _drey() {
     --memory) words="auto unlimited" ;;
     --policy) words="none sequence llmcad" ;;
     --io) words="auto uring pread buffered" ;;
+    --kv) words="f16 q8_0" ;;
     --cpu) words="amx avx512 avxvnni avx2 i8mm dotprod neon ref float" ;;
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \

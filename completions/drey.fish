@@ -24,6 +24,7 @@ complete -c drey -n '__drey_is run plan tokenize perplexity bench' -s m -l model
 complete -c drey -n $engine -l memory -x -a 'auto unlimited' -d 'Bound on memory'
 complete -c drey -n $engine -s t -l threads -x -d Threads
 complete -c drey -n $engine -l cpu -x -a 'amx avx512 avxvnni avx2 i8mm dotprod neon ref float' -d Kernels
+complete -c drey -n $engine -l kv -x -a 'f16 q8_0' -d 'Numbers of the KV cache'
 complete -c drey -n $engine -l io -x -a 'auto uring pread buffered' -d 'How to read'
 complete -c drey -n $engine -l sidecar -r -F -a none -d 'Packed weights'
 complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_WORDS = 24 };
+enum { MAX_WORDS = 48 };
 
 /* Splits line at blanks and parses its words; a word "_" stands for an empty one. */
 static drey_status parse(cli_settings *s, cli_command command, const char *line, drey_error *err)
@@ -153,6 +153,7 @@ static void defaults(void **state)
     assert_int_equal(s.drafter, DREY_DRAFTER_NONE);
     assert_int_equal(s.policy, DREY_POLICY_AUTO);
     assert_int_equal(s.io, DREY_IO_AUTO);
+    assert_int_equal(s.kv, DREY_KV_F16);
     assert_true(s.sampling.temperature == 0 && s.sampling.top_p == 1);
     assert_false(s.chat || s.special || s.ignore_eos || s.raw_ids || s.quiet);
     accepts(&s, CLI_PERPLEXITY, "-m a.gguf");
@@ -176,7 +177,8 @@ static void values(void **state)
     assert_true(s.sampling.temperature == 0.5f);
     assert_int_equal(s.sampling.top_k, 40);
     accepts(&s, CLI_RUN,
-            "-m t -d ngram --policy sequence --draft-tokens 4 --stop a --stop=b --io pread -q "
+            "-m t -d ngram --policy sequence --draft-tokens 4 --stop a --stop=b --io pread --kv "
+            "q8_0 -q "
             "--temp 1e-1 --seed 18446744073709551615 --top-p 0.9 --min-p .05 --memory unlimited");
     assert_int_equal(s.drafter, DREY_DRAFTER_NGRAM);
     assert_null(s.draft_path);
@@ -186,6 +188,7 @@ static void values(void **state)
     assert_string_equal(s.stops[0], "a");
     assert_string_equal(s.stops[1], "b");
     assert_int_equal(s.io, DREY_IO_PREAD);
+    assert_int_equal(s.kv, DREY_KV_Q8_0);
     assert_true(s.quiet);
     assert_true(s.sampling.seed == UINT64_MAX);
     assert_true(s.memory_bytes == DREY_MEMORY_UNLIMITED);
@@ -261,6 +264,7 @@ static void faults(void **state)
     refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
     refuses(CLI_RUN, "-m a --policy tree", "none, sequence or llmcad");
     refuses(CLI_RUN, "-m a --io mmap", "auto, uring, pread or buffered");
+    refuses(CLI_RUN, "-m a --kv q4_0", "f16 or q8_0");
     refuses(CLI_RUN, "-m a --stop _", "not empty");
     refuses(CLI_PERPLEXITY, "-m a --window 1", "--window takes");
 }

@@ -1,5 +1,6 @@
 /* An engine and its sessions at their edges: what is refused, tokens that only the target knows,
  * passes that were given up, and going on after a stop. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -55,6 +56,40 @@ static void refuses_rope_factors_of_another_shape(void **state)
     drey_model *m = open_toy("factors.gguf", &toy);
     drey_engine_options o = engine_of(m);
     refused(&o, DREY_ERR_FORMAT, "rope_freqs.weight has shape [8, 4096] instead of [8, 1]");
+    drey_model_close(&m);
+}
+
+static void refuses_q8_caches_of_narrow_heads(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy); /* heads of 16 */
+    drey_model *m = open_toy("narrow.gguf", &toy);
+    drey_engine_options o = engine_of(m);
+    o.kv = DREY_KV_Q8_0;
+    refused(&o, DREY_ERR_UNSUPPORTED, "a multiple of 32 numbers; the target's have 16; use f16");
+    o.kv = (drey_kv)7;
+    refused(&o, DREY_ERR_USAGE, "is not one of those in drey.h");
+    drey_model_close(&m);
+}
+
+static void plans_say_what_q8_caches_save(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 256; /* heads of 64 */
+    drey_model *m = open_toy("wide.gguf", &toy);
+    drey_engine_options o = engine_of(m);
+    o.n_context = 4096;
+    drey_plan f16, q8;
+    drey_error err;
+    assert_int_equal(drey_plan_make(&o, 0, &f16, &err), DREY_OK);
+    o.kv = DREY_KV_Q8_0;
+    assert_int_equal(drey_plan_make(&o, 0, &q8, &err), DREY_OK);
+    assert_true(f16.kv == DREY_KV_F16 && f16.kv_saved_bytes == 0);
+    assert_true(q8.kv == DREY_KV_Q8_0 && q8.kv_bytes + q8.kv_saved_bytes == f16.kv_bytes);
+    assert_true(fabs((double)q8.kv_bytes / (double)f16.kv_bytes - 17.0 / 32) < 0.01);
     drey_model_close(&m);
 }
 
@@ -224,6 +259,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_rope_factors_of_another_shape),
+        cmocka_unit_test(refuses_q8_caches_of_narrow_heads),
+        cmocka_unit_test(plans_say_what_q8_caches_save),
         cmocka_unit_test(refuses_contexts_beyond_counting),
         cmocka_unit_test(tokens_that_only_the_target_has),
         cmocka_unit_test(passes_given_up_leave_no_trace),

@@ -94,10 +94,11 @@ static void set_drafter(drey_engine_options *o, const pair *p, int which)
 }
 
 /* Every drafter with every budget; the other settings take turns. */
-static void check_pair(const pair *p, const drey_sampling *sampling)
+static void check_pair(const pair *p, const drey_sampling *sampling, drey_kv kv)
 {
     static writing want;
     drey_engine_options o = plain(p);
+    o.kv = kv;
     writing_run(&want, &o, -1, p->prompt, p->n_prompt, N_TEXT, sampling);
     if (want.status != DREY_OK)
         fail_msg("%s", want.error.message);
@@ -113,6 +114,7 @@ static void check_pair(const pair *p, const drey_sampling *sampling)
         for (size_t share = 0; share < 4; share++, turn++) {
             drey_engine_options v = plain(p);
             set_drafter(&v, p, drafter);
+            v.kv = kv;
             v.n_threads = 1 + (drafter + (int)share) % 2;
             v.prompt_chunk = chunks[(turn + drafter) % 4];
             v.cpu_tier = tiers[turn % n_tiers];
@@ -145,10 +147,12 @@ static void test_qwen2_mixed(void **state)
     toys(&target, &draft, "qwen2", TOY_TYPE_MIXED);
     pair p;
     open_pair(&p, &target, &draft);
-    check_pair(&p, NULL);
+    check_pair(&p, NULL, DREY_KV_F16);
     check_pair(&p,
                &(drey_sampling){
-                   .temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.02f, .seed = 7});
+                   .temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.02f, .seed = 7},
+               DREY_KV_F16);
+    check_pair(&p, NULL, DREY_KV_Q8_0);
     close_pair(&p);
 }
 
@@ -164,8 +168,9 @@ static void test_llama_tied_split(void **state)
     draft.n_padded = 37;
     pair p;
     open_pair(&p, &target, &draft);
-    check_pair(&p, NULL);
-    check_pair(&p, &(drey_sampling){.temperature = 1.3f, .top_p = 1.0f, .seed = 99});
+    check_pair(&p, NULL, DREY_KV_F16);
+    check_pair(&p, &(drey_sampling){.temperature = 1.3f, .top_p = 1.0f, .seed = 99}, DREY_KV_F16);
+    check_pair(&p, NULL, DREY_KV_Q8_0);
     close_pair(&p);
 }
 

@@ -123,6 +123,12 @@ typedef enum drey_io {
     DREY_IO_BUFFERED = 3 /* reading threads through the page cache, dropping what was read */
 } drey_io;
 
+/* Numbers of the KV cache. Q8_0 (blocks of 32 with a scale) takes 17/32 of F16's memory and is
+ * lossy against it: the text may differ. With either one the text is the same on every CPU tier,
+ * for any draft, budget and number of threads. Heads whose width is no multiple of 32 take F16
+ * only. The tier "float" keeps floats where F16 is asked for. */
+typedef enum drey_kv { DREY_KV_F16 = 0, DREY_KV_Q8_0 = 1 } drey_kv;
+
 #define DREY_MEMORY_AUTO      0u
 #define DREY_MEMORY_UNLIMITED UINT64_MAX
 
@@ -143,6 +149,7 @@ typedef struct drey_engine_options {
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: what the plan chooses */
     const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
     drey_io io;
+    drey_kv kv; /* of the target and of the draft */
     drey_progress_fn *progress;
     void *progress_user;
     /* The target's sidecar (see drey_prepare), which has to be good; NULL: the one beside the
@@ -159,10 +166,12 @@ typedef struct drey_plan {
     uint64_t target_bytes;          /* all tensors of the target */
     uint64_t pinned_bytes;          /* of the target, kept in memory */
     uint64_t streamed_bytes_per_pass;
-    uint64_t lookup_bytes;  /* embedding rows looked up on disk, never kept */
-    uint64_t draft_bytes;   /* the draft's weights in memory */
-    uint64_t ring_bytes;    /* staging for reads, target and draft */
-    uint64_t kv_bytes;      /* both caches */
+    uint64_t lookup_bytes;   /* embedding rows looked up on disk, never kept */
+    uint64_t draft_bytes;    /* the draft's weights in memory */
+    uint64_t ring_bytes;     /* staging for reads, target and draft */
+    uint64_t kv_bytes;       /* both caches */
+    uint64_t kv_saved_bytes; /* what they would take more as F16 */
+    drey_kv kv;
     uint64_t work_bytes;    /* activations, logits, tree */
     uint64_t process_bytes; /* program, tokenizers, stacks, page tables */
     uint64_t spare_bytes;   /* budget left over */

@@ -16,8 +16,8 @@ void drey_engine_options_init(drey_engine_options *options)
 static drey_status check_choices(drey_engine_options *o, drey_error *err)
 {
     if ((unsigned)o->policy > DREY_POLICY_LLMCAD || (unsigned)o->drafter > DREY_DRAFTER_NGRAM ||
-        (unsigned)o->io > DREY_IO_BUFFERED)
-        FAIL(err, DREY_ERR_USAGE, "policy, drafter or io is not one of those in drey.h");
+        (unsigned)o->io > DREY_IO_BUFFERED || (unsigned)o->kv > DREY_KV_Q8_0)
+        FAIL(err, DREY_ERR_USAGE, "policy, drafter, io or kv is not one of those in drey.h");
     if (!o->target)
         FAIL(err, DREY_ERR_USAGE, "no target model was given");
     if ((o->drafter == DREY_DRAFTER_MODEL) != (o->draft != NULL))
@@ -30,6 +30,18 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "a drafting policy needs a draft: a model, or \"ngram\"");
     if (o->drafter != DREY_DRAFTER_MODEL)
         o->draft = NULL;
+    return DREY_OK;
+}
+
+/* q8_0 has a scale for every 32 numbers of a head. */
+static drey_status check_kv(const drey_engine_options *o, drey_error *err)
+{
+    const drey_model *models[] = {o->target, o->draft};
+    for (int i = 0; i < 2 && o->kv == DREY_KV_Q8_0; i++)
+        if (models[i] && models[i]->shape.head_dim % 32 != 0)
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "a q8_0 cache needs heads of a multiple of 32 numbers; the %s's have %d; use f16",
+                 i ? "draft" : "target", models[i]->shape.head_dim);
     return DREY_OK;
 }
 
@@ -61,6 +73,7 @@ drey_status engine_prepare(drey_engine *e, const drey_engine_options *options, d
     drey_engine_options *o = &e->options;
     TRY(check_choices(o, err));
     TRY(check_numbers(o, err));
+    TRY(check_kv(o, err));
     e->kernels = kernel_select(o->cpu_tier);
     if (!e->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED,

@@ -119,9 +119,13 @@ static uint64_t ngram_bytes(const drey_engine *e)
     return used ? drafter_ngram_bytes(e->options.n_context + 1) : 0;
 }
 
-static uint64_t cache_bytes(const drey_engine *e, const engine_plan *p)
+kv_format engine_kv_format(const drey_engine *e)
 {
-    kv_format format = e->kernels->kv_plain;
+    return e->options.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
+}
+
+static uint64_t cache_bytes(const drey_engine *e, const engine_plan *p, kv_format format)
+{
     uint64_t target = kv_bytes(&e->target.layout.shape, p->n_slots, p->max_pending, format);
     if (!e->has_draft)
         return target;
@@ -130,7 +134,7 @@ static uint64_t cache_bytes(const drey_engine *e, const engine_plan *p)
 
 size_t engine_session_bytes(const drey_engine *e)
 {
-    return work_bytes(e, &e->plan) + cache_bytes(e, &e->plan);
+    return work_bytes(e, &e->plan) + cache_bytes(e, &e->plan, engine_kv_format(e));
 }
 
 /* Everything but the target's pinned weights, for one setting. Page tables take an eight-byte entry
@@ -146,7 +150,10 @@ static uint64_t fixed_bytes(drey_engine *e, const setting *s)
     p->target_ring = larger(
         s->ring_bytes, weights_ring_least(e->target.layout.matrix, e->target.layout.n_matrices));
     t->ring_bytes = p->target_ring + p->draft_ring;
-    t->kv_bytes = cache_bytes(e, p);
+    t->kv = e->options.kv;
+    t->kv_bytes = cache_bytes(e, p, engine_kv_format(e));
+    uint64_t plain = cache_bytes(e, p, e->kernels->kv_plain);
+    t->kv_saved_bytes = plain > t->kv_bytes ? plain - t->kv_bytes : 0;
     t->work_bytes = work_bytes(e, p) + ngram_bytes(e) + p->target_overhead + p->draft_overhead;
     uint64_t sum = t->ring_bytes + t->kv_bytes + t->work_bytes + t->draft_bytes + t->process_bytes;
     return sum + sum / 512;

@@ -48,7 +48,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
         &e->target.layout.shape, e->has_draft ? &e->draft.layout.shape : &e->target.layout.shape};
     workspace_init(&s->ws, shapes, 2, p->chunk > p->logit_rows ? p->chunk : p->logit_rows,
                    p->logit_rows, p->max_pending, p->n_slots, e->options.n_threads, &s->memory);
-    kv_format format = e->kernels->kv_plain;
+    kv_format format = engine_kv_format(e);
     kv_init(&s->target_kv, shapes[0], p->n_slots, p->max_pending, format, &s->memory);
     if (e->has_draft)
         kv_init(&s->draft_kv, shapes[1], p->n_slots, p->max_pending, format, &s->memory);
