@@ -110,7 +110,7 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
             prefetch_lines(block, (block_bytes)*GROUP_ROWS / 64, m, 8);                            \
-            if (m > FEW_TOKENS) {                                                                  \
+            if (m > HALVES_TOKENS) {                                                               \
                 halves_##name(m, 0, 1, sums, block, acts);                                         \
                 halves_##name(m, 1, 1, sums, block, acts);                                         \
             } else {                                                                               \

@@ -64,16 +64,19 @@
  * bursts of reading: every line is asked for, and its time is hidden. */
 enum { PREFETCH_BYTES = 12288, FEW_TOKENS = 3 };
 
-/* With few tokens a tile kernel goes over whole lines of 32 rows, in the order of memory; with
- * more, the sums of both halves would not fit the registers, and the halves go one after the other:
- * where kernels say (m, first, count), halves [first, first + count) of a group, all three
- * constants. */
 INLINE void prefetch_lines(const uint8_t *p, int n_lines, int m, int few)
 {
+    const int step = m > FEW_TOKENS ? 1 : few;
     UNROLL
-    for (int i = 0; i<n_lines; i += m> FEW_TOKENS ? 1 : few)
+    for (int i = 0; i < n_lines; i += step)
         _mm_prefetch((const char *)p + PREFETCH_BYTES + i * 64, _MM_HINT_T1);
 }
+
+/* Up to so many tokens a tile kernel goes over whole lines of 32 rows, in the order of memory; with
+ * more, the sums of both halves would not fit the registers, and the halves go one after the other.
+ * The kernels' inner functions say so by (m, first, count): halves [first, first + count) of a
+ * group, all three constants. */
+enum { HALVES_TOKENS = 4 };
 
 /* a + b * c, settled here: compilers would rather gather the products of a whole loop body, add
  * them up at its end, and spill them until then. */

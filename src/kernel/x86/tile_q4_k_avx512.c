@@ -45,7 +45,10 @@ INLINE void halves_q4_k(const int m, const int first, const int count, float *su
             __m512i w[2];
             UNROLL
             for (int h = 0; h < count; h++) {
-                w[h] = load_line(qs + c % 8 * WORD_BYTES + h * HALF_BYTES);
+                const uint8_t *line = qs + c % 8 * WORD_BYTES + h * HALF_BYTES;
+                if (c < 8 && m > FEW_TOKENS) /* from L2 into L1, two rounds ahead */
+                    _mm_prefetch((const char *)line + 16 * WORD_BYTES, _MM_HINT_T0);
+                w[h] = load_line(line);
                 w[h] = c < 8 ? low_nibbles(w[h]) : high_nibbles(w[h]);
             }
             UNROLL
@@ -82,7 +85,7 @@ INLINE void tile_q4_k_m(const int m, float *sums, const uint8_t *block, const ui
 {
     for (; n_blocks > 0; n_blocks--) {
         prefetch_lines(block, Q4_K_QS / 64, m, 4);
-        if (m > FEW_TOKENS) {
+        if (m > HALVES_TOKENS) {
             halves_q4_k(m, 0, 1, sums, block, acts);
             halves_q4_k(m, 1, 1, sums, block, acts);
         } else {

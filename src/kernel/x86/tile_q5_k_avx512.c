@@ -70,7 +70,7 @@ INLINE void tile_q5_k_m(const int m, float *sums, const uint8_t *block, const ui
 {
     for (; n_blocks > 0; n_blocks--) {
         prefetch_lines(block, Q5_K_QS / 64, m, 4);
-        if (m > FEW_TOKENS) {
+        if (m > HALVES_TOKENS) {
             halves_q5_k(m, 0, 1, sums, block, acts);
             halves_q5_k(m, 1, 1, sums, block, acts);
         } else {

@@ -191,7 +191,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
             prefetch_lines(block, (quants_at) / 64, m, 1);                                         \
-            if (m > FEW_TOKENS) {                                                                  \
+            if (m > HALVES_TOKENS) {                                                               \
                 halves_##name(m, 0, 1, sums, block, acts);                                         \
                 halves_##name(m, 1, 1, sums, block, acts);                                         \
             } else {                                                                               \
