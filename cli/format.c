@@ -2,6 +2,7 @@
 #include "cli/format.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,15 @@ const char *format_bytes(char out[static 16], double bytes)
     }
     int decimals = bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0;
     snprintf(out, 16, "%.*f%c", decimals, bytes, units[unit]);
+    return out;
+}
+
+const char *format_seconds(char out[static 16], double seconds)
+{
+    bool short_one = seconds < 0.9995;
+    double n = short_one ? 1000 * seconds : seconds;
+    int decimals = n < 9.995 ? 2 : n < 99.95 ? 1 : 0;
+    snprintf(out, 16, "%.*f %s", decimals, n < 1e9 ? n : 1e9, short_one ? "ms" : "s");
     return out;
 }
 

@@ -9,4 +9,7 @@ const char *format_bytes(char out[static 16], double bytes);
  * rest. Whatever is not zero gets one character at least. */
 void format_bar(char *out, int width, double full, double half);
 
+/* "12.3 ms", "1.20 s". */
+const char *format_seconds(char out[static 16], double seconds);
+
 #endif

@@ -165,6 +165,61 @@ static void add_numbers(cJSON *to, const number_key *keys, size_t n)
         cJSON_AddNumberToObject(to, keys[i].name, keys[i].value);
 }
 
+static void add_budget(cJSON *to, uint64_t bytes)
+{
+    if (bytes == DREY_MEMORY_UNLIMITED)
+        cJSON_AddNullToObject(to, "budget_bytes");
+    else
+        cJSON_AddNumberToObject(to, "budget_bytes", (double)bytes);
+}
+
+cJSON *json_plan(const drey_plan *p)
+{
+    const number_key keys[] = {
+        {"smallest_budget_bytes", (double)p->smallest_budget_bytes},
+        {"target_bytes", (double)p->target_bytes},
+        {"pinned_bytes", (double)p->pinned_bytes},
+        {"streamed_bytes_per_pass", (double)p->streamed_bytes_per_pass},
+        {"lookup_bytes", (double)p->lookup_bytes},
+        {"draft_bytes", (double)p->draft_bytes},
+        {"ring_bytes", (double)p->ring_bytes},
+        {"target_kv_bytes", (double)(p->kv_bytes - p->draft_kv_bytes)},
+        {"draft_kv_bytes", (double)p->draft_kv_bytes},
+        {"work_bytes", (double)p->work_bytes},
+        {"program_bytes", (double)p->program_bytes},
+        {"tokenizer_bytes", (double)p->tokenizer_bytes},
+        {"stack_bytes", (double)p->stack_bytes},
+        {"queue_bytes", (double)p->queue_bytes},
+        {"reserve_bytes", (double)p->reserve_bytes},
+        {"spare_bytes", (double)p->spare_bytes},
+        {"tensors_pinned", p->n_tensors_pinned},
+        {"tensors_streamed", p->n_tensors_streamed},
+        {"prompt_chunk", p->prompt_chunk},
+        {"tree_rows", p->tree_rows},
+        {"threads", p->n_threads},
+        {"context", p->n_context},
+        {"disk_bytes_per_s", p->speeds.disk_bytes_per_s},
+        {"memory_bytes_per_s", p->speeds.memory_bytes_per_s},
+        {"one_ops_per_s", p->speeds.one_ops_per_s},
+        {"tree_ops_per_s", p->speeds.tree_ops_per_s},
+        {"read_s", p->read_s},
+        {"compute_s", p->compute_s},
+        {"verify_s", p->verify_s},
+        {"draft_s", p->draft_s},
+        {"pass_s", p->pass_s},
+        {"alone_pass_s", p->alone_pass_s},
+        {"passes_per_s", p->passes_per_s},
+        {"ceiling_tokens_per_s", p->ceiling_tokens_per_s},
+    };
+    cJSON *root = cJSON_CreateObject();
+    if (!root)
+        return NULL;
+    add_budget(root, p->budget_bytes);
+    add_numbers(root, keys, sizeof keys / sizeof *keys);
+    cJSON_AddBoolToObject(root, "sidecar", p->sidecar);
+    return root;
+}
+
 cJSON *json_statistics(const drey_statistics *s)
 {
     const number_key keys[] = {
@@ -196,10 +251,7 @@ cJSON *json_statistics(const drey_statistics *s)
     cJSON_AddStringToObject(root, "version", drey_version());
     cJSON_AddItemToObject(root, "machine", json_machine());
     add_numbers(root, keys, sizeof keys / sizeof *keys);
-    if (s->budget_bytes == DREY_MEMORY_UNLIMITED)
-        cJSON_AddNullToObject(root, "budget_bytes");
-    else
-        cJSON_AddNumberToObject(root, "budget_bytes", (double)s->budget_bytes);
+    add_budget(root, s->budget_bytes);
     cJSON_AddBoolToObject(root, "sidecar", s->sidecar);
     cJSON_AddStringToObject(root, "finish_reason", drey_finish_name(s->finish));
     return root;

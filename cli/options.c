@@ -57,6 +57,7 @@ const cli_option cli_options[] = {
     {"check", 0, CLI_FLAG, CLI_PREPARE, AT(check), 0, 0},
     {"force", 0, CLI_FLAG, CLI_PREPARE, AT(force), 0, 0},
     {"disk", 0, CLI_RATE, CLI_PLAN, AT(disk_bytes_per_s), 0, 0},
+    {"no-measure", 0, CLI_FLAG, CLI_PLAN, AT(no_measure), 0, 0},
     {"tensors", 0, CLI_FLAG, CLI_PLAN, AT(tensors), 0, 0},
     {"ids", 0, CLI_FLAG, CLI_TOKENIZE, AT(ids), 0, 0},
     {"bos", 0, CLI_FLAG, CLI_TOKENIZE, AT(bos), 0, 0},
@@ -68,7 +69,7 @@ const cli_option cli_options[] = {
     {"svg", 0, CLI_TEXT, CLI_BENCH_MODEL, AT(svg), 0, 0},
     {"type", 0, CLI_TEXT, CLI_BENCH_KERNELS, AT(type), 0, 0},
     {"list", 0, CLI_FLAG, CLI_BENCH_KERNELS, AT(list), 0, 0},
-    {"json", 0, CLI_TEXT, BENCH, AT(json), 0, 0},
+    {"json", 0, CLI_TEXT, BENCH | CLI_PLAN, AT(json), 0, 0},
     {"help", 'h', CLI_FLAG, ENGINE | OPERAND | CLI_TOKENIZE | BENCH, AT(help), 0, 0},
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;

@@ -51,7 +51,7 @@ typedef struct cli_settings {
     const char *stats;
 
     double disk_bytes_per_s; /* plan: 0: measure it */
-    bool tensors;
+    bool no_measure, tensors;
     bool ids, bos;              /* tokenize */
     int32_t window;             /* perplexity */
     int32_t n_prompt, n_decode; /* bench model */
@@ -59,7 +59,7 @@ typedef struct cli_settings {
     bool every;
     const char *type; /* bench kernels; NULL: all */
     bool list;
-    const char *json;    /* bench */
+    const char *json;    /* bench, plan */
     const char *output;  /* prepare: the sidecar; NULL: beside the model */
     bool check, force;   /* prepare */
     const char *operand; /* inspect, prepare: the file */

@@ -1,71 +1,107 @@
 /* drey plan: what a memory budget would buy, without loading anything. */
 #include "cli/commands.h"
 #include "cli/format.h"
+#include "cli/json_file.h"
 #include "cli/models.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 
+#include <string.h>
+
 static const int32_t usual_context = 1024;
+static const uint64_t more_bytes = 256 << 20;
 
 static void show_tensor(void *user, const char *tensor, uint64_t bytes, drey_residency where)
 {
     static const char *const names[] = {
         [DREY_PINNED] = "pinned", [DREY_STREAMED] = "streamed", [DREY_LOOKED_UP] = "looked up"};
+    FILE *out = user;
     char size[16];
-    (void)user;
-    printf("  %-10s %8s  ", names[where], format_bytes(size, (double)bytes));
-    print_clean(stdout, tensor);
-    putchar('\n');
+    fprintf(out, "  %-10s %8s  ", names[where], format_bytes(size, (double)bytes));
+    print_clean(out, tensor);
+    fputc('\n', out);
 }
 
-/* The speed that is given, or measured if anything is streamed at all, where it is streamed from.
- */
-static drey_status disk_speed(const cli_settings *s, const drey_plan *plan, double *bytes_per_s,
-                              drey_error *err)
+/* The plan of a budget, of a little more, and where the disk's speed comes from. */
+typedef struct prospect {
+    drey_engine_options options;
+    drey_plan plan, more;
+    report_source disk;
+    bool has_more; /* more would help */
+} prospect;
+
+static int32_t choose_context(const cli_settings *s, const drey_model *target)
 {
-    drey_disk_report disk;
-    *bytes_per_s = s->disk_bytes_per_s;
-    if (*bytes_per_s > 0 || plan->streamed_bytes_per_pass == 0)
-        return DREY_OK;
-    const char *path = plan->sidecar && s->sidecar ? s->sidecar : s->model;
-    drey_status status = drey_bench_disk(path, s->io, &disk, err);
+    drey_model_info info;
+    drey_model_describe(target, &info);
+    if (s->n_context)
+        return s->n_context;
+    bool shorter = info.n_context_train > 1 && info.n_context_train < usual_context;
+    return shorter ? info.n_context_train : usual_context;
+}
+
+static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
+{
+    drey_speeds speeds = {.disk_bytes_per_s = s->disk_bytes_per_s};
+    drey_status status = drey_plan_make(&p->options, NULL, &p->plan, err);
+    if (status != DREY_OK)
+        return status;
+    p->options.memory_bytes = p->plan.budget_bytes; /* what auto means changes by the moment */
+    if (!s->no_measure)
+        status = drey_plan_measure(&p->options, &speeds, err);
+    p->disk = s->disk_bytes_per_s > 0       ? REPORT_STATED
+              : speeds.disk_bytes_per_s > 0 ? REPORT_MEASURED
+                                            : REPORT_UNKNOWN;
     if (status == DREY_OK)
-        *bytes_per_s = disk.bytes_per_s;
+        status = drey_plan_make(&p->options, &speeds, &p->plan, err);
+    p->has_more = status == DREY_OK && p->plan.streamed_bytes_per_pass > 0;
+    if (!p->has_more)
+        return status;
+    drey_engine_options larger = p->options;
+    larger.memory_bytes += more_bytes;
+    return drey_plan_make(&larger, &speeds, &p->more, err);
+}
+
+static drey_status write_json(const char *path, const prospect *p, drey_error *err)
+{
+    cJSON *root = json_plan(&p->plan);
+    cJSON_AddStringToObject(root, "disk", report_source_name(p->disk));
+    if (p->has_more)
+        cJSON_AddItemToObject(root, "more", json_plan(&p->more));
+    drey_status status = json_write(path, root, err);
+    cJSON_Delete(root);
     return status;
 }
 
 static drey_status plan_all(const cli_settings *s, const models *m, drey_error *err)
 {
-    drey_model_info info;
-    drey_model_describe(m->target, &info);
-    int32_t n_context = s->n_context ? s->n_context : usual_context;
-    if (!s->n_context && info.n_context_train > 1 && info.n_context_train < n_context)
-        n_context = info.n_context_train;
-    drey_engine_options options = models_engine_options(m, s, n_context);
-    drey_plan plan;
-    double disk_bytes_per_s = 0;
-    drey_status status = drey_plan_make(&options, 0, &plan, err);
-    if (status == DREY_OK)
-        status = disk_speed(s, &plan, &disk_bytes_per_s, err);
-    if (status == DREY_OK && disk_bytes_per_s > 0)
-        status = drey_plan_make(&options, disk_bytes_per_s, &plan, err);
+    prospect p = {0};
+    bool json_only = s->json && strcmp(s->json, "-") == 0;
+    FILE *out = json_only ? stderr : stdout;
+    p.options = models_engine_options(m, s, choose_context(s, m->target));
+    drey_status status = look_ahead(s, &p, err);
     if (status != DREY_OK)
         return status;
-    models_warn_of_sidecar(&plan);
-    report_plan(stdout, &plan);
-    printf("  a context of %d tokens\n", n_context);
-    report_ceiling(stdout, &plan);
-    if (!s->tensors)
-        return DREY_OK;
-    printf("tensors of the target, in the order of a pass\n");
-    return drey_plan_visit(&options, show_tensor, NULL, err);
+    models_warn_of_sidecar(&p.plan);
+    report_plan(out, &p.plan);
+    report_prediction(out, &p.plan, p.plan.tree_rows > 1, p.disk);
+    if (p.has_more)
+        report_more(out, &p.plan, &p.more);
+    if (s->json)
+        status = write_json(s->json, &p, err);
+    if (status != DREY_OK || !s->tensors)
+        return status;
+    fprintf(out, "tensors of the target, in the order of a pass\n");
+    return drey_plan_visit(&p.options, show_tensor, out, err);
 }
 
 int plan_main(const cli_settings *settings)
 {
-    models m;
+    models m = {0};
     drey_error err = {0};
-    drey_status status = models_open(&m, settings, &err);
+    drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
+    if (status == DREY_OK)
+        status = models_open(&m, settings, &err);
     if (status == DREY_OK)
         status = plan_all(settings, &m, &err);
     if (status != DREY_OK)

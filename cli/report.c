@@ -18,64 +18,192 @@ static void plan_row(FILE *out, const char *name, uint64_t bytes, const char *no
         fprintf(out, "  %-24s %8s  %s\n", name, format_bytes(size, (double)bytes), note);
 }
 
+/* The target's file: what stays, what each pass reads, what is read when a token asks for it. */
 static void plan_bar(FILE *out, const drey_plan *plan)
 {
-    enum { WIDTH = 50 };
+    enum { WIDTH = 60 };
+    static const char *const drawn[2][3] = {{"#", "-", "."}, {"\u2588", "\u2592", "\u00b7"}};
+    const char *const *cell = drawn[terminal_utf8()];
     char bar[WIDTH + 1];
     double total = plan->target_bytes ? (double)plan->target_bytes : 1;
     format_bar(bar, WIDTH, (double)plan->pinned_bytes / total,
                (double)plan->streamed_bytes_per_pass / total);
-    int n_pinned = (int)strspn(bar, "#"), n_streamed = (int)strspn(bar + n_pinned, "-");
-    fprintf(out, "  [%s%.*s%s%.*s%s%s]  # pinned  - streamed  . looked up\n",
-            style(out, STYLE_GOOD), n_pinned, bar, style(out, STYLE_WARN), n_streamed,
-            bar + n_pinned, style(out, STYLE_PLAIN), bar + n_pinned + n_streamed);
+    const char *before = "";
+    fputs("  [", out);
+    for (const char *p = bar; *p; p++) {
+        int which = *p == '#' ? 0 : *p == '-' ? 1 : 2;
+        const char *wanted = style(out, which == 0   ? STYLE_GOOD
+                                        : which == 1 ? STYLE_WARN
+                                                     : STYLE_PLAIN);
+        if (strcmp(wanted, before) != 0)
+            fputs(wanted, out);
+        before = wanted;
+        fputs(cell[which], out);
+    }
+    fprintf(out, "%s]  %s pinned  %s streamed  %s looked up\n", style(out, STYLE_PLAIN), cell[0],
+            cell[1], cell[2]);
+}
+
+static void plan_sizes(FILE *out, const drey_plan *plan)
+{
+    char note[120], size[16];
+    plan_row(out, "program and libraries", plan->program_bytes, "");
+    plan_row(out, "headers, tokenizers", plan->tokenizer_bytes, "of the models");
+    snprintf(note, sizeof note, "of %d threads", plan->n_threads);
+    plan_row(out, "stacks", plan->stack_bytes, note);
+    plan_row(out, "read queues", plan->queue_bytes, "with what the kernel takes for them");
+    plan_row(out, "ring", plan->ring_bytes, "where reads arrive");
+    int n = snprintf(note, sizeof note, "keys and values of %d positions", plan->n_context);
+    if (plan->kv == DREY_KV_Q8_0)
+        snprintf(note + n, sizeof note - (size_t)n,
+                 ", q8_0: both %s less than f16, not its exact text",
+                 format_bytes(size, (double)plan->kv_saved_bytes));
+    plan_row(out, "cache, target", plan->kv_bytes - plan->draft_kv_bytes, note);
+    plan_row(out, "cache, draft", plan->draft_kv_bytes, "likewise");
+    snprintf(note, sizeof note, "activations, logits, scratch; %d rows in a prompt pass",
+             plan->prompt_chunk);
+    plan_row(out, "work", plan->work_bytes, note);
+    plan_row(out, "page tables, reserve", plan->reserve_bytes, "the kernel's part, and rounding");
+    plan_row(out, "draft", plan->draft_bytes, "weights in memory");
+    snprintf(note, sizeof note, "%d tensors%s", plan->n_tensors_pinned,
+             plan->n_tensors_streamed ? ", and a part of each other" : "");
+    plan_row(out, "target, pinned", plan->pinned_bytes, note);
+    plan_row(out, "spare", plan->spare_bytes, "");
 }
 
 void report_plan(FILE *out, const drey_plan *plan)
 {
-    char size[16], pinned[64], streamed[64], cache[128] = "keys and values, f16";
+    char size[16], note[80];
     bool unlimited = plan->budget_bytes == DREY_MEMORY_UNLIMITED;
-    snprintf(pinned, sizeof pinned, "%d tensors", plan->n_tensors_pinned);
-    snprintf(streamed, sizeof streamed, "%d tensors, read in every pass", plan->n_tensors_streamed);
-    if (plan->kv == DREY_KV_Q8_0)
-        snprintf(cache, sizeof cache, "keys and values, q8_0: %s less than f16, not its exact text",
-                 format_bytes(size, (double)plan->kv_saved_bytes));
     fprintf(out, "%smemory plan%s: budget %s", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             unlimited ? "unlimited" : format_bytes(size, (double)plan->budget_bytes));
-    fprintf(out, " (smallest %s)", format_bytes(size, (double)plan->smallest_budget_bytes));
-    fprintf(out, ", target %s\n", format_bytes(size, (double)plan->target_bytes));
-    plan_row(out, "target, pinned", plan->pinned_bytes, pinned);
-    plan_row(out, "target, streamed", plan->streamed_bytes_per_pass, streamed);
-    plan_row(out, "target, looked up", plan->lookup_bytes, "rows read when a token asks for them");
+    fprintf(out, " (smallest %s)\n", format_bytes(size, (double)plan->smallest_budget_bytes));
+    plan_sizes(out, plan);
+    fprintf(out, "%starget%s: %s%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
+            format_bytes(size, (double)plan->target_bytes),
+            plan->sidecar ? ", its weights packed in its sidecar" : "");
     plan_bar(out, plan);
-    plan_row(out, "draft", plan->draft_bytes, "weights in memory");
-    plan_row(out, "staging", plan->ring_bytes, "for reads under way");
-    plan_row(out, "caches", plan->kv_bytes, cache);
-    plan_row(out, "work", plan->work_bytes, "activations, logits, tree");
-    plan_row(out, "program", plan->process_bytes, "with tokenizers and stacks");
-    if (!unlimited)
-        plan_row(out, "spare", plan->spare_bytes, "of the budget");
-    fprintf(out, "  %d threads, %d rows in a prompt pass%s\n", plan->n_threads, plan->prompt_chunk,
-            plan->sidecar ? "; the target's weights come packed from its sidecar" : "");
+    plan_row(out, "pinned", plan->pinned_bytes, "stay in memory");
+    snprintf(note, sizeof note, "of %d tensors, read in every pass", plan->n_tensors_streamed);
+    plan_row(out, "streamed", plan->streamed_bytes_per_pass, note);
+    plan_row(out, "looked up", plan->lookup_bytes, "rows read when a token asks for them");
 }
 
-void report_ceiling(FILE *out, const drey_plan *plan)
+/* ---- Speed ---- */
+
+const char *report_source_name(report_source source)
 {
-    char speed[16], read[16];
-    const char *strong = style(out, STYLE_STRONG), *plain = style(out, STYLE_PLAIN);
-    if (plan->streamed_bytes_per_pass == 0) {
-        fprintf(out, "  the target stays in memory: the disk sets no ceiling\n");
+    static const char *const names[] = {"unknown", "stated", "measured"};
+    return names[source];
+}
+
+/* "disk 1.50G/s (measured), memory 31.2G/s (measured), ..." */
+static void speed_sources(FILE *out, const drey_plan *plan, report_source disk)
+{
+    const drey_speeds *s = &plan->speeds;
+    char a[16];
+    const char *between = "";
+    fputs("  ", out);
+    if (plan->streamed_bytes_per_pass && s->disk_bytes_per_s > 0) {
+        fprintf(out, "disk %s/s (%s)", format_bytes(a, s->disk_bytes_per_s),
+                report_source_name(disk));
+        between = ", ";
+    }
+    if (s->memory_bytes_per_s > 0) {
+        fprintf(out, "%smemory %s/s, matrices %.3f TOPS", between,
+                format_bytes(a, s->memory_bytes_per_s), 1e-12 * s->one_ops_per_s);
+        if (s->tree_ops_per_s > 0)
+            fprintf(out, " for a row and %.3f for %d", 1e-12 * s->tree_ops_per_s, plan->tree_rows);
+        fprintf(out, " (measured)");
+    } else {
+        fprintf(out, "%scomputing and memory not measured: taken as no bound", between);
+    }
+    fputc('\n', out);
+}
+
+static void speed_of_drafting(FILE *out, const drey_plan *plan)
+{
+    char verify[16], draft[16], pass[16];
+    format_seconds(verify, plan->verify_s);
+    format_seconds(draft, plan->draft_s);
+    fprintf(out, "  a pass over a full tree of %d computes for %s, its draft for %s\n",
+            plan->tree_rows - 1, verify, draft);
+    fprintf(out,
+            "  %swith drafting %.3g passes/s%s, %s each: %.3g tokens/s if a pass writes %d "
+            "(assumed)\n",
+            style(out, STYLE_STRONG), plan->passes_per_s, style(out, STYLE_PLAIN),
+            format_seconds(pass, plan->pass_s), REPORT_ASSUMED_TOKENS * plan->passes_per_s,
+            REPORT_ASSUMED_TOKENS);
+}
+
+/* Where the disk's speed is not known. */
+static void ceiling_by_disk(FILE *out, const drey_plan *plan)
+{
+    char read[16];
+    fprintf(out, "  %sceiling %.3g passes/s for each 1G/s of the disk%s: a pass reads %s\n",
+            style(out, STYLE_STRONG), (double)(1u << 30) / (double)plan->streamed_bytes_per_pass,
+            style(out, STYLE_PLAIN), format_bytes(read, (double)plan->streamed_bytes_per_pass));
+}
+
+void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_source disk)
+{
+    char size[16], read[16], compute[16], pass[16];
+    fprintf(out, "%sspeed%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN));
+    if (plan->streamed_bytes_per_pass && plan->speeds.disk_bytes_per_s <= 0) {
+        ceiling_by_disk(out, plan);
         return;
     }
-    format_bytes(read, (double)plan->streamed_bytes_per_pass);
-    if (plan->ceiling_tokens_per_s > 0 && plan->disk_bytes_per_s > 0)
-        fprintf(out, "  %sceiling %.3g passes/s%s: the disk reads %s/s, a pass needs %s;", strong,
-                plan->ceiling_tokens_per_s, plain, format_bytes(speed, plan->disk_bytes_per_s),
-                read);
+    speed_sources(out, plan, disk);
+    if (plan->streamed_bytes_per_pass)
+        fprintf(out, "  a pass reads %s in %s",
+                format_bytes(size, (double)plan->streamed_bytes_per_pass),
+                format_seconds(read, plan->read_s));
     else
-        fprintf(out, "  %sceiling %.3g passes/s for each 1G/s of the disk%s: a pass reads %s;",
-                strong, (double)(1u << 30) / (double)plan->streamed_bytes_per_pass, plain, read);
-    fprintf(out, "\n  a pass writes one token, and one more for each right guess of a draft\n");
+        fprintf(out, "  the target stays in memory: a pass reads nothing");
+    if (plan->compute_s > 0)
+        fprintf(out, ", computes a row for %s", format_seconds(compute, plan->compute_s));
+    fputc('\n', out);
+    if (plan->ceiling_tokens_per_s > 0)
+        fprintf(out, "  %sceiling without a draft %.3g tokens/s%s, %s each\n",
+                has_draft ? "" : style(out, STYLE_STRONG), plan->ceiling_tokens_per_s,
+                has_draft ? "" : style(out, STYLE_PLAIN), format_seconds(pass, plan->alone_pass_s));
+    if (has_draft && plan->passes_per_s > 0)
+        speed_of_drafting(out, plan);
+}
+
+void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
+{
+    char size[16], a[16], b[16];
+    if (plan->streamed_bytes_per_pass == 0)
+        return;
+    fprintf(out, "  %s more: a pass reads %s instead of %s",
+            format_bytes(size, (double)(more->budget_bytes - plan->budget_bytes)),
+            format_bytes(a, (double)more->streamed_bytes_per_pass),
+            format_bytes(b, (double)plan->streamed_bytes_per_pass));
+    if (plan->pass_s > 0)
+        fprintf(out, ", %s instead of %s: %+.0f %% speed", format_seconds(a, more->pass_s),
+                format_seconds(b, plan->pass_s), 100 * (plan->pass_s / more->pass_s - 1));
+    fputc('\n', out);
+}
+
+void report_plan_briefly(FILE *out, const drey_plan *plan)
+{
+    char budget[16], target[16], pinned[16], draft[16], kv[16], rest[16];
+    const char *strong = style(out, STYLE_STRONG), *plain = style(out, STYLE_PLAIN);
+    uint64_t other = plan->ring_bytes + plan->work_bytes + plan->process_bytes;
+    bool unlimited = plan->budget_bytes == DREY_MEMORY_UNLIMITED;
+    fprintf(out, "%smemory plan%s %s: pinned %s of %s", strong, plain,
+            unlimited ? "unlimited" : format_bytes(budget, (double)plan->budget_bytes),
+            format_bytes(pinned, (double)plan->pinned_bytes),
+            format_bytes(target, (double)plan->target_bytes));
+    if (plan->draft_bytes)
+        fprintf(out, ", draft %s", format_bytes(draft, (double)plan->draft_bytes));
+    fprintf(out, ", caches %s, all else %s%s\n", format_bytes(kv, (double)plan->kv_bytes),
+            format_bytes(rest, (double)other), plan->sidecar ? "; packed in a sidecar" : "");
+    if (plan->streamed_bytes_per_pass)
+        ceiling_by_disk(out, plan);
+    else
+        fprintf(out, "  the target stays in memory: the disk sets no ceiling\n");
 }
 
 /* ---- Statistics ---- */

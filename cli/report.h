@@ -6,11 +6,24 @@
 
 #include <stdio.h>
 
-/* The plan as a table. Colours only if out is standard error. */
+/* The plan as a table and a bar. Colours only if out is standard error. */
 void report_plan(FILE *out, const drey_plan *plan);
 
-/* "disk 1.50G/s: at most 2.1 tokens/s without a draft", or what a disk would have to do. */
-void report_ceiling(FILE *out, const drey_plan *plan);
+/* Where a figure comes from. */
+typedef enum report_source { REPORT_UNKNOWN, REPORT_STATED, REPORT_MEASURED } report_source;
+const char *report_source_name(report_source source);
+
+/* The predicted speed: what it is made of, times, ceiling; has_draft: a draft or lookup guesses. */
+void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_source disk);
+
+/* What a larger budget would buy. */
+void report_more(FILE *out, const drey_plan *plan, const drey_plan *more);
+
+/* The plan in two lines, before a run. */
+void report_plan_briefly(FILE *out, const drey_plan *plan);
+
+/* Tokens that a pass over a drafted tree is assumed to write where nothing has been written yet. */
+#define REPORT_ASSUMED_TOKENS 4
 
 void report_statistics(FILE *out, const drey_statistics *s);
 

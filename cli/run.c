@@ -162,8 +162,7 @@ static void show_plan(const run *r)
     models_warn_of_sidecar(&plan);
     if (r->settings->quiet)
         return;
-    report_plan(stderr, &plan);
-    report_ceiling(stderr, &plan);
+    report_plan_briefly(stderr, &plan);
 }
 
 static drey_status generate(run *r, drey_error *err)

@@ -1,9 +1,12 @@
-/* Messages and colours: see terminal.h. NO_COLOR is the one environment variable that is looked at
- * (https://no-color.org). */
+/* Messages and colours: see terminal.h. Beside the locale, NO_COLOR is the one environment variable
+ * that is looked at (https://no-color.org). */
 #include "cli/terminal.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 drey_status fail(drey_error *err, drey_status code, const char *format, ...)
@@ -51,6 +54,15 @@ const char *terminal_style_text(terminal_style style)
     if (!terminal_attended() || (no_color && *no_color))
         return "";
     return sequences[style];
+}
+
+bool terminal_utf8(void)
+{
+    locale_t users = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    bool utf8 = users && strcmp(nl_langinfo_l(CODESET, users), "UTF-8") == 0;
+    if (users)
+        freelocale(users);
+    return utf8;
 }
 
 int exit_code(drey_status status)

@@ -26,6 +26,9 @@ typedef enum terminal_style { STYLE_PLAIN, STYLE_STRONG, STYLE_GOOD, STYLE_WARN 
  */
 const char *terminal_style_text(terminal_style style);
 
+/* The user's locale says that text is UTF-8. */
+bool terminal_utf8(void);
+
 /* The exit code for a status: 0, 1, or 2 for wrong usage. */
 int exit_code(drey_status status);
 

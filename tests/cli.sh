@@ -174,6 +174,36 @@ has "$tmp/err" "standard output"
 has "$tmp/out" '^drey [0-9]+\.[0-9]+\.[0-9]+$'
 "$drey" plan -m "$tmp/toy.gguf" -d "$tmp/draft.gguf" --disk 1G/s --tensors >"$tmp/out"
 has "$tmp/out" "smallest" "pinned .*blk.0.attn_q.weight"
+"$make_toy" "$tmp/large.gguf" 100
+plan=("$drey" plan -m "$tmp/large.gguf" -d "$tmp/draft.gguf" -t 1)
+"${plan[@]}" --memory 1G --no-measure --json "$tmp/json" >"$tmp/out"
+least=$(key "$tmp/json" smallest_budget_bytes)
+plan+=(--memory "$least")
+LC_ALL=C "${plan[@]}" --json "$tmp/json" >"$tmp/out"
+has "$tmp/out" '^memory plan: budget ' 'target, pinned' '^ +\[#*-+\.*\]  # pinned' \
+    'disk .*\(measured\), memory' '^  ceiling without a draft .* tokens/s' '\(assumed\)' \
+    '^  256M more: .* instead of .* speed'
+python3 - "$tmp/json" <<'PYTHON' || wrong "plan --json: $(cat "$tmp/json")"
+import json, sys
+p = json.load(open(sys.argv[1]))
+parts = """pinned draft ring target_kv draft_kv work program tokenizer stack queue reserve spare""".split()
+for plan in p, p["more"]:
+    assert sum(plan[k + "_bytes"] for k in parts) == plan["budget_bytes"]
+    assert plan["smallest_budget_bytes"] % 2**20 == 0
+    assert abs(plan["passes_per_s"] * plan["pass_s"] - 1) < 1e-9
+assert p["disk"] == "measured" and p["disk_bytes_per_s"] > 0 and p["tree_ops_per_s"] > 0
+assert p["budget_bytes"] == p["smallest_budget_bytes"] == p["more"]["budget_bytes"] - (256 << 20)
+assert p["streamed_bytes_per_pass"] > p["more"]["streamed_bytes_per_pass"] == 0
+assert p["tree_rows"] == 33 and p["threads"] == 1 and p["context"] > 1
+PYTHON
+"${plan[@]}" --disk 2G/s --no-measure --json - >"$tmp/json" 2>"$tmp/out"
+has "$tmp/out" 'disk 2.00G/s \(stated\)' 'not measured'
+[ "$(key "$tmp/json" disk)" = '"stated"' ] || wrong "plan --disk is not stated"
+[ "$(key "$tmp/json" memory_bytes_per_s)" = 0 ] || wrong "plan --no-measure measures"
+LC_ALL=C "${plan[@]}" --no-measure >"$tmp/out"
+has "$tmp/out" 'passes/s for each 1G/s of the disk' '\[#*-'
+LC_ALL=C.UTF-8 "${plan[@]}" --no-measure >"$tmp/out"
+has "$tmp/out" '\[█*▒'
 "$drey" inspect "$tmp/toy.gguf" >"$tmp/out"
 has "$tmp/out" "general.architecture = llama" "blk.2.ffn_up.weight"
 for i in 1 2 3 4 5 6 7 8; do echo "$prompt $i and that is not this"; done >"$tmp/corpus"

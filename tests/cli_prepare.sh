@@ -126,7 +126,7 @@ prepare 1 --check
 has "$tmp/err" "is stale"
 prepare 0
 "$drey" plan -m "$toy" --memory 40M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
-has "$tmp/out" "packed from its sidecar"
+has "$tmp/out" "packed in its sidecar"
 
 # 6. Elsewhere, and where something else stands.
 mkdir "$tmp/other"

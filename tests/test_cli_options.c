@@ -201,6 +201,9 @@ static void values(void **state)
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
     assert_true(s.disk_bytes_per_s == 1.5 * 1073741824);
     assert_true(s.tensors);
+    assert_false(s.no_measure);
+    accepts(&s, CLI_PLAN, "-m t --no-measure --json -");
+    assert_true(s.no_measure && s.json);
     accepts(&s, CLI_PLAN, "-m t --disk 100M");
     assert_true(s.disk_bytes_per_s == 100.0 * 1048576);
     accepts(&s, CLI_INSPECT, "-- -odd");

@@ -48,6 +48,9 @@ static void fields_parse(void **state)
     assert_int_equal(memory_parse_field(text, "MemAvailable:"), 8192 * 1024);
     assert_int_equal(memory_parse_field(text, "Available:"), 0);
     assert_int_equal(memory_parse_field("", "MemTotal:"), 0);
+    const char *stat = "total_cache 7\ncache_x 8\ncache 9\n";
+    assert_int_equal(memory_parse_stat(stat, "cache"), 9);
+    assert_int_equal(memory_parse_stat(stat, "cac"), 0);
 }
 
 static const char V2_MOUNT[] = "30 23 0:26 / %s/v2 rw,nosuid - cgroup2 cgroup2 rw\n";
@@ -78,6 +81,44 @@ static void v1_takes_the_least_of_all_levels(void **state)
     assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
     write_text("fs/v1/a/memory.limit_in_bytes", "2684354560\n");
     assert_int_equal(memory_cgroup_limit_in(&source), 2684354560);
+}
+
+/* What others hold is out of reach, what they have cached is not; the process' own counts as free.
+ */
+static void room_is_what_others_leave(void **state)
+{
+    (void)state;
+    cgroup_source source =
+        make_source("0::/pod/run\n", "30 23 0:26 / %s/pods rw - cgroup2 cgroup2 rw\n");
+    write_text("fs/pods/pod/memory.max", "1000000\n");
+    write_text("fs/pods/pod/run/memory.max", "max\n");
+    assert_int_equal(memory_cgroup_room_in(&source, 5000), 1000000);
+    write_text("fs/pods/pod/memory.current", "700000\n");
+    assert_int_equal(memory_cgroup_room_in(&source, 5000), 305000);
+    write_text(
+        "fs/pods/pod/memory.stat",
+        "anon 350000\nfile 350000\nactive_anon 1\ninactive_file 200000\nactive_file 100000\n");
+    assert_int_equal(memory_cgroup_room_in(&source, 5000), 605000);
+    assert_int_equal(memory_cgroup_room_in(&source, 900000), 1000000);
+    write_text("fs/pods/pod/run/memory.high", "400000\n");
+    assert_int_equal(memory_cgroup_room_in(&source, 5000), 400000);
+    assert_int_equal(memory_cgroup_limit_in(&source), 400000);
+    write_text("fs/pods/pod/memory.current", "2000000\n");
+    assert_int_equal(memory_cgroup_room_in(&source, 0), 0);
+}
+
+static void v1_room_counts_the_levels_below(void **state)
+{
+    (void)state;
+    cgroup_source source = make_source("4:memory:/c/d\n", V1_MOUNTS);
+    write_text("fs/v1/c/memory.limit_in_bytes", "500000\n");
+    write_text("fs/v1/c/memory.usage_in_bytes", "450000\n");
+    write_text("fs/v1/c/memory.stat", "inactive_file 11\nactive_file 12\n"
+                                      "total_inactive_file 150000\ntotal_active_file 50000\n");
+    assert_int_equal(memory_cgroup_room_in(&source, 0), 250000);
+    write_text("fs/v1/memory.limit_in_bytes", "9223372036854771712\n");
+    write_text("fs/v1/memory.usage_in_bytes", "9000000\n");
+    assert_int_equal(memory_cgroup_room_in(&source, 100000), 350000);
 }
 
 static void container_mounts_show_their_part(void **state)
@@ -115,6 +156,10 @@ static void the_system_answers(void **state)
     uint64_t budget = memory_auto_budget();
     assert_true(budget > 0 && budget < total);
 
+    uint64_t program = memory_program();
+    assert_true(program > 100 << 10 && program < total);
+    assert_int_equal(memory_program(), program); /* to the page */
+
     const size_t n = 48u << 20;
     uint64_t before = memory_resident();
     char *block = malloc(n);
@@ -122,6 +167,7 @@ static void the_system_answers(void **state)
     memset(block, 1, n);
     uint64_t during = memory_resident();
     assert_true(during >= before + n / 2);
+    assert_true(memory_program() >= program + n / 2);
     free(block);
     assert_true(memory_resident_peak() + (8u << 20) >= during); /* the kernel counts in batches */
     assert_true(memory_major_faults() >= 0);
@@ -148,6 +194,8 @@ int main(void)
         cmocka_unit_test(fields_parse),
         cmocka_unit_test(v2_takes_the_least_of_all_levels),
         cmocka_unit_test(v1_takes_the_least_of_all_levels),
+        cmocka_unit_test(room_is_what_others_leave),
+        cmocka_unit_test(v1_room_counts_the_levels_below),
         cmocka_unit_test(container_mounts_show_their_part),
         cmocka_unit_test(nothing_mounted_is_no_limit),
         cmocka_unit_test(the_system_answers),

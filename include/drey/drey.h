@@ -159,36 +159,68 @@ typedef struct drey_engine_options {
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
-/* What a budget buys. All in bytes unless the name says otherwise. */
+/* What speed is predicted from; 0: not known. */
+typedef struct drey_speeds {
+    double disk_bytes_per_s;   /* reading the target as a pass does */
+    double memory_bytes_per_s; /* all threads reading */
+    double one_ops_per_s;      /* all threads, matrix kernel in the caches: one row of a pass, */
+    double tree_ops_per_s;     /* a whole tree of rows; a multiply-add is 2 */
+} drey_speeds;
+
+/* What a budget buys. All in bytes unless the name says otherwise. Of a budget these are the parts:
+ * pinned, draft, ring, kv, work, program, tokenizer, stack, queue, reserve and spare bytes. */
 typedef struct drey_plan {
     uint64_t budget_bytes;
-    uint64_t smallest_budget_bytes; /* the least that would work */
+    uint64_t smallest_budget_bytes; /* the least that works for certain, in whole MiB */
     uint64_t target_bytes;          /* all tensors of the target */
     uint64_t pinned_bytes;          /* of the target, kept in memory */
     uint64_t streamed_bytes_per_pass;
-    uint64_t lookup_bytes;   /* embedding rows looked up on disk, never kept */
-    uint64_t draft_bytes;    /* the draft's weights in memory */
-    uint64_t ring_bytes;     /* staging for reads, target and draft */
-    uint64_t kv_bytes;       /* both caches */
-    uint64_t kv_saved_bytes; /* what they would take more as F16 */
+    uint64_t lookup_bytes;    /* embedding rows looked up on disk, never kept */
+    uint64_t draft_bytes;     /* the draft's weights in memory */
+    uint64_t ring_bytes;      /* staging for reads, target and draft */
+    uint64_t kv_bytes;        /* both caches */
+    uint64_t kv_saved_bytes;  /* what they would take more as F16 */
+    uint64_t draft_kv_bytes;  /* of kv_bytes the draft's */
+    uint64_t work_bytes;      /* activations, logits, tree, scratch */
+    uint64_t process_bytes;   /* the next five together */
+    uint64_t program_bytes;   /* code of program and libraries, what it held before the plan */
+    uint64_t tokenizer_bytes; /* headers and tokenizers of both models */
+    uint64_t stack_bytes;     /* of the threads */
+    uint64_t queue_bytes;     /* of the readers, and what the kernel takes for them */
+    uint64_t reserve_bytes;   /* page tables, the kernel's other structures, rounding */
+    uint64_t spare_bytes;     /* budget left over */
     drey_kv kv;
-    uint64_t work_bytes;    /* activations, logits, tree */
-    uint64_t process_bytes; /* program, tokenizers, stacks, page tables */
-    uint64_t spare_bytes;   /* budget left over */
     int32_t n_tensors_pinned, n_tensors_streamed;
+    int32_t n_context;    /* positions of prompt and text, as asked for */
     int32_t prompt_chunk; /* rows of a prompt pass */
+    int32_t tree_rows;    /* most rows of a pass that verifies: the root and what was drafted */
     int32_t n_threads;
-    double disk_bytes_per_s; /* 0: not measured */
-    double
-        ceiling_tokens_per_s;  /* without a draft: 1 / (streamed / disk); 0: nothing is streamed */
     bool sidecar;              /* the target's weights come packed from a sidecar */
     char sidecar_refused[500]; /* why the one beside the target is not used; "" if there is none */
+
+    /* Predicted from speeds, in seconds; 0: not known. */
+    drey_speeds speeds;  /* as they were given */
+    double read_s;       /* of a pass: streamed bytes at the disk's speed */
+    double compute_s;    /* of a pass over one row, in memory */
+    double verify_s;     /* of a pass over tree_rows, in memory */
+    double draft_s;      /* the draft model's passes for a full tree */
+    double pass_s;       /* with its drafting: the longer of read_s and verify_s, and what of
+                            draft_s the ring does not cover */
+    double alone_pass_s; /* without a draft: the longer of read_s and compute_s */
+    double passes_per_s; /* 1 / pass_s: a pass writes from 1 to tree_rows tokens */
+    double ceiling_tokens_per_s; /* without a draft: 1 / alone_pass_s */
 } drey_plan;
 
-/* The plan alone; reads no weights, allocates nothing that stays. disk_bytes_per_s: what
- * drey_bench_disk measured, or 0. A budget too small is DREY_ERR_MEMORY and names the smallest. */
-DREY_API drey_status drey_plan_make(const drey_engine_options *options, double disk_bytes_per_s,
+/* The plan alone; reads no weights, allocates nothing that stays. speeds: what drey_plan_measure
+ * found or the caller knows; NULL: nothing is predicted. A budget too small is DREY_ERR_MEMORY and
+ * names the smallest. */
+DREY_API drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds *speeds,
                                     drey_plan *plan, drey_error *err);
+
+/* Measures those of the speeds that are 0, in less than a second and within the budget: the disk by
+ * reading the target for 0.4 s, unless nothing of it is streamed. */
+DREY_API drey_status drey_plan_measure(const drey_engine_options *options, drey_speeds *speeds,
+                                       drey_error *err);
 
 /* Calls visit for each tensor of the target in the order of a pass. */
 typedef enum drey_residency {

@@ -87,6 +87,7 @@ drey_status engine_prepare(drey_engine *e, const drey_engine_options *options, d
                     : o->policy == DREY_POLICY_SEQUENCE ? o->draft_tokens
                                                         : o->tree_nodes;
     p->told.n_threads = o->n_threads;
+    p->told.n_context = o->n_context;
     p->told.budget_bytes =
         o->memory_bytes == DREY_MEMORY_AUTO ? memory_auto_budget() : o->memory_bytes;
     return DREY_OK;
@@ -105,14 +106,15 @@ void engine_release(drey_engine *e)
     e->sidecar = NULL;
 }
 
-drey_status drey_plan_make(const drey_engine_options *options, double disk_bytes_per_s,
+drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds *speeds,
                            drey_plan *plan, drey_error *err)
 {
     drey_engine e;
     drey_status status = engine_prepare(&e, options, err);
-    e.plan.told.disk_bytes_per_s = disk_bytes_per_s;
     if (status == DREY_OK)
         status = engine_plan_make(&e, err);
+    if (status == DREY_OK && speeds)
+        engine_predict(&e, speeds);
     *plan = e.plan.told;
     engine_release(&e);
     return status;

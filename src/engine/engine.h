@@ -56,6 +56,8 @@ drey_status engine_plan_make(drey_engine *e, drey_error *err);
 size_t engine_session_bytes(const drey_engine *e);
 /* What both caches hold. */
 kv_format engine_kv_format(const drey_engine *e);
+/* Fills what the plan predicts. */
+void engine_predict(drey_engine *e, const drey_speeds *speeds);
 /* Finds the target's sidecar and checks it: its matrices then lie there. A bad one beside the
  * target is passed over, which the plan tells; a bad one that was named is an error. */
 drey_status engine_find_sidecar(drey_engine *e, drey_error *err);

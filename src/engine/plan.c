@@ -14,6 +14,7 @@
 static const int64_t small_bytes = 1 << 20;
 /* Kernel structures, library growth and rounding that no other line counts. */
 static const uint64_t slack_bytes = 6 << 20;
+static const uint64_t mib = 1 << 20;
 
 typedef struct setting { /* from generous to frugal */
     int32_t chunk, logit_rows;
@@ -89,13 +90,6 @@ static void pin_share_of_each(model_layout *l, double share)
         l->matrix[i].n_pinned = (int32_t)(share * l->matrix[i].n_groups);
 }
 
-/* Streams are the only part that is not taken from an arena. */
-static size_t stream_bytes(void)
-{
-    stream_options options = {0};
-    return stream_overhead_bytes(&options);
-}
-
 static void shapes_of(const drey_engine *e, const model_shape *shapes[2])
 {
     shapes[0] = &e->target.layout.shape;
@@ -124,21 +118,31 @@ kv_format engine_kv_format(const drey_engine *e)
     return e->options.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
 }
 
-static uint64_t cache_bytes(const drey_engine *e, const engine_plan *p, kv_format format)
+static uint64_t draft_cache_bytes(const drey_engine *e, kv_format format)
 {
-    uint64_t target = kv_bytes(&e->target.layout.shape, p->n_slots, p->max_pending, format);
-    if (!e->has_draft)
-        return target;
-    return target + kv_bytes(&e->draft.layout.shape, p->n_slots, p->max_pending, format);
+    const engine_plan *p = &e->plan;
+    return e->has_draft ? kv_bytes(&e->draft.layout.shape, p->n_slots, p->max_pending, format) : 0;
+}
+
+static uint64_t cache_bytes(const drey_engine *e, kv_format format)
+{
+    const engine_plan *p = &e->plan;
+    return kv_bytes(&e->target.layout.shape, p->n_slots, p->max_pending, format) +
+           draft_cache_bytes(e, format);
 }
 
 size_t engine_session_bytes(const drey_engine *e)
 {
-    return work_bytes(e, &e->plan) + cache_bytes(e, &e->plan, engine_kv_format(e));
+    return work_bytes(e, &e->plan) + cache_bytes(e, engine_kv_format(e));
 }
 
-/* Everything but the target's pinned weights, for one setting. Page tables take an eight-byte entry
- * a page. */
+/* Page tables: an entry of eight bytes a page. */
+static uint64_t with_page_tables(uint64_t bytes)
+{
+    return bytes + bytes / 512;
+}
+
+/* Everything but the target's pinned weights, for one setting. */
 static uint64_t fixed_bytes(drey_engine *e, const setting *s)
 {
     engine_plan *p = &e->plan;
@@ -151,12 +155,15 @@ static uint64_t fixed_bytes(drey_engine *e, const setting *s)
         s->ring_bytes, weights_ring_least(e->target.layout.matrix, e->target.layout.n_matrices));
     t->ring_bytes = p->target_ring + p->draft_ring;
     t->kv = e->options.kv;
-    t->kv_bytes = cache_bytes(e, p, engine_kv_format(e));
-    uint64_t plain = cache_bytes(e, p, e->kernels->kv_plain);
+    t->kv_bytes = cache_bytes(e, engine_kv_format(e));
+    t->draft_kv_bytes = draft_cache_bytes(e, engine_kv_format(e));
+    uint64_t plain = cache_bytes(e, e->kernels->kv_plain);
     t->kv_saved_bytes = plain > t->kv_bytes ? plain - t->kv_bytes : 0;
+    t->process_bytes =
+        t->program_bytes + t->tokenizer_bytes + t->stack_bytes + t->queue_bytes + t->reserve_bytes;
     t->work_bytes = work_bytes(e, p) + ngram_bytes(e) + p->target_overhead + p->draft_overhead;
     uint64_t sum = t->ring_bytes + t->kv_bytes + t->work_bytes + t->draft_bytes + t->process_bytes;
-    return sum + sum / 512;
+    return with_page_tables(sum);
 }
 
 static void measure_sides(drey_engine *e)
@@ -168,9 +175,11 @@ static void measure_sides(drey_engine *e)
     p->target_overhead = weights_overhead_bytes(l->matrix, l->n_matrices, &l->embedding,
                                                 gguf_n_parts(target), threads) +
                          e->target.layout_memory.size_bytes;
+    p->told.queue_bytes = weights_stream_bytes(l->matrix, l->n_matrices, gguf_n_parts(target));
     if (!e->has_draft)
         return;
     const gguf *draft = e->options.draft->file;
+    p->told.queue_bytes += weights_stream_bytes(d->matrix, d->n_matrices, gguf_n_parts(draft));
     p->draft_overhead = weights_overhead_bytes(d->matrix, d->n_matrices, &d->embedding,
                                                gguf_n_parts(draft), threads) +
                         e->draft.layout_memory.size_bytes;
@@ -213,22 +222,23 @@ static void tell(drey_engine *e, uint64_t fixed)
         t->target_bytes += gguf_tensor_at(g, i)->n_bytes;
     t->lookup_bytes = l->tied ? 0 : l->embedding.tensor->n_bytes;
     t->prompt_chunk = e->plan.chunk;
-    uint64_t used = fixed + t->pinned_bytes + t->pinned_bytes / 512;
+    t->tree_rows = e->plan.tree_nodes + 1;
+    uint64_t used = fixed + with_page_tables(t->pinned_bytes);
+    uint64_t named = t->pinned_bytes + t->draft_bytes + t->ring_bytes + t->kv_bytes +
+                     t->work_bytes + t->process_bytes;
+    t->reserve_bytes += used - named;
+    t->process_bytes += used - named;
     t->spare_bytes = t->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : t->budget_bytes - used;
-    if (t->streamed_bytes_per_pass && t->disk_bytes_per_s > 0)
-        t->ceiling_tokens_per_s = t->disk_bytes_per_s / (double)t->streamed_bytes_per_pass;
 }
 
 static drey_status too_small(drey_engine *e, drey_error *err)
 {
     drey_plan *t = &e->plan.told;
-    /* Half a MiB more at least: what the process holds differs a little from one run to the next,
-     * and the budget that is named here has to work in the next one. */
-    double named = (double)t->smallest_budget_bytes / (1 << 20) + 1;
     return error_set(
         err, DREY_ERR_MEMORY,
-        "a budget of %.0f MiB is too small; the smallest that works here is %.0f MiB%s",
-        (double)t->budget_bytes / (1 << 20), named, e->has_draft ? " (less without a draft)" : "");
+        "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB%s",
+        (double)t->budget_bytes / (double)mib, (unsigned long long)(t->smallest_budget_bytes / mib),
+        e->has_draft ? " (less without a draft)" : "");
 }
 
 /* Takes the most generous setting that leaves the larger part of the budget to weights. */
@@ -248,8 +258,10 @@ static drey_status fit(drey_engine *e, drey_error *err)
                                 {chunk ? chunk : 32, need, 0}};
     const int last = (int)(sizeof settings / sizeof *settings) - 1;
     uint64_t least = fixed_bytes(e, &settings[last]);
-    t->smallest_budget_bytes = least + (1 << 20);
-    if (t->budget_bytes < t->smallest_budget_bytes)
+    /* What a program has written to differs by some pages from run to run, and a budget that is
+     * named in one has to work in the next: so the named one has half a MiB in hand. */
+    t->smallest_budget_bytes = (least + mib / 2 + mib - 1) / mib * mib;
+    if (t->budget_bytes < least)
         return too_small(e, err);
     uint64_t fixed = 0;
     for (int i = 0; i <= last; i++) {
@@ -269,12 +281,25 @@ static drey_status fit(drey_engine *e, drey_error *err)
     return DREY_OK;
 }
 
+/* What the process takes whatever the budget is. */
+static void count_process(drey_engine *e)
+{
+    drey_plan *t = &e->plan.told;
+    const drey_model *models[2] = {e->options.target, e->options.draft};
+    uint64_t held = memory_program();
+    for (int i = 0; i < 2 && models[i]; i++)
+        t->tokenizer_bytes +=
+            gguf_header_bytes(models[i]->file) + tokenizer_bytes(models[i]->tokenizer);
+    t->program_bytes = held > t->tokenizer_bytes ? held - t->tokenizer_bytes : 0;
+    t->stack_bytes = (uint64_t)t->n_threads * pool_thread_bytes();
+    t->reserve_bytes = slack_bytes;
+}
+
 drey_status engine_plan_make(drey_engine *e, drey_error *err)
 {
     engine_plan *p = &e->plan;
     drey_plan *t = &p->told;
-    t->process_bytes = memory_resident() + (uint64_t)t->n_threads * pool_thread_bytes() +
-                       (e->has_draft ? 2 : 1) * stream_bytes() + slack_bytes;
+    count_process(e);
     TRY(bind(e, &e->target, e->options.target, false, err));
     TRY(engine_find_sidecar(e, err));
     TRY(bind_draft(e, true, err));

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +21,46 @@ uint64_t memory_parse_limit(const char *text)
     return errno || bytes >= V1_NO_LIMIT ? UINT64_MAX : bytes;
 }
 
-uint64_t memory_parse_field(const char *text, const char *name)
+/* The number behind name at the start of a line, or 0. */
+static uint64_t parse_line(const char *text, const char *name)
 {
     size_t n = strlen(name);
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (strncmp(line, name, n) == 0)
-            return strtoull(line + n, NULL, 10) * 1024;
+        if (strncmp(line, name, n) == 0 && (line[n] == ' ' || line[n] == '\t'))
+            return strtoull(line + n, NULL, 10);
     }
     return 0;
 }
 
+uint64_t memory_parse_field(const char *text, const char *name)
+{
+    return parse_line(text, name) * 1024;
+}
+
+uint64_t memory_parse_stat(const char *text, const char *name)
+{
+    return parse_line(text, name);
+}
+
+/* The limit of one level; memory.high of v2 is one too: beyond it a process is slowed down. */
+static uint64_t limit_of(const char *directory)
+{
+    static const char *const files[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
+    uint64_t least = UINT64_MAX;
+    char text[64];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (!cgroup_read(directory, files[i], text, sizeof text))
+            continue;
+        uint64_t limit = memory_parse_limit(text);
+        least = limit < least ? limit : least;
+    }
+    return least;
+}
+
 static void take_limit(void *user, const char *directory)
 {
-    uint64_t *least = user;
-    char text[64];
-    if (!cgroup_read(directory, "memory.max", text, sizeof text) &&
-        !cgroup_read(directory, "memory.limit_in_bytes", text, sizeof text))
-        return;
-    uint64_t limit = memory_parse_limit(text);
+    uint64_t *least = user, limit = limit_of(directory);
     if (limit < *least)
         *least = limit;
 }
@@ -48,6 +70,52 @@ uint64_t memory_cgroup_limit_in(const cgroup_source *source)
     uint64_t least = UINT64_MAX;
     cgroup_walk(source, "memory", take_limit, &least);
     return least;
+}
+
+/* What a level's processes hold for good: page cache can be dropped. The total_ lines of v1 count
+ * the levels below too, as all lines of v2 do. */
+static uint64_t held_in(const char *directory)
+{
+    static const char *const cache[][2] = {{"total_inactive_file", "inactive_file"},
+                                           {"total_active_file", "active_file"}};
+    char text[8192];
+    if (!cgroup_read(directory, "memory.current", text, sizeof text) &&
+        !cgroup_read(directory, "memory.usage_in_bytes", text, sizeof text))
+        return 0;
+    uint64_t held = memory_parse_limit(text);
+    if (held == UINT64_MAX)
+        return 0;
+    if (!cgroup_read(directory, "memory.stat", text, sizeof text))
+        return held;
+    for (int i = 0; i < 2; i++) {
+        uint64_t bytes = memory_parse_stat(text, cache[i][0]);
+        bytes = bytes ? bytes : memory_parse_stat(text, cache[i][1]);
+        held -= bytes < held ? bytes : held;
+    }
+    return held;
+}
+
+typedef struct room {
+    uint64_t own, least;
+} room;
+
+static void take_room(void *user, const char *directory)
+{
+    room *r = user;
+    uint64_t limit = limit_of(directory);
+    if (limit == UINT64_MAX)
+        return;
+    uint64_t held = held_in(directory), others = held > r->own ? held - r->own : 0;
+    uint64_t left = limit > others ? limit - others : 0;
+    if (left < r->least)
+        r->least = left;
+}
+
+uint64_t memory_cgroup_room_in(const cgroup_source *source, uint64_t own_bytes)
+{
+    room found = {.own = own_bytes, .least = UINT64_MAX};
+    cgroup_walk(source, "memory", take_room, &found);
+    return found.least;
 }
 
 uint64_t memory_cgroup_limit(void)
@@ -76,6 +144,36 @@ uint64_t memory_resident(void)
     return read_field("/proc/self", "status", "VmRSS:");
 }
 
+/* Adds what an object of the program maps from its file and cannot write to. */
+static int add_object(struct dl_phdr_info *object, size_t size, void *user)
+{
+    (void)size;
+    uint64_t *sum = user;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && !(part->p_flags & PF_W))
+            *sum += (part->p_memsz + 8191) & ~(uint64_t)4095; /* its ends may lie inside of pages */
+    }
+    return 0;
+}
+
+/* What the process has written to. smaps_rollup counts pages; the others are sums that lag behind
+ * by some of them. */
+static uint64_t written_bytes(void)
+{
+    uint64_t bytes = read_field("/proc/self", "smaps_rollup", "Anonymous:");
+    if (!bytes)
+        bytes = read_field("/proc/self", "status", "RssAnon:");
+    return bytes ? bytes : memory_resident();
+}
+
+uint64_t memory_program(void)
+{
+    uint64_t code = 0;
+    dl_iterate_phdr(add_object, &code);
+    return code + written_bytes();
+}
+
 uint64_t memory_resident_peak(void)
 {
     return read_field("/proc/self", "status", "VmHWM:");
@@ -87,9 +185,15 @@ int64_t memory_major_faults(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_majflt : 0;
 }
 
+uint64_t memory_cgroup_room(void)
+{
+    return memory_cgroup_room_in(&cgroup_system, written_bytes());
+}
+
 uint64_t memory_auto_budget(void)
 {
-    uint64_t limit = memory_cgroup_limit(), available = memory_available();
-    uint64_t least = available && available < limit ? available : limit;
+    uint64_t allowed = memory_cgroup_room(), available = memory_available();
+    available += available ? written_bytes() : 0; /* the budget counts what is there already */
+    uint64_t least = available && available < allowed ? available : allowed;
     return least == UINT64_MAX ? least : least / 105 * 100;
 }

@@ -10,19 +10,28 @@
  */
 uint64_t memory_cgroup_limit(void);
 uint64_t memory_total(void);
-uint64_t memory_available(void);     /* MemAvailable */
-uint64_t memory_resident(void);      /* this process now */
+uint64_t memory_available(void); /* MemAvailable */
+uint64_t memory_resident(void);  /* this process now */
+/* What this process holds already, the same from one run to the next: code and constants of the
+ * program and its libraries as if all of them were in memory, and what it has written to. */
+uint64_t memory_program(void);
 uint64_t memory_resident_peak(void); /* its high-water mark */
 int64_t memory_major_faults(void);   /* of this process so far */
 
-/* What --memory auto means: the lower of cgroup limit and available memory, over 1.05. */
+/* What this process may grow to in its memory cgroups: at each level the limit less what others in
+ * it hold and cannot be made to give back; the smallest, UINT64_MAX if no level has a limit. */
+uint64_t memory_cgroup_room(void);
+
+/* What --memory auto means: the lower of that and of the machine's available memory, over 1.05. */
 uint64_t memory_auto_budget(void);
 
 /* The parts of the above that read text. limit: of memory.max or memory.limit_in_bytes, UINT64_MAX
  * for none. field: a "Name:   123 kB" line of /proc/meminfo or /proc/self/status; name with its
- * colon; 0 when there is none. */
+ * colon; 0 when there is none. stat: a "name 123" line of memory.stat, in bytes; likewise. */
 uint64_t memory_cgroup_limit_in(const cgroup_source *source);
+uint64_t memory_cgroup_room_in(const cgroup_source *source, uint64_t own_bytes);
 uint64_t memory_parse_limit(const char *text);
 uint64_t memory_parse_field(const char *text, const char *name);
+uint64_t memory_parse_stat(const char *text, const char *name);
 
 #endif

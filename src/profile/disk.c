@@ -9,10 +9,11 @@
 #include "gguf/gguf.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "profile/limits.h"
 #include "weights/sidecar.h"
 
 enum { PIECE_BYTES = 1 << 20, RING_PIECES = 32 };
-static const double BENCH_S = 2;
+static const double bench_s = 2;
 
 typedef struct span { /* of a file: from its first tensor to the end of its last */
     uint64_t begin, end;
@@ -89,13 +90,14 @@ static drey_status drop_cached(const char *path, drey_error *err)
 }
 
 /* Takes pieces and gives them back at once, until the time is up. */
-static drey_status measure(const stream_options *options, drey_disk_report *report, drey_error *err)
+static drey_status measure(const stream_options *options, double seconds, drey_disk_report *report,
+                           drey_error *err)
 {
     stream *s = NULL;
     double begin = clock_s();
     TRY(stream_open(&s, options, err));
     int64_t seq = 0;
-    while (seq < options->n_first && clock_s() - begin < BENCH_S && stream_wait(s, seq))
+    while (seq < options->n_first && clock_s() - begin < seconds && stream_wait(s, seq))
         stream_release(s, seq++);
     double taken = clock_s() - begin;
     stream_counters count;
@@ -110,8 +112,9 @@ static drey_status measure(const stream_options *options, drey_disk_report *repo
     return status;
 }
 
-static drey_status bench(const subject *of, drey_io io, arena *ring, stream_piece **pieces,
-                         const char ***paths, drey_disk_report *report, drey_error *err)
+static drey_status bench(const subject *of, drey_io io, double seconds, arena *ring,
+                         stream_piece **pieces, const char ***paths, drey_disk_report *report,
+                         drey_error *err)
 {
     int32_t n_parts = n_parts_of(of);
     int64_t n_pieces = cut(of, NULL);
@@ -135,10 +138,11 @@ static drey_status bench(const subject *of, drey_io io, arena *ring, stream_piec
                               .ring = ring->base,
                               .ring_bytes = ring->size_bytes,
                               .io = io};
-    return measure(&options, report, err);
+    return measure(&options, seconds, report, err);
 }
 
-drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *report, drey_error *err)
+drey_status limits_disk(const char *path, drey_io io, double seconds, drey_disk_report *report,
+                        drey_error *err)
 {
     *report = (drey_disk_report){0};
     if (!path || io < DREY_IO_AUTO || io > DREY_IO_BUFFERED)
@@ -150,10 +154,15 @@ drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *repo
     drey_status status =
         sidecar_is_one(path) ? size_of(path, &of.n_bytes, err) : gguf_open(&of.model, path, err);
     if (status == DREY_OK)
-        status = bench(&of, io, &ring, &pieces, &paths, report, err);
+        status = bench(&of, io, seconds, &ring, &pieces, &paths, report, err);
     gguf_close(&of.model);
     arena_free(&ring);
     free(pieces);
     free(paths);
     return status;
+}
+
+drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *report, drey_error *err)
+{
+    return limits_disk(path, io, bench_s, report, err);
 }

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "os/clock.h"
 
@@ -126,6 +127,64 @@ double limits_int8(pool *p, const kernel_table *kernels)
 double limits_float(pool *p, const kernel_table *kernels)
 {
     return peak_rate(p, kernels->float_peak);
+}
+
+/* ---- Products ---- */
+
+typedef struct dot_job {
+    const matmul_kernel *kernel;
+    float *y; /* [n_threads][n_rows][GROUP_ROWS] */
+    uint8_t *acts, *group, *scratch;
+    int32_t n_rows, calls;
+} dot_job;
+
+static void dot_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    (void)n_threads;
+    dot_job *j = arg;
+    float *y = j->y + (size_t)thread * (size_t)j->n_rows * GROUP_ROWS;
+    uint8_t *scratch = j->scratch + (size_t)thread * dot_scratch_bytes(LIMITS_DOT_K);
+    for (int32_t i = 0; i < j->calls; i++)
+        j->kernel->dot(y, GROUP_ROWS, j->group, 1, j->acts, j->n_rows, LIMITS_DOT_K, scratch);
+}
+
+size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, int32_t n_threads)
+{
+    const matmul_kernel *m = &kernels->matmul[type];
+    size_t rows = (size_t)n_rows, threads = (size_t)n_threads;
+    return arena_size(sizeof(float) * LIMITS_DOT_K * rows) +
+           arena_size(act_bytes(m->act, n_rows, LIMITS_DOT_K)) +
+           arena_size(m->group_bytes(LIMITS_DOT_K)) +
+           arena_size(threads * dot_scratch_bytes(LIMITS_DOT_K)) +
+           arena_size(sizeof(float) * rows * GROUP_ROWS * threads);
+}
+
+double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows, arena *memory)
+{
+    static const double run_s = 2e-3;
+    const matmul_kernel *m = &kernels->matmul[type];
+    size_t rows = (size_t)n_rows, threads = (size_t)pool_n_threads(p);
+    float *x = arena_take(memory, sizeof(float) * LIMITS_DOT_K * rows);
+    dot_job j = {.kernel = m, .n_rows = n_rows, .calls = 1};
+    j.acts = arena_take(memory, act_bytes(m->act, n_rows, LIMITS_DOT_K));
+    j.group = arena_take(memory, m->group_bytes(LIMITS_DOT_K));
+    j.scratch = arena_take(memory, threads * dot_scratch_bytes(LIMITS_DOT_K));
+    j.y = arena_take(memory, sizeof(float) * rows * GROUP_ROWS * threads);
+    for (int i = 0; i < LIMITS_DOT_K * n_rows; i++)
+        x[i] = (float)(i % 17) - 8.0f;
+    memset(j.group, 0, m->group_bytes(LIMITS_DOT_K));
+    kernels->quantise[m->act](j.acts, x, LIMITS_DOT_K, 0, n_rows, n_rows, LIMITS_DOT_K);
+    double rate[LIMITS_ROUNDS], ops = 2.0 * LIMITS_DOT_K * GROUP_ROWS * n_rows * (double)threads;
+    for (int round = 0; round < LIMITS_ROUNDS;) {
+        double start = clock_s();
+        pool_run(p, dot_thread, &j);
+        double taken = clock_s() - start;
+        if (taken < run_s)
+            j.calls *= 2;
+        else
+            rate[round++] = ops * j.calls / taken;
+    }
+    return median(rate, LIMITS_ROUNDS);
 }
 
 /* ---- The pool ---- */

@@ -2,6 +2,7 @@
 #ifndef DREY_PROFILE_LIMITS_H
 #define DREY_PROFILE_LIMITS_H
 
+#include "base/arena.h"
 #include "drey/drey.h"
 #include "kernel/kernel.h"
 #include "os/pool.h"
@@ -17,7 +18,19 @@ double limits_int8(pool *p, const kernel_table *kernels);
 double limits_float(pool *p, const kernel_table *kernels);
 double limits_barrier(pool *p);
 
-/* All of them. */
+/* Multiply-adds, two operations each, of the tier's matrix kernel for a tensor type: a group
+ * against n_rows rows of LIMITS_DOT_K numbers over and over, operands in the caches. memory: as
+ * much as limits_dot_bytes says. */
+enum { LIMITS_DOT_K = 2048 };
+size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, int32_t n_threads);
+double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows, arena *memory);
+
+/* Reading what `path` (a model's first file, or a sidecar) holds as a pass does, for `seconds` or
+ * to the end. */
+drey_status limits_disk(const char *path, drey_io io, double seconds, drey_disk_report *report,
+                        drey_error *err);
+
+/* The first four. */
 drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes);
 
 /* x[0..n) in place; n at least 1. */

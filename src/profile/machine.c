@@ -5,60 +5,13 @@
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
-#include "os/clock.h"
 #include "os/cpu.h"
 #include "os/memory.h"
 #include "os/pool.h"
 #include "profile/limits.h"
 
 static const size_t block_bytes = (size_t)384 << 20; /* far beyond any cache */
-enum { DOT_K = 2048, DOT_ROWS = 64, DOT_CALLS = 16, MAX_THREADS = 256 };
-
-/* A product in the caches: one group of Q4_K against 64 rows. */
-typedef struct dot_job {
-    const kernel_table *kernels;
-    float *y; /* [n_threads][DOT_ROWS][GROUP_ROWS] */
-    uint8_t *acts, *groups, *scratch;
-} dot_job;
-
-static void dot_thread(void *arg, int32_t thread, int32_t n_threads)
-{
-    (void)n_threads;
-    dot_job *j = arg;
-    float *y = j->y + (size_t)thread * DOT_ROWS * GROUP_ROWS;
-    uint8_t *scratch = j->scratch + (size_t)thread * dot_scratch_bytes(DOT_K);
-    for (int i = 0; i < DOT_CALLS; i++)
-        j->kernels->matmul[TYPE_Q4_K].dot(y, GROUP_ROWS, j->groups, 1, j->acts, DOT_ROWS, DOT_K,
-                                          scratch);
-}
-
-static double kernel_rate(dot_job *j, pool *p)
-{
-    double rate[LIMITS_ROUNDS];
-    double ops = 2.0 * DOT_K * DOT_ROWS * GROUP_ROWS * DOT_CALLS * pool_n_threads(p);
-    for (int i = 0; i < LIMITS_ROUNDS; i++) {
-        double start = clock_s();
-        pool_run(p, dot_thread, j);
-        rate[i] = ops / (clock_s() - start);
-    }
-    return median(rate, LIMITS_ROUNDS);
-}
-
-/* Carves the product's operands out of the block that was read. */
-static void set_operands(dot_job *j, const kernel_table *k, arena *memory, int32_t n_threads)
-{
-    const matmul_kernel *m = &k->matmul[TYPE_Q4_K];
-    memset(memory->base, 0, block_bytes / 8);
-    float *x = arena_take(memory, sizeof(float) * DOT_K * DOT_ROWS);
-    j->kernels = k;
-    j->acts = arena_take(memory, act_bytes(m->act, DOT_ROWS, DOT_K));
-    j->groups = arena_take(memory, m->group_bytes(DOT_K));
-    j->scratch = arena_take(memory, (size_t)n_threads * dot_scratch_bytes(DOT_K));
-    j->y = arena_take(memory, sizeof(float) * DOT_ROWS * GROUP_ROWS * (size_t)n_threads);
-    for (int i = 0; i < DOT_K * DOT_ROWS; i++)
-        x[i] = (float)(i % 17) - 8.0f;
-    k->quantise[m->act](j->acts, x, DOT_K, 0, DOT_ROWS, DOT_ROWS, DOT_K);
-}
+enum { DOT_ROWS = 64, MAX_THREADS = 256 };
 
 /* Peaks of all tiers whose arithmetic is in integers. */
 static void measure_tiers(drey_machine_report *r, pool *p)
@@ -86,9 +39,7 @@ static drey_status measure(const kernel_table *k, int32_t n_threads, drey_machin
         memset(memory.base, 1, block_bytes);
         r->limits = limits_measure(p, k, memory.base, block_bytes);
         measure_tiers(r, p);
-        dot_job dot;
-        set_operands(&dot, k, &memory, n_threads);
-        r->kernel_ops_per_s = kernel_rate(&dot, p);
+        r->kernel_ops_per_s = limits_dot(p, k, TYPE_Q4_K, DOT_ROWS, &memory);
     }
     pool_close(&p);
     arena_free(&memory);

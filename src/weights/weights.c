@@ -76,14 +76,27 @@ static size_t lookup_bytes(const weight *embedding)
     return bytes > 65536 ? bytes : 65536;
 }
 
+/* One more piece a matrix than now: the boundary between pinned and streamed may move. */
+static int64_t most_pieces(const weight *matrix, int32_t n)
+{
+    int64_t pieces = 0;
+    for (int32_t i = 0; i < n; i++)
+        pieces += count_pieces(&matrix[i]) + 1;
+    return pieces;
+}
+
+size_t weights_stream_bytes(const weight *matrix, int32_t n, int32_t n_parts)
+{
+    int64_t pieces = most_pieces(matrix, n);
+    stream_options options = {.n_paths = n_parts, .n_first = pieces, .n_cycle = pieces};
+    return stream_overhead_bytes(&options);
+}
+
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
                               int32_t n_parts, int32_t n_threads)
 {
-    size_t pack, dot, pieces = 0;
+    size_t pack, dot, pieces = (size_t)most_pieces(matrix, n);
     scratch_sizes(matrix, n, embedding, &pack, &dot);
-    /* One more piece a matrix than now: the boundary between pinned and streamed may move. */
-    for (int32_t i = 0; i < n; i++)
-        pieces += (size_t)count_pieces(&matrix[i]) + 1;
     size_t per_thread = arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 +
                         ARENA_ALIGN + PRODUCTS_MAX * sizeof(weights_run);
     return (size_t)n_threads * per_thread + pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +

@@ -101,6 +101,8 @@ static inline uint64_t weight_pinned_bytes(const weight *m)
 /* Memory of weights_open beside pinned groups and ring. */
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
                               int32_t n_parts, int32_t n_threads);
+/* Memory of the stream that the first pass starts. */
+size_t weights_stream_bytes(const weight *matrix, int32_t n, int32_t n_parts);
 /* The ring's least size for these matrices. */
 size_t weights_ring_least(const weight *matrix, int32_t n);
 

@@ -1,0 +1,84 @@
+/* The speeds that a plan is predicted from, measured on the spot: drey_bench_disk and
+ * drey_bench_machine take their time, this is for somebody who waits for a table.
+ *
+ * It stays within the budget that is being planned: a program in a memory cgroup must not be killed
+ * for asking what would fit. */
+#include <string.h>
+
+#include "engine/engine.h"
+#include "os/pool.h"
+#include "profile/limits.h"
+
+static const double disk_s = 0.4;
+static const size_t most_block = (size_t)96 << 20; /* to read: beyond most caches */
+static const size_t least_block = (size_t)8 << 20;
+
+/* The tensor type of most of the target's bytes. */
+static int usual_type(const model_layout *l)
+{
+    uint64_t bytes[TYPE_LIMIT] = {0};
+    int most = 0;
+    for (int32_t i = 0; i < l->n_matrices; i++)
+        bytes[l->matrix[i].tensor->type] += l->matrix[i].tensor->n_bytes;
+    for (int i = 0; i < TYPE_LIMIT; i++)
+        most = bytes[i] > bytes[most] ? i : most;
+    return most;
+}
+
+static size_t block_for(uint64_t budget)
+{
+    size_t block = budget / 4 < most_block ? (size_t)(budget / 4) : most_block;
+    return block > least_block ? block : least_block;
+}
+
+static void measure_computing(const drey_engine *e, pool *p, arena *block, size_t n_bytes,
+                              drey_speeds *s)
+{
+    const drey_plan *t = &e->plan.told;
+    int type = usual_type(&e->target.layout);
+    memset(block->base, 1, n_bytes);
+    if (s->memory_bytes_per_s <= 0)
+        s->memory_bytes_per_s = limits_read(p, e->kernels, block->base, n_bytes, 1);
+    if (s->one_ops_per_s <= 0)
+        s->one_ops_per_s = limits_dot(p, e->kernels, type, 1, block);
+    arena_rewind(block, 0);
+    if (s->tree_ops_per_s <= 0 && t->tree_rows > 1)
+        s->tree_ops_per_s = limits_dot(p, e->kernels, type, t->tree_rows, block);
+}
+
+static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err)
+{
+    const drey_plan *t = &e->plan.told;
+    const char *from = e->sidecar ? e->sidecar : gguf_part_path(e->options.target->file, 0);
+    if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass > 0) {
+        drey_disk_report disk;
+        TRY(limits_disk(from, e->options.io, disk_s, &disk, err));
+        s->disk_bytes_per_s = disk.bytes_per_s;
+    }
+    size_t n_bytes = block_for(t->budget_bytes);
+    size_t dot =
+        limits_dot_bytes(e->kernels, usual_type(&e->target.layout), t->tree_rows, t->n_threads);
+    arena block = {0};
+    pool *p = NULL;
+    drey_status status = arena_init(&block, n_bytes > dot ? n_bytes : dot, true, err);
+    if (status == DREY_OK)
+        status = pool_open(&p, t->n_threads, err);
+    if (status == DREY_OK)
+        measure_computing(e, p, &block, n_bytes, s);
+    pool_close(&p);
+    arena_free(&block);
+    return status;
+}
+
+drey_status drey_plan_measure(const drey_engine_options *options, drey_speeds *speeds,
+                              drey_error *err)
+{
+    drey_engine e;
+    drey_status status = engine_prepare(&e, options, err);
+    if (status == DREY_OK)
+        status = engine_plan_make(&e, err);
+    if (status == DREY_OK)
+        status = measure(&e, speeds, err);
+    engine_release(&e);
+    return status;
+}

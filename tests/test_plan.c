@@ -1,0 +1,224 @@
+/* The plan: its parts are the budget, the least budget works in the next run, more memory never
+ * reads more, and the prediction is the ceiling's formula, worked out here by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "drey/drey.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+static drey_model *target, *draft;
+
+static drey_model *open_toy(const char *name, const toy_options *toy)
+{
+    drey_model *m;
+    drey_error err = {0};
+    toy_write(temp_path(name), toy);
+    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static drey_engine_options usual(bool with_draft)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.n_context = 64;
+    o.n_threads = 1;
+    if (with_draft) {
+        o.draft = draft;
+        o.drafter = DREY_DRAFTER_MODEL;
+    }
+    return o;
+}
+
+static uint64_t least_budget(drey_engine_options o)
+{
+    drey_plan plan;
+    drey_error err = {0};
+    o.memory_bytes = 1;
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_MEMORY);
+    char says[40];
+    snprintf(says, sizeof says, "works here is %llu MiB",
+             (unsigned long long)(plan.smallest_budget_bytes >> 20));
+    assert_non_null(strstr(err.message, says));
+    assert_int_equal(plan.smallest_budget_bytes % (1 << 20), 0);
+    return plan.smallest_budget_bytes;
+}
+
+static drey_plan plan_of(const drey_engine_options *o, const drey_speeds *speeds)
+{
+    drey_plan plan;
+    drey_error err = {0};
+    if (drey_plan_make(o, speeds, &plan, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return plan;
+}
+
+static void parts_are_the_budget(void **state)
+{
+    (void)state;
+    for (int with_draft = 0; with_draft < 2; with_draft++) {
+        drey_engine_options o = usual(with_draft);
+        uint64_t least = least_budget(o), before = UINT64_MAX;
+        assert_int_equal(least_budget(o), least);
+        for (int i = 0; i <= 12; i++) {
+            o.memory_bytes = least + (uint64_t)i * (1 << 20);
+            drey_plan p = plan_of(&o, NULL);
+            uint64_t own = p.program_bytes + p.tokenizer_bytes + p.stack_bytes + p.queue_bytes +
+                           p.reserve_bytes;
+            assert_int_equal(own, p.process_bytes);
+            assert_int_equal(p.pinned_bytes + p.draft_bytes + p.ring_bytes + p.kv_bytes +
+                                 p.work_bytes + p.process_bytes + p.spare_bytes,
+                             o.memory_bytes);
+            assert_int_equal(p.draft_bytes > 0, with_draft);
+            assert_int_equal(p.draft_kv_bytes > 0, with_draft);
+            assert_true(p.draft_kv_bytes < p.kv_bytes);
+            assert_true(p.streamed_bytes_per_pass <= before);
+            assert_true(p.passes_per_s == 0 && p.pass_s == 0);
+            before = p.streamed_bytes_per_pass;
+        }
+    }
+}
+
+/* The least budget does not only plan: an engine opens and writes in it. */
+static void the_least_budget_works(void **state)
+{
+    (void)state;
+    for (int with_draft = 0; with_draft < 2; with_draft++) {
+        drey_engine_options o = usual(with_draft);
+        o.memory_bytes = least_budget(o);
+        drey_engine *e = NULL;
+        drey_session *s = NULL;
+        drey_error err = {0};
+        if (drey_engine_open(&e, &o, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        drey_plan plan;
+        drey_engine_plan(e, &plan);
+        assert_true(plan.streamed_bytes_per_pass > 0);
+        drey_generate_options g;
+        drey_generate_options_init(&g);
+        g.n_predict = 12;
+        g.ignore_eos = true;
+        drey_statistics stats;
+        const int32_t prompt[] = {3, 4, 5};
+        if (drey_session_generate(s, prompt, 3, &g, &stats, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(stats.generated_tokens, 12);
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+}
+
+static void near(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-9 * fabs(want)))
+        fail_msg("%g instead of %g", got, want);
+}
+
+static void predicts_the_ceiling(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(false);
+    o.memory_bytes = least_budget(o) + (1 << 20);
+    drey_speeds disk = {.disk_bytes_per_s = 1e6}; /* so slow that nothing else matters */
+    drey_plan p = plan_of(&o, &disk);
+    double read_s = (double)p.streamed_bytes_per_pass / 1e6;
+    near(p.read_s, read_s);
+    near(p.alone_pass_s, read_s);
+    near(p.ceiling_tokens_per_s, 1 / read_s);
+    assert_int_equal(p.tree_rows, 1);
+
+    /* With kernels at one operation a second, computing is all: two for each weight. The toy's
+     * matrices are all but its embedding's look-up, which is the head too. */
+    drey_speeds slow = {.disk_bytes_per_s = 1e12, .one_ops_per_s = 1, .tree_ops_per_s = 4};
+    p = plan_of(&o, &slow);
+    double weights = p.compute_s / 2;
+    drey_model_info info;
+    drey_model_describe(target, &info);
+    assert_true(weights > 0.9 * (double)info.n_parameters && weights <= (double)info.n_parameters);
+    near(p.ceiling_tokens_per_s, 1 / p.compute_s);
+
+    o = usual(true);
+    o.memory_bytes = least_budget(o) + (1 << 20);
+    p = plan_of(&o, &slow);
+    assert_int_equal(p.tree_rows, 33);
+    near(p.verify_s, 2 * 33 * weights / 4);
+    near(p.alone_pass_s, 2 * weights);
+    near(p.pass_s, p.verify_s + p.draft_s);
+    near(p.passes_per_s, 1 / p.pass_s);
+    assert_true(p.draft_s > 0);
+}
+
+/* What the draft does while the ring fills costs nothing. */
+static void drafting_hides_behind_reads(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(true);
+    o.memory_bytes = least_budget(o) + (1 << 20);
+    drey_speeds s = {.disk_bytes_per_s = 1e6, .one_ops_per_s = 1e12, .tree_ops_per_s = 1e12};
+    drey_plan p = plan_of(&o, &s);
+    assert_true(p.draft_s > 0);
+    near(p.pass_s, p.read_s);
+}
+
+static void measures_what_is_not_given(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(true);
+    drey_error err = {0};
+    o.memory_bytes = least_budget(o) + (1 << 20);
+    drey_speeds s = {.memory_bytes_per_s = 123};
+    assert_int_equal(drey_plan_measure(&o, &s, &err), DREY_OK);
+    assert_true(s.memory_bytes_per_s == 123);
+    assert_true(s.disk_bytes_per_s > 0 && s.one_ops_per_s > 0 && s.tree_ops_per_s > 0);
+    o = usual(false);
+    s = (drey_speeds){0};
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    assert_int_equal(drey_plan_measure(&o, &s, &err), DREY_OK);
+    assert_true(s.memory_bytes_per_s > 0 && s.one_ops_per_s > 0);
+    assert_true(s.disk_bytes_per_s == 0 && s.tree_ops_per_s == 0); /* nothing reads, no tree */
+    drey_plan p = plan_of(&o, &s);
+    assert_true(p.read_s == 0 && p.pass_s == p.compute_s && p.compute_s > 0);
+    assert_int_equal(p.spare_bytes, 0);
+}
+
+static int open_models(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 256;
+    toy.n_ff = 4096;
+    toy.n_layers = 5;
+    temp_dir();
+    target = open_toy("target.gguf", &toy);
+    toy_options_init(&toy);
+    draft = open_toy("draft.gguf", &toy);
+    return 0;
+}
+
+static int close_models(void **state)
+{
+    (void)state;
+    drey_model_close(&target);
+    drey_model_close(&draft);
+    temp_dir_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_the_budget),       cmocka_unit_test(the_least_budget_works),
+        cmocka_unit_test(predicts_the_ceiling),       cmocka_unit_test(drafting_hides_behind_reads),
+        cmocka_unit_test(measures_what_is_not_given),
+    };
+    return cmocka_run_group_tests(tests, open_models, close_models);
+}
