@@ -173,6 +173,7 @@ drey_status engine_open(drey_engine **out, const drey_engine_options *options,
     drey_engine *e = malloc(sizeof *e);
     if (!e)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
+    memory_settle_code();
     drey_status status = engine_prepare(e, options, err);
     const engine_plan *p = &e->plan;
     if (tuning)

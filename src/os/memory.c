@@ -3,11 +3,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* v1 says "no limit" as the largest multiple of a page that a signed 64-bit number holds. */
 static const uint64_t V1_NO_LIMIT = UINT64_C(1) << 62;
@@ -155,6 +157,47 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *user)
             *sum += (part->p_memsz + 8191) & ~(uint64_t)4095; /* its ends may lie inside of pages */
     }
     return 0;
+}
+
+static uint64_t page_floor(uint64_t address)
+{
+    return address & ~(uint64_t)4095;
+}
+
+/* Whether this code lies in the object; then its read-only parts come in, and *path is its file. */
+static int settle_object(struct dl_phdr_info *object, size_t size, void *user)
+{
+    (void)size;
+    const char **path = user;
+    uint64_t here = (uint64_t)(uintptr_t)&settle_object;
+    bool mine = false;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uint64_t begin = object->dlpi_addr + part->p_vaddr;
+        mine |= part->p_type == PT_LOAD && here >= begin && here < begin + part->p_memsz;
+    }
+    for (int i = 0; mine && i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || (part->p_flags & PF_W) || !(part->p_flags & PF_R))
+            continue;
+        uint64_t begin = object->dlpi_addr + part->p_vaddr, end = begin + part->p_memsz;
+        for (uint64_t at = page_floor(begin); at < end; at += 4096)
+            (void)*(const volatile uint8_t *)(uintptr_t)(at > begin ? at : begin);
+    }
+    if (mine)
+        *path = object->dlpi_name && object->dlpi_name[0] ? object->dlpi_name : "/proc/self/exe";
+    return mine;
+}
+
+void memory_settle_code(void)
+{
+    const char *path = NULL;
+    dl_iterate_phdr(settle_object, &path);
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* passes over what is mapped */
+    close(fd);
 }
 
 /* What the process has written to. smaps_rollup counts pages; the others are sums that lag behind

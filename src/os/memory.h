@@ -15,6 +15,10 @@ uint64_t memory_resident(void);  /* this process now */
 /* What this process holds already, the same from one run to the next: code and constants of the
  * program and its libraries as if all of them were in memory, and what it has written to. */
 uint64_t memory_program(void);
+/* Makes that true of the object that holds this code: brings all of it in, so that no step waits
+ * for the disk to read code, and lets the page cache forget what came along of the rest of the
+ * file, such as symbols for a debugger, which can be ten times as much. */
+void memory_settle_code(void);
 uint64_t memory_resident_peak(void); /* its high-water mark */
 int64_t memory_major_faults(void);   /* of this process so far */
 
