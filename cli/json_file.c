@@ -185,6 +185,7 @@ cJSON *json_plan(const drey_plan *p)
         {"ring_bytes", (double)p->ring_bytes},
         {"target_kv_bytes", (double)(p->kv_bytes - p->draft_kv_bytes)},
         {"draft_kv_bytes", (double)p->draft_kv_bytes},
+        {"kv_saved_bytes", (double)p->kv_saved_bytes},
         {"work_bytes", (double)p->work_bytes},
         {"program_bytes", (double)p->program_bytes},
         {"tokenizer_bytes", (double)p->tokenizer_bytes},
