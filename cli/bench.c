@@ -20,19 +20,60 @@ void bench_show_limits(const drey_limits *limits, FILE *out, cJSON *root)
     cJSON_AddNumberToObject(root, "barrier_s", limits->barrier_s);
 }
 
+static double cpu_s_per_gb(const drey_disk_report *r)
+{
+    return r->read_bytes ? 1e9 * r->cpu_s / (double)r->read_bytes : 0;
+}
+
+/* Reads of several sizes; names the smallest that comes within 3 % of the fastest, as small ones
+ * leave more of the ring to what is not yet used. */
+static drey_status disk_sizes(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    static const int first = 17, last = 23; /* 128K to 8M */
+    double speed[24] = {0}, most = 0;
+    char a[16], b[16];
+    cJSON *list = cJSON_AddArrayToObject(root, "sizes");
+    for (int i = first; i <= last; i++) {
+        drey_disk_report r;
+        drey_status status = drey_bench_disk(s->model, s->io, (uint64_t)1 << i, &r, err);
+        if (status != DREY_OK)
+            return status;
+        speed[i] = r.bytes_per_s;
+        most = r.bytes_per_s > most ? r.bytes_per_s : most;
+        fprintf(out, "reads of   %-8s %s/s, %.3f s of processor a GB\n",
+                format_bytes(a, (double)((uint64_t)1 << i)), format_bytes(b, r.bytes_per_s),
+                cpu_s_per_gb(&r));
+        cJSON *size = cJSON_CreateObject();
+        cJSON_AddNumberToObject(size, "read_size", (double)((uint64_t)1 << i));
+        cJSON_AddNumberToObject(size, "bytes_per_s", r.bytes_per_s);
+        cJSON_AddNumberToObject(size, "cpu_s_per_gb", cpu_s_per_gb(&r));
+        cJSON_AddItemToArray(list, size);
+    }
+    int best = first;
+    while (speed[best] < 0.97 * most)
+        best++;
+    fprintf(out, "choose     --read-size %dK\n", 1 << (best - 10));
+    cJSON_AddNumberToObject(root, "best_read_size", (double)((uint64_t)1 << best));
+    return DREY_OK;
+}
+
 static drey_status disk(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
 {
     drey_disk_report r;
     char a[16], b[16];
-    drey_status status = drey_bench_disk(s->model, s->io, &r, err);
+    if (s->sizes)
+        return disk_sizes(s, out, root, err);
+    drey_status status = drey_bench_disk(s->model, s->io, s->read_bytes, &r, err);
     if (status != DREY_OK)
         return status;
-    fprintf(out, "disk       %s read at %s/s\n", format_bytes(a, (double)r.read_bytes),
-            format_bytes(b, r.bytes_per_s));
+    fprintf(out, "disk       %s read at %s/s, %.3f s of processor a GB\n",
+            format_bytes(a, (double)r.read_bytes), format_bytes(b, r.bytes_per_s),
+            cpu_s_per_gb(&r));
     fprintf(out, "way        %s, %s, %s buffers\n", r.uring ? "io_uring" : "reading threads",
             r.direct ? "direct" : "through the page cache", r.registered ? "registered" : "plain");
     cJSON_AddNumberToObject(root, "bytes_per_s", r.bytes_per_s);
     cJSON_AddNumberToObject(root, "read_bytes", (double)r.read_bytes);
+    cJSON_AddNumberToObject(root, "cpu_s_per_gb", cpu_s_per_gb(&r));
     cJSON_AddBoolToObject(root, "direct", r.direct);
     cJSON_AddBoolToObject(root, "uring", r.uring);
     cJSON_AddBoolToObject(root, "registered", r.registered);

@@ -254,6 +254,9 @@ cJSON *json_statistics(const drey_statistics *s)
     add_numbers(root, keys, sizeof keys / sizeof *keys);
     add_budget(root, s->budget_bytes);
     cJSON_AddBoolToObject(root, "sidecar", s->sidecar);
+    cJSON_AddBoolToObject(root, "direct", s->direct);
+    cJSON_AddBoolToObject(root, "uring", s->uring);
+    cJSON_AddBoolToObject(root, "registered", s->registered);
     cJSON_AddStringToObject(root, "finish_reason", drey_finish_name(s->finish));
     return root;
 }

@@ -66,6 +66,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.drafter = settings->drafter;
     options.policy = settings->policy;
     options.memory_bytes = settings->memory_bytes;
+    options.read_bytes = settings->read_bytes;
     options.n_context = n_context;
     options.n_threads = settings->n_threads;
     options.draft_tokens = settings->draft_tokens;

@@ -36,6 +36,7 @@ const cli_option cli_options[] = {
     {"cpu", 0, CLI_TEXT, CORES, AT(cpu_tier), 0, 0},
     {"io", 0, CLI_IO, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, AT(io), 0, 0},
     {"kv", 0, CLI_KV, ENGINE, AT(kv), 0, 0},
+    {"read-size", 0, CLI_SIZE, ENGINE | CLI_BENCH_DISK, AT(read_bytes), 0, 0},
     {"sidecar", 0, CLI_TEXT, ENGINE, AT(sidecar), 0, 0},
     {"prompt", 'p', CLI_TEXT, CLI_RUN, AT(prompt), 0, 0},
     {"file", 'f', CLI_TEXT, CLI_RUN | CLI_PERPLEXITY, AT(file), 0, 0},
@@ -69,6 +70,7 @@ const cli_option cli_options[] = {
     {"svg", 0, CLI_TEXT, CLI_BENCH_MODEL, AT(svg), 0, 0},
     {"type", 0, CLI_TEXT, CLI_BENCH_KERNELS, AT(type), 0, 0},
     {"list", 0, CLI_FLAG, CLI_BENCH_KERNELS, AT(list), 0, 0},
+    {"sizes", 0, CLI_FLAG, CLI_BENCH_DISK, AT(sizes), 0, 0},
     {"json", 0, CLI_TEXT, BENCH | CLI_PLAN, AT(json), 0, 0},
     {"help", 'h', CLI_FLAG, ENGINE | OPERAND | CLI_TOKENIZE | BENCH, AT(help), 0, 0},
 };
@@ -226,6 +228,14 @@ static drey_status read_memory(const cli_option *option, const char *text, uint6
     return DREY_OK;
 }
 
+static drey_status read_size(const cli_option *option, const char *text, uint64_t *bytes,
+                             drey_error *err)
+{
+    if (!size_parse(text, bytes) || *bytes < 64 << 10 || *bytes > 64 << 20)
+        return bad_value(option, text, "a size from 64K to 64M", err);
+    return DREY_OK;
+}
+
 static drey_status read_rate(const cli_option *option, const char *text, double *rate,
                              drey_error *err)
 {
@@ -338,6 +348,8 @@ static drey_status store(cli_settings *s, const cli_option *option, const char *
         return read_kv(option, text, at, err);
     case CLI_MEMORY:
         return read_memory(option, text, at, err);
+    case CLI_SIZE:
+        return read_size(option, text, at, err);
     case CLI_RATE:
         return read_rate(option, text, at, err);
     case CLI_SEED:

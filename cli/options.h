@@ -36,6 +36,7 @@ typedef struct cli_settings {
     drey_policy policy;
     drey_io io;
     drey_kv kv;
+    uint64_t read_bytes;   /* 0: the usual */
     uint64_t memory_bytes; /* or DREY_MEMORY_* */
     int32_t n_context;     /* 0: the command chooses */
     int32_t n_threads;     /* 0: the cores */
@@ -59,6 +60,7 @@ typedef struct cli_settings {
     bool every;
     const char *type; /* bench kernels; NULL: all */
     bool list;
+    bool sizes;          /* bench disk */
     const char *json;    /* bench, plan */
     const char *output;  /* prepare: the sidecar; NULL: beside the model */
     bool check, force;   /* prepare */
@@ -74,6 +76,7 @@ typedef enum cli_value {
     CLI_IO,     /* drey_io */
     CLI_KV,     /* drey_kv */
     CLI_MEMORY, /* uint64_t: a size, auto or unlimited */
+    CLI_SIZE,   /* uint64_t: a size of reads */
     CLI_RATE,   /* double: a size a second */
     CLI_COUNT,  /* int32_t within [least, most] */
     CLI_REAL,   /* float within [least, most] */

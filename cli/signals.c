@@ -29,6 +29,7 @@ void signals_init(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit is a failed write like others */
 }
 
 static void mask(int how)

@@ -3,7 +3,7 @@
 _drey() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]-} kind=${COMP_WORDS[2]-} words=""
-    local engine="-m --model --memory -t --threads --cpu --io --kv --sidecar --prompt-chunk -h --help"
+    local engine="-m --model --memory -t --threads --cpu --io --kv --read-size --sidecar --prompt-chunk -h --help"
     local drafting="-d --draft -c --context --policy --draft-tokens --tree"
     COMPREPLY=()
 
@@ -34,6 +34,7 @@ _drey() {
     --policy) words="none sequence llmcad" ;;
     --io) words="auto uring pread buffered" ;;
     --kv) words="f16 q8_0" ;;
+    --read-size) words="256K 512K 1M 2M 4M" ;;
     --cpu) words="amx avx512 avxvnni avx2 i8mm dotprod neon ref float" ;;
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
@@ -63,7 +64,7 @@ _drey() {
             case $kind in
             machine) words="-m --model --io -t --threads --cpu --json -h --help" ;;
             kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
-            disk) words="-m --model --io --json -h --help" ;;
+            disk) words="-m --model --io --read-size --sizes --json -h --help" ;;
             model)
                 words="$engine --prompt-tokens --decode-tokens --contexts --every --svg --json"
                 ;;

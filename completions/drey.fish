@@ -26,6 +26,7 @@ complete -c drey -n $engine -s t -l threads -x -d Threads
 complete -c drey -n $engine -l cpu -x -a 'amx avx512 avxvnni avx2 i8mm dotprod neon ref float' -d Kernels
 complete -c drey -n $engine -l kv -x -a 'f16 q8_0' -d 'Numbers of the KV cache'
 complete -c drey -n $engine -l io -x -a 'auto uring pread buffered' -d 'How to read'
+complete -c drey -n $engine -l read-size -x -a '256K 512K 1M 2M 4M' -d 'Size of a streamed read'
 complete -c drey -n $engine -l sidecar -r -F -a none -d 'Packed weights'
 complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
 
@@ -68,5 +69,6 @@ complete -c drey -n '__drey_is bench plan' -l json -r -F -d 'Numbers as JSON'
 complete -c drey -n '__drey_is bench' -l contexts -x -d 'Positions before a pass'
 complete -c drey -n '__drey_is bench' -l every -d 'Passes of every width'
 complete -c drey -n '__drey_is bench' -l svg -r -F -d 'Picture of the passes'
+complete -c drey -n '__drey_is bench' -l sizes -d 'Reads of several sizes'
 complete -c drey -n '__drey_is bench' -l type -x -d 'One type or row operation'
 complete -c drey -n '__drey_is bench' -l list -d 'Which type has which kernel'

@@ -213,9 +213,11 @@ has "$tmp/err" 'window [0-9]+ of [0-9]+: perplexity'
 "$drey" perplexity -m "$tmp/toy.gguf" --window 32 -t 1 -q <"$tmp/corpus" >"$tmp/out2" 2>"$tmp/err2"
 same "perplexity of standard input" "$tmp/out" "$tmp/out2"
 [ ! -s "$tmp/err2" ] || wrong "perplexity -q is not quiet"
-"$drey" bench disk -m "$tmp/toy.gguf" --json "$tmp/json" >"$tmp/out"
+"$drey" bench disk -m "$tmp/toy.gguf" --read-size 256K --json "$tmp/json" >"$tmp/out"
 python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["bytes_per_s"] > 0' "$tmp/json" ||
     wrong "bench disk --json"
+"$drey" bench disk -m "$tmp/toy.gguf" --sizes >"$tmp/out"
+has "$tmp/out" '^reads of +128K ' '^reads of +8\.00M .* s of processor a GB' '^choose +--read-size [0-9]+K$'
 "$drey" bench model -m "$tmp/toy.gguf" --prompt-tokens 16 --decode-tokens 4 -t 1 \
     --contexts 0,64,16000000 --json - --svg "$tmp/svg" >"$tmp/json" 2>"$tmp/out"
 has "$tmp/out" '^limits .*GB/s' '^prompt ' '^text ' '^overhead ' '64 of context' 'are made up' \

@@ -12,6 +12,8 @@ drey_script_test(style)
 # Scripts that run the command or an installed program do it on a toy.
 add_executable(make_toy make_toy.c)
 target_link_libraries(make_toy PRIVATE drey_test_support)
+add_executable(refuse refuse.c)
+target_link_libraries(refuse PRIVATE drey_test_support)
 drey_script_test(exports $<TARGET_FILE:drey_shared>)
 # It brings its own compiler, so once is enough for all builds of a machine.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DREY_SANITIZE)

@@ -49,7 +49,7 @@ static void reads_all_tensors(void **state)
         for (drey_io io = DREY_IO_AUTO; io <= DREY_IO_BUFFERED; io++) {
             drey_disk_report report;
             drey_error err;
-            drey_status status = drey_bench_disk(path, io, &report, &err);
+            drey_status status = drey_bench_disk(path, io, io % 2 ? 256 << 10 : 0, &report, &err);
             if (io == DREY_IO_URING && status == DREY_ERR_IO &&
                 strstr(err.message, "refuses io_uring"))
                 continue;
@@ -80,8 +80,8 @@ static void reads_a_sidecar(void **state)
     assert_int_equal(drey_prepare(&options, &prepared, &err), DREY_OK);
     drey_model_close(&m);
     drey_disk_report report;
-    assert_int_equal(drey_bench_disk(temp_path("packed.gguf.drey"), DREY_IO_PREAD, &report, &err),
-                     DREY_OK);
+    assert_int_equal(
+        drey_bench_disk(temp_path("packed.gguf.drey"), DREY_IO_PREAD, 0, &report, &err), DREY_OK);
     assert_int_equal(report.read_bytes, prepared.sidecar_bytes);
 }
 
@@ -90,13 +90,16 @@ static void refuses_what_is_no_model(void **state)
     (void)state;
     drey_disk_report report;
     drey_error err;
-    assert_int_equal(drey_bench_disk("/nonexistent.gguf", DREY_IO_AUTO, &report, &err),
+    assert_int_equal(drey_bench_disk("/nonexistent.gguf", DREY_IO_AUTO, 0, &report, &err),
                      DREY_ERR_IO);
     const char *path = temp_path("text.gguf");
     bytes_file_write(path, "no model at all", 15);
-    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, &report, &err), DREY_ERR_FORMAT);
-    assert_int_equal(drey_bench_disk(path, (drey_io)7, &report, &err), DREY_ERR_USAGE);
-    assert_int_equal(drey_bench_disk(NULL, DREY_IO_AUTO, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, &report, &err), DREY_ERR_FORMAT);
+    assert_int_equal(drey_bench_disk(path, (drey_io)7, 0, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(NULL, DREY_IO_AUTO, 0, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 4096, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, UINT64_MAX, &report, &err),
+                     DREY_ERR_USAGE);
 }
 
 static int make_directory(void **state)

@@ -74,9 +74,9 @@ static int start_again(void *arg)
     return 1;
 }
 
-static int verdict(const char *file, const char *kind, const char *after)
+static int verdict(const char *name, const char *kind, const char *after)
 {
-    return child_run(start_again, &(setting){file, kind, after});
+    return child_run(start_again, &(setting){name, kind, after});
 }
 
 static void each_fault_arrives(void **state)

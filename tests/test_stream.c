@@ -57,9 +57,10 @@ typedef struct rig {
     /* what the fault hook does */
     uint64_t fault_seed;
     _Atomic uint64_t n_reads;
-    int32_t eio_part;    /* EIO for reads of this part ... */
-    uint64_t eio_offset; /* ... that cover this byte */
-    long delay_us;       /* of each read */
+    int32_t eio_part;      /* EIO for reads of this part ... */
+    uint64_t eio_offset;   /* ... that cover this byte, */
+    _Atomic int32_t n_eio; /* so many times; negative: always */
+    long delay_us;         /* of each read */
 } rig;
 
 static uint8_t *file_bytes[N_FILES];
@@ -95,7 +96,7 @@ static void sleep_us(long us)
 /* n_first and n_cycle random pieces; sizes from a byte to `largest`, most of them small. */
 static void rig_init(rig *r, uint64_t seed, int32_t n_first, int32_t n_cycle, uint32_t largest)
 {
-    *r = (rig){.eio_part = -1};
+    *r = (rig){.eio_part = -1, .n_eio = -1};
     rng random = rng_from(seed);
     uint32_t most = 0;
     for (int i = 0; i < N_FILES; i++) {
@@ -275,7 +276,12 @@ static int shake(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
     uint64_t chance = rng_next(&random) % 16;
     if (r->delay_us)
         sleep_us(r->delay_us);
-    if (part == r->eio_part && offset <= r->eio_offset && r->eio_offset - offset < n_bytes)
+    bool bad = part == r->eio_part && offset <= r->eio_offset && r->eio_offset - offset < n_bytes;
+    if (bad && r->n_eio > 0)
+        atomic_fetch_sub(&r->n_eio, 1);
+    else
+        bad &= r->n_eio < 0;
+    if (bad)
         return EIO;
     if (r->fault_seed == 0)
         return 0;
@@ -500,6 +506,93 @@ static void error_of_a_skipped_piece_is_nobodys(void **state)
     assert_int_equal(rig_close(&r), DREY_OK);
 }
 
+/* Pieces apart from each other, so that one alone covers the bad byte. */
+static void rig_apart(rig *r, uint64_t seed)
+{
+    rig_init(r, seed, 4, 0, 100000);
+    for (uint32_t i = 0; i < 4; i++)
+        r->pieces[i] = (stream_piece){.offset = i * 1000000, .n_bytes = 100000};
+    rig_shake(r, 0);
+    r->eio_part = 0;
+    r->eio_offset = r->pieces[2].offset + 50000;
+}
+
+static void device_that_recovers_is_forgiven(void **state)
+{
+    (void)state;
+    for (int m = 1; m < N_MODES; m++) {
+        for (int32_t n_eio = 1; n_eio <= 6; n_eio++) {
+            rig r;
+            rig_apart(&r, 62);
+            r.n_eio = n_eio;
+            rig_open(&r, MODES[m].io);
+            int64_t seq = 0;
+            while (seq < 4 && take(&r, seq, 0))
+                seq++;
+            assert_int_equal(seq == 4, n_eio <= 3);
+            assert_int_equal(rig_close(&r), n_eio <= 3 ? DREY_OK : DREY_ERR_IO);
+            assert_int_equal(r.n_eio, n_eio <= 4 ? 0 : n_eio - 4); /* asked four times at most */
+        }
+    }
+}
+
+static void changed_files_are_told(void **state)
+{
+    (void)state;
+    static const char *const says[] = {"it was written to", "it is longer now",
+                                       "it is shorter now"};
+    for (int how = 0; how < 3; how++) {
+        rig r;
+        rig_init(&r, 63, 4, 0, 1000);
+        const char *path = temp_path("changed.bin");
+        bytes_file_write(path, r.bytes[0], FILE_BYTES);
+        r.paths[0] = path;
+        rig_open(&r, DREY_IO_AUTO);
+        assert_int_equal(stream_check_files(r.stream, &r.err), DREY_OK);
+        if (how == 0) { /* the clock of a file system may be coarse: a time that it was not */
+            struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+            assert_int_equal(utimensat(AT_FDCWD, path, past, 0), 0);
+        } else {
+            assert_int_equal(truncate(path, how == 1 ? FILE_BYTES + 1 : FILE_BYTES - 1), 0);
+        }
+        assert_int_equal(stream_check_files(r.stream, &r.err), DREY_ERR_IO);
+        assert_non_null(strstr(r.err.message, path));
+        assert_non_null(strstr(r.err.message, says[how]));
+        assert_non_null(strstr(r.err.message, "leave the file alone"));
+        assert_int_equal(rig_close(&r), DREY_OK); /* reads themselves went well */
+    }
+}
+
+/* Another file under the same name: the open one is what it was; a new stream is told apart. */
+static void replaced_files_are_told_apart(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 64, 4, 0, 1000);
+    const char *path = temp_path("replaced.bin");
+    bytes_file_write(path, r.bytes[0], FILE_BYTES);
+    r.paths[0] = path;
+    file_stamp stamps[N_FILES];
+    for (int i = 0; i < N_FILES; i++) {
+        file f;
+        assert_int_equal(file_open(&f, r.paths[i], false, &r.err), DREY_OK);
+        stamps[i] = f.stamp;
+        file_close(&f);
+    }
+    r.options.stamps = stamps;
+    rig_open(&r, DREY_IO_AUTO);
+    bytes_file_write(temp_path("new.bin"), r.bytes[1], FILE_BYTES);
+    assert_int_equal(truncate(temp_path("new.bin"), FILE_BYTES + 10), 0);
+    assert_int_equal(rename(temp_path("new.bin"), temp_path("replaced.bin")), 0);
+    assert_int_equal(stream_check_files(r.stream, &r.err), DREY_OK);
+    for (int64_t seq = 0; seq < 4; seq++)
+        assert_true(take(&r, seq, 0));
+    stream *second = NULL;
+    assert_int_equal(stream_open(&second, &r.options, &r.err), DREY_ERR_IO);
+    assert_non_null(strstr(r.err.message, "has changed"));
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
 static void close_in_any_state(void **state)
 {
     (void)state;
@@ -713,6 +806,9 @@ int main(void)
         cmocka_unit_test(first_alone),
         cmocka_unit_test(device_error_ends_every_wait),
         cmocka_unit_test(error_of_a_skipped_piece_is_nobodys),
+        cmocka_unit_test(device_that_recovers_is_forgiven),
+        cmocka_unit_test(changed_files_are_told),
+        cmocka_unit_test(replaced_files_are_told_apart),
         cmocka_unit_test(close_in_any_state),
         cmocka_unit_test(shortened_file_is_told),
         cmocka_unit_test(bad_openings_are_told),

@@ -149,7 +149,8 @@ typedef struct drey_engine_options {
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: what the plan chooses */
     const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
     drey_io io;
-    drey_kv kv; /* of the target and of the draft */
+    drey_kv kv;          /* of the target and of the draft */
+    uint64_t read_bytes; /* of one streamed read, about; 0: 1 MiB, else 64 KiB to 64 MiB */
     drey_progress_fn *progress;
     void *progress_user;
     /* The target's sidecar (see drey_prepare), which has to be good; NULL: the one beside the
@@ -308,7 +309,8 @@ typedef struct drey_statistics {
     uint64_t budget_bytes, pinned_bytes, streamed_bytes_per_pass;
     uint64_t peak_memory_bytes; /* the process' own high-water mark */
     int64_t decode_major_faults;
-    bool sidecar; /* the target's weights came packed from a sidecar */
+    bool sidecar;                   /* the target's weights came packed from a sidecar */
+    bool direct, uring, registered; /* how they were read, as in drey_disk_report */
     drey_finish finish;
 } drey_statistics;
 
@@ -439,11 +441,12 @@ DREY_API void drey_kernel_list(drey_kernel_list_fn *visit, void *user);
 typedef struct drey_disk_report {
     double bytes_per_s; /* reading the file's tensors in order as a pass does, about 2 s */
     uint64_t read_bytes;
+    double cpu_s; /* processor time that reading took, kernel included, on all threads */
     bool direct, uring, registered; /* what the system allowed */
 } drey_disk_report;
-/* path: a model, or a sidecar. */
-DREY_API drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *report,
-                                     drey_error *err);
+/* path: a model, or a sidecar. read_bytes: as in drey_engine_options. */
+DREY_API drey_status drey_bench_disk(const char *path, drey_io io, uint64_t read_bytes,
+                                     drey_disk_report *report, drey_error *err);
 
 #define DREY_BENCH_MAX_CONTEXTS 8
 #define DREY_BENCH_MAX_PASSES   512

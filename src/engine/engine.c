@@ -61,6 +61,7 @@ static drey_status check_numbers(drey_engine_options *o, drey_error *err)
     if (o->prompt_chunk < 0 || o->prompt_chunk > 4096)
         FAIL(err, DREY_ERR_USAGE, "a prompt chunk of %d rows is not possible (1 to 4096)",
              o->prompt_chunk);
+    TRY(stream_check_read_bytes(o->read_bytes, err));
     o->draft_tokens = o->draft_tokens ? o->draft_tokens : 8;
     o->tree_nodes = o->tree_nodes ? o->tree_nodes : 32;
     o->n_threads = o->n_threads ? o->n_threads : pool_default_threads();
@@ -161,7 +162,9 @@ static drey_status open_side(drey_engine *e, engine_side *side, const drey_model
                                .sidecar = side == &e->target ? e->sidecar : NULL,
                                .ring_bytes = ring_bytes,
                                .n_threads = e->options.n_threads,
-                               .io = e->options.io};
+                               .io = e->options.io,
+                               .fault = e->tuning.fault,
+                               .fault_user = e->tuning.fault_user};
     TRY(weights_open(&side->weights, &options, &side->weight_memory, err));
     return model_layout_read(l, m->file, &side->weights, err);
 }

@@ -29,8 +29,10 @@ typedef struct engine_plan {
 
 typedef struct engine_tuning { /* what measurements and tests settle themselves */
     int32_t least_logit_rows;  /* room for the logits of so many rows, whatever the policy needs */
-    bool set_share; /* pin this share of every matrix, whatever the budget would allow: */
-    double share;   /* 0 .. 1 */
+    bool set_share;         /* pin this share of every matrix, whatever the budget would allow: */
+    double share;           /* 0 .. 1 */
+    stream_fault_fn *fault; /* of the streams' reads; NULL: none */
+    void *fault_user;
 } engine_tuning;
 
 typedef struct engine_side { /* the target, or the draft */

@@ -154,7 +154,7 @@ static void report_prompt(void *user, int32_t done)
  * drops it. */
 static drey_status load_by_root(drey_session *s, runner *r, drey_error *err)
 {
-    if (r->weights->pass > 0)
+    if (weights_loaded(r->weights))
         return DREY_OK;
     forward_row root = {.token = s->timeline[s->n_timeline - 1], .parent = -1};
     TRY(forward(r, &root, 1, HEAD_NONE, err));
@@ -196,9 +196,7 @@ static void count_reads(const drey_engine *e, uint64_t *bytes, int64_t *busy_ns)
     *busy_ns = 0;
     for (int i = 0; i < 2; i++) {
         const weights *w = i ? &e->draft.weights : &e->target.weights;
-        if (!w->stream)
-            continue;
-        stream_count(w->stream, &c);
+        weights_count(w, &c);
         *bytes += c.read_bytes;
         *busy_ns += c.busy_ns;
     }
@@ -233,6 +231,11 @@ static void statistics_end(generation *g, double decode_s)
     uint64_t bytes;
     int64_t busy;
     count_reads(e, &bytes, &busy);
+    stream_counters how;
+    weights_count(&e->target.weights, &how);
+    t->direct = how.direct;
+    t->uring = how.uring;
+    t->registered = how.registered;
     t->decode_s = decode_s;
     t->read_bytes = bytes - g->read_bytes;
     double loading = ratio((double)t->load_bytes, (double)(g->busy_ns - g->start_busy_ns) * 1e-9);

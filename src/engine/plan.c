@@ -192,8 +192,11 @@ static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, 
 {
     arena_free(&side->layout_memory);
     TRY(arena_init(&side->layout_memory, model_layout_bytes(&m->shape), false, err));
-    return model_layout_init(&side->layout, m->file, e->kernels, keep_embedding,
-                             &side->layout_memory, err);
+    TRY(model_layout_init(&side->layout, m->file, e->kernels, keep_embedding, &side->layout_memory,
+                          err));
+    for (int32_t i = 0; e->options.read_bytes && i < side->layout.n_matrices; i++)
+        weight_set_read(&side->layout.matrix[i], (int64_t)e->options.read_bytes);
+    return DREY_OK;
 }
 
 /* The draft is resident; its untied embedding only where memory is no concern. */

@@ -11,6 +11,7 @@
 typedef struct part {
     char *path;
     uint64_t file_bytes;
+    file_stamp stamp; /* when its header was read */
 } part;
 
 struct gguf {
@@ -120,6 +121,7 @@ static drey_status open_part(gguf *g, int32_t number, drey_error *err)
                            h.source.shown, number + 1, g->n_parts, first);
     if (status == DREY_OK) {
         g->parts[number].file_bytes = h.source.file_bytes;
+        g->parts[number].stamp = h.source.file.stamp;
         status = take_tensors(g, &h, number, err);
     }
     header_free(&h);
@@ -178,6 +180,7 @@ static drey_status load(gguf *g, const char *path, drey_error *err)
         return refuse_memory(g, err);
     g->n_parts = 1;
     g->parts[0].file_bytes = g->front.source.file_bytes;
+    g->parts[0].stamp = g->front.source.file.stamp;
     g->parts[0].path = strdup(path ? path : g->front.source.shown);
     if (!g->parts[0].path)
         return refuse_memory(g, err);
@@ -251,6 +254,11 @@ int32_t gguf_n_parts(const gguf *g)
 const char *gguf_part_path(const gguf *g, int32_t number)
 {
     return g->parts[number].path;
+}
+
+const file_stamp *gguf_part_stamp(const gguf *g, int32_t number)
+{
+    return &g->parts[number].stamp;
 }
 
 uint64_t gguf_file_bytes(const gguf *g)

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "gguf/types.h"
+#include "os/file.h"
 
 typedef enum gguf_kind {
     GGUF_U8,
@@ -66,6 +67,8 @@ drey_status gguf_parse(gguf **out, const uint8_t *bytes, size_t n_bytes, uint64_
 
 int32_t gguf_n_parts(const gguf *g);
 const char *gguf_part_path(const gguf *g, int32_t part);
+/* What the file was when its header was read (not for gguf_parse). Borrowed. */
+const file_stamp *gguf_part_stamp(const gguf *g, int32_t part);
 uint64_t gguf_file_bytes(const gguf *g); /* all parts */
 size_t gguf_header_bytes(const gguf *g); /* memory that the header takes */
 uint32_t gguf_version(const gguf *g);

@@ -382,7 +382,7 @@ static drey_status multiply(pass *p, const product *products, int32_t n, drey_er
     TRY(weights_matmul(r->weights, r->pool, products, n, r->ws->acts, p->n, err));
     if (r->times)
         r->times->matmul_ns += clock_ns() - start;
-    if (r->loading && weights_loading(r->weights)) {
+    if (r->loading && !weights_loaded(r->weights)) {
         stream_counters count;
         stream_count(r->weights->stream, &count);
         r->loading(r->loading_user, count.read_bytes);
@@ -470,7 +470,7 @@ static drey_status run_layers(pass *p, forward_head head, drey_error *err)
 {
     runner *r = p->r;
     const model_layout *l = r->layout;
-    if (l->embedding_first && weights_loading(r->weights)) {
+    if (l->embedding_first && !weights_loaded(r->weights)) {
         void *none[ACT_KINDS] = {NULL, NULL, NULL};
         TRY(weights_matmul(r->weights, r->pool, &(product){.matrix = &l->matrix[0]}, 1, none, 0,
                            err));

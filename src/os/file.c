@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -19,7 +20,11 @@ enum {
     LEAST_ALIGN = 512,
     MOST_ALIGN = 64 * 1024, /* what callers' bounce buffers hold */
     CACHE_PAGE = 4096,
-    BUFFERED_CHUNK = 1 << 20
+    BUFFERED_CHUNK = 1 << 20,
+    MOST_IDLE = 1000, /* interruptions in a row before a read counts as failed */
+    MOST_FAILED = 3,  /* failures of a device in a row that are forgiven */
+    IDLE_PAUSE_NS = 100 * 1000,
+    FAILED_PAUSE_NS = 2 * 1000 * 1000 /* four times as long after each */
 };
 
 /* What the file system says that it asks for, 0 if it refuses O_DIRECT; DIRECT_ALIGN when it does
@@ -82,6 +87,13 @@ static void open_direct(file *f, const char *path)
     f->fd = -1;
 }
 
+static file_stamp stamp_of(const struct stat *about)
+{
+    return (file_stamp){.n_bytes = (uint64_t)about->st_size,
+                        .changed_s = about->st_mtim.tv_sec,
+                        .changed_ns = about->st_mtim.tv_nsec};
+}
+
 drey_status file_open(file *f, const char *path, bool want_direct, drey_error *err)
 {
     *f = (file){.fd = -1, .align_bytes = 1};
@@ -97,7 +109,8 @@ drey_status file_open(file *f, const char *path, bool want_direct, drey_error *e
         file_close(f);
         FAIL(err, DREY_ERR_IO, "%s is not a regular file; give the path of a model file", path);
     }
-    f->n_bytes = (uint64_t)about.st_size;
+    f->stamp = stamp_of(&about);
+    f->n_bytes = f->stamp.n_bytes;
     if (!f->direct)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead: it would not be dropped */
     return DREY_OK;
@@ -108,6 +121,24 @@ void file_close(file *f)
     if (f->fd >= 0)
         close(f->fd);
     f->fd = -1;
+}
+
+drey_status file_check(const file *f, const char *path, const file_stamp *since, drey_error *err)
+{
+    struct stat about;
+    if (fstat(f->fd, &about) != 0)
+        return file_read_failed(path, 0, errno, err);
+    file_stamp now = stamp_of(&about);
+    if (now.n_bytes == since->n_bytes && now.changed_s == since->changed_s &&
+        now.changed_ns == since->changed_ns)
+        return DREY_OK;
+    FAIL(err, DREY_ERR_IO,
+         "%s has changed while it was in use (%s); start again, and leave the file alone while "
+         "drey runs",
+         path,
+         now.n_bytes < since->n_bytes   ? "it is shorter now"
+         : now.n_bytes > since->n_bytes ? "it is longer now"
+                                        : "it was written to");
 }
 
 void file_drop(const file *f, uint64_t offset, size_t n)
@@ -130,15 +161,41 @@ drey_status file_read_failed(const char *path, uint64_t offset, int reason, drey
          offset, strerror(reason));
 }
 
+static void pause_ns(long ns)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+bool file_try_again(file_patience *p, int error)
+{
+    switch (error) {
+    case EAGAIN:
+        pause_ns(IDLE_PAUSE_NS);
+        return ++p->n_idle <= MOST_IDLE;
+    case EINTR:
+        return ++p->n_idle <= MOST_IDLE;
+    case EIO: /* a bad cable, a drive that is busy with itself */
+    case ETIMEDOUT:
+    case ENOMEM: /* the kernel's, for the request */
+        if (++p->n_failed > MOST_FAILED)
+            return false;
+        pause_ns((long)FAILED_PAUSE_NS << 2 * (p->n_failed - 1));
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* One read of at most n bytes; returns bytes (0 at the end of the file) or minus an errno. */
 static int64_t read_some(const file *f, uint64_t offset, size_t n, void *dst)
 {
-    for (;;) {
+    for (file_patience patience = {0};;) {
         ssize_t got = pread(f->fd, dst, n, (off_t)offset);
         if (got >= 0)
             return got;
-        if (errno != EINTR && errno != EAGAIN)
-            return -errno;
+        int error = errno;
+        if (!file_try_again(&patience, error))
+            return -error;
     }
 }
 

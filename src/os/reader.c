@@ -1,19 +1,11 @@
 /* What both readers share: continuing interrupted and short reads, and the end of a file. */
 #include "os/reader.h"
 
-#include <errno.h>
-#include <time.h>
-
-enum {
-    MOST_IDLE = 1000, /* interruptions in a row before a read counts as failed */
-    EAGAIN_PAUSE_NS = 100 * 1000
-};
-
 static void start(reader_request *q)
 {
     q->error = 0;
     q->n_done = 0;
-    q->n_idle = 0;
+    q->patience = (file_patience){0};
     q->next = NULL;
 }
 
@@ -80,17 +72,12 @@ static bool finish(const reader *r, reader_request *q, int error)
 
 bool reader_result(const reader *r, reader_request *q, int64_t result)
 {
-    if (result == -EINTR || result == -EAGAIN) {
-        if (result == -EAGAIN)
-            nanosleep(&(struct timespec){.tv_nsec = EAGAIN_PAUSE_NS}, NULL);
-        return ++q->n_idle > MOST_IDLE ? finish(r, q, (int)-result) : false;
-    }
     if (result < 0)
-        return finish(r, q, (int)-result);
+        return file_try_again(&q->patience, (int)-result) ? false : finish(r, q, (int)-result);
     uint32_t n_done = q->n_begin + (uint32_t)result;
     if (n_done <= q->n_done)
         return finish(r, q, FILE_SHORTER); /* only the end of the file brings nothing new */
     q->n_done = n_done;
-    q->n_idle = 0;
+    q->patience = (file_patience){0};
     return n_done >= q->n_needed ? finish(r, q, 0) : false;
 }

@@ -3,8 +3,8 @@
  * One thread submits requests and waits for them; two implementations carry them out. io_uring
  * (reader_uring.c) leaves the queue to the kernel; where it is refused, a few threads call pread
  * (reader_pread.c). What they share is here: a request is over when all the bytes it needs have
- * arrived or when it has failed; interrupted and short reads are continued, so that the submitter
- * never sees them.
+ * arrived or when it has failed; interrupted and short reads are continued, and a device that
+ * refuses is asked a few times more (file_try_again), so that the submitter sees neither.
  *
  *   submit -> (attempt -> result)* -> finished, error = 0, an errno or FILE_SHORTER
  */
@@ -27,7 +27,7 @@ typedef struct reader_request {
     uint32_t n_done;       /* bytes that have arrived */
     /* The reader's own while the request is under way. */
     uint32_t n_begin, n_ask; /* the attempt: from offset + n_begin, n_ask bytes */
-    int32_t n_idle;          /* attempts in a row that brought nothing */
+    file_patience patience;
     struct reader_request *next;
 } reader_request;
 

@@ -4,6 +4,7 @@
  * Direct reads do not see the page cache. Buffered ones would measure it, so the weights are
  * dropped from it beforehand. */
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "gguf/gguf.h"
@@ -12,7 +13,7 @@
 #include "profile/limits.h"
 #include "weights/sidecar.h"
 
-enum { PIECE_BYTES = 1 << 20, RING_PIECES = 32 };
+enum { RING_PIECES = 32, RING_BYTES = 64 << 20, LEAST_PIECES = 4 };
 static const double bench_s = 2;
 
 typedef struct span { /* of a file: from its first tensor to the end of its last */
@@ -22,7 +23,8 @@ typedef struct span { /* of a file: from its first tensor to the end of its last
 typedef struct subject { /* what is read: a model, or a sidecar */
     gguf *model;         /* NULL: a sidecar */
     const char *path;
-    uint64_t n_bytes; /* of the sidecar */
+    uint64_t n_bytes;     /* of the sidecar */
+    uint32_t piece_bytes; /* of one read */
 } subject;
 
 static int32_t n_parts_of(const subject *s)
@@ -59,13 +61,11 @@ static int64_t cut(const subject *of, stream_piece *pieces)
     int64_t n = 0;
     for (int32_t part = 0; part < n_parts_of(of); part++) {
         span s = tensors_of(of, part);
-        for (uint64_t at = s.begin; at < s.end; at += PIECE_BYTES, n++) {
+        for (uint64_t at = s.begin; at < s.end; at += of->piece_bytes, n++) {
             uint64_t left = s.end - at;
+            uint32_t n_bytes = left < of->piece_bytes ? (uint32_t)left : of->piece_bytes;
             if (pieces)
-                pieces[n] =
-                    (stream_piece){.part = part,
-                                   .n_bytes = left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES,
-                                   .offset = at};
+                pieces[n] = (stream_piece){.part = part, .n_bytes = n_bytes, .offset = at};
         }
     }
     return n;
@@ -89,23 +89,34 @@ static drey_status drop_cached(const char *path, drey_error *err)
     return DREY_OK;
 }
 
+/* Of the whole process: whatever reads, this program's threads or the kernel's for it. */
+static double cpu_seconds(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
 /* Takes pieces and gives them back at once, until the time is up. */
 static drey_status measure(const stream_options *options, double seconds, drey_disk_report *report,
                            drey_error *err)
 {
     stream *s = NULL;
-    double begin = clock_s();
+    double begin = clock_s(), cpu = cpu_seconds();
     TRY(stream_open(&s, options, err));
     int64_t seq = 0;
     while (seq < options->n_first && clock_s() - begin < seconds && stream_wait(s, seq))
         stream_release(s, seq++);
     double taken = clock_s() - begin;
+    cpu = cpu_seconds() - cpu;
     stream_counters count;
     stream_count(s, &count);
     drey_status status = stream_status(s, err);
     stream_close(&s);
     *report = (drey_disk_report){.bytes_per_s = (double)count.read_bytes / taken,
                                  .read_bytes = count.read_bytes,
+                                 .cpu_s = cpu,
                                  .direct = count.direct,
                                  .uring = count.uring,
                                  .registered = count.registered};
@@ -130,7 +141,9 @@ static drey_status bench(const subject *of, drey_io io, double seconds, arena *r
         (*paths)[part] = path_of(of, part);
         TRY(drop_cached((*paths)[part], err));
     }
-    TRY(arena_init(ring, RING_PIECES * STREAM_SLOT_BYTES(PIECE_BYTES), true, err));
+    size_t slot = STREAM_SLOT_BYTES(of->piece_bytes), n_slots = RING_BYTES / slot;
+    n_slots = n_slots > RING_PIECES ? RING_PIECES : n_slots < LEAST_PIECES ? LEAST_PIECES : n_slots;
+    TRY(arena_init(ring, n_slots * slot, true, err));
     stream_options options = {.paths = *paths,
                               .n_paths = n_parts,
                               .first = *pieces,
@@ -141,13 +154,14 @@ static drey_status bench(const subject *of, drey_io io, double seconds, arena *r
     return measure(&options, seconds, report, err);
 }
 
-drey_status limits_disk(const char *path, drey_io io, double seconds, drey_disk_report *report,
-                        drey_error *err)
+drey_status limits_disk(const char *path, drey_io io, uint64_t read_bytes, double seconds,
+                        drey_disk_report *report, drey_error *err)
 {
     *report = (drey_disk_report){0};
+    TRY(stream_check_read_bytes(read_bytes, err));
     if (!path || io < DREY_IO_AUTO || io > DREY_IO_BUFFERED)
         FAIL(err, DREY_ERR_USAGE, "give a model file and one of the ways of reading");
-    subject of = {.path = path};
+    subject of = {.path = path, .piece_bytes = read_bytes ? (uint32_t)read_bytes : READ_BYTES};
     arena ring = {0};
     stream_piece *pieces = NULL;
     const char **paths = NULL;
@@ -162,7 +176,8 @@ drey_status limits_disk(const char *path, drey_io io, double seconds, drey_disk_
     return status;
 }
 
-drey_status drey_bench_disk(const char *path, drey_io io, drey_disk_report *report, drey_error *err)
+drey_status drey_bench_disk(const char *path, drey_io io, uint64_t read_bytes,
+                            drey_disk_report *report, drey_error *err)
 {
-    return limits_disk(path, io, bench_s, report, err);
+    return limits_disk(path, io, read_bytes, bench_s, report, err);
 }

@@ -27,8 +27,8 @@ double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows
 
 /* Reading what `path` (a model's first file, or a sidecar) holds as a pass does, for `seconds` or
  * to the end. */
-drey_status limits_disk(const char *path, drey_io io, double seconds, drey_disk_report *report,
-                        drey_error *err);
+drey_status limits_disk(const char *path, drey_io io, uint64_t read_bytes, double seconds,
+                        drey_disk_report *report, drey_error *err);
 
 /* The first four. */
 drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes);

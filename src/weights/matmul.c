@@ -107,7 +107,7 @@ static void part_init(job_part *part, const weights *w, const product *p, weight
                       int32_t n)
 {
     weight *m = p->matrix;
-    *part = (job_part){.p = p, .loading = weights_loading(w), .run = run};
+    *part = (job_part){.p = p, .loading = !weights_loaded(w), .run = run};
     int32_t most = (int32_t)(claim_bytes / m->group_bytes);
     part->step_groups = m->sidecar_offset && most > 1 ? most : 1;
     part->piece_items = (m->piece_groups + part->step_groups - 1) / part->step_groups;

@@ -27,6 +27,8 @@ enum {
     PAGE = READER_ALIGN,
     DEPTH = 16,
     MOST_DEPTH = 256,
+    LEAST_READ = 64 << 10,
+    MOST_READ = 64 << 20,
     STACK_BYTES = 64 * 1024,
     SPIN_NS = 15 * 1000 /* a piece that is about to arrive is not worth a sleep */
 };
@@ -240,6 +242,14 @@ static int32_t depth_of(const stream_options *o)
     return depth < MOST_DEPTH ? depth : MOST_DEPTH;
 }
 
+drey_status stream_check_read_bytes(uint64_t read_bytes, drey_error *err)
+{
+    if (read_bytes != 0 && (read_bytes < LEAST_READ || read_bytes > MOST_READ))
+        FAIL(err, DREY_ERR_USAGE, "reads of %" PRIu64 " bytes are not possible (64K to 64M)",
+             read_bytes);
+    return DREY_OK;
+}
+
 static int64_t n_slots_of(const stream_options *o)
 {
     int64_t n = o->n_cycle + (o->n_first > o->n_cycle ? o->n_first : o->n_cycle);
@@ -269,9 +279,11 @@ static drey_status open_files(stream *s, drey_error *err)
             file_close(f);
             TRY(file_open(f, o->paths[i], false, err));
         }
+        if (o->stamps)
+            f->stamp = o->stamps[i];
         s->counters.direct &= f->direct;
     }
-    return DREY_OK;
+    return stream_check_files(s, err);
 }
 
 static drey_status check_pieces(const stream *s, const stream_piece *pieces, int64_t n,
@@ -483,6 +495,13 @@ drey_status stream_status(stream *s, drey_error *err)
         *err = s->error;
     pthread_mutex_unlock(&s->lock);
     return status;
+}
+
+drey_status stream_check_files(const stream *s, drey_error *err)
+{
+    for (int32_t i = 0; i < s->options.n_paths; i++)
+        TRY(file_check(&s->files[i], s->options.paths[i], &s->files[i].stamp, err));
+    return DREY_OK;
 }
 
 void stream_count(stream *s, stream_counters *out)

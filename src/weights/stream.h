@@ -20,7 +20,11 @@
 #ifndef DREY_WEIGHTS_STREAM_H
 #define DREY_WEIGHTS_STREAM_H
 
-#include "base/error.h"
+#include "os/file.h"
+
+/* The usual size of a piece: reads of it reach a disk's full speed, as drey bench disk shows, and
+ * keep the ring fine-grained. */
+#define READ_BYTES ((uint32_t)1 << 20)
 
 typedef struct stream_piece {
     int32_t part;     /* index into paths */
@@ -37,6 +41,8 @@ typedef int stream_fault_fn(void *user, int32_t part, uint64_t offset, uint32_t 
 typedef struct stream_options {
     const char *const *paths; /* borrowed while open */
     int32_t n_paths;
+    const file_stamp *stamps;  /* [n_paths]: what the files have to be; NULL: what they are now.
+                                  Borrowed while open */
     const stream_piece *first; /* borrowed while open */
     int64_t n_first;
     const stream_piece *cycle; /* borrowed while open */
@@ -51,6 +57,9 @@ typedef struct stream_options {
 
 /* Ring space that a piece may take: its bytes rounded out to 4096 at both ends. */
 #define STREAM_SLOT_BYTES(n_bytes) (((size_t)(n_bytes) + 3 * 4096) & ~(size_t)4095)
+
+/* DREY_ERR_USAGE for a size of reads that a user asks for and cannot have; 0 is none. */
+drey_status stream_check_read_bytes(uint64_t read_bytes, drey_error *err);
 
 typedef struct stream stream;
 
@@ -74,6 +83,10 @@ void stream_skip(stream *s, int64_t from, int64_t to);
 /* DREY_OK, or the failure with its message: the path, the offset, the system's reason, what to do.
  */
 drey_status stream_status(stream *s, drey_error *err);
+
+/* DREY_ERR_IO when a file has changed since it was stamped: what was read before may be wrong. Asks
+ * the file system, once a file; the stream goes on. */
+drey_status stream_check_files(const stream *s, drey_error *err);
 
 typedef struct stream_counters {
     uint64_t read_bytes;   /* arrived so far, as needed by the caller */

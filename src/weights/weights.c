@@ -6,10 +6,6 @@
 
 #include "base/fmath.h"
 
-/* Reads of about this size reach a disk's full speed (ANCHORS D7) and keep the ring fine-grained.
- */
-static const int64_t piece_bytes = 1 << 20;
-
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
                             drey_error *err)
 {
@@ -25,9 +21,14 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
     m->row_bytes = type_row_bytes(traits, m->k);
     m->n_groups = (int32_t)((m->n_rows + GROUP_ROWS - 1) / GROUP_ROWS);
     m->group_bytes = m->kernel->group_bytes(m->k);
-    int64_t groups = piece_bytes / (m->row_bytes * GROUP_ROWS);
-    m->piece_groups = groups < 1 ? 1 : (int32_t)groups;
+    weight_set_read(m, READ_BYTES);
     return DREY_OK;
+}
+
+void weight_set_read(weight *m, int64_t read_bytes)
+{
+    int64_t groups = read_bytes / (m->row_bytes * GROUP_ROWS);
+    m->piece_groups = groups < 1 ? 1 : groups < m->n_groups ? (int32_t)groups : m->n_groups;
 }
 
 static size_t largest_piece(const weight *matrix, int32_t n)
@@ -100,7 +101,8 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
     size_t per_thread = arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 +
                         ARENA_ALIGN + PRODUCTS_MAX * sizeof(weights_run);
     return (size_t)n_threads * per_thread + pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
-           (size_t)n_parts * (sizeof(file) + 2 * ARENA_ALIGN) + 16 * ARENA_ALIGN + 8192;
+           (size_t)n_parts * (sizeof(file) + sizeof(file_stamp) + 3 * ARENA_ALIGN) +
+           16 * ARENA_ALIGN + 8192;
 }
 
 /* A piece of groups [from, to): their rows in the model, or themselves in the sidecar. */
@@ -151,6 +153,27 @@ static void lay_out(weights *w, arena *a)
     }
 }
 
+static drey_status check_parts(const weights *w, drey_error *err)
+{
+    for (int32_t i = 0; i < gguf_n_parts(w->file); i++)
+        TRY(file_check(&w->parts[i], w->paths[i], &w->stamps[i], err));
+    return DREY_OK;
+}
+
+/* The parts have to be those whose headers were read; the sidecar is what it is now. */
+static drey_status open_files(weights *w, drey_error *err)
+{
+    for (int32_t i = 0; i < gguf_n_parts(w->file); i++)
+        TRY(file_open(&w->parts[i], w->paths[i], w->io != DREY_IO_BUFFERED, err));
+    if (w->sidecar) {
+        file f;
+        TRY(file_open(&f, w->sidecar, false, err));
+        w->sidecar_stamp = f.stamp;
+        file_close(&f);
+    }
+    return check_parts(w, err);
+}
+
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
 {
     *w = (weights){.matrix = options->matrix,
@@ -162,16 +185,19 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
                    .file = options->file,
                    .io = options->io,
                    .n_threads = options->n_threads,
+                   .fault = options->fault,
+                   .fault_user = options->fault_user,
                    .ring_bytes = options->ring_bytes & ~(size_t)4095};
     int32_t n_parts = gguf_n_parts(w->file);
     w->parts = arena_take(a, (size_t)n_parts * sizeof *w->parts);
     w->paths = arena_take(a, (size_t)n_parts * sizeof *w->paths);
+    w->stamps = arena_take(a, (size_t)n_parts * sizeof *w->stamps);
     for (int32_t i = 0; i < n_parts; i++) {
         w->parts[i].fd = -1;
         w->paths[i] = gguf_part_path(w->file, i);
+        w->stamps[i] = *gguf_part_stamp(w->file, i);
     }
-    for (int32_t i = 0; i < n_parts; i++)
-        TRY(file_open(&w->parts[i], w->paths[i], w->io != DREY_IO_BUFFERED, err));
+    TRY(open_files(w, err));
     lay_out(w, a);
     uint8_t *ring = arena_take(a, w->ring_bytes + 4096);
     w->ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);
@@ -203,33 +229,50 @@ static drey_status start_stream(weights *w, drey_error *err)
 {
     stream_options options = {.paths = w->sidecar ? &w->sidecar : w->paths,
                               .n_paths = w->sidecar ? 1 : gguf_n_parts(w->file),
-                              .first = w->first,
-                              .n_first = w->n_first,
+                              .stamps = w->sidecar ? &w->sidecar_stamp : w->stamps,
+                              .first = w->loaded ? NULL : w->first,
+                              .n_first = w->loaded ? 0 : w->n_first,
                               .cycle = w->cycle,
                               .n_cycle = w->n_cycle,
                               .ring = w->ring,
                               .ring_bytes = w->ring_bytes,
-                              .io = w->io};
+                              .io = w->io,
+                              .fault = w->fault,
+                              .fault_user = w->fault_user};
+    w->next_seq = 0;
     return stream_open(&w->stream, &options, err);
 }
 
-/* How many pieces a whole pass has. */
-static int64_t pass_pieces(const weights *w)
+/* Makes sure of a stream that has not failed and stands at the beginning of a pass. */
+static drey_status have_stream(weights *w, drey_error *err)
 {
-    return weights_loading(w) ? w->n_first : w->n_cycle;
+    if (w->stream && (w->restart || stream_status(w->stream, NULL) != DREY_OK)) {
+        weights_count(w, &w->earlier);
+        stream_close(&w->stream);
+    }
+    w->restart = false;
+    return w->stream ? DREY_OK : start_stream(w, err);
+}
+
+void weights_count(const weights *w, stream_counters *out)
+{
+    *out = w->earlier;
+    if (!w->stream)
+        return;
+    stream_counters now;
+    stream_count(w->stream, &now);
+    now.read_bytes += w->earlier.read_bytes;
+    now.device_bytes += w->earlier.device_bytes;
+    now.busy_ns += w->earlier.busy_ns;
+    *out = now;
 }
 
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
 {
-    if (w->broken)
-        FAIL(err, DREY_ERR_USAGE,
-             "loading was interrupted before the weights were complete; open the engine again");
-    if (!w->stream)
-        TRY(start_stream(w, err));
-    w->pass_seq = w->pass == 0 ? 0 : w->n_first + (w->pass - 1) * w->n_cycle;
-    w->cursor = w->pass_seq;
-    w->pass++;
-    int64_t end = w->end_seq = w->pass_seq + pass_pieces(w);
+    TRY(have_stream(w, err));
+    w->pass_seq = w->cursor = w->next_seq;
+    w->next_seq += w->loaded ? w->n_cycle : w->n_first;
+    int64_t end = w->end_seq = w->next_seq;
     if (!with_head) {
         w->end_seq -= w->matrix[w->n_matrices - 1].n_streamed_pieces;
         stream_skip(w->stream, w->end_seq, end);
@@ -239,22 +282,35 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
 
 void weights_pass_abandon(weights *w)
 {
-    if (weights_loading(w))
-        w->broken = true;
+    if (!w->loaded)
+        w->restart = true;
     else
         stream_skip(w->stream, w->cursor, w->end_seq);
+}
+
+/* What was used of the files is what they held when they were opened, if they have not changed.
+ * Once nothing more is read, they may. */
+static drey_status check_files(const weights *w, drey_error *err)
+{
+    if (w->loaded && w->n_cycle == 0 && w->embedding_pinned)
+        return DREY_OK;
+    TRY(stream_check_files(w->stream, err));
+    return w->sidecar ? check_parts(w, err) : DREY_OK; /* else they are the stream's own */
 }
 
 drey_status weights_pass_end(weights *w, pool *p, drey_error *err)
 {
     weight *head = &w->matrix[w->n_matrices - 1];
-    int64_t head_seq = w->pass_seq + (weights_loading(w) ? head->first_seq : head->cycle_seq);
+    int64_t head_seq = w->pass_seq + (w->loaded ? head->cycle_seq : head->first_seq);
     bool left_out = w->cursor == head_seq && head->n_groups > 0;
-    if (left_out && weights_loading(w) && head->n_pinned_pieces > 0) {
+    if (left_out && !w->loaded && head->n_pinned_pieces > 0) {
         void *none[ACT_KINDS] = {NULL, NULL, NULL};
         TRY(weights_matmul(w, p, &(product){.matrix = head}, 1, none, 0, err));
     }
-    return stream_status(w->stream, err);
+    TRY(stream_status(w->stream, err));
+    TRY(check_files(w, err));
+    w->loaded = true;
+    return DREY_OK;
 }
 
 drey_status weights_embed(weights *w, int32_t token, float *out, int32_t thread, drey_error *err)

@@ -58,18 +58,24 @@ typedef struct weights {
     const gguf *file;
     file *parts; /* for look-ups; [gguf_n_parts] */
     const char **paths;
+    file_stamp *stamps;  /* [gguf_n_parts]: of the parts, when their headers were read */
     const char *sidecar; /* where the stream reads, or NULL: in the parts */
-    stream *stream;      /* NULL until the first pass */
+    file_stamp sidecar_stamp;
+    stream *stream; /* NULL until the first pass */
     stream_piece *first, *cycle;
     int64_t n_first, n_cycle;
     uint8_t *ring;
     size_t ring_bytes;
     drey_io io;
-    int64_t pass;     /* passes begun; the present one is pass - 1 */
+    bool loaded;      /* a first pass came to its end: what is pinned is in its place */
+    bool restart;     /* the stream has to begin anew: its first pass was given up */
+    int64_t next_seq; /* of the next pass's first piece */
     int64_t pass_seq; /* of the present pass's first piece */
     int64_t cursor;   /* of the next piece that this pass will use */
     int64_t end_seq;  /* one past the last that it will use: the streamed head may be left out */
-    bool broken;      /* loading was abandoned */
+    stream_counters earlier; /* of streams before the present one */
+    stream_fault_fn *fault;  /* as in stream_options */
+    void *fault_user;
     int32_t n_threads;
     weights_run *runs;                                    /* [PRODUCTS_MAX][n_threads] */
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
@@ -80,6 +86,8 @@ typedef struct weights {
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
                             drey_error *err);
+/* Lets it be read in pieces of about that many bytes: whole groups, at least one. */
+void weight_set_read(weight *m, int64_t read_bytes);
 static inline uint64_t weight_streamed_bytes(const weight *m)
 {
     int64_t rows = m->n_rows - (int64_t)m->n_pinned * GROUP_ROWS;
@@ -116,6 +124,8 @@ typedef struct weights_options {
     size_t ring_bytes;
     int32_t n_threads;
     drey_io io;
+    stream_fault_fn *fault; /* NULL outside tests */
+    void *fault_user;
 } weights_options;
 
 /* Lays everything out in `a`; reads nothing yet. */
@@ -124,20 +134,20 @@ void weights_close(weights *w);
 
 /* A pass: begin, one weights_matmul for every run of matrices in order, end. The first pass starts
  * the stream. Without the head, its pinned part is still loaded by the first pass, and its streamed
- * part not read. */
+ * part not read. After a failed read the next pass begins with a new stream, so that a disk that
+ * has recovered is read again. The end of a pass is where a file that has changed meanwhile is
+ * noticed (DREY_ERR_IO), before anybody uses what was computed from it. */
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err);
 drey_status weights_pass_end(weights *w, pool *p, drey_error *err);
-/* Gives up the rest of a pass. In the first pass this leaves the model unloaded: later passes fail.
- */
+/* Gives up the rest of a pass. A first pass that was given up is begun again by the next one. */
 void weights_pass_abandon(weights *w);
-static inline bool weights_loading(const weights *w)
-{
-    return w->pass == 1;
-}
+/* True once a first pass has ended. */
 static inline bool weights_loaded(const weights *w)
 {
-    return w->pass > 1;
+    return w->loaded;
 }
+/* What all streams so far have read; uring, direct and registered as the present one is. */
+void weights_count(const weights *w, stream_counters *out);
 
 /* One product: y[t * ldy + row] = matrix row . activation row t. y has room for n_groups *
  * GROUP_ROWS numbers a row. */
