@@ -2,7 +2,8 @@
 # The memory budget holds (DESIGN contract 2): the command in a memory cgroup of budget x 1.05 and in
 # one of twice the budget, without swap, with a cold page cache. The highest memory that the kernel
 # charged stays under the budget, the limit is never hit, nothing is killed, and decoding takes no
-# major fault. Needs root, memory cgroups, and the small real model.
+# major fault. scripts/bench-memory.py does that for a few budgets here, for many when run by hand.
+# And --memory auto is what a group leaves. Needs root, memory cgroups, and the small real model.
 #   budget.sh DREY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,8 +15,6 @@ skip() {
 }
 models=${DREY_MODELS:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drey/models}
 smol=$models/SmolLM2-135M-Instruct.Q4_1.gguf
-draft=$models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
-target=$models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
 [ "$(id -u)" = 0 ] || skip "memory cgroups need root"
 [ -f "$smol" ] || skip "$smol is not there (scripts/get-models.sh smol)"
 
@@ -25,57 +24,56 @@ python3 scripts/memlimit.py 64 --json "$tmp/probe" -- true 2>"$tmp/err" ||
     skip "this system allows no memory cgroup: $(tail -n 1 "$tmp/err")"
 
 failed=0
-# check BUDGET_MIB LIMIT_MIB TOKENS OPTION...
-check() {
-    local budget=$1 limit=$2 tokens=$3
-    shift 3
-    rm -f "$tmp/limit" "$tmp/stats"
-    python3 scripts/memlimit.py "$limit" --timeout 300 --json "$tmp/limit" -- "$drey" run "$@" \
-        --memory "${budget}M" -t 2 -n "$tokens" --ignore-eos --stats "$tmp/stats" \
-        -p "The three most important things about squirrels are" >"$tmp/text" 2>"$tmp/err" || {
-        echo "budget: $budget MiB in $limit MiB: drey failed"
-        tail -n 5 "$tmp/err"
-        failed=1
-        return
-    }
-    python3 - "$budget" "$limit" "$tmp/limit" "$tmp/stats" <<'PYTHON' || failed=1
-import json, sys
-budget, limit = int(sys.argv[1]), int(sys.argv[2])
-charged, stats = json.load(open(sys.argv[3])), json.load(open(sys.argv[4]))
-faults = stats["decode_major_faults"]
-wrong = [what for what, bad in (
-    ("charged more than the budget", charged["peak_mib"] > budget),
-    ("hit the limit", charged["limit_hits"]),
-    ("killed", charged["oom_kills"]),
-    ("major faults while decoding", faults),
-    ("nothing was streamed, the budget is no test",
-     budget < limit and stats["streamed_bytes_per_pass"] == 0)) if bad]
-print("%d MiB in %d MiB: charged %.1f MiB, limit hits %d, kills %d, major faults %d%s" % (
-    budget, limit, charged["peak_mib"], charged["limit_hits"], charged["oom_kills"], faults,
-    "".join(": " + w for w in wrong)))
-sys.exit(1 if wrong else 0)
-PYTHON
-}
-
-# The limit is rounded up to whole MiB.
-both() { # BUDGET_MIB OPTION...
-    local budget=$1
-    shift
-    check "$budget" $(((budget * 105 + 99) / 100)) "$@"
-    check "$budget" $((budget * 2)) "$@"
-}
-both 80 24 -m "$smol"
-"$drey" prepare -q "$smol" -o "$tmp/packed"
-both 80 24 -m "$smol" --sidecar "$tmp/packed"
-# Writing one takes some MiB whatever the model's size, page cache included.
-python3 scripts/memlimit.py 48 --timeout 300 --json "$tmp/limit" -- "$drey" prepare -q --force \
-    "$smol" -o "$tmp/packed" 2>"$tmp/err" || {
-    echo "budget: drey prepare failed in 48 MiB: $(tail -n 3 "$tmp/err")"
+wrong() {
+    echo "budget: $*"
     failed=1
 }
-if [ -f "$target" ] && [ -f "$draft" ]; then
-    both 800 24 -m "$target" -d "$draft"
-else
-    echo "not run: target and draft under 800 MiB, they are not in $models"
-fi
+
+# Charged within the budget, no limit hit, nothing killed, no page read back, one text.
+for cases in "3 smol" "1 smol, page cache;smol, sidecar;target and draft"; do
+    python3 scripts/bench-memory.py "$drey" --models "$models" --steps "${cases%% *}" \
+        --cases "${cases#* }" || wrong "${cases#* }: see the table"
+done
+
+# Writing a sidecar takes some MiB whatever the model's size, page cache included.
+python3 scripts/memlimit.py 48 --timeout 300 --json "$tmp/limit" -- "$drey" prepare -q --force \
+    "$smol" -o "$tmp/packed" 2>"$tmp/err" || wrong "drey prepare failed in 48 MiB: $(tail -n 3 "$tmp/err")"
+
+# --memory auto: the group's limit over 1.05, less what others in the group hold; of a group in a
+# group the smaller limit.
+python3 scripts/memlimit.py 120 --timeout 300 --json "$tmp/limit" -- "$drey" run -m "$smol" -n 24 -t 2 \
+    --ignore-eos -q --memory auto --stats "$tmp/stats" -p "The squirrel" >"$tmp/text" 2>"$tmp/err" ||
+    wrong "auto: $(tail -n 3 "$tmp/err")"
+python3 - "$tmp/limit" "$tmp/stats" <<'PYTHON' || failed=1
+import json, sys
+charged, stats = (json.load(open(f)) for f in sys.argv[1:])
+budget = stats["budget_bytes"] / 2**20
+print("auto in 120 MiB: budget %.1f MiB, charged %.1f MiB, limit hits %d" % (
+    budget, charged["peak_mib"], charged["limit_hits"]))
+sys.exit(not (112 < budget <= 120 / 1.05 and charged["peak_mib"] <= budget
+              and charged["limit_hits"] == charged["oom_kills"] == 0))
+PYTHON
+auto() { # LOW HIGH LIMIT_MIB PYTHON: the budget in MiB that `plan` makes of auto when PYTHON runs it
+    python3 scripts/memlimit.py "$3" --timeout 60 -- python3 -c 'import json, os, subprocess, sys
+plan = [sys.argv[1], "plan", "-m", sys.argv[2], "--memory", "auto", "--no-measure", "--json", "-"]
+def auto(**how):
+    out = subprocess.run(plan, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, **how)
+    return json.loads(out.stdout)["budget_bytes"] / 2**20
+'"$4" "$drey" "$smol" >"$tmp/out" 2>"$tmp/err" || wrong "auto: $(tail -n 3 "$tmp/err")"
+    echo "auto in $3 MiB: $(cat "$tmp/out"), wanted $1 to $2"
+    awk -v low="$1" -v high="$2" '{ ok = $1 >= low && $1 <= high } END { exit !ok }' "$tmp/out" ||
+        wrong "auto in $3 MiB"
+}
+# python itself holds some MiB.
+auto 265 285.8 300 'print(auto())'
+auto 170 190.5 300 'held = b"x" * (100 << 20); print(auto())'
+[ -e /sys/fs/cgroup/cgroup.controllers ] || auto 85 95.3 300 '
+where = [l.split(":")[2].strip() for l in open("/proc/self/cgroup") if ":memory:" in l][0]
+inner = "/sys/fs/cgroup/memory" + where + "/inner"
+os.mkdir(inner)
+try:
+    open(inner + "/memory.limit_in_bytes", "w").write(str(100 << 20))
+    print(auto(preexec_fn=lambda: open(inner + "/cgroup.procs", "w").write(str(os.getpid()))))
+finally:
+    os.rmdir(inner)'
 exit $failed

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "drey/drey.h"
+#include "engine/engine.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 
@@ -116,6 +116,25 @@ static void the_least_budget_works(void **state)
     }
 }
 
+/* A plan that forgot something is told when the session opens; nothing is overrun. */
+static void a_short_plan_is_an_error(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(false);
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
+    drey_error err = {0};
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    e->options.n_threads = 500; /* the plan was made for one */
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_ERR_INTERNAL);
+    assert_non_null(strstr(err.message, "bytes short"));
+    assert_null(s);
+    e->options.n_threads = 1;
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+}
+
 static void near(double got, double want)
 {
     if (!(fabs(got - want) <= 1e-9 * fabs(want)))
@@ -139,18 +158,18 @@ static void predicts_the_ceiling(void **state)
      * matrices are all but its embedding's look-up, which is the head too. */
     drey_speeds slow = {.disk_bytes_per_s = 1e12, .one_ops_per_s = 1, .tree_ops_per_s = 4};
     p = plan_of(&o, &slow);
-    double weights = p.compute_s / 2;
+    double numbers = p.compute_s / 2;
     drey_model_info info;
     drey_model_describe(target, &info);
-    assert_true(weights > 0.9 * (double)info.n_parameters && weights <= (double)info.n_parameters);
+    assert_true(numbers > 0.9 * (double)info.n_parameters && numbers <= (double)info.n_parameters);
     near(p.ceiling_tokens_per_s, 1 / p.compute_s);
 
     o = usual(true);
     o.memory_bytes = least_budget(o) + (1 << 20);
     p = plan_of(&o, &slow);
     assert_int_equal(p.tree_rows, 33);
-    near(p.verify_s, 2 * 33 * weights / 4);
-    near(p.alone_pass_s, 2 * weights);
+    near(p.verify_s, 2 * 33 * numbers / 4);
+    near(p.alone_pass_s, 2 * numbers);
     near(p.pass_s, p.verify_s + p.draft_s);
     near(p.passes_per_s, 1 / p.pass_s);
     assert_true(p.draft_s > 0);
@@ -216,9 +235,9 @@ static int close_models(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_the_budget),       cmocka_unit_test(the_least_budget_works),
-        cmocka_unit_test(predicts_the_ceiling),       cmocka_unit_test(drafting_hides_behind_reads),
-        cmocka_unit_test(measures_what_is_not_given),
+        cmocka_unit_test(parts_are_the_budget),        cmocka_unit_test(the_least_budget_works),
+        cmocka_unit_test(a_short_plan_is_an_error),    cmocka_unit_test(predicts_the_ceiling),
+        cmocka_unit_test(drafting_hides_behind_reads), cmocka_unit_test(measures_what_is_not_given),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

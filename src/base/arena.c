@@ -1,7 +1,6 @@
 /* Arenas over mmap: see arena.h. */
 #include "base/arena.h"
 
-#include <assert.h>
 #include <sys/mman.h>
 
 static const size_t huge_page = (size_t)2 << 20;
@@ -33,17 +32,51 @@ drey_status arena_init(arena *a, size_t size_bytes, bool huge, drey_error *err)
     return DREY_OK;
 }
 
+struct arena_extra { /* at the start of a mapping of its own */
+    struct arena_extra *next;
+    size_t map_bytes;
+};
+
 void arena_free(arena *a)
 {
+    while (a->extra) {
+        struct arena_extra *extra = a->extra;
+        a->extra = extra->next;
+        munmap(extra, extra->map_bytes);
+    }
     if (a->base)
         munmap(a->base, a->size_bytes);
     *a = (arena){0};
 }
 
+static void *take_elsewhere(arena *a, size_t bytes)
+{
+    a->short_bytes += arena_size(bytes);
+    size_t map_bytes = ARENA_ALIGN + arena_size(bytes);
+    struct arena_extra *extra =
+        mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (extra == MAP_FAILED)
+        return NULL;
+    *extra = (struct arena_extra){.next = a->extra, .map_bytes = map_bytes};
+    a->extra = extra;
+    return (uint8_t *)extra + ARENA_ALIGN;
+}
+
 void *arena_take(arena *a, size_t bytes)
 {
     size_t at = a->used_bytes;
-    assert(arena_size(bytes) <= a->size_bytes - at && "the plan forgot something");
+    if (arena_size(bytes) > a->size_bytes - at)
+        return take_elsewhere(a, bytes);
     a->used_bytes = at + arena_size(bytes);
     return a->base + at;
+}
+
+drey_status arena_check(const arena *a, drey_error *err)
+{
+    if (a->short_bytes)
+        FAIL(err, DREY_ERR_INTERNAL,
+             "the memory plan is %zu bytes short, a fault of drey's; please report it with the "
+             "command and the model, and try another -c or --memory",
+             a->short_bytes);
+    return DREY_OK;
 }

@@ -12,6 +12,8 @@ typedef struct arena {
     uint8_t *base; /* 2 MiB aligned when huge, else page aligned */
     size_t size_bytes;
     size_t used_bytes;
+    size_t short_bytes;        /* what was taken beyond size_bytes; 0 unless the plan is wrong */
+    struct arena_extra *extra; /* where that lies */
 } arena;
 
 enum { ARENA_ALIGN = 64 };
@@ -26,8 +28,12 @@ static inline size_t arena_size(size_t bytes)
 drey_status arena_init(arena *a, size_t size_bytes, bool huge, drey_error *err);
 void arena_free(arena *a);
 
-/* 64-byte aligned and zeroed the first time; asserts that it fits (the plan is wrong otherwise). */
+/* 64-byte aligned and zeroed the first time. What does not fit lies elsewhere, so that whoever lays
+ * something out need not look at each piece; arena_check then tells. NULL only where the system has
+ * no memory for that either. */
 void *arena_take(arena *a, size_t bytes);
+/* DREY_ERR_INTERNAL if the plan forgot something: called when everything has been laid out. */
+drey_status arena_check(const arena *a, drey_error *err);
 
 /* Steps give back all they took since the mark. */
 static inline size_t arena_mark(const arena *a)

@@ -166,7 +166,9 @@ static drey_status open_side(drey_engine *e, engine_side *side, const drey_model
                                .fault = e->tuning.fault,
                                .fault_user = e->tuning.fault_user};
     TRY(weights_open(&side->weights, &options, &side->weight_memory, err));
-    return model_layout_read(l, m->file, &side->weights, err);
+    TRY(model_layout_read(l, m->file, &side->weights, err));
+    TRY(arena_check(&side->layout_memory, err));
+    return arena_check(&side->weight_memory, err);
 }
 
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,

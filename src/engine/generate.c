@@ -300,6 +300,7 @@ static drey_status prepare(generation *g, const int32_t *ids, size_t n, drey_err
     arena_rewind(&s->memory, s->base_mark);
     TRY(sampler_init(&s->sampler, &g->options->sampling, tokenizer_n_vocab(t), e->kernels,
                      &s->memory, err));
+    TRY(arena_check(&s->memory, err));
     TRY(detokenizer_init(&g->detokenizer, t, g->options->stops, g->options->n_stops,
                          g->options->special, err));
     g->detokenizer.started =

@@ -56,7 +56,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     make_runner(s, &s->target, &e->target, &s->target_kv);
     TRY(make_drafter(s, err));
     s->base_mark = arena_mark(&s->memory);
-    return DREY_OK;
+    return arena_check(&s->memory, err);
 }
 
 drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err)

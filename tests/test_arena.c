@@ -1,0 +1,81 @@
+/* Arenas: alignment, zeros, marks; and what a plan forgot lies in memory of its own and is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+
+static void takes_from_the_front(void **state)
+{
+    (void)state;
+    for (int huge = 0; huge < 2; huge++) {
+        arena a;
+        drey_error err = {0};
+        assert_int_equal(arena_init(&a, 10000, huge, &err), DREY_OK);
+        uint8_t *one = arena_take(&a, 1), *two = arena_take(&a, 100);
+        assert_ptr_equal(one, a.base);
+        assert_int_equal(two - one, ARENA_ALIGN);
+        assert_int_equal((uintptr_t)one % (huge ? 2u << 20 : 4096), 0);
+        for (int i = 0; i < 100; i++)
+            assert_int_equal(two[i], 0);
+        size_t mark = arena_mark(&a);
+        uint8_t *three = arena_take(&a, 4000);
+        memset(three, 7, 4000);
+        arena_rewind(&a, mark);
+        assert_ptr_equal(arena_take(&a, 4000), three);
+        assert_int_equal(arena_check(&a, &err), DREY_OK);
+        arena_free(&a);
+        assert_null(a.base);
+    }
+}
+
+static void filled_to_the_last_byte(void **state)
+{
+    (void)state;
+    arena a;
+    assert_int_equal(arena_init(&a, 8192, false, NULL), DREY_OK);
+    memset(arena_take(&a, 8192), 1, 8192);
+    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    assert_non_null(arena_take(&a, 0));
+    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    arena_free(&a);
+}
+
+static void tells_what_was_forgotten(void **state)
+{
+    (void)state;
+    arena a;
+    drey_error err = {0};
+    assert_int_equal(arena_init(&a, 4096, false, &err), DREY_OK);
+    uint8_t *in = arena_take(&a, 4000), *beyond = arena_take(&a, 5000000), *more;
+    memset(in, 1, 4000);
+    for (int i = 0; i < 5000000; i++)
+        assert_int_equal(beyond[i], 0);
+    memset(beyond, 2, 5000000);
+    more = arena_take(&a, 100);
+    memset(more, 3, 100);
+    assert_int_equal((uintptr_t)beyond % ARENA_ALIGN, 0);
+    assert_int_equal(in[3999], 1);
+    assert_int_equal(beyond[4999999], 2);
+    assert_int_equal(arena_check(&a, &err), DREY_ERR_INTERNAL);
+    assert_non_null(strstr(err.message, "5000128 bytes short"));
+    arena_free(&a);
+    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    /* An arena that was never sized: everything is forgotten. */
+    assert_non_null(arena_take(&a, 1));
+    assert_int_equal(arena_check(&a, NULL), DREY_ERR_INTERNAL);
+    arena_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_from_the_front),
+        cmocka_unit_test(filled_to_the_last_byte),
+        cmocka_unit_test(tells_what_was_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
