@@ -114,7 +114,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
     INLINE void halves_##name(const int m, const int first, const int count, float *sums,          \
                               const uint8_t *block, const uint8_t *acts)                           \
     {                                                                                              \
-        enum { PART_LINES = ((block_bytes)*GROUP_ROWS - (quants_at)) / 64 / 4 };                   \
+        enum { STEP_LINES = ((block_bytes)*GROUP_ROWS - (quants_at)) / 64 / 16 };                  \
         scales_16 k[2];                                                                            \
         __m512i products[2][TOKEN_TILE], minima[2][TOKEN_TILE];                                    \
         UNROLL                                                                                     \
@@ -126,11 +126,12 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
         }                                                                                          \
         ROLLED                                                                                     \
         for (int p = 0; p < 4; p++) {                                                              \
-            prefetch_lines(block + (quants_at) + (p * PART_LINES + first * PART_LINES / 2) * 64,   \
-                           PART_LINES * count / 2, m, 1);                                          \
             UNROLL                                                                                 \
             for (int j = 0; j < 4; j++) {                                                          \
                 __m512i s[2][TOKEN_TILE];                                                          \
+                prefetch_lines(block + (quants_at) + (p * 4 + j) * STEP_LINES * 64 +               \
+                                   first * STEP_LINES / 2 * 64,                                    \
+                               (STEP_LINES * count + 1) / 2, m, 1);                                \
                 const uint8_t *x = acts + (p / 2 * 32 + j * 8 + p % 2 * 4) * m * 4;                \
                 const uint8_t *sum16 =                                                             \
                     acts + ACT_256_SUM16 * m + (p / 2 * 8 + j * 2 + p % 2) * m * 4;                \
