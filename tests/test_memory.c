@@ -158,7 +158,8 @@ static void the_system_answers(void **state)
 
     uint64_t program = memory_program();
     assert_true(program > 100 << 10 && program < total);
-    assert_int_equal(memory_program(), program); /* to the page */
+    uint64_t again = memory_program(); /* a sanitizer takes memory of its own now and then */
+    assert_true(again >= program && again - program <= 256 << 10);
 
     const size_t n = 48u << 20;
     uint64_t before = memory_resident();
