@@ -118,6 +118,7 @@ static const char help_perplexity[] =
     "  -m, --model FILE         the model\n"
     "  -f, --file FILE          the text (standard input)\n"
     "  --window N               tokens of a window (512)\n"
+    "  --unscored N             of them in front, only read (1)\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
     "  -t, --threads N          threads (the cores)\n"
     "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"

@@ -63,6 +63,7 @@ const cli_option cli_options[] = {
     {"ids", 0, CLI_FLAG, CLI_TOKENIZE, AT(ids), 0, 0},
     {"bos", 0, CLI_FLAG, CLI_TOKENIZE, AT(bos), 0, 0},
     {"window", 0, CLI_COUNT, CLI_PERPLEXITY, AT(window), 2, 1048576},
+    {"unscored", 0, CLI_COUNT, CLI_PERPLEXITY, AT(unscored), 1, 1048575},
     {"prompt-tokens", 0, CLI_COUNT, CLI_BENCH_MODEL, AT(n_prompt), 1, 1048576},
     {"decode-tokens", 0, CLI_COUNT, CLI_BENCH_MODEL, AT(n_decode), 1, 1048576},
     {"contexts", 0, CLI_TEXT, CLI_BENCH_MODEL, AT(contexts), 0, 0},

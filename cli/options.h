@@ -55,6 +55,7 @@ typedef struct cli_settings {
     bool no_measure, tensors;
     bool ids, bos;              /* tokenize */
     int32_t window;             /* perplexity */
+    int32_t unscored;           /* perplexity: of a window's tokens, 0 is 1 */
     int32_t n_prompt, n_decode; /* bench model */
     const char *contexts, *svg; /* bench model; contexts: as written, NULL: what is usual */
     bool every;

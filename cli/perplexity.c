@@ -1,5 +1,6 @@
 /* drey perplexity: exp of the mean negative log-probability of a text's tokens, one window after
- * another, all tokens of a window but its first. The last window may be shorter. */
+ * another, all tokens of a window but its first (or its first --unscored). The last window may be
+ * shorter. */
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/models.h"
@@ -17,7 +18,7 @@ typedef struct scoring {
     drey_session *session;
     int32_t *ids; /* [n_ids] */
     size_t n_ids;
-    size_t window;
+    size_t window, unscored; /* tokens of a window, and of them in front those only read */
     progress progress;
     double told_s; /* when the running perplexity was last shown */
     double nll;    /* sum over n_scored tokens, in nats */
@@ -44,6 +45,11 @@ static drey_status take_text(scoring *p, drey_error *err)
     p->window = (size_t)p->settings->window;
     if (p->window > p->n_ids)
         p->window = p->n_ids;
+    p->unscored = p->settings->unscored ? (size_t)p->settings->unscored : 1;
+    if (status == DREY_OK && p->unscored >= p->window)
+        status = fail(err, DREY_ERR_USAGE,
+                      "--unscored %zu leaves nothing to score of windows of %zu tokens",
+                      p->unscored, p->window);
     return status;
 }
 
@@ -97,9 +103,8 @@ static drey_status score(scoring *p, drey_error *err)
         status = drey_session_score(p->session, p->ids + first, n, logprob, err);
         if (status != DREY_OK)
             break;
-        for (size_t i = 0; i + 1 < n; i++)
+        for (size_t i = p->unscored - 1; i + 1 < n; i++, p->n_scored++)
             p->nll -= (double)logprob[i];
-        p->n_scored += n - 1;
         show_running(p, w + 1, n_windows);
     }
     free(logprob);

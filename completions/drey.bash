@@ -38,7 +38,7 @@ _drey() {
     --cpu) words="amx avx512 avxvnni avx2 i8mm dotprod neon ref float" ;;
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
-        --prompt-chunk | --window | --prompt-tokens | --decode-tokens | --contexts | --type) return ;;
+        --prompt-chunk | --window | --unscored | --prompt-tokens | --decode-tokens | --contexts | --type) return ;;
     esac
 
     if [[ -z $words ]]; then
@@ -50,7 +50,7 @@ _drey() {
             ;;
         plan) words="$engine $drafting --disk --no-measure --tensors --json" ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
-        perplexity) words="$engine -f --file --window -q --quiet" ;;
+        perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;
         inspect)
             mapfile -t COMPREPLY < <(compgen -f -W "-h --help" -- "$cur")
             return

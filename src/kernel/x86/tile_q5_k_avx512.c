@@ -1,5 +1,6 @@
 /* Q5_K: as Q4_K with a fifth bit a weight. Sub-block sums may leave int16, so each is multiplied by
- * its scale as int32. */
+ * its scale as int32. The loop over pairs of sub-blocks stays rolled: unrolled, its code outgrew
+ * the instruction cache, and passes over weights from memory took up to half as long again. */
 #include "kernel/x86/tile_k4_avx512.h"
 
 /* One super-block of the halves (16 rows) [first, first + count) of a group. */
@@ -17,12 +18,12 @@ INLINE void halves_q5_k(const int m, const int first, const int count, float *su
             products[h][t] = _mm512_setzero_si512();
     }
     const uint8_t *qh = block + Q5_K_QH, *qs = block + Q5_K_QS, *x = acts;
-    UNROLL
+    ROLLED
     for (int i = 0; i < 4; i++) {
         prefetch_lines(qs + first * 8 * HALF_BYTES, 8 * count, m, 4);
         UNROLL
         for (int part = 0; part < 2; part++) {
-            const int bit = 2 * i + part;
+            const __m512i bit = _mm512_set1_epi32(2 * i + part); /* of qh, to become bit 4 */
             __m512i s[2][TOKEN_TILE];
             UNROLL
             for (int t = 0; t < m; t++)
@@ -34,9 +35,7 @@ INLINE void halves_q5_k(const int m, const int first, const int count, float *su
                 for (int h = 0; h < count; h++) {
                     __m512i v = load_line(qs + c * WORD_BYTES + (first + h) * HALF_BYTES);
                     __m512i five = load_line(qh + c * WORD_BYTES + (first + h) * HALF_BYTES);
-                    five = bit < 4   ? _mm512_slli_epi16(five, SHIFT(4 - bit))
-                           : bit > 4 ? _mm512_srli_epi16(five, SHIFT(bit - 4))
-                                     : five;
+                    five = _mm512_slli_epi32(_mm512_srlv_epi32(five, bit), 4);
                     w[h] = or_and(part ? high_nibbles(v) : low_nibbles(v), five, sixteen);
                 }
                 UNROLL
@@ -49,8 +48,8 @@ INLINE void halves_q5_k(const int m, const int first, const int count, float *su
             }
             UNROLL
             for (int h = 0; h < count; h++) {
-                __m512i scale =
-                    _mm512_srli_epi32(k[h].scale[i / 2], (unsigned)(8 * (2 * (i % 2) + part)));
+                __m512i scale = _mm512_srlv_epi32(k[h].scale[i / 2],
+                                                  _mm512_set1_epi32(8 * (2 * (i % 2) + part)));
                 scale = _mm512_and_si512(scale, byte);
                 UNROLL
                 for (int t = 0; t < m; t++)
