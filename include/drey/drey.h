@@ -253,8 +253,8 @@ DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, 
 DREY_API void drey_session_close(drey_session **session);
 
 /* Stops the running generation or scoring at the next operation. Any thread, and signal handlers.
- * While the first pass is still reading the weights, this leaves the engine without them: later
- * calls fail with DREY_ERR_USAGE until it is opened again. */
+ * Where the first pass is still reading the weights, the next call reads them again from the
+ * beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
 
 typedef struct drey_sampling {
@@ -316,7 +316,10 @@ typedef struct drey_statistics {
 
 /* Puts ids[0..n) at the end of the session's timeline and writes on from there. Statistics are
  * filled also when it fails (may be NULL). What was verified before an error or cancel has been
- * delivered. DREY_ERR_CONTEXT: prompt too long; DREY_ERR_CANCELLED: cancelled. */
+ * delivered and stays in the timeline: a call with n = 0 goes on from there, also once a disk that
+ * failed is back. DREY_ERR_CONTEXT: prompt too long; DREY_ERR_CANCELLED: cancelled; DREY_ERR_IO: a
+ * file cannot be read, or has changed since the model was opened, which ends every later call, too.
+ */
 DREY_API drey_status drey_session_generate(drey_session *session, const int32_t *ids, size_t n,
                                            const drey_generate_options *options,
                                            drey_statistics *statistics, drey_error *err);
