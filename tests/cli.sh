@@ -174,8 +174,8 @@ has "$tmp/err" "standard output"
 has "$tmp/out" '^drey [0-9]+\.[0-9]+\.[0-9]+$'
 "$drey" plan -m "$tmp/toy.gguf" -d "$tmp/draft.gguf" --disk 1G/s --tensors >"$tmp/out"
 has "$tmp/out" "smallest" "pinned .*blk.0.attn_q.weight"
-"$make_toy" "$tmp/large.gguf" 100
-plan=("$drey" plan -m "$tmp/large.gguf" -d "$tmp/draft.gguf" -t 1)
+"$make_toy" "$tmp/large.gguf" 400 # more than what a sanitizer needs room for
+plan=("$drey" plan -m "$tmp/large.gguf" -d "$tmp/draft.gguf" -c 256 -t 1)
 "${plan[@]}" --memory 1G --no-measure --json "$tmp/json" >"$tmp/out"
 least=$(key "$tmp/json" smallest_budget_bytes) room=0
 ! grep -aqE '__[at]san_init' "$drey" || room=$((8 << 20)) # a sanitizer's own memory moves by megabytes
