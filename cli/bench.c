@@ -35,7 +35,8 @@ static drey_status disk_sizes(const cli_settings *s, FILE *out, cJSON *root, dre
     cJSON *list = cJSON_AddArrayToObject(root, "sizes");
     for (int i = first; i <= last; i++) {
         drey_disk_report r;
-        drey_status status = drey_bench_disk(s->model, s->io, (uint64_t)1 << i, &r, err);
+        drey_status status =
+            drey_bench_disk(s->model, s->io, (uint64_t)1 << i, s->seconds, &r, err);
         if (status != DREY_OK)
             return status;
         speed[i] = r.bytes_per_s;
@@ -63,7 +64,7 @@ static drey_status disk(const cli_settings *s, FILE *out, cJSON *root, drey_erro
     char a[16], b[16];
     if (s->sizes)
         return disk_sizes(s, out, root, err);
-    drey_status status = drey_bench_disk(s->model, s->io, s->read_bytes, &r, err);
+    drey_status status = drey_bench_disk(s->model, s->io, s->read_bytes, s->seconds, &r, err);
     if (status != DREY_OK)
         return status;
     fprintf(out, "disk       %s read at %s/s, %.3f s of processor a GB\n",

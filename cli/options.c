@@ -72,6 +72,7 @@ const cli_option cli_options[] = {
     {"type", 0, CLI_TEXT, CLI_BENCH_KERNELS, AT(type), 0, 0},
     {"list", 0, CLI_FLAG, CLI_BENCH_KERNELS, AT(list), 0, 0},
     {"sizes", 0, CLI_FLAG, CLI_BENCH_DISK, AT(sizes), 0, 0},
+    {"seconds", 0, CLI_COUNT, CLI_BENCH_DISK, AT(seconds), 1, 3600},
     {"json", 0, CLI_TEXT, BENCH | CLI_PLAN, AT(json), 0, 0},
     {"help", 'h', CLI_FLAG, ENGINE | OPERAND | CLI_TOKENIZE | BENCH, AT(help), 0, 0},
 };

@@ -62,6 +62,7 @@ typedef struct cli_settings {
     const char *type; /* bench kernels; NULL: all */
     bool list;
     bool sizes;          /* bench disk */
+    int32_t seconds;     /* bench disk; 0: the usual time */
     const char *json;    /* bench, plan */
     const char *output;  /* prepare: the sidecar; NULL: beside the model */
     bool check, force;   /* prepare */

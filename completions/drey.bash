@@ -64,7 +64,7 @@ _drey() {
             case $kind in
             machine) words="-m --model --io -t --threads --cpu --json -h --help" ;;
             kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
-            disk) words="-m --model --io --read-size --sizes --json -h --help" ;;
+            disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;
             model)
                 words="$engine --prompt-tokens --decode-tokens --contexts --every --svg --json"
                 ;;

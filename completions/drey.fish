@@ -71,5 +71,6 @@ complete -c drey -n '__drey_is bench' -l contexts -x -d 'Positions before a pass
 complete -c drey -n '__drey_is bench' -l every -d 'Passes of every width'
 complete -c drey -n '__drey_is bench' -l svg -r -F -d 'Picture of the passes'
 complete -c drey -n '__drey_is bench' -l sizes -d 'Reads of several sizes'
+complete -c drey -n '__drey_is bench' -l seconds -x -d 'How long to read'
 complete -c drey -n '__drey_is bench' -l type -x -d 'One type or row operation'
 complete -c drey -n '__drey_is bench' -l list -d 'Which type has which kernel'

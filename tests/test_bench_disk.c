@@ -1,5 +1,6 @@
 /* The disk benchmark reads a model's tensors, whole, in every way of reading, and refuses what is
  * no model. The speed itself is the machine's affair. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static void reads_all_tensors(void **state)
         for (drey_io io = DREY_IO_AUTO; io <= DREY_IO_BUFFERED; io++) {
             drey_disk_report report;
             drey_error err;
-            drey_status status = drey_bench_disk(path, io, io % 2 ? 256 << 10 : 0, &report, &err);
+            drey_status status =
+                drey_bench_disk(path, io, io % 2 ? 256 << 10 : 0, 0, &report, &err);
             if (io == DREY_IO_URING && status == DREY_ERR_IO &&
                 strstr(err.message, "refuses io_uring"))
                 continue;
@@ -81,8 +83,22 @@ static void reads_a_sidecar(void **state)
     drey_model_close(&m);
     drey_disk_report report;
     assert_int_equal(
-        drey_bench_disk(temp_path("packed.gguf.drey"), DREY_IO_PREAD, 0, &report, &err), DREY_OK);
+        drey_bench_disk(temp_path("packed.gguf.drey"), DREY_IO_PREAD, 0, 0, &report, &err),
+        DREY_OK);
     assert_int_equal(report.read_bytes, prepared.sidecar_bytes);
+}
+
+static void reads_as_long_as_asked(void **state)
+{
+    (void)state;
+    const char *path = temp_path("again.gguf");
+    toy_options toy;
+    toy_options_init(&toy);
+    toy_write(path, &toy);
+    drey_disk_report report;
+    drey_error err;
+    assert_int_equal(drey_bench_disk(path, DREY_IO_PREAD, 0, 0.2, &report, &err), DREY_OK);
+    assert_true(report.read_bytes > weight_region(path));
 }
 
 static void refuses_what_is_no_model(void **state)
@@ -90,16 +106,18 @@ static void refuses_what_is_no_model(void **state)
     (void)state;
     drey_disk_report report;
     drey_error err;
-    assert_int_equal(drey_bench_disk("/nonexistent.gguf", DREY_IO_AUTO, 0, &report, &err),
+    assert_int_equal(drey_bench_disk("/nonexistent.gguf", DREY_IO_AUTO, 0, 0, &report, &err),
                      DREY_ERR_IO);
     const char *path = temp_path("text.gguf");
     bytes_file_write(path, "no model at all", 15);
-    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, &report, &err), DREY_ERR_FORMAT);
-    assert_int_equal(drey_bench_disk(path, (drey_io)7, 0, &report, &err), DREY_ERR_USAGE);
-    assert_int_equal(drey_bench_disk(NULL, DREY_IO_AUTO, 0, &report, &err), DREY_ERR_USAGE);
-    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 4096, &report, &err), DREY_ERR_USAGE);
-    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, UINT64_MAX, &report, &err),
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, 0, &report, &err), DREY_ERR_FORMAT);
+    assert_int_equal(drey_bench_disk(path, (drey_io)7, 0, 0, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(NULL, DREY_IO_AUTO, 0, 0, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 4096, 0, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, UINT64_MAX, 0, &report, &err),
                      DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, -1, &report, &err), DREY_ERR_USAGE);
+    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, NAN, &report, &err), DREY_ERR_USAGE);
 }
 
 static int make_directory(void **state)
@@ -121,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_all_tensors),
         cmocka_unit_test(reads_a_sidecar),
+        cmocka_unit_test(reads_as_long_as_asked),
         cmocka_unit_test(refuses_what_is_no_model),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -442,14 +442,15 @@ typedef void drey_kernel_list_fn(void *user, const char *type, const char *tier,
 DREY_API void drey_kernel_list(drey_kernel_list_fn *visit, void *user);
 
 typedef struct drey_disk_report {
-    double bytes_per_s; /* reading the file's tensors in order as a pass does, about 2 s */
+    double bytes_per_s; /* reading the file's tensors in order as a pass does */
     uint64_t read_bytes;
     double cpu_s; /* processor time that reading took, kernel included, on all threads */
     bool direct, uring, registered; /* what the system allowed */
 } drey_disk_report;
-/* path: a model, or a sidecar. read_bytes: as in drey_engine_options. */
+/* path: a model, or a sidecar. read_bytes: as in drey_engine_options. seconds: 0: once through the
+ * file, two seconds at most; else as long, from the beginning again at the end. */
 DREY_API drey_status drey_bench_disk(const char *path, drey_io io, uint64_t read_bytes,
-                                     drey_disk_report *report, drey_error *err);
+                                     double seconds, drey_disk_report *report, drey_error *err);
 
 #define DREY_BENCH_MAX_CONTEXTS 8
 #define DREY_BENCH_MAX_PASSES   512

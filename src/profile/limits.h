@@ -25,10 +25,10 @@ enum { LIMITS_DOT_K = 2048 };
 size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, int32_t n_threads);
 double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows, arena *memory);
 
-/* Reading what `path` (a model's first file, or a sidecar) holds as a pass does, for `seconds` or
- * to the end. */
+/* Reading what `path` (a model's first file, or a sidecar) holds as a pass does, for `seconds`;
+ * again: from the beginning once more at the end, rather than stop there. */
 drey_status limits_disk(const char *path, drey_io io, uint64_t read_bytes, double seconds,
-                        drey_disk_report *report, drey_error *err);
+                        bool again, drey_disk_report *report, drey_error *err);
 
 /* The first four. */
 drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes);

@@ -52,7 +52,7 @@ static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err
     const char *from = e->sidecar ? e->sidecar : gguf_part_path(e->options.target->file, 0);
     if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass > 0) {
         drey_disk_report disk;
-        TRY(limits_disk(from, e->options.io, e->options.read_bytes, disk_s, &disk, err));
+        TRY(limits_disk(from, e->options.io, e->options.read_bytes, disk_s, false, &disk, err));
         s->disk_bytes_per_s = disk.bytes_per_s;
     }
     size_t n_bytes = block_for(t->budget_bytes);
