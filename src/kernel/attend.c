@@ -143,7 +143,7 @@ static void copy_key(kv_format format, uint8_t *to_group, int32_t to, const uint
 static void row_block(const run *r, attend_block *b, int32_t row, int32_t start, int32_t count)
 {
     const attention *a = r->a;
-    const int32_t *path = a->path + row * a->path_ld;
+    const int32_t *path = a->path ? a->path + row * a->path_ld : NULL;
     int32_t dense = a->n_prefix[row] - start;
     size_t bytes = group_bytes(a->format, a->head_dim);
     dense_block(a, b, start, dense < 0 ? 0 : dense < count ? dense : count);

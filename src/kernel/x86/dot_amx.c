@@ -86,7 +86,7 @@ static void span_arrange(const product *p, const span *s)
             int32_t m = t < s->last ? tile_rows(t, p->n) : 0;
             for (int32_t b = s->b0; b < s->b1; b++)
                 p->type->arrange(tile_acts(p, s, i, b),
-                                 m == 0 ? NULL
+                                 m == 0 ? p->acts /* not read */
                                         : p->acts + (size_t)t * p->act_row_bytes +
                                               (size_t)b * (size_t)p->act_block_bytes * (size_t)m,
                                  first, m);
