@@ -243,6 +243,7 @@ cJSON *json_statistics(const drey_statistics *s)
         {"decode_major_faults", (double)s->decode_major_faults},
         {"prompt_tokens", (double)s->prompt_tokens},
         {"prompt_s", s->prompt_s},
+        {"first_token_s", s->first_token_s},
         {"generated_tokens", (double)s->generated_tokens},
         {"decode_s", s->decode_s},
     };

@@ -220,9 +220,12 @@ static void report_speed(FILE *out, const drey_statistics *s)
             s->prompt_s);
     if (s->load_bytes)
         fprintf(out, ", reading %s", format_bytes(size, (double)s->load_bytes));
-    fprintf(out, "\n  %-9s %lld tokens in %.2f s: %s%.3g tokens/s%s", "text",
-            (long long)s->generated_tokens, s->decode_s, style(out, STYLE_STRONG), s->tokens_per_s,
-            style(out, STYLE_PLAIN));
+    if (s->first_token_s > 0)
+        fprintf(out, ", the first word after %.2f s", s->first_token_s);
+    fprintf(out, "\n  %-9s %lld tokens", "text", (long long)s->generated_tokens);
+    if (s->tokens_per_s > 0)
+        fprintf(out, " in %.2f s: %s%.3g tokens/s%s", s->decode_s, style(out, STYLE_STRONG),
+                s->tokens_per_s, style(out, STYLE_PLAIN));
     if (s->ceiling_tokens_per_s > 0)
         fprintf(out, ", %.0f %% of the ceiling of %.3g",
                 percent(s->tokens_per_s, s->ceiling_tokens_per_s), s->ceiling_tokens_per_s);

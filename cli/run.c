@@ -38,6 +38,8 @@ static bool put(run *r, const char *bytes, size_t n)
     progress_clear(&r->progress);
     if (n == 0 || r->output_error)
         return !r->output_error;
+    if (terminal_attended()) /* the draft loads after the first word: no bar in the text */
+        r->progress.quiet = true;
     errno = 0;
     if (fwrite(bytes, 1, n, stdout) != n || fflush(stdout) != 0)
         r->output_error = errno ? errno : EIO;

@@ -97,20 +97,21 @@ class Bench:
         return {"tokens_per_s": 1000 * int(runs) / float(ms), "read_mb": report["read_mb"] / (int(runs) + 1), "peak_mib": report["peak_mib"],
                 "limit_hits": report["limit_hits"]}
 
-    def compute_s(self, model):
-        """Seconds of a pass of one row in memory."""
+    def compute_s(self, model, n_prompt=16):
+        """Seconds of a pass of one row, and of a row of a prompt, in memory."""
         out = self.path("model")
-        subprocess.run([self.args.drey, "bench", "model", "-m", model, "-t", "2", "--prompt-tokens", "16", "--decode-tokens", "16",
+        subprocess.run([self.args.drey, "bench", "model", "-m", model, "-t", "2", "--prompt-tokens", str(n_prompt), "--decode-tokens", "16",
                         "--contexts", "0", "--memory", "unlimited", "--sidecar", "none", "--json", out], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(out) as f:
-            return 1 / json.load(f)["decode_tokens_per_s"]
+            got = json.load(f)
+        return 1 / got["decode_tokens_per_s"], 1 / got["prefill_tokens_per_s"]
 
     # ---- Parts
 
     def part_pass(self):
         model, rows = self.path_of(WIDE), []
-        compute = self.compute_s(model)
+        compute, _ = self.compute_s(model)
         print(f"\nA pass of one row in memory: {1000 * compute:.0f} ms.", flush=True)
         for limit in self.args.limits:
             for rate in self.args.rates:
@@ -154,28 +155,32 @@ class Bench:
             for i in range(self.args.pairs if not rate else 2):
                 disk = self.reader(model, limit, rate)
                 got = self.drey(model, limit, rate, 1)
-                reads.append(got["load_bytes"] / disk)
+                needed = got["pinned_bytes"] + got["streamed_bytes_per_pass"]
+                reads.append(needed / disk)
                 seconds.append(got["wall_s"])
                 shares.append(seconds[-1] / reads[-1])
-                self.note(f"first-{limit}-{rate or 'none'}", "drey", i, wall_s=got["wall_s"], load_bytes=got["load_bytes"], disk=disk)
-            rows.append([str(rate or "not throttled"), f"{got['load_bytes'] / 1e6:.0f}", f"{median(reads):.2f}", f"{median(seconds):.2f}", turns(shares)])
+                self.note(f"first-{limit}-{rate or 'none'}", "drey", i, wall_s=got["wall_s"], needed=needed, disk=disk)
+            rows.append([str(rate or "not throttled"), f"{needed / 1e6:.0f}", f"{median(reads):.2f}", f"{median(seconds):.2f}", turns(shares)])
         table("First token of wide6b in 2560 MiB, from the program's start, cold", ["disk, MB/s", "MB needed", "reading them once, s", "first token, s",
                                                                                    "ratio"], rows)
 
     def part_prompt(self):
         model, limit, rows = self.path_of(WIDE), 2560, []
-        prompt = "The three most important things about squirrels are these. " * 49  # 10 tokens each
+        prompt = "The three most important things about squirrels are these. " * 45  # 11 tokens each
+        _, row_s = self.compute_s(model, 512)
         for rate in self.args.rates:
             disk = self.reader(model, limit, rate)
-            memory = self.drey(model, 8192, None, 1, "--memory", "unlimited", prompt=prompt)
             got = self.drey(model, limit, rate, 1, prompt=prompt)
-            loaded = got["load_bytes"] / disk  # the first pass loads
-            later = (got["read_bytes"] - got["load_bytes"]) if got["read_bytes"] > got["load_bytes"] else 0
-            rows.append([str(rate or "not throttled"), str(got["prompt_tokens"]), f"{got['load_bytes'] / 1e6:.0f}", f"{later / 1e6:.0f}",
-                         f"{got['streamed_bytes_per_pass'] / 1e6:.0f}", f"{loaded:.1f}", f"{memory['prompt_s']:.1f}", f"{got['prompt_s']:.1f}"])
-            self.note(f"prompt-{rate or 'none'}", "drey", 0, prompt_s=got["prompt_s"], memory_s=memory["prompt_s"], load_s=loaded)
-        table("A prompt of 500 tokens, wide6b in 2560 MiB", ["disk, MB/s", "tokens", "MB of the load", "MB read later", "MB a pass streams",
-                                                             "load at the reader's speed, s", "in memory, load included, s", "prompt, s"], rows)
+            once, streamed = got["pinned_bytes"] + got["streamed_bytes_per_pass"], got["streamed_bytes_per_pass"]
+            passes, tokens = 1 + round((got["load_bytes"] - once) / streamed), got["prompt_tokens"]  # the first pass loads
+            read = [once / disk] + [streamed / disk] * (passes - 1)
+            compute = [min(256, tokens - 256 * i) * row_s for i in range(passes)]
+            bound = sum(map(max, read, compute))
+            rows.append([str(rate or "not throttled"), str(tokens), str(passes), f"{got['load_bytes'] / 1e6:.0f}", f"{sum(read):.1f}",
+                         f"{sum(compute):.1f}", f"{bound:.1f}", f"{got['prompt_s']:.1f}", f"{got['prompt_s'] / bound:.2f}"])
+            self.note(f"prompt-{rate or 'none'}", "drey", 0, prompt_s=got["prompt_s"], read_s=sum(read), compute_s=sum(compute), bound_s=bound)
+        table("A prompt of 500 tokens, wide6b in 2560 MiB", ["disk, MB/s", "tokens", "passes", "MB read", "reading alone, s", "computing alone, s",
+                                                             "the longer of both in each pass, s", "the prompt, s", "over that"], rows)
 
     def part_memory(self):
         rows = []

@@ -61,13 +61,14 @@ stats = json.load(open(sys.argv[1]))
 keys = """version machine tokens_per_s ceiling_tokens_per_s disk_bytes_per_s pinned_bytes
     streamed_bytes_per_pass tokens_per_pass drafted accepted read_bytes read_bytes_per_s stall_share
     verify_share draft_share budget_bytes peak_memory_bytes decode_major_faults prompt_tokens
-    prompt_s generated_tokens decode_s finish_reason""".split()
+    prompt_s first_token_s generated_tokens decode_s finish_reason""".split()
 wrong = ["no " + k for k in keys if k not in stats]
 wrong += ["%s is %r" % (k, stats[k]) for k, good in (
     ("finish_reason", stats["finish_reason"] == "length"),
     ("generated_tokens", stats["generated_tokens"] == 40),
     ("prompt_tokens", stats["prompt_tokens"] > 3),
     ("accepted", 0 < stats["accepted"] <= stats["drafted"]),
+    ("first_token_s", 0 < stats["first_token_s"] <= stats["prompt_s"]),
     ("tokens_per_pass", stats["tokens_per_pass"] > 1),
     ("tokens_per_s", stats["tokens_per_s"] > 0),
     ("peak_memory_bytes", stats["peak_memory_bytes"] > 1 << 20),

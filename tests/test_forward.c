@@ -73,8 +73,9 @@ static void start(bench *b, int32_t chunk)
         tokens[i] = (i * 37 + 5) % 256;
     kv_truncate(&b->session->target_kv, 0);
     drey_error err;
-    assert_int_equal(forward_prompt(&b->session->target, tokens, N_PROMPT, chunk, NULL, NULL, &err),
-                     DREY_OK);
+    assert_int_equal(
+        forward_prompt(&b->session->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL, &err),
+        DREY_OK);
 }
 
 /* A seeded tree: node i hangs on one of the nodes before it. */

@@ -292,17 +292,19 @@ typedef enum drey_finish {
 } drey_finish;
 DREY_API const char *drey_finish_name(drey_finish finish);
 
-/* Decoding starts when the prompt's last pass is done; shares are of decode_s. */
+/* The prompt's last pass writes the first token; decoding starts when the draft has read the
+ * prompt, too. Shares are of decode_s. */
 typedef struct drey_statistics {
     int64_t prompt_tokens, generated_tokens;
     double prompt_s, decode_s;   /* prompt_s holds the loading: the first pass reads the weights */
-    double tokens_per_s;         /* generated / decode_s */
+    double first_token_s;        /* from the call to the first token; 0: none */
+    double tokens_per_s;         /* of those after the prompt, / decode_s */
     double ceiling_tokens_per_s; /* DESIGN: A / max(streamed / disk, compute) + draft; 0: unknown */
     double disk_bytes_per_s;     /* the best the disk gave in this run while it was kept busy */
-    double tokens_per_pass;      /* tokens emitted by a target pass */
-    int64_t n_passes;
-    int64_t drafted, accepted; /* tokens proposed to the target, and those it agreed with */
-    uint64_t read_bytes;       /* in decoding, both models */
+    double tokens_per_pass;      /* of those after the prompt */
+    int64_t n_passes;            /* likewise */
+    int64_t drafted, accepted;   /* tokens proposed to the target, and those it agreed with */
+    uint64_t read_bytes;         /* in decoding, both models */
     double read_bytes_per_s;
     double stall_share, verify_share, draft_share; /* waiting for reads; target pass; draft */
     uint64_t load_bytes;                           /* read before decoding */

@@ -36,8 +36,8 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
         d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;
     forget_tree(d);
-    return forward_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, d->progress,
-                          d->progress_user, err);
+    return forward_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, HEAD_NONE,
+                          d->progress, d->progress_user, err);
 }
 
 /* Computes what the timeline has beyond the cache; its end is the root. */
@@ -47,8 +47,8 @@ static drey_status expand_root(model_drafter *d, drey_error *err)
     kv_truncate(kv, kv->n_committed);
     int32_t n = d->n_timeline - kv->n_committed;
     if (n > CATCH_UP) { /* nothing was drafted for a while */
-        TRY(forward_prompt(d->run, d->timeline + kv->n_committed, n - 1, d->chunk, NULL, NULL,
-                           err));
+        TRY(forward_prompt(d->run, d->timeline + kv->n_committed, n - 1, d->chunk, HEAD_NONE, NULL,
+                           NULL, err));
         n = 1;
     }
     forward_row *rows = d->run->ws->rows;

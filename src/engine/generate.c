@@ -19,7 +19,8 @@ typedef struct generation {
     detokenizer detokenizer;
     draft_limits limits;
     bool done;
-    bool refused; /* on_text wants no more */
+    bool refused;   /* on_text wants no more */
+    double start_s; /* when the call began */
     double draft_s, verify_s;
     int64_t stall_ns, faults; /* when decoding began */
     uint64_t start_bytes;     /* when the call began */
@@ -55,7 +56,8 @@ static void emit_token(generation *g, int32_t id)
         finish(g, DREY_FINISH_STOP);
         return;
     }
-    g->stats->generated_tokens++;
+    if (g->stats->generated_tokens++ == 0)
+        g->stats->first_token_s = clock_s() - g->start_s;
     if (g->options->on_token && !g->options->on_token(g->options->user, id))
         finish(g, DREY_FINISH_STOP);
     const char *text;
@@ -79,9 +81,6 @@ static void text_emit(generation *g)
         s->timeline[s->n_timeline++] = id;
         emit_token(g, id);
     }
-    g->stats->n_passes++;
-    g->stats->drafted += s->tree.n_nodes - 1;
-    g->stats->accepted += a->n_path;
 }
 
 /* How deep a draft may go: what may still be written, and what the context still holds. */
@@ -116,6 +115,9 @@ static drey_status session_step(generation *g, drey_error *err)
     if (s->drafter)
         s->drafter->class->commit(s->drafter, &s->tree, s->accepted.path, s->accepted.n_path,
                                   s->accepted.next);
+    g->stats->n_passes++;
+    g->stats->drafted += s->tree.n_nodes - 1;
+    g->stats->accepted += s->accepted.n_path;
     text_emit(g);
     return DREY_OK;
 }
@@ -150,19 +152,18 @@ static void report_prompt(void *user, int32_t done)
     report_progress(user, (uint64_t)done);
 }
 
-/* A prompt of one token needs no pass, but the weights still have to come: computes the root and
- * drops it. */
-static drey_status load_by_root(drey_session *s, runner *r, drey_error *err)
+/* What follows the prompt's last row needs no turn. */
+static void emit_first_token(generation *g)
 {
-    if (weights_loaded(r->weights))
-        return DREY_OK;
-    forward_row root = {.token = s->timeline[s->n_timeline - 1], .parent = -1};
-    TRY(forward(r, &root, 1, HEAD_NONE, err));
-    kv_truncate(r->kv, r->kv->n_committed);
-    return DREY_OK;
+    drey_session *s = g->s;
+    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    accept_path(&s->accepted, &s->tree, &s->sampler, s->ws.logits,
+                forward_logits_stride(&s->target), s->n_timeline - 1);
+    text_emit(g);
 }
 
-/* Computes the prompt in both models; the first pass of each loads its weights. */
+/* Computes the prompt in both models; the first pass of each loads its weights. Where only the root
+ * is left to compute, a turn does that, with a tree below it. */
 static drey_status read_prompt(generation *g, drey_error *err)
 {
     drey_session *s = g->s;
@@ -170,21 +171,22 @@ static drey_status read_prompt(generation *g, drey_error *err)
     /* An earlier text may have ended in the middle of what a turn accepted. */
     if (s->target_kv.n_committed > s->n_timeline - 1)
         kv_truncate(&s->target_kv, s->n_timeline - 1);
-    int32_t from = s->target_kv.n_committed, n = s->n_timeline - 1 - from;
+    int32_t from = s->target_kv.n_committed, n = s->n_timeline - from;
     progress_line target = {&e->options, "load target", load_total(&e->target.weights)};
     progress_line draft = {&e->options, "load draft", load_total(&e->draft.weights)};
     progress_line prompt = {&e->options, "prompt", (uint64_t)n};
     s->target.loading = s->draft.loading = report_progress;
     s->target.loading_user = &target;
     s->draft.loading_user = &draft;
-    drey_status status = forward_prompt(&s->target, s->timeline + from, n, e->plan.chunk,
-                                        report_prompt, &prompt, err);
-    if (status == DREY_OK)
-        status = load_by_root(s, &s->target, err);
-    if (status == DREY_OK && s->drafter)
+    drey_status status = DREY_OK;
+    if (n > 1 || !weights_loaded(&e->target.weights)) {
+        status = forward_prompt(&s->target, s->timeline + from, n, e->plan.chunk, HEAD_LAST,
+                                report_prompt, &prompt, err);
+        if (status == DREY_OK)
+            emit_first_token(g);
+    }
+    if (status == DREY_OK && s->drafter && !g->done)
         status = s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err);
-    if (status == DREY_OK && e->has_draft)
-        status = load_by_root(s, &s->draft, err);
     s->target.loading = s->draft.loading = NULL;
     return status;
 }
@@ -224,9 +226,10 @@ static double ceiling(const generation *g, double compute_s)
                  (read > compute ? read : compute) + (draft > hidden ? draft - hidden : 0));
 }
 
-static void statistics_end(generation *g, double decode_s)
+static void statistics_end(generation *g, int64_t n_first, double decode_s)
 {
     drey_statistics *t = g->stats;
+    double decoded = (double)(t->generated_tokens - n_first);
     const drey_engine *e = g->s->engine;
     uint64_t bytes;
     int64_t busy;
@@ -243,8 +246,8 @@ static void statistics_end(generation *g, double decode_s)
     t->disk_bytes_per_s = loading > decoding ? loading : decoding;
     double stall_s = (double)(e->target.weights.stall_ns - g->stall_ns) * 1e-9;
     double compute_s = g->verify_s > stall_s ? g->verify_s - stall_s : 0;
-    t->tokens_per_s = ratio((double)t->generated_tokens, decode_s);
-    t->tokens_per_pass = ratio((double)t->generated_tokens, (double)t->n_passes);
+    t->tokens_per_s = ratio(decoded, decode_s);
+    t->tokens_per_pass = ratio(decoded, (double)t->n_passes);
     t->read_bytes_per_s = ratio((double)t->read_bytes, decode_s);
     t->stall_share = ratio(stall_s, decode_s);
     t->verify_share = ratio(compute_s, decode_s);
@@ -262,10 +265,11 @@ static drey_status decode(generation *g, drey_error *err)
     count_reads(e, &g->read_bytes, &g->busy_ns);
     g->stats->load_bytes = g->read_bytes - g->start_bytes;
     double start = clock_s();
+    int64_t n_first = g->stats->generated_tokens;
     drey_status status = DREY_OK;
     while (!g->done && status == DREY_OK)
         status = session_step(g, err);
-    statistics_end(g, clock_s() - start);
+    statistics_end(g, n_first, clock_s() - start);
     return status;
 }
 
@@ -318,13 +322,13 @@ static drey_status prepare(generation *g, const int32_t *ids, size_t n, drey_err
 
 static drey_status run(generation *g, const int32_t *ids, size_t n, drey_error *err)
 {
-    double start = clock_s();
+    g->start_s = clock_s();
     count_reads(g->s->engine, &g->start_bytes, &g->start_busy_ns);
     TRY(check(g->s, ids, n, g->options, err));
     TRY(prepare(g, ids, n, err));
     TRY(read_prompt(g, err));
     g->stats->prompt_tokens = (int64_t)n;
-    g->stats->prompt_s = clock_s() - start;
+    g->stats->prompt_s = clock_s() - g->start_s;
     return decode(g, err);
 }
 

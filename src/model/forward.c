@@ -513,14 +513,15 @@ int64_t forward_logits_stride(const runner *r)
 }
 
 drey_status forward_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chunk,
-                           void (*progress)(void *user, int32_t done), void *user, drey_error *err)
+                           forward_head last, void (*progress)(void *user, int32_t done),
+                           void *user, drey_error *err)
 {
     forward_row *rows = r->ws->rows;
     for (int32_t done = 0; done < n;) {
         int32_t m = n - done < chunk ? n - done : chunk;
         for (int32_t i = 0; i < m; i++)
             rows[i] = (forward_row){.token = tokens[done + i], .parent = i - 1};
-        TRY(forward(r, rows, m, HEAD_NONE, err));
+        TRY(forward(r, rows, m, done + m < n ? HEAD_NONE : last, err));
         kv_commit(r->kv, NULL, m);
         done += m;
         if (progress)

@@ -71,8 +71,10 @@ drey_status forward(runner *r, const forward_row *rows, int32_t n, forward_head 
                     drey_error *err);
 int64_t forward_logits_stride(const runner *r);
 
-/* Computes tokens[0..n) behind the committed part in chunks, and commits them. */
+/* Computes tokens[0..n) behind the committed part in chunks, and commits them; `last`: which rows
+ * of the last chunk need logits. */
 drey_status forward_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chunk,
-                           void (*progress)(void *user, int32_t done), void *user, drey_error *err);
+                           forward_head last, void (*progress)(void *user, int32_t done),
+                           void *user, drey_error *err);
 
 #endif

@@ -122,7 +122,8 @@ static drey_status time_prompt(bench *b, int32_t n, double *seconds, drey_error 
         s->timeline[i] = some_token(s, i);
     kv_truncate(&s->target_kv, 0);
     double start = clock_s();
-    TRY(forward_prompt(&s->target, s->timeline, n, s->engine->plan.chunk, NULL, NULL, err));
+    TRY(forward_prompt(&s->target, s->timeline, n, s->engine->plan.chunk, HEAD_NONE, NULL, NULL,
+                       err));
     *seconds = clock_s() - start;
     kv_truncate(&s->target_kv, 0);
     return DREY_OK;
