@@ -81,6 +81,7 @@ static const char help_prepare[] =
     "  -o, --output FILE        another place, to be named to run with --sidecar\n"
     "  --check                  read model and sidecar to the last byte and compare\n"
     "  --force                  write even where a good sidecar, or another file, is\n"
+    "  --json FILE|-            write what was done as JSON; -: to standard output\n"
     "  -q, --quiet              say nothing unless it fails\n"
     "  -h, --help               this text\n"
     "\n"

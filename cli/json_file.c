@@ -165,6 +165,13 @@ static void add_numbers(cJSON *to, const number_key *keys, size_t n)
         cJSON_AddNumberToObject(to, keys[i].name, keys[i].value);
 }
 
+/* What the caches hold, and whether that is lossy. */
+static void add_kv(cJSON *to, drey_kv kv)
+{
+    cJSON_AddStringToObject(to, "kv", kv == DREY_KV_Q8_0 ? "q8_0" : "f16");
+    cJSON_AddBoolToObject(to, "kv_lossy", kv == DREY_KV_Q8_0);
+}
+
 static void add_budget(cJSON *to, uint64_t bytes)
 {
     if (bytes == DREY_MEMORY_UNLIMITED)
@@ -217,6 +224,7 @@ cJSON *json_plan(const drey_plan *p)
         return NULL;
     add_budget(root, p->budget_bytes);
     add_numbers(root, keys, sizeof keys / sizeof *keys);
+    add_kv(root, p->kv);
     cJSON_AddBoolToObject(root, "sidecar", p->sidecar);
     return root;
 }
@@ -254,6 +262,7 @@ cJSON *json_statistics(const drey_statistics *s)
     cJSON_AddItemToObject(root, "machine", json_machine());
     add_numbers(root, keys, sizeof keys / sizeof *keys);
     add_budget(root, s->budget_bytes);
+    add_kv(root, s->kv);
     cJSON_AddBoolToObject(root, "sidecar", s->sidecar);
     cJSON_AddBoolToObject(root, "direct", s->direct);
     cJSON_AddBoolToObject(root, "uring", s->uring);

@@ -73,7 +73,7 @@ const cli_option cli_options[] = {
     {"list", 0, CLI_FLAG, CLI_BENCH_KERNELS, AT(list), 0, 0},
     {"sizes", 0, CLI_FLAG, CLI_BENCH_DISK, AT(sizes), 0, 0},
     {"seconds", 0, CLI_COUNT, CLI_BENCH_DISK, AT(seconds), 1, 3600},
-    {"json", 0, CLI_TEXT, BENCH | CLI_PLAN, AT(json), 0, 0},
+    {"json", 0, CLI_TEXT, BENCH | CLI_PLAN | CLI_PREPARE, AT(json), 0, 0},
     {"help", 'h', CLI_FLAG, ENGINE | OPERAND | CLI_TOKENIZE | BENCH, AT(help), 0, 0},
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
@@ -485,7 +485,8 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
 static drey_status check(const cli_settings *s, drey_error *err)
 {
     if (s->command & OPERAND && !s->operand)
-        return fail(err, DREY_ERR_USAGE, "name a file to inspect");
+        return fail(err, DREY_ERR_USAGE, "name a %s",
+                    s->command == CLI_PREPARE ? "model to prepare" : "file to inspect");
     const cli_option *model = find_long("model", 5);
     if (model->commands & s->command && s->command != CLI_BENCH_MACHINE && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");

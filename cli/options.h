@@ -63,7 +63,7 @@ typedef struct cli_settings {
     bool list;
     bool sizes;          /* bench disk */
     int32_t seconds;     /* bench disk; 0: the usual time */
-    const char *json;    /* bench, plan */
+    const char *json;    /* bench, plan, prepare */
     const char *output;  /* prepare: the sidecar; NULL: beside the model */
     bool check, force;   /* prepare */
     const char *operand; /* inspect, prepare: the file */

@@ -4,9 +4,13 @@
  * second one ends the process at once and leaves the .partial to the next prepare. */
 #include "cli/commands.h"
 #include "cli/format.h"
+#include "cli/json_file.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct preparing {
     const cli_settings *settings;
@@ -36,19 +40,74 @@ static bool go_on(void *user)
     return signals_exit_code() == 0;
 }
 
-static void tell(const preparing *p, const drey_prepare_report *report)
+static void tell(const cli_settings *s, const drey_prepare_report *report)
 {
     char size[16];
-    const cli_settings *s = p->settings;
+    FILE *out = s->json && strcmp(s->json, "-") == 0 ? stderr : stdout;
     if (s->quiet)
         return;
     format_bytes(size, (double)report->sidecar_bytes);
     if (s->check)
-        printf("OK: %s, all of it as the model says\n", size);
+        fprintf(out, "OK: %s, all of it as the model says\n", size);
     else if (report->written)
-        printf("written: %s; drey run uses it%s\n", size, s->output ? " with --sidecar" : "");
+        fprintf(out, "written: %s; drey run uses it%s\n", size, s->output ? " with --sidecar" : "");
     else
-        printf("nothing to do: a good sidecar of %s is there; --force writes it again\n", size);
+        fprintf(out, "nothing to do: a good sidecar of %s is there; --force writes it again\n",
+                size);
+}
+
+/* Where the sidecar is: named, or MODEL.drey. The caller frees; NULL when memory is short. */
+static char *path_of(const cli_settings *s)
+{
+    size_t n = strlen(s->operand) + sizeof ".drey";
+    char *path = s->output ? strdup(s->output) : malloc(n);
+    if (path && !s->output)
+        snprintf(path, n, "%s.drey", s->operand);
+    return path;
+}
+
+static drey_status write_json(const cli_settings *s, const drey_prepare_report *report,
+                              double seconds, drey_error *err)
+{
+    cJSON *root = cJSON_CreateObject();
+    char *path = path_of(s);
+    cJSON_AddStringToObject(root, "version", drey_version());
+    cJSON_AddItemToObject(root, "machine", json_machine());
+    cJSON_AddStringToObject(root, "path", path ? path : "");
+    cJSON_AddNumberToObject(root, "sidecar_bytes", (double)report->sidecar_bytes);
+    cJSON_AddBoolToObject(root, "written", report->written);
+    cJSON_AddBoolToObject(root, "checked", s->check);
+    cJSON_AddNumberToObject(root, "seconds", seconds);
+    drey_status status = json_write(s->json, root, err);
+    cJSON_Delete(root);
+    free(path);
+    return status;
+}
+
+static drey_status prepare(const cli_settings *s, preparing *p, const drey_model *model,
+                           drey_error *err)
+{
+    drey_prepare_report report = {0};
+    drey_prepare_options options;
+    drey_prepare_options_init(&options);
+    options.model = model;
+    options.output = s->output;
+    options.check = s->check;
+    options.force = s->force;
+    options.announce = announce;
+    options.progress = on_progress;
+    options.go_on = go_on;
+    options.user = p;
+    signals_note();
+    double begun_s = progress_clock_s();
+    drey_status status = drey_prepare(&options, &report, err);
+    double seconds = progress_clock_s() - begun_s;
+    progress_clear(&p->progress);
+    if (status == DREY_OK)
+        tell(s, &report);
+    if (status == DREY_OK && s->json)
+        status = write_json(s, &report, seconds, err);
+    return status;
 }
 
 int prepare_main(const cli_settings *settings)
@@ -56,26 +115,12 @@ int prepare_main(const cli_settings *settings)
     preparing p = {.settings = settings, .progress.quiet = settings->quiet};
     drey_model *model = NULL;
     drey_error err = {0};
-    drey_prepare_report report = {0};
-    drey_prepare_options options;
-    drey_prepare_options_init(&options);
-    drey_status status = drey_model_open(&model, settings->operand, &err);
-    options.model = model;
-    options.output = settings->output;
-    options.check = settings->check;
-    options.force = settings->force;
-    options.announce = announce;
-    options.progress = on_progress;
-    options.go_on = go_on;
-    options.user = &p;
-    if (status == DREY_OK) {
-        signals_note();
-        status = drey_prepare(&options, &report, &err);
-    }
-    progress_clear(&p.progress);
+    drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
     if (status == DREY_OK)
-        tell(&p, &report);
-    else if (status != DREY_ERR_CANCELLED)
+        status = drey_model_open(&model, settings->operand, &err);
+    if (status == DREY_OK)
+        status = prepare(settings, &p, model, &err);
+    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
         complain("%s", err.message);
     drey_model_close(&model);
     int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;

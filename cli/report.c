@@ -256,4 +256,6 @@ void report_statistics(FILE *out, const drey_statistics *s)
     if (s->budget_bytes != DREY_MEMORY_UNLIMITED)
         fprintf(out, " of %s", format_bytes(a, (double)s->budget_bytes));
     fprintf(out, ", %lld major faults while decoding\n", (long long)s->decode_major_faults);
+    if (s->kv == DREY_KV_Q8_0)
+        fprintf(out, "  %-9s q8_0, which is lossy: with f16 the text may be another\n", "cache");
 }

@@ -56,7 +56,7 @@ _drey() {
             return
             ;;
         prepare)
-            mapfile -t COMPREPLY < <(compgen -f -W "-o --output --check --force -q --quiet -h --help" \
+            mapfile -t COMPREPLY < <(compgen -f -W "-o --output --check --force --json -q --quiet -h --help" \
                 -- "$cur")
             return
             ;;

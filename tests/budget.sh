@@ -35,6 +35,27 @@ for cases in "3 smol" "1 smol, page cache;smol, sidecar;target and draft"; do
         --cases "${cases#* }" || wrong "${cases#* }: see the table"
 done
 
+# Large reads through the page cache, and a plan that measures, in the least budget.
+held() { # WHAT BUDGET_MIB: the last run in a group
+    python3 - "$tmp/limit" "$2" <<'PYTHON' || wrong "$1 with $2 MiB: see above"
+import json, sys
+got, budget = json.load(open(sys.argv[1])), int(sys.argv[2])
+print("budget %d MiB: charged %.1f MiB, limit hits %d" % (budget, got["peak_mib"], got["limit_hits"]))
+sys.exit(not (got["exit"] == 0 and got["peak_mib"] <= budget and got["limit_hits"] == 0))
+PYTHON
+}
+for options in "--io auto" "--io buffered" "--io buffered --read-size 16M"; do
+    read -ra words <<<"-m $smol -t 2 -c 64 $options"
+    budget=$("$drey" plan "${words[@]}" --memory unlimited --no-measure --json - 2>/dev/null |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["smallest_budget_bytes"] >> 20)')
+    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" plan "${words[@]}" \
+        --memory "${budget}M" >"$tmp/out" 2>&1 || true
+    held "plan $options" "$budget"
+    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" run "${words[@]}" \
+        --memory "${budget}M" -n 4 -q -p "The squirrel" >"$tmp/out" 2>&1 || true
+    held "run $options" "$budget"
+done
+
 # Writing a sidecar takes some MiB whatever the model's size, page cache included.
 python3 scripts/memlimit.py 48 --timeout 300 --json "$tmp/limit" -- "$drey" prepare -q --force \
     "$smol" -o "$tmp/packed" 2>"$tmp/err" || wrong "drey prepare failed in 48 MiB: $(tail -n 3 "$tmp/err")"

@@ -61,7 +61,7 @@ stats = json.load(open(sys.argv[1]))
 keys = """version machine tokens_per_s ceiling_tokens_per_s disk_bytes_per_s pinned_bytes
     streamed_bytes_per_pass tokens_per_pass drafted accepted read_bytes read_bytes_per_s stall_share
     verify_share draft_share budget_bytes peak_memory_bytes decode_major_faults prompt_tokens
-    prompt_s first_token_s generated_tokens decode_s finish_reason""".split()
+    prompt_s first_token_s generated_tokens decode_s finish_reason kv kv_lossy""".split()
 wrong = ["no " + k for k in keys if k not in stats]
 wrong += ["%s is %r" % (k, stats[k]) for k, good in (
     ("finish_reason", stats["finish_reason"] == "length"),
@@ -72,12 +72,19 @@ wrong += ["%s is %r" % (k, stats[k]) for k, good in (
     ("tokens_per_pass", stats["tokens_per_pass"] > 1),
     ("tokens_per_s", stats["tokens_per_s"] > 0),
     ("peak_memory_bytes", stats["peak_memory_bytes"] > 1 << 20),
+    ("kv", (stats["kv"], stats["kv_lossy"]) == ("f16", False)),
     ("draft_share", 0 <= stats["draft_share"] <= 1)) if not good]
 for w in wrong:
     print("cli: statistics: " + w)
 sys.exit(bool(wrong))
 PYTHON
 [ "$(find "$tmp" -name 'stats*' | wc -l)" = 1 ] || wrong "a temporary statistics file was left"
+! grep -q lossy "$tmp/err" || wrong "f16 is called lossy"
+"$make_toy" "$tmp/wide.gguf" 2 0 32 # q8_0 wants heads of 32
+"$drey" run -m "$tmp/wide.gguf" -t 1 -n 4 --kv q8_0 --stats "$tmp/stats" -p "$prompt" >"$tmp/out" 2>"$tmp/err" ||
+    wrong "--kv q8_0: $(cat "$tmp/err")"
+has "$tmp/err" "q8_0.* lossy"
+[ "$(key "$tmp/stats" kv)$(key "$tmp/stats" kv_lossy)" = '"q8_0"true' ] || wrong "q8_0 is not told"
 
 # 3. Raw ids are the text's tokens.
 "${run[@]}" -n 40 --ignore-eos -q --raw-ids -p "$prompt" >"$tmp/ids"

@@ -43,6 +43,7 @@ refused 2 "--cpu takes .*ref.* not \"abacus\"" run -m "$toy" -p hello --cpu abac
 refused 2 "the prompt is empty" run -m "$toy" -p ""
 refused 2 "standard output is for the text" run -m "$toy" -p hello --stats -
 refused 2 "drey inspect takes no -m" inspect -m "$toy"
+refused 2 "name a model to prepare" prepare
 
 # Files.
 refused 1 "$tmp/none.gguf" run -m "$tmp/none.gguf" -p hello

@@ -84,11 +84,29 @@ prepare 0
 has "$tmp/out" "^nothing to do"
 prepare 0 --check
 has "$tmp/out" "^OK: "
+told() { # FILE WRITTEN CHECKED: what the last prepare said as JSON
+    python3 - "$1" "$side" "$2" "$3" <<'PYTHON' || wrong "--json: $(head -c 300 "$1")"
+import json, os, sys
+told = json.load(open(sys.argv[1]))
+sys.exit(not (told["path"] == sys.argv[2] and told["sidecar_bytes"] == os.path.getsize(sys.argv[2])
+              and told["seconds"] >= 0 and "version" in told and "machine" in told
+              and [told["written"], told["checked"]] == [a == "true" for a in sys.argv[3:]]))
+PYTHON
+}
+prepare 0 --json -
+told "$tmp/out" false false
+has "$tmp/err" "^nothing to do"
+prepare 0 --check -q --json "$tmp/json"
+told "$tmp/json" false true
+prepare 1 --json "$tmp/nowhere/json"
+has "$tmp/err" "cannot write"
+prepare 2 --check --force
 FAULT_KIND=kill FAULT_AFTER=500000 prepare 137 --force
 FAULT_KIND=full FAULT_AFTER=500000 prepare 1 --force
 [ "$sum" = "$(cksum <"$side")" ] || wrong "the old sidecar was changed"
 nothing_left "the next prepare"
-prepare 0 --force --quiet
+prepare 0 --force --quiet --json "$tmp/json"
+told "$tmp/json" true false
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "--quiet is not quiet"
 [ "$sum" = "$(cksum <"$side")" ] || wrong "another sidecar of the same model"
 
@@ -140,4 +158,11 @@ prepare 2 -o "$tmp/notes"
 has "$tmp/err" "exists and is no sidecar"
 prepare 2 -o "$toy" --force
 has "$tmp/err" "is the model itself"
+mv "$toy" "$tmp/model.partial" # what "model" would grow as
+code=0
+"$drey" prepare "$tmp/model.partial" -o "$tmp/model" 2>"$tmp/err" || code=$?
+[ $code = 2 ] || wrong "a model that is the .partial of its sidecar: exit code $code"
+has "$tmp/err" "is the model itself"
+[ -s "$tmp/model.partial" ] || wrong "prepare destroyed the model"
+mv "$tmp/model.partial" "$toy"
 exit $failed

@@ -1,4 +1,4 @@
-/* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE]]
+/* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]
  * Two toys with other LAYERS or NOISE agree often enough to be target and draft. */
 #include "support/toy.h"
 
@@ -8,7 +8,7 @@
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: make_toy PATH [LAYERS [NOISE]]\n");
+        fprintf(stderr, "usage: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]\n");
         return 2;
     }
     toy_options options;
@@ -17,6 +17,8 @@ int main(int argc, char **argv)
         options.n_layers = (int32_t)strtol(argv[2], NULL, 10);
     if (argc > 3)
         options.noise = strtof(argv[3], NULL);
+    if (argc > 4)
+        options.head_dim = (int32_t)strtol(argv[4], NULL, 10);
     toy_write(argv[1], &options);
     return 0;
 }

@@ -244,7 +244,7 @@ static void faults(void **state)
     refuses(CLI_BENCH_MODEL, "--every", "-m MODEL.gguf");
     refuses(CLI_INSPECT, "", "name a file");
     refuses(CLI_INSPECT, "a b", "unexpected argument \"b\"");
-    refuses(CLI_PREPARE, "", "name a file");
+    refuses(CLI_PREPARE, "", "name a model");
     refuses(CLI_PREPARE, "a --sidecar b", "drey prepare takes no --sidecar");
     refuses(CLI_RUN, "-m a --force", "drey run takes no --force");
     static const char *const bad_counts[] = {"0", "-1", "x", "1x", "_", "1.5", "4294967296", "inf"};

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "os/reader.h"
 #include "support/bytes_file.h"
 #include "support/child.h"
 #include "support/deny.h"
@@ -57,10 +58,11 @@ typedef struct rig {
     /* what the fault hook does */
     uint64_t fault_seed;
     _Atomic uint64_t n_reads;
-    int32_t eio_part;      /* EIO for reads of this part ... */
-    uint64_t eio_offset;   /* ... that cover this byte, */
-    _Atomic int32_t n_eio; /* so many times; negative: always */
-    long delay_us;         /* of each read */
+    int32_t eio_part;            /* EIO for reads of this part ... */
+    uint64_t eio_offset;         /* ... that cover this byte, */
+    _Atomic int32_t n_eio;       /* so many times; negative: always */
+    long delay_us;               /* of each read */
+    _Atomic uint32_t most_bytes; /* of a read so far */
 } rig;
 
 static uint8_t *file_bytes[N_FILES];
@@ -443,6 +445,36 @@ static void next_pass_is_read_ahead(void **state)
     assert_int_equal(rig_close(&r), DREY_OK);
 }
 
+static int note_size(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    rig *r = user;
+    (void)part;
+    (void)offset;
+    for (uint32_t most = r->most_bytes; n_bytes > most;)
+        if (atomic_compare_exchange_weak(&r->most_bytes, &most, n_bytes))
+            break;
+    return 0;
+}
+
+/* However large the pieces are: what lies in the page cache counts against a budget, too. */
+static void cached_reads_go_in_small_steps(void **state)
+{
+    (void)state;
+    for (int m = 0; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 33, 12, 0, LARGEST);
+        r.options.fault = note_size;
+        r.options.fault_user = &r;
+        rig_open(&r, MODES[m].io);
+        stream_counters count;
+        stream_count(r.stream, &count);
+        for (int64_t seq = 0; seq < 12; seq++)
+            assert_true(take(&r, seq, 0));
+        assert_int_equal(rig_close(&r), DREY_OK);
+        assert_true(count.direct ? r.most_bytes >= LARGEST : r.most_bytes == READER_CACHED_BYTES);
+    }
+}
+
 static void first_alone(void **state)
 {
     (void)state;
@@ -795,6 +827,7 @@ int main(void)
         cmocka_unit_test(direct_refused),
         cmocka_unit_test(unprivileged_with_little_locked_memory),
         cmocka_unit_test(passes_of_every_mode),
+        cmocka_unit_test(cached_reads_go_in_small_steps),
         cmocka_unit_test(largest_pieces_in_the_smallest_ring),
         cmocka_unit_test(consumers_release_out_of_order),
         cmocka_unit_test(interrupted_short_and_late_reads),

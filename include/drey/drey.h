@@ -313,6 +313,7 @@ typedef struct drey_statistics {
     int64_t decode_major_faults;
     bool sidecar;                   /* the target's weights came packed from a sidecar */
     bool direct, uring, registered; /* how they were read, as in drey_disk_report */
+    drey_kv kv;                     /* DREY_KV_Q8_0: lossy, f16's text may be another */
     drey_finish finish;
 } drey_statistics;
 

@@ -342,7 +342,8 @@ drey_status drey_session_generate(drey_session *session, const int32_t *ids, siz
     *g.stats = (drey_statistics){.budget_bytes = plan->budget_bytes,
                                  .pinned_bytes = plan->pinned_bytes,
                                  .streamed_bytes_per_pass = plan->streamed_bytes_per_pass,
-                                 .sidecar = plan->sidecar};
+                                 .sidecar = plan->sidecar,
+                                 .kv = plan->kv};
     drey_status status = run(&g, ids, n, err);
     const char *text;
     size_t n_bytes;

@@ -12,7 +12,10 @@
 
 /* Matrices up to this size in the file are pinned before others. */
 static const int64_t small_bytes = 1 << 20;
-/* Kernel structures, library growth and rounding that no other line counts. */
+/* What no other line counts: what a cgroup is charged for a processor beforehand (up to 256 KiB for
+ * each that threads ran on), buffered reads on their way through the page cache
+ * (READER_CACHED_BYTES for each reading thread), kernel structures, growth of the libraries,
+ * rounding. */
 static const uint64_t slack_bytes = 6 << 20;
 static const uint64_t mib = 1 << 20;
 

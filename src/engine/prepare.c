@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "os/new_file.h"
 #include "weights/sidecar.h"
 
 /* ---- An engine's ---- */
@@ -63,10 +64,19 @@ static drey_status check_place(const drey_prepare_options *o, const char *path, 
 {
     const gguf *g = o->model->file;
     struct stat about;
+    char *partial = new_file_partial(path);
+    if (!partial)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
+    bool is_model = false;
     for (int32_t i = 0; i < gguf_n_parts(g); i++)
-        if (same_file(path, gguf_part_path(g, i)))
-            FAIL(err, DREY_ERR_USAGE, "%s is the model itself; name another file with --output",
-                 path);
+        is_model |=
+            same_file(path, gguf_part_path(g, i)) || same_file(partial, gguf_part_path(g, i));
+    free(partial);
+    if (is_model)
+        FAIL(err, DREY_ERR_USAGE,
+             "%s, or %s.partial that it grows as, is the model itself; name another file with "
+             "--output",
+             path, path);
     if (stat(path, &about) != 0)
         return DREY_OK;
     if (!S_ISREG(about.st_mode))

@@ -51,18 +51,31 @@ static int open_locked(new_file *f)
     return EWOULDBLOCK;
 }
 
+/* Where a link leads, or the path itself where nothing is yet. */
+static char *real_path(const char *path)
+{
+    char *real = realpath(path, NULL);
+    return real ? real : strdup(path);
+}
+
+char *new_file_partial(const char *path)
+{
+    char *real = real_path(path);
+    size_t n = real ? strlen(real) + sizeof ".partial" : 0;
+    char *partial = n ? malloc(n) : NULL;
+    if (partial)
+        snprintf(partial, n, "%s.partial", real);
+    free(real);
+    return partial;
+}
+
 drey_status new_file_open(new_file *f, const char *path, drey_error *err)
 {
-    *f = (new_file){.fd = -1};
-    char *real = realpath(path, NULL);
-    f->path = real ? real : strdup(path);
-    size_t n = f->path ? strlen(f->path) + sizeof ".partial" : 0;
-    f->partial = n ? malloc(n) : NULL;
-    if (!f->partial) {
+    *f = (new_file){.fd = -1, .path = real_path(path), .partial = new_file_partial(path)};
+    if (!f->path || !f->partial) {
         new_file_discard(f);
         FAIL(err, DREY_ERR_MEMORY, "no memory to write %s", path);
     }
-    snprintf(f->partial, n, "%s.partial", f->path);
     int reason = open_locked(f);
     if (reason == 0 && ftruncate(f->fd, 0) != 0)
         reason = errno;

@@ -18,6 +18,9 @@ typedef struct new_file {
     uint64_t dropped; /* what lies before this is there and has left the page cache */
 } new_file;
 
+/* The path that a file grows under: NAME.partial, with links followed. The caller frees; NULL when
+ * memory is short. */
+char *new_file_partial(const char *path);
 /* Makes NAME.partial, empty. DREY_ERR_IO: the folder, the rights, or another writer. */
 drey_status new_file_open(new_file *f, const char *path, drey_error *err);
 /* Bytes that the file system still has for this user. */

@@ -48,6 +48,8 @@ int reader_attempt(const reader *r, reader_request *q)
     uint32_t align = r->options.files[q->file].direct ? READER_ALIGN : 1;
     q->n_begin = q->n_done / align * align;
     q->n_ask = q->n_bytes - q->n_begin;
+    if (!r->options.files[q->file].direct && q->n_ask > READER_CACHED_BYTES)
+        q->n_ask = READER_CACHED_BYTES;
     if (!r->options.fault)
         return 0;
     int fault = r->options.fault(r->options.fault_user, q->file, q->offset + q->n_begin, q->n_ask);
@@ -60,24 +62,24 @@ int reader_attempt(const reader *r, reader_request *q)
     return 0;
 }
 
-static bool finish(const reader *r, reader_request *q, int error)
+static bool finish(reader_request *q, int error)
 {
-    const file *f = &r->options.files[q->file];
     q->error = error;
     q->error_offset = q->offset + q->n_done;
-    if (!f->direct)
-        file_drop(f, q->offset, q->n_done);
     return true;
 }
 
 bool reader_result(const reader *r, reader_request *q, int64_t result)
 {
     if (result < 0)
-        return file_try_again(&q->patience, (int)-result) ? false : finish(r, q, (int)-result);
+        return file_try_again(&q->patience, (int)-result) ? false : finish(q, (int)-result);
     uint32_t n_done = q->n_begin + (uint32_t)result;
     if (n_done <= q->n_done)
-        return finish(r, q, FILE_SHORTER); /* only the end of the file brings nothing new */
+        return finish(q, FILE_SHORTER); /* only the end of the file brings nothing new */
+    const file *f = &r->options.files[q->file];
+    if (!f->direct)
+        file_drop(f, q->offset + q->n_begin, (size_t)result);
     q->n_done = n_done;
     q->patience = (file_patience){0};
-    return n_done >= q->n_needed ? finish(r, q, 0) : false;
+    return n_done >= q->n_needed ? finish(q, 0) : false;
 }

@@ -13,8 +13,13 @@
 
 #include "os/file.h"
 
-/* Reads begin at multiples of this and ask for multiples of it, so that O_DIRECT is content. */
-enum { READER_ALIGN = 4096 };
+enum {
+    /* Reads begin at multiples of this and ask for multiples of it, so that O_DIRECT is content. */
+    READER_ALIGN = 4096,
+    /* Through the page cache a request goes in steps of so much, each dropped from there when it
+     * has arrived: what a request holds of the cache does not grow with it. */
+    READER_CACHED_BYTES = 512 << 10
+};
 
 typedef struct reader_request {
     int32_t file;      /* index into the reader's files */

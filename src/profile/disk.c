@@ -14,7 +14,7 @@
 #include "profile/limits.h"
 #include "weights/sidecar.h"
 
-enum { RING_PIECES = 32, RING_BYTES = 64 << 20, LEAST_PIECES = 4 };
+enum { RING_PIECES = 32, RING_BYTES = 64 << 20, LEAST_PIECES = 4, LEAST_READ = 64 << 10 };
 static const double bench_s = 2, most_bench_s = 3600;
 
 typedef struct span { /* of a file: from its first tensor to the end of its last */
@@ -22,7 +22,7 @@ typedef struct span { /* of a file: from its first tensor to the end of its last
 } span;
 
 typedef struct subject { /* what is read: a model, or a sidecar */
-    gguf *model;         /* NULL: a sidecar */
+    const gguf *model;   /* NULL: a sidecar */
     const char *path;
     uint64_t n_bytes;     /* of the sidecar */
     uint32_t piece_bytes; /* of one read */
@@ -125,9 +125,19 @@ static drey_status measure(const stream_options *options, double seconds, drey_d
     return status;
 }
 
-static drey_status bench(const subject *of, drey_io io, double seconds, bool again, arena *ring,
-                         stream_piece **pieces, const char ***paths, drey_disk_report *report,
-                         drey_error *err)
+/* The ring for reads of a size, within `most` bytes: smaller reads where not enough of them fit,
+ * down to some that are too slow to be of use. */
+static size_t fit_ring(uint32_t *piece_bytes, size_t most)
+{
+    while (LEAST_PIECES * STREAM_SLOT_BYTES(*piece_bytes) > most && *piece_bytes > LEAST_READ)
+        *piece_bytes = *piece_bytes / 2 > LEAST_READ ? *piece_bytes / 2 : LEAST_READ;
+    size_t slot = STREAM_SLOT_BYTES(*piece_bytes), n = most / slot;
+    return slot * (n > RING_PIECES ? RING_PIECES : n < LEAST_PIECES ? LEAST_PIECES : n);
+}
+
+static drey_status bench(const subject *of, const limits_reading *what, size_t ring_bytes,
+                         arena *ring, stream_piece **pieces, const char ***paths,
+                         drey_disk_report *report, drey_error *err)
 {
     int32_t n_parts = n_parts_of(of);
     int64_t n_pieces = cut(of, NULL);
@@ -143,37 +153,44 @@ static drey_status bench(const subject *of, drey_io io, double seconds, bool aga
         (*paths)[part] = path_of(of, part);
         TRY(drop_cached((*paths)[part], err));
     }
-    size_t slot = STREAM_SLOT_BYTES(of->piece_bytes), n_slots = RING_BYTES / slot;
-    n_slots = n_slots > RING_PIECES ? RING_PIECES : n_slots < LEAST_PIECES ? LEAST_PIECES : n_slots;
-    TRY(arena_init(ring, n_slots * slot, true, err));
+    TRY(arena_init(ring, ring_bytes, true, err));
     stream_options options = {.paths = *paths,
                               .n_paths = n_parts,
                               .first = *pieces,
                               .n_first = n_pieces,
                               .cycle = *pieces,
-                              .n_cycle = again ? n_pieces : 0,
+                              .n_cycle = what->again ? n_pieces : 0,
                               .ring = ring->base,
                               .ring_bytes = ring->size_bytes,
-                              .io = io};
-    return measure(&options, seconds, report, err);
+                              .io = what->io};
+    return measure(&options, what->seconds, report, err);
 }
 
-drey_status limits_disk(const char *path, drey_io io, uint64_t read_bytes, double seconds,
-                        bool again, drey_disk_report *report, drey_error *err)
+drey_status limits_disk(const limits_reading *what, drey_disk_report *report, drey_error *err)
 {
     *report = (drey_disk_report){0};
-    TRY(stream_check_read_bytes(read_bytes, err));
-    if (!path || io < DREY_IO_AUTO || io > DREY_IO_BUFFERED)
+    TRY(stream_check_read_bytes(what->read_bytes, err));
+    if (!what->path || what->io < DREY_IO_AUTO || what->io > DREY_IO_BUFFERED)
         FAIL(err, DREY_ERR_USAGE, "give a model file and one of the ways of reading");
-    subject of = {.path = path, .piece_bytes = read_bytes ? (uint32_t)read_bytes : READ_BYTES};
+    subject of = {.path = what->path,
+                  .model = what->model,
+                  .piece_bytes = what->read_bytes ? (uint32_t)what->read_bytes : READ_BYTES};
+    bool limited = what->ring_bytes > 0 && what->ring_bytes < RING_BYTES;
+    size_t ring_bytes = fit_ring(&of.piece_bytes, limited ? what->ring_bytes : RING_BYTES);
+    gguf *opened = NULL;
     arena ring = {0};
     stream_piece *pieces = NULL;
     const char **paths = NULL;
-    drey_status status =
-        sidecar_is_one(path) ? size_of(path, &of.n_bytes, err) : gguf_open(&of.model, path, err);
+    drey_status status = DREY_OK;
+    if (!of.model && sidecar_is_one(of.path))
+        status = size_of(of.path, &of.n_bytes, err);
+    else if (!of.model)
+        status = gguf_open(&opened, of.path, err);
+    if (opened)
+        of.model = opened;
     if (status == DREY_OK)
-        status = bench(&of, io, seconds, again, &ring, &pieces, &paths, report, err);
-    gguf_close(&of.model);
+        status = bench(&of, what, ring_bytes, &ring, &pieces, &paths, report, err);
+    gguf_close(&opened);
     arena_free(&ring);
     free(pieces);
     free(paths);
@@ -185,6 +202,10 @@ drey_status drey_bench_disk(const char *path, drey_io io, uint64_t read_bytes, d
 {
     if (seconds != 0 && !(seconds > 0 && seconds <= most_bench_s))
         FAIL(err, DREY_ERR_USAGE, "give 0 for the usual time, or up to %.0f seconds", most_bench_s);
-    return limits_disk(path, io, read_bytes, seconds == 0 ? bench_s : seconds, seconds != 0, report,
-                       err);
+    const limits_reading what = {.path = path,
+                                 .io = io,
+                                 .read_bytes = read_bytes,
+                                 .seconds = seconds == 0 ? bench_s : seconds,
+                                 .again = seconds != 0};
+    return limits_disk(&what, report, err);
 }

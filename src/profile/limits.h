@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "drey/drey.h"
+#include "gguf/gguf.h"
 #include "kernel/kernel.h"
 #include "os/pool.h"
 
@@ -25,10 +26,19 @@ enum { LIMITS_DOT_K = 2048 };
 size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, int32_t n_threads);
 double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows, arena *memory);
 
-/* Reading what `path` (a model's first file, or a sidecar) holds as a pass does, for `seconds`;
- * again: from the beginning once more at the end, rather than stop there. */
-drey_status limits_disk(const char *path, drey_io io, uint64_t read_bytes, double seconds,
-                        bool again, drey_disk_report *report, drey_error *err);
+typedef struct limits_reading {
+    const char *path;  /* a model's first file, or a sidecar */
+    const gguf *model; /* that model where it is open already, borrowed; else NULL */
+    drey_io io;
+    uint64_t read_bytes; /* of one read; 0: the usual */
+    size_t ring_bytes;   /* most memory for reads, which become smaller for it; 0: what a disk
+                            needs to be kept busy */
+    double seconds;
+    bool again; /* at the end from the beginning once more, rather than stop there */
+} limits_reading;
+
+/* Reading what the file holds as a pass does, until the time is up or to the end. */
+drey_status limits_disk(const limits_reading *what, drey_disk_report *report, drey_error *err);
 
 /* The first four. */
 drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes);

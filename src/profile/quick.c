@@ -2,10 +2,11 @@
  * drey_bench_machine take their time, this is for somebody who waits for a table.
  *
  * It stays within the budget that is being planned: a program in a memory cgroup must not be killed
- * for asking what would fit. */
+ * for asking what would fit. What the plan leaves beside the process itself is free meanwhile. */
 #include <string.h>
 
 #include "engine/engine.h"
+#include "os/memory.h"
 #include "os/pool.h"
 #include "profile/limits.h"
 
@@ -25,10 +26,35 @@ static int usual_type(const model_layout *l)
     return most;
 }
 
-static size_t block_for(uint64_t budget)
+/* What the budget leaves beside the process itself. */
+static uint64_t room_in(const drey_plan *t)
 {
-    size_t block = budget / 4 < most_block ? (size_t)(budget / 4) : most_block;
-    return block > least_block ? block : least_block;
+    return t->budget_bytes - t->process_bytes;
+}
+
+static size_t block_for(const drey_plan *t)
+{
+    uint64_t block = t->budget_bytes / 4 < most_block ? t->budget_bytes / 4 : most_block;
+    block = block > least_block ? block : least_block;
+    return (size_t)(block < room_in(t) ? block : room_in(t));
+}
+
+/* Half of the room for what arrives; the list of reads and their table lie beside it. */
+static drey_status measure_disk(const drey_engine *e, double *bytes_per_s, drey_error *err)
+{
+    const drey_engine_options *o = &e->options;
+    const gguf *model = o->target->file;
+    uint64_t half = room_in(&e->plan.told) / 2;
+    const limits_reading what = {.path = e->sidecar ? e->sidecar : gguf_part_path(model, 0),
+                                 .model = e->sidecar ? NULL : model,
+                                 .io = o->io,
+                                 .read_bytes = o->read_bytes,
+                                 .ring_bytes = half < SIZE_MAX ? (size_t)half : SIZE_MAX,
+                                 .seconds = disk_s};
+    drey_disk_report disk;
+    TRY(limits_disk(&what, &disk, err));
+    *bytes_per_s = disk.bytes_per_s;
+    return DREY_OK;
 }
 
 static void measure_computing(const drey_engine *e, pool *p, arena *block, size_t n_bytes,
@@ -49,13 +75,9 @@ static void measure_computing(const drey_engine *e, pool *p, arena *block, size_
 static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err)
 {
     const drey_plan *t = &e->plan.told;
-    const char *from = e->sidecar ? e->sidecar : gguf_part_path(e->options.target->file, 0);
-    if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass > 0) {
-        drey_disk_report disk;
-        TRY(limits_disk(from, e->options.io, e->options.read_bytes, disk_s, false, &disk, err));
-        s->disk_bytes_per_s = disk.bytes_per_s;
-    }
-    size_t n_bytes = block_for(t->budget_bytes);
+    if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass > 0)
+        TRY(measure_disk(e, &s->disk_bytes_per_s, err));
+    size_t n_bytes = block_for(t);
     size_t dot =
         limits_dot_bytes(e->kernels, usual_type(&e->target.layout), t->tree_rows, t->n_threads);
     arena block = {0};
@@ -74,6 +96,7 @@ drey_status drey_plan_measure(const drey_engine_options *options, drey_speeds *s
                               drey_error *err)
 {
     drey_engine e;
+    memory_settle_code(); /* as an engine does: the rest of its file is in no plan */
     drey_status status = engine_prepare(&e, options, err);
     if (status == DREY_OK)
         status = engine_plan_make(&e, err);
