@@ -160,6 +160,7 @@ static drey_status open_side(drey_engine *e, engine_side *side, const drey_model
                                    (l->tied && l->head->n_pinned == l->head->n_groups),
                                .tied = l->tied,
                                .sidecar = side == &e->target ? e->sidecar : NULL,
+                               .sidecar_stamp = e->sidecar_stamp,
                                .ring_bytes = ring_bytes,
                                .n_threads = e->options.n_threads,
                                .io = e->options.io,

@@ -49,7 +49,8 @@ struct drey_engine {
     engine_plan plan;
     engine_tuning tuning;
     bool has_draft, in_session;
-    char *sidecar; /* the target's, in use; NULL: none */
+    char *sidecar;            /* the target's, in use; NULL: none */
+    file_stamp sidecar_stamp; /* when it was checked */
 };
 
 /* Binds tensors and fits everything under the budget: sets n_pinned of every matrix. The engine

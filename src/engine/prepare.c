@@ -33,7 +33,8 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
         return DREY_OK;
     }
     model_layout *l = &e->target.layout;
-    drey_status status = sidecar_attach(path, g, l->matrix, l->n_matrices, NULL, &why);
+    drey_status status =
+        sidecar_attach(path, g, l->matrix, l->n_matrices, NULL, &e->sidecar_stamp, &why);
     if (status == DREY_OK) {
         e->sidecar = path;
         t->sidecar = true;
@@ -107,7 +108,7 @@ static drey_status run_job(const drey_prepare_options *o, const sidecar_job *job
     TRY(check_place(o, job->path, err));
     drey_error why;
     if (!o->force && access(job->path, F_OK) == 0 &&
-        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, NULL, &why) ==
+        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, NULL, NULL, &why) ==
             DREY_OK) {
         report->sidecar_bytes = size_of(job->path);
         return DREY_OK;

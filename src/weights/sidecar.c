@@ -286,10 +286,12 @@ drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, siz
 
 /* Reads the front of the sidecar, as long as the table should be, and compares it. */
 static drey_status compare_file(const char *path, const sidecar_table *want, uint8_t *front,
-                                uint8_t *bounce, drey_error *err)
+                                uint8_t *bounce, file_stamp *stamp, drey_error *err)
 {
     file f;
     TRY(file_open(&f, path, true, err));
+    if (stamp)
+        *stamp = f.stamp;
     size_t n = f.n_bytes < want->n_bytes ? (size_t)f.n_bytes : want->n_bytes;
     drey_status status = file_read(&f, path, 0, n, front, bounce, BOUNCE_BYTES, err);
     if (status == DREY_OK)
@@ -299,7 +301,7 @@ static drey_status compare_file(const char *path, const sidecar_table *want, uin
 }
 
 drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int32_t n,
-                           uint64_t *hashes, drey_error *err)
+                           uint64_t *hashes, file_stamp *stamp, drey_error *err)
 {
     sidecar_table want = {0};
     drey_status status = sidecar_table_make(&want, gguf_n_parts(g), matrix, n, err);
@@ -310,7 +312,7 @@ drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int3
     if (status == DREY_OK)
         status = sidecar_table_stamp(&want, g, err);
     if (status == DREY_OK)
-        status = compare_file(path, &want, front, bounce, err);
+        status = compare_file(path, &want, front, bounce, stamp, err);
     sidecar_table got = {.bytes = front, .n_bytes = want.n_bytes};
     if (status == DREY_OK)
         point(&got, gguf_n_parts(g));

@@ -71,9 +71,10 @@ drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, siz
                             uint64_t file_bytes, const char *path, drey_error *err);
 
 /* Checks that the file at `path` is a good sidecar of this model, and lets the matrices be read
- * from there: sets their sidecar_offset. hashes: NULL, or [n] for the entries' hashes. */
+ * from there: sets their sidecar_offset. hashes: NULL, or [n] for the entries' hashes. stamp: NULL,
+ * or for what the file was that was looked at: another may take its name at any time. */
 drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int32_t n,
-                           uint64_t *hashes, drey_error *err);
+                           uint64_t *hashes, file_stamp *stamp, drey_error *err);
 
 typedef struct sidecar_job {
     const gguf *source; /* borrowed, like all of these */

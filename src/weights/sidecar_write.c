@@ -228,7 +228,7 @@ drey_status sidecar_verify(const sidecar_job *job, uint64_t *n_bytes, drey_error
     if (!hashes)
         FAIL(err, DREY_ERR_MEMORY, "no memory to check %s", job->path);
     drey_status status =
-        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, hashes, err);
+        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, hashes, NULL, err);
     if (status == DREY_OK)
         status = packer_open(&p, job, "check", err);
     if (status == DREY_OK)

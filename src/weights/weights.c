@@ -160,17 +160,11 @@ static drey_status check_parts(const weights *w, drey_error *err)
     return DREY_OK;
 }
 
-/* The parts have to be those whose headers were read; the sidecar is what it is now. */
+/* The parts have to be those whose headers were read. */
 static drey_status open_files(weights *w, drey_error *err)
 {
     for (int32_t i = 0; i < gguf_n_parts(w->file); i++)
         TRY(file_open(&w->parts[i], w->paths[i], w->io != DREY_IO_BUFFERED, err));
-    if (w->sidecar) {
-        file f;
-        TRY(file_open(&f, w->sidecar, false, err));
-        w->sidecar_stamp = f.stamp;
-        file_close(&f);
-    }
     return check_parts(w, err);
 }
 
@@ -182,6 +176,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
                    .embedding_pinned = options->embedding_pinned,
                    .tied = options->tied,
                    .sidecar = options->sidecar,
+                   .sidecar_stamp = options->sidecar_stamp,
                    .file = options->file,
                    .io = options->io,
                    .n_threads = options->n_threads,

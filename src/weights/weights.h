@@ -120,7 +120,8 @@ typedef struct weights_options {
     int32_t n_matrices;
     const weight *embedding;
     bool embedding_pinned, tied;
-    const char *sidecar; /* the file that sidecar_attach took for these matrices, or NULL */
+    const char *sidecar;      /* the file that sidecar_attach took for these matrices, or NULL */
+    file_stamp sidecar_stamp; /* what it was then */
     size_t ring_bytes;
     int32_t n_threads;
     drey_io io;
