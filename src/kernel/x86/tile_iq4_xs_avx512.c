@@ -29,7 +29,7 @@ INLINE void tile_iq4_xs_m(const int m, float *sums, const uint8_t *block, const 
         _mm512_set1_epi8(-128));
     for (; n_blocks > 0; n_blocks--) {
         __m512i scales[2][2], products[2][TOKEN_TILE];
-        prefetch_lines(block, IQ4_XS_QS / 64, m, 4);
+        front_lines(block, IQ4_XS_QS / 64, m);
         UNROLL
         for (int half = 0; half < 2; half++) {
             UNROLL
@@ -43,7 +43,7 @@ INLINE void tile_iq4_xs_m(const int m, float *sums, const uint8_t *block, const 
         ROLLED
         for (int i = 0; i < 8; i++) {
             __m512i s[2][TOKEN_TILE];
-            prefetch_lines(qs, 8, m, 4);
+            prefetch_lines(qs, 8, m);
             /* -128 * sum(x) over 32 from the two -32 * sum(x) over 16. */
             UNROLL
             for (int t = 0; t < m; t++)

@@ -36,7 +36,7 @@ INLINE void halves_q4_k(const int m, const int first, const int count, float *su
     ROLLED
     for (int i = 0; i < 4; i++) {
         __m512i s[2][TOKEN_TILE];
-        prefetch_lines(qs + first * 7 * HALF_BYTES, 8 * count, m, 4);
+        prefetch_lines(qs + first * 7 * HALF_BYTES, 8 * count, m);
         UNROLL
         for (int t = 0; t < m; t++)
             s[0][t] = s[1][t] = _mm512_setzero_si512();
@@ -84,7 +84,7 @@ INLINE void tile_q4_k_m(const int m, float *sums, const uint8_t *block, const ui
                         int32_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--) {
-        prefetch_lines(block, Q4_K_QS / 64, m, 4);
+        front_lines(block, Q4_K_QS / 64, m);
         if (m > HALVES_TOKENS) {
             halves_q4_k(m, 0, 1, sums, block, acts);
             halves_q4_k(m, 1, 1, sums, block, acts);

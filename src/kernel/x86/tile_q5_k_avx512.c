@@ -20,10 +20,11 @@ INLINE void halves_q5_k(const int m, const int first, const int count, float *su
     const uint8_t *qh = block + Q5_K_QH, *qs = block + Q5_K_QS, *x = acts;
     ROLLED
     for (int i = 0; i < 4; i++) {
-        prefetch_lines(qs + first * 8 * HALF_BYTES, 8 * count, m, 4);
+        prefetch_lines(qs + first * 8 * HALF_BYTES, 8 * count, m);
         UNROLL
         for (int part = 0; part < 2; part++) {
-            const __m512i bit = _mm512_set1_epi32(2 * i + part); /* of qh, to become bit 4 */
+            /* Turns bit 2 i + part of each byte of qh into bit 4. */
+            const __m512i turn = _mm512_set1_epi32(4 - 2 * i - part);
             __m512i s[2][TOKEN_TILE];
             UNROLL
             for (int t = 0; t < m; t++)
@@ -35,7 +36,7 @@ INLINE void halves_q5_k(const int m, const int first, const int count, float *su
                 for (int h = 0; h < count; h++) {
                     __m512i v = load_line(qs + c * WORD_BYTES + (first + h) * HALF_BYTES);
                     __m512i five = load_line(qh + c * WORD_BYTES + (first + h) * HALF_BYTES);
-                    five = _mm512_slli_epi32(_mm512_srlv_epi32(five, bit), 4);
+                    five = _mm512_rolv_epi32(five, turn);
                     w[h] = or_and(part ? high_nibbles(v) : low_nibbles(v), five, sixteen);
                 }
                 UNROLL
@@ -64,14 +65,64 @@ INLINE void halves_q5_k(const int m, const int first, const int count, float *su
         finish_k4(m, sums, block, acts, first + h, products[h], k[h].min);
 }
 
+/* The same for one token, both halves: every line is loaded once, in the order of memory, and the
+ * fifth bits wait in registers, turned by one for each sub-block. */
+INLINE void lines_q5_k(float *sums, const uint8_t *block, const uint8_t *acts)
+{
+    const __m512i sixteen = _mm512_set1_epi8(16), byte = _mm512_set1_epi32(255);
+    scales_k4 k[2];
+    __m512i products[2], five[8][2];
+    UNROLL
+    for (int h = 0; h < 2; h++) {
+        k[h] = scales_k4_load(block + Q5_K_SCALES, h);
+        products[h] = _mm512_setzero_si512();
+    }
+    UNROLL
+    for (int i = 0; i < 16; i++)
+        five[i / 2][i % 2] = _mm512_rol_epi32(load_kept(block + Q5_K_QH + i * 64), 4);
+    const uint8_t *line = block + Q5_K_QS, *x = acts;
+    ROLLED
+    for (int i = 0; i < 4; i++, x += 64) {
+        __m512i s[2][2];
+        s[0][0] = s[0][1] = s[1][0] = s[1][1] = _mm512_setzero_si512();
+        UNROLL
+        for (int l = 0; l < 16; l++, line += 64) {
+            int c = l / 2, h = l % 2;
+            __m512i v = load_kept(line);
+            UNROLL
+            for (int part = 0; part < 2; part++) {
+                __m512i w = or_and(part ? high_nibbles(v) : low_nibbles(v), five[c][h], sixteen);
+                five[c][h] = _mm512_ror_epi32(five[c][h], 1);
+                s[part][h] =
+                    _mm512_dpbusd_epi32(s[part][h], w, broadcast_word(x + (part * 8 + c) * 4));
+            }
+        }
+        UNROLL
+        for (int part = 0; part < 2; part++) {
+            const __m512i at = _mm512_set1_epi32(8 * (2 * (i % 2) + part));
+            UNROLL
+            for (int h = 0; h < 2; h++) {
+                __m512i scale = _mm512_and_si512(_mm512_srlv_epi32(k[h].scale[i / 2], at), byte);
+                products[h] = add_product(products[h], s[part][h], scale);
+            }
+        }
+    }
+    UNROLL
+    for (int h = 0; h < 2; h++)
+        finish_k4(1, sums, block, acts, h, &products[h], k[h].min);
+}
+
 INLINE void tile_q5_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
                         int32_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--) {
-        prefetch_lines(block, Q5_K_QS / 64, m, 4);
+        prefetch_lines(block, Q5_K_QS / 64, m);
+        touch_lines(block, Q5_K_QH / 64, m);
         if (m > HALVES_TOKENS) {
             halves_q5_k(m, 0, 1, sums, block, acts);
             halves_q5_k(m, 1, 1, sums, block, acts);
+        } else if (m == 1) {
+            lines_q5_k(sums, block, acts);
         } else {
             halves_q5_k(m, 0, 2, sums, block, acts);
         }

@@ -109,8 +109,10 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
 }
 
 /* One super-block of the halves (16 rows) [first, first + count) of a group.
- * offset: 0, 4 or 32; has_min: whether the second scale is a minimum's. */
-#define DEFINE_TILE_16(name, block_bytes, quants_at, offset, has_min)                              \
+ * offset: 0, 4 or 32; has_min: whether the second scale is a minimum's; ordered: whether lines are
+ * first used in the order of memory (Q3_K's mask goes beside its quants), so that few tokens leave
+ * them to the hardware. */
+#define DEFINE_HALVES_16(name, block_bytes, quants_at, ordered, offset, has_min)                   \
     INLINE void halves_##name(const int m, const int first, const int count, float *sums,          \
                               const uint8_t *block, const uint8_t *acts)                           \
     {                                                                                              \
@@ -131,7 +133,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
                 __m512i s[2][TOKEN_TILE];                                                          \
                 prefetch_lines(block + (quants_at) + (p * 4 + j) * STEP_LINES * 64 +               \
                                    first * STEP_LINES / 2 * 64,                                    \
-                               (STEP_LINES * count + 1) / 2, m, 1);                                \
+                               (STEP_LINES * count + 1) / 2, (ordered) ? m : TOKEN_TILE);          \
                 const uint8_t *x = acts + (p / 2 * 32 + j * 8 + p % 2 * 4) * m * 4;                \
                 const uint8_t *sum16 =                                                             \
                     acts + ACT_256_SUM16 * m + (p / 2 * 8 + j * 2 + p % 2) * m * 4;                \
@@ -186,12 +188,15 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
                 _mm512_storeu_ps(sum, acc);                                                        \
             }                                                                                      \
         }                                                                                          \
-    }                                                                                              \
+    }
+
+#define DEFINE_TILE_16(name, block_bytes, quants_at, ordered, offset, has_min)                     \
+    DEFINE_HALVES_16(name, block_bytes, quants_at, ordered, offset, has_min)                       \
     INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
                                 const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
-            prefetch_lines(block, (quants_at) / 64, m, 1);                                         \
+            front_lines(block, (quants_at) / 64, (ordered) ? m : TOKEN_TILE);                      \
             if (m > HALVES_TOKENS) {                                                               \
                 halves_##name(m, 0, 1, sums, block, acts);                                         \
                 halves_##name(m, 1, 1, sums, block, acts);                                         \
@@ -204,6 +209,94 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
     }                                                                                              \
     TILE_SWITCH(name)
 
-DEFINE_TILE_16(q2_k, 84, Q2_K_QS, 0, true)
-DEFINE_TILE_16(q3_k, 110, Q3_K_HMASK, 4, false)
-DEFINE_TILE_16(q6_k, 210, Q6_K_QUANTS, 32, false)
+DEFINE_TILE_16(q2_k, 84, Q2_K_QS, true, 0, true)
+DEFINE_TILE_16(q3_k, 110, Q3_K_HMASK, false, 4, false)
+DEFINE_HALVES_16(q6_k, 210, Q6_K_QUANTS, true, 32, false)
+
+/* One super-block of Q6_K for few tokens: every line is loaded once, in the order of memory, and
+ * serves both sub-blocks whose nibbles it holds. The high bits of a quarter wait in registers. */
+enum { Q6_K_LINES_TOKENS = 2 };
+
+INLINE void lines_q6_k(const int m, float *sums, const uint8_t *block, const uint8_t *acts)
+{
+    const __m512i top = _mm512_set1_epi8(3 << 4);
+    __m512i products[2][Q6_K_LINES_TOKENS];
+    UNROLL
+    for (int t = 0; t < m; t++)
+        products[0][t] = products[1][t] = _mm512_setzero_si512();
+    const uint8_t *line = block + Q6_K_QUANTS;
+    ROLLED
+    for (int p = 0; p < 4; p++) {
+        const uint8_t *x = acts + (p / 2 * 32 + p % 2 * 4) * m * 4;
+        const uint8_t *sum16 = acts + ACT_256_SUM16 * m + (p / 2 * 8 + p % 2) * m * 4;
+        const uint8_t *scales = block + Q6_K_SCALES + p / 2 * 2 * WORD_BYTES;
+        __m512i qh[4][2];
+        UNROLL
+        for (int i = 0; i < 8; i++, line += 64)
+            qh[i / 2][i % 2] = load_kept(line);
+        UNROLL
+        for (int j = 0; j < 2; j++) { /* sub-blocks j (low nibbles) and j + 2 (high ones) */
+            __m512i s[2][2][Q6_K_LINES_TOKENS];
+            UNROLL
+            for (int t = 0; t < m; t++) {
+                s[0][0][t] = s[0][1][t] = start_of(sum16 + (j * 2 * m + t) * 4, 32);
+                s[1][0][t] = s[1][1][t] = start_of(sum16 + ((j + 2) * 2 * m + t) * 4, 32);
+            }
+            UNROLL
+            for (int i = 0; i < 8; i++, line += 64) {
+                int c = i / 2, h = i % 2;
+                __m512i v = load_kept(line), w[2];
+                w[0] = or_and(low_nibbles(v), move_bits(qh[c][h], j, 4), top);
+                w[1] = or_and(high_nibbles(v), move_bits(qh[c][h], j + 2, 4), top);
+                UNROLL
+                for (int n = 0; n < 2; n++)
+                    UNROLL
+                for (int t = 0; t < m; t++) {
+                    __m512i b = broadcast_word(x + (((j + 2 * n) * 8 + c) * m + t) * 4);
+                    s[n][h][t] = _mm512_dpbusd_epi32(s[n][h][t], w[n], b);
+                }
+            }
+            UNROLL
+            for (int n = 0; n < 2; n++)
+                UNROLL
+            for (int h = 0; h < 2; h++) {
+                __m512i words = load_line(scales + n * WORD_BYTES + h * HALF_BYTES);
+                __m512i scale = scale_of(words, p, j);
+                UNROLL
+                for (int t = 0; t < m; t++)
+                    products[h][t] = add_product(products[h][t], s[n][h][t], scale);
+            }
+        }
+    }
+    UNROLL
+    for (int h = 0; h < 2; h++) {
+        __m512 dw = load_halves(block + h * 32);
+        UNROLL
+        for (int t = 0; t < m; t++) {
+            float *sum = sums + t * GROUP_ROWS + h * HALF_ROWS;
+            __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);
+            __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_cvtepi32_ps(products[h][t]),
+                                         _mm512_loadu_ps(sum));
+            _mm512_storeu_ps(sum, acc);
+        }
+    }
+}
+
+INLINE void tile_q6_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
+                        int32_t n_blocks)
+{
+    for (; n_blocks > 0; n_blocks--) {
+        front_lines(block, Q6_K_QUANTS / 64, m);
+        if (m > HALVES_TOKENS) {
+            halves_q6_k(m, 0, 1, sums, block, acts);
+            halves_q6_k(m, 1, 1, sums, block, acts);
+        } else if (m > Q6_K_LINES_TOKENS) {
+            halves_q6_k(m, 0, 2, sums, block, acts);
+        } else {
+            lines_q6_k(m, sums, block, acts);
+        }
+        block += 210 * GROUP_ROWS;
+        acts += ACT_Q8_256_BYTES * m;
+    }
+}
+TILE_SWITCH(q6_k)
