@@ -6,7 +6,8 @@
 
 #include <cjson/cJSON.h>
 
-/* Fails early where json_write would fail after a long run: the folder is missing or closed. */
+/* Fails early where json_write would fail after a long run, the folder being missing or closed, and
+ * where it would replace a model. */
 drey_status json_check_path(const char *path, drey_error *err);
 
 /* Writes text and a newline to path: into a new file beside it that then takes its place, so that a

@@ -44,6 +44,8 @@ refused 2 "the prompt is empty" run -m "$toy" -p ""
 refused 2 "standard output is for the text" run -m "$toy" -p hello --stats -
 refused 2 "drey inspect takes no -m" inspect -m "$toy"
 refused 2 "name a model to prepare" prepare
+refused 2 "is a model; name another" plan -m "$toy" --no-measure --json "$toy"
+refused 2 "is a model; name another" run -m "$toy" -p x -n 1 --stats "$toy"
 
 # Files.
 refused 1 "$tmp/none.gguf" run -m "$tmp/none.gguf" -p hello
