@@ -27,7 +27,7 @@ static size_t packed_floats(int32_t head_dim)
     return ATTEND_PAIRS * (size_t)head_dim;
 }
 
-enum { P_FLOATS = ATTEND_PAIRS * ATTEND_BLOCK, C_FLOATS = 2 * (ATTEND_PAIRS + 16) };
+enum { P_FLOATS = ATTEND_PAIRS * ATTEND_BLOCK, C_FLOATS = 3 * ATTEND_PAIRS };
 
 size_t attend_scratch_bytes(int32_t head_dim)
 {
@@ -113,12 +113,17 @@ static void dense_block(const attention *a, attend_block *b, int32_t start, int3
     b->count = count;
     for (int32_t i = 0; i < ATTEND_GROUPS; i++)
         b->keys[i] = NULL;
-    for (int32_t j = 0; j < count; j++) {
-        b->value[j] = a->values + value_at(a->format, start + j, a->head_dim);
-        b->value_d[j] = a->values + value_d_at(a->format, start + j, a->head_dim);
+    size_t row = (size_t)a->head_dim * kv_number_bytes(a->format);
+    size_t scales = (bytes - KV_GROUP * row) / KV_GROUP; /* of a row */
+    for (int32_t j = 0; j < count; j += KV_GROUP) {
+        size_t at = (size_t)((start + j) / KV_GROUP) * bytes;
+        b->keys[j / KV_GROUP] = a->keys + at;
+        const uint8_t *value = a->values + at, *d = value + KV_GROUP * row;
+        for (int32_t i = 0; i < KV_GROUP; i++) { /* whole groups: every block takes this way */
+            b->value[j + i] = value + (size_t)i * row;
+            b->value_d[j + i] = d + (size_t)i * scales;
+        }
     }
-    for (int32_t j = 0; j < count; j += KV_GROUP)
-        b->keys[j / KV_GROUP] = a->keys + (size_t)((start + j) / KV_GROUP) * bytes;
     b->ahead_keys = b->ahead_values = NULL;
     b->ahead_bytes = ATTEND_GROUPS * bytes;
 }

@@ -59,7 +59,7 @@ typedef struct attend_pairs {
     float **a;      /* [n]: where each pair's sums a [head_dim] are */
     float *m, *l;   /* [n]: maxima and sums so far */
     float *p;       /* [n][ATTEND_BLOCK], scratch of the kernel, as the next two */
-    float *c;       /* [2][ATTEND_PAIRS] */
+    float *c;       /* [3][ATTEND_PAIRS] */
     float *wide;    /* ATTEND_WIDE_FLOATS(head_dim) */
 } attend_pairs;
 

@@ -5,11 +5,14 @@
  *   v16 and v16_zero, _set1, _load, _store, _load_first, _store_first (n < 16), _f16, _f16_first,
  *   _q8 (int8 to float), _add, _sub, _mul, _fma (a * b + c), _max (b where either is NaN), _exp,
  *   _max_of (over the lanes)
- *   TILE   pairs of a tile          SPAN  v16s that meet each pair's broadcast number
+ *   TILE                    pairs of a tile, at most
+ *   key_span, value_span    v16s of keys (of values) that meet each number of a tile of n pairs
+ *   MOST_SPAN, SUMS         the largest span, and n x span, of all
+ *   SUMS_WITH_VALUES        whether registers are left for l_b beside a tile of values
  *
- * A tile holds TILE x SPAN sums in registers. Scores: 16 x SPAN keys, one partial sum of sum16's
- * sixteen at a time; finished ones wait in memory for their partner in the tree. Values: 16 x SPAN
- * dimensions over all positions of the block, then folded. */
+ * A tile holds n x span sums in registers. Scores: 16 x span keys, four partial sums of sum16's
+ * sixteen at a time; what is finished waits in memory for its partner in the tree. Values: 16 x
+ * span dimensions over all positions of the block, then folded. */
 #ifndef DREY_KERNEL_ATTEND_TILE_H
 #define DREY_KERNEL_ATTEND_TILE_H
 
@@ -62,85 +65,126 @@ INLINE v16 numbers(const uint8_t *at, kv_format format)
     return v16_load((const float *)(const void *)at);
 }
 
-/* sums += the products of one partial sum of n pairs and SPAN groups of keys. d: the keys' scales,
- * [SPAN][head_dim / 32][16]. */
+/* sums += the products of one partial sum of n pairs and `span` groups of keys (constants). d: the
+ * keys' scales, [span][head_dim / 32][16]. */
 INLINE void lane_products(v16 *sums, const float **q, const uint8_t **keys, int32_t steps,
-                          const float *d, int32_t n_d, int32_t n, kv_format format, ahead *next)
+                          const float *d, int32_t n_d, int32_t n, int32_t span, kv_format format,
+                          ahead *next)
 {
-    const uint8_t *key[SPAN];
+    const uint8_t *key[MOST_SPAN];
     const float *qi = *q;
+    ahead lines = *next; /* in registers */
     UNROLL
-    for (int32_t c = 0; c < SPAN; c++)
+    for (int32_t c = 0; c < span; c++)
         key[c] = keys[c];
     ROLLED
     for (int32_t s = 0; s < steps; s++) {
-        v16 k[SPAN];
+        v16 k[MOST_SPAN];
         UNROLL
-        for (int32_t c = 0; c < SPAN; c++) {
+        for (int32_t c = 0; c < span; c++) {
             k[c] = numbers(key[c], format);
             if (format == KV_Q8_0)
                 k[c] = v16_mul(v16_load(d + (c * n_d + s / 2) * KV_GROUP), k[c]);
             key[c] += KV_GROUP * (format == KV_F32 ? 4 : format == KV_F16 ? 2 : 1);
         }
-        ask(next);
+        ask(&lines);
         UNROLL
         for (int32_t r = 0; r < n; r++) {
             v16 b = v16_set1(qi[r]);
             UNROLL
-            for (int32_t c = 0; c < SPAN; c++)
-                sums[r * SPAN + c] = v16_fma(b, k[c], sums[r * SPAN + c]);
+            for (int32_t c = 0; c < span; c++)
+                sums[r * span + c] = v16_fma(b, k[c], sums[r * span + c]);
         }
         qi += n;
     }
     UNROLL
-    for (int32_t c = 0; c < SPAN; c++)
+    for (int32_t c = 0; c < span; c++)
         keys[c] = key[c];
     *q = qi;
+    *next = lines;
 }
 
-/* p[r][0 .. 16 SPAN) = scale * q.k of n pairs (a constant) and SPAN groups. */
-INLINE void scores_groups(float *p, const float *q, const uint8_t **keys, const float *d,
-                          int32_t head_dim, float scale, int32_t n, kv_format format, ahead *next)
+/* The lanes of a tile of scores that are still to come. */
+typedef struct lanes {
+    const float *q;
+    const uint8_t *keys[MOST_SPAN];
+    const float *d; /* scales, of all lanes */
+    int32_t head_dim;
+    ahead next;
+} lanes;
+
+/* One lane's sums of n pairs and `span` groups (constants). */
+INLINE void one_lane(v16 *sums, lanes *x, int32_t lane, int32_t n, int32_t span, kv_format format)
 {
-    v16 tree[5][TILE * SPAN];
-    for (int32_t lane = 0; lane < SUM_LANES; lane++) {
-        v16 sums[TILE * SPAN];
-        UNROLL
-        for (int32_t i = 0; i < n * SPAN; i++)
-            sums[i] = v16_zero();
-        lane_products(sums, &q, keys, attend_lane_steps(attend_lane_order[lane], head_dim), d,
-                      head_dim / KV_Q8_BLOCK, n, format, next);
+    UNROLL
+    for (int32_t i = 0; i < n * span; i++)
+        sums[i] = v16_zero();
+    lane_products(sums, &x->q, x->keys, attend_lane_steps(attend_lane_order[lane], x->head_dim),
+                  x->d, x->head_dim / KV_Q8_BLOCK, n, span, format, &x->next);
+}
+
+/* Those of two and of four lanes, added as the tree does; in registers as far as they go. */
+INLINE void two_lanes(v16 *sums, lanes *x, int32_t lane, int32_t n, int32_t span, kv_format format)
+{
+    v16 other[SUMS];
+    one_lane(sums, x, lane, n, span, format);
+    one_lane(other, x, lane + 1, n, span, format);
+    UNROLL
+    for (int32_t i = 0; i < n * span; i++)
+        sums[i] = v16_add(sums[i], other[i]);
+}
+
+INLINE void four_lanes(v16 *sums, lanes *x, int32_t lane, int32_t n, int32_t span, kv_format format)
+{
+    v16 other[SUMS];
+    two_lanes(sums, x, lane, n, span, format);
+    two_lanes(other, x, lane + 2, n, span, format);
+    UNROLL
+    for (int32_t i = 0; i < n * span; i++)
+        sums[i] = v16_add(sums[i], other[i]);
+}
+
+/* p[r][0 .. 16 span) = scale * q.k of n pairs (a constant) and `span` groups. */
+INLINE void scores_groups(float *p, lanes *x, float scale, int32_t n, int32_t span,
+                          kv_format format)
+{
+    v16 tree[3][SUMS];
+    for (int32_t lane = 0; lane < SUM_LANES; lane += 4) {
+        v16 sums[SUMS];
+        four_lanes(sums, x, lane, n, span, format);
         int32_t level = 0;
-        for (int32_t done = lane; done & 1; done >>= 1, level++) {
+        for (int32_t done = lane / 4; done & 1; done >>= 1, level++) {
             UNROLL
-            for (int32_t i = 0; i < n * SPAN; i++)
+            for (int32_t i = 0; i < n * span; i++)
                 sums[i] = v16_add(tree[level][i], sums[i]);
         }
         UNROLL
-        for (int32_t i = 0; i < n * SPAN; i++)
+        for (int32_t i = 0; i < n * span; i++)
             tree[level][i] = sums[i];
     }
     UNROLL
-    for (int32_t i = 0; i < n * SPAN; i++)
-        v16_store(p + i / SPAN * ATTEND_BLOCK + i % SPAN * 16,
-                  v16_mul(v16_set1(scale), tree[4][i]));
+    for (int32_t i = 0; i < n * span; i++)
+        v16_store(p + i / span * ATTEND_BLOCK + i % span * 16,
+                  v16_mul(v16_set1(scale), tree[2][i]));
 }
 
 INLINE void scores_tile(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
                         kv_format format, const float *d, ahead *next)
 {
-    for (int32_t j = 0; j < b->count; j += 16 * SPAN) {
-        const uint8_t *keys[SPAN];
+    const int32_t span = key_span(n);
+    lanes x = {.head_dim = g->head_dim, .next = *next};
+    for (int32_t j = 0; j < b->count; j += 16 * span) {
         UNROLL
-        for (int32_t c = 0; c < SPAN; c++)
-            keys[c] = b->keys[j + 16 * c < b->count ? j / 16 + c : j / 16];
-        scores_groups(g->p + (int64_t)first * ATTEND_BLOCK + j, g->q + (int64_t)first * g->head_dim,
-                      keys, d + (int64_t)(j / 16) * (g->head_dim / KV_Q8_BLOCK) * KV_GROUP,
-                      g->head_dim, g->scale, n, format, next);
+        for (int32_t c = 0; c < span; c++)
+            x.keys[c] = b->keys[j + 16 * c < b->count ? j / 16 + c : j / 16];
+        x.q = g->q + (int64_t)first * g->head_dim;
+        x.d = d + (int64_t)(j / 16) * (g->head_dim / KV_Q8_BLOCK) * KV_GROUP;
+        scores_groups(g->p + (int64_t)first * ATTEND_BLOCK + j, &x, g->scale, n, span, format);
     }
+    *next = x.next;
 }
 
-/* Scores to weights: p = exp(s - m_b), zeros behind count; m_b to c, l_b to c + ATTEND_PAIRS. */
+/* Scores to weights: p = exp(s - m_b), zeros behind count; m_b to c. */
 static void weights_of(const attend_pairs *g, int32_t count)
 {
     for (int32_t r = 0; r < g->n; r++) {
@@ -161,56 +205,25 @@ static void weights_of(const attend_pairs *g, int32_t count)
     }
 }
 
-/* l_b of n pairs (a constant) side by side: each sum is a chain. */
-INLINE void sums_of(const attend_pairs *g, int32_t first, int32_t n, int32_t count)
-{
-    const float *p = g->p + (int64_t)first * ATTEND_BLOCK;
-    float sum[8];
-    UNROLL
-    for (int32_t r = 0; r < n; r++)
-        sum[r] = 0;
-    ROLLED
-    for (int32_t j = 0; j < count; j++) {
-        UNROLL
-        for (int32_t r = 0; r < n; r++)
-            sum[r] += p[r * ATTEND_BLOCK + j];
-    }
-    UNROLL
-    for (int32_t r = 0; r < n; r++)
-        g->c[ATTEND_PAIRS + first + r] = sum[r];
-}
-
-/* m and l after a block whose maxima and sums are at m_b and l_b; c and c_block into g->c. */
-static void fold_sums(const attend_pairs *g, const float *m_b, const float *l_b)
+/* m after a block whose maxima are at m_b; c and c_block into g->c. */
+static void fold_maxima(const attend_pairs *g, const float *m_b)
 {
     for (int32_t r = 0; r < g->n; r += 16) {
-        v16 m = v16_load(g->m + r), new = v16_load(m_b + r), l = v16_load(l_b + r);
+        v16 m = v16_load(g->m + r), new = v16_load(m_b + r);
         v16 max = v16_max(new, m);
-        v16 c = v16_exp(v16_sub(m, max)), c_block = v16_exp(v16_sub(new, max));
         v16_store(g->m + r, max);
-        v16_store(g->l + r, v16_fma(v16_load(g->l + r), c, v16_mul(l, c_block)));
-        v16_store(g->c + r, c);
-        v16_store(g->c + ATTEND_PAIRS + r, c_block);
+        v16_store(g->c + r, v16_exp(v16_sub(m, max)));
+        v16_store(g->c + ATTEND_PAIRS + r, v16_exp(v16_sub(new, max)));
     }
 }
 
-static void softmax(const attend_pairs *g, int32_t count, bool first)
+/* l after a block whose sums are at l_b. */
+static void fold_sums(const attend_pairs *g, const float *l_b)
 {
-    weights_of(g, count);
-    int32_t r = 0;
-    for (; r + 8 <= g->n; r += 8)
-        sums_of(g, r, 8, count);
-    for (; r + 3 <= g->n; r += 3)
-        sums_of(g, r, 3, count);
-    for (; r < g->n; r++)
-        sums_of(g, r, 1, count);
-    if (!first) {
-        fold_sums(g, g->c, g->c + ATTEND_PAIRS);
-        return;
-    }
-    for (r = 0; r < g->n; r++) {
-        g->m[r] = g->c[r];
-        g->l[r] = g->c[ATTEND_PAIRS + r];
+    for (int32_t r = 0; r < g->n; r += 16) {
+        v16 c = v16_load(g->c + r), c_block = v16_load(g->c + ATTEND_PAIRS + r);
+        v16 l = v16_mul(v16_load(l_b + r), c_block);
+        v16_store(g->l + r, v16_fma(v16_load(g->l + r), c, l));
     }
 }
 
@@ -235,22 +248,26 @@ INLINE v16 numbers_first(const uint8_t *at, kv_format format, int32_t n)
 }
 
 /* a_b of n pairs and `span` v16s (constants) from dimension i on, folded into a. last: how many
- * numbers the last v16 has; under 16 only with a span of 1. */
+ * numbers the last v16 has; under 16 only with a span of 1. sum (a constant): l_b on the way, whose
+ * chains of additions then hide behind the products. */
 INLINE void values_tile(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
                         int32_t i, int32_t span, int32_t last, kv_format format, const float *d,
-                        bool fold, ahead *next)
+                        bool fold, bool sum, ahead *next)
 {
+    const int32_t count = b->count;
     const size_t at = (size_t)i * kv_number_bytes(format);
     const int32_t n_d = g->head_dim / KV_Q8_BLOCK;
     const float *p = g->p + (int64_t)first * ATTEND_BLOCK;
-    v16 sums[TILE * SPAN];
+    ahead lines = *next; /* in registers */
+    v16 sums[SUMS];
+    float l[TILE] = {0};
     UNROLL
     for (int32_t k = 0; k < n * span; k++)
         sums[k] = v16_zero();
     ROLLED
-    for (int32_t j = 0; j < b->count; j++) {
+    for (int32_t j = 0; j < count; j++) {
         const uint8_t *value = b->value[j] + at;
-        v16 v[SPAN];
+        v16 v[MOST_SPAN];
         UNROLL
         for (int32_t c = 0; c < span; c++) {
             v[c] = last == 16 ? numbers(value + (size_t)c * 16 * kv_number_bytes(format), format)
@@ -258,39 +275,66 @@ INLINE void values_tile(const attend_pairs *g, const attend_block *b, int32_t fi
             if (format == KV_Q8_0)
                 v[c] = v16_mul(v16_set1(d[j * n_d + (i + 16 * c) / KV_Q8_BLOCK]), v[c]);
         }
-        ask(next);
+        ask(&lines);
         UNROLL
         for (int32_t r = 0; r < n; r++) {
             v16 weight = v16_set1(p[r * ATTEND_BLOCK + j]);
             UNROLL
             for (int32_t c = 0; c < span; c++)
                 sums[r * span + c] = v16_fma(weight, v[c], sums[r * span + c]);
+            if (sum)
+                l[r] += p[r * ATTEND_BLOCK + j];
         }
     }
+    *next = lines;
     UNROLL
     for (int32_t r = 0; r < n; r++) {
+        if (sum)
+            g->c[2 * ATTEND_PAIRS + first + r] = l[r];
         float *a = g->a[first + r] + i;
         v16 c_old = v16_set1(g->c[first + r]), c_new = v16_set1(g->c[ATTEND_PAIRS + first + r]);
         UNROLL
         for (int32_t c = 0; c < span; c++) {
-            v16 sum = sums[r * span + c];
+            v16 a_b = sums[r * span + c];
             if (fold)
-                sum = v16_fma(load_some(a + 16 * c, last), c_old, v16_mul(sum, c_new));
-            store_some(a + 16 * c, sum, last);
+                a_b = v16_fma(load_some(a + 16 * c, last), c_old, v16_mul(a_b, c_new));
+            store_some(a + 16 * c, a_b, last);
         }
     }
+}
+
+/* l_b of n pairs (a constant) side by side: each sum is a chain. */
+INLINE void sums_of(const attend_pairs *g, int32_t first, int32_t n, int32_t count)
+{
+    const float *p = g->p + (int64_t)first * ATTEND_BLOCK;
+    float sum[TILE] = {0};
+    ROLLED
+    for (int32_t j = 0; j < count; j++) {
+        UNROLL
+        for (int32_t r = 0; r < n; r++)
+            sum[r] += p[r * ATTEND_BLOCK + j];
+    }
+    UNROLL
+    for (int32_t r = 0; r < n; r++)
+        g->c[2 * ATTEND_PAIRS + first + r] = sum[r];
 }
 
 INLINE void values_tiles(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
                          kv_format format, const float *d, bool fold, ahead *next)
 {
-    int32_t i = 0, dim = g->head_dim;
-    for (; i + 16 * SPAN <= dim; i += 16 * SPAN)
-        values_tile(g, b, first, n, i, SPAN, 16, format, d, fold, next);
-    for (; SPAN > 1 && i + 16 <= dim; i += 16)
-        values_tile(g, b, first, n, i, 1, 16, format, d, fold, next);
+    const int32_t span = value_span(n), dim = g->head_dim;
+    int32_t i = 0;
+    if (SUMS_WITH_VALUES && dim >= 16 * span) {
+        values_tile(g, b, first, n, 0, span, 16, format, d, fold, true, next);
+        i = 16 * span;
+    } else
+        sums_of(g, first, n, b->count);
+    for (; i + 16 * span <= dim; i += 16 * span)
+        values_tile(g, b, first, n, i, span, 16, format, d, fold, false, next);
+    for (; span > 1 && i + 16 <= dim; i += 16)
+        values_tile(g, b, first, n, i, 1, 16, format, d, fold, false, next);
     if (format != KV_Q8_0 && i < dim)
-        values_tile(g, b, first, n, i, 1, dim - i, format, d, fold, next);
+        values_tile(g, b, first, n, i, 1, dim - i, format, d, fold, false, next);
 }
 
 #define EACH_TILE_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
@@ -395,26 +439,39 @@ static void block_pass(const attend_pairs *g, const attend_block *block, bool fi
             b = &wide;
         }
     }
-    int32_t steps = g->head_dim * ((b->count + 16 * SPAN - 1) / (16 * SPAN));
+    const int32_t n_first = tile_size(g->n, 0); /* this tile asks for what comes next */
+    int32_t span = key_span(n_first);
+    int32_t steps = g->head_dim * ((b->count + 16 * span - 1) / (16 * span));
     ahead next = ahead_of(b->ahead_values, b->ahead_bytes, steps, g->p);
     for (int32_t t = 0, n; t < g->n; t += n) {
         n = tile_size(g->n, t);
         scores_of(g, b, t, n, d_keys, &next);
         next = (ahead){(const uint8_t *)g->p, 0};
     }
-    softmax(g, b->count, first);
-    steps = (g->head_dim + 16 * SPAN - 1) / (16 * SPAN) * b->count;
+    weights_of(g, b->count);
+    if (!first)
+        fold_maxima(g, g->c);
+    for (int32_t r = 0; first && r < g->n; r++)
+        g->m[r] = g->c[r];
+    span = value_span(n_first);
+    steps = (g->head_dim + 16 * span - 1) / (16 * span) * b->count;
     next = ahead_of(b->ahead_keys, b->ahead_bytes, steps, g->p);
     for (int32_t t = 0, n; t < g->n; t += n) {
         n = tile_size(g->n, t);
         values_of(g, b, t, n, d_values, !first, &next);
         next = (ahead){(const uint8_t *)g->p, 0};
     }
+    const float *l_b = g->c + 2 * ATTEND_PAIRS;
+    if (!first)
+        fold_sums(g, l_b);
+    for (int32_t r = 0; first && r < g->n; r++)
+        g->l[r] = l_b[r];
 }
 
 static void fold_pass(const attend_pairs *g, const float *m, const float *l, const float *a)
 {
-    fold_sums(g, m, l);
+    fold_maxima(g, m);
+    fold_sums(g, l);
     for (int32_t r = 0; r < g->n; r++, a += g->head_dim) {
         v16 c = v16_set1(g->c[r]), c_block = v16_set1(g->c[ATTEND_PAIRS + r]);
         for (int32_t i = 0; i < g->head_dim; i += 16) {

@@ -4,7 +4,19 @@
 #include "kernel/arm/math_neon.h"
 #include "kernel/unroll.h"
 
-enum { TILE = 6, SPAN = 1 };
+enum { TILE = 6, MOST_SPAN = 1, SUMS = TILE, SUMS_WITH_VALUES = 0 };
+
+INLINE int32_t key_span(int32_t n)
+{
+    (void)n;
+    return 1;
+}
+
+INLINE int32_t value_span(int32_t n)
+{
+    (void)n;
+    return 1;
+}
 
 #define EACH_REGISTER(expression)                                                                  \
     (v16)                                                                                          \

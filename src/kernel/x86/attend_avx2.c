@@ -2,7 +2,19 @@
 #include "kernel/unroll.h"
 #include "kernel/x86/math_avx2.h"
 
-enum { TILE = 6, SPAN = 1 };
+enum { TILE = 6, MOST_SPAN = 1, SUMS = TILE, SUMS_WITH_VALUES = 0 };
+
+INLINE int32_t key_span(int32_t n)
+{
+    (void)n;
+    return 1;
+}
+
+INLINE int32_t value_span(int32_t n)
+{
+    (void)n;
+    return 1;
+}
 
 typedef struct v16 {
     __m256 low, high; /* lanes 0-7, 8-15 */
