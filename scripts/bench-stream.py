@@ -85,7 +85,7 @@ class Bench:
         return json.loads(out[1][out[1].index(b"{"):])["jobs"][0]["read"]["bw_bytes"]
 
     def llama(self, model, limit, rate, tokens):
-        """llama.cpp, mmap: tokens/s of decoding, bytes read a token (all told, over all passes); None: killed for its memory."""
+        """llama.cpp, mmap: tokens/s of decoding and all bytes read; None: killed for its memory."""
         peer = self.args.peer
         env = {**os.environ, "LD_LIBRARY_PATH": peer}
         report, _, err = self.limited(limit, rate, [
@@ -93,8 +93,8 @@ class Bench:
             "-no-cnv", "--no-warmup", "--no-display-prompt", "--perf", "--load-mode", "mmap"], env, may_die=True)
         if report["oom_kills"]:
             return None
-        ms, runs = re.findall(r"[^t] eval time = *([0-9.]+) ms / *([0-9]+) runs", err)[-1]
-        return {"tokens_per_s": 1000 * int(runs) / float(ms), "read_mb": report["read_mb"] / (int(runs) + 1), "peak_mib": report["peak_mib"],
+        ms, runs = map(float, re.findall(r"[^t] eval time = *([0-9.]+) ms / *([0-9]+) runs", err)[-1])
+        return {"tokens_per_s": 1000 * runs / ms if ms else 0, "read_mb": report["read_mb"], "peak_mib": report["peak_mib"],
                 "limit_hits": report["limit_hits"]}
 
     def compute_s(self, model, n_prompt=16):
@@ -118,7 +118,7 @@ class Bench:
                 rows.append(self.passes(model, limit, rate, compute))
                 print("bench-stream:", rows[-1], file=sys.stderr, flush=True)
         table("wide6b without a draft", ["limit, MiB", "disk, MB/s", "MB a pass", "ceiling, tokens/s", "drey", "over ceiling", "charged, MiB",
-                                         "llama.cpp, mmap", "drey / llama.cpp", "bytes a token, llama.cpp / drey"], rows)
+                                         "llama.cpp, mmap", "drey / llama.cpp", "bytes a token, llama.cpp / drey", "ratio of the ratios"], rows)
 
     def passes(self, model, limit, rate, compute):
         n_pairs = self.args.pairs if not rate else max(2, min(self.args.pairs, rate // 300))
@@ -136,17 +136,20 @@ class Bench:
             self.note(case, "drey", i, **{k: v for k, v in got.items() if isinstance(v, (int, float))})
         row = [str(limit), str(rate or "not throttled"), f"{streamed / 1e6:.0f}", f"{median(ceilings):.3f}", f"{median(speeds):.3f}", turns(shares),
                f"{peak:.0f}"]
-        return row + (self.against(model, limit, rate, case, median(speeds), streamed) if self.args.peer else ["-"] * 3)
+        return row + (self.against(model, limit, rate, case, median(speeds), streamed) if self.args.peer else ["-"] * 4)
 
     def against(self, model, limit, rate, case, speed, streamed):
-        theirs = []
+        rates, read_mb, tokens = [], [], 4 if rate else 8
         for i in range(1 if rate else 3):
-            theirs.append(self.llama(model, limit, rate, 3 if rate else 8))
-            if theirs[-1] is None:
-                return ["killed", "-", "-"]
-            self.note(case, "llama.cpp", i, **theirs[-1])
-        rates = [t["tokens_per_s"] for t in theirs]
-        return [f"{median(rates):.3f}", f"{speed / median(rates):.2f}", f"{1e6 * median([t['read_mb'] for t in theirs]) / streamed:.2f}"]
+            first = self.llama(model, limit, rate, 1)
+            more = self.llama(model, limit, rate, 1 + tokens) if first else None
+            if more is None:
+                return ["killed", "-", "-", "-"]
+            self.note(case, "llama.cpp", i, read_mb_of_one=first["read_mb"], **more)
+            rates.append(more["tokens_per_s"])
+            read_mb.append((more["read_mb"] - first["read_mb"]) / tokens)
+        ratio, of_bytes = speed / median(rates), 1e6 * median(read_mb) / streamed
+        return [f"{median(rates):.3f}", f"{ratio:.2f}", f"{of_bytes:.2f}", f"{ratio / of_bytes:.2f}"]
 
     def part_first(self):
         model, limit, rows = self.path_of(WIDE), 2560, []
