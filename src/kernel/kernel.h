@@ -236,6 +236,10 @@ void kv_move_value(kv_format format, uint8_t *values, int32_t to, int32_t from, 
 
 /* Bytes of the quantised form of n rows of k (rounded up to whole tiles). */
 size_t act_bytes(act_kind kind, int32_t n, int64_t k);
+/* Where columns from k on of one tile lie in it: n <= TOKEN_TILE rows may be quantised in ranges of
+ * columns that begin at multiples of ACT_COLUMNS, as if each were a matrix of its own. */
+enum { ACT_COLUMNS = 256 };
+void *act_columns(act_kind kind, void *acts, int32_t n, int64_t k);
 
 /* Bytes of the scratch that the dots of this machine's tiers ask for; a multiple of 64 where k is
  * one of 16. */

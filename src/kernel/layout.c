@@ -75,3 +75,9 @@ size_t act_bytes(act_kind kind, int32_t n, int64_t k)
     size_t n_tiles = ((size_t)n + TOKEN_TILE - 1) / TOKEN_TILE;
     return n_tiles * TOKEN_TILE * act_row_bytes(kind, k);
 }
+
+void *act_columns(act_kind kind, void *acts, int32_t n, int64_t k)
+{
+    assert(n <= TOKEN_TILE && k % ACT_COLUMNS == 0);
+    return (uint8_t *)acts + act_row_bytes(kind, k) * (size_t)n;
+}

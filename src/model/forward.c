@@ -6,7 +6,8 @@
  *   logits = Head rmsnorm(x)
  *
  * The products take all threads; the steps between them are done by tiles of TOKEN_TILE rows, on
- * the calling thread when there is one tile only (waking the others would cost more than the work).
+ * the calling thread when there is one tile only (handing it out would cost more than the work),
+ * but for the widest step, whose columns are then shared.
  */
 #include "model/forward.h"
 
@@ -24,6 +25,9 @@ static int64_t padded(int64_t n)
 {
     return (n + GROUP_ROWS - 1) / GROUP_ROWS * GROUP_ROWS + 64 / (int64_t)sizeof(float);
 }
+
+/* Numbers of a row whose step is shared by all threads, even where it is the only row. */
+static const int64_t least_shared = 1024;
 
 typedef struct widths { /* of the widest of the shapes that share a workspace */
     int64_t embd, q, kv, ff, rot, vocab, k_max;
@@ -297,6 +301,33 @@ static void step_swiglu(pass *p, int32_t from, int32_t to, int32_t thread)
     quantise_rows(p, from, to);
 }
 
+/* A thread's columns of a tile's swiglu, in whole blocks, and their quantised form. */
+static void swiglu_columns(void *arg, int32_t thread, int32_t n_threads)
+{
+    pass *p = arg;
+    workspace *ws = p->r->ws;
+    int64_t k = p->source_k, n_blocks = (k + ACT_COLUMNS - 1) / ACT_COLUMNS;
+    int64_t from = n_blocks * thread / n_threads * ACT_COLUMNS;
+    int64_t to = n_blocks * (thread + 1) / n_threads * ACT_COLUMNS;
+    to = to < k ? to : k;
+    for (int32_t i = 0; i < p->n && from < to; i++) {
+        float *gate = ws->gate + i * ff_ld(p) + from;
+        p->r->kernels->swiglu(gate, gate, ws->up + i * ff_ld(p) + from, to - from);
+    }
+    for (int kind = 0; kind < ACT_KINDS && from < to; kind++)
+        if (p->kinds[kind])
+            p->r->kernels->quantise[kind](act_columns(kind, ws->acts[kind], p->n, from),
+                                          p->source + from, p->source_ld, 0, p->n, p->n, to - from);
+}
+
+static void swiglu_rows(pass *p)
+{
+    if (p->n <= TOKEN_TILE && p->source_k >= least_shared)
+        pool_run(p->r->pool, swiglu_columns, p);
+    else
+        each_row(p, step_swiglu);
+}
+
 /* Biases and rotation; keys and values go to their slots of the cache. */
 static void step_store(pass *p, int32_t from, int32_t to, int32_t thread)
 {
@@ -412,7 +443,7 @@ static drey_status run_layer(pass *p, drey_error *err)
     each_row(p, step_ffn_norm);
     TRY(multiply(p, (product[]){{y->gate, ws->gate, ff_ld(p)}, {y->up, ws->up, ff_ld(p)}}, 2, err));
     set_source(p, ws->gate, ff_ld(p), s->n_ff, &(weight *){y->down}, 1);
-    each_row(p, step_swiglu);
+    swiglu_rows(p);
     TRY(multiply(p, &(product){y->down, ws->y, d}, 1, err));
     each_row(p, step_add);
     return DREY_OK;
