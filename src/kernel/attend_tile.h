@@ -337,51 +337,48 @@ INLINE void values_tiles(const attend_pairs *g, const attend_block *b, int32_t f
         values_tile(g, b, first, n, i, 1, dim - i, format, d, fold, false, next);
 }
 
-#define EACH_TILE_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+/* A function for each size of a tile and each format, 1 .. 12 and none above TILE: in one function
+ * they would all have their sums on the stack at once, where a compiler keeps them apart. */
+typedef void scores_fn(const attend_pairs *g, const attend_block *b, int32_t first, const float *d,
+                       ahead *next);
+typedef void values_fn(const attend_pairs *g, const attend_block *b, int32_t first, const float *d,
+                       bool fold, ahead *next);
 
-static void scores_of(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
-                      const float *d, ahead *next)
-{
-    switch (n * 4 + (int32_t)b->format) {
-#define CASE(N)                                                                                    \
-    case (N)*4 + KV_F16:                                                                           \
-        if ((N) <= TILE)                                                                           \
-            scores_tile(g, b, first, (N) <= TILE ? (N) : 1, KV_F16, d, next);                      \
-        break;                                                                                     \
-    case (N)*4 + KV_Q8_0:                                                                          \
-        if ((N) <= TILE)                                                                           \
-            scores_tile(g, b, first, (N) <= TILE ? (N) : 1, KV_Q8_0, d, next);                     \
-        break;                                                                                     \
-    case (N)*4 + KV_F32:                                                                           \
-        if ((N) <= TILE)                                                                           \
-            scores_tile(g, b, first, (N) <= TILE ? (N) : 1, KV_F32, d, next);                      \
-        break;
-        EACH_TILE_SIZE(CASE)
-#undef CASE
-    }
-}
+#define EACH_TILE(X)                                                                               \
+    EACH_FORMAT(X, 1)                                                                              \
+    EACH_FORMAT(X, 2)                                                                              \
+    EACH_FORMAT(X, 3)                                                                              \
+    EACH_FORMAT(X, 4)                                                                              \
+    EACH_FORMAT(X, 5)                                                                              \
+    EACH_FORMAT(X, 6)                                                                              \
+    EACH_FORMAT(X, 7)                                                                              \
+    EACH_FORMAT(X, 8)                                                                              \
+    EACH_FORMAT(X, 9)                                                                              \
+    EACH_FORMAT(X, 10)                                                                             \
+    EACH_FORMAT(X, 11)                                                                             \
+    EACH_FORMAT(X, 12)
+#define EACH_FORMAT(X, N) X(N, KV_F16) X(N, KV_Q8_0) X(N, KV_F32)
 
-static void values_of(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
-                      const float *d, bool fold, ahead *next)
-{
-    switch (n * 4 + (int32_t)b->format) {
-#define CASE(N)                                                                                    \
-    case (N)*4 + KV_F16:                                                                           \
+#define DEFINE_TILE(N, FORMAT)                                                                     \
+    static void scores_##N##_##FORMAT(const attend_pairs *g, const attend_block *b, int32_t first, \
+                                      const float *d, ahead *next)                                 \
+    {                                                                                              \
         if ((N) <= TILE)                                                                           \
-            values_tiles(g, b, first, (N) <= TILE ? (N) : 1, KV_F16, d, fold, next);               \
-        break;                                                                                     \
-    case (N)*4 + KV_Q8_0:                                                                          \
+            scores_tile(g, b, first, (N) <= TILE ? (N) : 1, FORMAT, d, next);                      \
+    }                                                                                              \
+    static void values_##N##_##FORMAT(const attend_pairs *g, const attend_block *b, int32_t first, \
+                                      const float *d, bool fold, ahead *next)                      \
+    {                                                                                              \
         if ((N) <= TILE)                                                                           \
-            values_tiles(g, b, first, (N) <= TILE ? (N) : 1, KV_Q8_0, d, fold, next);              \
-        break;                                                                                     \
-    case (N)*4 + KV_F32:                                                                           \
-        if ((N) <= TILE)                                                                           \
-            values_tiles(g, b, first, (N) <= TILE ? (N) : 1, KV_F32, d, fold, next);               \
-        break;
-        EACH_TILE_SIZE(CASE)
-#undef CASE
+            values_tiles(g, b, first, (N) <= TILE ? (N) : 1, FORMAT, d, fold, next);               \
     }
-}
+EACH_TILE(DEFINE_TILE)
+
+enum { MOST_TILE = 12, KV_FORMATS = 3 };
+#define SCORES_ENTRY(N, FORMAT) [N][FORMAT] = scores_##N##_##FORMAT,
+#define VALUES_ENTRY(N, FORMAT) [N][FORMAT] = values_##N##_##FORMAT,
+static scores_fn *const scores_of[MOST_TILE + 1][KV_FORMATS] = {EACH_TILE(SCORES_ENTRY)};
+static values_fn *const values_of[MOST_TILE + 1][KV_FORMATS] = {EACH_TILE(VALUES_ENTRY)};
 
 /* Scales as floats: the keys' [group][head_dim / 32][16], then the values' [position][head_dim /
  * 32]. */
@@ -445,7 +442,7 @@ static void block_pass(const attend_pairs *g, const attend_block *block, bool fi
     ahead next = ahead_of(b->ahead_values, b->ahead_bytes, steps, g->p);
     for (int32_t t = 0, n; t < g->n; t += n) {
         n = tile_size(g->n, t);
-        scores_of(g, b, t, n, d_keys, &next);
+        scores_of[n][b->format](g, b, t, d_keys, &next);
         next = (ahead){(const uint8_t *)g->p, 0};
     }
     weights_of(g, b->count);
@@ -458,7 +455,7 @@ static void block_pass(const attend_pairs *g, const attend_block *block, bool fi
     next = ahead_of(b->ahead_keys, b->ahead_bytes, steps, g->p);
     for (int32_t t = 0, n; t < g->n; t += n) {
         n = tile_size(g->n, t);
-        values_of(g, b, t, n, d_values, !first, &next);
+        values_of[n][b->format](g, b, t, d_values, !first, &next);
         next = (ahead){(const uint8_t *)g->p, 0};
     }
     const float *l_b = g->c + 2 * ATTEND_PAIRS;
