@@ -121,8 +121,8 @@ class Bench:
                                          "llama.cpp, mmap", "drey / llama.cpp", "bytes a token, llama.cpp / drey", "ratio of the ratios"], rows)
 
     def passes(self, model, limit, rate, compute):
-        n_pairs = self.args.pairs if not rate else max(2, min(self.args.pairs, rate // 300))
-        tokens = 4 if rate and rate <= 100 else 8 if rate and rate <= 300 else 24
+        n_pairs = self.args.pairs if not rate else 2
+        tokens = 4 if rate and rate <= 100 else 8 if rate and rate <= 300 else 12
         case, ceilings, speeds, shares, peak = f"pass-{limit}-{rate or 'none'}", [], [], [], 0
         for i in range(n_pairs):
             disk = self.reader(model, limit, rate)
