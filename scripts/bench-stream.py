@@ -6,7 +6,8 @@
 
     pass    wide6b without a draft in each memory limit and at each throttled rate: tokens/s over the ceiling (1 over the longer of a
             pass's reads at the speed of a plain reader, and its computing in memory), reader and drey taking turns; with --peer also
-            llama.cpp, which maps the same file in the same limit, and the ratio of the bytes that both read for a token
+            llama.cpp, which maps the same file in the same limit (with the settings that need least memory), and the ratio of the
+            bytes that both read for a token
     first   the first token after the start with a cold cache, over reading every needed byte of the file once
     prompt  500 tokens of prompt: the passes of reads they take, and the time over the longer of reads and computing
     memory  decoding with a budget above the file against decoding without any budget
@@ -90,7 +91,8 @@ class Bench:
         env = {**os.environ, "LD_LIBRARY_PATH": peer}
         report, _, err = self.limited(limit, rate, [
             f"{peer}/llama-completion", "-m", model, "-t", "2", "-c", "512", "-p", PROMPT, "-n", str(tokens), "--temp", "0", "--ignore-eos",
-            "-no-cnv", "--no-warmup", "--no-display-prompt", "--perf", "--load-mode", "mmap"], env, may_die=True)
+            "-no-cnv", "--no-warmup", "--no-display-prompt", "--perf", "--load-mode", "mmap",
+            "--no-repack", "-ub", "64"], env, may_die=True)
         if report["oom_kills"]:
             return None
         ms, runs = map(float, re.findall(r"[^t] eval time = *([0-9.]+) ms / *([0-9]+) runs", err)[-1])
