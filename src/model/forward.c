@@ -26,8 +26,8 @@ static int64_t padded(int64_t n)
     return (n + GROUP_ROWS - 1) / GROUP_ROWS * GROUP_ROWS + 64 / (int64_t)sizeof(float);
 }
 
-/* Numbers of a row whose step is shared by all threads, even where it is the only row. */
-static const int64_t least_shared = 1024;
+/* Numbers of a tile whose step is shared by all threads; with fewer, handing over costs more. */
+static const int64_t least_shared = 8192;
 
 typedef struct widths { /* of the widest of the shapes that share a workspace */
     int64_t embd, q, kv, ff, rot, vocab, k_max;
@@ -322,7 +322,7 @@ static void swiglu_columns(void *arg, int32_t thread, int32_t n_threads)
 
 static void swiglu_rows(pass *p)
 {
-    if (p->n <= TOKEN_TILE && p->source_k >= least_shared)
+    if (p->n <= TOKEN_TILE && p->n * p->source_k >= least_shared)
         pool_run(p->r->pool, swiglu_columns, p);
     else
         each_row(p, step_swiglu);
