@@ -316,7 +316,7 @@ static void swiglu_columns(void *arg, int32_t thread, int32_t n_threads)
     }
     for (int kind = 0; kind < ACT_KINDS && from < to; kind++)
         if (p->kinds[kind])
-            p->r->kernels->quantise[kind](act_columns(kind, ws->acts[kind], p->n, from),
+            p->r->kernels->quantise[kind](act_columns((act_kind)kind, ws->acts[kind], p->n, from),
                                           p->source + from, p->source_ld, 0, p->n, p->n, to - from);
 }
 
