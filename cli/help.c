@@ -144,7 +144,7 @@ const char help_bench[] =
     "  --contexts N,N,...       positions before a pass (model: 0,4096,16384)\n"
     "  --every                  passes of 1, 2, 3 ... 64 rows (model: powers of two)\n"
     "  --svg FILE               draw the passes against their limit (model)\n"
-    "  --type TYPE, --list      only this; a table of who has which (kernels)\n"
+    "  --type TYPE, --list      one kernel only; table of types and tiers (kernels)\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (model: auto)\n"
     "  --prompt-chunk ROWS, --kv f16|q8_0  rows of a prompt pass; KV cache (model)\n"
     "  -t, --threads N          threads (machine, kernels, model: the cores)\n"

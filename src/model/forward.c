@@ -291,33 +291,38 @@ static void step_quantise(pass *p, int32_t from, int32_t to, int32_t thread)
     quantise_rows(p, from, to);
 }
 
+/* Rows [from, to), columns [k_from, k_to). */
+static void swiglu_part(const pass *p, int32_t from, int32_t to, int64_t k_from, int64_t k_to)
+{
+    for (int32_t i = from; i < to; i++) {
+        float *gate = p->r->ws->gate + i * ff_ld(p) + k_from;
+        p->r->kernels->swiglu(gate, gate, p->r->ws->up + i * ff_ld(p) + k_from, k_to - k_from);
+    }
+}
+
 static void step_swiglu(pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    workspace *ws = p->r->ws;
-    for (int32_t i = from; i < to; i++)
-        p->r->kernels->swiglu(ws->gate + i * ff_ld(p), ws->gate + i * ff_ld(p),
-                              ws->up + i * ff_ld(p), p->r->layout->shape.n_ff);
+    swiglu_part(p, from, to, 0, p->source_k);
     quantise_rows(p, from, to);
 }
 
 /* A thread's columns of a tile's swiglu, in whole blocks, and their quantised form. */
 static void swiglu_columns(void *arg, int32_t thread, int32_t n_threads)
 {
-    pass *p = arg;
-    workspace *ws = p->r->ws;
+    const pass *p = arg;
     int64_t k = p->source_k, n_blocks = (k + ACT_COLUMNS - 1) / ACT_COLUMNS;
     int64_t from = n_blocks * thread / n_threads * ACT_COLUMNS;
     int64_t to = n_blocks * (thread + 1) / n_threads * ACT_COLUMNS;
     to = to < k ? to : k;
-    for (int32_t i = 0; i < p->n && from < to; i++) {
-        float *gate = ws->gate + i * ff_ld(p) + from;
-        p->r->kernels->swiglu(gate, gate, ws->up + i * ff_ld(p) + from, to - from);
-    }
-    for (int kind = 0; kind < ACT_KINDS && from < to; kind++)
+    if (from >= to)
+        return;
+    swiglu_part(p, 0, p->n, from, to);
+    for (int kind = 0; kind < ACT_KINDS; kind++)
         if (p->kinds[kind])
-            p->r->kernels->quantise[kind](act_columns((act_kind)kind, ws->acts[kind], p->n, from),
-                                          p->source + from, p->source_ld, 0, p->n, p->n, to - from);
+            p->r->kernels->quantise[kind](
+                act_columns((act_kind)kind, p->r->ws->acts[kind], p->n, from), p->source + from,
+                p->source_ld, 0, p->n, p->n, to - from);
 }
 
 static void swiglu_rows(pass *p)
