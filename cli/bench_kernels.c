@@ -1,5 +1,5 @@
 /* drey bench kernels: every kernel against the machine's limits, and which type has which. */
-#include "cli/bench.h"
+#include "cli/cmd_bench.h"
 
 #include "cli/models.h"
 

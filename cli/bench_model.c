@@ -1,5 +1,5 @@
 /* drey bench model: prompt, text and passes of a model against the machine's limits. */
-#include "cli/bench.h"
+#include "cli/cmd_bench.h"
 
 #include "cli/format.h"
 #include "cli/models.h"

@@ -3,8 +3,7 @@
  * An option has one name and one meaning wherever it is taken; the table says which commands take
  * it, how its value is read and between which bounds. So an option that belongs to another command
  * is told apart from one that nobody knows, and help, man page and completion can be held against
- * the table by a test. Nothing here prints: a fault is a drey_error of code DREY_ERR_USAGE.
- */
+ * the table by a test. Nothing here prints: a fault is a drey_error of code DREY_ERR_USAGE. */
 #ifndef DREY_CLI_OPTIONS_H
 #define DREY_CLI_OPTIONS_H
 

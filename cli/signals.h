@@ -5,8 +5,7 @@
  *                                  another signal: exit at once
  *
  * The handler runs on the main thread only (the engine's threads start with both signals blocked),
- * so a session is never cancelled while it is being closed.
- */
+ * so a session is never cancelled while it is being closed. */
 #ifndef DREY_CLI_SIGNALS_H
 #define DREY_CLI_SIGNALS_H
 

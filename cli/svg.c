@@ -2,7 +2,7 @@
  * bandwidth is a level line and one of operations a slope of one. Measured times are solid lines
  * with dots, limits dashed ones of the same colour. The file stands alone, and its texts and lines
  * follow the reader's light or dark scheme. */
-#include "cli/bench.h"
+#include "cli/cmd_bench.h"
 
 #include "cli/json_file.h"
 #include "cli/terminal.h"

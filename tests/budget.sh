@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The memory budget holds (DESIGN contract 2): the command in a memory cgroup of budget x 1.05 and in
+# The memory budget holds: the command in a memory cgroup of budget x 1.05 and in
 # one of twice the budget, without swap, with a cold page cache. The highest memory that the kernel
 # charged stays under the budget, the limit is never hit, nothing is killed, and decoding takes no
 # major fault. scripts/bench-memory.py does that for a few budgets here, for many when run by hand.

@@ -1,4 +1,4 @@
-/* Arenas: alignment, zeros, marks; and what a plan forgot lies in memory of its own and is told. */
+/* Arenas: alignment, zeros, marks; and what a plan forgot lies in memory of its own and is report. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The command line: sizes, values and their bounds, contradictions, and that help texts, manual
  * page and completions name every option. */
-#include "cli/bench.h"
+#include "cli/cmd_bench.h"
 #include "cli/format.h"
 #include "cli/help.h"
 #include "cli/options.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "support/rng.h"
-#include "support/vocab.h"
+#include "support/vocab_file.h"
 #include "text/detokenizer.h"
 
 enum { LONGEST = 1 << 16 };

@@ -35,7 +35,7 @@ static int read_all(const char *path)
                               .n_paths = 1,
                               .cycle = pieces,
                               .n_cycle = N_PIECES,
-                              .ring_bytes = 2 * STREAM_SLOT_BYTES(PIECE_BYTES),
+                              .ring_bytes = 2 * STREAM_ROOM_BYTES(PIECE_BYTES),
                               .io = DREY_IO_PREAD};
     if (posix_memalign(&options.ring, 4096, options.ring_bytes) != 0)
         return WRONG;

@@ -300,12 +300,12 @@ static void test_parts(void **state)
                     continue;
                 int32_t cut = 1 + (int32_t)(rng() % (uint32_t)(blocks - 1));
                 int32_t middle = cut + (blocks - cut) / 2;
-                guarded parts = guard_alloc(attend_parts_floats(last - first, p.dim, blocks - cut) *
-                                            sizeof(float));
+                guarded parts = guard_alloc(
+                    attend_partials_floats(last - first, p.dim, blocks - cut) * sizeof(float));
                 if (middle > cut)
-                    attend_part(&a, first, last, cut, cut, middle, parts.data, p.scratch.data);
-                attend_part(&a, first, last, cut, 0, cut, parts.data, p.scratch.data);
-                attend_part(&a, first, last, cut, middle, blocks, parts.data, p.scratch.data);
+                    attend_range(&a, first, last, cut, cut, middle, parts.data, p.scratch.data);
+                attend_range(&a, first, last, cut, 0, cut, parts.data, p.scratch.data);
+                attend_range(&a, first, last, cut, middle, blocks, parts.data, p.scratch.data);
                 memset(p.scratch.data, 0xff, p.scratch.size_bytes);
                 attend_finish(&a, first, last, cut, blocks, parts.data, p.scratch.data);
                 check(&p, t->tier, "attention in parts", first, last);

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/fmath.h"
-#include "emulated/tiers.h"
+#include "emulated/emulated_tiers.h"
 #include "kernel/attend.h"
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 #define GOLDEN_FLOAT  0x79eb0c2a3fff6ebau
 #define GOLDEN_DOUBLE 0xc75f782d592841d9u

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "emulated/tiers.h"
+#include "emulated/emulated_tiers.h"
 #include "kernel/kernel.h"
 #include "support/guard.h"
 

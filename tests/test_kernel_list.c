@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 enum { MOST_CELLS = 16, CELL_BYTES = 16 };
 

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/fmath.h"
-#include "emulated/tiers.h"
-#include "kernel/layout.h"
+#include "emulated/emulated_tiers.h"
+#include "kernel/packing.h"
 #include "kernel/ref/decode.h"
 #include "support/guard.h"
 

@@ -1,4 +1,4 @@
-/* Decoding allocates nothing (DESIGN contract 5): every allocation between the second and the last
+/* Decoding allocates nothing: every allocation between the second and the last
  * written token ends the program, naming the phase (the first comes with the prompt, before the
  * draft loads). The C library's allocator is wrapped for this program alone. */
 #include <setjmp.h>

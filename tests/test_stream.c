@@ -125,7 +125,7 @@ static void rig_init(rig *r, uint64_t seed, int32_t n_first, int32_t n_cycle, ui
                                   .n_first = n_first,
                                   .cycle = r->pieces + n_first,
                                   .n_cycle = n_cycle,
-                                  .ring_bytes = 2 * STREAM_SLOT_BYTES(most)};
+                                  .ring_bytes = 2 * STREAM_ROOM_BYTES(most)};
 }
 
 static void rig_open(rig *r, drey_io io)
@@ -658,7 +658,7 @@ static void shortened_file_is_told(void **state)
             r.pieces[i].n_bytes = 100000;
             r.pieces[i].offset = (uint64_t)i * 1000000 + 17;
         }
-        r.options.ring_bytes = 2 * STREAM_SLOT_BYTES(100000);
+        r.options.ring_bytes = 2 * STREAM_ROOM_BYTES(100000);
         rig_open(&r, MODES[m].io);
         assert_int_equal(truncate(path, 3050000), 0); /* in the middle of the last piece */
         int64_t seq = 0;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "support/rng.h"
-#include "support/vocab.h"
+#include "support/vocab_file.h"
 #include "text/merge.h"
 
 /* ---- Golden files ---- */

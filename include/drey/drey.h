@@ -69,8 +69,7 @@ typedef struct drey_model_info {
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 
-/* ---- Text and tokens
- * ----------------------------------------------------------------------------- */
+/* ---- Text and tokens ---- */
 
 enum {
     DREY_TOKENIZE_SPECIAL = 1, /* special tokens written in the text count as tokens, not as text */
@@ -97,8 +96,7 @@ DREY_API drey_status drey_chat_format(const drey_model *model, const char *syste
                                       char **out, drey_error *err);
 DREY_API void drey_free(void *memory);
 
-/* ---- Engine: weights under one memory budget
- * ------------------------------------------------------ */
+/* ---- Engine: weights under one memory budget ---- */
 
 typedef enum drey_policy {
     DREY_POLICY_AUTO = 0,     /* llmcad with a draft, none without */
@@ -243,8 +241,7 @@ DREY_API drey_status drey_engine_open(drey_engine **out, const drey_engine_optio
 DREY_API void drey_engine_close(drey_engine **engine);
 DREY_API void drey_engine_plan(const drey_engine *engine, drey_plan *plan);
 
-/* ---- Session: one timeline of tokens
- * -------------------------------------------------------------- */
+/* ---- Session: one timeline of tokens ---- */
 
 typedef struct drey_session drey_session;
 
@@ -296,15 +293,17 @@ DREY_API const char *drey_finish_name(drey_finish finish);
  * prompt, too. Shares are of decode_s. */
 typedef struct drey_statistics {
     int64_t prompt_tokens, generated_tokens;
-    double prompt_s, decode_s;   /* prompt_s holds the loading: the first pass reads the weights */
-    double first_token_s;        /* from the call to the first token; 0: none */
-    double tokens_per_s;         /* of those after the prompt, / decode_s */
-    double ceiling_tokens_per_s; /* DESIGN: A / max(streamed / disk, compute) + draft; 0: unknown */
-    double disk_bytes_per_s;     /* the best the disk gave in this run while it was kept busy */
-    double tokens_per_pass;      /* of those after the prompt */
-    int64_t n_passes;            /* likewise */
-    int64_t drafted, accepted;   /* tokens proposed to the target, and those it agreed with */
-    uint64_t read_bytes;         /* in decoding, both models */
+    double prompt_s, decode_s; /* prompt_s holds the loading: the first pass reads the weights */
+    double first_token_s;      /* from the call to the first token; 0: none */
+    double tokens_per_s;       /* of those after the prompt, / decode_s */
+    /* tokens_per_pass / (max(streamed / disk, compute) + drafting that reads do not cover); 0: not
+     * known */
+    double ceiling_tokens_per_s;
+    double disk_bytes_per_s;   /* the best the disk gave in this run while it was kept busy */
+    double tokens_per_pass;    /* of those after the prompt */
+    int64_t n_passes;          /* likewise */
+    int64_t drafted, accepted; /* tokens proposed to the target, and those it agreed with */
+    uint64_t read_bytes;       /* in decoding, both models */
     double read_bytes_per_s;
     double stall_share, verify_share, draft_share; /* waiting for reads; target pass; draft */
     uint64_t load_bytes;                           /* read before decoding */
@@ -335,8 +334,7 @@ DREY_API drey_status drey_session_score(drey_session *session, const int32_t *id
 /* Forgets the timeline; keeps the weights. */
 DREY_API void drey_session_reset(drey_session *session);
 
-/* ---- Sidecars: weights packed beforehand
- * ---------------------------------------------------------- */
+/* ---- Sidecars: weights packed beforehand ---- */
 
 typedef struct drey_prepare_options {
     const drey_model *model; /* borrowed for the call */
@@ -365,8 +363,7 @@ typedef struct drey_prepare_report {
 DREY_API drey_status drey_prepare(const drey_prepare_options *options, drey_prepare_report *report,
                                   drey_error *err);
 
-/* ---- Looking at files and machines
- * ---------------------------------------------------------------- */
+/* ---- Looking at files and machines ---- */
 
 typedef struct drey_inspector {
     void (*header)(void *user, uint32_t version, uint64_t n_keys, uint64_t n_tensors,
@@ -386,8 +383,7 @@ DREY_API drey_status drey_inspect(const char *path, const drey_inspector *inspec
  * last. */
 DREY_API const char *const *drey_cpu_tiers(void);
 
-/* ---- Measuring
- * ------------------------------------------------------------------------------------ */
+/* ---- Measuring ---- */
 
 /* What the machine does at most, measured beside whatever is judged by it: all threads, medians. */
 typedef struct drey_limits {

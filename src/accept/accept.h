@@ -1,4 +1,4 @@
-/* Acceptance: walks the tree along the target's own choices (SYSTEMS 1.2). Pure. */
+/* Acceptance: walks the tree along the target's own choices (EdgeLLM III-B). Pure. */
 #ifndef DREY_ACCEPT_ACCEPT_H
 #define DREY_ACCEPT_ACCEPT_H
 

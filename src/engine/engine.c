@@ -68,7 +68,8 @@ static drey_status check_numbers(drey_engine_options *o, drey_error *err)
     return DREY_OK;
 }
 
-drey_status engine_prepare(drey_engine *e, const drey_engine_options *options, drey_error *err)
+drey_status engine_check_options(drey_engine *e, const drey_engine_options *options,
+                                 drey_error *err)
 {
     *e = (drey_engine){.options = *options};
     drey_engine_options *o = &e->options;
@@ -87,9 +88,9 @@ drey_status engine_prepare(drey_engine *e, const drey_engine_options *options, d
     p->tree_nodes = o->policy == DREY_POLICY_NONE       ? 0
                     : o->policy == DREY_POLICY_SEQUENCE ? o->draft_tokens
                                                         : o->tree_nodes;
-    p->told.n_threads = o->n_threads;
-    p->told.n_context = o->n_context;
-    p->told.budget_bytes =
+    p->report.n_threads = o->n_threads;
+    p->report.n_context = o->n_context;
+    p->report.budget_bytes =
         o->memory_bytes == DREY_MEMORY_AUTO ? memory_auto_budget() : o->memory_bytes;
     return DREY_OK;
 }
@@ -111,12 +112,12 @@ drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds
                            drey_plan *plan, drey_error *err)
 {
     drey_engine e;
-    drey_status status = engine_prepare(&e, options, err);
+    drey_status status = engine_check_options(&e, options, err);
     if (status == DREY_OK)
         status = engine_plan_make(&e, err);
     if (status == DREY_OK && speeds)
         engine_predict(&e, speeds);
-    *plan = e.plan.told;
+    *plan = e.plan.report;
     engine_release(&e);
     return status;
 }
@@ -125,7 +126,7 @@ drey_status drey_plan_visit(const drey_engine_options *options, drey_plan_visit_
                             void *user, drey_error *err)
 {
     drey_engine e;
-    drey_status status = engine_prepare(&e, options, err);
+    drey_status status = engine_check_options(&e, options, err);
     if (status == DREY_OK)
         status = engine_plan_make(&e, err);
     const model_layout *l = &e.target.layout;
@@ -180,7 +181,7 @@ drey_status engine_open(drey_engine **out, const drey_engine_options *options,
     if (!e)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
     memory_settle_code();
-    drey_status status = engine_prepare(e, options, err);
+    drey_status status = engine_check_options(e, options, err);
     const engine_plan *p = &e->plan;
     if (tuning)
         e->tuning = *tuning;
@@ -217,5 +218,5 @@ void drey_engine_close(drey_engine **engine)
 
 void drey_engine_plan(const drey_engine *engine, drey_plan *plan)
 {
-    *plan = engine->plan.told;
+    *plan = engine->plan.report;
 }

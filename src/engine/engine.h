@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "accept/accept.h"
-#include "draft/model.h"
+#include "draft/model_drafter.h"
 #include "text/tokenizer.h"
 
 struct drey_model {
@@ -18,7 +18,7 @@ struct drey_model {
 
 /* What the plan decided, beside what it tells. */
 typedef struct engine_plan {
-    drey_plan told;
+    drey_plan report;
     int32_t chunk;      /* rows of a prompt pass */
     int32_t logit_rows; /* rows whose logits are kept at once */
     int32_t tree_nodes; /* most drafted nodes */
@@ -54,7 +54,7 @@ struct drey_engine {
 };
 
 /* Binds tensors and fits everything under the budget: sets n_pinned of every matrix. The engine
- * needs options, kernels and plan.told.n_threads; layouts are taken here, weights are not. */
+ * needs options, kernels and plan.report.n_threads; layouts are taken here, weights are not. */
 drey_status engine_plan_make(drey_engine *e, drey_error *err);
 size_t engine_session_bytes(const drey_engine *e);
 /* What both caches hold. */
@@ -66,7 +66,8 @@ void engine_predict(drey_engine *e, const drey_speeds *speeds);
 drey_status engine_find_sidecar(drey_engine *e, drey_error *err);
 
 /* options as given, with defaults filled in and checked. */
-drey_status engine_prepare(drey_engine *e, const drey_engine_options *options, drey_error *err);
+drey_status engine_check_options(drey_engine *e, const drey_engine_options *options,
+                                 drey_error *err);
 void engine_release(drey_engine *e);
 /* drey_engine_open with settings of its own; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,

@@ -7,7 +7,7 @@
 #include "text/detokenizer.h"
 #include "verify/verify.h"
 
-/* LLMCad's constants (SYSTEMS 1.1, 1.3). */
+/* LLMCad's constants (3.2: a branch opens at 0.30; EdgeLLM III-C: alpha starts at 0.01). */
 static const float branch_confidence = 0.30f;
 static const float alpha = 0.01f;
 
@@ -29,8 +29,7 @@ typedef struct generation {
     int64_t busy_ns;
 } generation;
 
-/* ---- The turn
- * ------------------------------------------------------------------------------------- */
+/* ---- The turn ---- */
 
 static void finish(generation *g, drey_finish why)
 {
@@ -122,8 +121,7 @@ static drey_status session_step(generation *g, drey_error *err)
     return DREY_OK;
 }
 
-/* ---- Before and after
- * ------------------------------------------------------------------------------ */
+/* ---- Before and after ---- */
 
 typedef struct progress_line { /* what a progress callback is told about */
     const drey_engine_options *options;
@@ -209,7 +207,7 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-/* The ceiling (DESIGN contract 4): a turn takes at least its reads or its computation, whichever is
+/* The ceiling: a turn takes at least its reads or its computation, whichever is
  * longer, and the drafting that outlasts what the ring can take meanwhile. */
 static double ceiling(const generation *g, double compute_s)
 {
@@ -337,7 +335,7 @@ drey_status drey_session_generate(drey_session *session, const int32_t *ids, siz
                                   drey_error *err)
 {
     drey_statistics unused;
-    const drey_plan *plan = &session->engine->plan.told;
+    const drey_plan *plan = &session->engine->plan.report;
     generation g = {.s = session, .options = options, .stats = statistics ? statistics : &unused};
     *g.stats = (drey_statistics){.budget_bytes = plan->budget_bytes,
                                  .pinned_bytes = plan->pinned_bytes,

@@ -3,8 +3,7 @@
  * Everything that does not depend on the budget is added up first: the process as it stands,
  * caches, buffers, rings, the draft. What is left pins the target: small matrices first (reading
  * them would cost a request each), then the same share of every other matrix, so that in each
- * product the pinned rows are computed while the streamed ones arrive (DESIGN: spread between
- * streamed tensors). */
+ * product the pinned rows are computed while the streamed ones arrive . */
 #include <string.h>
 
 #include "engine/engine.h"
@@ -104,7 +103,7 @@ static uint64_t work_bytes(const drey_engine *e, const engine_plan *p)
     const model_shape *shapes[2];
     shapes_of(e, shapes);
     return workspace_bytes(shapes, 2, p->chunk > p->logit_rows ? p->chunk : p->logit_rows,
-                           p->logit_rows, p->max_pending, p->n_slots, p->told.n_threads) +
+                           p->logit_rows, p->max_pending, p->n_slots, p->report.n_threads) +
            sampler_bytes(e->target.layout.shape.n_vocab) +
            2 * arena_size((size_t)(e->options.n_context + 1) * sizeof(int32_t)) + (1 << 16);
 }
@@ -149,7 +148,7 @@ static uint64_t with_page_tables(uint64_t bytes)
 static uint64_t fixed_bytes(drey_engine *e, const setting *s)
 {
     engine_plan *p = &e->plan;
-    drey_plan *t = &p->told;
+    drey_plan *t = &p->report;
     p->chunk = s->chunk;
     p->logit_rows = s->logit_rows;
     p->max_pending = (s->chunk > s->logit_rows ? s->chunk : s->logit_rows) + CATCH_UP;
@@ -173,21 +172,21 @@ static void measure_sides(drey_engine *e)
 {
     const model_layout *l = &e->target.layout, *d = &e->draft.layout;
     engine_plan *p = &e->plan;
-    int32_t threads = p->told.n_threads;
+    int32_t threads = p->report.n_threads;
     const gguf *target = e->options.target->file;
     p->target_overhead = weights_overhead_bytes(l->matrix, l->n_matrices, &l->embedding,
                                                 gguf_n_parts(target), threads) +
                          e->target.layout_memory.size_bytes;
-    p->told.queue_bytes = weights_stream_bytes(l->matrix, l->n_matrices, gguf_n_parts(target));
+    p->report.queue_bytes = weights_stream_bytes(l->matrix, l->n_matrices, gguf_n_parts(target));
     if (!e->has_draft)
         return;
     const gguf *draft = e->options.draft->file;
-    p->told.queue_bytes += weights_stream_bytes(d->matrix, d->n_matrices, gguf_n_parts(draft));
+    p->report.queue_bytes += weights_stream_bytes(d->matrix, d->n_matrices, gguf_n_parts(draft));
     p->draft_overhead = weights_overhead_bytes(d->matrix, d->n_matrices, &d->embedding,
                                                gguf_n_parts(draft), threads) +
                         e->draft.layout_memory.size_bytes;
     p->draft_ring = larger(weights_ring_least(d->matrix, d->n_matrices), 4 << 20);
-    p->told.draft_bytes = pinned_bytes(d);
+    p->report.draft_bytes = pinned_bytes(d);
 }
 
 static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, bool keep_embedding,
@@ -215,7 +214,7 @@ static drey_status bind_draft(drey_engine *e, bool keep_embedding, drey_error *e
 static void tell(drey_engine *e, uint64_t fixed)
 {
     const model_layout *l = &e->target.layout;
-    drey_plan *t = &e->plan.told;
+    drey_plan *t = &e->plan.report;
     t->pinned_bytes = pinned_bytes(l);
     t->streamed_bytes_per_pass = 0;
     for (int32_t i = 0; i < l->n_matrices; i++) {
@@ -239,7 +238,7 @@ static void tell(drey_engine *e, uint64_t fixed)
 
 static drey_status too_small(drey_engine *e, drey_error *err)
 {
-    drey_plan *t = &e->plan.told;
+    drey_plan *t = &e->plan.report;
     return error_set(
         err, DREY_ERR_MEMORY,
         "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB%s",
@@ -250,7 +249,7 @@ static drey_status too_small(drey_engine *e, drey_error *err)
 /* Takes the most generous setting that leaves the larger part of the budget to weights. */
 static drey_status fit(drey_engine *e, drey_error *err)
 {
-    drey_plan *t = &e->plan.told;
+    drey_plan *t = &e->plan.report;
     int32_t need = e->plan.tree_nodes + 1;
     need = need > e->tuning.least_logit_rows ? need : e->tuning.least_logit_rows;
     int32_t rows =
@@ -290,7 +289,7 @@ static drey_status fit(drey_engine *e, drey_error *err)
 /* What the process takes whatever the budget is. */
 static void count_process(drey_engine *e)
 {
-    drey_plan *t = &e->plan.told;
+    drey_plan *t = &e->plan.report;
     const drey_model *models[2] = {e->options.target, e->options.draft};
     uint64_t held = memory_program();
     for (int i = 0; i < 2 && models[i]; i++)
@@ -304,7 +303,7 @@ static void count_process(drey_engine *e)
 drey_status engine_plan_make(drey_engine *e, drey_error *err)
 {
     engine_plan *p = &e->plan;
-    drey_plan *t = &p->told;
+    drey_plan *t = &p->report;
     count_process(e);
     TRY(bind(e, &e->target, e->options.target, false, err));
     TRY(engine_find_sidecar(e, err));

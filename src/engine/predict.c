@@ -1,4 +1,4 @@
-/* What a plan will run at: DESIGN's ceiling, from speeds that were measured or given.
+/* What a plan will run at: the ceiling, from speeds that were measured or given.
  *
  *   pass = max(read, compute) + drafting that outlasts what the ring takes meanwhile
  *
@@ -43,7 +43,7 @@ static double per_second(double s)
 
 void engine_predict(drey_engine *e, const drey_speeds *speeds)
 {
-    drey_plan *t = &e->plan.told;
+    drey_plan *t = &e->plan.report;
     t->speeds = *speeds;
     bool reads = t->streamed_bytes_per_pass > 0, knows_disk = speeds->disk_bytes_per_s > 0;
     if (reads && !knows_disk)

@@ -1,17 +1,17 @@
 /* The loops around a block kernel (see attend.h), and rows of the cache.
  *
- * A call takes pairs (row, query head) in runs of at most ATTEND_PAIRS. Blocks of the dense prefix
- * that all rows of a run see are read once for the run; each row's remainder (the rest of its
+ * A call takes pairs (row, query head) in batches of at most ATTEND_PAIRS. Blocks of the dense prefix
+ * that all rows of a batch see are read once for the batch; each row's remainder (the rest of its
  * prefix, then its path) follows for its own pairs. */
 #include "kernel/attend.h"
 
 #include <string.h>
 
 #include "base/fmath.h"
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
-/* A run's buffers, cut from a thread's scratch. */
-typedef struct run {
+/* A batch's buffers, cut from a thread's scratch. */
+typedef struct pair_batch {
     const attention *a;
     int32_t first, n; /* pairs */
     attend_pairs pairs;
@@ -20,7 +20,7 @@ typedef struct run {
     /* Of one row's pairs: kernels write whole vectors, and the others' must stay. */
     float row_m[ATTEND_PAIRS + 16], row_l[ATTEND_PAIRS + 16];
     uint8_t *gathered; /* groups of keys that no one group of slots holds */
-} run;
+} pair_batch;
 
 static size_t packed_floats(int32_t head_dim)
 {
@@ -46,9 +46,9 @@ static int64_t offset_of(const attention *a, int32_t pair)
     return row_of(a, pair) * a->ld + (int64_t)(pair % a->n_q) * a->head_dim;
 }
 
-static run run_make(const attention *a, int32_t first, int32_t n, void *scratch)
+static pair_batch batch_make(const attention *a, int32_t first, int32_t n, void *scratch)
 {
-    run r = {.a = a, .first = first, .n = n};
+    pair_batch r = {.a = a, .first = first, .n = n};
     float *at = scratch;
     r.packed = at;
     at += packed_floats(a->head_dim);
@@ -66,8 +66,8 @@ static run run_make(const attention *a, int32_t first, int32_t n, void *scratch)
     return r;
 }
 
-/* The pairs [from, from + n) of the run, packed, their sums in `out`. */
-static void run_pack(run *r, int32_t from, int32_t n)
+/* The pairs [from, from + n) of the batch, packed, their sums in `out`. */
+static void batch_pack(pair_batch *r, int32_t from, int32_t n)
 {
     const float *q[ATTEND_PAIRS];
     for (int32_t i = 0; i < n; i++) {
@@ -145,7 +145,8 @@ static void copy_key(kv_format format, uint8_t *to_group, int32_t to, const uint
 }
 
 /* The positions of a row from `start` on; keys of a group that is not dense are gathered. */
-static void row_block(const run *r, attend_block *b, int32_t row, int32_t start, int32_t count)
+static void row_block(const pair_batch *r, attend_block *b, int32_t row, int32_t start,
+                      int32_t count)
 {
     const attention *a = r->a;
     const int32_t *path = a->path ? a->path + row * a->path_ld : NULL;
@@ -176,8 +177,8 @@ int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last)
     return n / ATTEND_BLOCK;
 }
 
-/* The run's pairs over dense blocks [from, to); each is told what comes next. */
-static void dense_blocks(run *r, int32_t from, int32_t to)
+/* The batch's pairs over dense blocks [from, to); each is told what comes next. */
+static void dense_blocks(pair_batch *r, int32_t from, int32_t to)
 {
     const attention *a = r->a;
     size_t bytes = ATTEND_GROUPS * group_bytes(a->format, a->head_dim);
@@ -190,8 +191,8 @@ static void dense_blocks(run *r, int32_t from, int32_t to)
     }
 }
 
-/* What is left of each row of the run behind `dense` blocks, and the end. */
-static void rest_of_rows(run *r, int32_t dense)
+/* What is left of each row of the batch behind `dense` blocks, and the end. */
+static void rest_of_rows(pair_batch *r, int32_t dense)
 {
     const attention *a = r->a;
     const float *m = r->pairs.m, *l = r->pairs.l;
@@ -202,7 +203,7 @@ static void rest_of_rows(run *r, int32_t dense)
         int32_t row = row_of(a, r->first + from), end = (row + 1) * a->n_q - r->first;
         to = end < n ? end : n;
         if (from > 0 || to < n)
-            run_pack(r, from, to - from);
+            batch_pack(r, from, to - from);
         memcpy(r->row_m, m + from, (size_t)(to - from) * sizeof(float));
         memcpy(r->row_l, l + from, (size_t)(to - from) * sizeof(float));
         int32_t n_seen = a->n_prefix[row] + a->n_path[row];
@@ -220,40 +221,40 @@ void attend(const attention *a, int32_t first, int32_t last, void *scratch)
 {
     for (; first < last; first += ATTEND_PAIRS) {
         int32_t n = last - first < ATTEND_PAIRS ? last - first : ATTEND_PAIRS;
-        run r = run_make(a, first, n, scratch);
+        pair_batch r = batch_make(a, first, n, scratch);
         int32_t dense = attend_dense_blocks(a, first, first + n);
-        run_pack(&r, 0, n);
+        batch_pack(&r, 0, n);
         dense_blocks(&r, 0, dense);
         rest_of_rows(&r, dense);
     }
 }
 
-/* ---- In parts: [m, l of the first range] [blocks: m, l [16] each, a [n][head_dim]] ---- */
+/* ---- In partials: [m, l of the first range] [blocks: m, l [16] each, a [n][head_dim]] ---- */
 
 static size_t part_floats(int32_t n_pairs, int32_t head_dim)
 {
     return 2 * ATTEND_SPLIT_PAIRS + (size_t)n_pairs * (size_t)head_dim;
 }
 
-size_t attend_parts_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks)
+size_t attend_partials_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks)
 {
     return 2 * ATTEND_SPLIT_PAIRS + (size_t)n_blocks * part_floats(n_pairs, head_dim);
 }
 
-void attend_part(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
-                 int32_t from_block, int32_t to_block, float *parts, void *scratch)
+void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
+                  int32_t from_block, int32_t to_block, float *partials, void *scratch)
 {
-    run r = run_make(a, first, last - first, scratch);
-    run_pack(&r, 0, r.n);
+    pair_batch r = batch_make(a, first, last - first, scratch);
+    batch_pack(&r, 0, r.n);
     if (from_block == 0) {
         dense_blocks(&r, 0, to_block);
-        memcpy(parts, r.pairs.m, (size_t)r.n * sizeof(float));
-        memcpy(parts + ATTEND_SPLIT_PAIRS, r.pairs.l, (size_t)r.n * sizeof(float));
+        memcpy(partials, r.pairs.m, (size_t)r.n * sizeof(float));
+        memcpy(partials + ATTEND_SPLIT_PAIRS, r.pairs.l, (size_t)r.n * sizeof(float));
         return;
     }
     size_t bytes = ATTEND_GROUPS * group_bytes(a->format, a->head_dim);
     for (int32_t i = from_block; i < to_block; i++) {
-        float *part = parts + 2 * ATTEND_SPLIT_PAIRS +
+        float *part = partials + 2 * ATTEND_SPLIT_PAIRS +
                       (size_t)(i - n_first_range) * part_floats(r.n, a->head_dim);
         r.pairs.m = part;
         r.pairs.l = part + ATTEND_SPLIT_PAIRS;
@@ -268,16 +269,16 @@ void attend_part(const attention *a, int32_t first, int32_t last, int32_t n_firs
 }
 
 void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
-                   int32_t n_blocks, float *parts, void *scratch)
+                   int32_t n_blocks, float *partials, void *scratch)
 {
-    run r = run_make(a, first, last - first, scratch);
-    run_pack(&r, 0, r.n);
-    memcpy(r.pairs.m, parts, (size_t)r.n * sizeof(float));
-    memcpy(r.pairs.l, parts + ATTEND_SPLIT_PAIRS, (size_t)r.n * sizeof(float));
-    parts += 2 * ATTEND_SPLIT_PAIRS;
-    for (int32_t i = n_first_range; i < n_blocks; i++, parts += part_floats(r.n, a->head_dim))
-        a->kernels->attend->fold(&r.pairs, parts, parts + ATTEND_SPLIT_PAIRS,
-                                 parts + 2 * ATTEND_SPLIT_PAIRS);
+    pair_batch r = batch_make(a, first, last - first, scratch);
+    batch_pack(&r, 0, r.n);
+    memcpy(r.pairs.m, partials, (size_t)r.n * sizeof(float));
+    memcpy(r.pairs.l, partials + ATTEND_SPLIT_PAIRS, (size_t)r.n * sizeof(float));
+    partials += 2 * ATTEND_SPLIT_PAIRS;
+    for (int32_t i = n_first_range; i < n_blocks; i++, partials += part_floats(r.n, a->head_dim))
+        a->kernels->attend->fold(&r.pairs, partials, partials + ATTEND_SPLIT_PAIRS,
+                                 partials + 2 * ATTEND_SPLIT_PAIRS);
     rest_of_rows(&r, n_blocks);
 }
 

@@ -49,7 +49,7 @@ static inline size_t kv_group_numbers(kv_format format, int32_t head_dim)
     return KV_GROUP * (size_t)head_dim * kv_number_bytes(format);
 }
 
-/* ---- Block kernels: what a tier implements -------------------------------------------------- */
+/* ---- Block kernels: what a tier implements ---- */
 
 /* Pairs on their way through the blocks. Arrays have room for a multiple of 16. */
 typedef struct attend_pairs {

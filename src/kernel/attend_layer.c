@@ -1,6 +1,6 @@
 /* Sharing a layer's attention among threads.
  *
- * The unit is a key head and a run of rows. Where the units do not come out even (one row, three
+ * The task is a key head and a range of rows. Where the tasks do not come out even (one row, three
  * key heads, two threads), the last ones are cut further, each into ranges of blocks: the first
  * range folds as it goes, the others leave their blocks' results, and the thread that ends last
  * folds those in order. So cutting changes no bit. */
@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 
 enum {
-    RUN_ROWS = 16, /* rows of a prompt see different prefixes: what they do not share goes alone */
-    RUN_PAIRS = 8, /* fewer would leave registers empty */
+    TASK_ROWS = 16, /* rows of a prompt see different prefixes: what they do not share goes alone */
+    TASK_PAIRS = 8, /* fewer would leave registers empty */
     RANGE_BLOCKS = 4 /* a range should be worth the fold */
 };
 
@@ -19,16 +19,16 @@ static int32_t ceil_div(int32_t a, int32_t b)
     return (a + b - 1) / b;
 }
 
-static int32_t rows_of_run(const attend_layer *l)
+static int32_t rows_of_task(const attend_layer *l)
 {
     const attention *a = &l->head;
     int32_t rows = ATTEND_PAIRS / a->n_q;
-    rows = rows < 1 ? 1 : rows > RUN_ROWS ? RUN_ROWS : rows;
+    rows = rows < 1 ? 1 : rows > TASK_ROWS ? TASK_ROWS : rows;
     rows = rows < a->n_rows ? rows : a->n_rows;
-    int32_t runs = ceil_div(l->n_threads, l->n_heads);
-    if (runs <= ceil_div(a->n_rows, rows))
+    int32_t row_tasks = ceil_div(l->n_threads, l->n_heads);
+    if (row_tasks <= ceil_div(a->n_rows, rows))
         return rows;
-    int32_t fewer = ceil_div(a->n_rows, runs), least = ceil_div(RUN_PAIRS, a->n_q);
+    int32_t fewer = ceil_div(a->n_rows, row_tasks), least = ceil_div(TASK_PAIRS, a->n_q);
     fewer = fewer > least ? fewer : least;
     return fewer < rows ? fewer : rows;
 }
@@ -36,18 +36,18 @@ static int32_t rows_of_run(const attend_layer *l)
 void attend_cut(attend_layer *l)
 {
     const attention *a = &l->head;
-    l->run_rows = rows_of_run(l);
-    int32_t units = ceil_div(a->n_rows, l->run_rows) * l->n_heads;
-    int32_t rest = units % l->n_threads;
-    l->n_whole = units;
+    l->task_rows = rows_of_task(l);
+    int32_t tasks = ceil_div(a->n_rows, l->task_rows) * l->n_heads;
+    int32_t rest = tasks % l->n_threads;
+    l->n_whole = tasks;
     l->n_cut = 0;
     l->n_ranges = 1;
     int32_t ranges = rest && l->n_threads % rest == 0 ? l->n_threads / rest : l->n_threads;
-    size_t one = attend_parts_floats(l->run_rows * a->n_q, a->head_dim, 1);
+    size_t one = attend_partials_floats(l->task_rows * a->n_q, a->head_dim, 1);
     if (rest && rest <= (int32_t)(sizeof l->left / sizeof *l->left) &&
-        l->run_rows * a->n_q <= ATTEND_SPLIT_PAIRS && l->n_parts / (size_t)rest >= one &&
+        l->task_rows * a->n_q <= ATTEND_SPLIT_PAIRS && l->n_partials / (size_t)rest >= one &&
         a->n_prefix[0] >= ranges * RANGE_BLOCKS * ATTEND_BLOCK) {
-        l->n_whole = units - rest;
+        l->n_whole = tasks - rest;
         l->n_cut = rest;
         l->n_ranges = ranges;
     }
@@ -56,40 +56,40 @@ void attend_cut(attend_layer *l)
     atomic_store_explicit(&l->next, 0, memory_order_relaxed);
 }
 
-/* A unit's head and pairs. */
-static attention unit_of(const attend_layer *l, int32_t unit, int32_t *first, int32_t *last)
+/* A task's head and pairs. */
+static attention task_of(const attend_layer *l, int32_t task, int32_t *first, int32_t *last)
 {
     attention a = l->head;
-    int32_t head = unit % l->n_heads, row = unit / l->n_heads * l->run_rows;
+    int32_t head = task % l->n_heads, row = task / l->n_heads * l->task_rows;
     int64_t width = (int64_t)a.n_q * a.head_dim;
     a.keys += (size_t)head * l->head_bytes;
     a.values += (size_t)head * l->head_bytes;
     a.q += head * width;
     a.out += head * width;
     *first = row * a.n_q;
-    *last = (row + l->run_rows < a.n_rows ? row + l->run_rows : a.n_rows) * a.n_q;
+    *last = (row + l->task_rows < a.n_rows ? row + l->task_rows : a.n_rows) * a.n_q;
     return a;
 }
 
-/* Range `range` of the unit that is number `cut` of those that are cut. */
+/* Range `range` of the task that is number `cut` of those that are cut. */
 static void range_work(attend_layer *l, int32_t cut, int32_t range, void *scratch)
 {
     int32_t first, last;
-    attention a = unit_of(l, l->n_whole + cut, &first, &last);
+    attention a = task_of(l, l->n_whole + cut, &first, &last);
     int32_t n_blocks = attend_dense_blocks(&a, first, last);
-    size_t share = l->n_parts / (size_t)l->n_cut;
-    float *parts = l->parts + (size_t)cut * share;
-    size_t fixed = attend_parts_floats(last - first, a.head_dim, 0);
-    size_t each = attend_parts_floats(last - first, a.head_dim, 1) - fixed;
+    size_t share = l->n_partials / (size_t)l->n_cut;
+    float *partials = l->partials + (size_t)cut * share;
+    size_t fixed = attend_partials_floats(last - first, a.head_dim, 0);
+    size_t each = attend_partials_floats(last - first, a.head_dim, 1) - fixed;
     int32_t room = (int32_t)((share - fixed) / each);
     int32_t head = ceil_div(n_blocks, l->n_ranges); /* blocks of the first range */
     head = n_blocks - head > room ? n_blocks - room : head;
     int32_t rest = n_blocks - head, others = l->n_ranges - 1;
     int32_t from = range ? head + rest * (range - 1) / others : 0;
     int32_t to = range ? head + rest * range / others : head;
-    attend_part(&a, first, last, head, from, to, parts, scratch);
+    attend_range(&a, first, last, head, from, to, partials, scratch);
     if (atomic_fetch_sub_explicit(&l->left[cut], 1, memory_order_acq_rel) == 1)
-        attend_finish(&a, first, last, head, n_blocks, parts, scratch);
+        attend_finish(&a, first, last, head, n_blocks, partials, scratch);
 }
 
 void attend_work(attend_layer *l, void *scratch)
@@ -104,18 +104,18 @@ void attend_work(attend_layer *l, void *scratch)
             continue;
         }
         int32_t first, last;
-        attention a = unit_of(l, item, &first, &last);
+        attention a = task_of(l, item, &first, &last);
         attend(&a, first, last, scratch);
     }
 }
 
-size_t attend_parts_wanted(int32_t n_q, int32_t head_dim, int32_t n_positions, int32_t n_threads)
+size_t attend_partials_wanted(int32_t n_q, int32_t head_dim, int32_t n_positions, int32_t n_threads)
 {
     const size_t most = 256 << 10; /* a MiB */
     if (n_threads < 2 || n_q > ATTEND_SPLIT_PAIRS)
         return 0;
-    /* At most n_threads - 1 units are cut, and they keep all blocks but their first ranges'. */
-    size_t floats = attend_parts_floats(n_q, head_dim, n_positions / ATTEND_BLOCK);
-    size_t units = n_threads > 2 ? 2 : 1;
-    return floats * units < most ? floats * units : most;
+    /* At most n_threads - 1 tasks are cut, and they keep all blocks but their first ranges'. */
+    size_t floats = attend_partials_floats(n_q, head_dim, n_positions / ATTEND_BLOCK);
+    size_t tasks = n_threads > 2 ? 2 : 1;
+    return floats * tasks < most ? floats * tasks : most;
 }

@@ -422,7 +422,7 @@ static void widen_block(attend_block *wide, const attend_block *b, int32_t head_
     }
 }
 
-static void block_pass(const attend_pairs *g, const attend_block *block, bool first)
+static void block_attend(const attend_pairs *g, const attend_block *block, bool first)
 {
     const attend_block *b = block;
     attend_block wide;
@@ -465,7 +465,7 @@ static void block_pass(const attend_pairs *g, const attend_block *block, bool fi
         g->l[r] = l_b[r];
 }
 
-static void fold_pass(const attend_pairs *g, const float *m, const float *l, const float *a)
+static void block_fold(const attend_pairs *g, const float *m, const float *l, const float *a)
 {
     fold_maxima(g, m);
     fold_sums(g, l);
@@ -479,7 +479,7 @@ static void fold_pass(const attend_pairs *g, const float *m, const float *l, con
     }
 }
 
-static void divide_pass(const attend_pairs *g)
+static void sums_divide(const attend_pairs *g)
 {
     for (int32_t r = 0; r < g->n; r++) {
         v16 inverse = v16_set1(1.0f / g->l[r]);
@@ -492,7 +492,7 @@ static void divide_pass(const attend_pairs *g)
 
 #define ATTEND_KERNEL                                                                              \
     {                                                                                              \
-        .pack = pack_queries, .block = block_pass, .fold = fold_pass, .divide = divide_pass        \
+        .pack = pack_queries, .block = block_attend, .fold = block_fold, .divide = sums_divide     \
     }
 
 #endif

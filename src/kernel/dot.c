@@ -8,7 +8,7 @@ enum {
 };
 
 /* One call's shapes, for the inner functions. */
-typedef struct product {
+typedef struct dot_job {
     tile_kernel kernel;
     int32_t block_k, weight_block_bytes, act_block_bytes;
     int32_t n_blocks;     /* of k */
@@ -18,17 +18,17 @@ typedef struct product {
     int32_t n;
     float *y;
     int64_t ldy;
-} product;
+} dot_job;
 
 /* sums[n][32] of rows first .. last - 1 from or to y. */
-static void sums_load(float *sums, const product *p, int32_t group, int32_t first, int32_t last)
+static void sums_load(float *sums, const dot_job *p, int32_t group, int32_t first, int32_t last)
 {
     for (int32_t t = first; t < last; t++)
         memcpy(sums + (t - first) * GROUP_ROWS, p->y + t * p->ldy + (int64_t)group * GROUP_ROWS,
                GROUP_ROWS * sizeof(float));
 }
 
-static void sums_store(const float *sums, const product *p, int32_t group, int32_t first,
+static void sums_store(const float *sums, const dot_job *p, int32_t group, int32_t first,
                        int32_t last)
 {
     for (int32_t t = first; t < last; t++)
@@ -37,8 +37,8 @@ static void sums_store(const float *sums, const product *p, int32_t group, int32
 }
 
 /* One group, blocks [b, b + n_blocks), all tiles of rows first .. last - 1. */
-static void tiles_pass(float *sums, const product *p, int32_t group, int32_t b, int32_t n_blocks,
-                       int32_t first, int32_t last)
+static void tiles_dot(float *sums, const dot_job *p, int32_t group, int32_t b, int32_t n_blocks,
+                      int32_t first, int32_t last)
 {
     const uint8_t *weights =
         p->groups + (size_t)group * p->group_bytes + (size_t)b * (size_t)p->weight_block_bytes;
@@ -51,7 +51,7 @@ static void tiles_pass(float *sums, const product *p, int32_t group, int32_t b, 
 }
 
 /* All groups for rows first .. last - 1 (at most MAX_ROWS). */
-static void rows_pass(const product *p, int32_t n_groups, int32_t first, int32_t last, float *sums)
+static void rows_dot(const dot_job *p, int32_t n_groups, int32_t first, int32_t last, float *sums)
 {
     int32_t rows = last - first;
     int32_t step = p->n_blocks, span = p->n_blocks;
@@ -69,7 +69,7 @@ static void rows_pass(const product *p, int32_t n_groups, int32_t first, int32_t
             else
                 sums_load(sums, p, g, first, last);
             for (int32_t b = b0; b < b1; b += step)
-                tiles_pass(sums, p, g, b, b1 - b < step ? b1 - b : step, first, last);
+                tiles_dot(sums, p, g, b, b1 - b < step ? b1 - b : step, first, last);
             sums_store(sums, p, g, first, last);
         }
     }
@@ -80,7 +80,7 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, float *y, int
                void *scratch)
 {
     const type_layout *layout = layout_find(type);
-    product p = {
+    dot_job p = {
         .kernel = kernel,
         .block_k = layout->block_k,
         .weight_block_bytes = layout->file_block_bytes * GROUP_ROWS,
@@ -96,6 +96,6 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, float *y, int
     p.group_bytes = (size_t)p.n_blocks * (size_t)p.weight_block_bytes;
     for (int32_t first = 0; first < n; first += MAX_ROWS) {
         int32_t last = n - first < MAX_ROWS ? n : first + MAX_ROWS;
-        rows_pass(&p, n_groups, first, last, scratch);
+        rows_dot(&p, n_groups, first, last, scratch);
     }
 }

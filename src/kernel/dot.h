@@ -8,7 +8,7 @@
 #ifndef DREY_KERNEL_DOT_H
 #define DREY_KERNEL_DOT_H
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 /* sums[m][32] += weights (n_blocks packed blocks) x activations (the same blocks of a tile of m
  * rows), block after block. */

@@ -1,6 +1,6 @@
 /* Kernels: everything that touches many numbers at once, behind one table chosen at run time.
  *
- * The numeric contract (DESIGN contract 1). A row's result has the same bits on every tier, for any
+ * The numeric contract. A row's result has the same bits on every tier, for any
  * number of rows beside it, any thread count, and on any architecture. So each operation below
  * states its order of arithmetic once, `_ref` implements it in plain C, and the SIMD tiers may only
  * use vector lanes where the stated order has independent sums. -ffp-contract=off; a fused
@@ -19,25 +19,30 @@
 #include "gguf/types.h"
 
 enum {
-    GROUP_ROWS =
-        32, /* rows of a packed group; the last group of a tensor is padded with zero rows */
+    GROUP_ROWS = 32,   /* rows of a packed group; a tensor's last one is padded with zero rows */
     TOKEN_TILE = 8,    /* activation rows are quantised and consumed in tiles of at most 8 */
     ATTEND_BLOCK = 64, /* keys are folded in blocks of 64 positions counted from position 0 */
     SUM_LANES = 16,    /* partial sums of norms and q.k products */
     KV_GROUP = 16,     /* slots of the KV cache that lie together */
-    KERNEL_LAYOUT_VERSION =
-        1 /* of packed groups; goes up when a file of them would be read wrongly */
+    /* Of packed groups; goes up when a file of them would be read wrongly. */
+    KERNEL_LAYOUT_VERSION = 1
 };
 
 /* How a weight type wants its activations.
- *  ACT_F32   float, as they are: F32, F16, BF16 weights, and every type on the "float" tier.
- *  ACT_Q8_32 int8 in blocks of 32: d = amax / 127, q = rint(x / d) computed as x * (127 / amax).
- *  ACT_Q8_256 int8 in blocks of 256: d = max(amax / 127, max over the eight 32-blocks of sum|x| /
- * 2167), q = rint(x * (1 / d)); the second term keeps the dot product of any 32-block with 4-bit
- * weights inside int16 (KERNELS: one widening multiply then serves two sub-blocks). sum|x| is added
- * in order of index. A block of zeros (or whose d is zero, or too small for a
- * finite inverse) has d = 0 and q = 0. NaN is passed over by the maxima; q stays in -127..127
- * whatever x is. */
+ *
+ *  ACT_F32     float, as they are: F32, F16, BF16 weights, and every type on the "float" tier.
+ *  ACT_Q8_32   int8 in blocks of 32:
+ *                d = amax / 127
+ *                q = rint(x / d), computed as x * (127 / amax)
+ *  ACT_Q8_256  int8 in blocks of 256:
+ *                d = max(amax / 127, max over the eight 32-blocks of sum|x| / 2167)
+ *                q = rint(x * (1 / d))
+ *              The second term keeps the dot product of any 32-block with 4-bit weights inside
+ *              int16, so that one widening multiply serves two sub-blocks. sum|x| is added in
+ *              order of index.
+ *
+ * A block of zeros (or whose d is zero, or too small for a finite inverse) has d = 0 and q = 0. NaN
+ * is passed over by the maxima; q stays in -127..127 whatever x is. */
 typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
 
 /* One tensor type on one tier.
@@ -45,16 +50,22 @@ typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
  * dot: y[t * ldy + g * GROUP_ROWS + r] = <row r of group g, activation row t> for t < n, g <
  * n_groups, all 32 rows of every group written (y is padded accordingly).
  *
- * Order of arithmetic, per row and token, blocks of k in ascending order, acc = +0 at the start:
- *  ACT_F32:    acc = fma(w, x, acc) for each k, w converted to float exactly (dequantised by the
- * type's formula on the float tier: value = fma-free product and sum as unpack_row writes it).
- *  ACT_Q8_32:  i = exact integer sum of w_q * x_q over the block; acc = fma(d_w * d_x, (float)i,
- * acc); types with a minimum (Q4_1, Q5_1) then acc = fma(m_w * d_x, (float)sum(x_q), acc).
- *  ACT_Q8_256: i = exact integer sum over the super-block of sub-scale * w_q * x_q; acc = fma(d_w *
- * d_x, (float)i, acc); types with minima (Q2_K, Q4_K, Q5_K) then j = exact integer sum over
- * sub-blocks of sub-min * sum(x_q); acc = fma(-(dmin_w * d_x), (float)j, acc). Integers are exact:
- * offsets (Q4_0's 8, Q6_K's 32, ...) may be applied through sums of x_q. (float)i rounds to nearest
- * even. Scales d_w are f16 in the file and converted to float exactly. */
+ * Order of arithmetic, per row and token: blocks of k ascending, acc = +0 at the start.
+ *
+ *  ACT_F32     for each k:            acc = fma(w, x, acc)
+ *              w is converted to float exactly (on the float tier: the type's formula as unpack_row
+ *              writes it, a product and a sum, each rounded).
+ *  ACT_Q8_32   i = sum of w_q * x_q over the block
+ *                                     acc = fma(d_w * d_x, (float)i, acc)
+ *              with a minimum (Q4_1, Q5_1), then
+ *                                     acc = fma(m_w * d_x, (float)sum(x_q), acc)
+ *  ACT_Q8_256  i = sum over the super-block of sub-scale * w_q * x_q
+ *                                     acc = fma(d_w * d_x, (float)i, acc)
+ *              with minima (Q2_K, Q4_K, Q5_K), then j = sum over sub-blocks of sub-min * sum(x_q)
+ *                                     acc = fma(-(dmin_w * d_x), (float)j, acc)
+ *
+ * i and j are exact integers: offsets (Q4_0's 8, Q6_K's 32, ...) may be applied through sums of
+ * x_q. (float)i rounds to nearest even. Scales d_w are f16 in the file and converted exactly. */
 typedef struct matmul_kernel {
     act_kind act;
     /* Bytes of one packed group for rows of k weights. Never more than 2 % above the same rows in
@@ -143,7 +154,7 @@ typedef struct kernel_table {
 } kernel_table;
 
 /* The inventory of row operations: what is tested (tests/test_kernel_rows.c) and timed
- * (src/profile/kernels.c) beside attention. Types are in KERNEL_TYPES (layout.h). */
+ * (src/profile/kernel_speed.c) beside attention. Types are in KERNEL_TYPES (layout.h). */
 #define KERNEL_ROWS(X)                                                                             \
     X(rmsnorm)                                                                                     \
     X(rope)                                                                                        \
@@ -191,18 +202,18 @@ typedef struct attention {
 void attend(const attention *a, int32_t first, int32_t last, void *scratch);
 size_t attend_scratch_bytes(int32_t head_dim);
 
-/* The same in parts that different threads may compute, for at most ATTEND_SPLIT_PAIRS pairs:
+/* The same in partials that different threads may compute, for at most ATTEND_SPLIT_PAIRS pairs:
  * blocks [0, n) that lie in a dense prefix of all the pairs' rows are cut into ranges, each given
- * to attend_part once; when all have returned, attend_finish folds what they left in `parts` in
- * order and does the rest. parts: attend_parts_floats(last - first, head_dim, blocks not in the
+ * to attend_range once; when all have returned, attend_finish folds what they left in `partials` in
+ * order and does the rest. partials: attend_partials_floats(last - first, head_dim, blocks not in the
  * first range). */
 enum { ATTEND_SPLIT_PAIRS = 16 };
 int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last);
-size_t attend_parts_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks);
-void attend_part(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
-                 int32_t from_block, int32_t to_block, float *parts, void *scratch);
+size_t attend_partials_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks);
+void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
+                  int32_t from_block, int32_t to_block, float *partials, void *scratch);
 void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
-                   int32_t n_blocks, float *parts, void *scratch);
+                   int32_t n_blocks, float *partials, void *scratch);
 
 /* The attention of a whole layer, shared among threads: fill in the first part, call attend_cut,
  * then attend_work on every thread. */
@@ -211,17 +222,18 @@ typedef struct attend_layer {
     size_t head_bytes; /* from one head's keys (values) to the next one's */
     int32_t n_heads;   /* key heads */
     int32_t n_threads; /* that will come */
-    float *parts;      /* [n_parts], for heads that several threads share; may be NULL */
-    size_t n_parts;
-    /* Of attend_cut: runs of rows times heads are units; those that do not come out even among the
+    float *partials;   /* [n_partials], for heads that several threads share; may be NULL */
+    size_t n_partials;
+    /* Of attend_cut: ranges of rows times heads are tasks; those that do not come out even among the
      * threads are cut into ranges of blocks. */
-    int32_t run_rows, n_whole, n_cut, n_ranges;
+    int32_t task_rows, n_whole, n_cut, n_ranges;
     _Atomic int32_t next, left[64];
 } attend_layer;
 void attend_cut(attend_layer *l);
 void attend_work(attend_layer *l, void *scratch);
-/* What attend_layer.parts should have: for one row in n_positions. */
-size_t attend_parts_wanted(int32_t n_q, int32_t head_dim, int32_t n_positions, int32_t n_threads);
+/* What attend_layer.partials should have: for one row in n_positions. */
+size_t attend_partials_wanted(int32_t n_q, int32_t head_dim, int32_t n_positions,
+                              int32_t n_threads);
 
 /* Bytes of the keys (or of the values) of one head in n_slots slots. */
 size_t kv_head_bytes(kv_format format, int32_t n_slots, int32_t head_dim);
@@ -247,8 +259,7 @@ size_t dot_scratch_bytes(int64_t k);
 
 /* The table of a tier: "amx", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "ref",
  * "float", or NULL for the best. NULL when this build, CPU or operating system lacks it. Tables are
- * constant after the first call.
- */
+ * constant after the first call. */
 const kernel_table *kernel_select(const char *tier);
 /* The tiers that run here, best first, NULL at the end; "ref" and "float" close it. */
 const char *const *kernel_tiers(void);

@@ -13,7 +13,7 @@
 #ifndef DREY_KERNEL_PACK_ROWS_H
 #define DREY_KERNEL_PACK_ROWS_H
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 enum { PIECE_BYTES = 256 }; /* of a row, in a part of a group: 64 floats, or one block */
 
@@ -31,7 +31,7 @@ static void part_word(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
 
 /* Returns the first byte behind the part. */
 static inline uint8_t *part_pack(uint8_t *out, const uint8_t *rows, int64_t row_bytes,
-                                 const layout_part *part)
+                                 const packed_field *part)
 {
     uint8_t flip = part->kind == PART_FLIP ? 0x80 : 0;
     rows += part->file_offset;

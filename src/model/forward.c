@@ -7,8 +7,7 @@
  *
  * The products take all threads; the steps between them are done by tiles of TOKEN_TILE rows, on
  * the calling thread when there is one tile only (handing it out would cost more than the work),
- * but for the widest step, whose columns are then shared.
- */
+ * but for the widest step, whose columns are then shared. */
 #include "model/forward.h"
 
 #include <assert.h>
@@ -64,13 +63,13 @@ static size_t attend_bytes(const model_shape *const shapes[], int32_t n_shapes)
     return most;
 }
 
-static size_t attend_parts(const model_shape *const shapes[], int32_t n_shapes, int32_t n_slots,
-                           int32_t n_threads)
+static size_t attend_partials(const model_shape *const shapes[], int32_t n_shapes, int32_t n_slots,
+                              int32_t n_threads)
 {
     size_t most = 0;
     for (int32_t i = 0; i < n_shapes; i++) {
-        size_t n = attend_parts_wanted(shapes[i]->n_heads / shapes[i]->n_heads_kv,
-                                       shapes[i]->head_dim, n_slots, n_threads);
+        size_t n = attend_partials_wanted(shapes[i]->n_heads / shapes[i]->n_heads_kv,
+                                          shapes[i]->head_dim, n_slots, n_threads);
         most = n > most ? n : most;
     }
     return most;
@@ -111,9 +110,9 @@ static size_t workspace_walk(workspace *ws, const model_shape *const shapes[], i
     TAKE(scratch, (size_t)n_threads * sizeof(void *));
     for (int32_t i = 0; i < n_threads; i++)
         TAKE(scratch[i], attend_bytes(shapes, n_shapes));
-    size_t n_parts = attend_parts(shapes, n_shapes, n_slots, n_threads);
-    TAKE(parts, n_parts * sizeof(float));
-    to->n_parts = n_parts;
+    size_t n_partials = attend_partials(shapes, n_shapes, n_slots, n_threads);
+    TAKE(partials, n_partials * sizeof(float));
+    to->n_partials = n_partials;
     for (int kind = 0; kind < ACT_KINDS; kind++)
         TAKE(acts[kind], act_bytes((act_kind)kind, max_rows, w.k_max));
 #undef TAKE
@@ -231,8 +230,7 @@ static void quantise_rows(pass *p, int32_t from, int32_t to)
                                     p->source_k);
 }
 
-/* ---- The steps between products
- * ------------------------------------------------------------------ */
+/* ---- The steps between products ---- */
 
 static void step_embed(pass *p, int32_t from, int32_t to, int32_t thread)
 {
@@ -394,8 +392,8 @@ static void attend_rows(pass *p)
                                  .ld = q_ld(p)};
     p->attend.head_bytes = kv->head_bytes;
     p->attend.n_heads = s->n_heads_kv;
-    p->attend.parts = ws->parts;
-    p->attend.n_parts = ws->n_parts;
+    p->attend.partials = ws->partials;
+    p->attend.n_partials = ws->n_partials;
     /* Work that is over sooner than the other threads are there. */
     bool alone = (int64_t)p->n * s->n_heads * s->head_dim * (ws->position[p->n - 1] + 1) < 50000;
     p->attend.n_threads = alone ? 1 : pool_n_threads(p->r->pool);
@@ -408,8 +406,7 @@ static void attend_rows(pass *p)
         p->r->times->attend_ns += clock_ns() - start;
 }
 
-/* ---- The pass
- * -------------------------------------------------------------------------------------- */
+/* ---- The pass ---- */
 
 static drey_status multiply(pass *p, const product *products, int32_t n, drey_error *err)
 {

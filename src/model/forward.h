@@ -2,7 +2,7 @@
  *
  * A row is a token with a parent: prompt chunks are chains, single tokens a chain of one, drafted
  * trees have branches. All three are the same call, and a row's bits depend only on its path
- * (DESIGN contract 1). Rows stay pending in the cache until kv_commit says which of them count. */
+ * (the numeric contract of kernel/kernel.h). Rows stay pending in the cache until kv_commit says which of them count. */
 #ifndef DREY_MODEL_FORWARD_H
 #define DREY_MODEL_FORWARD_H
 
@@ -32,8 +32,8 @@ typedef struct workspace {
     int32_t *n_path;        /* [B] */
     int32_t *n_prefix;      /* [B]: positions that lie in the slots of their numbers */
     void **scratch;         /* [n_threads]: attention */
-    float *parts;           /* [n_parts]: of heads that several threads share */
-    size_t n_parts;
+    float *partials;        /* [n_partials]: of heads that several threads share */
+    size_t n_partials;
     void *acts[ACT_KINDS];
 } workspace;
 

@@ -1,11 +1,11 @@
 /* The KV cache: committed positions, and pending rows whose fate is open.
  *
- * slots   | 0 .. n_committed-1 : position p in slot p | pending rows in the order they were
- * computed | free |
+ *   slots | 0 .. n_committed - 1     | pending rows in the order  | free |
+ *         | position p lies in slot p  | in which they were computed |      |
  *
  * A pending row knows its parent, so prompt chunks (a chain) and token trees (branches) are the
  * same thing. Committing moves the rows of one path to the front of the pending ones and forgets
- * the rest: nothing is recomputed (SYSTEMS 1.2). A row's attention does not depend on where rows
+ * the rest: nothing is recomputed (LLMCad 3.2). A row's attention does not depend on where rows
  * lie, so moving them changes no bit. */
 #ifndef DREY_MODEL_KV_H
 #define DREY_MODEL_KV_H

@@ -6,8 +6,7 @@
  * arrived or when it has failed; interrupted and short reads are continued, and a device that
  * refuses is asked a few times more (file_try_again), so that the submitter sees neither.
  *
- *   submit -> (attempt -> result)* -> finished, error = 0, an errno or FILE_SHORTER
- */
+ *   submit -> (attempt -> result)* -> finished, error = 0, an errno or FILE_SHORTER */
 #ifndef DREY_OS_READER_H
 #define DREY_OS_READER_H
 

@@ -8,7 +8,7 @@
 #include "os/cpu.h"
 #include "os/memory.h"
 #include "os/pool.h"
-#include "profile/limits.h"
+#include "profile/machine_limits.h"
 
 static const size_t block_bytes = (size_t)384 << 20; /* far beyond any cache */
 enum { DOT_ROWS = 64, MAX_THREADS = 256 };

@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "os/memory.h"
 #include "os/pool.h"
-#include "profile/limits.h"
+#include "profile/machine_limits.h"
 
 static const double disk_s = 0.4;
 static const size_t most_block = (size_t)96 << 20; /* to read: beyond most caches */
@@ -44,7 +44,7 @@ static drey_status measure_disk(const drey_engine *e, double *bytes_per_s, drey_
 {
     const drey_engine_options *o = &e->options;
     const gguf *model = o->target->file;
-    uint64_t half = room_in(&e->plan.told) / 2;
+    uint64_t half = room_in(&e->plan.report) / 2;
     const limits_reading what = {.path = e->sidecar ? e->sidecar : gguf_part_path(model, 0),
                                  .model = e->sidecar ? NULL : model,
                                  .io = o->io,
@@ -60,7 +60,7 @@ static drey_status measure_disk(const drey_engine *e, double *bytes_per_s, drey_
 static void measure_computing(const drey_engine *e, pool *p, arena *block, size_t n_bytes,
                               drey_speeds *s)
 {
-    const drey_plan *t = &e->plan.told;
+    const drey_plan *t = &e->plan.report;
     int type = usual_type(&e->target.layout);
     memset(block->base, 1, n_bytes);
     if (s->memory_bytes_per_s <= 0)
@@ -74,7 +74,7 @@ static void measure_computing(const drey_engine *e, pool *p, arena *block, size_
 
 static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err)
 {
-    const drey_plan *t = &e->plan.told;
+    const drey_plan *t = &e->plan.report;
     if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass > 0)
         TRY(measure_disk(e, &s->disk_bytes_per_s, err));
     size_t n_bytes = block_for(t);
@@ -97,7 +97,7 @@ drey_status drey_plan_measure(const drey_engine_options *options, drey_speeds *s
 {
     drey_engine e;
     memory_settle_code(); /* as an engine does: the rest of its file is in no plan */
-    drey_status status = engine_prepare(&e, options, err);
+    drey_status status = engine_check_options(&e, options, err);
     if (status == DREY_OK)
         status = engine_plan_make(&e, err);
     if (status == DREY_OK)

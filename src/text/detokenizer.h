@@ -4,8 +4,7 @@
  * complete first ends the text (of several, the longest). Fixed memory after init.
  *
  *   held:  | given out by the last call | held back |  room for the next token  |
- *          0                            n_given     n_held                      capacity
- */
+ *          0                            n_given     n_held                      capacity */
 #ifndef DREY_TEXT_DETOKENIZER_H
 #define DREY_TEXT_DETOKENIZER_H
 

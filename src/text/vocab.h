@@ -7,13 +7,14 @@
 #include "base/error.h"
 #include "gguf/gguf.h"
 
-typedef enum token_type { /* as tokenizer.ggml.token_type numbers them */
-                          TOKEN_NORMAL = 1,
-                          TOKEN_UNKNOWN = 2,
-                          TOKEN_CONTROL = 3,
-                          TOKEN_USER_DEFINED = 4, /* text that is always one token */
-                          TOKEN_UNUSED = 5,       /* padding */
-                          TOKEN_BYTE = 6
+/* As tokenizer.ggml.token_type numbers them. */
+typedef enum token_type {
+    TOKEN_NORMAL = 1,
+    TOKEN_UNKNOWN = 2,
+    TOKEN_CONTROL = 3,
+    TOKEN_USER_DEFINED = 4, /* text that is always one token */
+    TOKEN_UNUSED = 5,       /* padding */
+    TOKEN_BYTE = 6
 } token_type;
 
 typedef struct vocab {

@@ -11,7 +11,7 @@
  *
  * Its state lies in a table that is indexed by seq modulo its length; the entry's tag holds seq and
  * state together, so that a waiting thread reads both at once, without the lock. The table covers
- * tail .. tail + n_slots: two passes, as a skip may reach into the next one. */
+ * tail .. tail + n_entries: two passes, as a skip may reach into the next one. */
 #include "weights/stream.h"
 
 #include <assert.h>
@@ -35,10 +35,10 @@ enum {
 
 enum { ASKED = 1, ARRIVED, DROPPED, GIVEN, N_STATES };
 
-typedef struct slot {
+typedef struct entry {
     _Atomic int64_t tag; /* seq * N_STATES + state; ARRIVED is read without the lock */
     uint32_t page;       /* where in the ring */
-} slot;
+} entry;
 
 typedef struct flight { /* a read under way */
     reader_request request;
@@ -58,8 +58,8 @@ struct stream {
     pthread_cond_t news;  /* a piece has arrived, or the stream has failed */
     int32_t n_waiting;    /* for a piece */
     int32_t n_skipping;   /* for the tail, to skip what the table does not reach yet */
-    slot *slots;
-    int64_t n_slots;
+    entry *entries;
+    int64_t n_entries;
     int64_t tail, head; /* oldest piece that is not given back; next to ask for */
     uint32_t head_page, ring_pages;
     flight *flights, *idle;
@@ -82,20 +82,20 @@ static bool exists(const stream *s, int64_t seq)
     return seq >= 0 && (seq < s->options.n_first || s->options.n_cycle > 0);
 }
 
-static slot *slot_at(const stream *s, int64_t seq)
+static entry *entry_at(const stream *s, int64_t seq)
 {
-    return &s->slots[seq % s->n_slots];
+    return &s->entries[seq % s->n_entries];
 }
 
 static bool is(const stream *s, int64_t seq, int state)
 {
-    return atomic_load_explicit(&slot_at(s, seq)->tag, memory_order_acquire) ==
+    return atomic_load_explicit(&entry_at(s, seq)->tag, memory_order_acquire) ==
            seq * N_STATES + state;
 }
 
 static void set(stream *s, int64_t seq, int state)
 {
-    atomic_store_explicit(&slot_at(s, seq)->tag, seq * N_STATES + state, memory_order_release);
+    atomic_store_explicit(&entry_at(s, seq)->tag, seq * N_STATES + state, memory_order_release);
 }
 
 static bool has_failed(const stream *s)
@@ -116,7 +116,7 @@ static bool place(stream *s, uint32_t n_pages, uint32_t *page)
 {
     if (s->tail == s->head)
         s->head_page = 0; /* empty: the whole ring in one run */
-    uint32_t tail_page = s->tail == s->head ? 0 : slot_at(s, s->tail)->page;
+    uint32_t tail_page = s->tail == s->head ? 0 : entry_at(s, s->tail)->page;
     bool wrapped = s->tail != s->head && s->head_page <= tail_page;
     uint32_t end = wrapped ? tail_page : s->ring_pages;
     *page = s->head_page;
@@ -151,12 +151,12 @@ static reader_request *ask(stream *s)
             advance_tail(s);
         }
         uint32_t page;
-        s->starved = !exists(s, s->head) || s->head >= s->tail + s->n_slots ||
+        s->starved = !exists(s, s->head) || s->head >= s->tail + s->n_entries ||
                      !place(s, pages_of(piece_at(s, s->head)), &page);
         if (s->starved)
             break;
         const stream_piece *piece = piece_at(s, s->head);
-        slot_at(s, s->head)->page = page;
+        entry_at(s, s->head)->page = page;
         set(s, s->head, ASKED);
         flight *f = s->idle;
         s->idle = f->next_idle;
@@ -250,7 +250,7 @@ drey_status stream_check_read_bytes(uint64_t read_bytes, drey_error *err)
     return DREY_OK;
 }
 
-static int64_t n_slots_of(const stream_options *o)
+static int64_t n_entries_of(const stream_options *o)
 {
     int64_t n = o->n_cycle + (o->n_first > o->n_cycle ? o->n_first : o->n_cycle);
     return n > 0 ? n : 1;
@@ -258,7 +258,7 @@ static int64_t n_slots_of(const stream_options *o)
 
 size_t stream_overhead_bytes(const stream_options *o)
 {
-    return sizeof(stream) + (size_t)n_slots_of(o) * sizeof(slot) +
+    return sizeof(stream) + (size_t)n_entries_of(o) * sizeof(entry) +
            (size_t)depth_of(o) * sizeof(flight) + (size_t)o->n_paths * sizeof(file) + STACK_BYTES +
            THREAD_KERNEL_BYTES + reader_overhead_bytes(depth_of(o));
 }
@@ -299,7 +299,7 @@ static drey_status check_pieces(const stream *s, const stream_piece *pieces, int
         uint64_t n_file = s->files[p->part].n_bytes;
         if (p->n_bytes > n_file || p->offset > n_file - p->n_bytes)
             return file_read_failed(o->paths[p->part], n_file, FILE_SHORTER, err);
-        if (STREAM_SLOT_BYTES(p->n_bytes) > o->ring_bytes / 2)
+        if (STREAM_ROOM_BYTES(p->n_bytes) > o->ring_bytes / 2)
             FAIL(err, DREY_ERR_MEMORY,
                  "%zu bytes are too few to stream pieces of %" PRIu32 " bytes; allow more memory",
                  o->ring_bytes, p->n_bytes);
@@ -334,14 +334,14 @@ static drey_status open_reader(stream *s, drey_error *err)
 static drey_status make_tables(stream *s, drey_error *err)
 {
     int32_t depth = depth_of(&s->options);
-    s->n_slots = n_slots_of(&s->options);
-    s->slots = malloc((size_t)s->n_slots * sizeof *s->slots);
+    s->n_entries = n_entries_of(&s->options);
+    s->entries = malloc((size_t)s->n_entries * sizeof *s->entries);
     s->flights = calloc((size_t)depth, sizeof *s->flights);
-    if (!s->slots || !s->flights)
-        FAIL(err, DREY_ERR_MEMORY, "no memory for a table of %" PRId64 " pieces", s->n_slots);
-    for (int64_t i = 0; i < s->n_slots; i++) {
-        s->slots[i].page = 0;
-        atomic_init(&s->slots[i].tag, -1);
+    if (!s->entries || !s->flights)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a table of %" PRId64 " pieces", s->n_entries);
+    for (int64_t i = 0; i < s->n_entries; i++) {
+        s->entries[i].page = 0;
+        atomic_init(&s->entries[i].tag, -1);
     }
     for (int32_t i = 0; i < depth; i++) {
         s->flights[i].next_idle = s->idle;
@@ -399,7 +399,7 @@ void stream_close(stream **out)
     for (int32_t i = 0; s->files && i < s->options.n_paths; i++)
         file_close(&s->files[i]);
     free(s->files);
-    free(s->slots);
+    free(s->entries);
     free(s->flights);
     pthread_cond_destroy(&s->news);
     pthread_mutex_destroy(&s->lock);
@@ -417,7 +417,7 @@ static const uint8_t *bytes_of(const stream *s, int64_t seq)
 {
     if (has_failed(s))
         return NULL;
-    return (const uint8_t *)s->options.ring + (size_t)slot_at(s, seq)->page * PAGE +
+    return (const uint8_t *)s->options.ring + (size_t)entry_at(s, seq)->page * PAGE +
            piece_at(s, seq)->offset % PAGE;
 }
 
@@ -464,7 +464,7 @@ void stream_release(stream *s, int64_t seq)
 static void await_table(stream *s, int64_t seq)
 {
     s->n_skipping++;
-    while (seq >= s->tail + s->n_slots && !has_failed(s))
+    while (seq >= s->tail + s->n_entries && !has_failed(s))
         pthread_cond_wait(&s->news, &s->lock);
     s->n_skipping--;
 }
@@ -473,7 +473,7 @@ void stream_skip(stream *s, int64_t from, int64_t to)
 {
     pthread_mutex_lock(&s->lock);
     for (int64_t seq = from; seq < to; seq++) {
-        if (seq >= s->tail + s->n_slots)
+        if (seq >= s->tail + s->n_entries)
             await_table(s, seq);
         if (has_failed(s))
             break;

@@ -48,7 +48,7 @@ typedef struct stream_options {
     const stream_piece *cycle; /* borrowed while open */
     int64_t n_cycle;           /* 0: nothing after `first` */
     void *ring;                /* 4096-aligned, borrowed while open */
-    size_t ring_bytes;         /* at least twice STREAM_SLOT_BYTES of the largest piece */
+    size_t ring_bytes;         /* at least twice STREAM_ROOM_BYTES of the largest piece */
     drey_io io;
     int32_t depth;          /* most reads under way; 0: 16 */
     stream_fault_fn *fault; /* NULL outside tests */
@@ -56,7 +56,7 @@ typedef struct stream_options {
 } stream_options;
 
 /* Ring space that a piece may take: its bytes rounded out to 4096 at both ends. */
-#define STREAM_SLOT_BYTES(n_bytes) (((size_t)(n_bytes) + 3 * 4096) & ~(size_t)4095)
+#define STREAM_ROOM_BYTES(n_bytes) (((size_t)(n_bytes) + 3 * 4096) & ~(size_t)4095)
 
 /* DREY_ERR_USAGE for a size of reads that a user asks for and cannot have; 0 is none. */
 drey_status stream_check_read_bytes(uint64_t read_bytes, drey_error *err);

@@ -43,7 +43,7 @@ static size_t largest_piece(const weight *matrix, int32_t n)
 
 size_t weights_ring_least(const weight *matrix, int32_t n)
 {
-    return 4 * STREAM_SLOT_BYTES(largest_piece(matrix, n));
+    return 4 * STREAM_ROOM_BYTES(largest_piece(matrix, n));
 }
 
 static int32_t ceil_div(int32_t a, int32_t b)

@@ -4,7 +4,7 @@
 
 #include <arm_neon.h>
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 /* Words 0..3 of 4 rows: out[w] holds word w of each row. */
 static inline void transpose_4x4(uint32x4_t out[4], const uint8_t *rows, int64_t row_bytes)

@@ -6,7 +6,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 /* The larger, or best where x is NaN, as the scalar version has it. */
 static inline float32x4_t max_number(float32x4_t best, float32x4_t x)

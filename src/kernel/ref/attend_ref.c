@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/fmath.h"
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 static void pack_ref(float *packed, const float *const *q, int32_t n, int32_t head_dim)
 {

@@ -3,7 +3,7 @@
 #ifndef DREY_KERNEL_REF_DECODE_H
 #define DREY_KERNEL_REF_DECODE_H
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 /* weight i = d * scale[i / sub_k] * q[i] + m, or - dmin * min[i / sub_k] where there are minima. */
 typedef struct row_block {

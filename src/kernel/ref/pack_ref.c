@@ -11,7 +11,7 @@ static void word_put(uint8_t *part, int32_t i, int32_t row, uint32_t value)
 static void row_pack(uint8_t *block, const uint8_t *file, const type_layout *layout, int32_t row)
 {
     for (int32_t p = 0; p < layout->n_parts; p++) {
-        const layout_part *part = &layout->parts[p];
+        const packed_field *part = &layout->parts[p];
         const uint8_t *from = file ? file + part->file_offset : NULL;
         if (part->kind == PART_U16) {
             uint16_t v = from ? load_u16(from) : 0;

@@ -3,7 +3,7 @@
 #ifndef DREY_KERNEL_REF_REF_H
 #define DREY_KERNEL_REF_REF_H
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 #include "kernel/ref/decode.h"
 
 /* Packs a group of any type by its layout. */

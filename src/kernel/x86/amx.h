@@ -27,7 +27,7 @@
 
 #include <immintrin.h>
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 #include "kernel/unroll.h"
 #include "kernel/x86/amx_tile.h"
 #include "kernel/x86/x86.h"

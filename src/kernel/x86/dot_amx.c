@@ -41,7 +41,7 @@ typedef struct workspace {
 enum { ACTS_BYTES = AMX_SCRATCH_BYTES - sizeof(workspace) };
 
 /* One call's shapes. */
-typedef struct product {
+typedef struct amx_job {
     const amx_type *type;
     int32_t weight_block_bytes; /* 32 rows */
     int32_t act_block_bytes;    /* a row's, as quantised */
@@ -54,7 +54,7 @@ typedef struct product {
     float *y;
     int64_t ldy;
     workspace *space;
-} product;
+} amx_job;
 
 /* Tokens [first, last) and blocks [b0, b1): what one round over the groups takes. */
 typedef struct span {
@@ -72,13 +72,13 @@ static int32_t token_tiles(const span *s)
 }
 
 /* Where the rearranged activations of token tile i, block b lie. */
-static uint8_t *tile_acts(const product *p, const span *s, int32_t i, int32_t b)
+static uint8_t *tile_acts(const amx_job *p, const span *s, int32_t i, int32_t b)
 {
     return p->space->acts + ((size_t)i * (size_t)(s->b1 - s->b0) + (size_t)(b - s->b0)) *
                                 (size_t)p->tile_block_bytes;
 }
 
-static void span_arrange(const product *p, const span *s)
+static void span_arrange(const amx_job *p, const span *s)
 {
     for (int32_t i = 0; i < token_tiles(s); i++)
         for (int32_t first = 0; first < TILE_TOKENS; first += TOKEN_TILE) {
@@ -93,7 +93,7 @@ static void span_arrange(const product *p, const span *s)
         }
 }
 
-static void step_build(const product *p, const span *s, const uint8_t *group, int32_t step)
+static void step_build(const amx_job *p, const span *s, const uint8_t *group, int32_t step)
 {
     int32_t b = s->b0 + step * p->step_blocks;
     p->type->build(&p->space->weights[step % 2], group + (size_t)b * (size_t)p->weight_block_bytes,
@@ -101,7 +101,7 @@ static void step_build(const product *p, const span *s, const uint8_t *group, in
 }
 
 /* Adds the products of one group to the sums of the span's tokens. */
-static void group_multiply(const product *p, const span *s, const uint8_t *group)
+static void group_multiply(const amx_job *p, const span *s, const uint8_t *group)
 {
     workspace *space = p->space;
     int32_t n_tiles = token_tiles(s);
@@ -137,7 +137,7 @@ static void group_multiply(const product *p, const span *s, const uint8_t *group
 }
 
 /* All groups for one span; y holds the sums of the spans before. */
-static void span_multiply(const product *p, const span *s, int32_t n_groups)
+static void span_multiply(const amx_job *p, const span *s, int32_t n_groups)
 {
     float *sums = p->space->sums;
     size_t row_bytes = GROUP_ROWS * sizeof(float);
@@ -162,7 +162,7 @@ void dot_amx(const amx_type *type, float *y, int64_t ldy, const void *groups, in
 {
     const type_layout *layout = layout_find(type->type);
     bool wide = layout->block_k == 256;
-    product p = {
+    amx_job p = {
         .type = type,
         .weight_block_bytes = layout->file_block_bytes * GROUP_ROWS,
         .act_block_bytes = wide ? ACT_Q8_256_BYTES : ACT_Q8_32_BYTES,

@@ -4,7 +4,7 @@
 
 #include <immintrin.h>
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 enum { FETCH_BYTES = 512 }; /* how far ahead each row is fetched */
 

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #include <math.h>
 
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 /* max passes NaN over when it is the first operand, as the scalar version does. */
 static inline __m256 abs_max(__m256 amax, __m256 x)

@@ -249,22 +249,24 @@ INLINE void lines_q6_k(const int m, float *sums, const uint8_t *block, const uin
                 w[0] = or_and(low_nibbles(v), move_bits(qh[c][h], j, 4), top);
                 w[1] = or_and(high_nibbles(v), move_bits(qh[c][h], j + 2, 4), top);
                 UNROLL
-                for (int n = 0; n < 2; n++)
+                for (int n = 0; n < 2; n++) {
                     UNROLL
-                for (int t = 0; t < m; t++) {
-                    __m512i b = broadcast_word(x + (((j + 2 * n) * 8 + c) * m + t) * 4);
-                    s[n][h][t] = _mm512_dpbusd_epi32(s[n][h][t], w[n], b);
+                    for (int t = 0; t < m; t++) {
+                        __m512i b = broadcast_word(x + (((j + 2 * n) * 8 + c) * m + t) * 4);
+                        s[n][h][t] = _mm512_dpbusd_epi32(s[n][h][t], w[n], b);
+                    }
                 }
             }
             UNROLL
-            for (int n = 0; n < 2; n++)
+            for (int n = 0; n < 2; n++) {
                 UNROLL
-            for (int h = 0; h < 2; h++) {
-                __m512i words = load_line(scales + n * WORD_BYTES + h * HALF_BYTES);
-                __m512i scale = scale_of(words, p, j);
-                UNROLL
-                for (int t = 0; t < m; t++)
-                    products[h][t] = add_product(products[h][t], s[n][h][t], scale);
+                for (int h = 0; h < 2; h++) {
+                    __m512i words = load_line(scales + n * WORD_BYTES + h * HALF_BYTES);
+                    __m512i scale = scale_of(words, p, j);
+                    UNROLL
+                    for (int t = 0; t < m; t++)
+                        products[h][t] = add_product(products[h][t], s[n][h][t], scale);
+                }
             }
         }
     }

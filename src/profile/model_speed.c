@@ -1,5 +1,5 @@
 /* How fast a model runs here, and what this machine would allow: prefill, decoding, and t(n), a
- * pass over n rows (DESIGN, "Verify pass"), behind contexts of several lengths.
+ * pass over n rows, behind contexts of several lengths.
  *
  * The limit of a pass is the longer of two times: its bytes, matrices and keys and values once, at
  * the memory bandwidth, and its operations at the peak of the tier. Both are measured between the
@@ -10,7 +10,7 @@
 
 #include "engine/engine.h"
 #include "os/clock.h"
-#include "profile/limits.h"
+#include "profile/machine_limits.h"
 
 enum { WIDEST = 64, MOST_ROUNDS = 9, LEAST_ROUNDS = 3 };
 static const double rounds_s = 8;                    /* then no further round is begun */
@@ -249,7 +249,7 @@ static drey_status measure(bench *b, int32_t n_contexts, drey_error *err)
     r->decode_tokens_per_s = n_decode / decode_s;
     r->prefill_peak_share = compute_seconds(b, n_prompt, 0, false) / prompt_s;
     r->bandwidth_share = bytes_seconds(b, 0.5 * n_decode) * n_decode / decode_s;
-    r->streamed_bytes_per_pass = b->s->engine->plan.told.streamed_bytes_per_pass;
+    r->streamed_bytes_per_pass = b->s->engine->plan.report.streamed_bytes_per_pass;
     return DREY_OK;
 }
 

@@ -16,8 +16,7 @@
  *
  *        position    0   1   2   3   4   5   6          hash("a b") -> 5 -> 2 -> 0 (none)
  *        token       a   b   x   a   b   y   z
- *        place               2           5
- */
+ *        place               2           5 */
 #include "draft/drafter.h"
 
 #include <assert.h>

@@ -17,7 +17,7 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
 {
     const drey_engine_options *o = &e->options;
     const gguf *g = o->target->file;
-    drey_plan *t = &e->plan.told;
+    drey_plan *t = &e->plan.report;
     drey_error why = {0};
     free(e->sidecar);
     e->sidecar = NULL;

@@ -1,5 +1,5 @@
 /* Tokenizers for tests: see vocab.h. */
-#include "support/vocab.h"
+#include "support/vocab_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

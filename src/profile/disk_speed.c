@@ -11,7 +11,7 @@
 #include "gguf/gguf.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "profile/limits.h"
+#include "profile/machine_limits.h"
 #include "weights/sidecar.h"
 
 enum { RING_PIECES = 32, RING_BYTES = 64 << 20, LEAST_PIECES = 4, LEAST_READ = 64 << 10 };
@@ -129,9 +129,9 @@ static drey_status measure(const stream_options *options, double seconds, drey_d
  * down to some that are too slow to be of use. */
 static size_t fit_ring(uint32_t *piece_bytes, size_t most)
 {
-    while (LEAST_PIECES * STREAM_SLOT_BYTES(*piece_bytes) > most && *piece_bytes > LEAST_READ)
+    while (LEAST_PIECES * STREAM_ROOM_BYTES(*piece_bytes) > most && *piece_bytes > LEAST_READ)
         *piece_bytes = *piece_bytes / 2 > LEAST_READ ? *piece_bytes / 2 : LEAST_READ;
-    size_t slot = STREAM_SLOT_BYTES(*piece_bytes), n = most / slot;
+    size_t slot = STREAM_ROOM_BYTES(*piece_bytes), n = most / slot;
     return slot * (n > RING_PIECES ? RING_PIECES : n < LEAST_PIECES ? LEAST_PIECES : n);
 }
 

@@ -5,7 +5,7 @@
  * computes them as a chain whose end is the root; each later one computes a single node on top of
  * its parent. Switching branches is choosing another parent: nothing is copied or reloaded (EdgeLLM
  * Fig. 8). */
-#include "draft/model.h"
+#include "draft/model_drafter.h"
 
 static model_drafter *self_of(drafter *d)
 {

@@ -1,5 +1,5 @@
 /* The table of packed layouts (see layout.h for the picture). */
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* The library's tiers and the test-only ones: see the header. */
-#include "emulated/tiers.h"
+#include "emulated/emulated_tiers.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* drey bench: what this machine, its disk, the kernels and a model do, as a table and as JSON. */
-#include "cli/bench.h"
+#include "cli/cmd_bench.h"
 
 #include "cli/commands.h"
 #include "cli/format.h"

@@ -2,8 +2,7 @@
  *
  * Text alone goes to standard output, flushed as it comes; the plan, progress and statistics go to
  * standard error. A prompt and n_predict decide the context unless -c does, so the prompt is read
- * and tokenized before the engine takes its memory.
- */
+ * and tokenized before the engine takes its memory. */
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_file.h"

@@ -22,9 +22,9 @@
  * fewer), in the order in which a dot product uses them:
  *
  *   ACT_F32     [k][m] float
- *   ACT_Q8_32   per 32:  q [8][m][4] int8 | d [m] float | sum of q [m] int32              40 m
- * bytes ACT_Q8_256  per 256: q [64][m][4] int8 | pair sums [4][m][2] int16 | d [m] float | -32 *
- * (sum of q over 16) [16][m] int32                        340 m bytes
+ *   ACT_Q8_32   per 32:   q [8][m][4] int8 | d [m] float | sum of q [m] int32        40 m bytes
+ *   ACT_Q8_256  per 256:  q [64][m][4] int8 | pair sums [4][m][2] int16 | d [m] float
+ *                         | -32 * (sum of q over 16) [16][m] int32                  340 m bytes
  *
  * The pair sums are the sums of q over 32 weights, (0, 2), (1, 3), (4, 6), (5, 7): the pairs that
  * fall out of a 32-bit word of four sub-block minima by masking every other byte. */
@@ -67,17 +67,17 @@ typedef enum part_kind {
     PART_PLANE, /* the same, bits regrouped by plane_from_bits */
 } part_kind;
 
-typedef struct layout_part {
+typedef struct packed_field {
     uint8_t kind;
     uint8_t file_offset;
     uint8_t n_words; /* 1 for PART_U16 */
-} layout_part;
+} packed_field;
 
 typedef struct type_layout {
     int32_t block_k;
     int32_t file_block_bytes; /* the packed block of 32 rows has 32 times as many */
     int32_t n_parts;
-    layout_part parts[14]; /* in packed order, one after another without gaps */
+    packed_field parts[14]; /* in packed order, one after another without gaps */
 } type_layout;
 
 /* The layout of a runnable type, static storage. */

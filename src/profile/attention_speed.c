@@ -1,11 +1,11 @@
 /* Attention behind contexts of 4096 and 16384 positions, for one row and for 16: the shape of a
  * model of 1.5 billion parameters, 12 query heads that share 2 key heads of 128. Each call takes
  * the next layer of a cache that no processor cache holds, so keys and values come from memory. */
-#include "profile/attention.h"
+#include "profile/attention_speed.h"
 
 #include "base/arena.h"
 #include "os/clock.h"
-#include "profile/limits.h"
+#include "profile/machine_limits.h"
 
 enum { HEADS = 2, SHARED = 6, HEAD_DIM = 128, MOST_ROWS = 16, ROUNDS = 5, MOST_THREADS = 256 };
 static const double round_s = 0.02;
@@ -49,10 +49,10 @@ static drey_status take_operands(bench *b, arena *a, int32_t n_threads, int32_t 
                                  drey_error *err)
 {
     size_t rows = sizeof(float) * MOST_ROWS * HEADS * SHARED * HEAD_DIM;
-    size_t n_parts = attend_parts_wanted(SHARED, HEAD_DIM, longest, n_threads);
+    size_t n_partials = attend_partials_wanted(SHARED, HEAD_DIM, longest, n_threads);
     size_t scratch = arena_size(attend_scratch_bytes(HEAD_DIM));
     TRY(arena_init(a,
-                   2 * arena_size(rows) + arena_size(n_parts * sizeof(float)) +
+                   2 * arena_size(rows) + arena_size(n_partials * sizeof(float)) +
                        (size_t)n_threads * scratch + ARENA_ALIGN,
                    false, err));
     float *q = arena_take(a, rows);
@@ -60,8 +60,8 @@ static drey_status take_operands(bench *b, arena *a, int32_t n_threads, int32_t 
         q[i] = (float)(i % 17 - 8) * 0.1f;
     b->layer.head.q = q;
     b->layer.head.out = arena_take(a, rows);
-    b->layer.parts = arena_take(a, n_parts * sizeof(float));
-    b->layer.n_parts = n_parts;
+    b->layer.partials = arena_take(a, n_partials * sizeof(float));
+    b->layer.n_partials = n_partials;
     for (int32_t i = 0; i < n_threads; i++)
         b->scratch[i] = arena_take(a, attend_scratch_bytes(HEAD_DIM));
     return DREY_OK;

@@ -9,10 +9,10 @@
 #include <strings.h>
 
 #include "base/arena.h"
-#include "kernel/layout.h"
+#include "kernel/packing.h"
 #include "os/clock.h"
-#include "profile/attention.h"
-#include "profile/limits.h"
+#include "profile/attention_speed.h"
+#include "profile/machine_limits.h"
 
 enum {
     BENCH_K = 4096,

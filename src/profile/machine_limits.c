@@ -4,7 +4,7 @@
  * kernel streams 48 would make 140 % of it. So memory is read in a dozen ways, from the plainest
  * loop to four prefetched streams a thread, in halves and in claims as a pass reads. The ways take
  * turns, so that a neighbour's bad moment does not fall on one of them alone. */
-#include "profile/limits.h"
+#include "profile/machine_limits.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
