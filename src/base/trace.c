@@ -1,0 +1,77 @@
+/* Laying out and reading what trace_add writes: see trace.h. */
+#include "base/trace.h"
+
+#include <string.h>
+
+#include "base/num.h"
+
+static const char *const names[TRACE_KINDS] = {
+    [TRACE_READ] = "read",     [TRACE_STALL] = "stall",
+    [TRACE_VERIFY] = "verify", [TRACE_DRAFT] = "draft",
+    [TRACE_PROMPT] = "prompt", [TRACE_LOAD] = "load",
+    [TRACE_PACK] = "pack",     [TRACE_MATMUL] = "matmul",
+    [TRACE_ATTEND] = "attend", [TRACE_PROVISIONAL] = "provisional",
+};
+
+/* Two cache lines are fetched together: rings of different threads share neither. */
+static size_t ring_bytes(void)
+{
+    enum { APART = 2 * ARENA_ALIGN };
+    return (sizeof(trace_ring) + APART - 1) / APART * APART;
+}
+
+size_t trace_bytes(int32_t n_threads, int32_t n_spans)
+{
+    return arena_size((size_t)n_threads * ring_bytes()) +
+           arena_size((size_t)n_threads * (size_t)n_spans * sizeof(trace_span));
+}
+
+void trace_init(trace *t, int32_t n_threads, int32_t n_spans, arena *a)
+{
+    assert(n_threads > 0 && n_threads <= UINT16_MAX && n_spans >= 0);
+    *t = (trace){.ring_bytes = ring_bytes(), .n_threads = n_threads, .n_spans = n_spans};
+    t->rings = arena_take(a, (size_t)n_threads * t->ring_bytes);
+    trace_span *spans = arena_take(a, (size_t)n_threads * (size_t)n_spans * sizeof *spans);
+    if (!t->rings || !spans)
+        return; /* arena_check tells */
+    memset(t->rings, 0, (size_t)n_threads * t->ring_bytes);
+    for (int32_t i = 0; i < n_threads; i++)
+        trace_ring_of(t, i)->spans = spans + (size_t)i * (size_t)n_spans;
+}
+
+static int64_t sum_of(const _Atomic int64_t *sum)
+{
+    return atomic_load_explicit(sum, memory_order_relaxed);
+}
+
+void trace_sum(const trace *t, trace_sums *out)
+{
+    *out = (trace_sums){0};
+    for (int32_t i = 0; t && i < t->n_threads; i++) {
+        const trace_ring *r = trace_ring_of(t, i);
+        for (int k = 0; k < TRACE_KINDS; k++) {
+            out->n[k] += sum_of(&r->n[k]);
+            out->ns[k] += sum_of(&r->ns[k]);
+            out->arg[k] += sum_of(&r->arg[k]);
+        }
+    }
+}
+
+int32_t trace_latest(const trace *t, int32_t thread, trace_span *out, int32_t max)
+{
+    if (!t)
+        return 0;
+    assert(thread >= 0 && thread < t->n_threads);
+    const trace_ring *r = trace_ring_of(t, thread);
+    int32_t n = min_i32(r->n_kept, max);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t at = r->next - n + i;
+        out[i] = r->spans[at < 0 ? at + t->n_spans : at];
+    }
+    return n;
+}
+
+const char *trace_kind_name(trace_kind what)
+{
+    return (unsigned)what < TRACE_KINDS ? names[what] : "unknown";
+}

@@ -1,0 +1,104 @@
+/* Where time goes: spans of named kinds, and their sums.
+ *
+ * Each thread writes to a ring of its own, so nothing locks. A ring keeps a thread's latest spans,
+ * for a picture of what ran beside what; the sums count all spans, also those that the ring has
+ * forgotten, so that statistics are differences of sums. Spans of different kinds may lie inside
+ * each other: a stall lies in the verification that it holds up.
+ *
+ *      trace   | thread 0: sums, ring of n_spans | thread 1: sums, ring | ...
+ *
+ * Memory is taken once. Times are arguments: whoever measures has a clock already. */
+#ifndef DREY_BASE_TRACE_H
+#define DREY_BASE_TRACE_H
+
+#include <assert.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+
+typedef enum trace_kind {
+    TRACE_READ,        /* a request to the disk, from asking to arriving; arg: bytes */
+    TRACE_STALL,       /* weights are waited for and nothing else can be done */
+    TRACE_VERIFY,      /* a pass of the target over a tree; arg: rows */
+    TRACE_DRAFT,       /* growing a tree; arg: nodes */
+    TRACE_PROMPT,      /* a pass over a piece of a prompt; arg: rows */
+    TRACE_LOAD,        /* a first pass, which brings the pinned weights */
+    TRACE_PACK,        /* streamed weights are brought into the order of the kernels */
+    TRACE_MATMUL,      /* products of a pass */
+    TRACE_ATTEND,      /* attention of a pass */
+    TRACE_PROVISIONAL, /* drafting while a verification waits */
+    TRACE_KINDS
+} trace_kind;
+
+typedef struct trace_span {
+    int64_t t0_ns, t1_ns;
+    int32_t arg; /* what it means depends on the kind */
+    uint16_t what;
+    uint16_t thread;
+} trace_span;
+
+/* Sums over all spans ever added. */
+typedef struct trace_sums {
+    int64_t n[TRACE_KINDS], ns[TRACE_KINDS], arg[TRACE_KINDS];
+} trace_sums;
+
+/* One thread's. The sums have a single writer, who needs no read-modify-write; anybody may read
+ * them at any time. */
+typedef struct trace_ring {
+    _Atomic int64_t n[TRACE_KINDS], ns[TRACE_KINDS], arg[TRACE_KINDS];
+    trace_span *spans; /* [n_spans] */
+    int32_t next;      /* where the next one goes */
+    int32_t n_kept;    /* up to n_spans */
+} trace_ring;
+
+typedef struct trace {
+    trace_ring *rings; /* [n_threads], each in cache lines of its own */
+    size_t ring_bytes; /* from one to the next */
+    int32_t n_threads, n_spans;
+} trace;
+
+/* What trace_init takes. n_spans: of each thread; 0: sums alone. */
+size_t trace_bytes(int32_t n_threads, int32_t n_spans);
+/* Borrows the arena's memory. */
+void trace_init(trace *t, int32_t n_threads, int32_t n_spans, arena *a);
+
+static inline trace_ring *trace_ring_of(const trace *t, int32_t thread)
+{
+    return (trace_ring *)((uint8_t *)t->rings + (size_t)thread * t->ring_bytes);
+}
+
+static inline void trace_count(_Atomic int64_t *sum, int64_t more)
+{
+    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + more,
+                          memory_order_relaxed);
+}
+
+/* Adds a span to the ring of `thread`, which nobody else may write to at the same time. A NULL
+ * trace takes nothing. */
+static inline void trace_add(trace *t, int32_t thread, trace_kind what, int64_t t0_ns,
+                             int64_t t1_ns, int32_t arg)
+{
+    if (!t)
+        return;
+    assert(thread >= 0 && thread < t->n_threads && t0_ns <= t1_ns);
+    trace_ring *r = trace_ring_of(t, thread);
+    trace_count(&r->n[what], 1);
+    trace_count(&r->ns[what], t1_ns - t0_ns);
+    trace_count(&r->arg[what], arg);
+    if (t->n_spans == 0)
+        return;
+    r->spans[r->next] = (trace_span){t0_ns, t1_ns, arg, (uint16_t)what, (uint16_t)thread};
+    r->next = r->next + 1 == t->n_spans ? 0 : r->next + 1;
+    r->n_kept += r->n_kept < t->n_spans;
+}
+
+/* The sums over all threads, at any time (a span being added just then is in or not); all 0 for a
+ * NULL trace. */
+void trace_sum(const trace *t, trace_sums *out);
+/* Copies the latest spans of a thread, at most `max`, in the order in which they were added;
+ * returns how many. Only while that thread adds none. */
+int32_t trace_latest(const trace *t, int32_t thread, trace_span *out, int32_t max);
+/* "read", "stall", ... */
+const char *trace_kind_name(trace_kind what);
+
+#endif

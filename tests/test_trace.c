@@ -1,0 +1,147 @@
+/* Traces: rings keep the latest spans, sums count them all, and threads do not disturb each other. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/trace.h"
+#include "support/rng.h"
+
+typedef struct traced {
+    arena memory;
+    trace t;
+} traced;
+
+static traced open_trace(int32_t n_threads, int32_t n_spans)
+{
+    traced x;
+    drey_error err;
+    assert_int_equal(arena_init(&x.memory, trace_bytes(n_threads, n_spans), false, &err), DREY_OK);
+    memset(x.memory.base, 0xa5, x.memory.size_bytes); /* an arena's memory may have been used */
+    trace_init(&x.t, n_threads, n_spans, &x.memory);
+    assert_int_equal(arena_check(&x.memory, &err), DREY_OK); /* trace_bytes counts it all */
+    return x;
+}
+
+static void a_span_is_small(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(trace_span), 24);
+    for (int k = 0; k < TRACE_KINDS; k++) {
+        assert_non_null(trace_kind_name((trace_kind)k));
+        for (int j = 0; j < k; j++)
+            assert_string_not_equal(trace_kind_name((trace_kind)j), trace_kind_name((trace_kind)k));
+    }
+}
+
+static void no_trace_takes_nothing(void **state)
+{
+    (void)state;
+    trace_span span;
+    trace_sums sums;
+    memset(&sums, 1, sizeof sums);
+    trace_add(NULL, 3, TRACE_READ, 1, 2, 3);
+    trace_sum(NULL, &sums);
+    for (int k = 0; k < TRACE_KINDS; k++)
+        assert_true(sums.n[k] == 0 && sums.ns[k] == 0 && sums.arg[k] == 0);
+    assert_int_equal(trace_latest(NULL, 0, &span, 1), 0);
+}
+
+/* Against a list of everything that was added. */
+static void rings_keep_the_latest_and_sums_count_all(void **state)
+{
+    (void)state;
+    enum { THREADS = 3, MOST = 300 };
+    static trace_span all[THREADS][MOST];
+    rng r = rng_from(5);
+    for (int round = 0; round < 50; round++) {
+        int32_t n_spans = round == 0 ? 0 : 1 + rng_below(&r, 100);
+        traced x = open_trace(THREADS, n_spans);
+        int32_t n[THREADS] = {0};
+        trace_sums sums = {{0}, {0}, {0}}, got;
+        for (int i = rng_below(&r, MOST); i > 0; i--) {
+            int32_t thread = rng_below(&r, THREADS), k = rng_below(&r, TRACE_KINDS);
+            int64_t t0 = (int64_t)(rng_next(&r) >> 2), t1 = t0 + rng_below(&r, 1000);
+            int32_t arg = rng_below(&r, 100) - 50;
+            trace_add(&x.t, thread, (trace_kind)k, t0, t1, arg);
+            all[thread][n[thread]++] = (trace_span){t0, t1, arg, (uint16_t)k, (uint16_t)thread};
+            sums.n[k]++;
+            sums.ns[k] += t1 - t0;
+            sums.arg[k] += arg;
+        }
+        trace_sum(&x.t, &got);
+        assert_memory_equal(&got, &sums, sizeof sums);
+        for (int32_t thread = 0; thread < THREADS; thread++) {
+            trace_span latest[MOST];
+            int32_t max = rng_below(&r, MOST);
+            int32_t kept = n[thread] < n_spans ? n[thread] : n_spans;
+            kept = kept < max ? kept : max;
+            assert_int_equal(trace_latest(&x.t, thread, latest, max), kept);
+            for (int32_t i = 0; i < kept; i++)
+                assert_memory_equal(&latest[i], &all[thread][n[thread] - kept + i], sizeof *latest);
+        }
+        arena_free(&x.memory);
+    }
+}
+
+enum { WRITERS = 4, ADDED = 20000 };
+
+typedef struct writer {
+    trace *t;
+    int32_t thread;
+} writer;
+
+static void *write_spans(void *user)
+{
+    const writer *w = user;
+    for (int64_t i = 0; i < ADDED; i++)
+        trace_add(w->t, w->thread, TRACE_MATMUL, i, i + 2, 1);
+    return NULL;
+}
+
+/* Sums may be read while threads write, spans when they have ended. */
+static void threads_write_beside_each_other(void **state)
+{
+    (void)state;
+    traced x = open_trace(WRITERS, 64);
+    pthread_t threads[WRITERS];
+    writer writers[WRITERS];
+    trace_sums sums, before = {{0}, {0}, {0}};
+    for (int32_t i = 0; i < WRITERS; i++) {
+        writers[i] = (writer){&x.t, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, write_spans, &writers[i]), 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        trace_sum(&x.t, &sums);
+        assert_true(sums.n[TRACE_MATMUL] >= before.n[TRACE_MATMUL]);
+        before = sums;
+    }
+    for (int i = 0; i < WRITERS; i++)
+        pthread_join(threads[i], NULL);
+    trace_sum(&x.t, &sums);
+    assert_int_equal(sums.n[TRACE_MATMUL], WRITERS * ADDED);
+    assert_int_equal(sums.ns[TRACE_MATMUL], 2 * WRITERS * ADDED);
+    assert_int_equal(sums.arg[TRACE_MATMUL], WRITERS * ADDED);
+    for (int32_t thread = 0; thread < WRITERS; thread++) {
+        trace_span latest[64];
+        assert_int_equal(trace_latest(&x.t, thread, latest, 64), 64);
+        for (int i = 0; i < 64; i++) {
+            assert_int_equal(latest[i].thread, thread);
+            assert_int_equal(latest[i].t0_ns, ADDED - 64 + i);
+        }
+    }
+    arena_free(&x.memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_span_is_small),
+        cmocka_unit_test(no_trace_takes_nothing),
+        cmocka_unit_test(rings_keep_the_latest_and_sums_count_all),
+        cmocka_unit_test(threads_write_beside_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
