@@ -120,16 +120,18 @@ static void odd_templates(void **state)
         const char *template, *text;
     } cases[] = {
         {"[INST] {{ user }} [/INST]", "[INST] hi [/INST]"}, /* text, not a literal */
-        {"'[INST]", "[INST] hi [/INST]"},                   /* no closing quote */
-        {"'[INST]\\", "[INST] hi [/INST]"},
-        {"'\\t[INST]\\q\\\\' '[/INST]\\n'", "\t[INST]\\q\\hi[/INST]\n"},
-        {"'<|im_start|>system\\nA", "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"},
-        {"'<|im_start|>system\\n' 'A<|im_end|>'",
+        {"{{ '[INST]", "[INST] hi [/INST]"},                /* no closing quote */
+        {"{{ '[INST]\\", "[INST] hi [/INST]"},
+        {"{{ '\\t[INST]\\q\\\\' '[/INST]\\n' }}", "\t[INST]\\q\\hi[/INST]\n"},
+        {"{{ '<|im_start|>system\\nA", "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"},
+        {"{{ '<|im_start|>system\\n' 'A<|im_end|>' }}",
          "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"},
-        {"'<|im_start|>system\nA<|im_end|>'", "<|im_start|>system\nA<|im_end|>\n<|im_start|>user\n"
-                                              "hi<|im_end|>\n<|im_start|>assistant\n"},
-        {"'<|im_start|>system<|im_end|>'",
+        {"{% if {'a': {}} %}{{ '<|im_start|>system\nA<|im_end|>' }}",
+         "<|im_start|>system\nA<|im_end|>\n<|im_start|>user\n"
+         "hi<|im_end|>\n<|im_start|>assistant\n"},
+        {"{{ '<|im_start|>system<|im_end|>' }}",
          "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"},
+        {"{{ \"\\t[INST]\" }} don't '{# \" #}[/INST] ' {{ '\\\\' }}", "\t[INST]hi [/INST]"},
         {"<|start_header_id|>Cutting Knowledge Date: ",
          "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
          "Today Date: 26 Jul 2024\n\n<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nhi"
@@ -145,6 +147,33 @@ static void odd_templates(void **state)
         free(out);
         free(exact);
     }
+}
+
+/* Templates as long as they may be, of what once made each mark look through all before or behind
+ * it: quadratic work would take this test minutes. */
+static void long_templates(void **state)
+{
+    (void)state;
+    static const char *const units[] = {"<|im_start|>system", "{{ \\'<|im_start|>system",
+                                        "{{ '<|im_start|>system' }}", "{#<|im_start|>system",
+                                        "{{ 'content' | <|im_start|>system\\n<|im_end|"};
+    char *template = malloc(CHAT_TEMPLATE_BYTES + 1), *out;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t n = 0, n_unit = strlen(units[i]);
+        drey_error err = {0};
+        while (n + n_unit <= CHAT_TEMPLATE_BYTES) {
+            memcpy(template + n, units[i], n_unit);
+            n += n_unit;
+        }
+        assert_int_equal(chat_format_turn(template, n, NULL, "hi", &out, NULL), DREY_OK);
+        assert_string_equal(out, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+        free(out);
+        assert_int_equal(
+            chat_format_turn(template, CHAT_TEMPLATE_BYTES + 1, NULL, "hi", &out, &err),
+            DREY_ERR_UNSUPPORTED);
+        assert_non_null(strstr(err.message, "1048577"));
+    }
+    free(template);
 }
 
 /* Stripping stops at bytes that are no characters. */
@@ -168,6 +197,7 @@ int main(void)
         cmocka_unit_test(families),
         cmocka_unit_test(unknown_templates_say_so),
         cmocka_unit_test(odd_templates),
+        cmocka_unit_test(long_templates),
         cmocka_unit_test(broken_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,16 +66,11 @@ size_t bpe_decode(gguf_string text, char *out, size_t capacity)
     return n;
 }
 
-static uint32_t pair_slot(int32_t left, int32_t right)
+/* The slot of a pair: its own, or the empty one where it belongs. *n_probes: slots looked at. */
+static uint32_t *find_pair(const bpe *b, int32_t left, int32_t right, uint32_t *n_probes)
 {
-    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    return (uint32_t)(pair * 0x9E3779B97F4A7C15u >> 32);
-}
-
-/* The slot of a pair: its own, or the empty one where it belongs. */
-static uint32_t *find_pair(const bpe *b, int32_t left, int32_t right)
-{
-    for (uint32_t slot = pair_slot(left, right);; slot++) {
+    uint32_t slot = pair_hash_slot(&b->vocab->key, (uint32_t)left, (uint32_t)right);
+    for (*n_probes = 1;; slot++, ++*n_probes) {
         uint32_t *entry = &b->slots[slot & b->slot_mask];
         if (*entry == 0)
             return entry;
@@ -88,7 +83,8 @@ static uint32_t *find_pair(const bpe *b, int32_t left, int32_t right)
 static void pair_by_rank(const void *rules, symbol *left, const symbol *right)
 {
     const bpe *b = rules;
-    uint32_t entry = *find_pair(b, left->id, right->id);
+    uint32_t n_probes;
+    uint32_t entry = *find_pair(b, left->id, right->id, &n_probes);
     if (entry == 0)
         return;
     left->merged = b->merges[entry - 1].merged;
@@ -113,7 +109,14 @@ static drey_status add_merge(bpe *b, gguf_string line, uint32_t rank, drey_error
              "merge %u of the tokenizer (\"%s\") does not join two tokens to a third; the file "
              "is broken, fetch it again",
              rank, gguf_printable((char[80]){0}, 80, line.text, line.n_bytes));
-    uint32_t *slot = find_pair(b, m->left, m->right);
+    uint32_t n_probes;
+    uint32_t *slot = find_pair(b, m->left, m->right, &n_probes);
+    b->n_probes += n_probes;
+    if (n_probes > HASH_MOST_PROBES)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file's merge list is made to slow its reader down (merge %u); fetch the model "
+             "from another source",
+             rank);
     if (*slot == 0)
         *slot = rank + 1;
     return DREY_OK;

@@ -20,8 +20,10 @@ typedef struct bpe {
     } * merges;      /* [n_merges], the index is the rank */
     uint32_t *slots; /* [slot_mask + 1], rank + 1; open addressing by (left, right) */
     uint32_t slot_mask, n_merges;
+    uint64_t n_probes; /* slots looked at while filling */
 } bpe;
 
+/* DREY_ERR_FORMAT also where pairs collide as no tokenizer's do. */
 drey_status bpe_init(bpe *b, const vocab *v, const gguf *g, drey_error *err);
 void bpe_free(bpe *b);
 size_t bpe_bytes(const bpe *b); /* memory it took */

@@ -130,23 +130,67 @@ static bool strips_content(piece t)
     return false;
 }
 
-/* The quoted string, quotes left out, that t.text[at] lies in; text NULL: it is in none. Escapes
- * stay. */
+/* Reads the string literals of a template, front to back: each byte is looked at once, whatever the
+ * template is. */
+typedef struct literals {
+    piece t;
+    size_t at;
+    int depth; /* of braces around at: 0 outside of {{ }} and {% %}, where quotes mean nothing */
+} literals;
+
+/* Goes on behind the next {{ or {%; false: there is none. */
+static bool enter_tag(literals *l)
+{
+    while (l->at + 1 < l->t.n) {
+        const char *p = l->t.text + l->at;
+        l->at += p[0] == '{' ? 2 : 1;
+        if (p[0] != '{')
+            continue;
+        if (p[1] == '{' || p[1] == '%') {
+            l->depth = 1;
+            return true;
+        }
+        if (p[1] == '#') {
+            size_t end = find(behind(l->t, l->at), "#}");
+            l->at = end == SIZE_MAX ? l->t.n : l->at + end + 2;
+        }
+    }
+    return false;
+}
+
+/* The next literal, quotes left out, escapes as they stand. */
+static bool next_literal(literals *l, piece *out)
+{
+    while (l->depth > 0 || enter_tag(l)) {
+        if (l->at >= l->t.n)
+            return false;
+        char c = l->t.text[l->at++];
+        l->depth += (c == '{') - (c == '}'); /* a tag may hold {"key": value} */
+        if (c != '\'' && c != '"')
+            continue;
+        for (size_t begin = l->at; l->at < l->t.n; l->at++) {
+            if (l->t.text[l->at] == c) {
+                *out = (piece){l->t.text + begin, l->at++ - begin};
+                return true;
+            }
+            if (l->t.text[l->at] == '\\')
+                l->at++;
+        }
+    }
+    return false;
+}
+
+/* The literal that holds t.text[at]; text NULL: it is in none. */
 static piece quoted(piece t, size_t at)
 {
-    size_t begin = at;
-    while (begin > 0 && t.text[begin - 1] != '\'' && t.text[begin - 1] != '"') {
-        if (t.text[begin - 1] == '}' || t.text[begin - 1] == '{')
-            return (piece){0}; /* between Jinja's braces and here is no quote */
-        begin--;
-    }
-    if (begin == 0)
-        return (piece){0};
-    for (size_t end = at; end < t.n; end++) {
-        if (t.text[end] == t.text[begin - 1])
-            return (piece){t.text + begin, end - begin};
-        if (t.text[end] == '\\')
-            end++;
+    literals l = {.t = t};
+    piece p;
+    while (next_literal(&l, &p)) {
+        size_t begin = (size_t)(p.text - t.text);
+        if (at < begin)
+            break;
+        if (at <= begin + p.n)
+            return p;
     }
     return (piece){0};
 }
@@ -190,21 +234,16 @@ static void add_literal(builder *b, piece t, const char *mark, const char *fallb
 static piece chatml_default(piece t)
 {
     static const char head[] = "<|im_start|>system";
-    for (size_t at = 0; at < t.n;) {
-        size_t found = find(behind(t, at), head);
-        if (found == SIZE_MAX)
-            break;
-        at += found;
-        piece literal = quoted(t, at);
-        at += strlen(head);
-        if (!literal.text)
+    literals l = {.t = t};
+    piece text;
+    while (next_literal(&l, &text)) {
+        size_t at = find(text, head);
+        if (at == SIZE_MAX)
             continue;
-        piece text = behind(t, at);
-        text.n = (size_t)(literal.text + literal.n - text.text);
-        size_t end = find(text, "<|im_end|>");
-        if (end == SIZE_MAX)
+        text = behind(text, at + strlen(head));
+        text.n = find(text, "<|im_end|>");
+        if (text.n == SIZE_MAX)
             continue;
-        text.n = end;
         if (text.n >= 1 && text.text[0] == '\n')
             return behind(text, 1);
         if (text.n >= 2 && text.text[0] == '\\' && text.text[1] == 'n')
@@ -340,6 +379,11 @@ drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const ch
                              const char *user, char **out, drey_error *err)
 {
     *out = NULL;
+    if (n_bytes > CHAT_TEMPLATE_BYTES)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the model's chat template has %zu bytes, and templates of more than %d are not read; "
+             "write the prompt in the model's own format instead",
+             n_bytes, CHAT_TEMPLATE_BYTES);
     builder b = {0};
     piece t = {chat_template, n_bytes};
     switch (chat_recognise(chat_template, n_bytes)) {

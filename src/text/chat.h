@@ -19,6 +19,8 @@ typedef enum chat_format {
     CHAT_ZEPHYR
 } chat_format;
 
+enum { CHAT_TEMPLATE_BYTES = 1 << 20 }; /* longest template; the longest in use have 30 KB */
+
 /* chat_template: the file's tokenizer.chat_template, n_bytes of it. */
 chat_format chat_recognise(const char *chat_template, size_t n_bytes);
 
@@ -27,7 +29,8 @@ chat_format chat_recognise(const char *chat_template, size_t n_bytes);
  * may be NULL: then what the template itself would put there (ChatML templates with a default
  * system text: that text, read from the template). Where a template refuses system texts, the text
  * goes in front of the user's, with an empty line between. Dates are the template's own default,
- * so that a text can be reproduced. BOS is not written. DREY_ERR_UNSUPPORTED for CHAT_UNKNOWN. */
+ * so that a text can be reproduced. BOS is not written. DREY_ERR_UNSUPPORTED for CHAT_UNKNOWN and a
+ * template of more than CHAT_TEMPLATE_BYTES. */
 drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const char *system,
                              const char *user, char **out, drey_error *err);
 

@@ -24,6 +24,22 @@ static bool matched_as_text(const vocab *v, int32_t id)
            n_bytes > 0 && n_bytes <= SPECIAL_TOKEN_BYTES;
 }
 
+/* Of tokens with one text only the first can be found, and the first that is user-defined: the
+ * others would have to be walked over at each match. */
+static void drop_doubles(special_tokens *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct special_token *t = &s->tokens[i];
+        const struct special_token *last = n > 0 ? &s->tokens[n - 1] : NULL;
+        bool again = last && last->text.n_bytes == t->text.n_bytes &&
+                     memcmp(last->text.text, t->text.text, t->text.n_bytes) == 0;
+        if (!again || (t->user_defined && !last->user_defined))
+            s->tokens[n++] = *t;
+    }
+    s->n = n;
+}
+
 drey_status special_init(special_tokens *s, const vocab *v, drey_error *err)
 {
     *s = (special_tokens){0};
@@ -45,6 +61,7 @@ drey_status special_init(special_tokens *s, const vocab *v, drey_error *err)
         s->first_user_defined[(uint8_t)text.text[0]] |= user_defined;
     }
     qsort(s->tokens, s->n, sizeof *s->tokens, by_text);
+    drop_doubles(s);
     return DREY_OK;
 }
 

@@ -96,7 +96,9 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
              "the tokenizer model \"%s\" is not supported; use a model with \"gpt2\" (byte-level "
              "BPE) or \"llama\" (SentencePiece BPE)",
              gguf_printable((char[64]){0}, 64, model.text, model.n_bytes));
-    TRY(vocab_init(&t->vocab, g, err));
+    hash_key key;
+    hash_key_draw(&key);
+    TRY(vocab_init(&t->vocab, g, &key, err));
     TRY(special_init(&t->special, &t->vocab, err));
     if (t->byte_level)
         TRY(bpe_init(&t->bpe, &t->vocab, g, err));

@@ -4,42 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t hash_slots(size_t n)
+/* The entry of a text: its slot, or the empty one where it belongs. *n_probes: slots looked at. */
+static uint32_t find_slot(const vocab *v, gguf_string head, gguf_string tail, uint32_t *n_probes)
 {
-    uint32_t slots = 16;
-    while (slots / 4 * 3 < n)
-        slots *= 2;
-    return slots;
-}
-
-/* FNV-1a, because it can be continued over a second string; the final mix spreads it over the high
- * bits that short strings leave alike. */
-static uint64_t hash_more(uint64_t hash, gguf_string s)
-{
-    for (size_t i = 0; i < s.n_bytes; i++)
-        hash = (hash ^ (uint8_t)s.text[i]) * 0x100000001B3u;
-    return hash;
-}
-
-static int32_t find(const vocab *v, gguf_string head, gguf_string tail)
-{
-    uint64_t hash = hash_more(hash_more(0xCBF29CE484222325u, head), tail);
-    for (uint32_t slot = (uint32_t)(hash ^ hash >> 32);; slot++) {
+    uint64_t hash = text_hash(&v->key, 0, head.text, head.n_bytes);
+    uint32_t slot = text_hash_slot(&v->key, text_hash(&v->key, hash, tail.text, tail.n_bytes));
+    for (*n_probes = 1;; slot++, ++*n_probes) {
         uint32_t entry = v->slots[slot & v->slot_mask];
         if (entry == 0)
-            return -(int32_t)(slot & v->slot_mask) - 1;
+            return slot & v->slot_mask;
         gguf_string s = vocab_text(v, (int32_t)(entry - 1));
         if (s.n_bytes == head.n_bytes + tail.n_bytes &&
             memcmp(s.text, head.text, head.n_bytes) == 0 &&
             (tail.n_bytes == 0 || memcmp(s.text + head.n_bytes, tail.text, tail.n_bytes) == 0))
-            return (int32_t)(entry - 1);
+            return slot & v->slot_mask;
     }
 }
 
 int32_t vocab_find_joined(const vocab *v, gguf_string head, gguf_string tail)
 {
-    int32_t id = find(v, head, tail);
-    return id < 0 ? -1 : id;
+    uint32_t n_probes;
+    return (int32_t)v->slots[find_slot(v, head, tail, &n_probes)] - 1;
 }
 
 int32_t vocab_find(const vocab *v, const char *text, size_t n_bytes)
@@ -85,16 +70,24 @@ static drey_status fill(vocab *v, gguf_cursor cursor, drey_error *err)
         if (offset > UINT32_MAX || s.n_bytes > UINT32_MAX)
             FAIL(err, DREY_ERR_UNSUPPORTED, "the file's token texts are longer than 4 GiB");
         v->texts[id] = (struct vocab_text){(uint32_t)offset, (uint32_t)s.n_bytes};
-        int32_t slot = find(v, s, (gguf_string){"", 0});
-        if (slot < 0)
-            v->slots[-(slot + 1)] = (uint32_t)id + 1;
+        uint32_t n_probes;
+        uint32_t slot = find_slot(v, s, (gguf_string){"", 0}, &n_probes);
+        v->n_probes += n_probes;
+        if (n_probes > HASH_MOST_PROBES)
+            FAIL(
+                err, DREY_ERR_FORMAT,
+                "the file's token list is made to slow its reader down (token %d); fetch the model "
+                "from another source",
+                id);
+        if (v->slots[slot] == 0)
+            v->slots[slot] = (uint32_t)id + 1;
     }
     return DREY_OK;
 }
 
-drey_status vocab_init(vocab *v, const gguf *g, drey_error *err)
+drey_status vocab_init(vocab *v, const gguf *g, const hash_key *key, drey_error *err)
 {
-    *v = (vocab){0};
+    *v = (vocab){.key = *key};
     const gguf_key *tokens = gguf_find_key(g, "tokenizer.ggml.tokens");
     if (!tokens || gguf_strings(tokens).left == 0)
         FAIL(err, DREY_ERR_FORMAT,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "gguf/gguf.h"
+#include "text/keyed_hash.h"
 
 /* As tokenizer.ggml.token_type numbers them. */
 typedef enum token_type {
@@ -26,9 +27,12 @@ typedef struct vocab {
     const gguf_key *types;        /* borrowed; NULL: all are normal */
     uint32_t *slots;              /* [slot_mask + 1], id + 1; open addressing */
     uint32_t slot_mask;
+    hash_key key;      /* of this table and of those that are built on it */
+    uint64_t n_probes; /* slots looked at while filling */
 } vocab;
 
-drey_status vocab_init(vocab *v, const gguf *g, drey_error *err);
+/* DREY_ERR_FORMAT where texts collide as no vocabulary's do. */
+drey_status vocab_init(vocab *v, const gguf *g, const hash_key *key, drey_error *err);
 void vocab_free(vocab *v);
 size_t vocab_bytes(const vocab *v); /* memory it took */
 
@@ -45,8 +49,5 @@ static inline token_type vocab_type(const vocab *v, int32_t id)
 int32_t vocab_find(const vocab *v, const char *text, size_t n_bytes);
 /* The same for two strings put together. */
 int32_t vocab_find_joined(const vocab *v, gguf_string head, gguf_string tail);
-
-/* Smallest power of two that keeps a hash table of n entries under three quarters full. */
-uint32_t hash_slots(size_t n);
 
 #endif
