@@ -31,15 +31,14 @@ s = json.load(open(sys.argv[1]))
 print(("uring" if s["uring"] else "pread") + ("" if s["direct"] else ",buffered")
       if s["read_bytes"] else "nothing")' "$tmp/stats"
 }
-way= # what the run was started by, if anything
+way=() # what the run was started by, if anything: paths may hold blanks
 # same WHAT USED OPTION...: the text of a streamed model; USED of the ways it reads by, or "any"
 same() {
     local what=$1 used=$2 code=0
     shift 2
     for sidecar in "$toy.drey" none; do
         code=0
-        # shellcheck disable=SC2086 # words
-        $way "$drey" "${text[@]}" -m "$toy" --memory "$budget" --sidecar "$sidecar" \
+        ${way[@]+"${way[@]}"} "$drey" "${text[@]}" -m "$toy" --memory "$budget" --sidecar "$sidecar" \
             --stats "$tmp/stats" "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
         if [ $code = 77 ]; then
             echo "not run: $what: seccomp filters cannot be installed here"
@@ -76,31 +75,30 @@ done
 
 # 2. As another system would.
 for what in uring uring-absent uring-use; do
-    way="$refuse $what --"
+    way=("$refuse" "$what" --)
     same "without io_uring ($what)" $plain
 done
-way="$refuse uring --"
+way=("$refuse" uring --)
 code=0
-$way "$drey" "${text[@]}" -m "$toy" --memory "$budget" --io uring >"$tmp/out" 2>"$tmp/err" || code=$?
+"${way[@]}" "$drey" "${text[@]}" -m "$toy" --memory "$budget" --io uring \
+    >"$tmp/out" 2>"$tmp/err" || code=$?
 if [ $code != 77 ]; then
     [ $code = 1 ] || wrong "--io uring where it is refused: exit code $code"
     grep -qE '^drey: .*io_uring.*--io auto' "$tmp/err" || wrong "no sentence: $(cat "$tmp/err")"
 fi
-way="$refuse direct --"
+way=("$refuse" direct --)
 same "without direct reads" pread,buffered
 [ $has_uring = false ] || same "io_uring without direct reads" uring,buffered --io uring
-way="$refuse uring direct --"
+way=("$refuse" uring direct --)
 same "without either" pread,buffered
 same "without either, pread" pread,buffered --io pread
 
-# 3. A slow disk. (By the shim: pread calls alone pass there.)
-way="env ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_LIBRARY_PATH=${shim%/*}
-    LD_PRELOAD=${shim##*/} FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=3000"
-case $shim in
-*[[:space:]]*) echo "not run: a slow disk: the build folder's name has blanks" ;;
-*) same "a slow disk" $plain --io pread ;;
-esac
-way=
+# 3. A slow disk. (By the shim: pread calls alone pass there. Its folder stands apart, since
+# LD_PRELOAD ends a name at a blank.)
+way=(env "ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-}" "LD_LIBRARY_PATH=${shim%/*}"
+    "LD_PRELOAD=${shim##*/}" FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=3000)
+same "a slow disk" $plain --io pread
+way=()
 
 # 4. Two at once.
 "$drey" "${text[@]}" -m "$toy" --memory "$budget" >"$tmp/out2" 2>"$tmp/err2" &
