@@ -130,11 +130,11 @@ drey_status drey_plan_visit(const drey_engine_options *options, drey_plan_visit_
     if (status == DREY_OK)
         status = engine_plan_make(&e, err);
     const model_layout *l = &e.target.layout;
-    if (status == DREY_OK && !l->tied)
-        visit(user, l->embedding.tensor->name, l->embedding.tensor->n_bytes, DREY_LOOKED_UP);
     for (int32_t i = 0; status == DREY_OK && i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
         uint64_t streamed = weight_streamed_bytes(m);
+        if (!m->in_pass && !m->n_pinned)
+            visit(user, m->tensor->name, m->tensor->n_bytes, DREY_LOOKED_UP);
         if (m->n_pinned)
             visit(user, m->tensor->name, m->tensor->n_bytes - streamed, DREY_PINNED);
         if (streamed)
@@ -155,11 +155,7 @@ static drey_status open_side(drey_engine *e, engine_side *side, const drey_model
     weights_options options = {.file = m->file,
                                .matrix = l->matrix,
                                .n_matrices = l->n_matrices,
-                               .embedding = &l->embedding,
-                               .embedding_pinned =
-                                   l->embedding_first ||
-                                   (l->tied && l->head->n_pinned == l->head->n_groups),
-                               .tied = l->tied,
+                               .embedding = l->embedding,
                                .sidecar = side == &e->target ? e->sidecar : NULL,
                                .sidecar_stamp = e->sidecar_stamp,
                                .ring_bytes = ring_bytes,

@@ -34,7 +34,8 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
     }
     model_layout *l = &e->target.layout;
     drey_status status =
-        sidecar_attach(path, g, l->matrix, l->n_matrices, NULL, &e->sidecar_stamp, &why);
+        sidecar_attach(path, g, l->matrix + l->n_looked_up, l->n_matrices - l->n_looked_up, NULL,
+                       &e->sidecar_stamp, &why);
     if (status == DREY_OK) {
         e->sidecar = path;
         t->sidecar = true;
@@ -134,11 +135,11 @@ drey_status drey_prepare(const drey_prepare_options *o, drey_prepare_report *rep
     model_layout layout;
     drey_status status = arena_init(&memory, model_layout_bytes(&o->model->shape), false, err);
     if (status == DREY_OK)
-        status = model_layout_init(&layout, g, kernel_select(NULL), false, &memory, err);
+        status = model_layout_init(&layout, g, kernel_select(NULL), &memory, err);
     if (status == DREY_OK) {
         sidecar_job job = {.source = g,
-                           .matrix = layout.matrix,
-                           .n_matrices = layout.n_matrices,
+                           .matrix = layout.matrix + layout.n_looked_up,
+                           .n_matrices = layout.n_matrices - layout.n_looked_up,
                            .path = path,
                            .announce = o->announce,
                            .progress = o->progress,

@@ -36,16 +36,17 @@ static uint64_t pinned_bytes(const model_layout *l)
     return total;
 }
 
+/* What passes use. */
 static void pin_all(model_layout *l)
 {
-    for (int32_t i = 0; i < l->n_matrices; i++)
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++)
         l->matrix[i].n_pinned = l->matrix[i].n_groups;
 }
 
 static uint64_t packed_bytes(const model_layout *l)
 {
     uint64_t total = 0;
-    for (int32_t i = 0; i < l->n_matrices; i++)
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++)
         total += (uint64_t)l->matrix[i].n_groups * l->matrix[i].group_bytes;
     return total;
 }
@@ -59,7 +60,7 @@ static bool is_small(const weight *m)
 static void pin_share(model_layout *l, uint64_t room)
 {
     uint64_t rest = 0;
-    for (int32_t i = 0; i < l->n_matrices; i++) {
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         weight *m = &l->matrix[i];
         uint64_t bytes = (uint64_t)m->n_groups * m->group_bytes;
         bool fits = is_small(m) && bytes <= room;
@@ -70,14 +71,14 @@ static void pin_share(model_layout *l, uint64_t room)
     if (rest == 0)
         return;
     double share = room >= rest ? 1.0 : (double)room / (double)rest;
-    for (int32_t i = 0; i < l->n_matrices; i++) {
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         weight *m = &l->matrix[i];
         if (m->n_pinned == m->n_groups)
             continue;
         m->n_pinned = (int32_t)(share * m->n_groups);
         room -= weight_pinned_bytes(m);
     }
-    for (int32_t i = 0; i < l->n_matrices; i++) {
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         weight *m = &l->matrix[i];
         if (m->n_pinned < m->n_groups && m->group_bytes <= room) {
             m->n_pinned++;
@@ -88,7 +89,7 @@ static void pin_share(model_layout *l, uint64_t room)
 
 static void pin_share_of_each(model_layout *l, double share)
 {
-    for (int32_t i = 0; i < l->n_matrices; i++)
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++)
         l->matrix[i].n_pinned = (int32_t)(share * l->matrix[i].n_groups);
 }
 
@@ -174,7 +175,7 @@ static void measure_sides(drey_engine *e)
     engine_plan *p = &e->plan;
     int32_t threads = p->report.n_threads;
     const gguf *target = e->options.target->file;
-    p->target_overhead = weights_overhead_bytes(l->matrix, l->n_matrices, &l->embedding,
+    p->target_overhead = weights_overhead_bytes(l->matrix, l->n_matrices, l->embedding,
                                                 gguf_n_parts(target), threads) +
                          e->target.layout_memory.size_bytes;
     p->report.queue_bytes = weights_stream_bytes(l->matrix, l->n_matrices, gguf_n_parts(target));
@@ -182,20 +183,18 @@ static void measure_sides(drey_engine *e)
         return;
     const gguf *draft = e->options.draft->file;
     p->report.queue_bytes += weights_stream_bytes(d->matrix, d->n_matrices, gguf_n_parts(draft));
-    p->draft_overhead = weights_overhead_bytes(d->matrix, d->n_matrices, &d->embedding,
+    p->draft_overhead = weights_overhead_bytes(d->matrix, d->n_matrices, d->embedding,
                                                gguf_n_parts(draft), threads) +
                         e->draft.layout_memory.size_bytes;
     p->draft_ring = larger(weights_ring_least(d->matrix, d->n_matrices), 4 << 20);
     p->report.draft_bytes = pinned_bytes(d);
 }
 
-static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, bool keep_embedding,
-                        drey_error *err)
+static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, drey_error *err)
 {
     arena_free(&side->layout_memory);
     TRY(arena_init(&side->layout_memory, model_layout_bytes(&m->shape), false, err));
-    TRY(model_layout_init(&side->layout, m->file, e->kernels, keep_embedding, &side->layout_memory,
-                          err));
+    TRY(model_layout_init(&side->layout, m->file, e->kernels, &side->layout_memory, err));
     for (int32_t i = 0; e->options.read_bytes && i < side->layout.n_matrices; i++)
         weight_set_read(&side->layout.matrix[i], (int64_t)e->options.read_bytes);
     return DREY_OK;
@@ -206,8 +205,10 @@ static drey_status bind_draft(drey_engine *e, bool keep_embedding, drey_error *e
 {
     if (!e->has_draft)
         return DREY_OK;
-    TRY(bind(e, &e->draft, e->options.draft, keep_embedding, err));
+    TRY(bind(e, &e->draft, e->options.draft, err));
     pin_all(&e->draft.layout);
+    if (keep_embedding)
+        e->draft.layout.embedding->n_pinned = e->draft.layout.embedding->n_groups;
     return DREY_OK;
 }
 
@@ -217,7 +218,7 @@ static void tell(drey_engine *e, uint64_t fixed)
     drey_plan *t = &e->plan.report;
     t->pinned_bytes = pinned_bytes(l);
     t->streamed_bytes_per_pass = 0;
-    for (int32_t i = 0; i < l->n_matrices; i++) {
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         t->streamed_bytes_per_pass += weight_streamed_bytes(&l->matrix[i]);
         t->n_tensors_pinned += l->matrix[i].n_pinned == l->matrix[i].n_groups;
         t->n_tensors_streamed += l->matrix[i].n_pinned < l->matrix[i].n_groups;
@@ -225,7 +226,7 @@ static void tell(drey_engine *e, uint64_t fixed)
     const gguf *g = e->options.target->file;
     for (uint64_t i = 0; i < gguf_n_tensors(g); i++)
         t->target_bytes += gguf_tensor_at(g, i)->n_bytes;
-    t->lookup_bytes = l->tied ? 0 : l->embedding.tensor->n_bytes;
+    t->lookup_bytes = weight_is_pinned(l->embedding) || l->tied ? 0 : l->embedding->tensor->n_bytes;
     t->prompt_chunk = e->plan.chunk;
     t->tree_rows = e->plan.tree_nodes + 1;
     uint64_t used = fixed + with_page_tables(t->pinned_bytes);
@@ -305,7 +306,7 @@ drey_status engine_plan_make(drey_engine *e, drey_error *err)
     engine_plan *p = &e->plan;
     drey_plan *t = &p->report;
     count_process(e);
-    TRY(bind(e, &e->target, e->options.target, false, err));
+    TRY(bind(e, &e->target, e->options.target, err));
     TRY(engine_find_sidecar(e, err));
     TRY(bind_draft(e, true, err));
     measure_sides(e);

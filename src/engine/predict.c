@@ -15,7 +15,7 @@ typedef struct pass_work {
 static pass_work work_of(const model_layout *l, uint64_t cache_bytes)
 {
     pass_work work = {.bytes = (double)cache_bytes / 2};
-    for (int32_t i = l->embedding_first ? 1 : 0; i < l->n_matrices; i++) {
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
         work.bytes += (double)m->n_groups * (double)m->group_bytes;
         work.numbers += (double)m->n_rows * (double)m->k;

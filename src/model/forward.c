@@ -237,7 +237,7 @@ static void step_embed(pass *p, int32_t from, int32_t to, int32_t thread)
     for (int32_t i = from; i < to; i++) {
         drey_error err;
         float *x = p->r->ws->x + i * embd_ld(p);
-        if (weights_embed(p->r->weights, p->rows[i].token, x, thread, &err) != DREY_OK &&
+        if (weights_row(p->r->weights, p->rows[i].token, x, thread, &err) != DREY_OK &&
             !atomic_exchange(&p->failed, true))
             p->error = err;
     }
@@ -503,9 +503,9 @@ static drey_status run_layers(pass *p, forward_head head, drey_error *err)
 {
     runner *r = p->r;
     const model_layout *l = r->layout;
-    if (l->embedding_first && !weights_loaded(r->weights)) {
+    for (int32_t i = 0; i < l->n_looked_up && !weights_loaded(r->weights); i++) {
         void *none[ACT_KINDS] = {NULL, NULL, NULL};
-        TRY(weights_matmul(r->weights, r->pool, &(product){.matrix = &l->matrix[0]}, 1, none, 0,
+        TRY(weights_matmul(r->weights, r->pool, &(product){.matrix = &l->matrix[i]}, 1, none, 0,
                            err));
     }
     each_row(p, step_embed);

@@ -54,6 +54,23 @@ static drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_
     return weight_describe(*out, t, b->kernels, b->err);
 }
 
+static drey_status bind_vocabulary(binder *b, const char *name, weight **out)
+{
+    const gguf_tensor *t;
+    TRY(find(b->g, name, b->l->shape.n_embd, b->l->shape.n_vocab, &t, b->err));
+    *out = &b->l->matrix[b->l->n_matrices++];
+    return weight_describe(*out, t, b->kernels, b->err);
+}
+
+/* In front of the pass's matrices: its rows are looked up, all of it is never multiplied. */
+static drey_status bind_embedding(binder *b)
+{
+    TRY(bind_vocabulary(b, "token_embd.weight", &b->l->embedding));
+    b->l->embedding->in_pass = false;
+    b->l->n_looked_up = 1;
+    return DREY_OK;
+}
+
 static drey_status bind_norm(binder *b, const char *role, float **out)
 {
     char name[64];
@@ -92,8 +109,8 @@ static drey_status bind_layer(binder *b, layer_layout *y)
     return bind_matrix(b, "ffn_down", s->n_embd, s->n_ff, &y->down);
 }
 
-drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels,
-                              bool keep_embedding, arena *a, drey_error *err)
+drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
+                              drey_error *err)
 {
     *l = (model_layout){0};
     TRY(model_shape_read(&l->shape, g, err));
@@ -104,20 +121,18 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     l->final_norm = arena_take(a, (size_t)s->n_embd * sizeof(float));
     l->rope_frequency = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     const gguf_tensor *t;
-    TRY(find(g, "token_embd.weight", s->n_embd, s->n_vocab, &t, err));
-    TRY(weight_describe(&l->embedding, t, kernels, err));
     l->tied = gguf_find_tensor(g, "output.weight") == NULL;
-    l->embedding_first = keep_embedding && !l->tied;
-    if (l->embedding_first)
-        l->matrix[l->n_matrices++] = l->embedding;
+    if (!l->tied)
+        TRY(bind_embedding(&b));
     for (b.layer = 0; b.layer < s->n_layers; b.layer++)
         TRY(bind_layer(&b, &l->layer[b.layer]));
     if (gguf_find_tensor(g, "rope_freqs.weight"))
         TRY(find(g, "rope_freqs.weight", s->n_rot / 2, 1, &t, err));
     TRY(find(g, "output_norm.weight", s->n_embd, 1, &t, err));
-    TRY(find(g, l->tied ? "token_embd.weight" : "output.weight", s->n_embd, s->n_vocab, &t, err));
-    l->head = &l->matrix[l->n_matrices++];
-    return weight_describe(l->head, t, kernels, err);
+    TRY(bind_vocabulary(&b, l->tied ? "token_embd.weight" : "output.weight", &l->head));
+    if (l->tied)
+        l->embedding = l->head;
+    return DREY_OK;
 }
 
 static drey_status read_named(const gguf *g, weights *w, int32_t layer, const char *role,

@@ -15,12 +15,12 @@ typedef struct layer_layout {
 
 typedef struct model_layout {
     model_shape shape;
-    weight *matrix; /* in the order of a pass; the last is the head [V][D] */
+    weight *matrix; /* an untied embedding, then those of a pass in its order, the head last */
     int32_t n_matrices;
-    weight embedding;     /* [V][D] */
-    bool tied;            /* no output.weight: the head is the embedding */
-    bool embedding_first; /* matrix[0] is the embedding, kept in memory for look-ups */
-    layer_layout *layer;  /* [n_layers] */
+    int32_t n_looked_up; /* of the matrices, in front: not part of a pass. 1, or 0 where tied */
+    weight *embedding;   /* [V][D]: matrix[0], or the head where tied */
+    bool tied;           /* no output.weight: the head is the embedding */
+    layer_layout *layer; /* [n_layers] */
     weight *head;
     float *final_norm;      /* [D] */
     double *rope_frequency; /* [n_rot / 2] */
@@ -31,10 +31,9 @@ typedef struct model_layout {
 size_t model_layout_bytes(const model_shape *s);
 
 /* Finds and checks every tensor (missing, of another shape, or of a type without kernel: an error
- * that names it). Reads nothing but the shapes. keep_embedding: an untied embedding becomes
- * matrix[0]. */
-drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels,
-                              bool keep_embedding, arena *a, drey_error *err);
+ * that names it). Reads nothing but the shapes. */
+drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
+                              drey_error *err);
 /* Reads norms, biases and RoPE factors into the layout's vectors. */
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err);
 

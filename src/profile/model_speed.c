@@ -47,7 +47,7 @@ static void count_bytes(bench *b)
 {
     const model_layout *l = &b->s->engine->target.layout;
     const model_shape *s = &l->shape;
-    for (int32_t i = l->embedding_first ? 1 : 0; i < l->n_matrices; i++) {
+    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
         double numbers = (double)m->n_rows * (double)m->k;
         b->report->token_bytes += (uint64_t)(m->n_rows * m->row_bytes);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
+#include "base/num.h"
 
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
                             drey_error *err)
@@ -15,6 +16,7 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
              "tensor %s has type %s, for which drey has no kernel; see drey inspect", t->name,
              traits ? traits->name : "unknown");
     *m = (weight){.tensor = t,
+                  .in_pass = true,
                   .kernel = &kernels->matmul[t->type],
                   .k = t->dims[0],
                   .n_rows = t->dims[1] * t->dims[2] * t->dims[3]};
@@ -46,29 +48,28 @@ size_t weights_ring_least(const weight *matrix, int32_t n)
     return 4 * STREAM_ROOM_BYTES(largest_piece(matrix, n));
 }
 
-static int32_t ceil_div(int32_t a, int32_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* Scratch of a thread: one packed group, and what the dot kernel asks for, for the widest matrix.
  */
-static void scratch_sizes(const weight *matrix, int32_t n, const weight *embedding, size_t *pack,
-                          size_t *dot)
+static void scratch_sizes(const weight *matrix, int32_t n, size_t *pack, size_t *dot)
 {
-    *pack = embedding->group_bytes;
-    int64_t k = embedding->k;
+    *pack = 0;
+    int64_t k = 0;
     for (int32_t i = 0; i < n; i++) {
-        *pack = matrix[i].group_bytes > *pack ? matrix[i].group_bytes : *pack;
-        k = matrix[i].k > k ? matrix[i].k : k;
+        *pack = max_size(*pack, matrix[i].group_bytes);
+        k = max_i64(k, matrix[i].k);
     }
     *dot = dot_scratch_bytes(k);
 }
 
+static int32_t streamed_groups(const weight *m)
+{
+    return m->in_pass ? m->n_groups - m->n_pinned : 0;
+}
+
 static int64_t count_pieces(const weight *m)
 {
-    return ceil_div(m->n_pinned, m->piece_groups) +
-           ceil_div(m->n_groups - m->n_pinned, m->piece_groups);
+    return ceil_div_i32(m->n_pinned, m->piece_groups) +
+           ceil_div_i32(streamed_groups(m), m->piece_groups);
 }
 
 static size_t lookup_bytes(const weight *embedding)
@@ -89,7 +90,7 @@ static int64_t most_pieces(const weight *matrix, int32_t n)
 size_t weights_stream_bytes(const weight *matrix, int32_t n, int32_t n_parts)
 {
     int64_t pieces = most_pieces(matrix, n);
-    stream_options options = {.n_paths = n_parts, .n_first = pieces, .n_cycle = pieces};
+    stream_options options = {.n_paths = n_parts + 1, .n_first = pieces, .n_cycle = pieces};
     return stream_overhead_bytes(&options);
 }
 
@@ -97,19 +98,20 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
                               int32_t n_parts, int32_t n_threads)
 {
     size_t pack, dot, pieces = (size_t)most_pieces(matrix, n);
-    scratch_sizes(matrix, n, embedding, &pack, &dot);
+    scratch_sizes(matrix, n, &pack, &dot);
     size_t per_thread = arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 +
                         ARENA_ALIGN + PRODUCTS_MAX * sizeof(weights_run);
     return (size_t)n_threads * per_thread + pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
-           (size_t)n_parts * (sizeof(file) + sizeof(file_stamp) + 3 * ARENA_ALIGN) +
+           ((size_t)n_parts + 1) * (sizeof(file) + sizeof(file_stamp) + 3 * ARENA_ALIGN) +
            16 * ARENA_ALIGN + 8192;
 }
 
 /* A piece of groups [from, to): their rows in the model, or themselves in the sidecar. */
-static stream_piece piece_of_groups(const weight *m, int32_t from, int32_t to)
+static stream_piece piece_of_groups(const weight *m, int32_t sidecar_part, int32_t from, int32_t to)
 {
     if (m->sidecar_offset)
-        return (stream_piece){.offset = m->sidecar_offset + (uint64_t)from * m->group_bytes,
+        return (stream_piece){.part = sidecar_part,
+                              .offset = m->sidecar_offset + (uint64_t)from * m->group_bytes,
                               .n_bytes = (uint32_t)((size_t)(to - from) * m->group_bytes)};
     int64_t first_row = (int64_t)from * GROUP_ROWS, end_row = (int64_t)to * GROUP_ROWS;
     end_row = end_row < m->n_rows ? end_row : m->n_rows;
@@ -118,10 +120,12 @@ static stream_piece piece_of_groups(const weight *m, int32_t from, int32_t to)
                           .n_bytes = (uint32_t)((end_row - first_row) * m->row_bytes)};
 }
 
-static void list_pieces(const weight *m, int32_t from, int32_t to, stream_piece **out)
+static void list_pieces(const weights *w, const weight *m, int32_t from, int32_t to,
+                        stream_piece **out)
 {
+    int32_t sidecar_part = gguf_n_parts(w->file);
     for (int32_t g = from; g < to; g += m->piece_groups)
-        *(*out)++ = piece_of_groups(m, g, g + m->piece_groups < to ? g + m->piece_groups : to);
+        *(*out)++ = piece_of_groups(m, sidecar_part, g, min_i32(g + m->piece_groups, to));
 }
 
 /* Fixes each matrix's place in the order of reads, and takes its memory. */
@@ -130,8 +134,9 @@ static void lay_out(weights *w, arena *a)
     int64_t n_first = 0, n_cycle = 0;
     for (int32_t i = 0; i < w->n_matrices; i++) {
         weight *m = &w->matrix[i];
-        m->n_pinned_pieces = ceil_div(m->n_pinned, m->piece_groups);
-        m->n_streamed_pieces = ceil_div(m->n_groups - m->n_pinned, m->piece_groups);
+        assert(m->in_pass || m->n_pinned == 0 || weight_is_pinned(m));
+        m->n_pinned_pieces = ceil_div_i32(m->n_pinned, m->piece_groups);
+        m->n_streamed_pieces = ceil_div_i32(streamed_groups(m), m->piece_groups);
         m->first_seq = n_first;
         m->cycle_seq = n_cycle;
         n_first += m->n_pinned_pieces + m->n_streamed_pieces;
@@ -147,9 +152,9 @@ static void lay_out(weights *w, arena *a)
     stream_piece *first = w->first, *cycle = w->cycle;
     for (int32_t i = 0; i < w->n_matrices; i++) {
         const weight *m = &w->matrix[i];
-        list_pieces(m, 0, m->n_pinned, &first);
-        list_pieces(m, m->n_pinned, m->n_groups, &first);
-        list_pieces(m, m->n_pinned, m->n_groups, &cycle);
+        list_pieces(w, m, 0, m->n_pinned, &first);
+        list_pieces(w, m, m->n_pinned, m->n_pinned + streamed_groups(m), &first);
+        list_pieces(w, m, m->n_pinned, m->n_pinned + streamed_groups(m), &cycle);
     }
 }
 
@@ -172,11 +177,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
 {
     *w = (weights){.matrix = options->matrix,
                    .n_matrices = options->n_matrices,
-                   .embedding = *options->embedding,
-                   .embedding_pinned = options->embedding_pinned,
-                   .tied = options->tied,
-                   .sidecar = options->sidecar,
-                   .sidecar_stamp = options->sidecar_stamp,
+                   .embedding = options->embedding,
                    .file = options->file,
                    .io = options->io,
                    .n_threads = options->n_threads,
@@ -185,20 +186,26 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
                    .ring_bytes = options->ring_bytes & ~(size_t)4095};
     int32_t n_parts = gguf_n_parts(w->file);
     w->parts = arena_take(a, (size_t)n_parts * sizeof *w->parts);
-    w->paths = arena_take(a, (size_t)n_parts * sizeof *w->paths);
-    w->stamps = arena_take(a, (size_t)n_parts * sizeof *w->stamps);
+    w->paths = arena_take(a, ((size_t)n_parts + 1) * sizeof *w->paths);
+    w->stamps = arena_take(a, ((size_t)n_parts + 1) * sizeof *w->stamps);
     for (int32_t i = 0; i < n_parts; i++) {
         w->parts[i].fd = -1;
         w->paths[i] = gguf_part_path(w->file, i);
         w->stamps[i] = *gguf_part_stamp(w->file, i);
+    }
+    w->n_paths = n_parts;
+    if (options->sidecar) {
+        w->paths[n_parts] = options->sidecar;
+        w->stamps[n_parts] = options->sidecar_stamp;
+        w->n_paths++;
     }
     TRY(open_files(w, err));
     lay_out(w, a);
     uint8_t *ring = arena_take(a, w->ring_bytes + 4096);
     w->ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);
     size_t pack, dot;
-    scratch_sizes(w->matrix, w->n_matrices, &w->embedding, &pack, &dot);
-    w->bounce_bytes = lookup_bytes(&w->embedding);
+    scratch_sizes(w->matrix, w->n_matrices, &pack, &dot);
+    w->bounce_bytes = lookup_bytes(w->embedding);
     w->runs = arena_take(a, (size_t)w->n_threads * PRODUCTS_MAX * sizeof *w->runs);
     w->pack_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->pack_scratch);
     w->dot_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->dot_scratch);
@@ -222,9 +229,9 @@ void weights_close(weights *w)
 
 static drey_status start_stream(weights *w, drey_error *err)
 {
-    stream_options options = {.paths = w->sidecar ? &w->sidecar : w->paths,
-                              .n_paths = w->sidecar ? 1 : gguf_n_parts(w->file),
-                              .stamps = w->sidecar ? &w->sidecar_stamp : w->stamps,
+    stream_options options = {.paths = w->paths,
+                              .n_paths = w->n_paths,
+                              .stamps = w->stamps,
                               .first = w->loaded ? NULL : w->first,
                               .n_first = w->loaded ? 0 : w->n_first,
                               .cycle = w->cycle,
@@ -287,10 +294,9 @@ void weights_pass_abandon(weights *w)
  * Once nothing more is read, they may. */
 static drey_status check_files(const weights *w, drey_error *err)
 {
-    if (w->loaded && w->n_cycle == 0 && w->embedding_pinned)
+    if (w->loaded && w->n_cycle == 0 && weight_is_pinned(w->embedding))
         return DREY_OK;
-    TRY(stream_check_files(w->stream, err));
-    return w->sidecar ? check_parts(w, err) : DREY_OK; /* else they are the stream's own */
+    return stream_check_files(w->stream, err);
 }
 
 drey_status weights_pass_end(weights *w, pool *p, drey_error *err)
@@ -308,19 +314,20 @@ drey_status weights_pass_end(weights *w, pool *p, drey_error *err)
     return DREY_OK;
 }
 
-drey_status weights_embed(weights *w, int32_t token, float *out, int32_t thread, drey_error *err)
+static const uint8_t *pinned_group(const weight *m, int64_t row)
 {
-    const weight *head = &w->matrix[w->n_matrices - 1];
-    int32_t group = token / GROUP_ROWS, row = token % GROUP_ROWS;
-    assert(token >= 0 && token < w->embedding.n_rows);
-    if (w->embedding_pinned && weights_loaded(w)) {
-        const weight *kept = w->tied ? head : &w->matrix[0];
-        kept->kernel->unpack_row(out, kept->packed + (size_t)group * kept->group_bytes, row,
-                                 kept->k);
+    return m->packed + (size_t)(row / GROUP_ROWS) * m->group_bytes;
+}
+
+drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, drey_error *err)
+{
+    const weight *m = w->embedding;
+    assert(row >= 0 && row < m->n_rows);
+    if (weights_loaded(w) && row / GROUP_ROWS < m->n_pinned) {
+        m->kernel->unpack_row(out, pinned_group(m, row), (int32_t)(row % GROUP_ROWS), m->k);
         return DREY_OK;
     }
-    const weight *m = &w->embedding;
-    uint64_t offset = m->tensor->offset + (uint64_t)(token * m->row_bytes);
+    uint64_t offset = m->tensor->offset + (uint64_t)(row * m->row_bytes);
     int32_t part = m->tensor->part;
     uint8_t *bounce = w->row_scratch[thread], *raw = bounce + w->bounce_bytes;
     TRY(file_read(&w->parts[part], w->paths[part], offset, (size_t)m->row_bytes, raw, bounce,
@@ -328,6 +335,22 @@ drey_status weights_embed(weights *w, int32_t token, float *out, int32_t thread,
     m->kernel->pack(w->pack_scratch[thread], raw, m->row_bytes, 1, m->k);
     m->kernel->unpack_row(out, w->pack_scratch[thread], 0, m->k);
     return DREY_OK;
+}
+
+void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t n_rows,
+                      const void *act, float *out, int32_t thread)
+{
+    float y[GROUP_ROWS];
+    const uint8_t *group = NULL;
+    assert(weights_loaded(w));
+    for (int32_t i = 0; i < n_rows; i++) {
+        assert(rows[i] >= 0 && rows[i] < (int64_t)m->n_pinned * GROUP_ROWS);
+        const uint8_t *next = pinned_group(m, rows[i]);
+        if (next != group)
+            m->kernel->dot(y, GROUP_ROWS, next, 1, act, 1, m->k, w->dot_scratch[thread]);
+        group = next;
+        out[i] = y[rows[i] % GROUP_ROWS];
+    }
 }
 
 drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, drey_error *err)

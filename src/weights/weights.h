@@ -12,9 +12,13 @@
  *   pass 0  |piece|piece|piece..|piece|piece|piece....|      never across the boundary
  *   pass 1                      |piece|piece|piece....|
  *
- * Invariants: (1) matrices are used in the order they were given, each once a pass; (2) the last
- * one is the head, which a pass may leave out; (3) a row's result does not depend on where its
- * group lies. */
+ * Residency does not follow from that order. What is pinned can be used at any time once it is
+ * loaded: whole matrices that no pass multiplies (an embedding), rows of one (weights_row), products
+ * of some of its rows (weights_dot_rows).
+ *
+ * Invariants: (1) a pass uses the streamed groups of its matrices in the order they were given, each
+ * at most once; (2) the last matrix is the head, which a pass may leave out; (3) a row's result does
+ * not depend on where its group lies. */
 #ifndef DREY_WEIGHTS_WEIGHTS_H
 #define DREY_WEIGHTS_WEIGHTS_H
 
@@ -34,6 +38,7 @@ typedef struct weight {
     int64_t row_bytes;           /* in the file */
     size_t group_bytes;          /* packed */
     int32_t n_groups, n_pinned;  /* the first n_pinned groups are pinned */
+    bool in_pass;                /* false: only looked up; pinned whole or not at all */
     int32_t piece_groups;        /* groups of a piece */
     uint64_t sidecar_offset;     /* of its packed groups in the sidecar; 0: packed from the model */
     int32_t n_pinned_pieces, n_streamed_pieces;
@@ -52,15 +57,12 @@ typedef struct weights_run {
 typedef struct weights {
     weight *matrix; /* in the order of a pass */
     int32_t n_matrices;
-    weight embedding;      /* token_embd: rows are looked up one by one */
-    bool embedding_pinned; /* kept in memory, packed */
-    bool tied;             /* the head is the embedding */
+    weight *embedding; /* whose rows are looked up: one of matrix */
     const gguf *file;
-    file *parts; /* for look-ups; [gguf_n_parts] */
-    const char **paths;
-    file_stamp *stamps;  /* [gguf_n_parts]: of the parts, when their headers were read */
-    const char *sidecar; /* where the stream reads, or NULL: in the parts */
-    file_stamp sidecar_stamp;
+    file *parts;        /* for look-ups; [gguf_n_parts] */
+    const char **paths; /* [n_paths]: of the parts, then of the sidecar if there is one */
+    file_stamp *stamps; /* [n_paths]: what the files were when they were looked at */
+    int32_t n_paths;
     stream *stream; /* NULL until the first pass */
     stream_piece *first, *cycle;
     int64_t n_first, n_cycle;
@@ -91,6 +93,8 @@ void weight_set_read(weight *m, int64_t read_bytes);
 static inline uint64_t weight_streamed_bytes(const weight *m)
 {
     int64_t rows = m->n_rows - (int64_t)m->n_pinned * GROUP_ROWS;
+    if (!m->in_pass)
+        return 0;
     if (m->sidecar_offset)
         return (uint64_t)(m->n_groups - m->n_pinned) * m->group_bytes;
     return rows > 0 ? (uint64_t)(rows * m->row_bytes) : 0;
@@ -118,8 +122,7 @@ typedef struct weights_options {
     const gguf *file; /* borrowed, like all of these */
     weight *matrix;   /* in the order of a pass, n_pinned set by the plan; taken over as they are */
     int32_t n_matrices;
-    const weight *embedding;
-    bool embedding_pinned, tied;
+    weight *embedding;        /* whose rows weights_row gives: one of matrix */
     const char *sidecar;      /* the file that sidecar_attach took for these matrices, or NULL */
     file_stamp sidecar_stamp; /* what it was then */
     size_t ring_bytes;
@@ -163,9 +166,20 @@ typedef struct product {
 drey_status weights_matmul(weights *w, pool *p, const product *products, int32_t n_products,
                            void *const acts[ACT_KINDS], int32_t n, drey_error *err);
 
-/* The embedding of a token as k floats, by `thread`: from memory when it is there, else from disk.
+/* Row `row` of the embedding as k floats, by `thread`: from memory when it is there, else from disk.
  */
-drey_status weights_embed(weights *w, int32_t token, float *out, int32_t thread, drey_error *err);
+drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, drey_error *err);
+
+/* Products of chosen rows of a pinned matrix, which may be any, at any time once weights_loaded:
+ * out[i] = matrix row rows[i] . the one activation row in act (of the kind its kernel wants), with
+ * the bits that a whole product has. A row costs the reading of its group; neighbours in `rows` that
+ * share one cost one. On the calling thread, `thread` of the pool. */
+void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t n_rows,
+                      const void *act, float *out, int32_t thread);
+static inline bool weight_is_pinned(const weight *m)
+{
+    return m->n_pinned == m->n_groups;
+}
 
 /* Reads a whole small tensor (norms, biases: F32, F16 or BF16) as floats. */
 drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, drey_error *err);
