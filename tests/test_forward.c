@@ -24,6 +24,7 @@ static void open_bench(bench *b, const char *architecture, uint32_t type)
     toy_options_init(&toy);
     toy.architecture = architecture;
     toy.type = type;
+    toy.biases = true;
     toy.n_embd = 256;
     toy.n_ff = 2048; /* wide enough that few rows of it are shared by all threads */
     temp_dir();

@@ -133,7 +133,7 @@ drey_status drey_prepare(const drey_prepare_options *o, drey_prepare_report *rep
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
     arena memory = {0};
     model_layout layout;
-    drey_status status = arena_init(&memory, model_layout_bytes(&o->model->shape), false, err);
+    drey_status status = arena_init(&memory, model_layout_bytes(&o->model->shape, g), false, err);
     if (status == DREY_OK)
         status = model_layout_init(&layout, g, kernel_select(NULL), &memory, err);
     if (status == DREY_OK) {

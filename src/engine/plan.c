@@ -193,7 +193,7 @@ static void measure_sides(drey_engine *e)
 static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, drey_error *err)
 {
     arena_free(&side->layout_memory);
-    TRY(arena_init(&side->layout_memory, model_layout_bytes(&m->shape), false, err));
+    TRY(arena_init(&side->layout_memory, model_layout_bytes(&m->shape, m->file), false, err));
     TRY(model_layout_init(&side->layout, m->file, e->kernels, &side->layout_memory, err));
     for (int32_t i = 0; e->options.read_bytes && i < side->layout.n_matrices; i++)
         weight_set_read(&side->layout.matrix[i], (int64_t)e->options.read_bytes);

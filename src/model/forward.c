@@ -261,25 +261,29 @@ static void step_attn_norm(pass *p, int32_t from, int32_t to, int32_t thread)
     norm_rows(p, p->layer->attn_norm, from, to);
 }
 
-/* Adds the product behind the residual, then norms for the feed-forward part. */
-static void add_rows(pass *p, int32_t from, int32_t to)
+/* Adds a product and its bias (or NULL) to the residual stream. */
+static void add_rows(const pass *p, const float *bias, int32_t from, int32_t to)
 {
-    workspace *ws = p->r->ws;
-    for (int32_t i = from; i < to; i++)
-        p->r->kernels->add(ws->x + i * embd_ld(p), ws->y + i * embd_ld(p),
-                           p->r->layout->shape.n_embd);
+    const kernel_table *kernels = p->r->kernels;
+    int64_t n = p->r->layout->shape.n_embd;
+    for (int32_t i = from; i < to; i++) {
+        float *y = p->r->ws->y + i * embd_ld(p);
+        if (bias)
+            kernels->add(y, bias, n);
+        kernels->add(p->r->ws->x + i * embd_ld(p), y, n);
+    }
 }
 
 static void step_add(pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    add_rows(p, from, to);
+    add_rows(p, p->layer->down_bias, from, to);
 }
 
 static void step_ffn_norm(pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    add_rows(p, from, to);
+    add_rows(p, p->layer->o_bias, from, to);
     norm_rows(p, p->layer->ffn_norm, from, to);
 }
 
@@ -289,12 +293,19 @@ static void step_quantise(pass *p, int32_t from, int32_t to, int32_t thread)
     quantise_rows(p, from, to);
 }
 
-/* Rows [from, to), columns [k_from, k_to). */
+/* Biases and swiglu of rows [from, to), columns [k_from, k_to). */
 static void swiglu_part(const pass *p, int32_t from, int32_t to, int64_t k_from, int64_t k_to)
 {
+    const kernel_table *kernels = p->r->kernels;
+    const float *gate_bias = p->layer->gate_bias, *up_bias = p->layer->up_bias;
     for (int32_t i = from; i < to; i++) {
         float *gate = p->r->ws->gate + i * ff_ld(p) + k_from;
-        p->r->kernels->swiglu(gate, gate, p->r->ws->up + i * ff_ld(p) + k_from, k_to - k_from);
+        float *up = p->r->ws->up + i * ff_ld(p) + k_from;
+        if (gate_bias)
+            kernels->add(gate, gate_bias + k_from, k_to - k_from);
+        if (up_bias)
+            kernels->add(up, up_bias + k_from, k_to - k_from);
+        kernels->swiglu(gate, gate, up, k_to - k_from);
     }
 }
 

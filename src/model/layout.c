@@ -2,37 +2,68 @@
  * names". */
 #include "model/layout.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
-enum { MATRICES_A_LAYER = 7 };
+enum { MATRICES_PER_LAYER = 7, NORMS_PER_LAYER = 2 };
 
-static size_t vector_bytes(int32_t n)
+/* The biases that a layer may have. */
+typedef struct bias_role {
+    const char *name;
+    size_t member; /* of layer_layout */
+} bias_role;
+
+static const bias_role biases[] = {
+    {"attn_q", offsetof(layer_layout, q_bias)},
+    {"attn_k", offsetof(layer_layout, k_bias)},
+    {"attn_v", offsetof(layer_layout, v_bias)},
+    {"attn_output", offsetof(layer_layout, o_bias)},
+    {"ffn_gate", offsetof(layer_layout, gate_bias)},
+    {"ffn_up", offsetof(layer_layout, up_bias)},
+    {"ffn_down", offsetof(layer_layout, down_bias)},
+};
+
+enum { N_BIASES = sizeof biases / sizeof *biases };
+
+static const gguf_tensor *find_bias(const gguf *g, int32_t layer, const bias_role *role)
+{
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.%s.bias", layer, role->name);
+    return gguf_find_tensor(g, name);
+}
+
+static size_t vector_bytes(int64_t n)
 {
     return arena_size((size_t)n * sizeof(float));
 }
 
-size_t model_layout_bytes(const model_shape *s)
+/* The widest that a bias can be: what its file says is checked only when it is bound. */
+static int64_t bias_limit(const model_shape *s)
 {
-    int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
-    size_t vectors = 2 * vector_bytes(s->n_embd) + vector_bytes(n_q) + 2 * vector_bytes(n_kv);
-    size_t per_layer = vectors + MATRICES_A_LAYER * sizeof(weight) + sizeof(layer_layout);
-    return (size_t)s->n_layers * per_layer + 2 * sizeof(weight) + vector_bytes(s->n_embd) +
-           (size_t)s->n_rot * sizeof(double) + 8 * ARENA_ALIGN;
+    int64_t n_q = (int64_t)s->n_heads * s->head_dim,
+            most = s->n_ff > s->n_embd ? s->n_ff : s->n_embd;
+    return n_q > most ? n_q : most;
 }
 
-static drey_status find(const gguf *g, const char *name, int64_t d0, int64_t d1,
-                        const gguf_tensor **out, drey_error *err)
+static size_t bias_bytes(const model_shape *s, const gguf *g)
 {
-    const gguf_tensor *t = gguf_find_tensor(g, name);
-    if (!t)
-        FAIL(err, DREY_ERR_FORMAT,
-             "tensor %s is missing; the file is incomplete or of another architecture", name);
-    if (t->dims[0] != d0 || t->dims[1] != d1 || t->dims[2] != 1 || t->dims[3] != 1)
-        FAIL(err, DREY_ERR_FORMAT,
-             "tensor %s has shape [%lld, %lld] instead of [%lld, %lld]; the file is broken", name,
-             (long long)t->dims[0], (long long)t->dims[1], (long long)d0, (long long)d1);
-    *out = t;
-    return DREY_OK;
+    size_t total = 0;
+    for (int32_t layer = 0; layer < s->n_layers; layer++)
+        for (int32_t i = 0; i < N_BIASES; i++) {
+            const gguf_tensor *t = find_bias(g, layer, &biases[i]);
+            if (t)
+                total += vector_bytes(t->dims[0] < bias_limit(s) ? t->dims[0] : bias_limit(s));
+        }
+    return total;
+}
+
+size_t model_layout_bytes(const model_shape *s, const gguf *g)
+{
+    size_t n = (size_t)s->n_layers, n_vectors = n * (NORMS_PER_LAYER + N_BIASES) + 1;
+    size_t norms = (n * NORMS_PER_LAYER + 1) * vector_bytes(s->n_embd);
+    return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) + 2 * sizeof(weight) +
+           n_vectors * sizeof(layout_vector) + norms + bias_bytes(s, g) + gguf_n_tensors(g) +
+           (size_t)s->n_rot * sizeof(double) + 8 * ARENA_ALIGN;
 }
 
 typedef struct binder {
@@ -40,16 +71,33 @@ typedef struct binder {
     const gguf *g;
     const kernel_table *kernels;
     arena *a;
+    bool *bound; /* [gguf_n_tensors]: it has a role */
     int32_t layer;
     drey_error *err;
 } binder;
+
+static drey_status find(const binder *b, const char *name, int64_t d0, int64_t d1,
+                        const gguf_tensor **out)
+{
+    const gguf_tensor *t = gguf_find_tensor(b->g, name);
+    if (!t)
+        FAIL(b->err, DREY_ERR_FORMAT,
+             "tensor %s is missing; the file is incomplete or of another architecture", name);
+    if (t->dims[0] != d0 || t->dims[1] != d1 || t->dims[2] != 1 || t->dims[3] != 1)
+        FAIL(b->err, DREY_ERR_FORMAT,
+             "tensor %s has shape [%lld, %lld] instead of [%lld, %lld]; the file is broken", name,
+             (long long)t->dims[0], (long long)t->dims[1], (long long)d0, (long long)d1);
+    b->bound[t - gguf_tensor_at(b->g, 0)] = true;
+    *out = t;
+    return DREY_OK;
+}
 
 static drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_t k, weight **out)
 {
     char name[64];
     const gguf_tensor *t;
     snprintf(name, sizeof name, "blk.%d.%s.weight", b->layer, role);
-    TRY(find(b->g, name, k, rows, &t, b->err));
+    TRY(find(b, name, k, rows, &t));
     *out = &b->l->matrix[b->l->n_matrices++];
     return weight_describe(*out, t, b->kernels, b->err);
 }
@@ -57,7 +105,7 @@ static drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_
 static drey_status bind_vocabulary(binder *b, const char *name, weight **out)
 {
     const gguf_tensor *t;
-    TRY(find(b->g, name, b->l->shape.n_embd, b->l->shape.n_vocab, &t, b->err));
+    TRY(find(b, name, b->l->shape.n_embd, b->l->shape.n_vocab, &t));
     *out = &b->l->matrix[b->l->n_matrices++];
     return weight_describe(*out, t, b->kernels, b->err);
 }
@@ -71,24 +119,32 @@ static drey_status bind_embedding(binder *b)
     return DREY_OK;
 }
 
+static drey_status bind_vector(binder *b, const char *name, int64_t n, float **out)
+{
+    const gguf_tensor *t;
+    TRY(find(b, name, n, 1, &t));
+    *out = arena_take(b->a, (size_t)n * sizeof(float));
+    b->l->vector[b->l->n_vectors++] = (layout_vector){t, *out};
+    return DREY_OK;
+}
+
 static drey_status bind_norm(binder *b, const char *role, float **out)
 {
     char name[64];
-    const gguf_tensor *t;
     snprintf(name, sizeof name, "blk.%d.%s.weight", b->layer, role);
-    *out = arena_take(b->a, (size_t)b->l->shape.n_embd * sizeof(float));
-    return find(b->g, name, b->l->shape.n_embd, 1, &t, b->err);
+    return bind_vector(b, name, b->l->shape.n_embd, out);
 }
 
-static drey_status bind_bias(binder *b, const char *role, int32_t n, float **out)
+/* n: how many numbers each has, in the order of the table. */
+static drey_status bind_biases(binder *b, layer_layout *y, const int32_t n[N_BIASES])
 {
-    char name[64];
-    const gguf_tensor *t;
-    snprintf(name, sizeof name, "blk.%d.%s.bias", b->layer, role);
-    if (!gguf_find_tensor(b->g, name))
-        return DREY_OK;
-    *out = arena_take(b->a, (size_t)n * sizeof(float));
-    return find(b->g, name, n, 1, &t, b->err);
+    for (int32_t i = 0; i < N_BIASES; i++) {
+        const gguf_tensor *t = find_bias(b->g, b->layer, &biases[i]);
+        float **out = (float **)(void *)((char *)y + biases[i].member);
+        if (t)
+            TRY(bind_vector(b, t->name, n[i], out));
+    }
+    return DREY_OK;
 }
 
 static drey_status bind_layer(binder *b, layer_layout *y)
@@ -99,14 +155,24 @@ static drey_status bind_layer(binder *b, layer_layout *y)
     TRY(bind_matrix(b, "attn_q", n_q, s->n_embd, &y->q));
     TRY(bind_matrix(b, "attn_k", n_kv, s->n_embd, &y->k));
     TRY(bind_matrix(b, "attn_v", n_kv, s->n_embd, &y->v));
-    TRY(bind_bias(b, "attn_q", n_q, &y->q_bias));
-    TRY(bind_bias(b, "attn_k", n_kv, &y->k_bias));
-    TRY(bind_bias(b, "attn_v", n_kv, &y->v_bias));
     TRY(bind_matrix(b, "attn_output", s->n_embd, n_q, &y->o));
     TRY(bind_norm(b, "ffn_norm", &y->ffn_norm));
     TRY(bind_matrix(b, "ffn_gate", s->n_ff, s->n_embd, &y->gate));
     TRY(bind_matrix(b, "ffn_up", s->n_ff, s->n_embd, &y->up));
-    return bind_matrix(b, "ffn_down", s->n_embd, s->n_ff, &y->down);
+    TRY(bind_matrix(b, "ffn_down", s->n_embd, s->n_ff, &y->down));
+    return bind_biases(b, y, (int32_t[]){n_q, n_kv, n_kv, s->n_embd, s->n_ff, s->n_ff, s->n_embd});
+}
+
+/* A tensor that nobody computes would be a wrong text without a word. */
+static drey_status refuse_unbound(const binder *b)
+{
+    for (uint64_t i = 0; i < gguf_n_tensors(b->g); i++)
+        if (!b->bound[i])
+            FAIL(b->err, DREY_ERR_UNSUPPORTED,
+                 "tensor %s is not supported by drey for architecture %s: a text computed without "
+                 "it would be wrong",
+                 gguf_tensor_at(b->g, i)->name, b->l->shape.arch->name);
+    return DREY_OK;
 }
 
 drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
@@ -116,9 +182,11 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     TRY(model_shape_read(&l->shape, g, err));
     const model_shape *s = &l->shape;
     binder b = {.l = l, .g = g, .kernels = kernels, .a = a, .err = err};
-    l->layer = arena_take(a, (size_t)s->n_layers * sizeof *l->layer);
-    l->matrix = arena_take(a, ((size_t)s->n_layers * MATRICES_A_LAYER + 2) * sizeof *l->matrix);
-    l->final_norm = arena_take(a, (size_t)s->n_embd * sizeof(float));
+    size_t n_layers = (size_t)s->n_layers;
+    b.bound = arena_take(a, gguf_n_tensors(g) * sizeof *b.bound);
+    l->layer = arena_take(a, n_layers * sizeof *l->layer);
+    l->matrix = arena_take(a, (n_layers * MATRICES_PER_LAYER + 2) * sizeof *l->matrix);
+    l->vector = arena_take(a, (n_layers * (NORMS_PER_LAYER + N_BIASES) + 1) * sizeof *l->vector);
     l->rope_frequency = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     const gguf_tensor *t;
     l->tied = gguf_find_tensor(g, "output.weight") == NULL;
@@ -127,35 +195,18 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     for (b.layer = 0; b.layer < s->n_layers; b.layer++)
         TRY(bind_layer(&b, &l->layer[b.layer]));
     if (gguf_find_tensor(g, "rope_freqs.weight"))
-        TRY(find(g, "rope_freqs.weight", s->n_rot / 2, 1, &t, err));
-    TRY(find(g, "output_norm.weight", s->n_embd, 1, &t, err));
+        TRY(find(&b, "rope_freqs.weight", s->n_rot / 2, 1, &t));
+    TRY(bind_vector(&b, "output_norm.weight", s->n_embd, &l->final_norm));
     TRY(bind_vocabulary(&b, l->tied ? "token_embd.weight" : "output.weight", &l->head));
     if (l->tied)
         l->embedding = l->head;
-    return DREY_OK;
-}
-
-static drey_status read_named(const gguf *g, weights *w, int32_t layer, const char *role,
-                              float *out, drey_error *err)
-{
-    char name[64];
-    if (!out)
-        return DREY_OK;
-    snprintf(name, sizeof name, "blk.%d.%s", layer, role);
-    return weights_read_vector(w, gguf_find_tensor(g, name), out, err);
+    return refuse_unbound(&b);
 }
 
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err)
 {
-    for (int32_t i = 0; i < l->shape.n_layers; i++) {
-        layer_layout *y = &l->layer[i];
-        TRY(read_named(g, w, i, "attn_norm.weight", y->attn_norm, err));
-        TRY(read_named(g, w, i, "ffn_norm.weight", y->ffn_norm, err));
-        TRY(read_named(g, w, i, "attn_q.bias", y->q_bias, err));
-        TRY(read_named(g, w, i, "attn_k.bias", y->k_bias, err));
-        TRY(read_named(g, w, i, "attn_v.bias", y->v_bias, err));
-    }
-    TRY(weights_read_vector(w, gguf_find_tensor(g, "output_norm.weight"), l->final_norm, err));
+    for (int32_t i = 0; i < l->n_vectors; i++)
+        TRY(weights_read_vector(w, l->vector[i].tensor, l->vector[i].numbers, err));
     float factors[512];
     const gguf_tensor *t = gguf_find_tensor(g, "rope_freqs.weight");
     if (t)

@@ -7,11 +7,19 @@
 #include "weights/weights.h"
 
 typedef struct layer_layout {
-    weight *q, *k, *v, *o;           /* [H*S][D], [K*S][D] twice, [D][H*S] */
-    weight *gate, *up, *down;        /* [F][D] twice, [D][F] */
-    float *attn_norm, *ffn_norm;     /* [D] */
-    float *q_bias, *k_bias, *v_bias; /* [H*S], [K*S] twice; NULL where the model has none */
+    weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
+    weight *gate, *up, *down;    /* [F][D] twice, [D][F] */
+    float *attn_norm, *ffn_norm; /* [D] */
+    /* Added to the product of the matrix of that name; NULL where the model has none. */
+    float *q_bias, *k_bias, *v_bias, *o_bias; /* [H*S], [K*S] twice, [D] */
+    float *gate_bias, *up_bias, *down_bias;   /* [F] twice, [D] */
 } layer_layout;
+
+/* A norm or a bias: where it lies in the file, and in memory. */
+typedef struct layout_vector {
+    const gguf_tensor *tensor;
+    float *numbers;
+} layout_vector;
 
 typedef struct model_layout {
     model_shape shape;
@@ -21,6 +29,8 @@ typedef struct model_layout {
     weight *embedding;   /* [V][D]: matrix[0], or the head where tied */
     bool tied;           /* no output.weight: the head is the embedding */
     layer_layout *layer; /* [n_layers] */
+    layout_vector *vector;
+    int32_t n_vectors;
     weight *head;
     float *final_norm;      /* [D] */
     double *rope_frequency; /* [n_rot / 2] */
@@ -28,10 +38,11 @@ typedef struct model_layout {
 } model_layout;
 
 /* Memory of a layout's arrays and vectors. */
-size_t model_layout_bytes(const model_shape *s);
+size_t model_layout_bytes(const model_shape *s, const gguf *g);
 
-/* Finds and checks every tensor (missing, of another shape, or of a type without kernel: an error
- * that names it). Reads nothing but the shapes. */
+/* Finds and checks every tensor: one that is missing, of another shape, of a type without kernel,
+ * or one that this layout has no role for is an error that names it. Reads nothing but the shapes.
+ */
 drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
                               drey_error *err);
 /* Reads norms, biases and RoPE factors into the layout's vectors. */

@@ -32,12 +32,22 @@ const char *logit_toy(int i, toy_options *o)
         o->rope_original_context = 32;
         o->type = TYPE_BF16;
         return "toy-yarn";
-    default:
+    case 4:
         o->architecture = "qwen2";
         o->rope_scaling = "linear";
         o->rope_factor = 3;
         o->rope_original_context = 64;
         o->type = TYPE_F32;
         return "toy-linear";
+    case 5:
+        o->biases = true;
+        o->type = TYPE_F16;
+        return "toy-biases";
+    default:
+        o->architecture = "qwen2";
+        o->biases = true;
+        o->tied = true;
+        o->type = TYPE_F32;
+        return "toy-qwen2-biases";
     }
 }

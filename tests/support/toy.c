@@ -111,7 +111,7 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     float weight = o->tied ? 8.0f : 4.0f;
     for (int32_t i = 0; i < layer; i++)
         weight *= 0.6f;
-    bool biased = strcmp(o->architecture, "qwen2") == 0;
+    bool biased = o->biases || strcmp(o->architecture, "qwen2") == 0;
     add_vector(m, layer_name(name, layer, "attn_norm.weight"), d, 1.0f, 0.1f);
     add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
     add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, kv, 1.5f);
@@ -122,10 +122,17 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_v.bias"), kv, 0.0f, 0.3f);
     }
     add_matrix(m, layer_name(name, layer, "attn_output.weight"), q, d, weight);
+    if (o->biases)
+        add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
     add_vector(m, layer_name(name, layer, "ffn_norm.weight"), d, 1.0f, 0.1f);
     add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
     add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, ff, 1.0f);
     add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, weight);
+    if (o->biases) {
+        add_vector(m, layer_name(name, layer, "ffn_gate.bias"), ff, 0.0f, 0.3f);
+        add_vector(m, layer_name(name, layer, "ffn_up.bias"), ff, 0.0f, 0.3f);
+        add_vector(m, layer_name(name, layer, "ffn_down.bias"), d, 0.0f, 0.3f);
+    }
 }
 
 static int64_t head_dim_of(const toy_options *o)

@@ -24,6 +24,7 @@ typedef struct toy_options {
     int32_t n_context;        /* as the file says */
     uint32_t type;            /* of matrices: a runnable tensor_type, or TOY_TYPE_MIXED */
     bool tied;                /* no output matrix: the embedding serves */
+    bool biases;              /* with every bias that a layer may have */
     bool rope_freqs;          /* with a rope_freqs tensor */
     int32_t rope_freqs_rows;  /* more than 1: of a shape that no model has */
     const char *rope_scaling; /* NULL: none; "linear" or "yarn" with the two numbers below */

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Makes tests/data/logits/toy-NAME.txt: what a plain numpy model computes for a toy GGUF file.
+
+    make-toy-goldens.py TOY.gguf OUT.txt
+
+Toys are written by `test_logits --toys DIR`. Only numpy is needed, and matrices have to be F32, F16
+or BF16. Everything is computed in double precision, from the definitions: the model as the Llama and
+Qwen2 papers have it, biases as llama.cpp adds them (to the product of the matrix of that name), RoPE
+scaling as llama.cpp derives it from the file's keys. Nothing of drey takes part. The toys without
+quantised types that make-logit-goldens.py covers come out the same here, to the last digit written
+or nearly: that holds the two against each other.
+
+The output is described in make-logit-goldens.py.
+"""
+import math
+import os
+import struct
+import sys
+
+import numpy as np
+
+TOY_IDS = 140
+POSITIONS = [0, 1, 10, 40, 63, 64, 128]  # and the last; drey folds keys in blocks of 64
+SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+
+
+class Gguf:
+    """Keys and tensors of a file, tensors as float64 arrays with rows first."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.bytes = f.read()
+        self.at = 4
+        _, n_tensors, n_keys = self.scalar("I"), self.scalar("Q"), self.scalar("Q")
+        self.keys = {}
+        for _ in range(n_keys):
+            name = self.text()
+            self.keys[name] = self.value(self.scalar("I"))
+        infos = [self.info() for _ in range(n_tensors)]
+        align = self.keys.get("general.alignment", 32)
+        data = (self.at + align - 1) // align * align
+        self.tensors = {name: self.tensor(data + offset, dims, kind)
+                        for name, dims, kind, offset in infos}
+
+    def scalar(self, code):
+        size = struct.calcsize("<" + code)
+        value, = struct.unpack_from("<" + code, self.bytes, self.at)
+        self.at += size
+        return value
+
+    def text(self):
+        n = self.scalar("Q")
+        self.at += n
+        return self.bytes[self.at - n:self.at].decode("utf-8", "replace")
+
+    def value(self, kind):
+        if kind == 8:
+            return self.text()
+        if kind == 9:
+            item, n = self.scalar("I"), self.scalar("Q")
+            return [self.value(item) for _ in range(n)]
+        return self.scalar(SCALARS[kind])
+
+    def info(self):
+        name = self.text()
+        dims = [self.scalar("Q") for _ in range(self.scalar("I"))]
+        return name, dims, self.scalar("I"), self.scalar("Q")
+
+    def tensor(self, offset, dims, kind):
+        n = math.prod(dims)
+        if kind == 0:
+            numbers = np.frombuffer(self.bytes, "<f4", n, offset)
+        elif kind == 1:
+            numbers = np.frombuffer(self.bytes, "<f2", n, offset)
+        elif kind == 30:
+            words = np.frombuffer(self.bytes, "<u2", n, offset).astype("<u4") << 16
+            numbers = words.view("<f4")
+        else:
+            sys.exit(f"type {kind} is not known here; use make-logit-goldens.py")
+        return numbers.astype(np.float64).reshape(dims[::-1])
+
+
+class Model:
+    def __init__(self, file):
+        self.t = file.tensors
+        self.arch = file.keys["general.architecture"]
+        self.get = lambda name, other=None: file.keys.get(f"{self.arch}.{name}", other)
+        self.n_layers = self.get("block_count")
+        self.n_heads = self.get("attention.head_count")
+        self.n_heads_kv = self.get("attention.head_count_kv", self.n_heads)
+        self.head_dim = self.get("attention.key_length", self.get("embedding_length") // self.n_heads)
+        self.n_rot = self.get("rope.dimension_count", self.head_dim)
+        self.eps = self.get("attention.layer_norm_rms_epsilon")
+        self.frequencies, self.magnitude = self.rope()
+
+    def rope(self):
+        """Angle per position of each pair, and what cosines and sines are multiplied with."""
+        base = self.get("rope.freq_base", 10000.0)
+        pair = np.arange(self.n_rot // 2)
+        angle = base ** (-2.0 * pair / self.n_rot)
+        if "rope_freqs.weight" in self.t:
+            angle = angle / self.t["rope_freqs.weight"]
+        kind = self.get("rope.scaling.type", "linear")
+        factor = self.get("rope.scaling.factor", self.get("rope.scale_linear", 0.0)) or 1.0
+        if kind == "none":
+            factor = 1.0
+        extrapolated = self.get("rope.scaling.yarn_ext_factor", -1.0)
+        if extrapolated < 0:
+            extrapolated = 1.0 if kind == "yarn" else 0.0
+        magnitude = self.get("rope.scaling.yarn_attn_factor", 1.0)
+        if extrapolated != 0:
+            magnitude = 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
+            original = self.get("rope.scaling.original_context_length", 0)
+            original = original or self.get("context_length")
+
+            def turning(n_turns):
+                return (self.n_rot * math.log(original / (n_turns * 2 * math.pi))
+                        / (2 * math.log(base)))
+
+            low = max(0, math.floor(turning(self.get("rope.scaling.yarn_beta_fast", 32.0))))
+            high = min(self.n_rot - 1,
+                       math.ceil(turning(self.get("rope.scaling.yarn_beta_slow", 1.0))))
+            ramp = 1 - np.clip((pair - low) / max(0.001, high - low), 0, 1)
+        else:
+            ramp = np.zeros(len(pair))
+        mix = ramp * extrapolated
+        angle = angle / factor * (1 - mix) + angle * mix
+        return angle, magnitude * self.get("rope.scaling.attn_factor", 1.0)
+
+    def rotate(self, x):
+        """x: [T][heads][head_dim]"""
+        angle = np.arange(x.shape[0])[:, None, None] * self.frequencies
+        c, s = np.cos(angle) * self.magnitude, np.sin(angle) * self.magnitude
+        half = self.n_rot // 2
+        if self.arch == "qwen2":
+            first, second = np.arange(half), np.arange(half) + half
+        else:
+            first, second = 2 * np.arange(half), 2 * np.arange(half) + 1
+        out = x.copy()
+        out[..., first] = x[..., first] * c - x[..., second] * s
+        out[..., second] = x[..., first] * s + x[..., second] * c
+        return out
+
+    def norm(self, x, name):
+        return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * self.t[name]
+
+    def product(self, x, name):
+        y = x @ self.t[name + ".weight"].T
+        return y + self.t[name + ".bias"] if name + ".bias" in self.t else y
+
+    def attend(self, x, layer):
+        n, shape = x.shape[0], lambda heads: (x.shape[0], heads, self.head_dim)
+        q = self.rotate(self.product(x, layer + "attn_q").reshape(shape(self.n_heads)))
+        k = self.rotate(self.product(x, layer + "attn_k").reshape(shape(self.n_heads_kv)))
+        v = self.product(x, layer + "attn_v").reshape(shape(self.n_heads_kv))
+        out = np.zeros(shape(self.n_heads))
+        for head in range(self.n_heads):
+            shared = head * self.n_heads_kv // self.n_heads
+            scores = q[:, head] @ k[:, shared].T / math.sqrt(self.head_dim)
+            scores[np.triu_indices(n, 1)] = -np.inf
+            p = np.exp(scores - scores.max(axis=1, keepdims=True))
+            out[:, head] = p / p.sum(axis=1, keepdims=True) @ v[:, shared]
+        return self.product(out.reshape(n, -1), layer + "attn_output")
+
+    def feed_forward(self, x, layer):
+        gate, up = self.product(x, layer + "ffn_gate"), self.product(x, layer + "ffn_up")
+        return self.product(gate / (1 + np.exp(-gate)) * up, layer + "ffn_down")
+
+    def logits(self, ids):
+        x = self.t["token_embd.weight"][ids]
+        for i in range(self.n_layers):
+            layer = f"blk.{i}."
+            x = x + self.attend(self.norm(x, layer + "attn_norm.weight"), layer)
+            x = x + self.feed_forward(self.norm(x, layer + "ffn_norm.weight"), layer)
+        head = "output.weight" if "output.weight" in self.t else "token_embd.weight"
+        return self.norm(x, "output_norm.weight") @ self.t[head].T
+
+
+def write(out, path, logits, ids):
+    n_vocab = logits.shape[1]
+    print("model", os.path.basename(path), os.path.getsize(path), file=out)
+    print("prompt", len(ids), file=out)
+    print(*ids, file=out)
+    last = len(ids) - 1
+    for position in [p for p in POSITIONS if p < last] + [last]:
+        print("position", position, file=out)
+        row = logits[position]
+        for token in np.argsort(-row, kind="stable")[:20]:
+            print(f"top {token} {row[token]:.6f}", file=out)
+        for i in range(50):
+            token = i * (n_vocab - 1) // 49
+            print(f"other {token} {row[token]:.6f}", file=out)
+    most = logits.max(axis=1)
+    log_sums = most + np.log(np.exp(logits - most[:, None]).sum(axis=1))
+    total = sum(logits[i][ids[i + 1]] - log_sums[i] for i in range(last))
+    print("text", len(ids), file=out)
+    print(*ids, file=out)
+    print(f"logprob_sum {total:.6f}", file=out)
+    print(f"perplexity {math.exp(-total / last):.6f}", file=out)
+
+
+def main():
+    path, out_path = sys.argv[1:]
+    model = Model(Gguf(path))
+    n_vocab = model.t["token_embd.weight"].shape[0]
+    ids = [(i * 7919 + 13) % n_vocab for i in range(TOY_IDS)]
+    with open(out_path, "w", encoding="ascii") as out:
+        write(out, path, model.logits(ids), ids)
+
+
+if __name__ == "__main__":
+    main()
