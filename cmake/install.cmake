@@ -26,8 +26,13 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/drey)
 install(EXPORT drey-targets NAMESPACE drey:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/drey-config.cmake.in ${CMAKE_BINARY_DIR}/drey-config.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+# As the soname: before 1.0 the minor version, then the major one.
+set(compatibility SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatibility SameMinorVersion)
+endif()
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/drey-config-version.cmake
-  COMPATIBILITY SameMinorVersion)
+  COMPATIBILITY ${compatibility})
 install(FILES ${CMAKE_BINARY_DIR}/drey-config.cmake ${CMAKE_BINARY_DIR}/drey-config-version.cmake
   DESTINATION ${package_dir})
 

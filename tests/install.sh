@@ -31,8 +31,9 @@ version=$(pkg-config --modversion drey)
     exit 1
 }
 dynamic=$(readelf -d "$library")
-[[ $dynamic =~ SONAME.*"libdrey.so.${version%%.*}]" ]] || {
-    echo "install: the shared library has no soname of its major version"
+case $version in 0.*) soversion=${version%.*} ;; *) soversion=${version%%.*} ;; esac
+[[ $dynamic =~ SONAME.*"libdrey.so.$soversion]" ]] || {
+    echo "install: the shared library's soname is not libdrey.so.$soversion"
     exit 1
 }
 

@@ -378,7 +378,8 @@ static seen inspect(const char *path, const char *key)
 {
     seen s = {0};
     snprintf(s.name, sizeof s.name, "%s", key);
-    drey_inspector inspector = {on_header, on_key, on_tensor, &s};
+    drey_inspector inspector = {
+        .header = on_header, .key = on_key, .tensor = on_tensor, .user = &s};
     drey_error err = {0};
     if (drey_inspect(path, &inspector, &err) != DREY_OK)
         fail_msg("%s", err.message);

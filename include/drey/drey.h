@@ -6,7 +6,13 @@
  * (one timeline with its caches), generate. Every function that the world can break returns a
  * drey_status and fills a drey_error, which may be NULL. The library never exits, aborts, prints,
  * or reads the environment. One object is used by one thread at a time, except where a comment says
- * otherwise. Structures start from their `_init` function, so that new fields get their defaults.
+ * otherwise.
+ *
+ * Structures that a caller fills start from their `_init` function. Their size and the places of
+ * their fields stay for as long as the library's soname does (libdrey.so.0.MINOR before 1.0,
+ * libdrey.so.MAJOR from then on): a new field is taken out of `reserved`, which `_init` sets to
+ * zero, and at zero it means what was before it. So a program runs with any later library of its
+ * soname without being compiled again. Reports of measurements (drey_bench_...) have no such room.
  */
 #ifndef DREY_H
 #define DREY_H
@@ -37,9 +43,25 @@ typedef enum drey_status {
     DREY_ERR_INTERNAL = -9     /* a bug in drey */
 } drey_status;
 
+/* Which choice of the caller's the message is about, so that a program can name its own switch for
+ * it. */
+typedef enum drey_hint {
+    DREY_HINT_NONE = 0,
+    DREY_HINT_N_CONTEXT = 1,    /* a larger n_context would do */
+    DREY_HINT_MEMORY_BYTES = 2, /* another memory_bytes */
+    DREY_HINT_N_THREADS = 3,    /* fewer n_threads */
+    DREY_HINT_IO = 4,           /* another io */
+    DREY_HINT_SIDECAR = 5,      /* prepare the sidecar again, or set no_sidecar */
+    DREY_HINT_OUTPUT = 6,       /* another output of drey_prepare */
+    DREY_HINT_FORCE = 7,        /* another output of drey_prepare, or its force */
+    DREY_HINT_PREPARE = 8,      /* drey_prepare with force */
+    DREY_HINT_CHAT = 9          /* a prompt in the model's own format, without drey_chat_format */
+} drey_hint;
+
 /* A message ready for a terminal: what went wrong, and what to do about it. */
 typedef struct drey_error {
     drey_status code;
+    drey_hint hint;
     char message[500];
 } drey_error;
 
@@ -66,6 +88,7 @@ typedef struct drey_model_info {
     uint64_t weight_bytes;   /* tensors only */
     int64_t n_parameters;
     int32_t bos_id, eos_id; /* -1 where the file names none */
+    uint64_t reserved[4];   /* zero */
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 
@@ -154,7 +177,8 @@ typedef struct drey_engine_options {
     /* The target's sidecar (see drey_prepare), which has to be good; NULL: the one beside the
      * target, if there is one and it is good. Copied. */
     const char *sidecar;
-    bool no_sidecar; /* use none */
+    bool no_sidecar;       /* use none */
+    uint64_t reserved[16]; /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -164,6 +188,7 @@ typedef struct drey_speeds {
     double memory_bytes_per_s; /* all threads reading */
     double one_ops_per_s;      /* all threads, matrix kernel in the caches: one row of a pass, */
     double tree_ops_per_s;     /* a whole tree of rows; a multiply-add is 2 */
+    uint64_t reserved[4];      /* zero */
 } drey_speeds;
 
 /* What a budget buys. All in bytes unless the name says otherwise. Of a budget these are the parts:
@@ -208,6 +233,7 @@ typedef struct drey_plan {
     double alone_pass_s; /* without a draft: the longer of read_s and compute_s */
     double passes_per_s; /* 1 / pass_s: a pass writes from 1 to tree_rows tokens */
     double ceiling_tokens_per_s; /* without a draft: 1 / alone_pass_s */
+    uint64_t reserved[16];       /* zero */
 } drey_plan;
 
 /* The plan alone; reads no weights, allocates nothing that stays. speeds: what drey_plan_measure
@@ -255,11 +281,12 @@ DREY_API void drey_session_close(drey_session **session);
 DREY_API void drey_session_cancel(drey_session *session);
 
 typedef struct drey_sampling {
-    float temperature; /* 0: the most likely token, always */
-    int32_t top_k;     /* 0: off */
-    float top_p;       /* 1: off */
-    float min_p;       /* 0: off */
-    uint64_t seed;     /* one seed gives one text, with or without a draft */
+    float temperature;    /* 0: the most likely token, always */
+    int32_t top_k;        /* 0: off */
+    float top_p;          /* 1: off */
+    float min_p;          /* 0: off */
+    uint64_t seed;        /* one seed gives one text, with or without a draft */
+    uint64_t reserved[4]; /* zero */
 } drey_sampling;
 
 /* bytes: whole UTF-8 characters only (or bytes that can never become one), n of them, borrowed for
@@ -278,6 +305,7 @@ typedef struct drey_generate_options {
     drey_text_fn *on_text;
     drey_token_fn *on_token;
     void *user;
+    uint64_t reserved[8]; /* zero */
 } drey_generate_options;
 DREY_API void drey_generate_options_init(drey_generate_options *options);
 
@@ -314,6 +342,7 @@ typedef struct drey_statistics {
     bool direct, uring, registered; /* how they were read, as in drey_disk_report */
     drey_kv kv;                     /* DREY_KV_Q8_0: lossy, f16's text may be another */
     drey_finish finish;
+    uint64_t reserved[16]; /* zero */
 } drey_statistics;
 
 /* Puts ids[0..n) at the end of the session's timeline and writes on from there. Statistics are
@@ -348,12 +377,14 @@ typedef struct drey_prepare_options {
     drey_progress_fn *progress;
     bool (*go_on)(void *user);
     void *user;
+    uint64_t reserved[8]; /* zero */
 } drey_prepare_options;
 DREY_API void drey_prepare_options_init(drey_prepare_options *options);
 
 typedef struct drey_prepare_report {
     uint64_t sidecar_bytes; /* the sidecar's size; 0: not known */
     bool written;           /* false: it was there and good already, or was only checked */
+    uint64_t reserved[4];   /* zero */
 } drey_prepare_report;
 
 /* Writes the model's sidecar: its matrices as the kernels want them, so that streamed weights need
@@ -373,6 +404,7 @@ typedef struct drey_inspector {
     void (*tensor)(void *user, const char *name, const char *type, const int64_t *dims, int n_dims,
                    uint64_t bytes, uint64_t offset, bool runnable);
     void *user;
+    uint64_t reserved[4]; /* zero */
 } drey_inspector;
 /* Validates a GGUF file of any architecture and shows what is in it. */
 DREY_API drey_status drey_inspect(const char *path, const drey_inspector *inspector,

@@ -18,6 +18,16 @@ drey_status error_set(drey_error *err, drey_status code, const char *format, ...
             return try_status_;                                                                    \
     } while (0)
 
+/* The same with a hint: which option the sentence is about. */
+#define FAIL_HINT(err, code, hint_, ...)                                                           \
+    do {                                                                                           \
+        drey_error *fail_error_ = (err);                                                           \
+        drey_status fail_status_ = error_set(fail_error_, (code), __VA_ARGS__);                    \
+        if (fail_error_)                                                                           \
+            fail_error_->hint = (hint_);                                                           \
+        return fail_status_;                                                                       \
+    } while (0)
+
 #define FAIL(err, code, ...) return error_set((err), (code), __VA_ARGS__)
 
 #endif
