@@ -2,7 +2,7 @@
 # The memory budget holds: the command in a memory cgroup of budget x 1.05 and in
 # one of twice the budget, without swap, with a cold page cache. The highest memory that the kernel
 # charged stays under the budget, the limit is never hit, nothing is killed, and decoding takes no
-# major fault. scripts/bench-memory.py does that for a few budgets here, for many when run by hand.
+# major fault. scripts/bench budget does that for a few budgets here, for many when run by hand.
 # And --memory auto is what a group leaves. Needs root, memory cgroups, and the small real model.
 #   budget.sh DREY
 set -euo pipefail
@@ -31,7 +31,7 @@ wrong() {
 
 # Charged within the budget, no limit hit, nothing killed, no page read back, one text.
 for cases in "3 smol" "1 smol, page cache;smol, sidecar;target and draft"; do
-    python3 scripts/bench-memory.py "$drey" --models "$models" --steps "${cases%% *}" \
+    python3 scripts/bench budget --drey "$drey" --models "$models" --steps "${cases%% *}" \
         --cases "${cases#* }" || wrong "${cases#* }: see the table"
 done
 

@@ -1,0 +1,126 @@
+"""Several sessions in one engine against one, and against llama-server with as many slots.
+
+Decoding without a draft, tokens/s of all sessions together: wide6b in a memory cgroup of 2560 MiB (root),
+where a pass's reads serve all sessions, and target in memory. With --peer, a llama-server with as many
+slots (-np, one cache, continuous batching) decodes as many requests at once; its rate is that of the time
+in which all of them write, counted from the tokens as they arrive."""
+import json
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+from record import figure, spread, table
+from sides import TARGET, WIDE, Peer, Stop, commit_of
+
+PARTS = ("limit", "memory", "server")
+LIMIT = 2560
+TOPICS = ("squirrels", "rivers", "bridges", "bread", "clocks", "maps", "bees", "glass")
+TOTAL = "decode_tokens_per_s"  # of all sessions together
+
+
+def add_arguments(p):
+    p.add_argument("--peer", metavar="LLAMA_CPP_BIN_DIR", help="a folder with llama-server")
+    p.add_argument("--parts", default=",".join(PARTS), help="some of: " + ",".join(PARTS))
+    p.add_argument("--sessions", type=int, default=8, help="at once (default 8)")
+    p.add_argument("--tokens", type=int, default=128, help="of each in memory (default 128)")
+    p.add_argument("--limit-tokens", type=int, default=16, help="of each in the limit (default 16)")
+    p.add_argument("--rounds", type=int, default=5, help="turns of each side (default 5)")
+
+
+def run(args, drey, record):
+    parts = args.parts.split(",")
+    for part in parts:
+        if part not in PARTS:
+            raise Stop(f"no part {part!r}; there are: " + ", ".join(PARTS))
+    peer = None
+    if args.peer and "server" in parts:
+        peer = Peer(args.peer, args.threads)
+        record.about(peer.name, commit=commit_of(peer.folder))
+    many, rows = f"drey-{args.sessions}", []
+    for i in range(args.rounds):
+        for n in (1, args.sessions):
+            if "limit" in parts:
+                record.note("wide6b-2560M", f"drey-{n}", i, **measure(
+                    drey, WIDE, n, args.limit_tokens, LIMIT))
+            if "memory" in parts:
+                record.note("target-memory", f"drey-{n}", i, **measure(drey, TARGET, n, args.tokens))
+        if peer:
+            record.note("target-memory", peer.name, i,
+                        decode_tokens_per_s=serve(args, drey.model(TARGET), peer))
+    for case in ("wide6b-2560M", "target-memory"):
+        for other in ("drey-1", peer.name if peer else None):
+            ratios = record.ratios(case, TOTAL, many, other)
+            if ratios:
+                rows.append([case, many, figure(record.median(case, many, TOTAL)), other,
+                             figure(record.median(case, other, TOTAL)), spread(ratios)])
+    table("Tokens/s of all sessions together", ["case", "side", "tokens/s", "other", "tokens/s",
+                                                "ratio"], rows)
+
+
+def measure(drey, name, n, tokens, limit=None):
+    """Without --sessions one session decodes, so that a drey that lacks the option can be one side."""
+    more = ["--sessions", str(n)] if n > 1 else []
+    return drey.bench_model(drey.model(name), limit, prompt=16, decode=tokens, more=more)
+
+
+# ---- llama-server
+
+def serve(args, model, peer):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    context = args.sessions * (args.tokens + 64)
+    with open("/dev/null", "w") as nowhere:
+        server = subprocess.Popen(
+            [f"{peer.folder}/llama-server", "-m", model, "-t", peer.threads, "-tb", peer.threads,
+             "-np", str(args.sessions), "-c", str(context), "-cb", "--host", "127.0.0.1", "--port",
+             str(port)], env=peer.env, stdin=subprocess.DEVNULL, stdout=nowhere, stderr=nowhere)
+    try:
+        wait_for(server, f"http://127.0.0.1:{port}/health")
+        return ask_all(args, f"http://127.0.0.1:{port}/completion")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def wait_for(server, url):
+    for _ in range(600):
+        if server.poll() is not None:
+            raise Stop("llama-server ended while it was loading")
+        try:
+            with urllib.request.urlopen(url, timeout=1) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            pass
+        time.sleep(0.2)
+    raise Stop("llama-server did not answer within two minutes")
+
+
+def ask_all(args, url):
+    """Tokens/s of all together, from the last request's first token to the first one's last."""
+    arrivals = [[] for _ in range(args.sessions)]
+
+    def ask(i):
+        body = json.dumps({"prompt": f"Write a long text about {TOPICS[i % len(TOPICS)]}.",
+                           "n_predict": args.tokens, "temperature": 0, "ignore_eos": True,
+                           "stream": True, "cache_prompt": False}).encode()
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            for line in answer:
+                if line.startswith(b"data:") and b'"stop":false' in line.replace(b" ", b""):
+                    arrivals[i].append(time.monotonic())
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(args.sessions)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if any(len(a) < args.tokens // 2 for a in arrivals):
+        raise Stop("llama-server did not write what it was asked for")
+    start, end = max(a[0] for a in arrivals), min(a[-1] for a in arrivals)
+    written = sum(start < t <= end for a in arrivals for t in a)
+    return written / (end - start)

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""scripts/bench with a toy model and peers that only claim speeds: turns, medians, the better of a peer's
+ways, and what is said of a side that fails.
+    bench_module.py DREY MAKE_TOY"""
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+DREY, MAKE_TOY = map(os.path.abspath, sys.argv[1:3])
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# $1: decode rates of the rounds without and with repacking; the n-th call of its kind gets the n-th.
+PEER = """#!/bin/sh
+case "$*" in
+*--help*) {help} exit 0 ;;
+*"-n 0"*) printf '[{{"n_prompt": 8, "n_gen": 0, "avg_ts": 80}}]'; exit 0 ;;
+*-rtr*) rates="{repacked}" count="$0.repacked" ;;
+*) rates="{plain}" count="$0.plain" ;;
+esac
+echo x >> "$count"
+rate=$(echo $rates | cut -d' ' -f$(wc -l < "$count"))
+printf '[{{"n_prompt": 512, "n_gen": 0, "avg_ts": 100, "build_number": 7, "build_commit": "c"}},'
+printf '{{"n_prompt": 0, "n_gen": 128, "avg_ts": %s, "build_number": 7, "build_commit": "c"}}]' $rate
+"""
+
+
+def program(folder, text):
+    os.mkdir(folder)
+    path = os.path.join(folder, "llama-bench")
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, 0o755)
+    return folder
+
+
+def bench(*words, status=0):
+    done = subprocess.run([sys.executable, f"{HERE}/scripts/bench", words[0], "--drey", DREY, *words[1:]],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+def values(path):
+    found = {}
+    with open(path) as f:
+        for row in csv.DictReader(f):
+            if row["case"] != "run":
+                found.setdefault((row["side"], row["metric"]), []).append(float(row["value"]))
+    return found
+
+
+def row_of(out, title):
+    row = next(line for line in out.split("\n") if line.startswith(f"| {title} |"))
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def ratios(ours, theirs):
+    each = [a / b for a, b in zip(ours, theirs)]
+    return f"{statistics.median(each):.2f} (" + " ".join(f"{v:.2f}" for v in each) + ")"
+
+
+def versus(folder, toy):
+    plain = program(f"{folder}/plain", PEER.format(help="echo no such;", plain="50 40", repacked=""))
+    both = program(f"{folder}/both", PEER.format(help="echo --run-time-repack;", plain="30 50",
+                                                 repacked="45 44"))
+    out = bench("versus", plain, both, "--parts", "memory", "--files", toy, "--rounds", "2", "--no-passes",
+                "--csv", f"{folder}/csv")
+    got = values(f"{folder}/csv")
+    ours = got[("drey", "decode_tokens_per_s")]
+    assert len(ours) == 2 and min(ours) > 0, got
+    cells = row_of(out, "decode, tokens/s")
+    assert cells[2:] == ["45", ratios(ours, (50, 40)), "44.5 repacked", ratios(ours, (45, 44))], cells
+    assert ("drey", "pass_8_s") in got and ("llama.cpp", "pass_8_s") not in got
+    assert "ik_llama.cpp+repack: build 7 (c)" in out, out
+
+
+def against(folder, toy):
+    out = bench("against", DREY, "--files", toy, "--rounds", "1", "--prompt-tokens", "8", "--decode-tokens",
+                "4", "--csv", f"{folder}/csv")
+    got = values(f"{folder}/csv")
+    seconds = [got[(side, "pass_8_s")] for side in ("other", "drey")]  # less is better: the other above
+    each = [a / b for a, b in zip(*seconds)]
+    assert f"{statistics.median(each):.3f} (" in row_of(out, "pass of 8, ms")[3], out
+    with open(f"{folder}/csv") as f:
+        about = [row[1] for row in csv.reader(f) if row[0] == "run"]
+    assert {"machine", "drey", "other"} <= set(about), about
+
+
+def failures(folder, toy):
+    broken = program(f"{folder}/broken", "#!/bin/sh\necho no luck >&2; exit 3\n")
+    out = bench("versus", broken, "--parts", "memory", "--files", toy, status=1)
+    assert "failed: " in out and "no luck" in out, out
+    assert "no part" in bench("stream", "--parts", "sideways", status=1)
+    assert "fetches models" in bench("sessions", "--models", folder, status=1)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        toy = f"{folder}/toy.gguf"
+        subprocess.run([MAKE_TOY, toy], check=True)
+        for part in (versus, against, failures):
+            part(folder, toy)
+
+
+if __name__ == "__main__":
+    main()
