@@ -15,7 +15,18 @@ const arch *arch_find(gguf_string name);
 /* The names, for messages, "llama, qwen2" and so on, written to out, which is returned. */
 const char *arch_names(char *out, size_t capacity);
 
-typedef enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_YARN } rope_scaling;
+/* "ARCH.suffix" in out, which is returned. */
+const char *arch_key(const arch *a, const char *suffix, char out[96]);
+
+/* Rotary position embedding with its scaling (rope.c). */
+typedef struct rope_shape {
+    double base;
+    double factor;           /* frequencies are divided by it; 1: no scaling */
+    double blend;            /* how much of YaRN's blend applies: 0 none, 1 all */
+    double fast, slow;       /* turns within the original context where the blend begins, ends */
+    double original_context; /* positions */
+    double magnitude;        /* cosines and sines are multiplied with it */
+} rope_shape;
 
 /* Letters used beside tensors: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
 typedef struct model_shape {
@@ -24,18 +35,22 @@ typedef struct model_shape {
     int32_t n_rot; /* rotated numbers of a head, even */
     int32_t n_context_train;
     float norm_eps;
-    double rope_base;
-    rope_scaling scaling;
-    double rope_factor;      /* how much longer than the original context */
-    double rope_attn_factor; /* YaRN */
-    int32_t rope_original_context;
+    rope_shape rope;
 } model_shape;
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. */
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err);
 
+/* The keys under "ARCH.": each has to be one that is read, one that has no influence on the
+ * numbers, or neutral: 0, false or empty (for factors also 1). Any other is DREY_ERR_UNSUPPORTED
+ * and named, also where drey does not know it. Keys under other prefixes are not looked at. The
+ * shape's sizes have been read. */
+drey_status arch_keys_check(const model_shape *s, const gguf *g, drey_error *err);
+
+/* Reads the RoPE keys; head_dim and n_context_train have been read. */
+drey_status rope_read(model_shape *s, const gguf *g, drey_error *err);
 /* Angle per position of each of the n_rot / 2 pairs; factors: rope_freqs [n_rot / 2] or NULL.
- * Returns what cosines and sines are multiplied with (YaRN's attention scale, else 1). */
+ * Returns what cosines and sines are multiplied with. */
 double rope_frequencies(const model_shape *s, const float *factors, double *out);
 
 #endif

@@ -8,6 +8,50 @@ static void mixed(toy_options *o) /* every type; grouped heads; an output matrix
     o->type = TOY_TYPE_MIXED;
 }
 
+/* Keys of RoPE scaling in the ways that files have them. */
+static const char *rope_toy(int i, toy_options *o)
+{
+    static const toy_key factor[] = {{"rope.scaling.factor", GGUF_F32, 2.5, NULL}, {0}};
+    static const toy_key old_factor[] = {{"rope.scale_linear", GGUF_F32, 3, NULL}, {0}};
+    static const toy_key none[] = {{"rope.scaling.type", GGUF_STRING, 0, "none"},
+                                   {"rope.scaling.factor", GGUF_F32, 4, NULL},
+                                   {"rope.scaling.attn_factor", GGUF_F32, 1.1, NULL},
+                                   {0}};
+    static const toy_key betas[] = {{"rope.scaling.yarn_beta_fast", GGUF_F32, 1.5, NULL},
+                                    {"rope.scaling.yarn_beta_slow", GGUF_F32, 0.25, NULL},
+                                    {"rope.scaling.attn_factor", GGUF_F32, 0.9, NULL},
+                                    {0}};
+    static const toy_key half[] = {{"rope.scaling.yarn_ext_factor", GGUF_F32, 0.5, NULL},
+                                   {"rope.scaling.yarn_attn_factor", GGUF_F32, 1.5, NULL},
+                                   {0}};
+    static const toy_key without[] = {{"rope.scaling.yarn_ext_factor", GGUF_F32, 0, NULL},
+                                      {"rope.scaling.yarn_attn_factor", GGUF_F32, 1.25, NULL},
+                                      {0}};
+    static const struct {
+        const char *name, *scaling;
+        const toy_key *keys;
+    } toys[] = {
+        {"toy-rope-factor", NULL, factor},     /* a factor without a type */
+        {"toy-rope-old", NULL, old_factor},    /* its old key */
+        {"toy-rope-none", NULL, none},         /* a factor that does not count */
+        {"toy-rope-betas", "yarn", betas},     /* another range of the blend */
+        {"toy-rope-half", "linear", half},     /* half of YaRN's blend, by its number alone */
+        {"toy-rope-without", "yarn", without}, /* none of it, with a magnitude of its own */
+        {"toy-rope-context", "yarn", NULL},    /* the original context is the file's */
+    };
+    o->type = TYPE_F32;
+    o->rope_scaling = toys[i].scaling;
+    o->keys = toys[i].keys;
+    o->rope_factor = 4;
+    o->rope_original_context = 48;
+    if (i == 6) {
+        o->rope_original_context = 0;
+        o->n_context = 40;
+        o->architecture = "qwen2";
+    }
+    return toys[i].name;
+}
+
 const char *logit_toy(int i, toy_options *o)
 {
     toy_options_init(o);
@@ -43,11 +87,13 @@ const char *logit_toy(int i, toy_options *o)
         o->biases = true;
         o->type = TYPE_F16;
         return "toy-biases";
-    default:
+    case 6:
         o->architecture = "qwen2";
         o->biases = true;
         o->tied = true;
         o->type = TYPE_F32;
         return "toy-qwen2-biases";
+    default:
+        return rope_toy(i - 7, o);
     }
 }

@@ -5,7 +5,7 @@
 
 #include "support/toy.h"
 
-enum { N_LOGIT_TOYS = 7 };
+enum { N_LOGIT_TOYS = 14 };
 
 /* Fills the options of toy i and returns its name. Changing anything here or in toy.c's output
  * means making the goldens again with scripts/make-logit-goldens.py or make-toy-goldens.py. */

@@ -155,6 +155,8 @@ static void plan_tensors(model_plan *m)
     for (int32_t i = 0; i < o->n_layers; i++)
         plan_layer(m, i, head_dim_of(o));
     add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
+    if (o->more_tensor)
+        add_vector(m, o->more_tensor, o->n_embd, 3.0f, 0.0f);
     for (int32_t i = 0; i < m->n_tensors; i++)
         m->tensors[i].part = (int32_t)((int64_t)i * o->n_parts / m->n_tensors);
 }
@@ -178,6 +180,37 @@ static uint64_t put_rope_scaling(gguf_writer *w, const toy_options *o)
     writer_key_u32(w, key_name(name, o, "rope.scaling.original_context_length"),
                    (uint32_t)o->rope_original_context);
     return 3;
+}
+
+static void put_key(gguf_writer *w, const char *name, const toy_key *key)
+{
+    switch (key->kind) {
+    case GGUF_U32:
+        writer_key_u32(w, name, (uint32_t)key->number);
+        break;
+    case GGUF_BOOL:
+        writer_key_bool(w, name, key->number != 0);
+        break;
+    case GGUF_STRING:
+        writer_key_text(w, name, key->text);
+        break;
+    case GGUF_ARRAY:
+        writer_key_array(w, name, GGUF_U32, 2);
+        writer_u32(w, (uint32_t)key->number);
+        writer_u32(w, (uint32_t)key->number);
+        break;
+    default:
+        writer_key_f32(w, name, (float)key->number);
+    }
+}
+
+static uint64_t put_more_keys(gguf_writer *w, const toy_options *o)
+{
+    uint64_t n = 0;
+    char name[128];
+    for (; o->keys && o->keys[n].suffix; n++)
+        put_key(w, key_name(name, o, o->keys[n].suffix), &o->keys[n]);
+    return n;
 }
 
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
@@ -205,7 +238,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         writer_key_u32(w, key_name(name, o, "attention.value_length"), (uint32_t)o->head_dim);
         n_keys += 2;
     }
-    return n_keys + put_rope_scaling(w, o);
+    return n_keys + put_rope_scaling(w, o) + put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)

@@ -17,6 +17,14 @@
 
 enum { TOY_TYPE_MIXED = 1000 }; /* each matrix another type, in turn */
 
+/* A further key under the architecture's prefix. */
+typedef struct toy_key {
+    const char *suffix; /* "rope.scaling.factor"; NULL ends a list */
+    gguf_kind kind;     /* U32, F32, BOOL, STRING, or ARRAY: two U32 */
+    double number;
+    const char *text; /* of a STRING */
+} toy_key;
+
 typedef struct toy_options {
     const char *architecture; /* "llama" or "qwen2" (which has biases) */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff;
@@ -30,6 +38,8 @@ typedef struct toy_options {
     const char *rope_scaling; /* NULL: none; "linear" or "yarn" with the two numbers below */
     float rope_factor;
     int32_t rope_original_context;
+    const toy_key *keys;     /* NULL: none */
+    const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */
 
     const char *pre;  /* "qwen2", "smollm", "gpt-2", "llama-bpe"; NULL: SentencePiece */
     int32_t n_vocab;  /* 0: as many as there are; otherwise cut or filled up, at least 300 */

@@ -1,0 +1,169 @@
+/* The keys of an architecture, each read, without influence, or at a value that says "not used".
+ *
+ * Files state hyper-parameters of many models under the architecture's prefix. One that is ignored
+ * although it changes the arithmetic is a wrong text without a word, so the rule is the strict one:
+ * what drey does not read has to be known to be harmless, or neutral. Names and meanings: llama.cpp
+ * src/llama-arch.cpp (LLM_KV_NAMES), gguf-py's constants, ggml docs/gguf.md. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/arch.h"
+
+typedef enum key_use {
+    KEY_INT,     /* read: a whole number */
+    KEY_NUMBER,  /* read: any number */
+    KEY_TEXT,    /* read: a text */
+    KEY_WITHOUT, /* of no influence on the numbers, whatever its value */
+    KEY_FACTOR,  /* what it multiplies with: neutral at 1 too */
+} key_use;
+
+typedef struct known_key {
+    const char *suffix; /* behind "ARCH." */
+    key_use use;
+} known_key;
+
+/* Any other key is neutral where it is 0, false or empty, and an array where every item is. */
+static const known_key known[] = {
+    {"block_count", KEY_INT},
+    {"context_length", KEY_INT},
+    {"embedding_length", KEY_INT},
+    {"feed_forward_length", KEY_INT},
+    {"attention.head_count", KEY_INT},
+    {"attention.head_count_kv", KEY_INT},
+    {"attention.key_length", KEY_INT},
+    {"attention.value_length", KEY_INT},
+    {"attention.layer_norm_rms_epsilon", KEY_NUMBER},
+    {"rope.dimension_count", KEY_INT},
+    {"rope.freq_base", KEY_NUMBER},
+    {"rope.scale_linear", KEY_NUMBER},
+    {"rope.scaling.type", KEY_TEXT},
+    {"rope.scaling.factor", KEY_NUMBER},
+    {"rope.scaling.attn_factor", KEY_NUMBER},
+    {"rope.scaling.original_context_length", KEY_INT},
+    {"rope.scaling.yarn_ext_factor", KEY_NUMBER},
+    {"rope.scaling.yarn_attn_factor", KEY_NUMBER},
+    {"rope.scaling.yarn_beta_fast", KEY_NUMBER},
+    {"rope.scaling.yarn_beta_slow", KEY_NUMBER},
+    {"vocab_size", KEY_WITHOUT},                       /* the embedding's rows say it */
+    {"tensor_data_layout", KEY_WITHOUT},               /* where the file came from */
+    {"rope.scaling.finetuned", KEY_WITHOUT},           /* how the model was trained */
+    {"attention.layer_norm_epsilon", KEY_WITHOUT},     /* of norms that these models lack */
+    {"attention.sliding_window_pattern", KEY_WITHOUT}, /* of a window, which is refused */
+    {"logit_scale", KEY_FACTOR},
+    {"embedding_scale", KEY_FACTOR},
+    {"residual_scale", KEY_FACTOR},
+    {"attention.value_scale", KEY_FACTOR},
+    {"attention.output_scale", KEY_FACTOR},
+    {"rope.scaling.alpha", KEY_FACTOR},
+    {"num_loops", KEY_FACTOR},
+    {"expert_count", KEY_FACTOR}, /* one expert is none */
+};
+
+static const known_key *find_known(gguf_string suffix)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i].suffix) == suffix.n_bytes &&
+            memcmp(known[i].suffix, suffix.text, suffix.n_bytes) == 0)
+            return &known[i];
+    return NULL;
+}
+
+static bool is(gguf_string suffix, const char *name)
+{
+    return suffix.n_bytes == strlen(name) && memcmp(suffix.text, name, suffix.n_bytes) == 0;
+}
+
+static bool is_number(const gguf_key *key)
+{
+    return gguf_is_int(key->kind) || key->kind == GGUF_F32 || key->kind == GGUF_F64;
+}
+
+static bool is_zero(const gguf_key *key)
+{
+    if (key->kind == GGUF_STRING)
+        return gguf_text_of(key).n_bytes == 0;
+    if (key->kind == GGUF_ARRAY && key->item_kind == GGUF_STRING)
+        return key->n_items == 0;
+    for (uint64_t i = 0; i < key->n_items; i++)
+        if (gguf_item_number(key, i) != 0.0)
+            return false;
+    return true;
+}
+
+/* At this value the key leaves the arithmetic as it is. */
+static bool is_neutral(const gguf_key *key, gguf_string suffix, const model_shape *s)
+{
+    double number = is_number(key) ? gguf_item_number(key, 0) : NAN;
+    if (is(suffix, "attention.causal"))
+        return key->kind == GGUF_BOOL && !is_zero(key);
+    if (is(suffix, "attention.sliding_window") && number >= s->n_context_train)
+        return true;
+    if (is(suffix, "attention.scale") && fabs(number * sqrt(s->head_dim) - 1.0) < 1e-5)
+        return true;
+    if (is(suffix, "hidden_activation") && is(gguf_text_of(key), "silu"))
+        return true;
+    const known_key *k = find_known(suffix);
+    return is_zero(key) || (k && k->use == KEY_FACTOR && number == 1.0);
+}
+
+static bool has_kind(const gguf_key *key, key_use use)
+{
+    return use == KEY_INT      ? gguf_is_int(key->kind)
+           : use == KEY_NUMBER ? is_number(key)
+                               : key->kind == GGUF_STRING;
+}
+
+/* A key's value for a message. */
+static const char *show_value(const gguf_key *key, char out[64])
+{
+    gguf_string text = gguf_text_of(key);
+    if (text.text)
+        return gguf_printable(out, 64, text.text, text.n_bytes);
+    if (key->kind == GGUF_BOOL)
+        return gguf_item_int(key, 0) ? "true" : "false";
+    if (key->kind == GGUF_ARRAY)
+        return "an array";
+    snprintf(out, 64, "%.9g", gguf_item_number(key, 0));
+    return out;
+}
+
+static drey_status check_key(const gguf_key *key, gguf_string suffix, const model_shape *s,
+                             drey_error *err)
+{
+    char name[96], value[64];
+    gguf_printable(name, sizeof name, key->name.text, key->name.n_bytes);
+    const known_key *k = find_known(suffix);
+    if (k && k->use == KEY_WITHOUT)
+        return DREY_OK;
+    if (k && k->use != KEY_FACTOR) {
+        if (!has_kind(key, k->use))
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "key %s is %s, where drey computes models with one %s only", name,
+                 show_value(key, value), k->use == KEY_TEXT ? "text" : "number");
+        return DREY_OK;
+    }
+    if (is_neutral(key, suffix, s))
+        return DREY_OK;
+    if (is(suffix, "expert_count"))
+        FAIL(err, DREY_ERR_UNSUPPORTED, "key %s is %s: mixture-of-experts models are not supported",
+             name, show_value(key, value));
+    FAIL(err, DREY_ERR_UNSUPPORTED,
+         "key %s is %s, which drey does not compute for architecture %s: a text computed without "
+         "it would be wrong",
+         name, show_value(key, value), s->arch->name);
+}
+
+drey_status arch_keys_check(const model_shape *s, const gguf *g, drey_error *err)
+{
+    size_t n_prefix = strlen(s->arch->name);
+    for (uint64_t i = 0; i < gguf_n_keys(g); i++) {
+        const gguf_key *key = gguf_key_at(g, i);
+        if (key->name.n_bytes <= n_prefix || key->name.text[n_prefix] != '.' ||
+            memcmp(key->name.text, s->arch->name, n_prefix) != 0)
+            continue;
+        gguf_string suffix = {key->name.text + n_prefix + 1, key->name.n_bytes - n_prefix - 1};
+        TRY(check_key(key, suffix, s, err));
+    }
+    return DREY_OK;
+}

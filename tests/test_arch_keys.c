@@ -1,0 +1,168 @@
+/* What a file asks for and drey does not compute is refused by name; what says "not used" is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "drey/drey.h"
+
+/* Opens a toy with these further things as model and engine. */
+static drey_status open_toy(const toy_options *toy, drey_error *err)
+{
+    temp_dir();
+    const char *path = temp_path("model.gguf");
+    toy_write(path, toy);
+    drey_model *m = NULL;
+    drey_engine *e = NULL;
+    *err = (drey_error){0};
+    drey_status status = drey_model_open(&m, path, err);
+    if (status == DREY_OK) {
+        drey_engine_options o;
+        drey_engine_options_init(&o);
+        o.target = m;
+        o.memory_bytes = DREY_MEMORY_UNLIMITED;
+        o.n_context = 64;
+        o.n_threads = 1;
+        status = drey_engine_open(&e, &o, err);
+    }
+    drey_engine_close(&e);
+    drey_model_close(&m);
+    temp_dir_remove();
+    return status;
+}
+
+static drey_status open_with(const char *architecture, toy_key key, drey_error *err)
+{
+    toy_key keys[] = {key, {0}};
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.architecture = architecture;
+    toy.n_layers = 1;
+    toy.keys = keys;
+    return open_toy(&toy, err);
+}
+
+static void refuses_keys_that_change_the_arithmetic(void **state)
+{
+    (void)state;
+    static const toy_key keys[] = {
+        {"attention.clamp_kqv", GGUF_F32, 30, NULL},
+        {"attention.sliding_window", GGUF_U32, 2047, NULL}, /* of a context of 2048 */
+        {"attention.causal", GGUF_BOOL, 0, NULL},
+        {"attention.max_alibi_bias", GGUF_F32, 8, NULL},
+        {"attention.scale", GGUF_F32, 0.2, NULL}, /* the heads have size 16 */
+        {"attention.value_scale", GGUF_F32, 2, NULL},
+        {"attention.q_lora_rank", GGUF_U32, 64, NULL},
+        {"attn_logit_softcapping", GGUF_F32, 50, NULL},
+        {"final_logit_softcapping", GGUF_F32, 30, NULL},
+        {"logit_scale", GGUF_F32, 0.0625, NULL},
+        {"embedding_scale", GGUF_F32, 12, NULL},
+        {"residual_scale", GGUF_F32, 0.22, NULL},
+        {"num_loops", GGUF_U32, 2, NULL},
+        {"hidden_activation", GGUF_STRING, 0, "gelu"},
+        {"rope.dimension_sections", GGUF_ARRAY, 8, NULL},
+        {"rope.scaling.alpha", GGUF_F32, 1000, NULL},
+        {"rope.scaling.yarn_log_multiplier", GGUF_F32, 0.1, NULL},
+        {"expert_used_count", GGUF_U32, 2, NULL},
+        {"attention.key_length", GGUF_ARRAY, 16, NULL}, /* one number for each layer */
+        {"not.known.to.anybody", GGUF_F32, 1, NULL},
+        {"not.known.to.anybody", GGUF_BOOL, 1, NULL},
+        {"not.known.to.anybody", GGUF_STRING, 0, "x"},
+        {"not.known.to.anybody", GGUF_ARRAY, 1, NULL},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        for (int qwen2 = 0; qwen2 < 2; qwen2++) {
+            drey_error err;
+            drey_status status = open_with(qwen2 ? "qwen2" : "llama", keys[i], &err);
+            if (status != DREY_ERR_UNSUPPORTED || !strstr(err.message, keys[i].suffix))
+                fail_msg("%s: %d, \"%s\"", keys[i].suffix, status, err.message);
+        }
+}
+
+static void takes_neutral_keys(void **state)
+{
+    (void)state;
+    static const toy_key keys[] = {
+        {"attention.clamp_kqv", GGUF_F32, 0, NULL},
+        {"attention.sliding_window", GGUF_U32, 0, NULL},
+        {"attention.sliding_window", GGUF_U32, 2048, NULL},
+        {"attention.causal", GGUF_BOOL, 1, NULL},
+        {"attention.scale", GGUF_F32, 0.25, NULL},
+        {"attention.scale", GGUF_F32, 0, NULL},
+        {"attention.layer_norm_epsilon", GGUF_F32, 1e-5, NULL},
+        {"logit_scale", GGUF_F32, 1, NULL},
+        {"residual_scale", GGUF_F32, 1, NULL},
+        {"final_logit_softcapping", GGUF_F32, 0, NULL},
+        {"hidden_activation", GGUF_STRING, 0, "silu"},
+        {"expert_count", GGUF_U32, 0, NULL},
+        {"expert_used_count", GGUF_U32, 0, NULL},
+        {"rope.dimension_sections", GGUF_ARRAY, 0, NULL},
+        {"rope.scaling.finetuned", GGUF_BOOL, 1, NULL},
+        {"rope.scaling.alpha", GGUF_F32, 1, NULL},
+        {"vocab_size", GGUF_U32, 5, NULL},
+        {"tensor_data_layout", GGUF_STRING, 0, "Meta AI original pth"},
+        {"not.known.to.anybody", GGUF_F32, 0, NULL},
+        {"not.known.to.anybody", GGUF_STRING, 0, ""},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        drey_error err;
+        if (open_with("llama", keys[i], &err) != DREY_OK)
+            fail_msg("%s: \"%s\"", keys[i].suffix, err.message);
+    }
+}
+
+static void refuses_rope_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        toy_key key;
+        drey_status code;
+        const char *part;
+    } cases[] = {
+        {{"rope.scaling.type", GGUF_STRING, 0, "longrope"}, DREY_ERR_UNSUPPORTED, "\"longrope\""},
+        {{"rope.scaling.type", GGUF_STRING, 0, ""}, DREY_ERR_UNSUPPORTED, "RoPE scaling \"\""},
+        {{"rope.scaling.type", GGUF_U32, 1, NULL}, DREY_ERR_UNSUPPORTED, "rope.scaling.type is 1"},
+        {{"rope.scaling.factor", GGUF_F32, -2, NULL}, DREY_ERR_FORMAT, "scaling.factor is -2"},
+        {{"rope.scaling.factor", GGUF_STRING, 0, "4"}, DREY_ERR_UNSUPPORTED, "factor is 4"},
+        {{"rope.scaling.attn_factor", GGUF_F32, 0, NULL}, DREY_ERR_FORMAT, "attn_factor is 0"},
+        {{"rope.scaling.yarn_beta_fast", GGUF_F32, 0, NULL}, DREY_ERR_FORMAT, "beta_fast is 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        drey_error err;
+        drey_status status = open_with("llama", cases[i].key, &err);
+        if (status != cases[i].code || !strstr(err.message, cases[i].part))
+            fail_msg("%s: %d, \"%s\"", cases[i].key.suffix, status, err.message);
+    }
+}
+
+static void refuses_tensors_without_a_role(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"blk.0.attn_q_norm.weight", "output.bias",
+                                        "blk.1.attn_output.bias", /* of a layer too many */
+                                        "rope_factors_long.weight"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        toy_options toy;
+        toy_options_init(&toy);
+        toy.n_layers = 1;
+        toy.more_tensor = names[i];
+        drey_error err;
+        drey_status status = open_toy(&toy, &err);
+        if (status != DREY_ERR_UNSUPPORTED || !strstr(err.message, names[i]))
+            fail_msg("%s: %d, \"%s\"", names[i], status, err.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_keys_that_change_the_arithmetic),
+        cmocka_unit_test(takes_neutral_keys),
+        cmocka_unit_test(refuses_rope_keys),
+        cmocka_unit_test(refuses_tensors_without_a_role),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
