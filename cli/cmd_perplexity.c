@@ -34,9 +34,10 @@ static drey_status take_text(scoring *p, drey_error *err)
 {
     char *text = NULL;
     size_t n_bytes = 0;
-    drey_status status = input_read(p->settings->file, "the text", &text, &n_bytes, err);
+    input_limit limit = input_limit_memory(p->settings->memory_bytes, INPUT_AS_IDS);
+    drey_status status = input_read(p->settings->file, "the text", &limit, &text, &n_bytes, err);
     if (status == DREY_OK)
-        status = input_tokens(p->models.target, text, n_bytes, DREY_TOKENIZE_BOS, &p->ids,
+        status = input_tokens(p->models.target, text, n_bytes, DREY_TOKENIZE_BOS, 0, &p->ids,
                               &p->n_ids, err);
     free(text);
     if (status == DREY_OK && p->n_ids < 2)

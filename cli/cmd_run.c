@@ -85,10 +85,14 @@ static drey_status wrap_in_chat(const run *r, char **text, size_t *n_bytes, drey
     return DREY_OK;
 }
 
-static drey_status read_prompt(const cli_settings *s, char **text, size_t *n_bytes, drey_error *err)
+static drey_status read_prompt(const run *r, char **text, size_t *n_bytes, drey_error *err)
 {
-    if (!s->prompt)
-        return input_read(s->file, "the prompt", text, n_bytes, err);
+    const cli_settings *s = r->settings;
+    if (!s->prompt) {
+        input_limit limit = input_limit_memory(s->memory_bytes, INPUT_AS_IDS);
+        input_limit_context(&limit, r->models.target, s->n_context);
+        return input_read(s->file, "the prompt", &limit, text, n_bytes, err);
+    }
     *text = strdup(s->prompt);
     if (!*text)
         return fail(err, DREY_ERR_MEMORY, "out of memory while reading the prompt");
@@ -102,11 +106,12 @@ static drey_status take_prompt(run *r, drey_error *err)
     char *text = NULL;
     size_t n_bytes = 0;
     int flags = DREY_TOKENIZE_BOS | (s->chat || s->special ? DREY_TOKENIZE_SPECIAL : 0);
-    drey_status status = read_prompt(s, &text, &n_bytes, err);
+    drey_status status = read_prompt(r, &text, &n_bytes, err);
     if (status == DREY_OK && s->chat)
         status = wrap_in_chat(r, &text, &n_bytes, err);
     if (status == DREY_OK)
-        status = input_tokens(r->models.target, text, n_bytes, flags, &r->ids, &r->n_ids, err);
+        status = input_tokens(r->models.target, text, n_bytes, flags, s->n_context, &r->ids,
+                              &r->n_ids, err);
     if (status == DREY_OK && r->n_ids == 0)
         status = fail(err, DREY_ERR_USAGE,
                       "the prompt is empty: give some text with -p, -f or standard input");

@@ -14,7 +14,7 @@ static drey_status print_ids(const drey_model *model, const cli_settings *s, con
     int flags = (s->special ? DREY_TOKENIZE_SPECIAL : 0) | (s->bos ? DREY_TOKENIZE_BOS : 0);
     int32_t *ids = NULL;
     size_t n_ids = 0;
-    drey_status status = input_tokens(model, text, n_bytes, flags, &ids, &n_ids, err);
+    drey_status status = input_tokens(model, text, n_bytes, flags, 0, &ids, &n_ids, err);
     if (status != DREY_OK)
         return status;
     putchar('[');
@@ -106,8 +106,11 @@ int tokenize_main(const cli_settings *settings)
     char *input = NULL;
     size_t n_bytes = 0;
     drey_status status = models_open(&m, settings, &err);
+    input_limit limit =
+        input_limit_memory(DREY_MEMORY_AUTO, settings->ids ? INPUT_AS_JSON : INPUT_AS_IDS);
     if (status == DREY_OK)
-        status = input_read(NULL, settings->ids ? "the ids" : "the text", &input, &n_bytes, &err);
+        status = input_read(NULL, settings->ids ? "the list of ids" : "the text", &limit, &input,
+                            &n_bytes, &err);
     if (status == DREY_OK && settings->ids)
         status = print_text(m.target, settings, input, n_bytes, &err);
     else if (status == DREY_OK)

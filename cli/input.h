@@ -1,17 +1,40 @@
-/* Text that comes in, and its tokens. */
+/* Text that comes in, and its tokens. Text is in memory before there is a plan of the memory, so it
+ * has a bound of its own: a text that can never be used is refused while it is read, an endless
+ * pipe, too. */
 #ifndef DREY_CLI_INPUT_H
 #define DREY_CLI_INPUT_H
 
 #include "drey/drey.h"
 
-/* The whole of a file, or of standard input where path is NULL, as it is. *out has n bytes and a
- * NUL behind them; the caller frees it. what names the text in messages and in the hint that a
- * person at a terminal gets: "the prompt". */
-drey_status input_read(const char *path, const char *what, char **out, size_t *n_bytes,
-                       drey_error *err);
+/* The longest text that is read, and in a sentence's second half why not more: "..., which is more
+ * than -c 100 can hold; raise -c". */
+typedef struct input_limit {
+    uint64_t n_bytes;
+    char reason[160];
+} input_limit;
 
-/* The ids of a text; the caller frees *ids. flags as for drey_tokenize. */
+/* A share of the memory: of memory_bytes where that is a number of bytes, of the machine's where it
+ * is DREY_MEMORY_*. `share` is what a byte of text may take once it is tokenized, itself included.
+ */
+input_limit input_limit_memory(uint64_t memory_bytes, uint32_t share);
+enum {
+    INPUT_AS_IDS = 8,  /* four bytes for each token; buffers that grow; some room for the rest */
+    INPUT_AS_JSON = 64 /* a parsed number for each "0," */
+};
+
+/* What n_context tokens (-c; 0: as many as the model was made for) can stand for, if that is less.
+ */
+void input_limit_context(input_limit *limit, const drey_model *model, int32_t n_context);
+
+/* The whole of a file, or of standard input where path is NULL, as it is; DREY_ERR_CONTEXT beyond
+ * the limit. *out has n bytes and a NUL behind them; the caller frees it. what names the text in
+ * messages and in the hint that a person at a terminal gets: "the prompt". */
+drey_status input_read(const char *path, const char *what, const input_limit *limit, char **out,
+                       size_t *n_bytes, drey_error *err);
+
+/* The ids of a text; the caller frees *ids. flags as for drey_tokenize. n_context: -c, in which one
+ * token has to be left to write, else DREY_ERR_CONTEXT; 0: any number of ids. */
 drey_status input_tokens(const drey_model *model, const char *text, size_t n_bytes, int flags,
-                         int32_t **ids, size_t *n_ids, drey_error *err);
+                         int32_t n_context, int32_t **ids, size_t *n_ids, drey_error *err);
 
 #endif

@@ -88,7 +88,10 @@ typedef struct drey_model_info {
     uint64_t weight_bytes;   /* tensors only */
     int64_t n_parameters;
     int32_t bos_id, eos_id; /* -1 where the file names none */
-    uint64_t reserved[4];   /* zero */
+    /* No token of the vocabulary stands for more bytes of text (but the unknown one may): so no
+     * text of more than n * token_bytes_most bytes has n tokens or fewer. */
+    uint32_t token_bytes_most;
+    uint64_t reserved[4]; /* zero */
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 

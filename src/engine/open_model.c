@@ -59,7 +59,8 @@ void drey_model_describe(const drey_model *m, drey_model_info *info)
                               .n_context_train = s->n_context_train,
                               .file_bytes = gguf_file_bytes(m->file),
                               .bos_id = tokenizer_bos(m->tokenizer),
-                              .eos_id = tokenizer_eos(m->tokenizer)};
+                              .eos_id = tokenizer_eos(m->tokenizer),
+                              .token_bytes_most = (uint32_t)tokenizer_longest_piece(m->tokenizer)};
     for (uint64_t i = 0; i < gguf_n_tensors(m->file); i++) {
         const gguf_tensor *t = gguf_tensor_at(m->file, i);
         info->weight_bytes += t->n_bytes;
