@@ -131,7 +131,7 @@ drey_status bench_model(const cli_settings *s, FILE *out, cJSON *root, drey_erro
         options.progress_user = &bar;
         drey_plan plan;
         if (drey_plan_make(&options, 0, &plan, NULL) == DREY_OK)
-            models_warn_of_sidecar(&plan);
+            models_warn_of_plan(&plan);
         status = drey_bench_model(&options, &bench, &report, err);
         progress_clear(&bar);
     }

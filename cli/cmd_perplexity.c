@@ -70,7 +70,7 @@ static drey_status open_session(scoring *p, drey_error *err)
     if (status == DREY_OK) {
         drey_plan plan;
         drey_engine_plan(p->engine, &plan);
-        models_warn_of_sidecar(&plan);
+        models_warn_of_plan(&plan);
     }
     return status;
 }

@@ -24,7 +24,7 @@ static void show_tensor(void *user, const char *tensor, uint64_t bytes, drey_res
 
 /* The plan of a budget, of a little more, and where the disk's speed comes from. */
 typedef struct prospect {
-    drey_engine_options options;
+    drey_planner *planner;
     drey_plan plan, more;
     report_source disk;
     bool has_more; /* more would help */
@@ -43,23 +43,18 @@ static int32_t choose_context(const cli_settings *s, const drey_model *target)
 static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
 {
     drey_speeds speeds = {.disk_bytes_per_s = s->disk_bytes_per_s};
-    drey_status status = drey_plan_make(&p->options, NULL, &p->plan, err);
-    if (status != DREY_OK)
-        return status;
-    p->options.memory_bytes = p->plan.budget_bytes; /* what auto means changes by the moment */
+    drey_status status = DREY_OK;
     if (!s->no_measure)
-        status = drey_plan_measure(&p->options, &speeds, err);
+        status = drey_planner_measure(p->planner, 0, &speeds, err);
     p->disk = s->disk_bytes_per_s > 0       ? REPORT_STATED
               : speeds.disk_bytes_per_s > 0 ? REPORT_MEASURED
                                             : REPORT_UNKNOWN;
     if (status == DREY_OK)
-        status = drey_plan_make(&p->options, &speeds, &p->plan, err);
+        status = drey_planner_make(p->planner, 0, &speeds, &p->plan, err);
     p->has_more = status == DREY_OK && p->plan.streamed_bytes_per_pass > 0;
     if (!p->has_more)
         return status;
-    drey_engine_options larger = p->options;
-    larger.memory_bytes += more_bytes;
-    return drey_plan_make(&larger, &speeds, &p->more, err);
+    return drey_planner_make(p->planner, p->plan.budget_bytes + more_bytes, &speeds, &p->more, err);
 }
 
 static drey_status write_json(const char *path, const prospect *p, drey_error *err)
@@ -73,26 +68,33 @@ static drey_status write_json(const char *path, const prospect *p, drey_error *e
     return status;
 }
 
-static drey_status plan_all(const cli_settings *s, const models *m, drey_error *err)
+static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
 {
-    prospect p = {0};
     bool json_only = s->json && strcmp(s->json, "-") == 0;
     FILE *out = json_only ? stderr : stdout;
-    p.options = models_engine_options(m, s, choose_context(s, m->target));
-    drey_status status = look_ahead(s, &p, err);
-    if (status != DREY_OK)
-        return status;
-    models_warn_of_sidecar(&p.plan);
-    report_plan(out, &p.plan);
-    report_prediction(out, &p.plan, p.plan.tree_rows > 1, p.disk);
-    if (p.has_more)
-        report_more(out, &p.plan, &p.more);
-    if (s->json)
-        status = write_json(s->json, &p, err);
+    models_warn_of_plan(&p->plan);
+    report_plan(out, &p->plan);
+    report_prediction(out, &p->plan, p->plan.tree_rows > 1, p->disk);
+    if (p->has_more)
+        report_more(out, &p->plan, &p->more);
+    drey_status status = s->json ? write_json(s->json, p, err) : DREY_OK;
     if (status != DREY_OK || !s->tensors)
         return status;
     fprintf(out, "tensors of the target, in the order of a pass\n");
-    return drey_plan_visit(&p.options, show_tensor, out, err);
+    return drey_planner_visit(p->planner, 0, show_tensor, out, err);
+}
+
+static drey_status plan_all(const cli_settings *s, const models *m, drey_error *err)
+{
+    prospect p = {0};
+    drey_engine_options options = models_engine_options(m, s, choose_context(s, m->target));
+    drey_status status = drey_planner_open(&p.planner, &options, err);
+    if (status == DREY_OK)
+        status = look_ahead(s, &p, err);
+    if (status == DREY_OK)
+        status = show(s, &p, err);
+    drey_planner_close(&p.planner);
+    return status;
 }
 
 int plan_main(const cli_settings *settings)

@@ -165,7 +165,7 @@ static void show_plan(const run *r)
 {
     drey_plan plan;
     drey_engine_plan(r->engine, &plan);
-    models_warn_of_sidecar(&plan);
+    models_warn_of_plan(&plan);
     if (r->settings->quiet)
         return;
     report_plan_briefly(stderr, &plan);

@@ -61,6 +61,7 @@ static const char help_plan[] =
     "  --no-measure             measure nothing: sizes, and speeds for a stated disk\n"
     "  --json FILE|-            write all numbers as JSON; -: to standard output\n"
     "  --tensors                list each tensor and where it would be\n"
+    "  --sessions N             texts that go on at the same time (1)\n"
     "  --policy none|sequence|llmcad  with --draft-tokens N (8) or --tree NODES (32)\n"
     "  -t, --threads N          threads (the cores)\n"
     "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"

@@ -26,6 +26,7 @@ drey_status models_check_tier(const char *cpu_tier, drey_error *err)
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
     *m = (models){0};
+    drey_settle_memory();
     drey_status status = models_check_tier(settings->cpu_tier, err);
     if (status == DREY_OK)
         status = drey_model_open(&m->target, settings->model, err);
@@ -40,10 +41,13 @@ void models_close(models *m)
     drey_model_close(&m->target);
 }
 
-void models_warn_of_sidecar(const drey_plan *plan)
+void models_warn_of_plan(const drey_plan *plan)
 {
     if (plan->sidecar_refused[0])
         complain("warning: %s", plan->sidecar_refused);
+    if (plan->budget_is_estimate)
+        complain("warning: /proc does not say how much memory is available; --memory auto counts "
+                 "only what is free");
 }
 
 static void warn_of_threads(int32_t n_threads)
@@ -69,6 +73,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.read_bytes = settings->read_bytes;
     options.n_context = n_context;
     options.n_threads = settings->n_threads;
+    options.n_sessions = settings->n_sessions;
     options.draft_tokens = settings->draft_tokens;
     options.tree_nodes = settings->tree_nodes;
     options.prompt_chunk = settings->prompt_chunk;

@@ -60,6 +60,7 @@ const cli_option cli_options[] = {
     {"disk", 0, CLI_RATE, CLI_PLAN, AT(disk_bytes_per_s), 0, 0},
     {"no-measure", 0, CLI_FLAG, CLI_PLAN, AT(no_measure), 0, 0},
     {"tensors", 0, CLI_FLAG, CLI_PLAN, AT(tensors), 0, 0},
+    {"sessions", 0, CLI_COUNT, CLI_PLAN, AT(n_sessions), 1, DREY_MAX_SESSIONS},
     {"ids", 0, CLI_FLAG, CLI_TOKENIZE, AT(ids), 0, 0},
     {"bos", 0, CLI_FLAG, CLI_TOKENIZE, AT(bos), 0, 0},
     {"window", 0, CLI_COUNT, CLI_PERPLEXITY, AT(window), 2, 1048576},

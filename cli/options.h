@@ -52,6 +52,7 @@ typedef struct cli_settings {
 
     double disk_bytes_per_s; /* plan: 0: measure it */
     bool no_measure, tensors;
+    int32_t n_sessions;         /* plan; 0: 1 */
     bool ids, bos;              /* tokenize */
     int32_t window;             /* perplexity */
     int32_t unscored;           /* perplexity: of a window's tokens, 0 is 1 */

@@ -63,6 +63,9 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
     snprintf(note, sizeof note, "activations, logits, scratch; %d rows in a prompt pass",
              plan->prompt_chunk);
     plan_row(out, "work", plan->work_bytes, note);
+    if (plan->n_sessions > 1)
+        fprintf(out, "  %-24s %8s  of cache and work, for each of %d sessions\n", "  a session",
+                format_bytes(size, (double)plan->session_bytes), plan->n_sessions);
     plan_row(out, "page tables, reserve", plan->reserve_bytes, "the kernel's part, and rounding");
     plan_row(out, "draft", plan->draft_bytes, "weights in memory");
     snprintf(note, sizeof note, "%d tensors%s", plan->n_tensors_pinned,

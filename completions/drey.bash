@@ -48,7 +48,7 @@ _drey() {
                 --temp --top-k --top-p --min-p --seed --stop --ignore-eos --raw-ids --stats
                 -q --quiet"
             ;;
-        plan) words="$engine $drafting --disk --no-measure --tensors --json" ;;
+        plan) words="$engine $drafting --disk --no-measure --tensors --sessions --json" ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
         perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;
         inspect)

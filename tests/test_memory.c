@@ -146,6 +146,22 @@ static void nothing_mounted_is_no_limit(void **state)
     assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
 }
 
+static void budgets_follow_from_what_is_known(void **state)
+{
+    (void)state;
+    bool estimated;
+    assert_int_equal(memory_budget_of(UINT64_MAX, 2100, 900, &estimated), 2000);
+    assert_false(estimated);
+    assert_int_equal(memory_budget_of(1050, 2100, 900, &estimated), 1000);
+    assert_false(estimated);
+    assert_int_equal(memory_budget_of(UINT64_MAX, 0, 2100, &estimated), 2000);
+    assert_true(estimated);
+    assert_int_equal(memory_budget_of(1050, 0, 2100, &estimated), 1000);
+    assert_true(estimated);
+    assert_int_equal(memory_budget_of(1050, 0, 0, &estimated), 1000);
+    assert_int_equal(memory_budget_of(UINT64_MAX, 0, 0, &estimated), 0); /* not: no bound */
+}
+
 static void the_system_answers(void **state)
 {
     (void)state;
@@ -153,7 +169,9 @@ static void the_system_answers(void **state)
     assert_true(total > 16u << 20);
     assert_true(available > 0 && available <= total);
     assert_true(memory_cgroup_limit() > 0);
-    uint64_t budget = memory_auto_budget();
+    bool estimated;
+    uint64_t budget = memory_auto_budget(&estimated);
+    assert_false(estimated);
     assert_true(budget > 0 && budget < total);
 
     uint64_t program = memory_program();
@@ -199,6 +217,7 @@ int main(void)
         cmocka_unit_test(v1_room_counts_the_levels_below),
         cmocka_unit_test(container_mounts_show_their_part),
         cmocka_unit_test(nothing_mounted_is_no_limit),
+        cmocka_unit_test(budgets_follow_from_what_is_known),
         cmocka_unit_test(the_system_answers),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

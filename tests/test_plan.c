@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -120,7 +121,96 @@ static void the_least_budget_works(void **state)
     }
 }
 
-/* A plan that forgot something is told when the session opens; nothing is overrun. */
+typedef struct tensor_sum {
+    int32_t n;
+    uint64_t bytes[DREY_LOOKED_UP + 1];
+} tensor_sum;
+
+static void add_tensor(void *user, const char *tensor, uint64_t bytes, drey_residency where)
+{
+    tensor_sum *sum = user;
+    assert_true(tensor[0] != '\0');
+    sum->n++;
+    sum->bytes[where] += bytes;
+}
+
+/* Once a planner is open, its files may be gone: no budget asks for them again. */
+static void a_planner_reads_once(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *model = open_toy("gone.gguf", &toy);
+    drey_engine_options o = usual(false);
+    o.target = model;
+    o.n_sessions = 2;
+    drey_planner *p = NULL;
+    drey_plan plan, same;
+    drey_error err = {0};
+    assert_int_equal(drey_prepare(&(drey_prepare_options){.model = model}, NULL, &err), DREY_OK);
+    o.memory_bytes = least_budget(o);
+    same = plan_of(&o, NULL);
+    assert_true(same.sidecar);
+    assert_int_equal(drey_planner_open(&p, &o, &err), DREY_OK);
+    assert_int_equal(unlink(temp_path("gone.gguf")), 0);
+    assert_int_equal(unlink(temp_path("gone.gguf.drey")), 0);
+
+    uint64_t before = UINT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        uint64_t budget = o.memory_bytes + (uint64_t)i * (64 << 10);
+        assert_int_equal(drey_planner_make(p, budget, NULL, &plan, &err), DREY_OK);
+        assert_int_equal(plan.budget_bytes, budget);
+        assert_true(plan.sidecar && plan.n_sessions == 2);
+        assert_true(plan.streamed_bytes_per_pass <= before);
+        before = plan.streamed_bytes_per_pass;
+        tensor_sum sum = {0};
+        assert_int_equal(drey_planner_visit(p, budget, add_tensor, &sum, &err), DREY_OK);
+        assert_true(sum.n > 0);
+        assert_int_equal(sum.bytes[DREY_STREAMED], plan.streamed_bytes_per_pass);
+        assert_int_equal(sum.bytes[DREY_LOOKED_UP], plan.lookup_bytes);
+    }
+    assert_int_equal(drey_planner_make(p, 1, NULL, &plan, &err), DREY_ERR_MEMORY);
+    assert_int_equal(drey_planner_make(p, 0, NULL, &plan, &err), DREY_OK);
+    assert_int_equal(plan.budget_bytes, o.memory_bytes);
+    assert_int_equal(plan.pinned_bytes, same.pinned_bytes);
+    drey_planner_close(&p);
+    assert_null(p);
+    drey_model_close(&model);
+}
+
+/* As many sessions as were planned for, and what they take is what the plan says. */
+static void sessions_are_counted(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(true);
+    drey_engine *e = NULL;
+    drey_session *s[3] = {NULL};
+    drey_error err = {0};
+    o.memory_bytes = least_budget(o);
+    uint64_t one = plan_of(&o, NULL).session_bytes;
+    o.n_sessions = 2;
+    uint64_t least = least_budget(o);
+    uint64_t more = least + (1 << 20) - o.memory_bytes; /* both are rounded to whole MiB */
+    assert_true(more >= one && more <= one + one / 64 + (2 << 20));
+    o.memory_bytes = least;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s[0], e, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s[1], e, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s[2], e, &err), DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "n_sessions"));
+    assert_true(s[0]->memory.used_bytes <= one);
+    drey_session_close(&s[0]);
+    assert_int_equal(drey_session_open(&s[2], e, &err), DREY_OK);
+    drey_session_close(&s[1]);
+    drey_session_close(&s[2]);
+    drey_engine_close(&e);
+    o.n_sessions = DREY_MAX_SESSIONS + 1;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_USAGE);
+    o.n_sessions = -1;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_USAGE);
+}
+
+/* A plan that forgot something is told when memory is laid out; nothing is overrun. */
 static void a_short_plan_is_an_error(void **state)
 {
     (void)state;
@@ -129,11 +219,11 @@ static void a_short_plan_is_an_error(void **state)
     drey_session *s = NULL;
     drey_error err = {0};
     assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
-    e->options.n_threads = 500; /* the plan was made for one */
+    e->plan.n_slots += 1000; /* the plan was made for fewer */
     assert_int_equal(drey_session_open(&s, e, &err), DREY_ERR_INTERNAL);
     assert_non_null(strstr(err.message, "bytes short"));
     assert_null(s);
-    e->options.n_threads = 1;
+    e->plan.n_slots -= 1000;
     assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
     drey_session_close(&s);
     drey_engine_close(&e);
@@ -172,7 +262,13 @@ static void code_is_brought_in(void **state)
     size_t n = code.end - code.begin;
     assert_int_equal(madvise((void *)(uintptr_t)code.begin, n, MADV_DONTNEED), 0);
     assert_true(code_mapping().resident_kb < n / 1024);
-    memory_settle_code();
+    /* An engine leaves that to the program. */
+    drey_engine_options o = usual(false);
+    drey_engine *e = NULL;
+    assert_int_equal(drey_engine_open(&e, &o, NULL), DREY_OK);
+    assert_true(code_mapping().resident_kb < n / 1024);
+    drey_engine_close(&e);
+    drey_settle_memory();
     assert_int_equal(code_mapping().resident_kb, n / 1024);
 }
 
@@ -228,20 +324,28 @@ static void drafting_hides_behind_reads(void **state)
     near(p.pass_s, p.read_s);
 }
 
+static void measure(const drey_engine_options *o, drey_speeds *s)
+{
+    drey_planner *p = NULL;
+    drey_error err = {0};
+    if (drey_planner_open(&p, o, &err) != DREY_OK || drey_planner_measure(p, 0, s, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    drey_planner_close(&p);
+}
+
 static void measures_what_is_not_given(void **state)
 {
     (void)state;
     drey_engine_options o = usual(true);
-    drey_error err = {0};
     o.memory_bytes = least_budget(o) + (1 << 20);
     drey_speeds s = {.memory_bytes_per_s = 123};
-    assert_int_equal(drey_plan_measure(&o, &s, &err), DREY_OK);
+    measure(&o, &s);
     assert_true(s.memory_bytes_per_s == 123);
     assert_true(s.disk_bytes_per_s > 0 && s.one_ops_per_s > 0 && s.tree_ops_per_s > 0);
     o = usual(false);
     s = (drey_speeds){0};
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    assert_int_equal(drey_plan_measure(&o, &s, &err), DREY_OK);
+    measure(&o, &s);
     assert_true(s.memory_bytes_per_s > 0 && s.one_ops_per_s > 0);
     assert_true(s.disk_bytes_per_s == 0 && s.tree_ops_per_s == 0); /* nothing reads, no tree */
     drey_plan p = plan_of(&o, &s);
@@ -277,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_the_budget),       cmocka_unit_test(the_least_budget_works),
+        cmocka_unit_test(a_planner_reads_once),       cmocka_unit_test(sessions_are_counted),
         cmocka_unit_test(a_short_plan_is_an_error),   cmocka_unit_test(code_is_brought_in),
         cmocka_unit_test(predicts_the_ceiling),       cmocka_unit_test(drafting_hides_behind_reads),
         cmocka_unit_test(measures_what_is_not_given),

@@ -156,6 +156,8 @@ typedef enum drey_kv { DREY_KV_F16 = 0, DREY_KV_Q8_0 = 1 } drey_kv;
 #define DREY_MEMORY_AUTO      0u
 #define DREY_MEMORY_UNLIMITED UINT64_MAX
 
+#define DREY_MAX_SESSIONS 64
+
 /* Loading and prompt progress: done of total bytes or tokens. what: "load target", "load draft",
  * "prompt". Called from the thread that runs the session, never from another. */
 typedef void drey_progress_fn(void *user, const char *what, uint64_t done, uint64_t total);
@@ -168,6 +170,7 @@ typedef struct drey_engine_options {
     uint64_t memory_bytes; /* bound on everything the process uses; or DREY_MEMORY_* */
     int32_t n_context;     /* positions of prompt and text together */
     int32_t n_threads;     /* 0: one for each core this process may use */
+    int32_t n_sessions;    /* that are open at the same time; 0: 1 */
     int32_t draft_tokens;  /* length of a sequence draft; 0: 8 */
     int32_t tree_nodes;    /* most nodes of a tree; 0: 32 */
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: what the plan chooses */
@@ -205,10 +208,11 @@ typedef struct drey_plan {
     uint64_t lookup_bytes;    /* embedding rows looked up on disk, never kept */
     uint64_t draft_bytes;     /* the draft's weights in memory */
     uint64_t ring_bytes;      /* staging for reads, target and draft */
-    uint64_t kv_bytes;        /* both caches */
+    uint64_t kv_bytes;        /* the caches of all sessions */
     uint64_t kv_saved_bytes;  /* what they would take more as F16 */
     uint64_t draft_kv_bytes;  /* of kv_bytes the draft's */
     uint64_t work_bytes;      /* activations, logits, tree, scratch */
+    uint64_t session_bytes;   /* of kv_bytes and work_bytes what each session takes */
     uint64_t process_bytes;   /* the next five together */
     uint64_t program_bytes;   /* code of program and libraries, what it held before the plan */
     uint64_t tokenizer_bytes; /* headers and tokenizers of both models */
@@ -217,8 +221,10 @@ typedef struct drey_plan {
     uint64_t reserve_bytes;   /* page tables, the kernel's other structures, rounding */
     uint64_t spare_bytes;     /* budget left over */
     drey_kv kv;
+    bool budget_is_estimate; /* of DREY_MEMORY_AUTO: without /proc; free memory and buffers only */
     int32_t n_tensors_pinned, n_tensors_streamed;
-    int32_t n_context;    /* positions of prompt and text, as asked for */
+    int32_t n_context; /* positions of prompt and text, as asked for */
+    int32_t n_sessions;
     int32_t prompt_chunk; /* rows of a prompt pass */
     int32_t tree_rows;    /* most rows of a pass that verifies: the root and what was drafted */
     int32_t n_threads;
@@ -239,16 +245,27 @@ typedef struct drey_plan {
     uint64_t reserved[16];       /* zero */
 } drey_plan;
 
-/* The plan alone; reads no weights, allocates nothing that stays. speeds: what drey_plan_measure
- * found or the caller knows; NULL: nothing is predicted. A budget too small is DREY_ERR_MEMORY and
- * names the smallest. */
-DREY_API drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds *speeds,
-                                    drey_plan *plan, drey_error *err);
+/* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens; from then on
+ * it tells what any budget would buy, and opens no file for it but to measure. It holds some KiB. */
+typedef struct drey_planner drey_planner;
+
+/* options: as for drey_engine_open; the models are borrowed until the planner is closed. */
+DREY_API drey_status drey_planner_open(drey_planner **out, const drey_engine_options *options,
+                                       drey_error *err);
+/* Accepts NULL; nulls the pointer. */
+DREY_API void drey_planner_close(drey_planner **planner);
+
+/* The plan of a budget. memory_bytes: a budget, DREY_MEMORY_UNLIMITED, or 0 for that of the options,
+ * where DREY_MEMORY_AUTO means what it meant when the planner opened. speeds: what
+ * drey_planner_measure found or the caller knows; NULL: nothing is predicted. A budget too small is
+ * DREY_ERR_MEMORY and names the smallest, as plan->smallest_budget_bytes does. */
+DREY_API drey_status drey_planner_make(drey_planner *planner, uint64_t memory_bytes,
+                                       const drey_speeds *speeds, drey_plan *plan, drey_error *err);
 
 /* Measures those of the speeds that are 0, in less than a second and within the budget: the disk by
  * reading the target for 0.4 s, unless nothing of it is streamed. */
-DREY_API drey_status drey_plan_measure(const drey_engine_options *options, drey_speeds *speeds,
-                                       drey_error *err);
+DREY_API drey_status drey_planner_measure(drey_planner *planner, uint64_t memory_bytes,
+                                          drey_speeds *speeds, drey_error *err);
 
 /* Calls visit for each tensor of the target in the order of a pass. */
 typedef enum drey_residency {
@@ -258,8 +275,18 @@ typedef enum drey_residency {
 } drey_residency;
 typedef void drey_plan_visit_fn(void *user, const char *tensor, uint64_t bytes,
                                 drey_residency where);
-DREY_API drey_status drey_plan_visit(const drey_engine_options *options, drey_plan_visit_fn *visit,
-                                     void *user, drey_error *err);
+DREY_API drey_status drey_planner_visit(drey_planner *planner, uint64_t memory_bytes,
+                                        drey_plan_visit_fn *visit, void *user, drey_error *err);
+
+/* The plan of the options' budget, by a planner that is opened for it and closed again. */
+DREY_API drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds *speeds,
+                                    drey_plan *plan, drey_error *err);
+
+/* Brings the library's code into memory, as every plan counts it, and lets the page cache forget the
+ * rest of the file it lies in, such as symbols for a debugger. A program that is held to its budget
+ * by a memory cgroup calls it before it opens a planner or an engine; the file is the program's own
+ * where drey is linked statically. Not called by the library itself. */
+DREY_API void drey_settle_memory(void);
 
 typedef struct drey_engine drey_engine;
 
@@ -274,7 +301,7 @@ DREY_API void drey_engine_plan(const drey_engine *engine, drey_plan *plan);
 
 typedef struct drey_session drey_session;
 
-/* An engine carries one session at a time. The session borrows the engine. */
+/* An engine carries as many sessions at a time as its options say. The session borrows the engine. */
 DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err);
 DREY_API void drey_session_close(drey_session **session);
 
@@ -339,6 +366,7 @@ typedef struct drey_statistics {
     double stall_share, verify_share, draft_share; /* waiting for reads; target pass; draft */
     uint64_t load_bytes;                           /* read before decoding */
     uint64_t budget_bytes, pinned_bytes, streamed_bytes_per_pass;
+    uint64_t session_bytes;     /* what each session of the engine takes */
     uint64_t peak_memory_bytes; /* the process' own high-water mark */
     int64_t decode_major_faults;
     bool sidecar;                   /* the target's weights came packed from a sidecar */

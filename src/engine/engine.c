@@ -1,4 +1,4 @@
-/* Opening and closing an engine: options, plan, memory, threads, in this order. */
+/* Opening and closing an engine: options, inputs, plan, memory, threads, in this order. */
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -61,10 +61,27 @@ static drey_status check_numbers(drey_engine_options *o, drey_error *err)
     if (o->prompt_chunk < 0 || o->prompt_chunk > 4096)
         FAIL(err, DREY_ERR_USAGE, "a prompt chunk of %d rows is not possible (1 to 4096)",
              o->prompt_chunk);
+    if (o->n_sessions < 0 || o->n_sessions > DREY_MAX_SESSIONS)
+        FAIL(err, DREY_ERR_USAGE, "%d sessions are not possible (1 to %d)", o->n_sessions,
+             DREY_MAX_SESSIONS);
     TRY(stream_check_read_bytes(o->read_bytes, err));
     o->draft_tokens = o->draft_tokens ? o->draft_tokens : 8;
     o->tree_nodes = o->tree_nodes ? o->tree_nodes : 32;
     o->n_threads = o->n_threads ? o->n_threads : pool_default_threads();
+    o->n_sessions = o->n_sessions ? o->n_sessions : 1;
+    return DREY_OK;
+}
+
+/* What "auto" means changes by the moment: it is asked once. */
+static drey_status settle_budget(drey_engine *e, drey_error *err)
+{
+    e->budget_bytes = e->options.memory_bytes;
+    if (e->options.memory_bytes != DREY_MEMORY_AUTO)
+        return DREY_OK;
+    e->budget_bytes = memory_auto_budget(&e->inputs.budget_is_estimate);
+    if (!e->budget_bytes)
+        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+                  "the system does not say how much memory is free; give memory_bytes a number");
     return DREY_OK;
 }
 
@@ -84,15 +101,7 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
     e->has_draft = o->draft != NULL;
     if (e->has_draft)
         TRY(tokenizer_compare(o->target->tokenizer, o->draft->tokenizer, err));
-    engine_plan *p = &e->plan;
-    p->tree_nodes = o->policy == DREY_POLICY_NONE       ? 0
-                    : o->policy == DREY_POLICY_SEQUENCE ? o->draft_tokens
-                                                        : o->tree_nodes;
-    p->report.n_threads = o->n_threads;
-    p->report.n_context = o->n_context;
-    p->report.budget_bytes =
-        o->memory_bytes == DREY_MEMORY_AUTO ? memory_auto_budget() : o->memory_bytes;
-    return DREY_OK;
+    return settle_budget(e, err);
 }
 
 void engine_release(drey_engine *e)
@@ -103,52 +112,29 @@ void engine_release(drey_engine *e)
     arena_free(&e->draft.weight_memory);
     arena_free(&e->target.layout_memory);
     arena_free(&e->draft.layout_memory);
+    arena_free(&e->plan_memory);
+    arena_free(&e->work_memory);
     pool_close(&e->pool);
     free(e->sidecar);
     e->sidecar = NULL;
 }
 
-drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds *speeds,
-                           drey_plan *plan, drey_error *err)
+/* ---- Opening ---- */
+
+void engine_apply_plan(drey_engine *e)
 {
-    drey_engine e;
-    drey_status status = engine_check_options(&e, options, err);
-    if (status == DREY_OK)
-        status = engine_plan_make(&e, err);
-    if (status == DREY_OK && speeds)
-        engine_predict(&e, speeds);
-    *plan = e.plan.report;
-    engine_release(&e);
-    return status;
+    engine_side *const sides[PLAN_MODELS] = {&e->target, &e->draft};
+    for (int i = 0; i < PLAN_MODELS; i++)
+        for (int32_t j = 0; j < e->inputs.model[i].n_matrices; j++)
+            sides[i]->layout.matrix[j].n_pinned = e->plan.n_pinned[i][j];
 }
 
-drey_status drey_plan_visit(const drey_engine_options *options, drey_plan_visit_fn *visit,
-                            void *user, drey_error *err)
-{
-    drey_engine e;
-    drey_status status = engine_check_options(&e, options, err);
-    if (status == DREY_OK)
-        status = engine_plan_make(&e, err);
-    const model_layout *l = &e.target.layout;
-    for (int32_t i = 0; status == DREY_OK && i < l->n_matrices; i++) {
-        const weight *m = &l->matrix[i];
-        uint64_t streamed = weight_streamed_bytes(m);
-        if (!m->in_pass && !m->n_pinned)
-            visit(user, m->tensor->name, m->tensor->n_bytes, DREY_LOOKED_UP);
-        if (m->n_pinned)
-            visit(user, m->tensor->name, m->tensor->n_bytes - streamed, DREY_PINNED);
-        if (streamed)
-            visit(user, m->tensor->name, streamed, DREY_STREAMED);
-    }
-    engine_release(&e);
-    return status;
-}
-
-static drey_status open_side(drey_engine *e, engine_side *side, const drey_model *m,
-                             size_t ring_bytes, size_t overhead_bytes, drey_error *err)
+static drey_status open_side(drey_engine *e, int model, engine_side *side, const drey_model *m,
+                             drey_error *err)
 {
     model_layout *l = &side->layout;
-    size_t bytes = overhead_bytes + ring_bytes + 4096;
+    size_t ring = e->plan.ring_bytes[model];
+    size_t bytes = (size_t)e->inputs.model[model].overhead_bytes + ring + 4096;
     for (int32_t i = 0; i < l->n_matrices; i++)
         bytes += arena_size(weight_pinned_bytes(&l->matrix[i]));
     TRY(arena_init(&side->weight_memory, bytes, true, err));
@@ -156,9 +142,9 @@ static drey_status open_side(drey_engine *e, engine_side *side, const drey_model
                                .matrix = l->matrix,
                                .n_matrices = l->n_matrices,
                                .embedding = l->embedding,
-                               .sidecar = side == &e->target ? e->sidecar : NULL,
+                               .sidecar = model == PLAN_TARGET ? e->sidecar : NULL,
                                .sidecar_stamp = e->sidecar_stamp,
-                               .ring_bytes = ring_bytes,
+                               .ring_bytes = ring,
                                .n_threads = e->options.n_threads,
                                .io = e->options.io,
                                .fault = e->tuning.fault,
@@ -169,33 +155,49 @@ static drey_status open_side(drey_engine *e, engine_side *side, const drey_model
     return arena_check(&side->weight_memory, err);
 }
 
+static drey_status open_workspace(drey_engine *e, drey_error *err)
+{
+    const plan_result *p = &e->plan;
+    const model_shape *shapes[] = {&e->target.layout.shape, &e->draft.layout.shape};
+    TRY(arena_init(&e->work_memory, p->work_bytes, false, err));
+    workspace_init(&e->ws, shapes, e->has_draft ? 2 : 1, p->max_rows, p->logit_rows, p->max_pending,
+                   p->n_slots, e->options.n_threads, &e->work_memory);
+    return arena_check(&e->work_memory, err);
+}
+
+static drey_status open_planned(drey_engine *e, drey_error *err)
+{
+    engine_apply_plan(e);
+    TRY(pool_open(&e->pool, e->options.n_threads, err));
+    TRY(open_side(e, PLAN_TARGET, &e->target, e->options.target, err));
+    if (e->has_draft)
+        TRY(open_side(e, PLAN_DRAFT, &e->draft, e->options.draft, err));
+    return open_workspace(e, err);
+}
+
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
                         const engine_tuning *tuning, drey_error *err)
 {
+    drey_status status;
     *out = NULL;
     drey_engine *e = malloc(sizeof *e);
     if (!e)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
-    memory_settle_code();
-    drey_status status = engine_check_options(e, options, err);
-    const engine_plan *p = &e->plan;
+    if ((status = engine_check_options(e, options, err)) != DREY_OK)
+        goto fail;
     if (tuning)
         e->tuning = *tuning;
-    if (status == DREY_OK)
-        status = engine_plan_make(e, err);
-    if (status == DREY_OK)
-        status = pool_open(&e->pool, e->options.n_threads, err);
-    if (status == DREY_OK)
-        status =
-            open_side(e, &e->target, e->options.target, p->target_ring, p->target_overhead, err);
-    if (status == DREY_OK && e->has_draft)
-        status = open_side(e, &e->draft, e->options.draft, p->draft_ring, p->draft_overhead, err);
-    if (status != DREY_OK) {
-        drey_engine_close(&e);
-        return status;
-    }
+    if ((status = engine_gather(e, err)) != DREY_OK)
+        goto fail;
+    if ((status = plan_make(&e->inputs, e->budget_bytes, &e->plan, err)) != DREY_OK)
+        goto fail;
+    if ((status = open_planned(e, err)) != DREY_OK)
+        goto fail;
     *out = e;
     return DREY_OK;
+fail:
+    drey_engine_close(&e);
+    return status;
 }
 
 drey_status drey_engine_open(drey_engine **out, const drey_engine_options *options, drey_error *err)
@@ -215,4 +217,9 @@ void drey_engine_close(drey_engine **engine)
 void drey_engine_plan(const drey_engine *engine, drey_plan *plan)
 {
     *plan = engine->plan.report;
+}
+
+void drey_settle_memory(void)
+{
+    memory_settle_code();
 }

@@ -7,6 +7,7 @@
 
 #include "accept/accept.h"
 #include "draft/model_drafter.h"
+#include "engine/plan.h"
 #include "text/tokenizer.h"
 
 struct drey_model {
@@ -15,17 +16,6 @@ struct drey_model {
     model_shape shape;
     char name[128];
 };
-
-/* What the plan decided, beside what it tells. */
-typedef struct engine_plan {
-    drey_plan report;
-    int32_t chunk;      /* rows of a prompt pass */
-    int32_t logit_rows; /* rows whose logits are kept at once */
-    int32_t tree_nodes; /* most drafted nodes */
-    int32_t max_pending, n_slots;
-    size_t target_ring, draft_ring;
-    size_t target_overhead, draft_overhead;
-} engine_plan;
 
 typedef struct engine_tuning { /* what measurements and tests settle themselves */
     int32_t least_logit_rows;  /* room for the logits of so many rows, whatever the policy needs */
@@ -43,41 +33,56 @@ typedef struct engine_side { /* the target, or the draft */
 
 struct drey_engine {
     drey_engine_options options;
+    uint64_t budget_bytes; /* what options.memory_bytes means */
     const kernel_table *kernels;
     pool *pool;
     engine_side target, draft;
-    engine_plan plan;
+    plan_inputs inputs;
+    plan_result plan; /* applied, once the engine is open */
+    arena plan_memory, work_memory;
+    workspace ws; /* of all sessions: passes take turns */
     engine_tuning tuning;
-    bool has_draft, in_session;
-    char *sidecar;            /* the target's, in use; NULL: none */
+    bool has_draft;
+    int32_t n_sessions; /* open */
+    char *sidecar;      /* the target's, in use; NULL: none */
+    char sidecar_refused[500];
     file_stamp sidecar_stamp; /* when it was checked */
 };
 
-/* Binds tensors and fits everything under the budget: sets n_pinned of every matrix. The engine
- * needs options, kernels and plan.report.n_threads; layouts are taken here, weights are not. */
-drey_status engine_plan_make(drey_engine *e, drey_error *err);
-size_t engine_session_bytes(const drey_engine *e);
-/* What both caches hold. */
-kv_format engine_kv_format(const drey_engine *e);
-/* Fills what the plan predicts. */
-void engine_predict(drey_engine *e, const drey_speeds *speeds);
-/* Finds the target's sidecar and checks it: its matrices then lie there. A bad one beside the
- * target is passed over, which the plan tells; a bad one that was named is an error. */
-drey_status engine_find_sidecar(drey_engine *e, drey_error *err);
+struct drey_planner {
+    drey_engine engine; /* that has gathered its inputs and goes no further */
+};
 
-/* options as given, with defaults filled in and checked. */
+/* An engine's way to be open; each step wants the one before it, and engine_release undoes them
+ * all. *e = options as given, with defaults filled in and checked. */
 drey_status engine_check_options(drey_engine *e, const drey_engine_options *options,
                                  drey_error *err);
+/* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */
+drey_status engine_gather(drey_engine *e, drey_error *err);
+/* Sets n_pinned of every matrix as e->plan has it. */
+void engine_apply_plan(drey_engine *e);
 void engine_release(drey_engine *e);
 /* drey_engine_open with settings of its own; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
                         const engine_tuning *tuning, drey_error *err);
 
+/* Memory of a session's arena beside its caches, and of its drafter beside that. */
+size_t engine_session_state_bytes(const drey_engine *e);
+size_t engine_drafter_bytes(const drey_engine *e);
+/* What both caches hold. */
+kv_format engine_kv_format(const drey_engine *e);
+/* Finds the target's sidecar and checks it: its matrices then lie there. A bad one beside the
+ * target is passed over, which the plan tells; a bad one that was named is an error. */
+drey_status engine_find_sidecar(drey_engine *e, drey_error *err);
+
+/* Plans for a budget, 0 for the options'; the result is planner->engine.plan. */
+drey_status planner_make(drey_planner *planner, uint64_t memory_bytes, drey_error *err);
+
 struct drey_session {
     drey_engine *engine;
     arena memory;
     kv_cache target_kv, draft_kv;
-    workspace ws;
+    workspace ws; /* the engine's */
     runner target, draft;
     sampler sampler;
     model_drafter model_drafter;

@@ -218,7 +218,7 @@ static double ceiling(const generation *g, double compute_s)
         return ratio(t->tokens_per_pass, compute + draft);
     if (t->disk_bytes_per_s <= 0)
         return 0;
-    double hidden = (double)g->s->engine->plan.target_ring / t->disk_bytes_per_s;
+    double hidden = (double)g->s->engine->plan.ring_bytes[PLAN_TARGET] / t->disk_bytes_per_s;
     double read = (double)t->streamed_bytes_per_pass / t->disk_bytes_per_s;
     return ratio(t->tokens_per_pass,
                  (read > compute ? read : compute) + (draft > hidden ? draft - hidden : 0));
@@ -340,6 +340,7 @@ drey_status drey_session_generate(drey_session *session, const int32_t *ids, siz
     *g.stats = (drey_statistics){.budget_bytes = plan->budget_bytes,
                                  .pinned_bytes = plan->pinned_bytes,
                                  .streamed_bytes_per_pass = plan->streamed_bytes_per_pass,
+                                 .session_bytes = plan->session_bytes,
                                  .sidecar = plan->sidecar,
                                  .kv = plan->kv};
     drey_status status = run(&g, ids, n, err);

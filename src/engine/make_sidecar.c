@@ -17,12 +17,7 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
 {
     const drey_engine_options *o = &e->options;
     const gguf *g = o->target->file;
-    drey_plan *t = &e->plan.report;
     drey_error why = {0};
-    free(e->sidecar);
-    e->sidecar = NULL;
-    t->sidecar = false;
-    t->sidecar_refused[0] = '\0';
     if (o->no_sidecar)
         return DREY_OK;
     char *path = o->sidecar ? strdup(o->sidecar) : sidecar_usual_path(g);
@@ -38,13 +33,12 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
                        &e->sidecar_stamp, &why);
     if (status == DREY_OK) {
         e->sidecar = path;
-        t->sidecar = true;
         return DREY_OK;
     }
     free(path);
     if (o->sidecar)
         return error_set(err, status, "%s", why.message);
-    snprintf(t->sidecar_refused, sizeof t->sidecar_refused, "%s", why.message);
+    snprintf(e->sidecar_refused, sizeof e->sidecar_refused, "%s", why.message);
     return DREY_OK;
 }
 

@@ -1,235 +1,284 @@
-/* The plan: what a memory budget buys.
- *
- * Everything that does not depend on the budget is added up first: the process as it stands,
- * caches, buffers, rings, the draft. What is left pins the target: small matrices first (reading
- * them would cost a request each), then the same share of every other matrix, so that in each
- * product the pinned rows are computed while the streamed ones arrive . */
-#include <string.h>
+/* What fits: see plan.h. */
+#include "engine/plan.h"
 
-#include "engine/engine.h"
-#include "os/memory.h"
+#include <stdio.h>
 
-/* Matrices up to this size in the file are pinned before others. */
-static const int64_t small_bytes = 1 << 20;
-/* What no other line counts: what a cgroup is charged for a processor beforehand (up to 256 KiB for
- * each that threads ran on), buffered reads on their way through the page cache
- * (READER_CACHED_BYTES for each reading thread), kernel structures, growth of the libraries,
- * rounding. */
-static const uint64_t slack_bytes = 6 << 20;
+#include "base/num.h"
+#include "model/forward.h"
+
+/* Matrices up to this size are pinned before others. */
+static const uint64_t small_bytes = 1 << 20;
 static const uint64_t mib = 1 << 20;
 
-typedef struct setting { /* from generous to frugal */
+/* Rows of a prompt pass, and rows whose logits are kept beyond what a turn needs (scoring takes them
+ * by so many), from generous to frugal. A pass reads all that is streamed, so a prompt wants few of
+ * them; but the buffers of its rows are memory that weights do not get. */
+typedef struct setting {
     int32_t chunk, logit_rows;
-    uint64_t ring_bytes;
 } setting;
+static const setting settings[] = {{256, 32}, {128, 32}, {64, 1}, {32, 1}};
+enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
-static uint64_t larger(uint64_t a, uint64_t b)
+/* ---- Sizes ---- */
+
+static bool is_there(const plan_model *m)
 {
-    return a > b ? a : b;
+    return m->n_matrices > 0;
 }
 
-static uint64_t pinned_bytes(const model_layout *l)
+static uint64_t pinned_bytes(const plan_matrix *m, int32_t n_pinned)
 {
-    uint64_t total = 0;
-    for (int32_t i = 0; i < l->n_matrices; i++)
-        total += weight_pinned_bytes(&l->matrix[i]);
-    return total;
+    return (uint64_t)n_pinned * m->group_bytes;
 }
 
-/* What passes use. */
-static void pin_all(model_layout *l)
+static uint64_t read_bytes(const plan_matrix *m, int32_t n_pinned)
 {
-    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++)
-        l->matrix[i].n_pinned = l->matrix[i].n_groups;
+    int32_t n = m->n_groups - n_pinned;
+    return n > 0 ? (uint64_t)(n - 1) * m->group_read_bytes + m->last_read_bytes : 0;
 }
 
-static uint64_t packed_bytes(const model_layout *l)
+static bool is_small(const plan_matrix *m)
 {
-    uint64_t total = 0;
-    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++)
-        total += (uint64_t)l->matrix[i].n_groups * l->matrix[i].group_bytes;
-    return total;
+    return read_bytes(m, 0) <= small_bytes;
 }
 
-static bool is_small(const weight *m)
-{
-    return m->n_rows * m->row_bytes <= small_bytes;
-}
-
-/* Pins what fits into `room` bytes. */
-static void pin_share(model_layout *l, uint64_t room)
-{
-    uint64_t rest = 0;
-    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
-        weight *m = &l->matrix[i];
-        uint64_t bytes = (uint64_t)m->n_groups * m->group_bytes;
-        bool fits = is_small(m) && bytes <= room;
-        m->n_pinned = fits ? m->n_groups : 0;
-        room -= fits ? bytes : 0;
-        rest += fits ? 0 : bytes;
-    }
-    if (rest == 0)
-        return;
-    double share = room >= rest ? 1.0 : (double)room / (double)rest;
-    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
-        weight *m = &l->matrix[i];
-        if (m->n_pinned == m->n_groups)
-            continue;
-        m->n_pinned = (int32_t)(share * m->n_groups);
-        room -= weight_pinned_bytes(m);
-    }
-    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
-        weight *m = &l->matrix[i];
-        if (m->n_pinned < m->n_groups && m->group_bytes <= room) {
-            m->n_pinned++;
-            room -= m->group_bytes;
-        }
-    }
-}
-
-static void pin_share_of_each(model_layout *l, double share)
-{
-    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++)
-        l->matrix[i].n_pinned = (int32_t)(share * l->matrix[i].n_groups);
-}
-
-static void shapes_of(const drey_engine *e, const model_shape *shapes[2])
-{
-    shapes[0] = &e->target.layout.shape;
-    shapes[1] = e->has_draft ? &e->draft.layout.shape : &e->target.layout.shape;
-}
-
-static uint64_t work_bytes(const drey_engine *e, const engine_plan *p)
-{
-    const model_shape *shapes[2];
-    shapes_of(e, shapes);
-    return workspace_bytes(shapes, 2, p->chunk > p->logit_rows ? p->chunk : p->logit_rows,
-                           p->logit_rows, p->max_pending, p->n_slots, p->report.n_threads) +
-           sampler_bytes(e->target.layout.shape.n_vocab) +
-           2 * arena_size((size_t)(e->options.n_context + 1) * sizeof(int32_t)) + (1 << 16);
-}
-
-/* The n-gram drafter brings its own memory. */
-static uint64_t ngram_bytes(const drey_engine *e)
-{
-    bool used = e->options.drafter == DREY_DRAFTER_NGRAM;
-    return used ? drafter_ngram_bytes(e->options.n_context + 1) : 0;
-}
-
-kv_format engine_kv_format(const drey_engine *e)
-{
-    return e->options.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
-}
-
-static uint64_t draft_cache_bytes(const drey_engine *e, kv_format format)
-{
-    const engine_plan *p = &e->plan;
-    return e->has_draft ? kv_bytes(&e->draft.layout.shape, p->n_slots, p->max_pending, format) : 0;
-}
-
-static uint64_t cache_bytes(const drey_engine *e, kv_format format)
-{
-    const engine_plan *p = &e->plan;
-    return kv_bytes(&e->target.layout.shape, p->n_slots, p->max_pending, format) +
-           draft_cache_bytes(e, format);
-}
-
-size_t engine_session_bytes(const drey_engine *e)
-{
-    return work_bytes(e, &e->plan) + cache_bytes(e, engine_kv_format(e));
-}
-
-/* Page tables: an entry of eight bytes a page. */
+/* Page tables: an entry of eight bytes per page. */
 static uint64_t with_page_tables(uint64_t bytes)
 {
     return bytes + bytes / 512;
 }
 
-/* Everything but the target's pinned weights, for one setting. */
-static uint64_t fixed_bytes(drey_engine *e, const setting *s)
+static uint64_t model_pinned_bytes(const plan_model *m, const int32_t *n_pinned)
 {
-    engine_plan *p = &e->plan;
-    drey_plan *t = &p->report;
-    p->chunk = s->chunk;
-    p->logit_rows = s->logit_rows;
-    p->max_pending = (s->chunk > s->logit_rows ? s->chunk : s->logit_rows) + CATCH_UP;
-    p->n_slots = e->options.n_context + p->tree_nodes + CATCH_UP + 1;
-    p->target_ring = larger(
-        s->ring_bytes, weights_ring_least(e->target.layout.matrix, e->target.layout.n_matrices));
-    t->ring_bytes = p->target_ring + p->draft_ring;
-    t->kv = e->options.kv;
-    t->kv_bytes = cache_bytes(e, engine_kv_format(e));
-    t->draft_kv_bytes = draft_cache_bytes(e, engine_kv_format(e));
-    uint64_t plain = cache_bytes(e, e->kernels->kv_plain);
-    t->kv_saved_bytes = plain > t->kv_bytes ? plain - t->kv_bytes : 0;
+    uint64_t total = 0;
+    for (int32_t i = 0; i < m->n_matrices; i++)
+        total += pinned_bytes(&m->matrix[i], n_pinned[i]);
+    return total;
+}
+
+static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format format,
+                                  const plan_result *r)
+{
+    const plan_model *m = &in->model[model];
+    return is_there(m) ? kv_bytes(m->shape, r->n_slots, r->max_pending, format) : 0;
+}
+
+static uint64_t cache_bytes(const plan_inputs *in, kv_format format, const plan_result *r)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < PLAN_MODELS; i++)
+        total += model_cache_bytes(in, i, format, r);
+    return total;
+}
+
+static size_t work_bytes(const plan_inputs *in, const plan_result *r)
+{
+    const model_shape *shapes[PLAN_MODELS];
+    int32_t n = 0;
+    for (int i = 0; i < PLAN_MODELS; i++)
+        if (is_there(&in->model[i]))
+            shapes[n++] = in->model[i].shape;
+    return workspace_bytes(shapes, n, r->max_rows, r->logit_rows, r->max_pending, r->n_slots,
+                           in->n_threads);
+}
+
+/* ---- What does not depend on pinning ---- */
+
+static uint64_t ring_least(const plan_inputs *in, int model)
+{
+    return in->model[model].ring_least_bytes * (uint64_t)in->n_units;
+}
+
+/* Takes rows and rings. A turn needs the logits of its tree, a shared pass those of a row of each
+ * session. */
+static void choose(const plan_inputs *in, const setting *s, uint64_t target_ring, plan_result *r)
+{
+    int32_t need = max_i32(in->tree_nodes + 1, max_i32(in->n_sessions, in->least_logit_rows));
+    r->chunk = in->prompt_chunk ? in->prompt_chunk : s->chunk;
+    r->logit_rows = max_i32(need, s->logit_rows);
+    r->max_rows = max_i32(r->chunk, r->logit_rows);
+    r->max_pending = r->max_rows + in->spare_rows;
+    r->n_slots = in->n_context + in->tree_nodes + in->spare_rows + 1;
+    for (int i = 0; i < PLAN_MODELS; i++)
+        r->ring_bytes[i] = (size_t)ring_least(in, i);
+    r->ring_bytes[PLAN_TARGET] = max_size(r->ring_bytes[PLAN_TARGET], (size_t)target_ring);
+}
+
+static void count_sessions(const plan_inputs *in, plan_result *r)
+{
+    drey_plan *t = &r->report;
+    uint64_t n = (uint64_t)in->n_sessions;
+    uint64_t caches = cache_bytes(in, in->kv, r), plain = cache_bytes(in, in->kv_plain, r);
+    r->session_bytes = (size_t)(caches + in->session_state_bytes);
+    t->session_bytes = r->session_bytes + in->drafter_bytes;
+    t->kv_bytes = n * caches;
+    t->draft_kv_bytes = n * (caches - model_cache_bytes(in, PLAN_TARGET, in->kv, r));
+    t->kv_saved_bytes = plain > caches ? n * (plain - caches) : 0;
+    r->work_bytes = work_bytes(in, r);
+    t->work_bytes = r->work_bytes + n * (t->session_bytes - caches);
+}
+
+/* Everything but what is pinned by choice, for the rows and rings that were chosen. */
+static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
+{
+    drey_plan *t = &r->report;
+    count_sessions(in, r);
+    uint64_t stays = 0;
+    t->ring_bytes = t->queue_bytes = 0;
+    for (int i = 0; i < PLAN_MODELS; i++) {
+        const plan_model *m = &in->model[i];
+        t->ring_bytes += r->ring_bytes[i];
+        t->queue_bytes += m->queue_bytes;
+        t->work_bytes += m->overhead_bytes;
+        for (int32_t j = 0; j < m->n_matrices; j++)
+            stays +=
+                m->matrix[j].must_stay ? pinned_bytes(&m->matrix[j], m->matrix[j].n_groups) : 0;
+    }
     t->process_bytes =
         t->program_bytes + t->tokenizer_bytes + t->stack_bytes + t->queue_bytes + t->reserve_bytes;
-    t->work_bytes = work_bytes(e, p) + ngram_bytes(e) + p->target_overhead + p->draft_overhead;
-    uint64_t sum = t->ring_bytes + t->kv_bytes + t->work_bytes + t->draft_bytes + t->process_bytes;
-    return with_page_tables(sum);
+    return with_page_tables(t->ring_bytes + t->kv_bytes + t->work_bytes + t->process_bytes + stays);
 }
 
-static void measure_sides(drey_engine *e)
+/* The most generous setting whose memory beyond the least, a larger ring included, is at most a
+ * twelfth of the budget, and at most half of what the budget leaves: the larger part is for weights.
+ * Returns fixed_bytes. */
+static uint64_t choose_within(const plan_inputs *in, uint64_t budget, uint64_t least,
+                              plan_result *r)
 {
-    const model_layout *l = &e->target.layout, *d = &e->draft.layout;
-    engine_plan *p = &e->plan;
-    int32_t threads = p->report.n_threads;
-    const gguf *target = e->options.target->file;
-    p->target_overhead = weights_overhead_bytes(l->matrix, l->n_matrices, l->embedding,
-                                                gguf_n_parts(target), threads) +
-                         e->target.layout_memory.size_bytes;
-    p->report.queue_bytes = weights_stream_bytes(l->matrix, l->n_matrices, gguf_n_parts(target));
-    if (!e->has_draft)
-        return;
-    const gguf *draft = e->options.draft->file;
-    p->report.queue_bytes += weights_stream_bytes(d->matrix, d->n_matrices, gguf_n_parts(draft));
-    p->draft_overhead = weights_overhead_bytes(d->matrix, d->n_matrices, d->embedding,
-                                               gguf_n_parts(draft), threads) +
-                        e->draft.layout_memory.size_bytes;
-    p->draft_ring = larger(weights_ring_least(d->matrix, d->n_matrices), 4 << 20);
-    p->report.draft_bytes = pinned_bytes(d);
-}
-
-static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, drey_error *err)
-{
-    arena_free(&side->layout_memory);
-    TRY(arena_init(&side->layout_memory, model_layout_bytes(&m->shape, m->file), false, err));
-    TRY(model_layout_init(&side->layout, m->file, e->kernels, &side->layout_memory, err));
-    for (int32_t i = 0; e->options.read_bytes && i < side->layout.n_matrices; i++)
-        weight_set_read(&side->layout.matrix[i], (int64_t)e->options.read_bytes);
-    return DREY_OK;
-}
-
-/* The draft is resident; its untied embedding only where memory is no concern. */
-static drey_status bind_draft(drey_engine *e, bool keep_embedding, drey_error *err)
-{
-    if (!e->has_draft)
-        return DREY_OK;
-    TRY(bind(e, &e->draft, e->options.draft, err));
-    pin_all(&e->draft.layout);
-    if (keep_embedding)
-        e->draft.layout.embedding->n_pinned = e->draft.layout.embedding->n_groups;
-    return DREY_OK;
-}
-
-static void tell(drey_engine *e, uint64_t fixed)
-{
-    const model_layout *l = &e->target.layout;
-    drey_plan *t = &e->plan.report;
-    t->pinned_bytes = pinned_bytes(l);
-    t->streamed_bytes_per_pass = 0;
-    for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
-        t->streamed_bytes_per_pass += weight_streamed_bytes(&l->matrix[i]);
-        t->n_tensors_pinned += l->matrix[i].n_pinned == l->matrix[i].n_groups;
-        t->n_tensors_streamed += l->matrix[i].n_pinned < l->matrix[i].n_groups;
+    uint64_t most = min_u64(budget / 12, (budget - least) / 2);
+    uint64_t ring = min_u64(max_u64(budget / 32, 8 * mib), 48 * mib);
+    for (int i = 0; i < N_SETTINGS - 1; i++) {
+        choose(in, &settings[i], ring, r);
+        uint64_t fixed = fixed_bytes(in, r);
+        if (fixed <= least + most)
+            return fixed;
     }
-    const gguf *g = e->options.target->file;
-    for (uint64_t i = 0; i < gguf_n_tensors(g); i++)
-        t->target_bytes += gguf_tensor_at(g, i)->n_bytes;
-    t->lookup_bytes = weight_is_pinned(l->embedding) || l->tied ? 0 : l->embedding->tensor->n_bytes;
-    t->prompt_chunk = e->plan.chunk;
-    t->tree_rows = e->plan.tree_nodes + 1;
-    uint64_t used = fixed + with_page_tables(t->pinned_bytes);
+    choose(in, &settings[N_SETTINGS - 1], 0, r);
+    return fixed_bytes(in, r);
+}
+
+/* ---- Pinning ---- */
+
+static void pin_least(const plan_inputs *in, plan_result *r)
+{
+    for (int i = 0; i < PLAN_MODELS; i++)
+        for (int32_t j = 0; j < in->model[i].n_matrices; j++) {
+            const plan_matrix *m = &in->model[i].matrix[j];
+            r->n_pinned[i][j] = m->must_stay ? m->n_groups : 0;
+        }
+}
+
+/* Pins up to `most` more groups, as far as there is room. */
+static void pin_more(const plan_matrix *m, int32_t most, int32_t *n_pinned, uint64_t *room)
+{
+    uint64_t n = min_u64((uint64_t)min_i32(most, m->n_groups - *n_pinned), *room / m->group_bytes);
+    *n_pinned += (int32_t)n;
+    *room -= n * m->group_bytes;
+}
+
+static void pin_whole(const plan_matrix *m, int32_t *n_pinned, uint64_t *room)
+{
+    if (pinned_bytes(m, m->n_groups - *n_pinned) <= *room)
+        pin_more(m, m->n_groups, n_pinned, room);
+}
+
+static void pin_share(const plan_model *target, int32_t *n_pinned, uint64_t *room)
+{
+    uint64_t rest = 0;
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass)
+            rest += pinned_bytes(&target->matrix[i], target->matrix[i].n_groups - n_pinned[i]);
+    if (rest == 0)
+        return;
+    double share = *room >= rest ? 1.0 : (double)*room / (double)rest;
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        if (m->in_pass)
+            pin_more(m, (int32_t)(share * (m->n_groups - n_pinned[i])), &n_pinned[i], room);
+    }
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass)
+            pin_more(&target->matrix[i], 1, &n_pinned[i], room);
+}
+
+static uint64_t streamed_bytes(const plan_model *m, const int32_t *n_pinned)
+{
+    uint64_t total = 0;
+    for (int32_t i = 0; i < m->n_matrices; i++)
+        total += m->matrix[i].in_pass ? read_bytes(&m->matrix[i], n_pinned[i]) : 0;
+    return total;
+}
+
+static void pin_lookups(const plan_inputs *in, plan_result *r, uint64_t *room)
+{
+    for (int i = PLAN_MODELS - 1; i >= 0; i--)
+        for (int32_t j = 0; j < in->model[i].n_matrices; j++)
+            if (!in->model[i].matrix[j].in_pass)
+                pin_whole(&in->model[i].matrix[j], &r->n_pinned[i][j], room);
+}
+
+static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
+{
+    const plan_model *target = &in->model[PLAN_TARGET];
+    int32_t *n_pinned = r->n_pinned[PLAN_TARGET], head = target->n_matrices - 1;
+    pin_more(&target->matrix[head], target->matrix[head].n_groups, &n_pinned[head], &room);
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass && is_small(&target->matrix[i]))
+            pin_whole(&target->matrix[i], &n_pinned[i], &room);
+    pin_share(target, n_pinned, &room);
+    if (streamed_bytes(target, n_pinned) == 0)
+        pin_lookups(in, r, &room);
+}
+
+static void pin_share_of_each(const plan_inputs *in, plan_result *r)
+{
+    const plan_model *target = &in->model[PLAN_TARGET];
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass)
+            r->n_pinned[PLAN_TARGET][i] = (int32_t)(in->share * target->matrix[i].n_groups);
+}
+
+/* ---- The report ---- */
+
+static void begin_report(const plan_inputs *in, uint64_t budget_bytes, drey_plan *t)
+{
+    *t = (drey_plan){.budget_bytes = budget_bytes,
+                     .budget_is_estimate = in->budget_is_estimate,
+                     .target_bytes = in->target_bytes,
+                     .program_bytes = in->program_bytes,
+                     .tokenizer_bytes = in->tokenizer_bytes,
+                     .stack_bytes = in->stack_bytes,
+                     .reserve_bytes = in->reserve_bytes,
+                     .kv = in->kv_name,
+                     .n_context = in->n_context,
+                     .n_sessions = in->n_sessions,
+                     .tree_rows = in->tree_nodes + 1,
+                     .n_threads = in->n_threads,
+                     .sidecar = in->sidecar};
+    snprintf(t->sidecar_refused, sizeof t->sidecar_refused, "%s", in->sidecar_refused);
+}
+
+/* fixed: of it `stays` bytes are pinned weights. */
+static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, plan_result *r)
+{
+    const plan_model *target = &in->model[PLAN_TARGET];
+    const int32_t *n_pinned = r->n_pinned[PLAN_TARGET];
+    drey_plan *t = &r->report;
+    t->pinned_bytes = model_pinned_bytes(target, n_pinned);
+    t->streamed_bytes_per_pass = streamed_bytes(target, n_pinned);
+    for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
+        t->draft_bytes += model_pinned_bytes(&in->model[i], r->n_pinned[i]);
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        if (!m->in_pass)
+            t->lookup_bytes += read_bytes(m, n_pinned[i]);
+        else if (n_pinned[i] == m->n_groups)
+            t->n_tensors_pinned++;
+        else
+            t->n_tensors_streamed++;
+    }
+    t->prompt_chunk = r->chunk;
+    uint64_t used = fixed + with_page_tables(t->pinned_bytes + t->draft_bytes - stays);
     uint64_t named = t->pinned_bytes + t->draft_bytes + t->ring_bytes + t->kv_bytes +
                      t->work_bytes + t->process_bytes;
     t->reserve_bytes += used - named;
@@ -237,86 +286,36 @@ static void tell(drey_engine *e, uint64_t fixed)
     t->spare_bytes = t->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : t->budget_bytes - used;
 }
 
-static drey_status too_small(drey_engine *e, drey_error *err)
+static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_error *err)
 {
-    drey_plan *t = &e->plan.report;
-    return error_set(
-        err, DREY_ERR_MEMORY,
-        "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB%s",
-        (double)t->budget_bytes / (double)mib, (unsigned long long)(t->smallest_budget_bytes / mib),
-        e->has_draft ? " (less without a draft)" : "");
+    FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+              "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB%s",
+              (double)t->budget_bytes / (double)mib,
+              (unsigned long long)(t->smallest_budget_bytes / mib),
+              is_there(&in->model[PLAN_DRAFT]) ? " (less without a draft)" : "");
 }
 
-/* Takes the most generous setting that leaves the larger part of the budget to weights. */
-static drey_status fit(drey_engine *e, drey_error *err)
+drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *r, drey_error *err)
 {
-    drey_plan *t = &e->plan.report;
-    int32_t need = e->plan.tree_nodes + 1;
-    need = need > e->tuning.least_logit_rows ? need : e->tuning.least_logit_rows;
-    int32_t rows =
-        need > 32 ? need : 32; /* more than a turn needs: scoring takes them by so many */
-    int32_t chunk = e->options.prompt_chunk;
-    uint64_t ring = t->budget_bytes / 32;
-    ring = ring < 8 << 20 ? 8 << 20 : ring > 48 << 20 ? 48 << 20 : ring;
-    const setting settings[] = {{chunk ? chunk : 256, rows, ring},
-                                {chunk ? chunk : 128, rows, ring},
-                                {chunk ? chunk : 64, need, ring},
-                                {chunk ? chunk : 32, need, 0}};
-    const int last = (int)(sizeof settings / sizeof *settings) - 1;
-    uint64_t least = fixed_bytes(e, &settings[last]);
+    drey_plan *t = &r->report;
+    r->tree_nodes = in->tree_nodes;
+    begin_report(in, budget_bytes, t);
+    choose(in, &settings[N_SETTINGS - 1], 0, r);
+    uint64_t least = fixed_bytes(in, r);
     /* What a program has written to differs by some pages from run to run, and a budget that is
      * named in one has to work in the next: so the named one has half a MiB in hand. */
     t->smallest_budget_bytes = (least + mib / 2 + mib - 1) / mib * mib;
-    if (t->budget_bytes < least)
-        return too_small(e, err);
-    uint64_t fixed = 0;
-    for (int i = 0; i <= last; i++) {
-        fixed = fixed_bytes(e, &settings[i]);
-        if (fixed <= t->budget_bytes && (i == last || fixed - least < t->budget_bytes / 12))
-            break;
-    }
-    uint64_t room = t->budget_bytes - fixed;
-    room -= room / 512;
-    if (e->tuning.set_share)
-        pin_share_of_each(&e->target.layout, e->tuning.share);
-    else if (room >= packed_bytes(&e->target.layout))
-        pin_all(&e->target.layout);
+    if (budget_bytes < least)
+        return too_small(in, t, err);
+    uint64_t fixed = choose_within(in, budget_bytes, least, r);
+    uint64_t room = budget_bytes - fixed, stays = 0;
+    pin_least(in, r);
+    for (int i = 0; i < PLAN_MODELS; i++)
+        stays += model_pinned_bytes(&in->model[i], r->n_pinned[i]);
+    if (in->set_share)
+        pin_share_of_each(in, r);
     else
-        pin_share(&e->target.layout, room);
-    tell(e, fixed);
+        pin(in, room - room / 512, r);
+    end_report(in, fixed, stays, r);
     return DREY_OK;
-}
-
-/* What the process takes whatever the budget is. */
-static void count_process(drey_engine *e)
-{
-    drey_plan *t = &e->plan.report;
-    const drey_model *models[2] = {e->options.target, e->options.draft};
-    uint64_t held = memory_program();
-    for (int i = 0; i < 2 && models[i]; i++)
-        t->tokenizer_bytes +=
-            gguf_header_bytes(models[i]->file) + tokenizer_bytes(models[i]->tokenizer);
-    t->program_bytes = held > t->tokenizer_bytes ? held - t->tokenizer_bytes : 0;
-    t->stack_bytes = (uint64_t)t->n_threads * pool_thread_bytes();
-    t->reserve_bytes = slack_bytes;
-}
-
-drey_status engine_plan_make(drey_engine *e, drey_error *err)
-{
-    engine_plan *p = &e->plan;
-    drey_plan *t = &p->report;
-    count_process(e);
-    TRY(bind(e, &e->target, e->options.target, err));
-    TRY(engine_find_sidecar(e, err));
-    TRY(bind_draft(e, true, err));
-    measure_sides(e);
-    drey_plan before = *t;
-    drey_status status = fit(e, err);
-    bool all = status == DREY_OK && t->streamed_bytes_per_pass == 0;
-    if (all || !e->has_draft || e->draft.layout.tied)
-        return status;
-    *t = before;
-    TRY(bind_draft(e, false, err));
-    measure_sides(e);
-    return fit(e, err);
 }

@@ -23,6 +23,12 @@ static int32_t shared_ids(const drey_engine *e)
     return target < draft ? target : draft;
 }
 
+/* Ids of a timeline: all positions and the root behind them. */
+static size_t timeline_bytes(const drey_engine *e)
+{
+    return (size_t)(e->options.n_context + 1) * sizeof(int32_t);
+}
+
 static drey_status make_drafter(drey_session *s, drey_error *err)
 {
     drey_engine *e = s->engine;
@@ -30,8 +36,7 @@ static drey_status make_drafter(drey_session *s, drey_error *err)
         return drafter_ngram_open(&s->drafter, e->options.n_context + 1, err);
     if (!e->has_draft)
         return DREY_OK;
-    int32_t *timeline =
-        arena_take(&s->memory, (size_t)(e->options.n_context + 1) * sizeof(int32_t));
+    int32_t *timeline = arena_take(&s->memory, timeline_bytes(e));
     make_runner(s, &s->draft, &e->draft, &s->draft_kv);
     model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, timeline, shared_ids(e),
                        e->plan.chunk);
@@ -39,20 +44,36 @@ static drey_status make_drafter(drey_session *s, drey_error *err)
     return DREY_OK;
 }
 
+size_t engine_session_state_bytes(const drey_engine *e)
+{
+    size_t models = e->has_draft ? 2 : 1;
+    return sampler_bytes(e->target.layout.shape.n_vocab) + models * arena_size(timeline_bytes(e)) +
+           (1 << 16);
+}
+
+size_t engine_drafter_bytes(const drey_engine *e)
+{
+    bool used = e->options.drafter == DREY_DRAFTER_NGRAM;
+    return used ? drafter_ngram_bytes(e->options.n_context + 1) : 0;
+}
+
+kv_format engine_kv_format(const drey_engine *e)
+{
+    return e->options.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
+}
+
 static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)
 {
-    const engine_plan *p = &e->plan;
+    const plan_result *p = &e->plan;
     s->engine = e;
-    TRY(arena_init(&s->memory, engine_session_bytes(e), false, err));
-    const model_shape *shapes[2] = {
-        &e->target.layout.shape, e->has_draft ? &e->draft.layout.shape : &e->target.layout.shape};
-    workspace_init(&s->ws, shapes, 2, p->chunk > p->logit_rows ? p->chunk : p->logit_rows,
-                   p->logit_rows, p->max_pending, p->n_slots, e->options.n_threads, &s->memory);
+    s->ws = e->ws;
+    TRY(arena_init(&s->memory, p->session_bytes, false, err));
     kv_format format = engine_kv_format(e);
-    kv_init(&s->target_kv, shapes[0], p->n_slots, p->max_pending, format, &s->memory);
+    kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format, &s->memory);
     if (e->has_draft)
-        kv_init(&s->draft_kv, shapes[1], p->n_slots, p->max_pending, format, &s->memory);
-    s->timeline = arena_take(&s->memory, (size_t)(e->options.n_context + 1) * sizeof(int32_t));
+        kv_init(&s->draft_kv, &e->draft.layout.shape, p->n_slots, p->max_pending, format,
+                &s->memory);
+    s->timeline = arena_take(&s->memory, timeline_bytes(e));
     make_runner(s, &s->target, &e->target, &s->target_kv);
     TRY(make_drafter(s, err));
     s->base_mark = arena_mark(&s->memory);
@@ -62,13 +83,16 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
 drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err)
 {
     *out = NULL;
-    if (engine->in_session)
-        FAIL(err, DREY_ERR_USAGE, "the engine already carries a session; close that one first");
+    if (engine->n_sessions >= engine->options.n_sessions)
+        FAIL(
+            err, DREY_ERR_USAGE,
+            "the engine carries %d sessions already, as many as n_sessions allows; close one first",
+            engine->n_sessions);
     drey_session *s = calloc(1, sizeof *s);
     if (!s)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a session");
     drey_status status = session_init(s, engine, err);
-    engine->in_session = true;
+    engine->n_sessions++;
     if (status != DREY_OK) {
         drey_session_close(&s);
         return status;
@@ -85,7 +109,7 @@ void drey_session_close(drey_session **session)
     if (s->drafter)
         s->drafter->class->close(s->drafter);
     arena_free(&s->memory);
-    s->engine->in_session = false;
+    s->engine->n_sessions--;
     free(s);
     *session = NULL;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* v1 says "no limit" as the largest multiple of a page that a signed 64-bit number holds. */
@@ -202,14 +203,23 @@ void memory_settle_code(void)
     close(fd);
 }
 
-/* What the process has written to. smaps_rollup counts pages; the others are sums that lag behind
+/* The most that was ever resident, files included: the one figure to be had without /proc. */
+static uint64_t most_resident(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+/* What the process has written to. smaps_rollup counts pages; the next two are sums that lag behind
  * by some of them. */
 static uint64_t written_bytes(void)
 {
     uint64_t bytes = read_field("/proc/self", "smaps_rollup", "Anonymous:");
     if (!bytes)
         bytes = read_field("/proc/self", "status", "RssAnon:");
-    return bytes ? bytes : memory_resident();
+    if (!bytes)
+        bytes = memory_resident();
+    return bytes ? bytes : most_resident();
 }
 
 uint64_t memory_program(void)
@@ -235,10 +245,32 @@ uint64_t memory_cgroup_room(void)
     return memory_cgroup_room_in(&cgroup_system, written_bytes());
 }
 
-uint64_t memory_auto_budget(void)
+uint64_t memory_budget_of(uint64_t allowed, uint64_t available, uint64_t idle, bool *estimated)
 {
-    uint64_t allowed = memory_cgroup_room(), available = memory_available();
-    available += available ? written_bytes() : 0; /* the budget counts what is there already */
-    uint64_t least = available && available < allowed ? available : allowed;
-    return least == UINT64_MAX ? least : least / 105 * 100;
+    *estimated = available == 0;
+    uint64_t machine = available ? available : idle;
+    uint64_t least = machine && machine < allowed ? machine : allowed;
+    return least == UINT64_MAX ? 0 : least / 105 * 100;
+}
+
+/* Memory that nobody uses, and buffers, which can be dropped. sysinfo(2) counts the page cache as
+ * used, so this is less than what is available. */
+static uint64_t idle_bytes(void)
+{
+    struct sysinfo info;
+    if (sysinfo(&info) != 0)
+        return 0;
+    return ((uint64_t)info.freeram + info.bufferram) * info.mem_unit;
+}
+
+/* The budget counts what the process has written to already. */
+static uint64_t with_own(uint64_t bytes)
+{
+    return bytes ? bytes + written_bytes() : 0;
+}
+
+uint64_t memory_auto_budget(bool *estimated)
+{
+    return memory_budget_of(memory_cgroup_room(), with_own(memory_available()),
+                            with_own(idle_bytes()), estimated);
 }

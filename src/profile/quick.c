@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/engine.h"
-#include "os/memory.h"
 #include "os/pool.h"
 #include "profile/machine_limits.h"
 
@@ -92,16 +91,9 @@ static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err
     return status;
 }
 
-drey_status drey_plan_measure(const drey_engine_options *options, drey_speeds *speeds,
-                              drey_error *err)
+drey_status drey_planner_measure(drey_planner *planner, uint64_t memory_bytes, drey_speeds *speeds,
+                                 drey_error *err)
 {
-    drey_engine e;
-    memory_settle_code(); /* as an engine does: the rest of its file is in no plan */
-    drey_status status = engine_check_options(&e, options, err);
-    if (status == DREY_OK)
-        status = engine_plan_make(&e, err);
-    if (status == DREY_OK)
-        status = measure(&e, speeds, err);
-    engine_release(&e);
-    return status;
+    TRY(planner_make(planner, memory_bytes, err));
+    return measure(&planner->engine, speeds, err);
 }

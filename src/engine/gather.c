@@ -1,0 +1,130 @@
+/* What a plan needs to know, gathered once: the models' tensors, their sidecar, the process. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "engine/engine.h"
+#include "os/memory.h"
+
+/* What no other line counts: what a cgroup is charged for a processor beforehand (up to 256 KiB for
+ * each that threads ran on), buffered reads on their way through the page cache
+ * (READER_CACHED_BYTES for each reading thread), kernel structures, growth of the libraries,
+ * rounding. */
+static const uint64_t slack_bytes = 6 << 20;
+/* The draft's weights are read once; a ring of this size does that at the disk's speed. */
+static const uint64_t draft_ring_bytes = 4 << 20;
+
+static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, drey_error *err)
+{
+    TRY(arena_init(&side->layout_memory, model_layout_bytes(&m->shape, m->file), false, err));
+    TRY(model_layout_init(&side->layout, m->file, e->kernels, &side->layout_memory, err));
+    for (int32_t i = 0; e->options.read_bytes && i < side->layout.n_matrices; i++)
+        weight_set_read(&side->layout.matrix[i], (int64_t)e->options.read_bytes);
+    return DREY_OK;
+}
+
+/* ---- Inputs ---- */
+
+/* What the process takes whatever the budget is. */
+static void count_process(drey_engine *e)
+{
+    plan_inputs *in = &e->inputs;
+    const drey_model *models[] = {e->options.target, e->options.draft};
+    uint64_t held = memory_program();
+    for (int i = 0; i < 2 && models[i]; i++)
+        in->tokenizer_bytes +=
+            gguf_header_bytes(models[i]->file) + tokenizer_bytes(models[i]->tokenizer);
+    in->program_bytes = held > in->tokenizer_bytes ? held - in->tokenizer_bytes : 0;
+    in->stack_bytes = (uint64_t)in->n_threads * pool_thread_bytes();
+    in->reserve_bytes = slack_bytes;
+}
+
+static plan_matrix describe(const weight *m, bool must_stay)
+{
+    int64_t last_rows = m->n_rows - (int64_t)(m->n_groups - 1) * GROUP_ROWS;
+    bool packed = m->sidecar_offset != 0;
+    return (plan_matrix){
+        .n_groups = m->n_groups,
+        .group_bytes = m->group_bytes,
+        .group_read_bytes = packed ? m->group_bytes : (uint64_t)(GROUP_ROWS * m->row_bytes),
+        .last_read_bytes = packed ? m->group_bytes : (uint64_t)(last_rows * m->row_bytes),
+        .numbers = (double)m->n_rows * (double)m->k,
+        .in_pass = m->in_pass,
+        .must_stay = must_stay && m->in_pass};
+}
+
+static void gather_model(drey_engine *e, int model, const engine_side *side, const drey_model *m)
+{
+    const model_layout *l = &side->layout;
+    int32_t n = l->n_matrices, n_parts = gguf_n_parts(m->file);
+    bool is_draft = model == PLAN_DRAFT;
+    plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
+    for (int32_t i = 0; i < n; i++)
+        matrix[i] = describe(&l->matrix[i], is_draft);
+    e->plan.n_pinned[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(int32_t));
+    e->inputs.model[model] = (plan_model){
+        .shape = &l->shape,
+        .matrix = matrix,
+        .n_matrices = n,
+        .overhead_bytes =
+            weights_overhead_bytes(l->matrix, n, l->embedding, n_parts, e->options.n_threads) +
+            side->layout_memory.size_bytes,
+        .queue_bytes = weights_stream_bytes(l->matrix, n, n_parts),
+        .ring_least_bytes =
+            max_u64(weights_ring_least(l->matrix, n), is_draft ? draft_ring_bytes : 0),
+    };
+}
+
+static size_t plan_memory_bytes(const drey_engine *e)
+{
+    size_t total = 0, per_matrix = sizeof(plan_matrix) + sizeof(int32_t);
+    const engine_side *sides[] = {&e->target, &e->draft};
+    for (int i = 0; i < 2; i++)
+        total += (size_t)sides[i]->layout.n_matrices * per_matrix + 2 * ARENA_ALIGN;
+    return total;
+}
+
+static void gather_options(drey_engine *e)
+{
+    const drey_engine_options *o = &e->options;
+    plan_inputs *in = &e->inputs;
+    in->n_units = 1;
+    in->n_sessions = o->n_sessions;
+    in->n_context = o->n_context;
+    in->n_threads = o->n_threads;
+    in->tree_nodes = o->policy == DREY_POLICY_NONE       ? 0
+                     : o->policy == DREY_POLICY_SEQUENCE ? o->draft_tokens
+                                                         : o->tree_nodes;
+    in->spare_rows = CATCH_UP;
+    in->prompt_chunk = o->prompt_chunk;
+    in->least_logit_rows = e->tuning.least_logit_rows;
+    in->set_share = e->tuning.set_share;
+    in->share = e->tuning.share;
+    in->kv = engine_kv_format(e);
+    in->kv_plain = e->kernels->kv_plain;
+    in->kv_name = o->kv;
+    in->sidecar_refused = e->sidecar_refused;
+}
+
+drey_status engine_gather(drey_engine *e, drey_error *err)
+{
+    plan_inputs *in = &e->inputs;
+    const drey_engine_options *o = &e->options;
+    gather_options(e);
+    count_process(e);
+    TRY(bind(e, &e->target, o->target, err));
+    TRY(engine_find_sidecar(e, err));
+    if (e->has_draft)
+        TRY(bind(e, &e->draft, o->draft, err));
+    TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
+    gather_model(e, PLAN_TARGET, &e->target, o->target);
+    in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes;
+    if (e->has_draft)
+        gather_model(e, PLAN_DRAFT, &e->draft, o->draft);
+    for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)
+        in->target_bytes += gguf_tensor_at(o->target->file, i)->n_bytes;
+    in->sidecar = e->sidecar != NULL;
+    in->session_state_bytes = engine_session_state_bytes(e);
+    in->drafter_bytes = engine_drafter_bytes(e);
+    return arena_check(&e->plan_memory, err);
+}

@@ -1,0 +1,85 @@
+/* The plan: what a memory budget buys, as a pure function of inputs that are gathered once
+ * (gather.c). It opens no file, takes no memory and changes no engine, so it can be asked for any
+ * number of budgets; engine_open applies one result. */
+#ifndef DREY_ENGINE_PLAN_H
+#define DREY_ENGINE_PLAN_H
+
+#include "base/error.h"
+#include "kernel/kernel.h"
+#include "model/arch.h"
+
+/* The models of an engine. All but the target are side models, whose matrices stay in memory. */
+enum { PLAN_TARGET, PLAN_DRAFT, PLAN_MODELS };
+
+/* A matrix of packed groups, each of which is pinned or not. */
+typedef struct plan_matrix {
+    int32_t n_groups;
+    uint64_t group_bytes;      /* of a pinned group */
+    uint64_t group_read_bytes; /* what a pass reads for a group that is not pinned, */
+    uint64_t last_read_bytes;  /* and for the last one, which may have fewer rows */
+    double numbers;            /* [n_rows][k] */
+    bool in_pass;              /* false: never streamed; its rows are looked up, or it is pinned */
+    bool must_stay;            /* pinned whatever the budget is */
+} plan_matrix;
+
+typedef struct plan_model {
+    const model_shape *shape;  /* borrowed */
+    const plan_matrix *matrix; /* [n_matrices], borrowed, as in the layout: the head is the last */
+    int32_t n_matrices;        /* 0: there is no such model */
+    uint64_t overhead_bytes;   /* beside pinned groups and ring */
+    uint64_t queue_bytes;      /* of its reader, and what the kernel takes for that */
+    uint64_t ring_least_bytes; /* of its ring, for one unit */
+} plan_model;
+
+typedef struct plan_inputs {
+    plan_model model[PLAN_MODELS];
+    int32_t n_units;    /* sets of threads, or devices, that compute: each holds pieces of a ring */
+    int32_t n_sessions; /* each with caches and a state of its own; a workspace serves all */
+    uint64_t session_state_bytes; /* of a session's arena, beside its caches */
+    uint64_t drafter_bytes;       /* what a session's drafter takes for itself */
+    int32_t n_context, n_threads;
+    int32_t tree_nodes;       /* most drafted nodes */
+    int32_t spare_rows;       /* that caches hold beside a pass's rows */
+    int32_t prompt_chunk;     /* rows of a prompt pass; 0: for the plan to choose */
+    int32_t least_logit_rows; /* room for the logits of so many rows, whatever the policy needs */
+    kv_format kv, kv_plain;   /* what caches hold; what they would hold if nothing were asked for */
+    bool set_share;           /* for measurements: pin this share of every matrix, whatever the */
+    double share;             /* budget allows (0 .. 1) */
+    /* Of the process, whatever the budget is. */
+    uint64_t program_bytes, tokenizer_bytes, stack_bytes, reserve_bytes;
+    /* Facts that a plan repeats. */
+    uint64_t target_bytes; /* all its tensors */
+    drey_kv kv_name;
+    bool sidecar;
+    const char *sidecar_refused; /* borrowed; "": none was */
+    bool budget_is_estimate;
+} plan_inputs;
+
+typedef struct plan_result {
+    drey_plan report;
+    int32_t chunk;                /* rows of a prompt pass */
+    int32_t max_rows;             /* rows of any pass */
+    int32_t logit_rows;           /* rows whose logits are kept at once */
+    int32_t tree_nodes;           /* most drafted nodes */
+    int32_t max_pending, n_slots; /* of a session's caches */
+    size_t work_bytes;            /* of the workspace */
+    size_t session_bytes;         /* of a session's arena */
+    size_t ring_bytes[PLAN_MODELS];
+    int32_t *n_pinned[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
+} plan_result;
+
+/* Fills the result, whose n_pinned point to memory of the caller's. Everything that does not depend
+ * on the budget is added up first; what is left pins the target: its head, then small matrices
+ * (reading those would cost a request each), then an equal share of each other one, so that in each
+ * product pinned rows are computed while streamed ones arrive. Where all that passes use is pinned,
+ * embeddings whose rows would be looked up follow, the draft's first.
+ *
+ * DREY_ERR_MEMORY: the budget is too small; the message and report.smallest_budget_bytes name the
+ * least that works. */
+drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *result,
+                      drey_error *err);
+
+/* Fills what the plan predicts. */
+void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *result);
+
+#endif

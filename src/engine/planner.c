@@ -1,0 +1,75 @@
+/* Planners: an engine's inputs without its memory, for whoever wants to know what budgets buy. */
+#include <stdlib.h>
+
+#include "engine/engine.h"
+
+drey_status drey_planner_open(drey_planner **out, const drey_engine_options *options,
+                              drey_error *err)
+{
+    *out = NULL;
+    drey_planner *p = malloc(sizeof *p);
+    if (!p)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a planner");
+    drey_status status = engine_check_options(&p->engine, options, err);
+    if (status == DREY_OK)
+        status = engine_gather(&p->engine, err);
+    if (status != DREY_OK)
+        drey_planner_close(&p);
+    *out = p;
+    return status;
+}
+
+void drey_planner_close(drey_planner **planner)
+{
+    if (!planner || !*planner)
+        return;
+    engine_release(&(*planner)->engine);
+    free(*planner);
+    *planner = NULL;
+}
+
+drey_status planner_make(drey_planner *p, uint64_t memory_bytes, drey_error *err)
+{
+    drey_engine *e = &p->engine;
+    return plan_make(&e->inputs, memory_bytes ? memory_bytes : e->budget_bytes, &e->plan, err);
+}
+
+drey_status drey_planner_make(drey_planner *p, uint64_t memory_bytes, const drey_speeds *speeds,
+                              drey_plan *plan, drey_error *err)
+{
+    drey_status status = planner_make(p, memory_bytes, err);
+    if (status == DREY_OK && speeds)
+        plan_predict(&p->engine.inputs, speeds, &p->engine.plan);
+    *plan = p->engine.plan.report;
+    return status;
+}
+
+drey_status drey_planner_visit(drey_planner *p, uint64_t memory_bytes, drey_plan_visit_fn *visit,
+                               void *user, drey_error *err)
+{
+    TRY(planner_make(p, memory_bytes, err));
+    engine_apply_plan(&p->engine);
+    const model_layout *l = &p->engine.target.layout;
+    for (int32_t i = 0; i < l->n_matrices; i++) {
+        const weight *m = &l->matrix[i];
+        uint64_t streamed = weight_streamed_bytes(m);
+        if (!m->in_pass && !weight_is_pinned(m))
+            visit(user, m->tensor->name, m->tensor->n_bytes, DREY_LOOKED_UP);
+        if (m->n_pinned)
+            visit(user, m->tensor->name, m->tensor->n_bytes - streamed, DREY_PINNED);
+        if (streamed)
+            visit(user, m->tensor->name, streamed, DREY_STREAMED);
+    }
+    return DREY_OK;
+}
+
+drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds *speeds,
+                           drey_plan *plan, drey_error *err)
+{
+    drey_planner *p;
+    *plan = (drey_plan){0};
+    TRY(drey_planner_open(&p, options, err));
+    drey_status status = drey_planner_make(p, 0, speeds, plan, err);
+    drey_planner_close(&p);
+    return status;
+}
