@@ -20,7 +20,7 @@ drey_status json_write(const char *path, const cJSON *root, drey_error *err);
 /* CPU, cores, kernel and memory of this machine; NULL if memory is short. */
 cJSON *json_machine(void);
 
-/* A plan with what it predicts, likewise. */
+/* A plan with what it predicts; NULL if memory is short. */
 cJSON *json_plan(const drey_plan *plan);
 
 /* The statistics of a run, keys as documented in drey(1); NULL if memory is short. */

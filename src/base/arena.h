@@ -1,8 +1,8 @@
 /* Arenas: one mapping, handed out from the front, given back as a whole.
  *
- * There are three lifetimes: engine, session, step. Each has one arena whose size the plan
- * computed, so that the budget is a sum that was made beforehand and decoding never asks the system
- * for memory. */
+ * An arena belongs to one object (the weights of a model, an engine, a session) and lives as long.
+ * Its size is computed before it is mapped, so that the memory budget is a sum known beforehand and
+ * a decoding step never asks the system for memory. */
 #ifndef DREY_BASE_ARENA_H
 #define DREY_BASE_ARENA_H
 

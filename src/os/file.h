@@ -14,7 +14,7 @@ typedef struct file {
     bool direct; /* O_DIRECT: offset, length and address must be multiples of align_bytes */
     uint32_t align_bytes; /* what the file system asks for with O_DIRECT (at least 512), else 1 */
     uint64_t n_bytes;     /* size when it was opened */
-    file_stamp stamp;     /* likewise */
+    file_stamp stamp;     /* when it was opened */
 } file;
 
 /* want_direct: try O_DIRECT, fall back to buffered reads when refused. Messages name the path and

@@ -1,9 +1,10 @@
 /* How fast each kernel of the inventory runs: the same lists that the kernel tests go through
  * (KERNEL_TYPES, KERNEL_ROWS), so that what exists is both checked and timed.
  *
- * Weights stream from memory as in a pass: threads claim runs of groups from one counter, and each
- * round goes on through a block far larger than the caches where the last one stopped, so that a
- * short round finds nothing cached either. Activations and row operations stay in the caches. */
+ * Weights stream from memory as the pinned ones of a pass do: each thread sweeps its own share of
+ * the groups, so that the prefetchers follow it, and then helps with what is left of the others'. A
+ * round begins where the last one stopped, in a block far larger than the caches, so that a short
+ * round finds nothing cached either. Activations and row operations stay in the caches. */
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
@@ -17,7 +18,7 @@
 enum {
     BENCH_K = 4096,
     MOST_ROWS = 512,
-    CLAIM_BYTES = 192 << 10, /* as weights_matmul claims */
+    CLAIM_BYTES = 192 << 10, /* of packed weights, as a pass of one row takes at a time */
     MOST_CLAIM = 8,          /* groups */
     MOST_THREADS = 256,
     QUANTISE_ROWS = 64,
@@ -39,6 +40,11 @@ static const type_entry types[] = {KERNEL_TYPES(ENTRY)};
 #undef ENTRY
 enum { N_TYPES = sizeof types / sizeof *types };
 
+/* Of one thread's groups: the next one that nobody has taken. On a cache line of its own. */
+typedef struct thread_share {
+    _Alignas(64) _Atomic int64_t next;
+} thread_share;
+
 typedef struct bench {
     const kernel_table *kernels;
     pool *pool;
@@ -56,14 +62,14 @@ typedef struct bench {
     bool packing;
     int32_t n;                             /* activation rows */
     int64_t first, n_groups, claim, n_all; /* groups; of the block */
-    _Atomic int64_t next;
+    thread_share *shares;                  /* [n_threads] */
 } bench;
 
 enum {
     SUM_BYTES = MOST_ROWS * MOST_CLAIM * GROUP_ROWS * (int)sizeof(float),
     GROUP_BYTES = BENCH_K * 4 * GROUP_ROWS, /* of F32, the largest */
 };
-_Static_assert((SUM_BYTES + GROUP_BYTES) % ARENA_ALIGN == 0, "threads' parts are aligned");
+_Static_assert((SUM_BYTES + GROUP_BYTES) % ARENA_ALIGN == 0, "what threads have is aligned");
 
 static size_t thread_bytes(void)
 {
@@ -72,35 +78,47 @@ static size_t thread_bytes(void)
 
 /* ---- Types ---- */
 
-static void type_thread(void *arg, int32_t thread, int32_t n_threads)
+/* The first group of a thread's share, a multiple of a claim. */
+static int64_t share_first(const bench *b, int32_t thread, int32_t n_threads)
 {
-    (void)n_threads;
-    bench *b = arg;
+    return b->n_groups / b->claim * thread / n_threads * b->claim;
+}
+
+/* A claim's groups, from the at-th of the round on. */
+static void sweep(bench *b, uint8_t *mine, int64_t at)
+{
     const matmul_kernel *m = &b->kernels->matmul[b->type->type];
     size_t group_bytes = m->group_bytes(BENCH_K);
     int64_t row_bytes = BENCH_K / b->type->block_k * b->type->block_bytes;
+    int64_t group = (b->first + at) % (b->n_all - b->claim + 1);
+    const uint8_t *from = b->block + (size_t)group * group_bytes;
+    if (!b->packing)
+        m->dot((float *)(void *)mine, b->claim * GROUP_ROWS, from, (int32_t)b->claim, b->acts, b->n,
+               BENCH_K, mine + SUM_BYTES + GROUP_BYTES);
+    for (int64_t g = 0; b->packing && g < b->claim; g++)
+        m->pack(mine + SUM_BYTES, from + (size_t)g * group_bytes, row_bytes, GROUP_ROWS, BENCH_K);
+}
+
+static void type_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    bench *b = arg;
     uint8_t *mine = b->per_thread + (size_t)thread * thread_bytes();
-    for (;;) {
-        int64_t at = atomic_fetch_add_explicit(&b->next, b->claim, memory_order_relaxed);
-        if (at >= b->n_groups)
-            return;
-        int64_t group = (b->first + at) % (b->n_all - b->claim + 1);
-        const uint8_t *from = b->block + (size_t)group * group_bytes;
-        if (!b->packing)
-            m->dot((float *)(void *)mine, b->claim * GROUP_ROWS, from, (int32_t)b->claim, b->acts,
-                   b->n, BENCH_K, mine + SUM_BYTES + GROUP_BYTES);
-        for (int64_t g = 0; b->packing && g < b->claim; g++)
-            m->pack(mine + SUM_BYTES, from + (size_t)g * group_bytes, row_bytes, GROUP_ROWS,
-                    BENCH_K);
+    for (int32_t i = 0; i < n_threads; i++) {
+        int32_t owner = (thread + i) % n_threads;
+        int64_t end = share_first(b, owner + 1, n_threads), at;
+        while ((at = atomic_fetch_add_explicit(&b->shares[owner].next, b->claim,
+                                               memory_order_relaxed)) < end)
+            sweep(b, mine, at);
     }
 }
 
-/* Seconds of a round over so many groups (rounded up to claims, which is what *n_groups becomes).
- */
+/* Seconds of a round over so many groups, rounded up to claims: that is what *n_groups becomes. */
 static double type_round(bench *b, int64_t *n_groups)
 {
+    int32_t n_threads = pool_n_threads(b->pool);
     b->n_groups = *n_groups = (*n_groups + b->claim - 1) / b->claim * b->claim;
-    atomic_store(&b->next, 0);
+    for (int32_t t = 0; t < n_threads; t++)
+        atomic_store(&b->shares[t].next, share_first(b, t, n_threads));
     double start = clock_s();
     pool_run(b->pool, type_thread, b);
     double taken = clock_s() - start;
@@ -108,7 +126,7 @@ static double type_round(bench *b, int64_t *n_groups)
     return taken;
 }
 
-/* Median seconds a group. A first round finds out how many groups are enough. */
+/* Median seconds per group. A first round finds out how many groups are enough. */
 static double group_seconds(bench *b)
 {
     int64_t n_groups = b->claim * pool_n_threads(b->pool);
@@ -273,7 +291,8 @@ static size_t arena_bytes(int32_t n_threads)
 {
     return block_bytes + 3 * arena_size(sizeof(float) * MOST_ROWS * BENCH_K) +
            arena_size(sizeof(uint16_t) * ROW_FF) + act_bytes(ACT_F32, MOST_ROWS, BENCH_K) +
-           (size_t)n_threads * thread_bytes() + 8 * ARENA_ALIGN;
+           (size_t)n_threads * (thread_bytes() + arena_size(sizeof(thread_share))) +
+           9 * ARENA_ALIGN;
 }
 
 /* Every byte 0x22: scales of 0.012 and quants in the middle, no denormal numbers in any type. */
@@ -287,6 +306,7 @@ static void take_operands(bench *b, int32_t n_threads)
     b->half = arena_take(&b->memory, sizeof(uint16_t) * ROW_FF);
     b->acts = arena_take(&b->memory, act_bytes(ACT_F32, MOST_ROWS, BENCH_K));
     b->per_thread = arena_take(&b->memory, (size_t)n_threads * thread_bytes());
+    b->shares = arena_take(&b->memory, (size_t)n_threads * sizeof *b->shares);
     for (int64_t i = 0; i < (int64_t)MOST_ROWS * BENCH_K; i++)
         b->x[i] = (float)(i * 37 % 1001 - 500) * 1e-2f;
 }

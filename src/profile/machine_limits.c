@@ -1,9 +1,9 @@
-/* The machine's limits: see limits.h.
+/* The machine's limits: see machine_limits.h.
  *
- * A figure is worth what its measurement can reach: a reader that finds 34 GB/s where a matrix
- * kernel streams 48 would make 140 % of it. So memory is read in a dozen ways, from the plainest
- * loop to four prefetched streams a thread, in halves and in claims as a pass reads. The ways take
- * turns, so that a neighbour's bad moment does not fall on one of them alone. */
+ * A limit that is measured too low makes a kernel look too good: if the reader finds 34 GB/s and a
+ * matrix kernel streams 48, the kernel has 140 %. So memory is read in a dozen ways, from the
+ * plainest loop to four prefetched streams per thread, in one share per thread and in small claims.
+ * The ways take turns: a moment in which other work disturbs the machine then slows all of them. */
 #include "profile/machine_limits.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* What this machine can do at most, measured: the yardsticks of every other figure. */
+/* What this machine can do at most, as measured: every other figure is compared with it. */
 #ifndef DREY_PROFILE_LIMITS_H
 #define DREY_PROFILE_LIMITS_H
 
@@ -40,7 +40,7 @@ typedef struct limits_reading {
 /* Reading what the file holds as a pass does, until the time is up or to the end. */
 drey_status limits_disk(const limits_reading *what, drey_disk_report *report, drey_error *err);
 
-/* The first four. */
+/* Memory, both peaks and a job of the pool: what every report of drey bench stands beside. */
 drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes);
 
 /* x[0..n) in place; n at least 1. */

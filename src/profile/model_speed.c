@@ -42,7 +42,8 @@ static int32_t some_token(const drey_session *s, int64_t i)
 
 /* ---- Limits ---- */
 
-/* What a token needs: matrices as they lie in the file, and of its context keys and values. */
+/* What computing a token reads: the matrices, with their size in the file, and the keys and values
+ * of its context. */
 static void count_bytes(bench *b)
 {
     const model_layout *l = &b->s->engine->target.layout;

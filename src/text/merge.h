@@ -11,7 +11,8 @@
 #include "base/error.h"
 
 enum {
-    /* Longer words are merged in parts, so that memory stays bounded (about 44 bytes a byte). */
+    /* Longer words are merged in parts, so that memory stays bounded: about 44 bytes per
+     * byte of text. */
     MERGE_WORD_BYTES = 1 << 18
 };
 

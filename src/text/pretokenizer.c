@@ -92,7 +92,7 @@ void splitter_free(splitter *s)
 
 size_t splitter_next(splitter *s, const char *text, size_t n, size_t at)
 {
-    /* A word costs a few steps a byte; this bounds a run of blanks of any length too. */
+    /* A word costs a few steps per byte; this also bounds a series of blanks of any length. */
     uint64_t limit = 100000 + 4 * (uint64_t)(n - at);
     pcre2_set_match_limit(s->context, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
     const pcre2_code *code = s->pretokenizer->code;

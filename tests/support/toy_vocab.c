@@ -1,6 +1,6 @@
 /* A toy's vocabulary, either flavour: see toy.h.
  *
- * Words grow from the left, one merge a character: "Ġt" "Ġth" "Ġthe". Each step is a token, and its
+ * Words grow from the left, one merge per character: "Ġt" "Ġth" "Ġthe". Each step is a token, and its
  * merge's rank (byte-level BPE) or score (SentencePiece) is its place in the list. */
 #include "support/toy.h"
 
