@@ -1,6 +1,7 @@
 /* GGUF files on disk: what is no model file, headers longer than a read, split models, the page
  * cache, and what drey_inspect shows. */
 #include "gguf/gguf.h"
+#include "support/child.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <setjmp.h>
@@ -92,6 +94,44 @@ static void refuses_a_download_that_stopped(void **state)
     refused(path, DREY_ERR_FORMAT, "ends inside its header (3000 bytes)");
 }
 
+/* 10 when memory grew by more than 8 MiB, 11 when the file was not refused. */
+static int refuse_in_little_memory(void *path)
+{
+    struct rusage before, after;
+    gguf *g;
+    drey_error err = {0};
+    getrusage(RUSAGE_SELF, &before);
+    drey_status status = gguf_open(&g, path, &err);
+    getrusage(RUSAGE_SELF, &after);
+    if (after.ru_maxrss - before.ru_maxrss > 8 << 10)
+        return 10;
+    return status == DREY_ERR_FORMAT && strstr(err.message, "no model has more") ? 0 : 11;
+}
+
+/* A file of nothing but keys or tensors, which would take several times its own size. */
+static void refuses_headers_that_take_much(void **state)
+{
+    (void)state;
+    const char *path = temp_path("keys.gguf");
+    for (int tensors = 0; tensors < 2; tensors++) {
+        enum { N = 500000 };
+        gguf_writer w = {0};
+        writer_begin(&w, tensors ? N : 0, tensors ? 0 : N);
+        for (int i = 0; i < N; i++) {
+            char name[16];
+            int64_t dims[1] = {32};
+            snprintf(name, sizeof name, "%07d", i);
+            if (tensors)
+                writer_tensor(&w, name, TYPE_F32, dims, 1, 0);
+            else
+                writer_key_bool(&w, name, true);
+        }
+        assert_true(writer_save(&w, path));
+        writer_free(&w);
+        assert_int_equal(child_run(refuse_in_little_memory, (void *)(uintptr_t)path), 0);
+    }
+}
+
 /* A path longer than a message must not push out what to do. */
 static void long_paths_are_cut(void **state)
 {
@@ -159,7 +199,7 @@ static void refuses_an_endless_header(void **state)
     assert_true(writer_save(&w, path));
     writer_free(&w);
     assert_int_equal(truncate(path, (off_t)1 << 30), 0);
-    refused(path, DREY_ERR_FORMAT, "has a header of more than 128 MiB");
+    refused(path, DREY_ERR_FORMAT, "has a header of more than 64 MiB");
 }
 
 static size_t resident_pages(const char *path)
@@ -501,6 +541,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(refuses_other_files),
         cmocka_unit_test(refuses_a_download_that_stopped),
+        cmocka_unit_test(refuses_headers_that_take_much),
         cmocka_unit_test(long_paths_are_cut),
         cmocka_unit_test(reads_a_long_header),
         cmocka_unit_test(refuses_an_endless_header),

@@ -100,6 +100,21 @@ static void tokens_that_collide(void **state)
     writer_free(&list);
 }
 
+static void more_tokens_than_any_model_has(void **state)
+{
+    (void)state;
+    gguf_writer list = {0};
+    vocab v;
+    drey_error err = {0};
+    for (int i = 0; i <= VOCAB_MOST_TOKENS; i++)
+        writer_string(&list, "");
+    gguf *g = make_file(&list, VOCAB_MOST_TOKENS + 1, NULL, 0);
+    assert_int_equal(vocab_init(&v, g, &no_key, &err), DREY_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "more than 2097152 tokens"));
+    gguf_close(&g);
+    writer_free(&list);
+}
+
 /* Tokens a, aa, aaa, ...: every pair of them whose sum is not too long is a merge. */
 typedef struct runs {
     gguf_writer tokens, merges;
@@ -219,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_that_met),
         cmocka_unit_test(tokens_that_collide),
+        cmocka_unit_test(more_tokens_than_any_model_has),
         cmocka_unit_test(pairs_that_met),
         cmocka_unit_test(pairs_that_collide),
         cmocka_unit_test(doubles_of_special_tokens),

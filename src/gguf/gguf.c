@@ -63,6 +63,9 @@ static drey_status take_tensors(gguf *g, header *h, int32_t number, drey_error *
         return DREY_OK;
     }
     uint64_t n = g->n_tensors + h->n_tensors;
+    if (n > HEADER_MOST_TENSORS)
+        FAIL(err, DREY_ERR_FORMAT, "%s and its other parts have more than %d tensors; " DAMAGED,
+             g->front.source.shown, HEADER_MOST_TENSORS);
     /* One more than needed: a size of 0 would free what g still holds. */
     gguf_tensor *grown = realloc(g->tensors, (n + 1) * sizeof *grown);
     if (!grown)

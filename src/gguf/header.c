@@ -1,5 +1,6 @@
-/* The parser. Every count is checked against the bytes that are left before anything is made of it,
- * so memory and time stay proportional to the file's real length, whatever the file says.
+/* The parser. Every count is checked against the bytes that are left and against what models have
+ * before anything is made of it, so that memory and time stay bounded, whatever the file says: the
+ * header's own bytes, and 64 KiB keys and tensors of about 200 bytes.
  *
  * Format: ggml docs/gguf.md, version 3. */
 #include "gguf/header.h"
@@ -144,6 +145,11 @@ static drey_status parse_counts(header *h, drey_error *err)
     if (h->n_tensors > left / least_tensor_bytes)
         FAIL(err, DREY_ERR_FORMAT, "%s claims %llu tensors, more than it has room for; " DAMAGED,
              h->source.shown, (unsigned long long)h->n_tensors);
+    if (h->n_keys > HEADER_MOST_KEYS || h->n_tensors > HEADER_MOST_TENSORS)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s has %llu keys and %llu tensors, and no model has more than %d of either; " DAMAGED,
+             h->source.shown, (unsigned long long)h->n_keys, (unsigned long long)h->n_tensors,
+             HEADER_MOST_KEYS);
     return DREY_OK;
 }
 

@@ -11,6 +11,8 @@
 
 #define DAMAGED "the file is damaged, fetch it again" /* the end of many messages */
 
+enum { HEADER_MOST_KEYS = 1 << 16, HEADER_MOST_TENSORS = 1 << 16 };
+
 typedef struct header {
     source source; /* holds the keys' names and values */
     uint32_t version;

@@ -10,8 +10,8 @@
 
 #include "os/file.h"
 
-/* Longer headers are taken for damage. The largest vocabularies in use need a tenth of this. */
-#define SOURCE_HEADER_LIMIT ((size_t)128 << 20)
+/* Longer headers are taken for damage. The largest vocabularies in use need a quarter of this. */
+#define SOURCE_HEADER_LIMIT ((size_t)64 << 20)
 
 typedef struct source {
     char shown[224]; /* the path as messages name it: cut in front when it is long */

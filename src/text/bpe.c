@@ -129,8 +129,10 @@ static drey_status read_merges(bpe *b, const gguf *g, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT,
              "the file has no merges (tokenizer.ggml.merges); use a GGUF file that carries its "
              "tokenizer");
-    if (key->n_items > 1u << 28)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "the file has more than %u merges", 1u << 28);
+    if (key->n_items > VOCAB_MOST_TOKENS)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the file has more than %d merges; fetch the model from another source",
+             VOCAB_MOST_TOKENS);
     b->n_merges = (uint32_t)key->n_items;
     uint32_t n_slots = hash_slots(b->n_merges);
     b->slot_mask = n_slots - 1;

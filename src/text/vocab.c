@@ -93,8 +93,10 @@ drey_status vocab_init(vocab *v, const gguf *g, const hash_key *key, drey_error 
         FAIL(err, DREY_ERR_FORMAT,
              "the file has no tokens (tokenizer.ggml.tokens); use a GGUF file that carries its "
              "tokenizer");
-    if (tokens->n_items > 1u << 28)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "the file has more than %u tokens", 1u << 28);
+    if (tokens->n_items > VOCAB_MOST_TOKENS)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the file has more than %d tokens; fetch the model from another source",
+             VOCAB_MOST_TOKENS);
     v->n_tokens = (int32_t)tokens->n_items;
     uint32_t n_slots = hash_slots((size_t)v->n_tokens);
     v->slot_mask = n_slots - 1;
