@@ -192,13 +192,23 @@ static int64_t median(const int64_t *values, int64_t n)
 /* ---- Writing ---- */
 
 typedef struct text {
+    const drey_session *session;
     const int32_t *expected;
     int32_t n;
 } text;
 
+static void check_state(const drey_session *session)
+{
+    if (!tree_is_valid(&session->tree))
+        die("the tree is not valid", NULL);
+    if (!kv_is_valid(&session->target_kv) || !kv_is_valid(&session->draft_kv))
+        die("a cache is not valid", NULL);
+}
+
 static bool check_token(void *user, int32_t id)
 {
     text *t = user;
+    check_state(t->session);
     if (t->n >= N_TEXT || id != t->expected[t->n])
         die("a token is not the one that should be there", NULL);
     t->n++;
@@ -207,7 +217,7 @@ static bool check_token(void *user, int32_t id)
 
 static void write_text(soak *s, drey_session *session, int prompt)
 {
-    text t = {.expected = s->expected[prompt]};
+    text t = {.session = session, .expected = s->expected[prompt]};
     drey_generate_options g;
     drey_error err = {0};
     drey_status status = DREY_OK;
@@ -221,6 +231,7 @@ static void write_text(soak *s, drey_session *session, int prompt)
         bool first = session->n_timeline == 0;
         status = drey_session_generate(session, first ? s->prompt[prompt] : NULL,
                                        first ? PROMPT : 0, &g, NULL, &err);
+        check_state(session);
         if (status != DREY_OK && status != DREY_ERR_CANCELLED && status != DREY_ERR_IO)
             die("a text ended with", err.message);
         if (status == DREY_ERR_IO && !strstr(err.message, "cannot read"))

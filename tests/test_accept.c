@@ -12,6 +12,7 @@
 #include "accept/accept.h"
 #include "draft/drafter.h"
 #include "support/rng.h"
+#include "support/tree_path.h"
 
 enum { V = 40, LD = 48, LENGTH = 80, START = 4 };
 
@@ -27,21 +28,38 @@ static sampler sampler_make(arena *a, drey_sampling settings)
 
 /* Of all nodes whose every step from the root was the target's choice the deepest: looked for node
  * by node from the leaves up, without walking. */
-static int32_t deepest_right_node(const token_tree *t, sampler *s, const float *logits,
-                                  int64_t root_position)
+static int32_t deepest_right_node(const token_tree *t, const int32_t *row_of, sampler *s,
+                                  const float *logits, int64_t root_position)
 {
     int32_t best = 0;
     for (int32_t leaf = 0; leaf < t->n_nodes; leaf++) {
-        bool right = true;
-        for (int32_t i = leaf; i > 0; i = t->nodes[i].parent) {
+        bool right = row_of[leaf] >= 0;
+        for (int32_t i = leaf; right && i > 0; i = t->nodes[i].parent) {
             int32_t parent = t->nodes[i].parent;
-            right &= t->nodes[i].token ==
-                     sampler_choose(s, logits + parent * LD, root_position + t->nodes[i].depth);
+            right &= t->nodes[i].token == sampler_choose(s, logits + row_of[parent] * LD,
+                                                         root_position + t->nodes[i].depth);
         }
         if (right && t->nodes[leaf].depth > t->nodes[best].depth)
             best = leaf;
     }
     return best;
+}
+
+/* Rows of a pass in any order: of all nodes every other time, else of some. */
+static void submit_some(const token_tree *t, rng *r, int32_t *row_of)
+{
+    int32_t least_of_ten = rng_below(r, 2) ? 0 : 2, n = 0, place[TREE_MAX_NODES];
+    for (int32_t i = 0; i < t->n_nodes; i++) {
+        bool there = i == 0 || row_of[t->nodes[i].parent] >= 0;
+        row_of[i] = there && (i == 0 || rng_below(r, 10) >= least_of_ten) ? n++ : -1;
+    }
+    for (int32_t i = 0; i < n; i++) { /* shuffled */
+        int32_t j = rng_below(r, i + 1);
+        place[i] = place[j];
+        place[j] = i;
+    }
+    for (int32_t i = 0; i < t->n_nodes; i++)
+        row_of[i] = row_of[i] < 0 ? -1 : place[row_of[i]];
 }
 
 static void the_longest_right_branch(void **state)
@@ -64,14 +82,17 @@ static void the_longest_right_branch(void **state)
             logits[i] = (float)rng_normal(&r) + (i % LD < 3 ? 4.0f : i % LD >= V ? 1000.0f : 0);
         int64_t root = rng_below(&r, 1000);
         accepted got;
-        accept_path(&got, &t, &s, logits, LD, root);
-        int32_t last = deepest_right_node(&t, &s, logits, root);
+        int32_t row_of[TREE_MAX_NODES];
+        submit_some(&t, &r, row_of);
+        accept_path(&got, &t, row_of, &s, logits, LD, root);
+        int32_t last = deepest_right_node(&t, row_of, &s, logits, root);
         assert_int_equal(got.n_path, t.nodes[last].depth);
         for (int32_t i = last, d = got.n_path; d > 0; i = t.nodes[i].parent)
             assert_int_equal(got.path[--d], i);
         int64_t after = root + t.nodes[last].depth + 1;
-        assert_int_equal(got.next, sampler_choose(&s, logits + last * LD, after));
-        assert_true(tree_child(&t, last, got.next) < 0);
+        assert_int_equal(got.next, sampler_choose(&s, logits + row_of[last] * LD, after));
+        int32_t beyond = tree_child(&t, last, got.next);
+        assert_true(beyond < 0 || row_of[beyond] < 0);
         accepted_total += got.n_path;
         arena_free(&a);
     }
@@ -108,22 +129,26 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
     return DREY_OK;
 }
 
-static drey_status model_expand(drafter *base, token_tree *tree, int32_t node, candidate *out,
-                                int32_t max, int32_t *n_out, drey_error *err)
+static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
+                                drey_error *err)
 {
     (void)err;
     draft_model *d = (draft_model *)base;
-    float logits[V];
-    int32_t n = d->n + tree_path(tree, node, d->tokens + d->n);
-    model_logits(logits, d->tokens, n, 0.7f);
-    *n_out = sampler_guess(&d->s, logits, n, V, out, max);
-    tree->nodes[node].expanded = true;
+    for (int32_t i = 0; i < n; i++) {
+        float logits[V];
+        candidate guesses[TREE_MAX_GUESSES];
+        int32_t length = d->n + tree_path(tree, nodes[i], d->tokens + d->n);
+        model_logits(logits, d->tokens, length, 0.7f);
+        tree_guess(tree, nodes[i], guesses,
+                   sampler_guess(&d->s, logits, length, V, guesses, TREE_MAX_GUESSES));
+    }
     return DREY_OK;
 }
 
-static void model_commit(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
-                         int32_t next)
+static void model_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
+                         int32_t next, const int32_t *moved)
 {
+    (void)moved;
     draft_model *d = (draft_model *)base;
     for (int32_t i = 0; i < n_path; i++)
         d->tokens[d->n++] = tree->nodes[path[i]].token;
@@ -131,36 +156,46 @@ static void model_commit(drafter *base, const token_tree *tree, const int32_t *p
 }
 
 static const drafter_class model_class = {
-    .name = "model", .begin = model_begin, .expand = model_expand, .commit = model_commit};
+    .begin = model_begin, .expand = model_expand, .reroot = model_reroot};
 
-/* One pass of the target over the tree: row i is its output at node i. */
-static void verify(float *logits, const int32_t *tokens, int32_t n, const token_tree *t)
+/* One pass of the target over a share of the tree, in this order of rows. */
+static void verify(float *logits, const int32_t *tokens, int32_t n, const token_tree *t, rng *r,
+                   int32_t *row_of)
 {
-    int32_t path[LENGTH + TREE_MAX_NODES];
+    int32_t path[LENGTH + TREE_MAX_NODES], n_rows = 0;
     memcpy(path, tokens, (size_t)n * sizeof *tokens);
-    for (int32_t i = 0; i < t->n_nodes; i++)
-        model_logits(logits + i * LD, path, n + tree_path(t, i, path + n), 0);
+    for (int32_t i = 0; i < t->n_nodes; i++) {
+        bool there = i == 0 || (row_of[t->nodes[i].parent] >= 0 && rng_below(r, 16) > 0);
+        row_of[i] = there ? n_rows++ : -1;
+        if (there)
+            model_logits(logits + row_of[i] * LD, path, n + tree_path(t, i, path + n), 0);
+    }
 }
+
+static int n_kept; /* trees of which something stayed */
 
 /* Writes tokens[START..LENGTH) with a drafter; returns the number of passes. */
 static int write_with(drafter *d, draft_limits limits, sampler *s, int32_t *tokens)
 {
     static float logits[TREE_MAX_NODES * LD];
     int passes = 0;
-    int32_t n = START;
+    int32_t n = START, row_of[TREE_MAX_NODES], moved[TREE_MAX_NODES];
+    rng r = rng_from(s->settings.seed);
+    token_tree tree;
+    tree_reset(&tree, tokens[n - 1]);
     assert_int_equal(d->class->begin(d, tokens, n, NULL), DREY_OK);
     while (n < LENGTH) {
-        token_tree tree;
-        tree_reset(&tree, tokens[n - 1]);
         limits.max_depth = LENGTH - n - 1;
         assert_int_equal(draft_grow(d, &tree, &limits, NULL), DREY_OK);
-        verify(logits, tokens, n, &tree);
+        verify(logits, tokens, n, &tree, &r, row_of);
         accepted got;
-        accept_path(&got, &tree, s, logits, LD, n - 1);
-        d->class->commit(d, &tree, got.path, got.n_path, got.next);
+        accept_path(&got, &tree, row_of, s, logits, LD, n - 1);
+        n_kept += tree_moves(&tree, got.path, got.n_path, got.next, moved);
+        d->class->reroot(d, &tree, got.path, got.n_path, got.next, moved);
         for (int32_t i = 0; i < got.n_path; i++)
             tokens[n++] = tree.nodes[got.path[i]].token;
         tokens[n++] = got.next;
+        tree_reroot(&tree, got.next, moved);
         passes++;
     }
     assert_int_equal(n, LENGTH);
@@ -226,6 +261,7 @@ static void drafting_never_changes_the_text(void **state)
     assert_true(passes[1] < passes[0] * 2 / 3);
     assert_true(passes[2] < passes[1]);
     assert_true(ngram_passes < passes[0]);
+    assert_true(n_kept > 100);
 }
 
 int main(void)

@@ -9,6 +9,7 @@
 
 #include "draft/drafter.h"
 #include "support/rng.h"
+#include "support/tree_path.h"
 
 enum { CAPACITY = 600, MAX_PLACES = 64 };
 
@@ -62,15 +63,15 @@ static int32_t search(const text *t, const text *path, candidate *out, int32_t m
     return 0;
 }
 
-static void compare(drafter *d, const text *t, token_tree *tree, int32_t node)
+static void compare(const text *t, const token_tree *tree, int32_t node)
 {
     text path = *t;
     path.n += tree_path(tree, node, path.token + path.n);
-    candidate expected[8], got[8];
-    int32_t n = search(t, &path, expected, 8), n_got = -1;
-    assert_int_equal(d->class->expand(d, tree, node, got, 8, &n_got, NULL), DREY_OK);
+    candidate expected[TREE_MAX_GUESSES];
+    const candidate *got = tree->nodes[node].guess;
+    int32_t n = search(t, &path, expected, TREE_MAX_GUESSES);
     assert_true(tree->nodes[node].expanded);
-    assert_int_equal(n_got, n);
+    assert_int_equal(tree->nodes[node].n_guesses, n);
     for (int32_t i = 0; i < n; i++) {
         assert_int_equal(got[i].token, expected[i].token);
         assert_true(fabsf(got[i].confidence - expected[i].confidence) < 1e-6f);
@@ -78,8 +79,8 @@ static void compare(drafter *d, const text *t, token_tree *tree, int32_t node)
     }
 }
 
-/* Random texts over few tokens, with passages that repeat; trees over them; commits of any branch
- * or none. The index after commits must answer as the search in the longer text does. */
+/* Random texts over few tokens, with passages that repeat; trees over them; any branch
+ * is accepted, or none. The index must answer afterwards as the search in the longer text does. */
 static void as_a_search_of_the_text(void **state)
 {
     (void)state;
@@ -97,15 +98,20 @@ static void as_a_search_of_the_text(void **state)
             tree_reset(&tree, t.token[t.n - 1]);
             while (tree.n_nodes < 12)
                 tree_push(&tree, rng_below(&r, tree.n_nodes), rng_below(&r, alphabet), 0.5f);
+            for (int32_t i = 0; i < tree.n_nodes;) { /* some nodes in a step */
+                int32_t nodes[DRAFT_MAX_BATCH], n = 0, most = 1 + rng_below(&r, DRAFT_MAX_BATCH);
+                while (n < most && i < tree.n_nodes)
+                    nodes[n++] = i++;
+                assert_int_equal(d->class->expand(d, &tree, nodes, n, NULL), DREY_OK);
+            }
             for (int32_t i = 0; i < tree.n_nodes; i++)
-                compare(d, &t, &tree, i);
-            int32_t path[16], last = rng_below(&r, tree.n_nodes), n = tree.nodes[last].depth;
+                compare(&t, &tree, i);
+            int32_t path[16], last = rng_below(&r, tree.n_nodes);
+            int32_t n = tree_nodes_to(&tree, last, path);
             t.n += tree_path(&tree, last, t.token + t.n);
-            for (int32_t i = n, at = last; i > 0; i--, at = tree.nodes[at].parent)
-                path[i - 1] = at;
             int32_t next = t.n > 30 && rng_below(&r, 4) ? t.token[t.n - 17] : 1;
             t.token[t.n++] = next;
-            d->class->commit(d, &tree, path, n, next);
+            d->class->reroot(d, &tree, path, n, next, NULL);
         }
         d->class->close(d);
     }
@@ -116,9 +122,9 @@ static int32_t guess_after(drafter *d, const int32_t *tokens, int32_t n, candida
     assert_int_equal(d->class->begin(d, tokens, n, NULL), DREY_OK);
     token_tree tree;
     tree_reset(&tree, tokens[n - 1]);
-    int32_t n_out;
-    assert_int_equal(d->class->expand(d, &tree, 0, out, 8, &n_out, NULL), DREY_OK);
-    return n_out;
+    assert_int_equal(d->class->expand(d, &tree, &(int32_t){0}, 1, NULL), DREY_OK);
+    memcpy(out, tree.nodes[0].guess, sizeof tree.nodes[0].guess);
+    return tree.nodes[0].n_guesses;
 }
 
 static void examples_by_hand(void **state)

@@ -11,6 +11,7 @@
 
 #include "draft/drafter.h"
 #include "support/rng.h"
+#include "support/tree_path.h"
 
 enum { MAX_DEPTH = 32 };
 
@@ -42,25 +43,25 @@ static int32_t script(uint64_t seed, const int32_t *path, int32_t depth, candida
     return n;
 }
 
-static drey_status scripted_expand(drafter *base, token_tree *tree, int32_t node, candidate *out,
-                                   int32_t max, int32_t *n_out, drey_error *err)
+static drey_status scripted_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
+                                   drey_error *err)
 {
     scripted *s = (scripted *)base;
     if (++s->n_expanded == s->fails_at)
         FAIL(err, DREY_ERR_IO, "the draft cannot be read");
-    assert_false(tree->nodes[node].expanded); /* nobody pays twice */
-    int32_t parent = tree->nodes[node].parent;
-    assert_true(parent < 0 || tree->nodes[parent].expanded);
-    int32_t path[TREE_MAX_NODES];
-    candidate all[8];
-    int32_t n = script(s->seed, path, tree_path(tree, node, path), all);
-    *n_out = n < max ? n : max;
-    memcpy(out, all, (size_t)*n_out * sizeof *out);
-    tree->nodes[node].expanded = true;
+    for (int32_t i = 0; i < n; i++) {
+        assert_false(tree->nodes[nodes[i]].expanded); /* nobody pays twice */
+        int32_t parent = tree->nodes[nodes[i]].parent;
+        assert_true(parent < 0 || tree->nodes[parent].expanded);
+        int32_t path[TREE_MAX_NODES];
+        candidate all[TREE_MAX_GUESSES];
+        tree_guess(tree, nodes[i], all,
+                   script(s->seed, path, tree_path(tree, nodes[i], path), all));
+    }
     return DREY_OK;
 }
 
-static const drafter_class scripted_class = {.name = "scripted", .expand = scripted_expand};
+static const drafter_class scripted_class = {.expand = scripted_expand};
 
 /* ---- The rules once more ---- */
 
@@ -195,15 +196,14 @@ static void sequence_is_a_chain(void **state)
 }
 
 /* A drafter that always says "1" at 0.9 and "2" at 0.5. */
-static drey_status eager_expand(drafter *d, token_tree *tree, int32_t node, candidate *out,
-                                int32_t max, int32_t *n_out, drey_error *err)
+static drey_status eager_expand(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
+                                drey_error *err)
 {
     (void)d;
     (void)err;
     const candidate two[2] = {{1, 0.9f}, {2, 0.5f}};
-    *n_out = max < 2 ? max : 2;
-    memcpy(out, two, (size_t)*n_out * sizeof *out);
-    tree->nodes[node].expanded = true;
+    for (int32_t i = 0; i < n; i++)
+        tree_guess(tree, nodes[i], two, 2);
     return DREY_OK;
 }
 
@@ -213,7 +213,7 @@ static drey_status eager_expand(drafter *d, token_tree *tree, int32_t node, cand
 static void an_example_by_hand(void **state)
 {
     (void)state;
-    static const drafter_class eager = {.name = "eager", .expand = eager_expand};
+    static const drafter_class eager = {.expand = eager_expand};
     drafter d = {&eager};
     const draft_limits limits = {.policy = DREY_POLICY_LLMCAD,
                                  .max_nodes = 8,
@@ -232,18 +232,18 @@ static void an_example_by_hand(void **state)
 static void the_tree_never_overflows(void **state)
 {
     (void)state;
-    static const drafter_class eager = {.name = "eager", .expand = eager_expand};
+    static const drafter_class eager = {.expand = eager_expand};
     drafter d = {&eager};
     token_tree t;
     draft_limits limits = {.policy = DREY_POLICY_LLMCAD, .max_nodes = 100000, .max_depth = 100000};
     tree_reset(&t, 0);
     assert_int_equal(draft_grow(&d, &t, &limits, NULL), DREY_OK);
-    assert_int_equal(t.n_nodes, TREE_MAX_NODES);
+    assert_int_equal(t.n_nodes, TREE_MAX_ROWS);
     limits = (draft_limits){
         .policy = DREY_POLICY_SEQUENCE, .sequence_tokens = 100000, .max_depth = 100000};
     tree_reset(&t, 0);
     assert_int_equal(draft_grow(&d, &t, &limits, NULL), DREY_OK);
-    assert_int_equal(t.n_nodes, TREE_MAX_NODES);
+    assert_int_equal(t.n_nodes, TREE_MAX_ROWS);
 }
 
 static void none_grows_nothing_and_errors_pass(void **state)

@@ -8,6 +8,7 @@
 
 #include "draft/tree.h"
 #include "support/rng.h"
+#include "support/tree_path.h"
 
 static void a_small_tree(void **state)
 {
@@ -97,6 +98,104 @@ static void random_trees(void **state)
     }
 }
 
+static void push_at_random(token_tree *t, rng *r, int32_t n)
+{
+    while (t->n_nodes < n) {
+        int32_t parent = rng_below(r, 3) ? t->n_nodes - 1 : rng_below(r, t->n_nodes);
+        int32_t node = tree_push(t, parent, rng_below(r, 200), (float)rng_unit(r));
+        if (node == t->n_nodes - 1 && rng_below(r, 2))
+            tree_guess(t, node, &(candidate){.token = node, .confidence = 0.5f}, 1);
+    }
+}
+
+static bool lies_below(const token_tree *t, int32_t node, int32_t ancestor)
+{
+    while (node > ancestor)
+        node = t->nodes[node].parent;
+    return node == ancestor;
+}
+
+static void same_node(const tree_node *a, const tree_node *b)
+{
+    assert_int_equal(a->token, b->token);
+    assert_int_equal(a->parent, b->parent);
+    assert_int_equal(a->depth, b->depth);
+    assert_true(a->confidence == b->confidence && a->cumulative == b->cumulative);
+    assert_true(a->expanded == b->expanded && a->submitted == b->submitted);
+    assert_int_equal(a->n_guesses, b->n_guesses);
+    assert_memory_equal(a->guess, b->guess, a->n_guesses * sizeof *a->guess);
+}
+
+/* Against a tree into which what stays is pushed anew. */
+static void reroot_equals_rebuilding(void **state)
+{
+    (void)state;
+    static token_tree t, built;
+    rng r = {43};
+    int n_kept = 0, n_reset = 0;
+    for (int round = 0; round < 1000; round++) {
+        int32_t path[TREE_MAX_NODES], moved[TREE_MAX_NODES], n = 0;
+        tree_reset(&t, 9);
+        push_at_random(&t, &r, 1 + rng_below(&r, round % 10 ? 40 : TREE_MAX_NODES));
+        int32_t last = rng_below(&r, t.n_nodes), n_path = tree_nodes_to(&t, last, path);
+        int32_t next = rng_below(&r, 200);
+        for (int32_t i = last + 1; i < t.n_nodes; i++)
+            if (t.nodes[i].parent == last && rng_below(&r, 4))
+                next = t.nodes[i].token;
+        if (t.n_nodes <= TREE_MAX_ROWS)
+            tree_submit(&t);
+        int32_t root = tree_child(&t, last, next);
+        tree_reset(&built, next);
+        for (int32_t i = 0; i < t.n_nodes; i++) {
+            if (root < 0 || !lies_below(&t, i, root))
+                continue;
+            if (i > root)
+                n += tree_push(&built, moved[t.nodes[i].parent], t.nodes[i].token,
+                               t.nodes[i].confidence) > 0;
+            moved[i] = n;
+            built.nodes[n].expanded = t.nodes[i].expanded;
+            built.nodes[n].n_guesses = t.nodes[i].n_guesses;
+            built.nodes[n].guess[0] = t.nodes[i].guess[0];
+        }
+        int32_t got[TREE_MAX_NODES];
+        assert_int_equal(tree_moves(&t, path, n_path, next, got), root >= 0);
+        for (int32_t i = 0; i < t.n_nodes; i++)
+            assert_int_equal(got[i], root >= 0 && lies_below(&t, i, root) ? moved[i] : -1);
+        tree_reroot(&t, next, got);
+        assert_true(tree_is_valid(&t));
+        assert_int_equal(t.n_nodes, built.n_nodes);
+        for (int32_t i = 0; i < t.n_nodes; i++)
+            same_node(&t.nodes[i], &built.nodes[i]);
+        n_kept += t.n_nodes > 1;
+        n_reset += root < 0;
+    }
+    assert_true(n_kept > 200 && n_reset > 200);
+}
+
+/* Each invariant, broken alone. */
+static void what_is_not_valid(void **state)
+{
+    (void)state;
+    token_tree good, t;
+    tree_reset(&good, 1);
+    tree_push(&good, 0, 2, 0.5f);
+    tree_push(&good, 0, 3, 0.25f);
+    tree_push(&good, 1, 3, 0.5f);
+    assert_true(tree_is_valid(&good));
+#define BROKEN_BY(change) t = good, change, assert_false(tree_is_valid(&t))
+    BROKEN_BY(t.n_nodes = 0);
+    BROKEN_BY(t.nodes[0].depth = 1);
+    BROKEN_BY(t.nodes[0].parent = 0);
+    BROKEN_BY(t.nodes[0].cumulative = 0.5f);
+    BROKEN_BY(t.nodes[1].parent = 2);
+    BROKEN_BY(t.nodes[3].depth = 1);
+    BROKEN_BY(t.nodes[3].cumulative = 0.5f);
+    BROKEN_BY(t.nodes[2].token = 2);
+    BROKEN_BY(t.nodes[3].submitted = true);
+    BROKEN_BY(t.nodes[1].n_guesses = 1);
+#undef BROKEN_BY
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +203,8 @@ int main(void)
         cmocka_unit_test(a_child_is_not_added_twice),
         cmocka_unit_test(confidence_is_a_probability),
         cmocka_unit_test(random_trees),
+        cmocka_unit_test(reroot_equals_rebuilding),
+        cmocka_unit_test(what_is_not_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

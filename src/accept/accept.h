@@ -6,14 +6,15 @@
 #include "sample/sampler.h"
 
 typedef struct accepted {
-    int32_t path[TREE_MAX_NODES]; /* nodes the target agreed with, from below the root downwards */
+    int32_t path[TREE_MAX_DRAFTED]; /* nodes the target agreed with, below the root downwards */
     int32_t n_path;
     int32_t next; /* the target's token after them: the rectified or bonus token */
 } accepted;
 
-/* logits: [n_nodes][ld], row i the target's output at node i; root_position: the root's place in
- * the timeline (the token after node i stands at root_position + depth(i) + 1). */
-void accept_path(accepted *out, const token_tree *tree, sampler *s, const float *logits, int64_t ld,
-                 int64_t root_position);
+/* logits: [n_rows][ld], row row_of[i] the target's output at node i, -1: it has none, and the walk
+ * ends before it. The root has one. root_position: the root's place in the timeline (the token
+ * after node i stands at root_position + depth(i) + 1). */
+void accept_path(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
+                 const float *logits, int64_t ld, int64_t root_position);
 
 #endif

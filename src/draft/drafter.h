@@ -1,6 +1,5 @@
-/* Drafters: whatever can guess which tokens come next. A policy asks a drafter to expand nodes, one
- * by one, and so grows the tree; the drafter does not know the policy, the policy not the drafter.
- */
+/* Drafters: whatever can guess which tokens come next. A policy asks a drafter to expand nodes and so
+ * grows the tree; the drafter does not know the policy, the policy not the drafter. */
 #ifndef DREY_DRAFT_DRAFTER_H
 #define DREY_DRAFT_DRAFTER_H
 
@@ -9,20 +8,23 @@
 
 typedef struct drafter drafter;
 
+enum { DRAFT_MAX_BATCH = 8 }; /* nodes of a step */
+
 typedef struct drafter_class {
-    const char *name;
     /* The timeline has been set to tokens[0..n): the last one is the next root and not computed
-     * yet. Called after the prompt, and again whenever the timeline changed other than by commit.
-     */
+     * yet. Called after the prompt, and again whenever the timeline changed other than by reroot;
+     * the tree is reset to the root then. */
     drey_status (*begin)(drafter *d, const int32_t *tokens, int32_t n, drey_error *err);
-    /* The most likely continuations of `node`, best first, at most `max` (up to 8); *n_out = 0: no
-     * guess. Marks the node expanded. Node's parent has been expanded before. */
-    drey_status (*expand)(drafter *d, token_tree *tree, int32_t node, candidate *out, int32_t max,
-                          int32_t *n_out, drey_error *err);
+    /* A step: the most likely continuations of nodes[0..n) go to the nodes, which are marked
+     * expanded. n: 1 .. DRAFT_MAX_BATCH. None of them has been expanded before, all their parents
+     * have. On an error none is expanded. */
+    drey_status (*expand)(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
+                          drey_error *err);
     /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
-     * token `next` is the new root. */
-    void (*commit)(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
-                   int32_t next);
+     * token `next` is the new root. The tree is still as it was; moved is tree_moves' answer. What
+     * was computed for nodes that stay is not computed again. */
+    void (*reroot)(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
+                   int32_t next, const int32_t *moved);
     void (*close)(drafter *d);
 } drafter_class;
 
@@ -44,7 +46,7 @@ typedef struct draft_limits {
 drey_status draft_grow(drafter *d, token_tree *tree, const draft_limits *limits, drey_error *err);
 
 /* Looks the last tokens up in the timeline itself. capacity: most tokens of a timeline, its root
- * included; begin fails with DREY_ERR_CONTEXT beyond it, commit must not go beyond it. Allocates
+ * included; begin fails with DREY_ERR_CONTEXT beyond it, reroot must not go beyond it. Allocates
  * drafter_ngram_bytes(capacity) once, for the plan to count. */
 drey_status drafter_ngram_open(drafter **out, int32_t capacity, drey_error *err);
 size_t drafter_ngram_bytes(int32_t capacity);

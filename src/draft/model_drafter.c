@@ -2,10 +2,16 @@
  *
  * The cache's committed part lags behind the timeline by the root and by tokens that were verified
  * but never computed here (the last accepted leaf). The first expansion after a verification
- * computes them as a chain whose end is the root; each later one computes a single node on top of
- * its parent. Switching branches is choosing another parent: nothing is copied or reloaded (EdgeLLM
- * Fig. 8). */
+ * computes them as a chain whose end is the root; each later one computes nodes on top of their
+ * parents. Switching branches is choosing another parent: nothing is copied or reloaded (EdgeLLM
+ * Fig. 8).
+ *
+ *        cache | committed | chain ... root | nodes in the order of their expansion |
+ *
+ * A root that was expanded before it became one is row 0 and its own chain. */
 #include "draft/model_drafter.h"
+
+#include <assert.h>
 
 static model_drafter *self_of(drafter *d)
 {
@@ -18,10 +24,10 @@ static int32_t known(const model_drafter *d, int32_t id)
     return id < d->n_ids ? id : 0;
 }
 
-static void forget_tree(model_drafter *d)
+static void forget_rows(model_drafter *d)
 {
     for (int32_t i = 0; i < TREE_MAX_NODES; i++)
-        d->pending_of[i] = -1;
+        d->row_of[i] = -1;
 }
 
 static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
@@ -35,9 +41,9 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
     for (int32_t i = same; i < n; i++)
         d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;
-    forget_tree(d);
-    return forward_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, HEAD_NONE,
-                          d->progress, d->progress_user, err);
+    forget_rows(d);
+    return forward_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, HEAD_NONE, NULL, NULL,
+                          err);
 }
 
 /* Computes what the timeline has beyond the cache; its end is the root. */
@@ -55,46 +61,88 @@ static drey_status expand_root(model_drafter *d, drey_error *err)
     for (int32_t i = 0; i < n; i++)
         rows[i] = (forward_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
     TRY(forward(d->run, rows, n, HEAD_LAST, err));
-    d->pending_of[0] = n - 1;
+    d->row_of[0] = n - 1;
     return DREY_OK;
 }
 
-static drey_status model_expand(drafter *base, token_tree *tree, int32_t node, candidate *out,
-                                int32_t max, int32_t *n_out, drey_error *err)
+/* One pass over nodes whose parents have rows. *n_out = 0: the cache has no room for them. */
+static drey_status expand_below(model_drafter *d, const token_tree *tree, const int32_t *nodes,
+                                int32_t n, int32_t *n_out, drey_error *err)
 {
-    model_drafter *d = self_of(base);
-    *n_out = 0;
-    if (node == 0) {
-        TRY(expand_root(d, err));
-    } else {
-        if (!kv_has_room(d->run->kv, 1))
-            return DREY_OK;
-        forward_row row = {.token = tree->nodes[node].token,
-                           .parent = d->pending_of[tree->nodes[node].parent]};
-        d->pending_of[node] = d->run->kv->n_pending;
-        TRY(forward(d->run, &row, 1, HEAD_LAST, err));
+    kv_cache *kv = d->run->kv;
+    forward_row *rows = d->run->ws->rows;
+    *n_out = kv_has_room(kv, n) ? n : 0;
+    for (int32_t i = 0; i < *n_out; i++) {
+        const tree_node *node = &tree->nodes[nodes[i]];
+        assert(d->row_of[node->parent] >= 0 && d->row_of[nodes[i]] < 0);
+        rows[i] = (forward_row){.token = known(d, node->token), .parent = d->row_of[node->parent]};
     }
-    tree->nodes[node].expanded = true;
-    int64_t position = d->n_timeline - 1 + tree->nodes[node].depth + 1;
-    *n_out = sampler_guess(d->sampler, d->run->ws->logits, position, d->n_ids, out, max);
+    int32_t first = kv->n_pending;
+    if (*n_out)
+        TRY(forward(d->run, rows, n, HEAD_ALL, err));
+    for (int32_t i = 0; i < *n_out; i++)
+        d->row_of[nodes[i]] = first + i;
     return DREY_OK;
 }
 
-static void model_commit(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
-                         int32_t next)
+static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
+                                drey_error *err)
 {
     model_drafter *d = self_of(base);
-    int32_t keep[TREE_MAX_NODES + CATCH_UP], n = 0;
-    /* The catch-up chain up to the root, then the accepted nodes that were computed here. */
-    for (; n <= d->pending_of[0]; n++)
-        keep[n] = n;
-    for (int32_t i = 0; i < n_path && d->pending_of[path[i]] >= 0; i++)
-        keep[n++] = d->pending_of[path[i]];
-    kv_commit(d->run->kv, keep, n);
+    int32_t n_computed = 1;
+    if (nodes[0] == 0) /* then it is alone: all others are below it */
+        TRY(expand_root(d, err));
+    else
+        TRY(expand_below(d, tree, nodes, n, &n_computed, err));
+    int64_t root_position = d->n_timeline - 1, stride = forward_logits_stride(d->run);
+    for (int32_t i = 0; i < n; i++) {
+        tree_node *node = &tree->nodes[nodes[i]];
+        node->expanded = true;
+        if (i < n_computed)
+            node->n_guesses = (uint8_t)sampler_guess(d->sampler, d->run->ws->logits + i * stride,
+                                                     root_position + node->depth + 1, d->n_ids,
+                                                     node->guess, TREE_MAX_GUESSES);
+    }
+    return DREY_OK;
+}
+
+/* Which nodes that stay have pending rows, in the order of the rows, which is not the nodes'. */
+static int32_t rows_that_stay(const model_drafter *d, const token_tree *tree, const int32_t *moved,
+                              int32_t *rows, int32_t *nodes)
+{
+    int32_t node_of[TREE_MAX_NODES + CATCH_UP], n = 0, n_pending = d->run->kv->n_pending;
+    for (int32_t row = 0; row < n_pending; row++)
+        node_of[row] = -1;
+    for (int32_t i = 0; i < tree->n_nodes; i++)
+        if (moved[i] >= 0 && d->row_of[i] >= 0)
+            node_of[d->row_of[i]] = i;
+    for (int32_t row = 0; row < n_pending; row++)
+        if (node_of[row] >= 0) {
+            rows[n] = row;
+            nodes[n++] = node_of[row];
+        }
+    return n;
+}
+
+static void model_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
+                         int32_t next, const int32_t *moved)
+{
+    model_drafter *d = self_of(base);
+    int32_t done[TREE_MAX_NODES + CATCH_UP], n = 0;
+    /* The chain up to the root, then the accepted nodes that were computed here. */
+    for (; n <= d->row_of[0]; n++)
+        done[n] = n;
+    for (int32_t i = 0; i < n_path && d->row_of[path[i]] >= 0; i++)
+        done[n++] = d->row_of[path[i]];
+    int32_t rows[TREE_MAX_NODES] = {0}, nodes[TREE_MAX_NODES];
+    int32_t n_rows = rows_that_stay(d, tree, moved, rows, nodes);
+    kv_reroot(d->run->kv, done, n, rows, n_rows);
+    forget_rows(d);
+    for (int32_t i = 0; i < n_rows; i++)
+        d->row_of[moved[nodes[i]]] = i;
     for (int32_t i = 0; i < n_path; i++)
-        d->timeline[d->n_timeline++] = tree->nodes[path[i]].token;
+        d->timeline[d->n_timeline++] = known(d, tree->nodes[path[i]].token);
     d->timeline[d->n_timeline++] = known(d, next);
-    forget_tree(d);
 }
 
 static void model_close(drafter *base)
@@ -102,11 +150,8 @@ static void model_close(drafter *base)
     (void)base;
 }
 
-static const drafter_class model_class = {.name = "model",
-                                          .begin = model_begin,
-                                          .expand = model_expand,
-                                          .commit = model_commit,
-                                          .close = model_close};
+static const drafter_class model_class = {
+    .begin = model_begin, .expand = model_expand, .reroot = model_reroot, .close = model_close};
 
 void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,
                         int32_t chunk)
@@ -117,5 +162,5 @@ void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *time
                          .timeline = timeline,
                          .n_ids = n_ids,
                          .chunk = chunk};
-    forget_tree(d);
+    forget_rows(d);
 }

@@ -11,8 +11,7 @@ enum { CATCH_UP = 8 };
 
 /* Everything is borrowed until closed: run with its own cache, the session's sampler (the same
  * noise makes it guess well when the text is sampled), timeline[capacity] for up to `capacity`
- * tokens. n_ids: ids that the target knows too. chunk: rows of a prompt pass. progress may be NULL.
- */
+ * tokens. n_ids: ids that the target knows too. chunk: rows of a prompt pass. */
 typedef struct model_drafter {
     drafter base;
     runner *run;
@@ -20,10 +19,7 @@ typedef struct model_drafter {
     int32_t *timeline; /* [capacity] tokens; the last one is the root */
     int32_t n_timeline;
     int32_t n_ids, chunk;
-    int32_t pending_of[TREE_MAX_NODES]; /* node -> pending index in the draft's cache, -1: not
-                                           computed */
-    void (*progress)(void *user, int32_t done);
-    void *progress_user;
+    int32_t row_of[TREE_MAX_NODES]; /* node -> pending row of the draft's cache, -1: none */
 } model_drafter;
 
 void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,

@@ -145,26 +145,32 @@ static continuation *best_left(findings *f)
     return best;
 }
 
-static drey_status ngram_expand(drafter *base, token_tree *tree, int32_t node, candidate *out,
-                                int32_t max, int32_t *n_out, drey_error *err)
+static void expand_node(const ngram_drafter *d, token_tree *tree, int32_t i)
 {
-    (void)err;
-    const ngram_drafter *d = (const ngram_drafter *)base;
-    path_tail tail = tail_of(d, tree, node);
+    tree_node *node = &tree->nodes[i];
+    path_tail tail = tail_of(d, tree, i);
     findings f = {0};
     for (int n = LONGEST; n >= SHORTEST && f.n_places == 0; n--)
         look_up(d, &tail, n, &f);
-    *n_out = 0;
-    while (*n_out < max) {
+    node->expanded = true;
+    while (node->n_guesses < TREE_MAX_GUESSES) {
         continuation *best = best_left(&f);
         if (!best)
             break;
         float doubt = 2.0f / (float)(f.shared - 1);
         float confidence = (float)best->count / ((float)f.n_places + doubt);
-        out[(*n_out)++] = (candidate){.token = best->token, .confidence = confidence};
+        node->guess[node->n_guesses++] =
+            (candidate){.token = best->token, .confidence = confidence};
         best->count = 0;
     }
-    tree->nodes[node].expanded = true;
+}
+
+static drey_status ngram_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
+                                drey_error *err)
+{
+    (void)err;
+    for (int32_t i = 0; i < n; i++)
+        expand_node((const ngram_drafter *)base, tree, nodes[i]);
     return DREY_OK;
 }
 
@@ -183,9 +189,10 @@ static drey_status ngram_begin(drafter *base, const int32_t *tokens, int32_t n, 
     return DREY_OK;
 }
 
-static void ngram_commit(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
-                         int32_t next)
+static void ngram_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
+                         int32_t next, const int32_t *moved)
 {
+    (void)moved; /* nothing is remembered of nodes */
     ngram_drafter *d = (ngram_drafter *)base;
     for (int32_t i = 0; i < n_path; i++)
         append(d, tree->nodes[path[i]].token);
@@ -197,11 +204,8 @@ static void ngram_close(drafter *base)
     free(base);
 }
 
-static const drafter_class ngram_class = {.name = "ngram",
-                                          .begin = ngram_begin,
-                                          .expand = ngram_expand,
-                                          .commit = ngram_commit,
-                                          .close = ngram_close};
+static const drafter_class ngram_class = {
+    .begin = ngram_begin, .expand = ngram_expand, .reroot = ngram_reroot, .close = ngram_close};
 
 static uint32_t heads_for(int32_t capacity)
 {

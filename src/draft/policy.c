@@ -11,8 +11,6 @@
 
 #include <assert.h>
 
-enum { MAX_CANDIDATES = 8 };
-
 static int32_t least(int32_t a, int32_t b)
 {
     return a < b ? a : b;
@@ -22,14 +20,13 @@ static drey_status grow_sequence(drafter *d, token_tree *tree, const draft_limit
                                  drey_error *err)
 {
     int32_t length = least(limits->sequence_tokens, limits->max_depth);
-    length = least(length, TREE_MAX_NODES - tree->n_nodes);
+    length = least(length, TREE_MAX_ROWS - tree->n_nodes);
     for (int32_t node = 0, i = 0; i < length; i++) {
-        candidate best;
-        int32_t n = 0;
-        TRY(d->class->expand(d, tree, node, &best, 1, &n, err));
-        if (n == 0)
+        TRY(d->class->expand(d, tree, &node, 1, err));
+        const tree_node *last = &tree->nodes[node];
+        if (last->n_guesses == 0)
             break;
-        node = tree_push(tree, node, best.token, best.confidence);
+        node = tree_push(tree, node, last->guess[0].token, last->guess[0].confidence);
     }
     return DREY_OK;
 }
@@ -59,18 +56,17 @@ static int32_t next_branch(const token_tree *tree, const draft_limits *limits)
 static drey_status grow_llmcad(drafter *d, token_tree *tree, const draft_limits *limits,
                                drey_error *err)
 {
-    int32_t most_nodes = least(limits->max_nodes, TREE_MAX_NODES - 1) + 1;
+    int32_t most_nodes = least(limits->max_nodes, TREE_MAX_DRAFTED) + 1;
     while (tree->n_nodes < most_nodes) {
         int32_t node = next_branch(tree, limits);
         if (node < 0)
             break;
-        candidate guesses[MAX_CANDIDATES];
-        int32_t n = 0;
-        TRY(d->class->expand(d, tree, node, guesses, MAX_CANDIDATES, &n, err));
-        assert(tree->nodes[node].expanded);
-        for (int32_t i = 0; i < n && tree->n_nodes < most_nodes; i++) {
-            if (i == 0 || guesses[i].confidence >= limits->branch_confidence)
-                tree_push(tree, node, guesses[i].token, guesses[i].confidence);
+        TRY(d->class->expand(d, tree, &node, 1, err));
+        const tree_node *parent = &tree->nodes[node];
+        assert(parent->expanded);
+        for (int32_t i = 0; i < parent->n_guesses && tree->n_nodes < most_nodes; i++) {
+            if (i == 0 || parent->guess[i].confidence >= limits->branch_confidence)
+                tree_push(tree, node, parent->guess[i].token, parent->guess[i].confidence);
         }
     }
     return DREY_OK;

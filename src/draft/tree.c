@@ -1,8 +1,7 @@
 /* The token tree's few operations: see tree.h.
  *
- * Trees have at most 129 nodes and are walked a handful of times per token of a model that takes
- * milliseconds, so children are found by looking at every node after the parent: no links to keep
- * right. */
+ * A tree is walked a handful of times per token of a model that takes milliseconds, so children are
+ * found by looking at every node after the parent: no links to keep right. */
 #include "draft/tree.h"
 
 #include <assert.h>
@@ -15,6 +14,34 @@ static float clamp_confidence(float c)
     if (!(c >= FLT_MIN))
         return FLT_MIN;
     return c > 1 ? 1 : c;
+}
+
+static bool root_is_valid(const tree_node *root)
+{
+    return root->parent == -1 && root->depth == 0 && root->confidence == 1 && root->cumulative == 1;
+}
+
+static bool node_is_valid(const token_tree *t, int32_t i)
+{
+    const tree_node *n = &t->nodes[i];
+    if (n->n_guesses > (n->expanded ? TREE_MAX_GUESSES : 0))
+        return false;
+    if (i == 0)
+        return root_is_valid(n);
+    if (n->parent < 0 || n->parent >= i)
+        return false;
+    const tree_node *parent = &t->nodes[n->parent];
+    return n->depth == parent->depth + 1 && n->confidence > 0 && n->confidence <= 1 &&
+           n->cumulative == parent->cumulative * n->confidence &&
+           (!n->submitted || parent->submitted) && tree_child(t, n->parent, n->token) == i;
+}
+
+bool tree_is_valid(const token_tree *t)
+{
+    bool valid = t->n_nodes >= 1 && t->n_nodes <= TREE_MAX_NODES;
+    for (int32_t i = 0; valid && i < t->n_nodes; i++)
+        valid = node_is_valid(t, i);
+    return valid;
 }
 
 void tree_reset(token_tree *t, int32_t root_token)
@@ -37,7 +64,9 @@ int32_t tree_push(token_tree *t, int32_t parent, int32_t token, float confidence
                                        .depth = p->depth + 1,
                                        .confidence = c,
                                        .cumulative = p->cumulative * c};
-    return t->n_nodes++;
+    t->n_nodes++;
+    assert(node_is_valid(t, t->n_nodes - 1));
+    return t->n_nodes - 1;
 }
 
 int32_t tree_child(const token_tree *t, int32_t node, int32_t token)
@@ -49,12 +78,43 @@ int32_t tree_child(const token_tree *t, int32_t node, int32_t token)
     return -1;
 }
 
-int32_t tree_path(const token_tree *t, int32_t node, int32_t *out)
+void tree_submit(token_tree *t)
 {
-    int32_t depth = t->nodes[node].depth;
-    for (int32_t d = depth; d > 0; d--) {
-        out[d - 1] = t->nodes[node].token;
-        node = t->nodes[node].parent;
+    assert(t->n_nodes <= TREE_MAX_ROWS);
+    for (int32_t i = 0; i < t->n_nodes; i++)
+        t->nodes[i].submitted = true;
+    assert(tree_is_valid(t));
+}
+
+bool tree_moves(const token_tree *t, const int32_t *path, int32_t n_path, int32_t next,
+                int32_t moved[TREE_MAX_NODES])
+{
+    int32_t root = tree_child(t, n_path ? path[n_path - 1] : 0, next);
+    int32_t n = 0;
+    for (int32_t i = 0; i < t->n_nodes; i++) {
+        int32_t parent = t->nodes[i].parent;
+        bool stays = i == root || (root >= 0 && i > root && moved[parent] >= 0);
+        moved[i] = stays ? n++ : -1;
     }
-    return depth;
+    return root >= 0;
+}
+
+void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES])
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < t->n_nodes; i++) {
+        if (moved[i] < 0)
+            continue;
+        tree_node node = t->nodes[i]; /* moved[i] <= i: nothing is overwritten before its turn */
+        node.submitted = false;
+        node.parent = n ? moved[node.parent] : -1;
+        node.depth = n ? t->nodes[node.parent].depth + 1 : 0;
+        node.confidence = n ? node.confidence : 1;
+        node.cumulative = n ? t->nodes[node.parent].cumulative * node.confidence : 1;
+        t->nodes[n++] = node;
+    }
+    t->n_nodes = n;
+    if (n == 0)
+        tree_reset(t, next);
+    assert(t->nodes[0].token == next && tree_is_valid(t));
 }

@@ -52,12 +52,12 @@ static drey_status check_numbers(drey_engine_options *o, drey_error *err)
              CONTEXT_MOST);
     if (o->n_threads < 0 || o->n_threads > 1024)
         FAIL(err, DREY_ERR_USAGE, "%d threads are not possible (1 to 1024)", o->n_threads);
-    if (o->draft_tokens < 0 || o->draft_tokens >= TREE_MAX_NODES)
+    if (o->draft_tokens < 0 || o->draft_tokens > TREE_MAX_DRAFTED)
         FAIL(err, DREY_ERR_USAGE, "a draft of %d tokens is not possible (1 to %d)", o->draft_tokens,
-             TREE_MAX_NODES - 1);
-    if (o->tree_nodes < 0 || o->tree_nodes >= TREE_MAX_NODES)
+             TREE_MAX_DRAFTED);
+    if (o->tree_nodes < 0 || o->tree_nodes > TREE_MAX_DRAFTED)
         FAIL(err, DREY_ERR_USAGE, "a tree of %d nodes is not possible (1 to %d)", o->tree_nodes,
-             TREE_MAX_NODES - 1);
+             TREE_MAX_DRAFTED);
     if (o->prompt_chunk < 0 || o->prompt_chunk > 4096)
         FAIL(err, DREY_ERR_USAGE, "a prompt chunk of %d rows is not possible (1 to 4096)",
              o->prompt_chunk);

@@ -88,6 +88,7 @@ struct drey_session {
     model_drafter model_drafter;
     drafter *drafter; /* NULL: none */
     token_tree tree;
+    int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
     accepted accepted;
     int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
     int32_t n_timeline;

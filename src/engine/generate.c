@@ -91,33 +91,43 @@ static int32_t depth_left(const generation *g)
     return most < 0 ? 0 : (int32_t)most;
 }
 
+/* The target's next token becomes the root; what was drafted below it stays. */
+static void reroot(drey_session *s)
+{
+    const accepted *a = &s->accepted;
+    int32_t moved[TREE_MAX_NODES];
+    tree_moves(&s->tree, a->path, a->n_path, a->next, moved);
+    if (s->drafter)
+        s->drafter->class->reroot(s->drafter, &s->tree, a->path, a->n_path, a->next, moved);
+    tree_reroot(&s->tree, a->next, moved);
+}
+
 /* One turn: guess a tree, run the target over it once, keep the longest right branch. The target
  * alone decides the text; a bad guess costs time, never a token. */
 static drey_status session_step(generation *g, drey_error *err)
 {
     drey_session *s = g->s;
     double start = clock_s();
-    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    int32_t n_before = s->tree.n_nodes;
     g->limits.max_depth = depth_left(g);
     if (s->drafter)
         TRY(draft_grow(s->drafter, &s->tree, &g->limits, err));
     double drafted = clock_s();
-    TRY(verify_tree(&s->target, &s->tree, err));
+    tree_submit(&s->tree);
+    TRY(verify_tree(&s->target, &s->tree, s->row_of, err));
     g->draft_s += drafted - start;
     g->verify_s += clock_s() - drafted;
-    accept_path(&s->accepted, &s->tree, &s->sampler, s->ws.logits,
+    accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->ws.logits,
                 forward_logits_stride(&s->target), s->n_timeline - 1);
-    /* The root, then the accepted nodes: a node's pending index is its number in the tree. */
-    int32_t keep[TREE_MAX_NODES] = {0};
-    memcpy(keep + 1, s->accepted.path, (size_t)s->accepted.n_path * sizeof *keep);
-    kv_commit(&s->target_kv, keep, 1 + s->accepted.n_path);
-    if (s->drafter)
-        s->drafter->class->commit(s->drafter, &s->tree, s->accepted.path, s->accepted.n_path,
-                                  s->accepted.next);
+    int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
+    for (int32_t i = 0; i < s->accepted.n_path; i++)
+        rows[1 + i] = s->row_of[s->accepted.path[i]];
+    kv_commit(&s->target_kv, rows, 1 + s->accepted.n_path);
     g->stats->n_passes++;
-    g->stats->drafted += s->tree.n_nodes - 1;
+    g->stats->drafted += s->tree.n_nodes - n_before;
     g->stats->accepted += s->accepted.n_path;
     text_emit(g);
+    reroot(s);
     return DREY_OK;
 }
 
@@ -154,8 +164,9 @@ static void report_prompt(void *user, int32_t done)
 static void emit_first_token(generation *g)
 {
     drey_session *s = g->s;
+    const int32_t root_row = 0;
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
-    accept_path(&s->accepted, &s->tree, &s->sampler, s->ws.logits,
+    accept_path(&s->accepted, &s->tree, &root_row, &s->sampler, s->ws.logits,
                 forward_logits_stride(&s->target), s->n_timeline - 1);
     text_emit(g);
 }
@@ -183,6 +194,7 @@ static drey_status read_prompt(generation *g, drey_error *err)
         if (status == DREY_OK)
             emit_first_token(g);
     }
+    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
     if (status == DREY_OK && s->drafter && !g->done)
         status = s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err);
     s->target.loading = s->draft.loading = NULL;

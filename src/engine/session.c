@@ -66,6 +66,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
 {
     const plan_result *p = &e->plan;
     s->engine = e;
+    tree_reset(&s->tree, 0);
     s->ws = e->ws;
     TRY(arena_init(&s->memory, p->session_bytes, false, err));
     kv_format format = engine_kv_format(e);

@@ -39,18 +39,70 @@ static void move_row(kv_cache *kv, int32_t layer, int32_t head, int32_t to, int3
     kv_move_value(kv->format, kv->values + at, to, from, kv->head_dim);
 }
 
-void kv_commit(kv_cache *kv, const int32_t *path, int32_t n)
+bool kv_is_valid(const kv_cache *kv)
 {
-    /* path[i] >= i, so a row never overwrites one that is still to be moved. */
-    for (int32_t layer = 0; path && layer < kv->n_layers; layer++)
+    bool valid = kv->n_committed >= 0 && kv->n_pending >= 0 && kv->n_pending <= kv->max_pending &&
+                 kv->n_committed + kv->n_pending <= kv->n_slots;
+    for (int32_t i = 0; valid && i < kv->n_pending; i++) {
+        int32_t parent = kv->parent[i];
+        valid =
+            parent >= -1 && parent < i && kv->depth[i] == (parent < 0 ? 0 : kv->depth[parent] + 1);
+    }
+    return valid;
+}
+
+/* The pending rows from[0..n) move to the slots to, to + 1, ...: from ascends and from[i] >= i, so
+ * that a row never overwrites one that is still to be moved. */
+static void move_rows(kv_cache *kv, int32_t to, const int32_t *from, int32_t n)
+{
+    for (int32_t layer = 0; layer < kv->n_layers; layer++)
         for (int32_t head = 0; head < kv->n_heads_kv; head++)
             for (int32_t i = 0; i < n; i++)
-                if (path[i] != i)
-                    move_row(kv, layer, head, kv->n_committed + i, kv->n_committed + path[i]);
-    for (int32_t i = 0; path && i < n; i++)
-        assert(kv->parent[path[i]] == (i ? path[i - 1] : -1));
+                if (to + i != kv->n_committed + from[i])
+                    move_row(kv, layer, head, to + i, kv->n_committed + from[i]);
+}
+
+/* Where a row of before will be among those that are kept; -1: it becomes the committed end. */
+static int32_t place_of(int32_t row, const int32_t *keep, int32_t n_keep, int32_t last)
+{
+    for (int32_t i = 0; i < n_keep && keep[i] <= row; i++)
+        if (keep[i] == row)
+            return i;
+    assert(row == last);
+    (void)last;
+    return -1;
+}
+
+void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t *keep,
+               int32_t n_keep)
+{
+    assert(kv_is_valid(kv));
+    for (int32_t i = 0; i < n_path; i++)
+        assert(path[i] < kv->n_pending && kv->parent[path[i]] == (i ? path[i - 1] : -1));
+    int32_t last = n_path ? path[n_path - 1] : -1;
+    move_rows(kv, kv->n_committed, path, n_path);
+    /* Rows below the path's last one stand behind it: the moves before have not touched them. */
+    move_rows(kv, kv->n_committed + n_path, keep, n_keep);
+    for (int32_t i = 0; i < n_keep; i++) {
+        assert(keep[i] > last && keep[i] < kv->n_pending && (i == 0 || keep[i] > keep[i - 1]));
+        kv->depth[i] = kv->depth[keep[i]] - n_path; /* keep[i] >= i: not overwritten yet */
+        kv->parent[i] = place_of(kv->parent[keep[i]], keep, i, last);
+    }
+    kv->n_committed += n_path;
+    kv->n_pending = n_keep;
+    assert(kv_is_valid(kv));
+}
+
+void kv_commit(kv_cache *kv, const int32_t *path, int32_t n)
+{
+    if (path) {
+        kv_reroot(kv, path, n, NULL, 0);
+        return;
+    }
+    assert(n <= kv->n_pending && (n == 0 || kv->depth[n - 1] == n - 1));
     kv->n_committed += n;
     kv->n_pending = 0;
+    assert(kv_is_valid(kv));
 }
 
 void kv_make_up(kv_cache *kv, int32_t n)
@@ -69,7 +121,7 @@ void kv_make_up(kv_cache *kv, int32_t n)
 
 void kv_truncate(kv_cache *kv, int32_t n_committed)
 {
-    assert(n_committed <= kv->n_committed);
+    assert(n_committed >= 0 && n_committed <= kv->n_committed);
     kv->n_committed = n_committed;
     kv->n_pending = 0;
 }

@@ -4,9 +4,14 @@
  *         | position p lies in slot p  | in which they were computed |      |
  *
  * A pending row knows its parent, so prompt chunks (a chain) and token trees (branches) are the
- * same thing. Committing moves the rows of one path to the front of the pending ones and forgets
- * the rest: nothing is recomputed (LLMCad 3.2). A row's attention does not depend on where rows
- * lie, so moving them changes no bit. */
+ * same thing. Committing moves the rows of one path to the front of the pending ones, and what is
+ * kept behind them; the rest is forgotten and nothing is computed again (LLMCad 3.2). A row's
+ * attention does not depend on where rows lie, so moving them changes no bit.
+ *
+ * Invariants, which kv_is_valid checks:
+ *   (1) committed and pending rows have slots, and no more than max_pending are pending;
+ *   (2) a pending row's parent is -1 (the last committed position) or a pending row before it;
+ *   (3) its depth is 0 below the committed part, else its parent's and one. */
 #ifndef DREY_MODEL_KV_H
 #define DREY_MODEL_KV_H
 
@@ -48,10 +53,16 @@ static inline bool kv_has_room(const kv_cache *kv, int32_t n)
  * committed part) the new end of the committed part; all other pending rows are dropped. n = 0
  * drops them all; path NULL: the first n, a chain. */
 void kv_commit(kv_cache *kv, const int32_t *path, int32_t n);
+/* The same, but of the other pending rows keep[0..n_keep) stay (ascending; all below the path's
+ * last row, each with its parent unless that is this last row): keep[i] becomes pending row i. */
+void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t *keep,
+               int32_t n_keep);
 /* Commits n positions that nothing computed: whatever was there, now small numbers. For measuring
  * a pass behind a long context, whose time does not depend on them. */
 void kv_make_up(kv_cache *kv, int32_t n);
 /* Forgets committed positions from n_committed on, and everything pending. */
 void kv_truncate(kv_cache *kv, int32_t n_committed);
+
+bool kv_is_valid(const kv_cache *kv);
 
 #endif

@@ -1,13 +1,23 @@
-/* A tree's nodes are a pass's rows: see verify.h. */
+/* A tree's submitted nodes are a pass's rows: see verify.h. */
 #include "verify/verify.h"
 
 #include <assert.h>
 
-drey_status verify_tree(runner *target, const token_tree *tree, drey_error *err)
+drey_status verify_tree(runner *target, const token_tree *tree, int32_t row_of[TREE_MAX_NODES],
+                        drey_error *err)
 {
-    assert(target->kv->n_pending == 0);
-    forward_row rows[TREE_MAX_NODES];
-    for (int32_t i = 0; i < tree->n_nodes; i++)
-        rows[i] = (forward_row){.token = tree->nodes[i].token, .parent = tree->nodes[i].parent};
-    return forward(target, rows, tree->n_nodes, HEAD_ALL, err);
+    assert(target->kv->n_pending == 0 && tree->nodes[0].submitted);
+    forward_row rows[TREE_MAX_ROWS];
+    int32_t n = 0;
+    for (int32_t i = 0; i < TREE_MAX_NODES; i++) {
+        row_of[i] = -1;
+        if (i >= tree->n_nodes || !tree->nodes[i].submitted)
+            continue;
+        assert(n < TREE_MAX_ROWS);
+        int32_t parent = tree->nodes[i].parent;
+        rows[n] = (forward_row){.token = tree->nodes[i].token,
+                                .parent = parent < 0 ? -1 : row_of[parent]};
+        row_of[i] = n++;
+    }
+    return forward(target, rows, n, HEAD_ALL, err);
 }

@@ -1,0 +1,34 @@
+/* A node of a token tree as the words that lead to it. */
+#ifndef DREY_TESTS_TREE_PATH_H
+#define DREY_TESTS_TREE_PATH_H
+
+#include "draft/tree.h"
+
+/* The tokens from below the root down to `node` into out[depth]; returns depth. */
+static inline int32_t tree_path(const token_tree *t, int32_t node, int32_t *out)
+{
+    int32_t depth = t->nodes[node].depth;
+    for (int32_t d = depth; d > 0; d--, node = t->nodes[node].parent)
+        out[d - 1] = t->nodes[node].token;
+    return depth;
+}
+
+/* The nodes from below the root down to `node` into out[depth]; returns depth. */
+static inline int32_t tree_nodes_to(const token_tree *t, int32_t node, int32_t *out)
+{
+    int32_t depth = t->nodes[node].depth;
+    for (int32_t d = depth; d > 0; d--, node = t->nodes[node].parent)
+        out[d - 1] = node;
+    return depth;
+}
+
+/* What a drafter has to do with its guesses. */
+static inline void tree_guess(token_tree *t, int32_t node, const candidate *guesses, int32_t n)
+{
+    t->nodes[node].expanded = true;
+    t->nodes[node].n_guesses = (uint8_t)n;
+    for (int32_t i = 0; i < n; i++)
+        t->nodes[node].guess[i] = guesses[i];
+}
+
+#endif
