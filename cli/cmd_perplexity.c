@@ -99,6 +99,10 @@ static drey_status score(scoring *p, drey_error *err)
         return fail(err, DREY_ERR_MEMORY, "out of memory; give a smaller --window");
     drey_status status = DREY_OK;
     for (size_t w = 0; w < n_windows && status == DREY_OK; w++) {
+        if (signals_exit_code()) { /* between two windows nothing can be cancelled */
+            status = DREY_ERR_CANCELLED;
+            break;
+        }
         size_t first = w * p->window;
         size_t n = p->n_ids - first < p->window ? p->n_ids - first : p->window;
         status = drey_session_score(p->session, p->ids + first, n, logprob, err);

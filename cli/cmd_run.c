@@ -225,7 +225,7 @@ static drey_status run_all(run *r, drey_error *err)
     if (status != DREY_OK)
         return status;
     show_plan(r);
-    return generate(r, err);
+    return signals_exit_code() ? DREY_ERR_CANCELLED : generate(r, err);
 }
 
 int run_main(const cli_settings *settings)

@@ -5,8 +5,8 @@
  * token ids, open an engine (the memory plan: what is pinned, what is streamed), open a session
  * (one timeline with its caches), generate. Every function that the world can break returns a
  * drey_status and fills a drey_error, which may be NULL. The library never exits, aborts, prints,
- * or reads the environment. One object is used by one thread at a time, except where a comment says
- * otherwise.
+ * or reads the environment, and computes in the default floating-point environment, whatever the
+ * caller's is. One object is used by one thread at a time, except where a comment says otherwise.
  *
  * Structures that a caller fills start from their `_init` function. Their size and the places of
  * their fields stay for as long as the library's soname does (libdrey.so.0.MINOR before 1.0,
@@ -306,7 +306,7 @@ DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, 
 DREY_API void drey_session_close(drey_session **session);
 
 /* Stops the running generation or scoring at the next operation. Any thread, and signal handlers.
- * Where the first pass is still reading the weights, the next call reads them again from the
+ * Where nothing runs it does nothing: a call forgets what came before it. Where the first pass is still reading the weights, the next call reads them again from the
  * beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
 
@@ -387,7 +387,8 @@ DREY_API drey_status drey_session_generate(drey_session *session, const int32_t 
                                            drey_statistics *statistics, drey_error *err);
 
 /* Natural-log probabilities of ids[1..n) given what stands before each: logprob[n - 1]. Starts from
- * an empty timeline and leaves an empty one. */
+ * an empty timeline and leaves an empty one. DREY_ERR_CANCELLED also where the cancel came too late
+ * to stop anything. */
 DREY_API drey_status drey_session_score(drey_session *session, const int32_t *ids, size_t n,
                                         float *logprob, drey_error *err);
 

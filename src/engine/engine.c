@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/float_mode.h"
 #include "os/memory.h"
 
 enum { CONTEXT_MOST = 1 << 30 }; /* so that counts of slots and rows stay in range */
@@ -202,7 +203,10 @@ fail:
 
 drey_status drey_engine_open(drey_engine **out, const drey_engine_options *options, drey_error *err)
 {
-    return engine_open(out, options, NULL, err);
+    float_mode caller = float_mode_enter();
+    drey_status status = engine_open(out, options, NULL, err);
+    float_mode_leave(caller);
+    return status;
 }
 
 void drey_engine_close(drey_engine **engine)

@@ -3,6 +3,7 @@
 
 #include "engine/engine.h"
 #include "os/clock.h"
+#include "os/float_mode.h"
 #include "os/memory.h"
 #include "text/detokenizer.h"
 #include "verify/verify.h"
@@ -177,9 +178,6 @@ static drey_status read_prompt(generation *g, drey_error *err)
 {
     drey_session *s = g->s;
     drey_engine *e = s->engine;
-    /* An earlier text may have ended in the middle of what a turn accepted. */
-    if (s->target_kv.n_committed > s->n_timeline - 1)
-        kv_truncate(&s->target_kv, s->n_timeline - 1);
     int32_t from = s->target_kv.n_committed, n = s->n_timeline - from;
     progress_line target = {&e->options, "load target", load_total(&e->target.weights)};
     progress_line draft = {&e->options, "load draft", load_total(&e->draft.weights)};
@@ -319,6 +317,11 @@ static drey_status prepare(generation *g, const int32_t *ids, size_t n, drey_err
                          g->options->special, err));
     g->detokenizer.started =
         true; /* the text goes on from the prompt: its first token keeps its space */
+    /* An earlier text may have ended in the middle of what a turn accepted. The rows of the rest
+     * have to go before other tokens take their positions. */
+    int32_t known = s->n_timeline > 0 ? s->n_timeline - 1 : 0;
+    if (s->target_kv.n_committed > known)
+        kv_truncate(&s->target_kv, known);
     if (n)
         memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
     s->n_timeline += (int32_t)n;
@@ -346,6 +349,8 @@ drey_status drey_session_generate(drey_session *session, const int32_t *ids, siz
                                   const drey_generate_options *options, drey_statistics *statistics,
                                   drey_error *err)
 {
+    atomic_store(&session->cancel, false); /* what came before the call was not meant for it */
+    float_mode caller = float_mode_enter();
     drey_statistics unused;
     const drey_plan *plan = &session->engine->plan.report;
     generation g = {.s = session, .options = options, .stats = statistics ? statistics : &unused};
@@ -366,7 +371,7 @@ drey_status drey_session_generate(drey_session *session, const int32_t *ids, siz
         g.stats->finish =
             status == DREY_ERR_CANCELLED ? DREY_FINISH_INTERRUPTED : DREY_FINISH_ERROR;
     detokenizer_free(&g.detokenizer);
-    atomic_store(&session->cancel, false);
+    float_mode_leave(caller);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* Scoring a given text: the log-probability of each token after those before it. */
 #include "base/fmath.h"
 #include "engine/engine.h"
+#include "os/float_mode.h"
 
 static float log_probability(const drey_session *s, const float *logits, int32_t id)
 {
@@ -25,8 +26,7 @@ static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from,
     return DREY_OK;
 }
 
-drey_status drey_session_score(drey_session *s, const int32_t *ids, size_t n, float *logprob,
-                               drey_error *err)
+static drey_status check(const drey_session *s, const int32_t *ids, size_t n, drey_error *err)
 {
     int32_t n_vocab = s->engine->target.layout.shape.n_vocab;
     if (n < 2)
@@ -38,12 +38,24 @@ drey_status drey_session_score(drey_session *s, const int32_t *ids, size_t n, fl
         if (ids[i] < 0 || ids[i] >= n_vocab)
             FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
                  ids[i], n_vocab - 1);
+    return DREY_OK;
+}
+
+drey_status drey_session_score(drey_session *s, const int32_t *ids, size_t n, float *logprob,
+                               drey_error *err)
+{
+    TRY(check(s, ids, n, err));
+    atomic_store(&s->cancel, false);
+    float_mode caller = float_mode_enter();
     drey_session_reset(s);
     size_t chunk = (size_t)s->ws.max_logit_rows;
     drey_status status = DREY_OK;
     for (size_t from = 0; from < n && status == DREY_OK; from += chunk)
         status = score_chunk(s, ids, from, n - from < chunk ? n - from : chunk, n, logprob, err);
     drey_session_reset(s);
-    atomic_store(&s->cancel, false);
+    float_mode_leave(caller);
+    /* Nothing asks behind the last pass, but whoever cancelled wants no further window either. */
+    if (status == DREY_OK && atomic_load(&s->cancel))
+        status = error_set(err, DREY_ERR_CANCELLED, "cancelled");
     return status;
 }

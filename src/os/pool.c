@@ -14,6 +14,7 @@
 
 #include "os/cgroup.h"
 #include "os/clock.h"
+#include "os/float_mode.h"
 #include "os/futex.h"
 #include "os/thread.h"
 
@@ -99,6 +100,7 @@ static void *work(void *arg)
 {
     worker *w = arg;
     pool *p = w->owner;
+    float_mode_enter(); /* a thread begins with its maker's */
     for (uint32_t job = 0;;) {
         job = await_job(p, job);
         if (!p->fn)
