@@ -187,6 +187,56 @@ static void test_pack(void **state)
             check_pack(&types[i], 29, k, 2);
 }
 
+static void all_tiers_say(const type_entry *e, const uint8_t *rows, int32_t n_rows, int64_t k,
+                          bool finite, const char *what)
+{
+    static _Alignas(64) uint8_t group[GROUP_ROWS * 5 * 256 * 4];
+    for (const char *const *tier = kernel_tiers(); *tier; tier++) {
+        const matmul_kernel *kernel = &kernel_select(*tier)->matmul[e->type];
+        if (kernel->pack(group, rows, row_bytes_of(e, k), n_rows, k) != finite)
+            fail_msg("%s on %s, %d rows: %s", e->name, *tier, n_rows, what);
+    }
+}
+
+/* Rows that are finite but for one number, which is put everywhere in turn. */
+static void check_finite(const type_entry *e, int32_t n_rows, int64_t k)
+{
+    static const uint16_t halves[] = {0x7c00, 0xfc00, 0x7e00, 0xffff}, brains[] = {0x7f80, 0xffc0};
+    static const uint32_t floats[] = {0x7f800000, 0xff800001};
+    const type_layout *layout = layout_find(e->type);
+    int64_t n_blocks = n_rows * (k / e->block_k);
+    uint8_t *rows = must_alloc((size_t)(n_blocks * e->block_bytes));
+    rows_fill(rows, e, n_rows, k, FILL_RANDOM);
+    all_tiers_say(e, rows, n_rows, k, true, "finite");
+    for (int64_t b = 0; b < n_blocks; b++)
+        for (int32_t p = 0; p < layout->n_parts; p++) {
+            uint8_t *at = rows + b * e->block_bytes + layout->parts[p].file_offset;
+            uint32_t kept, turn = (uint32_t)(b + p);
+            size_t n = e->type == TYPE_F32 ? 4 : 2;
+            const void *bad = e->type == TYPE_F32    ? (const void *)&floats[turn % 2]
+                              : e->type == TYPE_BF16 ? (const void *)&brains[turn % 2]
+                                                     : (const void *)&halves[turn % 4];
+            bool number = e->block_k == 1 || layout->parts[p].kind == PART_U16;
+            if (e->type == TYPE_IQ4_XS && layout->parts[p].file_offset == 2)
+                number = false; /* high bits of scales */
+            memcpy(&kept, at, n);
+            memcpy(at, bad, n);
+            all_tiers_say(e, rows, n_rows, k, !number, "one number is not");
+            memcpy(at, &kept, n);
+        }
+    free(rows);
+}
+
+static void test_pack_sees_what_is_not_finite(void **state)
+{
+    (void)state;
+    static const int32_t row_counts[] = {1, 17, 32};
+    for (int32_t i = 0; i < N_TYPES; i++)
+        for (int r = 0; r < 3; r++)
+            check_finite(&types[i], row_counts[r],
+                         types[i].block_k == 1 ? 37 : 3 * types[i].block_k);
+}
+
 static void test_group_bytes(void **state)
 {
     (void)state;
@@ -628,12 +678,19 @@ static void test_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),         cmocka_unit_test(test_unpack_goldens),
-        cmocka_unit_test(test_pack),           cmocka_unit_test(test_group_bytes),
-        cmocka_unit_test(test_quantise_tiers), cmocka_unit_test(test_quantise_contract),
-        cmocka_unit_test(test_dot_bound),      cmocka_unit_test(test_dot_float),
-        cmocka_unit_test(test_dot_tiers),      cmocka_unit_test(test_dot_blocking),
-        cmocka_unit_test(test_dot_counts),     cmocka_unit_test(test_tiles_used),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_unpack_goldens),
+        cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_pack_sees_what_is_not_finite),
+        cmocka_unit_test(test_group_bytes),
+        cmocka_unit_test(test_quantise_tiers),
+        cmocka_unit_test(test_quantise_contract),
+        cmocka_unit_test(test_dot_bound),
+        cmocka_unit_test(test_dot_float),
+        cmocka_unit_test(test_dot_tiers),
+        cmocka_unit_test(test_dot_blocking),
+        cmocka_unit_test(test_dot_counts),
+        cmocka_unit_test(test_tiles_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,8 +71,10 @@ typedef struct matmul_kernel {
     /* Bytes of one packed group for rows of k weights. Never more than 2 % above the same rows in
      * the file (k a multiple of the type's block). A multiple of 64. */
     size_t (*group_bytes)(int64_t k);
-    /* Packs n_rows (1..32) raw rows, row_bytes apart, into one group. Missing rows become zeros. */
-    void (*pack)(void *group, const void *rows, int64_t row_bytes, int32_t n_rows, int64_t k);
+    /* Packs n_rows (1..32) raw rows, row_bytes apart, into one group. Missing rows become zeros.
+     * Returns whether all scales and minima of blocks are finite; of F32, F16 and BF16, all
+     * numbers. */
+    bool (*pack)(void *group, const void *rows, int64_t row_bytes, int32_t n_rows, int64_t k);
     /* Dequantises row r (0..31) of a packed group to k floats. */
     void (*unpack_row)(float *out, const void *group, int32_t r, int64_t k);
     /* scratch: 64-byte aligned, dot_scratch_bytes(k) of the calling thread. */

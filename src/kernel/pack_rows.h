@@ -1,13 +1,22 @@
 /* The loops of packing any type by its layout, around what the including file defines before, for
  * its instruction set:
  *
+ *   lanes, static inline lanes lanes_zero(void);
+ *       A vector of magnitudes: the bits of floats without their signs, which are in the order of
+ *       what they stand for.
+ *   static inline lanes most_16(lanes most, const uint8_t *p);
+ *   static inline lanes most_32(lanes most, const uint8_t *p);
+ *       The largest of those so far and of the 32 floats of 16 or 32 bits at p.
+ *   static inline uint32_t largest_16(lanes most), largest_32(lanes most);
+ *       The largest of all.
  *   static inline void words_4(uint8_t *out, const uint8_t *rows, int64_t row_bytes, int first,
- *                              uint8_t flip);
- *       Words first .. 3 (of the four at rows) of all 32 rows, every byte flipped by a mask.
+ *                              uint8_t flip, lanes *most);
+ *       Words first .. 3 (of the four at rows) of all 32 rows, every byte flipped by a mask. most,
+ *       if not NULL, as in most_32.
  *   static inline void planes_32(uint8_t *part);
  *       plane_from_bits of layout.h in 32 words, in place.
- *   static inline void halves_8(uint8_t *out, const uint8_t *rows, int64_t row_bytes);
- *       8 halves of all 32 rows, half i to out + i * 64.
+ *   static inline void halves_8(uint8_t *out, const uint8_t *rows, int64_t row_bytes, lanes *most);
+ *       8 halves of all 32 rows, half i to out + i * 64. most as in most_16.
  *   static inline void rows_prefetch(const uint8_t *rows, int64_t row_bytes, int32_t n_bytes);
  *       Fetches what lies some way ahead of the next n_bytes of each row, or does nothing. */
 #ifndef DREY_KERNEL_PACK_ROWS_H
@@ -40,96 +49,108 @@ static inline uint8_t *part_pack(uint8_t *out, const uint8_t *rows, int64_t row_
         return out + GROUP_ROWS * 2;
     }
     if (part->n_words == 3) /* with the word before it: the one behind may not exist */
-        words_4(out, rows - 4, row_bytes, 1, flip);
+        words_4(out, rows - 4, row_bytes, 1, flip, NULL);
     else if (part->n_words == 1)
         part_word(out, rows, row_bytes);
     else
         for (int w = 0; w < part->n_words; w += 4)
-            words_4(out + w * WORD_BYTES, rows + w * 4, row_bytes, 0, flip);
+            words_4(out + w * WORD_BYTES, rows + w * 4, row_bytes, 0, flip, NULL);
     if (part->kind == PART_PLANE)
         planes_32(out);
     return out + part->n_words * WORD_BYTES;
 }
 
-/* A float row is a run of words. */
-static void floats_pack(uint8_t *group, const uint8_t *rows, int64_t row_bytes, int64_t k)
+/* A float row is a run of words. Returns the largest magnitude. */
+static uint32_t floats_pack(uint8_t *group, const uint8_t *rows, int64_t row_bytes, int64_t k)
 {
     int64_t i = 0;
+    lanes most = lanes_zero();
     for (; i + 4 <= k; i += 4) {
         if (i % 16 == 0)
             rows_prefetch(rows + i * 4, row_bytes, 64);
-        words_4(group + i * WORD_BYTES, rows + i * 4, row_bytes, 0, 0);
+        words_4(group + i * WORD_BYTES, rows + i * 4, row_bytes, 0, 0, &most);
     }
-    for (; i < k; i++)
+    for (; i < k; i++) {
         part_word(group + i * WORD_BYTES, rows + i * 4, row_bytes);
+        most = most_32(most, group + i * WORD_BYTES);
+    }
+    return largest_32(most);
 }
 
-/* F16 and BF16. */
-static void halves_pack(uint8_t *group, const uint8_t *rows, int64_t row_bytes, int64_t k)
+/* F16 and BF16. Returns the largest magnitude. */
+static uint32_t halves_pack(uint8_t *group, const uint8_t *rows, int64_t row_bytes, int64_t k)
 {
     int64_t i = 0;
+    lanes most = lanes_zero();
     for (; i + 8 <= k; i += 8) {
         if (i % 32 == 0)
             rows_prefetch(rows + i * 2, row_bytes, 64);
-        halves_8(group + i * 64, rows + i * 2, row_bytes);
+        halves_8(group + i * 64, rows + i * 2, row_bytes, &most);
     }
-    for (; i < k; i++)
+    for (; i < k; i++) {
         part_u16(group + i * 64, rows + i * 2, row_bytes);
+        most = most_16(most, group + i * 64);
+    }
+    return largest_16(most);
 }
 
-/* 32 rows. */
-static void rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int64_t row_bytes,
+/* 32 rows. Returns whether their numbers, or their blocks' scales, are finite. */
+static bool rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int64_t row_bytes,
                       int64_t k)
 {
     const type_layout *layout = layout_find(type);
-    if (type == TYPE_F32) {
-        floats_pack(group, rows, row_bytes, k);
-        return;
-    }
-    if (type == TYPE_F16 || type == TYPE_BF16) {
-        halves_pack(group, rows, row_bytes, k);
-        return;
-    }
+    if (type == TYPE_F32)
+        return floats_pack(group, rows, row_bytes, k) < F32_INFINITE;
+    if (type == TYPE_F16 || type == TYPE_BF16)
+        return halves_pack(group, rows, row_bytes, k) <
+               (type == TYPE_F16 ? F16_INFINITE : BF16_INFINITE);
+    lanes most = lanes_zero();
     for (int64_t b = 0; b < k / layout->block_k; b++) {
+        const uint8_t *scales = group;
         rows_prefetch(rows, row_bytes, layout->file_block_bytes);
         for (int32_t p = 0; p < layout->n_parts; p++)
             group = part_pack(group, rows, row_bytes, &layout->parts[p]);
+        /* Only now: right behind the stores of single halves a vector would have to wait. */
+        most = most_16(most, scales);
+        if (layout->n_scales > 1)
+            most = most_16(most, scales + GROUP_ROWS * 2);
         rows += layout->file_block_bytes;
     }
+    return largest_16(most) < F16_INFINITE;
 }
 
 /* A tensor's last group, piece by piece through a copy with rows of zeros. */
-static void part_rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int64_t row_bytes,
+static bool part_rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int64_t row_bytes,
                            int32_t n_rows, int64_t k)
 {
     const type_layout *layout = layout_find(type);
     const int32_t blocks = layout->block_k == 1 ? 64 : 1;
     uint8_t piece[GROUP_ROWS * PIECE_BYTES] = {0};
+    bool finite = true;
     for (int64_t b = 0; b < k / layout->block_k; b += blocks) {
         int64_t left = k / layout->block_k - b, n = left < blocks ? left : blocks;
         size_t bytes = (size_t)(n * layout->file_block_bytes);
         for (int32_t r = 0; r < n_rows; r++)
             memcpy(piece + r * PIECE_BYTES, rows + r * row_bytes, bytes);
-        rows_pack(type, group, piece, PIECE_BYTES, n * layout->block_k);
+        finite &= rows_pack(type, group, piece, PIECE_BYTES, n * layout->block_k);
         group += bytes * GROUP_ROWS;
         rows += bytes;
     }
+    return finite;
 }
 
-static void pack(tensor_type type, uint8_t *group, const uint8_t *rows, int64_t row_bytes,
+static bool pack(tensor_type type, uint8_t *group, const uint8_t *rows, int64_t row_bytes,
                  int32_t n_rows, int64_t k)
 {
-    if (n_rows == GROUP_ROWS)
-        rows_pack(type, group, rows, row_bytes, k);
-    else
-        part_rows_pack(type, group, rows, row_bytes, n_rows, k);
+    return n_rows == GROUP_ROWS ? rows_pack(type, group, rows, row_bytes, k)
+                                : part_rows_pack(type, group, rows, row_bytes, n_rows, k);
 }
 
 #define DEFINE_PACK(TYPE, name, act, block_k, block_bytes)                                         \
-    static void pack_##name(void *group, const void *rows, int64_t row_bytes, int32_t n_rows,      \
+    static bool pack_##name(void *group, const void *rows, int64_t row_bytes, int32_t n_rows,      \
                             int64_t k)                                                             \
     {                                                                                              \
-        pack(TYPE_##TYPE, group, rows, row_bytes, n_rows, k);                                      \
+        return pack(TYPE_##TYPE, group, rows, row_bytes, n_rows, k);                               \
     }
 KERNEL_TYPES(DEFINE_PACK)
 #undef DEFINE_PACK

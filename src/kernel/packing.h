@@ -76,6 +76,7 @@ typedef struct packed_field {
 typedef struct type_layout {
     int32_t block_k;
     int32_t file_block_bytes; /* the packed block of 32 rows has 32 times as many */
+    int32_t n_scales;         /* of the parts, in front: f16 scales and minima */
     int32_t n_parts;
     packed_field parts[14]; /* in packed order, one after another without gaps */
 } type_layout;
@@ -172,6 +173,9 @@ static inline uint32_t load_u32(const void *p)
     memcpy(&v, p, sizeof v);
     return v;
 }
+
+/* The magnitude's bits from which on a number is infinite or none. */
+enum { F16_INFINITE = 0x7c00, BF16_INFINITE = 0x7f80, F32_INFINITE = 0x7f800000 };
 
 static inline float load_f32(const void *p)
 {

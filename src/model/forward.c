@@ -491,6 +491,26 @@ static void place_rows(pass *p)
     }
 }
 
+/* Weights that are finite can still have lost their meaning, and packed ones from a sidecar were
+ * looked at when it was made: what a pass hands out has to come from numbers. */
+static drey_status check_finite(const pass *p, drey_error *err)
+{
+    const runner *r = p->r;
+    uint32_t most = 0;
+    for (int32_t i = 0; i < p->n; i++)
+        for (int64_t j = 0; j < r->layout->shape.n_embd; j++) {
+            uint32_t bits;
+            memcpy(&bits, &r->ws->x[i * embd_ld(p) + j], sizeof bits);
+            most = (bits & 0x7fffffff) > most ? bits & 0x7fffffff : most;
+        }
+    if (most >= 0x7f800000)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s: the numbers behind the last layer are not finite: the file is damaged, fetch it "
+             "again",
+             gguf_part_path(r->weights->file, 0));
+    return DREY_OK;
+}
+
 static drey_status run_head(pass *p, forward_head head, drey_error *err)
 {
     runner *r = p->r;
@@ -503,6 +523,7 @@ static drey_status run_head(pass *p, forward_head head, drey_error *err)
         p->n = 1;
     }
     assert(p->n <= ws->max_logit_rows);
+    TRY(check_finite(p, err));
     set_source(p, ws->y, embd_ld(p), s->n_embd, &(weight *){r->layout->head}, 1);
     for (int32_t from = 0; from < p->n; from += TOKEN_TILE)
         norm_rows(p, r->layout->final_norm, from,

@@ -2,6 +2,7 @@
  * names". */
 #include "model/layout.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -203,10 +204,22 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     return refuse_unbound(&b);
 }
 
+static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w, drey_error *err)
+{
+    TRY(weights_read_vector(w, v->tensor, v->numbers, err));
+    for (int64_t i = 0; i < v->tensor->dims[0]; i++)
+        if (!isfinite(v->numbers[i]))
+            FAIL(err, DREY_ERR_FORMAT,
+                 "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it "
+                 "again",
+                 gguf_part_path(g, v->tensor->part), v->tensor->name);
+    return DREY_OK;
+}
+
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err)
 {
     for (int32_t i = 0; i < l->n_vectors; i++)
-        TRY(weights_read_vector(w, l->vector[i].tensor, l->vector[i].numbers, err));
+        TRY(read_vector(&l->vector[i], g, w, err));
     float factors[512];
     const gguf_tensor *t = gguf_find_tensor(g, "rope_freqs.weight");
     if (t)

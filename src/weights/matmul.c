@@ -40,6 +40,7 @@ typedef struct job {
     int32_t n;
     _Atomic int32_t next;
     _Atomic bool failed;
+    _Atomic(const weight *) damaged; /* one that holds numbers that are not finite */
 } job;
 
 /* The groups of one piece of a matrix: pinned pieces first, then streamed ones. */
@@ -207,8 +208,9 @@ static void run_streamed(job *j, const job_part *part, int32_t item, int32_t thr
         return;
     }
     int64_t rows = m->n_rows - (int64_t)from * GROUP_ROWS;
-    m->kernel->pack(place, bytes + (int64_t)(from - low) * GROUP_ROWS * m->row_bytes, m->row_bytes,
-                    rows < GROUP_ROWS ? (int32_t)rows : GROUP_ROWS, m->k);
+    if (!m->kernel->pack(place, bytes + (int64_t)(from - low) * GROUP_ROWS * m->row_bytes,
+                         m->row_bytes, rows < GROUP_ROWS ? (int32_t)rows : GROUP_ROWS, m->k))
+        atomic_store_explicit(&j->damaged, m, memory_order_relaxed);
     done_with(j, m, piece, 1, seq);
     dot_groups(j, part, place, from, 1, thread);
 }
@@ -244,5 +246,8 @@ drey_status weights_matmul(weights *w, pool *p, const product *products, int32_t
     }
     pool_run(p, job_thread, &j);
     w->cursor = end;
-    return atomic_load(&j.failed) ? stream_status(w->stream, err) : DREY_OK;
+    if (atomic_load(&j.failed))
+        return stream_status(w->stream, err);
+    const weight *damaged = atomic_load(&j.damaged);
+    return damaged ? weight_refuse(damaged, w->paths[damaged->tensor->part], err) : DREY_OK;
 }

@@ -83,8 +83,9 @@ static drey_status pack_run(packer *p, const weight *m, int32_t from, int32_t to
                   (size_t)((end - first) * m->row_bytes), p->raw, p->bounce, BOUNCE_BYTES, err));
     for (int64_t row = first; row < end; row += GROUP_ROWS) {
         int32_t rows = end - row < GROUP_ROWS ? (int32_t)(end - row) : GROUP_ROWS;
-        m->kernel->pack(p->packed + (size_t)(row - first) / GROUP_ROWS * m->group_bytes,
-                        p->raw + (row - first) * m->row_bytes, m->row_bytes, rows, m->k);
+        if (!m->kernel->pack(p->packed + (size_t)(row - first) / GROUP_ROWS * m->group_bytes,
+                             p->raw + (row - first) * m->row_bytes, m->row_bytes, rows, m->k))
+            return weight_refuse(m, gguf_part_path(p->job->source, t->part), err);
     }
     return DREY_OK;
 }

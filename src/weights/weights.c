@@ -27,6 +27,13 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
     return DREY_OK;
 }
 
+drey_status weight_refuse(const weight *m, const char *path, drey_error *err)
+{
+    FAIL(err, DREY_ERR_FORMAT,
+         "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it again",
+         path, m->tensor->name);
+}
+
 void weight_set_read(weight *m, int64_t read_bytes)
 {
     int64_t groups = read_bytes / (m->row_bytes * GROUP_ROWS);
@@ -332,7 +339,8 @@ drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, dre
     uint8_t *bounce = w->row_scratch[thread], *raw = bounce + w->bounce_bytes;
     TRY(file_read(&w->parts[part], w->paths[part], offset, (size_t)m->row_bytes, raw, bounce,
                   w->bounce_bytes, err));
-    m->kernel->pack(w->pack_scratch[thread], raw, m->row_bytes, 1, m->k);
+    if (!m->kernel->pack(w->pack_scratch[thread], raw, m->row_bytes, 1, m->k))
+        return weight_refuse(m, w->paths[part], err);
     m->kernel->unpack_row(out, w->pack_scratch[thread], 0, m->k);
     return DREY_OK;
 }

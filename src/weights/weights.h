@@ -88,6 +88,8 @@ typedef struct weights {
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
                             drey_error *err);
+/* DREY_ERR_FORMAT: it holds numbers that are not finite. path: the file that it lies in. */
+drey_status weight_refuse(const weight *m, const char *path, drey_error *err);
 /* Lets it be read in pieces of about that many bytes: whole groups, at least one. */
 void weight_set_read(weight *m, int64_t read_bytes);
 static inline uint64_t weight_streamed_bytes(const weight *m)

@@ -6,6 +6,49 @@
 
 #include "kernel/packing.h"
 
+typedef uint8x16_t lanes;
+
+static inline lanes lanes_zero(void)
+{
+    return vdupq_n_u8(0);
+}
+
+static inline lanes most_16_of(lanes most, uint8x16_t v)
+{
+    uint16x8_t magnitude = vandq_u16(vreinterpretq_u16_u8(v), vdupq_n_u16(0x7fff));
+    return vreinterpretq_u8_u16(vmaxq_u16(vreinterpretq_u16_u8(most), magnitude));
+}
+
+static inline lanes most_32_of(lanes most, uint8x16_t v)
+{
+    uint32x4_t magnitude = vandq_u32(vreinterpretq_u32_u8(v), vdupq_n_u32(0x7fffffff));
+    return vreinterpretq_u8_u32(vmaxq_u32(vreinterpretq_u32_u8(most), magnitude));
+}
+
+static inline lanes most_16(lanes most, const uint8_t *p)
+{
+    for (int i = 0; i < GROUP_ROWS * 2; i += 16)
+        most = most_16_of(most, vld1q_u8(p + i));
+    return most;
+}
+
+static inline lanes most_32(lanes most, const uint8_t *p)
+{
+    for (int i = 0; i < WORD_BYTES; i += 16)
+        most = most_32_of(most, vld1q_u8(p + i));
+    return most;
+}
+
+static inline uint32_t largest_16(lanes most)
+{
+    return vmaxvq_u16(vreinterpretq_u16_u8(most));
+}
+
+static inline uint32_t largest_32(lanes most)
+{
+    return vmaxvq_u32(vreinterpretq_u32_u8(most));
+}
+
 /* Words 0..3 of 4 rows: out[w] holds word w of each row. */
 static inline void transpose_4x4(uint32x4_t out[4], const uint8_t *rows, int64_t row_bytes)
 {
@@ -24,11 +67,13 @@ static inline void transpose_4x4(uint32x4_t out[4], const uint8_t *rows, int64_t
 
 /* Words first .. 3 (of the four at rows) of all 32 rows, flipped by a mask. */
 static inline void words_4(uint8_t *out, const uint8_t *rows, int64_t row_bytes, int first,
-                           uint8_t flip)
+                           uint8_t flip, lanes *most)
 {
     for (int g = 0; g < GROUP_ROWS / 4; g++) {
         uint32x4_t v[4];
         transpose_4x4(v, rows + g * 4 * row_bytes, row_bytes);
+        for (int w = first; most && w < 4; w++)
+            *most = most_32_of(*most, vreinterpretq_u8_u32(v[w]));
         for (int w = first; w < 4; w++)
             vst1q_u8(out + (w - first) * WORD_BYTES + g * 16,
                      veorq_u8(vreinterpretq_u8_u32(v[w]), vdupq_n_u8(flip)));
@@ -61,12 +106,15 @@ static inline void planes_32(uint8_t *part)
 }
 
 /* 8 halves of 8 rows: out + i * 64 gets half i of the 8. */
-static inline void halves_8x8(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+static inline void halves_8x8(uint8_t *out, const uint8_t *rows, int64_t row_bytes, lanes *most)
 {
     uint16x8_t a[8];
     uint32x4_t b[8];
-    for (int r = 0; r < 8; r++)
-        a[r] = vreinterpretq_u16_u8(vld1q_u8(rows + r * row_bytes));
+    for (int r = 0; r < 8; r++) {
+        uint8x16_t row = vld1q_u8(rows + r * row_bytes);
+        *most = most_16_of(*most, row);
+        a[r] = vreinterpretq_u16_u8(row);
+    }
     for (int r = 0; r < 8; r += 2) { /* pairs of rows: even halves, odd halves */
         b[r] = vreinterpretq_u32_u16(vtrn1q_u16(a[r], a[r + 1]));
         b[r + 1] = vreinterpretq_u32_u16(vtrn2q_u16(a[r], a[r + 1]));
@@ -82,10 +130,10 @@ static inline void halves_8x8(uint8_t *out, const uint8_t *rows, int64_t row_byt
     }
 }
 
-static inline void halves_8(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+static inline void halves_8(uint8_t *out, const uint8_t *rows, int64_t row_bytes, lanes *most)
 {
     for (int g = 0; g < GROUP_ROWS / 8; g++)
-        halves_8x8(out + g * 16, rows + g * 8 * row_bytes, row_bytes);
+        halves_8x8(out + g * 16, rows + g * 8 * row_bytes, row_bytes, most);
 }
 
 /* The processor's own prefetching does well with rows. */

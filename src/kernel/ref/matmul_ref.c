@@ -112,10 +112,10 @@ DEFINE_TILE_FLOAT(bf16, 2)
     {                                                                                              \
         return (size_t)(k / (block_k)) * (block_bytes)*GROUP_ROWS;                                 \
     }                                                                                              \
-    static void pack_##name##_ref(void *group, const void *rows, int64_t row_bytes,                \
+    static bool pack_##name##_ref(void *group, const void *rows, int64_t row_bytes,                \
                                   int32_t n_rows, int64_t k)                                       \
     {                                                                                              \
-        pack_ref(TYPE_##TYPE, group, rows, row_bytes, n_rows, k);                                  \
+        return pack_ref(TYPE_##TYPE, group, rows, row_bytes, n_rows, k);                           \
     }                                                                                              \
     static void unpack_row_##name##_ref(float *out, const void *group, int32_t r, int64_t k)       \
     {                                                                                              \

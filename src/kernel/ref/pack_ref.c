@@ -31,16 +31,34 @@ static void row_pack(uint8_t *block, const uint8_t *file, const type_layout *lay
     }
 }
 
-void pack_ref(tensor_type type, void *group, const void *rows, int64_t row_bytes, int32_t n_rows,
+/* Of a row's block in the file. */
+static bool block_is_finite(tensor_type type, const uint8_t *file, const type_layout *layout)
+{
+    if (type == TYPE_F32)
+        return (load_u32(file) & 0x7fffffff) < F32_INFINITE;
+    if (type == TYPE_F16 || type == TYPE_BF16)
+        return (load_u16(file) & 0x7fff) < (type == TYPE_F16 ? F16_INFINITE : BF16_INFINITE);
+    bool finite = true;
+    for (int32_t p = 0; p < layout->n_scales; p++)
+        finite &= (load_u16(file + layout->parts[p].file_offset) & 0x7fff) < F16_INFINITE;
+    return finite;
+}
+
+bool pack_ref(tensor_type type, void *group, const void *rows, int64_t row_bytes, int32_t n_rows,
               int64_t k)
 {
     const type_layout *layout = layout_find(type);
+    bool finite = true;
     for (int32_t row = 0; row < GROUP_ROWS; row++) {
         const uint8_t *file = row < n_rows ? (const uint8_t *)rows + row * row_bytes : NULL;
-        for (int64_t b = 0; b < k / layout->block_k; b++)
-            row_pack((uint8_t *)group + b * layout->file_block_bytes * GROUP_ROWS,
-                     file ? file + b * layout->file_block_bytes : NULL, layout, row);
+        for (int64_t b = 0; b < k / layout->block_k; b++) {
+            const uint8_t *block = file ? file + b * layout->file_block_bytes : NULL;
+            row_pack((uint8_t *)group + b * layout->file_block_bytes * GROUP_ROWS, block, layout,
+                     row);
+            finite &= !block || block_is_finite(type, block, layout);
+        }
     }
+    return finite;
 }
 
 /* Blocks of 32: d * q, plus m where the type has one. */

@@ -7,7 +7,7 @@
 #include "kernel/ref/decode.h"
 
 /* Packs a group of any type by its layout. */
-void pack_ref(tensor_type type, void *group, const void *rows, int64_t row_bytes, int32_t n_rows,
+bool pack_ref(tensor_type type, void *group, const void *rows, int64_t row_bytes, int32_t n_rows,
               int64_t k);
 
 /* Dequantises row r of a packed group of any type. */
