@@ -67,24 +67,6 @@ static void end_line(const run *r)
 
 /* ---- Prompt ---- */
 
-/* Puts the prompt into the model's chat format; *text is replaced. */
-static drey_status wrap_in_chat(const run *r, char **text, size_t *n_bytes, drey_error *err)
-{
-    char *turn = NULL;
-    if (strlen(*text) != *n_bytes)
-        return fail(err, DREY_ERR_USAGE, "the prompt of a chat cannot hold a NUL byte");
-    drey_status status = drey_chat_format(r->models.target, r->settings->system, *text, &turn, err);
-    if (status != DREY_OK)
-        return status;
-    free(*text);
-    *text = strdup(turn);
-    drey_free(turn);
-    if (!*text)
-        return fail(err, DREY_ERR_MEMORY, "out of memory while reading the prompt");
-    *n_bytes = strlen(*text);
-    return DREY_OK;
-}
-
 static drey_status read_prompt(const run *r, char **text, size_t *n_bytes, drey_error *err)
 {
     const cli_settings *s = r->settings;
@@ -105,11 +87,12 @@ static drey_status take_prompt(run *r, drey_error *err)
     const cli_settings *s = r->settings;
     char *text = NULL;
     size_t n_bytes = 0;
-    int flags = DREY_TOKENIZE_BOS | (s->chat || s->special ? DREY_TOKENIZE_SPECIAL : 0);
+    int flags = DREY_TOKENIZE_BOS | (s->special ? DREY_TOKENIZE_SPECIAL : 0);
     drey_status status = read_prompt(r, &text, &n_bytes, err);
     if (status == DREY_OK && s->chat)
-        status = wrap_in_chat(r, &text, &n_bytes, err);
-    if (status == DREY_OK)
+        status = input_chat_tokens(r->models.target, s->system, text, n_bytes, flags, s->n_context,
+                                   &r->ids, &r->n_ids, err);
+    else if (status == DREY_OK)
         status = input_tokens(r->models.target, text, n_bytes, flags, s->n_context, &r->ids,
                               &r->n_ids, err);
     if (status == DREY_OK && r->n_ids == 0)

@@ -129,18 +129,29 @@ drey_status input_read(const char *path, const char *what, const input_limit *li
 
 /* ---- Tokens ---- */
 
-drey_status input_tokens(const drey_model *model, const char *text, size_t n_bytes, int flags,
-                         int32_t n_context, int32_t **ids, size_t *n_ids, drey_error *err)
+/* A text, or one turn of a chat. */
+typedef struct wording {
+    const char *text, *system;
+    size_t n_bytes;
+    bool chat;
+    int flags;
+} wording;
+
+static drey_status take_tokens(const drey_model *model, const wording *w, int32_t n_context,
+                               int32_t **ids, size_t *n_ids, drey_error *err)
 {
     size_t most = n_context ? (size_t)n_context - 1 : SIZE_MAX / sizeof **ids;
-    size_t capacity = n_bytes / 3 + 8; /* most texts have fewer; the others say how many */
+    size_t capacity = w->n_bytes / 3 + 8; /* most texts have fewer; the others say how many */
     for (;;) {
         if (capacity > most)
             capacity = most;
         *ids = malloc(capacity * sizeof **ids);
         if (!*ids)
             return fail(err, DREY_ERR_MEMORY, out_of_memory, "the text");
-        drey_status status = drey_tokenize(model, text, n_bytes, flags, *ids, capacity, n_ids, err);
+        drey_status status = w->chat ? drey_chat_tokenize(model, w->system, w->text, w->flags, *ids,
+                                                          capacity, n_ids, err)
+                                     : drey_tokenize(model, w->text, w->n_bytes, w->flags, *ids,
+                                                     capacity, n_ids, err);
         if (status == DREY_OK)
             return DREY_OK;
         free(*ids);
@@ -155,4 +166,21 @@ drey_status input_tokens(const drey_model *model, const char *text, size_t n_byt
                 *n_ids, n_context, most);
         capacity = *n_ids;
     }
+}
+
+drey_status input_tokens(const drey_model *model, const char *text, size_t n_bytes, int flags,
+                         int32_t n_context, int32_t **ids, size_t *n_ids, drey_error *err)
+{
+    wording w = {.text = text, .n_bytes = n_bytes, .flags = flags};
+    return take_tokens(model, &w, n_context, ids, n_ids, err);
+}
+
+drey_status input_chat_tokens(const drey_model *model, const char *system, const char *text,
+                              size_t n_bytes, int flags, int32_t n_context, int32_t **ids,
+                              size_t *n_ids, drey_error *err)
+{
+    wording w = {.text = text, .system = system, .n_bytes = n_bytes, .chat = true, .flags = flags};
+    if (strlen(text) != n_bytes)
+        return fail(err, DREY_ERR_USAGE, "the prompt of a chat cannot hold a NUL byte");
+    return take_tokens(model, &w, n_context, ids, n_ids, err);
 }

@@ -66,8 +66,12 @@ static drey_status tokenize(drey_error *err)
 static drey_status format_chat(drey_error *err)
 {
     char *text = NULL;
+    int32_t ids[64];
+    size_t n;
     drey_status status = drey_chat_format(model, NULL, "hello", &text, err);
     drey_free(text);
+    if (status == DREY_OK)
+        status = drey_chat_tokenize(model, NULL, "hello", 0, ids, 64, &n, err);
     return status;
 }
 

@@ -313,6 +313,12 @@ static void special_tokens_and_ends(void **state)
     assert_int_equal(
         tokenizer_encode(t, "a<|end|><x>ab", 13, DREY_TOKENIZE_SPECIAL, ids, 8, &n, &err), DREY_OK);
     assert_true(n == 4 && ids[0] == 0 && ids[1] == 3 && ids[2] == 5 && ids[3] == 2);
+    /* Around a text that is nothing but text, and none that begins before it and ends inside. */
+    const text_range plain[] = {{7, 15}, {16, 20}};
+    assert_int_equal(tokenizer_encode_around(t, "<|end|>a<|end|>b<|end|><|end|><x>y", 34,
+                                             DREY_TOKENIZE_SPECIAL, plain, 2, ids, 8, &n, &err),
+                     DREY_OK);
+    assert_true(n == 5 && ids[0] == 3 && ids[1] == 0 && ids[2] == 1 && ids[3] == 3 && ids[4] == 6);
     char text[16];
     assert_int_equal(tokenizer_piece(t, 3, false, false, text, sizeof text), 0);
     assert_int_equal(tokenizer_piece(t, 3, true, false, text, sizeof text), 7);

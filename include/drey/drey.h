@@ -115,11 +115,17 @@ DREY_API drey_status drey_detokenize(const drey_model *model, const int32_t *ids
                                      int flags, char *text, size_t capacity, size_t *n_bytes,
                                      drey_error *err);
 
-/* One turn in the model's own chat format, to be tokenized with DREY_TOKENIZE_SPECIAL. system may
- * be NULL. *out is a NUL-terminated string that the caller frees with drey_free. An unknown
- * template is DREY_ERR_UNSUPPORTED. */
+/* One turn in the model's own chat format, as text. system may be NULL. *out is a NUL-terminated
+ * string that the caller frees with drey_free. An unknown template is DREY_ERR_UNSUPPORTED. Whoever
+ * tokenizes it with DREY_TOKENIZE_SPECIAL lets system and user write special tokens too, and so end
+ * their own turn: drey_chat_tokenize does not. */
 DREY_API drey_status drey_chat_format(const drey_model *model, const char *system, const char *user,
                                       char **out, drey_error *err);
+/* The same turn as ids. The template's special tokens are tokens; what looks like one in system or
+ * user is text, unless flags has DREY_TOKENIZE_SPECIAL. capacity and *n_ids as for drey_tokenize. */
+DREY_API drey_status drey_chat_tokenize(const drey_model *model, const char *system,
+                                        const char *user, int flags, int32_t *ids, size_t capacity,
+                                        size_t *n_ids, drey_error *err);
 DREY_API void drey_free(void *memory);
 
 /* ---- Engine: weights under one memory budget ---- */

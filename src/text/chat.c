@@ -17,6 +17,8 @@ typedef struct builder {
     char *text; /* NUL-terminated once something was added */
     size_t n, capacity;
     bool failed; /* no memory; what was added since is lost */
+    text_range content[2];
+    size_t n_content;
 } builder;
 
 static piece from_string(const char *s)
@@ -47,6 +49,13 @@ static void add(builder *b, piece p)
 static void add_text(builder *b, const char *s)
 {
     add(b, from_string(s));
+}
+
+/* Adds what system or user wrote. */
+static void add_content(builder *b, piece p)
+{
+    b->content[b->n_content++] = (text_range){b->n, b->n + p.n};
+    add(b, p);
 }
 
 static size_t find(piece p, const char *what)
@@ -281,13 +290,13 @@ static void chatml(builder *b, piece t, const char *system, const char *user)
     if (system || own.text) {
         add_text(b, "<|im_start|>system\n");
         if (system)
-            add(b, strips ? strip(from_string(system)) : from_string(system));
+            add_content(b, strips ? strip(from_string(system)) : from_string(system));
         else
             add_unescaped(b, own);
         add_text(b, "<|im_end|>\n");
     }
     add_text(b, "<|im_start|>user\n");
-    add(b, strips ? strip(from_string(user)) : from_string(user));
+    add_content(b, strips ? strip(from_string(user)) : from_string(user));
     add_text(b, "<|im_end|>\n<|im_start|>assistant\n");
 }
 
@@ -298,11 +307,11 @@ static void llama2(builder *b, piece t, const char *system, const char *user)
     add_literal(b, t, "[INST]", "[INST] ");
     if (system) {
         add_text(b, "<<SYS>>\n");
-        add_text(b, system);
+        add_content(b, from_string(system));
         add_text(b, "\n<</SYS>>\n\n");
-        add(b, strips ? strip_back(text) : text);
+        add_content(b, strips ? strip_back(text) : text);
     } else {
-        add(b, strips ? strip(text) : text);
+        add_content(b, strips ? strip(text) : text);
     }
     add_literal(b, t, "[/INST]", " [/INST]");
 }
@@ -324,11 +333,11 @@ static void llama3(builder *b, piece t, const char *system, const char *user)
             add_text(b, "\n\n");
         }
         if (system)
-            add(b, strips ? strip(from_string(system)) : from_string(system));
+            add_content(b, strips ? strip(from_string(system)) : from_string(system));
         add_text(b, "<|eot_id|>");
     }
     add_text(b, "<|start_header_id|>user<|end_header_id|>\n\n");
-    add(b, strips ? strip(from_string(user)) : from_string(user));
+    add_content(b, strips ? strip(from_string(user)) : from_string(user));
     add_text(b, "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n");
 }
 
@@ -346,7 +355,7 @@ static void gemma(builder *b, piece t, const char *system, const char *user)
     add(&turn, strips && !refuses ? strip(text) : text);
     text = (piece){turn.text, turn.n};
     add_text(b, "<start_of_turn>user\n");
-    add(b, strips && refuses ? strip(text) : text);
+    add_content(b, strips && refuses ? strip(text) : text);
     add_text(b, "<end_of_turn>\n<start_of_turn>model\n");
     b->failed |= turn.failed;
     free(turn.text);
@@ -356,29 +365,32 @@ static void mistral(builder *b, piece t, const char *system, const char *user)
 {
     add_literal(b, t, "[INST]", "[INST] ");
     if (system) {
-        add_text(b, system);
+        add_content(b, from_string(system));
         add_text(b, "\n\n");
     }
-    add_text(b, user);
+    add_content(b, from_string(user));
     add_literal(b, t, "[/INST]", " [/INST]");
 }
 
-static void zephyr(builder *b, const char *system, const char *user)
+static void zephyr(builder *b, piece t, const char *eos, const char *system, const char *user)
 {
+    const char *end = contains(t, "eos_token") ? eos : "</s>";
     if (system) {
         add_text(b, "<|system|>\n");
-        add_text(b, system);
-        add_text(b, "</s>\n");
+        add_content(b, from_string(system));
+        add_text(b, end);
+        add_text(b, "\n");
     }
     add_text(b, "<|user|>\n");
-    add_text(b, user);
-    add_text(b, "</s>\n<|assistant|>\n");
+    add_content(b, from_string(user));
+    add_text(b, end);
+    add_text(b, "\n<|assistant|>\n");
 }
 
-drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const char *system,
-                             const char *user, char **out, drey_error *err)
+drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const char *eos,
+                             const char *system, const char *user, chat_turn *out, drey_error *err)
 {
-    *out = NULL;
+    *out = (chat_turn){0};
     if (n_bytes > CHAT_TEMPLATE_BYTES)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the model's chat template has %zu bytes, and templates of more than %d are not read; "
@@ -403,7 +415,7 @@ drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const ch
         mistral(&b, t, system, user);
         break;
     case CHAT_ZEPHYR:
-        zephyr(&b, system, user);
+        zephyr(&b, t, eos, system, user);
         break;
     case CHAT_UNKNOWN:
         FAIL(err, DREY_ERR_UNSUPPORTED,
@@ -414,6 +426,6 @@ drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const ch
         free(b.text);
         FAIL(err, DREY_ERR_MEMORY, "no memory for a prompt of %zu bytes", b.n);
     }
-    *out = b.text;
+    *out = (chat_turn){b.text, b.n, {b.content[0], b.content[1]}, b.n_content};
     return DREY_OK;
 }

@@ -8,6 +8,7 @@
 #define DREY_TEXT_CHAT_H
 
 #include "base/error.h"
+#include "text/tokenizer.h"
 
 typedef enum chat_format {
     CHAT_UNKNOWN,
@@ -24,14 +25,21 @@ enum { CHAT_TEMPLATE_BYTES = 1 << 20 }; /* longest template; the longest in use 
 /* chat_template: the file's tokenizer.chat_template, n_bytes of it. */
 chat_format chat_recognise(const char *chat_template, size_t n_bytes);
 
+typedef struct chat_turn {
+    char *text; /* NUL-terminated; the caller frees with free() */
+    size_t n_bytes;
+    text_range content[2]; /* what system and user wrote; the rest is the template's */
+    size_t n_content;
+} chat_turn;
+
 /* One turn, up to where the assistant's text begins, as Hugging Face's apply_chat_template writes
- * it with add_generation_prompt; *out is NUL-terminated and freed by the caller with free(). system
- * may be NULL: then what the template itself would put there (ChatML templates with a default
- * system text: that text, read from the template). Where a template refuses system texts, the text
- * goes in front of the user's, with an empty line between. Dates are the template's own default,
- * so that a text can be reproduced. BOS is not written. DREY_ERR_UNSUPPORTED for CHAT_UNKNOWN and a
- * template of more than CHAT_TEMPLATE_BYTES. */
-drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const char *system,
-                             const char *user, char **out, drey_error *err);
+ * it with add_generation_prompt. system may be NULL: then what the template itself would put there
+ * (ChatML templates with a default system text: that text, read from the template). Where a template
+ * refuses system texts, the text goes in front of the user's, with an empty line between. Dates are
+ * the template's own default, so that a text can be reproduced. eos: what the template's eos_token
+ * stands for, "" where the vocabulary has none. BOS is not written. DREY_ERR_UNSUPPORTED for
+ * CHAT_UNKNOWN and a template of more than CHAT_TEMPLATE_BYTES; out->text is NULL then. */
+drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const char *eos,
+                             const char *system, const char *user, chat_turn *out, drey_error *err);
 
 #endif

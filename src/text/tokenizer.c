@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "text/bpe.h"
 #include "text/sentencepiece.h"
 #include "text/special.h"
@@ -201,8 +202,21 @@ static drey_status encode_plain(const tokenizer *t, const char *text, size_t n, 
     return sentencepiece_encode(&t->sentencepiece, text, n, prefix, sink, err);
 }
 
-drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
-                             int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
+/* The special token that begins with text[0]; all: control tokens too, within the first n_control
+ * bytes. NULL: none. */
+static const struct special_token *match(const tokenizer *t, const char *text, size_t n, bool all,
+                                         size_t n_control)
+{
+    if (!all || n_control >= n)
+        return special_match(&t->special, text, n, all);
+    const struct special_token *user = special_match(&t->special, text, n, false);
+    const struct special_token *any = special_match(&t->special, text, n_control, true);
+    return any && (!user || any->text.n_bytes >= user->text.n_bytes) ? any : user;
+}
+
+drey_status tokenizer_encode_around(const tokenizer *t, const char *text, size_t n_bytes, int flags,
+                                    const text_range *plain, size_t n_plain, int32_t *ids,
+                                    size_t capacity, size_t *n_ids, drey_error *err)
 {
     id_sink sink = {ids, capacity, 0};
     bool all = flags & DREY_TOKENIZE_SPECIAL;
@@ -210,27 +224,38 @@ drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_byte
     if ((flags & DREY_TOKENIZE_BOS) && t->wants_bos)
         id_push(&sink, t->bos);
     bool begins = true; /* SentencePiece puts its blank in front here and behind control tokens */
-    size_t plain = 0;   /* text[plain..at) has no special token */
+    size_t done = 0;    /* text[done..at) has no special token */
     for (size_t at = 0; at < n_bytes;) {
-        const struct special_token *s = special_match(&t->special, text + at, n_bytes - at, all);
+        while (n_plain > 0 && plain->end <= at) {
+            plain++;
+            n_plain--;
+        }
+        size_t border = n_plain > 0 ? max_size(plain->begin, at) : n_bytes;
+        const struct special_token *s = match(t, text + at, n_bytes - at, all, border - at);
         if (!s) {
             at++;
             continue;
         }
-        if (at > plain || (s->user_defined && begins))
-            TRY(encode_plain(t, text + plain, at - plain, &begins, &sink, err));
+        if (at > done || (s->user_defined && begins))
+            TRY(encode_plain(t, text + done, at - done, &begins, &sink, err));
         id_push(&sink, s->id);
         begins = !s->user_defined;
         at += s->text.n_bytes;
-        plain = at;
+        done = at;
     }
-    if (plain < n_bytes)
-        TRY(encode_plain(t, text + plain, n_bytes - plain, &begins, &sink, err));
+    if (done < n_bytes)
+        TRY(encode_plain(t, text + done, n_bytes - done, &begins, &sink, err));
     *n_ids = sink.n;
     if (sink.n > capacity)
         FAIL(err, DREY_ERR_USAGE, "the text has %zu tokens, but there is room for only %zu", sink.n,
              capacity);
     return DREY_OK;
+}
+
+drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
+                             int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
+{
+    return tokenizer_encode_around(t, text, n_bytes, flags, NULL, 0, ids, capacity, n_ids, err);
 }
 
 size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first, char *out,

@@ -33,6 +33,17 @@ bool tokenizer_is_special(const tokenizer *t, int32_t id); /* control and unknow
 drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
                              int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err);
 
+/* A part of a text. */
+typedef struct text_range {
+    size_t begin, end;
+} text_range;
+
+/* The same for a text whose parts plain[0..n_plain), in their order, are nothing but text: with
+ * DREY_TOKENIZE_SPECIAL special tokens are found around them, none that takes a byte of them. */
+drey_status tokenizer_encode_around(const tokenizer *t, const char *text, size_t n_bytes, int flags,
+                                    const text_range *plain, size_t n_plain, int32_t *ids,
+                                    size_t capacity, size_t *n_ids, drey_error *err);
+
 /* As drey_detokenize in drey.h; ids out of range are DREY_ERR_USAGE. */
 drey_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, int flags,
                              char *text, size_t capacity, size_t *n_bytes, drey_error *err);

@@ -1,5 +1,5 @@
 /* Property: any bytes are an unknown template, which is refused with a sentence, or give a turn
- * that holds the user's text and, where there is one, the system's.
+ * that holds the user's text and, where there is one, the system's, and says where.
  *
  * A zero byte ends the template; what follows it is the system text, and after another the user's.
  */
@@ -48,19 +48,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     char *system = next_text(&bytes, &n_bytes, &n_system);
     char *user = next_text(&bytes, &n_bytes, &n_user);
     /* A copy without a byte behind it, so that a sanitizer sees one that is read. */
-    char *exact = malloc(n_template ? n_template : 1), *out;
+    char *exact = malloc(n_template ? n_template : 1);
+    chat_turn turn;
     FUZZ_CHECK(exact);
     memcpy(exact, template, n_template);
     drey_error err = {0};
     drey_status status =
-        chat_format_turn(exact, n_template, has_system ? system : NULL, user, &out, &err);
-    if (chat_recognise(exact, n_template) == CHAT_UNKNOWN) {
+        chat_format_turn(exact, n_template, "</s>", has_system ? system : NULL, user, &turn, &err);
+    const char *out = turn.text;
+    if (n_template > CHAT_TEMPLATE_BYTES || chat_recognise(exact, n_template) == CHAT_UNKNOWN) {
         FUZZ_CHECK(status == DREY_ERR_UNSUPPORTED && !out && strlen(err.message) > 20);
     } else {
         FUZZ_CHECK(status == DREY_OK && out);
         FUZZ_CHECK(holds(out, user) && (!has_system || holds(out, system)));
+        FUZZ_CHECK(turn.n_bytes == strlen(out) && turn.n_content >= 1 && turn.n_content <= 2);
+        const text_range *last = &turn.content[turn.n_content - 1];
+        FUZZ_CHECK(last->begin <= last->end && last->end <= turn.n_bytes);
+        FUZZ_CHECK(turn.n_content == 1 || turn.content[0].end <= last->begin);
     }
-    free(out);
+    free(turn.text);
     free(exact);
     free(user);
     free(system);
