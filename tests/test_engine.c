@@ -185,7 +185,7 @@ static void passes_given_up_leave_no_trace(void **state)
         assert_memory_equal(s->timeline, want, sizeof want);
         for (int i = 0; i < 40; i++) {
             assert_int_equal(weights_pass_begin(&e->target.weights, false, &err), DREY_OK);
-            weights_pass_abandon(&e->target.weights);
+            weights_pass_leave(&e->target.weights);
         }
         drey_session_reset(s);
         write_text(s, prompt, 3, NULL);

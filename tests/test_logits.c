@@ -110,16 +110,18 @@ static float *all_logits(drey_session *s, const int32_t *ids, int32_t n, int32_t
     float *logits = malloc((size_t)n * (size_t)n_vocab * sizeof *logits);
     assert_non_null(logits);
     drey_error err;
-    int64_t ld = forward_logits_stride(&s->target);
-    int32_t chunk = s->ws.max_logit_rows < s->ws.max_rows ? s->ws.max_logit_rows : s->ws.max_rows;
+    int64_t ld = pass_logits_stride(&s->target);
+    int32_t chunk = s->target.ws->limits.max_logit_rows < s->target.ws->limits.max_rows
+                        ? s->target.ws->limits.max_logit_rows
+                        : s->target.ws->limits.max_rows;
     for (int32_t from = 0; from < n; from += chunk) {
         int32_t n_rows = n - from < chunk ? n - from : chunk;
         for (int32_t i = 0; i < n_rows; i++)
-            s->ws.rows[i] = (forward_row){.token = ids[from + i], .parent = i - 1};
-        need(forward(&s->target, s->ws.rows, n_rows, HEAD_ALL, &err), &err);
+            s->target.ws->rows[i] = (pass_row){.token = ids[from + i], .parent = i - 1};
+        need(pass_rows(&s->target, s->target.ws->rows, n_rows, HEAD_ALL, &err), &err);
         kv_commit(&s->target_kv, NULL, n_rows);
         for (int32_t i = 0; i < n_rows; i++)
-            memcpy(logits + (int64_t)(from + i) * n_vocab, s->ws.logits + i * ld,
+            memcpy(logits + (int64_t)(from + i) * n_vocab, s->target.ws->logits + i * ld,
                    (size_t)n_vocab * sizeof *logits);
     }
     drey_session_reset(s);

@@ -85,10 +85,10 @@ static int32_t prompt_token(int32_t i)
 
 /* ---- The cache ---- */
 
-static void compute(bench *b, const forward_row *rows, int32_t n, forward_head head)
+static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
 {
     drey_error err = {0};
-    must(forward(&b->session->target, rows, n, head, &err), &err);
+    must(pass_rows(&b->session->target, rows, n, head, &err), &err);
 }
 
 /* The prompt in a cache that holds zeros otherwise. */
@@ -102,8 +102,7 @@ static void start_cache(bench *b)
     kv_truncate(kv, 0);
     memset(kv->keys, 0, kv_at(kv, kv->n_layers, 0));
     memset(kv->values, 0, kv_at(kv, kv->n_layers, 0));
-    must(forward_prompt(&b->session->target, tokens, N_PROMPT, N_PROMPT, HEAD_NONE, NULL, NULL,
-                        &err),
+    must(pass_prompt(&b->session->target, tokens, N_PROMPT, N_PROMPT, HEAD_NONE, NULL, NULL, &err),
          &err);
 }
 
@@ -121,7 +120,7 @@ static void clear_unused(kv_cache *kv)
 }
 
 /* Rows with random parents, so that long branches occur too. */
-static void random_rows(rng *r, forward_row *rows)
+static void random_rows(rng *r, pass_row *rows)
 {
     for (int32_t i = 0; i < N_ROWS; i++) {
         rows[i].parent = i && rng_below(r, 2) ? i - 1 : rng_below(r, i + 1) - 1;
@@ -135,7 +134,7 @@ typedef struct choice { /* what is committed, and what is kept below its end */
     int32_t place[N_ROWS]; /* of a kept row among those kept; -1: not kept */
 } choice;
 
-static choice choose(rng *r, const forward_row *rows, int32_t last)
+static choice choose(rng *r, const pass_row *rows, int32_t last)
 {
     choice c = {.n_path = 0};
     for (int32_t i = last; i >= 0; i = rows[i].parent)
@@ -153,11 +152,11 @@ static choice choose(rng *r, const forward_row *rows, int32_t last)
 }
 
 /* A pass over the path and one over what was kept. */
-static void compute_choice(bench *b, const forward_row *rows, const choice *c)
+static void compute_choice(bench *b, const pass_row *rows, const choice *c)
 {
-    forward_row kept[N_ROWS];
+    pass_row kept[N_ROWS];
     for (int32_t i = 0; i < c->n_path; i++) {
-        compute(b, &(forward_row){rows[c->path[i]].token, -1}, 1, HEAD_NONE);
+        compute(b, &(pass_row){rows[c->path[i]].token, -1}, 1, HEAD_NONE);
         kv_commit(&b->session->target_kv, NULL, 1);
     }
     for (int32_t i = 0; i < c->n_keep; i++) {
@@ -190,8 +189,8 @@ static void take_snapshot(bench *b, snapshot *s)
     s->n_pending = kv->n_pending;
     memcpy(s->parent, kv->parent, (size_t)kv->n_pending * sizeof(int32_t));
     memcpy(s->depth, kv->depth, (size_t)kv->n_pending * sizeof(int32_t));
-    compute(b, &(forward_row){77, kv->n_pending - 1}, 1, HEAD_LAST);
-    memcpy(s->logits, b->session->ws.logits, row);
+    compute(b, &(pass_row){77, kv->n_pending - 1}, 1, HEAD_LAST);
+    memcpy(s->logits, b->session->target.ws->logits, row);
 }
 
 static void free_snapshot(snapshot *s)
@@ -223,7 +222,7 @@ static void check_cache(drey_kv kv)
     open_bench(&b, kv);
     int32_t kept = 0;
     for (int round = 0; round < 16; round++) {
-        forward_row rows[N_ROWS];
+        pass_row rows[N_ROWS];
         random_rows(&b.r, rows);
         /* -1: nothing is accepted, and of what hangs on the committed end some rows stay. */
         choice c = choose(&b.r, rows, round % 8 == 0 ? -1 : rng_below(&b.r, N_ROWS / 2));
@@ -404,9 +403,9 @@ static void write_alone(bench *b, text *t)
     start_cache(b);
     kv_truncate(&s->target_kv, t->n - 1); /* the root is computed below */
     while (t->n < N_PROMPT + N_TEXT) {
-        compute(b, &(forward_row){t->token[t->n - 1], -1}, 1, HEAD_LAST);
+        compute(b, &(pass_row){t->token[t->n - 1], -1}, 1, HEAD_LAST);
         kv_commit(&s->target_kv, NULL, 1);
-        t->token[t->n] = sampler_choose(&s->sampler, s->ws.logits, t->n);
+        t->token[t->n] = sampler_choose(&s->sampler, s->target.ws->logits, t->n);
         t->n++;
     }
 }
@@ -436,8 +435,8 @@ static int write_with_shares(bench *b, text *t)
             grow_at_random(b, &s->tree, 6);
         submit_at_random(&b->r, &s->tree);
         must(verify_tree(&s->target, &s->tree, s->row_of, &err), &err);
-        accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->ws.logits,
-                    forward_logits_stride(&s->target), t->n - 1);
+        accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->target.ws->logits,
+                    pass_logits_stride(&s->target), t->n - 1);
         int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
         for (int32_t i = 0; i < s->accepted.n_path; i++)
             rows[1 + i] = s->row_of[s->accepted.path[i]];

@@ -42,8 +42,8 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
         d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;
     forget_rows(d);
-    return forward_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, HEAD_NONE, NULL, NULL,
-                          err);
+    return pass_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, HEAD_NONE, NULL, NULL,
+                       err);
 }
 
 /* Computes what the timeline has beyond the cache; its end is the root. */
@@ -53,14 +53,14 @@ static drey_status expand_root(model_drafter *d, drey_error *err)
     kv_truncate(kv, kv->n_committed);
     int32_t n = d->n_timeline - kv->n_committed;
     if (n > CATCH_UP) { /* nothing was drafted for a while */
-        TRY(forward_prompt(d->run, d->timeline + kv->n_committed, n - 1, d->chunk, HEAD_NONE, NULL,
-                           NULL, err));
+        TRY(pass_prompt(d->run, d->timeline + kv->n_committed, n - 1, d->chunk, HEAD_NONE, NULL,
+                        NULL, err));
         n = 1;
     }
-    forward_row *rows = d->run->ws->rows;
+    pass_row *rows = d->run->ws->rows;
     for (int32_t i = 0; i < n; i++)
-        rows[i] = (forward_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
-    TRY(forward(d->run, rows, n, HEAD_LAST, err));
+        rows[i] = (pass_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
+    TRY(pass_rows(d->run, rows, n, HEAD_LAST, err));
     d->row_of[0] = n - 1;
     return DREY_OK;
 }
@@ -70,16 +70,16 @@ static drey_status expand_below(model_drafter *d, const token_tree *tree, const 
                                 int32_t n, int32_t *n_out, drey_error *err)
 {
     kv_cache *kv = d->run->kv;
-    forward_row *rows = d->run->ws->rows;
+    pass_row *rows = d->run->ws->rows;
     *n_out = kv_has_room(kv, n) ? n : 0;
     for (int32_t i = 0; i < *n_out; i++) {
         const tree_node *node = &tree->nodes[nodes[i]];
         assert(d->row_of[node->parent] >= 0 && d->row_of[nodes[i]] < 0);
-        rows[i] = (forward_row){.token = known(d, node->token), .parent = d->row_of[node->parent]};
+        rows[i] = (pass_row){.token = known(d, node->token), .parent = d->row_of[node->parent]};
     }
     int32_t first = kv->n_pending;
     if (*n_out)
-        TRY(forward(d->run, rows, n, HEAD_ALL, err));
+        TRY(pass_rows(d->run, rows, n, HEAD_ALL, err));
     for (int32_t i = 0; i < *n_out; i++)
         d->row_of[nodes[i]] = first + i;
     return DREY_OK;
@@ -94,7 +94,7 @@ static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *
         TRY(expand_root(d, err));
     else
         TRY(expand_below(d, tree, nodes, n, &n_computed, err));
-    int64_t root_position = d->n_timeline - 1, stride = forward_logits_stride(d->run);
+    int64_t root_position = d->n_timeline - 1, stride = pass_logits_stride(d->run);
     for (int32_t i = 0; i < n; i++) {
         tree_node *node = &tree->nodes[nodes[i]];
         node->expanded = true;

@@ -159,10 +159,12 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
 static drey_status open_workspace(drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
-    const model_shape *shapes[] = {&e->target.layout.shape, &e->draft.layout.shape};
     TRY(arena_init(&e->work_memory, p->work_bytes, false, err));
-    workspace_init(&e->ws, shapes, e->has_draft ? 2 : 1, p->max_rows, p->logit_rows, p->max_pending,
-                   p->n_slots, e->options.n_threads, &e->work_memory);
+    workspace_limits limits = plan_workspace(&e->inputs, p, PLAN_TARGET);
+    workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->work_memory);
+    limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);
+    if (e->has_draft)
+        workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->work_memory);
     return arena_check(&e->work_memory, err);
 }
 

@@ -28,6 +28,7 @@ typedef struct engine_tuning { /* what measurements and tests settle themselves 
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;
     weights weights;
+    workspace ws; /* of all sessions: passes take turns */
     arena layout_memory, weight_memory;
 } engine_side;
 
@@ -40,7 +41,6 @@ struct drey_engine {
     plan_inputs inputs;
     plan_result plan; /* applied, once the engine is open */
     arena plan_memory, work_memory;
-    workspace ws; /* of all sessions: passes take turns */
     engine_tuning tuning;
     bool has_draft;
     int32_t n_sessions; /* open */
@@ -82,7 +82,6 @@ struct drey_session {
     drey_engine *engine;
     arena memory;
     kv_cache target_kv, draft_kv;
-    workspace ws; /* the engine's */
     runner target, draft;
     sampler sampler;
     model_drafter model_drafter;

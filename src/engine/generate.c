@@ -118,8 +118,8 @@ static drey_status session_step(generation *g, drey_error *err)
     TRY(verify_tree(&s->target, &s->tree, s->row_of, err));
     g->draft_s += drafted - start;
     g->verify_s += clock_s() - drafted;
-    accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->ws.logits,
-                forward_logits_stride(&s->target), s->n_timeline - 1);
+    accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->target.ws->logits,
+                pass_logits_stride(&s->target), s->n_timeline - 1);
     int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
     for (int32_t i = 0; i < s->accepted.n_path; i++)
         rows[1 + i] = s->row_of[s->accepted.path[i]];
@@ -167,8 +167,8 @@ static void emit_first_token(generation *g)
     drey_session *s = g->s;
     const int32_t root_row = 0;
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
-    accept_path(&s->accepted, &s->tree, &root_row, &s->sampler, s->ws.logits,
-                forward_logits_stride(&s->target), s->n_timeline - 1);
+    accept_path(&s->accepted, &s->tree, &root_row, &s->sampler, s->target.ws->logits,
+                pass_logits_stride(&s->target), s->n_timeline - 1);
     text_emit(g);
 }
 
@@ -187,8 +187,8 @@ static drey_status read_prompt(generation *g, drey_error *err)
     s->draft.loading_user = &draft;
     drey_status status = DREY_OK;
     if (n > 1 || !weights_loaded(&e->target.weights)) {
-        status = forward_prompt(&s->target, s->timeline + from, n, e->plan.chunk, HEAD_LAST,
-                                report_prompt, &prompt, err);
+        status = pass_prompt(&s->target, s->timeline + from, n, e->plan.chunk, HEAD_LAST,
+                             report_prompt, &prompt, err);
         if (status == DREY_OK)
             emit_first_token(g);
     }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/num.h"
-#include "model/forward.h"
+#include "draft/model_drafter.h"
 
 /* Matrices up to this size are pinned before others. */
 static const uint64_t small_bytes = 1 << 20;
@@ -71,15 +71,32 @@ static uint64_t cache_bytes(const plan_inputs *in, kv_format format, const plan_
     return total;
 }
 
+workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int model)
+{
+    enum { DRAFT_CHUNK = 64 };
+    workspace_limits limits = {.max_rows = r->max_rows,
+                               .max_logit_rows = r->logit_rows,
+                               .max_groups = in->n_sessions,
+                               .max_pending = r->max_pending,
+                               .n_slots = r->n_slots,
+                               .n_threads = in->n_threads};
+    if (model == PLAN_DRAFT) {
+        limits.max_rows = max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
+        limits.max_logit_rows = DRAFT_BATCH;
+        limits.max_groups = 1;
+    }
+    return limits;
+}
+
 static size_t work_bytes(const plan_inputs *in, const plan_result *r)
 {
-    const model_shape *shapes[PLAN_MODELS];
-    int32_t n = 0;
-    for (int i = 0; i < PLAN_MODELS; i++)
+    size_t total = 0;
+    for (int i = 0; i < PLAN_MODELS; i++) {
+        workspace_limits limits = plan_workspace(in, r, i);
         if (is_there(&in->model[i]))
-            shapes[n++] = in->model[i].shape;
-    return workspace_bytes(shapes, n, r->max_rows, r->logit_rows, r->max_pending, r->n_slots,
-                           in->n_threads);
+            total += workspace_bytes(in->model[i].shape, &limits);
+    }
+    return total;
 }
 
 /* ---- What does not depend on pinning ---- */

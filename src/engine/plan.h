@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "kernel/kernel.h"
-#include "model/arch.h"
+#include "model/workspace.h"
 
 /* The models of an engine. All but the target are side models, whose matrices stay in memory. */
 enum { PLAN_TARGET, PLAN_DRAFT, PLAN_MODELS };
@@ -62,7 +62,7 @@ typedef struct plan_result {
     int32_t logit_rows;           /* rows whose logits are kept at once */
     int32_t tree_nodes;           /* most drafted nodes */
     int32_t max_pending, n_slots; /* of a session's caches */
-    size_t work_bytes;            /* of the workspace */
+    size_t work_bytes;            /* of the workspaces */
     size_t session_bytes;         /* of a session's arena */
     size_t ring_bytes[PLAN_MODELS];
     int32_t *n_pinned[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
@@ -78,6 +78,10 @@ typedef struct plan_result {
  * least that works. */
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *result,
                       drey_error *err);
+
+/* What a model's passes have room for. The draft's are small, as its prompts lose little in short
+ * chunks; they have a workspace of their own, so that they can run while the target's wait. */
+workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int model);
 
 /* Fills what the plan predicts. */
 void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *result);

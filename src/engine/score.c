@@ -15,14 +15,15 @@ static float log_probability(const drey_session *s, const float *logits, int32_t
 static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from, size_t n,
                                size_t total, float *logprob, drey_error *err)
 {
-    forward_row *rows = s->ws.rows;
+    pass_row *rows = s->target.ws->rows;
     for (size_t i = 0; i < n; i++)
-        rows[i] = (forward_row){.token = ids[from + i], .parent = (int32_t)i - 1};
-    TRY(forward(&s->target, rows, (int32_t)n, HEAD_ALL, err));
+        rows[i] = (pass_row){.token = ids[from + i], .parent = (int32_t)i - 1};
+    TRY(pass_rows(&s->target, rows, (int32_t)n, HEAD_ALL, err));
     kv_commit(&s->target_kv, NULL, (int32_t)n);
-    int64_t ld = forward_logits_stride(&s->target);
+    int64_t ld = pass_logits_stride(&s->target);
     for (size_t i = 0; i < n && from + i + 1 < total; i++)
-        logprob[from + i] = log_probability(s, s->ws.logits + (int64_t)i * ld, ids[from + i + 1]);
+        logprob[from + i] =
+            log_probability(s, s->target.ws->logits + (int64_t)i * ld, ids[from + i + 1]);
     return DREY_OK;
 }
 
@@ -48,7 +49,7 @@ drey_status drey_session_score(drey_session *s, const int32_t *ids, size_t n, fl
     atomic_store(&s->cancel, false);
     float_mode caller = float_mode_enter();
     drey_session_reset(s);
-    size_t chunk = (size_t)s->ws.max_logit_rows;
+    size_t chunk = (size_t)s->target.ws->limits.max_logit_rows;
     drey_status status = DREY_OK;
     for (size_t from = 0; from < n && status == DREY_OK; from += chunk)
         status = score_chunk(s, ids, from, n - from < chunk ? n - from : chunk, n, logprob, err);

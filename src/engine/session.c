@@ -9,7 +9,7 @@ static void make_runner(drey_session *s, runner *r, engine_side *side, kv_cache 
     *r = (runner){.layout = &side->layout,
                   .weights = &side->weights,
                   .kv = kv,
-                  .ws = &s->ws,
+                  .ws = &side->ws,
                   .pool = s->engine->pool,
                   .kernels = s->engine->kernels,
                   .cancel = &s->cancel};
@@ -39,7 +39,7 @@ static drey_status make_drafter(drey_session *s, drey_error *err)
     int32_t *timeline = arena_take(&s->memory, timeline_bytes(e));
     make_runner(s, &s->draft, &e->draft, &s->draft_kv);
     model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, timeline, shared_ids(e),
-                       e->plan.chunk);
+                       e->draft.ws.limits.max_rows);
     s->drafter = &s->model_drafter.base;
     return DREY_OK;
 }
@@ -67,7 +67,6 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     const plan_result *p = &e->plan;
     s->engine = e;
     tree_reset(&s->tree, 0);
-    s->ws = e->ws;
     TRY(arena_init(&s->memory, p->session_bytes, false, err));
     kv_format format = engine_kv_format(e);
     kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format, &s->memory);

@@ -20,7 +20,8 @@ typedef struct bench {
     drey_session *s;
     const drey_model_bench *what;
     drey_model_report *report;
-    pass_times times;
+    trace trace;
+    arena trace_memory;
     arena block; /* where the model is too small to measure the bandwidth on */
     const void *read_from;
     size_t read_bytes;
@@ -123,8 +124,7 @@ static drey_status time_prompt(bench *b, int32_t n, double *seconds, drey_error 
         s->timeline[i] = some_token(s, i);
     kv_truncate(&s->target_kv, 0);
     double start = clock_s();
-    TRY(forward_prompt(&s->target, s->timeline, n, s->engine->plan.chunk, HEAD_NONE, NULL, NULL,
-                       err));
+    TRY(pass_prompt(&s->target, s->timeline, n, s->engine->plan.chunk, HEAD_NONE, NULL, NULL, err));
     *seconds = clock_s() - start;
     kv_truncate(&s->target_kv, 0);
     return DREY_OK;
@@ -135,8 +135,8 @@ static drey_status time_decode(bench *b, int32_t n, double *seconds, drey_error 
     drey_session *s = b->s;
     double start = clock_s();
     for (int32_t i = 0; i < n; i++) {
-        forward_row row = {.token = some_token(s, i), .parent = -1};
-        TRY(forward(&s->target, &row, 1, HEAD_LAST, err));
+        pass_row row = {.token = some_token(s, i), .parent = -1};
+        TRY(pass_rows(&s->target, &row, 1, HEAD_LAST, err));
         kv_commit(&s->target_kv, NULL, 1);
     }
     *seconds = clock_s() - start;
@@ -165,14 +165,19 @@ static drey_status median_seconds(bench *b, timed_fn *run, int32_t n, double *se
 static drey_status time_pass(bench *b, int32_t n, double *seconds, drey_error *err)
 {
     drey_session *s = b->s;
-    forward_row rows[WIDEST];
+    pass_row rows[WIDEST];
     for (int32_t i = 0; i < n; i++)
-        rows[i] = (forward_row){.token = some_token(s, i), .parent = i - 1};
+        rows[i] = (pass_row){.token = some_token(s, i), .parent = i - 1};
     double start = clock_s();
-    TRY(forward(&s->target, rows, n, HEAD_ALL, err));
+    TRY(pass_rows(&s->target, rows, n, HEAD_ALL, err));
     *seconds = clock_s() - start;
     kv_truncate(&s->target_kv, s->target_kv.n_committed);
     return DREY_OK;
+}
+
+static double seconds_of(const trace_sums *before, const trace_sums *after, trace_kind what)
+{
+    return 1e-9 * (double)(after->ns[what] - before->ns[what]);
 }
 
 /* The widths of a context's passes, into the report from index `first` on. */
@@ -184,11 +189,13 @@ static drey_status time_passes(bench *b, drey_pass_report *passes, int32_t n, dr
         for (int32_t i = 0; i < n; i++) {
             drey_pass_report *p = &passes[i];
             double *taken = &seconds[i][rounds];
-            b->times = (pass_times){0};
+            trace_sums before, after;
+            trace_sum(&b->trace, &before);
             TRY(time_pass(b, p->rows, taken, err));
+            trace_sum(&b->trace, &after);
             spent += *taken;
-            average(&p->matmul_seconds, 1e-9 * (double)b->times.matmul_ns / *taken, rounds);
-            average(&p->attend_seconds, 1e-9 * (double)b->times.attend_ns / *taken, rounds);
+            average(&p->matmul_seconds, seconds_of(&before, &after, TRACE_MATMUL) / *taken, rounds);
+            average(&p->attend_seconds, seconds_of(&before, &after, TRACE_ATTEND) / *taken, rounds);
         }
     for (int32_t i = 0; i < n; i++) {
         passes[i].seconds = median(seconds[i], rounds);
@@ -219,7 +226,7 @@ static void judge_passes(const bench *b)
 static drey_status measure_contexts(bench *b, int32_t n_contexts, drey_error *err)
 {
     drey_model_report *r = b->report;
-    b->s->target.times = &b->times;
+    b->s->target.trace = &b->trace;
     for (int32_t c = 0; c < n_contexts; c++) {
         drey_pass_report *passes = r->passes + r->n_passes;
         int32_t context = b->what->contexts[c], n = 0;
@@ -242,6 +249,8 @@ static drey_status measure(bench *b, int32_t n_contexts, drey_error *err)
     TRY(time_prompt(b, 1, &prompt_s, err)); /* loads the weights */
     count_bytes(b);
     TRY(find_block(b, err));
+    TRY(arena_init(&b->trace_memory, trace_bytes(1, 0), false, err));
+    trace_init(&b->trace, 1, 0, &b->trace_memory);
     measure_limits(b);
     TRY(median_seconds(b, time_decode, n_decode, &decode_s, err));
     TRY(median_seconds(b, time_prompt, n_prompt, &prompt_s, err));
@@ -321,6 +330,7 @@ drey_status drey_bench_model(const drey_engine_options *options, const drey_mode
         status = measure(&b, n_contexts, err);
     drey_session_close(&b.s);
     drey_engine_close(&e);
+    arena_free(&b.trace_memory);
     arena_free(&b.block);
     return status;
 }

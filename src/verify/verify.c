@@ -7,7 +7,7 @@ drey_status verify_tree(runner *target, const token_tree *tree, int32_t row_of[T
                         drey_error *err)
 {
     assert(target->kv->n_pending == 0 && tree->nodes[0].submitted);
-    forward_row rows[TREE_MAX_ROWS];
+    pass_row rows[TREE_MAX_ROWS];
     int32_t n = 0;
     for (int32_t i = 0; i < TREE_MAX_NODES; i++) {
         row_of[i] = -1;
@@ -15,9 +15,9 @@ drey_status verify_tree(runner *target, const token_tree *tree, int32_t row_of[T
             continue;
         assert(n < TREE_MAX_ROWS);
         int32_t parent = tree->nodes[i].parent;
-        rows[n] = (forward_row){.token = tree->nodes[i].token,
-                                .parent = parent < 0 ? -1 : row_of[parent]};
+        rows[n] =
+            (pass_row){.token = tree->nodes[i].token, .parent = parent < 0 ? -1 : row_of[parent]};
         row_of[i] = n++;
     }
-    return forward(target, rows, n, HEAD_ALL, err);
+    return pass_rows(target, rows, n, HEAD_ALL, err);
 }

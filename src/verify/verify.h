@@ -4,7 +4,7 @@
 #define DREY_VERIFY_VERIFY_H
 
 #include "draft/tree.h"
-#include "model/forward.h"
+#include "model/pass.h"
 
 /* Computes the submitted nodes (at most TREE_MAX_ROWS; the root is one of them) as pending rows of
  * the target's cache, which has none pending before. row_of[node] becomes a node's pending index,

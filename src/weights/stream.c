@@ -504,10 +504,20 @@ drey_status stream_check_files(const stream *s, drey_error *err)
     return DREY_OK;
 }
 
+/* Ring space between the head and the tail. */
+static size_t room_bytes(const stream *s)
+{
+    uint32_t tail = s->tail == s->head ? 0 : entry_at(s, s->tail)->page;
+    uint32_t head = s->tail == s->head ? 0 : s->head_page;
+    bool wrapped = s->tail != s->head && head <= tail;
+    return (size_t)(wrapped ? tail - head : s->ring_pages - head + tail) * PAGE;
+}
+
 void stream_count(stream *s, stream_counters *out)
 {
     pthread_mutex_lock(&s->lock);
     *out = s->counters;
+    out->room_bytes = room_bytes(s);
     if (s->n_under_way > 0)
         out->busy_ns += clock_ns() - s->busy_since_ns;
     pthread_mutex_unlock(&s->lock);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
+#include "weights/product.h"
 #include "base/num.h"
 
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
@@ -106,9 +107,10 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
 {
     size_t pack, dot, pieces = (size_t)most_pieces(matrix, n);
     scratch_sizes(matrix, n, &pack, &dot);
-    size_t per_thread = arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 +
-                        ARENA_ALIGN + PRODUCTS_MAX * sizeof(weights_run);
-    return (size_t)n_threads * per_thread + pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
+    size_t per_thread =
+        arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 + ARENA_ALIGN;
+    return (size_t)n_threads * per_thread + product_job_bytes(n_threads) +
+           pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
            ((size_t)n_parts + 1) * (sizeof(file) + sizeof(file_stamp) + 3 * ARENA_ALIGN) +
            16 * ARENA_ALIGN + 8192;
 }
@@ -213,7 +215,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
     size_t pack, dot;
     scratch_sizes(w->matrix, w->n_matrices, &pack, &dot);
     w->bounce_bytes = lookup_bytes(w->embedding);
-    w->runs = arena_take(a, (size_t)w->n_threads * PRODUCTS_MAX * sizeof *w->runs);
+    w->job = product_job_make(w, a);
     w->pack_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->pack_scratch);
     w->dot_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->dot_scratch);
     w->row_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->row_scratch);
@@ -289,7 +291,7 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
     return stream_status(w->stream, err);
 }
 
-void weights_pass_abandon(weights *w)
+void weights_pass_leave(weights *w)
 {
     if (!w->loaded)
         w->restart = true;
@@ -306,15 +308,18 @@ static drey_status check_files(const weights *w, drey_error *err)
     return stream_check_files(w->stream, err);
 }
 
-drey_status weights_pass_end(weights *w, pool *p, drey_error *err)
+int64_t weights_room_ns(const weights *w)
 {
-    weight *head = &w->matrix[w->n_matrices - 1];
-    int64_t head_seq = w->pass_seq + (w->loaded ? head->cycle_seq : head->first_seq);
-    bool left_out = w->cursor == head_seq && head->n_groups > 0;
-    if (left_out && !w->loaded && head->n_pinned_pieces > 0) {
-        void *none[ACT_KINDS] = {NULL, NULL, NULL};
-        TRY(weights_matmul(w, p, &(product){.matrix = head}, 1, none, 0, err));
-    }
+    stream_counters count;
+    if (!w->stream || w->n_cycle == 0)
+        return INT64_MAX;
+    stream_count(w->stream, &count);
+    double per_ns = count.busy_ns > 0 ? (double)count.read_bytes / (double)count.busy_ns : 0;
+    return per_ns > 0 ? (int64_t)((double)count.room_bytes / per_ns) : 0;
+}
+
+drey_status weights_pass_end(weights *w, drey_error *err)
+{
     TRY(stream_status(w->stream, err));
     TRY(check_files(w, err));
     w->loaded = true;

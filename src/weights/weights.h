@@ -23,6 +23,7 @@
 #define DREY_WEIGHTS_WEIGHTS_H
 
 #include "base/arena.h"
+#include "base/trace.h"
 #include "gguf/gguf.h"
 #include "kernel/kernel.h"
 #include "os/file.h"
@@ -48,11 +49,7 @@ typedef struct weight {
     _Atomic int32_t *piece_left; /* groups of each piece not yet used in this pass */
 } weight;
 
-/* What is left of the pinned groups that a thread was dealt in a product (matmul.c). A cache line
- * each: their owners write them often. */
-typedef struct weights_run {
-    _Alignas(64) _Atomic uint64_t groups;
-} weights_run;
+typedef struct product_job product_job; /* weights/product.c */
 
 typedef struct weights {
     weight *matrix; /* in the order of a pass */
@@ -79,10 +76,11 @@ typedef struct weights {
     stream_fault_fn *fault;  /* as in stream_options */
     void *fault_user;
     int32_t n_threads;
-    weights_run *runs;                                    /* [PRODUCTS_MAX][n_threads] */
+    product_job *job;
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
     size_t bounce_bytes;
     int64_t stall_ns; /* the caller's waiting for reads, so far */
+    trace *trace;     /* of stalls and packing; NULL: none */
 } weights;
 
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
@@ -138,15 +136,16 @@ typedef struct weights_options {
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err);
 void weights_close(weights *w);
 
-/* A pass: begin, one weights_matmul for every run of matrices in order, end. The first pass starts
- * the stream. Without the head, its pinned part is still loaded by the first pass, and its streamed
- * part not read. After a failed read the next pass begins with a new stream, so that a disk that
+/* A pass: begin, products of its matrices in order (product.h), end. The first pass starts the
+ * stream, and loads every matrix: those that nothing is multiplied with (looked up, or a head that
+ * is left out) by products of no rows. Without the head its streamed part is not read. After a failed read the next pass begins with a new stream, so that a disk that
  * has recovered is read again. The end of a pass is where a file that has changed meanwhile is
  * noticed (DREY_ERR_IO), before anybody uses what was computed from it. */
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err);
-drey_status weights_pass_end(weights *w, pool *p, drey_error *err);
-/* Gives up the rest of a pass. A first pass that was given up is begun again by the next one. */
-void weights_pass_abandon(weights *w);
+drey_status weights_pass_end(weights *w, drey_error *err);
+/* Gives up the rest of a pass, no product being open: nothing more of it is read. A first pass that
+ * was given up is begun again by the next one. */
+void weights_pass_leave(weights *w);
 /* True once a first pass has ended. */
 static inline bool weights_loaded(const weights *w)
 {
@@ -155,18 +154,9 @@ static inline bool weights_loaded(const weights *w)
 /* What all streams so far have read; uring, direct and registered as the present one is. */
 void weights_count(const weights *w, stream_counters *out);
 
-/* One product: y[t * ldy + row] = matrix row . activation row t. y has room for n_groups *
- * GROUP_ROWS numbers a row. */
-typedef struct product {
-    weight *matrix;
-    float *y;
-    int64_t ldy;
-} product;
-
-/* Runs up to PRODUCTS_MAX products of the next matrices with the same n activation rows; acts[kind]
- * is their quantised form in each kind that one of the matrices needs. n = 0: only loads. */
-drey_status weights_matmul(weights *w, pool *p, const product *products, int32_t n_products,
-                           void *const acts[ACT_KINDS], int32_t n, drey_error *err);
+/* How long reads can go on until the ring is full, at the speed seen so far: what a caller may do
+ * meanwhile without holding the disk up. INT64_MAX where nothing is read. */
+int64_t weights_room_ns(const weights *w);
 
 /* Row `row` of the embedding as k floats, by `thread`: from memory when it is there, else from disk.
  */

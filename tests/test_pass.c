@@ -60,10 +60,10 @@ static int32_t vocab(const bench *b)
     return b->engine->target.layout.shape.n_vocab;
 }
 
-static void compute(bench *b, const forward_row *rows, int32_t n, forward_head head)
+static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
 {
     drey_error err = {0};
-    if (forward(&b->session->target, rows, n, head, &err) != DREY_OK)
+    if (pass_rows(&b->session->target, rows, n, head, &err) != DREY_OK)
         fail_msg("%s", err.message);
 }
 
@@ -75,12 +75,12 @@ static void start(bench *b, int32_t chunk)
     kv_truncate(&b->session->target_kv, 0);
     drey_error err;
     assert_int_equal(
-        forward_prompt(&b->session->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL, &err),
+        pass_prompt(&b->session->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL, &err),
         DREY_OK);
 }
 
 /* A seeded tree: node i hangs on one of the nodes before it. */
-static void make_tree(forward_row *rows, uint64_t seed)
+static void make_tree(pass_row *rows, uint64_t seed)
 {
     for (int32_t i = 0; i < N_TREE; i++) {
         uint64_t r = toy_random(&seed);
@@ -91,7 +91,7 @@ static void make_tree(forward_row *rows, uint64_t seed)
     }
 }
 
-static int32_t path_to(const forward_row *rows, int32_t node, int32_t *path)
+static int32_t path_to(const pass_row *rows, int32_t node, int32_t *path)
 {
     int32_t n = 0, at[N_TREE];
     for (int32_t i = node; i >= 0; i = rows[i].parent)
@@ -103,7 +103,7 @@ static int32_t path_to(const forward_row *rows, int32_t node, int32_t *path)
 
 static const float *logits_of(const bench *b, int32_t row)
 {
-    return b->session->ws.logits + row * forward_logits_stride(&b->session->target);
+    return b->session->target.ws->logits + row * pass_logits_stride(&b->session->target);
 }
 
 /* Every node's logits in the tree against its path computed alone, one token at a time. */
@@ -114,7 +114,7 @@ static void test_tree_equals_paths(void **state)
     bench b = {0};
     open_bench(&b, "qwen2", TOY_TYPE_MIXED);
     assert_true(vocab(&b) <= MAX_VOCAB);
-    forward_row rows[N_TREE];
+    pass_row rows[N_TREE];
     for (uint64_t seed = 1; seed <= 2; seed++) {
         make_tree(rows, seed);
         start(&b, 16);
@@ -125,7 +125,7 @@ static void test_tree_equals_paths(void **state)
             int32_t path[N_TREE], n = path_to(rows, node, path);
             start(&b, 33);
             for (int32_t i = 0; i < n; i++) {
-                compute(&b, &(forward_row){rows[path[i]].token, -1}, 1, HEAD_ALL);
+                compute(&b, &(pass_row){rows[path[i]].token, -1}, 1, HEAD_ALL);
                 kv_commit(&b.session->target_kv, NULL, 1);
                 assert_memory_equal(logits_of(&b, 0), tree[path[i]],
                                     (size_t)vocab(&b) * sizeof(float));
@@ -142,7 +142,7 @@ static void test_tree_in_steps(void **state)
     static float whole[N_TREE][MAX_VOCAB];
     bench b = {0};
     open_bench(&b, "llama", TYPE_Q8_0);
-    forward_row rows[N_TREE];
+    pass_row rows[N_TREE];
     make_tree(rows, 5);
     start(&b, 64);
     compute(&b, rows, N_TREE, HEAD_ALL);
@@ -184,7 +184,7 @@ static void test_compaction_equals_recomputation(void **state)
     assert_non_null(keys);
     assert_non_null(values);
     assert_int_equal(kv->format, KV_F16);
-    forward_row rows[N_TREE];
+    pass_row rows[N_TREE];
     for (int32_t node = 3; node < N_TREE; node += 5) {
         make_tree(rows, 11);
         int32_t path[N_TREE], n = path_to(rows, node, path);
@@ -195,7 +195,7 @@ static void test_compaction_equals_recomputation(void **state)
         memcpy(values, kv->values, bytes);
         start(&b, 64);
         for (int32_t i = 0; i < n; i++) {
-            compute(&b, &(forward_row){rows[path[i]].token, -1}, 1, HEAD_NONE);
+            compute(&b, &(pass_row){rows[path[i]].token, -1}, 1, HEAD_NONE);
             kv_commit(kv, NULL, 1);
         }
         assert_int_equal(kv->n_committed, N_PROMPT + n);

@@ -1,0 +1,313 @@
+/* One pass through a decoder-only model: see pass.h.
+ *
+ *   x = embedding
+ *   each layer:  x += O attend(rope(Q n), rope(K n), V n)    n = rmsnorm(x)
+ *                x += Down (silu(Gate m) * Up m)             m = rmsnorm(x)
+ *   logits = Head rmsnorm(x)
+ *
+ * A stage is what was done last; advance() does the steps behind it (pass_steps.h) and opens the
+ * next stage's product, which may then take several calls:
+ *
+ *   LOADED -> Q, K, V -> OUT -> GATE_UP -> DOWN -> LAYER -+-> HEAD -> COMPLETE
+ *               ^                                        |
+ *               +-------------- next layer --------------+
+ *
+ * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
+ * pass: those bring what is pinned and not multiplied. */
+#include "model/pass.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+
+#include "base/num.h"
+#include "model/pass_steps.h"
+#include "os/clock.h"
+#include "weights/product.h"
+
+enum { LOADED, QKV, OUT, GATE_UP, DOWN, LAYER, HEAD, COMPLETE };
+
+static void open_product(model_pass *p, int stage, const product *products, int32_t n)
+{
+    product_begin(p->r->weights, products, n, p->r->ws->acts, p->n_rows);
+    p->stage = stage;
+    p->in_product = true;
+}
+
+/* ---- Stages ---- */
+
+static void open_qkv(model_pass *p)
+{
+    const layer_layout *y = &p->r->layout->layer[p->layer];
+    workspace *ws = p->r->ws;
+    pass_norm_attention(p);
+    open_product(p, QKV,
+                 (product[]){{y->q, ws->q, pass_q_ld(p)},
+                             {y->k, ws->k, pass_kv_ld(p)},
+                             {y->v, ws->v, pass_kv_ld(p)}},
+                 3);
+}
+
+static void open_out(model_pass *p)
+{
+    pass_attend(p);
+    open_product(p, OUT, &(product){p->r->layout->layer[p->layer].o, p->r->ws->y, pass_embd_ld(p)},
+                 1);
+}
+
+static void open_gate_up(model_pass *p)
+{
+    const layer_layout *y = &p->r->layout->layer[p->layer];
+    workspace *ws = p->r->ws;
+    pass_norm_ffn(p);
+    open_product(p, GATE_UP,
+                 (product[]){{y->gate, ws->gate, pass_ff_ld(p)}, {y->up, ws->up, pass_ff_ld(p)}},
+                 2);
+}
+
+static void open_down(model_pass *p)
+{
+    pass_activate(p);
+    open_product(p, DOWN,
+                 &(product){p->r->layout->layer[p->layer].down, p->r->ws->y, pass_embd_ld(p)}, 1);
+}
+
+/* Brings what is pinned of a matrix that this pass does not multiply. */
+static void open_loading(model_pass *p, int stage, weight *m)
+{
+    product_begin(p->r->weights, &(product){.matrix = m}, 1, NULL, 0);
+    p->stage = stage;
+    p->in_product = true;
+}
+
+static drey_status open_head(model_pass *p, drey_error *err)
+{
+    runner *r = p->r;
+    p->stage = COMPLETE;
+    if (p->n_logits > 0) {
+        TRY(pass_norm_head(p, err));
+        open_product(p, COMPLETE, &(product){r->layout->head, r->ws->logits, pass_logits_stride(r)},
+                     1);
+    } else if (!weights_loaded(r->weights) && r->layout->head->n_pinned > 0) {
+        open_loading(p, COMPLETE, r->layout->head);
+    }
+    return DREY_OK;
+}
+
+/* What stands behind the stage that is complete, up to the next product. */
+static drey_status advance(model_pass *p, drey_error *err)
+{
+    switch (p->stage) {
+    case LOADED:
+        TRY(pass_embed(p, err));
+        open_qkv(p);
+        break;
+    case QKV:
+        open_out(p);
+        break;
+    case OUT:
+        open_gate_up(p);
+        break;
+    case GATE_UP:
+        open_down(p);
+        break;
+    case DOWN:
+        pass_add_ffn(p);
+        p->layer++;
+        p->stage = LAYER;
+        break;
+    case LAYER:
+        if (p->layer < p->r->layout->shape.n_layers)
+            open_qkv(p);
+        else
+            TRY(open_head(p, err));
+        break;
+    default:
+        assert(!"a complete pass has nothing to advance to");
+    }
+    return DREY_OK;
+}
+
+/* ---- Going on ---- */
+
+static void tell_loading(const runner *r)
+{
+    if (!r->loading || weights_loaded(r->weights))
+        return;
+    stream_counters count;
+    weights_count(r->weights, &count);
+    r->loading(r->loading_user, count.read_bytes);
+}
+
+/* Goes on with the open product; *state is PASS_GOES_ON when it is done. */
+static drey_status run_product(model_pass *p, int64_t until_ns, bool *done, pass_state *state,
+                               drey_error *err)
+{
+    runner *r = p->r;
+    int64_t start = r->trace ? clock_ns() : 0;
+    product_state now;
+    TRY(product_run(r->weights, r->pool, until_ns, &now, err));
+    if (r->trace)
+        trace_add(r->trace, 0, TRACE_MATMUL, start, clock_ns(), p->n_rows);
+    *done = now == PRODUCT_DONE;
+    *state = now == PRODUCT_STARVED ? PASS_STARVED : PASS_GOES_ON;
+    if (!*done)
+        return DREY_OK;
+    p->in_product = false;
+    tell_loading(r);
+    if (atomic_load_explicit(r->cancel, memory_order_relaxed))
+        FAIL(err, DREY_ERR_CANCELLED, "cancelled");
+    return DREY_OK;
+}
+
+static drey_status go_on(model_pass *p, int64_t until_ns, pass_state *state, drey_error *err)
+{
+    *state = PASS_GOES_ON;
+    do {
+        bool done = true;
+        if (p->in_product)
+            TRY(run_product(p, until_ns, &done, state, err));
+        if (!done)
+            return DREY_OK;
+        if (p->stage == COMPLETE) {
+            *state = PASS_DONE;
+            return DREY_OK;
+        }
+        TRY(advance(p, err));
+    } while (p->stage != LAYER && (until_ns == 0 || clock_ns() < until_ns));
+    return DREY_OK;
+}
+
+/* ---- For the caller ---- */
+
+static void count_logits(model_pass *p)
+{
+    for (int32_t g = 0; g < p->n_groups; g++) {
+        pass_group *group = &p->groups[g];
+        assert(group->n >= 1 && kv_has_room(group->kv, group->n));
+        group->first_pending = group->kv->n_pending;
+        group->n_logits = group->head == HEAD_ALL ? group->n : group->head == HEAD_LAST;
+        group->logits = NULL;
+        p->n_rows += group->n;
+        p->n_logits += group->n_logits;
+    }
+    assert(p->n_rows <= p->r->ws->limits.max_rows &&
+           p->n_logits <= p->r->ws->limits.max_logit_rows);
+}
+
+drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
+                       drey_error *err)
+{
+    assert(n_groups >= 1 && n_groups <= r->ws->limits.max_groups);
+    *p = (model_pass){.r = r, .groups = groups, .n_groups = n_groups};
+    if (atomic_load_explicit(r->cancel, memory_order_relaxed))
+        FAIL(err, DREY_ERR_CANCELLED, "cancelled");
+    count_logits(p);
+    pass_place_rows(p);
+    TRY(weights_pass_begin(r->weights, p->n_logits > 0, err));
+    if (r->layout->n_looked_up > 0 && !weights_loaded(r->weights))
+        open_loading(p, LOADED, r->layout->embedding);
+    return DREY_OK;
+}
+
+drey_status pass_step(model_pass *p, int64_t until_ns, pass_state *state, drey_error *err)
+{
+    drey_status status = go_on(p, until_ns, state, err);
+    if (status != DREY_OK)
+        pass_leave(p);
+    return status;
+}
+
+bool pass_ready(const model_pass *p)
+{
+    return !p->in_product || product_ready(p->r->weights);
+}
+
+int64_t pass_room_ns(const model_pass *p)
+{
+    return weights_room_ns(p->r->weights);
+}
+
+void pass_wait(model_pass *p)
+{
+    if (p->in_product)
+        product_wait(p->r->weights);
+}
+
+drey_status pass_end(model_pass *p, drey_error *err)
+{
+    assert(p->stage == COMPLETE && !p->in_product);
+    drey_status status = weights_pass_end(p->r->weights, err);
+    if (status != DREY_OK) {
+        pass_leave(p);
+        return status;
+    }
+    float *logits = p->r->ws->logits;
+    for (int32_t g = 0; g < p->n_groups; g++) {
+        pass_group *group = &p->groups[g];
+        group->kv->n_pending += group->n;
+        group->logits = group->n_logits > 0 ? logits : NULL;
+        logits += group->n_logits * pass_logits_stride(p->r);
+    }
+    return DREY_OK;
+}
+
+void pass_leave(model_pass *p)
+{
+    product_leave(p->r->weights);
+    weights_pass_leave(p->r->weights);
+    p->in_product = false;
+    p->stage = COMPLETE;
+}
+
+const float *pass_hidden(const model_pass *p, int32_t row)
+{
+    assert(p->stage == LAYER && row >= 0 && row < p->n_rows);
+    return p->r->ws->x + row * pass_embd_ld(p);
+}
+
+const float *pass_final_hidden(const model_pass *p, int32_t i)
+{
+    assert(p->stage == COMPLETE && i >= 0 && i < p->n_logits);
+    return p->r->ws->y + i * pass_embd_ld(p);
+}
+
+int64_t pass_logits_stride(const runner *r)
+{
+    return row_stride(r->layout->shape.n_vocab);
+}
+
+drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error *err)
+{
+    model_pass p;
+    TRY(pass_begin(&p, r, groups, n_groups, err));
+    pass_state state = PASS_GOES_ON;
+    while (state != PASS_DONE) {
+        TRY(pass_step(&p, 0, &state, err));
+        if (state == PASS_STARVED)
+            pass_wait(&p);
+    }
+    return pass_end(&p, err);
+}
+
+drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head, drey_error *err)
+{
+    pass_group group = {.kv = r->kv, .rows = rows, .n = n, .head = head};
+    return pass_run(r, &group, 1, err);
+}
+
+drey_status pass_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chunk, pass_head last,
+                        void (*progress)(void *user, int32_t done), void *user, drey_error *err)
+{
+    pass_row *rows = r->ws->rows;
+    for (int32_t done = 0; done < n;) {
+        int32_t m = min_i32(n - done, chunk);
+        for (int32_t i = 0; i < m; i++)
+            rows[i] = (pass_row){.token = tokens[done + i], .parent = i - 1};
+        TRY(pass_rows(r, rows, m, done + m < n ? HEAD_NONE : last, err));
+        kv_commit(r->kv, NULL, m);
+        done += m;
+        if (progress)
+            progress(user, done);
+    }
+    return DREY_OK;
+}

@@ -1,0 +1,75 @@
+/* Laying out a pass's buffers: see workspace.h. */
+#include "model/workspace.h"
+
+#include "base/num.h"
+
+/* Products may write whole groups. One cache line more: rows a multiple of a page apart would all
+ * compete for the same few places of the caches. */
+int64_t row_stride(int64_t n)
+{
+    return ceil_div_i64(n, GROUP_ROWS) * GROUP_ROWS + 64 / (int64_t)sizeof(float);
+}
+
+static size_t floats(int64_t rows, int64_t n)
+{
+    return (size_t)rows * (size_t)row_stride(n) * sizeof(float);
+}
+
+/* Walks over the workspace's buffers: sums their sizes when ws is NULL, else takes them from `a`.
+ */
+static size_t workspace_walk(workspace *ws, const model_shape *s, const workspace_limits *l,
+                             arena *a)
+{
+    int64_t rows = l->max_rows, n_q = (int64_t)s->n_heads * s->head_dim;
+    int64_t n_kv = (int64_t)s->n_heads_kv * s->head_dim;
+    size_t ints = (size_t)rows * sizeof(int32_t), total = 0;
+    workspace dummy;
+    workspace *to = ws ? ws : &dummy;
+#define TAKE(field, bytes)                                                                         \
+    do {                                                                                           \
+        size_t bytes_ = (bytes);                                                                   \
+        total += arena_size(bytes_);                                                               \
+        if (ws)                                                                                    \
+            to->field = arena_take(a, bytes_);                                                     \
+    } while (0)
+    TAKE(x, floats(rows, s->n_embd));
+    TAKE(y, floats(rows, s->n_embd));
+    TAKE(q, floats(rows, n_q));
+    TAKE(k, floats(rows, n_kv));
+    TAKE(v, floats(rows, n_kv));
+    TAKE(att, floats(rows, n_q));
+    TAKE(gate, floats(rows, s->n_ff));
+    TAKE(up, floats(rows, s->n_ff));
+    TAKE(rope, (size_t)rows * (size_t)s->n_rot * sizeof(float));
+    TAKE(logits, floats(l->max_logit_rows, s->n_vocab));
+    TAKE(rows, (size_t)rows * sizeof(pass_row));
+    TAKE(group, ints);
+    TAKE(pending, ints);
+    TAKE(position, ints);
+    TAKE(n_path, ints);
+    TAKE(n_prefix, ints);
+    TAKE(path, ints * (size_t)l->max_pending);
+    TAKE(attend, (size_t)l->max_groups * sizeof(attend_layer));
+    TAKE(scratch, (size_t)l->n_threads * sizeof(void *));
+    for (int32_t i = 0; i < l->n_threads; i++)
+        TAKE(scratch[i], attend_scratch_bytes(s->head_dim));
+    to->n_partials =
+        attend_partials_wanted(s->n_heads / s->n_heads_kv, s->head_dim, l->n_slots, l->n_threads);
+    TAKE(partials, to->n_partials * sizeof(float));
+    int64_t k_max = max_i64(max_i64(row_stride(s->n_embd), row_stride(n_q)), row_stride(s->n_ff));
+    for (int kind = 0; kind < ACT_KINDS; kind++)
+        TAKE(acts[kind], act_bytes((act_kind)kind, l->max_rows, k_max));
+#undef TAKE
+    to->limits = *l;
+    return total;
+}
+
+size_t workspace_bytes(const model_shape *s, const workspace_limits *limits)
+{
+    return workspace_walk(NULL, s, limits, NULL);
+}
+
+void workspace_init(workspace *ws, const model_shape *s, const workspace_limits *limits, arena *a)
+{
+    workspace_walk(ws, s, limits, a);
+}

@@ -1,0 +1,52 @@
+/* Buffers of a pass. Two passes that are under way at the same time need one each. */
+#ifndef DREY_MODEL_WORKSPACE_H
+#define DREY_MODEL_WORKSPACE_H
+
+#include "base/arena.h"
+#include "kernel/kernel.h"
+#include "model/arch.h"
+
+typedef struct pass_row {
+    int32_t token;
+    int32_t parent; /* pending index of the row before it, earlier in this pass or from one before;
+                       -1: the last committed position */
+} pass_row;
+
+/* What a workspace has room for. */
+typedef struct workspace_limits {
+    int32_t max_rows, max_logit_rows; /* of a pass */
+    int32_t max_groups;               /* caches that a pass may be about */
+    int32_t max_pending, n_slots;     /* of each cache */
+    int32_t n_threads;
+} workspace_limits;
+
+/* B: max_rows. Rows of numbers are padded (row_stride). */
+typedef struct workspace {
+    workspace_limits limits;
+    float *x, *y;           /* [B][D]: the residual stream, and what is added to it */
+    float *q, *k, *v, *att; /* [B][H*S], [B][K*S] twice, [B][H*S] */
+    float *gate, *up;       /* [B][F] */
+    float *rope;            /* [B][n_rot]: cosine and sine of each pair */
+    float *logits;          /* [max_logit_rows][V] */
+    pass_row *rows;         /* [B]: for a chain of tokens, and for whoever has no better place */
+    int32_t *group;         /* [B]: a row's */
+    int32_t *pending;       /* [B]: a row's pending index in its group's cache */
+    int32_t *position;      /* [B] */
+    int32_t *path;          /* [B][max_pending]: slots of a row's pending ancestors and itself */
+    int32_t *n_path;        /* [B] */
+    int32_t *n_prefix;      /* [B]: positions that lie in the slots of their numbers */
+    attend_layer *attend;   /* [max_groups] */
+    void **scratch;         /* [n_threads]: attention */
+    float *partials;        /* [n_partials]: of heads that several threads share */
+    size_t n_partials;
+    void *acts[ACT_KINDS];
+} workspace;
+
+size_t workspace_bytes(const model_shape *s, const workspace_limits *limits);
+/* Takes everything from `a`, whose owner checks it. */
+void workspace_init(workspace *ws, const model_shape *s, const workspace_limits *limits, arena *a);
+
+/* Numbers from one row to the next of an array of rows of n. */
+int64_t row_stride(int64_t n);
+
+#endif

@@ -1,0 +1,45 @@
+/* A product of up to PRODUCTS_MAX matrices with the same activations, which can be left and gone on
+ * with: see product.c for its states. One at a time in a model's weights. */
+#ifndef DREY_WEIGHTS_PRODUCT_H
+#define DREY_WEIGHTS_PRODUCT_H
+
+#include "weights/weights.h"
+
+/* y[t * ldy + row] = matrix row . activation row t. y has room for n_groups * GROUP_ROWS numbers per
+ * row. */
+typedef struct product {
+    weight *matrix;
+    float *y;
+    int64_t ldy;
+} product;
+
+typedef enum product_state {
+    PRODUCT_DONE,
+    PRODUCT_STARVED, /* nothing that is left has arrived */
+    PRODUCT_PAUSED   /* the time given to it is over */
+} product_state;
+
+/* Memory of the state of a product, and taking it; the arena's owner checks the arena. */
+size_t product_job_bytes(int32_t n_threads);
+product_job *product_job_make(weights *w, arena *a);
+
+/* Between weights_pass_begin and _end: the next matrices in the order of a pass, n activation rows;
+ * acts[kind]: their quantised form in each kind that one of the matrices wants, borrowed until the
+ * product is done. n = 0: only loads what is pinned (acts may be NULL). */
+void product_begin(weights *w, const product *products, int32_t n_products,
+                   void *const acts[ACT_KINDS], int32_t n);
+/* Computes on all threads of the pool what is in memory and what has arrived. Never waits for the
+ * disk. Returns at once after until_ns (clock_ns; 0: no such time), a claim's length late at most.
+ * DREY_ERR_IO: a read has failed, and the product is over. */
+drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *state,
+                        drey_error *err);
+/* True if product_run would find something to do. */
+bool product_ready(weights *w);
+/* Blocks until product_ready. */
+void product_wait(weights *w);
+/* Runs and waits until it is done. */
+drey_status product_finish(weights *w, pool *p, drey_error *err);
+/* Gives up what is left of an open product, if there is one. */
+void product_leave(weights *w);
+
+#endif
