@@ -110,7 +110,10 @@ static drey_status score(scoring *p, drey_error *err)
             break;
         for (size_t i = p->unscored - 1; i + 1 < n; i++, p->n_scored++)
             p->nll -= (double)logprob[i];
-        show_running(p, w + 1, n_windows);
+        if (signals_exit_code()) /* it came behind the window's last look */
+            status = DREY_ERR_CANCELLED;
+        else
+            show_running(p, w + 1, n_windows);
     }
     free(logprob);
     return status;

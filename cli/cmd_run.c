@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,23 +26,41 @@ typedef struct run {
     int32_t *ids; /* [n_ids]: the prompt */
     size_t n_ids;
     progress progress;
-    int output_error; /* errno of a failed write to standard output, or 0 */
+    int output_error; /* of standard output: 0, an errno, or EINTR: see write_out */
     char last_byte;   /* of the text on standard output; 0: none yet */
 } run;
 
 /* ---- Output ---- */
 
-/* Writes to standard output at once; false ends the generation. */
+/* Writes to standard output at once, not by stdio, whose writes no signal ends. 0, an errno, or
+ * EINTR: it would block, and a signal has come. */
+static int write_out(const char *bytes, size_t n)
+{
+    while (n > 0) {
+        if (!signals_wait_writable(STDOUT_FILENO))
+            return EINTR;
+        /* A pipe that takes anything takes PIPE_BUF. */
+        ssize_t written = write(STDOUT_FILENO, bytes, n < PIPE_BUF ? n : PIPE_BUF);
+        if (written < 0 && errno != EINTR && errno != EAGAIN)
+            return errno;
+        if (written > 0) {
+            bytes += written;
+            n -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+/* False ends the generation. */
 static bool put(run *r, const char *bytes, size_t n)
 {
     progress_clear(&r->progress);
     if (n == 0 || r->output_error)
         return !r->output_error;
-    if (terminal_attended()) /* the draft loads after the first word: no bar in the text */
+    /* The draft loads after the first word: no bar and no line in the text. */
+    if (terminal_attended() || terminal_shared())
         r->progress.quiet = true;
-    errno = 0;
-    if (fwrite(bytes, 1, n, stdout) != n || fflush(stdout) != 0)
-        r->output_error = errno ? errno : EIO;
+    r->output_error = write_out(bytes, n);
     r->last_byte = bytes[n - 1];
     return !r->output_error;
 }
@@ -58,10 +77,10 @@ static bool on_id(void *user, int32_t id)
     return put(user, line, (size_t)n);
 }
 
-/* So that what follows on a shared terminal begins on a line of its own. */
+/* So that what follows in the same place begins on a line of its own. */
 static void end_line(const run *r)
 {
-    if (r->last_byte && r->last_byte != '\n' && isatty(STDOUT_FILENO) == 1 && terminal_attended())
+    if (r->last_byte && r->last_byte != '\n' && terminal_shared())
         putc('\n', stderr);
 }
 
@@ -154,6 +173,29 @@ static void show_plan(const run *r)
     report_plan_briefly(stderr, &plan);
 }
 
+static drey_status write_statistics(const run *r, const drey_statistics *statistics,
+                                    drey_error *err)
+{
+    cJSON *root = json_statistics(statistics);
+    drey_status status = json_write(r->settings->stats, root, err);
+    cJSON_Delete(root);
+    return status;
+}
+
+/* What ended the text as seen from here, on top of what the library says. */
+static drey_status settle(const run *r, drey_status status, drey_statistics *statistics,
+                          drey_error *err)
+{
+    if (r->output_error && r->output_error != EINTR) {
+        statistics->finish = DREY_FINISH_ERROR;
+        return fail(err, DREY_ERR_IO, "cannot write to standard output: %s",
+                    strerror(r->output_error));
+    }
+    if (signals_exit_code() && status == DREY_OK)
+        statistics->finish = DREY_FINISH_INTERRUPTED;
+    return status;
+}
+
 static drey_status generate(run *r, drey_error *err)
 {
     const cli_settings *s = r->settings;
@@ -174,18 +216,14 @@ static drey_status generate(run *r, drey_error *err)
         drey_session_generate(r->session, r->ids, r->n_ids, &options, &statistics, err);
     signals_unwatch();
     progress_clear(&r->progress);
-    end_line(r);
-    if (r->output_error) {
-        statistics.finish = DREY_FINISH_ERROR;
-        status = fail(err, DREY_ERR_IO, "cannot write to standard output: %s",
-                      strerror(r->output_error));
+    status = settle(r, status, &statistics, err);
+    if (signals_wait_writable(STDERR_FILENO)) { /* one pipe may be blocked for both */
+        end_line(r);
+        if (!s->quiet)
+            report_statistics(stderr, &statistics);
     }
-    if (!s->quiet)
-        report_statistics(stderr, &statistics);
     if (s->stats) {
-        cJSON *root = json_statistics(&statistics);
-        drey_status written = json_write(s->stats, root, status == DREY_OK ? err : NULL);
-        cJSON_Delete(root);
+        drey_status written = write_statistics(r, &statistics, status == DREY_OK ? err : NULL);
         if (status == DREY_OK)
             status = written;
     }

@@ -16,7 +16,7 @@ const char help_drey[] =
     "  drey --version\n"
     "\n"
     "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
-    "Exit codes: 0, 1 could not, 2 wrong usage, 130 interrupted, 143 terminated.\n"
+    "Exit codes: 0, 1 could not, 2 wrong usage, 129, 130, 143 ended by a signal.\n"
     "\n"
     "example:\n"
     "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n";

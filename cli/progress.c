@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 
 #include "cli/format.h"
+#include "cli/signals.h"
 #include "cli/terminal.h"
 
 #include <stdio.h>
@@ -54,7 +55,7 @@ static void draw(progress *p, uint64_t done, uint64_t total)
 void progress_report(void *user, const char *what, uint64_t done, uint64_t total)
 {
     progress *p = user;
-    if (p->quiet)
+    if (p->quiet || signals_exit_code()) /* who ends the run need not be able to read this */
         return;
     double now_s = progress_clock_s();
     if (strcmp(p->what, what) != 0) {

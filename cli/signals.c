@@ -1,6 +1,8 @@
 /* Signal handling: see signals.h. */
 #include "cli/signals.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,35 +22,38 @@ static void on_signal(int number)
         drey_session_cancel(session);
 }
 
-void signals_init(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, SIGINT);
-    sigaddset(&action.sa_mask, SIGTERM);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit is a failed write like others */
-}
-
-static void mask(int how)
+static sigset_t endings(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    pthread_sigmask(how, &set, NULL);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+void signals_init(void)
+{
+    /* Without SA_RESTART: what is blocked in a write has to come back. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_mask = endings()}, before;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) != 0 || before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit is a failed write like others */
 }
 
 void signals_hold(void)
 {
-    mask(SIG_BLOCK);
+    sigset_t set = endings();
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
 void signals_release(void)
 {
-    mask(SIG_UNBLOCK);
+    sigset_t set = endings();
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 void signals_watch(drey_session *session)
@@ -69,4 +74,19 @@ void signals_note(void)
 int signals_exit_code(void)
 {
     return caught ? 128 + caught : 0;
+}
+
+bool signals_wait_writable(int file)
+{
+    static const struct timespec now = {0};
+    struct pollfd wanted = {.fd = file, .events = POLLOUT};
+    sigset_t set = endings(), before;
+    /* Only the waiting itself lets signals in: none comes between the look at `caught` and it. */
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    int n;
+    do
+        n = ppoll(&wanted, 1, caught ? &now : NULL, &before);
+    while (n < 0 && (errno == EINTR || errno == EAGAIN));
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return n != 0;
 }

@@ -1,18 +1,18 @@
-/* Ctrl-C and kill while a session works.
+/* Ctrl-C, kill and a closed terminal while a session works.
  *
  *      signals_watch(s)          signal                  signals_unwatch
  *   (default: exit at once) -> (the session is cancelled) -> (default)
  *                                  another signal: exit at once
  *
- * The handler runs on the main thread only (the engine's threads start with both signals blocked),
+ * The handler runs on the main thread only (the engine's threads start with these signals blocked),
  * so a session is never cancelled while it is being closed. */
 #ifndef DREY_CLI_SIGNALS_H
 #define DREY_CLI_SIGNALS_H
 
 #include "drey/drey.h"
 
-/* SIGPIPE is ignored from here on (a write then fails), SIGINT and SIGTERM end the process with
- * 128 + their number. */
+/* SIGPIPE is ignored from here on (a write then fails); SIGINT, SIGTERM and, unless it is ignored
+ * (nohup), SIGHUP end the process with 128 + their number. */
 void signals_init(void);
 /* Around whatever starts threads: these are to leave signals to the main thread. */
 void signals_hold(void);
@@ -21,7 +21,10 @@ void signals_watch(drey_session *session);
 void signals_unwatch(void);
 /* From here on the first signal is only noted, for who asks signals_exit_code now and then. */
 void signals_note(void);
-/* The exit code that the signal asks for: 130, 143, or 0 if none came. */
+/* The exit code that the signal asks for: 129, 130, 143, or 0 if none came. */
 int signals_exit_code(void);
+/* Waits until a write to the file would not block, as long as no signal has come; false: it would,
+ * and one has. */
+bool signals_wait_writable(int file);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 drey_status fail(drey_error *err, drey_status code, const char *format, ...)
@@ -45,6 +46,15 @@ void complain(const char *format, ...)
 bool terminal_attended(void)
 {
     return isatty(STDERR_FILENO) == 1;
+}
+
+bool terminal_shared(void)
+{
+    struct stat out, err;
+    if (isatty(STDOUT_FILENO) == 1)
+        return terminal_attended();
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+           out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 }
 
 const char *terminal_style_text(terminal_style style)

@@ -21,6 +21,9 @@ void print_clean(FILE *out, const char *text);
 /* Standard error is a terminal. */
 bool terminal_attended(void);
 
+/* Standard output and standard error are one terminal, file or pipe. */
+bool terminal_shared(void);
+
 typedef enum terminal_style { STYLE_PLAIN, STYLE_STRONG, STYLE_GOOD, STYLE_WARN } terminal_style;
 /* The sequence that begins a style, or "" where standard error is no terminal or NO_COLOR is set.
  */

@@ -78,6 +78,15 @@ for w in wrong:
     print("cli: statistics: " + w)
 sys.exit(bool(wrong))
 PYTHON
+# Both into one place, a file or a pipe: nothing comes between the text's words.
+"${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos -p "$prompt" >"$tmp/both" 2>&1
+"${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos -p "$prompt" 2>&1 | cat >"$tmp/piped"
+for both in "$tmp/both" "$tmp/piped"; do
+    python3 -c 'import sys
+text, both = (open(f, "rb").read() for f in sys.argv[1:])
+sys.exit(both.count(b"tokens\n" + text + b"\nstatistics\n") != 1)' "$tmp/text" "$both" ||
+        wrong "text and progress mixed: $(cat "$both")"
+done
 [ "$(find "$tmp" -name 'stats*' | wc -l)" = 1 ] || wrong "a temporary statistics file was left"
 ! grep -q lossy "$tmp/err" || wrong "f16 is called lossy"
 "$make_toy" "$tmp/wide.gguf" 2 0 32 # q8_0 wants heads of 32

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# SIGINT and SIGTERM at any moment of a run, from the first one on: the exit code says so, what was
-# written is a beginning of the text, and the statistics are whole or not there. A model that is
+# SIGINT, SIGTERM and SIGHUP at any moment of a run, from the first one on, also while nobody reads
+# what it writes: the exit code says so, what was written is a beginning of the text, and the
+# statistics are whole or not there. A model that is
 # written to meanwhile ends the run with one sentence. Files that cannot be written whole are told
 # and do not appear.
 #   cli_interrupts.sh DREY MAKE_TOY SHIM
@@ -28,7 +29,7 @@ plain=$(least) ngram=$(least -d ngram) draft=$(least -d "$tmp/draft.gguf")
 
 # 1. Signals and a changing file, from a program that does not let the shell ignore SIGINT.
 python3 - "$drey" "$toy" "$tmp" "$shim" "$plain" "$ngram" "$draft" <<'PYTHON' || failed=1
-import json, os, signal, subprocess, sys, time
+import fcntl, json, os, signal, subprocess, sys, termios, time
 
 drey, toy, tmp, shim, *budgets = sys.argv[1:]
 expected = open(tmp + "/expected").read().split()
@@ -87,7 +88,7 @@ if json.load(open(tmp + "/stats"))["read_bytes"] == 0:
 whole = time.time() - begin
 middle = 0
 for i in range(12):
-    number = (signal.SIGINT, signal.SIGTERM)[i % 2]
+    number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[(i + i // 3) % 3]
     what = f"{number.name} after {i}/12 of a run:"
     child = start(i % 3)
     time.sleep(whole * i / 12)
@@ -97,6 +98,51 @@ for i in range(12):
     middle += child.returncode == 128 + number
 if middle == 0:
     wrong("no signal came in time")
+
+# A reader that reads no more: the first signal ends the run all the same, and neither text nor
+# statistics wait for the reader.
+for stderr in (subprocess.PIPE, subprocess.STDOUT):
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        child = subprocess.Popen([drey, "run", "-t", "1", "-n", "20000", "--ignore-eos", "--raw-ids",
+                                  "-p", "The tree", "-m", tmp + "/draft.gguf"], stdout=subprocess.PIPE,
+                                 stderr=stderr)
+        fcntl.fcntl(child.stdout, 1031, 4096)  # F_SETPIPE_SZ
+        count, before = 0, -1
+        while count == 0 or count != before:  # until the pipe is full
+            time.sleep(0.5)
+            before = count
+            count = int.from_bytes(fcntl.ioctl(child.stdout, termios.FIONREAD, b"    "), sys.byteorder)
+        child.send_signal(number)
+        try:
+            if child.wait(timeout=60) != 128 + number:
+                wrong(number.name, "while blocked in writing: exit code", child.returncode)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            wrong(number.name, "while blocked in writing: it goes on")
+        child.communicate()
+
+# Hung up, but told to ignore that.
+child = subprocess.Popen(command[:-2], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN), env=env)
+child.stdout.readline()
+child.send_signal(signal.SIGHUP)
+rest, err = child.communicate(timeout=100)
+if child.returncode != 0 or rest.split() != expected[1:]:
+    wrong("SIGHUP that is ignored: exit code", child.returncode, err)
+
+# Between the windows of a perplexity and at their ends, too.
+with open(tmp + "/corpus", "w") as f:
+    f.write("the tree is not for the draft and that is " * 4000)
+for i in range(30):
+    child = subprocess.Popen([drey, "perplexity", "-m", tmp + "/draft.gguf", "-t", "1", "--window", "2",
+                              "-f", tmp + "/corpus"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True)
+    child.stderr.readline()  # it has begun
+    time.sleep(0.0017 * i)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=100)
+    if child.returncode not in (130, -2) or out:
+        wrong("SIGINT in perplexity: exit code", child.returncode, out, err[-300:])
 
 child = start()
 child.stdout.readline()  # the first token

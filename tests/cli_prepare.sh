@@ -110,8 +110,8 @@ told "$tmp/json" true false
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "--quiet is not quiet"
 [ "$sum" = "$(cksum <"$side")" ] || wrong "another sidecar of the same model"
 
-# 4. Ctrl-C and kill while the model is read slowly: what was written goes.
-for signal in INT TERM; do
+# 4. Ctrl-C, kill and a closed terminal while the model is read slowly: what was written goes.
+for signal in INT TERM HUP; do
     ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" LD_LIBRARY_PATH=${shim%/*} \
         LD_PRELOAD=${shim##*/} FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 \
         "$drey" prepare "$toy" --force >"$tmp/out" 2>"$tmp/err" &
@@ -123,7 +123,7 @@ for signal in INT TERM; do
     [ -e "$side.partial" ] || wrong "prepare did not begin"
     kill -s $signal $pid || wrong "it is gone before SIG$signal"
     wait $pid || code=$?
-    [ $code = "$([ $signal = INT ] && echo 130 || echo 143)" ] || wrong "SIG$signal: exit code $code"
+    [ $code = $((128 + $(kill -l $signal))) ] || wrong "SIG$signal: exit code $code"
     nothing_left "SIG$signal"
     [ "$sum" = "$(cksum <"$side")" ] || wrong "SIG$signal changed the old sidecar"
 done

@@ -301,7 +301,7 @@ static void refuses_broken_splits(void **state)
     const char *second = temp_path("broken-00002-of-00003.gguf");
     const char *third = temp_path("broken-00003-of-00003.gguf");
     write_split(first, 3, 5);
-    refused(second, DREY_ERR_USAGE, "is part 2 of 3 of a split model; name the first part");
+    refused(second, DREY_ERR_FORMAT, "is part 2 of 3 of a split model; name the first part");
     assert_int_equal(unlink(third), 0);
     gguf *g;
     drey_error err = {0};
@@ -317,7 +317,7 @@ static void refuses_broken_splits(void **state)
     assert_non_null(strstr(err.message, third));
     const char *renamed = temp_path("renamed.gguf");
     assert_int_equal(rename(first, renamed), 0);
-    refused(renamed, DREY_ERR_USAGE, "is the first of 3 parts; name them");
+    refused(renamed, DREY_ERR_FORMAT, "is the first of 3 parts; name them");
 }
 
 /* Two parts with given tensors and claims; NULL for a good model. */
@@ -338,7 +338,7 @@ static void check_pair(const char *name, uint16_t count, int32_t n_total, const 
         writer_free(&w);
     }
     if (refusal) {
-        refused(paths[0], count == 2 ? DREY_ERR_FORMAT : DREY_ERR_USAGE, refusal);
+        refused(paths[0], DREY_ERR_FORMAT, refusal);
         return;
     }
     gguf *g = open_or_fail(paths[0]);

@@ -141,7 +141,7 @@ static drey_status open_parts(gguf *g, const char *path, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT, "%s says that it is part %lld of %lld; " DAMAGED, shown,
              (long long)number + 1, (long long)count);
     if (number != 0)
-        FAIL(err, DREY_ERR_USAGE,
+        FAIL(err, DREY_ERR_FORMAT,
              "%s is part %lld of %lld of a split model; name the first part, whose name ends in "
              "-00001-of-%05lld.gguf",
              shown, (long long)number + 1, (long long)count, (long long)count);
@@ -149,7 +149,7 @@ static drey_status open_parts(gguf *g, const char *path, drey_error *err)
         return DREY_OK;
     size_t n_stem = split_stem(path, 0, count);
     if (n_stem == 0)
-        FAIL(err, DREY_ERR_USAGE,
+        FAIL(err, DREY_ERR_FORMAT,
              "%s is the first of %lld parts; name them NAME-00001-of-%05lld.gguf and so on, so "
              "that they find each other",
              shown, (long long)count, (long long)count);
