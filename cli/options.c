@@ -30,8 +30,8 @@ const cli_option cli_options[] = {
     {"context", 'c', CLI_COUNT, DRAFTING, AT(n_context), 2, INT32_MAX},
     {"threads", 't', CLI_COUNT, CORES, AT(n_threads), 1, 1024},
     {"policy", 0, CLI_POLICY, DRAFTING, AT(policy), 0, 0},
-    {"draft-tokens", 0, CLI_COUNT, DRAFTING, AT(draft_tokens), 1, 64},
-    {"tree", 0, CLI_COUNT, DRAFTING, AT(tree_nodes), 1, 1024},
+    {"draft-tokens", 0, CLI_COUNT, DRAFTING, AT(draft_tokens), 1, DREY_MAX_DRAFTED},
+    {"tree", 0, CLI_COUNT, DRAFTING, AT(tree_nodes), 1, DREY_MAX_DRAFTED},
     {"prompt-chunk", 0, CLI_COUNT, ENGINE, AT(prompt_chunk), 1, 65536},
     {"cpu", 0, CLI_TEXT, CORES, AT(cpu_tier), 0, 0},
     {"io", 0, CLI_IO, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, AT(io), 0, 0},
@@ -271,13 +271,8 @@ static int choose(const char *text, const char *const *names)
 static drey_status read_policy(const cli_option *option, const char *text, drey_policy *policy,
                                drey_error *err)
 {
-    static const char *const names[] = {"none", "sequence", "llmcad", NULL};
-    static const drey_policy policies[] = {DREY_POLICY_NONE, DREY_POLICY_SEQUENCE,
-                                           DREY_POLICY_LLMCAD};
-    int i = choose(text, names);
-    if (i < 0)
-        return bad_value(option, text, "none, sequence or llmcad", err);
-    *policy = policies[i];
+    if (!drey_policy_parse(text, policy))
+        return bad_value(option, text, "auto, none, sequence or tree", err);
     return DREY_OK;
 }
 
@@ -315,9 +310,9 @@ static drey_status read_stop(cli_settings *s, const char *text, drey_error *err)
 static void read_draft(cli_settings *s, const char *text)
 {
     s->draft_path = NULL;
-    if (strcmp(text, "none") == 0)
+    if (strcmp(text, drey_drafter_name(DREY_DRAFTER_NONE)) == 0)
         s->drafter = DREY_DRAFTER_NONE;
-    else if (strcmp(text, "ngram") == 0)
+    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_NGRAM)) == 0)
         s->drafter = DREY_DRAFTER_NGRAM;
     else {
         s->drafter = DREY_DRAFTER_MODEL;
@@ -450,18 +445,18 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
     bool drafts = s->drafter != DREY_DRAFTER_NONE;
     drey_policy policy = s->policy;
     if (policy == DREY_POLICY_AUTO)
-        policy = drafts ? DREY_POLICY_LLMCAD : DREY_POLICY_NONE;
+        policy = drafts ? DREY_POLICY_TREE : DREY_POLICY_NONE;
     if (policy != DREY_POLICY_NONE && !drafts)
         return fail(err, DREY_ERR_USAGE, "--policy %s needs a draft: add -d DRAFT.gguf or -d ngram",
-                    policy == DREY_POLICY_SEQUENCE ? "sequence" : "llmcad");
+                    drey_policy_name(policy));
     if (policy == DREY_POLICY_NONE && drafts)
         return fail(err, DREY_ERR_USAGE,
                     "--policy none and -d contradict each other: leave one "
                     "out");
     if (given(s, "draft-tokens") && policy != DREY_POLICY_SEQUENCE)
         return fail(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence");
-    if (given(s, "tree") && policy != DREY_POLICY_LLMCAD)
-        return fail(err, DREY_ERR_USAGE, "--tree belongs to --policy llmcad and a draft");
+    if (given(s, "tree") && policy != DREY_POLICY_TREE)
+        return fail(err, DREY_ERR_USAGE, "--tree belongs to --policy tree and a draft");
     return DREY_OK;
 }
 

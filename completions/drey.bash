@@ -31,7 +31,7 @@ _drey() {
         return
         ;;
     --memory) words="auto unlimited" ;;
-    --policy) words="none sequence llmcad" ;;
+    --policy) words="auto none sequence tree" ;;
     --io) words="auto uring pread buffered" ;;
     --kv) words="f16 q8_0" ;;
     --read-size) words="256K 512K 1M 2M 4M" ;;

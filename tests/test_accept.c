@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "accept/accept.h"
-#include "draft/drafter.h"
+#include "draft/policy.h"
+#include "support/policy_memory.h"
 #include "support/rng.h"
 #include "support/tree_path.h"
 
@@ -175,7 +176,7 @@ static void verify(float *logits, const int32_t *tokens, int32_t n, const token_
 static int n_kept; /* trees of which something stayed */
 
 /* Writes tokens[START..LENGTH) with a drafter; returns the number of passes. */
-static int write_with(drafter *d, draft_limits limits, sampler *s, int32_t *tokens)
+static int write_with(drafter *d, draft_policy *p, sampler *s, int32_t *tokens)
 {
     static float logits[TREE_MAX_NODES * LD];
     int passes = 0;
@@ -185,8 +186,8 @@ static int write_with(drafter *d, draft_limits limits, sampler *s, int32_t *toke
     tree_reset(&tree, tokens[n - 1]);
     assert_int_equal(d->class->begin(d, tokens, n, NULL), DREY_OK);
     while (n < LENGTH) {
-        limits.max_depth = LENGTH - n - 1;
-        assert_int_equal(draft_grow(d, &tree, &limits, NULL), DREY_OK);
+        if (p)
+            assert_int_equal(draft_grow(d, p, &tree, LENGTH - n - 1, NULL), DREY_OK);
         verify(logits, tokens, n, &tree, &r, row_of);
         accepted got;
         accept_path(&got, &tree, row_of, s, logits, LD, n - 1);
@@ -221,7 +222,7 @@ static void drafting_never_changes_the_text(void **state)
         {.temperature = 1, .top_k = 6, .top_p = 0.9f, .min_p = 0.02f},
         {.temperature = 3, .top_p = 1},
     };
-    const drey_policy policies[] = {DREY_POLICY_NONE, DREY_POLICY_SEQUENCE, DREY_POLICY_LLMCAD};
+    const drey_policy policies[] = {DREY_POLICY_NONE, DREY_POLICY_SEQUENCE, DREY_POLICY_TREE};
     const int32_t prompt[START] = {3, 1, 4, 1};
     int passes[3] = {0}, ngram_passes = 0, texts = 0;
     for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
@@ -237,13 +238,11 @@ static void drafting_never_changes_the_text(void **state)
             memcpy(alone, prompt, sizeof prompt);
             write_alone(&s, alone);
             for (int i = 0; i < 6; i++) {
-                draft_limits limits = {.policy = policies[i % 3],
-                                       .max_nodes = 16,
-                                       .sequence_tokens = 5,
-                                       .branch_confidence = 0.3f,
-                                       .alpha = 0.01f};
+                const policy_class *class = policy_class_of(policies[i % 3]);
+                policy_memory memory;
+                draft_policy *p = class ? policy_init(&memory, class, i % 3 == 1 ? 5 : 16) : NULL;
                 memcpy(with, prompt, sizeof prompt);
-                int n = write_with(i < 3 ? &model.base : ngram, limits, &s, with);
+                int n = write_with(i < 3 ? &model.base : ngram, p, &s, with);
                 assert_memory_equal(with, alone, sizeof alone);
                 if (i < 3)
                     passes[i] += n;

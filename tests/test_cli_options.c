@@ -265,7 +265,7 @@ static void faults(void **state)
     refuses(CLI_RUN, "-m a --memory 18446744073709551615", "--memory takes a size");
     refuses(CLI_PLAN, "-m a --disk fast", "--disk takes a speed");
     refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
-    refuses(CLI_RUN, "-m a --policy tree", "none, sequence or llmcad");
+    refuses(CLI_RUN, "-m a --policy forest", "auto, none, sequence or tree");
     refuses(CLI_RUN, "-m a --io mmap", "auto, uring, pread or buffered");
     refuses(CLI_RUN, "-m a --kv q4_0", "f16 or q8_0");
     refuses(CLI_RUN, "-m a --stop _", "not empty");
@@ -307,12 +307,12 @@ static void contradictions(void **state)
     (void)state;
     refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
-    refuses(CLI_RUN, "-m a --policy llmcad", "--policy llmcad needs a draft");
+    refuses(CLI_RUN, "-m a --policy tree", "--policy tree needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
     refuses(CLI_RUN, "-m a -d b --draft-tokens 4", "--draft-tokens belongs to --policy sequence");
-    refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to --policy llmcad");
-    refuses(CLI_RUN, "-m a --tree 4", "--tree belongs to --policy llmcad and a draft");
+    refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to --policy tree");
+    refuses(CLI_RUN, "-m a --tree 4", "--tree belongs to --policy tree and a draft");
     refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
     refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
     refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");

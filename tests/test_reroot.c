@@ -468,12 +468,92 @@ static void the_text(void **state)
     }
 }
 
+/* ---- What a policy hears ---- */
+
+/* The tree policy, listening. */
+typedef struct listener {
+    draft_policy base;
+    draft_policy *inner;
+    int n_turns;
+    text heard; /* the first token came from the prompt's last row */
+} listener;
+
+static int32_t listener_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
+                             int32_t *nodes)
+{
+    draft_policy *inner = ((listener *)p)->inner;
+    return inner->class->next(inner, tree, max_depth, nodes);
+}
+
+static void listener_push(draft_policy *p, token_tree *tree, int32_t node)
+{
+    draft_policy *inner = ((listener *)p)->inner;
+    inner->class->push(inner, tree, node);
+}
+
+static void listener_observe(draft_policy *p, const token_tree *tree, const int32_t *path,
+                             int32_t n_path, int32_t next)
+{
+    listener *l = (listener *)p;
+    int32_t parent = 0;
+    assert_int_equal(tree->nodes[0].token, l->heard.token[l->heard.n - 1]);
+    for (int32_t i = 0; i < n_path; parent = path[i++]) {
+        assert_int_equal(tree->nodes[path[i]].parent, parent);
+        assert_true(tree->nodes[path[i]].submitted);
+        l->heard.token[l->heard.n++] = tree->nodes[path[i]].token;
+    }
+    l->heard.token[l->heard.n++] = next;
+    l->n_turns++;
+}
+
+static bool note_token(void *user, int32_t id)
+{
+    text *t = user;
+    t->token[t->n++] = id;
+    return true;
+}
+
+static void a_policy_hears_of_each_turn(void **state)
+{
+    (void)state;
+    static const policy_class class = {.bytes = sizeof(listener),
+                                       .next = listener_next,
+                                       .push = listener_push,
+                                       .observe = listener_observe};
+    bench b;
+    open_bench(&b, DREY_KV_F16);
+    listener l;
+    policy_init(&l, &class, 24);
+    l.inner = b.session->policy;
+    l.n_turns = 0;
+    text t = prompt(), written = {.n = 0};
+    drey_generate_options g;
+    drey_statistics stats;
+    drey_error err = {0};
+    drey_generate_options_init(&g);
+    g.n_predict = 1; /* what the prompt's last row says is no turn */
+    g.ignore_eos = true;
+    g.on_token = note_token;
+    g.user = &written;
+    b.session->policy = &l.base;
+    must(drey_session_generate(b.session, t.token, (size_t)t.n, &g, &stats, &err), &err);
+    assert_int_equal(l.n_turns, 0);
+    l.heard = written;
+    g.n_predict = N_TEXT;
+    must(drey_session_generate(b.session, NULL, 0, &g, &stats, &err), &err);
+    assert_int_equal(l.n_turns, stats.n_passes);
+    assert_true(l.n_turns > 3 && stats.accepted > 3);
+    assert_int_equal(l.heard.n, written.n);
+    assert_memory_equal(l.heard.token, written.token, sizeof(int32_t) * (size_t)written.n);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cache_f16), cmocka_unit_test(the_cache_q8_0),
         cmocka_unit_test(the_draft_f16), cmocka_unit_test(the_draft_q8_0),
-        cmocka_unit_test(the_text),
+        cmocka_unit_test(the_text),      cmocka_unit_test(a_policy_hears_of_each_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,7 +265,7 @@ static void test_turns(void **state)
 {
     (void)state;
     static const double shares[] = {2, 0.5, 0}; /* above 1: all in memory */
-    static const drey_policy policies[] = {DREY_POLICY_SEQUENCE, DREY_POLICY_LLMCAD};
+    static const drey_policy policies[] = {DREY_POLICY_SEQUENCE, DREY_POLICY_TREE};
     rng r = rng_from(11);
     tally n = {0};
     drey_error err = {0};
@@ -302,7 +302,7 @@ static void test_cancel_between_calls(void **state)
     player p = {0};
     turn t = {.ids = {5, 77, 140}, .n = 3, .n_predict = 5, .break_read = -1};
     float logprob[3];
-    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_LLMCAD, 2, &p);
+    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_TREE, 2, &p);
     assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
     for (int i = 0; i < 2; i++) {
         drey_session_cancel(p.session);

@@ -131,18 +131,33 @@ DREY_API void drey_free(void *memory);
 /* ---- Engine: weights under one memory budget ---- */
 
 typedef enum drey_policy {
-    DREY_POLICY_AUTO = 0,     /* llmcad with a draft, none without */
+    DREY_POLICY_AUTO = 0,     /* tree with a draft, none without */
     DREY_POLICY_NONE = 1,     /* plain decoding */
     DREY_POLICY_SEQUENCE = 2, /* a chain of draft_tokens tokens */
-    DREY_POLICY_LLMCAD =
-        3 /* a tree that follows the draft's confidence (LLMCad 3.2, EdgeLLM III-B) */
+    DREY_POLICY_TREE = 3      /* a tree that follows the draft's confidence (EdgeLLM III-B) */
 } drey_policy;
+
+enum { DREY_MAX_DRAFTED = 128 }; /* tokens that a policy may draft for one verification */
+
+/* What programs call a policy: "auto", "none", "sequence", "tree". NULL: there is no such policy, so
+ * that counting from 0 to the first NULL meets all. */
+DREY_API const char *drey_policy_name(drey_policy policy);
+/* False, and *policy stays as it is: no policy has this name. */
+DREY_API bool drey_policy_parse(const char *name, drey_policy *policy);
+/* How many tokens the policy may draft for one verification (its option in drey_engine_options: a
+ * chain's draft_tokens, a tree's tree_nodes), and how many where the option is 0. False, and all 0:
+ * it drafts nothing. */
+DREY_API bool drey_policy_bounds(drey_policy policy, int32_t *least, int32_t *most,
+                                 int32_t *standard);
 
 typedef enum drey_drafter {
     DREY_DRAFTER_NONE = 0,
     DREY_DRAFTER_MODEL = 1, /* the model in options.draft */
     DREY_DRAFTER_NGRAM = 2  /* looks the last tokens up in the text so far */
 } drey_drafter;
+
+/* "none", "model", "ngram"; NULL: there is no such drafter. */
+DREY_API const char *drey_drafter_name(drey_drafter drafter);
 
 /* How streamed weights are read. AUTO takes the first that the system allows; the others force a
  * way, for systems where AUTO chooses badly and for tests. */

@@ -1,5 +1,5 @@
-/* Drafters: whatever can guess which tokens come next. A policy asks a drafter to expand nodes and so
- * grows the tree; the drafter does not know the policy, the policy not the drafter. */
+/* Drafters: whatever can guess which tokens come next. Nodes of a tree are expanded as a policy
+ * wants it (policy.h); the drafter does not know the policy, the policy not the drafter. */
 #ifndef DREY_DRAFT_DRAFTER_H
 #define DREY_DRAFT_DRAFTER_H
 
@@ -31,19 +31,6 @@ typedef struct drafter_class {
 struct drafter { /* first member of every drafter */
     const drafter_class *class;
 };
-
-/* How a tree grows. */
-typedef struct draft_limits {
-    drey_policy policy;
-    int32_t max_nodes;       /* drafted nodes, root not counted; for LLMCAD */
-    int32_t sequence_tokens; /* for SEQUENCE */
-    int32_t max_depth;       /* room left in context and in what may still be generated */
-    float branch_confidence; /* LLMCad: a second child needs this much (0.30) */
-    float alpha;             /* drafting ends when the tree's confidence falls under it (0.01) */
-} draft_limits;
-
-/* Grows the tree from its root by limits->policy. */
-drey_status draft_grow(drafter *d, token_tree *tree, const draft_limits *limits, drey_error *err);
 
 /* Looks the last tokens up in the timeline itself. capacity: most tokens of a timeline, its root
  * included; begin fails with DREY_ERR_CONTEXT beyond it, reroot must not go beyond it. Allocates

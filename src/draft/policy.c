@@ -1,87 +1,93 @@
-/* How a tree grows: a policy decides which node the drafter expands next and when to stop.
- *
- * `sequence` is the classic fixed-length guess: a chain of best candidates.
- *
- * `llmcad` lets the draft's confidence shape the tree (EdgeLLM III-B and III-C, LLMCad 3.2 and
- * 3.3). A branch is a leaf that can still be extended: its expected length is M * C (M drafted
- * tokens in the tree, C its cumulative confidence), and the next step goes to the branch that is
- * furthest behind. A second candidate opens a branch of its own when it is confident enough. The
- * tree is handed to the target when even its best branch has become a poor guess. */
-#include "draft/drafter.h"
+/* The table of policies, and the loop that they share: see policy.h. */
+#include "draft/policy.h"
 
 #include <assert.h>
+#include <string.h>
 
-static int32_t least(int32_t a, int32_t b)
+#include "base/num.h"
+
+static const struct entry {
+    const char *name;
+    const policy_class *class; /* NULL: drafts nothing */
+} table[] = {[DREY_POLICY_AUTO] = {"auto", NULL},
+             [DREY_POLICY_NONE] = {"none", NULL},
+#define POLICY(value, name) [DREY_POLICY_##value] = {#name, &policy_##name},
+             POLICIES(POLICY)
+#undef POLICY
+};
+
+enum { N_POLICIES = sizeof table / sizeof *table };
+
+const char *drey_policy_name(drey_policy which)
 {
-    return a < b ? a : b;
+    return (unsigned)which < N_POLICIES ? table[which].name : NULL;
 }
 
-static drey_status grow_sequence(drafter *d, token_tree *tree, const draft_limits *limits,
-                                 drey_error *err)
+bool drey_policy_parse(const char *name, drey_policy *which)
 {
-    int32_t length = least(limits->sequence_tokens, limits->max_depth);
-    length = least(length, TREE_MAX_ROWS - tree->n_nodes);
-    for (int32_t node = 0, i = 0; i < length; i++) {
-        TRY(d->class->expand(d, tree, &node, 1, err));
-        const tree_node *last = &tree->nodes[node];
-        if (last->n_guesses == 0)
-            break;
-        node = tree_push(tree, node, last->guess[0].token, last->guess[0].confidence);
-    }
-    return DREY_OK;
-}
-
-/* The branch furthest behind its expectation (the oldest among equals); -1 when no branch can be
- * extended, or when the most confident of them has fallen under alpha: Tc of EdgeLLM III-C. */
-static int32_t next_branch(const token_tree *tree, const draft_limits *limits)
-{
-    float drafted = (float)(tree->n_nodes - 1);
-    float tree_confidence = 0, most_behind = 0;
-    int32_t chosen = -1;
-    for (int32_t i = 0; i < tree->n_nodes; i++) {
-        const tree_node *leaf = &tree->nodes[i];
-        if (leaf->expanded || leaf->depth >= limits->max_depth)
-            continue;
-        float behind = drafted * leaf->cumulative - (float)leaf->depth;
-        if (chosen < 0 || behind > most_behind) {
-            chosen = i;
-            most_behind = behind;
-        }
-        if (leaf->cumulative > tree_confidence)
-            tree_confidence = leaf->cumulative;
-    }
-    return tree_confidence < limits->alpha ? -1 : chosen;
-}
-
-static drey_status grow_llmcad(drafter *d, token_tree *tree, const draft_limits *limits,
-                               drey_error *err)
-{
-    int32_t most_nodes = least(limits->max_nodes, TREE_MAX_DRAFTED) + 1;
-    while (tree->n_nodes < most_nodes) {
-        int32_t node = next_branch(tree, limits);
-        if (node < 0)
-            break;
-        TRY(d->class->expand(d, tree, &node, 1, err));
-        const tree_node *parent = &tree->nodes[node];
-        assert(parent->expanded);
-        for (int32_t i = 0; i < parent->n_guesses && tree->n_nodes < most_nodes; i++) {
-            if (i == 0 || parent->guess[i].confidence >= limits->branch_confidence)
-                tree_push(tree, node, parent->guess[i].token, parent->guess[i].confidence);
+    for (unsigned i = 0; i < N_POLICIES; i++) {
+        if (strcmp(name, table[i].name) == 0) {
+            *which = (drey_policy)i;
+            return true;
         }
     }
-    return DREY_OK;
+    return false;
 }
 
-drey_status draft_grow(drafter *d, token_tree *tree, const draft_limits *limits, drey_error *err)
+bool drey_policy_bounds(drey_policy which, int32_t *least, int32_t *most, int32_t *standard)
 {
-    switch (limits->policy) {
-    case DREY_POLICY_SEQUENCE:
-        return grow_sequence(d, tree, limits, err);
-    case DREY_POLICY_LLMCAD:
-        return grow_llmcad(d, tree, limits, err);
-    case DREY_POLICY_AUTO: /* the engine has made its choice before */
-    case DREY_POLICY_NONE:
-        break;
+    const policy_class *c = policy_class_of(which);
+    *least = c ? 1 : 0;
+    *most = c ? TREE_MAX_DRAFTED : 0;
+    *standard = c ? c->standard : 0;
+    return c != NULL;
+}
+
+const policy_class *policy_class_of(drey_policy which)
+{
+    return (unsigned)which < N_POLICIES ? table[which].class : NULL;
+}
+
+int32_t policy_size(const drey_engine_options *options)
+{
+    const policy_class *c = policy_class_of(options->policy);
+    if (!c)
+        return 0;
+    int32_t given = c->option == POLICY_DRAFT_TOKENS ? options->draft_tokens : options->tree_nodes;
+    return given ? given : c->standard;
+}
+
+draft_policy *policy_init(void *memory, const policy_class *class, int32_t size)
+{
+    assert(class->bytes >= sizeof(draft_policy) && size >= 0);
+    draft_policy *p = memory;
+    *p = (draft_policy){.class = class, .size = min_i32(size, TREE_MAX_DRAFTED)};
+    if (class->init)
+        class->init(p);
+    return p;
+}
+
+/* Each step expands a node at least, and a tree holds so many: this ends whatever a policy says. */
+drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
+                       drey_error *err)
+{
+    for (;;) {
+        int32_t nodes[DRAFT_MAX_BATCH];
+        int32_t n = p->class->next(p, tree, max_depth, nodes);
+        if (n == 0)
+            return DREY_OK;
+        TRY(d->class->expand(d, tree, nodes, n, err));
+        for (int32_t i = 0; i < n; i++) {
+            assert(tree->nodes[nodes[i]].expanded);
+            p->class->push(p, tree, nodes[i]);
+        }
+        assert(tree->n_nodes - 1 <= p->size && tree_is_valid(tree));
     }
-    return DREY_OK;
+}
+
+void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
+                   int32_t next)
+{
+    if (p->class->observe)
+        p->class->observe(p, tree, path, n_path, next);
 }

@@ -21,7 +21,7 @@
 #include "sample/sampler.h"
 
 enum {
-    TREE_MAX_DRAFTED = 128,                    /* submitted at once, the root not counted */
+    TREE_MAX_DRAFTED = DREY_MAX_DRAFTED,       /* submitted at once, the root not counted */
     TREE_MAX_ROWS = 1 + TREE_MAX_DRAFTED,      /* of a pass that verifies */
     TREE_MAX_NODES = 1 + 2 * TREE_MAX_DRAFTED, /* as many again may be drafted beyond those */
     TREE_MAX_GUESSES = 8

@@ -16,7 +16,7 @@ void drey_engine_options_init(drey_engine_options *options)
 
 static drey_status check_choices(drey_engine_options *o, drey_error *err)
 {
-    if ((unsigned)o->policy > DREY_POLICY_LLMCAD || (unsigned)o->drafter > DREY_DRAFTER_NGRAM ||
+    if (!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) ||
         (unsigned)o->io > DREY_IO_BUFFERED || (unsigned)o->kv > DREY_KV_Q8_0)
         FAIL(err, DREY_ERR_USAGE, "policy, drafter, io or kv is not one of those in drey.h");
     if (!o->target)
@@ -24,7 +24,7 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
     if ((o->drafter == DREY_DRAFTER_MODEL) != (o->draft != NULL))
         FAIL(err, DREY_ERR_USAGE, "a draft model and the drafter \"model\" go together");
     if (o->policy == DREY_POLICY_AUTO)
-        o->policy = o->drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_LLMCAD;
+        o->policy = o->drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_TREE;
     if (o->policy == DREY_POLICY_NONE)
         o->drafter = DREY_DRAFTER_NONE; /* nothing would ask it */
     else if (o->drafter == DREY_DRAFTER_NONE)
@@ -66,8 +66,6 @@ static drey_status check_numbers(drey_engine_options *o, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "%d sessions are not possible (1 to %d)", o->n_sessions,
              DREY_MAX_SESSIONS);
     TRY(stream_check_read_bytes(o->read_bytes, err));
-    o->draft_tokens = o->draft_tokens ? o->draft_tokens : 8;
-    o->tree_nodes = o->tree_nodes ? o->tree_nodes : 32;
     o->n_threads = o->n_threads ? o->n_threads : pool_default_threads();
     o->n_sessions = o->n_sessions ? o->n_sessions : 1;
     return DREY_OK;

@@ -7,6 +7,7 @@
 
 #include "accept/accept.h"
 #include "draft/model_drafter.h"
+#include "draft/policy.h"
 #include "engine/plan.h"
 #include "text/tokenizer.h"
 
@@ -85,7 +86,8 @@ struct drey_session {
     runner target, draft;
     sampler sampler;
     model_drafter model_drafter;
-    drafter *drafter; /* NULL: none */
+    drafter *drafter; /* NULL: none, and no policy */
+    draft_policy *policy;
     token_tree tree;
     int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
     accepted accepted;

@@ -92,9 +92,7 @@ static void gather_options(drey_engine *e)
     in->n_sessions = o->n_sessions;
     in->n_context = o->n_context;
     in->n_threads = o->n_threads;
-    in->tree_nodes = o->policy == DREY_POLICY_NONE       ? 0
-                     : o->policy == DREY_POLICY_SEQUENCE ? o->draft_tokens
-                                                         : o->tree_nodes;
+    in->tree_nodes = policy_size(o);
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = o->prompt_chunk;
     in->least_logit_rows = e->tuning.least_logit_rows;

@@ -8,17 +8,12 @@
 #include "text/detokenizer.h"
 #include "verify/verify.h"
 
-/* LLMCad's constants (3.2: a branch opens at 0.30; EdgeLLM III-C: alpha starts at 0.01). */
-static const float branch_confidence = 0.30f;
-static const float alpha = 0.01f;
-
 /* One call of drey_session_generate. */
 typedef struct generation {
     drey_session *s;
     const drey_generate_options *options;
     drey_statistics *stats;
     detokenizer detokenizer;
-    draft_limits limits;
     bool done;
     bool refused;   /* on_text wants no more */
     double start_s; /* when the call began */
@@ -98,8 +93,10 @@ static void reroot(drey_session *s)
     const accepted *a = &s->accepted;
     int32_t moved[TREE_MAX_NODES];
     tree_moves(&s->tree, a->path, a->n_path, a->next, moved);
-    if (s->drafter)
+    if (s->drafter) {
+        draft_observe(s->policy, &s->tree, a->path, a->n_path, a->next);
         s->drafter->class->reroot(s->drafter, &s->tree, a->path, a->n_path, a->next, moved);
+    }
     tree_reroot(&s->tree, a->next, moved);
 }
 
@@ -110,9 +107,8 @@ static drey_status session_step(generation *g, drey_error *err)
     drey_session *s = g->s;
     double start = clock_s();
     int32_t n_before = s->tree.n_nodes;
-    g->limits.max_depth = depth_left(g);
     if (s->drafter)
-        TRY(draft_grow(s->drafter, &s->tree, &g->limits, err));
+        TRY(draft_grow(s->drafter, s->policy, &s->tree, depth_left(g), err));
     double drafted = clock_s();
     tree_submit(&s->tree);
     TRY(verify_tree(&s->target, &s->tree, s->row_of, err));
@@ -325,11 +321,6 @@ static drey_status prepare(generation *g, const int32_t *ids, size_t n, drey_err
     if (n)
         memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
     s->n_timeline += (int32_t)n;
-    g->limits = (draft_limits){.policy = e->options.policy,
-                               .max_nodes = e->options.tree_nodes,
-                               .sequence_tokens = e->options.draft_tokens,
-                               .branch_confidence = branch_confidence,
-                               .alpha = alpha};
     return DREY_OK;
 }
 

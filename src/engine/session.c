@@ -29,9 +29,18 @@ static size_t timeline_bytes(const drey_engine *e)
     return (size_t)(e->options.n_context + 1) * sizeof(int32_t);
 }
 
+static size_t policy_bytes(const drey_engine *e)
+{
+    const policy_class *c = policy_class_of(e->options.policy);
+    return c ? arena_size(c->bytes) : 0;
+}
+
 static drey_status make_drafter(drey_session *s, drey_error *err)
 {
     drey_engine *e = s->engine;
+    const policy_class *c = policy_class_of(e->options.policy);
+    if (c)
+        s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options));
     if (e->options.drafter == DREY_DRAFTER_NGRAM)
         return drafter_ngram_open(&s->drafter, e->options.n_context + 1, err);
     if (!e->has_draft)
@@ -48,7 +57,7 @@ size_t engine_session_state_bytes(const drey_engine *e)
 {
     size_t models = e->has_draft ? 2 : 1;
     return sampler_bytes(e->target.layout.shape.n_vocab) + models * arena_size(timeline_bytes(e)) +
-           (1 << 16);
+           policy_bytes(e) + (1 << 16);
 }
 
 size_t engine_drafter_bytes(const drey_engine *e)

@@ -1,0 +1,67 @@
+/* Policies: how a tree grows. A policy says which nodes the drafter expands next, which of the
+ * guesses become children, and when the tree is ready; after each verification it hears what became
+ * of the tree.
+ *
+ *        next --nodes--> expand (the drafter's) --guesses--> push
+ *         ^ |                                                  |
+ *         | +-- none: the tree is ready -> verify -> observe   |
+ *         +----------------------------------------------------+
+ *
+ * Each is a file policy_*.c with one policy_class, and a line in POLICIES. */
+#ifndef DREY_DRAFT_POLICY_H
+#define DREY_DRAFT_POLICY_H
+
+#include "draft/drafter.h"
+
+/* Value in drey_policy, name. */
+#define POLICIES(POLICY)                                                                           \
+    POLICY(SEQUENCE, sequence)                                                                     \
+    POLICY(TREE, tree)
+
+typedef struct draft_policy draft_policy;
+
+/* Which of the engine's options says how much is drafted for one verification. */
+typedef enum policy_option { POLICY_DRAFT_TOKENS, POLICY_TREE_NODES } policy_option;
+
+typedef struct policy_class {
+    policy_option option;
+    int32_t standard; /* its value where none is given; 1 to TREE_MAX_DRAFTED are possible */
+    size_t bytes;     /* of the policy's state, `draft_policy` first */
+    void (*init)(draft_policy *p); /* the state behind `draft_policy`; NULL: there is none */
+    /* Nodes to expand in one step, none of them expanded, all with their parents: returns how many
+     * (at most DRAFT_MAX_BATCH), 0: the tree is ready. Nodes of max_depth get no children. */
+    int32_t (*next)(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes);
+    /* `node` has its guesses: makes those children that the tree shall have. The tree keeps to
+     * p->size drafted nodes. */
+    void (*push)(draft_policy *p, token_tree *tree, int32_t node);
+    /* The target has accepted path[0..n_path) of the submitted nodes and said `next`; the tree is
+     * still as it was. NULL: the policy does not learn. */
+    void (*observe)(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
+                    int32_t next);
+} policy_class;
+
+struct draft_policy { /* first member of every policy's state */
+    const policy_class *class;
+    int32_t size; /* most drafted nodes of a tree */
+};
+
+#define POLICY(value, name) extern const policy_class policy_##name;
+POLICIES(POLICY)
+#undef POLICY
+
+/* NULL: AUTO, NONE and what does not exist. */
+const policy_class *policy_class_of(drey_policy which);
+/* The most that these options let a tree grow to: their own value or the policy's standard; 0 for
+ * policies that draft nothing. */
+int32_t policy_size(const drey_engine_options *options);
+/* Makes a policy in memory of class->bytes, aligned for anything. */
+draft_policy *policy_init(void *memory, const policy_class *class, int32_t size);
+
+/* Grows the tree until the policy finds it ready. max_depth: room left in context and in what may
+ * still be written. */
+drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
+                       drey_error *err);
+void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
+                   int32_t next);
+
+#endif
