@@ -4,6 +4,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
+pkg_check_modules(XXHASH REQUIRED libxxhash) # its header alone: nothing is linked
 
 file(GLOB DREY_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/os/*.c src/gguf/*.c src/kernel/*.c src/kernel/ref/*.c src/weights/*.c src/model/*.c
@@ -21,6 +22,7 @@ endif()
 add_library(drey_objects OBJECT ${DREY_SOURCES})
 set_target_properties(drey_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(drey_objects PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(drey_objects SYSTEM PUBLIC ${XXHASH_INCLUDE_DIRS})
 target_compile_definitions(drey_objects PRIVATE DREY_VERSION="${PROJECT_VERSION}")
 target_link_libraries(drey_objects PUBLIC PkgConfig::PCRE2 PkgConfig::URING Threads::Threads m PRIVATE drey_options)
 

@@ -248,6 +248,7 @@ static void users_write_text(void **state)
     (void)state;
     toy_options o;
     toy_options_init(&o);
+    temp_dir();
     const char *path = temp_path("chat.gguf");
     toy_write(path, &o);
     drey_model *m;
