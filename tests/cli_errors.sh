@@ -74,6 +74,17 @@ variant other 's/<|im_end|>/<|im_xnd|>/g'
 refused 1 "im_.nd" run -m "$toy" -d "$tmp/other.gguf" -p hello
 refused 1 "$tmp/empty.gguf" run -m "$toy" -d "$tmp/empty.gguf" -p hello
 
+# Numbers that are not finite: no text, no figure, no sidecar.
+for tensor in output_norm.weight blk.1.ffn_down.weight output.weight; do
+    cp "$toy" "$tmp/nan.gguf"
+    "$make_toy" --damage "$tmp/nan.gguf" $tensor
+    refused 1 "$tmp/nan.gguf: tensor $tensor holds numbers that are not finite: the file is damaged" \
+        run -m "$tmp/nan.gguf" -p hello -n 5 -q
+    printf 'the quick brown fox' >"$tmp/text"
+    refused 1 "$tensor holds numbers that are not finite" perplexity -m "$tmp/nan.gguf" -f "$tmp/text" -q
+done
+refused 1 "output.weight holds numbers that are not finite" prepare "$tmp/nan.gguf" -q
+
 # Context and memory.
 words=$(printf 'the tree %.0s' {1..40})
 refused 1 "context" run -m "$toy" -p "$words" -c 16 -q

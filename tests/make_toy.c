@@ -1,15 +1,21 @@
 /* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]
- * Two toys with other LAYERS or NOISE agree often enough to be target and draft. */
+ * make_toy --damage PATH TENSOR puts a NaN into one. Two toys with other LAYERS or NOISE agree often enough to be target and draft. */
+#include "support/damage.h"
 #include "support/toy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int main(int argc, char **argv)
 {
     if (argc < 2) {
         fprintf(stderr, "usage: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]\n");
         return 2;
+    }
+    if (argc == 4 && strcmp(argv[1], "--damage") == 0) {
+        damage(argv[2], argv[3], 0, 0, false);
+        return 0;
     }
     toy_options options;
     toy_options_init(&options);

@@ -1,4 +1,6 @@
 /* Scoring a given text: the log-probability of each token after those before it. */
+#include <math.h>
+
 #include "base/fmath.h"
 #include "engine/engine.h"
 #include "os/float_mode.h"
@@ -24,6 +26,11 @@ static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from,
     for (size_t i = 0; i < n && from + i + 1 < total; i++)
         logprob[from + i] =
             log_probability(s, s->target.ws->logits + (int64_t)i * ld, ids[from + i + 1]);
+    for (size_t i = 0; i < n && from + i + 1 < total; i++)
+        if (!isfinite(logprob[from + i]))
+            FAIL(err, DREY_ERR_FORMAT,
+                 "%s: the scores of token %zu are not finite: the file is damaged, fetch it again",
+                 gguf_part_path(s->engine->options.target->file, 0), from + i + 1);
     return DREY_OK;
 }
 

@@ -1,0 +1,46 @@
+/* See damage.h. */
+#include "support/damage.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "gguf/gguf.h"
+#include "kernel/packing.h"
+
+/* The bits of the float, as many bytes as the type's floats have. */
+static size_t bad_bits(uint32_t type, bool infinite, uint32_t *bits)
+{
+    switch (type) {
+    case TYPE_F32:
+        *bits = infinite ? 0x7f800000 : 0x7fc00000;
+        return 4;
+    case TYPE_BF16:
+        *bits = infinite ? 0xff80 : 0x7fc0;
+        return 2;
+    default:
+        *bits = infinite ? 0xfc00 : 0x7e00;
+        return 2;
+    }
+}
+
+void damage(const char *path, const char *tensor, int64_t row, int scale, bool infinite)
+{
+    gguf *g = NULL;
+    if (gguf_open(&g, path, NULL) != DREY_OK)
+        abort();
+    const gguf_tensor *t = gguf_find_tensor(g, tensor);
+    if (!t)
+        abort();
+    const type_layout *layout = layout_find(t->type);
+    if (layout->block_k > 1 && layout->parts[scale].kind != PART_U16)
+        abort();
+    uint64_t at = t->offset + (uint64_t)(row * type_row_bytes(type_find(t->type), t->dims[0])) +
+                  layout->parts[scale].file_offset;
+    uint32_t bits;
+    size_t n = bad_bits(t->type, infinite, &bits);
+    int fd = open(gguf_part_path(g, t->part), O_WRONLY);
+    if (fd < 0 || pwrite(fd, &bits, n, (off_t)at) != (ssize_t)n || close(fd) != 0)
+        abort();
+    gguf_close(&g);
+}

@@ -1,0 +1,335 @@
+/* Numbers that are not finite, wherever they lie: the file and the tensor are named, no text and no
+ * figure is made of them, and what was written before stays. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "kernel/packing.h"
+#include "support/damage.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+#include "weights/sidecar.h"
+
+enum { N_TEXT = 12, N_PROMPT = 3 };
+
+static const int32_t prompt[N_PROMPT] = {70, 2, 33};
+static const double shares[] = {1.0, 0.4, 0.0};
+static writing got;
+
+static drey_model *open_model(const char *path)
+{
+    drey_model *m;
+    drey_error err = {0};
+    if (drey_model_open(&m, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static drey_engine_options plain(const drey_model *target)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 64;
+    o.n_threads = 2;
+    return o;
+}
+
+static const char *make(const char *name, const toy_options *toy)
+{
+    const char *path = temp_path(name);
+    toy_write(path, toy);
+    return path;
+}
+
+static void small_toy(toy_options *toy, uint32_t type)
+{
+    toy_options_init(toy);
+    toy->type = type;
+    toy->n_layers = 2;
+    toy->n_embd = 256;
+    toy->n_ff = 256;
+}
+
+static void damaged(drey_status status, const drey_error *err, const char *path, const char *what,
+                    const char *where)
+{
+    if (status != DREY_ERR_FORMAT || !strstr(err->message, path) || !strstr(err->message, what) ||
+        !strstr(err->message, "not finite: the file is damaged, fetch it again"))
+        fail_msg("%s, %s: %d, \"%s\"", where, what, status, err->message);
+}
+
+/* Writes a text with that part of the target pinned. */
+static void write_text(const drey_engine_options *o, double share)
+{
+    writing_run(&got, o, share, prompt, N_PROMPT, N_TEXT, NULL);
+}
+
+/* ---- Matrices ---- */
+
+static void check_matrix(const char *path, const char *tensor, const char *type)
+{
+    drey_model *m = open_model(path);
+    drey_engine_options o = plain(m);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        char where[64];
+        snprintf(where, sizeof where, "%s with %g pinned", type, shares[i]);
+        write_text(&o, shares[i]);
+        damaged(got.status, &got.error, path, tensor, where);
+        assert_int_equal(got.n_ids, 0);
+    }
+    drey_model_close(&m);
+}
+
+/* Every type, its scale and its minimum, in the middle and in a last group with fewer rows. */
+static void matrices_of_every_type(void **state)
+{
+    (void)state;
+    static const char *const tensors[] = {"blk.0.attn_q.weight", "blk.1.ffn_down.weight",
+                                          "output.weight", "token_embd.weight"};
+    static const int64_t rows[] = {40, 255, 380, 33}; /* 33 is in the prompt */
+    temp_dir();
+    for (uint32_t type = 0, turn = 0; type < TYPE_LIMIT; type++) {
+        if (!type_find(type) || !type_find(type)->runnable)
+            continue;
+        const type_layout *layout = layout_find(type);
+        for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++, turn++) {
+            toy_options toy;
+            small_toy(&toy, type);
+            const char *path = make("m.gguf", &toy);
+            int32_t n_scales = layout->block_k > 1 ? layout->n_scales : 1;
+            damage(path, tensors[i], rows[i], (int)(turn / 2) % n_scales, turn % 2);
+            check_matrix(path, tensors[i], type_find(type)->name);
+        }
+    }
+    temp_dir_remove();
+}
+
+static void draft_matrices(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    small_toy(&toy, TYPE_Q8_0);
+    drey_model *target = open_model(make("target.gguf", &toy));
+    const char *path = make("draft.gguf", &toy);
+    damage(path, "blk.0.ffn_up.weight", 7, 0, false);
+    drey_model *draft = open_model(path);
+    drey_engine_options o = plain(target);
+    o.drafter = DREY_DRAFTER_MODEL;
+    o.draft = draft;
+    write_text(&o, -1);
+    damaged(got.status, &got.error, path, "blk.0.ffn_up.weight", "draft");
+    drey_model_close(&draft);
+    drey_model_close(&target);
+    temp_dir_remove();
+}
+
+/* A row of the embedding is looked at when its token comes. */
+static void text_written_before_stays(void **state)
+{
+    (void)state;
+    static writing want;
+    temp_dir();
+    toy_options toy;
+    small_toy(&toy, TYPE_Q8_0);
+    const char *path = make("m.gguf", &toy);
+    drey_model *m = open_model(path);
+    drey_engine_options o = plain(m);
+    writing_run(&want, &o, 0.4, prompt, N_PROMPT, N_TEXT, NULL);
+    assert_int_equal(want.status, DREY_OK);
+    drey_model_close(&m);
+    int32_t first = 4; /* the first of its token */
+    for (int32_t i = 0; i < first; i++)
+        assert_int_not_equal(want.ids[i], want.ids[first]);
+    damage(path, "token_embd.weight", want.ids[first], 0, true);
+    m = open_model(path);
+    o = plain(m);
+    write_text(&o, 0.4);
+    damaged(got.status, &got.error, path, "token_embd.weight", "in the middle of a text");
+    assert_int_equal(got.n_ids, first + 1);
+    assert_memory_equal(got.ids, want.ids, (size_t)got.n_ids * sizeof *got.ids);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* ---- Vectors ---- */
+
+static void norms_and_biases(void **state)
+{
+    (void)state;
+    static const char *const tensors[] = {"output_norm.weight",     "blk.1.attn_norm.weight",
+                                          "blk.0.ffn_norm.weight",  "blk.0.attn_q.bias",
+                                          "blk.1.attn_output.bias", "blk.1.ffn_gate.bias"};
+    temp_dir();
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        for (int infinite = 0; infinite < 2; infinite++) {
+            toy_options toy;
+            small_toy(&toy, TYPE_Q8_0);
+            toy.biases = true;
+            const char *path = make("m.gguf", &toy);
+            damage(path, tensors[i], 0, 0, infinite);
+            drey_model *m = open_model(path);
+            drey_engine_options o = plain(m);
+            drey_engine *e = NULL;
+            drey_error err = {0};
+            damaged(drey_engine_open(&e, &o, &err), &err, path, tensors[i], "engine");
+            drey_model_close(&m);
+        }
+    temp_dir_remove();
+}
+
+/* ---- Scores ---- */
+
+static void scores(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    small_toy(&toy, TYPE_Q4_K);
+    const char *path = make("m.gguf", &toy);
+    damage(path, "output.weight", 100, 1, true);
+    drey_model *m = open_model(path);
+    drey_engine_options o = plain(m);
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
+    drey_error err = {0};
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    float logprob[N_PROMPT];
+    damaged(drey_session_score(s, prompt, N_PROMPT, logprob, &err), &err, path, "output.weight",
+            "score");
+    drey_session_close(&s);
+    drey_engine_close(&e);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* Finite weights whose logits are not. */
+static void scores_of_numbers_too_large(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    small_toy(&toy, TYPE_F32);
+    const char *path = make("m.gguf", &toy);
+    drey_model *m = open_model(path);
+    const gguf_tensor *t = gguf_find_tensor(m->file, "output.weight");
+    float row[256];
+    for (int i = 0; i < 256; i++)
+        row[i] = 3e38f;
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, row, sizeof row, (off_t)t->offset), sizeof row);
+    assert_int_equal(close(fd), 0);
+    drey_model_close(&m);
+    m = open_model(path);
+    drey_engine_options o = plain(m);
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
+    drey_error err = {0};
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    float logprob[N_PROMPT];
+    damaged(drey_session_score(s, prompt, N_PROMPT, logprob, &err), &err, path, "", "score");
+    drey_session_close(&s);
+    drey_engine_close(&e);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* ---- Sidecars ---- */
+
+static drey_status prepare(const drey_model *m, const char *output, bool check, drey_error *err)
+{
+    drey_prepare_options o;
+    drey_prepare_report report;
+    drey_prepare_options_init(&o);
+    o.model = m;
+    o.output = output;
+    o.check = check;
+    return drey_prepare(&o, &report, err);
+}
+
+static void prepare_refuses(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    small_toy(&toy, TYPE_Q6_K);
+    const char *path = make("m.gguf", &toy), *output = temp_path("m.drey");
+    damage(path, "blk.1.attn_v.weight", 90, 0, false);
+    drey_model *m = open_model(path);
+    drey_error err = {0};
+    damaged(prepare(m, output, false, &err), &err, path, "blk.1.attn_v.weight", "prepare");
+    assert_int_not_equal(access(output, F_OK), 0);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* Where a matrix lies in a sidecar of a model in one part. */
+static off_t place_in_sidecar(int fd, const char *tensor)
+{
+    sidecar_head head;
+    assert_int_equal(pread(fd, &head, sizeof head, 0), sizeof head);
+    off_t at = (off_t)(sizeof head + head.n_parts * sizeof(sidecar_stamp));
+    for (uint32_t i = 0; i < head.n_matrices; i++) {
+        sidecar_entry e;
+        assert_int_equal(pread(fd, &e, sizeof e, at + (off_t)(i * sizeof e)), sizeof e);
+        if (strcmp(e.name, tensor) == 0)
+            return (off_t)e.offset;
+    }
+    fail_msg("%s is not there", tensor);
+    return 0;
+}
+
+/* Packed weights are not looked at again; what comes of them is. */
+static void sidecars_that_were_damaged(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    small_toy(&toy, TYPE_Q8_0);
+    const char *path = make("m.gguf", &toy), *output = temp_path("m.gguf.drey");
+    drey_model *m = open_model(path);
+    drey_error err = {0};
+    assert_int_equal(prepare(m, output, false, &err), DREY_OK);
+    int fd = open(output, O_RDWR);
+    const uint16_t nan = 0x7e00; /* the first scale of the first row */
+    assert_int_equal(pwrite(fd, &nan, 2, place_in_sidecar(fd, "blk.1.ffn_down.weight")), 2);
+    assert_int_equal(close(fd), 0);
+    drey_engine_options o = plain(m);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        write_text(&o, shares[i]);
+        damaged(got.status, &got.error, path, "behind the last layer", "sidecar");
+        assert_int_equal(got.n_ids, 0);
+    }
+    o.no_sidecar = true;
+    write_text(&o, 0.4);
+    assert_int_equal(got.status, DREY_OK);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matrices_of_every_type),
+        cmocka_unit_test(draft_matrices),
+        cmocka_unit_test(text_written_before_stays),
+        cmocka_unit_test(norms_and_biases),
+        cmocka_unit_test(scores),
+        cmocka_unit_test(scores_of_numbers_too_large),
+        cmocka_unit_test(prepare_refuses),
+        cmocka_unit_test(sidecars_that_were_damaged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
