@@ -8,7 +8,8 @@
 
 typedef struct drafter drafter;
 
-enum { DRAFT_MAX_BATCH = 8 }; /* nodes of a step */
+/* Most nodes of a step: a model's pass has the logits of all of them. */
+enum { DRAFT_MAX_BATCH = 8 };
 
 typedef struct drafter_class {
     /* The timeline has been set to tokens[0..n): the last one is the next root and not computed

@@ -8,8 +8,6 @@
 /* Most rows that an expansion of the root computes: the root and what the cache lacks before it.
  * Pending rows and slots of the draft's cache are the tree's and these. */
 enum { CATCH_UP = 8 };
-/* Most nodes that one expansion computes together: its pass has the logits of all of them. */
-enum { DRAFT_BATCH = 8 };
 
 /* Everything is borrowed until closed: run with its own cache, the session's sampler (the same
  * noise makes it guess well when the text is sampled), timeline[capacity] for up to `capacity`

@@ -82,7 +82,7 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
                                .n_threads = in->n_threads};
     if (model == PLAN_DRAFT) {
         limits.max_rows = max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
-        limits.max_logit_rows = DRAFT_BATCH;
+        limits.max_logit_rows = DRAFT_MAX_BATCH;
         limits.max_groups = 1;
     }
     return limits;
