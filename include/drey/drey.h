@@ -185,7 +185,7 @@ typedef void drey_progress_fn(void *user, const char *what, uint64_t done, uint6
 
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
-    const drey_model *draft;  /* borrowed likewise; NULL unless drafter is DREY_DRAFTER_MODEL */
+    const drey_model *draft;  /* borrowed as long; NULL unless drafter is DREY_DRAFTER_MODEL */
     drey_drafter drafter;
     drey_policy policy;
     uint64_t memory_bytes; /* bound on everything the process uses; or DREY_MEMORY_* */
@@ -380,7 +380,7 @@ typedef struct drey_statistics {
     double ceiling_tokens_per_s;
     double disk_bytes_per_s;   /* the best the disk gave in this run while it was kept busy */
     double tokens_per_pass;    /* of those after the prompt */
-    int64_t n_passes;          /* likewise */
+    int64_t n_passes;          /* of the target, after the prompt */
     int64_t drafted, accepted; /* tokens proposed to the target, and those it agreed with */
     uint64_t read_bytes;       /* in decoding, both models */
     double read_bytes_per_s;
@@ -474,7 +474,7 @@ DREY_API const char *const *drey_cpu_tiers(void);
 typedef struct drey_limits {
     double memory_bytes_per_s; /* reading a block far larger than the caches, the fastest way */
     double int8_ops_per_s;     /* the tier's own byte products on registers; a multiply-add is 2 */
-    double float_ops_per_s;    /* its float multiply-adds likewise */
+    double float_ops_per_s;    /* of its float multiply-adds */
     double barrier_s;          /* a job of nothing on all threads */
 } drey_limits;
 

@@ -44,6 +44,7 @@ def run(args, drey, record):
 def compare(args, drey, other, record, model):
     case = os.path.basename(model).removesuffix(".gguf")
     for i in range(args.rounds):
+        print(f"{case}: round {i + 1} of {args.rounds}", flush=True)
         for side, program in (("drey", drey), ("other", other))[::1 if i % 2 == 0 else -1]:
             got = program.bench_model(model, prompt=args.prompt_tokens, decode=args.decode_tokens)
             if got["streamed_bytes_per_pass"]:

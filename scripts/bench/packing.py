@@ -48,6 +48,7 @@ def measure(args, drey, record, model, sidecar, limit, draft):
     case, texts = f"packing-{limit}{'-draft' if draft else ''}", set()
     tokens = args.draft_tokens if draft else args.tokens
     for i in range(args.rounds):
+        print(f"{case}: round {i + 1} of {args.rounds}", flush=True)
         record.note(case, "reader", i, bytes_per_s=drey.reader(model, limit))
         for side in ("none", "sidecar") if i % 2 == 0 else ("sidecar", "none"):
             words = ["--sidecar", sidecar if side == "sidecar" else "none", "-p", QUESTION, *draft]

@@ -2,7 +2,7 @@
 
 Decoding without a draft, tokens/s of all sessions together: wide6b in a memory cgroup of 2560 MiB (root),
 where a pass's reads serve all sessions, and target in memory. With --peer, a llama-server with as many
-slots (-np, one cache, continuous batching) decodes as many requests at once; its rate is that of the time
+slots (-np, continuous batching) decodes as many requests at once; its rate is that of the time
 in which all of them write, counted from the tokens as they arrive."""
 import json
 import socket
@@ -41,6 +41,7 @@ def run(args, drey, record):
         record.about(peer.name, commit=commit_of(peer.folder))
     many, rows = f"drey-{args.sessions}", []
     for i in range(args.rounds):
+        print(f"round {i + 1} of {args.rounds}", flush=True)
         for n in (1, args.sessions):
             if "limit" in parts:
                 record.note("wide6b-2560M", f"drey-{n}", i, **measure(

@@ -24,7 +24,7 @@ TAKEN = (("tokens/s", "tokens_per_s", 1, 2), ("ceiling, tokens/s", "ceiling_toke
          ("tokens per pass", "tokens_per_pass", 1, 2), ("drafted", "drafted", 1, 0),
          ("accepted", "accepted", 1, 0), ("tokens written", "generated_tokens", 1, 0),
          ("GB read while decoding", "read_bytes", 1e9, 2), ("GB/s", "read_bytes_per_s", 1e9, 2),
-         ("GB read, all told", "read_mb", 1e3, 2), ("waiting for reads, %", "stall_share", .01, 0),
+         ("GB read, in all", "read_mb", 1e3, 2), ("waiting for reads, %", "stall_share", .01, 0),
          ("verifying, %", "verify_share", .01, 0), ("drafting, %", "draft_share", .01, 0),
          ("pinned, MiB", "pinned_bytes", 2**20, 0), ("budget, MiB", "budget_bytes", 2**20, 0),
          ("highest memory charged, MiB", "peak_mib", 1, 0), ("limit hits", "limit_hits", 1, 0),

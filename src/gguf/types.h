@@ -26,8 +26,8 @@ typedef enum tensor_type {
 
 typedef struct type_traits {
     const char *name; /* as llama.cpp prints it: "Q4_K"; NULL for types that drey does not know */
-    int32_t block_elements; /* weights a block */
-    int32_t block_bytes;    /* bytes a block in the file */
+    int32_t block_elements; /* weights per block */
+    int32_t block_bytes;    /* bytes per block in the file */
     bool runnable;          /* a kernel exists; others are only shown by inspect */
 } type_traits;
 

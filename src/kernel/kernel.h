@@ -194,12 +194,12 @@ typedef struct attention {
      * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. */
     const int32_t *n_prefix, *n_path, *path;
     int64_t path_ld;
-    const float *q; /* row r's heads: q + r * ld, [n_q][head_dim]; out likewise */
+    const float *q; /* row r's heads: q + r * ld, [n_q][head_dim]; out alike */
     float *out;
     int64_t ld;
 } attention;
 
-/* Pairs first .. last - 1, from beginning to end. scratch: attend_scratch_bytes, one a thread,
+/* Pairs first .. last - 1, from beginning to end. scratch: attend_scratch_bytes, one per thread,
  * 64-byte aligned. */
 void attend(const attention *a, int32_t first, int32_t last, void *scratch);
 size_t attend_scratch_bytes(int32_t head_dim);

@@ -6,7 +6,7 @@
  * so that a vector lane is a row:
  *
  *   16-bit parts (scales)   [32 rows] u16                                     64 bytes each
- *   32-bit parts (the rest) [word of the file's block][2 halves][16 rows] u32   64 bytes a half
+ *   32-bit parts (the rest) [word of the file's block][2 halves][16 rows] u32   64 bytes per half
  *
  *   Q4_K:   d 64 | dmin 64 | scales 3 x 128 | quants 32 x 128     = 4608 = 32 x 144
  *
@@ -37,7 +37,7 @@
 
 enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
 
-/* Every type: name, name in functions, activations, weights a block, bytes a block in the file. */
+/* Every type: name, name in functions, activations, weights per block, bytes per block of the file. */
 #define KERNEL_TYPES(X)                                                                            \
     X(F32, f32, ACT_F32, 1, 4)                                                                     \
     X(F16, f16, ACT_F32, 1, 2)                                                                     \

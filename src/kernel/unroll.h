@@ -6,7 +6,7 @@
 /* A template: its constant arguments are folded at each call. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Where every access is instrumented, straight code takes compilers minutes and gigabytes a file.
+/* Where every access is instrumented, straight code takes compilers minutes and gigabytes per file.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define INSTRUMENTED 1

@@ -34,7 +34,8 @@ uint64_t memory_auto_budget(bool *estimated);
 /* The parts of the above that know nothing of the system. budget: from the room in the groups
  * (UINT64_MAX: no limit), and from available and idle memory (0: not known). limit: of memory.max or memory.limit_in_bytes, UINT64_MAX
  * for none. field: a "Name:   123 kB" line of /proc/meminfo or /proc/self/status; name with its
- * colon; 0 when there is none. stat: a "name 123" line of memory.stat, in bytes; likewise. */
+ * colon; 0 when there is none. stat: a "name 123" line of memory.stat, in bytes; 0 when there
+ * is none. */
 uint64_t memory_budget_of(uint64_t allowed, uint64_t available, uint64_t idle, bool *estimated);
 uint64_t memory_cgroup_limit_in(const cgroup_source *source);
 uint64_t memory_cgroup_room_in(const cgroup_source *source, uint64_t own_bytes);

@@ -1,6 +1,6 @@
 /* The token table of a GGUF file: id to text and type, text to id.
  *
- * Texts stay in the GGUF header; the table keeps 8 bytes a token and a hash table of 4 to 8. */
+ * Texts stay in the GGUF header; the table keeps 8 bytes per token and a hash table of 4 to 8. */
 #ifndef DREY_TEXT_VOCAB_H
 #define DREY_TEXT_VOCAB_H
 

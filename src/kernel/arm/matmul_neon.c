@@ -55,7 +55,7 @@ INLINE float32x4_t floats_at(tensor_type type, const uint8_t *weights, int32_t r
     return vreinterpretq_f32_u32(vshll_n_u16(half, 16));
 }
 
-/* A step over the whole span of k; bytes a weight. */
+/* A step over the whole span of k; bytes per weight. */
 INLINE void step_float(float *sums, tensor_type type, int32_t bytes, const uint8_t *weights,
                        const uint8_t *acts, int32_t n_blocks, int32_t m, step s)
 {

@@ -268,7 +268,7 @@ INLINE void sums_zero(int32x4_t (*acc)[HALF_REGISTERS], step s)
     }
 }
 
-/* From pairs to one token's rows a register. */
+/* From pairs to one token's rows per register. */
 INLINE void pairs_part(int32x4_t (*acc)[HALF_REGISTERS], step s)
 {
     if (!PAIRS)

@@ -84,7 +84,7 @@ void decode_iq4_nl_ref(row_block *out, const uint8_t *block, int32_t row)
         out->q[j] = iq4_levels[out->q[j]];
 }
 
-/* Two bits a weight in 64 bytes: four weights a byte, 32 apart, 128 weights every 32 bytes. */
+/* Two bits per weight in 64 bytes: four weights per byte, 32 apart; 128 weights every 32 bytes. */
 static uint32_t two_bits(const uint8_t *qs, int32_t i, int32_t row)
 {
     return (byte(qs, i / 128 * 32 + i % 32, row) >> (2 * (i % 128 / 32))) & 3;
@@ -131,7 +131,7 @@ static void scales_k4(row_block *out, const uint8_t *scales, int32_t row)
     }
 }
 
-/* Four bits a weight in 128 bytes: two weights a byte, 32 apart, 64 weights every 32 bytes. */
+/* Four bits per weight in 128 bytes: two weights per byte, 32 apart; 64 weights every 32 bytes. */
 static uint32_t four_bits(const uint8_t *qs, int32_t i, int32_t row)
 {
     return (byte(qs, i / 64 * 32 + i % 32, row) >> (4 * (i % 64 / 32))) & 15;

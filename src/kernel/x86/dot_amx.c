@@ -10,20 +10,20 @@
  *   their finish  512 sums: load two C, shift, add, convert, two fused multiply-adds with a product
  *                 each, four vpdpwssd for the minima: about 220 cycles of vector work
  *
- * A core that reads 4 to 8 bytes of weights a cycle takes 600 to 1150 cycles for one token. So
+ * A core that reads 4 to 8 bytes of weights per cycle takes 600 to 1150 cycles for one token. So
  * tiles and vectors must work at the same time. The finish of 16 tokens is done between the
  * products of the next 16, a quarter after each part; the next step's planes are built while the
  * last tokens' products run (the reorder buffer holds them; neither waits for the other's result).
  * Then 16 tokens take max(300 + 220, 256) cycles, 64 tokens 300 + 4 * 280: within what the memory
  * takes for 1 and 1.2 to 2.3 times it. With 256 tokens it is 300 + 16 * 280 cycles for 16 * 128 at
- * the peak of 1024 products a cycle: 43 %. Two planes allow at most 50 %; types with one plane
+ * the peak of 1024 products per cycle: 43 %. Two planes allow at most 50 %; types with one plane
  * (Q2_K, Q3_K) are bound by their finish. Blocks of 32 empty C each 32 k: a convert, a
  * multiplication and a fused multiply-add for 16 products each, 48 cycles where the tiles need 32
  * and the peak is 16.
  *
  * Tokens go in blocks of 256, for which planes are built once. k goes in spans whose rearranged
  * activations fit scratch, which should stay in the L2 cache (2 MB) beside a group's weights.
- * Rearranging 16 tokens takes about 130 cycles a super-block, and is done once for all groups of
+ * Rearranging 16 tokens takes about 130 cycles per super-block, and is done once for all groups of
  * a call. Rows without a token are zeros, so that all tiles have one shape and are configured once.
  */
 #include "kernel/x86/amx.h"

@@ -20,7 +20,7 @@ INLINE __m256i signed_byte_of(__m256i words, int s)
 
 /* ---- Sub-blocks of 32 ---- */
 
-/* Scales of sub-blocks 0..3 and 4..7, a byte each; minima likewise (Q4_K and Q5_K). */
+/* Scales of sub-blocks 0..3 and 4..7, a byte each, and the same of minima (Q4_K and Q5_K). */
 typedef struct scales_32 {
     __m256i scale[2], min[2];
 } scales_32;
@@ -97,7 +97,7 @@ INLINE __m256i nibbles_iq4_xs(const uint8_t *block, int s, int c, int slice)
 
 /* ---- Sub-blocks of 16 ---- */
 
-/* Scale bytes of four sub-blocks a word; minima likewise (Q2_K). */
+/* Scale bytes of four sub-blocks per word, and the same of minima (Q2_K). */
 typedef struct scales_16 {
     __m256i scale[4], min[4];
 } scales_16;
