@@ -64,9 +64,9 @@ refused 1 "folder|directory" run -m "$tmp" -p hello
 
 # Models.
 variant architecture 's/llama/lxama/g'
-refused 1 "lxama.*llama" run -m "$tmp/architecture.gguf" -p hello
+refused 1 "$tmp/architecture.gguf: .*lxama.*llama" run -m "$tmp/architecture.gguf" -p hello
 variant tokenizer 's/tokenizer\.ggml\.model/tokenizer.ggml.mxdel/'
-refused 1 "tokenizer" run -m "$tmp/tokenizer.gguf" -p hello
+refused 1 "$tmp/tokenizer.gguf: .*tokenizer" run -m "$toy" -d "$tmp/tokenizer.gguf" -p hello
 refused 1 "tokenizer" tokenize -m "$tmp/tokenizer.gguf"
 variant chat 's/tokenizer\.chat_template/tokenizer.chat_templxte/'
 refused 1 "chat" run -m "$tmp/chat.gguf" --chat -p hello

@@ -30,6 +30,9 @@ static drey_status open_toy(const toy_options *toy, drey_error *err)
     }
     drey_engine_close(&e);
     drey_model_close(&m);
+    /* One of two models may be meant: the message names the file, once. */
+    const char *named = strstr(err->message, path);
+    assert_true(status == DREY_OK || (named && !strstr(named + 1, path)));
     temp_dir_remove();
     return status;
 }

@@ -6,6 +6,16 @@
 #include "engine/engine.h"
 #include "text/chat.h"
 
+static drey_status open_tokenizer(drey_model *m, drey_error *err)
+{
+    TRY(tokenizer_open(&m->tokenizer, m->file, err));
+    if (tokenizer_n_vocab(m->tokenizer) > m->shape.n_vocab)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the tokenizer has %d tokens, but the embedding only %d rows; the file is broken",
+             tokenizer_n_vocab(m->tokenizer), m->shape.n_vocab);
+    return DREY_OK;
+}
+
 drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
 {
     *out = NULL;
@@ -13,16 +23,12 @@ drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "no model file was given");
     drey_model *m = calloc(1, sizeof *m);
     if (!m)
-        FAIL(err, DREY_ERR_MEMORY, "not enough memory to open %s", path);
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory to open %s", SHOWN_PATH(path));
     drey_status status = gguf_open(&m->file, path, err);
     if (status == DREY_OK)
         status = model_shape_read(&m->shape, m->file, err);
     if (status == DREY_OK)
-        status = tokenizer_open(&m->tokenizer, m->file, err);
-    if (status == DREY_OK && tokenizer_n_vocab(m->tokenizer) > m->shape.n_vocab)
-        status = error_set(err, DREY_ERR_FORMAT,
-                           "the tokenizer has %d tokens, but the embedding only %d rows",
-                           tokenizer_n_vocab(m->tokenizer), m->shape.n_vocab);
+        status = error_in_file(err, path, open_tokenizer(m, err));
     if (status != DREY_OK) {
         drey_model_close(&m);
         return status;

@@ -30,7 +30,7 @@ static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from,
         if (!isfinite(logprob[from + i]))
             FAIL(err, DREY_ERR_FORMAT,
                  "%s: the scores of token %zu are not finite: the file is damaged, fetch it again",
-                 gguf_part_path(s->engine->options.target->file, 0), from + i + 1);
+                 SHOWN_PATH(gguf_part_path(s->engine->options.target->file, 0)), from + i + 1);
     return DREY_OK;
 }
 

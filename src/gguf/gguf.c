@@ -350,23 +350,19 @@ gguf_string gguf_text(const gguf *g, const char *name)
 drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64_t high,
                              int64_t *value, drey_error *err)
 {
-    const char *path = g->front.source.shown;
     const gguf_key *key = gguf_find_key(g, name);
     if (!key)
         FAIL(err, DREY_ERR_FORMAT,
-             "%s lacks the key %s; convert the model again or fetch another "
-             "file of it",
-             path, name);
+             "the key %s is missing; convert the model again or fetch another file of it", name);
     if (!gguf_is_int(key->kind))
         FAIL(err, DREY_ERR_FORMAT,
-             "%s: key %s is not a whole number; convert the model again or "
-             "fetch another file of it",
-             path, name);
+             "key %s is not a whole number; convert the model again or fetch another file of it",
+             name);
     *value = gguf_item_int(key, 0);
     if (*value < low || *value > high)
         FAIL(err, DREY_ERR_FORMAT,
-             "%s: key %s is %lld, not in %lld to %lld; convert the model again or fetch another "
+             "key %s is %lld, not in %lld to %lld; convert the model again or fetch another "
              "file of it",
-             path, name, (long long)*value, (long long)low, (long long)high);
+             name, (long long)*value, (long long)low, (long long)high);
     return DREY_OK;
 }

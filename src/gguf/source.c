@@ -18,16 +18,6 @@ static size_t round_up(size_t n, size_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* Keeps a path's end, which tells files apart, so that the hint behind it is never cut off. */
-static void show_path(char *out, size_t capacity, const char *path)
-{
-    size_t n = strlen(path);
-    if (n < capacity)
-        memcpy(out, path, n + 1);
-    else
-        snprintf(out, capacity, "...%s", path + n - (capacity - 4));
-}
-
 static drey_status refuse_memory(const source *s, drey_error *err)
 {
     FAIL(err, DREY_ERR_MEMORY, "the system refused memory for the header of %s; free some memory",
@@ -65,7 +55,7 @@ static drey_status take_memory(source *s, drey_error *err)
 drey_status source_open(source *s, const char *path, drey_error *err)
 {
     *s = (source){.file.fd = -1};
-    show_path(s->shown, sizeof s->shown, path);
+    snprintf(s->shown, sizeof s->shown, "%s", SHOWN_PATH(path));
     drey_status status = open_file(s, path, err);
     if (status == DREY_OK)
         status = take_memory(s, err);

@@ -14,9 +14,9 @@
 #define SOURCE_HEADER_LIMIT ((size_t)64 << 20)
 
 typedef struct source {
-    char shown[224]; /* the path as messages name it: cut in front when it is long */
-    file file;       /* closed when there is nothing more to read */
-    uint8_t *bounce; /* [bounce_bytes] for direct reads */
+    char shown[ERROR_PATH_BYTES]; /* the path as messages name it */
+    file file;                    /* closed when there is nothing more to read */
+    uint8_t *bounce;              /* [bounce_bytes] for direct reads */
     uint8_t *base;
     size_t n_read;       /* bytes at base */
     size_t capacity;     /* most bytes that can be read to base */

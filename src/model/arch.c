@@ -43,7 +43,7 @@ static drey_status read_int(const gguf *g, const arch *a, const char *suffix, in
     return DREY_OK;
 }
 
-drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)
+static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
 {
     *s = (model_shape){0};
     gguf_string name = gguf_text(g, "general.architecture");
@@ -85,4 +85,9 @@ drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)
              (long long)embedding->dims[1]);
     s->n_vocab = (int32_t)embedding->dims[1];
     return rope_read(s, g, err);
+}
+
+drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err)
+{
+    return error_in_file(err, gguf_part_path(g, 0), read_shape(s, g, err));
 }

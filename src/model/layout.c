@@ -176,6 +176,26 @@ static drey_status refuse_unbound(const binder *b)
     return DREY_OK;
 }
 
+static drey_status bind_model(binder *b)
+{
+    model_layout *l = b->l;
+    const model_shape *s = &l->shape;
+    const gguf *g = b->g;
+    const gguf_tensor *t;
+    l->tied = gguf_find_tensor(g, "output.weight") == NULL;
+    if (!l->tied)
+        TRY(bind_embedding(b));
+    for (b->layer = 0; b->layer < s->n_layers; b->layer++)
+        TRY(bind_layer(b, &l->layer[b->layer]));
+    if (gguf_find_tensor(g, "rope_freqs.weight"))
+        TRY(find(b, "rope_freqs.weight", s->n_rot / 2, 1, &t));
+    TRY(bind_vector(b, "output_norm.weight", s->n_embd, &l->final_norm));
+    TRY(bind_vocabulary(b, l->tied ? "token_embd.weight" : "output.weight", &l->head));
+    if (l->tied)
+        l->embedding = l->head;
+    return refuse_unbound(b);
+}
+
 drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
                               drey_error *err)
 {
@@ -189,19 +209,7 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     l->matrix = arena_take(a, (n_layers * MATRICES_PER_LAYER + 2) * sizeof *l->matrix);
     l->vector = arena_take(a, (n_layers * (NORMS_PER_LAYER + N_BIASES) + 1) * sizeof *l->vector);
     l->rope_frequency = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
-    const gguf_tensor *t;
-    l->tied = gguf_find_tensor(g, "output.weight") == NULL;
-    if (!l->tied)
-        TRY(bind_embedding(&b));
-    for (b.layer = 0; b.layer < s->n_layers; b.layer++)
-        TRY(bind_layer(&b, &l->layer[b.layer]));
-    if (gguf_find_tensor(g, "rope_freqs.weight"))
-        TRY(find(&b, "rope_freqs.weight", s->n_rot / 2, 1, &t));
-    TRY(bind_vector(&b, "output_norm.weight", s->n_embd, &l->final_norm));
-    TRY(bind_vocabulary(&b, l->tied ? "token_embd.weight" : "output.weight", &l->head));
-    if (l->tied)
-        l->embedding = l->head;
-    return refuse_unbound(&b);
+    return error_in_file(err, gguf_part_path(g, 0), bind_model(&b));
 }
 
 static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w, drey_error *err)
@@ -212,7 +220,7 @@ static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w
             FAIL(err, DREY_ERR_FORMAT,
                  "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it "
                  "again",
-                 gguf_part_path(g, v->tensor->part), v->tensor->name);
+                 SHOWN_PATH(gguf_part_path(g, v->tensor->part)), v->tensor->name);
     return DREY_OK;
 }
 
@@ -226,8 +234,8 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
         TRY(weights_read_vector(w, t, factors, err));
     for (int32_t i = 0; t && i < l->shape.n_rot / 2; i++)
         if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
-            FAIL(err, DREY_ERR_FORMAT, "tensor rope_freqs.weight holds %g; the file is broken",
-                 (double)factors[i]);
+            FAIL(err, DREY_ERR_FORMAT, "%s: tensor rope_freqs.weight holds %g; the file is broken",
+                 SHOWN_PATH(gguf_part_path(g, t->part)), (double)factors[i]);
     l->rope_scale = rope_frequencies(&l->shape, t ? factors : NULL, l->rope_frequency);
     return DREY_OK;
 }

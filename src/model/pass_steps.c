@@ -249,7 +249,7 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT,
              "%s: the numbers behind the last layer are not finite: the file is damaged, fetch it "
              "again",
-             gguf_part_path(r->weights->file, 0));
+             SHOWN_PATH(gguf_part_path(r->weights->file, 0)));
     return DREY_OK;
 }
 

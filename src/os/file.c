@@ -102,12 +102,13 @@ drey_status file_open(file *f, const char *path, bool want_direct, drey_error *e
     if (f->fd < 0)
         f->fd = open_quietly(path, 0);
     if (f->fd < 0)
-        FAIL(err, DREY_ERR_IO, "cannot open %s: %s; check its name and permissions", path,
-             strerror(errno));
+        FAIL(err, DREY_ERR_IO, "cannot open %s: %s; check its name and permissions",
+             SHOWN_PATH(path), strerror(errno));
     struct stat about;
     if (fstat(f->fd, &about) != 0 || !S_ISREG(about.st_mode)) {
         file_close(f);
-        FAIL(err, DREY_ERR_IO, "%s is not a regular file; give the path of a model file", path);
+        FAIL(err, DREY_ERR_IO, "%s is not a regular file; give the path of a model file",
+             SHOWN_PATH(path));
     }
     f->stamp = stamp_of(&about);
     f->n_bytes = f->stamp.n_bytes;
@@ -135,7 +136,7 @@ drey_status file_check(const file *f, const char *path, const file_stamp *since,
     FAIL(err, DREY_ERR_IO,
          "%s has changed while it was in use (%s); start again, and leave the file alone while "
          "drey runs",
-         path,
+         SHOWN_PATH(path),
          now.n_bytes < since->n_bytes   ? "it is shorter now"
          : now.n_bytes > since->n_bytes ? "it is longer now"
                                         : "it was written to");
@@ -155,10 +156,10 @@ drey_status file_read_failed(const char *path, uint64_t offset, int reason, drey
         FAIL(err, DREY_ERR_IO,
              "%s has become shorter: byte %" PRIu64
              " is gone; copy the file again and leave it alone while drey runs",
-             path, offset);
+             SHOWN_PATH(path), offset);
     FAIL(err, DREY_ERR_IO,
-         "cannot read %s at byte %" PRIu64 ": %s; check the disk, or copy the file again", path,
-         offset, strerror(reason));
+         "cannot read %s at byte %" PRIu64 ": %s; check the disk, or copy the file again",
+         SHOWN_PATH(path), offset, strerror(reason));
 }
 
 static void pause_ns(long ns)

@@ -18,11 +18,11 @@ static drey_status write_failed(const new_file *f, int reason, drey_error *err)
     if (reason == ENOSPC || reason == EDQUOT)
         FAIL(err, DREY_ERR_IO,
              "the disk of %s is full; free some space there, or name another place with --output",
-             f->path);
+             SHOWN_PATH(f->path));
     FAIL(err, DREY_ERR_IO,
          "cannot write %s: %s; check the folder, its rights and its disk, or name another place "
          "with --output",
-         f->path, strerror(reason));
+         SHOWN_PATH(f->path), strerror(reason));
 }
 
 /* Opens the .partial under a lock. The writer before may have given it its name meanwhile: then
@@ -74,7 +74,7 @@ drey_status new_file_open(new_file *f, const char *path, drey_error *err)
     *f = (new_file){.fd = -1, .path = real_path(path), .partial = new_file_partial(path)};
     if (!f->path || !f->partial) {
         new_file_discard(f);
-        FAIL(err, DREY_ERR_MEMORY, "no memory to write %s", path);
+        FAIL(err, DREY_ERR_MEMORY, "no memory to write %s", SHOWN_PATH(path));
     }
     int reason = open_locked(f);
     if (reason == 0 && ftruncate(f->fd, 0) != 0)
@@ -84,7 +84,7 @@ drey_status new_file_open(new_file *f, const char *path, drey_error *err)
     drey_status status =
         reason == EWOULDBLOCK
             ? error_set(err, DREY_ERR_IO, "%s is being written by another process; wait for it",
-                        f->path)
+                        SHOWN_PATH(f->path))
             : write_failed(f, reason, err);
     new_file_discard(f);
     return status;

@@ -15,16 +15,8 @@ static const uint32_t byte_order = 0x01020304;
 enum {
     N_SAMPLES = 32, /* pages of a file */
     PAGE = 4096,
-    BOUNCE_BYTES = 256 << 10,
-    SHOWN = 160 /* characters of a path in a message */
+    BOUNCE_BYTES = 256 << 10
 };
-
-/* A path's end, which tells files apart. */
-static const char *shown(const char *path)
-{
-    size_t n = strlen(path);
-    return n > SHOWN ? path + n - SHOWN : path;
-}
 
 char *sidecar_usual_path(const gguf *g)
 {
@@ -151,7 +143,7 @@ static drey_status stamp_file(const sampler_file *s, uint64_t first, sidecar_sta
 {
     struct stat about;
     if (fstat(s->file.fd, &about) != 0)
-        FAIL(err, DREY_ERR_IO, "cannot look at %s; check its disk", s->path);
+        FAIL(err, DREY_ERR_IO, "cannot look at %s; check its disk", SHOWN_PATH(s->path));
     uint64_t n_bytes = s->file.n_bytes, n_data = n_bytes - first;
     *out = (sidecar_stamp){
         .n_bytes = n_bytes, .changed_s = about.st_mtim.tv_sec, .changed_ns = about.st_mtim.tv_nsec};
@@ -175,7 +167,7 @@ drey_status sidecar_table_stamp(sidecar_table *t, const gguf *g, drey_error *err
     sampler_file s = {.file.fd = -1};
     s.bounce = aligned_alloc(BOUNCE_BYTES, 2 * BOUNCE_BYTES);
     if (!s.bounce)
-        FAIL(err, DREY_ERR_MEMORY, "no memory to look at %s", gguf_part_path(g, 0));
+        FAIL(err, DREY_ERR_MEMORY, "no memory to look at %s", SHOWN_PATH(gguf_part_path(g, 0)));
     s.bytes = s.bounce + BOUNCE_BYTES;
     drey_status status = DREY_OK;
     for (int32_t part = 0; part < gguf_n_parts(g) && status == DREY_OK; part++) {
@@ -269,15 +261,15 @@ drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, siz
     bool has_head = n_bytes >= sizeof head;
     memcpy(&head, bytes, has_head ? sizeof head : n_bytes);
     if (has_head || memcmp(head.magic, magic, sizeof magic) != 0)
-        TRY(compare_head(want, &head, shown(path), err));
+        TRY(compare_head(want, &head, SHOWN_PATH(path), err));
     if (n_bytes < want->n_bytes)
-        FAIL(err, DREY_ERR_FORMAT, "%s ends inside its table; " AGAIN, shown(path));
+        FAIL(err, DREY_ERR_FORMAT, "%s ends inside its table; " AGAIN, SHOWN_PATH(path));
     sidecar_table got = {.bytes = malloc(want->n_bytes), .n_bytes = want->n_bytes};
     if (!got.bytes)
-        FAIL(err, DREY_ERR_MEMORY, "no memory for the table of %s", shown(path));
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the table of %s", SHOWN_PATH(path));
     memcpy(got.bytes, bytes, want->n_bytes);
     point(&got, (int32_t)want->head->n_parts);
-    drey_status status = compare_table(want, &got, file_bytes, shown(path), err);
+    drey_status status = compare_table(want, &got, file_bytes, SHOWN_PATH(path), err);
     sidecar_table_free(&got);
     return status;
 }
@@ -308,7 +300,7 @@ drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int3
     uint8_t *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
     uint8_t *front = status == DREY_OK ? calloc(1, want.n_bytes) : NULL;
     if (status == DREY_OK && (!front || !bounce))
-        status = error_set(err, DREY_ERR_MEMORY, "no memory for the table of %s", shown(path));
+        status = error_set(err, DREY_ERR_MEMORY, "no memory for the table of %s", SHOWN_PATH(path));
     if (status == DREY_OK)
         status = sidecar_table_stamp(&want, g, err);
     if (status == DREY_OK)

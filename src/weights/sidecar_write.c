@@ -53,7 +53,8 @@ static drey_status packer_open(packer *p, const sidecar_job *job, const char *wh
     p->raw = aligned_alloc(4096, n);
     p->packed = aligned_alloc(4096, n);
     if (!p->parts || !p->bounce || !p->raw || !p->packed)
-        FAIL(err, DREY_ERR_MEMORY, "no memory to pack %s", gguf_part_path(job->source, 0));
+        FAIL(err, DREY_ERR_MEMORY, "no memory to pack %s",
+             SHOWN_PATH(gguf_part_path(job->source, 0)));
     for (int32_t i = 0; i < n_parts; i++)
         TRY(file_open(&p->parts[i], gguf_part_path(job->source, i), true, err));
     for (int32_t i = 0; i < job->n_matrices; i++)
@@ -125,7 +126,7 @@ static drey_status take_space(const sidecar_job *job, new_file *out, uint64_t n_
         FAIL(err, DREY_ERR_IO,
              "%s needs %.2f GiB and its disk has %.2f GiB free; free some space there, or name "
              "another place with --output",
-             out->path, (double)n_bytes / (1 << 30), (double)free_bytes / (1 << 30));
+             SHOWN_PATH(out->path), (double)n_bytes / (1 << 30), (double)free_bytes / (1 << 30));
     return new_file_reserve(out, n_bytes, err);
 }
 
@@ -138,7 +139,7 @@ static drey_status check_unchanged(const sidecar_table *t, const gguf *g, drey_e
     drey_status status = sidecar_table_stamp(&now, g, err);
     if (status == DREY_OK && memcmp(now.stamp, t->stamp, (size_t)n_parts * sizeof *now.stamp) != 0)
         status = error_set(err, DREY_ERR_IO, "%s was changed while it was read; try again",
-                           gguf_part_path(g, 0));
+                           SHOWN_PATH(gguf_part_path(g, 0)));
     sidecar_table_free(&now);
     return status;
 }
@@ -201,12 +202,12 @@ static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m
         FAIL(err, DREY_ERR_FORMAT,
              "%s is damaged in matrix %s; check the disk and write it again with drey prepare "
              "--force",
-             path, m->tensor->name);
+             SHOWN_PATH(path), m->tensor->name);
     if (hash64_get(&model) != stated)
         FAIL(err, DREY_ERR_MISMATCH,
              "%s is stale: matrix %s of the model has changed, or is damaged; check the model and "
              "write the sidecar again with drey prepare --force",
-             path, m->tensor->name);
+             SHOWN_PATH(path), m->tensor->name);
     return DREY_OK;
 }
 
@@ -227,7 +228,7 @@ drey_status sidecar_verify(const sidecar_job *job, uint64_t *n_bytes, drey_error
     packer p = {.job = job};
     uint64_t *hashes = malloc((size_t)job->n_matrices * sizeof *hashes);
     if (!hashes)
-        FAIL(err, DREY_ERR_MEMORY, "no memory to check %s", job->path);
+        FAIL(err, DREY_ERR_MEMORY, "no memory to check %s", SHOWN_PATH(job->path));
     drey_status status =
         sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, hashes, NULL, err);
     if (status == DREY_OK)

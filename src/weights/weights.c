@@ -32,7 +32,7 @@ drey_status weight_refuse(const weight *m, const char *path, drey_error *err)
 {
     FAIL(err, DREY_ERR_FORMAT,
          "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it again",
-         path, m->tensor->name);
+         SHOWN_PATH(path), m->tensor->name);
 }
 
 void weight_set_read(weight *m, int64_t read_bytes)
@@ -370,7 +370,8 @@ drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, dr
 {
     if (t->type != TYPE_F32 && t->type != TYPE_F16 && t->type != TYPE_BF16)
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "tensor %s is quantised, but norms and biases must be F32, F16 or BF16", t->name);
+             "%s: tensor %s is quantised, but norms and biases must be F32, F16 or BF16",
+             SHOWN_PATH(w->paths[t->part]), t->name);
     const file *f = &w->parts[t->part];
     const char *path = w->paths[t->part];
     uint8_t *bounce = w->row_scratch[0], *raw = bounce + w->bounce_bytes;
