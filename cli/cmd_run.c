@@ -196,6 +196,23 @@ static drey_status settle(const run *r, drey_status status, drey_statistics *sta
     return status;
 }
 
+/* A signal that came before the text began is seen here: from then on it cancels. */
+static drey_status write_text(run *r, const drey_generate_options *options,
+                              drey_statistics *statistics, drey_error *err)
+{
+    drey_status status = drey_session_sync(r->session, r->ids, r->n_ids, NULL, err);
+    if (status == DREY_OK)
+        status = drey_session_begin(r->session, options, statistics, err);
+    if (signals_exit_code())
+        drey_session_cancel(r->session);
+    for (bool done = status != DREY_OK; status == DREY_OK && !done;)
+        status = drey_session_step(r->session, &done, err);
+    drey_session_end(r->session);
+    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
+        statistics->finish = DREY_FINISH_ERROR;
+    return status;
+}
+
 static drey_status generate(run *r, drey_error *err)
 {
     const cli_settings *s = r->settings;
@@ -212,8 +229,7 @@ static drey_status generate(run *r, drey_error *err)
         options.on_token = on_id;
     else
         options.on_text = on_text;
-    drey_status status =
-        drey_session_generate(r->session, r->ids, r->n_ids, &options, &statistics, err);
+    drey_status status = write_text(r, &options, &statistics, err);
     signals_unwatch();
     progress_clear(&r->progress);
     status = settle(r, status, &statistics, err);
@@ -246,7 +262,7 @@ static drey_status run_all(run *r, drey_error *err)
     if (status != DREY_OK)
         return status;
     show_plan(r);
-    return signals_exit_code() ? DREY_ERR_CANCELLED : generate(r, err);
+    return generate(r, err);
 }
 
 int run_main(const cli_settings *settings)

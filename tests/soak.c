@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "os/clock.h"
 #include "os/memory.h"
 #include "support/rng.h"
@@ -215,6 +215,29 @@ static bool check_token(void *user, int32_t id)
     return true;
 }
 
+static void check_session(const drey_session *session)
+{
+    if (!session_is_valid(session))
+        die("a session is not valid", NULL);
+}
+
+/* As drey_session_generate, but a step that fails is sometimes tried again. */
+static drey_status write_steps(soak *s, drey_session *session, const int32_t *ids, size_t n,
+                               const drey_generate_options *g, drey_error *err)
+{
+    drey_status status = n ? drey_session_sync(session, ids, n, NULL, err) : DREY_OK;
+    if (status == DREY_OK)
+        status = drey_session_begin(session, g, NULL, err);
+    for (bool done = status != DREY_OK; !done;) {
+        status = drey_session_step(session, &done, err);
+        check_session(session);
+        if (status == DREY_ERR_IO && rng_below(&s->random, 2))
+            break;
+    }
+    drey_session_end(session);
+    return status;
+}
+
 static void write_text(soak *s, drey_session *session, int prompt)
 {
     text t = {.session = session, .expected = s->expected[prompt]};
@@ -229,8 +252,11 @@ static void write_text(soak *s, drey_session *session, int prompt)
     for (int call = 0; t.n < N_TEXT; call++) {
         g.n_predict = N_TEXT - t.n;
         bool first = session->n_timeline == 0;
-        status = drey_session_generate(session, first ? s->prompt[prompt] : NULL,
-                                       first ? PROMPT : 0, &g, NULL, &err);
+        const int32_t *ids = first ? s->prompt[prompt] : NULL;
+        size_t n = first ? PROMPT : 0;
+        status = rng_below(&s->random, 2) ? drey_session_generate(session, ids, n, &g, NULL, &err)
+                                          : write_steps(s, session, ids, n, &g, &err);
+        check_session(session);
         check_state(session);
         if (status != DREY_OK && status != DREY_ERR_CANCELLED && status != DREY_ERR_IO)
             die("a text ended with", err.message);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "support/writing.h"

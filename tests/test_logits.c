@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "support/logit_toys.h"
 #include "support/temp_dir.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "support/writing.h"
@@ -99,8 +99,12 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     drey_statistics stats;
     if (engine_open(&e, &o, &tuning, &err) != DREY_OK ||
         drey_session_open(&s, e, &err) != DREY_OK ||
-        drey_session_generate(s, prompt, 7, &g, &stats, &err) != DREY_OK)
+        drey_session_sync(s, prompt, 7, NULL, &err) != DREY_OK ||
+        drey_session_begin(s, &g, &stats, &err) != DREY_OK)
         fail_msg("%s", err.message);
+    for (bool done = false; !done;)
+        if (drey_session_step(s, &done, &err) != DREY_OK)
+            fail_msg("%s", err.message);
     assert_int_equal(left, 0);
     assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
     assert_true(stats.sidecar == with_sidecar);

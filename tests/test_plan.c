@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "os/memory.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
@@ -434,7 +434,9 @@ static int write_with_shares(bench *b, text *t)
         if (s->tree.n_nodes < 50)
             grow_at_random(b, &s->tree, 6);
         submit_at_random(&b->r, &s->tree);
-        must(verify_tree(&s->target, &s->tree, s->row_of, &err), &err);
+        pass_row nodes[TREE_MAX_ROWS];
+        int32_t n_nodes = verify_rows(&s->tree, s->row_of, nodes);
+        must(pass_rows(&s->target, nodes, n_nodes, HEAD_ALL, &err), &err);
         accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->target.ws->logits,
                     pass_logits_stride(&s->target), t->n - 1);
         int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
@@ -76,6 +76,7 @@ typedef struct turn {
     bool cancel_read;   /* that read cancels instead */
     bool goes_on;       /* after an interruption, until its end */
     bool resets;        /* the session, before it */
+    bool by_steps;      /* sync, begin and step; else drey_session_generate */
 } turn;
 
 typedef struct player {
@@ -136,6 +137,48 @@ static drey_generate_options options_of(player *p)
     return g;
 }
 
+/* The ids join by naming all of the timeline. */
+static drey_status sync_ids(drey_session *s, const turn *t, drey_error *err)
+{
+    int32_t all[2 * N_CONTEXT], n = s->n_timeline, n_before = s->target_kv.n_committed;
+    size_t n_kept;
+    memcpy(all, s->timeline, (size_t)n * sizeof *all);
+    memcpy(all + n, t->ids, (size_t)t->n * sizeof *all);
+    drey_status status = drey_session_sync(s, all, (size_t)(n + t->n), &n_kept, err);
+    assert_int_equal(n_kept, n_before);
+    return status;
+}
+
+/* A step that fails is tried again, or the text ended. */
+static drey_status write_steps(player *p, bool first, drey_statistics *stats, drey_error *err)
+{
+    drey_generate_options g = options_of(p);
+    if (first && sync_ids(p->session, p->t, err) != DREY_OK)
+        return err->code;
+    drey_status status = drey_session_begin(p->session, &g, stats, err);
+    g = (drey_generate_options){0}; /* the session has its own */
+    for (bool done = status != DREY_OK; !done;) {
+        status = drey_session_step(p->session, &done, err);
+        assert_true(session_is_valid(p->session));
+        assert_true(done != drey_session_is_writing(p->session));
+        atomic_store(&p->n_broken, 0);
+        if (status == DREY_ERR_IO && !p->t->goes_on)
+            break;
+        p->interrupted = p->interrupted || status != DREY_OK;
+    }
+    drey_session_end(p->session);
+    return status;
+}
+
+static drey_status write_on(player *p, bool first, drey_statistics *stats, drey_error *err)
+{
+    if (p->t->by_steps)
+        return write_steps(p, first, stats, err);
+    drey_generate_options g = options_of(p);
+    return drey_session_generate(p->session, p->t->ids, first ? (size_t)p->t->n : 0, &g, stats,
+                                 err);
+}
+
 /* Plays it to its end, or to an interruption behind which the turn does not go on (and then wrote
  * a token at least, so that the other session can be told to stop there). */
 static void play(player *p, const turn *t)
@@ -150,9 +193,8 @@ static void play(player *p, const turn *t)
         drey_session_reset(p->session);
     for (int call = 0;; call++) {
         assert_true(call < 8);
-        drey_generate_options g = options_of(p);
-        drey_status status =
-            drey_session_generate(p->session, t->ids, call ? 0 : (size_t)t->n, &g, &stats, &err);
+        drey_status status = write_on(p, call == 0, &stats, &err);
+        assert_true(session_is_valid(p->session));
         p->finish = stats.finish;
         atomic_store(&p->n_broken, 0);
         if (status == DREY_OK)
@@ -171,6 +213,7 @@ static turn undisturbed(const turn *t, const player *after)
     turn plain = *t;
     plain.cancel_at = 0;
     plain.break_read = -1;
+    plain.by_steps = false;
     if (after->finish == DREY_FINISH_INTERRUPTED || after->finish == DREY_FINISH_ERROR)
         plain.refuse_at = after->n_ids;
     return plain;
@@ -184,6 +227,7 @@ static turn random_turn(rng *r, const drey_session *s, bool disturb)
     t.resets = left < 2 || rng_below(r, 8) == 0;
     bool empty = t.resets || s->n_timeline == 0;
     left = empty ? N_CONTEXT : left;
+    t.by_steps = rng_below(r, 2);
     int32_t kind = rng_below(r, 4);
     t.n = kind == 0 ? 0 : kind == 1 ? 1 : 2 + rng_below(r, MOST_IDS - 2);
     t.n = t.n < left ? t.n : left - 1;
@@ -197,7 +241,7 @@ static turn random_turn(rng *r, const drey_session *s, bool disturb)
         t.sampling = (drey_sampling){.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .seed = 7};
     else
         t.sampling = (drey_sampling){.top_p = 1};
-    if (!disturb || rng_below(r, 3))
+    if (!disturb || rng_below(r, 2))
         return t;
     t.goes_on = rng_below(r, 2);
     t.stop = NULL; /* may begin in front of an interruption */
@@ -205,7 +249,7 @@ static turn random_turn(rng *r, const drey_session *s, bool disturb)
     if (how == 0) {
         t.cancel_at = 1 + rng_below(r, t.n_predict);
     } else {
-        t.break_read = rng_below(r, 300);
+        t.break_read = rng_below(r, 100);
         t.cancel_read = how == 1;
     }
     return t;
@@ -290,6 +334,163 @@ static void test_turns(void **state)
                   n.n_turns, n.n_interrupted, n.n_ends[0], n.n_ends[1], n.n_ends[2], n.n_ends[3]);
     for (int i = 0; i < 4; i++)
         assert_true(n.n_ends[i] > 0);
+}
+
+/* ---- The timeline set, cut, and what may not be done ---- */
+
+static int64_t prompt_rows(const drey_engine *e)
+{
+    trace_sums sums;
+    trace_sum(&e->trace, &sums);
+    return sums.arg[TRACE_PROMPT];
+}
+
+static void write_some(player *p, int32_t n)
+{
+    turn t = {.n_predict = n, .break_read = -1, .by_steps = true};
+    play(p, &t);
+    assert_int_equal(p->n_ids, n);
+}
+
+/* Lists that begin alike: what they share is not computed again, and the text is a fresh one's. */
+static void test_sync(void **state)
+{
+    (void)state;
+    rng r = rng_from(3);
+    drey_error err = {0};
+    drey_engine *e = NULL, *alone = NULL;
+    player p = {0}, plain = {0};
+    open_engine(&e, draft[SHORT], DREY_DRAFTER_MODEL, DREY_POLICY_TREE, 0.5, &p);
+    open_engine(&alone, NULL, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2, &plain);
+    assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&plain.session, alone, &err), DREY_OK);
+    int32_t ids[N_CONTEXT], n_total_kept = 0;
+    for (int i = 0; i < 20; i++) {
+        int32_t n_before = p.session->n_timeline, same = rng_below(&r, n_before + 1);
+        int32_t n = same + rng_below(&r, 20);
+        n = n < N_CONTEXT - 25 ? n : N_CONTEXT - 25;
+        n = n ? n : 1;
+        same = same < n ? same : n;
+        memcpy(ids, p.session->timeline, (size_t)same * sizeof *ids);
+        for (int32_t j = same; j < n; j++)
+            ids[j] = 1 + rng_below(&r, 250);
+        while (same < n && same < n_before && ids[same] == p.session->timeline[same])
+            same++;
+        size_t n_kept;
+        assert_int_equal(drey_session_sync(p.session, ids, (size_t)n, &n_kept, &err), DREY_OK);
+        assert_int_equal(p.session->n_timeline, n);
+        int32_t known = n_before ? n_before - 1 : 0;
+        known = same < known ? same : known;
+        assert_int_equal(n_kept, known < n ? known : n - 1);
+        int64_t rows = prompt_rows(e);
+        write_some(&p, 20);
+        int32_t n_read = n - (int32_t)n_kept;
+        if (i > 0) /* the first pass loads */
+            assert_int_equal(prompt_rows(e) - rows, n_read > 1 ? n_read : 0);
+        n_total_kept += (int32_t)n_kept;
+        drey_session_reset(plain.session);
+        assert_int_equal(drey_session_sync(plain.session, ids, (size_t)n, NULL, &err), DREY_OK);
+        write_some(&plain, 20);
+        assert_memory_equal(p.ids, plain.ids, 20 * sizeof *p.ids);
+    }
+    assert_true(n_total_kept > 100);
+    drey_session_close(&plain.session);
+    drey_session_close(&p.session);
+    drey_engine_close(&alone);
+    drey_engine_close(&e);
+}
+
+static void test_truncate(void **state)
+{
+    (void)state;
+    rng r = rng_from(4);
+    drey_error err = {0};
+    drey_engine *e = NULL;
+    player p = {0};
+    int32_t ids[N_CONTEXT], text[10];
+    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_TREE, 2, &p);
+    assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
+    for (int i = 0; i < 40; i++)
+        ids[i] = 1 + rng_below(&r, 250);
+    for (int i = 0; i < 10; i++) {
+        size_t n = 1 + (size_t)rng_below(&r, 40);
+        assert_int_equal(drey_session_sync(p.session, ids, 40, NULL, &err), DREY_OK);
+        write_some(&p, 10);
+        assert_int_equal(drey_session_truncate(p.session, n, &err), DREY_OK);
+        assert_int_equal(p.session->n_timeline, n);
+        assert_int_equal(p.session->target_kv.n_committed, n - 1);
+        write_some(&p, 10);
+        memcpy(text, p.ids, sizeof text);
+        drey_session_reset(p.session);
+        assert_int_equal(drey_session_sync(p.session, ids, n, NULL, &err), DREY_OK);
+        write_some(&p, 10);
+        assert_memory_equal(text, p.ids, sizeof text);
+    }
+    drey_session_close(&p.session);
+    drey_engine_close(&e);
+}
+
+static void refused(drey_status status, drey_status expected, const drey_error *err,
+                    const char *words)
+{
+    assert_int_equal(status, expected);
+    if (!strstr(err->message, words))
+        fail_msg("\"%s\" is not in: %s", words, err->message);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    drey_engine *e = NULL;
+    player p = {0};
+    turn t = {.n_predict = 8, .break_read = -1};
+    bool done = false;
+    int32_t ids[N_CONTEXT] = {5, 77, 140, -1};
+    open_engine(&e, NULL, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2, &p);
+    assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
+    drey_session *s = p.session;
+    p.t = &t;
+    drey_generate_options g = options_of(&p);
+    refused(drey_session_begin(s, &g, NULL, &err), DREY_ERR_USAGE, &err, "empty");
+    assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+    assert_true(done);
+    assert_int_equal(drey_session_sync(s, ids, 3, NULL, &err), DREY_OK);
+    refused(drey_session_sync(s, ids, 4, NULL, &err), DREY_ERR_USAGE, &err, "-1 does not exist");
+    refused(drey_session_sync(s, ids, N_CONTEXT, NULL, &err), DREY_ERR_USAGE, &err, "not exist");
+    ids[3] = 0;
+    refused(drey_session_sync(s, ids, N_CONTEXT, NULL, &err), DREY_ERR_CONTEXT, &err, "room");
+    refused(drey_session_truncate(s, 4, &err), DREY_ERR_USAGE, &err, "has 3");
+    g.n_predict = 0;
+    refused(drey_session_begin(s, &g, NULL, &err), DREY_ERR_USAGE, &err, "one token");
+    g.n_predict = 8;
+    g.sampling.top_p = 7;
+    refused(drey_session_begin(s, &g, NULL, &err), DREY_ERR_USAGE, &err, "top-p");
+    g.sampling.top_p = 1;
+    assert_int_equal(s->n_timeline, 3);
+    /* Errors have changed nothing, and a text that is being written is not harmed by them. */
+    drey_statistics stats = {0};
+    assert_int_equal(drey_session_begin(s, &g, &stats, &err), DREY_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+    refused(drey_session_begin(s, &g, NULL, &err), DREY_ERR_USAGE, &err, "already");
+    refused(drey_session_generate(s, ids, 1, &g, NULL, &err), DREY_ERR_USAGE, &err, "already");
+    refused(drey_session_truncate(s, 100, &err), DREY_ERR_USAGE, &err, "cannot be kept");
+    while (!done)
+        assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+    assert_int_equal(p.n_ids, 8);
+    assert_int_equal(stats.finish, DREY_FINISH_LENGTH);
+    assert_int_equal(stats.generated_tokens, 8);
+    /* What cuts the timeline ends the text. */
+    p.n_ids = 0;
+    assert_int_equal(drey_session_begin(s, &g, &stats, &err), DREY_OK);
+    assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+    assert_int_equal(drey_session_truncate(s, 2, &err), DREY_OK);
+    assert_false(drey_session_is_writing(s));
+    assert_int_equal(stats.finish, DREY_FINISH_INTERRUPTED);
+    assert_int_equal(drey_session_begin(s, &g, NULL, &err), DREY_OK); /* and is closed with one */
+    drey_session_close(&p.session);
+    drey_engine_close(&e);
 }
 
 /* ---- Cancelling where nothing runs ---- */
@@ -455,8 +656,12 @@ static int close_models(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns), cmocka_unit_test(test_cancel_between_calls),
-        cmocka_unit_test(test_cancel_at_the_end_of_a_window), cmocka_unit_test(test_rounding_mode)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns),
+                                       cmocka_unit_test(test_sync),
+                                       cmocka_unit_test(test_truncate),
+                                       cmocka_unit_test(test_misuse),
+                                       cmocka_unit_test(test_cancel_between_calls),
+                                       cmocka_unit_test(test_cancel_at_the_end_of_a_window),
+                                       cmocka_unit_test(test_rounding_mode)};
     return cmocka_run_group_tests(tests, make_models, close_models);
 }

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"

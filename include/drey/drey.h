@@ -322,13 +322,15 @@ DREY_API void drey_engine_plan(const drey_engine *engine, drey_plan *plan);
 
 typedef struct drey_session drey_session;
 
-/* An engine carries as many sessions at a time as its options say. The session borrows the engine. */
+/* An engine carries as many sessions at a time as its options say. The session borrows the engine;
+ * an engine and its sessions are used by one thread at a time, as if they were one object. */
 DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err);
 DREY_API void drey_session_close(drey_session **session);
 
-/* Stops the running generation or scoring at the next operation. Any thread, and signal handlers.
- * Where nothing runs it does nothing: a call forgets what came before it. Where the first pass is still reading the weights, the next call reads them again from the
- * beginning. */
+/* Stops the text that is being written, or the scoring, at the next operation, and where several
+ * sessions share a pass behind it. Any thread, and signal handlers. Where nothing is written it does
+ * nothing: a text begins without what came before it. Where the first pass is still reading the
+ * weights, the next one reads them again from the beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
 
 typedef struct drey_sampling {
@@ -407,14 +409,52 @@ DREY_API drey_status drey_session_generate(drey_session *session, const int32_t 
                                            const drey_generate_options *options,
                                            drey_statistics *statistics, drey_error *err);
 
+/* ---- The same step by step, and several sessions at once ----
+ *
+ *     drey_session_sync(session, ids, n, NULL, &err);        the timeline: all of the conversation
+ *     drey_session_begin(session, &options, &statistics, &err);
+ *     for (bool done = false; !done;)
+ *         drey_session_step(session, &done, &err);           or drey_engine_step, for all sessions
+ */
+
+/* Makes the timeline equal to ids[0..n), whatever it was. What both begin with is kept and not
+ * computed again, but for the last of the n tokens; *n_kept (may be NULL) says how many tokens that
+ * are. Ends the text that is being written (finish reason "interrupted"). On an error nothing has
+ * changed: DREY_ERR_USAGE: no such id; DREY_ERR_CONTEXT: no room for them and one to write. */
+DREY_API drey_status drey_session_sync(drey_session *session, const int32_t *ids, size_t n,
+                                       size_t *n_kept, drey_error *err);
+/* Keeps the first n tokens of the timeline; otherwise as drey_session_sync. DREY_ERR_USAGE: it has
+ * fewer. */
+DREY_API drey_status drey_session_truncate(drey_session *session, size_t n, drey_error *err);
+/* Forgets the timeline; keeps the weights: truncates to 0. */
+DREY_API void drey_session_reset(drey_session *session);
+
+/* Begins a text behind what the timeline holds; steps write it. options are copied, stops too;
+ * `user` has to stay. statistics (may be NULL) is borrowed until the text ends, and filled then;
+ * its prompt_tokens are those that have to be computed. On an error nothing has begun:
+ * DREY_ERR_USAGE (also where a text is being written), DREY_ERR_CONTEXT, DREY_ERR_MEMORY. */
+DREY_API drey_status drey_session_begin(drey_session *session, const drey_generate_options *options,
+                                        drey_statistics *statistics, drey_error *err);
+/* One pass: a chunk of the prompt, or a turn. *done: the text has ended (and where none is written).
+ * DREY_ERR_IO leaves the text as it is: a step may be tried again, or drey_session_end called.
+ * DREY_ERR_CANCELLED ends the text. */
+DREY_API drey_status drey_session_step(drey_session *session, bool *done, drey_error *err);
+/* Ends the text that is being written, if there is one: what was held back of its last characters
+ * is delivered, and the finish reason is "interrupted". */
+DREY_API void drey_session_end(drey_session *session);
+DREY_API bool drey_session_is_writing(const drey_session *session);
+
+/* A step of every session of the engine that is writing, all in one pass: each weight is read once
+ * for all of them. Sessions may begin and end between any two steps; the text of each is what it
+ * would be alone. *n_writing: how many go on. A cancelled session's text ends, without an error.
+ * DREY_ERR_IO is everybody's, and all may go on with the next step. */
+DREY_API drey_status drey_engine_step(drey_engine *engine, int32_t *n_writing, drey_error *err);
+
 /* Natural-log probabilities of ids[1..n) given what stands before each: logprob[n - 1]. Starts from
  * an empty timeline and leaves an empty one. DREY_ERR_CANCELLED also where the cancel came too late
  * to stop anything. */
 DREY_API drey_status drey_session_score(drey_session *session, const int32_t *ids, size_t n,
                                         float *logprob, drey_error *err);
-
-/* Forgets the timeline; keeps the weights. */
-DREY_API void drey_session_reset(drey_session *session);
 
 /* ---- Sidecars: weights packed beforehand ---- */
 

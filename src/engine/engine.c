@@ -157,7 +157,10 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
 static drey_status open_workspace(drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
-    TRY(arena_init(&e->work_memory, p->work_bytes, false, err));
+    size_t sums = trace_bytes(e->options.n_threads, 0);
+    TRY(arena_init(&e->work_memory, p->work_bytes + sums, false, err));
+    trace_init(&e->trace, e->options.n_threads, 0, &e->work_memory);
+    e->target.weights.trace = e->draft.weights.trace = &e->trace;
     workspace_limits limits = plan_workspace(&e->inputs, p, PLAN_TARGET);
     workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->work_memory);
     limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);

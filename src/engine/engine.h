@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "accept/accept.h"
+#include "base/trace.h"
 #include "draft/model_drafter.h"
 #include "draft/policy.h"
 #include "engine/plan.h"
@@ -44,8 +45,10 @@ struct drey_engine {
     arena plan_memory, work_memory;
     engine_tuning tuning;
     bool has_draft;
-    int32_t n_sessions; /* open */
-    char *sidecar;      /* the target's, in use; NULL: none */
+    drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
+    int32_t n_sessions;
+    trace trace;   /* of the engine's threads: sums alone */
+    char *sidecar; /* the target's, in use; NULL: none */
     char sidecar_refused[500];
     file_stamp sidecar_stamp; /* when it was checked */
 };
@@ -78,23 +81,5 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err);
 
 /* Plans for a budget, 0 for the options'; the result is planner->engine.plan. */
 drey_status planner_make(drey_planner *planner, uint64_t memory_bytes, drey_error *err);
-
-struct drey_session {
-    drey_engine *engine;
-    arena memory;
-    kv_cache target_kv, draft_kv;
-    runner target, draft;
-    sampler sampler;
-    model_drafter model_drafter;
-    drafter *drafter; /* NULL: none, and no policy */
-    draft_policy *policy;
-    token_tree tree;
-    int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
-    accepted accepted;
-    int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
-    int32_t n_timeline;
-    _Atomic bool cancel;
-    size_t base_mark; /* of the arena, below the sampler */
-};
 
 #endif

@@ -116,7 +116,8 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
         TRY(bind(e, &e->draft, o->draft, err));
     TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
     gather_model(e, PLAN_TARGET, &e->target, o->target);
-    in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes;
+    in->model[PLAN_TARGET].overhead_bytes +=
+        e->plan_memory.size_bytes + trace_bytes(o->n_threads, 0);
     if (e->has_draft)
         gather_model(e, PLAN_DRAFT, &e->draft, o->draft);
     for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)

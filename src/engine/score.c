@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/fmath.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "os/float_mode.h"
 
 static float log_probability(const drey_session *s, const float *logits, int32_t id)

@@ -1,10 +1,17 @@
-/* A session: one timeline with its caches. The centre of drey is session_step. */
+/* A session: opened, written in step by step, cut, closed. See session.h for its states. */
+#include "engine/session.h"
+
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "base/num.h"
+#include "os/float_mode.h"
 
-static void make_runner(drey_session *s, runner *r, engine_side *side, kv_cache *kv)
+/* ---- Opening and closing ---- */
+
+static void make_runner(drey_session *s, runner *r, engine_side *side, kv_cache *kv,
+                        progress_line *loading)
 {
     *r = (runner){.layout = &side->layout,
                   .weights = &side->weights,
@@ -12,15 +19,24 @@ static void make_runner(drey_session *s, runner *r, engine_side *side, kv_cache 
                   .ws = &side->ws,
                   .pool = s->engine->pool,
                   .kernels = s->engine->kernels,
-                  .cancel = &s->cancel};
+                  .cancel = &s->cancel,
+                  .loading = prompt_report,
+                  .loading_user = loading};
+}
+
+static uint64_t load_total(const weights *w)
+{
+    uint64_t total = 0;
+    for (int64_t i = 0; i < w->n_first; i++)
+        total += w->first[i].n_bytes;
+    return total;
 }
 
 /* Ids that both models have. */
 static int32_t shared_ids(const drey_engine *e)
 {
-    int32_t target = tokenizer_n_vocab(e->options.target->tokenizer);
-    int32_t draft = tokenizer_n_vocab(e->options.draft->tokenizer);
-    return target < draft ? target : draft;
+    return min_i32(tokenizer_n_vocab(e->options.target->tokenizer),
+                   tokenizer_n_vocab(e->options.draft->tokenizer));
 }
 
 /* Ids of a timeline: all positions and the root behind them. */
@@ -46,7 +62,8 @@ static drey_status make_drafter(drey_session *s, drey_error *err)
     if (!e->has_draft)
         return DREY_OK;
     int32_t *timeline = arena_take(&s->memory, timeline_bytes(e));
-    make_runner(s, &s->draft, &e->draft, &s->draft_kv);
+    s->load_draft = (progress_line){e, "load draft", load_total(&e->draft.weights)};
+    make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->load_draft);
     model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, timeline, shared_ids(e),
                        e->draft.ws.limits.max_rows);
     s->drafter = &s->model_drafter.base;
@@ -74,7 +91,6 @@ kv_format engine_kv_format(const drey_engine *e)
 static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
-    s->engine = e;
     tree_reset(&s->tree, 0);
     TRY(arena_init(&s->memory, p->session_bytes, false, err));
     kv_format format = engine_kv_format(e);
@@ -83,7 +99,8 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
         kv_init(&s->draft_kv, &e->draft.layout.shape, p->n_slots, p->max_pending, format,
                 &s->memory);
     s->timeline = arena_take(&s->memory, timeline_bytes(e));
-    make_runner(s, &s->target, &e->target, &s->target_kv);
+    s->load_target = (progress_line){e, "load target", load_total(&e->target.weights)};
+    make_runner(s, &s->target, &e->target, &s->target_kv, &s->load_target);
     TRY(make_drafter(s, err));
     s->base_mark = arena_mark(&s->memory);
     return arena_check(&s->memory, err);
@@ -100,8 +117,9 @@ drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_erro
     drey_session *s = calloc(1, sizeof *s);
     if (!s)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a session");
+    s->engine = engine;
+    engine->sessions[engine->n_sessions++] = s;
     drey_status status = session_init(s, engine, err);
-    engine->n_sessions++;
     if (status != DREY_OK) {
         drey_session_close(&s);
         return status;
@@ -110,17 +128,262 @@ drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_erro
     return DREY_OK;
 }
 
+/* The text's memory. */
+static void release_text(generation *g)
+{
+    detokenizer_free(&g->detokenizer);
+    g->detokenizer = (detokenizer){0};
+    free(g->stops);
+    g->stops = NULL;
+}
+
 void drey_session_close(drey_session **session)
 {
     if (!session || !*session)
         return;
     drey_session *s = *session;
+    drey_engine *e = s->engine;
+    release_text(&s->text);
     if (s->drafter)
         s->drafter->class->close(s->drafter);
     arena_free(&s->memory);
-    s->engine->n_sessions--;
+    int32_t i = 0;
+    while (e->sessions[i] != s)
+        i++;
+    for (e->n_sessions--; i < e->n_sessions; i++)
+        e->sessions[i] = e->sessions[i + 1];
     free(s);
     *session = NULL;
+}
+
+/* ---- What must be true between steps ---- */
+
+static bool draft_is_valid(const drey_session *s)
+{
+    const model_drafter *d = &s->model_drafter;
+    if (s->drafter != &d->base)
+        return true;
+    if (d->n_timeline != s->n_timeline || !kv_is_valid(&s->draft_kv) ||
+        s->draft_kv.n_committed > s->n_timeline)
+        return false;
+    for (int32_t i = 0; i < s->n_timeline; i++)
+        if (d->timeline[i] != (s->timeline[i] < d->n_ids ? s->timeline[i] : 0))
+            return false;
+    return true;
+}
+
+bool session_is_valid(const drey_session *s)
+{
+    const kv_cache *kv = &s->target_kv;
+    int32_t n = s->n_timeline, n_vocab = s->engine->target.layout.shape.n_vocab;
+    bool valid = n >= 0 && n <= s->engine->options.n_context;
+    for (int32_t i = 0; valid && i < n; i++)
+        valid = s->timeline[i] >= 0 && s->timeline[i] < n_vocab;
+    valid = valid && kv_is_valid(kv) && kv->n_pending == 0;
+    valid = valid && kv->n_committed <= max_i32(n - 1, 0);
+    valid = valid && (s->text.detokenizer.tokenizer != NULL) == (s->state != SESSION_IDLE);
+    if (!valid || s->state == SESSION_IDLE)
+        return valid;
+    if (s->text.done || n == 0)
+        return false;
+    return s->state == SESSION_PROMPT ||
+           (kv->n_committed == n - 1 && tree_is_valid(&s->tree) &&
+            s->tree.nodes[0].token == s->timeline[n - 1] && draft_is_valid(s));
+}
+
+/* ---- The timeline ---- */
+
+static drey_status check_ids(const drey_session *s, const int32_t *ids, size_t n, drey_error *err)
+{
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= n_vocab)
+            FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
+                 ids[i], n_vocab - 1);
+    return DREY_OK;
+}
+
+/* Do n more tokens, and one to write, fit behind the first `from`? */
+static drey_status check_room(const drey_session *s, int32_t from, size_t n, drey_error *err)
+{
+    int32_t room = max_i32(s->engine->options.n_context - from, 0);
+    if (n >= (size_t)room)
+        FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
+                  "the prompt has %zu tokens, but the context has room for %d (one of them to "
+                  "write); shorten the prompt or take a larger context",
+                  n, room);
+    return DREY_OK;
+}
+
+/* Keeps the first `n` tokens, and of what the cache holds at most `known`. The draft looks for
+ * itself what it can keep, when it is told of the timeline. */
+static void cut(drey_session *s, int32_t n, int32_t known)
+{
+    s->n_timeline = n;
+    if (s->target_kv.n_committed > known)
+        kv_truncate(&s->target_kv, known);
+}
+
+static void append(drey_session *s, const int32_t *ids, size_t n)
+{
+    if (n)
+        memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
+    s->n_timeline += (int32_t)n;
+}
+
+drey_status drey_session_sync(drey_session *s, const int32_t *ids, size_t n, size_t *n_kept,
+                              drey_error *err)
+{
+    TRY(check_ids(s, ids, n, err));
+    TRY(check_room(s, 0, n, err));
+    session_end(s, DREY_FINISH_INTERRUPTED);
+    int32_t same = 0, most = min_i32(s->n_timeline, (int32_t)n);
+    while (same < most && s->timeline[same] == ids[same])
+        same++;
+    cut(s, same, min_i32(same, max_i32((int32_t)n - 1, 0)));
+    append(s, ids + same, n - (size_t)same);
+    if (n_kept)
+        *n_kept = (size_t)s->target_kv.n_committed;
+    assert(session_is_valid(s));
+    return DREY_OK;
+}
+
+drey_status drey_session_truncate(drey_session *s, size_t n, drey_error *err)
+{
+    if (n > (size_t)s->n_timeline)
+        FAIL(err, DREY_ERR_USAGE, "the first %zu tokens cannot be kept: the session has %d", n,
+             s->n_timeline);
+    session_end(s, DREY_FINISH_INTERRUPTED);
+    cut(s, (int32_t)n, max_i32((int32_t)n - 1, 0));
+    assert(session_is_valid(s));
+    return DREY_OK;
+}
+
+void drey_session_reset(drey_session *s)
+{
+    drey_session_truncate(s, 0, NULL);
+}
+
+/* ---- Writing ---- */
+
+void drey_generate_options_init(drey_generate_options *options)
+{
+    *options = (drey_generate_options){.n_predict = 512, .sampling = {.top_p = 1.0f}};
+}
+
+static drey_status copy_stops(generation *g, drey_error *err)
+{
+    size_t n = g->options.n_stops, bytes = n * sizeof(char *);
+    if (n == 0)
+        return DREY_OK;
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(g->options.stops[i]) + 1;
+    g->stops = malloc(bytes);
+    if (!g->stops)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for %zu stop texts", n);
+    char *text = (char *)(g->stops + n);
+    for (size_t i = 0; i < n; i++) {
+        size_t length = strlen(g->options.stops[i]) + 1;
+        g->stops[i] = memcpy(text, g->options.stops[i], length);
+        text += length;
+    }
+    g->options.stops = (const char *const *)g->stops;
+    return DREY_OK;
+}
+
+static drey_status check_options(const drey_session *s, const drey_generate_options *o,
+                                 drey_error *err)
+{
+    if (s->state != SESSION_IDLE)
+        FAIL(err, DREY_ERR_USAGE, "the session is writing a text already; end that one first");
+    if (o->n_predict < 1)
+        FAIL(err, DREY_ERR_USAGE, "at least one token must be asked for, not %d", o->n_predict);
+    return DREY_OK;
+}
+
+/* What a text needs; the timeline is as it was. */
+static drey_status make_text(drey_session *s, const drey_generate_options *o, drey_error *err)
+{
+    const drey_engine *e = s->engine;
+    const tokenizer *t = e->options.target->tokenizer;
+    generation *g = &s->text;
+    *g = (generation){.options = *o};
+    statistics_begin(s);
+    arena_rewind(&s->memory, s->base_mark);
+    TRY(sampler_init(&s->sampler, &o->sampling, tokenizer_n_vocab(t), e->kernels, &s->memory, err));
+    TRY(arena_check(&s->memory, err));
+    TRY(copy_stops(g, err));
+    TRY(detokenizer_init(&g->detokenizer, t, g->options.stops, o->n_stops, o->special, err));
+    g->detokenizer.started = true; /* it goes on from the prompt: its first token keeps its space */
+    return DREY_OK;
+}
+
+/* Puts ids behind the timeline and begins a text there: all of it, or nothing. */
+static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
+                         const drey_generate_options *options, drey_statistics *report,
+                         drey_error *err)
+{
+    if (n == 0 && s->n_timeline == 0)
+        FAIL(err, DREY_ERR_USAGE, "the prompt is empty; give at least one token");
+    if (n == 0 && s->n_timeline >= s->engine->options.n_context)
+        FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
+                  "the context is full; reset the session or take a larger context");
+    if (n > 0)
+        TRY(check_room(s, s->n_timeline, n, err));
+    TRY(check_options(s, options, err));
+    TRY(check_ids(s, ids, n, err));
+    drey_status status = make_text(s, options, err);
+    if (status != DREY_OK) {
+        release_text(&s->text);
+        return status;
+    }
+    append(s, ids, n);
+    s->text.report = report;
+    s->text.prompt_from = s->target_kv.n_committed;
+    s->text.prompt_end = s->n_timeline;
+    s->text.stats.prompt_tokens = n ? (int64_t)n : s->n_timeline - s->target_kv.n_committed;
+    s->state = SESSION_PROMPT;
+    atomic_store(&s->cancel, false); /* what came before the text was not meant for it */
+    assert(session_is_valid(s));
+    return DREY_OK;
+}
+
+drey_status drey_session_begin(drey_session *session, const drey_generate_options *options,
+                               drey_statistics *statistics, drey_error *err)
+{
+    return begin(session, NULL, 0, options, statistics, err);
+}
+
+bool drey_session_is_writing(const drey_session *session)
+{
+    return session->state != SESSION_IDLE;
+}
+
+void session_end(drey_session *s, drey_finish why)
+{
+    generation *g = &s->text;
+    if (s->state == SESSION_IDLE)
+        return;
+    if (!g->done)
+        g->stats.finish = why;
+    g->done = true;
+    text_flush(s);
+    statistics_end(s);
+    release_text(g);
+    s->state = SESSION_IDLE;
+    if (g->report)
+        *g->report = g->stats;
+}
+
+void session_retry(drey_session *s)
+{
+    if (s->state == SESSION_DECODE)
+        s->state = SESSION_PROMPT;
+}
+
+void drey_session_end(drey_session *session)
+{
+    session_end(session, DREY_FINISH_INTERRUPTED);
 }
 
 void drey_session_cancel(drey_session *session)
@@ -128,8 +391,33 @@ void drey_session_cancel(drey_session *session)
     atomic_store(&session->cancel, true);
 }
 
-void drey_session_reset(drey_session *s)
+drey_status drey_session_step(drey_session *s, bool *done, drey_error *err)
 {
-    kv_truncate(&s->target_kv, 0);
-    s->n_timeline = 0;
+    drey_status status = DREY_OK;
+    if (s->state != SESSION_IDLE) {
+        float_mode caller = float_mode_enter();
+        status = sessions_step(&s, 1, err);
+        if (status == DREY_ERR_CANCELLED)
+            session_end(s, DREY_FINISH_INTERRUPTED);
+        float_mode_leave(caller);
+    }
+    *done = s->state == SESSION_IDLE;
+    assert(session_is_valid(s));
+    return status;
+}
+
+drey_status drey_session_generate(drey_session *s, const int32_t *ids, size_t n,
+                                  const drey_generate_options *options, drey_statistics *statistics,
+                                  drey_error *err)
+{
+    drey_status status = begin(s, ids, n, options, statistics, err);
+    if (status != DREY_OK) {
+        if (statistics)
+            *statistics = statistics_of_nothing(s->engine);
+        return status;
+    }
+    for (bool done = false; status == DREY_OK && !done;)
+        status = drey_session_step(s, &done, err);
+    session_end(s, DREY_FINISH_ERROR);
+    return status;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "os/clock.h"
 #include "profile/machine_limits.h"
 

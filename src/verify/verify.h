@@ -1,16 +1,15 @@
 /* Verification: one target pass over a token tree (EdgeLLM III-B, batched non-autoregressive
- * verification). */
+ * verification). The tree's nodes become rows, which may share the pass with other sessions'. */
 #ifndef DREY_VERIFY_VERIFY_H
 #define DREY_VERIFY_VERIFY_H
 
 #include "draft/tree.h"
 #include "model/pass.h"
 
-/* Computes the submitted nodes (at most TREE_MAX_ROWS; the root is one of them) as pending rows of
- * the target's cache, which has none pending before. row_of[node] becomes a node's pending index,
- * which is also the row of its logits in the workspace; -1 for nodes that are not submitted, also
- * for those that the tree does not have yet. */
-drey_status verify_tree(runner *target, const token_tree *tree, int32_t row_of[TREE_MAX_NODES],
-                        drey_error *err);
+/* Fills rows with the submitted nodes (at most TREE_MAX_ROWS; the root is one of them) and returns
+ * how many, for a cache that has no row pending. row_of[node] becomes a node's row, which is its
+ * pending index and the row of its logits; -1 for nodes that are not submitted, also for those that
+ * the tree does not have yet. */
+int32_t verify_rows(const token_tree *tree, int32_t row_of[TREE_MAX_NODES], pass_row *rows);
 
 #endif

@@ -439,9 +439,7 @@ void product_wait(weights *w)
     const job_product *q = product_of(j, &item);
     int64_t start = clock_ns();
     stream_wait(w->stream, seq_of(q, piece_of(q, item)));
-    int64_t end = clock_ns();
-    w->stall_ns += end - start;
-    trace_add(w->trace, 0, TRACE_STALL, start, end, 0);
+    trace_add(w->trace, 0, TRACE_STALL, start, clock_ns(), 0);
 }
 
 drey_status product_finish(weights *w, pool *p, drey_error *err)

@@ -79,8 +79,7 @@ typedef struct weights {
     product_job *job;
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
     size_t bounce_bytes;
-    int64_t stall_ns; /* the caller's waiting for reads, so far */
-    trace *trace;     /* of stalls and packing; NULL: none */
+    trace *trace; /* of stalls and packing; NULL: none */
 } weights;
 
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */

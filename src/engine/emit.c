@@ -1,0 +1,61 @@
+/* Verified tokens go to the caller, as ids and as text, until something ends it. */
+#include "engine/session.h"
+#include "os/clock.h"
+
+static void finish(generation *g, drey_finish why)
+{
+    if (!g->done)
+        g->stats.finish = why;
+    g->done = true;
+}
+
+static void deliver(generation *g, const char *text, size_t n_bytes)
+{
+    if (n_bytes == 0 || !g->options.on_text || g->refused)
+        return;
+    g->refused = !g->options.on_text(g->options.user, text, n_bytes);
+    if (g->refused)
+        finish(g, DREY_FINISH_STOP);
+}
+
+static void emit_token(drey_session *s, int32_t id)
+{
+    generation *g = &s->text;
+    const drey_engine_options *o = &s->engine->options;
+    if (!g->options.ignore_eos && tokenizer_is_end(o->target->tokenizer, id)) {
+        finish(g, DREY_FINISH_STOP);
+        return;
+    }
+    if (g->stats.generated_tokens++ == 0)
+        g->stats.first_token_s = (double)(clock_ns() - g->begin.t_ns) * 1e-9;
+    if (g->options.on_token && !g->options.on_token(g->options.user, id))
+        finish(g, DREY_FINISH_STOP);
+    const char *text;
+    size_t n_bytes;
+    detokenizer_push(&g->detokenizer, id, &text, &n_bytes);
+    deliver(g, text, n_bytes);
+    if (g->detokenizer.stopped)
+        finish(g, DREY_FINISH_STOP);
+    if (g->stats.generated_tokens >= g->options.n_predict || s->n_timeline >= o->n_context)
+        finish(g, DREY_FINISH_LENGTH);
+}
+
+int32_t text_emit(drey_session *s)
+{
+    const accepted *a = &s->accepted;
+    int32_t n = 0;
+    for (; n <= a->n_path && !s->text.done; n++) {
+        int32_t id = n < a->n_path ? s->tree.nodes[a->path[n]].token : a->next;
+        s->timeline[s->n_timeline++] = id;
+        emit_token(s, id);
+    }
+    return n;
+}
+
+void text_flush(drey_session *s)
+{
+    const char *text;
+    size_t n_bytes;
+    detokenizer_flush(&s->text.detokenizer, &text, &n_bytes);
+    deliver(&s->text, text, n_bytes);
+}

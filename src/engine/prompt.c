@@ -1,0 +1,54 @@
+/* Reading a prompt: the target in chunks, then the draft. */
+#include "base/num.h"
+#include "engine/session.h"
+
+void prompt_report(void *user, uint64_t done)
+{
+    const progress_line *p = user;
+    const drey_engine_options *o = &p->engine->options;
+    if (o->progress)
+        o->progress(o->progress_user, p->what, min_u64(done, p->total), p->total);
+}
+
+bool prompt_left(const drey_session *s)
+{
+    const generation *g = &s->text;
+    return s->target_kv.n_committed < g->prompt_end &&
+           (g->prompt_end - g->prompt_from > 1 || !weights_loaded(&s->engine->target.weights));
+}
+
+void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group)
+{
+    int32_t from = s->target_kv.n_committed, left = s->n_timeline - from;
+    int32_t n = min_i32(min_i32(left, max_rows), s->engine->plan.chunk);
+    for (int32_t i = 0; i < n; i++)
+        rows[i] = (pass_row){.token = s->timeline[from + i], .parent = i - 1};
+    *group = (pass_group){
+        .kv = &s->target_kv, .rows = rows, .n = n, .head = n == left ? HEAD_LAST : HEAD_NONE};
+}
+
+void prompt_take(drey_session *s, const pass_group *group)
+{
+    generation *g = &s->text;
+    kv_commit(&s->target_kv, NULL, group->n);
+    progress_line line = {s->engine, "prompt", (uint64_t)(g->prompt_end - g->prompt_from)};
+    prompt_report(&line, (uint64_t)(s->target_kv.n_committed - g->prompt_from));
+    if (group->head == HEAD_NONE)
+        return;
+    /* What follows the prompt's last row needs no turn. */
+    const int32_t root_row = 0;
+    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    accept_path(&s->accepted, &s->tree, &root_row, &s->sampler, group->logits,
+                pass_logits_stride(&s->target), s->n_timeline - 1);
+    text_emit(s);
+}
+
+drey_status prompt_end(drey_session *s, drey_error *err)
+{
+    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    if (s->drafter)
+        TRY(s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err));
+    statistics_decode(s);
+    s->state = SESSION_DECODE;
+    return DREY_OK;
+}

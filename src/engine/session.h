@@ -1,0 +1,129 @@
+/* Inside of a session: one timeline with its caches, and the text that is being written.
+ *
+ *                                      step
+ *                               (prompt_take: a chunk)
+ *                                      +---+
+ *          drey_session_begin          |   v     prompt_end          step
+ *   IDLE ------------------------->   PROMPT ----------------> DECODE <--+ (turn_take:
+ *    ^                                 |   ^                   |  |  |   |  a turn)
+ *    |   session_end: a token ended    |   |    session_retry  |  |  +---+
+ *    +---- the text, or a call did ----+   +-- (a pass failed)-+  |
+ *    |                                                            |
+ *    +------------------------------------------------------------+
+ *
+ * In PROMPT what the timeline holds is read: by the target in chunks, the last of which writes the
+ * first token, then by the draft. In DECODE each step is a turn. A step whose pass fails changes
+ * nothing that was verified, and the next one tries again.
+ *
+ * Invariants between steps, which session_is_valid checks:
+ *   (1) 0 <= n_timeline <= n_context, and every id of the timeline exists;
+ *   (2) the target's cache is valid, has no pending rows, and has committed only tokens before the
+ *       timeline's last one, the root: a text may go on with any token behind it;
+ *   (3) in DECODE it has committed all of them, the tree is valid and its root is the timeline's;
+ *   (4) in DECODE a draft's timeline is the target's, and its cache, which is valid, has committed
+ *       nothing beyond the root;
+ *   (5) a text is being written (a detokenizer is held) if and only if the state is not IDLE, and it
+ *       has not ended. */
+#ifndef DREY_ENGINE_SESSION_H
+#define DREY_ENGINE_SESSION_H
+
+#include "engine/engine.h"
+#include "text/detokenizer.h"
+
+typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } session_state;
+
+/* What had been counted at some moment; statistics are differences. */
+typedef struct statistics_mark {
+    int64_t t_ns;
+    trace_sums sums;
+    uint64_t read_bytes; /* of both models */
+    int64_t busy_ns;     /* of their disks */
+    int64_t major_faults;
+} statistics_mark;
+
+/* The text being written. */
+typedef struct generation {
+    drey_generate_options options;
+    char **stops; /* copies, which options.stops are */
+    detokenizer detokenizer;
+    bool done;                       /* a token ended it */
+    bool refused;                    /* on_text wants no more */
+    int32_t prompt_from, prompt_end; /* the target reads timeline[from .. end) as the prompt */
+    int32_t n_drafted;               /* in the turn that was offered */
+    int64_t n_first;                 /* tokens written before decoding */
+    statistics_mark begin, decode;
+    drey_statistics stats;
+    drey_statistics *report; /* the caller's, filled at the end; NULL: not asked for */
+} generation;
+
+typedef struct progress_line { /* what a progress callback is told about */
+    const drey_engine *engine;
+    const char *what;
+    uint64_t total;
+} progress_line;
+
+struct drey_session {
+    drey_engine *engine;
+    arena memory;
+    kv_cache target_kv, draft_kv;
+    runner target, draft; /* on the engine's workspaces */
+    progress_line load_target, load_draft;
+    sampler sampler;
+    model_drafter model_drafter;
+    drafter *drafter; /* NULL: none, and no policy */
+    draft_policy *policy;
+    token_tree tree;
+    int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
+    accepted accepted;
+    int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
+    int32_t n_timeline;
+    session_state state;
+    generation text;
+    _Atomic bool cancel;
+    size_t base_mark; /* of the arena, below the sampler */
+};
+
+/* The text ends here, for `why` unless a token ended it: what was held back is delivered, the
+ * statistics are completed. Does nothing in IDLE. */
+void session_end(drey_session *s, drey_finish why);
+/* A pass for it failed: what was offered is forgotten, and made anew by the next step. */
+void session_retry(drey_session *s);
+bool session_is_valid(const drey_session *s);
+
+/* One target pass for n sessions that are writing: each offers rows, one pass computes all of them,
+ * each takes its logits. On an error none has gone on, and the step may be tried again.
+ * DREY_ERR_IO; DREY_ERR_CANCELLED only for n = 1. */
+drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *err);
+
+/* ---- The prompt (prompt.c) ---- */
+
+/* Does the target have to read before a turn? Where the root alone has to be computed, a turn does
+ * that, with a tree below it. */
+bool prompt_left(const drey_session *s);
+/* The next chunk, at most max_rows of it. */
+void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group);
+/* After the pass; logits as group->logits. The last chunk's are the first token's. */
+void prompt_take(drey_session *s, const pass_group *group);
+/* The target has read all: the draft reads it, too, and decoding begins. */
+drey_status prompt_end(drey_session *s, drey_error *err);
+/* The runners' `loading`; user is a progress_line. */
+void prompt_report(void *user, uint64_t done);
+
+/* ---- Verified text (emit.c) ---- */
+
+/* The accepted tokens join the timeline and go to the caller, until one of them ends the text.
+ * Returns how many joined, 1 at least; the last of them is the next root. */
+int32_t text_emit(drey_session *s);
+/* What was held back, at the end. */
+void text_flush(drey_session *s);
+
+/* ---- Statistics (statistics.c) ---- */
+
+/* Of a text that could not begin. */
+drey_statistics statistics_of_nothing(const drey_engine *e);
+void statistics_begin(drey_session *s);
+/* Decoding begins. */
+void statistics_decode(drey_session *s);
+void statistics_end(drey_session *s);
+
+#endif

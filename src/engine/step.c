@@ -1,0 +1,133 @@
+/* A step: one pass of the target for all sessions that take part.
+ *
+ *   session 1: offer ---rows---\                         /---logits--- take
+ *   session 2: offer ---rows----+--- pass: each weight ---+---logits--- take
+ *   session 3: offer ---rows---/     is read once          \---logits--- take
+ *
+ * Rows and logits are dealt so that each session has its part of what is left: first those in the
+ * middle of a text, which want a tree at most, then those that read a prompt, which want all. */
+#include <assert.h>
+
+#include "base/num.h"
+#include "engine/turn.h"
+#include "os/clock.h"
+#include "os/float_mode.h"
+
+typedef struct shared_pass {
+    drey_session *session[DREY_MAX_SESSIONS];
+    pass_group group[DREY_MAX_SESSIONS];
+    int32_t n;
+} shared_pass;
+
+static void take_in(shared_pass *p, drey_session *const *sessions, int32_t n, session_state state)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (sessions[i]->state == state)
+            p->session[p->n++] = sessions[i];
+}
+
+/* A session whose prompt the target has read begins to decode. */
+static drey_status settle(drey_session *const *sessions, int32_t n, drey_error *err)
+{
+    for (int32_t i = 0; i < n; i++) {
+        drey_session *s = sessions[i];
+        if (atomic_load(&s->cancel))
+            FAIL(err, DREY_ERR_CANCELLED, "cancelled");
+        if (s->state == SESSION_PROMPT && !prompt_left(s))
+            TRY(prompt_end(s, err));
+    }
+    return DREY_OK;
+}
+
+static drey_status offer(shared_pass *p, drey_error *err)
+{
+    workspace *ws = p->session[0]->target.ws;
+    int32_t rows = ws->limits.max_rows, logits = ws->limits.max_logit_rows, next = 0;
+    for (int32_t i = 0; i < p->n; i++) {
+        drey_session *s = p->session[i];
+        pass_group *g = &p->group[i];
+        int32_t most = rows / (p->n - i), most_logits = logits / (p->n - i);
+        if (s->state == SESSION_PROMPT)
+            prompt_offer(s, ws->rows + next, most, g);
+        else
+            TRY(turn_offer(s, ws->rows + next, min_i32(most, most_logits), g, err));
+        int32_t n_logits = g->head == HEAD_ALL ? g->n : g->head == HEAD_LAST;
+        assert(g->n <= most && n_logits <= most_logits);
+        rows -= g->n;
+        logits -= n_logits;
+        next += g->n;
+    }
+    return DREY_OK;
+}
+
+static drey_status compute(shared_pass *p, drey_error *err)
+{
+    static const _Atomic bool never = false;
+    drey_engine *e = p->session[0]->engine;
+    runner r = p->session[0]->target;
+    if (p->n > 1) /* one session's cancel is nothing to the others: it is seen between two steps */
+        r.cancel = &never;
+    trace_kind what = !weights_loaded(r.weights)               ? TRACE_LOAD
+                      : p->session[0]->state == SESSION_DECODE ? TRACE_VERIFY
+                                                               : TRACE_PROMPT;
+    int32_t n_rows = 0;
+    for (int32_t i = 0; i < p->n; i++)
+        n_rows += p->group[i].n;
+    int64_t start = clock_ns();
+    TRY(pass_run(&r, p->group, p->n, err));
+    trace_add(&e->trace, 0, what, start, clock_ns(), n_rows);
+    return DREY_OK;
+}
+
+static void take(drey_session *s, const pass_group *group)
+{
+    if (s->state == SESSION_PROMPT)
+        prompt_take(s, group);
+    else
+        turn_take(s, group);
+    if (s->text.done)
+        session_end(s, DREY_FINISH_STOP);
+    assert(session_is_valid(s));
+}
+
+drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *err)
+{
+    shared_pass p = {.n = 0};
+    drey_status status = settle(sessions, n, err);
+    take_in(&p, sessions, n, SESSION_DECODE);
+    take_in(&p, sessions, n, SESSION_PROMPT);
+    assert(p.n == n);
+    if (status == DREY_OK)
+        status = offer(&p, err);
+    if (status == DREY_OK)
+        status = compute(&p, err);
+    for (int32_t i = 0; i < n; i++) {
+        if (status == DREY_OK)
+            take(p.session[i], &p.group[i]);
+        else
+            session_retry(p.session[i]);
+    }
+    return status;
+}
+
+drey_status drey_engine_step(drey_engine *e, int32_t *n_writing, drey_error *err)
+{
+    float_mode caller = float_mode_enter();
+    drey_session *writing[DREY_MAX_SESSIONS];
+    int32_t n = 0;
+    for (int32_t i = 0; i < e->n_sessions; i++) {
+        drey_session *s = e->sessions[i];
+        if (s->state != SESSION_IDLE && atomic_load(&s->cancel))
+            session_end(s, DREY_FINISH_INTERRUPTED);
+        if (s->state != SESSION_IDLE)
+            writing[n++] = s;
+    }
+    drey_status status = n > 0 ? sessions_step(writing, n, err) : DREY_OK;
+    if (status == DREY_ERR_CANCELLED) /* seen too late: the next step ends those texts */
+        status = DREY_OK;
+    *n_writing = 0;
+    for (int32_t i = 0; i < e->n_sessions; i++)
+        *n_writing += e->sessions[i]->state != SESSION_IDLE;
+    float_mode_leave(caller);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* One turn: guess a tree, run the target over it once, keep the longest right branch. The target
+ * alone decides the text; a bad guess costs time, never a token (LLMCad 3.1).
+ *
+ * It comes in two halves with a pass between them, because several sessions share a pass. */
+#ifndef DREY_ENGINE_TURN_H
+#define DREY_ENGINE_TURN_H
+
+#include "engine/session.h"
+
+/* Grows the tree and offers it: its nodes as rows[0 .. group->n), at most max_rows, with logits
+ * for all. Fails only where the draft's reads do; the turn may be offered again. */
+drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group,
+                       drey_error *err);
+/* The pass is over: accepts along the target's choices, hands out the text, commits it, and makes
+ * the target's next token the root. */
+void turn_take(drey_session *s, const pass_group *group);
+
+#endif
