@@ -203,6 +203,8 @@ static void check_state(const drey_session *session)
         die("the tree is not valid", NULL);
     if (!kv_is_valid(&session->target_kv) || !kv_is_valid(&session->draft_kv))
         die("a cache is not valid", NULL);
+    if (!weights_is_valid(session->target.weights))
+        die("the target's weights are not valid", NULL);
 }
 
 static bool check_token(void *user, int32_t id)

@@ -224,7 +224,8 @@ void product_begin(weights *w, const product *products, int32_t n_products,
         const weight *m = products[i].matrix;
         job_product_init(q, w, &products[i], j->shares + i * w->n_threads, n);
         j->n_items += q->n_items;
-        j->end_seq = q->seq + m->n_streamed_pieces + (q->loading ? m->n_pinned_pieces : 0);
+        j->end_seq =
+            q->seq + (q->loading ? m->n_pinned_pieces : 0) + (n > 0 ? m->n_streamed_pieces : 0);
     }
     atomic_store_explicit(&j->next, 0, memory_order_relaxed);
     atomic_store_explicit(&j->failed, false, memory_order_relaxed);
@@ -267,7 +268,7 @@ static void look_ahead(const product_job *j, int32_t thread)
     const weights *w = j->w;
     const weight *next = j->product[j->n_products - 1].p.matrix + 1;
     if (next == w->matrix + w->n_matrices)
-        next = w->matrix;
+        next = w->matrix + (w->matrix->in_pass ? 0 : 1);
     size_t at = (size_t)share_start(next, thread, w->n_threads) * next->group_bytes,
            end = weight_pinned_bytes(next);
     end = min_size(end, at + ahead_bytes);

@@ -103,6 +103,12 @@ static bool has_failed(const stream *s)
     return atomic_load_explicit(&s->failed, memory_order_acquire);
 }
 
+static int32_t depth_of(const stream_options *o)
+{
+    int32_t depth = o->depth > 0 ? o->depth : DEPTH;
+    return depth < MOST_DEPTH ? depth : MOST_DEPTH;
+}
+
 /* ---- The ring, under the lock ---- */
 
 static uint32_t pages_of(const stream_piece *piece)
@@ -207,6 +213,60 @@ static void handle(stream *s, flight *f)
         s->counters.busy_ns += clock_ns() - s->busy_since_ns;
 }
 
+static int state_at(const stream *s, int64_t seq)
+{
+    int64_t tag = atomic_load_explicit(&entry_at(s, seq)->tag, memory_order_relaxed);
+    return tag / N_STATES == seq && tag > 0 ? (int)(tag % N_STATES) : 0;
+}
+
+/* The live pieces in the order of seq: from the tail's page upwards, then at most once from the
+ * ring's start up to the tail. */
+static bool pieces_in_order(const stream *s, int32_t *n_live_reads)
+{
+    bool wrapped = false;
+    uint32_t end = 0, tail_page = s->tail < s->head ? entry_at(s, s->tail)->page : 0;
+    for (int64_t seq = s->tail; seq < s->head; seq++) {
+        int state = state_at(s, seq);
+        if (state == 0)
+            return false;
+        if (state == ASKED || state == DROPPED)
+            (*n_live_reads)++;
+        if (state == GIVEN && seq > s->tail)
+            continue; /* perhaps never asked for: it has no place */
+        uint32_t page = entry_at(s, seq)->page, n = pages_of(piece_at(s, seq));
+        if (page < end) {
+            if (wrapped)
+                return false;
+            wrapped = true;
+        }
+        end = page + n;
+        if (end > (wrapped ? tail_page : s->ring_pages))
+            return false;
+    }
+    return true;
+}
+
+static bool valid(const stream *s)
+{
+    int32_t n_idle = 0, n_live_reads = 0;
+    for (const flight *f = s->idle; f; f = f->next_idle)
+        n_idle++;
+    if (s->tail > s->head || s->head > s->tail + s->n_entries ||
+        n_idle + s->n_under_way != depth_of(&s->options))
+        return false;
+    if (s->tail < s->head && state_at(s, s->tail) == GIVEN)
+        return false;
+    return pieces_in_order(s, &n_live_reads) && (has_failed(s) || n_live_reads == s->n_under_way);
+}
+
+bool stream_is_valid(stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool is = valid(s);
+    pthread_mutex_unlock(&s->lock);
+    return is;
+}
+
 /* ---- The stream's thread ---- */
 
 static void *serve(void *arg)
@@ -227,6 +287,7 @@ static void *serve(void *arg)
         pthread_mutex_lock(&s->lock);
         for (; finished; finished = finished->next)
             handle(s, (flight *)finished);
+        assert(valid(s));
         if (s->n_waiting + s->n_skipping > 0)
             pthread_cond_broadcast(&s->news);
     }
@@ -235,12 +296,6 @@ static void *serve(void *arg)
 }
 
 /* ---- Opening and closing ---- */
-
-static int32_t depth_of(const stream_options *o)
-{
-    int32_t depth = o->depth > 0 ? o->depth : DEPTH;
-    return depth < MOST_DEPTH ? depth : MOST_DEPTH;
-}
 
 drey_status stream_check_read_bytes(uint64_t read_bytes, drey_error *err)
 {
@@ -457,6 +512,7 @@ void stream_release(stream *s, int64_t seq)
     assert(is(s, seq, ARRIVED));
     set(s, seq, GIVEN);
     tell_moved(s, advance_tail(s));
+    assert(valid(s));
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -11,8 +11,9 @@
  *   ring  |####released####|==in use==|--arrived--|~~~under way~~~|   room   |
  *                          ^tail                                  ^head (wraps; no piece does)
  *
- * Invariants: (1) pieces enter the ring in order of seq, and space is given back in that order: a
- * piece released early waits for those before it; (2) a piece's bytes are valid from stream_wait to
+ * Invariants (those that one thread can see are checked by stream_is_valid): (1) pieces enter the
+ * ring in order of seq, and space is given back in that order: a piece released early waits for
+ * those before it; (2) a piece's bytes are valid from stream_wait to
  * stream_release; (3) each seq is either released or skipped, exactly once; (4) after a failure
  * every wait returns NULL at once; (5) a thread that waits for a piece holds none: in a small ring
  * the piece may need the room of those before it. One thread of the stream's own submits and reaps;
@@ -96,6 +97,11 @@ typedef struct stream_counters {
     bool uring, direct, registered;
 } stream_counters;
 void stream_count(stream *s, stream_counters *out);
+
+/* True unless a bug has broken the table or the ring: every piece from the tail to the head has a
+ * state of its own seq, the tail is still in use, live pieces lie in the ring in the order of seq
+ * and do not overlap, and each read under way belongs to one of them. For asserts and tests. */
+bool stream_is_valid(stream *s);
 
 /* Memory of the stream itself, ring not counted, and what the kernel takes for it. */
 size_t stream_overhead_bytes(const stream_options *options);

@@ -288,6 +288,7 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
         w->end_seq -= w->matrix[w->n_matrices - 1].n_streamed_pieces;
         stream_skip(w->stream, w->end_seq, end);
     }
+    assert(weights_is_valid(w));
     return stream_status(w->stream, err);
 }
 
@@ -323,7 +324,30 @@ drey_status weights_pass_end(weights *w, drey_error *err)
     TRY(stream_status(w->stream, err));
     TRY(check_files(w, err));
     w->loaded = true;
+    assert(weights_is_valid(w));
     return DREY_OK;
+}
+
+static bool matrices_are_valid(const weights *w)
+{
+    int64_t n_first = 0, n_cycle = 0;
+    for (int32_t i = 0; i < w->n_matrices; i++) {
+        const weight *m = &w->matrix[i];
+        if (m->n_pinned < 0 || m->n_pinned > m->n_groups || m->first_seq != n_first ||
+            m->cycle_seq != n_cycle)
+            return false;
+        if (!m->in_pass && m->n_pinned > 0 && !weight_is_pinned(m))
+            return false;
+        n_first += m->n_pinned_pieces + m->n_streamed_pieces;
+        n_cycle += m->n_streamed_pieces;
+    }
+    return n_first == w->n_first && n_cycle == w->n_cycle;
+}
+
+bool weights_is_valid(const weights *w)
+{
+    return matrices_are_valid(w) && w->pass_seq <= w->cursor && w->cursor <= w->end_seq &&
+           w->end_seq <= w->next_seq && (!w->stream || stream_is_valid(w->stream));
 }
 
 static const uint8_t *pinned_group(const weight *m, int64_t row)

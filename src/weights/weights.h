@@ -16,9 +16,20 @@
  * loaded: whole matrices that no pass multiplies (an embedding), rows of one (weights_row), products
  * of some of its rows (weights_dot_rows).
  *
- * Invariants: (1) a pass uses the streamed groups of its matrices in the order they were given, each
+ * The stream's numbers of pieces, and the states of the whole:
+ *
+ *   next_seq - the pass before -| pass_seq ....... cursor ....... end_seq ... next_seq
+ *                               | used by products | still to use | left out |
+ *
+ *   NEW -- pass_begin --> LOADING -- pass_end --> LOADED <---- pass_end, pass_leave ----+
+ *    ^                       |                       +---- pass_begin --> IN A PASS ----+
+ *    +-- leave, a failure ---+                       a failed read: the next pass_begin opens
+ *        (restart)                                   a new stream, what is pinned stays
+ *
+ * Invariants (weights_is_valid): (1) a pass uses the streamed groups of its matrices in the order they were given, each
  * at most once; (2) the last matrix is the head, which a pass may leave out; (3) a row's result does
- * not depend on where its group lies. */
+ * not depend on where its group lies; (4) pass_seq <= cursor <= end_seq <= next_seq; (5) a matrix
+ * that no pass multiplies is pinned whole or not at all. */
 #ifndef DREY_WEIGHTS_WEIGHTS_H
 #define DREY_WEIGHTS_WEIGHTS_H
 
@@ -150,6 +161,8 @@ static inline bool weights_loaded(const weights *w)
 {
     return w->loaded;
 }
+/* True unless a bug has broken the invariants that can be seen from here, or the stream's. */
+bool weights_is_valid(const weights *w);
 /* What all streams so far have read; uring, direct and registered as the present one is. */
 void weights_count(const weights *w, stream_counters *out);
 

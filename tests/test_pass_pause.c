@@ -1,0 +1,418 @@
+/* A pass that pauses, waits, is left in the middle, shares its weights with another cache's rows or
+ * takes turns with another model's pass computes the bits of one that runs through. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "os/clock.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+enum { N_CACHES = 3, N_SLOTS = 120, MAX_PENDING = 40, N_TREE = 21, MAX_LOGITS = 16384 };
+
+typedef struct bench {
+    drey_model *model, *draft_model;
+    drey_engine *engine;
+    arena memory;
+    kv_cache kv[N_CACHES], draft_kv;
+    runner target, draft;
+    _Atomic bool cancel;
+    rng random;
+    _Atomic bool gate_closed; /* reads wait until it opens */
+    _Atomic uint32_t n_reads;
+} bench;
+
+static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    (void)part;
+    (void)offset;
+    (void)n_bytes;
+    bench *b = user;
+    while (atomic_load(&b->gate_closed))
+        usleep(200);
+    usleep(atomic_fetch_add(&b->n_reads, 1) % 3 * 100);
+    return 0;
+}
+
+static void must(drey_status status, const drey_error *err)
+{
+    if (status != DREY_OK)
+        fail_msg("%s", err->message);
+}
+
+static void write_toys(void)
+{
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.type = TOY_TYPE_MIXED;
+    toy.n_embd = 512; /* more than the ring holds */
+    toy.n_ff = 6144;
+    temp_dir();
+    toy_write(temp_path("target.gguf"), &toy);
+    toy.n_layers = 2;
+    toy_write(temp_path("draft.gguf"), &toy);
+}
+
+static runner runner_of(bench *b, engine_side *side, kv_cache *kv)
+{
+    return (runner){.layout = &side->layout,
+                    .weights = &side->weights,
+                    .ws = &side->ws,
+                    .pool = b->engine->pool,
+                    .kernels = b->engine->kernels,
+                    .kv = kv,
+                    .cancel = &b->cancel};
+}
+
+/* share: of each of the target's matrices that is pinned. */
+static void open_bench(bench *b, double share, int32_t n_threads)
+{
+    drey_error err = {0};
+    *b = (bench){.random = rng_from(7)};
+    write_toys();
+    must(drey_model_open(&b->model, temp_path("target.gguf"), &err), &err);
+    must(drey_model_open(&b->draft_model, temp_path("draft.gguf"), &err), &err);
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = b->model;
+    o.draft = b->draft_model;
+    o.drafter = DREY_DRAFTER_MODEL;
+    o.memory_bytes = 256 << 20; /* a ring of 8 MiB */
+    o.n_context = 100;
+    o.n_threads = n_threads;
+    o.n_sessions = N_CACHES;
+    o.read_bytes = 64 << 10;
+    o.io = DREY_IO_PREAD;
+    engine_tuning tuning = {.least_logit_rows = 64,
+                            .set_share = share < 1,
+                            .share = share,
+                            .fault = slow_read,
+                            .fault_user = b};
+    must(engine_open(&b->engine, &o, &tuning, &err), &err);
+    const model_shape *shapes[] = {&b->engine->target.layout.shape, &b->engine->draft.layout.shape};
+    size_t bytes = N_CACHES * kv_bytes(shapes[0], N_SLOTS, MAX_PENDING, KV_F16) +
+                   kv_bytes(shapes[1], N_SLOTS, MAX_PENDING, KV_F16) + 4096;
+    must(arena_init(&b->memory, bytes, false, &err), &err);
+    for (int i = 0; i < N_CACHES; i++)
+        kv_init(&b->kv[i], shapes[0], N_SLOTS, MAX_PENDING, KV_F16, &b->memory);
+    kv_init(&b->draft_kv, shapes[1], N_SLOTS, MAX_PENDING, KV_F16, &b->memory);
+    b->target = runner_of(b, &b->engine->target, &b->kv[0]);
+    b->draft = runner_of(b, &b->engine->draft, &b->draft_kv);
+}
+
+static void close_bench(bench *b)
+{
+    drey_engine_close(&b->engine);
+    drey_model_close(&b->model);
+    drey_model_close(&b->draft_model);
+    arena_free(&b->memory);
+    temp_dir_remove();
+}
+
+/* n committed tokens in a cache, of a text of its own. */
+static void commit_text(bench *b, runner r, kv_cache *kv, int32_t n)
+{
+    int32_t tokens[N_SLOTS];
+    drey_error err = {0};
+    for (int32_t i = 0; i < n; i++)
+        tokens[i] = (i * 31 + n * 7) % 256;
+    r.kv = kv;
+    kv_truncate(kv, 0);
+    must(pass_prompt(&r, tokens, n, 20, HEAD_NONE, NULL, NULL, &err), &err);
+    (void)b;
+}
+
+/* A seeded tree, or a chain. */
+static void make_rows(pass_row *rows, int32_t n, uint64_t seed, bool chain)
+{
+    rng r = rng_from(seed);
+    for (int32_t i = 0; i < n; i++)
+        rows[i] = (pass_row){.token = rng_below(&r, 256),
+                             .parent = chain || i == 0 ? i - 1 : rng_below(&r, i)};
+}
+
+static void keep_logits(const runner *r, const float *logits, int32_t n, float *out)
+{
+    int32_t vocab = r->layout->shape.n_vocab;
+    assert_true((int64_t)n * vocab <= MAX_LOGITS);
+    for (int32_t i = 0; i < n; i++)
+        memcpy(out + (int64_t)i * vocab, logits + i * pass_logits_stride(r),
+               (size_t)vocab * sizeof(float));
+}
+
+static void same_logits(const runner *r, const float *logits, int32_t n, const float *want)
+{
+    int32_t vocab = r->layout->shape.n_vocab;
+    for (int32_t i = 0; i < n; i++)
+        assert_memory_equal(logits + i * pass_logits_stride(r), want + (int64_t)i * vocab,
+                            (size_t)vocab * sizeof(float));
+}
+
+/* A pass over a cache's rows that runs through; they are dropped again. */
+static void reference(const runner *r, kv_cache *kv, const pass_row *rows, int32_t n,
+                      pass_head head, float *out)
+{
+    drey_error err = {0};
+    runner own = *r;
+    pass_group g = {.kv = kv, .rows = rows, .n = n, .head = head};
+    must(pass_run(&own, &g, 1, &err), &err);
+    keep_logits(r, g.logits, g.n_logits, out);
+    kv_truncate(kv, kv->n_committed);
+}
+
+/* Some microseconds from now, or no end at all. */
+static int64_t random_end(bench *b)
+{
+    return rng_below(&b->random, 8) ? clock_ns() + rng_below(&b->random, 200 * 1000) : 0;
+}
+
+static float logits_a[MAX_LOGITS], logits_b[MAX_LOGITS], logits_c[MAX_LOGITS];
+
+static const struct residency {
+    double share;
+    int32_t n_threads;
+} residencies[] = {{0, 2}, {0.4, 3}, {0.7, 1}, {1, 2}};
+enum { N_RESIDENCIES = sizeof residencies / sizeof *residencies };
+
+static void slices_compute_the_same(void **state)
+{
+    (void)state;
+    int n_starved_in_all = 0;
+    for (int c = 0; c < N_RESIDENCIES; c++) {
+        bench b;
+        drey_error err = {0};
+        pass_row rows[N_TREE];
+        int n_starved = 0;
+        open_bench(&b, residencies[c].share, residencies[c].n_threads);
+        commit_text(&b, b.target, &b.kv[0], 37);
+        make_rows(rows, N_TREE, 5, false);
+        reference(&b.target, &b.kv[0], rows, N_TREE, HEAD_ALL, logits_a);
+        for (int round = 0; round < 4; round++) {
+            pass_group g = {.kv = &b.kv[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
+            model_pass p;
+            pass_state now = PASS_GOES_ON;
+            int32_t layers = 0;
+            must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+            while (now != PASS_DONE) {
+                must(pass_step(&p, random_end(&b), &now, &err), &err);
+                assert_true(pass_layers_done(&p) >= layers);
+                layers = pass_layers_done(&p);
+                n_starved += now == PASS_STARVED;
+                if (now == PASS_STARVED && rng_below(&b.random, 2))
+                    pass_wait(&p);
+                assert_true(pass_room_ns(&p) >= 0);
+            }
+            assert_int_equal(layers, b.target.layout->shape.n_layers);
+            assert_int_equal(b.kv[0].n_pending, 0);
+            must(pass_end(&p, &err), &err);
+            assert_int_equal(b.kv[0].n_pending, N_TREE);
+            same_logits(&b.target, g.logits, N_TREE, logits_a);
+            kv_truncate(&b.kv[0], 37);
+        }
+        assert_true(residencies[c].share < 1 || n_starved == 0);
+        n_starved_in_all += n_starved;
+        close_bench(&b);
+    }
+    assert_true(n_starved_in_all > 0);
+}
+
+/* With the disk at a standstill a step comes back, and says that there is nothing to do. */
+static void a_step_never_waits(void **state)
+{
+    (void)state;
+    bench b;
+    drey_error err = {0};
+    pass_row rows[2] = {{.token = 5, .parent = -1}, {.token = 6, .parent = 0}};
+    open_bench(&b, 0.4, 2);
+    commit_text(&b, b.target, &b.kv[0], 9);
+    reference(&b.target, &b.kv[0], rows, 2, HEAD_ALL, logits_a);
+    atomic_store(&b.gate_closed, true);
+    pass_group g = {.kv = &b.kv[0], .rows = rows, .n = 2, .head = HEAD_ALL};
+    model_pass p;
+    pass_state now = PASS_GOES_ON;
+    must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+    while (now == PASS_GOES_ON)
+        must(pass_step(&p, 0, &now, &err), &err);
+    assert_int_equal(now, PASS_STARVED);
+    assert_false(pass_ready(&p));
+    must(pass_step(&p, 0, &now, &err), &err);
+    assert_int_equal(now, PASS_STARVED);
+    atomic_store(&b.gate_closed, false);
+    pass_wait(&p);
+    assert_true(pass_ready(&p));
+    while (now != PASS_DONE) {
+        must(pass_step(&p, 0, &now, &err), &err);
+        pass_wait(&p);
+    }
+    must(pass_end(&p, &err), &err);
+    same_logits(&b.target, g.logits, 2, logits_a);
+    close_bench(&b);
+}
+
+/* The draft's pass goes on whenever the target's can not. */
+static void two_models_take_turns(void **state)
+{
+    (void)state;
+    bench b;
+    drey_error err = {0};
+    pass_row rows[N_TREE], guesses[4];
+    open_bench(&b, 0.3, 2);
+    commit_text(&b, b.target, &b.kv[0], 30);
+    commit_text(&b, b.draft, &b.draft_kv, 30);
+    make_rows(rows, N_TREE, 9, false);
+    make_rows(guesses, 4, 10, false);
+    reference(&b.target, &b.kv[0], rows, N_TREE, HEAD_ALL, logits_a);
+    reference(&b.draft, &b.draft_kv, guesses, 4, HEAD_ALL, logits_b);
+    pass_group g = {.kv = &b.kv[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
+    pass_group h = {.kv = &b.draft_kv, .rows = guesses, .n = 4, .head = HEAD_ALL};
+    model_pass p, q;
+    pass_state now = PASS_GOES_ON, other = PASS_DONE;
+    int n_drafted = 0;
+    must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+    while (now != PASS_DONE) {
+        must(pass_step(&p, random_end(&b), &now, &err), &err);
+        if (other == PASS_DONE) {
+            must(pass_begin(&q, &b.draft, &h, 1, &err), &err);
+            other = PASS_GOES_ON;
+        }
+        must(pass_step(&q, random_end(&b), &other, &err), &err);
+        if (other == PASS_DONE) {
+            must(pass_end(&q, &err), &err);
+            same_logits(&b.draft, h.logits, 4, logits_b);
+            kv_truncate(&b.draft_kv, 30);
+            n_drafted++;
+        }
+    }
+    must(pass_end(&p, &err), &err);
+    same_logits(&b.target, g.logits, N_TREE, logits_a);
+    assert_true(n_drafted > 0);
+    if (other != PASS_DONE)
+        pass_leave(&q);
+    close_bench(&b);
+}
+
+/* Rows of three caches of different ages: a chain that asks for nothing, a tree, a single row. */
+static void caches_share_a_pass(void **state)
+{
+    (void)state;
+    for (int c = 0; c < N_RESIDENCIES; c++) {
+        bench b;
+        drey_error err = {0};
+        pass_row chain[17], tree[11], one[1];
+        open_bench(&b, residencies[c].share, residencies[c].n_threads);
+        const int32_t ages[N_CACHES] = {70, 3, 41};
+        for (int i = 0; i < N_CACHES; i++)
+            commit_text(&b, b.target, &b.kv[i], ages[i]);
+        make_rows(chain, 17, 1, true);
+        make_rows(tree, 11, 2, false);
+        make_rows(one, 1, 3, true);
+        reference(&b.target, &b.kv[0], chain, 17, HEAD_LAST, logits_a);
+        reference(&b.target, &b.kv[1], tree, 11, HEAD_ALL, logits_b);
+        reference(&b.target, &b.kv[2], one, 1, HEAD_LAST, logits_c);
+        for (int with_chain = 0; with_chain < 2; with_chain++) {
+            pass_head asks = with_chain ? HEAD_LAST : HEAD_NONE;
+            pass_group g[] = {{.kv = &b.kv[0], .rows = chain, .n = 17, .head = asks},
+                              {.kv = &b.kv[1], .rows = tree, .n = 11, .head = HEAD_ALL},
+                              {.kv = &b.kv[2], .rows = one, .n = 1, .head = HEAD_LAST}};
+            must(pass_run(&b.target, g, N_CACHES, &err), &err);
+            assert_true((g[0].logits != NULL) == with_chain);
+            if (with_chain)
+                same_logits(&b.target, g[0].logits, 1, logits_a);
+            same_logits(&b.target, g[1].logits, 11, logits_b);
+            same_logits(&b.target, g[2].logits, 1, logits_c);
+            for (int i = 0; i < N_CACHES; i++) {
+                assert_int_equal(b.kv[i].n_pending, g[i].n);
+                kv_truncate(&b.kv[i], ages[i]);
+            }
+        }
+        close_bench(&b);
+    }
+}
+
+/* Also the first pass, which then is begun again. */
+static void a_pass_may_be_left_anywhere(void **state)
+{
+    (void)state;
+    for (int c = 0; c < N_RESIDENCIES; c++) {
+        bench b;
+        drey_error err = {0};
+        pass_row rows[N_TREE];
+        bool first = true;
+        open_bench(&b, residencies[c].share, residencies[c].n_threads);
+        make_rows(rows, N_TREE, 4, false);
+        for (int round = 0; round < 25; round++) {
+            pass_group g = {.kv = &b.kv[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
+            model_pass p;
+            pass_state now = PASS_GOES_ON;
+            must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+            for (int n = rng_below(&b.random, 30); n > 0 && now != PASS_DONE; n--) {
+                must(pass_step(&p, random_end(&b), &now, &err), &err);
+                if (now == PASS_STARVED)
+                    pass_wait(&p);
+            }
+            pass_leave(&p);
+            assert_int_equal(b.kv[0].n_pending, 0);
+            if (round % 4 != 3)
+                continue;
+            must(pass_run(&b.target, &g, 1, &err), &err);
+            if (first)
+                keep_logits(&b.target, g.logits, N_TREE, logits_a);
+            else
+                same_logits(&b.target, g.logits, N_TREE, logits_a);
+            first = false;
+            kv_truncate(&b.kv[0], 0);
+        }
+        close_bench(&b);
+    }
+}
+
+/* The hidden state behind the final norm, with chosen rows of the head: the logits' own bits. */
+static void chosen_rows_of_the_head(void **state)
+{
+    (void)state;
+    bench b;
+    drey_error err = {0};
+    pass_row rows[5];
+    open_bench(&b, 1, 2);
+    commit_text(&b, b.target, &b.kv[0], 3); /* chosen rows want loaded weights */
+    make_rows(rows, 5, 6, false);
+    pass_group g = {.kv = &b.kv[0], .rows = rows, .n = 5, .head = HEAD_ALL};
+    model_pass p;
+    pass_state now = PASS_GOES_ON;
+    must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+    while (now != PASS_DONE)
+        must(pass_step(&p, 0, &now, &err), &err);
+    const weight *head = b.target.layout->head;
+    static uint8_t act[1 << 16];
+    assert_true(act_bytes(head->kernel->act, 1, head->k) <= sizeof act);
+    const int64_t chosen[] = {0, 3, 31, 32, 300, 301, 2, head->n_rows - 1};
+    float got[8];
+    for (int32_t i = 0; i < 5; i++) {
+        b.engine->kernels->quantise[head->kernel->act](act, pass_final_hidden(&p, i), head->k, 0, 1,
+                                                       1, head->k);
+        weights_dot_rows(b.target.weights, head, chosen, 8, act, got, 0);
+        for (int j = 0; j < 8; j++)
+            assert_memory_equal(&got[j],
+                                b.target.ws->logits + i * pass_logits_stride(&b.target) + chosen[j],
+                                sizeof(float));
+    }
+    must(pass_end(&p, &err), &err);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slices_compute_the_same),     cmocka_unit_test(a_step_never_waits),
+        cmocka_unit_test(two_models_take_turns),       cmocka_unit_test(caches_share_a_pass),
+        cmocka_unit_test(a_pass_may_be_left_anywhere), cmocka_unit_test(chosen_rows_of_the_head),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
