@@ -12,6 +12,7 @@ reader: `drey bench disk` against fio, throttled
 Every run is in a memory cgroup of its own without swap, with a cold page cache (root); --memory is the
 limit over 1.05."""
 import json
+import shutil
 
 from record import median, spread, table
 from sides import TARGET, WIDE, Peer, Stop, commit_of
@@ -43,6 +44,8 @@ def run(args, drey, record):
     for part in args.parts.split(","):
         if part not in PARTS:
             raise Stop(f"no part {part!r}; there are: " + ", ".join(PARTS))
+    if "reader" in args.parts.split(",") and not shutil.which("fio"):
+        raise Stop("part reader needs fio (Debian package fio); or leave it out of --parts")
     bench = Stream(args, drey, record)
     for part in args.parts.split(","):
         getattr(bench, "part_" + part)()
