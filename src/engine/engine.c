@@ -154,13 +154,25 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
     return arena_check(&side->weight_memory, err);
 }
 
+/* One for each thread, and one for the reads of each model. */
+static int32_t trace_lanes(const drey_engine *e)
+{
+    return e->options.n_threads + PLAN_MODELS;
+}
+
+size_t engine_trace_bytes(const drey_engine *e)
+{
+    return trace_bytes(trace_lanes(e), 0);
+}
+
 static drey_status open_workspace(drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
-    size_t sums = trace_bytes(e->options.n_threads, 0);
-    TRY(arena_init(&e->work_memory, p->work_bytes + sums, false, err));
-    trace_init(&e->trace, e->options.n_threads, 0, &e->work_memory);
+    TRY(arena_init(&e->work_memory, p->work_bytes + engine_trace_bytes(e), false, err));
+    trace_init(&e->trace, trace_lanes(e), 0, &e->work_memory);
     e->target.weights.trace = e->draft.weights.trace = &e->trace;
+    e->target.weights.trace_lane = e->options.n_threads;
+    e->draft.weights.trace_lane = e->options.n_threads + 1;
     workspace_limits limits = plan_workspace(&e->inputs, p, PLAN_TARGET);
     workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->work_memory);
     limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);

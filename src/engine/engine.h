@@ -47,7 +47,7 @@ struct drey_engine {
     bool has_draft;
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
-    trace trace;   /* of the engine's threads: sums alone */
+    trace trace;   /* of the engine's threads, and of its reads: sums alone */
     char *sidecar; /* the target's, in use; NULL: none */
     char sidecar_refused[500];
     file_stamp sidecar_stamp; /* when it was checked */
@@ -65,6 +65,8 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
 drey_status engine_gather(drey_engine *e, drey_error *err);
 /* Sets n_pinned of every matrix as e->plan has it. */
 void engine_apply_plan(drey_engine *e);
+/* Memory of e->trace. */
+size_t engine_trace_bytes(const drey_engine *e);
 void engine_release(drey_engine *e);
 /* drey_engine_open with settings of its own; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,

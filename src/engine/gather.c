@@ -116,8 +116,7 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
         TRY(bind(e, &e->draft, o->draft, err));
     TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
     gather_model(e, PLAN_TARGET, &e->target, o->target);
-    in->model[PLAN_TARGET].overhead_bytes +=
-        e->plan_memory.size_bytes + trace_bytes(o->n_threads, 0);
+    in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes + engine_trace_bytes(e);
     if (e->has_draft)
         gather_model(e, PLAN_DRAFT, &e->draft, o->draft);
     for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)

@@ -42,7 +42,7 @@ typedef struct entry {
 
 typedef struct flight { /* a read under way */
     reader_request request;
-    int64_t seq;
+    int64_t seq, asked_ns;
     struct flight *next_idle;
 } flight;
 
@@ -175,8 +175,9 @@ static reader_request *ask(stream *s)
                                       .dst = (uint8_t *)s->options.ring + (size_t)page * PAGE};
         *end = &f->request;
         end = &f->request.next;
+        f->asked_ns = clock_ns();
         if (s->n_under_way++ == 0)
-            s->busy_since_ns = clock_ns();
+            s->busy_since_ns = f->asked_ns;
     }
     return asked;
 }
@@ -209,8 +210,11 @@ static void handle(stream *s, flight *f)
     }
     f->next_idle = s->idle;
     s->idle = f;
+    int64_t now = clock_ns();
+    trace_add(s->options.trace, s->options.trace_lane, TRACE_READ, f->asked_ns, now,
+              (int32_t)f->request.n_done);
     if (--s->n_under_way == 0)
-        s->counters.busy_ns += clock_ns() - s->busy_since_ns;
+        s->counters.busy_ns += now - s->busy_since_ns;
 }
 
 static int state_at(const stream *s, int64_t seq)

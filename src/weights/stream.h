@@ -21,6 +21,7 @@
 #ifndef DREY_WEIGHTS_STREAM_H
 #define DREY_WEIGHTS_STREAM_H
 
+#include "base/trace.h"
 #include "os/file.h"
 
 /* The usual size of a piece: reads of it reach a disk's full speed, as drey bench disk shows, and
@@ -52,6 +53,8 @@ typedef struct stream_options {
     size_t ring_bytes;         /* at least twice STREAM_ROOM_BYTES of the largest piece */
     drey_io io;
     int32_t depth;          /* most reads under way; 0: 16 */
+    trace *trace;           /* of reads, from being asked for to having arrived; NULL: none */
+    int32_t trace_lane;     /* a ring of it that nobody else writes to */
     stream_fault_fn *fault; /* NULL outside tests */
     void *fault_user;
 } stream_options;

@@ -248,6 +248,8 @@ static drey_status start_stream(weights *w, drey_error *err)
                               .ring = w->ring,
                               .ring_bytes = w->ring_bytes,
                               .io = w->io,
+                              .trace = w->trace,
+                              .trace_lane = w->trace_lane,
                               .fault = w->fault,
                               .fault_user = w->fault_user};
     w->next_seq = 0;

@@ -90,7 +90,8 @@ typedef struct weights {
     product_job *job;
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
     size_t bounce_bytes;
-    trace *trace; /* of stalls and packing; NULL: none */
+    trace *trace;       /* of stalls and packing, in the threads' rings; NULL: none */
+    int32_t trace_lane; /* the ring for reads */
 } weights;
 
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
