@@ -27,8 +27,7 @@ extern "C" {
 
 #define DREY_API __attribute__((visibility("default")))
 
-/* ---- Errors ------------------------------------------------------------------------------------
- */
+/* ---- Errors ---- */
 
 typedef enum drey_status {
     DREY_OK = 0,
@@ -67,8 +66,7 @@ typedef struct drey_error {
 
 DREY_API const char *drey_version(void);
 
-/* ---- Models: a GGUF file's header, shapes and tokenizer -----------------------------------------
- */
+/* ---- Models: a GGUF file's header, shapes and tokenizer ---- */
 
 typedef struct drey_model drey_model;
 

@@ -178,8 +178,7 @@ static inline float sum16(const float lane[SUM_LANES])
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-/* ---- Attention: attend.c ----------------------------------------------------------------------
- */
+/* ---- Attention: attend.c ---- */
 
 /* What the rows of a pass ask of one key head and the n_q query heads that share it. Pair i is row
  * i / n_q and query head i % n_q. */
