@@ -183,7 +183,7 @@ static void add_numbers(cJSON *to, const number_key *keys, size_t n)
 /* What the caches hold, and whether that is lossy. */
 static void add_kv(cJSON *to, drey_kv kv)
 {
-    cJSON_AddStringToObject(to, "kv", kv == DREY_KV_Q8_0 ? "q8_0" : "f16");
+    cJSON_AddStringToObject(to, "kv", drey_kv_name(kv));
     cJSON_AddBoolToObject(to, "kv_lossy", kv == DREY_KV_Q8_0);
 }
 

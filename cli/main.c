@@ -82,7 +82,7 @@ static int dispatch(int argc, char **argv)
     int n_words;
     const command *c = find_command(argc, argv, &n_words);
     if (c)
-        return run_command(c, argc - 1 - n_words, argv + 1 + n_words);
+        return run_command(c, argc - n_words, argv + n_words);
     if (strcmp(argv[1], "bench") == 0)
         complain("bench measures machine, disk, kernels or model: name one; see drey bench --help");
     else

@@ -22,13 +22,16 @@ typedef enum cli_command {
     CLI_BENCH_KERNELS = 1 << 9
 } cli_command;
 
-enum { CLI_MAX_STOPS = 64 };
+/* Commands that take a file without -m. */
+enum { CLI_OPERAND = CLI_INSPECT | CLI_PREPARE };
+
+enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
 
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {
     cli_command command;
     bool help;
-    uint64_t given; /* bit i: cli_options[i] stood on the command line */
+    bool given[CLI_MAX_OPTIONS]; /* [i]: cli_options[i] stood on the command line */
 
     const char *model, *draft_path; /* draft_path: NULL unless drafter is DREY_DRAFTER_MODEL */
     drey_drafter drafter;
@@ -74,12 +77,10 @@ typedef enum cli_value {
     CLI_TEXT,   /* const char * */
     CLI_STOP,   /* appended to stops */
     CLI_DRAFT,  /* drafter and draft_path */
-    CLI_POLICY, /* drey_policy */
-    CLI_IO,     /* drey_io */
-    CLI_KV,     /* drey_kv */
+    CLI_CHOICE, /* an enum of the library's, by the names that it has there */
     CLI_MEMORY, /* uint64_t: a size, auto or unlimited */
-    CLI_SIZE,   /* uint64_t: a size of reads */
-    CLI_RATE,   /* double: a size a second */
+    CLI_SIZE,   /* uint64_t: a size within [least, most] */
+    CLI_RATE,   /* double: a size per second */
     CLI_COUNT,  /* int32_t within [least, most] */
     CLI_REAL,   /* float within [least, most] */
     CLI_SEED    /* uint64_t */
@@ -92,15 +93,30 @@ typedef struct cli_option {
     unsigned commands; /* cli_command bits */
     size_t offset;     /* of the value in cli_settings */
     double least, most;
+    const char *(*choice)(int i); /* CLI_CHOICE: the name of value i; NULL: there is none */
 } cli_option;
 
 extern const cli_option cli_options[];
 extern const size_t cli_n_options;
 
-/* Reads argv[0..argc), the words behind the command's name, and checks that they do not contradict
- * each other. With --help nothing else is checked. */
+/* Reads argv[1..argc), the words behind the command's name, and checks that they do not contradict
+ * each other. With --help nothing else is checked. Long names are taken whole only: an abbreviation
+ * would change its meaning with the next version. */
 drey_status options_parse(cli_settings *settings, cli_command command, int argc, char *const *argv,
                           drey_error *err);
+
+/* The option of that name; NULL: none has it. */
+const cli_option *option_find(const char *name);
+
+/* It stood on the command line. */
+bool option_given(const cli_settings *settings, const char *name);
+
+/* Reads a value into where the option puts it; text is NULL for a flag. */
+drey_status option_store(cli_settings *settings, const cli_option *option, const char *text,
+                         drey_error *err);
+
+/* That the options do not contradict each other, and that what the command needs is there. */
+drey_status options_check(const cli_settings *settings, drey_error *err);
 
 /* "800M", "2.5G", "1024K", "123": binary units, an optional "iB" behind the letter, no fractions of
  * bytes. False for anything else, and beyond 64 bits. */

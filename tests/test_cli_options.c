@@ -20,7 +20,8 @@ static drey_status parse(cli_settings *s, cli_command command, const char *line,
 {
     static char words[512];
     char *argv[MAX_WORDS];
-    int argc = 0;
+    int argc = 1;
+    argv[0] = "drey";
     assert_true(strlen(line) < sizeof words);
     strcpy(words, line);
     for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
@@ -238,7 +239,10 @@ static void faults(void **state)
     refuses(CLI_RUN, "-m a --temp", "--temp needs a value");
     refuses(CLI_RUN, "-m a -m b", "-m is given twice");
     refuses(CLI_RUN, "-m a --chat=yes", "--chat takes no value");
-    refuses(CLI_RUN, "-m a -qx", "-q takes no value");
+    refuses(CLI_RUN, "-m a -qx", "unknown option -x");
+    refuses(CLI_RUN, "-m a -qn", "-n needs a value");
+    refuses(CLI_RUN, "-m a --mem", "unknown option --mem");
+    refuses(CLI_RUN, "-m a --qui", "unknown option --qui");
     refuses(CLI_PLAN, "-m a --temp 1", "drey plan takes no --temp");
     refuses(CLI_BENCH_DISK, "-m a -t 2", "drey bench disk takes no -t");
     refuses(CLI_BENCH_MODEL, "--every", "-m MODEL.gguf");
@@ -322,6 +326,72 @@ static void contradictions(void **state)
     refuses(CLI_BENCH_KERNELS, "--list --json x", "--list stands alone");
 }
 
+/* What the library takes, and nothing else: the CLI, its help and the library have one bound. */
+static void bounds_are_the_librarys(void **state)
+{
+    static const struct {
+        const char *option;
+        int64_t least, most;
+    } bounds[] = {{"context", 2, DREY_MAX_CONTEXT},
+                  {"threads", 1, DREY_MAX_THREADS},
+                  {"draft-tokens", 1, DREY_MAX_DRAFTED},
+                  {"tree", 1, DREY_MAX_DRAFTED},
+                  {"sessions", 1, DREY_MAX_SESSIONS},
+                  {"prompt-chunk", 1, DREY_MAX_PROMPT_CHUNK},
+                  {"read-size", DREY_MIN_READ_BYTES, DREY_MAX_READ_BYTES}};
+    (void)state;
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        const cli_option *o = option_find(bounds[i].option);
+        cli_settings s;
+        drey_error err;
+        char text[24];
+        int64_t tried[] = {bounds[i].least, bounds[i].most, bounds[i].least - 1,
+                           bounds[i].most + 1};
+        for (int t = 0; t < 4; t++) {
+            snprintf(text, sizeof text, "%lld", (long long)tried[t]);
+            assert_int_equal(option_store(&s, o, text, &err), t < 2 ? DREY_OK : DREY_ERR_USAGE);
+        }
+    }
+}
+
+static void names_come_back(void **state)
+{
+    drey_io io;
+    drey_kv kv;
+    int n = 0;
+    (void)state;
+    for (int i = 0; drey_io_name((drey_io)i); i++, n++)
+        assert_true(drey_io_parse(drey_io_name((drey_io)i), &io) && (int)io == i);
+    for (int i = 0; drey_kv_name((drey_kv)i); i++, n++)
+        assert_true(drey_kv_parse(drey_kv_name((drey_kv)i), &kv) && (int)kv == i);
+    assert_int_equal(n, 4 + 2);
+    io = DREY_IO_PREAD;
+    assert_false(drey_io_parse("mmap", &io) || drey_io_parse("", &io) || drey_io_parse(NULL, &io));
+    assert_false(drey_kv_parse("q4_0", &kv));
+    assert_int_equal(io, DREY_IO_PREAD);
+}
+
+static void words(void **state)
+{
+    cli_settings s;
+    (void)state;
+    accepts(&s, CLI_RUN, "-qn8 -mt --stop -q --system=-x --chat");
+    assert_true(s.quiet && s.n_predict == 8);
+    assert_string_equal(s.model, "t");
+    assert_string_equal(s.stops[0], "-q");
+    assert_string_equal(s.system, "-x");
+    accepts(&s, CLI_PREPARE, "--check a -q");
+    assert_string_equal(s.operand, "a");
+    assert_true(s.check && s.quiet);
+    accepts(&s, CLI_INSPECT, "-");
+    assert_string_equal(s.operand, "-");
+    accepts(&s, CLI_INSPECT, "-- --help");
+    assert_string_equal(s.operand, "--help");
+    assert_false(s.help);
+    refuses(CLI_INSPECT, "-- a b", "unexpected argument \"b\"");
+    refuses(CLI_RUN, "-m t -- x", "unexpected argument \"x\"");
+}
+
 /* ---- What is written about the options ---- */
 
 static const cli_command commands[] = {
@@ -352,6 +422,15 @@ static void fits_on_a_screen(const char *text)
         fail_msg("%d lines, or no example: %s", n_lines, text);
 }
 
+/* The names of a choice: first, then each after the one before it. */
+static void join_choices(const cli_option *o, const char *between, char *out, size_t size)
+{
+    size_t n = 0;
+    for (int i = 0; o->choice(i) && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? between : "", o->choice(i));
+    assert_true(n < size);
+}
+
 static void help_is_complete(void **state)
 {
     (void)state;
@@ -359,15 +438,44 @@ static void help_is_complete(void **state)
     for (size_t c = 0; c < sizeof commands / sizeof *commands; c++) {
         const char *text = help_text(commands[c]);
         fits_on_a_screen(text);
-        for (size_t i = 0; i < cli_n_options; i++)
-            if (cli_options[i].commands & commands[c] &&
-                !names_option(text, "--", cli_options[i].name))
-                fail_msg("drey %s --help does not name --%s", command_name(commands[c]),
-                         cli_options[i].name);
+        for (size_t i = 0; i < cli_n_options; i++) {
+            const cli_option *o = &cli_options[i];
+            if (!(o->commands & commands[c]))
+                continue;
+            if (!names_option(text, "--", o->name))
+                fail_msg("drey %s --help does not name --%s", command_name(commands[c]), o->name);
+            char values[160];
+            if (o->choice && (join_choices(o, "|", values, sizeof values), !strstr(text, values)))
+                fail_msg("drey %s --help does not have the values of --%s: %s",
+                         command_name(commands[c]), o->name, values);
+        }
     }
 }
 
-static void file_names_all(const char *path, const char *prefix)
+/* The default that a help text gives in brackets is the one that is taken. */
+static void defaults_are_told(void **state)
+{
+    cli_settings s;
+    int32_t least, most, chain, tree;
+    char wanted[120];
+    (void)state;
+    assert_true(drey_policy_bounds(DREY_POLICY_SEQUENCE, &least, &most, &chain));
+    assert_true(drey_policy_bounds(DREY_POLICY_TREE, &least, &most, &tree));
+    snprintf(wanted, sizeof wanted, "--draft-tokens N (%d) or --tree N (%d)", chain, tree);
+    assert_non_null(strstr(help_text(CLI_RUN), wanted));
+    assert_non_null(strstr(help_text(CLI_PLAN), wanted));
+    accepts(&s, CLI_RUN, "-m a");
+    snprintf(wanted, sizeof wanted, "most tokens to write (%d)", s.n_predict);
+    assert_non_null(strstr(help_text(CLI_RUN), wanted));
+    accepts(&s, CLI_PERPLEXITY, "-m a");
+    snprintf(wanted, sizeof wanted, "tokens of a window (%d)", s.window);
+    assert_non_null(strstr(help_text(CLI_PERPLEXITY), wanted));
+    accepts(&s, CLI_BENCH_MODEL, "-m a");
+    snprintf(wanted, sizeof wanted, "(model: %d and %d)", s.n_prompt, s.n_decode);
+    assert_non_null(strstr(help_text(CLI_BENCH_MODEL), wanted));
+}
+
+static const char *read_text(const char *path)
 {
     static char text[64 << 10];
     FILE *file = fopen(path, "r");
@@ -377,30 +485,60 @@ static void file_names_all(const char *path, const char *prefix)
     fclose(file);
     assert_true(n < sizeof text - 1);
     text[n] = '\0';
-    for (size_t i = 0; i < cli_n_options; i++)
-        if (!names_option(text, prefix, cli_options[i].name))
-            fail_msg("%s does not name --%s", path, cli_options[i].name);
+    return text;
+}
+
+/* A file names every option behind prefix, and a choice's values as between joins them. */
+static void file_names_all(const char *path, const char *prefix, const char *between)
+{
+    const char *text = read_text(path);
+    for (size_t i = 0; i < cli_n_options; i++) {
+        const cli_option *o = &cli_options[i];
+        char values[160];
+        if (!names_option(text, prefix, o->name))
+            fail_msg("%s does not name --%s", path, o->name);
+        if (!o->choice)
+            continue;
+        join_choices(o, between, values, sizeof values);
+        if (!strstr(text, values))
+            fail_msg("%s does not have the values of --%s: %s", path, o->name, values);
+    }
+}
+
+/* Tiers of processors: those that this build has, which may be all that the file names or not. */
+static void tier_is_named(void *user, const char *type, const char *tier, const char *own)
+{
+    (void)type, (void)own;
+    if (!names_option(user, "", tier))
+        fail_msg("a completion does not name the tier %s", tier);
 }
 
 static void manual_and_completions_are_complete(void **state)
 {
     (void)state;
-    file_names_all(TEST_DATA "/../../docs/drey.1", "Fl \\-");
-    file_names_all(TEST_DATA "/../../completions/drey.bash", "--");
-    file_names_all(TEST_DATA "/../../completions/_drey", "--");
-    file_names_all(TEST_DATA "/../../completions/drey.fish", "-l ");
+    static const struct {
+        const char *path, *prefix, *between;
+    } files[] = {{TEST_DATA "/../../docs/drey.1", "Fl \\-", " | "},
+                 {TEST_DATA "/../../completions/drey.bash", "--", " "},
+                 {TEST_DATA "/../../completions/_drey", "--", " "},
+                 {TEST_DATA "/../../completions/drey.fish", "-l ", " "}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        file_names_all(files[i].path, files[i].prefix, files[i].between);
+        drey_kernel_list(tier_is_named, (char *)read_text(files[i].path));
+    }
 }
 
-/* The parser finds an option by its name or letter alone, and marks it in 64 bits. */
+/* An option is found by its name or letter alone. */
 static void table_is_sound(void **state)
 {
     (void)state;
-    assert_true(cli_n_options <= 64);
-    for (size_t i = 0; i < cli_n_options; i++)
+    for (size_t i = 0; i < cli_n_options; i++) {
+        assert_true((cli_options[i].choice != NULL) == (cli_options[i].value == CLI_CHOICE));
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(cli_options[i].name, cli_options[j].name);
             assert_true(!cli_options[i].letter || cli_options[i].letter != cli_options[j].letter);
         }
+    }
 }
 
 int main(void)
@@ -414,7 +552,11 @@ int main(void)
         cmocka_unit_test(faults),
         cmocka_unit_test(contexts),
         cmocka_unit_test(contradictions),
+        cmocka_unit_test(words),
+        cmocka_unit_test(names_come_back),
+        cmocka_unit_test(bounds_are_the_librarys),
         cmocka_unit_test(help_is_complete),
+        cmocka_unit_test(defaults_are_told),
         cmocka_unit_test(manual_and_completions_are_complete),
         cmocka_unit_test(table_is_sound),
     };

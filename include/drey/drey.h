@@ -166,16 +166,32 @@ typedef enum drey_io {
     DREY_IO_BUFFERED = 3 /* reading threads through the page cache, dropping what was read */
 } drey_io;
 
+/* As drey_policy_name and drey_policy_parse: "auto", "uring", "pread", "buffered". */
+DREY_API const char *drey_io_name(drey_io io);
+DREY_API bool drey_io_parse(const char *name, drey_io *io);
+
 /* Numbers of the KV cache. Q8_0 (blocks of 32 with a scale) takes 17/32 of F16's memory and is
  * lossy against it: the text may differ. With either one the text is the same on every CPU tier,
  * for any draft, budget and number of threads. Heads whose width is no multiple of 32 take F16
  * only. The tier "float" keeps floats where F16 is asked for. */
 typedef enum drey_kv { DREY_KV_F16 = 0, DREY_KV_Q8_0 = 1 } drey_kv;
 
+/* As drey_policy_name and drey_policy_parse: "f16", "q8_0". */
+DREY_API const char *drey_kv_name(drey_kv kv);
+DREY_API bool drey_kv_parse(const char *name, drey_kv *kv);
+
 #define DREY_MEMORY_AUTO      0u
 #define DREY_MEMORY_UNLIMITED UINT64_MAX
 
-#define DREY_MAX_SESSIONS 64
+/* Bounds of the options below. */
+enum {
+    DREY_MAX_CONTEXT = 1 << 30,
+    DREY_MAX_THREADS = 1024,
+    DREY_MAX_SESSIONS = 64,
+    DREY_MAX_PROMPT_CHUNK = 4096,
+    DREY_MIN_READ_BYTES = 64 << 10,
+    DREY_MAX_READ_BYTES = 64 << 20
+};
 
 /* Loading and prompt progress: done of total bytes or tokens. what: "load target", "load draft",
  * "prompt". Called from the thread that runs the session, never from another. */
@@ -196,7 +212,7 @@ typedef struct drey_engine_options {
     const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
     drey_io io;
     drey_kv kv;          /* of the target and of the draft */
-    uint64_t read_bytes; /* of one streamed read, about; 0: 1 MiB, else 64 KiB to 64 MiB */
+    uint64_t read_bytes; /* of one streamed read, about; 0: 1 MiB */
     drey_progress_fn *progress;
     void *progress_user;
     /* The target's sidecar (see drey_prepare), which has to be good; NULL: the one beside the

@@ -7,8 +7,6 @@
 #include "os/float_mode.h"
 #include "os/memory.h"
 
-enum { CONTEXT_MOST = 1 << 30 }; /* so that counts of slots and rows stay in range */
-
 void drey_engine_options_init(drey_engine_options *options)
 {
     *options = (drey_engine_options){.memory_bytes = DREY_MEMORY_AUTO};
@@ -16,8 +14,8 @@ void drey_engine_options_init(drey_engine_options *options)
 
 static drey_status check_choices(drey_engine_options *o, drey_error *err)
 {
-    if (!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) ||
-        (unsigned)o->io > DREY_IO_BUFFERED || (unsigned)o->kv > DREY_KV_Q8_0)
+    if (!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
+        !drey_kv_name(o->kv))
         FAIL(err, DREY_ERR_USAGE, "policy, drafter, io or kv is not one of those in drey.h");
     if (!o->target)
         FAIL(err, DREY_ERR_USAGE, "no target model was given");
@@ -48,20 +46,21 @@ static drey_status check_kv(const drey_engine_options *o, drey_error *err)
 
 static drey_status check_numbers(drey_engine_options *o, drey_error *err)
 {
-    if (o->n_context < 1 || o->n_context > CONTEXT_MOST)
+    if (o->n_context < 1 || o->n_context > DREY_MAX_CONTEXT)
         FAIL(err, DREY_ERR_USAGE, "a context of %d tokens is not possible (1 to %d)", o->n_context,
-             CONTEXT_MOST);
-    if (o->n_threads < 0 || o->n_threads > 1024)
-        FAIL(err, DREY_ERR_USAGE, "%d threads are not possible (1 to 1024)", o->n_threads);
+             DREY_MAX_CONTEXT);
+    if (o->n_threads < 0 || o->n_threads > DREY_MAX_THREADS)
+        FAIL(err, DREY_ERR_USAGE, "%d threads are not possible (1 to %d)", o->n_threads,
+             DREY_MAX_THREADS);
     if (o->draft_tokens < 0 || o->draft_tokens > TREE_MAX_DRAFTED)
         FAIL(err, DREY_ERR_USAGE, "a draft of %d tokens is not possible (1 to %d)", o->draft_tokens,
              TREE_MAX_DRAFTED);
     if (o->tree_nodes < 0 || o->tree_nodes > TREE_MAX_DRAFTED)
         FAIL(err, DREY_ERR_USAGE, "a tree of %d nodes is not possible (1 to %d)", o->tree_nodes,
              TREE_MAX_DRAFTED);
-    if (o->prompt_chunk < 0 || o->prompt_chunk > 4096)
-        FAIL(err, DREY_ERR_USAGE, "a prompt chunk of %d rows is not possible (1 to 4096)",
-             o->prompt_chunk);
+    if (o->prompt_chunk < 0 || o->prompt_chunk > DREY_MAX_PROMPT_CHUNK)
+        FAIL(err, DREY_ERR_USAGE, "a prompt chunk of %d rows is not possible (1 to %d)",
+             o->prompt_chunk, DREY_MAX_PROMPT_CHUNK);
     if (o->n_sessions < 0 || o->n_sessions > DREY_MAX_SESSIONS)
         FAIL(err, DREY_ERR_USAGE, "%d sessions are not possible (1 to %d)", o->n_sessions,
              DREY_MAX_SESSIONS);

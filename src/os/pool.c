@@ -21,7 +21,6 @@
 enum {
     STACK_BYTES = 256 * 1024,
     SPIN_NS = 40 * 1000, /* longer than the gap between two operations of a pass */
-    MAX_THREADS = 1024,
     CACHE_LINE = 64
 };
 
@@ -124,9 +123,9 @@ static void start_job(pool *p, pool_fn *fn, void *arg)
 drey_status pool_open(pool **out, int32_t n_threads, drey_error *err)
 {
     *out = NULL;
-    if (n_threads < 1 || n_threads > MAX_THREADS)
+    if (n_threads < 1 || n_threads > DREY_MAX_THREADS)
         FAIL(err, DREY_ERR_USAGE, "%d threads cannot be used; choose 1 to %d", n_threads,
-             MAX_THREADS);
+             DREY_MAX_THREADS);
     size_t bytes = sizeof(pool) + (size_t)n_threads * sizeof(worker);
     bytes = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
     pool *p = aligned_alloc(CACHE_LINE, bytes);
@@ -182,7 +181,7 @@ int32_t pool_quota_v2(const char *cpu_max)
     if (sscanf(cpu_max, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
         return 0; /* "max 100000" */
     long long cores = (quota + period - 1) / period;
-    return cores < MAX_THREADS ? (int32_t)cores : MAX_THREADS;
+    return cores < DREY_MAX_THREADS ? (int32_t)cores : DREY_MAX_THREADS;
 }
 
 int32_t pool_quota_v1(const char *quota_us, const char *period_us)
@@ -207,10 +206,10 @@ static void take_quota(void *user, const char *directory)
 
 static int32_t affinity_cores(void)
 {
-    /* A set larger than cpu_set_t is needed above 1024 processors; those get MAX_THREADS. */
+    /* A set larger than cpu_set_t is needed above 1024 processors; those get DREY_MAX_THREADS. */
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return sysconf(_SC_NPROCESSORS_ONLN) >= MAX_THREADS ? MAX_THREADS : 1;
+        return sysconf(_SC_NPROCESSORS_ONLN) >= DREY_MAX_THREADS ? DREY_MAX_THREADS : 1;
     int32_t n = CPU_COUNT(&set);
     return n > 0 ? n : 1;
 }

@@ -27,8 +27,6 @@ enum {
     PAGE = READER_ALIGN,
     DEPTH = 16,
     MOST_DEPTH = 256,
-    LEAST_READ = 64 << 10,
-    MOST_READ = 64 << 20,
     STACK_BYTES = 64 * 1024,
     SPIN_NS = 15 * 1000 /* a piece that is about to arrive is not worth a sleep */
 };
@@ -303,9 +301,9 @@ static void *serve(void *arg)
 
 drey_status stream_check_read_bytes(uint64_t read_bytes, drey_error *err)
 {
-    if (read_bytes != 0 && (read_bytes < LEAST_READ || read_bytes > MOST_READ))
-        FAIL(err, DREY_ERR_USAGE, "reads of %" PRIu64 " bytes are not possible (64K to 64M)",
-             read_bytes);
+    if (read_bytes != 0 && (read_bytes < DREY_MIN_READ_BYTES || read_bytes > DREY_MAX_READ_BYTES))
+        FAIL(err, DREY_ERR_USAGE, "reads of %" PRIu64 " bytes are not possible (%d to %d)",
+             read_bytes, DREY_MIN_READ_BYTES, DREY_MAX_READ_BYTES);
     return DREY_OK;
 }
 

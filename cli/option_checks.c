@@ -1,0 +1,68 @@
+/* Options that contradict each other or want others: see options.h. */
+#include "cli/options.h"
+#include "cli/terminal.h"
+
+static drey_status check_drafting(const cli_settings *s, drey_error *err)
+{
+    bool drafts = s->drafter != DREY_DRAFTER_NONE;
+    drey_policy policy = s->policy;
+    if (policy == DREY_POLICY_AUTO)
+        policy = drafts ? DREY_POLICY_TREE : DREY_POLICY_NONE;
+    if (policy != DREY_POLICY_NONE && !drafts)
+        return fail(err, DREY_ERR_USAGE, "--policy %s needs a draft: add -d DRAFT.gguf or -d ngram",
+                    drey_policy_name(policy));
+    if (policy == DREY_POLICY_NONE && drafts)
+        return fail(err, DREY_ERR_USAGE,
+                    "--policy none and -d contradict each other: leave one "
+                    "out");
+    if (option_given(s, "draft-tokens") && policy != DREY_POLICY_SEQUENCE)
+        return fail(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence");
+    if (option_given(s, "tree") && policy != DREY_POLICY_TREE)
+        return fail(err, DREY_ERR_USAGE, "--tree belongs to --policy tree and a draft");
+    return DREY_OK;
+}
+
+static drey_status check_run(const cli_settings *s, drey_error *err)
+{
+    static const char *const sampled[] = {"top-k", "top-p", "min-p", "seed", NULL};
+    if (s->prompt && s->file)
+        return fail(err, DREY_ERR_USAGE, "-p and -f contradict each other: there is one prompt");
+    if (s->system && !s->chat)
+        return fail(err, DREY_ERR_USAGE, "--system needs --chat");
+    for (int i = 0; sampled[i]; i++)
+        if (option_given(s, sampled[i]) && !option_given(s, "temp"))
+            return fail(err, DREY_ERR_USAGE,
+                        "--%s needs --temp above 0: at temperature 0 the most likely token is "
+                        "always taken",
+                        sampled[i]);
+    if (option_given(s, "top-p") && s->sampling.top_p <= 0)
+        return fail(err, DREY_ERR_USAGE, "--top-p takes a number above 0, up to 1");
+    return DREY_OK;
+}
+
+drey_status options_check(const cli_settings *s, drey_error *err)
+{
+    if (s->command & CLI_OPERAND && !s->operand)
+        return fail(err, DREY_ERR_USAGE, "name a %s",
+                    s->command == CLI_PREPARE ? "model to prepare" : "file to inspect");
+    bool takes_model = option_find("model")->commands & s->command;
+    if (takes_model && s->command != CLI_BENCH_MACHINE && !s->model)
+        return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
+    bool drafts = option_find("draft")->commands & s->command;
+    if (drafts && check_drafting(s, err) != DREY_OK)
+        return DREY_ERR_USAGE;
+    if (s->command == CLI_RUN)
+        return check_run(s, err);
+    if (s->check && s->force)
+        return fail(err, DREY_ERR_USAGE,
+                    "--check and --force contradict each other: a check writes nothing");
+    if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->model)
+        return fail(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
+    if (s->list && (s->type || s->json))
+        return fail(err, DREY_ERR_USAGE, "--list stands alone: nothing is measured");
+    if (s->command == CLI_TOKENIZE && s->ids && s->bos)
+        return fail(err, DREY_ERR_USAGE,
+                    "--ids and --bos contradict each other: BOS is put before "
+                    "tokens, not before text");
+    return DREY_OK;
+}

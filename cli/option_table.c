@@ -1,0 +1,147 @@
+/* The options, their bounds and their values' names, and the commands that take them: see options.h.
+ * What the library bounds is bounded by its constants, and its enums have its names. */
+#include "cli/options.h"
+
+#include <string.h>
+
+enum {
+    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL, /* commands that plan memory */
+    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
+    CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS, /* commands that compute */
+    DRAFTING = CLI_RUN | CLI_PLAN
+};
+
+static const char *policy_name(int i)
+{
+    return drey_policy_name((drey_policy)i);
+}
+
+static const char *io_name(int i)
+{
+    return drey_io_name((drey_io)i);
+}
+
+static const char *kv_name(int i)
+{
+    return drey_kv_name((drey_kv)i);
+}
+
+#define OPTION(name, letter, value, commands, member, least, most, choice)                         \
+    {                                                                                              \
+        name, letter, value, commands, offsetof(cli_settings, member), least, most, choice         \
+    }
+#define PLAIN(name, letter, value, commands, member)                                               \
+    OPTION(name, letter, value, commands, member, 0, 0, NULL)
+#define FLAG(name, letter, commands, member)   PLAIN(name, letter, CLI_FLAG, commands, member)
+#define TEXT(name, letter, commands, member)   PLAIN(name, letter, CLI_TEXT, commands, member)
+#define STOP(name, letter, commands, member)   PLAIN(name, letter, CLI_STOP, commands, member)
+#define DRAFT(name, letter, commands, member)  PLAIN(name, letter, CLI_DRAFT, commands, member)
+#define MEMORY(name, letter, commands, member) PLAIN(name, letter, CLI_MEMORY, commands, member)
+#define RATE(name, letter, commands, member)   PLAIN(name, letter, CLI_RATE, commands, member)
+#define SEED(name, letter, commands, member)   PLAIN(name, letter, CLI_SEED, commands, member)
+#define COUNT(name, letter, commands, member, least, most)                                         \
+    OPTION(name, letter, CLI_COUNT, commands, member, least, most, NULL)
+#define REAL(name, letter, commands, member, least, most)                                          \
+    OPTION(name, letter, CLI_REAL, commands, member, least, most, NULL)
+#define SIZE(name, letter, commands, member, least, most)                                          \
+    OPTION(name, letter, CLI_SIZE, commands, member, least, most, NULL)
+#define CHOICE(name, letter, commands, member, choice)                                             \
+    OPTION(name, letter, CLI_CHOICE, commands, member, 0, 0, choice)
+
+const cli_option cli_options[] = {
+    TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, model),
+    DRAFT("draft", 'd', DRAFTING, draft_path),
+    MEMORY("memory", 0, ENGINE, memory_bytes),
+    COUNT("context", 'c', DRAFTING, n_context, 2, DREY_MAX_CONTEXT),
+    COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
+    CHOICE("policy", 0, DRAFTING, policy, policy_name),
+    COUNT("draft-tokens", 0, DRAFTING, draft_tokens, 1, DREY_MAX_DRAFTED),
+    COUNT("tree", 0, DRAFTING, tree_nodes, 1, DREY_MAX_DRAFTED),
+    COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK),
+    TEXT("cpu", 0, CORES, cpu_tier),
+    CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, io, io_name),
+    CHOICE("kv", 0, ENGINE, kv, kv_name),
+    SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, read_bytes, DREY_MIN_READ_BYTES,
+         DREY_MAX_READ_BYTES),
+    TEXT("sidecar", 0, ENGINE, sidecar),
+    TEXT("prompt", 'p', CLI_RUN, prompt),
+    TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
+    COUNT("predict", 'n', CLI_RUN, n_predict, 1, INT32_MAX),
+    FLAG("chat", 0, CLI_RUN, chat),
+    TEXT("system", 0, CLI_RUN, system),
+    FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
+    REAL("temp", 0, CLI_RUN, sampling.temperature, 0, 100),
+    COUNT("top-k", 0, CLI_RUN, sampling.top_k, 0, INT32_MAX),
+    REAL("top-p", 0, CLI_RUN, sampling.top_p, 0, 1),
+    REAL("min-p", 0, CLI_RUN, sampling.min_p, 0, 1),
+    SEED("seed", 0, CLI_RUN, sampling.seed),
+    STOP("stop", 0, CLI_RUN, stops),
+    FLAG("ignore-eos", 0, CLI_RUN, ignore_eos),
+    FLAG("raw-ids", 0, CLI_RUN, raw_ids),
+    TEXT("stats", 0, CLI_RUN, stats),
+    FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE, quiet),
+    TEXT("output", 'o', CLI_PREPARE, output),
+    FLAG("check", 0, CLI_PREPARE, check),
+    FLAG("force", 0, CLI_PREPARE, force),
+    RATE("disk", 0, CLI_PLAN, disk_bytes_per_s),
+    FLAG("no-measure", 0, CLI_PLAN, no_measure),
+    FLAG("tensors", 0, CLI_PLAN, tensors),
+    COUNT("sessions", 0, CLI_PLAN, n_sessions, 1, DREY_MAX_SESSIONS),
+    FLAG("ids", 0, CLI_TOKENIZE, ids),
+    FLAG("bos", 0, CLI_TOKENIZE, bos),
+    COUNT("window", 0, CLI_PERPLEXITY, window, 2, 1048576),
+    COUNT("unscored", 0, CLI_PERPLEXITY, unscored, 1, 1048575),
+    COUNT("prompt-tokens", 0, CLI_BENCH_MODEL, n_prompt, 1, 1048576),
+    COUNT("decode-tokens", 0, CLI_BENCH_MODEL, n_decode, 1, 1048576),
+    TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
+    FLAG("every", 0, CLI_BENCH_MODEL, every),
+    TEXT("svg", 0, CLI_BENCH_MODEL, svg),
+    TEXT("type", 0, CLI_BENCH_KERNELS, type),
+    FLAG("list", 0, CLI_BENCH_KERNELS, list),
+    FLAG("sizes", 0, CLI_BENCH_DISK, sizes),
+    COUNT("seconds", 0, CLI_BENCH_DISK, seconds, 1, 3600),
+    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE, json),
+    FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | BENCH, help),
+};
+const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
+_Static_assert(sizeof cli_options / sizeof *cli_options <= CLI_MAX_OPTIONS, "given[] is too short");
+
+const cli_option *option_find(const char *name)
+{
+    for (size_t i = 0; i < cli_n_options; i++)
+        if (strcmp(cli_options[i].name, name) == 0)
+            return &cli_options[i];
+    return NULL;
+}
+
+bool option_given(const cli_settings *s, const char *name)
+{
+    return s->given[option_find(name) - cli_options];
+}
+
+const char *command_name(cli_command command)
+{
+    switch (command) {
+    case CLI_RUN:
+        return "run";
+    case CLI_PLAN:
+        return "plan";
+    case CLI_INSPECT:
+        return "inspect";
+    case CLI_TOKENIZE:
+        return "tokenize";
+    case CLI_PERPLEXITY:
+        return "perplexity";
+    case CLI_BENCH_MACHINE:
+        return "bench machine";
+    case CLI_BENCH_DISK:
+        return "bench disk";
+    case CLI_BENCH_MODEL:
+        return "bench model";
+    case CLI_PREPARE:
+        return "prepare";
+    case CLI_BENCH_KERNELS:
+        return "bench kernels";
+    }
+    return "";
+}

@@ -1,0 +1,46 @@
+/* Names of the choices in drey_engine_options that are nothing but names: see drey.h. */
+#include <string.h>
+
+#include "drey/drey.h"
+
+static const char *const io_names[] = {"auto", "uring", "pread", "buffered"};
+static const char *const kv_names[] = {"f16", "q8_0"};
+enum {
+    N_IO = sizeof io_names / sizeof *io_names,
+    N_KV = sizeof kv_names / sizeof *kv_names,
+};
+
+/* Index of name, or -1. */
+static int find(const char *name, const char *const *names, int n)
+{
+    for (int i = 0; name && i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+const char *drey_io_name(drey_io io)
+{
+    return (unsigned)io < N_IO ? io_names[io] : NULL;
+}
+
+bool drey_io_parse(const char *name, drey_io *io)
+{
+    int i = find(name, io_names, N_IO);
+    if (i >= 0)
+        *io = (drey_io)i;
+    return i >= 0;
+}
+
+const char *drey_kv_name(drey_kv kv)
+{
+    return (unsigned)kv < N_KV ? kv_names[kv] : NULL;
+}
+
+bool drey_kv_parse(const char *name, drey_kv *kv)
+{
+    int i = find(name, kv_names, N_KV);
+    if (i >= 0)
+        *kv = (drey_kv)i;
+    return i >= 0;
+}
