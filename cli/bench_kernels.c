@@ -2,6 +2,7 @@
 #include "cli/cmd_bench.h"
 
 #include "cli/models.h"
+#include "cli/report.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ static void begin(listing *l)
     if (l->begun)
         return;
     l->begun = true;
-    bench_show_limits(l->limits, l->out, l->root);
+    report_limits(l->limits, l->out, l->root);
     l->array = cJSON_AddArrayToObject(l->root, "kernels");
 }
 
@@ -36,7 +37,7 @@ static void show_dot(listing *l, const drey_kernel_report *r)
 
 static void show_table(listing *l, const drey_kernel_report *r)
 {
-    if (strcmp(r->what, "row") == 0) {
+    if (r->what == DREY_KERNEL_ROW) {
         if (!l->in_rows)
             fprintf(l->out, "row operation     on                       ns     GB/s\n");
         l->in_rows = true;
@@ -46,9 +47,9 @@ static void show_table(listing *l, const drey_kernel_report *r)
             fprintf(l->out, ", %.0f %% of memory, %.0f %% of the float peak",
                     100 * r->bandwidth_share, 100 * r->peak_share);
         fputc('\n', l->out);
-    } else if (strcmp(r->what, "dot") == 0) {
+    } else if (r->what == DREY_KERNEL_DOT) {
         show_dot(l, r);
-    } else if (strcmp(r->what, "pack") == 0) {
+    } else if (r->what == DREY_KERNEL_PACK) {
         fprintf(l->out, "%-6s packed at %.1f GB/s", r->kernel, 1e-9 * r->bytes_per_s);
     } else {
         fprintf(l->out, ", activations quantised at %.1f GB/s\n", 1e-9 * r->bytes_per_s);
@@ -63,7 +64,7 @@ static void visit(void *user, const drey_kernel_report *r)
     show_table(l, r);
     cJSON *entry = cJSON_CreateObject();
     cJSON_AddStringToObject(entry, "kernel", r->kernel);
-    cJSON_AddStringToObject(entry, "what", r->what);
+    cJSON_AddStringToObject(entry, "what", drey_kernel_figure_name(r->what));
     cJSON_AddStringToObject(entry, "shape", r->shape);
     cJSON_AddNumberToObject(entry, "rows", r->rows);
     cJSON_AddNumberToObject(entry, "seconds", r->seconds);

@@ -4,6 +4,7 @@
 #include "cli/format.h"
 #include "cli/models.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ static void add_passes(cJSON *root, const drey_model_report *r)
 static void show(FILE *out, cJSON *root, const drey_model_report *r)
 {
     char a[16], b[16];
-    bench_show_limits(&r->limits, out, root);
+    report_limits(&r->limits, out, root);
     fprintf(out, "prompt     %.3g tokens/s, %.0f %% of the peak\n", r->prefill_tokens_per_s,
             100 * r->prefill_peak_share);
     fprintf(out, "text       %.3g tokens/s, %.0f %% of the memory's speed (%s a token)\n",

@@ -5,20 +5,10 @@
 #include "cli/format.h"
 #include "cli/json_file.h"
 #include "cli/models.h"
+#include "cli/report.h"
 #include "cli/terminal.h"
 
 #include <string.h>
-
-void bench_show_limits(const drey_limits *limits, FILE *out, cJSON *root)
-{
-    fprintf(out, "limits     memory %.1f GB/s, 8-bit %.3f TOPS, float %.3f TFLOPS, a job %.2f us\n",
-            1e-9 * limits->memory_bytes_per_s, 1e-12 * limits->int8_ops_per_s,
-            1e-12 * limits->float_ops_per_s, 1e6 * limits->barrier_s);
-    cJSON_AddNumberToObject(root, "memory_bytes_per_s", limits->memory_bytes_per_s);
-    cJSON_AddNumberToObject(root, "int8_ops_per_s", limits->int8_ops_per_s);
-    cJSON_AddNumberToObject(root, "float_ops_per_s", limits->float_ops_per_s);
-    cJSON_AddNumberToObject(root, "barrier_s", limits->barrier_s);
-}
 
 static double cpu_s_per_gb(const drey_disk_report *r)
 {
@@ -93,7 +83,7 @@ static void show_machine(const drey_machine_report *r, FILE *out, cJSON *root)
     cJSON_AddNumberToObject(root, "threads", r->n_threads);
     cJSON_AddNumberToObject(root, "memory_total_bytes", (double)r->memory_total_bytes);
     cJSON_AddNumberToObject(root, "memory_available_bytes", (double)r->memory_available_bytes);
-    bench_show_limits(&r->limits, out, root);
+    report_limits(&r->limits, out, root);
     fprintf(out, "matrices   %.3f TOPS, %.0f %% of the peak, by the kernel of Q4_K in the caches\n",
             1e-12 * r->kernel_ops_per_s, 100 * r->kernel_ops_per_s / r->limits.int8_ops_per_s);
     cJSON_AddNumberToObject(root, "kernel_ops_per_s", r->kernel_ops_per_s);

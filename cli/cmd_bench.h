@@ -3,15 +3,13 @@
 #define DREY_CLI_BENCH_H
 
 #include "cli/options.h"
+#include "drey/bench.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
 drey_status bench_kernels(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
 drey_status bench_model(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
-
-/* The limits as one line, and as members of root. */
-void bench_show_limits(const drey_limits *limits, FILE *out, cJSON *root);
 
 /* "0,4096": up to DREY_BENCH_MAX_CONTEXTS lengths, ascending. */
 drey_status bench_read_contexts(const char *text, drey_model_bench *bench, drey_error *err);

@@ -29,7 +29,7 @@ static void announce(void *user, const char *path, uint64_t needed_bytes, uint64
             format_bytes(available, (double)free_bytes));
 }
 
-static void on_progress(void *user, const char *what, uint64_t done, uint64_t total)
+static void on_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
 {
     progress_report(&((preparing *)user)->progress, what, done, total);
 }

@@ -97,7 +97,7 @@ static drey_status read_number(const cli_option *option, const char *text, doubl
     bool whole = option->value == CLI_COUNT;
     char wanted[80], *end;
     if (option->most < INT32_MAX)
-        snprintf(wanted, sizeof wanted, "a %snumber from %g to %.9g", whole ? "whole " : "",
+        snprintf(wanted, sizeof wanted, "a %snumber from %g to %.10g", whole ? "whole " : "",
                  option->least, option->most);
     else
         snprintf(wanted, sizeof wanted, "a whole number from %g on", option->least);

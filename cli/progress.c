@@ -6,7 +6,6 @@
 #include "cli/terminal.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 static const double bar_interval_s = 0.1, line_interval_s = 5;
@@ -26,9 +25,9 @@ void progress_clear(progress *p)
 }
 
 /* "312M of 1.04G" or "128 of 512 tokens"; the total alone where done is all of it. */
-static void amount(char out[static 64], const char *what, uint64_t done, uint64_t total)
+static void amount(char out[static 64], drey_progress what, uint64_t done, uint64_t total)
 {
-    bool tokens = strcmp(what, "prompt") == 0;
+    bool tokens = what == DREY_PROGRESS_PROMPT;
     char a[24], b[24];
     snprintf(a, sizeof a, "%llu", (unsigned long long)done);
     snprintf(b, sizeof b, "%llu", (unsigned long long)total);
@@ -47,19 +46,21 @@ static void draw(progress *p, uint64_t done, uint64_t total)
     double part = total ? (double)done / (double)total : 1;
     format_bar(bar, WIDTH, part, 0);
     amount(text, p->what, done, total);
-    fprintf(stderr, "\r\033[K%s [%s%s%s] %3.0f %%  %s", p->what, terminal_style_text(STYLE_GOOD),
-            bar, terminal_style_text(STYLE_PLAIN), 100 * part, text);
+    fprintf(stderr, "\r\033[K%s [%s%s%s] %3.0f %%  %s", drey_progress_name(p->what),
+            terminal_style_text(STYLE_GOOD), bar, terminal_style_text(STYLE_PLAIN), 100 * part,
+            text);
     p->shown = true;
 }
 
-void progress_report(void *user, const char *what, uint64_t done, uint64_t total)
+void progress_report(void *user, drey_progress what, uint64_t done, uint64_t total)
 {
     progress *p = user;
     if (p->quiet || signals_exit_code()) /* who ends the run need not be able to read this */
         return;
     double now_s = progress_clock_s();
-    if (strcmp(p->what, what) != 0) {
-        snprintf(p->what, sizeof p->what, "%s", what);
+    if (!p->begun || p->what != what) {
+        p->begun = true;
+        p->what = what;
         p->begun_s = now_s;
         p->told_s = terminal_attended() ? 0 : now_s;
     }
@@ -74,7 +75,7 @@ void progress_report(void *user, const char *what, uint64_t done, uint64_t total
     } else if (first || (!ends && now_s - p->told_s >= line_interval_s)) {
         char text[64];
         amount(text, what, first ? total : done, total);
-        fprintf(stderr, "%s: %s\n", what, text);
+        fprintf(stderr, "%s: %s\n", drey_progress_name(what), text);
     } else {
         return;
     }

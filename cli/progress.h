@@ -8,12 +8,13 @@
 typedef struct progress {
     bool quiet;
     bool shown;             /* a bar stands on the terminal's last line */
-    char what[32];          /* what is being reported */
+    bool begun;             /* `what` is set */
+    drey_progress what;     /* what is being reported */
     double begun_s, told_s; /* monotonic clock: first report of `what`, last line or bar */
 } progress;
 
 /* A drey_progress_fn; user is a progress. */
-void progress_report(void *user, const char *what, uint64_t done, uint64_t total);
+void progress_report(void *user, drey_progress what, uint64_t done, uint64_t total);
 /* Removes the bar, so that something else can be written. */
 void progress_clear(progress *p);
 double progress_clock_s(void);

@@ -262,3 +262,16 @@ void report_statistics(FILE *out, const drey_statistics *s)
     if (s->kv == DREY_KV_Q8_0)
         fprintf(out, "  %-9s q8_0, which is lossy: with f16 the text may be another\n", "cache");
 }
+
+/* ---- Limits ---- */
+
+void report_limits(const drey_limits *limits, FILE *out, cJSON *root)
+{
+    fprintf(out, "limits     memory %.1f GB/s, 8-bit %.3f TOPS, float %.3f TFLOPS, a job %.2f us\n",
+            1e-9 * limits->memory_bytes_per_s, 1e-12 * limits->int8_ops_per_s,
+            1e-12 * limits->float_ops_per_s, 1e6 * limits->barrier_s);
+    cJSON_AddNumberToObject(root, "memory_bytes_per_s", limits->memory_bytes_per_s);
+    cJSON_AddNumberToObject(root, "int8_ops_per_s", limits->int8_ops_per_s);
+    cJSON_AddNumberToObject(root, "float_ops_per_s", limits->float_ops_per_s);
+    cJSON_AddNumberToObject(root, "barrier_s", limits->barrier_s);
+}

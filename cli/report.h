@@ -1,9 +1,10 @@
-/* Tables for people: the memory plan, the statistics of a run. */
+/* Tables for people: the memory plan, the statistics of a run, a machine's limits. */
 #ifndef DREY_CLI_REPORT_H
 #define DREY_CLI_REPORT_H
 
-#include "drey/drey.h"
+#include "drey/bench.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 
 /* The plan as a table and a bar. Colours only if out is standard error. */
@@ -26,5 +27,8 @@ void report_plan_briefly(FILE *out, const drey_plan *plan);
 #define REPORT_ASSUMED_TOKENS 4
 
 void report_statistics(FILE *out, const drey_statistics *s);
+
+/* The limits of a machine as one line, and as members of root. */
+void report_limits(const drey_limits *limits, FILE *out, cJSON *root);
 
 #endif

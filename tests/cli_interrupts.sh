@@ -80,6 +80,13 @@ def check(what, child, codes, finish):
     return len(ids), err
 
 
+def the_rest(child):
+    """What comes behind a line that was read; communicate() would lose what was read with it."""
+    rest, err = child.stdout.read(), child.stderr.read()
+    child.wait(timeout=100)
+    return rest, err
+
+
 begin = time.time()
 child = start()
 check("undisturbed", child, [0], "length")
@@ -126,7 +133,7 @@ child = subprocess.Popen(command[:-2], stdout=subprocess.PIPE, stderr=subprocess
                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN), env=env)
 child.stdout.readline()
 child.send_signal(signal.SIGHUP)
-rest, err = child.communicate(timeout=100)
+rest, err = the_rest(child)
 if child.returncode != 0 or rest.split() != expected[1:]:
     wrong("SIGHUP that is ignored: exit code", child.returncode, err)
 
@@ -147,7 +154,7 @@ for i in range(30):
 child = start()
 child.stdout.readline()  # the first token
 os.utime(toy, (1, 1))
-rest, err = child.communicate(timeout=100)
+rest, err = the_rest(child)
 n = 1 + len(rest.split())
 if child.returncode != 1 or len(err.splitlines()) != 1 or toy + " has changed" not in err:
     wrong("a file that changes: exit code", child.returncode, err)

@@ -61,11 +61,11 @@ large = ["-f", tmp + "/large"]
 zero = ["-f", "/dev/zero"]
 small = ["--memory", "64M"]
 refused("100 MB:", "made for", ["run"] + toy + small + large)
-refused("100 MB behind -c:", "budget of 64.0M", ["run"] + toy + small + large + ["-c", "2000000000"])
+refused("100 MB behind -c:", "budget of 64.0M", ["run"] + toy + small + large + ["-c", "1000000000"])
 refused("100 MB against -c:", "raise -c", ["run"] + toy + small + large + ["-c", "200"])
 refused("/dev/zero:", "made for", ["run"] + toy + zero)
 refused("/dev/zero against the budget:", "--memory",
-        ["run"] + toy + small + zero + ["-c", "2000000000"])
+        ["run"] + toy + small + zero + ["-c", "1000000000"])
 refused("/dev/zero, perplexity:", "budget of 64.0M", ["perplexity"] + toy + small + zero)
 refused("an endless pipe:", "made for", ["run"] + toy, ["yes"])
 refused("an endless pipe, perplexity:", "budget of 64.0M", ["perplexity"] + toy + small, ["yes"])

@@ -16,7 +16,7 @@ cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || {
 }
 mv "$tmp/first" "$tmp/prefix" # nothing installed may remember where it was put
 prefix=$tmp/prefix
-for file in bin/drey include/drey/drey.h share/doc/drey/LICENSE; do
+for file in bin/drey include/drey/drey.h include/drey/bench.h share/doc/drey/LICENSE; do
     [ -f "$prefix/$file" ] || {
         echo "install: $file is missing"
         exit 1
@@ -44,10 +44,10 @@ read -ra static_flags < <(pkg-config --cflags --libs --static drey)
 static_flags=("${static_flags[@]/#-ldrey/$lib/libdrey.a}")
 "$cc" -std=c11 -Wall -Wextra -Werror examples/simple.c -o "$tmp/pc-static" "${static_flags[@]}"
 if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
-    echo '#include <drey/drey.h>' |
+    echo '#include <drey/bench.h>' |
         "$cc" -x c++ -fsyntax-only -Wall -Wextra -Werror "${flags[0]}" -
 else
-    echo "not run: the header as C++, $cc has no C++ compiler beside it"
+    echo "not run: the headers as C++, $cc has no C++ compiler beside it"
 fi
 
 # 2. find_package.

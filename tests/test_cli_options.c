@@ -257,6 +257,7 @@ static void faults(void **state)
         snprintf(line, sizeof line, "-m a -n %s", bad_counts[i]);
         refuses(CLI_RUN, line, "-n (--predict) takes a whole number");
     }
+    refuses(CLI_RUN, "-m a -c 2000000000", "a whole number from 2 to 1073741824, not");
     refuses(CLI_RUN, "-m a --temp nan", "--temp takes a number from 0 to 100");
     refuses(CLI_RUN, "-m a --temp -0.1", "--temp takes");
     refuses(CLI_RUN, "-m a --temp 0x1p0", "--temp takes");
@@ -368,6 +369,10 @@ static void names_come_back(void **state)
     io = DREY_IO_PREAD;
     assert_false(drey_io_parse("mmap", &io) || drey_io_parse("", &io) || drey_io_parse(NULL, &io));
     assert_false(drey_kv_parse("q4_0", &kv));
+    assert_string_equal(drey_progress_name(DREY_PROGRESS_CHECK), "check");
+    assert_null(drey_progress_name((drey_progress)(DREY_PROGRESS_CHECK + 1)));
+    assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_ROW), "row");
+    assert_null(drey_kernel_figure_name((drey_kernel_figure)(DREY_KERNEL_ROW + 1)));
     assert_int_equal(io, DREY_IO_PREAD);
 }
 

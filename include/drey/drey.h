@@ -12,7 +12,7 @@
  * their fields stay for as long as the library's soname does (libdrey.so.0.MINOR before 1.0,
  * libdrey.so.MAJOR from then on): a new field is taken out of `reserved`, which `_init` sets to
  * zero, and at zero it means what was before it. So a program runs with any later library of its
- * soname without being compiled again. Reports of measurements (drey_bench_...) have no such room.
+ * soname without being compiled again. What measures is in drey/bench.h.
  */
 #ifndef DREY_H
 #define DREY_H
@@ -193,9 +193,19 @@ enum {
     DREY_MAX_READ_BYTES = 64 << 20
 };
 
-/* Loading and prompt progress: done of total bytes or tokens. what: "load target", "load draft",
- * "prompt". Called from the thread that runs the session, never from another. */
-typedef void drey_progress_fn(void *user, const char *what, uint64_t done, uint64_t total);
+/* What takes its time. */
+typedef enum drey_progress {
+    DREY_PROGRESS_LOAD_TARGET = 0, /* bytes */
+    DREY_PROGRESS_LOAD_DRAFT = 1,  /* bytes */
+    DREY_PROGRESS_PROMPT = 2,      /* tokens */
+    DREY_PROGRESS_PREPARE = 3,     /* bytes */
+    DREY_PROGRESS_CHECK = 4        /* bytes */
+} drey_progress;
+/* "load target", "load draft", "prompt", "prepare", "check"; NULL: there is no such progress. */
+DREY_API const char *drey_progress_name(drey_progress what);
+
+/* done of total. Called from the thread that runs the session, never from another. */
+typedef void drey_progress_fn(void *user, drey_progress what, uint64_t done, uint64_t total);
 
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
@@ -407,7 +417,7 @@ typedef struct drey_statistics {
     uint64_t peak_memory_bytes; /* the process' own high-water mark */
     int64_t decode_major_faults;
     bool sidecar;                   /* the target's weights came packed from a sidecar */
-    bool direct, uring, registered; /* how they were read, as in drey_disk_report */
+    bool direct, uring, registered; /* how they were read: O_DIRECT, io_uring, registered buffers */
     drey_kv kv;                     /* DREY_KV_Q8_0: lossy, f16's text may be another */
     drey_finish finish;
     uint64_t reserved[16]; /* zero */
@@ -478,8 +488,8 @@ typedef struct drey_prepare_options {
     bool check; /* writes nothing: reads model and sidecar to the last byte and compares them */
     bool force; /* writes also where a good sidecar, or a file of another kind, stands already */
     /* Each may be NULL. Called from the calling thread: announce once, before anything is written,
-     * with the disk space that is needed and that is free; progress with "prepare" or "check" and
-     * bytes; go_on now and then: false ends the call with DREY_ERR_CANCELLED. */
+     * with the disk space that is needed and that is free; progress with DREY_PROGRESS_PREPARE or
+     * DREY_PROGRESS_CHECK; go_on now and then: false ends the call with DREY_ERR_CANCELLED. */
     void (*announce)(void *user, const char *path, uint64_t needed_bytes, uint64_t free_bytes);
     drey_progress_fn *progress;
     bool (*go_on)(void *user);
@@ -521,114 +531,6 @@ DREY_API drey_status drey_inspect(const char *path, const drey_inspector *inspec
  * is always the last but one; "float" (activations stay float: slow, for judging accuracy) the
  * last. */
 DREY_API const char *const *drey_cpu_tiers(void);
-
-/* ---- Measuring ---- */
-
-/* What the machine does at most, measured beside whatever is judged by it: all threads, medians. */
-typedef struct drey_limits {
-    double memory_bytes_per_s; /* reading a block far larger than the caches, the fastest way */
-    double int8_ops_per_s;     /* the tier's own byte products on registers; a multiply-add is 2 */
-    double float_ops_per_s;    /* of its float multiply-adds */
-    double barrier_s;          /* a job of nothing on all threads */
-} drey_limits;
-
-typedef struct drey_tier_report {
-    const char *name;
-    double int8_ops_per_s, float_ops_per_s;
-} drey_tier_report;
-
-#define DREY_BENCH_MAX_TIERS 8
-
-typedef struct drey_machine_report {
-    char cpu[96];
-    int32_t n_cores, n_threads;
-    const char *cpu_tier;
-    uint64_t memory_total_bytes, memory_available_bytes;
-    drey_limits limits;
-    double kernel_ops_per_s; /* what its matrix kernel of Q4_K makes of the peak, in the caches */
-    int32_t n_tiers;         /* the tiers that run here, the best first */
-    drey_tier_report tiers[DREY_BENCH_MAX_TIERS];
-} drey_machine_report;
-/* About two seconds. n_threads 0: the cores; cpu_tier NULL: the best. */
-DREY_API drey_status drey_bench_machine(int32_t n_threads, const char *cpu_tier,
-                                        drey_machine_report *report, drey_error *err);
-
-/* One figure about one kernel. */
-typedef struct drey_kernel_report {
-    const char *kernel; /* a tensor type, or a row operation */
-    const char *what;   /* "dot", "pack", "quantise", "row" */
-    const char *shape;  /* of a row operation: what it ran on; else "" */
-    int32_t rows;       /* dot, attention: rows of a pass; else 1 */
-    double seconds;     /* dot: of a pass over all weights in memory, scaled to 1 GiB of them;
-                           row: of a call; else 0 */
-    double bytes_per_s; /* dot, pack: of weights; quantise, row: of what is read and written */
-    double ops_per_s;   /* dot: a multiply-add is two; else 0 */
-    double bandwidth_share, peak_share; /* dot: of limits, int8 or float as the kernel's products
-                                           are; else 0 */
-} drey_kernel_report;
-typedef void drey_kernel_fn(void *user, const drey_kernel_report *report);
-/* Times the kernels of a tier, weights streaming from memory, activations and row operations in the
- * caches: all types and operations (about half a minute), or the one named by `kernel` ("q4_k",
- * "rope"). limits is filled before the first visit. */
-DREY_API drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const char *kernel,
-                                        drey_limits *limits, drey_kernel_fn *visit, void *user,
-                                        drey_error *err);
-
-/* For each tensor type and each tier of this build, best first: whose dot product it runs, the
- * tier's own or a lower one's; NULL where the tier does not run on this machine. */
-typedef void drey_kernel_list_fn(void *user, const char *type, const char *tier, const char *own);
-DREY_API void drey_kernel_list(drey_kernel_list_fn *visit, void *user);
-
-typedef struct drey_disk_report {
-    double bytes_per_s; /* reading the file's tensors in order as a pass does */
-    uint64_t read_bytes;
-    double cpu_s; /* processor time that reading took, kernel included, on all threads */
-    bool direct, uring, registered; /* what the system allowed */
-} drey_disk_report;
-/* path: a model, or a sidecar. read_bytes: as in drey_engine_options. seconds: 0: once through the
- * file, two seconds at most; else as long, from the beginning again at the end. */
-DREY_API drey_status drey_bench_disk(const char *path, drey_io io, uint64_t read_bytes,
-                                     double seconds, drey_disk_report *report, drey_error *err);
-
-#define DREY_BENCH_MAX_CONTEXTS 8
-#define DREY_BENCH_MAX_PASSES   512
-
-typedef struct drey_model_bench {
-    int32_t n_prompt, n_decode; /* lengths of the prompt and of the text */
-    int32_t n_contexts;
-    int32_t contexts[DREY_BENCH_MAX_CONTEXTS]; /* positions before a pass, ascending */
-    bool every; /* passes of every width from 1 to 64, not of powers of two alone */
-} drey_model_bench;
-/* 512, 64, and contexts of 0, 4096 and 16384. */
-DREY_API void drey_model_bench_init(drey_model_bench *bench);
-
-/* A pass over a chain of rows with logits for all of them. */
-typedef struct drey_pass_report {
-    int32_t context, rows;
-    double seconds, ratio;                 /* median; against one row at this context */
-    double limit_seconds;                  /* max(bytes / bandwidth, operations / peak) */
-    double bandwidth_share, peak_share;    /* bytes and operations a second against the limits */
-    double matmul_seconds, attend_seconds; /* inside the kernels, of `seconds` */
-} drey_pass_report;
-
-typedef struct drey_model_report {
-    drey_limits limits; /* the mean of what was measured between the passes */
-    double prefill_tokens_per_s, decode_tokens_per_s;
-    double prefill_peak_share; /* operations of the prompt against the peak */
-    double bandwidth_share;    /* bytes that the text's tokens need against the bandwidth */
-    uint64_t token_bytes;      /* weights that one token needs, without keys and values */
-    uint64_t position_bytes;   /* keys and values of one position of context */
-    double overhead_share;     /* of a pass of one row: what is neither matrices nor attention */
-    uint64_t streamed_bytes_per_pass; /* above 0: the disk decides, and shares mean little */
-    int32_t n_left_out;               /* of the contexts, the longest: no room, or not trained */
-    int32_t n_passes;
-    drey_pass_report passes[DREY_BENCH_MAX_PASSES]; /* context by context */
-} drey_model_report;
-/* Opens an engine and a session of its own; options as for drey_engine_open, without a draft. What
- * fills a context is made up: the time of a pass does not depend on the numbers. */
-DREY_API drey_status drey_bench_model(const drey_engine_options *options,
-                                      const drey_model_bench *bench, drey_model_report *report,
-                                      drey_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,16 @@
-/* Names of the choices in drey_engine_options that are nothing but names: see drey.h. */
+/* Names of the enums in drey.h that are nothing but names. */
 #include <string.h>
 
 #include "drey/drey.h"
 
 static const char *const io_names[] = {"auto", "uring", "pread", "buffered"};
 static const char *const kv_names[] = {"f16", "q8_0"};
+static const char *const progress_names[] = {"load target", "load draft", "prompt", "prepare",
+                                             "check"};
 enum {
     N_IO = sizeof io_names / sizeof *io_names,
     N_KV = sizeof kv_names / sizeof *kv_names,
+    N_PROGRESS = sizeof progress_names / sizeof *progress_names,
 };
 
 /* Index of name, or -1. */
@@ -43,4 +46,9 @@ bool drey_kv_parse(const char *name, drey_kv *kv)
     if (i >= 0)
         *kv = (drey_kv)i;
     return i >= 0;
+}
+
+const char *drey_progress_name(drey_progress what)
+{
+    return (unsigned)what < N_PROGRESS ? progress_names[what] : NULL;
 }

@@ -31,7 +31,8 @@ void prompt_take(drey_session *s, const pass_group *group)
 {
     generation *g = &s->text;
     kv_commit(&s->target_kv, NULL, group->n);
-    progress_line line = {s->engine, "prompt", (uint64_t)(g->prompt_end - g->prompt_from)};
+    progress_line line = {s->engine, DREY_PROGRESS_PROMPT,
+                          (uint64_t)(g->prompt_end - g->prompt_from)};
     prompt_report(&line, (uint64_t)(s->target_kv.n_committed - g->prompt_from));
     if (group->head == HEAD_NONE)
         return;

@@ -62,7 +62,7 @@ static drey_status make_drafter(drey_session *s, drey_error *err)
     if (!e->has_draft)
         return DREY_OK;
     int32_t *timeline = arena_take(&s->memory, timeline_bytes(e));
-    s->load_draft = (progress_line){e, "load draft", load_total(&e->draft.weights)};
+    s->load_draft = (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
     make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->load_draft);
     model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, timeline, shared_ids(e),
                        e->draft.ws.limits.max_rows);
@@ -99,7 +99,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
         kv_init(&s->draft_kv, &e->draft.layout.shape, p->n_slots, p->max_pending, format,
                 &s->memory);
     s->timeline = arena_take(&s->memory, timeline_bytes(e));
-    s->load_target = (progress_line){e, "load target", load_total(&e->target.weights)};
+    s->load_target = (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->load_target);
     TRY(make_drafter(s, err));
     s->base_mark = arena_mark(&s->memory);

@@ -58,7 +58,7 @@ typedef struct generation {
 
 typedef struct progress_line { /* what a progress callback is told about */
     const drey_engine *engine;
-    const char *what;
+    drey_progress what;
     uint64_t total;
 } progress_line;
 

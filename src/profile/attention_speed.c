@@ -101,7 +101,8 @@ drey_status bench_attention(pool *p, const kernel_table *kernels, uint8_t *block
         l->head.ld = SHARED * HEADS * HEAD_DIM;
         b.layer_bytes = l->head_bytes * HEADS;
         b.n_layers = (int32_t)(block_bytes / 2 / b.layer_bytes);
-        drey_kernel_report r = {.kernel = "attend", .what = "row", .shape = shapes[i].name};
+        drey_kernel_report r = {
+            .kernel = "attend", .what = DREY_KERNEL_ROW, .shape = shapes[i].name};
         r.rows = n_rows;
         r.seconds = call_seconds(&b, p);
         r.bytes_per_s = 2 * (double)b.layer_bytes / r.seconds;

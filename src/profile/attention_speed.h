@@ -2,7 +2,7 @@
 #ifndef DREY_PROFILE_ATTENTION_H
 #define DREY_PROFILE_ATTENTION_H
 
-#include "drey/drey.h"
+#include "drey/bench.h"
 #include "kernel/kernel.h"
 #include "os/pool.h"
 

@@ -167,14 +167,14 @@ static void bench_type(bench *b, const type_entry *t)
     b->claim = b->claim < 1 ? 1 : b->claim > MOST_CLAIM ? MOST_CLAIM : b->claim;
     b->first = 0;
     b->packing = true;
-    drey_kernel_report r = {.kernel = t->name, .what = "pack", .shape = "", .rows = 1};
+    drey_kernel_report r = {.kernel = t->name, .what = DREY_KERNEL_PACK, .shape = "", .rows = 1};
     r.bytes_per_s = group_bytes / group_seconds(b);
     b->visit(b->user, &r);
-    r.what = "quantise";
+    r.what = DREY_KERNEL_QUANTISE;
     r.bytes_per_s = quantise_rate(b, m->act);
     b->visit(b->user, &r);
     b->packing = false;
-    r.what = "dot";
+    r.what = DREY_KERNEL_DOT;
     for (size_t i = 0; i < sizeof row_counts / sizeof *row_counts; i++) {
         b->n = r.rows = row_counts[i];
         b->kernels->quantise[m->act](b->acts, b->x, BENCH_K, 0, b->n, b->n, BENCH_K);
@@ -278,7 +278,7 @@ static void bench_row(bench *b, const row_entry *e)
     }
     double each = median(seconds, ROUNDS);
     b->visit(b->user, &(drey_kernel_report){.kernel = e->name,
-                                            .what = "row",
+                                            .what = DREY_KERNEL_ROW,
                                             .shape = row_shape(e->name),
                                             .rows = 1,
                                             .seconds = each,
@@ -363,6 +363,12 @@ drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const ch
     pool_close(&b.pool);
     arena_free(&b.memory);
     return status;
+}
+
+const char *drey_kernel_figure_name(drey_kernel_figure what)
+{
+    static const char *const names[] = {"pack", "quantise", "dot", "row"};
+    return (unsigned)what < sizeof names / sizeof *names ? names[what] : NULL;
 }
 
 void drey_kernel_list(drey_kernel_list_fn *visit, void *user)

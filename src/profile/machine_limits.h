@@ -3,7 +3,7 @@
 #define DREY_PROFILE_LIMITS_H
 
 #include "base/arena.h"
-#include "drey/drey.h"
+#include "drey/bench.h"
 #include "gguf/gguf.h"
 #include "kernel/kernel.h"
 #include "os/pool.h"

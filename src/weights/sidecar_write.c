@@ -13,11 +13,11 @@ enum { BOUNCE_BYTES = 1 << 20 };
 
 typedef struct packer {
     const sidecar_job *job;
-    const char *what; /* of its progress */
-    file *parts;      /* [gguf_n_parts] */
-    uint8_t *bounce;  /* [BOUNCE_BYTES] */
-    uint8_t *raw;     /* rows as in the model, or groups as in the sidecar: [run_bytes] */
-    uint8_t *packed;  /* [run_bytes] */
+    drey_progress what;
+    file *parts;     /* [gguf_n_parts] */
+    uint8_t *bounce; /* [BOUNCE_BYTES] */
+    uint8_t *raw;    /* rows as in the model, or groups as in the sidecar: [run_bytes] */
+    uint8_t *packed; /* [run_bytes] */
     uint64_t done_bytes, total_bytes;
 } packer;
 
@@ -42,7 +42,8 @@ static void packer_close(packer *p)
     free(p->packed);
 }
 
-static drey_status packer_open(packer *p, const sidecar_job *job, const char *what, drey_error *err)
+static drey_status packer_open(packer *p, const sidecar_job *job, drey_progress what,
+                               drey_error *err)
 {
     int32_t n_parts = gguf_n_parts(job->source);
     size_t n = (run_bytes(job) + 4095) & ~(size_t)4095;
@@ -161,7 +162,7 @@ drey_status sidecar_write(const sidecar_job *job, uint64_t *n_bytes, drey_error 
     packer p;
     new_file out = {.fd = -1};
     sidecar_table t = {0};
-    drey_status status = packer_open(&p, job, "prepare", err);
+    drey_status status = packer_open(&p, job, DREY_PROGRESS_PREPARE, err);
     if (status == DREY_OK)
         status =
             sidecar_table_make(&t, gguf_n_parts(job->source), job->matrix, job->n_matrices, err);
@@ -232,7 +233,7 @@ drey_status sidecar_verify(const sidecar_job *job, uint64_t *n_bytes, drey_error
     drey_status status =
         sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, hashes, NULL, err);
     if (status == DREY_OK)
-        status = packer_open(&p, job, "check", err);
+        status = packer_open(&p, job, DREY_PROGRESS_CHECK, err);
     if (status == DREY_OK)
         status = verify_all(&p, hashes, n_bytes, err);
     packer_close(&p);
