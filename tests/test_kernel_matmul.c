@@ -276,7 +276,7 @@ static void check_quantise(const kernel_table *table, act_kind kind, int32_t n, 
             acts_fill(x.data, 1, (n - 1) * ldx + k);
         else
             fill_awkward(x.data, (n - 1) * ldx + k);
-        kernel_select("ref")->quantise[kind](expected, x.data, ldx, 0, n, n, k);
+        kernel_select_shape("ref", table->shape)->quantise[kind](expected, x.data, ldx, 0, n, n, k);
         memset(acts.data, 0xa5, bytes);
         /* In two pieces, as two threads would. */
         int32_t middle = n / 2 / TOKEN_TILE * TOKEN_TILE;
@@ -308,9 +308,9 @@ static void test_quantise_tiers(void **state)
 {
     (void)state;
     static const int32_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33};
-    for (const char *const *tier = kernel_tiers(); *tier; tier++)
+    for (const char *const *tier = test_tiers(); *tier; tier++)
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-            const kernel_table *table = kernel_select(*tier);
+            const kernel_table *table = test_table(*tier);
             check_quantise(table, ACT_F32, counts[c], 37);
             check_quantise(table, ACT_F32, counts[c], 288);
             check_quantise(table, ACT_Q8_32, counts[c], 32);

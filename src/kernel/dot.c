@@ -16,6 +16,7 @@ typedef struct dot_job {
     size_t group_bytes;
     const uint8_t *groups, *acts;
     int32_t n;
+    act_tiling tiling;
     float *y;
     int64_t ldy;
 } dot_job;
@@ -42,8 +43,8 @@ static void tiles_dot(float *sums, const dot_job *p, int32_t group, int32_t b, i
 {
     const uint8_t *weights =
         p->groups + (size_t)group * p->group_bytes + (size_t)b * (size_t)p->weight_block_bytes;
-    for (int32_t t = first; t < last; t += TOKEN_TILE) {
-        int32_t m = tile_rows(t, p->n);
+    for (int32_t t = first, m; t < last; t += m) {
+        m = t < p->tiling.covered ? p->tiling.long_rows : p->tiling.short_rows;
         const uint8_t *acts = p->acts + (size_t)t * p->act_row_bytes +
                               (size_t)b * (size_t)p->act_block_bytes * (size_t)m;
         p->kernel(sums + (t - first) * GROUP_ROWS, weights, acts, n_blocks, m);
@@ -75,7 +76,20 @@ static void rows_dot(const dot_job *p, int32_t n_groups, int32_t first, int32_t 
     }
 }
 
-void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, float *y, int64_t ldy,
+/* The end of as many whole tiles from row first on as MAX_ROWS holds. */
+static int32_t rows_end(const dot_job *p, int32_t first)
+{
+    int32_t last = first;
+    while (last < p->n) {
+        int32_t m = last < p->tiling.covered ? p->tiling.long_rows : p->tiling.short_rows;
+        if (last + m - first > MAX_ROWS)
+            break;
+        last += m;
+    }
+    return last;
+}
+
+void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, float *y, int64_t ldy,
                const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
                void *scratch)
 {
@@ -90,12 +104,13 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, float *y, int
         .groups = groups,
         .acts = acts,
         .n = n,
+        .tiling = act_tiling_of(n, even),
         .y = y,
         .ldy = ldy,
     };
     p.group_bytes = (size_t)p.n_blocks * (size_t)p.weight_block_bytes;
-    for (int32_t first = 0; first < n; first += MAX_ROWS) {
-        int32_t last = n - first < MAX_ROWS ? n : first + MAX_ROWS;
+    for (int32_t first = 0, last; first < n; first = last) {
+        last = rows_end(&p, first);
         rows_dot(&p, n_groups, first, last, scratch);
     }
 }

@@ -15,18 +15,22 @@
 typedef void (*tile_kernel)(float *sums, const uint8_t *weights, const uint8_t *acts,
                             int32_t n_blocks, int32_t m);
 
-/* matmul_kernel's dot for a type, by its tile kernel. */
-void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, float *y, int64_t ldy,
+/* matmul_kernel's dot for a type, by its tile kernel. even: how the activations are tiled. */
+void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, float *y, int64_t ldy,
                const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
                void *scratch);
 
-/* Defines dot_<name>_<tier> on tile_<name>_<tier>. */
-#define DEFINE_DOT(TYPE, name, act, tier)                                                          \
-    static void dot_##name##_##tier(float *y, int64_t ldy, const void *groups, int32_t n_groups,   \
-                                    const void *acts, int32_t n, int64_t k, void *scratch)         \
+/* Defines dot_<name>_<variant> on a tile kernel. */
+#define DEFINE_DOT_SHAPE(TYPE, name, act, variant, kernel, even)                                   \
+    static void dot_##name##_##variant(float *y, int64_t ldy, const void *groups,                  \
+                                       int32_t n_groups, const void *acts, int32_t n, int64_t k,   \
+                                       void *scratch)                                              \
     {                                                                                              \
-        dot_tiles(TYPE_##TYPE, act, tile_##name##_##tier, y, ldy, groups, n_groups, acts, n, k,    \
-                  scratch);                                                                        \
+        dot_tiles(TYPE_##TYPE, act, kernel, even, y, ldy, groups, n_groups, acts, n, k, scratch);  \
     }
+
+/* Defines dot_<name>_<tier> on tile_<name>_<tier>, full tiles. */
+#define DEFINE_DOT(TYPE, name, act, tier)                                                          \
+    DEFINE_DOT_SHAPE(TYPE, name, act, tier, tile_##name##_##tier, false)
 
 #endif

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "gguf/types.h"
+#include "os/cpu_tuning.h"
 
 enum {
     GROUP_ROWS = 32,   /* rows of a packed group; a tensor's last one is padded with zero rows */
@@ -95,12 +96,13 @@ typedef struct attend_kernel attend_kernel; /* attend.h */
 
 typedef struct kernel_table {
     const char *tier;
+    int32_t shape; /* SHAPE_... of os/cpu_tuning.h; 0 on tiers without variants */
 
     /* matmul[type]; dot is NULL for types that do not run. */
     matmul_kernel matmul[TYPE_LIMIT];
 
     /* Quantises activation rows [n_first, n_last) of n rows x[n][ldx], k each, into acts (layout
-     * private to kernel/, the same on every tier). n_first is a multiple of TOKEN_TILE, n_last too
+     * private to kernel/, the same on every tier for the same shape). n_first is a multiple of TOKEN_TILE, n_last too
      * unless it is n: threads share one buffer by tiles. */
     void (*quantise[ACT_KINDS])(void *acts, const float *x, int64_t ldx, int32_t n_first,
                                 int32_t n_last, int32_t n, int64_t k);
@@ -262,6 +264,8 @@ size_t dot_scratch_bytes(int64_t k);
  * "float", or NULL for the best. NULL when this build, CPU or operating system lacks it. Tables are
  * constant after the first call. */
 const kernel_table *kernel_select(const char *tier);
+/* The same in a shape of the caller's choice; kernel_select takes that of the processor's family. */
+const kernel_table *kernel_select_shape(const char *tier, int32_t shape);
 /* The tiers that run here, best first, NULL at the end; "ref" and "float" close it. */
 const char *const *kernel_tiers(void);
 /* All tiers that this build knows, and whether this machine runs each, for reports:

@@ -18,8 +18,8 @@
  * in the order of use (16 columns of four sub-blocks 32 weights apart: high bits, then nibbles), so
  * that a block is read from front to back.
  *
- * Activations lie in tiles of up to TOKEN_TILE = 8 rows, m rows in this one (the last may have
- * fewer), in the order in which a dot product uses them:
+ * Activations lie in tiles of up to TOKEN_TILE = 8 rows, m rows in this one (act_tiling below), in
+ * the order in which a dot product uses them:
  *
  *   ACT_F32     [k][m] float
  *   ACT_Q8_32   per 32:   q [8][m][4] int8 | d [m] float | sum of q [m] int32        40 m bytes
@@ -154,10 +154,40 @@ static inline size_t act_row_bytes(act_kind kind, int64_t k)
     return (size_t)(k / act_block_k(kind)) * (size_t)act_block_bytes(kind);
 }
 
-/* Rows of the tile that begins at row first of n. */
+/* Rows of the tile that begins at row first of n, where tiles are full. */
 static inline int32_t tile_rows(int32_t first, int32_t n)
 {
     return n - first < TOKEN_TILE ? n - first : TOKEN_TILE;
+}
+
+/* How n rows are cut into tiles: `covered` rows in tiles of long_rows, the others in tiles of
+ * short_rows. Full tiles have TOKEN_TILE rows and leave a shorter last one. Even tiles
+ * (SHAPE_LINES) differ by one row at most and have at most EVEN_TILE, so that no tile goes over the
+ * weights for a row or two; up to TOKEN_TILE rows are one tile either way. */
+enum { EVEN_TILE = 6 };
+typedef struct act_tiling {
+    int32_t covered, long_rows, short_rows;
+} act_tiling;
+
+static inline act_tiling act_tiling_of(int32_t n, bool even)
+{
+    if (!even || n <= TOKEN_TILE)
+        return (act_tiling){n / TOKEN_TILE * TOKEN_TILE, TOKEN_TILE, n % TOKEN_TILE};
+    int32_t n_tiles = (n + EVEN_TILE - 1) / EVEN_TILE, rows = n / n_tiles;
+    return (act_tiling){n % n_tiles * (rows + 1), rows + 1, rows};
+}
+
+/* The tile that a row lies in: its first row and how many it has. */
+typedef struct act_tile {
+    int32_t first, rows;
+} act_tile;
+
+static inline act_tile act_tile_at(const act_tiling *t, int32_t row)
+{
+    if (row < t->covered)
+        return (act_tile){row / t->long_rows * t->long_rows, t->long_rows};
+    int32_t behind = (row - t->covered) / t->short_rows * t->short_rows;
+    return (act_tile){t->covered + behind, t->short_rows};
 }
 
 static inline uint16_t load_u16(const void *p)

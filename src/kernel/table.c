@@ -40,7 +40,7 @@ static const tier tiers[] = {
 
 enum { N_TIERS = sizeof(tiers) / sizeof(tiers[0]) };
 
-static kernel_table tables[N_TIERS];
+static kernel_table tables[N_TIERS][N_KERNEL_SHAPES];
 static const char *running_names[N_TIERS + 1];
 static const char *all_names[N_TIERS + 1];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -64,6 +64,12 @@ static bool tier_runs(const char *name, const cpu_features *cpu)
     return true;
 }
 
+/* Whether a tier has variants: the one that takes them, and what it is held against. */
+static bool tier_has_shapes(const char *name)
+{
+    return strcmp(name, "avx512") == 0 || strcmp(name, "ref") == 0;
+}
+
 static void tables_build(void)
 {
     cpu_features cpu = cpu_detect();
@@ -73,24 +79,32 @@ static void tables_build(void)
         if (!tier_runs(tiers[i].name, &cpu))
             continue;
         running_names[n_running++] = tiers[i].name;
-        kernel_table *table = &tables[i];
-        for (const overlay *step = tiers[i].ladder; *step; step++)
-            (*step)(table);
+        for (int32_t shape = 0; shape < N_KERNEL_SHAPES; shape++) {
+            kernel_table *table = &tables[i][shape];
+            table->shape = tier_has_shapes(tiers[i].name) ? shape : 0;
+            for (const overlay *step = tiers[i].ladder; *step; step++)
+                (*step)(table);
 #if defined(__x86_64__)
-        if (cpu.avx2 && strcmp(tiers[i].name, "float") == 0)
-            float_avx2_matmul_init(table);
+            if (cpu.avx2 && strcmp(tiers[i].name, "float") == 0)
+                float_avx2_matmul_init(table);
 #endif
-        table->tier = tiers[i].name;
+            table->tier = tiers[i].name;
+        }
     }
+}
+
+const kernel_table *kernel_select_shape(const char *name, int32_t shape)
+{
+    pthread_once(&once, tables_build);
+    for (int i = 0; i < N_TIERS; i++)
+        if (tables[i][0].tier && (!name || strcmp(name, tiers[i].name) == 0))
+            return &tables[i][shape & (N_KERNEL_SHAPES - 1)];
+    return NULL;
 }
 
 const kernel_table *kernel_select(const char *name)
 {
-    pthread_once(&once, tables_build);
-    for (int i = 0; i < N_TIERS; i++)
-        if (tables[i].tier && (!name || strcmp(name, tiers[i].name) == 0))
-            return &tables[i];
-    return NULL;
+    return kernel_select_shape(name, cpu_tuning_default()->shape);
 }
 
 size_t dot_scratch_bytes(int64_t k)
@@ -114,12 +128,12 @@ const char *const *kernel_all_tiers(void)
 
 const char *kernel_owner(const char *name, tensor_type type)
 {
-    const kernel_table *table = kernel_select(name);
+    const kernel_table *table = kernel_select_shape(name, 0);
     if (!table)
         return NULL;
     int lowest = N_TIERS;
     for (int i = 0; i < N_TIERS; i++) /* from the best down: the last that agrees is the source */
-        if (tables[i].tier && tables[i].matmul[type].dot == table->matmul[type].dot)
+        if (tables[i][0].tier && tables[i][0].matmul[type].dot == table->matmul[type].dot)
             lowest = i;
     return tiers[lowest].name;
 }

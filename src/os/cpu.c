@@ -90,7 +90,37 @@ static void name_read(char *out, size_t capacity)
     snprintf(out, capacity, "%.48s", (const char *)brand);
 }
 
-#elif defined(__aarch64__)
+cpu_identity cpu_identify(void)
+{
+    cpu_identity id = {0};
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(0, &a, &b, &c, &d))
+        return id;
+    memcpy(id.vendor, &b, 4);
+    memcpy(id.vendor + 4, &d, 4);
+    memcpy(id.vendor + 8, &c, 4);
+    if (!__get_cpuid(1, &a, &b, &c, &d))
+        return id;
+    id.stepping = (int32_t)(a & 15);
+    id.model = (int32_t)(a >> 4 & 15);
+    id.family = (int32_t)(a >> 8 & 15);
+    if (id.family == 6 || id.family == 15)
+        id.model += (int32_t)(a >> 16 & 15) << 4;
+    if (id.family == 15)
+        id.family += (int32_t)(a >> 20 & 255);
+    return id;
+}
+
+#else
+
+cpu_identity cpu_identify(void)
+{
+    return (cpu_identity){0};
+}
+
+#endif
+
+#if defined(__aarch64__)
 
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -115,7 +145,7 @@ static void name_read(char *out, size_t capacity)
         fclose(f);
 }
 
-#else
+#elif !defined(__x86_64__)
 
 cpu_features cpu_detect(void)
 {

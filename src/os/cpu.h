@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct cpu_features {
     bool avx2;    /* with FMA and F16C */
@@ -12,6 +13,13 @@ typedef struct cpu_features {
     bool amx;     /* tiles and int8 products; the process may use them */
     bool neon, dotprod, i8mm;
 } cpu_features;
+
+/* Who made the processor and which it is, as CPUID has it; zeros where there is no such thing. */
+typedef struct cpu_identity {
+    char vendor[13];
+    int32_t family, model, stepping;
+} cpu_identity;
+cpu_identity cpu_identify(void);
 
 /* Where there is AMX, also asks Linux for the use of its registers: by the process, all threads. */
 cpu_features cpu_detect(void);

@@ -10,7 +10,22 @@
 #include "kernel/tiers.h"
 #include "kernel/x86/x86.h"
 
-enum { MAX_NAMES = 16 };
+enum { MAX_NAMES = 24 };
+
+/* Shapes of the tiers that have them, beside the one that the tier's own name stands for. */
+typedef struct shaped {
+    const char *name, *tier;
+    int32_t shape;
+} shaped;
+static const shaped shapes[] = {
+    {"avx512 (halves, far)", "avx512", 0},
+    {"avx512 (lines, far)", "avx512", SHAPE_LINES},
+    {"avx512 (halves, near)", "avx512", SHAPE_NEAR},
+    {"avx512 (lines, near)", "avx512", SHAPE_LINES | SHAPE_NEAR},
+    {"ref (full tiles)", "ref", 0},
+    {"ref (even tiles)", "ref", SHAPE_LINES},
+};
+enum { SHAPED = sizeof shapes / sizeof *shapes };
 
 static const char *names[MAX_NAMES];
 static kernel_table evex, emulated;
@@ -24,12 +39,15 @@ static void names_build(void)
     int n = 0;
     for (const char *const *tier = kernel_tiers(); *tier; tier++)
         names[n++] = *tier;
+    for (int i = 0; i < SHAPED; i++)
+        if (kernel_select(shapes[i].tier))
+            names[n++] = shapes[i].name;
     if (!kernel_select("avx512"))
         return;
     evex = *kernel_select("avx2");
     emulated_avxvnni_matmul_init(&evex);
     evex.tier = names[n++] = "avxvnni (as EVEX)";
-    emulated = *kernel_select("avx512");
+    emulated = *kernel_select_shape("avx512", 0);
     emulated_amx_matmul_init(&emulated);
     emulated.tier = names[n++] = "amx (emulated)";
 }
@@ -47,6 +65,9 @@ const kernel_table *test_table(const char *tier)
         return &evex;
     if (emulated.tier && strcmp(tier, emulated.tier) == 0)
         return &emulated;
+    for (int i = 0; i < SHAPED; i++)
+        if (strcmp(tier, shapes[i].name) == 0)
+            return kernel_select_shape(shapes[i].tier, shapes[i].shape);
     return kernel_select(tier);
 }
 

@@ -1,12 +1,13 @@
-/* The tiers that the numeric tests go through: those that run here and, on x86 machines with
- * AVX-512, two test-only builds of kernel files that the machine may not be able to run as they are
- * shipped:
+/* The tiers that the numeric tests go through: those that run here, on x86 machines with AVX-512 two
+ * test-only builds of kernel files that the machine may not be able to run as they are shipped:
  *
  *   "avxvnni (as EVEX)"   the avxvnni tier's files, with AVX512-VNNI's encoding of vpdpbusd and
  *                         vpdpwssd, which does the same to the same registers
  *   "amx (emulated)"      the amx tier's files, with tiles kept in memory
  *
- * The library knows nothing of them: they are in none of its tables. */
+ * and the tiers that have shapes (os/cpu_tuning.h) in each of them.
+ *
+ * The library knows nothing of those builds: they are in none of its tables. */
 #ifndef DREY_TESTS_TIERS_H
 #define DREY_TESTS_TIERS_H
 

@@ -121,18 +121,19 @@ DEFINE_TILE_FLOAT(bf16, 2)
     {                                                                                              \
         unpack_row_ref(TYPE_##TYPE, out, group, r, k);                                             \
     }                                                                                              \
-    DEFINE_DOT(TYPE, name, act, ref)
+    DEFINE_DOT(TYPE, name, act, ref)                                                               \
+    DEFINE_DOT_SHAPE(TYPE, name, act, even_ref, tile_##name##_ref, true)
 KERNEL_TYPES(DEFINE_TYPE)
 
 void ref_matmul_init(kernel_table *table)
 {
+    const bool even = table->shape & SHAPE_LINES;
     limits_ref_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
-    table->matmul[TYPE_##TYPE] = (matmul_kernel){act, group_bytes_##name, pack_##name##_ref,       \
-                                                 unpack_row_##name##_ref, dot_##name##_ref};
+    table->matmul[TYPE_##TYPE] =                                                                   \
+        (matmul_kernel){act, group_bytes_##name, pack_##name##_ref, unpack_row_##name##_ref,       \
+                        even ? dot_##name##_even_ref : dot_##name##_ref};
     KERNEL_TYPES(SET_TYPE)
 #undef SET_TYPE
-    table->quantise[ACT_F32] = quantise_f32_ref;
-    table->quantise[ACT_Q8_32] = quantise_q8_32_ref;
-    table->quantise[ACT_Q8_256] = quantise_q8_256_ref;
+    quantise_ref_set(table);
 }

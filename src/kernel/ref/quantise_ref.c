@@ -96,35 +96,37 @@ static void block_256(uint8_t *block, const float *x, int32_t t, int32_t m)
     }
 }
 
-void quantise_q8_32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
-                        int32_t n, int64_t k)
-{
-    for (int32_t row = n_first; row < n_last; row++) {
-        int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);
-        uint8_t *tile = (uint8_t *)acts + (size_t)first * act_row_bytes(ACT_Q8_32, k);
-        for (int64_t b = 0; b < k / 32; b++)
-            block_32(tile + b * ACT_Q8_32_BYTES * m, x + row * ldx + b * 32, row - first, m);
+#define DEFINE_QUANTISE(name, block_k, KIND, row_block, shape, even)                               \
+    static void quantise_##name##shape(void *acts, const float *x, int64_t ldx, int32_t n_first,   \
+                                       int32_t n_last, int32_t n, int64_t k)                       \
+    {                                                                                              \
+        const act_tiling tiling = act_tiling_of(n, even);                                          \
+        for (int32_t row = n_first; row < n_last; row++) {                                         \
+            const act_tile t = act_tile_at(&tiling, row);                                          \
+            uint8_t *tile = (uint8_t *)acts + (size_t)t.first * act_row_bytes(ACT_##KIND, k);      \
+            for (int64_t b = 0; b < k / (block_k); b++)                                            \
+                row_block(tile + b * ACT_##KIND##_BYTES * t.rows, x + row * ldx + b * (block_k),   \
+                          row - t.first, t.rows);                                                  \
+        }                                                                                          \
     }
+
+static inline void block_1(uint8_t *block, const float *x, int32_t t, int32_t m)
+{
+    (void)m;
+    memcpy(block + t * 4, x, sizeof *x);
 }
 
-void quantise_q8_256_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
-                         int32_t n, int64_t k)
-{
-    for (int32_t row = n_first; row < n_last; row++) {
-        int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);
-        uint8_t *tile = (uint8_t *)acts + (size_t)first * act_row_bytes(ACT_Q8_256, k);
-        for (int64_t b = 0; b < k / 256; b++)
-            block_256(tile + b * ACT_Q8_256_BYTES * m, x + row * ldx + b * 256, row - first, m);
-    }
-}
+DEFINE_QUANTISE(f32, 1, F32, block_1, _ref, false)
+DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32, _ref, false)
+DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256, _ref, false)
+DEFINE_QUANTISE(f32, 1, F32, block_1, _even_ref, true)
+DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32, _even_ref, true)
+DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256, _even_ref, true)
 
-void quantise_f32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
-                      int32_t n, int64_t k)
+void quantise_ref_set(kernel_table *table)
 {
-    for (int32_t row = n_first; row < n_last; row++) {
-        int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);
-        float *tile = (float *)acts + (size_t)first * (size_t)k;
-        for (int64_t i = 0; i < k; i++)
-            tile[i * m + row - first] = x[row * ldx + i];
-    }
+    bool even = table->shape & SHAPE_LINES;
+    table->quantise[ACT_F32] = even ? quantise_f32_even_ref : quantise_f32_ref;
+    table->quantise[ACT_Q8_32] = even ? quantise_q8_32_even_ref : quantise_q8_32_ref;
+    table->quantise[ACT_Q8_256] = even ? quantise_q8_256_even_ref : quantise_q8_256_ref;
 }

@@ -13,12 +13,8 @@ bool pack_ref(tensor_type type, void *group, const void *rows, int64_t row_bytes
 /* Dequantises row r of a packed group of any type. */
 void unpack_row_ref(tensor_type type, float *out, const void *group, int32_t r, int64_t k);
 
-void quantise_f32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
-                      int32_t n, int64_t k);
-void quantise_q8_32_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
-                        int32_t n, int64_t k);
-void quantise_q8_256_ref(void *acts, const float *x, int64_t ldx, int32_t n_first, int32_t n_last,
-                         int32_t n, int64_t k);
+/* Fills quantise[], as the table's shape wants it. */
+void quantise_ref_set(kernel_table *table);
 
 /* Fills read, int8_peak and float_peak. */
 void limits_ref_set(kernel_table *table);

@@ -149,24 +149,28 @@ static inline void block_256(uint8_t *block, const float *x, int32_t t, int32_t 
     }
 }
 
-#define DEFINE_QUANTISE(name, block_k, KIND, row_block)                                            \
-    static void quantise_##name##_avx2(void *acts, const float *x, int64_t ldx, int32_t n_first,   \
+#define DEFINE_QUANTISE(name, block_k, KIND, row_block, shape, even)                               \
+    static void quantise_##name##shape(void *acts, const float *x, int64_t ldx, int32_t n_first,   \
                                        int32_t n_last, int32_t n, int64_t k)                       \
     {                                                                                              \
+        const act_tiling tiling = act_tiling_of(n, even);                                          \
         for (int32_t row = n_first; row < n_last; row++) {                                         \
-            int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);                \
-            uint8_t *tile = (uint8_t *)acts + (size_t)first * act_row_bytes(ACT_##KIND, k);        \
+            const act_tile t = act_tile_at(&tiling, row);                                          \
+            uint8_t *tile = (uint8_t *)acts + (size_t)t.first * act_row_bytes(ACT_##KIND, k);      \
             for (int64_t b = 0; b < k / (block_k); b++)                                            \
-                row_block(tile + b * ACT_##KIND##_BYTES * m, x + row * ldx + b * (block_k),        \
-                          row - first, m);                                                         \
+                row_block(tile + b * ACT_##KIND##_BYTES * t.rows, x + row * ldx + b * (block_k),   \
+                          row - t.first, t.rows);                                                  \
         }                                                                                          \
     }
 
-DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32)
-DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256)
+DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32, _avx2, false)
+DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256, _avx2, false)
+DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32, _even_avx2, true)
+DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256, _even_avx2, true)
 
 void quantise_avx2_set(kernel_table *table)
 {
-    table->quantise[ACT_Q8_32] = quantise_q8_32_avx2;
-    table->quantise[ACT_Q8_256] = quantise_q8_256_avx2;
+    bool even = table->shape & SHAPE_LINES;
+    table->quantise[ACT_Q8_32] = even ? quantise_q8_32_even_avx2 : quantise_q8_32_avx2;
+    table->quantise[ACT_Q8_256] = even ? quantise_q8_256_even_avx2 : quantise_q8_256_avx2;
 }

@@ -105,12 +105,12 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
+    INLINE void tile_##name##_m(const int m, const int variant, float *sums, const uint8_t *block, \
                                 const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
-            front_lines(block, (block_bytes)*GROUP_ROWS / 64, m);                                  \
-            if (m > HALVES_TOKENS) {                                                               \
+            front_lines(block, (block_bytes)*GROUP_ROWS / 64, m, variant);                         \
+            if (variant == HALVES) {                                                               \
                 halves_##name(m, 0, 1, sums, block, acts);                                         \
                 halves_##name(m, 1, 1, sums, block, acts);                                         \
             } else {                                                                               \
@@ -120,7 +120,9 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
             acts += ACT_Q8_32_BYTES * m;                                                           \
         }                                                                                          \
     }                                                                                              \
-    TILE_SWITCH(name)
+    TILE_FEW(name, far, FAR)                                                                       \
+    TILE_MANY(name, halves, HALVES)                                                                \
+    TILE_MANY(name, lines, LINES)
 
 DEFINE_TILE_32(q4_0, 18, 3, 0)
 DEFINE_TILE_32(q4_1, 20, 0, Q4_1_M)

@@ -16,67 +16,75 @@
 #define SHIFT(n) (n)
 #endif
 
-/* Defines tile_<name>_avx512 on tile_<name>_m(m, ...). */
+/* Up to so many tokens a tile always goes over whole lines. */
+enum { FEW_TOKENS = 4 };
+
+/* A tile kernel is a template tile_<name>_m(m, variant, ...), and what becomes of it are functions
+ * for few and for many tokens, tile_<name>_<variant>_avx512, of which matmul_avx512.c puts a kernel
+ * together:
+ *   few   m <= FEW_TOKENS: FAR or NEAR, how weights are fetched
+ *   many  m > FEW_TOKENS:  HALVES or LINES, the tile's shape (SHAPE_LINES in kernel.h)
+ * TILE_FEW and TILE_MANY define one of them each. */
+enum { FAR, NEAR, HALVES, LINES };
+
 #ifdef INSTRUMENTED
-#define TILE_SWITCH(name)                                                                          \
-    void tile_##name##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts,            \
-                              int32_t n_blocks, int32_t m)                                         \
+#define DEFINE_TILE_VARIANT(name, suffix, variant, first)                                          \
+    void tile_##name##_##suffix##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts, \
+                                         int32_t n_blocks, int32_t m)                              \
     {                                                                                              \
-        tile_##name##_m(m, sums, weights, acts, n_blocks);                                         \
+        tile_##name##_m(m, variant, sums, weights, acts, n_blocks);                                \
     }
 #else
-#define TILE_SWITCH(name)                                                                          \
-    void tile_##name##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts,            \
-                              int32_t n_blocks, int32_t m)                                         \
+#define DEFINE_TILE_VARIANT(name, suffix, variant, first)                                          \
+    void tile_##name##_##suffix##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts, \
+                                         int32_t n_blocks, int32_t m)                              \
     {                                                                                              \
         switch (m) {                                                                               \
-        case 1:                                                                                    \
-            tile_##name##_m(1, sums, weights, acts, n_blocks);                                     \
+        case (first):                                                                              \
+            tile_##name##_m(first, variant, sums, weights, acts, n_blocks);                        \
             return;                                                                                \
-        case 2:                                                                                    \
-            tile_##name##_m(2, sums, weights, acts, n_blocks);                                     \
+        case (first) + 1:                                                                          \
+            tile_##name##_m((first) + 1, variant, sums, weights, acts, n_blocks);                  \
             return;                                                                                \
-        case 3:                                                                                    \
-            tile_##name##_m(3, sums, weights, acts, n_blocks);                                     \
-            return;                                                                                \
-        case 4:                                                                                    \
-            tile_##name##_m(4, sums, weights, acts, n_blocks);                                     \
-            return;                                                                                \
-        case 5:                                                                                    \
-            tile_##name##_m(5, sums, weights, acts, n_blocks);                                     \
-            return;                                                                                \
-        case 6:                                                                                    \
-            tile_##name##_m(6, sums, weights, acts, n_blocks);                                     \
-            return;                                                                                \
-        case 7:                                                                                    \
-            tile_##name##_m(7, sums, weights, acts, n_blocks);                                     \
+        case (first) + 2:                                                                          \
+            tile_##name##_m((first) + 2, variant, sums, weights, acts, n_blocks);                  \
             return;                                                                                \
         default:                                                                                   \
-            tile_##name##_m(8, sums, weights, acts, n_blocks);                                     \
+            tile_##name##_m((first) + 3, variant, sums, weights, acts, n_blocks);                  \
         }                                                                                          \
     }
 #endif
+#define TILE_FEW(name, suffix, variant)  DEFINE_TILE_VARIANT(name, suffix, variant, 1)
+#define TILE_MANY(name, suffix, variant) DEFINE_TILE_VARIANT(name, suffix, variant, FEW_TOKENS + 1)
 
-/* With few tokens memory binds, and nothing reads it faster than the hardware's own prefetcher, as
- * long as lines are first asked for in the order of memory: a scale in front of a block that is
- * used last is a step back, and one in every block cost up to a quarter of the speed. So those
- * lines are touched before the others are used. One prefetch in eight lines, some pages ahead and
- * into the L2 cache, helps the hardware over page ends; more would only occupy the few miss buffers
- * of Zen 4. From four tokens on arithmetic binds and the hardware's prefetcher falls behind between
- * bursts of reading: every line is asked for, and its time is hidden. */
-enum { PREFETCH_BYTES = 12288, FEW_TOKENS = 3 };
+/* How weights are fetched before they are used.
+ *
+ *  FAR   Where memory binds and the hardware's own prefetcher is the fastest reader (Zen 4), as
+ *        long as lines are first asked for in the order of memory: a scale in front of a block that
+ *        is used last is a step back, and one in every block cost up to a quarter of the speed. So
+ *        those lines are touched before the others are used. One prefetch in eight lines, some
+ *        pages ahead and into the L2 cache, helps the hardware over page ends; more would only
+ *        occupy the few miss buffers of Zen 4.
+ *  NEAR  Every line, some blocks ahead, into the L1 cache: 1.2 to 1.3 times as fast on Zen 5 with
+ *        one row, 2 to 8 KB ahead nearly alike.
+ *  Many  From four tokens on arithmetic binds and the hardware's prefetcher falls behind between
+ *        bursts of reading: every line is asked for, into the L2 cache, and its time is hidden. */
+enum { FAR_BYTES = 12288, NEAR_BYTES = 4096, FAR_TOKENS = 3 };
 
-INLINE void prefetch_lines(const uint8_t *p, int n_lines, int m)
+INLINE void prefetch_lines(const uint8_t *p, int n_lines, int m, int variant)
 {
-    const int step = m > FEW_TOKENS ? 1 : 8;
     UNROLL
-    for (int i = 0; i < n_lines; i += step)
-        _mm_prefetch((const char *)p + PREFETCH_BYTES + i * 64, _MM_HINT_T1);
+    for (int i = 0; i < n_lines; i++) {
+        if (variant == NEAR)
+            _mm_prefetch((const char *)p + NEAR_BYTES + i * 64, _MM_HINT_T0);
+        else if (m > FAR_TOKENS || i % 8 == 0)
+            _mm_prefetch((const char *)p + FAR_BYTES + i * 64, _MM_HINT_T1);
+    }
 }
 
-INLINE void touch_lines(const uint8_t *p, int n_lines, int m)
+INLINE void touch_lines(const uint8_t *p, int n_lines, int m, int variant)
 {
-    if (m > FEW_TOKENS)
+    if (m > FAR_TOKENS || variant == NEAR)
         return;
     UNROLL
     for (int i = 0; i < n_lines; i++)
@@ -84,10 +92,10 @@ INLINE void touch_lines(const uint8_t *p, int n_lines, int m)
 }
 
 /* Lines that are used out of order, such as a block's front. */
-INLINE void front_lines(const uint8_t *block, int n_lines, int m)
+INLINE void front_lines(const uint8_t *block, int n_lines, int m, int variant)
 {
-    prefetch_lines(block, n_lines, m);
-    touch_lines(block, n_lines, m);
+    prefetch_lines(block, n_lines, m, variant);
+    touch_lines(block, n_lines, m, variant);
 }
 
 /* A line that is kept in a register: compilers would rather load it again for each use. */
@@ -97,12 +105,6 @@ INLINE __m512i load_kept(const uint8_t *p)
     __asm__("" : "+v"(v));
     return v;
 }
-
-/* Up to so many tokens a tile kernel goes over whole lines of 32 rows, in the order of memory; with
- * more, the sums of both halves would not fit the registers, and the halves go one after the other.
- * The kernels' inner functions say so by (m, first, count): halves [first, first + count) of a
- * group, all three constants. */
-enum { HALVES_TOKENS = 4 };
 
 /* a + b * c, settled here: compilers would rather gather the products of a whole loop body, add
  * them up at its end, and spill them until then. */
@@ -150,10 +152,16 @@ INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
     return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
 }
 
-#define DECLARE_TILE(TYPE, name, act, block_k, block_bytes)                                        \
-    void tile_##name##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts,            \
-                              int32_t n_blocks, int32_t m);
-KERNEL_TYPES(DECLARE_TILE)
+#define DECLARE_TILE(name, suffix)                                                                 \
+    void tile_##name##_##suffix##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts, \
+                                         int32_t n_blocks, int32_t m);
+#define DECLARE_TILES(TYPE, name, act, block_k, block_bytes)                                       \
+    DECLARE_TILE(name, far)                                                                        \
+    DECLARE_TILE(name, near)                                                                       \
+    DECLARE_TILE(name, halves)                                                                     \
+    DECLARE_TILE(name, lines)
+KERNEL_TYPES(DECLARE_TILES)
+#undef DECLARE_TILES
 #undef DECLARE_TILE
 
 #endif

@@ -18,7 +18,7 @@ INLINE __m512 weights_bf16(const uint8_t *block, int half)
 }
 
 #define DEFINE_TILE_FLOAT(name, bytes)                                                             \
-    INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
+    INLINE void tile_##name##_m(const int m, const int variant, float *sums, const uint8_t *block, \
                                 const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         __m512 s[2][TOKEN_TILE];                                                                   \
@@ -28,8 +28,8 @@ INLINE __m512 weights_bf16(const uint8_t *block, int half)
             s[1][t] = _mm512_loadu_ps(sums + t * GROUP_ROWS + HALF_ROWS);                          \
         }                                                                                          \
         for (int32_t b = 0; b < n_blocks; b++) {                                                   \
-            if (m > FEW_TOKENS)                                                                    \
-                prefetch_lines(block, (bytes)*GROUP_ROWS / 64, m);                                 \
+            if (m > FAR_TOKENS)                                                                    \
+                prefetch_lines(block, (bytes)*GROUP_ROWS / 64, m, variant);                        \
             __m512 w0 = weights_##name(block, 0), w1 = weights_##name(block, 1);                   \
             UNROLL                                                                                 \
             for (int t = 0; t < m; t++) {                                                          \
@@ -46,7 +46,8 @@ INLINE __m512 weights_bf16(const uint8_t *block, int half)
             _mm512_storeu_ps(sums + t * GROUP_ROWS + HALF_ROWS, s[1][t]);                          \
         }                                                                                          \
     }                                                                                              \
-    TILE_SWITCH(name)
+    TILE_FEW(name, far, FAR)                                                                       \
+    TILE_MANY(name, lines, LINES)
 
 DEFINE_TILE_FLOAT(f32, 4)
 DEFINE_TILE_FLOAT(f16, 2)

@@ -17,8 +17,8 @@ INLINE __m512i scale_pairs(const __m512i scale[2], int i)
 }
 
 /* One super-block of the halves (16 rows) [first, first + count) of a group. */
-INLINE void halves_q4_k(const int m, const int first, const int count, float *sums,
-                        const uint8_t *block, const uint8_t *acts)
+INLINE void halves_q4_k(const int m, const int variant, const int first, const int count,
+                        float *sums, const uint8_t *block, const uint8_t *acts)
 {
     scales_k4 k[2];
     __m512i pairs[4][2], products[2][TOKEN_TILE];
@@ -36,7 +36,7 @@ INLINE void halves_q4_k(const int m, const int first, const int count, float *su
     ROLLED
     for (int i = 0; i < 4; i++) {
         __m512i s[2][TOKEN_TILE];
-        prefetch_lines(qs + first * 7 * HALF_BYTES, 8 * count, m);
+        prefetch_lines(qs + first * 7 * HALF_BYTES, 8 * count, m, variant);
         UNROLL
         for (int t = 0; t < m; t++)
             s[0][t] = s[1][t] = _mm512_setzero_si512();
@@ -46,7 +46,8 @@ INLINE void halves_q4_k(const int m, const int first, const int count, float *su
             UNROLL
             for (int h = 0; h < count; h++) {
                 const uint8_t *line = qs + c % 8 * WORD_BYTES + h * HALF_BYTES;
-                if (c < 8 && m > FEW_TOKENS) /* from L2 into L1, two rounds ahead */
+                if (c < 8 && m > FAR_TOKENS &&
+                    variant != NEAR) /* from L2 into L1, two rounds ahead */
                     _mm_prefetch((const char *)line + 16 * WORD_BYTES, _MM_HINT_T0);
                 w[h] = load_line(line);
                 w[h] = c < 8 ? low_nibbles(w[h]) : high_nibbles(w[h]);
@@ -80,19 +81,22 @@ INLINE void halves_q4_k(const int m, const int first, const int count, float *su
         finish_k4(m, sums, block, acts, first + h, products[h], k[h].min);
 }
 
-INLINE void tile_q4_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
-                        int32_t n_blocks)
+INLINE void tile_q4_k_m(const int m, const int variant, float *sums, const uint8_t *block,
+                        const uint8_t *acts, int32_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--) {
-        front_lines(block, Q4_K_QS / 64, m);
-        if (m > HALVES_TOKENS) {
-            halves_q4_k(m, 0, 1, sums, block, acts);
-            halves_q4_k(m, 1, 1, sums, block, acts);
+        front_lines(block, Q4_K_QS / 64, m, variant);
+        if (variant == HALVES) {
+            halves_q4_k(m, variant, 0, 1, sums, block, acts);
+            halves_q4_k(m, variant, 1, 1, sums, block, acts);
         } else {
-            halves_q4_k(m, 0, 2, sums, block, acts);
+            halves_q4_k(m, variant, 0, 2, sums, block, acts);
         }
         block += 144 * GROUP_ROWS;
         acts += ACT_Q8_256_BYTES * m;
     }
 }
-TILE_SWITCH(q4_k)
+TILE_FEW(q4_k, far, FAR)
+TILE_FEW(q4_k, near, NEAR)
+TILE_MANY(q4_k, halves, HALVES)
+TILE_MANY(q4_k, lines, LINES)

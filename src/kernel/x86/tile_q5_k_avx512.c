@@ -4,8 +4,8 @@
 #include "kernel/x86/tile_k4_avx512.h"
 
 /* One super-block of the halves (16 rows) [first, first + count) of a group. */
-INLINE void halves_q5_k(const int m, const int first, const int count, float *sums,
-                        const uint8_t *block, const uint8_t *acts)
+INLINE void halves_q5_k(const int m, const int variant, const int first, const int count,
+                        float *sums, const uint8_t *block, const uint8_t *acts)
 {
     const __m512i sixteen = _mm512_set1_epi8(16), byte = _mm512_set1_epi32(255);
     scales_k4 k[2];
@@ -20,7 +20,7 @@ INLINE void halves_q5_k(const int m, const int first, const int count, float *su
     const uint8_t *qh = block + Q5_K_QH, *qs = block + Q5_K_QS, *x = acts;
     ROLLED
     for (int i = 0; i < 4; i++) {
-        prefetch_lines(qs + first * 8 * HALF_BYTES, 8 * count, m);
+        prefetch_lines(qs + first * 8 * HALF_BYTES, 8 * count, m, variant);
         UNROLL
         for (int part = 0; part < 2; part++) {
             /* Turns bit 2 i + part of each byte of qh into bit 4. */
@@ -67,7 +67,7 @@ INLINE void halves_q5_k(const int m, const int first, const int count, float *su
 
 /* The same for one token, both halves: every line is loaded once, in the order of memory, and the
  * fifth bits wait in registers, turned by one for each sub-block. */
-INLINE void lines_q5_k(float *sums, const uint8_t *block, const uint8_t *acts)
+INLINE void lines_q5_k(const int variant, float *sums, const uint8_t *block, const uint8_t *acts)
 {
     const __m512i sixteen = _mm512_set1_epi8(16), byte = _mm512_set1_epi32(255);
     scales_k4 k[2];
@@ -84,6 +84,8 @@ INLINE void lines_q5_k(float *sums, const uint8_t *block, const uint8_t *acts)
     ROLLED
     for (int i = 0; i < 4; i++, x += 64) {
         __m512i s[2][2];
+        if (variant == NEAR)
+            prefetch_lines(line, 16, 1, variant);
         s[0][0] = s[0][1] = s[1][0] = s[1][1] = _mm512_setzero_si512();
         UNROLL
         for (int l = 0; l < 16; l++, line += 64) {
@@ -112,22 +114,24 @@ INLINE void lines_q5_k(float *sums, const uint8_t *block, const uint8_t *acts)
         finish_k4(1, sums, block, acts, h, &products[h], k[h].min);
 }
 
-INLINE void tile_q5_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
-                        int32_t n_blocks)
+INLINE void tile_q5_k_m(const int m, const int variant, float *sums, const uint8_t *block,
+                        const uint8_t *acts, int32_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--) {
-        prefetch_lines(block, Q5_K_QS / 64, m);
-        touch_lines(block, Q5_K_QH / 64, m);
-        if (m > HALVES_TOKENS) {
-            halves_q5_k(m, 0, 1, sums, block, acts);
-            halves_q5_k(m, 1, 1, sums, block, acts);
+        prefetch_lines(block, Q5_K_QS / 64, m, variant);
+        touch_lines(block, Q5_K_QH / 64, m, variant);
+        if (variant == HALVES) {
+            halves_q5_k(m, variant, 0, 1, sums, block, acts);
+            halves_q5_k(m, variant, 1, 1, sums, block, acts);
         } else if (m == 1) {
-            lines_q5_k(sums, block, acts);
+            lines_q5_k(variant, sums, block, acts);
         } else {
-            halves_q5_k(m, 0, 2, sums, block, acts);
+            halves_q5_k(m, variant, 0, 2, sums, block, acts);
         }
         block += 176 * GROUP_ROWS;
         acts += ACT_Q8_256_BYTES * m;
     }
 }
-TILE_SWITCH(q5_k)
+TILE_FEW(q5_k, far, FAR)
+TILE_FEW(q5_k, near, NEAR)
+TILE_MANY(q5_k, halves, HALVES)

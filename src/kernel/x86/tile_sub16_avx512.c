@@ -113,8 +113,8 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
  * first used in the order of memory (Q3_K's mask goes beside its quants), so that few tokens leave
  * them to the hardware. */
 #define DEFINE_HALVES_16(name, block_bytes, quants_at, ordered, offset, has_min)                   \
-    INLINE void halves_##name(const int m, const int first, const int count, float *sums,          \
-                              const uint8_t *block, const uint8_t *acts)                           \
+    INLINE void halves_##name(const int m, const int variant, const int first, const int count,    \
+                              float *sums, const uint8_t *block, const uint8_t *acts)              \
     {                                                                                              \
         enum { STEP_LINES = ((block_bytes)*GROUP_ROWS - (quants_at)) / 64 / 16 };                  \
         scales_16 k[2];                                                                            \
@@ -133,7 +133,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
                 __m512i s[2][TOKEN_TILE];                                                          \
                 prefetch_lines(block + (quants_at) + (p * 4 + j) * STEP_LINES * 64 +               \
                                    first * STEP_LINES / 2 * 64,                                    \
-                               (STEP_LINES * count + 1) / 2, (ordered) ? m : TOKEN_TILE);          \
+                               (STEP_LINES * count + 1) / 2, (ordered) ? m : TOKEN_TILE, variant); \
                 const uint8_t *x = acts + (p / 2 * 32 + j * 8 + p % 2 * 4) * m * 4;                \
                 const uint8_t *sum16 =                                                             \
                     acts + ACT_256_SUM16 * m + (p / 2 * 8 + j * 2 + p % 2) * m * 4;                \
@@ -192,22 +192,23 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
 
 #define DEFINE_TILE_16(name, block_bytes, quants_at, ordered, offset, has_min)                     \
     DEFINE_HALVES_16(name, block_bytes, quants_at, ordered, offset, has_min)                       \
-    INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *block,                    \
+    INLINE void tile_##name##_m(const int m, const int variant, float *sums, const uint8_t *block, \
                                 const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
-            front_lines(block, (quants_at) / 64, (ordered) ? m : TOKEN_TILE);                      \
-            if (m > HALVES_TOKENS) {                                                               \
-                halves_##name(m, 0, 1, sums, block, acts);                                         \
-                halves_##name(m, 1, 1, sums, block, acts);                                         \
+            front_lines(block, (quants_at) / 64, (ordered) ? m : TOKEN_TILE, variant);             \
+            if (variant == HALVES) {                                                               \
+                halves_##name(m, variant, 0, 1, sums, block, acts);                                \
+                halves_##name(m, variant, 1, 1, sums, block, acts);                                \
             } else {                                                                               \
-                halves_##name(m, 0, 2, sums, block, acts);                                         \
+                halves_##name(m, variant, 0, 2, sums, block, acts);                                \
             }                                                                                      \
             block += (block_bytes)*GROUP_ROWS;                                                     \
             acts += ACT_Q8_256_BYTES * m;                                                          \
         }                                                                                          \
     }                                                                                              \
-    TILE_SWITCH(name)
+    TILE_FEW(name, far, FAR)                                                                       \
+    TILE_MANY(name, halves, HALVES)
 
 DEFINE_TILE_16(q2_k, 84, Q2_K_QS, true, 0, true)
 DEFINE_TILE_16(q3_k, 110, Q3_K_HMASK, false, 4, false)
@@ -217,7 +218,8 @@ DEFINE_HALVES_16(q6_k, 210, Q6_K_QUANTS, true, 32, false)
  * serves both sub-blocks whose nibbles it holds. The high bits of a quarter wait in registers. */
 enum { Q6_K_LINES_TOKENS = 2 };
 
-INLINE void lines_q6_k(const int m, float *sums, const uint8_t *block, const uint8_t *acts)
+INLINE void lines_q6_k(const int m, const int variant, float *sums, const uint8_t *block,
+                       const uint8_t *acts)
 {
     const __m512i top = _mm512_set1_epi8(3 << 4);
     __m512i products[2][Q6_K_LINES_TOKENS];
@@ -232,8 +234,11 @@ INLINE void lines_q6_k(const int m, float *sums, const uint8_t *block, const uin
         const uint8_t *scales = block + Q6_K_SCALES + p / 2 * 2 * WORD_BYTES;
         __m512i qh[4][2];
         UNROLL
-        for (int i = 0; i < 8; i++, line += 64)
+        for (int i = 0; i < 8; i++, line += 64) {
+            if (variant == NEAR)
+                prefetch_lines(line, 1, m, variant);
             qh[i / 2][i % 2] = load_kept(line);
+        }
         UNROLL
         for (int j = 0; j < 2; j++) { /* sub-blocks j (low nibbles) and j + 2 (high ones) */
             __m512i s[2][2][Q6_K_LINES_TOKENS];
@@ -245,6 +250,8 @@ INLINE void lines_q6_k(const int m, float *sums, const uint8_t *block, const uin
             UNROLL
             for (int i = 0; i < 8; i++, line += 64) {
                 int c = i / 2, h = i % 2;
+                if (variant == NEAR)
+                    prefetch_lines(line, 1, m, variant);
                 __m512i v = load_kept(line), w[2];
                 w[0] = or_and(low_nibbles(v), move_bits(qh[c][h], j, 4), top);
                 w[1] = or_and(high_nibbles(v), move_bits(qh[c][h], j + 2, 4), top);
@@ -284,21 +291,28 @@ INLINE void lines_q6_k(const int m, float *sums, const uint8_t *block, const uin
     }
 }
 
-INLINE void tile_q6_k_m(const int m, float *sums, const uint8_t *block, const uint8_t *acts,
-                        int32_t n_blocks)
+/* Up to so many tokens the sums and products of whole lines fit the registers; with more, two
+ * halves are faster than sums that go through memory. */
+enum { Q6_K_WHOLE_TOKENS = 6 };
+
+INLINE void tile_q6_k_m(const int m, const int variant, float *sums, const uint8_t *block,
+                        const uint8_t *acts, int32_t n_blocks)
 {
     for (; n_blocks > 0; n_blocks--) {
-        front_lines(block, Q6_K_QUANTS / 64, m);
-        if (m > HALVES_TOKENS) {
-            halves_q6_k(m, 0, 1, sums, block, acts);
-            halves_q6_k(m, 1, 1, sums, block, acts);
+        front_lines(block, Q6_K_QUANTS / 64, m, variant);
+        if (variant == HALVES || m > Q6_K_WHOLE_TOKENS) {
+            halves_q6_k(m, variant, 0, 1, sums, block, acts);
+            halves_q6_k(m, variant, 1, 1, sums, block, acts);
         } else if (m > Q6_K_LINES_TOKENS) {
-            halves_q6_k(m, 0, 2, sums, block, acts);
+            halves_q6_k(m, variant, 0, 2, sums, block, acts);
         } else {
-            lines_q6_k(m, sums, block, acts);
+            lines_q6_k(m, variant, sums, block, acts);
         }
         block += 210 * GROUP_ROWS;
         acts += ACT_Q8_256_BYTES * m;
     }
 }
-TILE_SWITCH(q6_k)
+TILE_FEW(q6_k, far, FAR)
+TILE_FEW(q6_k, near, NEAR)
+TILE_MANY(q6_k, halves, HALVES)
+TILE_MANY(q6_k, lines, LINES)

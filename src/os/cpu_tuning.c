@@ -1,0 +1,37 @@
+/* Defaults by processor family. A line says where it was measured; a family that is not listed has
+ * what suits the most (the first line). */
+#include "os/cpu_tuning.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "os/cpu.h"
+
+typedef struct family_tuning {
+    const char *vendor; /* as CPUID names it; NULL: any */
+    int32_t family;
+    cpu_tuning values;
+} family_tuning;
+
+static const family_tuning families[] = {
+    {NULL, 0, {.shape = 0}},                                     /* Zen 4, 2 cores */
+    {"AuthenticAMD", 0x1a, {.shape = SHAPE_LINES | SHAPE_NEAR}}, /* Zen 5, 2 cores */
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static const cpu_tuning *chosen;
+
+static void choose(void)
+{
+    const cpu_identity cpu = cpu_identify();
+    chosen = &families[0].values;
+    for (size_t i = 1; i < sizeof families / sizeof *families; i++)
+        if (strcmp(families[i].vendor, cpu.vendor) == 0 && families[i].family == cpu.family)
+            chosen = &families[i].values;
+}
+
+const cpu_tuning *cpu_tuning_default(void)
+{
+    pthread_once(&once, choose);
+    return chosen;
+}
