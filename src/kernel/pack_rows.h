@@ -17,8 +17,8 @@
  *       plane_from_bits of layout.h in 32 words, in place.
  *   static inline void halves_8(uint8_t *out, const uint8_t *rows, int64_t row_bytes, lanes *most);
  *       8 halves of all 32 rows, half i to out + i * 64. most as in most_16.
- *   static inline void rows_prefetch(const uint8_t *rows, int64_t row_bytes, int32_t n_bytes);
- *       Fetches what lies some way ahead of the next n_bytes of each row, or does nothing. */
+ *   static inline void line_fetch(const uint8_t *p);
+ *       Reads a line that is used soon into the caches, or does nothing. */
 #ifndef DREY_KERNEL_PACK_ROWS_H
 #define DREY_KERNEL_PACK_ROWS_H
 
@@ -36,6 +36,21 @@ static void part_word(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
 {
     for (int r = 0; r < GROUP_ROWS; r++)
         memcpy(out + r * 4, rows + r * row_bytes, 4);
+}
+
+/* Rows are packed a few columns of all 32 at a time, which no prefetcher follows. So what lies ahead
+ * is read in the order of memory first, up to this much of every row (half a MiB in all): with
+ * shorter rows that is one run, which memory gives 1.6 to 2.2 times as fast as 32 runs side by side
+ * (Zen 5). */
+enum { SLICE_BYTES = 16384 };
+
+/* The next `left` bytes of 32 rows, or as many as a slice has. */
+static void slice_fetch(const uint8_t *rows, int64_t row_bytes, int64_t left)
+{
+    const int64_t n = left < SLICE_BYTES ? left : SLICE_BYTES;
+    for (int r = 0; r < GROUP_ROWS; r++)
+        for (int64_t i = 0; i < n; i += 64)
+            line_fetch(rows + r * row_bytes + i);
 }
 
 /* Returns the first byte behind the part. */
@@ -66,8 +81,8 @@ static uint32_t floats_pack(uint8_t *group, const uint8_t *rows, int64_t row_byt
     int64_t i = 0;
     lanes most = lanes_zero();
     for (; i + 4 <= k; i += 4) {
-        if (i % 16 == 0)
-            rows_prefetch(rows + i * 4, row_bytes, 64);
+        if (i % (SLICE_BYTES / 4) == 0)
+            slice_fetch(rows + i * 4, row_bytes, (k - i) * 4);
         words_4(group + i * WORD_BYTES, rows + i * 4, row_bytes, 0, 0, &most);
     }
     for (; i < k; i++) {
@@ -83,8 +98,8 @@ static uint32_t halves_pack(uint8_t *group, const uint8_t *rows, int64_t row_byt
     int64_t i = 0;
     lanes most = lanes_zero();
     for (; i + 8 <= k; i += 8) {
-        if (i % 32 == 0)
-            rows_prefetch(rows + i * 2, row_bytes, 64);
+        if (i % (SLICE_BYTES / 2) == 0)
+            slice_fetch(rows + i * 2, row_bytes, (k - i) * 2);
         halves_8(group + i * 64, rows + i * 2, row_bytes, &most);
     }
     for (; i < k; i++) {
@@ -105,9 +120,13 @@ static bool rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int
         return halves_pack(group, rows, row_bytes, k) <
                (type == TYPE_F16 ? F16_INFINITE : BF16_INFINITE);
     lanes most = lanes_zero();
-    for (int64_t b = 0; b < k / layout->block_k; b++) {
+    const int64_t n_blocks = k / layout->block_k, block_bytes = layout->file_block_bytes;
+    const int64_t slice_blocks = SLICE_BYTES / block_bytes;
+    for (int64_t b = 0; b < n_blocks; b++) {
         const uint8_t *scales = group;
-        rows_prefetch(rows, row_bytes, layout->file_block_bytes);
+        if (b % slice_blocks == 0)
+            slice_fetch(rows, row_bytes,
+                        (n_blocks - b < slice_blocks ? n_blocks - b : slice_blocks) * block_bytes);
         for (int32_t p = 0; p < layout->n_parts; p++)
             group = part_pack(group, rows, row_bytes, &layout->parts[p]);
         /* Only now: right behind the stores of single halves a vector would have to wait. */

@@ -137,9 +137,9 @@ static inline void halves_8(uint8_t *out, const uint8_t *rows, int64_t row_bytes
 }
 
 /* The processor's own prefetching does well with rows. */
-static inline void rows_prefetch(const uint8_t *rows, int64_t row_bytes, int32_t n_bytes)
+static inline void line_fetch(const uint8_t *p)
 {
-    (void)rows, (void)row_bytes, (void)n_bytes;
+    (void)p;
 }
 
 #include "kernel/pack_rows.h"

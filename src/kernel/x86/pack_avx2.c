@@ -6,8 +6,6 @@
 
 #include "kernel/packing.h"
 
-enum { FETCH_BYTES = 512 }; /* how far ahead each row is fetched */
-
 /* Rows r and r + 4 of a block of 8, 16 bytes of each. */
 static inline __m256i two_rows(const uint8_t *rows, int64_t row_bytes, int r)
 {
@@ -127,11 +125,11 @@ static inline void planes_32(uint8_t *part)
         store(part + i, planes_from_bits(load(part + i)));
 }
 
-static void rows_prefetch(const uint8_t *rows, int64_t row_bytes, int32_t n_bytes)
+/* A load, as the processor drops prefetches when its queue is full: with those packing was no
+ * faster. */
+static inline void line_fetch(const uint8_t *p)
 {
-    for (int r = 0; r < GROUP_ROWS; r++)
-        for (int32_t i = 0; i < n_bytes; i += 64)
-            _mm_prefetch((const char *)rows + r * row_bytes + FETCH_BYTES + i, _MM_HINT_T0);
+    __asm__ volatile("" : : "r"(*p) : "memory");
 }
 
 /* 8 halves of 16 rows (r and r + 8 share a register): out + i * 64 gets half i of the 16. */
