@@ -18,7 +18,7 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   list(APPEND DREY_SOURCES ${DREY_ARM_SOURCES})
 endif()
 
-# One set of position-independent objects makes both libraries; the tests link the static one and so reach internals.
+# One set of position-independent objects makes all libraries.
 add_library(drey_objects OBJECT ${DREY_SOURCES})
 set_target_properties(drey_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(drey_objects PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
@@ -28,14 +28,22 @@ target_link_libraries(drey_objects PUBLIC PkgConfig::PCRE2 PkgConfig::URING Thre
 
 drey_tier_flags(drey_objects ${DREY_SOURCES})
 
-add_library(drey_static STATIC $<TARGET_OBJECTS:drey_objects>)
+# What is installed names drey_... alone: the objects become one, whose hidden symbols turn local, so that a program may
+# have a file_open of its own. drey_internal, for the command and the tests, keeps them apart.
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/drey_localised.o
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ${CMAKE_BINARY_DIR}/drey_localised.o $<TARGET_OBJECTS:drey_objects>
+  COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${CMAKE_BINARY_DIR}/drey_localised.o
+  DEPENDS drey_objects $<TARGET_OBJECTS:drey_objects> COMMAND_EXPAND_LISTS VERBATIM)
+add_library(drey_internal STATIC $<TARGET_OBJECTS:drey_objects>)
+add_library(drey_static STATIC ${CMAKE_BINARY_DIR}/drey_localised.o)
+set_target_properties(drey_static PROPERTIES LINKER_LANGUAGE C)
 add_library(drey_shared SHARED $<TARGET_OBJECTS:drey_objects>)
-foreach(lib drey_static drey_shared)
+foreach(lib drey_internal drey_static drey_shared)
   target_include_directories(${lib} PUBLIC
     $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  set_target_properties(${lib} PROPERTIES OUTPUT_NAME drey)
   target_link_libraries(${lib} PRIVATE PkgConfig::PCRE2 PkgConfig::URING Threads::Threads m $<BUILD_INTERFACE:drey_options>)
 endforeach()
+set_target_properties(drey_static drey_shared PROPERTIES OUTPUT_NAME drey)
 # Before 1.0 a new minor version may change structures; from then on only a new major one.
 set(soversion ${PROJECT_VERSION_MAJOR})
 if(PROJECT_VERSION_MAJOR EQUAL 0)

@@ -43,6 +43,39 @@ read -ra static_flags < <(pkg-config --cflags --libs --static drey)
 "$cc" -std=c11 -Wall -Wextra -Werror examples/simple.c -o "$tmp/pc-shared" "${flags[@]}"
 static_flags=("${static_flags[@]/#-ldrey/$lib/libdrey.a}")
 "$cc" -std=c11 -Wall -Wextra -Werror examples/simple.c -o "$tmp/pc-static" "${static_flags[@]}"
+# A program may give its functions the names that drey has inside: neither calls the other's.
+cat >"$tmp/own.c" <<'C'
+#include <drey/drey.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define OWN(name)                                                                                  \
+    int name(void);                                                                                \
+    int name(void)                                                                                 \
+    {                                                                                              \
+        abort();                                                                                   \
+    }
+OWN(file_open)
+OWN(file_read)
+OWN(median)
+OWN(forward)
+OWN(pool_open)
+OWN(error_set)
+OWN(gguf_open)
+OWN(kernel_select)
+
+int main(int n, char **arguments)
+{
+    drey_model *model;
+    drey_error err;
+    if (n != 2 || drey_model_open(&model, arguments[1], &err) != DREY_OK)
+        return 1;
+    drey_model_close(&model);
+    puts("opened");
+    return 0;
+}
+C
+"$cc" -std=c11 -Wall -Wextra -Werror "$tmp/own.c" -o "$tmp/own" "${static_flags[@]}"
 if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
     echo '#include <drey/bench.h>' |
         "$cc" -x c++ -fsyntax-only -Wall -Wextra -Werror "${flags[0]}" -
@@ -72,6 +105,10 @@ fi
 
 # 3. All four are the same program and write the same; the static ones need no libdrey.so.
 "$make_toy" "$tmp/toy.gguf"
+[ "$("$tmp/own" "$tmp/toy.gguf")" = opened ] || {
+    echo "install: a program with a file_open of its own does not run"
+    exit 1
+}
 programs=("$tmp/pc-shared" "$tmp/pc-static" "$tmp/user/build/cmake-shared"
     "$tmp/user/build/cmake-static")
 for program in "${programs[@]}"; do

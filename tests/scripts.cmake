@@ -14,7 +14,7 @@ add_executable(make_toy make_toy.c)
 target_link_libraries(make_toy PRIVATE drey_test_support)
 add_executable(refuse refuse.c)
 target_link_libraries(refuse PRIVATE drey_test_support)
-drey_script_test(exports $<TARGET_FILE:drey_shared>)
+drey_script_test(exports $<TARGET_FILE:drey_shared> $<TARGET_FILE:drey_static>)
 # It brings its own compiler, so once is enough for all builds of a machine.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DREY_SANITIZE)
   drey_script_test(arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)
