@@ -33,7 +33,7 @@ export DREY_MODELS=${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}
 "$here/scripts/get-models.sh" smol ||
     echo "test: the small model could not be fetched: the tests that need it will be skipped" >&2
 
-settings=(-DBUILD_TESTING=ON "-DCMAKE_C_COMPILER=${compiler:-gcc}" "-DDREY_SANITIZE=$sanitize")
+settings=(-DBUILD_TESTING=ON -DDREY_WERROR=ON "-DCMAKE_C_COMPILER=${compiler:-gcc}" "-DDREY_SANITIZE=$sanitize")
 if [ -n "$sanitize" ]; then # with the library's asserts, too
     settings+=(-DCMAKE_BUILD_TYPE=Checked "-DCMAKE_C_FLAGS_CHECKED=-O2 -g")
 fi

@@ -8,6 +8,7 @@ endfunction()
 
 drey_script_test(layers)
 drey_script_test(style)
+drey_script_test(headers ${CMAKE_C_COMPILER})
 
 # Scripts that run the command or an installed program do it on a toy.
 add_executable(make_toy make_toy.c)

@@ -3,6 +3,8 @@
 #ifndef DREY_KERNEL_LIMITS_H
 #define DREY_KERNEL_LIMITS_H
 
+#include <stdint.h>
+
 #include "kernel/unroll.h"
 
 /* Makes the compiler believe that v changes here. No instruction comes of it. */

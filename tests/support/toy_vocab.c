@@ -112,7 +112,8 @@ static void add_bpe_words(vocabulary *v)
         for (const char *c = words[w] + 1; *c; c++) {
             char right[8] = "", whole[longest_piece];
             append_utf8(right, byte_letter((uint8_t)*c));
-            snprintf(whole, sizeof whole, "%s%s", left, right);
+            memcpy(whole, left, sizeof whole);
+            append_utf8(whole, byte_letter((uint8_t)*c));
             if (!has_token(v, whole)) {
                 add_token(v, whole, NORMAL);
                 snprintf(v->merges[v->n_merges++], sizeof v->merges[0], "%s %s", left, right);

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Each header compiles alone: it includes what it uses, whatever stands before it in a source file.
+#   headers.sh COMPILER
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cc=${1:?usage: headers.sh COMPILER}
+
+# Bodies that a tier's file includes behind its own definitions, as their first lines say.
+bodies=(src/kernel/attend_tile.h src/kernel/pack_rows.h src/kernel/arm/matmul_tiles.h)
+x86=(-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-tile -mamx-int8)
+arm=(-march=armv8.2-a+dotprod+fp16+i8mm)
+machine=$("$cc" -dumpmachine)
+
+mapfile -t headers < <(find include src cli -name '*.h' | sort)
+[ ${#headers[@]} -ge 50 ] || {
+    echo "headers: only ${#headers[@]} files seen"
+    exit 1
+}
+failed=0
+for header in "${headers[@]}"; do
+    [[ " ${bodies[*]} " != *" $header "* ]] || continue
+    flags=()
+    case $header:$machine in
+    src/kernel/x86/*:x86_64*) flags=("${x86[@]}") ;;
+    src/kernel/arm/*:aarch64*) flags=("${arm[@]}") ;;
+    src/kernel/x86/* | src/kernel/arm/*) continue ;; # of another machine
+    esac
+    # A declaration of its own, or a file of nothing but macros would be no C.
+    printf '#include "%s"\nextern int one;\n' "$PWD/$header" |
+        "$cc" -std=c11 -fsyntax-only -D_GNU_SOURCE -Iinclude -Isrc -I. -Wall -Wextra -Werror \
+            -Wno-unused-function -Wno-unused-const-variable "${flags[@]}" -x c - || failed=1
+done
+exit $failed
