@@ -82,8 +82,12 @@ static void show(FILE *out, cJSON *root, const drey_model_report *r)
     fprintf(out, "prompt     %.3g tokens/s, %.0f %% of the peak\n", r->prefill_tokens_per_s,
             100 * r->prefill_peak_share);
     fprintf(out, "text       %.3g tokens/s, %.0f %% of the memory's speed (%s a token)\n",
-            r->decode_tokens_per_s, 100 * r->bandwidth_share,
+            r->session_tokens_per_s, 100 * r->bandwidth_share,
             format_bytes(a, (double)r->token_bytes));
+    if (r->n_sessions > 1)
+        fprintf(out, "sessions   %.3g tokens/s of %d together, %.2f times one's\n",
+                r->decode_tokens_per_s, r->n_sessions,
+                r->decode_tokens_per_s / r->session_tokens_per_s);
     fprintf(out, "overhead   %.1f %% of a pass of one row is neither matrices nor attention\n",
             100 * r->overhead_share);
     if (r->streamed_bytes_per_pass)
@@ -91,6 +95,8 @@ static void show(FILE *out, cJSON *root, const drey_model_report *r)
                 format_bytes(b, (double)r->streamed_bytes_per_pass));
     cJSON_AddNumberToObject(root, "prefill_tokens_per_s", r->prefill_tokens_per_s);
     cJSON_AddNumberToObject(root, "decode_tokens_per_s", r->decode_tokens_per_s);
+    cJSON_AddNumberToObject(root, "sessions", r->n_sessions);
+    cJSON_AddNumberToObject(root, "session_tokens_per_s", r->session_tokens_per_s);
     cJSON_AddNumberToObject(root, "bandwidth_share", r->bandwidth_share);
     cJSON_AddNumberToObject(root, "prefill_peak_share", r->prefill_peak_share);
     cJSON_AddNumberToObject(root, "overhead_share", r->overhead_share);

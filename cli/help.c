@@ -143,7 +143,7 @@ const char help_bench[] =
     "  -m, --model FILE         the model (disk, model; machine: read the disk too)\n"
     "  --prompt-tokens N, --decode-tokens N  lengths of both (model: 512 and 64)\n"
     "  --contexts N,N,...       positions before a pass (model: 0,4096,16384)\n"
-    "  --every                  passes of 1, 2, 3 ... 64 rows (model: powers of two)\n"
+    "  --sessions N, --every    texts at a time; passes of 1, 2, 3 .. 64 rows (model)\n"
     "  --svg FILE               draw the passes against their limit (model)\n"
     "  --type TYPE, --list      one kernel only; table of types and tiers (kernels)\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (model: auto)\n"

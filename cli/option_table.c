@@ -86,7 +86,7 @@ const cli_option cli_options[] = {
     RATE("disk", 0, CLI_PLAN, disk_bytes_per_s),
     FLAG("no-measure", 0, CLI_PLAN, no_measure),
     FLAG("tensors", 0, CLI_PLAN, tensors),
-    COUNT("sessions", 0, CLI_PLAN, n_sessions, 1, DREY_MAX_SESSIONS),
+    COUNT("sessions", 0, CLI_PLAN | CLI_BENCH_MODEL, n_sessions, 1, DREY_MAX_SESSIONS),
     FLAG("ids", 0, CLI_TOKENIZE, ids),
     FLAG("bos", 0, CLI_TOKENIZE, bos),
     COUNT("window", 0, CLI_PERPLEXITY, window, 2, 1048576),

@@ -66,7 +66,8 @@ _drey() {
             kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
             disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;
             model)
-                words="$engine --prompt-tokens --decode-tokens --contexts --every --svg --json"
+                words="$engine --prompt-tokens --decode-tokens --contexts --sessions --every --svg
+                    --json"
                 ;;
             esac
             ;;

@@ -60,7 +60,7 @@ complete -c drey -n '__drey_is run perplexity prepare' -s q -l quiet -d 'No prog
 complete -c drey -n '__drey_is plan' -l disk -x -d 'Speed of the disk'
 complete -c drey -n '__drey_is plan' -l no-measure -d 'Measure nothing'
 complete -c drey -n '__drey_is plan' -l tensors -d 'List each tensor'
-complete -c drey -n '__drey_is plan' -l sessions -x -d 'Texts that go on at the same time'
+complete -c drey -n '__drey_is plan bench' -l sessions -x -d 'Texts that go on at the same time'
 complete -c drey -n '__drey_is tokenize' -l bos -d 'Begin with BOS'
 complete -c drey -n '__drey_is tokenize' -l ids -d 'Ids to text'
 complete -c drey -n '__drey_is perplexity' -l window -x -d 'Tokens of a window'

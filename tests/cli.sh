@@ -215,7 +215,8 @@ for plan in p, p["more"]:
     assert abs(plan["passes_per_s"] * plan["pass_s"] - 1) < 1e-9
 assert p["disk"] == "measured" and p["disk_bytes_per_s"] > 0 and p["tree_ops_per_s"] > 0
 assert p["budget_bytes"] == least + room == p["more"]["budget_bytes"] - (256 << 20)
-assert p["smallest_budget_bytes"] == least or room
+# A page more or less of what the program has written to may be the one that makes another MiB.
+assert abs(p["smallest_budget_bytes"] - least) <= 2**20 or room
 assert p["streamed_bytes_per_pass"] > p["more"]["streamed_bytes_per_pass"] == 0
 assert p["tree_rows"] == 33 and p["threads"] == 1 and p["context"] > 1
 PYTHON
@@ -242,13 +243,14 @@ python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["bytes_per_s"]
 "$drey" bench disk -m "$tmp/toy.gguf" --sizes >"$tmp/out"
 has "$tmp/out" '^reads of +128K ' '^reads of +8\.00M .* s of processor a GB' '^choose +--read-size [0-9]+K$'
 "$drey" bench model -m "$tmp/toy.gguf" --prompt-tokens 16 --decode-tokens 4 -t 1 \
-    --contexts 0,64,16000000 --json - --svg "$tmp/svg" >"$tmp/json" 2>"$tmp/out"
-has "$tmp/out" '^limits .*GB/s' '^prompt ' '^text ' '^overhead ' '64 of context' 'are made up' \
+    --contexts 0,64,16000000 --sessions 3 --json - --svg "$tmp/svg" >"$tmp/json" 2>"$tmp/out"
+has "$tmp/out" '^limits .*GB/s' '^prompt ' '^text ' '^sessions .* of 3 together' '^overhead ' '64 of context' 'are made up' \
     '^16000000 of context is left out'
 python3 - "$tmp/json" "$tmp/svg" <<'PYTHON' || wrong "bench model --json - --svg: $(head -n 3 "$tmp/out")"
 import json, sys, xml.etree.ElementTree
 r = json.load(open(sys.argv[1]))
-for key in """decode_tokens_per_s prefill_tokens_per_s bandwidth_share prefill_peak_share memory_bytes_per_s
+assert r["sessions"] == 3
+for key in """decode_tokens_per_s session_tokens_per_s prefill_tokens_per_s bandwidth_share prefill_peak_share memory_bytes_per_s
         int8_ops_per_s float_ops_per_s barrier_s token_bytes position_bytes""".split():
     assert r[key] > 0, key
 assert -0.01 < r["overhead_share"] < 1

@@ -111,19 +111,23 @@ typedef struct drey_pass_report {
 
 typedef struct drey_model_report {
     drey_limits limits; /* the mean of what was measured between the passes */
-    double prefill_tokens_per_s, decode_tokens_per_s;
-    double prefill_peak_share; /* operations of the prompt against the peak */
-    double bandwidth_share;    /* bytes that the text's tokens need against the bandwidth */
-    uint64_t token_bytes;      /* weights that one token needs, without keys and values */
-    uint64_t position_bytes;   /* keys and values of one position of context */
-    double overhead_share;     /* of a pass of one row: what is neither matrices nor attention */
+    double prefill_tokens_per_s;
+    int32_t n_sessions;          /* as options.n_sessions */
+    double decode_tokens_per_s;  /* of all sessions together, */
+    double session_tokens_per_s; /* and of one alone, in turns with them */
+    double prefill_peak_share;   /* operations of the prompt against the peak */
+    double bandwidth_share;      /* bytes that the text's tokens need against the bandwidth */
+    uint64_t token_bytes;        /* weights that one token needs, without keys and values */
+    uint64_t position_bytes;     /* keys and values of one position of context */
+    double overhead_share;       /* of a pass of one row: what is neither matrices nor attention */
     uint64_t streamed_bytes_per_pass; /* above 0: the disk decides, and shares mean little */
     int32_t n_left_out;               /* of the contexts, the longest: no room, or not trained */
     int32_t n_passes;
     drey_pass_report passes[DREY_BENCH_MAX_PASSES]; /* context by context */
 } drey_model_report;
-/* Opens an engine and a session of its own; options as for drey_engine_open, without a draft. What
- * fills a context is made up: the time of a pass does not depend on the numbers. */
+/* Opens an engine and its sessions; options as for drey_engine_open, without a draft. One of the
+ * sessions is measured, and with n_sessions above 1 how fast all write together. What fills a
+ * context is made up: the time of a pass does not depend on the numbers. */
 DREY_API drey_status drey_bench_model(const drey_engine_options *options,
                                       const drey_model_bench *bench, drey_model_report *report,
                                       drey_error *err);

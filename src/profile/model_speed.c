@@ -17,7 +17,8 @@ static const double rounds_s = 8;                    /* then no further round is
 static const size_t least_block = (size_t)256 << 20; /* for reading: beyond any cache */
 
 typedef struct bench {
-    drey_session *s;
+    drey_session *s; /* the first of them, which passes are timed on */
+    drey_session *sessions[DREY_MAX_SESSIONS];
     const drey_model_bench *what;
     drey_model_report *report;
     trace trace;
@@ -159,6 +160,47 @@ static drey_status median_seconds(bench *b, timed_fn *run, int32_t n, double *se
     return DREY_OK;
 }
 
+/* ---- Sessions ---- */
+
+/* The first n_sessions write n tokens each, in steps that they share. */
+static drey_status time_texts(bench *b, int32_t n_sessions, int32_t n, double *seconds,
+                              drey_error *err)
+{
+    drey_generate_options o;
+    drey_generate_options_init(&o);
+    o.n_predict = n;
+    o.ignore_eos = true;
+    for (int32_t i = 0; i < n_sessions; i++) {
+        int32_t first = some_token(b->s, i);
+        TRY(drey_session_sync(b->sessions[i], &first, 1, NULL, err));
+        TRY(drey_session_begin(b->sessions[i], &o, NULL, err));
+    }
+    double start = clock_s();
+    for (int32_t n_writing = n_sessions; n_writing > 0;)
+        TRY(drey_engine_step(b->s->engine, &n_writing, err));
+    *seconds = clock_s() - start;
+    for (int32_t i = 0; i < n_sessions; i++)
+        drey_session_reset(b->sessions[i]);
+    return DREY_OK;
+}
+
+/* One session and all of them take turns. */
+static drey_status measure_sessions(bench *b, drey_error *err)
+{
+    drey_model_report *r = b->report;
+    double one[MOST_ROUNDS], all[MOST_ROUNDS], spent = 0;
+    int32_t n = b->what->n_decode, n_sessions = r->n_sessions;
+    int rounds = 0;
+    for (; rounds < LEAST_ROUNDS || (rounds < MOST_ROUNDS && spent < rounds_s / 2); rounds++) {
+        TRY(time_texts(b, 1, n, &one[rounds], err));
+        TRY(time_texts(b, n_sessions, n, &all[rounds], err));
+        spent += one[rounds] + all[rounds];
+    }
+    r->session_tokens_per_s = n / median(one, rounds);
+    r->decode_tokens_per_s = (double)n_sessions * n / median(all, rounds);
+    return DREY_OK;
+}
+
 /* ---- Passes ---- */
 
 /* A pass over a chain of n rows with logits for all, dropped afterwards. */
@@ -256,11 +298,11 @@ static drey_status measure(bench *b, int32_t n_contexts, drey_error *err)
     TRY(median_seconds(b, time_prompt, n_prompt, &prompt_s, err));
     TRY(measure_contexts(b, n_contexts, err));
     r->prefill_tokens_per_s = n_prompt / prompt_s;
-    r->decode_tokens_per_s = n_decode / decode_s;
+    r->decode_tokens_per_s = r->session_tokens_per_s = n_decode / decode_s;
     r->prefill_peak_share = compute_seconds(b, n_prompt, 0, false) / prompt_s;
     r->bandwidth_share = bytes_seconds(b, 0.5 * n_decode) * n_decode / decode_s;
     r->streamed_bytes_per_pass = b->s->engine->plan.report.streamed_bytes_per_pass;
-    return DREY_OK;
+    return r->n_sessions > 1 ? measure_sessions(b, err) : DREY_OK;
 }
 
 /* ---- The engine ---- */
@@ -324,11 +366,14 @@ drey_status drey_bench_model(const drey_engine_options *options, const drey_mode
     drey_engine *e = NULL;
     bench b = {.what = what, .report = report};
     drey_status status = engine_open(&e, &o, &(engine_tuning){.least_logit_rows = WIDEST}, err);
-    if (status == DREY_OK)
-        status = drey_session_open(&b.s, e, err);
+    report->n_sessions = status == DREY_OK ? e->options.n_sessions : 0;
+    for (int32_t i = 0; i < report->n_sessions && status == DREY_OK; i++)
+        status = drey_session_open(&b.sessions[i], e, err);
+    b.s = b.sessions[0];
     if (status == DREY_OK)
         status = measure(&b, n_contexts, err);
-    drey_session_close(&b.s);
+    for (int32_t i = 0; i < report->n_sessions; i++)
+        drey_session_close(&b.sessions[i]);
     drey_engine_close(&e);
     arena_free(&b.trace_memory);
     arena_free(&b.block);
