@@ -71,8 +71,11 @@ DREY_API const char *drey_version(void);
 typedef struct drey_model drey_model;
 
 /* Opens a GGUF v3 file (the first part of a split one) and validates all of its header. Weights are
- * not read. DREY_ERR_UNSUPPORTED names the architecture, tensor type or tokenizer that is missing.
- */
+ * not read. DREY_ERR_UNSUPPORTED names the architecture, tokenizer or key that drey does not
+ * compute, drey_engine_open the tensor: whatever a file has under its architecture's name has to be
+ * computed or known to be without influence. Numbers that are not finite are DREY_ERR_FORMAT where
+ * they are met: norms and biases in drey_engine_open, matrices as they are loaded or streamed, or
+ * in drey_prepare. */
 DREY_API drey_status drey_model_open(drey_model **out, const char *path, drey_error *err);
 /* Accepts NULL; nulls the pointer. Engines that borrow the model must be closed before it. */
 DREY_API void drey_model_close(drey_model **model);
@@ -476,7 +479,7 @@ DREY_API drey_status drey_engine_step(drey_engine *engine, int32_t *n_writing, d
 
 /* Natural-log probabilities of ids[1..n) given what stands before each: logprob[n - 1]. Starts from
  * an empty timeline and leaves an empty one. DREY_ERR_CANCELLED also where the cancel came too late
- * to stop anything. */
+ * to stop anything; DREY_ERR_FORMAT where one is not finite. */
 DREY_API drey_status drey_session_score(drey_session *session, const int32_t *ids, size_t n,
                                         float *logprob, drey_error *err);
 
