@@ -16,6 +16,8 @@ def median(values):
 
 def spread(values, digits=2):
     """The median, and in brackets every round."""
+    if not values:
+        return "-"
     each = " ".join(f"{v:.{digits}f}" for v in values)
     return f"{median(values):.{digits}f} ({each})"
 

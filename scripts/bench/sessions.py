@@ -3,7 +3,8 @@
 Decoding without a draft, tokens/s of all sessions together: wide6b in a memory cgroup of 2560 MiB (root),
 where a pass's reads serve all sessions, and target in memory. With --peer, a llama-server with as many
 slots (-np, continuous batching) decodes as many requests at once; its rate is that of the time
-in which all of them write, counted from the tokens as they arrive."""
+in which all of them write, counted from the tokens as they arrive. "One" is an engine that is open for
+one session; one session in an engine that is open for all has less room for weights and is shown apart."""
 import json
 import socket
 import subprocess
@@ -19,6 +20,7 @@ PARTS = ("limit", "memory", "server")
 LIMIT = 2560
 TOPICS = ("squirrels", "rivers", "bridges", "bread", "clocks", "maps", "bees", "glass")
 TOTAL = "decode_tokens_per_s"  # of all sessions together
+ONE = "session_tokens_per_s"   # of one alone in an engine that is open for all
 
 
 def add_arguments(p):
@@ -52,13 +54,16 @@ def run(args, drey, record):
             record.note("target-memory", peer.name, i,
                         decode_tokens_per_s=serve(args, drey.model(TARGET), peer))
     for case in ("wide6b-2560M", "target-memory"):
+        together = [a / b for a, b in zip(record.of(case, many, TOTAL).values(),
+                                          record.of(case, many, ONE).values())]
         for other in ("drey-1", peer.name if peer else None):
             ratios = record.ratios(case, TOTAL, many, other)
             if ratios:
-                rows.append([case, many, figure(record.median(case, many, TOTAL)), other,
-                             figure(record.median(case, other, TOTAL)), spread(ratios)])
-    table("Tokens/s of all sessions together", ["case", "side", "tokens/s", "other", "tokens/s",
-                                                "ratio"], rows)
+                rows.append([case, figure(record.median(case, many, TOTAL)), other,
+                             figure(record.median(case, other, TOTAL)), spread(ratios),
+                             spread(together if other == "drey-1" else [])])
+    table("Tokens/s of all sessions together", [
+        "case", many, "other", "tokens/s", "ratio", "over one in the same engine"], rows)
 
 
 def measure(drey, name, n, tokens, limit=None):

@@ -7,7 +7,7 @@ memory: everything in memory: prefill of 512, decoding of 128, passes of 1 to 64
 limit:  less memory than the model: wide6b with its draft in 2560 MiB, target with its draft in 800 MiB,
         each in a memory cgroup of its own with a cold page cache (root); llama.cpp maps the same file
         in the same limit. --memory is the limit over 1.05."""
-from record import figure, median, spread, table
+from record import figure, spread, table
 from sides import DRAFT, SMOL, TARGET, WIDE, Stop, peer_arguments, peers_of
 
 PARTS = ("memory", "limit")
@@ -146,5 +146,4 @@ def show_limit(record, case, peer):
         rows.append([title] + ["-" if v != v else f"{v:.{digits}f}" for v in values])
     table("Less memory than the model", [case, "drey with draft", "drey", peer + ", mmap"], rows)
     ratios = record.ratios(case, "tokens_per_s", "drey", peer)
-    print(f"\nover {peer}: {spread(ratios, 1) if median(ratios) == median(ratios) else '-'}",
-          flush=True)
+    print(f"\nover {peer}: {spread(ratios, 1)}", flush=True)
