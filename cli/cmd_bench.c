@@ -143,6 +143,6 @@ int bench_main(const cli_settings *settings)
         status = json_write(settings->json, root, &err);
     cJSON_Delete(root);
     if (status != DREY_OK)
-        complain("%s", err.message);
+        complain_error(&err);
     return exit_code(status);
 }

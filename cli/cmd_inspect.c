@@ -82,7 +82,7 @@ int inspect_main(const cli_settings *settings)
         .header = show_header, .key = show_key, .tensor = show_tensor, .user = &in};
     drey_status status = drey_inspect(settings->operand, &inspector, &err);
     if (status != DREY_OK) {
-        complain("%s", err.message);
+        complain_error(&err);
         return exit_code(status);
     }
     printf("types\n");

@@ -135,7 +135,7 @@ int perplexity_main(const cli_settings *settings)
     if (status == DREY_OK)
         printf("perplexity %.4f over %zu tokens\n", perplexity(&p), p.n_scored);
     else if (status != DREY_ERR_CANCELLED)
-        complain("%s", err.message);
+        complain_error(&err);
     drey_session_close(&p.session);
     drey_engine_close(&p.engine);
     models_close(&p.models);

@@ -107,7 +107,7 @@ int plan_main(const cli_settings *settings)
     if (status == DREY_OK)
         status = plan_all(settings, &m, &err);
     if (status != DREY_OK)
-        complain("%s", err.message);
+        complain_error(&err);
     models_close(&m);
     return exit_code(status);
 }

@@ -121,7 +121,7 @@ int prepare_main(const cli_settings *settings)
     if (status == DREY_OK)
         status = prepare(settings, &p, model, &err);
     if (status != DREY_OK && status != DREY_ERR_CANCELLED)
-        complain("%s", err.message);
+        complain_error(&err);
     drey_model_close(&model);
     int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;
     return interrupted ? interrupted : exit_code(status);

@@ -272,7 +272,7 @@ int run_main(const cli_settings *settings)
     drey_status status = run_all(&r, &err);
     progress_clear(&r.progress);
     if (status != DREY_OK && status != DREY_ERR_CANCELLED)
-        complain("%s", err.message);
+        complain_error(&err);
     signals_unwatch();
     drey_session_close(&r.session);
     drey_engine_close(&r.engine);

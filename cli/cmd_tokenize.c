@@ -116,7 +116,7 @@ int tokenize_main(const cli_settings *settings)
     else if (status == DREY_OK)
         status = print_ids(m.target, settings, input, n_bytes, &err);
     if (status != DREY_OK)
-        complain("%s", err.message);
+        complain_error(&err);
     free(input);
     models_close(&m);
     return exit_code(status);

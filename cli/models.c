@@ -44,7 +44,7 @@ void models_close(models *m)
 void models_warn_of_plan(const drey_plan *plan)
 {
     if (plan->sidecar_refused[0])
-        complain("warning: %s", plan->sidecar_refused);
+        complain("warning: %s%s", plan->sidecar_refused, hint_words(DREY_HINT_SIDECAR));
     if (plan->budget_is_estimate)
         complain("warning: /proc does not say how much memory is available; --memory auto counts "
                  "only what is free");

@@ -14,6 +14,7 @@ drey_status fail(drey_error *err, drey_status code, const char *format, ...)
 {
     if (err) {
         err->code = code;
+        err->hint = DREY_HINT_NONE;
         va_list arguments;
         va_start(arguments, format);
         vsnprintf(err->message, sizeof err->message, format, arguments);
@@ -41,6 +42,28 @@ void complain(const char *format, ...)
     fputs("drey: ", stderr);
     print_clean(stderr, message);
     putc('\n', stderr);
+}
+
+const char *hint_words(drey_hint hint)
+{
+    static const char *const words[] = {
+        [DREY_HINT_NONE] = "",
+        [DREY_HINT_N_CONTEXT] = " (-c)",
+        [DREY_HINT_MEMORY_BYTES] = " (--memory)",
+        [DREY_HINT_N_THREADS] = " (-t)",
+        [DREY_HINT_IO] = " (--io auto)",
+        [DREY_HINT_SIDECAR] = " (drey prepare, or --sidecar none)",
+        [DREY_HINT_OUTPUT] = " (--output)",
+        [DREY_HINT_FORCE] = " (--output, --force)",
+        [DREY_HINT_PREPARE] = " (drey prepare --force)",
+        [DREY_HINT_CHAT] = " (without --chat)",
+    };
+    return (size_t)hint < sizeof words / sizeof *words ? words[hint] : "";
+}
+
+void complain_error(const drey_error *err)
+{
+    complain("%s%s", err->message, hint_words(err->hint));
 }
 
 bool terminal_attended(void)

@@ -14,6 +14,10 @@ drey_status fail(drey_error *err, drey_status code, const char *format, ...)
 /* "drey: MESSAGE" and a newline. Control characters, which a file's name or keys may hold, are
  * shown as "?", so that no file can steer the terminal. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* An error of the library's: its message, and the command's own switch for the hint. */
+void complain_error(const drey_error *err);
+/* What a hint is called here, with a blank in front; "" for none. */
+const char *hint_words(drey_hint hint);
 
 /* Writes text with control characters replaced as above. */
 void print_clean(FILE *out, const char *text);

@@ -23,7 +23,7 @@ toy=$tmp/toy.gguf
 "$make_toy" "$toy" 100 # large enough that the smallest budget streams most of it
 "$make_toy" "$tmp/draft.gguf" 2
 
-budget=$("$drey" run -m "$toy" -p x -n 40 -t 1 -q --memory 1M 2>&1 | grep -oE '[0-9]+ MiB$' || true)
+budget=$("$drey" run -m "$toy" -p x -n 40 -t 1 -q --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+ MiB' || true)
 budget=${budget% MiB}M
 "$drey" run -m "$toy" -t 1 -n 24 --ignore-eos -q --raw-ids -p "The tree" >"$tmp/expected"
 # run OPTION...: in that budget, with the faults that the environment asks for

@@ -44,7 +44,7 @@ nothing_left() {
     [ ! -e "$side.partial" ] || wrong "$1 left a .partial"
 }
 
-budget=$("$drey" run -m "$toy" -p x -n 20 -t 1 -q --memory 1M 2>&1 | grep -oE '[0-9]+ MiB$' || true)
+budget=$("$drey" run -m "$toy" -p x -n 20 -t 1 -q --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+ MiB' || true)
 budget=${budget% MiB}M
 run
 uses false

@@ -18,7 +18,7 @@ wrong() {
 }
 toy=$tmp/toy.gguf
 "$make_toy" "$toy" 60
-budget=$("$drey" run -m "$toy" -p x -n 20 -t 1 -q --memory 1M 2>&1 | grep -oE '[0-9]+ MiB$' || true)
+budget=$("$drey" run -m "$toy" -p x -n 20 -t 1 -q --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+ MiB' || true)
 budget=${budget% MiB}M
 text=(run -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree")
 "$drey" "${text[@]}" -m "$toy" --memory unlimited --sidecar none >"$tmp/expected"

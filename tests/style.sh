@@ -29,6 +29,11 @@ fail "functions of more than 70 lines:" "$(awk '
     /^\}/ { if (start && FNR - start + 1 > 70) print "  " FILENAME ":" start ": " FNR - start + 1
             start = 0 }' "${plain[@]}")"
 
+# Options of the API have no dashes, and the command's flags are the command's business.
+fail "the library names a flag or a subcommand of the command (use FAIL_HINT):" \
+    "$(grep -nE '"([^"]*[ (])?(--?[a-z]|drey (run|plan|prepare|inspect|bench|tokenize|perplexity)\b)[^"]*"' \
+        -r src --include='*.[ch]' || true)"
+
 fail "lines that end in blanks:" "$(grep -nE '[[:blank:]]+$' "${sources[@]}" "${scripts[@]}" || true)"
 
 if formatter=$(command -v clang-format-14 || command -v clang-format); then

@@ -184,7 +184,7 @@ static int beyond_the_limit(void *arg)
     if (new_file_write(&f, 0, block, sizeof block, &err) != DREY_ERR_IO)
         return 13;
     new_file_discard(&f);
-    return strstr(err.message, "cannot write") && strstr(err.message, "--output") ? 0 : 14;
+    return strstr(err.message, "cannot write") && err.hint == DREY_HINT_OUTPUT ? 0 : 14;
 }
 
 static void a_file_that_may_not_grow(void **state)

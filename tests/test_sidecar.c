@@ -296,7 +296,7 @@ static void not_used(const drey_model *m, const char *path, drey_status status, 
     assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_OK);
     if (plan.sidecar || !strstr(plan.sidecar_refused, says))
         fail_msg("\"%s\" does not say \"%s\"", plan.sidecar_refused, says);
-    if (!strstr(plan.sidecar_refused, "--sidecar none"))
+    if (!strstr(plan.sidecar_refused, "go on without it"))
         fail_msg("\"%s\" does not say what to do", plan.sidecar_refused);
     o.sidecar = path;
     assert_int_equal(drey_engine_open(&e, &o, &err), status);
@@ -370,7 +370,7 @@ static void damaged_and_foreign(void **state)
         uint32_t value;
         const char *says;
     } forged[] = {
-        {0, 1, "is no sidecar that drey prepare wrote"},
+        {0, 1, "is no sidecar of drey"},
         {offsetof(sidecar_head, byte_order), 0x04030201, "another order of bytes"},
         {offsetof(sidecar_head, version), 2, "another version of drey"},
         {offsetof(sidecar_head, layout), 77, "another version of drey"},

@@ -735,7 +735,7 @@ static int without_uring(void *arg)
     r.options.ring = aligned_alloc(PAGE, r.options.ring_bytes);
     if (stream_open(&r.stream, &r.options, &r.err) != DREY_ERR_IO)
         return 2;
-    return strstr(r.err.message, "use --io auto or pread") ? 0 : 3;
+    return r.err.hint == DREY_HINT_IO ? 0 : 3;
 }
 
 static int without_direct(void *arg)

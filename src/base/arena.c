@@ -16,8 +16,9 @@ drey_status arena_init(arena *a, size_t size_bytes, bool huge, drey_error *err)
     uint8_t *map = mmap(NULL, rounded + slack, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED)
-        FAIL(err, DREY_ERR_MEMORY,
-             "the system refused %zu MiB of memory; ask for less with --memory", rounded >> 20);
+        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+                  "the system refused %zu MiB of memory; free some, or take a smaller budget",
+                  rounded >> 20);
     size_t lead = 0;
     if (huge) {
         lead = (huge_page - (uintptr_t)map % huge_page) % huge_page;
@@ -74,9 +75,10 @@ void *arena_take(arena *a, size_t bytes)
 drey_status arena_check(const arena *a, drey_error *err)
 {
     if (a->short_bytes)
-        FAIL(err, DREY_ERR_INTERNAL,
-             "the memory plan is %zu bytes short, a fault of drey's; please report it with the "
-             "command and the model, and try another -c or --memory",
-             a->short_bytes);
+        FAIL_HINT(
+            err, DREY_ERR_INTERNAL, DREY_HINT_MEMORY_BYTES,
+            "the memory plan is %zu bytes short, a fault of drey's; please report it with the "
+            "options and the model, and try another budget",
+            a->short_bytes);
     return DREY_OK;
 }

@@ -37,7 +37,7 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
     }
     free(path);
     if (o->sidecar)
-        return error_set(err, status, "%s", why.message);
+        FAIL_HINT(err, status, why.hint, "%s", why.message);
     snprintf(e->sidecar_refused, sizeof e->sidecar_refused, "%s", why.message);
     return DREY_OK;
 }
@@ -69,19 +69,17 @@ static drey_status check_place(const drey_prepare_options *o, const char *path, 
             same_file(path, gguf_part_path(g, i)) || same_file(partial, gguf_part_path(g, i));
     free(partial);
     if (is_model)
-        FAIL(err, DREY_ERR_USAGE,
-             "%s, or %s.partial that it grows as, is the model itself; name another file with "
-             "--output",
-             path, path);
+        FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
+                  "%s, or %s.partial that it grows as, is the model itself; name another file",
+                  path, path);
     if (stat(path, &about) != 0)
         return DREY_OK;
     if (!S_ISREG(about.st_mode))
-        FAIL(err, DREY_ERR_IO, "%s is not a regular file; name another one with --output", path);
+        FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_OUTPUT, "%s is not a regular file; name another one",
+                  path);
     if (!o->force && about.st_size > 0 && !sidecar_is_one(path))
-        FAIL(err, DREY_ERR_USAGE,
-             "%s exists and is no sidecar; name another file with --output, or overwrite it with "
-             "--force",
-             path);
+        FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_FORCE,
+                  "%s exists and is no sidecar; name another file, or have it overwritten", path);
     return DREY_OK;
 }
 
@@ -96,8 +94,8 @@ static drey_status run_job(const drey_prepare_options *o, const sidecar_job *job
 {
     if (o->check) {
         if (access(job->path, F_OK) != 0)
-            FAIL(err, DREY_ERR_IO, "there is no sidecar %s: %s; drey prepare writes one", job->path,
-                 strerror(errno));
+            FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_PREPARE,
+                      "there is no sidecar %s: %s; prepare one", job->path, strerror(errno));
         return sidecar_verify(job, &report->sidecar_bytes, err);
     }
     TRY(check_place(o, job->path, err));

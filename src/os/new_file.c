@@ -16,13 +16,13 @@ enum { WINDOW_BYTES = 8 << 20, TAKE_OVERS = 8 };
 static drey_status write_failed(const new_file *f, int reason, drey_error *err)
 {
     if (reason == ENOSPC || reason == EDQUOT)
-        FAIL(err, DREY_ERR_IO,
-             "the disk of %s is full; free some space there, or name another place with --output",
-             SHOWN_PATH(f->path));
-    FAIL(err, DREY_ERR_IO,
-         "cannot write %s: %s; check the folder, its rights and its disk, or name another place "
-         "with --output",
-         SHOWN_PATH(f->path), strerror(reason));
+        FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_OUTPUT,
+                  "the disk of %s is full; free some space there, or name another place",
+                  SHOWN_PATH(f->path));
+    FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_OUTPUT,
+              "cannot write %s: %s; check the folder, its rights and its disk, or name another "
+              "place",
+              SHOWN_PATH(f->path), strerror(reason));
 }
 
 /* Opens the .partial under a lock. The writer before may have given it its name meanwhile: then

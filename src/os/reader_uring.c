@@ -199,13 +199,14 @@ drey_status reader_open_uring(reader **out, const reader_options *options, drey_
         refused = -io_uring_queue_init((unsigned)options->depth + 2, &r->ring, 0);
     if (refused) {
         close_reader(&r->base);
-        FAIL(err, DREY_ERR_IO, "the system refuses io_uring: %s; use --io auto or pread",
-             strerror(refused));
+        FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_IO,
+                  "the system refuses io_uring: %s; read in another way", strerror(refused));
     }
     r->has_ring = true;
     if (!works(r)) {
         close_reader(&r->base);
-        FAIL(err, DREY_ERR_IO, "io_uring is too old or crippled here; use --io auto or pread");
+        FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_IO,
+                  "io_uring is too old or crippled here; read in another way");
     }
     r->base.registered = register_region(r);
     r->fixed_files = register_files(r);

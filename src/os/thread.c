@@ -24,9 +24,9 @@ drey_status thread_start(pthread_t *thread, const char *name, size_t stack_bytes
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (refused)
-        FAIL(err, DREY_ERR_MEMORY,
-             "cannot start a thread: %s; allow more threads (ulimit -u) or use fewer (-t)",
-             strerror(refused));
+        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_N_THREADS,
+                  "cannot start a thread: %s; let the user have more (ulimit) or take fewer",
+                  strerror(refused));
     pthread_setname_np(*thread, name);
     return DREY_OK;
 }

@@ -186,26 +186,25 @@ drey_status sidecar_table_stamp(sidecar_table *t, const gguf *g, drey_error *err
 
 /* ---- Comparing ---- */
 
-#define AGAIN "write it again with drey prepare, or go on without it (--sidecar none)"
+#define AGAIN                  "have it written again, or go on without it"
+#define REFUSE(err, code, ...) FAIL_HINT((err), (code), DREY_HINT_SIDECAR, __VA_ARGS__)
 
 static drey_status compare_head(const sidecar_table *want, const sidecar_head *head,
                                 const char *path, drey_error *err)
 {
     const sidecar_head *w = want->head;
     if (memcmp(head->magic, magic, sizeof magic) != 0)
-        FAIL(err, DREY_ERR_FORMAT,
-             "%s is no sidecar that drey prepare wrote; name another file, or go on without one "
-             "(--sidecar none)",
-             path);
+        REFUSE(err, DREY_ERR_FORMAT,
+               "%s is no sidecar of drey's; name another file, or go on without it", path);
     if (head->byte_order != byte_order)
-        FAIL(err, DREY_ERR_MISMATCH,
-             "%s was written on a machine with another order of bytes; " AGAIN, path);
+        REFUSE(err, DREY_ERR_MISMATCH,
+               "%s was written on a machine with another order of bytes; " AGAIN, path);
     if (head->version != w->version || head->layout != w->layout ||
         head->group_rows != w->group_rows)
-        FAIL(err, DREY_ERR_MISMATCH, "%s was written by another version of drey; " AGAIN, path);
+        REFUSE(err, DREY_ERR_MISMATCH, "%s was written by another version of drey; " AGAIN, path);
     if (head->n_parts != w->n_parts || head->n_matrices != w->n_matrices ||
         head->table_bytes != w->table_bytes)
-        FAIL(err, DREY_ERR_MISMATCH, "%s belongs to another model; " AGAIN, path);
+        REFUSE(err, DREY_ERR_MISMATCH, "%s belongs to another model; " AGAIN, path);
     return DREY_OK;
 }
 
@@ -221,10 +220,10 @@ static drey_status compare_stamps(const sidecar_table *want, const sidecar_table
                                ? "time of change"
                                : NULL;
         if (what)
-            FAIL(err, DREY_ERR_MISMATCH,
-                 "%s is stale: the model's %s is not what it was when the sidecar was "
-                 "written; " AGAIN,
-                 path, what);
+            REFUSE(err, DREY_ERR_MISMATCH,
+                   "%s is stale: the model's %s is not what it was when the sidecar was "
+                   "written; " AGAIN,
+                   path, what);
     }
     return DREY_OK;
 }
@@ -241,16 +240,17 @@ static drey_status compare_table(const sidecar_table *want, const sidecar_table 
 {
     TRY(compare_head(want, got->head, path, err));
     if (sidecar_table_checksum(got) != got->head->checksum)
-        FAIL(err, DREY_ERR_FORMAT, "%s is damaged in its table; " AGAIN, path);
+        REFUSE(err, DREY_ERR_FORMAT, "%s is damaged in its table; " AGAIN, path);
     TRY(compare_stamps(want, got, path, err));
     bool same = want->head->file_bytes == got->head->file_bytes && got->head->zero == 0;
     for (uint32_t i = 0; i < want->head->n_matrices; i++)
         same &= same_entry(&want->entry[i], &got->entry[i]);
     if (!same)
-        FAIL(err, DREY_ERR_MISMATCH, "%s lists other matrices than the model has; " AGAIN, path);
+        REFUSE(err, DREY_ERR_MISMATCH, "%s lists other matrices than the model has; " AGAIN, path);
     if (file_bytes != got->head->file_bytes)
-        FAIL(err, DREY_ERR_FORMAT, "%s has %llu bytes instead of %llu: it is not all there; " AGAIN,
-             path, (unsigned long long)file_bytes, (unsigned long long)got->head->file_bytes);
+        REFUSE(err, DREY_ERR_FORMAT,
+               "%s has %llu bytes instead of %llu: it is not all there; " AGAIN, path,
+               (unsigned long long)file_bytes, (unsigned long long)got->head->file_bytes);
     return DREY_OK;
 }
 
@@ -263,7 +263,7 @@ drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, siz
     if (has_head || memcmp(head.magic, magic, sizeof magic) != 0)
         TRY(compare_head(want, &head, SHOWN_PATH(path), err));
     if (n_bytes < want->n_bytes)
-        FAIL(err, DREY_ERR_FORMAT, "%s ends inside its table; " AGAIN, SHOWN_PATH(path));
+        REFUSE(err, DREY_ERR_FORMAT, "%s ends inside its table; " AGAIN, SHOWN_PATH(path));
     sidecar_table got = {.bytes = malloc(want->n_bytes), .n_bytes = want->n_bytes};
     if (!got.bytes)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the table of %s", SHOWN_PATH(path));

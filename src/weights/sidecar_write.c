@@ -124,10 +124,11 @@ static drey_status take_space(const sidecar_job *job, new_file *out, uint64_t n_
     if (job->announce)
         job->announce(job->user, out->path, n_bytes, free_bytes);
     if (n_bytes > free_bytes)
-        FAIL(err, DREY_ERR_IO,
-             "%s needs %.2f GiB and its disk has %.2f GiB free; free some space there, or name "
-             "another place with --output",
-             SHOWN_PATH(out->path), (double)n_bytes / (1 << 30), (double)free_bytes / (1 << 30));
+        FAIL_HINT(
+            err, DREY_ERR_IO, DREY_HINT_OUTPUT,
+            "%s needs %.2f GiB and its disk has %.2f GiB free; free some space there, or name "
+            "another place",
+            SHOWN_PATH(out->path), (double)n_bytes / (1 << 30), (double)free_bytes / (1 << 30));
     return new_file_reserve(out, n_bytes, err);
 }
 
@@ -200,15 +201,15 @@ static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m
         TRY(advance(p, n, err));
     }
     if (hash64_get(&held) != stated)
-        FAIL(err, DREY_ERR_FORMAT,
-             "%s is damaged in matrix %s; check the disk and write it again with drey prepare "
-             "--force",
-             SHOWN_PATH(path), m->tensor->name);
+        FAIL_HINT(err, DREY_ERR_FORMAT, DREY_HINT_PREPARE,
+                  "%s is damaged in matrix %s; check the disk and have it written again",
+                  SHOWN_PATH(path), m->tensor->name);
     if (hash64_get(&model) != stated)
-        FAIL(err, DREY_ERR_MISMATCH,
-             "%s is stale: matrix %s of the model has changed, or is damaged; check the model and "
-             "write the sidecar again with drey prepare --force",
-             SHOWN_PATH(path), m->tensor->name);
+        FAIL_HINT(
+            err, DREY_ERR_MISMATCH, DREY_HINT_PREPARE,
+            "%s is stale: matrix %s of the model has changed, or is damaged; check the model and "
+            "have the sidecar written again",
+            SHOWN_PATH(path), m->tensor->name);
     return DREY_OK;
 }
 

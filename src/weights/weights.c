@@ -14,7 +14,7 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
     const type_traits *traits = type_find(t->type);
     if (!traits || t->type >= TYPE_LIMIT || !kernels->matmul[t->type].dot)
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "tensor %s has type %s, for which drey has no kernel; see drey inspect", t->name,
+             "tensor %s has type %s, for which drey has no kernel; inspect the file", t->name,
              traits ? traits->name : "unknown");
     *m = (weight){.tensor = t,
                   .in_pass = true,

@@ -54,7 +54,7 @@ static void check(const sidecar_table *want, const uint8_t *bytes, size_t n_byte
         return;
     }
     FUZZ_CHECK(status == DREY_ERR_FORMAT || status == DREY_ERR_MISMATCH);
-    FUZZ_CHECK(err.code == status && strstr(err.message, "--sidecar none"));
+    FUZZ_CHECK(err.code == status && err.hint == DREY_HINT_SIDECAR);
     for (const char *c = err.message; *c; c++)
         FUZZ_CHECK((uint8_t)*c >= 0x20 && *c != 0x7f);
 }
