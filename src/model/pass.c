@@ -122,7 +122,7 @@ static drey_status advance(model_pass *p, drey_error *err)
             TRY(open_head(p, err));
         break;
     default:
-        assert(!"a complete pass has nothing to advance to");
+        assert(0 && "a complete pass has nothing to advance to");
     }
     return DREY_OK;
 }
