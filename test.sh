@@ -1,24 +1,26 @@
 #!/usr/bin/env bash
 # Runs every test: installs what is missing, builds, fetches the small real model (98 MB), and ends
 # with ctest's own summary.
-#   ./test.sh [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX] [--build-dir DIR]
+#   ./test.sh [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX] [--label LABEL] [--build-dir DIR]
 #     --sanitize   as -fsanitize= takes it: address,undefined or thread
 #     --only       the tests whose names match; default all
+#     --label      the tests that carry it: threads, those that start threads
 #     --build-dir  default build, or build-COMPILER-SANITIZERS when one of the two is given
 # Models: $DREY_MODELS, else the user's cache directory; tests that want the large pair use it when
 # it is there. A test that cannot run here is counted as skipped and says why above the summary.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-compiler='' sanitize='' only='' build=''
+compiler='' sanitize='' only='' label='' build=''
 while [ $# -gt 0 ]; do
     case $1 in
     --compiler) compiler=${2:?} ;;
     --sanitize) sanitize=${2:?} ;;
     --only) only=${2:?} ;;
+    --label) label=${2:?} ;;
     --build-dir) build=${2:?} ;;
     *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
@@ -67,5 +69,5 @@ show() {
 }
 status=0
 ctest --test-dir "$build" -V --timeout 900 --no-tests=error -j "$(nproc)" \
-    ${only:+-R "$only"} </dev/null 2>&1 | show || status=$?
+    ${only:+-R "$only"} ${label:+-L "^$label\$"} </dev/null 2>&1 | show || status=$?
 exit "$status"

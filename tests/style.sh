@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What can be checked of the code's form: files under 1,000 lines, functions of at most 70 outside
-# kernels and tests, clang-format, shellcheck and mandoc where they are installed, no machine's own paths,
-# nothing large or generated.
+# What can be checked of the code's form: files under 1,000 lines with names of their own, functions
+# of at most 70, clang-format, shellcheck, mandoc, no machine's own paths, nothing large or generated.
+# The three tools have to be there: scripts/install-deps.sh --tests installs them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,13 +21,17 @@ fi
 fail "files of 1,000 lines or more (split them by what they are about):" \
     "$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 >= 1000 { print "  " $2 ": " $1 }')"
 
+# tests/emulated/kernel stands in for headers of src/kernel, under their names.
+fail "file names that stand twice in the tree (a name says which file is meant):" \
+    "$(printf '%s\n' "${sources[@]}" "${scripts[@]}" cmake/*.cmake tests/*.cmake |
+        grep -v '^tests/emulated/kernel/' | sed 's|.*/||' | sort | uniq -d | sed 's/^/  /')"
+
 # clang-format puts a function's braces alone in the first column.
-mapfile -t plain < <(printf '%s\n' "${sources[@]}" | grep -vE '^(src/kernel|tests)/')
 fail "functions of more than 70 lines:" "$(awk '
     FNR == 1 { start = 0 }
     /^\{/ { start = FNR }
     /^\}/ { if (start && FNR - start + 1 > 70) print "  " FILENAME ":" start ": " FNR - start + 1
-            start = 0 }' "${plain[@]}")"
+            start = 0 }' "${sources[@]}")"
 
 # Options of the API have no dashes, and the command's flags are the command's business.
 fail "the library names a flag or a subcommand of the command (use FAIL_HINT):" \
@@ -36,21 +40,16 @@ fail "the library names a flag or a subcommand of the command (use FAIL_HINT):" 
 
 fail "lines that end in blanks:" "$(grep -nE '[[:blank:]]+$' "${sources[@]}" "${scripts[@]}" || true)"
 
-if formatter=$(command -v clang-format-14 || command -v clang-format); then
-    fail "not as clang-format would have it:" \
-        "$("$formatter" --dry-run "${sources[@]}" 2>&1 | grep -E '^[^ ]+:[0-9]+:' | head -n 20)"
-else
-    echo "not run: clang-format is not installed"
-fi
-if command -v shellcheck >/dev/null; then
+missing=()
+for tool in clang-format-14 shellcheck mandoc; do # another clang-format would have it another way
+    command -v $tool >/dev/null || missing+=("  $tool")
+done
+fail "tools that are not installed (scripts/install-deps.sh --tests installs them):" \
+    "$(printf '%s\n' "${missing[@]}")"
+if [ ${#missing[@]} = 0 ]; then
+    fail "not as clang-format would have it:" "$(clang-format-14 --dry-run "${sources[@]}" 2>&1 |
+        grep -E '^[^ ]+:[0-9]+:' | head -n 20)"
     fail "shellcheck says:" "$(shellcheck --format=gcc "${scripts[@]}" || true)"
-else
-    echo "not run: shellcheck is not installed"
-fi
-
-if ! command -v mandoc >/dev/null; then
-    echo "not run: mandoc is not installed"
-elif [ -f docs/drey.1 ]; then
     fail "mandoc says:" "$(mandoc -T lint -W warning docs/drey.1 || true)"
 fi
 

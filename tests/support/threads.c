@@ -1,0 +1,20 @@
+/* Tests that start threads carry the label "threads", by which those for TSan are chosen. ctest
+ * tells the others by an environment variable that they start none: then the attempt ends them. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument)
+{
+    if (getenv("DREY_TEST_NO_THREADS")) {
+        fputs("a test that starts threads: put it into THREADED in tests/CMakeLists.txt\n", stderr);
+        abort();
+    }
+    return __real_pthread_create(thread, attributes, start, argument);
+}
