@@ -91,7 +91,8 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
     TRY(check_choices(o, err));
     TRY(check_numbers(o, err));
     TRY(check_kv(o, err));
-    e->kernels = kernel_select(o->cpu_tier);
+    e->cpu = *cpu_tuning_default();
+    e->kernels = kernel_select_shape(o->cpu_tier, e->cpu.shape);
     if (!e->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the CPU tier \"%s\" does not run on this machine; the best that does is %s",
@@ -145,6 +146,7 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
                                .ring_bytes = ring,
                                .n_threads = e->options.n_threads,
                                .io = e->options.io,
+                               .tuning = &e->cpu,
                                .fault = e->tuning.fault,
                                .fault_user = e->tuning.fault_user};
     TRY(weights_open(&side->weights, &options, &side->weight_memory, err));

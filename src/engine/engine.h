@@ -37,6 +37,7 @@ typedef struct engine_side { /* the target, or the draft */
 struct drey_engine {
     drey_engine_options options;
     uint64_t budget_bytes; /* what options.memory_bytes means */
+    cpu_tuning cpu;        /* how to compute on this machine */
     const kernel_table *kernels;
     pool *pool;
     engine_side target, draft;

@@ -10,11 +10,6 @@
 #include "base/num.h"
 #include "os/clock.h"
 
-/* Numbers of a tile whose step is shared by all threads; with fewer, handing over costs more. */
-static const int64_t least_shared = 8192;
-/* Multiplications of a layer's attention that are over sooner than the other threads are there. */
-static const int64_t attend_alone = 50000;
-
 int64_t pass_embd_ld(const model_pass *p)
 {
     return row_stride(p->r->layout->shape.n_embd);
@@ -366,7 +361,7 @@ static int64_t attend_size(const model_pass *p)
 static void attend_rows(model_pass *p)
 {
     int64_t start = p->r->trace ? clock_ns() : 0;
-    bool alone = attend_size(p) < attend_alone;
+    bool alone = attend_size(p) < p->r->weights->tuning.attend_alone;
     int32_t n_threads = alone ? 1 : pool_n_threads(p->r->pool);
     for (int32_t g = 0, row = 0; g < p->n_groups; row += p->groups[g++].n)
         set_attention(p, g, row, n_threads);
@@ -440,7 +435,7 @@ void pass_activate(model_pass *p)
 {
     set_source(p, p->r->ws->gate, pass_ff_ld(p), p->r->layout->shape.n_ff,
                &(weight *){layer_of(p)->down}, 1);
-    if (p->n_rows <= TOKEN_TILE && p->n_rows * p->source_k >= least_shared)
+    if (p->n_rows <= TOKEN_TILE && p->n_rows * p->source_k >= p->r->weights->tuning.shared_numbers)
         pool_run(p->r->pool, swiglu_columns, p);
     else
         each_row(p, step_swiglu);

@@ -13,9 +13,15 @@ typedef struct family_tuning {
     cpu_tuning values;
 } family_tuning;
 
+/* What no family has its own value of yet. */
+#define COMMON                                                                                     \
+    .claim_bytes = 192 << 10, .ahead_bytes = 16 << 10, .shared_numbers = 8192,                     \
+    .attend_alone = 50000, .pool_spin_ns = 40 * 1000, .stream_spin_ns = 15 * 1000,                 \
+    .product_spin_ns = 15 * 1000
+
 static const family_tuning families[] = {
-    {NULL, 0, {.shape = 0}},                                     /* Zen 4, 2 cores */
-    {"AuthenticAMD", 0x1a, {.shape = SHAPE_LINES | SHAPE_NEAR}}, /* Zen 5, 2 cores */
+    {NULL, 0, {COMMON, .shape = 0}},                                     /* Zen 4, 2 cores */
+    {"AuthenticAMD", 0x1a, {COMMON, .shape = SHAPE_LINES | SHAPE_NEAR}}, /* Zen 5, 2 cores */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

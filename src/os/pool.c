@@ -14,15 +14,12 @@
 
 #include "os/cgroup.h"
 #include "os/clock.h"
+#include "os/cpu_tuning.h"
 #include "os/float_mode.h"
 #include "os/futex.h"
 #include "os/thread.h"
 
-enum {
-    STACK_BYTES = 256 * 1024,
-    SPIN_NS = 40 * 1000, /* longer than the gap between two operations of a pass */
-    CACHE_LINE = 64
-};
+enum { STACK_BYTES = 256 * 1024, CACHE_LINE = 64 };
 
 typedef struct worker {
     pool *owner;
@@ -132,7 +129,8 @@ drey_status pool_open(pool **out, int32_t n_threads, drey_error *err)
     if (!p)
         FAIL(err, DREY_ERR_MEMORY, "no memory for %d threads", n_threads);
     *p = (pool){.n_threads = n_threads,
-                .spin_ns = n_threads <= pool_default_threads() ? SPIN_NS : 0};
+                .spin_ns =
+                    n_threads <= pool_default_threads() ? cpu_tuning_default()->pool_spin_ns : 0};
     for (int32_t i = 1; i < n_threads; i++) {
         p->workers[i] = (worker){.owner = p, .index = i};
         char name[32];

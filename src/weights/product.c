@@ -27,16 +27,6 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-/* Bytes of packed weights that one claim takes when there is one row; with more rows a claim takes
- * longer, and what one thread waits for another at the end of a product would tell. */
-static const size_t claim_bytes = 192 << 10;
-
-/* Bytes of the next product that a thread asks for when it has nothing left to do. */
-static const size_t ahead_bytes = 16 << 10;
-
-/* How long a thread with nothing to do looks for news before it lets others use its core. */
-static const int64_t spin_ns = 15 * 1000;
-
 /* What is left of the pinned groups that a thread was dealt. A cache line each: their owners write
  * them often. */
 typedef struct group_share {
@@ -186,7 +176,7 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
 {
     weight *m = p->matrix;
     *q = (job_product){.p = *p, .loading = !weights_loaded(w), .share = share};
-    int32_t most = (int32_t)(claim_bytes / m->group_bytes);
+    int32_t most = (int32_t)(w->tuning.claim_bytes / m->group_bytes);
     q->step_groups = m->sidecar_offset && most > 1 ? most : 1;
     q->piece_items = ceil_div_i32(m->piece_groups, q->step_groups);
     q->claim_groups = n > 0 && most > n ? most / n : 1;
@@ -271,7 +261,7 @@ static void look_ahead(const product_job *j, int32_t thread)
         next = w->matrix + (w->matrix->in_pass ? 0 : 1);
     size_t at = (size_t)share_start(next, thread, w->n_threads) * next->group_bytes,
            end = weight_pinned_bytes(next);
-    end = min_size(end, at + ahead_bytes);
+    end = min_size(end, at + w->tuning.ahead_bytes);
     for (; at < end; at += 64)
         __builtin_prefetch(next->packed + at, 0, 2);
 }
@@ -348,7 +338,7 @@ static bool claim(product_job *j, int32_t *item)
 static bool look_on(product_job *j, int32_t n_threads)
 {
     atomic_fetch_add(&j->n_idle, 1);
-    int64_t spin_until = clock_ns() + spin_ns;
+    int64_t spin_until = clock_ns() + j->w->tuning.product_spin_ns;
     for (;;) {
         if (all_claimed(j) || is_late(j))
             return false;

@@ -23,13 +23,7 @@
 #include "os/reader.h"
 #include "os/thread.h"
 
-enum {
-    PAGE = READER_ALIGN,
-    DEPTH = 16,
-    MOST_DEPTH = 256,
-    STACK_BYTES = 64 * 1024,
-    SPIN_NS = 15 * 1000 /* a piece that is about to arrive is not worth a sleep */
-};
+enum { PAGE = READER_ALIGN, DEPTH = 16, MOST_DEPTH = 256, STACK_BYTES = 64 * 1024 };
 
 enum { ASKED = 1, ARRIVED, DROPPED, GIVEN, N_STATES };
 
@@ -483,7 +477,7 @@ const uint8_t *stream_wait(stream *s, int64_t seq)
     assert(exists(s, seq));
     if (stream_ready(s, seq))
         return bytes_of(s, seq);
-    for (int64_t until = clock_ns() + SPIN_NS; clock_ns() < until;) {
+    for (int64_t until = clock_ns() + s->options.spin_ns; clock_ns() < until;) {
         for (int i = 0; i < 16; i++)
             thread_pause();
         if (stream_ready(s, seq))

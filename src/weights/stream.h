@@ -53,6 +53,7 @@ typedef struct stream_options {
     size_t ring_bytes;         /* at least twice STREAM_ROOM_BYTES of the largest piece */
     drey_io io;
     int32_t depth;          /* most reads under way; 0: 16 */
+    int64_t spin_ns;        /* of a wait, before it sleeps: a piece may be about to arrive */
     trace *trace;           /* of reads, from being asked for to having arrived; NULL: none */
     int32_t trace_lane;     /* a ring of it that nobody else writes to */
     stream_fault_fn *fault; /* NULL outside tests */

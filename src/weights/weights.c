@@ -184,7 +184,8 @@ static drey_status open_files(weights *w, drey_error *err)
 
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
 {
-    *w = (weights){.matrix = options->matrix,
+    *w = (weights){.tuning = options->tuning ? *options->tuning : *cpu_tuning_default(),
+                   .matrix = options->matrix,
                    .n_matrices = options->n_matrices,
                    .embedding = options->embedding,
                    .file = options->file,
@@ -248,6 +249,7 @@ static drey_status start_stream(weights *w, drey_error *err)
                               .ring = w->ring,
                               .ring_bytes = w->ring_bytes,
                               .io = w->io,
+                              .spin_ns = w->tuning.stream_spin_ns,
                               .trace = w->trace,
                               .trace_lane = w->trace_lane,
                               .fault = w->fault,

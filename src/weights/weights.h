@@ -63,6 +63,7 @@ typedef struct weight {
 typedef struct product_job product_job; /* weights/product.c */
 
 typedef struct weights {
+    cpu_tuning tuning;
     weight *matrix; /* in the order of a pass */
     int32_t n_matrices;
     weight *embedding; /* whose rows are looked up: one of matrix */
@@ -139,7 +140,8 @@ typedef struct weights_options {
     size_t ring_bytes;
     int32_t n_threads;
     drey_io io;
-    stream_fault_fn *fault; /* NULL outside tests */
+    const cpu_tuning *tuning; /* NULL: the family's; also of the passes over these weights */
+    stream_fault_fn *fault;   /* NULL outside tests */
     void *fault_user;
 } weights_options;
 
