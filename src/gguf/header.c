@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
+
 enum {
     n_max_dims = 4,
     longest_key = 65535, /* the format's own limit */
@@ -50,7 +52,7 @@ const char *gguf_printable(char *out, size_t capacity, const char *text, size_t 
 
 int header_compare(const char *a, size_t n_a, const char *b, size_t n_b)
 {
-    int order = memcmp(a, b, n_a < n_b ? n_a : n_b);
+    int order = memcmp(a, b, min_size(n_a, n_b));
     return order ? order : (n_a > n_b) - (n_a < n_b);
 }
 

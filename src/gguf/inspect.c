@@ -2,6 +2,7 @@
  *
  * The file may come from anyone and the text goes to a terminal, so control characters and bytes
  * that are no UTF-8 are written as escapes, and everything long is cut. */
+#include "base/num.h"
 #include "gguf/header.h"
 
 #include <inttypes.h>
@@ -98,7 +99,7 @@ static void append_array(text *t, const gguf_key *key)
     gguf_cursor cursor = gguf_strings(key);
     gguf_string string;
     append(t, "[");
-    uint64_t n = key->n_items < most_items ? key->n_items : most_items;
+    uint64_t n = min_u64(key->n_items, most_items);
     for (uint64_t i = 0; i < n; i++) {
         append(t, "%s", i ? ", " : "");
         if (key->item_kind != GGUF_STRING) {

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/num.h"
+
 enum {
     step_bytes = 256 << 10, /* the first read; each further one doubles what is there */
     bounce_bytes = 64 << 10,
@@ -147,6 +149,6 @@ drey_status source_take(source *s, uint64_t n, const uint8_t **bytes, drey_error
 
 uint64_t source_left(const source *s)
 {
-    uint64_t end = s->file_bytes < s->capacity ? s->file_bytes : s->capacity;
+    uint64_t end = min_u64(s->file_bytes, s->capacity);
     return end - s->at;
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/num.h"
+
 enum { MATRICES_PER_LAYER = 7, NORMS_PER_LAYER = 2 };
 
 /* The biases that a layer may have. */
@@ -41,9 +43,7 @@ static size_t vector_bytes(int64_t n)
 /* The widest that a bias can be: what its file says is checked only when it is bound. */
 static int64_t bias_limit(const model_shape *s)
 {
-    int64_t n_q = (int64_t)s->n_heads * s->head_dim,
-            most = s->n_ff > s->n_embd ? s->n_ff : s->n_embd;
-    return n_q > most ? n_q : most;
+    return max_i64((int64_t)s->n_heads * s->head_dim, max_i32(s->n_ff, s->n_embd));
 }
 
 static size_t bias_bytes(const model_shape *s, const gguf *g)

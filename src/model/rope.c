@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
+#include "base/num.h"
 #include "model/arch.h"
 
 static bool is_text(gguf_string s, const char *text)
@@ -99,7 +100,7 @@ double rope_frequencies(const model_shape *s, const float *factors, double *out)
 {
     double low = clamp(floor(pair_of(s, s->rope.fast)), 0, s->n_rot - 1);
     double high = clamp(ceil(pair_of(s, s->rope.slow)), 0, s->n_rot - 1);
-    double width = high - low > 0.001 ? high - low : 0.001;
+    double width = max_f64(high - low, 0.001);
     for (int32_t i = 0; i < s->n_rot / 2; i++) {
         double frequency = pow_f64(s->rope.base, -2.0 * i / s->n_rot);
         if (factors)

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/num.h"
+
 enum {
     DIRECT_ALIGN = 4096, /* a multiple of what any usual device asks for */
     LEAST_ALIGN = 512,
@@ -204,7 +206,7 @@ static drey_status read_buffered(const file *f, const char *path, uint64_t offse
                                  uint8_t *dst, drey_error *err)
 {
     while (n > 0) {
-        size_t ask = n < BUFFERED_CHUNK ? n : BUFFERED_CHUNK;
+        size_t ask = min_size(n, BUFFERED_CHUNK);
         int64_t got = read_some(f, offset, ask, dst);
         if (got <= 0)
             return file_read_failed(path, offset, got == 0 ? FILE_SHORTER : (int)-got, err);
@@ -226,12 +228,12 @@ drey_status file_read(const file *f, const char *path, uint64_t offset, size_t n
     while (n > 0) {
         size_t lead = (size_t)(offset % f->align_bytes); /* bytes before those that are wanted */
         size_t ask = (lead + n + f->align_bytes - 1) / f->align_bytes * f->align_bytes;
-        int64_t got = read_some(f, offset - lead, ask < most ? ask : most, bounce);
+        int64_t got = read_some(f, offset - lead, min_size(ask, most), bounce);
         if (got < 0)
             return file_read_failed(path, offset, (int)-got, err);
         if ((size_t)got <= lead)
             return file_read_failed(path, offset, FILE_SHORTER, err);
-        size_t useful = (size_t)got - lead < n ? (size_t)got - lead : n;
+        size_t useful = min_size((size_t)got - lead, n);
         memcpy(to, (const uint8_t *)bounce + lead, useful);
         offset += useful;
         to += useful;

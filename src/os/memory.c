@@ -12,6 +12,8 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/num.h"
+
 /* v1 says "no limit" as the largest multiple of a page that a signed 64-bit number holds. */
 static const uint64_t V1_NO_LIMIT = UINT64_C(1) << 62;
 
@@ -56,7 +58,7 @@ static uint64_t limit_of(const char *directory)
         if (!cgroup_read(directory, files[i], text, sizeof text))
             continue;
         uint64_t limit = memory_parse_limit(text);
-        least = limit < least ? limit : least;
+        least = min_u64(limit, least);
     }
     return least;
 }
@@ -93,7 +95,7 @@ static uint64_t held_in(const char *directory)
     for (int i = 0; i < 2; i++) {
         uint64_t bytes = memory_parse_stat(text, cache[i][0]);
         bytes = bytes ? bytes : memory_parse_stat(text, cache[i][1]);
-        held -= bytes < held ? bytes : held;
+        held -= min_u64(bytes, held);
     }
     return held;
 }

@@ -1,6 +1,7 @@
 /* Reads by a few threads that call pread: for systems that refuse io_uring.
  *
  *   submitter --submit--> todo (first in, first out) --thread--> done --wait--> submitter */
+#include "base/num.h"
 #include "os/reader.h"
 
 #include <errno.h>
@@ -132,7 +133,7 @@ drey_status reader_open_pread(reader **out, const reader_options *options, drey_
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->work, NULL);
     pthread_cond_init(&r->news, NULL);
-    int32_t n = options->depth < MOST_THREADS ? options->depth : MOST_THREADS;
+    int32_t n = min_i32(options->depth, MOST_THREADS);
     for (; r->n_threads < n; r->n_threads++) {
         drey_status status =
             thread_start(&r->threads[r->n_threads], "drey-read", STACK_BYTES, serve, r, err);
@@ -152,5 +153,5 @@ size_t reader_overhead_bytes(int32_t depth)
     size_t threads = (size_t)MOST_THREADS * (STACK_BYTES + THREAD_KERNEL_BYTES);
     /* Queue pages, and per read what the block layer takes to describe a few MiB. */
     size_t uring = 64 * 1024 + (size_t)depth * 16 * 1024;
-    return sizeof(pread_reader) + (threads > uring ? threads : uring);
+    return sizeof(pread_reader) + max_size(threads, uring);
 }

@@ -4,6 +4,7 @@
  * nor looks files up for each read; where it refuses that (an ordinary user's RLIMIT_MEMLOCK),
  * plain reads do the same work a little slower. reader_wake reaches a thread that waits for
  * completions through an eventfd on which a poll is always armed. */
+#include "base/num.h"
 #include "os/reader.h"
 
 #include <assert.h>
@@ -154,7 +155,7 @@ static bool register_region(uring_reader *r)
             return false;
         size_t left = options->region_bytes - at;
         buffers[n].iov_base = (uint8_t *)options->region + at;
-        buffers[n].iov_len = left < BUFFER_BYTES ? left : BUFFER_BYTES;
+        buffers[n].iov_len = min_size(left, BUFFER_BYTES);
     }
     return n > 0 && io_uring_register_buffers(&r->ring, buffers, n) == 0;
 }

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/arena.h"
+#include "base/num.h"
 #include "kernel/packing.h"
 #include "os/clock.h"
 #include "profile/attention_speed.h"
@@ -133,7 +134,7 @@ static double group_seconds(bench *b)
     double each = type_round(b, &n_groups) / (double)n_groups, seconds[ROUNDS];
     double enough = round_s / each;
     n_groups = enough > (double)b->n_all ? b->n_all : (int64_t)enough;
-    n_groups = n_groups > b->claim ? n_groups : b->claim;
+    n_groups = max_i64(n_groups, b->claim);
     for (int i = 0; i < ROUNDS; i++)
         seconds[i] = type_round(b, &n_groups) / (double)n_groups;
     return median(seconds, ROUNDS);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "os/clock.h"
 
 static int ascending(const void *a, const void *b)
@@ -69,7 +70,7 @@ double limits_read(pool *p, const kernel_table *kernels, const void *from, size_
                    int rounds)
 {
     double rate[N_WAYS][MOST_ROUNDS], best = 0;
-    rounds = rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS;
+    rounds = min_i32(rounds, MOST_ROUNDS);
     for (int round = 0; round < rounds; round++)
         for (int i = 0; i < N_WAYS; i++) {
             read_job j = {.kernels = kernels, .from = from, .way = &ways[i]};
@@ -80,7 +81,7 @@ double limits_read(pool *p, const kernel_table *kernels, const void *from, size_
         }
     for (int i = 0; i < N_WAYS; i++) {
         double m = median(rate[i], rounds);
-        best = m > best ? m : best;
+        best = max_f64(m, best);
     }
     return best;
 }

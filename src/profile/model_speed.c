@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "engine/session.h"
 #include "os/clock.h"
 #include "profile/machine_limits.h"
@@ -257,7 +258,7 @@ static void judge_passes(const bench *b)
         double bytes = bytes_seconds(b, p->context),
                compute = compute_seconds(b, p->rows, p->context, true);
         p->ratio = p->seconds / one->seconds;
-        p->limit_seconds = bytes > compute ? bytes : compute;
+        p->limit_seconds = max_f64(bytes, compute);
         p->bandwidth_share = bytes / p->seconds;
         p->peak_share = compute / p->seconds;
     }
@@ -325,11 +326,11 @@ static drey_engine_options options_for(const drey_engine_options *options,
                                        const drey_model_bench *what, int32_t context)
 {
     drey_engine_options o = *options;
-    int32_t longest = what->n_prompt > what->n_decode ? what->n_prompt : what->n_decode;
+    int32_t longest = max_i32(what->n_prompt, what->n_decode);
     o.drafter = DREY_DRAFTER_NONE;
     o.draft = NULL;
     o.policy = DREY_POLICY_NONE;
-    o.n_context = (context > longest ? context : longest) + WIDEST + 1;
+    o.n_context = max_i32(context, longest) + WIDEST + 1;
     if (o.prompt_chunk && o.prompt_chunk < WIDEST)
         o.prompt_chunk = WIDEST;
     return o;

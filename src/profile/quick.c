@@ -5,6 +5,7 @@
  * for asking what would fit. What the plan leaves beside the process itself is free meanwhile. */
 #include <string.h>
 
+#include "base/num.h"
 #include "engine/engine.h"
 #include "os/pool.h"
 #include "profile/machine_limits.h"
@@ -33,9 +34,8 @@ static uint64_t room_in(const drey_plan *t)
 
 static size_t block_for(const drey_plan *t)
 {
-    uint64_t block = t->budget_bytes / 4 < most_block ? t->budget_bytes / 4 : most_block;
-    block = block > least_block ? block : least_block;
-    return (size_t)(block < room_in(t) ? block : room_in(t));
+    uint64_t block = max_u64(min_u64(t->budget_bytes / 4, most_block), least_block);
+    return (size_t)min_u64(block, room_in(t));
 }
 
 /* Half of the room for what arrives; the list of reads and their table lie beside it. */
@@ -81,7 +81,7 @@ static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err
         limits_dot_bytes(e->kernels, usual_type(&e->target.layout), t->tree_rows, t->n_threads);
     arena block = {0};
     pool *p = NULL;
-    drey_status status = arena_init(&block, n_bytes > dot ? n_bytes : dot, true, err);
+    drey_status status = arena_init(&block, max_size(n_bytes, dot), true, err);
     if (status == DREY_OK)
         status = pool_open(&p, t->n_threads, err);
     if (status == DREY_OK)

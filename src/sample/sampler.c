@@ -23,6 +23,7 @@
 #include <math.h>
 
 #include "base/fmath.h"
+#include "base/num.h"
 
 typedef struct sampler_entry {
     float logit;
@@ -236,7 +237,7 @@ static double contest_floor(const contest *c)
     if (c->n == 0 || c->n < c->max)
         return -INFINITY;
     double last = c->score[c->n - 1], near = c->score[0] - c->range;
-    return last < near ? last : near;
+    return min_f64(last, near);
 }
 
 static void contest_enter(contest *c, double score, int32_t id)

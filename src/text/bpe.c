@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "text/utf8.h"
 
 enum { ALPHABET_END = 0x144 };
@@ -55,7 +56,7 @@ size_t bpe_decode(gguf_string text, char *out, size_t capacity)
         int byte = length > 0 ? alphabet_byte(utf8_code_point(p + i, length)) : -1;
         if (byte < 0) { /* not spelled in the alphabet */
             if (capacity > 0)
-                memcpy(out, text.text, text.n_bytes < capacity ? text.n_bytes : capacity);
+                memcpy(out, text.text, min_size(text.n_bytes, capacity));
             return text.n_bytes;
         }
         if (n < capacity)
@@ -205,7 +206,7 @@ static drey_status encode_word(const bpe *b, merger *m, const uint8_t *word, siz
         }
     }
     while (n > 0) {
-        size_t part = n < MERGE_WORD_BYTES ? n : MERGE_WORD_BYTES;
+        size_t part = min_size(n, MERGE_WORD_BYTES);
         TRY(merge_begin(m, part, err));
         for (size_t i = 0; i < part; i++)
             if (b->byte_id[word[i]] >= 0)

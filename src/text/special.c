@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
+
 static int by_text(const void *a, const void *b)
 {
     const struct special_token *x = a, *y = b;
-    size_t n = x->text.n_bytes < y->text.n_bytes ? x->text.n_bytes : y->text.n_bytes;
+    size_t n = min_size(x->text.n_bytes, y->text.n_bytes);
     int order = memcmp(x->text.text, y->text.text, n);
     if (order != 0)
         return order;

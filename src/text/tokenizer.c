@@ -271,7 +271,7 @@ size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first,
         if (!special && type != TOKEN_USER_DEFINED)
             return 0;
         if (capacity > 0)
-            memcpy(out, text.text, text.n_bytes < capacity ? text.n_bytes : capacity);
+            memcpy(out, text.text, min_size(text.n_bytes, capacity));
         return text.n_bytes;
     }
     if (t->byte_level)
@@ -280,7 +280,7 @@ size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first,
     if (!first || !t->sentencepiece.space_prefix || type != TOKEN_NORMAL || n == 0 ||
         text.n_bytes < 3 || memcmp(text.text, "▁", 3) != 0)
         return n;
-    size_t written = n < capacity ? n : capacity;
+    size_t written = min_size(n, capacity);
     if (written > 0)
         memmove(out, out + 1, written - 1);
     return n - 1;
@@ -318,7 +318,7 @@ static bool is_padding(const tokenizer *t, int32_t id)
 static const char *shown(const tokenizer *t, int32_t id, char out[static 44])
 {
     gguf_string s = vocab_text(&t->vocab, id);
-    size_t n = s.n_bytes < 40 ? s.n_bytes : 40;
+    size_t n = min_size(s.n_bytes, 40);
     for (size_t i = 0; i < n; i++)
         out[i] = (uint8_t)s.text[i] < 0x20 || s.text[i] == 0x7F ? '?' : s.text[i];
     memcpy(out + n, s.n_bytes > n ? "..." : "", s.n_bytes > n ? 4 : 1);
@@ -335,7 +335,7 @@ drey_status tokenizer_compare(const tokenizer *target, const tokenizer *draft, d
              target->byte_level ? "byte-level BPE" : "SentencePiece",
              draft->byte_level ? "byte-level BPE" : "SentencePiece", advice);
     int32_t n_target = target->vocab.n_tokens, n_draft = draft->vocab.n_tokens;
-    int32_t n_both = n_target < n_draft ? n_target : n_draft;
+    int32_t n_both = min_i32(n_target, n_draft);
     for (int32_t id = 0; id < n_both; id++) {
         gguf_string x = vocab_text(&target->vocab, id), y = vocab_text(&draft->vocab, id);
         if (x.n_bytes == y.n_bytes && memcmp(x.text, y.text, x.n_bytes) == 0)
