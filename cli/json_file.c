@@ -131,25 +131,6 @@ drey_status json_write(const char *path, const cJSON *root, drey_error *err)
 
 /* ---- Contents ---- */
 
-/* The processor's name, or "" where the kernel does not tell it. */
-static void read_cpu_name(char *out, size_t capacity)
-{
-    char line[256];
-    out[0] = '\0';
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    if (!file)
-        return;
-    while (fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(out, capacity, "%s", colon + 1 + strspn(colon + 1, " "));
-        break;
-    }
-    fclose(file);
-}
-
 cJSON *json_machine(void)
 {
     cJSON *machine = cJSON_CreateObject();
@@ -159,7 +140,7 @@ cJSON *json_machine(void)
     CPU_ZERO(&cores);
     sched_getaffinity(0, sizeof cores, &cores);
     uname(&system);
-    read_cpu_name(cpu, sizeof cpu);
+    drey_cpu_name(cpu, sizeof cpu);
     cJSON_AddStringToObject(machine, "cpu", cpu);
     cJSON_AddNumberToObject(machine, "cores", CPU_COUNT(&cores));
     cJSON_AddStringToObject(machine, "architecture", system.machine);

@@ -534,6 +534,8 @@ DREY_API drey_status drey_inspect(const char *path, const drey_inspector *inspec
  * is always the last but one; "float" (activations stay float: slow, for judging accuracy) the
  * last. */
 DREY_API const char *const *drey_cpu_tiers(void);
+/* The processor's name (on Arm the board's), NUL-terminated; what has no room is cut off. */
+DREY_API void drey_cpu_name(char *out, size_t capacity);
 
 #ifdef __cplusplus
 }

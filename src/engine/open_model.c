@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "os/cpu.h"
 #include "text/chat.h"
 
 static drey_status open_tokenizer(drey_model *m, drey_error *err)
@@ -131,4 +132,9 @@ void drey_free(void *memory)
 const char *const *drey_cpu_tiers(void)
 {
     return kernel_tiers();
+}
+
+void drey_cpu_name(char *out, size_t capacity)
+{
+    cpu_name(out, capacity);
 }
