@@ -26,12 +26,12 @@ drey_status models_check_tier(const char *cpu_tier, drey_error *err)
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
     *m = (models){0};
-    drey_settle_memory();
     drey_status status = models_check_tier(settings->cpu_tier, err);
     if (status == DREY_OK)
         status = drey_model_open(&m->target, settings->model, err);
     if (status == DREY_OK && settings->drafter == DREY_DRAFTER_MODEL)
         status = drey_model_open(&m->draft, settings->draft_path, err);
+    drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
     return status;
 }
 

@@ -35,7 +35,14 @@ for cases in "3 smol" "1 smol, page cache;smol, sidecar;target and draft"; do
         --cases "${cases#* }" || wrong "${cases#* }: see the table"
 done
 
-# Large reads through the page cache, and a plan that measures, in the least budget.
+# Large reads through the page cache, and a plan that measures, in the least budget, while every
+# processor has something else to do: reads then wait in the page cache for their threads.
+busy=()
+for ((i = 0; i < $(nproc); i++)); do
+    while :; do :; done &
+    busy+=($!)
+done
+trap 'kill "${busy[@]}" 2>/dev/null || true; rm -rf "$tmp"' EXIT
 held() { # WHAT BUDGET_MIB: the last run in a group
     python3 - "$tmp/limit" "$2" <<'PYTHON' || wrong "$1 with $2 MiB: see above"
 import json, sys
@@ -55,6 +62,10 @@ for options in "--io auto" "--io buffered" "--io buffered --read-size 16M"; do
         --memory "${budget}M" -n 4 -q -p "The squirrel" >"$tmp/out" 2>&1 || true
     held "run $options" "$budget"
 done
+
+kill "${busy[@]}"
+wait "${busy[@]}" 2>/dev/null || true
+busy=()
 
 # Writing a sidecar takes some MiB whatever the model's size, page cache included.
 python3 scripts/memlimit.py 48 --timeout 300 --json "$tmp/limit" -- "$drey" prepare -q --force \
@@ -97,4 +108,16 @@ try:
     print(auto(preexec_fn=lambda: open(inner + "/cgroup.procs", "w").write(str(os.getpid()))))
 finally:
     os.rmdir(inner)'
+
+# Without /proc nobody says what is available: auto is then what the kernel calls free, and says so.
+no_proc=(unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' sh)
+if "${no_proc[@]}" true 2>/dev/null; then
+    "${no_proc[@]}" "$drey" plan -m "$smol" --memory auto --no-measure --json - >"$tmp/plan" 2>"$tmp/err" ||
+        wrong "auto without /proc: $(tail -n 3 "$tmp/err")"
+    grep -q 'warning: /proc does not say' "$tmp/err" || wrong "auto without /proc says nothing"
+    python3 -c 'import json, sys; b = json.load(open(sys.argv[1]))["budget_bytes"]
+total = int(open("/proc/meminfo").readline().split()[1]) << 10
+print("auto without /proc: %.0f MiB" % ((b or 0) / 2**20))
+sys.exit(not (b and 0 < b < total))' "$tmp/plan" || wrong "auto without /proc has no bound"
+fi
 exit $failed

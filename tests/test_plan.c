@@ -1,17 +1,22 @@
 /* The plan: its parts are the budget, the least budget works in the next run, an engine
  * lives in it, and the prediction is the ceiling's formula, worked out here by hand. */
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "engine/session.h"
 #include "os/memory.h"
+#include "os/reader.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 
@@ -89,6 +94,20 @@ static void parts_are_the_budget(void **state)
             assert_true(p.passes_per_s == 0 && p.pass_s == 0);
             before = p.streamed_bytes_per_pass;
         }
+    }
+}
+
+/* Reads through the page cache wait there for their threads, those of both models at once. */
+static void buffered_reads_are_counted(void **state)
+{
+    (void)state;
+    const uint64_t most = READER_MOST_THREADS * READER_CACHED_BYTES;
+    for (int with_draft = 0; with_draft < 2; with_draft++) {
+        drey_engine_options o = usual(with_draft);
+        o.memory_bytes = (uint64_t)1 << 30;
+        o.io = DREY_IO_BUFFERED;
+        drey_plan p = plan_of(&o, NULL);
+        assert_true(p.reserve_bytes >= (with_draft ? 2 : 1) * most + (1 << 20));
     }
 }
 
@@ -272,6 +291,46 @@ static void code_is_brought_in(void **state)
     assert_int_equal(code_mapping().resident_kb, n / 1024);
 }
 
+/* Pages of this program's file that have arrived in the page cache, once reads are over. */
+static size_t cached_pages(int fd)
+{
+    struct stat about;
+    assert_int_equal(fstat(fd, &about), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+    size_t n = ((size_t)about.st_size + 4095) / 4096, n_in = 0;
+    unsigned char *in = malloc(n);
+    void *map = mmap(NULL, n * 4096, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(in && map != MAP_FAILED && mincore(map, n * 4096, in) == 0);
+    for (size_t i = 0; i < n; i++)
+        n_in += in[i] & 1;
+    munmap(map, n * 4096);
+    free(in);
+    return n_in;
+}
+
+/* Read-ahead that is still under way when settling begins is not left behind. */
+static void the_rest_of_the_file_goes(void **state)
+{
+    (void)state;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    drey_settle_memory();
+    size_t settled = cached_pages(fd);
+    struct stat about;
+    fstat(fd, &about);
+    if (settled > (size_t)about.st_size / 8192) {
+        print_message("not run: this file system does not let go of cached files\n");
+        close(fd);
+        return;
+    }
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(readahead(fd, 0, (size_t)about.st_size), 0);
+        drey_settle_memory();
+        assert_true(cached_pages(fd) <= settled + 16);
+    }
+    close(fd);
+}
+
 static void near(double got, double want)
 {
     if (!(fabs(got - want) <= 1e-9 * fabs(want)))
@@ -380,9 +439,10 @@ static int close_models(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_the_budget),       cmocka_unit_test(the_least_budget_works),
-        cmocka_unit_test(a_planner_reads_once),       cmocka_unit_test(sessions_are_counted),
-        cmocka_unit_test(a_short_plan_is_an_error),   cmocka_unit_test(code_is_brought_in),
+        cmocka_unit_test(parts_are_the_budget),       cmocka_unit_test(buffered_reads_are_counted),
+        cmocka_unit_test(the_least_budget_works),     cmocka_unit_test(a_planner_reads_once),
+        cmocka_unit_test(sessions_are_counted),       cmocka_unit_test(a_short_plan_is_an_error),
+        cmocka_unit_test(code_is_brought_in),         cmocka_unit_test(the_rest_of_the_file_goes),
         cmocka_unit_test(predicts_the_ceiling),       cmocka_unit_test(drafting_hides_behind_reads),
         cmocka_unit_test(measures_what_is_not_given),
     };

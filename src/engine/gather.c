@@ -7,10 +7,8 @@
 #include "os/memory.h"
 
 /* What no other line counts: what a cgroup is charged for a processor beforehand (up to 256 KiB for
- * each that threads ran on), buffered reads on their way through the page cache
- * (READER_CACHED_BYTES for each reading thread), kernel structures, growth of the libraries,
- * rounding. */
-static const uint64_t slack_bytes = 6 << 20;
+ * each that threads ran on), kernel structures, growth of the libraries, rounding. */
+static const uint64_t slack_bytes = 2 << 20, least_cached_bytes = 4 << 20;
 /* The draft's weights are read once; a ring of this size does that at the disk's speed. */
 static const uint64_t draft_ring_bytes = 4 << 20;
 
@@ -36,7 +34,25 @@ static void count_process(drey_engine *e)
             gguf_header_bytes(models[i]->file) + tokenizer_bytes(models[i]->tokenizer);
     in->program_bytes = held > in->tokenizer_bytes ? held - in->tokenizer_bytes : 0;
     in->stack_bytes = (uint64_t)in->n_threads * pool_thread_bytes();
-    in->reserve_bytes = slack_bytes;
+}
+
+/* Of files that cannot be read directly, reads on their way through the page cache. One stream's
+ * worth is kept in any case: kernel structures and libraries may need as much. */
+static void count_cached(drey_engine *e)
+{
+    const drey_model *models[] = {e->options.target, e->options.draft};
+    uint64_t cached = 0;
+    for (int i = 0; i < 2 && models[i]; i++) {
+        const gguf *g = models[i]->file;
+        const char *sidecar = i == 0 ? e->sidecar : NULL;
+        size_t most = sidecar ? stream_cached_bytes(&sidecar, 1, e->options.io) : 0;
+        for (int32_t part = 0; part < gguf_n_parts(g); part++) {
+            const char *path = gguf_part_path(g, part);
+            most = max_size(most, stream_cached_bytes(&path, 1, e->options.io));
+        }
+        cached += most;
+    }
+    e->inputs.reserve_bytes = slack_bytes + max_u64(cached, least_cached_bytes);
 }
 
 static plan_matrix describe(const weight *m, bool must_stay)
@@ -114,6 +130,7 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     TRY(engine_find_sidecar(e, err));
     if (e->has_draft)
         TRY(bind(e, &e->draft, o->draft, err));
+    count_cached(e);
     TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
     gather_model(e, PLAN_TARGET, &e->target, o->target);
     in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes + engine_trace_bytes(e);

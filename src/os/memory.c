@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/num.h"
@@ -170,11 +172,17 @@ __attribute__((no_sanitize("address"))) static void touch_pages(uint64_t begin, 
         (void)*(const volatile uint8_t *)(uintptr_t)at;
 }
 
-/* Whether this code lies in the object; then its read-only parts come in, and *path is its file. */
+typedef struct own_object { /* the one that holds this code */
+    const char *path;
+    size_t n_pages; /* that it maps from its file */
+} own_object;
+
+/* Whether this code lies in the object; then what it maps of its file comes in, data too: a page that
+ * was missed would bring megabytes of the file back when it is first used. */
 static int settle_object(struct dl_phdr_info *object, size_t size, void *user)
 {
     (void)size;
-    const char **path = user;
+    own_object *own = user;
     uint64_t here = (uint64_t)(uintptr_t)&settle_object;
     bool mine = false;
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -184,24 +192,55 @@ static int settle_object(struct dl_phdr_info *object, size_t size, void *user)
     }
     for (int i = 0; mine && i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        if (part->p_type != PT_LOAD || (part->p_flags & PF_W) || !(part->p_flags & PF_R))
+        if (part->p_type != PT_LOAD)
             continue;
-        uint64_t begin = object->dlpi_addr + part->p_vaddr, end = begin + part->p_memsz;
+        own->n_pages += part->p_filesz / 4096 + 2;
+        if (!(part->p_flags & PF_R))
+            continue;
+        uint64_t begin = object->dlpi_addr + part->p_vaddr, end = begin + part->p_filesz;
         touch_pages(begin, end);
     }
     if (mine)
-        *path = object->dlpi_name && object->dlpi_name[0] ? object->dlpi_name : "/proc/self/exe";
+        own->path =
+            object->dlpi_name && object->dlpi_name[0] ? object->dlpi_name : "/proc/self/exe";
     return mine;
+}
+
+/* Pages of a file that the page cache holds, those included that are still being read; SIZE_MAX
+ * where the system does not say: before Linux 6.5, and of files that this user may not write to. */
+static size_t cached_pages(int fd)
+{
+#ifndef SYS_cachestat
+    enum { SYS_cachestat = 451 }; /* on every architecture */
+#endif
+    const uint64_t range[2] = {0, 0}; /* offset, length: all of it */
+    uint64_t counts[5] = {0};         /* the first: pages that are cached */
+    return syscall(SYS_cachestat, fd, range, counts, 0) == 0 ? (size_t)counts[0] : SIZE_MAX;
+}
+
+/* What is mapped stays. What is still being read stays, too, when it is told to go: a program that
+ * has just started may have read-ahead of megabytes under way, on a busy machine in one start of 30
+ * when it gets here. So that is waited for, for a while. */
+static void drop_rest(const own_object *own, int fd)
+{
+    enum { MOST_DROPS = 25, PAUSE_NS = 2 * 1000 * 1000 };
+    for (int i = 0; i < MOST_DROPS; i++) {
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        size_t left = cached_pages(fd);
+        if (left <= own->n_pages || (left == SIZE_MAX && i >= 3))
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
 }
 
 void memory_settle_code(void)
 {
-    const char *path = NULL;
-    dl_iterate_phdr(settle_object, &path);
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    own_object own = {0};
+    dl_iterate_phdr(settle_object, &own);
+    int fd = own.path ? open(own.path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* passes over what is mapped */
+    drop_rest(&own, fd);
     close(fd);
 }
 

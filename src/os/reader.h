@@ -17,7 +17,8 @@ enum {
     READER_ALIGN = 4096,
     /* Through the page cache a request goes in steps of so much, each dropped from there when it
      * has arrived: what a request holds of the cache does not grow with it. */
-    READER_CACHED_BYTES = 512 << 10
+    READER_CACHED_BYTES = 512 << 10,
+    READER_MOST_THREADS = 8 /* that call pread: enough for a MiB each to keep an NVMe drive busy */
 };
 
 typedef struct reader_request {

@@ -10,10 +10,7 @@
 
 #include "os/thread.h"
 
-enum {
-    MOST_THREADS = 8, /* of a MiB each: enough to keep an NVMe drive busy */
-    STACK_BYTES = 64 * 1024
-};
+enum { STACK_BYTES = 64 * 1024 };
 
 typedef struct pread_reader {
     reader base;
@@ -24,7 +21,7 @@ typedef struct pread_reader {
     reader_request *done, **done_end;
     bool woken, leave;
     int32_t n_threads;
-    pthread_t threads[MOST_THREADS];
+    pthread_t threads[READER_MOST_THREADS];
 } pread_reader;
 
 static void push(reader_request ***end, reader_request *q)
@@ -133,7 +130,7 @@ drey_status reader_open_pread(reader **out, const reader_options *options, drey_
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->work, NULL);
     pthread_cond_init(&r->news, NULL);
-    int32_t n = min_i32(options->depth, MOST_THREADS);
+    int32_t n = min_i32(options->depth, READER_MOST_THREADS);
     for (; r->n_threads < n; r->n_threads++) {
         drey_status status =
             thread_start(&r->threads[r->n_threads], "drey-read", STACK_BYTES, serve, r, err);
@@ -150,7 +147,7 @@ drey_status reader_open_pread(reader **out, const reader_options *options, drey_
 
 size_t reader_overhead_bytes(int32_t depth)
 {
-    size_t threads = (size_t)MOST_THREADS * (STACK_BYTES + THREAD_KERNEL_BYTES);
+    size_t threads = (size_t)READER_MOST_THREADS * (STACK_BYTES + THREAD_KERNEL_BYTES);
     /* Queue pages, and per read what the block layer takes to describe a few MiB. */
     size_t uring = 64 * 1024 + (size_t)depth * 16 * 1024;
     return sizeof(pread_reader) + max_size(threads, uring);

@@ -314,6 +314,25 @@ size_t stream_overhead_bytes(const stream_options *o)
            THREAD_KERNEL_BYTES + reader_overhead_bytes(depth_of(o));
 }
 
+/* Whether the ring suits it: it is not arranged for larger blocks. */
+static bool reads_direct(const file *f)
+{
+    return f->direct && f->align_bytes <= PAGE;
+}
+
+size_t stream_cached_bytes(const char *const *paths, int32_t n_paths, drey_io io)
+{
+    bool direct = true;
+    for (int32_t i = 0; i < n_paths && direct; i++) {
+        file f;
+        direct = file_open(&f, paths[i], io != DREY_IO_BUFFERED, NULL) == DREY_OK;
+        direct = direct && reads_direct(&f);
+        file_close(&f);
+    }
+    int32_t n = io == DREY_IO_URING ? DEPTH : READER_MOST_THREADS;
+    return direct ? 0 : (size_t)n * READER_CACHED_BYTES;
+}
+
 static drey_status open_files(stream *s, drey_error *err)
 {
     const stream_options *o = &s->options;
@@ -326,7 +345,7 @@ static drey_status open_files(stream *s, drey_error *err)
     for (int32_t i = 0; i < o->n_paths; i++) {
         file *f = &s->files[i];
         TRY(file_open(f, o->paths[i], o->io != DREY_IO_BUFFERED, err));
-        if (f->direct && f->align_bytes > PAGE) { /* the ring is not arranged for larger blocks */
+        if (f->direct && !reads_direct(f)) {
             file_close(f);
             TRY(file_open(f, o->paths[i], false, err));
         }

@@ -109,5 +109,8 @@ bool stream_is_valid(stream *s);
 
 /* Memory of the stream itself, ring not counted, and what the kernel takes for it. */
 size_t stream_overhead_bytes(const stream_options *options);
+/* What its reads hold of the page cache at most; 0 where all of the files allow direct ones. Opens
+ * the files to see. */
+size_t stream_cached_bytes(const char *const *paths, int32_t n_paths, drey_io io);
 
 #endif
