@@ -1,5 +1,6 @@
 /* Property: any bytes become ids of the vocabulary, as many as are counted without room for them;
  * byte-level BPE with all bytes gives the very bytes back, and streaming gives what decoding gives.
+ * A text that is said to be nothing but text holds no special token.
  *
  * The first byte chooses vocabulary and flags, the rest is the text. */
 #include "fuzz/fuzz.h"
@@ -44,6 +45,24 @@ static void check_stream(const tokenizer *t, const int32_t *ids, size_t n, const
     detokenizer_free(&d);
 }
 
+/* Text all over is as without special tokens; where only a part is, the others' ids still come. */
+static void check_plain(const tokenizer *t, const char *text, size_t n, int32_t *ids, size_t room)
+{
+    const text_range whole = {0, n}, middle = {n / 3, n - n / 3};
+    size_t n_plain, n_ids;
+    int32_t *plain = malloc(room * sizeof *plain);
+    FUZZ_CHECK(plain);
+    FUZZ_CHECK(tokenizer_encode(t, text, n, 0, plain, room, &n_plain, NULL) == DREY_OK);
+    FUZZ_CHECK(tokenizer_encode_around(t, text, n, DREY_TOKENIZE_SPECIAL, &whole, 1, ids, room,
+                                       &n_ids, NULL) == DREY_OK);
+    FUZZ_CHECK(n_ids == n_plain && memcmp(ids, plain, n_ids * sizeof *ids) == 0);
+    FUZZ_CHECK(tokenizer_encode_around(t, text, n, DREY_TOKENIZE_SPECIAL, &middle, 1, ids, room,
+                                       &n_ids, NULL) == DREY_OK);
+    for (size_t i = 0; i < n_ids; i++)
+        FUZZ_CHECK(ids[i] >= 0 && ids[i] < tokenizer_n_vocab(t));
+    free(plain);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     if (n_bytes == 0)
@@ -73,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (which < N_WHOLE)
         FUZZ_CHECK(n_back == n && memcmp(back, text, n) == 0);
     check_stream(t, ids, n_ids, back, n_back);
+    check_plain(t, text, n, ids, room);
     free(back);
     free(ids);
     return 0;
