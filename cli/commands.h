@@ -12,5 +12,6 @@ int tokenize_main(const cli_settings *settings);
 int perplexity_main(const cli_settings *settings);
 int bench_main(const cli_settings *settings);
 int prepare_main(const cli_settings *settings);
+int tune_main(const cli_settings *settings);
 
 #endif

@@ -12,6 +12,7 @@ const char help_drey[] =
     "  drey inspect FILE.gguf           header, keys and tensors of a file\n"
     "  drey tokenize -m MODEL.gguf      text to token ids, and back\n"
     "  drey perplexity -m MODEL.gguf    how well a model foretells a text\n"
+    "  drey tune                        finds the fastest kernels for this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
     "  drey --version\n"
     "\n"
@@ -98,6 +99,20 @@ static const char help_inspect[] =
     "example:\n"
     "  drey inspect model.gguf | less\n";
 
+static const char help_tune[] =
+    "usage: drey tune [options]\n"
+    "Measures in a few seconds which of the kernels' variants are faster on this\n"
+    "processor, and keeps the answer in the user's cache directory, from where run,\n"
+    "perplexity, plan and bench model take it. It changes speed, never a text.\n"
+    "\n"
+    "  -t, --threads N          threads (the cores)\n"
+    "  --cpu TIER               the tier to tune (the best)\n"
+    "  --show                   measure nothing; say what is in use\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey tune && drey tune --show\n";
+
 static const char help_tokenize[] =
     "usage: drey tokenize -m MODEL.gguf [options] < TEXT\n"
     "Turns standard input into a JSON array of token ids.\n"
@@ -174,6 +189,8 @@ const char *help_text(cli_command command)
         return help_tokenize;
     case CLI_PERPLEXITY:
         return help_perplexity;
+    case CLI_TUNE:
+        return help_tune;
     case CLI_BENCH_MACHINE:
     case CLI_BENCH_DISK:
     case CLI_BENCH_MODEL:

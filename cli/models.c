@@ -2,6 +2,7 @@
 #include "cli/models.h"
 
 #include "cli/terminal.h"
+#include "cli/tuning_file.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -27,6 +28,8 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
 {
     *m = (models){0};
     drey_status status = models_check_tier(settings->cpu_tier, err);
+    if (status == DREY_OK)
+        m->tuned = tuning_load(settings->cpu_tier, &m->tuning);
     if (status == DREY_OK)
         status = drey_model_open(&m->target, settings->model, err);
     if (status == DREY_OK && settings->drafter == DREY_DRAFTER_MODEL)
@@ -78,6 +81,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.tree_nodes = settings->tree_nodes;
     options.prompt_chunk = settings->prompt_chunk;
     options.cpu_tier = settings->cpu_tier;
+    options.tuning = m->tuned ? &m->tuning : NULL;
     options.io = settings->io;
     options.kv = settings->kv;
     options.no_sidecar = settings->sidecar && strcmp(settings->sidecar, "none") == 0;

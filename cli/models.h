@@ -7,6 +7,8 @@
 typedef struct models {
     drey_model *target;
     drey_model *draft; /* NULL without a drafting model */
+    bool tuned;        /* by drey tune, for this machine: */
+    drey_tuning tuning;
 } models;
 
 /* DREY_ERR_USAGE, with the tiers to choose from, for a tier that this machine or build lacks; NULL

@@ -7,7 +7,7 @@
 enum {
     ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL, /* commands that plan memory */
     BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
-    CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS, /* commands that compute */
+    CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     DRAFTING = CLI_RUN | CLI_PLAN
 };
 
@@ -87,6 +87,7 @@ const cli_option cli_options[] = {
     FLAG("no-measure", 0, CLI_PLAN, no_measure),
     FLAG("tensors", 0, CLI_PLAN, tensors),
     COUNT("sessions", 0, CLI_PLAN | CLI_BENCH_MODEL, n_sessions, 1, DREY_MAX_SESSIONS),
+    FLAG("show", 0, CLI_TUNE, show),
     FLAG("ids", 0, CLI_TOKENIZE, ids),
     FLAG("bos", 0, CLI_TOKENIZE, bos),
     COUNT("window", 0, CLI_PERPLEXITY, window, 2, 1048576),
@@ -101,7 +102,7 @@ const cli_option cli_options[] = {
     FLAG("sizes", 0, CLI_BENCH_DISK, sizes),
     COUNT("seconds", 0, CLI_BENCH_DISK, seconds, 1, 3600),
     TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE, json),
-    FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | BENCH, help),
+    FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH, help),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
 _Static_assert(sizeof cli_options / sizeof *cli_options <= CLI_MAX_OPTIONS, "given[] is too short");
@@ -132,6 +133,8 @@ const char *command_name(cli_command command)
         return "tokenize";
     case CLI_PERPLEXITY:
         return "perplexity";
+    case CLI_TUNE:
+        return "tune";
     case CLI_BENCH_MACHINE:
         return "bench machine";
     case CLI_BENCH_DISK:

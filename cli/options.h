@@ -19,7 +19,8 @@ typedef enum cli_command {
     CLI_BENCH_DISK = 1 << 6,
     CLI_BENCH_MODEL = 1 << 7,
     CLI_PREPARE = 1 << 8,
-    CLI_BENCH_KERNELS = 1 << 9
+    CLI_BENCH_KERNELS = 1 << 9,
+    CLI_TUNE = 1 << 10
 } cli_command;
 
 /* Commands that take a file without -m. */
@@ -57,6 +58,7 @@ typedef struct cli_settings {
     bool no_measure, tensors;
     int32_t n_sessions;         /* plan; 0: 1 */
     bool ids, bos;              /* tokenize */
+    bool show;                  /* tune */
     int32_t window;             /* perplexity */
     int32_t unscored;           /* perplexity: of a window's tokens, 0 is 1 */
     int32_t n_prompt, n_decode; /* bench model */

@@ -9,7 +9,7 @@ _drey() {
 
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W \
-            "run prepare plan inspect tokenize perplexity bench --help --version" -- "$cur")
+            "run prepare plan inspect tokenize perplexity tune bench --help --version" -- "$cur")
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
@@ -49,6 +49,7 @@ _drey() {
                 -q --quiet"
             ;;
         plan) words="$engine $drafting --disk --no-measure --tensors --sessions --json" ;;
+        tune) words="-t --threads --cpu --show -h --help" ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
         perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;
         inspect)

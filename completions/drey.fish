@@ -14,16 +14,18 @@ complete -c drey -n __fish_use_subcommand -a plan -d 'What a memory budget would
 complete -c drey -n __fish_use_subcommand -a inspect -d 'What is in a GGUF file'
 complete -c drey -n __fish_use_subcommand -a tokenize -d 'Text to token ids, and back'
 complete -c drey -n __fish_use_subcommand -a perplexity -d 'Score a text'
+complete -c drey -n __fish_use_subcommand -a tune -d 'Find the fastest kernels'
 complete -c drey -n __fish_use_subcommand -a bench -d 'Measure machine, disk, kernels or model'
 complete -c drey -n '__drey_is bench' -a 'machine disk kernels model'
 complete -c drey -s h -l help -d 'Show the options'
 complete -c drey -n '__drey_is inspect prepare' -F
 
 set -l engine '__drey_is run plan perplexity bench'
+set -l cores '__drey_is run plan perplexity tune bench'
 complete -c drey -n '__drey_is run plan tokenize perplexity bench' -s m -l model -r -F -d 'Model file'
 complete -c drey -n $engine -l memory -x -a 'auto unlimited' -d 'Bound on memory'
-complete -c drey -n $engine -s t -l threads -x -d Threads
-complete -c drey -n $engine -l cpu -x -a 'amx avx512 avxvnni avx2 i8mm dotprod neon ref float' -d Kernels
+complete -c drey -n $cores -s t -l threads -x -d Threads
+complete -c drey -n $cores -l cpu -x -a 'amx avx512 avxvnni avx2 i8mm dotprod neon ref float' -d Kernels
 complete -c drey -n $engine -l kv -x -a 'f16 q8_0' -d 'Numbers of the KV cache'
 complete -c drey -n $engine -l io -x -a 'auto uring pread buffered' -d 'How to read'
 complete -c drey -n $engine -l read-size -x -a '256K 512K 1M 2M 4M' -d 'Size of a streamed read'
@@ -75,3 +77,4 @@ complete -c drey -n '__drey_is bench' -l sizes -d 'Reads of several sizes'
 complete -c drey -n '__drey_is bench' -l seconds -x -d 'How long to read'
 complete -c drey -n '__drey_is bench' -l type -x -d 'One type or row operation'
 complete -c drey -n '__drey_is bench' -l list -d 'Which type has which kernel'
+complete -c drey -n '__drey_is tune' -l show -d 'What is in use'

@@ -72,6 +72,20 @@ DREY_API drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier,
                                         drey_limits *limits, drey_kernel_fn *visit, void *user,
                                         drey_error *err);
 
+/* One question that tuning asks: what a kernel makes of its weights without and with a choice. */
+typedef struct drey_tune_report {
+    const char *choice; /* "near fetch" or "whole lines": the members of drey_tuning */
+    const char *kernel; /* a tensor type */
+    int32_t rows;
+    double without_bytes_per_s, with_bytes_per_s;
+} drey_tune_report;
+typedef void drey_tune_fn(void *user, const drey_tune_report *report);
+/* Measures the choices of drey_tuning on a tier in turns, weights streaming from memory: a few
+ * seconds. Where the two ways differ by less than 2 %, and on tiers that have one way alone, the
+ * family's stays. visit may be NULL. */
+DREY_API drey_status drey_tune(int32_t n_threads, const char *cpu_tier, drey_tuning *best,
+                               drey_tune_fn *visit, void *user, drey_error *err);
+
 /* For each tensor type and each tier of this build, best first: whose dot product it runs, the
  * tier's own or a lower one's; NULL where the tier does not run on this machine. */
 typedef void drey_kernel_list_fn(void *user, const char *type, const char *tier, const char *own);

@@ -210,6 +210,19 @@ DREY_API const char *drey_progress_name(drey_progress what);
 /* done of total. Called from the thread that runs the session, never from another. */
 typedef void drey_progress_fn(void *user, drey_progress what, uint64_t done, uint64_t total);
 
+/* Choices between ways of computing that differ in speed alone; no text depends on them. They come
+ * from drey_tuning_init, and from drey_tune (drey/bench.h), which measures them. */
+typedef struct drey_tuning {
+    bool whole_lines;     /* products of many rows go over whole lines of weights */
+    bool near_fetch;      /* those of few rows fetch weights into the first cache, a little ahead */
+    uint64_t reserved[4]; /* zero */
+} drey_tuning;
+/* What suits the family of this processor. */
+DREY_API void drey_tuning_init(drey_tuning *tuning);
+/* The processor as its maker numbers it, such as "AuthenticAMD-26-2-1" (family, model, stepping),
+ * or its name where it has no such numbers: what a measured tuning belongs to. */
+DREY_API void drey_cpu_id(char *out, size_t capacity);
+
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
     const drey_model *draft;  /* borrowed as long; NULL unless drafter is DREY_DRAFTER_MODEL */
@@ -231,8 +244,9 @@ typedef struct drey_engine_options {
     /* The target's sidecar (see drey_prepare), which has to be good; NULL: the one beside the
      * target, if there is one and it is good. Copied. */
     const char *sidecar;
-    bool no_sidecar;       /* use none */
-    uint64_t reserved[16]; /* zero */
+    bool no_sidecar;           /* use none */
+    const drey_tuning *tuning; /* copied; NULL: what suits the processor's family */
+    uint64_t reserved[15];     /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 

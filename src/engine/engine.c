@@ -1,15 +1,32 @@
 /* Opening and closing an engine: options, inputs, plan, memory, threads, in this order. */
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/cpu.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
 
 void drey_engine_options_init(drey_engine_options *options)
 {
     *options = (drey_engine_options){.memory_bytes = DREY_MEMORY_AUTO};
+}
+
+void drey_tuning_init(drey_tuning *tuning)
+{
+    int32_t shape = cpu_tuning_default()->shape;
+    *tuning = (drey_tuning){.whole_lines = shape & SHAPE_LINES, .near_fetch = shape & SHAPE_NEAR};
+}
+
+void drey_cpu_id(char *out, size_t capacity)
+{
+    const cpu_identity id = cpu_identify();
+    if (id.vendor[0])
+        snprintf(out, capacity, "%s-%d-%d-%d", id.vendor, id.family, id.model, id.stepping);
+    else
+        cpu_name(out, capacity);
 }
 
 static drey_status check_choices(drey_engine_options *o, drey_error *err)
@@ -92,6 +109,10 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
     TRY(check_numbers(o, err));
     TRY(check_kv(o, err));
     e->cpu = *cpu_tuning_default();
+    if (o->tuning)
+        e->cpu.shape =
+            (o->tuning->whole_lines ? SHAPE_LINES : 0) | (o->tuning->near_fetch ? SHAPE_NEAR : 0);
+    o->tuning = NULL; /* the caller's may go */
     e->kernels = kernel_select_shape(o->cpu_tier, e->cpu.shape);
     if (!e->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED,
