@@ -131,6 +131,6 @@ bool writer_save(const gguf_writer *w, const char *path)
     FILE *f = fopen(path, "wb");
     if (!f)
         return false;
-    bool written = fwrite(w->bytes, 1, w->n, f) == w->n;
+    bool written = w->n == 0 || fwrite(w->bytes, 1, w->n, f) == w->n;
     return fclose(f) == 0 && written;
 }
