@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -79,6 +80,16 @@ static void compare(const text *t, const token_tree *tree, int32_t node)
     }
 }
 
+/* In memory of exactly its size; free takes it back. */
+static drafter *open_ngram(int32_t capacity)
+{
+    void *memory = calloc(1, drafter_ngram_class.bytes(capacity));
+    assert_non_null(memory);
+    drafter *d = drafter_ngram_init(memory, capacity);
+    assert_ptr_equal(d, memory);
+    return d;
+}
+
 /* Random texts over few tokens, with passages that repeat; trees over them; any branch
  * is accepted, or none. The index must answer afterwards as the search in the longer text does. */
 static void as_a_search_of_the_text(void **state)
@@ -86,8 +97,7 @@ static void as_a_search_of_the_text(void **state)
     (void)state;
     rng r = {5};
     for (int round = 0; round < 60; round++) {
-        drafter *d;
-        assert_int_equal(drafter_ngram_open(&d, CAPACITY, NULL), DREY_OK);
+        drafter *d = open_ngram(CAPACITY);
         int32_t alphabet = 2 + rng_below(&r, round % 2 ? 4 : 100);
         text t = {.n = 1 + rng_below(&r, 200)};
         for (int32_t i = 0; i < t.n; i++)
@@ -113,7 +123,7 @@ static void as_a_search_of_the_text(void **state)
             t.token[t.n++] = next;
             d->class->reroot(d, &tree, path, n, next, NULL);
         }
-        d->class->close(d);
+        free(d);
     }
 }
 
@@ -130,9 +140,8 @@ static int32_t guess_after(drafter *d, const int32_t *tokens, int32_t n, candida
 static void examples_by_hand(void **state)
 {
     (void)state;
-    drafter *d;
+    drafter *d = open_ngram(16);
     candidate c[8];
-    assert_int_equal(drafter_ngram_open(&d, 16, NULL), DREY_OK);
     /* 1 2 was followed by 3, once. */
     const int32_t once[] = {1, 2, 3, 9, 1, 2};
     assert_int_equal(guess_after(d, once, 6, c), 1);
@@ -157,21 +166,20 @@ static void examples_by_hand(void **state)
     const int32_t fresh[] = {1, 2, 1, 3, 1};
     assert_int_equal(guess_after(d, fresh, 5, c), 0);
     assert_int_equal(guess_after(d, fresh, 1, c), 0);
-    d->class->close(d);
+    free(d);
 }
 
 static void a_text_beyond_its_capacity_is_refused(void **state)
 {
     (void)state;
-    drafter *d;
+    drafter *d = open_ngram(16);
     drey_error err;
     const int32_t tokens[17] = {0};
-    assert_int_equal(drafter_ngram_open(&d, 16, NULL), DREY_OK);
     assert_int_equal(d->class->begin(d, tokens, 16, &err), DREY_OK);
     assert_int_equal(d->class->begin(d, tokens, 17, &err), DREY_ERR_CONTEXT);
     assert_non_null(strstr(err.message, "17"));
-    d->class->close(d);
-    assert_true(drafter_ngram_bytes(1000) >= 1000 * 4 * sizeof(int32_t));
+    free(d);
+    assert_true(drafter_ngram_class.bytes(1000) >= 1000 * 4 * sizeof(int32_t));
 }
 
 int main(void)

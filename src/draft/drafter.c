@@ -1,4 +1,4 @@
-/* What drafters are called: see drafter.h. */
+/* The drafters by their names: see drafter.h. */
 #include "draft/drafter.h"
 
 const char *drey_drafter_name(drey_drafter which)
@@ -7,4 +7,11 @@ const char *drey_drafter_name(drey_drafter which)
                                         [DREY_DRAFTER_MODEL] = "model",
                                         [DREY_DRAFTER_NGRAM] = "ngram"};
     return (unsigned)which < sizeof names / sizeof *names ? names[which] : NULL;
+}
+
+const drafter_class *drafter_class_of(drey_drafter which)
+{
+    static const drafter_class *const classes[] = {
+        [DREY_DRAFTER_MODEL] = &drafter_model_class, [DREY_DRAFTER_NGRAM] = &drafter_ngram_class};
+    return (unsigned)which < sizeof classes / sizeof *classes ? classes[which] : NULL;
 }

@@ -26,17 +26,21 @@ typedef struct drafter_class {
      * was computed for nodes that stay is not computed again. */
     void (*reroot)(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next, const int32_t *moved);
-    void (*close)(drafter *d);
+    /* Memory that a drafter takes from its session, its model and caches not counted, for timelines
+     * of up to `capacity` tokens, the root included. It takes no other. */
+    size_t (*bytes)(int32_t capacity);
 } drafter_class;
+
+/* NULL for DREY_DRAFTER_NONE. */
+const drafter_class *drafter_class_of(drey_drafter which);
+extern const drafter_class drafter_model_class, drafter_ngram_class;
 
 struct drafter { /* first member of every drafter */
     const drafter_class *class;
 };
 
-/* Looks the last tokens up in the timeline itself. capacity: most tokens of a timeline, its root
- * included; begin fails with DREY_ERR_CONTEXT beyond it, reroot must not go beyond it. Allocates
- * drafter_ngram_bytes(capacity) once, for the plan to count. */
-drey_status drafter_ngram_open(drafter **out, int32_t capacity, drey_error *err);
-size_t drafter_ngram_bytes(int32_t capacity);
+/* Looks the last tokens up in the timeline itself. Lies in memory[drafter_ngram_class.bytes(capacity)],
+ * zeroed. begin fails with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */
+drafter *drafter_ngram_init(void *memory, int32_t capacity);
 
 #endif

@@ -145,18 +145,19 @@ static void model_reroot(drafter *base, const token_tree *tree, const int32_t *p
     d->timeline[d->n_timeline++] = known(d, next);
 }
 
-static void model_close(drafter *base)
+/* The timeline. */
+static size_t model_bytes(int32_t capacity)
 {
-    (void)base;
+    return (size_t)capacity * sizeof(int32_t);
 }
 
-static const drafter_class model_class = {
-    .begin = model_begin, .expand = model_expand, .reroot = model_reroot, .close = model_close};
+const drafter_class drafter_model_class = {
+    .begin = model_begin, .expand = model_expand, .reroot = model_reroot, .bytes = model_bytes};
 
 void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,
                         int32_t chunk)
 {
-    *d = (model_drafter){.base.class = &model_class,
+    *d = (model_drafter){.base.class = &drafter_model_class,
                          .run = run,
                          .sampler = s,
                          .timeline = timeline,

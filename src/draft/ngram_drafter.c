@@ -20,7 +20,6 @@
 #include "draft/drafter.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -199,14 +198,6 @@ static void ngram_reroot(drafter *base, const token_tree *tree, const int32_t *p
     append(d, next);
 }
 
-static void ngram_close(drafter *base)
-{
-    free(base);
-}
-
-static const drafter_class ngram_class = {
-    .begin = ngram_begin, .expand = ngram_expand, .reroot = ngram_reroot, .close = ngram_close};
-
 static uint32_t heads_for(int32_t capacity)
 {
     uint32_t n = 16;
@@ -215,33 +206,31 @@ static uint32_t heads_for(int32_t capacity)
     return n;
 }
 
-size_t drafter_ngram_bytes(int32_t capacity)
+static size_t ngram_bytes(int32_t capacity)
 {
     size_t per_index = (size_t)heads_for(capacity) + (size_t)capacity;
     return sizeof(ngram_drafter) +
            sizeof(int32_t) * ((size_t)capacity + (size_t)N_LENGTHS * per_index);
 }
 
-drey_status drafter_ngram_open(drafter **out, int32_t capacity, drey_error *err)
+const drafter_class drafter_ngram_class = {
+    .begin = ngram_begin, .expand = ngram_expand, .reroot = ngram_reroot, .bytes = ngram_bytes};
+
+drafter *drafter_ngram_init(void *memory, int32_t capacity)
 {
     assert(capacity > 0);
-    *out = NULL;
-    ngram_drafter *d = calloc(1, drafter_ngram_bytes(capacity));
-    if (!d)
-        FAIL(err, DREY_ERR_MEMORY, "the system refused %zu bytes for n-gram drafting",
-             drafter_ngram_bytes(capacity));
-    d->base.class = &ngram_class;
-    d->capacity = capacity;
-    d->head_mask = heads_for(capacity) - 1;
-    int32_t *memory = (int32_t *)(d + 1);
-    d->tokens = memory;
-    memory += capacity;
+    ngram_drafter *d = memory;
+    *d = (ngram_drafter){.base.class = &drafter_ngram_class,
+                         .capacity = capacity,
+                         .head_mask = heads_for(capacity) - 1};
+    int32_t *rest = (int32_t *)(d + 1);
+    d->tokens = rest;
+    rest += capacity;
     for (int i = 0; i < N_LENGTHS; i++) {
-        d->index[i].head = memory;
-        memory += (size_t)d->head_mask + 1;
-        d->index[i].previous = memory;
-        memory += capacity;
+        d->index[i].head = rest;
+        rest += (size_t)d->head_mask + 1;
+        d->index[i].previous = rest;
+        rest += capacity;
     }
-    *out = &d->base;
-    return DREY_OK;
+    return &d->base;
 }

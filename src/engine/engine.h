@@ -73,9 +73,8 @@ void engine_release(drey_engine *e);
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
                         const engine_tuning *tuning, drey_error *err);
 
-/* Memory of a session's arena beside its caches, and of its drafter beside that. */
+/* Memory of a session beside its caches. */
 size_t engine_session_state_bytes(const drey_engine *e);
-size_t engine_drafter_bytes(const drey_engine *e);
 /* What both caches hold. */
 kv_format engine_kv_format(const drey_engine *e);
 /* Finds the target's sidecar and checks it: its matrices then lie there. A bad one beside the

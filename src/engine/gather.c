@@ -140,6 +140,5 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
         in->target_bytes += gguf_tensor_at(o->target->file, i)->n_bytes;
     in->sidecar = e->sidecar != NULL;
     in->session_state_bytes = engine_session_state_bytes(e);
-    in->drafter_bytes = engine_drafter_bytes(e);
     return arena_check(&e->plan_memory, err);
 }

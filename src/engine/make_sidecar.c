@@ -111,6 +111,24 @@ static drey_status run_job(const drey_prepare_options *o, const sidecar_job *job
     return DREY_OK;
 }
 
+static drey_status prepare_at(const drey_prepare_options *o, const char *path, arena *memory,
+                              drey_prepare_report *report, drey_error *err)
+{
+    const gguf *g = o->model->file;
+    model_layout layout;
+    TRY(arena_init(memory, model_layout_bytes(&o->model->shape, g), false, err));
+    TRY(model_layout_init(&layout, g, kernel_select(NULL), memory, err));
+    sidecar_job job = {.source = g,
+                       .matrix = layout.matrix + layout.n_looked_up,
+                       .n_matrices = layout.n_matrices - layout.n_looked_up,
+                       .path = path,
+                       .announce = o->announce,
+                       .progress = o->progress,
+                       .go_on = o->go_on,
+                       .user = o->user};
+    return run_job(o, &job, report, err);
+}
+
 drey_status drey_prepare(const drey_prepare_options *o, drey_prepare_report *report,
                          drey_error *err)
 {
@@ -119,26 +137,11 @@ drey_status drey_prepare(const drey_prepare_options *o, drey_prepare_report *rep
     *report = (drey_prepare_report){0};
     if (!o->model)
         FAIL(err, DREY_ERR_USAGE, "no model was given");
-    const gguf *g = o->model->file;
-    char *path = o->output ? strdup(o->output) : sidecar_usual_path(g);
+    char *path = o->output ? strdup(o->output) : sidecar_usual_path(o->model->file);
     if (!path)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
     arena memory = {0};
-    model_layout layout;
-    drey_status status = arena_init(&memory, model_layout_bytes(&o->model->shape, g), false, err);
-    if (status == DREY_OK)
-        status = model_layout_init(&layout, g, kernel_select(NULL), &memory, err);
-    if (status == DREY_OK) {
-        sidecar_job job = {.source = g,
-                           .matrix = layout.matrix + layout.n_looked_up,
-                           .n_matrices = layout.n_matrices - layout.n_looked_up,
-                           .path = path,
-                           .announce = o->announce,
-                           .progress = o->progress,
-                           .go_on = o->go_on,
-                           .user = o->user};
-        status = run_job(o, &job, report, err);
-    }
+    drey_status status = prepare_at(o, path, &memory, report, err);
     arena_free(&memory);
     free(path);
     return status;

@@ -127,7 +127,7 @@ static void count_sessions(const plan_inputs *in, plan_result *r)
     uint64_t n = (uint64_t)in->n_sessions;
     uint64_t caches = cache_bytes(in, in->kv, r), plain = cache_bytes(in, in->kv_plain, r);
     r->session_bytes = (size_t)(caches + in->session_state_bytes);
-    t->session_bytes = r->session_bytes + in->drafter_bytes;
+    t->session_bytes = r->session_bytes;
     t->kv_bytes = n * caches;
     t->draft_kv_bytes = n * (caches - model_cache_bytes(in, PLAN_TARGET, in->kv, r));
     t->kv_saved_bytes = plain > caches ? n * (plain - caches) : 0;

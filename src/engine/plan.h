@@ -35,8 +35,7 @@ typedef struct plan_inputs {
     plan_model model[PLAN_MODELS];
     int32_t n_units;    /* sets of threads, or devices, that compute: each holds pieces of a ring */
     int32_t n_sessions; /* each with caches and a state of its own; a workspace serves all */
-    uint64_t session_state_bytes; /* of a session's arena, beside its caches */
-    uint64_t drafter_bytes;       /* what a session's drafter takes for itself */
+    uint64_t session_state_bytes; /* of a session, its drafter included, beside its caches */
     int32_t n_context, n_threads;
     int32_t tree_nodes;       /* most drafted nodes */
     int32_t spare_rows;       /* that caches hold beside a pass's rows */

@@ -48,39 +48,37 @@ static size_t timeline_bytes(const drey_engine *e)
 static size_t policy_bytes(const drey_engine *e)
 {
     const policy_class *c = policy_class_of(e->options.policy);
-    return c ? arena_size(c->bytes) : 0;
+    return c ? c->bytes : 0;
 }
 
-static drey_status make_drafter(drey_session *s, drey_error *err)
+static size_t drafter_bytes(const drey_engine *e)
+{
+    const drafter_class *c = drafter_class_of(e->options.drafter);
+    return c ? c->bytes(e->options.n_context + 1) : 0;
+}
+
+static void make_drafter(drey_session *s)
 {
     drey_engine *e = s->engine;
     const policy_class *c = policy_class_of(e->options.policy);
     if (c)
         s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options));
+    void *memory = arena_take(&s->memory, drafter_bytes(e));
     if (e->options.drafter == DREY_DRAFTER_NGRAM)
-        return drafter_ngram_open(&s->drafter, e->options.n_context + 1, err);
+        s->drafter = drafter_ngram_init(memory, e->options.n_context + 1);
     if (!e->has_draft)
-        return DREY_OK;
-    int32_t *timeline = arena_take(&s->memory, timeline_bytes(e));
+        return;
     s->load_draft = (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
     make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->load_draft);
-    model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, timeline, shared_ids(e),
+    model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, memory, shared_ids(e),
                        e->draft.ws.limits.max_rows);
     s->drafter = &s->model_drafter.base;
-    return DREY_OK;
 }
 
 size_t engine_session_state_bytes(const drey_engine *e)
 {
-    size_t models = e->has_draft ? 2 : 1;
-    return sampler_bytes(e->target.layout.shape.n_vocab) + models * arena_size(timeline_bytes(e)) +
-           policy_bytes(e) + (1 << 16);
-}
-
-size_t engine_drafter_bytes(const drey_engine *e)
-{
-    bool used = e->options.drafter == DREY_DRAFTER_NGRAM;
-    return used ? drafter_ngram_bytes(e->options.n_context + 1) : 0;
+    return sampler_bytes(e->target.layout.shape.n_vocab) + arena_size(timeline_bytes(e)) +
+           arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) + (1 << 16);
 }
 
 kv_format engine_kv_format(const drey_engine *e)
@@ -101,7 +99,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     s->timeline = arena_take(&s->memory, timeline_bytes(e));
     s->load_target = (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->load_target);
-    TRY(make_drafter(s, err));
+    make_drafter(s);
     s->base_mark = arena_mark(&s->memory);
     return arena_check(&s->memory, err);
 }
@@ -144,8 +142,6 @@ void drey_session_close(drey_session **session)
     drey_session *s = *session;
     drey_engine *e = s->engine;
     release_text(&s->text);
-    if (s->drafter)
-        s->drafter->class->close(s->drafter);
     arena_free(&s->memory);
     int32_t i = 0;
     while (e->sessions[i] != s)
