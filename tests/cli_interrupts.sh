@@ -22,7 +22,7 @@ toy=$tmp/toy.gguf
 "$make_toy" "$tmp/draft.gguf" 2
 least() { # OPTION...: the smallest budget for them, in which most is streamed
     { "$drey" run -m "$toy" -p "The tree" -n 60 -t 1 -q --memory 1M "$@" 2>&1 || true; } |
-        grep -oE '[0-9]+ MiB( \(less.*)?$' | sed 's/ MiB.*/M/'
+        sed -n 's/.*smallest that works here is \([0-9]*\) MiB.*/\1M/p'
 }
 plain=$(least) ngram=$(least -d ngram) draft=$(least -d "$tmp/draft.gguf")
 "$drey" run -t 1 -n 60 --ignore-eos -q --raw-ids -p "The tree" -m "$toy" >"$tmp/expected"
