@@ -170,8 +170,12 @@ static void change(company *c, member *m)
         drey_session_cancel(m->session);
         c->n_cancelled++;
     } else if (what == 1) { /* a step of its own */
-        bool done;
-        must(drey_session_step(m->session, &done, &err), &err);
+        bool done;          /* a read of the step before may fail only now */
+        drey_status status = drey_session_step(m->session, &done, &err);
+        if (status == DREY_ERR_IO)
+            c->n_failed++;
+        else
+            must(status, &err);
     } else if (what == 2) {
         drey_session_end(m->session);
     }
