@@ -16,7 +16,7 @@
 
 #include "weights/weights.h"
 
-enum { SIDECAR_VERSION = 1, SIDECAR_ALIGN = 4096 };
+enum { SIDECAR_VERSION = 2, SIDECAR_ALIGN = 4096 };
 
 typedef struct sidecar_head { /* 64 bytes */
     char magic[8];
