@@ -20,7 +20,7 @@ endif()
 
 # One set of position-independent objects makes all libraries.
 add_library(drey_objects OBJECT ${DREY_SOURCES})
-set_target_properties(drey_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+set_target_properties(drey_objects PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
 target_include_directories(drey_objects PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_include_directories(drey_objects SYSTEM PUBLIC ${XXHASH_INCLUDE_DIRS})
 target_compile_definitions(drey_objects PRIVATE DREY_VERSION="${PROJECT_VERSION}")
