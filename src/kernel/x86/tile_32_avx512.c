@@ -109,7 +109,8 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
                                 const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
-            front_lines(block, (block_bytes)*GROUP_ROWS / 64, m, variant);                         \
+            front_lines(block, (block_bytes)*GROUP_ROWS / 64, m,                                   \
+                        m > FEW_TOKENS ? HALVES : variant);                                        \
             if (variant == HALVES) {                                                               \
                 halves_##name(m, 0, 1, sums, block, acts);                                         \
                 halves_##name(m, 1, 1, sums, block, acts);                                         \

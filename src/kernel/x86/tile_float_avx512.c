@@ -28,8 +28,9 @@ INLINE __m512 weights_bf16(const uint8_t *block, int half)
             s[1][t] = _mm512_loadu_ps(sums + t * GROUP_ROWS + HALF_ROWS);                          \
         }                                                                                          \
         for (int32_t b = 0; b < n_blocks; b++) {                                                   \
+            (void)variant;                                                                         \
             if (m > FAR_TOKENS)                                                                    \
-                prefetch_lines(block, (bytes)*GROUP_ROWS / 64, m, variant);                        \
+                prefetch_lines(block, (bytes)*GROUP_ROWS / 64, m, FAR);                            \
             __m512 w0 = weights_##name(block, 0), w1 = weights_##name(block, 1);                   \
             UNROLL                                                                                 \
             for (int t = 0; t < m; t++) {                                                          \

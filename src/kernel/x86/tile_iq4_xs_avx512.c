@@ -24,12 +24,13 @@ INLINE __m512i scale_bytes(const uint8_t *block, int half, int w)
 INLINE void tile_iq4_xs_m(const int m, const int variant, float *sums, const uint8_t *block,
                           const uint8_t *acts, int32_t n_blocks)
 {
+    const int fetch = m > FEW_TOKENS ? HALVES : variant;
     const __m512i levels = _mm512_xor_si512(
         _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)iq4_levels)),
         _mm512_set1_epi8(-128));
     for (; n_blocks > 0; n_blocks--) {
         __m512i scales[2][2], products[2][TOKEN_TILE];
-        front_lines(block, IQ4_XS_QS / 64, m, variant);
+        front_lines(block, IQ4_XS_QS / 64, m, fetch);
         UNROLL
         for (int half = 0; half < 2; half++) {
             UNROLL
@@ -43,7 +44,7 @@ INLINE void tile_iq4_xs_m(const int m, const int variant, float *sums, const uin
         ROLLED
         for (int i = 0; i < 8; i++) {
             __m512i s[2][TOKEN_TILE];
-            prefetch_lines(qs, 8, m, variant);
+            prefetch_lines(qs, 8, m, fetch);
             /* -128 * sum(x) over 32 from the two -32 * sum(x) over 16. */
             UNROLL
             for (int t = 0; t < m; t++)

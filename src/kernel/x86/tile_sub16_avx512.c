@@ -298,11 +298,12 @@ enum { Q6_K_WHOLE_TOKENS = 6 };
 INLINE void tile_q6_k_m(const int m, const int variant, float *sums, const uint8_t *block,
                         const uint8_t *acts, int32_t n_blocks)
 {
+    const int shape = m > Q6_K_WHOLE_TOKENS ? HALVES : variant;
     for (; n_blocks > 0; n_blocks--) {
-        front_lines(block, Q6_K_QUANTS / 64, m, variant);
-        if (variant == HALVES || m > Q6_K_WHOLE_TOKENS) {
-            halves_q6_k(m, variant, 0, 1, sums, block, acts);
-            halves_q6_k(m, variant, 1, 1, sums, block, acts);
+        front_lines(block, Q6_K_QUANTS / 64, m, shape);
+        if (shape == HALVES) {
+            halves_q6_k(m, shape, 0, 1, sums, block, acts);
+            halves_q6_k(m, shape, 1, 1, sums, block, acts);
         } else if (m > Q6_K_LINES_TOKENS) {
             halves_q6_k(m, variant, 0, 2, sums, block, acts);
         } else {
