@@ -7,6 +7,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 drey=${1:?usage: cli_memory.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_memory.sh DREY MAKE_TOY}
 
+# What a sanitizer keeps of freed memory is not the command's.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=0"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 "$make_toy" "$tmp/toy.gguf"

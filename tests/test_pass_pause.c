@@ -84,12 +84,15 @@ static void open_bench(bench *b, double share, int32_t n_threads)
     o.target = b->model;
     o.draft = b->draft_model;
     o.drafter = DREY_DRAFTER_MODEL;
-    o.memory_bytes = 256 << 20; /* a ring of 8 MiB */
     o.n_context = 100;
     o.n_threads = n_threads;
     o.n_sessions = N_CACHES;
     o.read_bytes = 64 << 10;
     o.io = DREY_IO_PREAD;
+    drey_plan plan; /* the least budget, and some: so that the ring is small */
+    o.memory_bytes = 1;
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_MEMORY);
+    o.memory_bytes = plan.smallest_budget_bytes + (64 << 20);
     engine_tuning tuning = {.least_logit_rows = 64,
                             .set_share = share < 1,
                             .share = share,

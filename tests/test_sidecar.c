@@ -372,7 +372,7 @@ static void damaged_and_foreign(void **state)
     } forged[] = {
         {0, 1, "is no sidecar of drey"},
         {offsetof(sidecar_head, byte_order), 0x04030201, "another order of bytes"},
-        {offsetof(sidecar_head, version), 2, "another version of drey"},
+        {offsetof(sidecar_head, version), SIDECAR_VERSION - 1, "another version of drey"},
         {offsetof(sidecar_head, layout), 77, "another version of drey"},
         {offsetof(sidecar_head, group_rows), 16, "another version of drey"},
         {offsetof(sidecar_head, n_parts), 2, "belongs to another model"},
