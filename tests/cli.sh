@@ -23,8 +23,13 @@ has() { # FILE PATTERN...: the file has each
         grep -qE -e "$pattern" "$file" || wrong "no \"$pattern\" in: $(head -n 5 "$file")"
     done
 }
-key() { # STATS KEY: its value, as JSON
-    python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))[sys.argv[2]]))' "$@"
+key() { # FILE KEY: its value, as JSON
+    tests/json_value.py "$@"
+}
+holds() { # WHAT FILE EXPRESSION...: of the file's keys
+    local what=$1
+    shift
+    tests/json_value.py "$@" >/dev/null 2>"$tmp/err2" || wrong "$what: $(cat "$tmp/err2")"
 }
 "$make_toy" "$tmp/toy.gguf" 3
 "$make_toy" "$tmp/draft.gguf" 2
@@ -55,29 +60,12 @@ done
 same "another text with a draft and a report" "$tmp/out" "$tmp/text"
 has "$tmp/err" "memory plan" pinned ceiling statistics "tokens/s" drafted verify peak
 ! grep -q $'\033' "$tmp/err" || wrong "colours without a terminal"
-python3 - "$tmp/stats" <<'PYTHON' || failed=1
-import json, sys
-stats = json.load(open(sys.argv[1]))
-keys = """version machine tokens_per_s ceiling_tokens_per_s disk_bytes_per_s pinned_bytes
-    streamed_bytes_per_pass tokens_per_pass drafted accepted read_bytes read_bytes_per_s stall_share
-    verify_share draft_share budget_bytes peak_memory_bytes decode_major_faults prompt_tokens
-    prompt_s first_token_s generated_tokens decode_s finish_reason kv kv_lossy""".split()
-wrong = ["no " + k for k in keys if k not in stats]
-wrong += ["%s is %r" % (k, stats[k]) for k, good in (
-    ("finish_reason", stats["finish_reason"] == "length"),
-    ("generated_tokens", stats["generated_tokens"] == 40),
-    ("prompt_tokens", stats["prompt_tokens"] > 3),
-    ("accepted", 0 < stats["accepted"] <= stats["drafted"]),
-    ("first_token_s", 0 < stats["first_token_s"] <= stats["prompt_s"]),
-    ("tokens_per_pass", stats["tokens_per_pass"] > 1),
-    ("tokens_per_s", stats["tokens_per_s"] > 0),
-    ("peak_memory_bytes", stats["peak_memory_bytes"] > 1 << 20),
-    ("kv", (stats["kv"], stats["kv_lossy"]) == ("f16", False)),
-    ("draft_share", 0 <= stats["draft_share"] <= 1)) if not good]
-for w in wrong:
-    print("cli: statistics: " + w)
-sys.exit(bool(wrong))
-PYTHON
+holds statistics "$tmp/stats" 'finish_reason == "length"' 'generated_tokens == 40' 'prompt_tokens > 3' \
+    '0 < accepted <= drafted' '0 < first_token_s <= prompt_s' 'tokens_per_pass > 1' \
+    'tokens_per_s > 0' 'peak_memory_bytes > 1 << 20' '(kv, kv_lossy) == ("f16", False)' \
+    '0 <= draft_share <= 1' 'not set("""version machine ceiling_tokens_per_s disk_bytes_per_s
+        pinned_bytes streamed_bytes_per_pass read_bytes read_bytes_per_s stall_share verify_share
+        budget_bytes decode_major_faults decode_s""".split()) - set(whole)'
 # Both into one place, a file or a pipe: nothing comes between the text's words.
 "${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos -p "$prompt" >"$tmp/both" 2>&1
 "${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos -p "$prompt" 2>&1 | cat >"$tmp/piped"
@@ -205,21 +193,16 @@ LC_ALL=C "${plan[@]}" --json "$tmp/json" >"$tmp/out"
 has "$tmp/out" '^memory plan: budget ' 'target, pinned' '^ +\[#*-+\.*\]  # pinned' \
     'disk .*\(measured\), memory' '^  ceiling without a draft .* tokens/s' '\(assumed\)' \
     '^  256M more: .* instead of .* speed'
-python3 - "$tmp/json" "$least" "$room" <<'PYTHON' || wrong "plan --json: $(cat "$tmp/json")"
-import json, sys
-p, least, room = json.load(open(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
-parts = """pinned draft ring target_kv draft_kv work program tokenizer stack queue reserve spare""".split()
-for plan in p, p["more"]:
-    assert sum(plan[k + "_bytes"] for k in parts) == plan["budget_bytes"]
-    assert plan["smallest_budget_bytes"] % 2**20 == 0
-    assert abs(plan["passes_per_s"] * plan["pass_s"] - 1) < 1e-9
-assert p["disk"] == "measured" and p["disk_bytes_per_s"] > 0 and p["tree_ops_per_s"] > 0
-assert p["budget_bytes"] == least + room == p["more"]["budget_bytes"] - (256 << 20)
 # A page more or less of what the program has written to may be the one that makes another MiB.
-assert abs(p["smallest_budget_bytes"] - least) <= 2**20 or room
-assert p["streamed_bytes_per_pass"] > p["more"]["streamed_bytes_per_pass"] == 0
-assert p["tree_rows"] == 33 and p["threads"] == 1 and p["context"] > 1
-PYTHON
+holds "plan --json" "$tmp/json" 'disk == "measured" and disk_bytes_per_s > 0 and tree_ops_per_s > 0' \
+    "budget_bytes == $least + $room == more['budget_bytes'] - (256 << 20)" \
+    "abs(smallest_budget_bytes - $least) <= 2**20 or bool($room)" \
+    'streamed_bytes_per_pass > more["streamed_bytes_per_pass"] == 0' \
+    'tree_rows == 33 and threads == 1 and context > 1' \
+    'all(sum(p[k + "_bytes"] for k in """pinned draft ring target_kv draft_kv work program tokenizer
+        stack queue reserve spare""".split()) == p["budget_bytes"] for p in (whole, more))' \
+    'all(p["smallest_budget_bytes"] % 2**20 == 0 for p in (whole, more))' \
+    'all(abs(p["passes_per_s"] * p["pass_s"] - 1) < 1e-9 for p in (whole, more))'
 "${plan[@]}" --disk 2G/s --no-measure --json - >"$tmp/json" 2>"$tmp/out"
 has "$tmp/out" 'disk 2.00G/s \(stated\)' 'not measured'
 [ "$(key "$tmp/json" disk)" = '"stated"' ] || wrong "plan --disk is not stated"
@@ -238,29 +221,25 @@ has "$tmp/err" 'window [0-9]+ of [0-9]+: perplexity'
 same "perplexity of standard input" "$tmp/out" "$tmp/out2"
 [ ! -s "$tmp/err2" ] || wrong "perplexity -q is not quiet"
 "$drey" bench disk -m "$tmp/toy.gguf" --read-size 256K --json "$tmp/json" >"$tmp/out"
-python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["bytes_per_s"] > 0' "$tmp/json" ||
-    wrong "bench disk --json"
+holds "bench disk --json" "$tmp/json" 'bytes_per_s > 0'
 "$drey" bench disk -m "$tmp/toy.gguf" --sizes >"$tmp/out"
 has "$tmp/out" '^reads of +128K ' '^reads of +8\.00M .* s of processor a GB' '^choose +--read-size [0-9]+K$'
 "$drey" bench model -m "$tmp/toy.gguf" --prompt-tokens 16 --decode-tokens 4 -t 1 \
     --contexts 0,64,16000000 --sessions 3 --json - --svg "$tmp/svg" >"$tmp/json" 2>"$tmp/out"
 has "$tmp/out" '^limits .*GB/s' '^prompt ' '^text ' '^sessions .* of 3 together' '^overhead ' '64 of context' 'are made up' \
     '^16000000 of context is left out'
-python3 - "$tmp/json" "$tmp/svg" <<'PYTHON' || wrong "bench model --json - --svg: $(head -n 3 "$tmp/out")"
-import json, sys, xml.etree.ElementTree
-r = json.load(open(sys.argv[1]))
-assert r["sessions"] == 3
-for key in """decode_tokens_per_s session_tokens_per_s prefill_tokens_per_s bandwidth_share prefill_peak_share memory_bytes_per_s
-        int8_ops_per_s float_ops_per_s barrier_s token_bytes position_bytes""".split():
-    assert r[key] > 0, key
-assert -0.01 < r["overhead_share"] < 1
-assert len(r["t_n"]) == 7 and r["t_n"][0] == 1 and all(t > 0 for t in r["t_n"])
-assert [(p["context"], p["rows"]) for p in r["passes"]] == [
-    (c, 2**i) for c in (0, 64) for i in range(7)]
-for p in r["passes"]:
-    assert p["pass_s"] >= p["matmul_s"] > 0 and p["pass_s"] > p["attend_s"] > 0 and p["limit_s"] > 0
-    assert abs(max(p["bandwidth_share"], p["peak_share"]) - p["limit_s"] / p["pass_s"]) < 1e-6
-svg = xml.etree.ElementTree.parse(sys.argv[2]).getroot()
+holds "bench model --json -" "$tmp/json" 'sessions == 3' '-0.01 < overhead_share < 1' \
+    'all(whole[k] > 0 for k in """decode_tokens_per_s session_tokens_per_s prefill_tokens_per_s
+        bandwidth_share prefill_peak_share memory_bytes_per_s int8_ops_per_s float_ops_per_s
+        barrier_s token_bytes position_bytes""".split())' \
+    'len(t_n) == 7 and t_n[0] == 1 and all(t > 0 for t in t_n)' \
+    '[(p["context"], p["rows"]) for p in passes] == [(c, 2**i) for c in (0, 64) for i in range(7)]' \
+    'all(p["pass_s"] >= p["matmul_s"] > 0 and p["pass_s"] > p["attend_s"] > 0 for p in passes)' \
+    'all(abs(max(p["bandwidth_share"], p["peak_share"]) - p["limit_s"] / p["pass_s"]) < 1e-6
+        and p["limit_s"] > 0 for p in passes)'
+python3 - "$tmp/svg" <<'PYTHON' || wrong "bench model --svg: $(head -n 3 "$tmp/svg")"
+import sys, xml.etree.ElementTree
+svg = xml.etree.ElementTree.parse(sys.argv[1]).getroot()
 texts = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}text")]
 assert "rows of a pass" in texts and "behind 64 tokens" in texts and "toy.gguf" in texts, texts
 assert len(list(svg.iter("{http://www.w3.org/2000/svg}circle"))) == 14
@@ -268,24 +247,16 @@ assert len(list(svg.iter("{http://www.w3.org/2000/svg}polyline"))) == 4
 PYTHON
 "$drey" bench machine -t 1 -m "$tmp/toy.gguf" --json "$tmp/json" >"$tmp/out"
 has "$tmp/out" '^limits ' '^matrices ' '^ref ' '^disk '
-python3 - "$tmp/json" <<'PYTHON' || wrong "bench machine --json"
-import json, sys
-r = json.load(open(sys.argv[1]))
-assert r["memory_bytes_per_s"] > 0 and r["barrier_s"] >= 0 and r["disk"]["bytes_per_s"] > 0
-assert r["tiers"][0]["int8_ops_per_s"] > 0 and r["tiers"][-1]["tier"] == "ref"
-PYTHON
+holds "bench machine --json" "$tmp/json" 'memory_bytes_per_s > 0 and barrier_s >= 0' \
+    'disk["bytes_per_s"] > 0' 'tiers[0]["int8_ops_per_s"] > 0' 'tiers[-1]["tier"] == "ref"'
 "$drey" bench kernels -t 1 --type rmsnorm --json "$tmp/json" >"$tmp/out"
-python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["kernels"]
-assert len(r) == 1 and r[0]["kernel"] == "rmsnorm" and r[0]["seconds"] > 0' "$tmp/json" ||
-    wrong "bench kernels --type rmsnorm"
+holds "bench kernels --type rmsnorm" "$tmp/json" \
+    '[(k["kernel"], k["what"]) for k in kernels] == [("rmsnorm", "row")]' 'kernels[0]["seconds"] > 0'
 "$drey" bench kernels -t 1 --type q4_0 --json "$tmp/json" >"$tmp/out"
-python3 - "$tmp/json" <<'PYTHON' || wrong "bench kernels --type q4_0"
-import json, sys
-r = json.load(open(sys.argv[1]))["kernels"]
-assert [(k["what"], k["rows"]) for k in r] == [("pack", 1), ("quantise", 1)] + [
-    ("dot", n) for n in (1, 2, 4, 8, 16, 32, 64, 512)]
-assert all(k["bytes_per_s"] > 0 for k in r) and all(k["peak_share"] > 0 for k in r[2:])
-PYTHON
+holds "bench kernels --type q4_0" "$tmp/json" \
+    '[(k["what"], k["rows"]) for k in kernels] == [("pack", 1), ("quantise", 1)] + [
+        ("dot", n) for n in (1, 2, 4, 8, 16, 32, 64, 512)]' \
+    'all(k["bytes_per_s"] > 0 for k in kernels) and all(k["peak_share"] > 0 for k in kernels[2:])'
 "$drey" bench kernels --list >"$tmp/out"
 has "$tmp/out" '^\| type \|.* ref \|' '^\| Q4_K \|' '^\| BF16 \|'
 code=0

@@ -16,8 +16,7 @@ wrong() {
     failed=1
 }
 key() { # KEY: its value in the statistics, as JSON
-    python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))[sys.argv[2]]))' \
-        "$tmp/stats" "$1"
+    tests/json_value.py "$tmp/stats" "$1"
 }
 toy=$tmp/toy.gguf
 "$make_toy" "$toy" 100 # large enough that the smallest budget streams most of it

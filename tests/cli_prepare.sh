@@ -37,8 +37,7 @@ run() { # OPTION...: a text of a streamed model
         --stats "$tmp/stats" "$@" >"$tmp/out" 2>"$tmp/err" || wrong "run $*: $(cat "$tmp/err")"
 }
 uses() { # true|false: whether the last run used a sidecar
-    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["sidecar"])' "$tmp/stats" |
-        grep -qix "$1" || wrong "a sidecar in use: not $1"
+    [ "$(tests/json_value.py "$tmp/stats" sidecar 2>/dev/null)" = "$1" ] || wrong "a sidecar in use: not $1"
 }
 nothing_left() {
     [ ! -e "$side.partial" ] || wrong "$1 left a .partial"
@@ -85,13 +84,9 @@ has "$tmp/out" "^nothing to do"
 prepare 0 --check
 has "$tmp/out" "^OK: "
 told() { # FILE WRITTEN CHECKED: what the last prepare said as JSON
-    python3 - "$1" "$side" "$2" "$3" <<'PYTHON' || wrong "--json: $(head -c 300 "$1")"
-import json, os, sys
-told = json.load(open(sys.argv[1]))
-sys.exit(not (told["path"] == sys.argv[2] and told["sidecar_bytes"] == os.path.getsize(sys.argv[2])
-              and told["seconds"] >= 0 and "version" in told and "machine" in told
-              and [told["written"], told["checked"]] == [a == "true" for a in sys.argv[3:]]))
-PYTHON
+    tests/json_value.py "$1" "path == '$side'" "sidecar_bytes == $(wc -c <"$side")" 'seconds >= 0' \
+        'bool(version and machine)' "[written, checked] == [${2^}, ${3^}]" >/dev/null ||
+        wrong "--json: $(head -c 300 "$1")"
 }
 prepare 0 --json -
 told "$tmp/out" false false

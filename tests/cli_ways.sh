@@ -18,24 +18,24 @@ wrong() {
 }
 toy=$tmp/toy.gguf
 "$make_toy" "$toy" 60
-budget=$("$drey" run -m "$toy" -p x -n 20 -t 1 -q --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+ MiB' || true)
-budget=${budget% MiB}M
 text=(run -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree")
 "$drey" "${text[@]}" -m "$toy" --memory unlimited --sidecar none >"$tmp/expected"
 "$drey" prepare -q "$toy"
 
 read_by() { # the way that the statistics tell, or "nothing": pread, uring, with ",buffered"
-    python3 -c '
-import json, sys
-s = json.load(open(sys.argv[1]))
-print(("uring" if s["uring"] else "pread") + ("" if s["direct"] else ",buffered")
-      if s["read_bytes"] else "nothing")' "$tmp/stats"
+    tests/json_value.py "$tmp/stats" '("uring" if uring else "pread") + ("" if direct else ",buffered")
+        if read_bytes else "nothing"' | tr -d '"'
 }
 way=() # what the run was started by, if anything: paths may hold blanks
+least() { # OPTION...: the smallest budget for them, in which most is streamed
+    { ${way[@]+"${way[@]}"} "$drey" run -m "$toy" -p x -n 20 -t 1 -q --memory 1M "$@" 2>&1 || true; } |
+        grep -oP 'works here is \K[0-9]+(?= MiB)' | sed 's/$/M/'
+}
 # same WHAT USED OPTION...: the text of a streamed model; USED of the ways it reads by, or "any"
 same() {
-    local what=$1 used=$2 code=0
+    local what=$1 used=$2 code=0 budget
     shift 2
+    budget=$(least "$@") || budget=unlimited # where no filter can be installed
     for sidecar in "$toy.drey" none; do
         code=0
         ${way[@]+"${way[@]}"} "$drey" "${text[@]}" -m "$toy" --memory "$budget" --sidecar "$sidecar" \
@@ -54,6 +54,7 @@ same() {
 }
 
 # 1. As the machine allows.
+budget=$(least)
 code=0
 "$drey" "${text[@]}" -m "$toy" --memory "$budget" --io uring >"$tmp/out" 2>"$tmp/err" || code=$?
 has_uring=true
