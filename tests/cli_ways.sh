@@ -89,10 +89,7 @@ if [ $code != 77 ]; then
 fi
 way=("$refuse" direct --)
 same "without direct reads" pread,buffered
-usual=$budget
-budget=$((${budget%M} + 4))M # what 16 reads hold of the page cache, beyond 8
 [ $has_uring = false ] || same "io_uring without direct reads" uring,buffered --io uring
-budget=$usual
 way=("$refuse" uring direct --)
 same "without either" pread,buffered
 same "without either, pread" pread,buffered --io pread
