@@ -591,7 +591,8 @@ static void changed_files_are_told(void **state)
         assert_non_null(strstr(r.err.message, path));
         assert_non_null(strstr(r.err.message, says[how]));
         assert_non_null(strstr(r.err.message, "leave the file alone"));
-        assert_int_equal(rig_close(&r), DREY_OK); /* reads themselves went well */
+        /* Reads themselves went well, but for those that still met the shorter file. */
+        assert_true(rig_close(&r) == DREY_OK || how == 2);
     }
 }
 
