@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Proves the two commands of the README on a machine that has nothing: makes a bare Debian 12 in a
-# folder (debootstrap, chroot), clones the last commit into it, runs ./demo.sh and ./test.sh there,
-# prints a verdict, removes it all. Needs root, debootstrap, about 8 GB of disk and the network.
+# folder (debootstrap, chroot), clones the last commit into a path with blanks, runs ./demo.sh and
+# ./test.sh there, prints a verdict, removes it all. Needs root, debootstrap, about 8 GB of disk and
+# the network.
 #   fresh-check.sh [--user] [--models DIR] [--dir DIR] [--keep] [demo] [test]
-#     --user     runs them as an ordinary user with sudo, in a path with a space
+#     --user     runs them as an ordinary user with sudo
 #     --models   a folder with the models: seen read-only inside, nothing is downloaded
 #     --dir      where the chroot is made (default $TMPDIR, else /tmp)
 #     --keep     leaves the chroot behind, for a look
@@ -14,7 +15,7 @@ set -euo pipefail
 unset CDPATH
 
 usage() {
-    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 user='' models='' parent=${TMPDIR:-/tmp} keep=false steps=()
