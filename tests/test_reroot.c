@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "engine/session.h"
+#include "os/clock.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
@@ -20,6 +21,7 @@ typedef struct bench {
     drey_model *target, *draft;
     drey_engine *engine;
     drey_session *session;
+    int64_t n_parts; /* that steps were done in */
     rng r;
 } bench;
 
@@ -287,15 +289,41 @@ static int32_t pick(rng *r, const token_tree *tree, int32_t *nodes)
     return n;
 }
 
-static void grow_at_random(bench *b, token_tree *tree, int steps)
+/* A step at once, or in parts as small as the clock allows, which may follow one that was given up. */
+static void expand(bench *b, token_tree *tree, const int32_t *nodes, int32_t n)
 {
     drafter *d = b->session->drafter;
     drey_error err = {0};
+    int32_t n_pending = b->session->draft_kv.n_pending;
+    if (rng_below(&b->r, 3) == 0) {
+        must(d->class->expand(d, tree, nodes, n, &err), &err);
+        return;
+    }
+    if (rng_below(&b->r, 3) == 0) {
+        bool done = false;
+        must(d->class->start(d, tree, nodes, n, &err), &err);
+        for (int parts = rng_below(&b->r, 4); parts > 0 && !done; parts--)
+            must(d->class->advance(d, tree, clock_ns() + 1, &done, &err), &err);
+        assert_false(done);
+        d->class->give_up(d);
+        assert_int_equal(b->session->draft_kv.n_pending, nodes[0] == 0 ? 0 : n_pending);
+        for (int32_t i = 0; i < n; i++)
+            assert_true(!tree->nodes[nodes[i]].expanded && tree->nodes[nodes[i]].n_guesses == 0);
+    }
+    int parts = 0;
+    must(d->class->start(d, tree, nodes, n, &err), &err);
+    for (bool done = false; !done; parts++)
+        must(d->class->advance(d, tree, clock_ns() + 20000, &done, &err), &err);
+    b->n_parts += parts;
+}
+
+static void grow_at_random(bench *b, token_tree *tree, int steps)
+{
     for (; steps > 0 && tree->n_nodes < 50; steps--) {
         int32_t nodes[DRAFT_MAX_BATCH], n = pick(&b->r, tree, nodes);
         if (n == 0)
             continue;
-        must(d->class->expand(d, tree, nodes, n, &err), &err);
+        expand(b, tree, nodes, n);
         for (int32_t i = 0; i < n; i++) {
             const tree_node *node = &tree->nodes[nodes[i]];
             assert_true(node->expanded && node->n_guesses > 0);
@@ -377,7 +405,32 @@ static void check_draft(drey_kv kv)
         grow_at_random(&b, &tree, 3);
         compare_with_a_fresh_draft(&b, &tree, &t);
     }
-    assert_true(n_stayed > 60);
+    assert_true(n_stayed > 60 && b.n_parts > 100);
+    close_bench(&b);
+}
+
+/* Turns without drafting leave the draft behind: it catches up in chunks. */
+static void a_draft_that_fell_behind(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, DREY_KV_F16);
+    b.session->model_drafter.chunk = CATCH_UP + 1; /* several of them */
+    drafter *d = b.session->drafter;
+    for (int32_t behind = CATCH_UP - 2; behind < 4 * CATCH_UP; behind += 3) {
+        static token_tree tree;
+        text t = prompt();
+        begin(d, &tree, &t);
+        for (int32_t i = 0; i < behind; i++) {
+            accepted a = {.next = prompt_token(i + 99)};
+            reroot(d, &tree, &a);
+            t.token[t.n++] = a.next;
+        }
+        expand(&b, &tree, &(int32_t){0}, 1);
+        assert_int_equal(b.session->draft_kv.n_committed + b.session->draft_kv.n_pending, t.n);
+        grow_at_random(&b, &tree, 3);
+        compare_with_a_fresh_draft(&b, &tree, &t);
+    }
     close_bench(&b);
 }
 
@@ -553,9 +606,13 @@ static void a_policy_hears_of_each_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cache_f16), cmocka_unit_test(the_cache_q8_0),
-        cmocka_unit_test(the_draft_f16), cmocka_unit_test(the_draft_q8_0),
-        cmocka_unit_test(the_text),      cmocka_unit_test(a_policy_hears_of_each_turn),
+        cmocka_unit_test(the_cache_f16),
+        cmocka_unit_test(the_cache_q8_0),
+        cmocka_unit_test(the_draft_f16),
+        cmocka_unit_test(the_draft_q8_0),
+        cmocka_unit_test(a_draft_that_fell_behind),
+        cmocka_unit_test(the_text),
+        cmocka_unit_test(a_policy_hears_of_each_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,3 +15,12 @@ const drafter_class *drafter_class_of(drey_drafter which)
         [DREY_DRAFTER_MODEL] = &drafter_model_class, [DREY_DRAFTER_NGRAM] = &drafter_ngram_class};
     return (unsigned)which < sizeof classes / sizeof *classes ? classes[which] : NULL;
 }
+
+drey_status drafter_start(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n, bool *done,
+                          drey_error *err)
+{
+    *done = !d->class->start;
+    if (*done)
+        return d->class->expand(d, tree, nodes, n, err);
+    return d->class->start(d, tree, nodes, n, err);
+}

@@ -21,6 +21,17 @@ typedef struct drafter_class {
      * have. On an error none is expanded. */
     drey_status (*expand)(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
                           drey_error *err);
+    /* The same step in parts, for drafters whose steps take time: all three, or all NULL. One step
+     * of a drafter is under way at most, and none when begin, expand or reroot are called; the tree
+     * may grow meanwhile. nodes are copied. */
+    drey_status (*start)(drafter *d, const token_tree *tree, const int32_t *nodes, int32_t n,
+                         drey_error *err);
+    /* Goes on until until_ns (clock_ns; 0: to the end), a product's claim late at most. *done: the
+     * nodes are expanded and the step is over. An error ends it, too. */
+    drey_status (*advance)(drafter *d, token_tree *tree, int64_t until_ns, bool *done,
+                           drey_error *err);
+    /* Forgets the step under way, if there is one. */
+    void (*give_up)(drafter *d);
     /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
      * token `next` is the new root. The tree is still as it was; moved is tree_moves' answer. What
      * was computed for nodes that stay is not computed again. */
@@ -38,6 +49,10 @@ extern const drafter_class drafter_model_class, drafter_ngram_class;
 struct drafter { /* first member of every drafter */
     const drafter_class *class;
 };
+
+/* start of any drafter. *done: it was at once. */
+drey_status drafter_start(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n, bool *done,
+                          drey_error *err);
 
 /* Looks the last tokens up in the timeline itself. Lies in memory[drafter_ngram_class.bytes(capacity)],
  * zeroed. begin fails with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */

@@ -13,6 +13,9 @@
 
 #include <assert.h>
 
+#include "base/num.h"
+#include "os/clock.h"
+
 static model_drafter *self_of(drafter *d)
 {
     return (model_drafter *)d;
@@ -35,6 +38,7 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
     model_drafter *d = self_of(base);
     kv_cache *kv = d->run->kv;
     int32_t same = 0;
+    assert(d->n_nodes == 0);
     while (same < kv->n_committed && same < n - 1 && d->timeline[same] == known(d, tokens[same]))
         same++;
     kv_truncate(kv, same);
@@ -46,65 +50,147 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
                        err);
 }
 
-/* Computes what the timeline has beyond the cache; its end is the root. */
-static drey_status expand_root(model_drafter *d, drey_error *err)
+/* ---- A step ---- */
+
+static drey_status open_pass(model_drafter *d, int32_t n, pass_head head, drey_error *err)
+{
+    d->group = (pass_group){.kv = d->run->kv, .rows = d->run->ws->rows, .n = n, .head = head};
+    TRY(pass_begin(&d->pass, d->run, &d->group, 1, err));
+    d->in_pass = true;
+    return DREY_OK;
+}
+
+/* Of what the timeline has beyond the cache; its end is the root. Where that is long, as nothing was
+ * drafted for a while, it goes in chunks. */
+static drey_status open_root(model_drafter *d, drey_error *err)
 {
     kv_cache *kv = d->run->kv;
     kv_truncate(kv, kv->n_committed);
     int32_t n = d->n_timeline - kv->n_committed;
-    if (n > CATCH_UP) { /* nothing was drafted for a while */
-        TRY(pass_prompt(d->run, d->timeline + kv->n_committed, n - 1, d->chunk, HEAD_NONE, NULL,
-                        NULL, err));
-        n = 1;
-    }
+    d->catching_up = n > CATCH_UP;
+    if (d->catching_up)
+        n = min_i32(n - 1, d->chunk);
     pass_row *rows = d->run->ws->rows;
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
-    TRY(pass_rows(d->run, rows, n, HEAD_LAST, err));
-    d->row_of[0] = n - 1;
-    return DREY_OK;
+    return open_pass(d, n, d->catching_up ? HEAD_NONE : HEAD_LAST, err);
 }
 
-/* One pass over nodes whose parents have rows. *n_out = 0: the cache has no room for them. */
-static drey_status expand_below(model_drafter *d, const token_tree *tree, const int32_t *nodes,
-                                int32_t n, int32_t *n_out, drey_error *err)
+/* Over nodes whose parents have rows. */
+static drey_status open_below(model_drafter *d, const token_tree *tree, drey_error *err)
 {
     kv_cache *kv = d->run->kv;
     pass_row *rows = d->run->ws->rows;
-    *n_out = kv_has_room(kv, n) ? n : 0;
-    for (int32_t i = 0; i < *n_out; i++) {
-        const tree_node *node = &tree->nodes[nodes[i]];
-        assert(d->row_of[node->parent] >= 0 && d->row_of[nodes[i]] < 0);
+    if (!kv_has_room(kv, d->n_nodes))
+        return DREY_OK;
+    for (int32_t i = 0; i < d->n_nodes; i++) {
+        const tree_node *node = &tree->nodes[d->nodes[i]];
+        assert(d->row_of[node->parent] >= 0 && d->row_of[d->nodes[i]] < 0);
         rows[i] = (pass_row){.token = known(d, node->token), .parent = d->row_of[node->parent]};
     }
-    int32_t first = kv->n_pending;
-    if (*n_out)
-        TRY(pass_rows(d->run, rows, n, HEAD_ALL, err));
-    for (int32_t i = 0; i < *n_out; i++)
-        d->row_of[nodes[i]] = first + i;
+    return open_pass(d, d->n_nodes, HEAD_ALL, err);
+}
+
+static drey_status model_start(drafter *base, const token_tree *tree, const int32_t *nodes,
+                               int32_t n, drey_error *err)
+{
+    model_drafter *d = self_of(base);
+    assert(d->n_nodes == 0 && n >= 1 && n <= DRAFT_MAX_BATCH);
+    for (int32_t i = 0; i < n; i++)
+        d->nodes[i] = nodes[i];
+    d->n_nodes = n;
+    d->in_pass = d->catching_up = false;
+    /* The root is alone in its step: all others are below it. */
+    drey_status status = nodes[0] == 0 ? open_root(d, err) : open_below(d, tree, err);
+    if (status != DREY_OK)
+        d->n_nodes = 0;
+    return status;
+}
+
+/* Goes on with the pass; until_ns as for advance. */
+static drey_status compute(model_drafter *d, int64_t until_ns, bool *done, drey_error *err)
+{
+    *done = false;
+    for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
+        if (until_ns && clock_ns() >= until_ns)
+            return DREY_OK;
+        TRY(pass_step(&d->pass, until_ns, &state, err));
+        if (state != PASS_STARVED) /* only while the draft itself is loaded */
+            continue;
+        if (until_ns)
+            return DREY_OK;
+        pass_wait(&d->pass);
+    }
+    TRY(pass_end(&d->pass, err));
+    d->in_pass = false;
+    *done = true;
     return DREY_OK;
+}
+
+/* The nodes have rows: what the logits say goes to them. */
+static void finish(model_drafter *d, token_tree *tree, bool computed)
+{
+    int32_t first = d->group.first_pending + d->group.n - d->n_nodes;
+    int64_t root_position = d->n_timeline - 1, stride = pass_logits_stride(d->run);
+    for (int32_t i = 0; i < d->n_nodes; i++) {
+        tree_node *node = &tree->nodes[d->nodes[i]];
+        node->expanded = true;
+        if (!computed)
+            continue;
+        d->row_of[d->nodes[i]] = first + i;
+        node->n_guesses = (uint8_t)sampler_guess(d->sampler, d->group.logits + i * stride,
+                                                 root_position + node->depth + 1, d->n_ids,
+                                                 node->guess, TREE_MAX_GUESSES);
+    }
+    d->n_nodes = 0;
+}
+
+static drey_status go_on(model_drafter *d, token_tree *tree, int64_t until_ns, bool *done,
+                         drey_error *err)
+{
+    bool computed = d->in_pass;
+    *done = true;
+    if (computed)
+        TRY(compute(d, until_ns, done, err));
+    while (*done && d->catching_up) {
+        kv_commit(d->run->kv, NULL, d->group.n);
+        TRY(open_root(d, err));
+        TRY(compute(d, until_ns, done, err));
+    }
+    if (*done)
+        finish(d, tree, computed);
+    return DREY_OK;
+}
+
+static drey_status model_advance(drafter *base, token_tree *tree, int64_t until_ns, bool *done,
+                                 drey_error *err)
+{
+    model_drafter *d = self_of(base);
+    assert(d->n_nodes > 0);
+    drey_status status = go_on(d, tree, until_ns, done, err);
+    if (status != DREY_OK)
+        d->n_nodes = 0;
+    return status;
+}
+
+static void model_give_up(drafter *base)
+{
+    model_drafter *d = self_of(base);
+    if (d->n_nodes > 0 && d->in_pass)
+        pass_leave(&d->pass);
+    d->n_nodes = 0;
 }
 
 static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
                                 drey_error *err)
 {
-    model_drafter *d = self_of(base);
-    int32_t n_computed = 1;
-    if (nodes[0] == 0) /* then it is alone: all others are below it */
-        TRY(expand_root(d, err));
-    else
-        TRY(expand_below(d, tree, nodes, n, &n_computed, err));
-    int64_t root_position = d->n_timeline - 1, stride = pass_logits_stride(d->run);
-    for (int32_t i = 0; i < n; i++) {
-        tree_node *node = &tree->nodes[nodes[i]];
-        node->expanded = true;
-        if (i < n_computed)
-            node->n_guesses = (uint8_t)sampler_guess(d->sampler, d->run->ws->logits + i * stride,
-                                                     root_position + node->depth + 1, d->n_ids,
-                                                     node->guess, TREE_MAX_GUESSES);
-    }
+    TRY(model_start(base, tree, nodes, n, err));
+    for (bool done = false; !done;)
+        TRY(model_advance(base, tree, 0, &done, err));
     return DREY_OK;
 }
+
+/* ---- Going on ---- */
 
 /* Which nodes that stay have pending rows, in the order of the rows, which is not the nodes'. */
 static int32_t rows_that_stay(const model_drafter *d, const token_tree *tree, const int32_t *moved,
@@ -129,6 +215,7 @@ static void model_reroot(drafter *base, const token_tree *tree, const int32_t *p
 {
     model_drafter *d = self_of(base);
     int32_t done[TREE_MAX_NODES + CATCH_UP], n = 0;
+    assert(d->n_nodes == 0);
     /* The chain up to the root, then the accepted nodes that were computed here. */
     for (; n <= d->row_of[0]; n++)
         done[n] = n;
@@ -151,8 +238,13 @@ static size_t model_bytes(int32_t capacity)
     return (size_t)capacity * sizeof(int32_t);
 }
 
-const drafter_class drafter_model_class = {
-    .begin = model_begin, .expand = model_expand, .reroot = model_reroot, .bytes = model_bytes};
+const drafter_class drafter_model_class = {.begin = model_begin,
+                                           .expand = model_expand,
+                                           .start = model_start,
+                                           .advance = model_advance,
+                                           .give_up = model_give_up,
+                                           .reroot = model_reroot,
+                                           .bytes = model_bytes};
 
 void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,
                         int32_t chunk)
