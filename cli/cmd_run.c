@@ -176,7 +176,10 @@ static void show_plan(const run *r)
 static drey_status write_statistics(const run *r, const drey_statistics *statistics,
                                     drey_error *err)
 {
+    drey_speculation speculation;
+    drey_session_speculation(r->session, &speculation);
     cJSON *root = json_statistics(statistics);
+    cJSON_AddItemToObject(root, "speculation", json_speculation(&speculation));
     drey_status status = json_write(r->settings->stats, root, err);
     cJSON_Delete(root);
     return status;
@@ -213,6 +216,14 @@ static drey_status write_text(run *r, const drey_generate_options *options,
     return status;
 }
 
+static void report_all(const run *r, const drey_statistics *statistics)
+{
+    drey_speculation speculation;
+    drey_session_speculation(r->session, &speculation);
+    report_statistics(stderr, statistics);
+    report_speculation(stderr, &speculation);
+}
+
 static drey_status generate(run *r, drey_error *err)
 {
     const cli_settings *s = r->settings;
@@ -236,7 +247,7 @@ static drey_status generate(run *r, drey_error *err)
     if (signals_wait_writable(STDERR_FILENO)) { /* one pipe may be blocked for both */
         end_line(r);
         if (!s->quiet)
-            report_statistics(stderr, &statistics);
+            report_all(r, &statistics);
     }
     if (s->stats) {
         drey_status written = write_statistics(r, &statistics, status == DREY_OK ? err : NULL);

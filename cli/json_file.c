@@ -269,3 +269,38 @@ cJSON *json_statistics(const drey_statistics *s)
     cJSON_AddStringToObject(root, "finish_reason", drey_finish_name(s->finish));
     return root;
 }
+
+/* Without the zeros at the end. */
+static void add_counts(cJSON *to, const char *name, const int64_t *count, int n)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, name);
+    while (n > 0 && count[n - 1] == 0)
+        n--;
+    for (int i = 0; i < n; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)count[i]));
+}
+
+cJSON *json_speculation(const drey_speculation *c)
+{
+    const number_key keys[] = {
+        {"draft_steps", (double)c->draft_steps},
+        {"draft_s", c->draft_s},
+        {"hidden_share", c->hidden_share},
+        {"alpha", c->alpha},
+        {"provisional_kept", (double)c->provisional_kept},
+        {"provisional_lost", (double)c->provisional_lost},
+        {"outside_slice", (double)c->outside_slice},
+    };
+    enum { RANKS = DREY_SPECULATION_RANKS + 1 };
+    cJSON *root = cJSON_CreateObject();
+    if (!root)
+        return NULL;
+    add_numbers(root, keys, sizeof keys / sizeof *keys);
+    add_counts(root, "depth_submitted", c->depth_submitted, DREY_SPECULATION_DEPTHS);
+    add_counts(root, "depth_accepted", c->depth_accepted, DREY_SPECULATION_DEPTHS);
+    add_counts(root, "rank_submitted", c->rank_submitted, RANKS);
+    add_counts(root, "rank_accepted", c->rank_accepted, RANKS);
+    add_counts(root, "rank_chosen", c->rank_chosen, RANKS);
+    add_counts(root, "passes_writing", c->passes_writing, DREY_SPECULATION_WRITTEN);
+    return root;
+}

@@ -26,4 +26,7 @@ cJSON *json_plan(const drey_plan *plan);
 /* The statistics of a run, keys as documented in drey(1); NULL if memory is short. */
 cJSON *json_statistics(const drey_statistics *s);
 
+/* What came of drafting, likewise. */
+cJSON *json_speculation(const drey_speculation *c);
+
 #endif

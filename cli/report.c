@@ -263,6 +263,86 @@ void report_statistics(FILE *out, const drey_statistics *s)
         fprintf(out, "  %-9s q8_0, which is lossy: with f16 the text may be another\n", "cache");
 }
 
+static int64_t sum(const int64_t *count, int from, int to)
+{
+    int64_t total = 0;
+    for (int i = from; i < to; i++)
+        total += count[i];
+    return total;
+}
+
+/* "by depth 1: 91 %, 2: 83 %, 4: 70 %": of the passes that had a node there, those that accepted
+ * one. The first depth at which few passes had one ends the line. */
+static void speculation_depths(FILE *out, const drey_speculation *c)
+{
+    const char *between = "";
+    int64_t passes = sum(c->passes_writing, 0, DREY_SPECULATION_WRITTEN);
+    fprintf(out, "  %-9s reached by the text in ", "depth");
+    for (int depth = 1; depth < DREY_SPECULATION_DEPTHS; depth *= 2, between = ", ") {
+        if (!c->depth_submitted[depth - 1])
+            break;
+        fprintf(out, "%s%d: %.0f %%", between, depth,
+                percent((double)c->depth_accepted[depth - 1], (double)passes));
+    }
+    fputs(" of the passes\n", out);
+}
+
+static void speculation_ranks(FILE *out, const drey_speculation *c)
+{
+    enum { RANKS = DREY_SPECULATION_RANKS };
+    double all = (double)sum(c->rank_chosen, 0, RANKS + 1);
+    if (all > 0)
+        fprintf(out,
+                "  %-9s the target's token was the 1st in %.0f %%, 2nd %.0f %%, 3rd %.0f %%, "
+                "among %d in %.0f %%\n",
+                "guesses", percent((double)c->rank_chosen[0], all),
+                percent((double)c->rank_chosen[1], all), percent((double)c->rank_chosen[2], all),
+                RANKS, percent((double)sum(c->rank_chosen, 0, RANKS), all));
+}
+
+/* "1: 20 %, 2: 15 %, 3-4: 30 %, 5-8: 35 %" */
+static void speculation_passes(FILE *out, const drey_speculation *c)
+{
+    enum { MOST = DREY_SPECULATION_WRITTEN };
+    double all = (double)sum(c->passes_writing, 0, MOST);
+    const char *between = "";
+    fprintf(out, "  %-9s wrote ", "passes");
+    for (int from = 0, to = 1; from < MOST; from = to, to *= 2) {
+        int64_t n = sum(c->passes_writing, from, to);
+        if (!n)
+            continue;
+        fprintf(out, "%s%d", between, from + 1);
+        if (to - from > 1)
+            fprintf(out, "-%d", to);
+        fprintf(out, ": %.0f %%", percent((double)n, all));
+        between = ", ";
+    }
+    fputs(" (tokens: share of the passes)\n", out);
+}
+
+void report_speculation(FILE *out, const drey_speculation *c)
+{
+    if (!sum(c->depth_submitted, 0, DREY_SPECULATION_DEPTHS))
+        return;
+    fprintf(out, "  %-9s %lld steps in %.2f s", "drafting", (long long)c->draft_steps, c->draft_s);
+    if (c->hidden_share > 0)
+        fprintf(out, ", %.0f %% of it during the target's passes", 100 * c->hidden_share);
+    if (c->provisional_kept + c->provisional_lost)
+        fprintf(out, "; of %lld tokens beyond them %.0f %% were kept",
+                (long long)(c->provisional_kept + c->provisional_lost),
+                percent((double)c->provisional_kept,
+                        (double)(c->provisional_kept + c->provisional_lost)));
+    if (c->alpha > 0)
+        fprintf(out, "; alpha %.2g", c->alpha);
+    fputc('\n', out);
+    speculation_depths(out, c);
+    speculation_ranks(out, c);
+    speculation_passes(out, c);
+    if (c->outside_slice)
+        fprintf(out, "  %-9s %lld tokens of the target lay outside the draft's\n", "slice",
+                (long long)c->outside_slice);
+}
+
 /* ---- Limits ---- */
 
 void report_limits(const drey_limits *limits, FILE *out, cJSON *root)

@@ -27,6 +27,8 @@ void report_plan_briefly(FILE *out, const drey_plan *plan);
 #define REPORT_ASSUMED_TOKENS 4
 
 void report_statistics(FILE *out, const drey_statistics *s);
+/* What came of drafting; nothing where nothing was drafted. */
+void report_speculation(FILE *out, const drey_speculation *c);
 
 /* The limits of a machine as one line, and as members of root. */
 void report_limits(const drey_limits *limits, FILE *out, cJSON *root);

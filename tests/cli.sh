@@ -58,14 +58,17 @@ done
 "${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos --stats "$tmp/stats" -p "$prompt" \
     >"$tmp/out" 2>"$tmp/err"
 same "another text with a draft and a report" "$tmp/out" "$tmp/text"
-has "$tmp/err" "memory plan" pinned ceiling statistics "tokens/s" drafted verify peak
+has "$tmp/err" "memory plan" pinned ceiling statistics "tokens/s" drafted verify peak \
+    "steps in" "of the passes" "the 1st in"
 ! grep -q $'\033' "$tmp/err" || wrong "colours without a terminal"
 holds statistics "$tmp/stats" 'finish_reason == "length"' 'generated_tokens == 40' 'prompt_tokens > 3' \
     '0 < accepted <= drafted' '0 < first_token_s <= prompt_s' 'tokens_per_pass > 1' \
     'tokens_per_s > 0' 'peak_memory_bytes > 1 << 20' '(kv, kv_lossy) == ("f16", False)' \
     '0 <= draft_share <= 1' 'not set("""version machine ceiling_tokens_per_s disk_bytes_per_s
         pinned_bytes streamed_bytes_per_pass read_bytes read_bytes_per_s stall_share verify_share
-        budget_bytes decode_major_faults decode_s""".split()) - set(whole)'
+        budget_bytes decode_major_faults decode_s""".split()) - set(whole)' \
+    'sum(speculation["depth_accepted"]) == sum(speculation["rank_accepted"]) == accepted' \
+    'sum(speculation["passes_writing"]) == passes' 'speculation["draft_steps"] > 0'
 # Both into one place, a file or a pipe: nothing comes between the text's words.
 "${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos -p "$prompt" >"$tmp/both" 2>&1
 "${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos -p "$prompt" 2>&1 | cat >"$tmp/piped"

@@ -440,6 +440,33 @@ typedef struct drey_statistics {
     uint64_t reserved[16]; /* zero */
 } drey_statistics;
 
+/* What came of drafting in one text. Arrays' last elements hold all that is beyond them, too. */
+enum { DREY_SPECULATION_DEPTHS = 32, DREY_SPECULATION_RANKS = 8, DREY_SPECULATION_WRITTEN = 64 };
+typedef struct drey_speculation {
+    /* [d]: nodes d + 1 below the root that the target was asked about, and those it agreed with */
+    int64_t depth_submitted[DREY_SPECULATION_DEPTHS], depth_accepted[DREY_SPECULATION_DEPTHS];
+    /* [r]: the same for guess r + 1 of the draft, the best being the first; the last element: those
+     * that were not among its guesses */
+    int64_t rank_submitted[DREY_SPECULATION_RANKS + 1], rank_accepted[DREY_SPECULATION_RANKS + 1];
+    /* [r]: tokens of the target that were guess r + 1 of the draft there, drafted or not; the last
+     * element: those that were none. Of places at which the draft guessed */
+    int64_t rank_chosen[DREY_SPECULATION_RANKS + 1];
+    int64_t passes_writing[DREY_SPECULATION_WRITTEN]; /* [n]: of the target, that wrote n + 1 */
+    int64_t draft_steps;                              /* the draft's, of one or more nodes each */
+    double draft_s;           /* all drafting, beside the target's passes or during them */
+    double hidden_share;      /* of draft_s during them */
+    double alpha;             /* the fallback's threshold as it stands; 0: the policy has none */
+    int64_t provisional_kept; /* nodes drafted during a pass beyond those it verified: below the */
+    int64_t provisional_lost; /* next root, or not */
+    int64_t outside_slice;    /* tokens of the target that the draft could not guess: rows that its
+                                 head lacks */
+    uint64_t reserved[16];    /* zero */
+} drey_speculation;
+
+/* Of the text that is being written, or of the last one; all 0 before the first. Times are filled
+ * when the text ends. */
+DREY_API void drey_session_speculation(const drey_session *session, drey_speculation *out);
+
 /* Puts ids[0..n) at the end of the session's timeline and writes on from there. Statistics are
  * filled also when it fails (may be NULL). What was verified before an error or cancel has been
  * delivered and stays in the timeline: a call with n = 0 goes on from there, also once a disk that

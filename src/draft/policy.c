@@ -76,6 +76,7 @@ drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
         int32_t n = p->class->next(p, tree, max_depth, nodes);
         if (n == 0)
             return DREY_OK;
+        d->n_steps++;
         TRY(d->class->expand(d, tree, nodes, n, err));
         for (int32_t i = 0; i < n; i++) {
             assert(tree->nodes[nodes[i]].expanded);

@@ -43,6 +43,7 @@ typedef struct policy_class {
 struct draft_policy { /* first member of every policy's state */
     const policy_class *class;
     int32_t size; /* most drafted nodes of a tree */
+    float alpha;  /* the fallback's threshold as it stands, for statistics; 0: there is none */
 };
 
 #define POLICY(value, name) extern const policy_class policy_##name;

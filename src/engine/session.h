@@ -53,6 +53,8 @@ typedef struct generation {
     int64_t n_first;                 /* tokens written before decoding */
     statistics_mark begin, decode;
     drey_statistics stats;
+    drey_speculation speculation;
+    int64_t steps_before;    /* of the drafter, when the text began */
     drey_statistics *report; /* the caller's, filled at the end; NULL: not asked for */
 } generation;
 
@@ -125,5 +127,10 @@ void statistics_begin(drey_session *s);
 /* Decoding begins. */
 void statistics_decode(drey_session *s);
 void statistics_end(drey_session *s);
+
+/* Of a turn whose tokens have been chosen, before the tree moves; n_written of them were written. */
+void speculation_count(drey_session *s, int32_t n_written);
+/* Times and what the policy knows, between decoding's beginning and `end`. */
+void speculation_end(drey_session *s, const statistics_mark *end);
 
 #endif

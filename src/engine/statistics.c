@@ -69,6 +69,7 @@ drey_statistics statistics_of_nothing(const drey_engine *e)
 void statistics_begin(drey_session *s)
 {
     s->text.stats = statistics_of_nothing(s->engine);
+    s->text.steps_before = s->drafter ? s->drafter->n_steps : 0;
     take_mark(s->engine, &s->text.begin);
 }
 
@@ -111,6 +112,7 @@ void statistics_end(drey_session *s)
     t->ceiling_tokens_per_s = ceiling(s, draft_s, compute_s);
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();
+    speculation_end(s, &end);
 }
 
 const char *drey_finish_name(drey_finish finish)

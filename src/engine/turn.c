@@ -67,6 +67,8 @@ void turn_take(drey_session *s, const pass_group *group)
     t->n_passes++;
     t->drafted += s->text.n_drafted;
     t->accepted += s->accepted.n_path;
-    commit(s, text_emit(s));
+    int32_t n_written = text_emit(s);
+    speculation_count(s, n_written);
+    commit(s, n_written);
     reroot(s);
 }

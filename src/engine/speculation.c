@@ -1,0 +1,66 @@
+/* What came of drafting: by depth in the tree, by rank of the guess, by tokens that a pass wrote. */
+#include "base/num.h"
+#include "engine/session.h"
+
+static const int32_t deepest = DREY_SPECULATION_DEPTHS - 1, no_rank = DREY_SPECULATION_RANKS;
+
+/* Which of a node's guesses a token is; no_rank: none. */
+static int32_t rank_of(const tree_node *node, int32_t token)
+{
+    for (int32_t i = 0; i < node->n_guesses; i++)
+        if (node->guess[i].token == token)
+            return min_i32(i, no_rank);
+    return no_rank;
+}
+
+static void count_submitted(drey_speculation *c, const token_tree *tree)
+{
+    for (int32_t i = 1; i < tree->n_nodes; i++) {
+        const tree_node *node = &tree->nodes[i];
+        if (!node->submitted)
+            continue;
+        c->depth_submitted[min_i32(node->depth - 1, deepest)]++;
+        c->rank_submitted[rank_of(&tree->nodes[node->parent], node->token)]++;
+    }
+}
+
+static void count_chosen(drey_speculation *c, const token_tree *tree, const accepted *a)
+{
+    for (int32_t i = 0; i <= a->n_path; i++) {
+        const tree_node *from = &tree->nodes[i ? a->path[i - 1] : 0];
+        bool accepted = i < a->n_path;
+        int32_t rank = rank_of(from, accepted ? tree->nodes[a->path[i]].token : a->next);
+        if (from->n_guesses)
+            c->rank_chosen[rank]++;
+        if (!accepted)
+            continue;
+        c->depth_accepted[min_i32(i, deepest)]++;
+        c->rank_accepted[rank]++;
+    }
+}
+
+void speculation_count(drey_session *s, int32_t n_written)
+{
+    drey_speculation *c = &s->text.speculation;
+    count_submitted(c, &s->tree);
+    count_chosen(c, &s->tree, &s->accepted);
+    if (n_written > 0)
+        c->passes_writing[min_i32(n_written, DREY_SPECULATION_WRITTEN) - 1]++;
+}
+
+void speculation_end(drey_session *s, const statistics_mark *end)
+{
+    drey_speculation *c = &s->text.speculation;
+    const int64_t *before = s->text.decode.sums.ns, *after = end->sums.ns;
+    int64_t beside = after[TRACE_DRAFT] - before[TRACE_DRAFT];
+    int64_t during = after[TRACE_PROVISIONAL] - before[TRACE_PROVISIONAL];
+    c->draft_s = (double)(beside + during) * 1e-9;
+    c->hidden_share = during > 0 ? (double)during / (double)(beside + during) : 0;
+    c->draft_steps = s->drafter ? s->drafter->n_steps - s->text.steps_before : 0;
+    c->alpha = s->policy ? (double)s->policy->alpha : 0;
+}
+
+void drey_session_speculation(const drey_session *session, drey_speculation *out)
+{
+    *out = session->text.speculation;
+}
