@@ -72,6 +72,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.draft = m->draft;
     options.drafter = settings->drafter;
     options.policy = settings->policy;
+    options.without = settings->without;
     options.memory_bytes = settings->memory_bytes;
     options.read_bytes = settings->read_bytes;
     options.n_context = n_context;

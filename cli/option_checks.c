@@ -7,7 +7,7 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
     bool drafts = s->drafter != DREY_DRAFTER_NONE;
     drey_policy policy = s->policy;
     if (policy == DREY_POLICY_AUTO)
-        policy = drafts ? DREY_POLICY_TREE : DREY_POLICY_NONE;
+        policy = drafts ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
     if (policy != DREY_POLICY_NONE && !drafts)
         return fail(err, DREY_ERR_USAGE, "--policy %s needs a draft: add -d DRAFT.gguf or -d ngram",
                     drey_policy_name(policy));
@@ -17,8 +17,10 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
                     "out");
     if (option_given(s, "draft-tokens") && policy != DREY_POLICY_SEQUENCE)
         return fail(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence");
-    if (option_given(s, "tree") && policy != DREY_POLICY_TREE)
-        return fail(err, DREY_ERR_USAGE, "--tree belongs to --policy tree and a draft");
+    if (option_given(s, "tree") && (!drafts || policy == DREY_POLICY_SEQUENCE))
+        return fail(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
+    if (s->without && !drafts)
+        return fail(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d ngram");
     return DREY_OK;
 }
 

@@ -11,27 +11,32 @@ enum {
     DRAFTING = CLI_RUN | CLI_PLAN
 };
 
-static const char *policy_name(int i)
-{
-    return drey_policy_name((drey_policy)i);
-}
-
-static const char *io_name(int i)
-{
-    return drey_io_name((drey_io)i);
-}
-
-static const char *kv_name(int i)
-{
-    return drey_kv_name((drey_kv)i);
-}
-
-#define OPTION(name, letter, value, commands, member, least, most, choice)                         \
+/* What the library calls the values of an enum, and what it takes for one. */
+#define NAMES(what)                                                                                \
+    static const char *what##_name(int i)                                                          \
     {                                                                                              \
-        name, letter, value, commands, offsetof(cli_settings, member), least, most, choice         \
+        return drey_##what##_name((drey_##what)i);                                                 \
+    }                                                                                              \
+    static bool what##_parse(const char *name, int *i)                                             \
+    {                                                                                              \
+        drey_##what found;                                                                         \
+        bool known = drey_##what##_parse(name, &found);                                            \
+        if (known)                                                                                 \
+            *i = (int)found;                                                                       \
+        return known;                                                                              \
+    }
+NAMES(policy)
+NAMES(part)
+NAMES(io)
+NAMES(kv)
+#undef NAMES
+
+#define OPTION(name, letter, value, commands, member, least, most, choice, parse)                  \
+    {                                                                                              \
+        name, letter, value, commands, offsetof(cli_settings, member), least, most, choice, parse  \
     }
 #define PLAIN(name, letter, value, commands, member)                                               \
-    OPTION(name, letter, value, commands, member, 0, 0, NULL)
+    OPTION(name, letter, value, commands, member, 0, 0, NULL, NULL)
 #define FLAG(name, letter, commands, member)   PLAIN(name, letter, CLI_FLAG, commands, member)
 #define TEXT(name, letter, commands, member)   PLAIN(name, letter, CLI_TEXT, commands, member)
 #define STOP(name, letter, commands, member)   PLAIN(name, letter, CLI_STOP, commands, member)
@@ -40,13 +45,15 @@ static const char *kv_name(int i)
 #define RATE(name, letter, commands, member)   PLAIN(name, letter, CLI_RATE, commands, member)
 #define SEED(name, letter, commands, member)   PLAIN(name, letter, CLI_SEED, commands, member)
 #define COUNT(name, letter, commands, member, least, most)                                         \
-    OPTION(name, letter, CLI_COUNT, commands, member, least, most, NULL)
+    OPTION(name, letter, CLI_COUNT, commands, member, least, most, NULL, NULL)
 #define REAL(name, letter, commands, member, least, most)                                          \
-    OPTION(name, letter, CLI_REAL, commands, member, least, most, NULL)
+    OPTION(name, letter, CLI_REAL, commands, member, least, most, NULL, NULL)
 #define SIZE(name, letter, commands, member, least, most)                                          \
-    OPTION(name, letter, CLI_SIZE, commands, member, least, most, NULL)
-#define CHOICE(name, letter, commands, member, choice)                                             \
-    OPTION(name, letter, CLI_CHOICE, commands, member, 0, 0, choice)
+    OPTION(name, letter, CLI_SIZE, commands, member, least, most, NULL, NULL)
+#define CHOICE(name, letter, commands, member, what)                                               \
+    OPTION(name, letter, CLI_CHOICE, commands, member, 0, 0, what##_name, what##_parse)
+#define SET(name, letter, commands, member, what)                                                  \
+    OPTION(name, letter, CLI_SET, commands, member, 0, 0, what##_name, what##_parse)
 
 const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, model),
@@ -54,13 +61,14 @@ const cli_option cli_options[] = {
     MEMORY("memory", 0, ENGINE, memory_bytes),
     COUNT("context", 'c', DRAFTING, n_context, 2, DREY_MAX_CONTEXT),
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
-    CHOICE("policy", 0, DRAFTING, policy, policy_name),
+    CHOICE("policy", 0, DRAFTING, policy, policy),
+    SET("without", 0, DRAFTING, without, part),
     COUNT("draft-tokens", 0, DRAFTING, draft_tokens, 1, DREY_MAX_DRAFTED),
     COUNT("tree", 0, DRAFTING, tree_nodes, 1, DREY_MAX_DRAFTED),
     COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK),
     TEXT("cpu", 0, CORES, cpu_tier),
-    CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, io, io_name),
-    CHOICE("kv", 0, ENGINE, kv, kv_name),
+    CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, io, io),
+    CHOICE("kv", 0, ENGINE, kv, kv),
     SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, read_bytes, DREY_MIN_READ_BYTES,
          DREY_MAX_READ_BYTES),
     TEXT("sidecar", 0, ENGINE, sidecar),

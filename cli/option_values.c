@@ -178,13 +178,35 @@ static drey_status read_choice(const cli_option *option, const char *text, void 
                                drey_error *err)
 {
     char wanted[160];
-    for (int i = 0; option->choice(i); i++)
-        if (strcmp(text, option->choice(i)) == 0) {
-            memcpy(at, &i, sizeof i); /* an enum, whichever */
-            return DREY_OK;
-        }
+    int i;
+    if (option->parse(text, &i)) {
+        memcpy(at, &i, sizeof i); /* an enum, whichever */
+        return DREY_OK;
+    }
     list_choices(option, wanted, sizeof wanted);
     return bad_value(option, text, wanted, err);
+}
+
+/* Names with commas between them. */
+static drey_status read_set(const cli_option *option, const char *text, uint64_t *set,
+                            drey_error *err)
+{
+    char wanted[160], name[32];
+    const char *rest = text;
+    *set = 0;
+    for (bool more = true; more; rest++) {
+        size_t n = strcspn(rest, ",");
+        int i;
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name), rest);
+        if (n >= sizeof name || !option->parse(name, &i)) {
+            list_choices(option, wanted, sizeof wanted);
+            return bad_value(option, text, wanted, err);
+        }
+        *set |= UINT64_C(1) << i;
+        rest += n;
+        more = *rest == ',';
+    }
+    return DREY_OK;
 }
 
 static drey_status read_stop(cli_settings *s, const char *text, drey_error *err)
@@ -230,6 +252,8 @@ drey_status option_store(cli_settings *s, const cli_option *option, const char *
         break;
     case CLI_CHOICE:
         return read_choice(option, text, at, err);
+    case CLI_SET:
+        return read_set(option, text, at, err);
     case CLI_MEMORY:
         return read_memory(option, text, at, err);
     case CLI_SIZE:

@@ -39,6 +39,7 @@ typedef struct cli_settings {
     drey_policy policy;
     drey_io io;
     drey_kv kv;
+    uint64_t without;      /* parts of drafting that are left out */
     uint64_t read_bytes;   /* 0: the usual */
     uint64_t memory_bytes; /* or DREY_MEMORY_* */
     int32_t n_context;     /* 0: the command chooses */
@@ -80,6 +81,7 @@ typedef enum cli_value {
     CLI_STOP,   /* appended to stops */
     CLI_DRAFT,  /* drafter and draft_path */
     CLI_CHOICE, /* an enum of the library's, by the names that it has there */
+    CLI_SET,    /* uint64_t: bits by their names there, "a,b" */
     CLI_MEMORY, /* uint64_t: a size, auto or unlimited */
     CLI_SIZE,   /* uint64_t: a size within [least, most] */
     CLI_RATE,   /* double: a size per second */
@@ -95,7 +97,8 @@ typedef struct cli_option {
     unsigned commands; /* cli_command bits */
     size_t offset;     /* of the value in cli_settings */
     double least, most;
-    const char *(*choice)(int i); /* CLI_CHOICE: the name of value i; NULL: there is none */
+    const char *(*choice)(int i); /* CLI_CHOICE, CLI_SET: the name of value i; NULL: none has it */
+    bool (*parse)(const char *name, int *i); /* and what has a name, other names included */
 } cli_option;
 
 extern const cli_option cli_options[];

@@ -4,7 +4,7 @@ _drey() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]-} kind=${COMP_WORDS[2]-} words=""
     local engine="-m --model --memory -t --threads --cpu --io --kv --read-size --sidecar --prompt-chunk -h --help"
-    local drafting="-d --draft -c --context --policy --draft-tokens --tree"
+    local drafting="-d --draft -c --context --policy --without --draft-tokens --tree"
     COMPREPLY=()
 
     if ((COMP_CWORD == 1)); then
@@ -31,7 +31,8 @@ _drey() {
         return
         ;;
     --memory) words="auto unlimited" ;;
-    --policy) words="auto none sequence tree" ;;
+    --policy) words="auto none sequence specinfer llmcad edgellm optimal" ;;
+    --without) words="tree fallback batching provisional slice" ;;
     --io) words="auto uring pread buffered" ;;
     --kv) words="f16 q8_0" ;;
     --read-size) words="256K 512K 1M 2M 4M" ;;

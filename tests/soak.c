@@ -293,7 +293,7 @@ static drey_engine_options random_options(soak *s)
     o.drafter = (drey_drafter)rng_below(r, 3);
     o.draft = o.drafter == DREY_DRAFTER_MODEL ? s->draft : NULL;
     o.policy = o.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE
-               : rng_below(r, 2)              ? DREY_POLICY_TREE
+               : rng_below(r, 2)              ? DREY_POLICY_OPTIMAL
                                               : DREY_POLICY_SEQUENCE;
     o.no_sidecar = rng_below(r, 2);
     o.memory_bytes = DREY_MEMORY_UNLIMITED;

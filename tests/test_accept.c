@@ -223,7 +223,7 @@ static void drafting_never_changes_the_text(void **state)
         {.temperature = 1, .top_k = 6, .top_p = 0.9f, .min_p = 0.02f},
         {.temperature = 3, .top_p = 1},
     };
-    const drey_policy policies[] = {DREY_POLICY_NONE, DREY_POLICY_SEQUENCE, DREY_POLICY_TREE};
+    const drey_policy policies[] = {DREY_POLICY_NONE, DREY_POLICY_SEQUENCE, DREY_POLICY_OPTIMAL};
     const int32_t prompt[START] = {3, 1, 4, 1};
     int passes[3] = {0}, ngram_passes = 0, texts = 0;
     for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
@@ -242,7 +242,8 @@ static void drafting_never_changes_the_text(void **state)
             for (int i = 0; i < 6; i++) {
                 const policy_class *class = policy_class_of(policies[i % 3]);
                 policy_memory memory;
-                draft_policy *p = class ? policy_init(&memory, class, i % 3 == 1 ? 5 : 16) : NULL;
+                draft_policy *p =
+                    class ? policy_init(&memory, class, i % 3 == 1 ? 5 : 16, 0) : NULL;
                 memcpy(with, prompt, sizeof prompt);
                 int n = write_with(i < 3 ? &model.base : ngram, p, &s, with);
                 assert_memory_equal(with, alone, sizeof alone);

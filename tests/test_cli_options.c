@@ -199,6 +199,10 @@ static void values(void **state)
     assert_string_equal(s.prompt, "");
     assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
     assert_int_equal(s.tree_nodes, 5);
+    assert_int_equal(s.without, 0);
+    accepts(&s, CLI_RUN, "-m t -p x -d ngram --policy si --without tree,slice");
+    assert_int_equal(s.policy, DREY_POLICY_SPECINFER);
+    assert_int_equal(s.without, DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
     assert_true(s.disk_bytes_per_s == 1.5 * 1073741824);
     assert_true(s.tensors);
@@ -270,7 +274,11 @@ static void faults(void **state)
     refuses(CLI_RUN, "-m a --memory 18446744073709551615", "--memory takes a size");
     refuses(CLI_PLAN, "-m a --disk fast", "--disk takes a speed");
     refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
-    refuses(CLI_RUN, "-m a --policy forest", "auto, none, sequence or tree");
+    refuses(CLI_RUN, "-m a --policy forest",
+            "auto, none, sequence, specinfer, llmcad, edgellm or optimal");
+    refuses(CLI_RUN, "-m a -d b --without tree,leaves", "tree, fallback, batching, provisional or");
+    refuses(CLI_RUN, "-m a -d b --without tree,", "--without takes");
+    refuses(CLI_RUN, "-m a -d b --without ,", "--without takes");
     refuses(CLI_RUN, "-m a --io mmap", "auto, uring, pread or buffered");
     refuses(CLI_RUN, "-m a --kv q4_0", "f16 or q8_0");
     refuses(CLI_RUN, "-m a --stop _", "not empty");
@@ -312,12 +320,13 @@ static void contradictions(void **state)
     (void)state;
     refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
-    refuses(CLI_RUN, "-m a --policy tree", "--policy tree needs a draft");
+    refuses(CLI_RUN, "-m a --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
     refuses(CLI_RUN, "-m a -d b --draft-tokens 4", "--draft-tokens belongs to --policy sequence");
-    refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to --policy tree");
-    refuses(CLI_RUN, "-m a --tree 4", "--tree belongs to --policy tree and a draft");
+    refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to a policy with");
+    refuses(CLI_RUN, "-m a --tree 4", "--tree belongs to a policy with trees and a draft");
+    refuses(CLI_RUN, "-m a --without tree", "--without needs a draft");
     refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
     refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
     refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");
@@ -465,7 +474,7 @@ static void defaults_are_told(void **state)
     char wanted[120];
     (void)state;
     assert_true(drey_policy_bounds(DREY_POLICY_SEQUENCE, &least, &most, &chain));
-    assert_true(drey_policy_bounds(DREY_POLICY_TREE, &least, &most, &tree));
+    assert_true(drey_policy_bounds(DREY_POLICY_OPTIMAL, &least, &most, &tree));
     snprintf(wanted, sizeof wanted, "--draft-tokens N (%d) or --tree N (%d)", chain, tree);
     assert_non_null(strstr(help_text(CLI_RUN), wanted));
     assert_non_null(strstr(help_text(CLI_PLAN), wanted));
@@ -538,7 +547,9 @@ static void table_is_sound(void **state)
 {
     (void)state;
     for (size_t i = 0; i < cli_n_options; i++) {
-        assert_true((cli_options[i].choice != NULL) == (cli_options[i].value == CLI_CHOICE));
+        bool named = cli_options[i].value == CLI_CHOICE || cli_options[i].value == CLI_SET;
+        assert_true((cli_options[i].choice != NULL) == named);
+        assert_true((cli_options[i].parse != NULL) == named);
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(cli_options[i].name, cli_options[j].name);
             assert_true(!cli_options[i].letter || cli_options[i].letter != cli_options[j].letter);

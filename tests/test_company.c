@@ -256,7 +256,7 @@ static void test_company(void **state)
             for (int k = 0; k < 3; k++) {
                 drey_policy policy = kinds[k] == DREY_DRAFTER_NONE ? DREY_POLICY_NONE
                                      : (i + j) % 2                 ? DREY_POLICY_SEQUENCE
-                                                                   : DREY_POLICY_TREE;
+                                                                   : DREY_POLICY_OPTIMAL;
                 keep_company(sizes[i], kinds[k], policy, shares[j], seed++, &total);
             }
     print_message("%d texts, %d shared passes, %d that failed, %d cancels\n", total.n_texts,
@@ -275,7 +275,7 @@ static void test_wrong_company(void **state)
     drey_session *third = NULL;
     int32_t n_writing = 0;
     const int32_t bad[] = {1, 2, 100000};
-    c.engine = open_engine(&c, 2, DREY_DRAFTER_NGRAM, DREY_POLICY_TREE, 0.4);
+    c.engine = open_engine(&c, 2, DREY_DRAFTER_NGRAM, DREY_POLICY_OPTIMAL, 0.4);
     c.alone = open_engine(&c, 1, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2);
     must(drey_session_open(&c.plain, c.alone, &err), &err);
     must(drey_session_open(&c.member[0].session, c.engine, &err), &err);

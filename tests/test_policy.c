@@ -5,11 +5,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "draft/policy.h"
+#include "draft/pacer.h"
 #include "support/policy_memory.h"
 #include "support/rng.h"
 #include "support/tree_path.h"
@@ -96,31 +97,37 @@ static void add(forest *f, const branch *stem, candidate c)
     f->all[f->n++] = b;
 }
 
-/* True: it ended because no branch was a good guess any more. */
-static bool restate_tree(forest *f, uint64_t seed, int32_t size, int32_t max_depth)
+/* A tree is grown by one of the papers' pacers. True: it ended because no branch was a good guess any
+ * more. */
+static bool restate_pacer(forest *f, uint64_t seed, bool normalised, int32_t size,
+                          int32_t max_depth)
 {
     f->n = 1;
     f->all[0] = (branch){.confidence = 1};
     while (f->n - 1 < size) {
         branch *ends[TREE_MAX_NODES];
         int n_ends = 0;
-        float best = 0;
+        float best = 0, sum = 0;
         for (int32_t i = 0; i < f->n; i++) {
             branch *b = &f->all[i];
             if (b->grown || b->length >= max_depth)
                 continue;
             ends[n_ends++] = b;
             best = b->confidence > best ? b->confidence : best;
+            sum += b->confidence;
         }
         if (n_ends == 0 || best < 0.01f)
             return n_ends > 0;
-        /* The distance of each from its expected length M * C; the first of the largest. */
-        branch *next = ends[0];
-        for (int i = 1; i < n_ends; i++) {
-            float m = (float)(f->n - 1);
-            if (m * ends[i]->confidence - (float)ends[i]->length >
-                m * next->confidence - (float)next->length)
+        /* The distance of each from its expected length; the first of the largest. */
+        branch *next = NULL;
+        float most = 0;
+        for (int i = 0; i < n_ends; i++) {
+            float c = ends[i]->confidence / (normalised ? sum : 1);
+            float behind = (float)(f->n - 1) * c - (float)ends[i]->length;
+            if (!next || behind > most) {
                 next = ends[i];
+                most = behind;
+            }
         }
         candidate c[8];
         int32_t n = script(seed, next->token, next->length, c);
@@ -130,6 +137,49 @@ static bool restate_tree(forest *f, uint64_t seed, int32_t size, int32_t max_dep
                 add(f, next, c[i]);
     }
     return false;
+}
+
+static int by_falling_value(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+/* The values of all but the root, falling. */
+static int32_t falling_values(const forest *f, float *value)
+{
+    for (int32_t i = 1; i < f->n; i++)
+        value[i - 1] = f->all[i].confidence;
+    qsort(value, (size_t)(f->n - 1), sizeof *value, by_falling_value);
+    return f->n - 1;
+}
+
+/* One node at a time, always the best one that is left, as long as what follows it could be among
+ * the `size` best: value[0..return) are theirs. */
+static int32_t restate_optimal(forest *f, uint64_t seed, int32_t size, int32_t max_depth,
+                               float *value)
+{
+    f->n = 1;
+    f->all[0] = (branch){.confidence = 1};
+    for (;;) {
+        int32_t n = falling_values(f, value);
+        float least = n < size || value[size - 1] < 0.002f ? 0.002f : value[size - 1];
+        branch *next = NULL;
+        for (int32_t i = 0; i < f->n; i++) {
+            branch *b = &f->all[i];
+            bool open = !b->grown && b->length < max_depth && b->confidence > least;
+            if (open && (!next || b->confidence > next->confidence))
+                next = b;
+        }
+        if (size == 0 || !next)
+            return n < size ? n : size;
+        candidate c[8];
+        n = script(seed, next->token, next->length, c);
+        next->grown = true;
+        for (int32_t i = 0; i < n; i++)
+            if (next->confidence * c[i].confidence > least)
+                add(f, next, c[i]);
+    }
 }
 
 static void restate_sequence(forest *f, uint64_t seed, int32_t size, int32_t max_depth)
@@ -163,14 +213,13 @@ static drey_status grow(drafter *d, const char *name, int32_t size, int32_t max_
     drey_policy which;
     policy_memory memory;
     assert_true(drey_policy_parse(name, &which));
-    draft_policy *p = policy_init(&memory, policy_class_of(which), size);
+    draft_policy *p = policy_init(&memory, policy_class_of(which), size, 0);
     tree_reset(t, 99);
     return draft_grow(d, p, t, max_depth, err);
 }
 
-static void tree_follows_its_rules(void **state)
+static void check_pacer(const char *name, bool normalised)
 {
-    (void)state;
     rng r = {7};
     static forest f;
     int branched = 0, full = 0, gave_up = 0;
@@ -179,13 +228,51 @@ static void tree_follows_its_rules(void **state)
         int32_t max_depth = rng_below(&r, 4) == 0 ? rng_below(&r, 6) : MAX_DEPTH;
         scripted s = {.base.class = &scripted_class, .seed = seed};
         static token_tree t;
-        assert_int_equal(grow(&s.base, "tree", size, max_depth, &t, NULL), DREY_OK);
-        gave_up += restate_tree(&f, seed, size, max_depth);
+        assert_int_equal(grow(&s.base, name, size, max_depth, &t, NULL), DREY_OK);
+        gave_up += restate_pacer(&f, seed, normalised, size, max_depth);
         compare(&t, &f);
         full += size > 0 && t.n_nodes - 1 == size;
         branched += t.n_nodes > 2 && t.nodes[2].parent != 1;
     }
     assert_true(branched > 100 && full > 100 && gave_up > 100); /* the script is not a bore */
+}
+
+static void pacers_follow_their_rules(void **state)
+{
+    (void)state;
+    check_pacer("llmcad", true);
+    check_pacer("edgellm", false);
+}
+
+static void optimal_submits_the_best(void **state)
+{
+    (void)state;
+    rng r = {17};
+    static forest f;
+    static token_tree t;
+    int full = 0;
+    for (uint64_t seed = 1; seed < 2000; seed++) {
+        float want[TREE_MAX_NODES], got[TREE_MAX_NODES];
+        int32_t size = rng_below(&r, 24), n_got = 0;
+        int32_t max_depth = rng_below(&r, 4) == 0 ? rng_below(&r, 6) : MAX_DEPTH;
+        int32_t n = restate_optimal(&f, seed, size, max_depth, want);
+        policy_memory memory;
+        draft_policy *p = policy_init(&memory, &policy_optimal, size,
+                                      seed % 3 ? 0 : DREY_WITHOUT(DREY_PART_BATCHING));
+        scripted s = {.base.class = &scripted_class, .seed = seed};
+        tree_reset(&t, 99);
+        assert_int_equal(draft_grow(&s.base, p, &t, max_depth, NULL), DREY_OK);
+        draft_submit(p, &t, 100);
+        assert_true(t.nodes[0].submitted);
+        for (int32_t i = 1; i < t.n_nodes; i++)
+            if (t.nodes[i].submitted)
+                got[n_got++] = t.nodes[i].cumulative;
+        qsort(got, (size_t)n_got, sizeof *got, by_falling_value);
+        assert_int_equal(n_got, n);
+        assert_memory_equal(got, want, (size_t)n * sizeof *got);
+        full += size > 0 && n == size;
+    }
+    assert_true(full > 1000);
 }
 
 static void sequence_is_a_chain(void **state)
@@ -207,18 +294,18 @@ static void sequence_is_a_chain(void **state)
 static void a_tree_goes_on_growing(void **state)
 {
     (void)state;
-    const char *const names[] = {"sequence", "tree"};
+    const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
     rng r = {11};
     for (uint64_t seed = 1; seed < 600; seed++) {
         static token_tree once, twice;
-        const char *name = names[seed % 2];
+        const char *name = names[seed % 4];
         int32_t size = 1 + rng_below(&r, 40);
         scripted s = {.base.class = &scripted_class, .seed = seed};
         assert_int_equal(grow(&s.base, name, size, MAX_DEPTH, &once, NULL), DREY_OK);
         drey_policy which;
         policy_memory memory;
         assert_true(drey_policy_parse(name, &which));
-        draft_policy *p = policy_init(&memory, policy_class_of(which), size);
+        draft_policy *p = policy_init(&memory, policy_class_of(which), size, 0);
         scripted again = {.base.class = &scripted_class, .seed = seed};
         again.fails_at = 1 + rng_below(&r, 20);
         tree_reset(&twice, 99);
@@ -247,40 +334,147 @@ static drey_status eager_expand(drafter *d, token_tree *tree, const int32_t *nod
     return DREY_OK;
 }
 
-/* By hand. Root gives A .9, B .5 (M = 2): A is 2 * .9 - 1 = .8 behind, B 0: A next, giving AA .81
- * and AB .45 (M = 4): B is 4 * .5 - 1 = 1 behind, AA 4 * .81 - 2 = 1.24, AB -.2: AA next (M = 6),
- * giving AAA .729 and AAB: B 2, AB .7, AAA 1.374, AAB -.57: B next. */
-static void an_example_by_hand(void **state)
+/* The tree that the policy grows with an eager draft has nodes below these. */
+static void grows_to(const char *name, int32_t size, uint64_t without, const int32_t *parents,
+                     int32_t n)
+{
+    static const drafter_class eager = {.expand = eager_expand};
+    static token_tree t;
+    drafter d = {&eager};
+    policy_memory memory;
+    drey_policy which;
+    assert_true(drey_policy_parse(name, &which));
+    draft_policy *p = policy_init(&memory, policy_class_of(which), size, without);
+    tree_reset(&t, 99);
+    assert_int_equal(draft_grow(&d, p, &t, 100, NULL), DREY_OK);
+    assert_int_equal(t.n_nodes, n);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(t.nodes[i].parent, parents[i]);
+}
+
+static void examples_by_hand(void **state)
+{
+    (void)state;
+    /* Root gives A .9, B .5 (M = 2): A is 2 * .9 - 1 = .8 behind, B 0: A next, giving AA .81 and
+     * AB .45 (M = 4): B is 4 * .5 - 1 = 1 behind, AA 4 * .81 - 2 = 1.24, AB -.2: AA next (M = 6),
+     * giving AAA .729 and AAB: B 2, AB .7, AAA 1.374, AAB -.57: B next. */
+    const int32_t edgellm[] = {-1, 0, 0, 1, 1, 3, 3, 2, 2};
+    grows_to("edgellm", 8, 0, edgellm, 9);
+    /* Of a sum of 1.4, A is 2 * .9 / 1.4 - 1 = .29 behind, B -.29: A next. Of 1.76, B is
+     * 4 * .5 / 1.76 - 1 = .14, AA 4 * .81 / 1.76 - 2 = -.16, AB -.98: B next, giving BA .45 and BB
+     * .25. Of 1.96, AA is 6 * .81 / 1.96 - 2 = .48, AB and BA -.62: AA next. */
+    const int32_t llmcad[] = {-1, 0, 0, 1, 1, 2, 2, 3, 3};
+    grows_to("llmcad", 8, 0, llmcad, 9);
+    /* Two guesses where three are wanted. */
+    const int32_t specinfer[] = {-1, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    grows_to("specinfer", 20, 0, specinfer, 15);
+    grows_to("si", 9, 0, specinfer, 10);
+    const int32_t chain[] = {-1, 0, 1, 2, 3, 4};
+    grows_to("optimal", 5, DREY_WITHOUT(DREY_PART_TREE), chain, 6);
+    grows_to("edgellm", 5, DREY_WITHOUT(DREY_PART_TREE), chain, 6);
+    grows_to("sp", 5, 0, chain, 6);
+}
+
+/* .9, .81 ... .531 down the best branch, then B .5, then .478. */
+static void optimal_by_hand(void **state)
 {
     (void)state;
     static const drafter_class eager = {.expand = eager_expand};
-    drafter d = {&eager};
     static token_tree t;
-    assert_int_equal(grow(&d, "tree", 8, 100, &t, NULL), DREY_OK);
-    const int32_t parents[] = {-1, 0, 0, 1, 1, 3, 3, 2, 2};
-    assert_int_equal(t.n_nodes, 9);
-    for (int i = 0; i < 9; i++)
-        assert_int_equal(t.nodes[i].parent, parents[i]);
+    drafter d = {&eager};
+    policy_memory memory;
+    draft_policy *p = policy_init(&memory, &policy_optimal, 8, 0);
+    tree_reset(&t, 99);
+    assert_int_equal(draft_grow(&d, p, &t, 100, NULL), DREY_OK);
+    draft_submit(p, &t, 100);
+    int32_t n_at[9] = {0}, n = 0;
+    for (int32_t i = 1; i < t.n_nodes; i++)
+        if (t.nodes[i].submitted) {
+            assert_true(t.nodes[i].depth < 8);
+            n_at[t.nodes[i].depth]++;
+            n++;
+        }
+    assert_int_equal(n, 8);
+    assert_int_equal(n_at[1], 2);
+    for (int i = 2; i < 8; i++)
+        assert_int_equal(n_at[i], 1);
+    draft_submit(p, &t, 3); /* less room in the pass */
+    n = 0;
+    for (int32_t i = 1; i < t.n_nodes; i++)
+        n += t.nodes[i].submitted;
+    assert_int_equal(n, 3);
+}
+
+static void near(float got, double want)
+{
+    assert_true(got > want * 0.9999 && got < want * 1.0001);
+}
+
+/* EdgeLLM Eq. 3. */
+static void fallback_by_hand(void **state)
+{
+    (void)state;
+    near(fallback_next(0.01f, 0.008f, 8, 6), 0.033437); /* 0.01 / 0.008^(2/8) */
+    near(fallback_next(0.01f, 0.008f, 8, 8), 0.005);
+    near(fallback_next(0.5f, 0.01f, 4, 0), 0.99); /* 50, which no confidence reaches */
+    near(fallback_next(1.5e-6f, 0.5f, 1, 1), 1e-6);
+    near(fallback_next(0.01f, 0, 2, 1), 0.99);
+    /* root -+- A .9 --- AA .72 --- AAA .36
+     *       +- B .5 --- BB .45 */
+    token_tree t;
+    tree_reset(&t, 0);
+    int32_t a = tree_push(&t, 0, 1, 0.9f), b = tree_push(&t, 0, 2, 0.5f);
+    int32_t aa = tree_push(&t, a, 1, 0.8f), aaa = tree_push(&t, aa, 1, 0.5f);
+    int32_t bb = tree_push(&t, b, 2, 0.9f);
+    near(fallback_learn(0.01f, &t, NULL, 0), 0.01); /* nothing was verified */
+    tree_submit(&t, 5);
+    const int32_t two[] = {a, aa}, three[] = {a, aa, aaa}, other[] = {b, bb};
+    near(fallback_learn(0.01f, &t, two, 2), 0.01305);    /* / .45^(1/3) */
+    near(fallback_learn(0.01f, &t, two, 1), 0.01703);    /* / .45^(2/3) */
+    near(fallback_learn(0.01f, &t, three, 3), 0.005);    /* all of it */
+    near(fallback_learn(0.01f, &t, other, 2), 0.005);    /* of the shorter branch */
+    near(fallback_learn(0.01f, &t, NULL, 0), 0.0222222); /* / .45: both agree with nothing */
+    tree_submit(&t, 4); /* AAA is not verified: AA is a leaf, and Tc */
+    near(fallback_learn(0.01f, &t, two, 2), 0.005);
+    near(fallback_learn(0.01f, &t, two, 1), 0.0117851); /* / .72^(1/2) */
+}
+
+/* A draft that is right is trusted longer, and "fallback" off changes nothing. */
+static void alpha_follows_the_outcome(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        uint64_t without = i % 2 ? DREY_WITHOUT(DREY_PART_FALLBACK) : 0;
+        draft_policy p;
+        policy_init(&p, i < 2 ? &policy_llmcad : &policy_edgellm, 8, without);
+        assert_true(p.alpha == 0.01f);
+        token_tree t;
+        tree_reset(&t, 0);
+        const int32_t path[] = {tree_push(&t, 0, 1, 0.9f)};
+        draft_submit(&p, &t, 8);
+        draft_observe(&p, &t, path, 1, 5);
+        near(p.alpha, without ? 0.01 : 0.005);
+    }
 }
 
 static void the_tree_never_overflows(void **state)
 {
     (void)state;
     static const drafter_class eager = {.expand = eager_expand};
-    const char *const names[] = {"sequence", "tree"};
+    const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
     drafter d = {&eager};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 4; i++) {
         static token_tree t;
         assert_int_equal(grow(&d, names[i], 100000, 100000, &t, NULL), DREY_OK);
-        assert_int_equal(t.n_nodes, TREE_MAX_ROWS);
+        assert_true(t.n_nodes >= TREE_MAX_ROWS && t.n_nodes <= TREE_MAX_NODES);
     }
 }
 
 static void errors_pass(void **state)
 {
     (void)state;
-    const char *const names[] = {"sequence", "tree"};
-    for (int i = 0; i < 2; i++) {
+    const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
+    for (int i = 0; i < 4; i++) {
         static token_tree t;
         scripted s = {.base.class = &scripted_class, .seed = 3, .fails_at = 2};
         drey_error err;
@@ -340,7 +534,7 @@ static void a_policy_has_state_steps_and_feedback(void **state)
                                 .observe = counting_observe};
     drafter d = {&eager};
     counting c;
-    draft_policy *p = policy_init(&c, &class, 100);
+    draft_policy *p = policy_init(&c, &class, 100, 0);
     token_tree t;
     tree_reset(&t, 0);
     assert_int_equal(draft_grow(&d, p, &t, 3, NULL), DREY_OK);
@@ -372,15 +566,22 @@ static void names_and_bounds(void **state)
         assert_true(most <= TREE_MAX_DRAFTED);
         n_drafting += drafts;
     }
-    assert_int_equal(n, DREY_POLICY_TREE + 1);
-    assert_int_equal(n_drafting, 2);
-    drey_policy found = DREY_POLICY_TREE;
-    assert_false(drey_policy_parse("llmcad", &found));
-    assert_int_equal(found, DREY_POLICY_TREE);
+    assert_int_equal(n, DREY_POLICY_OPTIMAL + 1);
+    assert_int_equal(n_drafting, 5);
+    drey_policy found = DREY_POLICY_OPTIMAL;
+    assert_false(drey_policy_parse("tree", &found));
+    assert_int_equal(found, DREY_POLICY_OPTIMAL);
+    assert_true(drey_policy_parse("sp", &found) && found == DREY_POLICY_SEQUENCE);
+    assert_true(drey_policy_parse("si", &found) && found == DREY_POLICY_SPECINFER);
     drey_engine_options o = {.policy = DREY_POLICY_SEQUENCE, .draft_tokens = 5, .tree_nodes = 9};
     assert_int_equal(policy_size(&o), 5);
-    o.policy = DREY_POLICY_TREE;
+    o.policy = DREY_POLICY_EDGELLM;
     assert_int_equal(policy_size(&o), 9);
+    for (int i = 0; i <= DREY_PART_SLICE; i++) {
+        drey_part part = DREY_PART_SLICE;
+        assert_true(drey_part_parse(drey_part_name((drey_part)i), &part) && (int)part == i);
+    }
+    assert_null(drey_part_name(DREY_PART_SLICE + 1));
     for (int i = 0; i <= DREY_DRAFTER_NGRAM; i++)
         assert_non_null(drey_drafter_name((drey_drafter)i));
     assert_null(drey_drafter_name(DREY_DRAFTER_NGRAM + 1));
@@ -389,9 +590,13 @@ static void names_and_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tree_follows_its_rules),
+        cmocka_unit_test(pacers_follow_their_rules),
+        cmocka_unit_test(optimal_submits_the_best),
         cmocka_unit_test(sequence_is_a_chain),
-        cmocka_unit_test(an_example_by_hand),
+        cmocka_unit_test(examples_by_hand),
+        cmocka_unit_test(optimal_by_hand),
+        cmocka_unit_test(fallback_by_hand),
+        cmocka_unit_test(alpha_follows_the_outcome),
         cmocka_unit_test(the_tree_never_overflows),
         cmocka_unit_test(errors_pass),
         cmocka_unit_test(a_tree_goes_on_growing),

@@ -578,7 +578,7 @@ static void a_policy_hears_of_each_turn(void **state)
     bench b;
     open_bench(&b, DREY_KV_F16);
     listener l;
-    policy_init(&l, &class, b.session->policy->size);
+    policy_init(&l, &class, b.session->policy->size, 0);
     l.inner = b.session->policy;
     l.n_turns = 0;
     text t = prompt(), written = {.n = 0};

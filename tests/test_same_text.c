@@ -88,8 +88,8 @@ static void same(const pair *p, const drey_engine_options *o, double share,
 
 static void set_drafter(drey_engine_options *o, const pair *p, int which)
 {
-    static const drey_policy policies[] = {DREY_POLICY_NONE, DREY_POLICY_TREE, DREY_POLICY_SEQUENCE,
-                                           DREY_POLICY_TREE};
+    static const drey_policy policies[] = {DREY_POLICY_NONE, DREY_POLICY_OPTIMAL,
+                                           DREY_POLICY_SEQUENCE, DREY_POLICY_OPTIMAL};
     o->policy = policies[which];
     o->drafter = which == 0   ? DREY_DRAFTER_NONE
                  : which == 1 ? DREY_DRAFTER_NGRAM

@@ -330,7 +330,7 @@ static void test_turns(void **state)
 {
     (void)state;
     static const double shares[] = {2, 0.5, 0}; /* above 1: all in memory */
-    static const drey_policy policies[] = {DREY_POLICY_SEQUENCE, DREY_POLICY_TREE};
+    static const drey_policy policies[] = {DREY_POLICY_SEQUENCE, DREY_POLICY_OPTIMAL};
     rng r = rng_from(11);
     tally n = {0};
     drey_error err = {0};
@@ -381,7 +381,7 @@ static void test_sync(void **state)
     drey_error err = {0};
     drey_engine *e = NULL, *alone = NULL;
     player p = NEW_PLAYER, plain = NEW_PLAYER;
-    open_engine(&e, draft[SHORT], DREY_DRAFTER_MODEL, DREY_POLICY_TREE, 0.5, &p);
+    open_engine(&e, draft[SHORT], DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, 0.5, &p);
     open_engine(&alone, NULL, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2, &plain);
     assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
     assert_int_equal(drey_session_open(&plain.session, alone, &err), DREY_OK);
@@ -429,7 +429,7 @@ static void test_truncate(void **state)
     drey_engine *e = NULL;
     player p = NEW_PLAYER;
     int32_t ids[N_CONTEXT], text[10];
-    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_TREE, 2, &p);
+    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_OPTIMAL, 2, &p);
     assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
     for (int i = 0; i < 40; i++)
         ids[i] = 1 + rng_below(&r, 250);
@@ -524,7 +524,7 @@ static void test_cancel_between_calls(void **state)
     player p = NEW_PLAYER;
     turn t = {.ids = {5, 77, 140}, .n = 3, .n_predict = 5, .break_read = -1};
     float logprob[3];
-    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_TREE, 2, &p);
+    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_OPTIMAL, 2, &p);
     assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
     for (int i = 0; i < 2; i++) {
         drey_session_cancel(p.session);

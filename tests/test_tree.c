@@ -143,7 +143,7 @@ static void reroot_equals_rebuilding(void **state)
             if (t.nodes[i].parent == last && rng_below(&r, 4))
                 next = t.nodes[i].token;
         if (t.n_nodes <= TREE_MAX_ROWS)
-            tree_submit(&t);
+            tree_submit(&t, t.n_nodes - 1);
         int32_t root = tree_child(&t, last, next);
         tree_reset(&built, next);
         for (int32_t i = 0; i < t.n_nodes; i++) {

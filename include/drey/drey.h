@@ -132,24 +132,44 @@ DREY_API void drey_free(void *memory);
 /* ---- Engine: weights under one memory budget ---- */
 
 typedef enum drey_policy {
-    DREY_POLICY_AUTO = 0,     /* tree with a draft, none without */
-    DREY_POLICY_NONE = 1,     /* plain decoding */
-    DREY_POLICY_SEQUENCE = 2, /* a chain of draft_tokens tokens */
-    DREY_POLICY_TREE = 3      /* a tree that follows the draft's confidence (EdgeLLM III-B) */
+    DREY_POLICY_AUTO = 0,      /* optimal with a draft, none without */
+    DREY_POLICY_NONE = 1,      /* plain decoding */
+    DREY_POLICY_SEQUENCE = 2,  /* a chain of draft_tokens tokens */
+    DREY_POLICY_SPECINFER = 3, /* SpecInfer's fixed widths by depth, <1,1,3,1,1,1,1,1> */
+    DREY_POLICY_LLMCAD = 4,    /* LLMCad's pacer (3.2) and fallback (3.3) */
+    DREY_POLICY_EDGELLM = 5,   /* EdgeLLM's pacer (III-B) and fallback (III-C) */
+    DREY_POLICY_OPTIMAL = 6    /* the likeliest nodes first */
 } drey_policy;
 
 enum { DREY_MAX_DRAFTED = 128 }; /* tokens that a policy may draft for one verification */
 
-/* What programs call a policy: "auto", "none", "sequence", "tree". NULL: there is no such policy, so
- * that counting from 0 to the first NULL meets all. */
+/* What programs call a policy: "auto", "none", "sequence", "specinfer", "llmcad", "edgellm",
+ * "optimal". NULL: there is no such policy, so that counting from 0 to the first NULL meets all. */
 DREY_API const char *drey_policy_name(drey_policy policy);
-/* False, and *policy stays as it is: no policy has this name. */
+/* Takes "sp" for "sequence" and "si" for "specinfer", too. False, and *policy stays as it is: no
+ * policy has this name. */
 DREY_API bool drey_policy_parse(const char *name, drey_policy *policy);
 /* How many tokens the policy may draft for one verification (its option in drey_engine_options: a
  * chain's draft_tokens, a tree's tree_nodes), and how many where the option is 0. False, and all 0:
  * it drafts nothing. */
 DREY_API bool drey_policy_bounds(drey_policy policy, int32_t *least, int32_t *most,
                                  int32_t *standard);
+
+/* Parts of drafting that can be left out, to see what each is worth. The text stays the same. */
+typedef enum drey_part {
+    DREY_PART_TREE = 0,        /* branches; without: chains */
+    DREY_PART_FALLBACK = 1,    /* llmcad, edgellm: their threshold follows the outcomes */
+    DREY_PART_BATCHING = 2,    /* several nodes in a step of the draft */
+    DREY_PART_PROVISIONAL = 3, /* drafting while a verification waits for weights */
+    DREY_PART_SLICE = 4        /* the draft's head over a part of its vocabulary */
+} drey_part;
+/* The bit of drey_engine_options.without that leaves the part out. */
+#define DREY_WITHOUT(part) (UINT64_C(1) << (part))
+
+/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional",
+ * "slice". */
+DREY_API const char *drey_part_name(drey_part part);
+DREY_API bool drey_part_parse(const char *name, drey_part *part);
 
 typedef enum drey_drafter {
     DREY_DRAFTER_NONE = 0,
@@ -233,7 +253,7 @@ typedef struct drey_engine_options {
     int32_t n_threads;     /* 0: one for each core this process may use */
     int32_t n_sessions;    /* that are open at the same time; 0: 1 */
     int32_t draft_tokens;  /* length of a sequence draft; 0: 8 */
-    int32_t tree_nodes;    /* most nodes of a tree; 0: 32 */
+    int32_t tree_nodes;    /* most nodes of a tree; 0: the policy's standard */
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: what the plan chooses */
     const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
     drey_io io;
@@ -246,7 +266,8 @@ typedef struct drey_engine_options {
     const char *sidecar;
     bool no_sidecar;           /* use none */
     const drey_tuning *tuning; /* copied; NULL: what suits the processor's family */
-    uint64_t reserved[15];     /* zero */
+    uint64_t without;          /* DREY_WITHOUT of each part of drafting that is left out */
+    uint64_t reserved[14];     /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 

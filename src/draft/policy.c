@@ -23,8 +23,20 @@ const char *drey_policy_name(drey_policy which)
     return (unsigned)which < N_POLICIES ? table[which].name : NULL;
 }
 
+/* The baselines as the papers' tables abbreviate them. */
+static const struct alias {
+    const char *name;
+    drey_policy which;
+} aliases[] = {{"sp", DREY_POLICY_SEQUENCE}, {"si", DREY_POLICY_SPECINFER}};
+
 bool drey_policy_parse(const char *name, drey_policy *which)
 {
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+        if (strcmp(name, aliases[i].name) == 0) {
+            *which = aliases[i].which;
+            return true;
+        }
+    }
     for (unsigned i = 0; i < N_POLICIES; i++) {
         if (strcmp(name, table[i].name) == 0) {
             *which = (drey_policy)i;
@@ -57,14 +69,24 @@ int32_t policy_size(const drey_engine_options *options)
     return given ? given : c->standard;
 }
 
-draft_policy *policy_init(void *memory, const policy_class *class, int32_t size)
+draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without)
 {
     assert(class->bytes >= sizeof(draft_policy) && size >= 0);
     draft_policy *p = memory;
-    *p = (draft_policy){.class = class, .size = min_i32(size, TREE_MAX_DRAFTED)};
+    *p =
+        (draft_policy){.class = class, .size = min_i32(size, TREE_MAX_DRAFTED), .without = without};
     if (class->init)
         class->init(p);
     return p;
+}
+
+void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, float confidence)
+{
+    const tree_node *parent = &tree->nodes[node];
+    n = min_i32(parent->n_guesses, policy_has(p, DREY_PART_TREE) ? n : 1);
+    for (int32_t i = 0; i < n && tree->n_nodes - 1 < p->size; i++)
+        if (i == 0 || parent->guess[i].confidence >= confidence)
+            tree_push(tree, node, parent->guess[i].token, parent->guess[i].confidence);
 }
 
 /* Each step expands a node at least, and a tree holds so many: this ends whatever a policy says. */
@@ -74,6 +96,7 @@ drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
     for (;;) {
         int32_t nodes[DRAFT_MAX_BATCH];
         int32_t n = p->class->next(p, tree, max_depth, nodes);
+        assert(n <= policy_batch(p));
         if (n == 0)
             return DREY_OK;
         d->n_steps++;
@@ -82,8 +105,18 @@ drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
             assert(tree->nodes[nodes[i]].expanded);
             p->class->push(p, tree, nodes[i]);
         }
-        assert(tree->n_nodes - 1 <= p->size && tree_is_valid(tree));
+        assert(tree_is_valid(tree));
     }
+}
+
+void draft_submit(draft_policy *p, token_tree *tree, int32_t most)
+{
+    most = min_i32(most, p->size);
+    if (p->class->submit)
+        p->class->submit(p, tree, most);
+    else
+        tree_submit(tree, most);
+    assert(tree_is_valid(tree));
 }
 
 void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,

@@ -1,11 +1,15 @@
 /* Policies: how a tree grows. A policy says which nodes the drafter expands next, which of the
- * guesses become children, and when the tree is ready; after each verification it hears what became
- * of the tree.
+ * guesses become children, when the tree is ready, and which of its nodes the target shall verify;
+ * after each verification it hears what became of the tree.
  *
  *        next --nodes--> expand (the drafter's) --guesses--> push
  *         ^ |                                                  |
- *         | +-- none: the tree is ready -> verify -> observe   |
+ *         | +-- none: the tree is ready -> submit -> verify -> observe
  *         +----------------------------------------------------+
+ *
+ * A node's confidence in the tree is what the policy pushed; what the drafter said stays in its
+ * parent's guesses. The tree may hold more than is submitted: what is left over is there for the
+ * next turn, if the text goes that way.
  *
  * Each is a file policy_*.c with one policy_class, and a line in POLICIES. */
 #ifndef DREY_DRAFT_POLICY_H
@@ -16,7 +20,10 @@
 /* Value in drey_policy, name. */
 #define POLICIES(POLICY)                                                                           \
     POLICY(SEQUENCE, sequence)                                                                     \
-    POLICY(TREE, tree)
+    POLICY(SPECINFER, specinfer)                                                                   \
+    POLICY(LLMCAD, llmcad)                                                                         \
+    POLICY(EDGELLM, edgellm)                                                                       \
+    POLICY(OPTIMAL, optimal)
 
 typedef struct draft_policy draft_policy;
 
@@ -29,11 +36,12 @@ typedef struct policy_class {
     size_t bytes;     /* of the policy's state, `draft_policy` first */
     void (*init)(draft_policy *p); /* the state behind `draft_policy`; NULL: there is none */
     /* Nodes to expand in one step, none of them expanded, all with their parents: returns how many
-     * (at most DRAFT_MAX_BATCH), 0: the tree is ready. Nodes of max_depth get no children. */
+     * (at most policy_batch), 0: the tree is ready. Nodes of max_depth get no children. */
     int32_t (*next)(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes);
-    /* `node` has its guesses: makes those children that the tree shall have. The tree keeps to
-     * p->size drafted nodes. */
+    /* `node` has its guesses: makes those children that the tree shall have. */
     void (*push)(draft_policy *p, token_tree *tree, int32_t node);
+    /* Marks the root and at most `most` drafted nodes submitted. NULL: the best of them. */
+    void (*submit)(draft_policy *p, token_tree *tree, int32_t most);
     /* The target has accepted path[0..n_path) of the submitted nodes and said `next`; the tree is
      * still as it was. NULL: the policy does not learn. */
     void (*observe)(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
@@ -42,8 +50,9 @@ typedef struct policy_class {
 
 struct draft_policy { /* first member of every policy's state */
     const policy_class *class;
-    int32_t size; /* most drafted nodes of a tree */
-    float alpha;  /* the fallback's threshold as it stands, for statistics; 0: there is none */
+    int32_t size;     /* most drafted nodes of a verification */
+    float alpha;      /* the fallback's threshold as it stands; 0: there is none */
+    uint64_t without; /* DREY_WITHOUT of parts that are left out */
 };
 
 #define POLICY(value, name) extern const policy_class policy_##name;
@@ -56,12 +65,30 @@ const policy_class *policy_class_of(drey_policy which);
  * policies that draft nothing. */
 int32_t policy_size(const drey_engine_options *options);
 /* Makes a policy in memory of class->bytes, aligned for anything. */
-draft_policy *policy_init(void *memory, const policy_class *class, int32_t size);
+draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
+
+static inline bool policy_has(const draft_policy *p, drey_part part)
+{
+    return !(p->without & DREY_WITHOUT(part));
+}
+
+/* Most nodes of a step: one without batching. */
+static inline int32_t policy_batch(const draft_policy *p)
+{
+    return policy_has(p, DREY_PART_BATCHING) ? DRAFT_MAX_BATCH : 1;
+}
+
+/* The first `n` guesses of `node` and, among those, all with at least this confidence become
+ * children, as long as the tree has fewer than p->size drafted nodes. The first one always does;
+ * without trees it alone. */
+void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, float confidence);
 
 /* Grows the tree until the policy finds it ready. max_depth: room left in context and in what may
  * still be written. */
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
                        drey_error *err);
+/* Marks the root and what the policy wants verified as submitted, `most` drafted nodes at most. */
+void draft_submit(draft_policy *p, token_tree *tree, int32_t most);
 void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next);
 

@@ -78,11 +78,22 @@ int32_t tree_child(const token_tree *t, int32_t node, int32_t token)
     return -1;
 }
 
-void tree_submit(token_tree *t)
+/* Does node i go before node j? Ancestors go before those below them. */
+static bool goes_before(const token_tree *t, int32_t i, int32_t j)
 {
-    assert(t->n_nodes <= TREE_MAX_ROWS);
-    for (int32_t i = 0; i < t->n_nodes; i++)
-        t->nodes[i].submitted = true;
+    float a = t->nodes[i].cumulative, b = t->nodes[j].cumulative;
+    return a > b || (a == b && i < j);
+}
+
+void tree_submit(token_tree *t, int32_t most)
+{
+    assert(most >= 0 && most <= TREE_MAX_DRAFTED);
+    for (int32_t i = 0; i < t->n_nodes; i++) {
+        int32_t n_before = 0;
+        for (int32_t j = 0; j < t->n_nodes; j++)
+            n_before += goes_before(t, j, i);
+        t->nodes[i].submitted = n_before <= most;
+    }
     assert(tree_is_valid(t));
 }
 

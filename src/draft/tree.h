@@ -50,8 +50,9 @@ void tree_reset(token_tree *t, int32_t root_token);
 int32_t tree_push(token_tree *t, int32_t parent, int32_t token, float confidence);
 /* The child of `node` with this token, or -1. */
 int32_t tree_child(const token_tree *t, int32_t node, int32_t token);
-/* Marks all nodes submitted; there are at most TREE_MAX_ROWS. */
-void tree_submit(token_tree *t);
+/* Marks the root submitted, and of the others those with the highest cumulative confidence, the
+ * older ones first among equals: `most` of them, at most TREE_MAX_DRAFTED, or all. */
+void tree_submit(token_tree *t, int32_t most);
 
 /* Where nodes will be once the target has accepted path[0..n_path) (from below the root downwards)
  * and then said `next`: moved[old] = new, -1 for those that go. The child of the last path node

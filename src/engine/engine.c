@@ -34,12 +34,14 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
     if (!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
         !drey_kv_name(o->kv))
         FAIL(err, DREY_ERR_USAGE, "policy, drafter, io or kv is not one of those in drey.h");
+    if (o->without >> DREY_PART_SLICE > 1)
+        FAIL(err, DREY_ERR_USAGE, "what is to be left out is not one of the parts in drey.h");
     if (!o->target)
         FAIL(err, DREY_ERR_USAGE, "no target model was given");
     if ((o->drafter == DREY_DRAFTER_MODEL) != (o->draft != NULL))
         FAIL(err, DREY_ERR_USAGE, "a draft model and the drafter \"model\" go together");
     if (o->policy == DREY_POLICY_AUTO)
-        o->policy = o->drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_TREE;
+        o->policy = o->drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_OPTIMAL;
     if (o->policy == DREY_POLICY_NONE)
         o->drafter = DREY_DRAFTER_NONE; /* nothing would ask it */
     else if (o->drafter == DREY_DRAFTER_NONE)

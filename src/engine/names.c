@@ -5,11 +5,13 @@
 
 static const char *const io_names[] = {"auto", "uring", "pread", "buffered"};
 static const char *const kv_names[] = {"f16", "q8_0"};
+static const char *const part_names[] = {"tree", "fallback", "batching", "provisional", "slice"};
 static const char *const progress_names[] = {"load target", "load draft", "prompt", "prepare",
                                              "check"};
 enum {
     N_IO = sizeof io_names / sizeof *io_names,
     N_KV = sizeof kv_names / sizeof *kv_names,
+    N_PARTS = sizeof part_names / sizeof *part_names,
     N_PROGRESS = sizeof progress_names / sizeof *progress_names,
 };
 
@@ -45,6 +47,19 @@ bool drey_kv_parse(const char *name, drey_kv *kv)
     int i = find(name, kv_names, N_KV);
     if (i >= 0)
         *kv = (drey_kv)i;
+    return i >= 0;
+}
+
+const char *drey_part_name(drey_part part)
+{
+    return (unsigned)part < N_PARTS ? part_names[part] : NULL;
+}
+
+bool drey_part_parse(const char *name, drey_part *part)
+{
+    int i = find(name, part_names, N_PARTS);
+    if (i >= 0)
+        *part = (drey_part)i;
     return i >= 0;
 }
 

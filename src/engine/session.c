@@ -62,7 +62,8 @@ static void make_drafter(drey_session *s)
     drey_engine *e = s->engine;
     const policy_class *c = policy_class_of(e->options.policy);
     if (c)
-        s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options));
+        s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
+                                e->options.without);
     void *memory = arena_take(&s->memory, drafter_bytes(e));
     if (e->options.drafter == DREY_DRAFTER_NGRAM)
         s->drafter = drafter_ngram_init(memory, e->options.n_context + 1);

@@ -49,7 +49,7 @@ typedef struct generation {
     bool done;                       /* a token ended it */
     bool refused;                    /* on_text wants no more */
     int32_t prompt_from, prompt_end; /* the target reads timeline[from .. end) as the prompt */
-    int32_t n_drafted;               /* in the turn that was offered */
+    int32_t n_drafted;               /* nodes submitted in the turn that was offered */
     int64_t n_first;                 /* tokens written before decoding */
     statistics_mark begin, decode;
     drey_statistics stats;

@@ -21,8 +21,7 @@ static drey_status grow(drey_session *s, int32_t max_rows, drey_error *err)
     s->policy->size = min_i32(size, max_rows - 1);
     drey_status status = draft_grow(s->drafter, s->policy, &s->tree, depth_left(s), err);
     s->policy->size = size;
-    s->text.n_drafted = s->tree.n_nodes - n_before;
-    trace_add(&s->engine->trace, 0, TRACE_DRAFT, start, clock_ns(), s->text.n_drafted);
+    trace_add(&s->engine->trace, 0, TRACE_DRAFT, start, clock_ns(), s->tree.n_nodes - n_before);
     return status;
 }
 
@@ -53,9 +52,13 @@ drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_g
 {
     if (s->drafter)
         TRY(grow(s, max_rows, err));
-    tree_submit(&s->tree);
+    if (s->drafter)
+        draft_submit(s->policy, &s->tree, max_rows - 1);
+    else
+        tree_submit(&s->tree, 0);
     *group = (pass_group){.kv = &s->target_kv, .rows = rows, .head = HEAD_ALL};
     group->n = verify_rows(&s->tree, s->row_of, rows);
+    s->text.n_drafted = group->n - 1;
     return DREY_OK;
 }
 
