@@ -46,7 +46,8 @@ static void no_trace_takes_nothing(void **state)
     trace_sum(NULL, &sums);
     for (int k = 0; k < TRACE_KINDS; k++)
         assert_true(sums.n[k] == 0 && sums.ns[k] == 0 && sums.arg[k] == 0);
-    assert_int_equal(trace_latest(NULL, 0, &span, 1), 0);
+    int64_t from = 0;
+    assert_int_equal(trace_copy(NULL, 0, &from, &span, 1), 0);
 }
 
 /* Against a list of everything that was added. */
@@ -75,15 +76,47 @@ static void rings_keep_the_latest_and_sums_count_all(void **state)
         assert_memory_equal(&got, &sums, sizeof sums);
         for (int32_t thread = 0; thread < THREADS; thread++) {
             trace_span latest[MOST];
-            int32_t max = rng_below(&r, MOST);
-            int32_t kept = n[thread] < n_spans ? n[thread] : n_spans;
-            kept = kept < max ? kept : max;
-            assert_int_equal(trace_latest(&x.t, thread, latest, max), kept);
+            int32_t max = 1 + rng_below(&r, MOST);
+            int32_t kept = n[thread] < n_spans ? n[thread] : n_spans, n_copied = 0, some;
+            for (int64_t from = 0;
+                 (some = trace_copy(&x.t, thread, &from, latest + n_copied, max)) > 0;
+                 n_copied += some)
+                assert_int_equal(from, n[thread] - kept + n_copied + some);
+            assert_int_equal(n_copied, kept);
             for (int32_t i = 0; i < kept; i++)
                 assert_memory_equal(&latest[i], &all[thread][n[thread] - kept + i], sizeof *latest);
         }
         arena_free(&x.memory);
     }
+}
+
+/* One thread has a ring, and of one kind no span gets into it. */
+static void rings_are_for_those_who_want_them(void **state)
+{
+    (void)state;
+    arena memory;
+    trace t;
+    drey_error err;
+    size_t bytes = trace_bytes(3, 0) + arena_size(4 * sizeof(trace_span));
+    assert_int_equal(arena_init(&memory, bytes, false, &err), DREY_OK);
+    trace_init(&t, 3, 0, &memory);
+    trace_keep(&t, 1, 4, &memory);
+    assert_int_equal(arena_check(&memory, &err), DREY_OK);
+    t.kinds &= ~(1u << TRACE_PACK);
+    for (int i = 0; i < 3; i++) {
+        trace_add(&t, i, TRACE_PACK, 1, 2, 0);
+        trace_add(&t, i, TRACE_READ, 3, 5, 7);
+    }
+    trace_span got[4];
+    int64_t from = 0;
+    assert_int_equal(trace_copy(&t, 0, &from, got, 4), 0);
+    assert_int_equal(trace_copy(&t, 1, &from, got, 4), 1);
+    assert_int_equal(got[0].what, TRACE_READ);
+    trace_sums sums;
+    trace_sum(&t, &sums);
+    assert_int_equal(sums.n[TRACE_PACK], 3);
+    assert_int_equal(sums.n[TRACE_READ], 3);
+    arena_free(&memory);
 }
 
 enum { WRITERS = 4, ADDED = 20000 };
@@ -126,7 +159,8 @@ static void threads_write_beside_each_other(void **state)
     assert_int_equal(sums.arg[TRACE_MATMUL], WRITERS * ADDED);
     for (int32_t thread = 0; thread < WRITERS; thread++) {
         trace_span latest[64];
-        assert_int_equal(trace_latest(&x.t, thread, latest, 64), 64);
+        int64_t from = 0;
+        assert_int_equal(trace_copy(&x.t, thread, &from, latest, 64), 64);
         for (int i = 0; i < 64; i++) {
             assert_int_equal(latest[i].thread, thread);
             assert_int_equal(latest[i].t0_ns, ADDED - 64 + i);
@@ -141,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_span_is_small),
         cmocka_unit_test(no_trace_takes_nothing),
         cmocka_unit_test(rings_keep_the_latest_and_sums_count_all),
+        cmocka_unit_test(rings_are_for_those_who_want_them),
         cmocka_unit_test(threads_write_beside_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,6 +212,7 @@ enum {
     DREY_MAX_THREADS = 1024,
     DREY_MAX_SESSIONS = 64,
     DREY_MAX_PROMPT_CHUNK = 4096,
+    DREY_MAX_TRACE_SPANS = 1 << 24,
     DREY_MIN_READ_BYTES = 64 << 10,
     DREY_MAX_READ_BYTES = 64 << 20
 };
@@ -267,7 +268,8 @@ typedef struct drey_engine_options {
     bool no_sidecar;           /* use none */
     const drey_tuning *tuning; /* copied; NULL: what suits the processor's family */
     uint64_t without;          /* DREY_WITHOUT of each part of drafting that is left out */
-    uint64_t reserved[14];     /* zero */
+    int32_t trace_spans;       /* latest spans and nodes to keep, see drey_session_trace; 0: none */
+    uint64_t reserved[13];     /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -544,6 +546,52 @@ DREY_API drey_status drey_engine_step(drey_engine *engine, int32_t *n_writing, d
  * to stop anything; DREY_ERR_FORMAT where one is not finite. */
 DREY_API drey_status drey_session_score(drey_session *session, const int32_t *ids, size_t n,
                                         float *logprob, drey_error *err);
+
+/* ---- Traces: what ran when, and the trees that were guessed ----
+ *
+ * With trace_spans in its options an engine keeps as many spans of what it computed, and as many of
+ * each model's reads; each session keeps the trees of its latest turns, about as many nodes. All of
+ * that is in the plan, the oldest goes first, and keeping it allocates nothing. */
+
+/* Times are of a clock that only goes forward. */
+typedef struct drey_trace_span {
+    int64_t t0_ns, t1_ns;
+    /* "load" (the pass that reads the weights), "prompt", "draft", "verify", "provisional", and, within
+     * those, "stall" (waiting for reads); "read" and "read draft", of which several run at a time.
+     * A constant. */
+    const char *what;
+    int64_t amount; /* rows of a pass, nodes drafted, bytes read */
+} drey_trace_span;
+
+typedef struct drey_trace_node {
+    int32_t token;
+    int32_t parent; /* index of a node before this one; -1 for the root, a token written before */
+    float confidence;
+    uint8_t rank; /* among the draft's guesses, the first being 1; 0: none of them, or the root */
+    bool submitted, accepted;
+    bool reserved; /* false */
+} drey_trace_node;
+
+typedef struct drey_trace_turn {
+    int64_t number;       /* of the text's turns, the first being 0 */
+    int64_t t0_ns, t1_ns; /* from the end of the one before to its own */
+    int32_t position;     /* of the root in the timeline */
+    int32_t next;         /* the target's token behind the accepted ones, which no draft gave */
+    int32_t n_written;    /* accepted tokens and `next`, as far as the text took them */
+    int32_t n_nodes;
+    const drey_trace_node *nodes; /* [n_nodes], borrowed for the call; the root is the first */
+} drey_trace_turn;
+
+typedef struct drey_trace_visitor { /* a NULL function is not called */
+    void (*span)(void *user, const drey_trace_span *span);
+    void (*turn)(void *user, const drey_trace_turn *turn);
+    void *user;
+    uint64_t reserved[4]; /* zero */
+} drey_trace_visitor;
+
+/* Shows spans of the session's engine, the oldest of each kind of work first, then the session's
+ * turns, the oldest first. */
+DREY_API void drey_session_trace(const drey_session *session, const drey_trace_visitor *visitor);
 
 /* ---- Sidecars: weights packed beforehand ---- */
 

@@ -23,20 +23,30 @@ static size_t ring_bytes(void)
 size_t trace_bytes(int32_t n_threads, int32_t n_spans)
 {
     return arena_size((size_t)n_threads * ring_bytes()) +
-           arena_size((size_t)n_threads * (size_t)n_spans * sizeof(trace_span));
+           (size_t)n_threads * arena_size((size_t)n_spans * sizeof(trace_span));
 }
 
 void trace_init(trace *t, int32_t n_threads, int32_t n_spans, arena *a)
 {
     assert(n_threads > 0 && n_threads <= UINT16_MAX && n_spans >= 0);
-    *t = (trace){.ring_bytes = ring_bytes(), .n_threads = n_threads, .n_spans = n_spans};
+    *t = (trace){.ring_bytes = ring_bytes(), .n_threads = n_threads, .kinds = UINT32_MAX};
     t->rings = arena_take(a, (size_t)n_threads * t->ring_bytes);
-    trace_span *spans = arena_take(a, (size_t)n_threads * (size_t)n_spans * sizeof *spans);
-    if (!t->rings || !spans)
+    if (!t->rings)
         return; /* arena_check tells */
     memset(t->rings, 0, (size_t)n_threads * t->ring_bytes);
-    for (int32_t i = 0; i < n_threads; i++)
-        trace_ring_of(t, i)->spans = spans + (size_t)i * (size_t)n_spans;
+    for (int32_t i = 0; i < n_threads && n_spans > 0; i++)
+        trace_keep(t, i, n_spans, a);
+}
+
+void trace_keep(trace *t, int32_t thread, int32_t n_spans, arena *a)
+{
+    assert(thread >= 0 && thread < t->n_threads && n_spans > 0);
+    trace_span *spans = arena_take(a, (size_t)n_spans * sizeof *spans);
+    if (!t->rings || !spans)
+        return;
+    trace_ring *r = trace_ring_of(t, thread);
+    r->spans = spans;
+    r->n_spans = n_spans;
 }
 
 static int64_t sum_of(const _Atomic int64_t *sum)
@@ -57,16 +67,16 @@ void trace_sum(const trace *t, trace_sums *out)
     }
 }
 
-int32_t trace_latest(const trace *t, int32_t thread, trace_span *out, int32_t max)
+int32_t trace_copy(const trace *t, int32_t thread, int64_t *from, trace_span *out, int32_t max)
 {
     if (!t)
         return 0;
     assert(thread >= 0 && thread < t->n_threads);
     const trace_ring *r = trace_ring_of(t, thread);
-    int32_t n = min_i32(r->n_kept, max);
-    for (int32_t i = 0; i < n; i++) {
-        int32_t at = r->next - n + i;
-        out[i] = r->spans[at < 0 ? at + t->n_spans : at];
+    int32_t n = 0;
+    for (int64_t i = max_i64(*from, r->n_added - r->n_spans); i < r->n_added && n < max; i++) {
+        out[n++] = r->spans[i % r->n_spans];
+        *from = i + 1;
     }
     return n;
 }

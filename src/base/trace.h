@@ -5,9 +5,10 @@
  * forgotten, so that statistics are differences of sums. Spans of different kinds may lie inside
  * each other: a stall lies in the verification that it holds up.
  *
- *      trace   | thread 0: sums, ring of n_spans | thread 1: sums, ring | ...
+ *      trace   | thread 0: sums, ring | thread 1: sums, ring | ...
  *
- * Memory is taken once. Times are arguments: whoever measures has a clock already. */
+ * A thread's ring may be left out, and so may kinds that would crowd the others out of it: their
+ * sums are counted all the same. Memory is taken once. Times are arguments: whoever measures has a clock already. */
 #ifndef DREY_BASE_TRACE_H
 #define DREY_BASE_TRACE_H
 
@@ -46,21 +47,24 @@ typedef struct trace_sums {
  * them at any time. */
 typedef struct trace_ring {
     _Atomic int64_t n[TRACE_KINDS], ns[TRACE_KINDS], arg[TRACE_KINDS];
-    trace_span *spans; /* [n_spans] */
-    int32_t next;      /* where the next one goes */
-    int32_t n_kept;    /* up to n_spans */
+    trace_span *spans; /* [n_spans]: number i lies at i % n_spans */
+    int32_t n_spans;   /* 0: sums alone */
+    int64_t n_added;   /* to the ring, ever */
 } trace_ring;
 
 typedef struct trace {
     trace_ring *rings; /* [n_threads], each in cache lines of its own */
     size_t ring_bytes; /* from one to the next */
-    int32_t n_threads, n_spans;
+    int32_t n_threads;
+    uint32_t kinds; /* bits of those that rings keep; all of them from trace_init on */
 } trace;
 
 /* What trace_init takes. n_spans: of each thread; 0: sums alone. */
 size_t trace_bytes(int32_t n_threads, int32_t n_spans);
 /* Borrows the arena's memory. */
 void trace_init(trace *t, int32_t n_threads, int32_t n_spans, arena *a);
+/* Gives a thread that has none a ring; takes arena_size(n_spans * sizeof(trace_span)). */
+void trace_keep(trace *t, int32_t thread, int32_t n_spans, arena *a);
 
 static inline trace_ring *trace_ring_of(const trace *t, int32_t thread)
 {
@@ -85,19 +89,19 @@ static inline void trace_add(trace *t, int32_t thread, trace_kind what, int64_t 
     trace_count(&r->n[what], 1);
     trace_count(&r->ns[what], t1_ns - t0_ns);
     trace_count(&r->arg[what], arg);
-    if (t->n_spans == 0)
+    if (r->n_spans == 0 || !(t->kinds >> what & 1))
         return;
-    r->spans[r->next] = (trace_span){t0_ns, t1_ns, arg, (uint16_t)what, (uint16_t)thread};
-    r->next = r->next + 1 == t->n_spans ? 0 : r->next + 1;
-    r->n_kept += r->n_kept < t->n_spans;
+    r->spans[r->n_added++ % r->n_spans] =
+        (trace_span){t0_ns, t1_ns, arg, (uint16_t)what, (uint16_t)thread};
 }
 
 /* The sums over all threads, at any time (a span being added just then is in or not); all 0 for a
  * NULL trace. */
 void trace_sum(const trace *t, trace_sums *out);
-/* Copies the latest spans of a thread, at most `max`, in the order in which they were added;
- * returns how many. Only while that thread adds none. */
-int32_t trace_latest(const trace *t, int32_t thread, trace_span *out, int32_t max);
+/* Copies spans of a thread in the order in which they were added, at most `max`, from number *from
+ * on or, where that is forgotten, from the oldest; sets *from behind the last one. Returns how many.
+ * Only while that thread adds none. */
+int32_t trace_copy(const trace *t, int32_t thread, int64_t *from, trace_span *out, int32_t max);
 /* "read", "stall", ... */
 const char *trace_kind_name(trace_kind what);
 

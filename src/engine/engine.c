@@ -83,6 +83,9 @@ static drey_status check_numbers(drey_engine_options *o, drey_error *err)
     if (o->n_sessions < 0 || o->n_sessions > DREY_MAX_SESSIONS)
         FAIL(err, DREY_ERR_USAGE, "%d sessions are not possible (1 to %d)", o->n_sessions,
              DREY_MAX_SESSIONS);
+    if (o->trace_spans < 0 || o->trace_spans > DREY_MAX_TRACE_SPANS)
+        FAIL(err, DREY_ERR_USAGE, "a trace of %d spans is not possible (0 to %d)", o->trace_spans,
+             DREY_MAX_TRACE_SPANS);
     TRY(stream_check_read_bytes(o->read_bytes, err));
     o->n_threads = o->n_threads ? o->n_threads : pool_default_threads();
     o->n_sessions = o->n_sessions ? o->n_sessions : 1;
@@ -184,16 +187,29 @@ static int32_t trace_lanes(const drey_engine *e)
     return e->options.n_threads + PLAN_MODELS;
 }
 
+/* Spans are kept of the caller's thread, which tells what the engine does, and of the reads. */
 size_t engine_trace_bytes(const drey_engine *e)
 {
-    return trace_bytes(trace_lanes(e), 0);
+    size_t kept = arena_size((size_t)e->options.trace_spans * sizeof(trace_span));
+    return trace_bytes(trace_lanes(e), 0) + (1 + PLAN_MODELS) * kept;
+}
+
+static void init_trace(drey_engine *e)
+{
+    int32_t n_spans = e->options.trace_spans;
+    trace_init(&e->trace, trace_lanes(e), 0, &e->work_memory);
+    e->trace.kinds &= ~(1u << TRACE_PACK); /* one for each group: no other would stay */
+    if (n_spans)
+        trace_keep(&e->trace, 0, n_spans, &e->work_memory);
+    for (int32_t i = 0; n_spans && i < PLAN_MODELS; i++)
+        trace_keep(&e->trace, e->options.n_threads + i, n_spans, &e->work_memory);
 }
 
 static drey_status open_workspace(drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
     TRY(arena_init(&e->work_memory, p->work_bytes + engine_trace_bytes(e), false, err));
-    trace_init(&e->trace, trace_lanes(e), 0, &e->work_memory);
+    init_trace(e);
     e->target.weights.trace = e->draft.weights.trace = &e->trace;
     e->target.weights.trace_lane = e->options.n_threads;
     e->draft.weights.trace_lane = e->options.n_threads + 1;

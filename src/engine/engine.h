@@ -48,7 +48,7 @@ struct drey_engine {
     bool has_draft;
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
-    trace trace;   /* of the engine's threads, and of its reads: sums alone */
+    trace trace;   /* of the engine's threads, and of its reads */
     char *sidecar; /* the target's, in use; NULL: none */
     char sidecar_refused[500];
     file_stamp sidecar_stamp; /* when it was checked */

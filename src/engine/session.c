@@ -79,7 +79,8 @@ static void make_drafter(drey_session *s)
 size_t engine_session_state_bytes(const drey_engine *e)
 {
     return sampler_bytes(e->target.layout.shape.n_vocab) + arena_size(timeline_bytes(e)) +
-           arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) + (1 << 16);
+           arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
+           turn_log_bytes(e->options.trace_spans) + (1 << 16);
 }
 
 kv_format engine_kv_format(const drey_engine *e)
@@ -101,6 +102,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     s->load_target = (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->load_target);
     make_drafter(s);
+    turn_log_init(&s->turns, e->options.trace_spans, &s->memory);
     s->base_mark = arena_mark(&s->memory);
     return arena_check(&s->memory, err);
 }

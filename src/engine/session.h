@@ -28,6 +28,7 @@
 #define DREY_ENGINE_SESSION_H
 
 #include "engine/engine.h"
+#include "engine/turn_log.h"
 #include "text/detokenizer.h"
 
 typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } session_state;
@@ -79,6 +80,7 @@ struct drey_session {
     accepted accepted;
     int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
     int32_t n_timeline;
+    turn_log turns;
     session_state state;
     generation text;
     _Atomic bool cancel;

@@ -65,13 +65,15 @@ drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_g
 void turn_take(drey_session *s, const pass_group *group)
 {
     drey_statistics *t = &s->text.stats;
+    int32_t root = s->n_timeline - 1;
     accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits,
-                pass_logits_stride(&s->target), s->n_timeline - 1);
+                pass_logits_stride(&s->target), root);
     t->n_passes++;
     t->drafted += s->text.n_drafted;
     t->accepted += s->accepted.n_path;
     int32_t n_written = text_emit(s);
     speculation_count(s, n_written);
+    turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());
     commit(s, n_written);
     reroot(s);
 }

@@ -593,3 +593,13 @@ void stream_count(stream *s, stream_counters *out)
         out->busy_ns += clock_ns() - s->busy_since_ns;
     pthread_mutex_unlock(&s->lock);
 }
+
+void stream_hold(stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+}
+
+void stream_let_go(stream *s)
+{
+    pthread_mutex_unlock(&s->lock);
+}

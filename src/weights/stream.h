@@ -102,6 +102,10 @@ typedef struct stream_counters {
 } stream_counters;
 void stream_count(stream *s, stream_counters *out);
 
+/* Between the two no read ends and none is asked for, so that its lane of the trace can be read. */
+void stream_hold(stream *s);
+void stream_let_go(stream *s);
+
 /* True unless a bug has broken the table or the ring: every piece from the tail to the head has a
  * state of its own seq, the tail is still in use, live pieces lie in the ring in the order of seq
  * and do not overlap, and each read under way belongs to one of them. For asserts and tests. */

@@ -282,6 +282,18 @@ void weights_count(const weights *w, stream_counters *out)
     *out = now;
 }
 
+void weights_hold_reads(const weights *w)
+{
+    if (w->stream)
+        stream_hold(w->stream);
+}
+
+void weights_let_read(const weights *w)
+{
+    if (w->stream)
+        stream_let_go(w->stream);
+}
+
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
 {
     TRY(have_stream(w, err));

@@ -168,6 +168,9 @@ static inline bool weights_loaded(const weights *w)
 bool weights_is_valid(const weights *w);
 /* What all streams so far have read; uring, direct and registered as the present one is. */
 void weights_count(const weights *w, stream_counters *out);
+/* Between the two its lane of the trace can be read. */
+void weights_hold_reads(const weights *w);
+void weights_let_read(const weights *w);
 
 /* How long reads can go on until the ring is full, at the speed seen so far: what a caller may do
  * meanwhile without holding the disk up. INT64_MAX where nothing is read. */
