@@ -67,7 +67,11 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
         fprintf(out, "  %-24s %8s  of cache and work, for each of %d sessions\n", "  a session",
                 format_bytes(size, (double)plan->session_bytes), plan->n_sessions);
     plan_row(out, "page tables, reserve", plan->reserve_bytes, "the kernel's part, and rounding");
-    plan_row(out, "draft", plan->draft_bytes, "weights in memory");
+    n = snprintf(note, sizeof note, "weights in memory");
+    if (plan->draft_ids)
+        snprintf(note + n, sizeof note - (size_t)n, "; its head: %lld tokens and those of the text",
+                 (long long)plan->draft_ids);
+    plan_row(out, "draft", plan->draft_bytes, note);
     snprintf(note, sizeof note, "%d tensors%s", plan->n_tensors_pinned,
              plan->n_tensors_streamed ? ", and a part of each other" : "");
     plan_row(out, "target, pinned", plan->pinned_bytes, note);

@@ -327,7 +327,9 @@ typedef struct drey_plan {
     double alone_pass_s; /* without a draft: the longer of read_s and compute_s */
     double passes_per_s; /* 1 / pass_s: a pass writes from 1 to tree_rows tokens */
     double ceiling_tokens_per_s; /* without a draft: 1 / alone_pass_s */
-    uint64_t reserved[16];       /* zero */
+    int64_t draft_ids; /* tokens that the draft can guess at first, those of the text come to them;
+                          0: all, or there is none */
+    uint64_t reserved[15]; /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens; from then on
@@ -460,7 +462,8 @@ typedef struct drey_statistics {
     bool direct, uring, registered; /* how they were read: O_DIRECT, io_uring, registered buffers */
     drey_kv kv;                     /* DREY_KV_Q8_0: lossy, f16's text may be another */
     drey_finish finish;
-    uint64_t reserved[16]; /* zero */
+    int64_t blind; /* tokens after the prompt that the draft's slice of its vocabulary lacked */
+    uint64_t reserved[15]; /* zero */
 } drey_statistics;
 
 /* What came of drafting in one text. Arrays' last elements hold all that is beyond them, too. */

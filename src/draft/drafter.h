@@ -49,6 +49,7 @@ extern const drafter_class drafter_model_class, drafter_ngram_class;
 struct drafter { /* first member of every drafter */
     const drafter_class *class;
     int64_t n_steps; /* ever begun; counted by whoever begins them */
+    int64_t n_blind; /* tokens of the target so far that it could not have guessed */
 };
 
 /* start of any drafter. *done: it was at once. */

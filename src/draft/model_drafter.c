@@ -12,9 +12,11 @@
 #include "draft/model_drafter.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "base/num.h"
 #include "os/clock.h"
+#include "weights/row_table.h"
 
 static model_drafter *self_of(drafter *d)
 {
@@ -33,6 +35,13 @@ static void forget_rows(model_drafter *d)
         d->row_of[i] = -1;
 }
 
+/* What the text uses can be guessed from then on. */
+static drey_status take_in(model_drafter *d, int32_t from, drey_error *err)
+{
+    row_table *table = d->run->layout->table;
+    return table ? row_table_take(table, d->timeline + from, d->n_timeline - from, err) : DREY_OK;
+}
+
 static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
 {
     model_drafter *d = self_of(base);
@@ -46,6 +55,7 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
         d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;
     forget_rows(d);
+    TRY(take_in(d, same, err));
     return pass_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, HEAD_NONE, NULL, NULL,
                        err);
 }
@@ -54,6 +64,8 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
 
 static drey_status open_pass(model_drafter *d, int32_t n, pass_head head, drey_error *err)
 {
+    const row_table *table = d->run->layout->table;
+    d->n_places = table ? row_table_places(table) : 0;
     d->group = (pass_group){.kv = d->run->kv, .rows = d->run->ws->rows, .n = n, .head = head};
     TRY(pass_begin(&d->pass, d->run, &d->group, 1, err));
     d->in_pass = true;
@@ -127,20 +139,36 @@ static drey_status compute(model_drafter *d, int64_t until_ns, bool *done, drey_
     return DREY_OK;
 }
 
+/* Of the logits that a pass leaves. */
+static logit_ids ids_of_logits(const model_drafter *d)
+{
+    const model_layout *l = d->run->layout;
+    if (!l->table)
+        return (logit_ids){.n_first = d->n_ids};
+    return (logit_ids){.n_first = min_i32(d->n_ids, (int32_t)l->head->n_rows),
+                       .n_more = d->n_places,
+                       .more = l->table->id};
+}
+
 /* The nodes have rows: what the logits say goes to them. */
 static void finish(model_drafter *d, token_tree *tree, bool computed)
 {
     int32_t first = d->group.first_pending + d->group.n - d->n_nodes;
     int64_t root_position = d->n_timeline - 1, stride = pass_logits_stride(d->run);
+    logit_ids ids = ids_of_logits(d);
     for (int32_t i = 0; i < d->n_nodes; i++) {
         tree_node *node = &tree->nodes[d->nodes[i]];
         node->expanded = true;
         if (!computed)
             continue;
         d->row_of[d->nodes[i]] = first + i;
-        node->n_guesses = (uint8_t)sampler_guess(d->sampler, d->group.logits + i * stride,
-                                                 root_position + node->depth + 1, d->n_ids,
-                                                 node->guess, TREE_MAX_GUESSES);
+        float *logits = d->group.logits + i * stride;
+        for (int32_t place = 0; place < ids.n_more; place++)
+            if (ids.more[place] < 0)
+                logits[ids.n_first + place] = -INFINITY;
+        node->n_guesses =
+            (uint8_t)sampler_guess_among(d->sampler, logits, root_position + node->depth + 1, &ids,
+                                         node->guess, TREE_MAX_GUESSES);
     }
     d->n_nodes = 0;
 }
@@ -210,6 +238,12 @@ static int32_t rows_that_stay(const model_drafter *d, const token_tree *tree, co
     return n;
 }
 
+static bool can_guess(const model_drafter *d, int32_t id)
+{
+    const model_layout *l = d->run->layout;
+    return !l->table || id < l->head->n_rows || row_table_find(l->table, id) >= 0;
+}
+
 static void model_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
                          int32_t next, const int32_t *moved)
 {
@@ -227,9 +261,12 @@ static void model_reroot(drafter *base, const token_tree *tree, const int32_t *p
     forget_rows(d);
     for (int32_t i = 0; i < n_rows; i++)
         d->row_of[moved[nodes[i]]] = i;
+    int32_t from = d->n_timeline;
     for (int32_t i = 0; i < n_path; i++)
         d->timeline[d->n_timeline++] = known(d, tree->nodes[path[i]].token);
     d->timeline[d->n_timeline++] = known(d, next);
+    base->n_blind += !can_guess(d, next);
+    take_in(d, from, NULL); /* a row that cannot be read is one that is not guessed */
 }
 
 /* The timeline. */

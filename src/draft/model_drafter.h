@@ -22,6 +22,7 @@ typedef struct model_drafter {
     int32_t row_of[TREE_MAX_NODES]; /* node -> pending row of the draft's cache, -1: none */
     /* The step under way. */
     int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* n_nodes = 0: there is none */
+    int32_t n_places;                        /* of a sliced head's table, that its pass computes */
     bool in_pass;                            /* false: the cache had no room, nothing is computed */
     bool catching_up;                        /* the pass is of tokens before the root */
     model_pass pass;

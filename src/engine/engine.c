@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "os/cpu.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
@@ -154,6 +155,28 @@ void engine_apply_plan(drey_engine *e)
             sides[i]->layout.matrix[j].n_pinned = e->plan.n_pinned[i][j];
 }
 
+/* A head over a slice of the vocabulary: tokens that a text may hold anywhere, above all those that
+ * end it, are always in it. */
+static drey_status open_table(engine_side *side, const tokenizer *t, drey_error *err)
+{
+    enum { KEPT = 64 };
+    model_layout *l = &side->layout;
+    if (!model_layout_is_sliced(l))
+        return DREY_OK;
+    int32_t ids[KEPT], n = 0, most = min_i32(KEPT, model_layout_room(l) / 2);
+    row_table_init(&side->table, &side->weights, l->head, model_layout_room(l),
+                   &side->weight_memory);
+    TRY(arena_check(&side->weight_memory, err));
+    for (int ends = 1; ends >= 0; ends--)
+        for (int32_t id = (int32_t)l->head->n_rows; id < tokenizer_n_vocab(t) && n < most; id++)
+            if (tokenizer_is_special(t, id) && tokenizer_is_end(t, id) == (bool)ends)
+                ids[n++] = id;
+    TRY(row_table_take(&side->table, ids, n, err));
+    row_table_keep(&side->table);
+    l->table = &side->table;
+    return DREY_OK;
+}
+
 static drey_status open_side(drey_engine *e, int model, engine_side *side, const drey_model *m,
                              drey_error *err)
 {
@@ -177,6 +200,7 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
                                .fault_user = e->tuning.fault_user};
     TRY(weights_open(&side->weights, &options, &side->weight_memory, err));
     TRY(model_layout_read(l, m->file, &side->weights, err));
+    TRY(open_table(side, m->tokenizer, err));
     TRY(arena_check(&side->layout_memory, err));
     return arena_check(&side->weight_memory, err);
 }

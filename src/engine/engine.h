@@ -11,6 +11,7 @@
 #include "draft/policy.h"
 #include "engine/plan.h"
 #include "text/tokenizer.h"
+#include "weights/row_table.h"
 
 struct drey_model {
     gguf *file;
@@ -25,12 +26,14 @@ typedef struct engine_tuning { /* what measurements and tests settle themselves 
     double share;           /* 0 .. 1 */
     stream_fault_fn *fault; /* of the streams' reads; NULL: none */
     void *fault_user;
+    int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */
 } engine_tuning;
 
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;
     weights weights;
-    workspace ws; /* of all sessions: passes take turns */
+    workspace ws;    /* of all sessions: passes take turns */
+    row_table table; /* of a head over a slice of the vocabulary, which is the layout's then */
     arena layout_memory, weight_memory;
 } engine_side;
 
@@ -64,6 +67,8 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
                                  drey_error *err);
 /* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */
 drey_status engine_gather(drey_engine *e, drey_error *err);
+/* Memory of the table that goes with a sliced head; 0 for a whole one. */
+size_t engine_table_bytes(const model_layout *l);
 /* Sets n_pinned of every matrix as e->plan has it. */
 void engine_apply_plan(drey_engine *e);
 /* Memory of e->trace. */

@@ -12,10 +12,33 @@ static const uint64_t slack_bytes = 2 << 20, least_cached_bytes = 4 << 20;
 /* The draft's weights are read once; a ring of this size does that at the disk's speed. */
 static const uint64_t draft_ring_bytes = 4 << 20;
 
+/* The draft's head over a slice of its vocabulary. In vocabularies that are made by merging pairs,
+ * low ids are those that were merged first: the frequent ones. Of the others those come to memory
+ * that the text or its prompt has used.
+ *
+ * How many stay is measured: a token that cannot be guessed ends a turn. With Qwen2.5's 151,936 the
+ * first 32,768, those of the text and the special ones are 97 to 98 % of what was written (code and
+ * chat), 65,536 98.6 to 99.3 %, 81,920 99.7 to 99.8 %; tokens a pass (code, trees of 32 nodes) fell
+ * from 12.2 to 10.8, to 11.7, and not at all. */
+enum { SLICE_IDS = 81920, SLICE_ROOM = 2048 };
+
+static void slice_head(drey_engine *e)
+{
+    const engine_tuning *t = &e->tuning;
+    int32_t n_ids = t->slice_ids ? t->slice_ids : SLICE_IDS;
+    int32_t room = t->slice_room ? t->slice_room : SLICE_ROOM;
+    int32_t n_vocab = e->draft.layout.shape.n_vocab;
+    bool whole = e->options.without & DREY_WITHOUT(DREY_PART_SLICE);
+    if (!whole && n_ids + room <= n_vocab - n_vocab / 4)
+        model_layout_slice(&e->draft.layout, n_ids, room);
+}
+
 static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, drey_error *err)
 {
     TRY(arena_init(&side->layout_memory, model_layout_bytes(&m->shape, m->file), false, err));
     TRY(model_layout_init(&side->layout, m->file, e->kernels, &side->layout_memory, err));
+    if (side == &e->draft)
+        slice_head(e);
     for (int32_t i = 0; e->options.read_bytes && i < side->layout.n_matrices; i++)
         weight_set_read(&side->layout.matrix[i], (int64_t)e->options.read_bytes);
     return DREY_OK;
@@ -69,11 +92,17 @@ static plan_matrix describe(const weight *m, bool must_stay)
         .must_stay = must_stay && m->in_pass};
 }
 
+size_t engine_table_bytes(const model_layout *l)
+{
+    return model_layout_is_sliced(l) ? row_table_bytes(l->head, model_layout_room(l)) : 0;
+}
+
 static void gather_model(drey_engine *e, int model, const engine_side *side, const drey_model *m)
 {
     const model_layout *l = &side->layout;
     int32_t n = l->n_matrices, n_parts = gguf_n_parts(m->file);
     bool is_draft = model == PLAN_DRAFT;
+    size_t table_bytes = engine_table_bytes(l);
     plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], is_draft);
@@ -84,10 +113,11 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
         .n_matrices = n,
         .overhead_bytes =
             weights_overhead_bytes(l->matrix, n, l->embedding, n_parts, e->options.n_threads) +
-            side->layout_memory.size_bytes,
+            side->layout_memory.size_bytes + table_bytes,
         .queue_bytes = weights_stream_bytes(l->matrix, n, n_parts),
         .ring_least_bytes =
             max_u64(weights_ring_least(l->matrix, n), is_draft ? draft_ring_bytes : 0),
+        .n_logits = l->n_logits,
     };
 }
 
@@ -139,6 +169,7 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)
         in->target_bytes += gguf_tensor_at(o->target->file, i)->n_bytes;
     in->sidecar = e->sidecar != NULL;
+    in->draft_ids = model_layout_is_sliced(&e->draft.layout) ? e->draft.layout.head->n_rows : 0;
     in->session_state_bytes = engine_session_state_bytes(e);
     return arena_check(&e->plan_memory, err);
 }

@@ -79,7 +79,8 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
                                .max_groups = in->n_sessions,
                                .max_pending = r->max_pending,
                                .n_slots = r->n_slots,
-                               .n_threads = in->n_threads};
+                               .n_threads = in->n_threads,
+                               .n_logits = in->model[model].n_logits};
     if (model == PLAN_DRAFT) {
         limits.max_rows = max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
         limits.max_logit_rows = DRAFT_MAX_BATCH;
@@ -267,6 +268,7 @@ static void begin_report(const plan_inputs *in, uint64_t budget_bytes, drey_plan
                      .stack_bytes = in->stack_bytes,
                      .reserve_bytes = in->reserve_bytes,
                      .kv = in->kv_name,
+                     .draft_ids = in->draft_ids,
                      .n_context = in->n_context,
                      .n_sessions = in->n_sessions,
                      .tree_rows = in->tree_nodes + 1,

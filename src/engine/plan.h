@@ -29,6 +29,7 @@ typedef struct plan_model {
     uint64_t overhead_bytes;   /* beside pinned groups and ring */
     uint64_t queue_bytes;      /* of its reader, and what the kernel takes for that */
     uint64_t ring_least_bytes; /* of its ring, for one unit */
+    int32_t n_logits;          /* numbers of a row of logits; 0: one for each of the vocabulary */
 } plan_model;
 
 typedef struct plan_inputs {
@@ -37,6 +38,7 @@ typedef struct plan_inputs {
     int32_t n_sessions; /* each with caches and a state of its own; a workspace serves all */
     uint64_t session_state_bytes; /* of a session, its drafter included, beside its caches */
     int32_t n_context, n_threads;
+    int32_t draft_ids;        /* of the slice that the draft's head is over; 0: of all */
     int32_t tree_nodes;       /* most drafted nodes */
     int32_t spare_rows;       /* that caches hold beside a pass's rows */
     int32_t prompt_chunk;     /* rows of a prompt pass; 0: for the plan to choose */

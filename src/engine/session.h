@@ -52,6 +52,7 @@ typedef struct generation {
     int32_t prompt_from, prompt_end; /* the target reads timeline[from .. end) as the prompt */
     int32_t n_drafted;               /* nodes submitted in the turn that was offered */
     int64_t n_first;                 /* tokens written before decoding */
+    int64_t n_blind;                 /* the drafter's, when decoding began */
     statistics_mark begin, decode;
     drey_statistics stats;
     drey_speculation speculation;

@@ -73,6 +73,11 @@ void statistics_begin(drey_session *s)
     take_mark(s->engine, &s->text.begin);
 }
 
+static int64_t n_blind(const drey_session *s)
+{
+    return s->drafter ? s->drafter->n_blind : 0;
+}
+
 void statistics_decode(drey_session *s)
 {
     generation *g = &s->text;
@@ -83,6 +88,7 @@ void statistics_decode(drey_session *s)
     g->stats.load_bytes = g->decode.read_bytes - g->begin.read_bytes;
     g->n_first = g->stats.generated_tokens;
     s->turns.since_ns = g->decode.t_ns;
+    g->n_blind = n_blind(s);
 }
 
 void statistics_end(drey_session *s)
@@ -102,6 +108,7 @@ void statistics_end(drey_session *s)
     double draft_s = spent(TRACE_DRAFT, start, &end), stall_s = spent(TRACE_STALL, start, &end);
     double compute_s = max_f64(spent(TRACE_VERIFY, start, &end) - stall_s, 0);
     t->decode_s = seconds(start->t_ns, end.t_ns);
+    t->blind = n_blind(s) - g->n_blind;
     t->read_bytes = end.read_bytes - start->read_bytes;
     t->disk_bytes_per_s = max_f64(disk_speed(&g->begin, start), disk_speed(start, &end));
     t->tokens_per_s = ratio(decoded, t->decode_s);

@@ -202,6 +202,7 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     *l = (model_layout){0};
     TRY(model_shape_read(&l->shape, g, err));
     const model_shape *s = &l->shape;
+    l->n_logits = s->n_vocab;
     binder b = {.l = l, .g = g, .kernels = kernels, .a = a, .err = err};
     size_t n_layers = (size_t)s->n_layers;
     b.bound = arena_take(a, gguf_n_tensors(g) * sizeof *b.bound);
@@ -210,6 +211,12 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     l->vector = arena_take(a, (n_layers * (NORMS_PER_LAYER + N_BIASES) + 1) * sizeof *l->vector);
     l->rope_frequency = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     return error_in_file(err, gguf_part_path(g, 0), bind_model(&b));
+}
+
+void model_layout_slice(model_layout *l, int32_t n_ids, int32_t room)
+{
+    weight_cut(l->head, n_ids);
+    l->n_logits = n_ids + room;
 }
 
 static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w, drey_error *err)

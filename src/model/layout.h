@@ -28,6 +28,8 @@ typedef struct model_layout {
     int32_t n_looked_up; /* of the matrices, in front: not part of a pass. 1, or 0 where tied */
     weight *embedding;   /* [V][D]: matrix[0], or the head where tied */
     bool tied;           /* no output.weight: the head is the embedding */
+    row_table *table;    /* of rows of the head that the slice lacks; NULL: the head is whole */
+    int32_t n_logits;    /* numbers of a row of logits: V, or those of the slice and the table */
     layer_layout *layer; /* [n_layers] */
     layout_vector *vector;
     int32_t n_vectors;
@@ -45,6 +47,18 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g);
  */
 drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
                               drey_error *err);
+/* Cuts the head to the first n_ids of its vocabulary, with room for a table of `room` more: from
+ * then on a row of logits is [n_ids + room], those behind n_ids in the order of the table. Both are
+ * multiples of GROUP_ROWS. */
+void model_layout_slice(model_layout *l, int32_t n_ids, int32_t room);
+static inline int32_t model_layout_room(const model_layout *l)
+{
+    return l->n_logits - (int32_t)l->head->n_rows;
+}
+static inline bool model_layout_is_sliced(const model_layout *l)
+{
+    return l->n_logits > 0 && l->head->n_rows < l->shape.n_vocab;
+}
 /* Reads norms, biases and RoPE factors into the layout's vectors. */
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err);
 

@@ -23,6 +23,7 @@
 #include "model/pass_steps.h"
 #include "os/clock.h"
 #include "weights/product.h"
+#include "weights/row_table.h"
 
 enum { LOADED, QKV, OUT, GATE_UP, DOWN, LAYER, HEAD, COMPLETE };
 
@@ -85,8 +86,12 @@ static drey_status open_head(model_pass *p, drey_error *err)
     p->stage = COMPLETE;
     if (p->n_logits > 0) {
         TRY(pass_norm_head(p, err));
-        open_product(p, COMPLETE, &(product){r->layout->head, r->ws->logits, pass_logits_stride(r)},
-                     1);
+        weight *head = r->layout->head;
+        row_table *table = r->layout->table;
+        product products[] = {
+            {head, r->ws->logits, pass_logits_stride(r)},
+            {table ? &table->matrix : NULL, r->ws->logits + head->n_rows, pass_logits_stride(r)}};
+        open_product(p, COMPLETE, products, table && row_table_places(table) > 0 ? 2 : 1);
     } else if (!weights_loaded(r->weights) && r->layout->head->n_pinned > 0) {
         open_loading(p, COMPLETE, r->layout->head);
     }
@@ -273,7 +278,7 @@ const float *pass_final_hidden(const model_pass *p, int32_t i)
 
 int64_t pass_logits_stride(const runner *r)
 {
-    return row_stride(r->layout->shape.n_vocab);
+    return row_stride(r->layout->n_logits);
 }
 
 drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error *err)

@@ -41,7 +41,7 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(gate, floats(rows, s->n_ff));
     TAKE(up, floats(rows, s->n_ff));
     TAKE(rope, (size_t)rows * (size_t)s->n_rot * sizeof(float));
-    TAKE(logits, floats(l->max_logit_rows, s->n_vocab));
+    TAKE(logits, floats(l->max_logit_rows, l->n_logits ? l->n_logits : s->n_vocab));
     TAKE(rows, (size_t)rows * sizeof(pass_row));
     TAKE(group, ints);
     TAKE(pending, ints);

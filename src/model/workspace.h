@@ -18,6 +18,7 @@ typedef struct workspace_limits {
     int32_t max_groups;               /* caches that a pass may be about */
     int32_t max_pending, n_slots;     /* of each cache */
     int32_t n_threads;
+    int32_t n_logits; /* numbers of a row of logits; 0: V */
 } workspace_limits;
 
 /* B: max_rows. Rows of numbers are padded (row_stride). */
@@ -27,7 +28,7 @@ typedef struct workspace {
     float *q, *k, *v, *att; /* [B][H*S], [B][K*S] twice, [B][H*S] */
     float *gate, *up;       /* [B][F] */
     float *rope;            /* [B][n_rot]: cosine and sine of each pair */
-    float *logits;          /* [max_logit_rows][V] */
+    float *logits;          /* [max_logit_rows][n_logits] */
     pass_row *rows;         /* [B]: for a chain of tokens, and for whoever has no better place */
     int32_t *group;         /* [B]: a row's */
     int32_t *pending;       /* [B]: a row's pending index in its group's cache */

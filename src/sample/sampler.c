@@ -224,8 +224,8 @@ enum { MAX_GUESSES = 8 };
 static const double near_best = 7;
 
 typedef struct contest {
-    double score[MAX_GUESSES]; /* falling; ties by id */
-    int32_t id[MAX_GUESSES];
+    double score[MAX_GUESSES];  /* falling; ties by place */
+    int32_t place[MAX_GUESSES]; /* of the logit; the id, but for logit_ids */
     int32_t n, max;
     double range;  /* scores this far under the best still count in weight */
     double weight; /* sum of exp(score - best score) over all that entered */
@@ -240,7 +240,7 @@ static double contest_floor(const contest *c)
     return min_f64(last, near);
 }
 
-static void contest_enter(contest *c, double score, int32_t id)
+static void contest_enter(contest *c, double score, int32_t place)
 {
     if (c->n > 0 && score > c->score[0])
         c->weight = c->weight * exp_f64(c->score[0] - score) + 1;
@@ -249,57 +249,64 @@ static void contest_enter(contest *c, double score, int32_t id)
 
     int32_t at = c->n < c->max ? c->n++ : c->max;
     for (; at > 0; at--) {
-        bool stays = c->score[at - 1] > score || (c->score[at - 1] == score && c->id[at - 1] < id);
+        bool stays =
+            c->score[at - 1] > score || (c->score[at - 1] == score && c->place[at - 1] < place);
         if (stays)
             break;
         if (at < c->max) {
             c->score[at] = c->score[at - 1];
-            c->id[at] = c->id[at - 1];
+            c->place[at] = c->place[at - 1];
         }
     }
     if (at < c->max) {
         c->score[at] = score;
-        c->id[at] = id;
+        c->place[at] = place;
     }
 }
 
-/* The noisy scores log p + noise, up to a constant: (logit - best) / temperature + noise. */
-static void contest_noisy(contest *c, sampler *s, const float *logits, int32_t n_ids,
-                          int32_t best_id, int64_t position)
+static int32_t id_at(const logit_ids *ids, int32_t place)
 {
-    double best = (double)logits[best_id];
+    return place < ids->n_first ? place : ids->more[place - ids->n_first];
+}
+
+/* The noisy scores log p + noise, up to a constant: (logit - best) / temperature + noise. */
+static void contest_noisy(contest *c, sampler *s, const float *logits, const logit_ids *ids,
+                          int32_t best_place, int64_t position)
+{
+    double best = (double)logits[best_place];
+    int32_t n_places = ids->n_first + ids->n_more;
     double inverse = 1 / (double)s->settings.temperature;
     uint64_t key = noise_key(s->settings.seed, position);
     /* First, so that few others need their noise computed. */
-    contest_enter(c, gumbel(noise_hash(key, best_id)), best_id);
-    bool filtered = filters(&s->settings, n_ids);
-    int32_t n = filtered ? filter(s, logits, n_ids, logits[best_id]) : n_ids;
+    contest_enter(c, gumbel(noise_hash(key, id_at(ids, best_place))), best_place);
+    bool filtered = filters(&s->settings, n_places);
+    int32_t n = filtered ? filter(s, logits, n_places, logits[best_place]) : n_places;
     double floor = contest_floor(c);
     for (int32_t i = 0; i < n; i++) {
-        int32_t id = filtered ? s->work[i].id : i;
-        double logp = ((double)logits[id] - best) * inverse;
-        uint64_t hash = noise_hash(key, id);
+        int32_t place = filtered ? s->work[i].id : i;
+        double logp = ((double)logits[place] - best) * inverse;
+        uint64_t hash = noise_hash(key, id_at(ids, place));
         bool possible = logp >= -DBL_MAX && logp + gumbel_bound(hash) >= floor;
-        if (!possible || id == best_id)
+        if (!possible || place == best_place)
             continue;
-        contest_enter(c, logp + gumbel(hash), id);
+        contest_enter(c, logp + gumbel(hash), place);
         floor = contest_floor(c);
     }
 }
 
 /* The logits themselves; confidence is the softmax over all ids. */
 static void contest_plain(contest *c, sampler *s, const float *logits, int32_t n_ids,
-                          int32_t best_id)
+                          int32_t best_place)
 {
     double floor = contest_floor(c);
-    for (int32_t id = 0; id < n_ids; id++) {
-        bool possible = logits[id] >= -FLT_MAX && (double)logits[id] > floor;
+    for (int32_t place = 0; place < n_ids; place++) {
+        bool possible = logits[place] >= -FLT_MAX && (double)logits[place] > floor;
         if (!possible)
             continue;
-        contest_enter(c, (double)logits[id], id);
+        contest_enter(c, (double)logits[place], place);
         floor = contest_floor(c);
     }
-    c->weight = weight_of_all(s, logits, n_ids, logits[best_id]);
+    c->weight = weight_of_all(s, logits, n_ids, logits[best_place]);
 }
 
 /* ---- The public part ---- */
@@ -340,28 +347,36 @@ int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
     if (s->settings.temperature == 0 || logits[best] > FLT_MAX)
         return best;
     contest c = {.max = 1};
-    contest_noisy(&c, s, logits, s->n_vocab, best, position);
-    return c.id[0];
+    contest_noisy(&c, s, logits, &(logit_ids){.n_first = s->n_vocab}, best, position);
+    return c.place[0];
 }
 
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
                       candidate *out, int32_t max)
 {
-    assert(n_ids > 0 && n_ids <= s->n_vocab && max > 0);
-    int32_t best = (int32_t)s->kernels->arg_max(logits, n_ids);
+    return sampler_guess_among(s, logits, position, &(logit_ids){.n_first = n_ids}, out, max);
+}
+
+int32_t sampler_guess_among(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
+                            candidate *out, int32_t max)
+{
+    int32_t n_places = ids->n_first + ids->n_more;
+    assert(n_places > 0 && n_places <= s->n_vocab && max > 0);
+    int32_t best = (int32_t)s->kernels->arg_max(logits, n_places);
     if (!(logits[best] >= -FLT_MAX && logits[best] <= FLT_MAX)) {
-        out[0] = (candidate){.token = logits[best] > 0 ? best : 0, .confidence = 1};
+        int32_t token = logits[best] > 0 ? id_at(ids, best) : 0;
+        out[0] = (candidate){.token = token, .confidence = 1};
         return 1;
     }
     contest c = {.max = max < MAX_GUESSES ? max : MAX_GUESSES};
     if (s->settings.temperature == 0) {
-        contest_plain(&c, s, logits, n_ids, best);
+        contest_plain(&c, s, logits, n_places, best);
     } else {
         c.range = near_best;
-        contest_noisy(&c, s, logits, n_ids, best, position);
+        contest_noisy(&c, s, logits, ids, best, position);
     }
     for (int32_t i = 0; i < c.n; i++)
-        out[i] = (candidate){.token = c.id[i],
+        out[i] = (candidate){.token = id_at(ids, c.place[i]),
                              .confidence = (float)(exp_f64(c.score[i] - c.score[0]) / c.weight)};
     return c.n;
 }

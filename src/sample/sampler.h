@@ -43,4 +43,14 @@ int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
                       candidate *out, int32_t max);
 
+/* Logits that are not in the order of the ids: the first n_first are, the n_more behind them stand
+ * for the ids more[]. */
+typedef struct logit_ids {
+    int32_t n_first, n_more;
+    const int32_t *more; /* [n_more] */
+} logit_ids;
+/* sampler_guess over those, of which -inf stands for none. Ties by place. */
+int32_t sampler_guess_among(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
+                            candidate *out, int32_t max);
+
 #endif

@@ -51,8 +51,9 @@ struct product_job {
     int32_t n_products, n_items;
     void *acts[ACT_KINDS];
     int32_t n;
-    int64_t until_ns; /* nothing is claimed after it; 0: no such time */
-    int64_t end_seq;  /* one past the pieces that it uses */
+    int64_t until_ns;   /* nothing is claimed after it; 0: no such time */
+    int64_t end_seq;    /* one past the pieces that it uses */
+    const weight *last; /* in the order of a pass */
     bool open;
     _Atomic int32_t next;   /* item */
     _Atomic int32_t n_idle; /* threads that found nothing to do, or have returned */
@@ -175,7 +176,7 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
                              int32_t n)
 {
     weight *m = p->matrix;
-    *q = (job_product){.p = *p, .loading = !weights_loaded(w), .share = share};
+    *q = (job_product){.p = *p, .loading = !weights_loaded(w) && !m->resident, .share = share};
     int32_t most = (int32_t)(w->tuning.claim_bytes / m->group_bytes);
     q->step_groups = m->sidecar_offset && most > 1 ? most : 1;
     q->piece_items = ceil_div_i32(m->piece_groups, q->step_groups);
@@ -213,7 +214,10 @@ void product_begin(weights *w, const product *products, int32_t n_products,
         job_product *q = &j->product[i];
         const weight *m = products[i].matrix;
         job_product_init(q, w, &products[i], j->shares + i * w->n_threads, n);
+        if (m->resident)
+            continue;
         j->n_items += q->n_items;
+        j->last = m;
         j->end_seq =
             q->seq + (q->loading ? m->n_pinned_pieces : 0) + (n > 0 ? m->n_streamed_pieces : 0);
     }
@@ -256,7 +260,7 @@ static void use_shares(const product_job *j, int32_t owner, int32_t thread)
 static void look_ahead(const product_job *j, int32_t thread)
 {
     const weights *w = j->w;
-    const weight *next = j->product[j->n_products - 1].p.matrix + 1;
+    const weight *next = j->last + 1;
     if (next == w->matrix + w->n_matrices)
         next = w->matrix + (w->matrix->in_pass ? 0 : 1);
     size_t at = (size_t)share_start(next, thread, w->n_threads) * next->group_bytes,

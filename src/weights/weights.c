@@ -6,6 +6,7 @@
 
 #include "base/fmath.h"
 #include "weights/product.h"
+#include "weights/row_table.h"
 #include "base/num.h"
 
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
@@ -33,6 +34,14 @@ drey_status weight_refuse(const weight *m, const char *path, drey_error *err)
     FAIL(err, DREY_ERR_FORMAT,
          "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it again",
          SHOWN_PATH(path), m->tensor->name);
+}
+
+void weight_cut(weight *m, int64_t n_rows)
+{
+    assert(n_rows > 0 && n_rows % GROUP_ROWS == 0 && n_rows <= m->n_rows);
+    m->n_rows = n_rows;
+    m->n_groups = (int32_t)(n_rows / GROUP_ROWS);
+    weight_set_read(m, READ_BYTES);
 }
 
 void weight_set_read(weight *m, int64_t read_bytes)
@@ -320,7 +329,7 @@ void weights_pass_leave(weights *w)
  * Once nothing more is read, they may. */
 static drey_status check_files(const weights *w, drey_error *err)
 {
-    if (w->loaded && w->n_cycle == 0 && weight_is_pinned(w->embedding))
+    if (w->loaded && w->n_cycle == 0 && weight_is_pinned(w->embedding) && !w->table)
         return DREY_OK;
     return stream_check_files(w->stream, err);
 }
@@ -371,21 +380,40 @@ static const uint8_t *pinned_group(const weight *m, int64_t row)
     return m->packed + (size_t)(row / GROUP_ROWS) * m->group_bytes;
 }
 
+drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw, int32_t thread,
+                             drey_error *err)
+{
+    assert(row >= 0 && row < m->tensor->dims[1]);
+    uint64_t offset = m->tensor->offset + (uint64_t)(row * m->row_bytes);
+    int32_t part = m->tensor->part;
+    return file_read(&w->parts[part], w->paths[part], offset, (size_t)m->row_bytes, raw,
+                     w->row_scratch[thread], w->bounce_bytes, err);
+}
+
+/* Of the embedding, where it is in memory. */
+static bool row_in_memory(const weights *w, int64_t row, float *out)
+{
+    const weight *m = w->embedding;
+    if (!weights_loaded(w) || row / GROUP_ROWS >= m->n_pinned) {
+        int32_t place = w->table && w->table->source == m ? row_table_find(w->table, row) : -1;
+        if (place < 0)
+            return false;
+        m = &w->table->matrix;
+        row = place;
+    }
+    m->kernel->unpack_row(out, pinned_group(m, row), (int32_t)(row % GROUP_ROWS), m->k);
+    return true;
+}
+
 drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, drey_error *err)
 {
     const weight *m = w->embedding;
-    assert(row >= 0 && row < m->n_rows);
-    if (weights_loaded(w) && row / GROUP_ROWS < m->n_pinned) {
-        m->kernel->unpack_row(out, pinned_group(m, row), (int32_t)(row % GROUP_ROWS), m->k);
+    if (row_in_memory(w, row, out))
         return DREY_OK;
-    }
-    uint64_t offset = m->tensor->offset + (uint64_t)(row * m->row_bytes);
-    int32_t part = m->tensor->part;
-    uint8_t *bounce = w->row_scratch[thread], *raw = bounce + w->bounce_bytes;
-    TRY(file_read(&w->parts[part], w->paths[part], offset, (size_t)m->row_bytes, raw, bounce,
-                  w->bounce_bytes, err));
+    uint8_t *raw = w->row_scratch[thread] + w->bounce_bytes;
+    TRY(weights_read_row(w, m, row, raw, thread, err));
     if (!m->kernel->pack(w->pack_scratch[thread], raw, m->row_bytes, 1, m->k))
-        return weight_refuse(m, w->paths[part], err);
+        return weight_refuse(m, w->paths[m->tensor->part], err);
     m->kernel->unpack_row(out, w->pack_scratch[thread], 0, m->k);
     return DREY_OK;
 }

@@ -51,6 +51,7 @@ typedef struct weight {
     size_t group_bytes;          /* packed */
     int32_t n_groups, n_pinned;  /* the first n_pinned groups are pinned */
     bool in_pass;                /* false: only looked up; pinned whole or not at all */
+    bool resident;               /* in no order of reads: its groups are in memory (row_table.h) */
     int32_t piece_groups;        /* groups of a piece */
     uint64_t sidecar_offset;     /* of its packed groups in the sidecar; 0: packed from the model */
     int32_t n_pinned_pieces, n_streamed_pieces;
@@ -61,6 +62,7 @@ typedef struct weight {
 } weight;
 
 typedef struct product_job product_job; /* weights/product.c */
+typedef struct row_table row_table;     /* weights/row_table.h */
 
 typedef struct weights {
     cpu_tuning tuning;
@@ -89,6 +91,7 @@ typedef struct weights {
     void *fault_user;
     int32_t n_threads;
     product_job *job;
+    const row_table *table; /* of rows of a matrix that was cut; NULL: there is none */
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
     size_t bounce_bytes;
     trace *trace;       /* of stalls and packing, in the threads' rings; NULL: none */
@@ -100,6 +103,9 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
                             drey_error *err);
 /* DREY_ERR_FORMAT: it holds numbers that are not finite. path: the file that it lies in. */
 drey_status weight_refuse(const weight *m, const char *path, drey_error *err);
+/* Forgets all rows but the first n_rows (a multiple of GROUP_ROWS): they are never multiplied. Their
+ * rows can still be looked up, and taken into a row_table. */
+void weight_cut(weight *m, int64_t n_rows);
 /* Lets it be read in pieces of about that many bytes: whole groups, at least one. */
 void weight_set_read(weight *m, int64_t read_bytes);
 static inline uint64_t weight_streamed_bytes(const weight *m)
@@ -176,6 +182,9 @@ void weights_let_read(const weights *w);
  * meanwhile without holding the disk up. INT64_MAX where nothing is read. */
 int64_t weights_room_ns(const weights *w);
 
+/* Row `row` of a matrix as the file holds it (row_bytes), by `thread`: from disk. */
+drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw, int32_t thread,
+                             drey_error *err);
 /* Row `row` of the embedding as k floats, by `thread`: from memory when it is there, else from disk.
  */
 drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, drey_error *err);
