@@ -169,7 +169,8 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)
         in->target_bytes += gguf_tensor_at(o->target->file, i)->n_bytes;
     in->sidecar = e->sidecar != NULL;
-    in->draft_ids = model_layout_is_sliced(&e->draft.layout) ? e->draft.layout.head->n_rows : 0;
+    if (model_layout_is_sliced(&e->draft.layout))
+        in->draft_ids = (int32_t)e->draft.layout.head->n_rows;
     in->session_state_bytes = engine_session_state_bytes(e);
     return arena_check(&e->plan_memory, err);
 }
