@@ -28,11 +28,11 @@ static void count_chosen(drey_speculation *c, const token_tree *tree, const acce
 {
     for (int32_t i = 0; i <= a->n_path; i++) {
         const tree_node *from = &tree->nodes[i ? a->path[i - 1] : 0];
-        bool accepted = i < a->n_path;
-        int32_t rank = rank_of(from, accepted ? tree->nodes[a->path[i]].token : a->next);
+        bool in_tree = i < a->n_path;
+        int32_t rank = rank_of(from, in_tree ? tree->nodes[a->path[i]].token : a->next);
         if (from->n_guesses)
             c->rank_chosen[rank]++;
-        if (!accepted)
+        if (!in_tree)
             continue;
         c->depth_accepted[min_i32(i, deepest)]++;
         c->rank_accepted[rank]++;
