@@ -340,7 +340,7 @@ static void grows_to(const char *name, int32_t size, uint64_t without, const int
 {
     static const drafter_class eager = {.expand = eager_expand};
     static token_tree t;
-    drafter d = {&eager};
+    drafter d = {.class = &eager};
     policy_memory memory;
     drey_policy which;
     assert_true(drey_policy_parse(name, &which));
@@ -381,7 +381,7 @@ static void optimal_by_hand(void **state)
     (void)state;
     static const drafter_class eager = {.expand = eager_expand};
     static token_tree t;
-    drafter d = {&eager};
+    drafter d = {.class = &eager};
     policy_memory memory;
     draft_policy *p = policy_init(&memory, &policy_optimal, 8, 0);
     tree_reset(&t, 99);
@@ -462,7 +462,7 @@ static void the_tree_never_overflows(void **state)
     (void)state;
     static const drafter_class eager = {.expand = eager_expand};
     const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
-    drafter d = {&eager};
+    drafter d = {.class = &eager};
     for (int i = 0; i < 4; i++) {
         static token_tree t;
         assert_int_equal(grow(&d, names[i], 100000, 100000, &t, NULL), DREY_OK);
@@ -532,7 +532,7 @@ static void a_policy_has_state_steps_and_feedback(void **state)
                                 .next = counting_next,
                                 .push = counting_push,
                                 .observe = counting_observe};
-    drafter d = {&eager};
+    drafter d = {.class = &eager};
     counting c;
     draft_policy *p = policy_init(&c, &class, 100, 0);
     token_tree t;

@@ -16,7 +16,7 @@ static const char soname[] = "0.1.";
 
 #define STRUCTURE(name, n_bytes)                                                                   \
     {                                                                                              \
-#name, n_bytes, sizeof(name), offsetof(name, reserved) + sizeof((name){0}.reserved)        \
+#name, n_bytes, sizeof(name), offsetof(name, reserved) + sizeof(((name *)NULL)->reserved)  \
     }
 
 static void sizes_stay(void **state)
