@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "cli/trace_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -216,6 +217,17 @@ static drey_status write_text(run *r, const drey_generate_options *options,
     return status;
 }
 
+static drey_status write_trace(const run *r, const drey_statistics *statistics, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    const trace_about about = {
+        .target = s->model,
+        .draft = s->drafter == DREY_DRAFTER_MODEL ? s->draft_path : drey_drafter_name(s->drafter),
+        .policy = drey_policy_name(s->policy),
+        .statistics = statistics};
+    return trace_write(s->trace, r->session, r->models.target, &about, err);
+}
+
 static void report_all(const run *r, const drey_statistics *statistics)
 {
     drey_speculation speculation;
@@ -254,16 +266,23 @@ static drey_status generate(run *r, drey_error *err)
         if (status == DREY_OK)
             status = written;
     }
+    if (s->trace) {
+        drey_status written = write_trace(r, &statistics, status == DREY_OK ? err : NULL);
+        if (status == DREY_OK)
+            status = written;
+    }
     return status;
 }
 
 static drey_status run_all(run *r, drey_error *err)
 {
     const cli_settings *s = r->settings;
-    if (s->stats && strcmp(s->stats, "-") == 0)
-        return fail(err, DREY_ERR_USAGE,
-                    "--stats takes a file: standard output is for the text alone");
+    if ((s->stats && strcmp(s->stats, "-") == 0) || (s->trace && strcmp(s->trace, "-") == 0))
+        return fail(err, DREY_ERR_USAGE, "--%s takes a file: standard output is for the text alone",
+                    s->stats && strcmp(s->stats, "-") == 0 ? "stats" : "trace");
     drey_status status = s->stats ? json_check_path(s->stats, err) : DREY_OK;
+    if (status == DREY_OK && s->trace)
+        status = json_check_path(s->trace, err);
     if (status == DREY_OK)
         status = models_open(&r->models, s, err);
     if (status == DREY_OK)

@@ -12,6 +12,7 @@ int tokenize_main(const cli_settings *settings);
 int perplexity_main(const cli_settings *settings);
 int bench_main(const cli_settings *settings);
 int prepare_main(const cli_settings *settings);
+int report_main(const cli_settings *settings);
 int tune_main(const cli_settings *settings);
 
 #endif

@@ -11,6 +11,7 @@ const char help_drey[] =
     "  drey plan -m MODEL.gguf ...      what a memory budget would pin and stream\n"
     "  drey inspect FILE.gguf           header, keys and tensors of a file\n"
     "  drey tokenize -m MODEL.gguf      text to token ids, and back\n"
+    "  drey report TRACE.json           draws what drey run --trace kept\n"
     "  drey perplexity -m MODEL.gguf    how well a model foretells a text\n"
     "  drey tune                        finds the fastest kernels for this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
@@ -43,8 +44,8 @@ static const char help_run[] =
     "  --kv f16|q8_0            keys and values (f16); q8_0 is half, and lossy\n"
     "  --read-size SIZE         of a streamed read (1M; drey bench disk --sizes)\n"
     "  --sidecar FILE|none      what drey prepare wrote (beside the model, if there)\n"
-    "  --stats FILE.json        write the statistics; --raw-ids: token ids, not text\n"
-    "  -q, --quiet              no progress, plan, statistics; -h, --help: this text\n"
+    "  --stats FILE, --trace FILE  statistics; what ran when, for drey report (JSON)\n"
+    "  -q, --quiet              text alone; --raw-ids: as ids; -h, --help: this text\n"
     "example:\n"
     "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n";
 
@@ -98,6 +99,20 @@ static const char help_inspect[] =
     "\n"
     "example:\n"
     "  drey inspect model.gguf | less\n";
+
+static const char help_report[] =
+    "usage: drey report TRACE.json [options]\n"
+    "Draws a trace that drey run --trace wrote, as SVG: when the draft, the target's\n"
+    "passes and the disk were at work, and how the text grew; or the tree of a turn.\n"
+    "\n"
+    "  -o, --output FILE.svg    the picture (standard output)\n"
+    "  --turns FIRST-LAST       the turns to draw (a few in the middle)\n"
+    "  --turn K                 the tree of turn K instead: what was guessed, how sure\n"
+    "                           the draft was, and what the target accepted\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey report t.json -o t.svg; drey report t.json --turn 5 -o tree.svg\n";
 
 static const char help_tune[] =
     "usage: drey tune [options]\n"
@@ -191,6 +206,8 @@ const char *help_text(cli_command command)
         return help_perplexity;
     case CLI_TUNE:
         return help_tune;
+    case CLI_REPORT:
+        return help_report;
     case CLI_BENCH_MACHINE:
     case CLI_BENCH_DISK:
     case CLI_BENCH_MODEL:

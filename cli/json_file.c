@@ -59,9 +59,9 @@ drey_status json_check_path(const char *path, drey_error *err)
 }
 
 /* Writes and closes file. */
-static bool write_text(FILE *file, const char *text)
+static bool fill(FILE *file, file_put_fn *put, void *user)
 {
-    bool good = fputs(text, file) != EOF && putc('\n', file) != EOF && fflush(file) == 0;
+    bool good = put(file, user) && !ferror(file) && fflush(file) == 0;
     int error = errno;
     if (file != stdout && fclose(file) != 0 && good)
         return false;
@@ -69,10 +69,10 @@ static bool write_text(FILE *file, const char *text)
     return good;
 }
 
-static bool write_in_place(const char *path, const char *text)
+static bool write_in_place(const char *path, file_put_fn *put, void *user)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    return file && write_text(file, text);
+    return file && fill(file, put, user);
 }
 
 /* The mode that open would have given the file: mkstemp's is for secrets. */
@@ -84,7 +84,7 @@ static void give_usual_mode(int fd)
         errno = 0; /* a file system without modes: nothing to give */
 }
 
-static bool replace_file(const char *path, const char *text)
+static bool replace_file(const char *path, file_put_fn *put, void *user)
 {
     char *real = realpath(path, NULL); /* through a link: the link stays */
     const char *target = real ? real : path;
@@ -101,7 +101,7 @@ static bool replace_file(const char *path, const char *text)
         FILE *file = fdopen(fd, "w");
         if (!file)
             close(fd);
-        good = file && write_text(file, text) && rename(fresh, target) == 0;
+        good = file && fill(file, put, user) && rename(fresh, target) == 0;
         int error = errno;
         if (!good)
             unlink(fresh);
@@ -112,13 +112,23 @@ static bool replace_file(const char *path, const char *text)
     return good;
 }
 
+drey_status file_write(const char *path, file_put_fn *put, void *user, drey_error *err)
+{
+    if (!(is_special(path) ? write_in_place(path, put, user) : replace_file(path, put, user)))
+        return fail(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    return DREY_OK;
+}
+
+static bool put_line(FILE *file, void *text)
+{
+    return fputs(text, file) != EOF && putc('\n', file) != EOF;
+}
+
 drey_status text_write(const char *path, const char *text, drey_error *err)
 {
     if (!text)
         return fail(err, DREY_ERR_MEMORY, "out of memory while writing %s", path);
-    if (!(is_special(path) ? write_in_place(path, text) : replace_file(path, text)))
-        return fail(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
-    return DREY_OK;
+    return file_write(path, put_line, (void *)(uintptr_t)text, err);
 }
 
 drey_status json_write(const char *path, const cJSON *root, drey_error *err)
@@ -127,6 +137,45 @@ drey_status json_write(const char *path, const cJSON *root, drey_error *err)
     drey_status status = text_write(path, text, err);
     cJSON_free(text);
     return status;
+}
+
+size_t utf8_length(const char *bytes, size_t n)
+{
+    static const unsigned char least[] = {0, 0, 0xc2, 0xe0, 0xf0},
+                               most[] = {0, 0, 0xdf, 0xef, 0xf4};
+    const unsigned char *c = (const unsigned char *)bytes;
+    if (n > 0 && c[0] < 0x80)
+        return 1;
+    for (size_t length = 2; length <= 4 && length <= n; length++) {
+        if (c[0] < least[length] || c[0] > most[length])
+            continue;
+        for (size_t i = 1; i < length; i++)
+            if ((c[i] & 0xc0) != 0x80)
+                return 0;
+        bool odd = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
+                   (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f);
+        return odd ? 0 : length;
+    }
+    return 0;
+}
+
+void json_put_string(FILE *out, const char *bytes, size_t n)
+{
+    putc('"', out);
+    for (size_t i = 0; i < n;) {
+        size_t length = utf8_length(bytes + i, n - i);
+        unsigned char c = (unsigned char)bytes[i];
+        if (length == 0)
+            fputs("\\ufffd", out);
+        else if (c < ' ' || c == 0x7f)
+            fprintf(out, "\\u%04x", c);
+        else if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else
+            fwrite(bytes + i, 1, length, out);
+        i += length ? length : 1;
+    }
+    putc('"', out);
 }
 
 /* ---- Contents ---- */

@@ -5,17 +5,26 @@
 #include "drey/drey.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 
 /* Fails early where json_write would fail after a long run, the folder being missing or closed, and
  * where it would replace a model. */
 drey_status json_check_path(const char *path, drey_error *err);
 
-/* Writes text and a newline to path: into a new file beside it that then takes its place, so that a
- * reader never sees half of it. "-" is standard output; a device or pipe is written to as it is.
- * NULL (out of memory while it was built) is an error. */
+/* Has put write to path: into a new file beside it that then takes its place, so that a reader never
+ * sees half of it. "-" is standard output; a device or pipe is written to as it is. put returns false,
+ * with errno, where it fails. */
+typedef bool file_put_fn(FILE *file, void *user);
+drey_status file_write(const char *path, file_put_fn *put, void *user, drey_error *err);
+/* The same for a text, and a newline. NULL (out of memory while it was built) is an error. */
 drey_status text_write(const char *path, const char *text, drey_error *err);
 /* The same for JSON. */
 drey_status json_write(const char *path, const cJSON *root, drey_error *err);
+
+/* Bytes of the UTF-8 character that the first of n begins; 0: they are none. */
+size_t utf8_length(const char *bytes, size_t n);
+/* Writes a JSON string of n bytes; what is no UTF-8 becomes U+FFFD. */
+void json_put_string(FILE *out, const char *bytes, size_t n);
 
 /* CPU, cores, kernel and memory of this machine; NULL if memory is short. */
 cJSON *json_machine(void);

@@ -22,6 +22,7 @@ static const command commands[] = {
     {"inspect", NULL, CLI_INSPECT, inspect_main},
     {"tokenize", NULL, CLI_TOKENIZE, tokenize_main},
     {"perplexity", NULL, CLI_PERPLEXITY, perplexity_main},
+    {"report", NULL, CLI_REPORT, report_main},
     {"tune", NULL, CLI_TUNE, tune_main},
     {"bench", "machine", CLI_BENCH_MACHINE, bench_main},
     {"bench", "disk", CLI_BENCH_DISK, bench_main},

@@ -2,6 +2,7 @@
 #include "cli/models.h"
 
 #include "cli/terminal.h"
+#include "cli/trace_file.h"
 #include "cli/tuning_file.h"
 
 #include <sched.h>
@@ -81,6 +82,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.draft_tokens = settings->draft_tokens;
     options.tree_nodes = settings->tree_nodes;
     options.prompt_chunk = settings->prompt_chunk;
+    options.trace_spans = settings->trace ? TRACE_FILE_SPANS : 0;
     options.cpu_tier = settings->cpu_tier;
     options.tuning = m->tuned ? &m->tuning : NULL;
     options.io = settings->io;

@@ -46,7 +46,13 @@ drey_status options_check(const cli_settings *s, drey_error *err)
 {
     if (s->command & CLI_OPERAND && !s->operand)
         return fail(err, DREY_ERR_USAGE, "name a %s",
-                    s->command == CLI_PREPARE ? "model to prepare" : "file to inspect");
+                    s->command == CLI_PREPARE  ? "model to prepare"
+                    : s->command == CLI_REPORT ? "trace, which drey run --trace writes"
+                                               : "file to inspect");
+    if (s->turns && option_given(s, "turn"))
+        return fail(err, DREY_ERR_USAGE,
+                    "--turn and --turns contradict each other: one draws a tree, the other a "
+                    "timeline");
     bool takes_model = option_find("model")->commands & s->command;
     if (takes_model && s->command != CLI_BENCH_MACHINE && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");

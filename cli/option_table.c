@@ -87,8 +87,11 @@ const cli_option cli_options[] = {
     FLAG("ignore-eos", 0, CLI_RUN, ignore_eos),
     FLAG("raw-ids", 0, CLI_RUN, raw_ids),
     TEXT("stats", 0, CLI_RUN, stats),
+    TEXT("trace", 0, CLI_RUN, trace),
     FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE, quiet),
-    TEXT("output", 'o', CLI_PREPARE, output),
+    TEXT("output", 'o', CLI_PREPARE | CLI_REPORT, output),
+    COUNT("turn", 0, CLI_REPORT, turn, 0, INT32_MAX),
+    TEXT("turns", 0, CLI_REPORT, turns),
     FLAG("check", 0, CLI_PREPARE, check),
     FLAG("force", 0, CLI_PREPARE, force),
     RATE("disk", 0, CLI_PLAN, disk_bytes_per_s),
@@ -143,6 +146,8 @@ const char *command_name(cli_command command)
         return "perplexity";
     case CLI_TUNE:
         return "tune";
+    case CLI_REPORT:
+        return "report";
     case CLI_BENCH_MACHINE:
         return "bench machine";
     case CLI_BENCH_DISK:

@@ -20,11 +20,12 @@ typedef enum cli_command {
     CLI_BENCH_MODEL = 1 << 7,
     CLI_PREPARE = 1 << 8,
     CLI_BENCH_KERNELS = 1 << 9,
-    CLI_TUNE = 1 << 10
+    CLI_TUNE = 1 << 10,
+    CLI_REPORT = 1 << 11
 } cli_command;
 
 /* Commands that take a file without -m. */
-enum { CLI_OPERAND = CLI_INSPECT | CLI_PREPARE };
+enum { CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT };
 
 enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
 
@@ -53,7 +54,7 @@ typedef struct cli_settings {
     size_t n_stops;
     drey_sampling sampling;
     bool chat, special, ignore_eos, raw_ids, quiet;
-    const char *stats;
+    const char *stats, *trace; /* run: files to write */
 
     double disk_bytes_per_s; /* plan: 0: measure it */
     bool no_measure, tensors;
@@ -70,9 +71,11 @@ typedef struct cli_settings {
     bool sizes;          /* bench disk */
     int32_t seconds;     /* bench disk; 0: the usual time */
     const char *json;    /* bench, plan, prepare */
-    const char *output;  /* prepare: the sidecar; NULL: beside the model */
+    int32_t turn;        /* report: whose tree is drawn */
+    const char *turns;   /* report: "3-7"; NULL: in the middle */
+    const char *output;  /* prepare: the sidecar; NULL: beside the model. report: the picture */
     bool check, force;   /* prepare */
-    const char *operand; /* inspect, prepare: the file */
+    const char *operand; /* inspect, prepare, report: the file */
 } cli_settings;
 
 typedef enum cli_value {

@@ -9,7 +9,7 @@ _drey() {
 
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W \
-            "run prepare plan inspect tokenize perplexity tune bench --help --version" -- "$cur")
+            "run prepare plan inspect tokenize perplexity report tune bench --help --version" -- "$cur")
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
@@ -18,7 +18,7 @@ _drey() {
     fi
 
     case $prev in
-    -m | --model | -f | --file | --stats | --json | --svg | -o | --output)
+    -m | --model | -f | --file | --stats | --trace | --json | --svg | -o | --output)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
@@ -39,17 +39,22 @@ _drey() {
     --cpu) words="amx avx512 avxvnni avx2 i8mm dotprod neon ref float" ;;
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
-        --prompt-chunk | --window | --unscored | --prompt-tokens | --decode-tokens | --contexts | --type) return ;;
+        --prompt-chunk | --window | --unscored | --prompt-tokens | --decode-tokens | --contexts | --type | \
+        --turn | --turns) return ;;
     esac
 
     if [[ -z $words ]]; then
         case $command in
         run)
             words="$engine $drafting -p --prompt -f --file -n --predict --chat --system --special
-                --temp --top-k --top-p --min-p --seed --stop --ignore-eos --raw-ids --stats
+                --temp --top-k --top-p --min-p --seed --stop --ignore-eos --raw-ids --stats --trace
                 -q --quiet"
             ;;
         plan) words="$engine $drafting --disk --no-measure --tensors --sessions --json" ;;
+        report)
+            mapfile -t COMPREPLY < <(compgen -f -W "-o --output --turn --turns -h --help" -- "$cur")
+            return
+            ;;
         tune) words="-t --threads --cpu --show -h --help" ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
         perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;

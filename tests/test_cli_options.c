@@ -230,6 +230,17 @@ static void values(void **state)
     assert_true(s.help);
 }
 
+static void pictures(void **state)
+{
+    cli_settings s;
+    (void)state;
+    accepts(&s, CLI_REPORT, "t.json --turns 3-7 -o t.svg");
+    assert_string_equal(s.operand, "t.json");
+    assert_string_equal(s.turns, "3-7");
+    accepts(&s, CLI_REPORT, "t.json --turn 0");
+    assert_int_equal(s.turn, 0);
+}
+
 static void faults(void **state)
 {
     (void)state;
@@ -320,6 +331,8 @@ static void contradictions(void **state)
     (void)state;
     refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
+    refuses(CLI_REPORT, "a --turn 1 --turns 1-2", "--turn and --turns contradict");
+    refuses(CLI_REPORT, "", "name a trace");
     refuses(CLI_RUN, "-m a --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
@@ -565,6 +578,7 @@ int main(void)
         cmocka_unit_test(bars),
         cmocka_unit_test(defaults),
         cmocka_unit_test(values),
+        cmocka_unit_test(pictures),
         cmocka_unit_test(faults),
         cmocka_unit_test(contexts),
         cmocka_unit_test(contradictions),
