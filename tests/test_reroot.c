@@ -434,6 +434,38 @@ static void a_draft_that_fell_behind(void **state)
     close_bench(&b);
 }
 
+/* A prompt that is read in parts, and by an expansion where that is not done: the same guesses. */
+static void a_prompt_in_parts(void **state)
+{
+    (void)state;
+    bench b;
+    drey_error err = {0};
+    open_bench(&b, DREY_KV_F16);
+    b.session->model_drafter.chunk = CATCH_UP + 1;
+    drafter *d = b.session->drafter;
+    for (int32_t n_parts = 0; n_parts < 12; n_parts++) {
+        static token_tree tree;
+        text t = prompt();
+        kv_truncate(&b.session->draft_kv, 0);
+        must(d->class->begin(d, t.token, t.n - 5, &err), &err);
+        bool done = false;
+        for (int32_t i = 0; i < n_parts && !done; i++)
+            must(d->class->read(d, clock_ns() + (i % 3 ? 1 : 200000), &done, &err), &err);
+        if (n_parts % 2)
+            d->class->give_up(d);
+        else
+            must(d->class->read(d, 0, &done, &err), &err);
+        int32_t n_read = b.session->draft_kv.n_committed;
+        assert_true(n_read < t.n - 5 && (n_parts % 2 || n_read + CATCH_UP >= t.n - 5));
+        must(d->class->begin(d, t.token, t.n, &err), &err);
+        assert_int_equal(b.session->draft_kv.n_committed, n_read); /* what was read stays */
+        tree_reset(&tree, t.token[t.n - 1]);
+        expand(&b, &tree, &(int32_t){0}, 1);
+        compare_with_a_fresh_draft(&b, &tree, &t);
+    }
+    close_bench(&b);
+}
+
 static void the_draft_f16(void **state)
 {
     (void)state;
@@ -611,6 +643,7 @@ int main(void)
         cmocka_unit_test(the_draft_f16),
         cmocka_unit_test(the_draft_q8_0),
         cmocka_unit_test(a_draft_that_fell_behind),
+        cmocka_unit_test(a_prompt_in_parts),
         cmocka_unit_test(the_text),
         cmocka_unit_test(a_policy_hears_of_each_turn),
     };

@@ -13,9 +13,13 @@ enum { DRAFT_MAX_BATCH = 8 };
 
 typedef struct drafter_class {
     /* The timeline has been set to tokens[0..n): the last one is the next root and not computed
-     * yet. Called after the prompt, and again whenever the timeline changed other than by reroot;
-     * the tree is reset to the root then. */
+     * yet. Called before and after the prompt is read, and again whenever the timeline changed other
+     * than by reroot; the tree is reset to the root then. What was read of the same beginning stays. */
     drey_status (*begin)(drafter *d, const int32_t *tokens, int32_t n, drey_error *err);
+    /* Reads what stands before the root, a part of it at a time: a step like those below, and done
+     * when nothing is left. NULL: there is nothing to read. An expansion of the root reads what was
+     * left. */
+    drey_status (*read)(drafter *d, int64_t until_ns, bool *done, drey_error *err);
     /* A step: the most likely continuations of nodes[0..n) go to the nodes, which are marked
      * expanded. n: 1 .. DRAFT_MAX_BATCH. None of them has been expanded before, all their parents
      * have. On an error none is expanded. */

@@ -47,7 +47,7 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
     model_drafter *d = self_of(base);
     kv_cache *kv = d->run->kv;
     int32_t same = 0;
-    assert(d->n_nodes == 0);
+    assert(d->n_nodes == 0 && !d->reading);
     while (same < kv->n_committed && same < n - 1 && d->timeline[same] == known(d, tokens[same]))
         same++;
     kv_truncate(kv, same);
@@ -55,9 +55,7 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
         d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;
     forget_rows(d);
-    TRY(take_in(d, same, err));
-    return pass_prompt(d->run, d->timeline + same, n - 1 - same, d->chunk, HEAD_NONE, NULL, NULL,
-                       err);
+    return take_in(d, same, err);
 }
 
 /* ---- A step ---- */
@@ -72,20 +70,26 @@ static drey_status open_pass(model_drafter *d, int32_t n, pass_head head, drey_e
     return DREY_OK;
 }
 
-/* Of what the timeline has beyond the cache; its end is the root. Where that is long, as nothing was
- * drafted for a while, it goes in chunks. */
-static drey_status open_root(model_drafter *d, drey_error *err)
+/* Of the next n tokens that the timeline has beyond the cache. */
+static drey_status open_chain(model_drafter *d, int32_t n, pass_head head, drey_error *err)
 {
     kv_cache *kv = d->run->kv;
     kv_truncate(kv, kv->n_committed);
-    int32_t n = d->n_timeline - kv->n_committed;
-    d->catching_up = n > CATCH_UP;
-    if (d->catching_up)
-        n = min_i32(n - 1, d->chunk);
     pass_row *rows = d->run->ws->rows;
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
-    return open_pass(d, n, d->catching_up ? HEAD_NONE : HEAD_LAST, err);
+    return open_pass(d, n, head, err);
+}
+
+/* Of what the timeline has beyond the cache; its end is the root. Where that is long, as nothing was
+ * read or drafted for a while, it goes in chunks. */
+static drey_status open_root(model_drafter *d, drey_error *err)
+{
+    int32_t n = d->n_timeline - d->run->kv->n_committed;
+    d->catching_up = n > CATCH_UP;
+    if (d->catching_up)
+        return open_chain(d, min_i32(n - 1, d->chunk), HEAD_NONE, err);
+    return open_chain(d, n, HEAD_LAST, err);
 }
 
 /* Over nodes whose parents have rows. */
@@ -107,7 +111,7 @@ static drey_status model_start(drafter *base, const token_tree *tree, const int3
                                int32_t n, drey_error *err)
 {
     model_drafter *d = self_of(base);
-    assert(d->n_nodes == 0 && n >= 1 && n <= DRAFT_MAX_BATCH);
+    assert(d->n_nodes == 0 && !d->reading && n >= 1 && n <= DRAFT_MAX_BATCH);
     for (int32_t i = 0; i < n; i++)
         d->nodes[i] = nodes[i];
     d->n_nodes = n;
@@ -148,6 +152,42 @@ static logit_ids ids_of_logits(const model_drafter *d)
     return (logit_ids){.n_first = min_i32(d->n_ids, (int32_t)l->head->n_rows),
                        .n_more = d->n_places,
                        .more = l->table->id};
+}
+
+/* A chunk of it is begun, if none is under way, and gone on with. */
+static drey_status read_chunk(model_drafter *d, int64_t until_ns, bool *done, drey_error *err)
+{
+    int32_t left = d->n_timeline - 1 - d->run->kv->n_committed;
+    if (!d->reading)
+        TRY(open_chain(d, min_i32(left, d->chunk), HEAD_NONE, err));
+    d->reading = true;
+    drey_status status = compute(d, until_ns, done, err);
+    if (status == DREY_OK && *done)
+        kv_commit(d->run->kv, NULL, d->group.n);
+    if (status != DREY_OK || *done)
+        d->reading = false;
+    return status;
+}
+
+/* What an expansion of the root computes in one pass need not be read before; but reading is where
+ * the weights come to memory. */
+static bool is_read(const model_drafter *d)
+{
+    int32_t n = d->n_timeline - d->run->kv->n_committed;
+    return !d->reading && (n <= 1 || (n <= CATCH_UP && weights_loaded(d->run->weights)));
+}
+
+static drey_status model_read(drafter *base, int64_t until_ns, bool *done, drey_error *err)
+{
+    model_drafter *d = self_of(base);
+    assert(d->n_nodes == 0);
+    for (bool chunk_done = true; chunk_done;) {
+        *done = is_read(d);
+        if (*done)
+            break;
+        TRY(read_chunk(d, until_ns, &chunk_done, err));
+    }
+    return DREY_OK;
 }
 
 /* The nodes have rows: what the logits say goes to them. */
@@ -204,9 +244,10 @@ static drey_status model_advance(drafter *base, token_tree *tree, int64_t until_
 static void model_give_up(drafter *base)
 {
     model_drafter *d = self_of(base);
-    if (d->n_nodes > 0 && d->in_pass)
+    if ((d->n_nodes > 0 || d->reading) && d->in_pass)
         pass_leave(&d->pass);
     d->n_nodes = 0;
+    d->reading = false;
 }
 
 static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
@@ -249,7 +290,7 @@ static void model_reroot(drafter *base, const token_tree *tree, const int32_t *p
 {
     model_drafter *d = self_of(base);
     int32_t done[TREE_MAX_NODES + CATCH_UP], n = 0;
-    assert(d->n_nodes == 0);
+    assert(d->n_nodes == 0 && !d->reading);
     /* The chain up to the root, then the accepted nodes that were computed here. */
     for (; n <= d->row_of[0]; n++)
         done[n] = n;
@@ -276,6 +317,7 @@ static size_t model_bytes(int32_t capacity)
 }
 
 const drafter_class drafter_model_class = {.begin = model_begin,
+                                           .read = model_read,
                                            .expand = model_expand,
                                            .start = model_start,
                                            .advance = model_advance,

@@ -25,6 +25,7 @@ typedef struct model_drafter {
     int32_t n_places;                        /* of a sliced head's table, that its pass computes */
     bool in_pass;                            /* false: the cache had no room, nothing is computed */
     bool catching_up;                        /* the pass is of tokens before the root */
+    bool reading;                            /* it is nobody's step: read's */
     model_pass pass;
     pass_group group;
 } model_drafter;

@@ -47,8 +47,11 @@ void prompt_take(drey_session *s, const pass_group *group)
 drey_status prompt_end(drey_session *s, drey_error *err)
 {
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
-    if (s->drafter)
-        TRY(s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err));
+    drafter *d = s->drafter;
+    if (d)
+        TRY(d->class->begin(d, s->timeline, s->n_timeline, err));
+    for (bool done = !d || !d->class->read; !done;)
+        TRY(d->class->read(d, 0, &done, err));
     statistics_decode(s);
     s->state = SESSION_DECODE;
     return DREY_OK;
