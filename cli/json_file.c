@@ -297,6 +297,7 @@ cJSON *json_statistics(const drey_statistics *s)
         {"stall_share", s->stall_share},
         {"verify_share", s->verify_share},
         {"draft_share", s->draft_share},
+        {"provisional_share", s->provisional_share},
         {"peak_memory_bytes", (double)s->peak_memory_bytes},
         {"decode_major_faults", (double)s->decode_major_faults},
         {"prompt_tokens", (double)s->prompt_tokens},

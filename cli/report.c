@@ -257,8 +257,11 @@ void report_statistics(FILE *out, const drey_statistics *s)
             fprintf(out, ", the disk at its best %s/s", format_bytes(a, s->disk_bytes_per_s));
         fputc('\n', out);
     }
-    fprintf(out, "  %-9s %.0f %% waiting for reads, %.0f %% verify, %.0f %% draft\n", "time",
+    fprintf(out, "  %-9s %.0f %% waiting for reads, %.0f %% verify, %.0f %% draft", "time",
             100 * s->stall_share, 100 * s->verify_share, 100 * s->draft_share);
+    if (s->provisional_share > 0)
+        fprintf(out, ", %.0f %% draft while reading", 100 * s->provisional_share);
+    fputc('\n', out);
     fprintf(out, "  %-9s peak %s", "memory", format_bytes(a, (double)s->peak_memory_bytes));
     if (s->budget_bytes != DREY_MEMORY_UNLIMITED)
         fprintf(out, " of %s", format_bytes(a, (double)s->budget_bytes));

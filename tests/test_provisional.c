@@ -19,7 +19,8 @@ static bool is_nine(const void *user, int32_t token)
     return token == END;
 }
 
-static const provisional_rules all_rules = {.max_depth = 1000, .batch = 8, .is_end = is_nine};
+static const provisional_rules all_rules = {
+    .max_depth = 1000, .batch = 8, .ranks = 8, .is_end = is_nine};
 
 /*  0 root --+-- 1 "1" .8 --+-- 3 "3" .5 (not expanded)     guesses of 1: 3 .5, 4 .25, 5 .125
  *           |              (.4)                            guesses of 0: 1 .8, 2 .1, 6 .05, 9 .04
@@ -77,6 +78,17 @@ static void a_smaller_batch(void **state)
     tree_guess(&t, 3, (candidate[]){{8, 0.75f}}, 1);
     tree_guess(&t, 4, NULL, 0);
     check(&rules, &t, (int32_t[]){8, 2}, 2); /* .3, .1 */
+}
+
+static void chains(void **state)
+{
+    (void)state;
+    token_tree t;
+    small_tree(&t);
+    provisional_rules rules = all_rules;
+    rules.ranks = 1;
+    check(&rules, &t, (int32_t[]){3, 2}, 2);
+    assert_int_equal(t.n_nodes, 4);
 }
 
 static void depth_and_least(void **state)
@@ -215,10 +227,15 @@ static void random_trees(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(best_first),           cmocka_unit_test(a_smaller_batch),
-        cmocka_unit_test(depth_and_least),      cmocka_unit_test(a_root_that_nobody_expanded),
-        cmocka_unit_test(nothing_below_an_end), cmocka_unit_test(calibrated_guesses),
-        cmocka_unit_test(a_full_tree),          cmocka_unit_test(random_trees),
+        cmocka_unit_test(best_first),
+        cmocka_unit_test(a_smaller_batch),
+        cmocka_unit_test(chains),
+        cmocka_unit_test(depth_and_least),
+        cmocka_unit_test(a_root_that_nobody_expanded),
+        cmocka_unit_test(nothing_below_an_end),
+        cmocka_unit_test(calibrated_guesses),
+        cmocka_unit_test(a_full_tree),
+        cmocka_unit_test(random_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

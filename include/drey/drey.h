@@ -463,7 +463,8 @@ typedef struct drey_statistics {
     drey_kv kv;                     /* DREY_KV_Q8_0: lossy, f16's text may be another */
     drey_finish finish;
     int64_t blind; /* tokens after the prompt that the draft's slice of its vocabulary lacked */
-    uint64_t reserved[15]; /* zero */
+    double provisional_share; /* drafting while the target's pass waits for reads */
+    uint64_t reserved[14];    /* zero */
 } drey_statistics;
 
 /* What came of drafting in one text. Arrays' last elements hold all that is beyond them, too. */

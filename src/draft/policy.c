@@ -93,6 +93,10 @@ void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, flo
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
                        drey_error *err)
 {
+    /* What stayed has guesses that were judged below another root, or that nobody has looked at. */
+    for (int32_t i = 0, n = tree->n_nodes; i < n; i++)
+        if (tree->nodes[i].expanded)
+            p->class->push(p, tree, i);
     for (;;) {
         int32_t nodes[DRAFT_MAX_BATCH];
         int32_t n = p->class->next(p, tree, max_depth, nodes);

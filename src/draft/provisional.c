@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "base/num.h"
+
 /* A node (guess < 0), or a guess of one. */
 typedef struct option {
     float value; /* cumulative confidence */
@@ -59,7 +61,7 @@ static void enter_guesses(shortlist *s, const provisional_rules *rules, const to
         const tree_node *node = &tree->nodes[i];
         if (node->depth + 1 >= rules->max_depth)
             continue;
-        for (int32_t rank = 0; rank < node->n_guesses; rank++) {
+        for (int32_t rank = 0; rank < min_i32(node->n_guesses, rules->ranks); rank++) {
             float value = node->cumulative * confidence_of(rules, node, rank);
             int32_t token = node->guess[rank].token;
             if (value >= rules->least && is_worth_it(s, value) && !ends(rules, token) &&

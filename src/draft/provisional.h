@@ -17,6 +17,7 @@
 typedef struct provisional_rules {
     int32_t max_depth; /* nodes of this depth are not expanded */
     int32_t batch;     /* nodes of a step, at most DRAFT_MAX_BATCH */
+    int32_t ranks;     /* guesses of a node that count, from the best on */
     float least;       /* nor are those with a cumulative confidence below this one */
     /* What the drafter's confidence in its guess number `rank` (0: the best) is worth, in (0, 1];
      * NULL: what it says. */

@@ -35,6 +35,7 @@ typedef struct tree_node {
     float cumulative; /* product along the branch; 1 for the root */
     bool expanded;    /* the drafter was asked what follows */
     bool submitted;   /* in the target's hands */
+    bool provisional; /* expanded while the target had others in its hands */
     uint8_t n_guesses;
     candidate guess[TREE_MAX_GUESSES]; /* what the drafter said then, best first */
 } tree_node;
@@ -60,7 +61,7 @@ void tree_submit(token_tree *t, int32_t most);
  * their order. False: there is no such child, and all go. */
 bool tree_moves(const token_tree *t, const int32_t *path, int32_t n_path, int32_t next,
                 int32_t moved[TREE_MAX_NODES]);
-/* Does that: nothing is submitted then, and cumulative confidences are products from the new root
+/* Does that: nothing is submitted or provisional then, and cumulative confidences are products from the new root
  * on. Where all go, the tree is reset to `next`. */
 void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES]);
 

@@ -139,6 +139,7 @@ static void gather_options(drey_engine *e)
     in->n_context = o->n_context;
     in->n_threads = o->n_threads;
     in->tree_nodes = policy_size(o);
+    in->draft_nodes = TREE_MAX_NODES;
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = o->prompt_chunk;
     in->least_logit_rows = e->tuning.least_logit_rows;

@@ -60,7 +60,10 @@ static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format fo
                                   const plan_result *r)
 {
     const plan_model *m = &in->model[model];
-    return is_there(m) ? kv_bytes(m->shape, r->n_slots, r->max_pending, format) : 0;
+    if (!is_there(m))
+        return 0;
+    return model == PLAN_DRAFT ? kv_bytes(m->shape, r->draft_slots, r->draft_pending, format)
+                               : kv_bytes(m->shape, r->n_slots, r->max_pending, format);
 }
 
 static uint64_t cache_bytes(const plan_inputs *in, kv_format format, const plan_result *r)
@@ -85,6 +88,8 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
         limits.max_rows = max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
         limits.max_logit_rows = DRAFT_MAX_BATCH;
         limits.max_groups = 1;
+        limits.max_pending = r->draft_pending;
+        limits.n_slots = r->draft_slots;
     }
     return limits;
 }
@@ -117,6 +122,8 @@ static void choose(const plan_inputs *in, const setting *s, uint64_t target_ring
     r->max_rows = max_i32(r->chunk, r->logit_rows);
     r->max_pending = r->max_rows + in->spare_rows;
     r->n_slots = in->n_context + in->tree_nodes + in->spare_rows + 1;
+    r->draft_pending = max_i32(r->max_rows, in->draft_nodes) + in->spare_rows;
+    r->draft_slots = in->n_context + in->draft_nodes + in->spare_rows;
     for (int i = 0; i < PLAN_MODELS; i++)
         r->ring_bytes[i] = (size_t)ring_least(in, i);
     r->ring_bytes[PLAN_TARGET] = max_size(r->ring_bytes[PLAN_TARGET], (size_t)target_ring);

@@ -40,6 +40,7 @@ typedef struct plan_inputs {
     int32_t n_context, n_threads;
     int32_t draft_ids;        /* of the slice that the draft's head is over; 0: of all */
     int32_t tree_nodes;       /* most drafted nodes */
+    int32_t draft_nodes;      /* most nodes of a tree that the draft's cache holds */
     int32_t spare_rows;       /* that caches hold beside a pass's rows */
     int32_t prompt_chunk;     /* rows of a prompt pass; 0: for the plan to choose */
     int32_t least_logit_rows; /* room for the logits of so many rows, whatever the policy needs */
@@ -58,13 +59,14 @@ typedef struct plan_inputs {
 
 typedef struct plan_result {
     drey_plan report;
-    int32_t chunk;                /* rows of a prompt pass */
-    int32_t max_rows;             /* rows of any pass */
-    int32_t logit_rows;           /* rows whose logits are kept at once */
-    int32_t tree_nodes;           /* most drafted nodes */
-    int32_t max_pending, n_slots; /* of a session's caches */
-    size_t work_bytes;            /* of the workspaces */
-    size_t session_bytes;         /* of a session's arena */
+    int32_t chunk;                      /* rows of a prompt pass */
+    int32_t max_rows;                   /* rows of any pass */
+    int32_t logit_rows;                 /* rows whose logits are kept at once */
+    int32_t tree_nodes;                 /* most drafted nodes */
+    int32_t max_pending, n_slots;       /* of a session's cache */
+    int32_t draft_pending, draft_slots; /* and of its draft's, which has the rows of a whole tree */
+    size_t work_bytes;                  /* of the workspaces */
+    size_t session_bytes;               /* of a session's arena */
     size_t ring_bytes[PLAN_MODELS];
     int32_t *n_pinned[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
 } plan_result;

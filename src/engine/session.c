@@ -1,5 +1,5 @@
 /* A session: opened, written in step by step, cut, closed. See session.h for its states. */
-#include "engine/session.h"
+#include "engine/idle.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     kv_format format = engine_kv_format(e);
     kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format, &s->memory);
     if (e->has_draft)
-        kv_init(&s->draft_kv, &e->draft.layout.shape, p->n_slots, p->max_pending, format,
+        kv_init(&s->draft_kv, &e->draft.layout.shape, p->draft_slots, p->draft_pending, format,
                 &s->memory);
     s->timeline = arena_take(&s->memory, timeline_bytes(e));
     s->load_target = (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
@@ -179,7 +179,7 @@ bool session_is_valid(const drey_session *s)
     for (int32_t i = 0; valid && i < n; i++)
         valid = s->timeline[i] >= 0 && s->timeline[i] < n_vocab;
     valid = valid && kv_is_valid(kv) && kv->n_pending == 0;
-    valid = valid && kv->n_committed <= max_i32(n - 1, 0);
+    valid = valid && kv->n_committed <= max_i32(n - 1, 0) && s->n_drafting == 0;
     valid = valid && (s->text.detokenizer.tokenizer != NULL) == (s->state != SESSION_IDLE);
     if (!valid || s->state == SESSION_IDLE)
         return valid;
@@ -376,6 +376,7 @@ void session_end(drey_session *s, drey_finish why)
 
 void session_retry(drey_session *s)
 {
+    idle_give_up(s);
     if (s->state == SESSION_DECODE)
         s->state = SESSION_PROMPT;
 }

@@ -23,7 +23,8 @@
  *   (4) in DECODE a draft's timeline is the target's, and its cache, which is valid, has committed
  *       nothing beyond the root;
  *   (5) a text is being written (a detokenizer is held) if and only if the state is not IDLE, and it
- *       has not ended. */
+ *       has not ended;
+ *   (6) no step of the draft is under way. */
 #ifndef DREY_ENGINE_SESSION_H
 #define DREY_ENGINE_SESSION_H
 
@@ -77,7 +78,8 @@ struct drey_session {
     drafter *drafter; /* NULL: none, and no policy */
     draft_policy *policy;
     token_tree tree;
-    int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
+    int32_t drafting[DRAFT_MAX_BATCH], n_drafting; /* the draft's step that a pass has overtaken */
+    int32_t row_of[TREE_MAX_NODES];                /* node -> row of the verification */
     accepted accepted;
     int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
     int32_t n_timeline;

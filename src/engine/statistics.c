@@ -106,7 +106,8 @@ void statistics_end(drey_session *s)
     t->registered = how.registered;
     double decoded = (double)(t->generated_tokens - g->n_first);
     double draft_s = spent(TRACE_DRAFT, start, &end), stall_s = spent(TRACE_STALL, start, &end);
-    double compute_s = max_f64(spent(TRACE_VERIFY, start, &end) - stall_s, 0);
+    double hidden_s = spent(TRACE_PROVISIONAL, start, &end);
+    double compute_s = max_f64(spent(TRACE_VERIFY, start, &end) - stall_s - hidden_s, 0);
     t->decode_s = seconds(start->t_ns, end.t_ns);
     t->blind = n_blind(s) - g->n_blind;
     t->read_bytes = end.read_bytes - start->read_bytes;
@@ -117,6 +118,7 @@ void statistics_end(drey_session *s)
     t->stall_share = ratio(stall_s, t->decode_s);
     t->verify_share = ratio(compute_s, t->decode_s);
     t->draft_share = ratio(draft_s, t->decode_s);
+    t->provisional_share = ratio(hidden_s, t->decode_s);
     t->ceiling_tokens_per_s = ceiling(s, draft_s, compute_s);
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();

@@ -5,10 +5,12 @@
  *   session 3: offer ---rows---/     is read once          \---logits--- take
  *
  * Rows and logits are dealt so that each session has its part of what is left: first those in the
- * middle of a text, which want a tree at most, then those that read a prompt, which want all. */
+ * middle of a text, which want a tree at most, then those that read a prompt, which want all.
+ * Where the pass waits for the disk, the drafts of those sessions go on (idle.h). */
 #include <assert.h>
 
 #include "base/num.h"
+#include "engine/idle.h"
 #include "engine/turn.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
@@ -60,6 +62,21 @@ static drey_status offer(shared_pass *p, drey_error *err)
     return DREY_OK;
 }
 
+/* While the pass waits for weights, the drafts go on with their trees. */
+static drey_status run_pass(runner *r, shared_pass *p, drey_error *err)
+{
+    model_pass pass;
+    idle_work idle;
+    TRY(pass_begin(&pass, r, p->group, p->n, err));
+    idle_begin(&idle, p->session, p->n);
+    for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
+        TRY(pass_step(&pass, 0, &state, err));
+        if (state == PASS_STARVED && !idle_fill(&idle, &pass))
+            pass_wait(&pass);
+    }
+    return pass_end(&pass, err);
+}
+
 static drey_status compute(shared_pass *p, drey_error *err)
 {
     static const _Atomic bool never = false;
@@ -74,7 +91,7 @@ static drey_status compute(shared_pass *p, drey_error *err)
     for (int32_t i = 0; i < p->n; i++)
         n_rows += p->group[i].n;
     int64_t start = clock_ns();
-    TRY(pass_run(&r, p->group, p->n, err));
+    TRY(run_pass(&r, p, err));
     trace_add(&e->trace, 0, what, start, clock_ns(), n_rows);
     return DREY_OK;
 }

@@ -2,11 +2,11 @@
 #include "engine/turn.h"
 
 #include "base/num.h"
+#include "engine/idle.h"
 #include "os/clock.h"
 #include "verify/verify.h"
 
-/* How deep a draft may go: what may still be written, and what the context still holds. */
-static int32_t depth_left(const drey_session *s)
+int32_t turn_depth_left(const drey_session *s)
 {
     int64_t tokens = s->text.options.n_predict - s->text.stats.generated_tokens;
     int64_t room = s->engine->options.n_context - s->n_timeline;
@@ -19,7 +19,7 @@ static drey_status grow(drey_session *s, int32_t max_rows, drey_error *err)
     int32_t n_before = s->tree.n_nodes, size = s->policy->size;
     int64_t start = clock_ns();
     s->policy->size = min_i32(size, max_rows - 1);
-    drey_status status = draft_grow(s->drafter, s->policy, &s->tree, depth_left(s), err);
+    drey_status status = draft_grow(s->drafter, s->policy, &s->tree, turn_depth_left(s), err);
     s->policy->size = size;
     trace_add(&s->engine->trace, 0, TRACE_DRAFT, start, clock_ns(), s->tree.n_nodes - n_before);
     return status;
@@ -32,6 +32,7 @@ static void reroot(drey_session *s)
     int32_t moved[TREE_MAX_NODES];
     tree_moves(&s->tree, a->path, a->n_path, a->next, moved);
     if (s->drafter) {
+        idle_settle(s, moved);
         draft_observe(s->policy, &s->tree, a->path, a->n_path, a->next);
         s->drafter->class->reroot(s->drafter, &s->tree, a->path, a->n_path, a->next, moved);
     }

@@ -11,6 +11,8 @@
  * for all. Fails only where the draft's reads do; the turn may be offered again. */
 drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group,
                        drey_error *err);
+/* How deep a draft may go: what may still be written, and what the context still holds. */
+int32_t turn_depth_left(const drey_session *s);
 /* The pass is over: accepts along the target's choices, hands out the text, commits it, and makes
  * the target's next token the root. */
 void turn_take(drey_session *s, const pass_group *group);

@@ -56,6 +56,7 @@ struct stream {
     uint32_t head_page, ring_pages;
     flight *flights, *idle;
     int32_t n_under_way;
+    size_t under_way_bytes;
     bool starved; /* the thread has nothing to ask for until the tail moves */
     bool stop;
     drey_error error;
@@ -168,6 +169,7 @@ static reader_request *ask(stream *s)
         *end = &f->request;
         end = &f->request.next;
         f->asked_ns = clock_ns();
+        s->under_way_bytes += f->request.n_bytes;
         if (s->n_under_way++ == 0)
             s->busy_since_ns = f->asked_ns;
     }
@@ -205,6 +207,7 @@ static void handle(stream *s, flight *f)
     int64_t now = clock_ns();
     trace_add(s->options.trace, s->options.trace_lane, TRACE_READ, f->asked_ns, now,
               (int32_t)f->request.n_done);
+    s->under_way_bytes -= f->request.n_bytes;
     if (--s->n_under_way == 0)
         s->counters.busy_ns += now - s->busy_since_ns;
 }
@@ -588,7 +591,7 @@ void stream_count(stream *s, stream_counters *out)
 {
     pthread_mutex_lock(&s->lock);
     *out = s->counters;
-    out->room_bytes = room_bytes(s);
+    out->room_bytes = room_bytes(s) + s->under_way_bytes;
     if (s->n_under_way > 0)
         out->busy_ns += clock_ns() - s->busy_since_ns;
     pthread_mutex_unlock(&s->lock);

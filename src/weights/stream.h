@@ -97,7 +97,7 @@ typedef struct stream_counters {
     uint64_t read_bytes;   /* arrived so far, as needed by the caller */
     uint64_t device_bytes; /* with rounding */
     int64_t busy_ns;       /* time with at least one read under way */
-    size_t room_bytes;     /* what may still be asked for before the ring is full, about */
+    size_t room_bytes;     /* what may still arrive before the ring is full, about */
     bool uring, direct, registered;
 } stream_counters;
 void stream_count(stream *s, stream_counters *out);
