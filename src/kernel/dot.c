@@ -1,8 +1,12 @@
 /* Blocking of a matrix product for the caches (see dot.h). */
 #include "kernel/dot.h"
 
+#include <assert.h>
+
+#include "kernel/planes.h"
+
 enum {
-    MAX_ROWS = 256,            /* sums of one group for so many rows: 32 KB of scratch */
+    MAX_ROWS = DOT_SUM_BYTES / (GROUP_ROWS * 4), /* whose sums of one group lie in scratch */
     STEP_K = 256,              /* k that a tile kernel does while other tiles wait */
     ACT_SPAN_BYTES = 384 << 10 /* activations that should stay in the L2 cache */
 };
@@ -19,6 +23,11 @@ typedef struct dot_job {
     act_tiling tiling;
     float *y;
     int64_t ldy;
+    /* Of groups in planes, one at a time: */
+    const kernel_table *kernels;
+    const plane_layout *layout;
+    const plane_blocks *planes; /* NULL: groups is set */
+    uint8_t *joined;            /* [STEP_K / block_k] blocks */
 } dot_job;
 
 /* sums[n][32] of rows first .. last - 1 from or to y. */
@@ -37,12 +46,24 @@ static void sums_store(const float *sums, const dot_job *p, int32_t group, int32
                GROUP_ROWS * sizeof(float));
 }
 
+/* Blocks of a group in planes, joined: they stay in the L1 cache while tiles pass. */
+static const uint8_t *join(const dot_job *p, int32_t b, int32_t n_blocks)
+{
+    plane_blocks at = *p->planes;
+    for (int i = 0; i < N_PLANES; i++)
+        if (at.plane[i])
+            at.plane[i] += (size_t)b * plane_block_bytes(p->layout, i);
+    p->kernels->plane_join(p->joined, p->layout, &at, n_blocks);
+    return p->joined;
+}
+
 /* One group, blocks [b, b + n_blocks), all tiles of rows first .. last - 1. */
 static void tiles_dot(float *sums, const dot_job *p, int32_t group, int32_t b, int32_t n_blocks,
                       int32_t first, int32_t last)
 {
-    const uint8_t *weights =
-        p->groups + (size_t)group * p->group_bytes + (size_t)b * (size_t)p->weight_block_bytes;
+    const uint8_t *weights = p->planes ? join(p, b, n_blocks)
+                                       : p->groups + (size_t)group * p->group_bytes +
+                                             (size_t)b * (size_t)p->weight_block_bytes;
     for (int32_t t = first, m; t < last; t += m) {
         m = t < p->tiling.covered ? p->tiling.long_rows : p->tiling.short_rows;
         const uint8_t *acts = p->acts + (size_t)t * p->act_row_bytes +
@@ -56,8 +77,9 @@ static void rows_dot(const dot_job *p, int32_t n_groups, int32_t first, int32_t 
 {
     int32_t rows = last - first;
     int32_t step = p->n_blocks, span = p->n_blocks;
-    if (rows > TOKEN_TILE) {
+    if (p->planes || rows > TOKEN_TILE)
         step = STEP_K / p->block_k;
+    if (rows > TOKEN_TILE) {
         int64_t steps = ACT_SPAN_BYTES / ((int64_t)rows * p->act_block_bytes * step);
         if (steps * step < span)
             span = (int32_t)(steps > 0 ? steps : 1) * step;
@@ -89,9 +111,8 @@ static int32_t rows_end(const dot_job *p, int32_t first)
     return last;
 }
 
-void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, float *y, int64_t ldy,
-               const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
-               void *scratch)
+static dot_job job_of(tensor_type type, act_kind act, tile_kernel kernel, bool even, float *y,
+                      int64_t ldy, const void *acts, int32_t n, int64_t k)
 {
     const type_layout *layout = layout_find(type);
     dot_job p = {
@@ -101,7 +122,6 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, fl
         .act_block_bytes = act_block_bytes(act) * (layout->block_k / act_block_k(act)),
         .n_blocks = (int32_t)(k / layout->block_k),
         .act_row_bytes = act_row_bytes(act, k),
-        .groups = groups,
         .acts = acts,
         .n = n,
         .tiling = act_tiling_of(n, even),
@@ -109,8 +129,41 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, fl
         .ldy = ldy,
     };
     p.group_bytes = (size_t)p.n_blocks * (size_t)p.weight_block_bytes;
-    for (int32_t first = 0, last; first < n; first = last) {
-        last = rows_end(&p, first);
-        rows_dot(&p, n_groups, first, last, scratch);
+    return p;
+}
+
+static void job_run(const dot_job *p, int32_t n_groups, void *scratch)
+{
+    for (int32_t first = 0, last; first < p->n; first = last) {
+        last = rows_end(p, first);
+        rows_dot(p, n_groups, first, last, scratch);
     }
+}
+
+void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, float *y, int64_t ldy,
+               const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
+               void *scratch)
+{
+    dot_job p = job_of(type, act, kernel, even, y, ldy, acts, n, k);
+    p.groups = groups;
+    job_run(&p, n_groups, scratch);
+}
+
+void dot_planes(const kernel_table *kernels, tensor_type type, float *y, int64_t ldy,
+                const plane_blocks *blocks, const void *acts, int32_t n, int64_t k, void *scratch,
+                void *group)
+{
+    const matmul_kernel *m = &kernels->matmul[type];
+    dot_job p = job_of(type, m->act, m->tile, m->even_tiles, y, ldy, acts, n, k);
+    p.kernels = kernels;
+    p.layout = plane_layout_find(type);
+    if (!m->tile) {
+        kernels->plane_join(group, p.layout, blocks, p.n_blocks);
+        m->dot(y, ldy, group, 1, acts, n, k, scratch);
+        return;
+    }
+    p.planes = blocks;
+    p.joined = (uint8_t *)scratch + DOT_SUM_BYTES;
+    assert((size_t)(STEP_K / p.block_k * p.weight_block_bytes) <= DOT_JOIN_BYTES);
+    job_run(&p, 1, scratch);
 }

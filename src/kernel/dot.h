@@ -10,15 +10,14 @@
 
 #include "kernel/packing.h"
 
-/* sums[m][32] += weights (n_blocks packed blocks) x activations (the same blocks of a tile of m
- * rows), block after block. */
-typedef void (*tile_kernel)(float *sums, const uint8_t *weights, const uint8_t *acts,
-                            int32_t n_blocks, int32_t m);
-
 /* matmul_kernel's dot for a type, by its tile kernel. even: how the activations are tiled. */
 void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, float *y, int64_t ldy,
                const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
                void *scratch);
+
+/* Blocks of a step of k, joined for a tile kernel: room for the longest, behind the sums of dot's
+ * scratch. */
+enum { DOT_SUM_BYTES = 32 << 10, DOT_JOIN_BYTES = 8 << 10 };
 
 /* Defines dot_<name>_<variant> on a tile kernel. */
 #define DEFINE_DOT_SHAPE(TYPE, name, act, variant, kernel, even)                                   \

@@ -46,6 +46,11 @@ enum {
  * is passed over by the maxima; q stays in -127..127 whatever x is. */
 typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
 
+/* Of a type's dot: sums[m][32] += n_blocks packed blocks x the same blocks of a tile of m activation
+ * rows, block after block. */
+typedef void (*tile_kernel)(float *sums, const uint8_t *weights, const uint8_t *acts,
+                            int32_t n_blocks, int32_t m);
+
 /* One tensor type on one tier.
  *
  * dot: y[t * ldy + g * GROUP_ROWS + r] = <row r of group g, activation row t> for t < n, g <
@@ -81,7 +86,14 @@ typedef struct matmul_kernel {
     /* scratch: 64-byte aligned, dot_scratch_bytes(k) of the calling thread. */
     void (*dot)(float *y, int64_t ldy, const void *groups, int32_t n_groups, const void *acts,
                 int32_t n, int64_t k, void *scratch);
+    /* What dot is made of, for those who have their blocks in pieces (planes.h), and how it tiles
+     * activations (act_tiling_of). NULL: it is made of something else. */
+    tile_kernel tile;
+    bool even_tiles;
 } matmul_kernel;
+
+typedef struct plane_layout plane_layout; /* planes.h */
+typedef struct plane_blocks plane_blocks;
 
 /* Numbers of the KV cache.
  *  KV_F16   rounded to nearest even.
@@ -100,6 +112,11 @@ typedef struct kernel_table {
 
     /* matmul[type]; dot is NULL for types that do not run. */
     matmul_kernel matmul[TYPE_LIMIT];
+
+    /* Joins n_blocks blocks from their planes into packed blocks, where planes are missing with the
+     * bits that stand for them: planes.h. */
+    void (*plane_join)(uint8_t *out, const plane_layout *layout, const plane_blocks *blocks,
+                       int32_t n_blocks);
 
     /* Quantises activation rows [n_first, n_last) of n rows x[n][ldx], k each, into acts (layout
      * private to kernel/, the same on every tier for the same shape). n_first is a multiple of TOKEN_TILE, n_last too

@@ -482,20 +482,23 @@ INLINE void tile_256(float *sums, tensor_type type, int32_t block_bytes, int32_t
     DEFINE_TILE_256(tier, IQ4_XS, iq4_xs, 136, 8, IQ4_XS_D, -1)
 
 /* Sets dot of the quantised types in a table. */
+#define SET_TILE(table, TYPE, name, tier)                                                          \
+    (table)->matmul[TYPE].dot = dot_##name##_##tier;                                               \
+    (table)->matmul[TYPE].tile = tile_##name##_##tier
 #define SET_TILES(table, tier)                                                                     \
     do {                                                                                           \
-        (table)->matmul[TYPE_Q4_0].dot = dot_q4_0_##tier;                                          \
-        (table)->matmul[TYPE_Q4_1].dot = dot_q4_1_##tier;                                          \
-        (table)->matmul[TYPE_Q5_0].dot = dot_q5_0_##tier;                                          \
-        (table)->matmul[TYPE_Q5_1].dot = dot_q5_1_##tier;                                          \
-        (table)->matmul[TYPE_Q8_0].dot = dot_q8_0_##tier;                                          \
-        (table)->matmul[TYPE_IQ4_NL].dot = dot_iq4_nl_##tier;                                      \
-        (table)->matmul[TYPE_Q2_K].dot = dot_q2_k_##tier;                                          \
-        (table)->matmul[TYPE_Q3_K].dot = dot_q3_k_##tier;                                          \
-        (table)->matmul[TYPE_Q4_K].dot = dot_q4_k_##tier;                                          \
-        (table)->matmul[TYPE_Q5_K].dot = dot_q5_k_##tier;                                          \
-        (table)->matmul[TYPE_Q6_K].dot = dot_q6_k_##tier;                                          \
-        (table)->matmul[TYPE_IQ4_XS].dot = dot_iq4_xs_##tier;                                      \
+        SET_TILE(table, TYPE_Q4_0, q4_0, tier);                                                    \
+        SET_TILE(table, TYPE_Q4_1, q4_1, tier);                                                    \
+        SET_TILE(table, TYPE_Q5_0, q5_0, tier);                                                    \
+        SET_TILE(table, TYPE_Q5_1, q5_1, tier);                                                    \
+        SET_TILE(table, TYPE_Q8_0, q8_0, tier);                                                    \
+        SET_TILE(table, TYPE_IQ4_NL, iq4_nl, tier);                                                \
+        SET_TILE(table, TYPE_Q2_K, q2_k, tier);                                                    \
+        SET_TILE(table, TYPE_Q3_K, q3_k, tier);                                                    \
+        SET_TILE(table, TYPE_Q4_K, q4_k, tier);                                                    \
+        SET_TILE(table, TYPE_Q5_K, q5_k, tier);                                                    \
+        SET_TILE(table, TYPE_Q6_K, q6_k, tier);                                                    \
+        SET_TILE(table, TYPE_IQ4_XS, iq4_xs, tier);                                                \
     } while (0)
 
 #endif

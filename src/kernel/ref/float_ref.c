@@ -52,7 +52,8 @@ void float_dots_set(kernel_table *table, fma_row row)
     best_row = row;
 #define SET_TYPE(TYPE, name, act_, block_k, block_bytes)                                           \
     table->matmul[TYPE_##TYPE].act = ACT_F32;                                                      \
-    table->matmul[TYPE_##TYPE].dot = dot_##name##_float;
+    table->matmul[TYPE_##TYPE].dot = dot_##name##_float;                                           \
+    table->matmul[TYPE_##TYPE].tile = NULL;
     KERNEL_TYPES(SET_TYPE)
 #undef SET_TYPE
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernel/dot.h"
+#include "kernel/planes_join.h"
 #include "kernel/ref/ref.h"
 
 /* Sum of q * x over n weights from i0 on, x in words m apart. */
@@ -125,15 +126,22 @@ DEFINE_TILE_FLOAT(bf16, 2)
     DEFINE_DOT_SHAPE(TYPE, name, act, even_ref, tile_##name##_ref, true)
 KERNEL_TYPES(DEFINE_TYPE)
 
+DEFINE_PLANE_JOIN(ref)
+
 void ref_matmul_init(kernel_table *table)
 {
     const bool even = table->shape & SHAPE_LINES;
     limits_ref_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
-    table->matmul[TYPE_##TYPE] =                                                                   \
-        (matmul_kernel){act, group_bytes_##name, pack_##name##_ref, unpack_row_##name##_ref,       \
-                        even ? dot_##name##_even_ref : dot_##name##_ref};
+    table->matmul[TYPE_##TYPE] = (matmul_kernel){act,                                              \
+                                                 group_bytes_##name,                               \
+                                                 pack_##name##_ref,                                \
+                                                 unpack_row_##name##_ref,                          \
+                                                 even ? dot_##name##_even_ref : dot_##name##_ref,  \
+                                                 tile_##name##_ref,                                \
+                                                 even};
     KERNEL_TYPES(SET_TYPE)
 #undef SET_TYPE
+    table->plane_join = plane_join_ref;
     quantise_ref_set(table);
 }

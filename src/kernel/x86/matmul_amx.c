@@ -349,7 +349,8 @@ void amx_matmul_init(kernel_table *table)
     limits_amx_set(table);
     memcpy(below, table->matmul, sizeof below);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
-    table->matmul[TYPE_##TYPE].dot = dot_##name##_amx;
+    table->matmul[TYPE_##TYPE].dot = dot_##name##_amx;                                             \
+    table->matmul[TYPE_##TYPE].tile = NULL;
     KERNEL_INTEGER_TYPES(SET_TYPE)
 #undef SET_TYPE
 }

@@ -1,6 +1,7 @@
 /* The AVX-512 (VNNI) tier's matrix kernels, in the shapes of kernel.h. */
 #include "kernel/tiers.h"
 
+#include "kernel/planes_join.h"
 #include "kernel/x86/tile_avx512.h"
 #include "kernel/x86/x86.h"
 
@@ -40,6 +41,8 @@
     DEFINE_SHAPE(TYPE, name, act, near, lines, true, near_lines)
 AVX512_TILES(DEFINE_SHAPES)
 
+DEFINE_PLANE_JOIN(avx512)
+
 void avx512_matmul_init(kernel_table *table)
 {
     const bool near = table->shape & SHAPE_NEAR, lines = table->shape & SHAPE_LINES;
@@ -48,7 +51,13 @@ void avx512_matmul_init(kernel_table *table)
     table->matmul[TYPE_##TYPE].dot =                                                               \
         near    ? lines ? dot_##name##_near_lines : dot_##name##_near_halves                       \
         : lines ? dot_##name##_far_lines                                                           \
-                : dot_##name##_far_halves;
+                : dot_##name##_far_halves;                                                         \
+    table->matmul[TYPE_##TYPE].tile =                                                              \
+        near    ? lines ? tile_##name##_near_lines : tile_##name##_near_halves                     \
+        : lines ? tile_##name##_far_lines                                                          \
+                : tile_##name##_far_halves;                                                        \
+    table->matmul[TYPE_##TYPE].even_tiles = lines;
     AVX512_TILES(SET_TYPE)
 #undef SET_TYPE
+    table->plane_join = plane_join_avx512;
 }

@@ -12,7 +12,8 @@ void avxvnni_matmul_init(kernel_table *table)
 {
     limits_avxvnni_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
-    table->matmul[TYPE_##TYPE].dot = dot_##name##_avxvnni;
+    table->matmul[TYPE_##TYPE].dot = dot_##name##_avxvnni;                                         \
+    table->matmul[TYPE_##TYPE].tile = tile_##name##_avxvnni;
     KERNEL_INTEGER_TYPES(SET_TYPE)
 #undef SET_TYPE
 }
