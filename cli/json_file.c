@@ -341,6 +341,7 @@ cJSON *json_speculation(const drey_speculation *c)
         {"alpha", c->alpha},
         {"provisional_kept", (double)c->provisional_kept},
         {"provisional_lost", (double)c->provisional_lost},
+        {"differed", (double)c->differed},
         {"outside_slice", (double)c->outside_slice},
     };
     enum { RANKS = DREY_SPECULATION_RANKS + 1 };
@@ -348,6 +349,7 @@ cJSON *json_speculation(const drey_speculation *c)
     if (!root)
         return NULL;
     add_numbers(root, keys, sizeof keys / sizeof *keys);
+    cJSON_AddBoolToObject(root, "lossy", c->lossy);
     add_counts(root, "depth_submitted", c->depth_submitted, DREY_SPECULATION_DEPTHS);
     add_counts(root, "depth_accepted", c->depth_accepted, DREY_SPECULATION_DEPTHS);
     add_counts(root, "rank_submitted", c->rank_submitted, RANKS);

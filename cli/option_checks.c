@@ -8,16 +8,20 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
     drey_policy policy = s->policy;
     if (policy == DREY_POLICY_AUTO)
         policy = drafts ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
-    if (policy != DREY_POLICY_NONE && !drafts)
+    bool plain = policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD;
+    if (policy == DREY_POLICY_DRAFT && s->drafter != DREY_DRAFTER_MODEL)
+        return fail(err, DREY_ERR_USAGE,
+                    "--policy draft lets the draft write alone: add -d DRAFT.gguf");
+    if (!plain && !drafts)
         return fail(err, DREY_ERR_USAGE, "--policy %s needs a draft: add -d DRAFT.gguf or -d ngram",
                     drey_policy_name(policy));
-    if (policy == DREY_POLICY_NONE && drafts)
-        return fail(err, DREY_ERR_USAGE,
-                    "--policy none and -d contradict each other: leave one "
-                    "out");
-    if (option_given(s, "draft-tokens") && policy != DREY_POLICY_SEQUENCE)
-        return fail(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence");
-    if (option_given(s, "tree") && (!drafts || policy == DREY_POLICY_SEQUENCE))
+    if (plain && drafts)
+        return fail(err, DREY_ERR_USAGE, "--policy %s and -d contradict each other: leave one out",
+                    drey_policy_name(policy));
+    bool chain = policy == DREY_POLICY_SEQUENCE || policy == DREY_POLICY_BLD;
+    if (option_given(s, "draft-tokens") && !chain)
+        return fail(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence or bld");
+    if (option_given(s, "tree") && (!drafts || chain || policy == DREY_POLICY_DRAFT))
         return fail(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
     if (s->without && !drafts)
         return fail(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d ngram");

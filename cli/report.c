@@ -329,6 +329,11 @@ static void speculation_passes(FILE *out, const drey_speculation *c)
 
 void report_speculation(FILE *out, const drey_speculation *c)
 {
+    if (c->lossy && c->differed < 0)
+        fprintf(out, "  %-9s the draft alone wrote this: it is not the target's text\n", "lossy");
+    else if (c->lossy)
+        fprintf(out, "  %-9s %lld tokens are not what the target would have written there\n",
+                "lossy", (long long)c->differed);
     if (!sum(c->depth_submitted, 0, DREY_SPECULATION_DEPTHS))
         return;
     fprintf(out, "  %-9s %lld steps in %.2f s", "drafting", (long long)c->draft_steps, c->draft_s);

@@ -31,7 +31,7 @@ _drey() {
         return
         ;;
     --memory) words="auto unlimited" ;;
-    --policy) words="auto none sequence specinfer llmcad edgellm optimal" ;;
+    --policy) words="auto none sequence specinfer llmcad edgellm optimal bld draft std" ;;
     --without) words="tree fallback batching provisional slice" ;;
     --io) words="auto uring pread buffered" ;;
     --kv) words="f16 q8_0" ;;

@@ -286,7 +286,7 @@ static void faults(void **state)
     refuses(CLI_PLAN, "-m a --disk fast", "--disk takes a speed");
     refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
     refuses(CLI_RUN, "-m a --policy forest",
-            "auto, none, sequence, specinfer, llmcad, edgellm or optimal");
+            "auto, none, sequence, specinfer, llmcad, edgellm, optimal, bld, draft or std");
     refuses(CLI_RUN, "-m a -d b --without tree,leaves", "tree, fallback, batching, provisional or");
     refuses(CLI_RUN, "-m a -d b --without tree,", "--without takes");
     refuses(CLI_RUN, "-m a -d b --without ,", "--without takes");
@@ -336,7 +336,10 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
+    refuses(CLI_RUN, "-m a -d b --policy std", "--policy std and -d contradict");
+    refuses(CLI_RUN, "-m a -d ngram --policy draft", "lets the draft write alone");
     refuses(CLI_RUN, "-m a -d b --draft-tokens 4", "--draft-tokens belongs to --policy sequence");
+    refuses(CLI_RUN, "-m a -d b --policy draft --tree 4", "--tree belongs to a policy with");
     refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to a policy with");
     refuses(CLI_RUN, "-m a --tree 4", "--tree belongs to a policy with trees and a draft");
     refuses(CLI_RUN, "-m a --without tree", "--without needs a draft");

@@ -566,13 +566,14 @@ static void names_and_bounds(void **state)
         assert_true(most <= TREE_MAX_DRAFTED);
         n_drafting += drafts;
     }
-    assert_int_equal(n, DREY_POLICY_OPTIMAL + 1);
-    assert_int_equal(n_drafting, 5);
+    assert_int_equal(n, DREY_POLICY_STD + 1);
+    assert_int_equal(n_drafting, 6);
     drey_policy found = DREY_POLICY_OPTIMAL;
     assert_false(drey_policy_parse("tree", &found));
     assert_int_equal(found, DREY_POLICY_OPTIMAL);
     assert_true(drey_policy_parse("sp", &found) && found == DREY_POLICY_SEQUENCE);
     assert_true(drey_policy_parse("si", &found) && found == DREY_POLICY_SPECINFER);
+    assert_true(drey_policy_parse("spl", &found) && found == DREY_POLICY_NONE);
     drey_engine_options o = {.policy = DREY_POLICY_SEQUENCE, .draft_tokens = 5, .tree_nodes = 9};
     assert_int_equal(policy_size(&o), 5);
     o.policy = DREY_POLICY_EDGELLM;

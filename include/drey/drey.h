@@ -138,17 +138,24 @@ typedef enum drey_policy {
     DREY_POLICY_SPECINFER = 3, /* SpecInfer's fixed widths by depth, <1,1,3,1,1,1,1,1> */
     DREY_POLICY_LLMCAD = 4,    /* LLMCad's pacer (3.2) and fallback (3.3) */
     DREY_POLICY_EDGELLM = 5,   /* EdgeLLM's pacer (III-B) and fallback (III-C) */
-    DREY_POLICY_OPTIMAL = 6    /* the likeliest nodes first */
+    DREY_POLICY_OPTIMAL = 6,   /* the likeliest nodes first */
+    /* What the papers compare with, to be measured against; the first two are lossy. */
+    DREY_POLICY_BLD = 7, /* Big Little Decoder: a chain while the draft is sure, of which the target
+                              lets pass what it finds likely enough */
+    DREY_POLICY_DRAFT = 8, /* the draft model alone writes: nothing else is loaded */
+    DREY_POLICY_STD = 9    /* plain decoding that reads and computes in turns, never at once */
 } drey_policy;
 
 enum { DREY_MAX_DRAFTED = 128 }; /* tokens that a policy may draft for one verification */
 
 /* What programs call a policy: "auto", "none", "sequence", "specinfer", "llmcad", "edgellm",
- * "optimal". NULL: there is no such policy, so that counting from 0 to the first NULL meets all. */
+ * "optimal", "bld", "draft", "std". NULL: there is no such policy, so that counting from 0 to the first NULL meets all. */
 DREY_API const char *drey_policy_name(drey_policy policy);
-/* Takes "sp" for "sequence" and "si" for "specinfer", too. False, and *policy stays as it is: no
+/* Takes "sp" for "sequence", "si" for "specinfer" and "spl" for "none", too. False, and *policy stays as it is: no
  * policy has this name. */
 DREY_API bool drey_policy_parse(const char *name, drey_policy *policy);
+/* The text may be another than the target's own. */
+DREY_API bool drey_policy_is_lossy(drey_policy policy);
 /* How many tokens the policy may draft for one verification (its option in drey_engine_options: a
  * chain's draft_tokens, a tree's tree_nodes), and how many where the option is 0. False, and all 0:
  * it drafts nothing. */
@@ -485,9 +492,12 @@ typedef struct drey_speculation {
     double alpha;             /* the fallback's threshold as it stands; 0: the policy has none */
     int64_t provisional_kept; /* nodes drafted during a pass beyond those it verified: below the */
     int64_t provisional_lost; /* next root, or not */
+    bool lossy;               /* the text may be another than the target's own */
+    int64_t differed;         /* tokens that are not the target's choice where they stand, which the
+                                 policy let pass; -1: nobody asked the target */
     int64_t outside_slice;    /* tokens of the target that the draft could not guess: rows that its
                                  head lacks */
-    uint64_t reserved[16];    /* zero */
+    uint64_t reserved[14];    /* zero */
 } drey_speculation;
 
 /* Of the text that is being written, or of the last one; all 0 before the first. Times are filled

@@ -17,4 +17,10 @@ typedef struct accepted {
 void accept_path(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
                  const float *logits, int64_t ld, int64_t root_position);
 
+/* The same where the target lets pass what it finds likely (Big Little Decoder's rollback): a child
+ * that is not its choice is taken when it gives its token more than exp(-rollback), by its own
+ * probabilities before sampling; the oldest such child. Returns how many were taken so. */
+int32_t accept_near(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
+                    const float *logits, int64_t ld, int64_t root_position, float rollback);
+
 #endif

@@ -9,11 +9,14 @@
 static const struct entry {
     const char *name;
     const policy_class *class; /* NULL: drafts nothing */
-} table[] = {[DREY_POLICY_AUTO] = {"auto", NULL},
-             [DREY_POLICY_NONE] = {"none", NULL},
+} table[] = {
+    [DREY_POLICY_AUTO] = {"auto", NULL},
+    [DREY_POLICY_NONE] = {"none", NULL},
 #define POLICY(value, name) [DREY_POLICY_##value] = {#name, &policy_##name},
-             POLICIES(POLICY)
+    POLICIES(POLICY)
 #undef POLICY
+        [DREY_POLICY_DRAFT] = {"draft", NULL},
+    [DREY_POLICY_STD] = {"std", NULL},
 };
 
 enum { N_POLICIES = sizeof table / sizeof *table };
@@ -27,7 +30,9 @@ const char *drey_policy_name(drey_policy which)
 static const struct alias {
     const char *name;
     drey_policy which;
-} aliases[] = {{"sp", DREY_POLICY_SEQUENCE}, {"si", DREY_POLICY_SPECINFER}};
+} aliases[] = {{"sp", DREY_POLICY_SEQUENCE},
+               {"si", DREY_POLICY_SPECINFER},
+               {"spl", DREY_POLICY_NONE}}; /* which reads while it computes */
 
 bool drey_policy_parse(const char *name, drey_policy *which)
 {
@@ -44,6 +49,12 @@ bool drey_policy_parse(const char *name, drey_policy *which)
         }
     }
     return false;
+}
+
+bool drey_policy_is_lossy(drey_policy which)
+{
+    const policy_class *c = policy_class_of(which);
+    return which == DREY_POLICY_DRAFT || (c && c->rollback > 0);
 }
 
 bool drey_policy_bounds(drey_policy which, int32_t *least, int32_t *most, int32_t *standard)

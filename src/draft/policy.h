@@ -23,7 +23,8 @@
     POLICY(SPECINFER, specinfer)                                                                   \
     POLICY(LLMCAD, llmcad)                                                                         \
     POLICY(EDGELLM, edgellm)                                                                       \
-    POLICY(OPTIMAL, optimal)
+    POLICY(OPTIMAL, optimal)                                                                       \
+    POLICY(BLD, bld)
 
 typedef struct draft_policy draft_policy;
 
@@ -34,6 +35,8 @@ typedef struct policy_class {
     policy_option option;
     int32_t standard; /* its value where none is given; 1 to TREE_MAX_DRAFTED are possible */
     size_t bytes;     /* of the policy's state, `draft_policy` first */
+    float rollback; /* the target lets pass what it gives more than exp(-rollback): the text is not
+                         its own then. 0: its own choices alone */
     void (*init)(draft_policy *p); /* the state behind `draft_policy`; NULL: there is none */
     /* Nodes to expand in one step, none of them expanded, all with their parents: returns how many
      * (at most policy_batch), 0: the tree is ready. Nodes of max_depth get no children. */

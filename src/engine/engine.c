@@ -43,7 +43,10 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "a draft model and the drafter \"model\" go together");
     if (o->policy == DREY_POLICY_AUTO)
         o->policy = o->drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_OPTIMAL;
-    if (o->policy == DREY_POLICY_NONE)
+    if (o->policy == DREY_POLICY_DRAFT && !o->draft)
+        FAIL(err, DREY_ERR_USAGE, "the policy \"draft\" lets the draft model write; give one");
+    if (o->policy == DREY_POLICY_NONE || o->policy == DREY_POLICY_STD ||
+        o->policy == DREY_POLICY_DRAFT)
         o->drafter = DREY_DRAFTER_NONE; /* nothing would ask it */
     else if (o->drafter == DREY_DRAFTER_NONE)
         FAIL(err, DREY_ERR_USAGE, "a drafting policy needs a draft: a model, or \"ngram\"");
@@ -124,9 +127,14 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the CPU tier \"%s\" does not run on this machine; the best that does is %s",
              o->cpu_tier, kernel_tiers()[0]);
+    const drey_model *draft = options->draft; /* also the one that writes alone */
+    if (draft && (o->draft || o->policy == DREY_POLICY_DRAFT))
+        TRY(tokenizer_compare(o->target->tokenizer, draft->tokenizer, err));
+    if (o->policy == DREY_POLICY_DRAFT) {
+        o->target = draft;
+        o->sidecar = NULL; /* of the other model */
+    }
     e->has_draft = o->draft != NULL;
-    if (e->has_draft)
-        TRY(tokenizer_compare(o->target->tokenizer, o->draft->tokenizer, err));
     return settle_budget(e, err);
 }
 
@@ -195,6 +203,7 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
                                .ring_bytes = ring,
                                .n_threads = e->options.n_threads,
                                .io = e->options.io,
+                               .in_turns = e->options.policy == DREY_POLICY_STD,
                                .tuning = &e->cpu,
                                .fault = e->tuning.fault,
                                .fault_user = e->tuning.fault_user};

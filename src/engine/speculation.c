@@ -58,6 +58,9 @@ void speculation_end(drey_session *s, const statistics_mark *end)
     c->hidden_share = during > 0 ? (double)during / (double)(beside + during) : 0;
     c->draft_steps = s->drafter ? s->drafter->n_steps - s->text.steps_before : 0;
     c->alpha = s->policy ? (double)s->policy->alpha : 0;
+    c->lossy = drey_policy_is_lossy(s->engine->options.policy);
+    if (s->engine->options.policy == DREY_POLICY_DRAFT)
+        c->differed = -1;
 }
 
 void drey_session_speculation(const drey_session *session, drey_speculation *out)

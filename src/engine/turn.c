@@ -63,12 +63,22 @@ drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_g
     return DREY_OK;
 }
 
+static void choose(drey_session *s, const pass_group *group, int32_t root)
+{
+    float rollback = s->policy ? s->policy->class->rollback : 0;
+    int64_t ld = pass_logits_stride(&s->target);
+    if (rollback > 0)
+        s->text.speculation.differed += accept_near(&s->accepted, &s->tree, s->row_of, &s->sampler,
+                                                    group->logits, ld, root, rollback);
+    else
+        accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits, ld, root);
+}
+
 void turn_take(drey_session *s, const pass_group *group)
 {
     drey_statistics *t = &s->text.stats;
     int32_t root = s->n_timeline - 1;
-    accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits,
-                pass_logits_stride(&s->target), root);
+    choose(s, group, root);
     t->n_passes++;
     t->drafted += s->text.n_drafted;
     t->accepted += s->accepted.n_path;

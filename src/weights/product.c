@@ -390,12 +390,22 @@ static bool shares_are_empty(const product_job *j)
     return true;
 }
 
+/* Even pinned groups wait where reading and computing take turns. */
+static bool must_wait(product_job *j)
+{
+    return j->w->in_turns && !all_claimed(j) && !item_ready(j, atomic_load(&j->next));
+}
+
 drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *state,
                         drey_error *err)
 {
     product_job *j = w->job;
     assert(j->open);
     j->until_ns = until_ns;
+    if (must_wait(j)) {
+        *state = PRODUCT_STARVED;
+        return DREY_OK;
+    }
     atomic_store_explicit(&j->n_idle, 0, memory_order_relaxed);
     pool_run(p, job_thread, j);
     if (atomic_load(&j->failed)) {
@@ -421,7 +431,7 @@ drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *st
 bool product_ready(weights *w)
 {
     product_job *j = w->job;
-    return !j->open || !shares_are_empty(j) || all_claimed(j) ||
+    return !j->open || (!shares_are_empty(j) && !must_wait(j)) || all_claimed(j) ||
            item_ready(j, atomic_load(&j->next));
 }
 

@@ -45,6 +45,7 @@ struct stream {
     pthread_t thread;
     bool has_thread;
     _Atomic bool failed;
+    _Atomic bool usable; /* always, or with in_turns from the arrival of a ring's worth on */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t news;  /* a piece has arrived, or the stream has failed */
@@ -94,6 +95,21 @@ static void set(stream *s, int64_t seq, int state)
 static bool has_failed(const stream *s)
 {
     return atomic_load_explicit(&s->failed, memory_order_acquire);
+}
+
+/* With in_turns nothing is asked for between the arrival of a ring's worth and the end of its use. */
+static bool may_ask(stream *s)
+{
+    if (s->options.in_turns && s->tail == s->head)
+        atomic_store_explicit(&s->usable, false, memory_order_relaxed); /* nobody has any */
+    return !s->options.in_turns || !atomic_load_explicit(&s->usable, memory_order_relaxed);
+}
+
+/* The ring has no more room, or nothing is left to ask for, and all of it is there. */
+static void settle(stream *s)
+{
+    if (s->options.in_turns && s->starved && s->n_under_way == 0 && s->tail < s->head)
+        atomic_store_explicit(&s->usable, true, memory_order_release);
 }
 
 static int32_t depth_of(const stream_options *o)
@@ -150,7 +166,7 @@ static reader_request *ask(stream *s)
             advance_tail(s);
         }
         uint32_t page;
-        s->starved = !exists(s, s->head) || s->head >= s->tail + s->n_entries ||
+        s->starved = !exists(s, s->head) || s->head >= s->tail + s->n_entries || !may_ask(s) ||
                      !place(s, pages_of(piece_at(s, s->head)), &page);
         if (s->starved)
             break;
@@ -277,6 +293,9 @@ static void *serve(void *arg)
         if (ends && s->n_under_way == 0)
             break;
         reader_request *asked = ends ? NULL : ask(s);
+        settle(s);
+        if (s->options.in_turns)
+            pthread_cond_broadcast(&s->news);
         pthread_mutex_unlock(&s->lock);
         for (reader_request *next; asked; asked = next) {
             next = asked->next;
@@ -427,6 +446,7 @@ static drey_status start(stream *s, drey_error *err)
 {
     const stream_options *o = &s->options;
     assert((uintptr_t)o->ring % PAGE == 0);
+    atomic_store(&s->usable, !o->in_turns);
     s->ring_pages =
         (uint32_t)(o->ring_bytes / PAGE < UINT32_MAX ? o->ring_bytes / PAGE : UINT32_MAX);
     TRY(open_files(s, err));
@@ -483,7 +503,8 @@ void stream_close(stream **out)
 
 bool stream_ready(stream *s, int64_t seq)
 {
-    return has_failed(s) || is(s, seq, ARRIVED);
+    return has_failed(s) ||
+           (is(s, seq, ARRIVED) && atomic_load_explicit(&s->usable, memory_order_acquire));
 }
 
 static const uint8_t *bytes_of(const stream *s, int64_t seq)

@@ -52,10 +52,11 @@ typedef struct stream_options {
     void *ring;                /* 4096-aligned, borrowed while open */
     size_t ring_bytes;         /* at least twice STREAM_ROOM_BYTES of the largest piece */
     drey_io io;
-    int32_t depth;          /* most reads under way; 0: 16 */
-    int64_t spin_ns;        /* of a wait, before it sleeps: a piece may be about to arrive */
-    trace *trace;           /* of reads, from being asked for to having arrived; NULL: none */
-    int32_t trace_lane;     /* a ring of it that nobody else writes to */
+    int32_t depth;      /* most reads under way; 0: 16 */
+    bool in_turns;      /* for comparison: a ring's worth is read, then used up, then the next */
+    int64_t spin_ns;    /* of a wait, before it sleeps: a piece may be about to arrive */
+    trace *trace;       /* of reads, from being asked for to having arrived; NULL: none */
+    int32_t trace_lane; /* a ring of it that nobody else writes to */
     stream_fault_fn *fault; /* NULL outside tests */
     void *fault_user;
 } stream_options;
@@ -77,7 +78,7 @@ void stream_close(stream **s);
 
 /* Blocks until piece seq has arrived; its bytes, or NULL after a failure. Any thread. */
 const uint8_t *stream_wait(stream *s, int64_t seq);
-/* True if stream_wait would not block (arrived, or failed). */
+/* True if stream_wait would not block (arrived, with in_turns all that was asked for, or failed). */
 bool stream_ready(stream *s, int64_t seq);
 void stream_release(stream *s, int64_t seq);
 /* Gives up pieces [from, to), none of them waited for: those not yet asked from the disk are never

@@ -80,6 +80,7 @@ typedef struct weights {
     uint8_t *ring;
     size_t ring_bytes;
     drey_io io;
+    bool in_turns;
     bool loaded;      /* a first pass came to its end: what is pinned is in its place */
     bool restart;     /* the stream has to begin anew: its first pass was given up */
     int64_t next_seq; /* of the next pass's first piece */
@@ -146,6 +147,7 @@ typedef struct weights_options {
     size_t ring_bytes;
     int32_t n_threads;
     drey_io io;
+    bool in_turns;            /* for comparison: nothing is computed while something is read */
     const cpu_tuning *tuning; /* NULL: the family's; also of the passes over these weights */
     stream_fault_fn *fault;   /* NULL outside tests */
     void *fault_user;
