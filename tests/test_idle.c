@@ -299,6 +299,38 @@ static void a_failing_draft(void **state)
     assert_true(slow.n_slices > 2 * 7 && slow.n_failed == 0);
 }
 
+/* The draft reads the prompt while the target waits for weights to read it. */
+static void the_prompt(void **state)
+{
+    (void)state;
+    enum { N_LONG = 30 };
+    for (int without = 0; without < 2; without++) {
+        drey_error err = {0};
+        trouble slow = {.delay_us = 600};
+        text t = {.n = 0};
+        setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1 + without, 1};
+        how.without = without ? DREY_WITHOUT(DREY_PART_PROVISIONAL) : 0;
+        drey_engine *e = open_engine(&how, &slow);
+        drey_session *s = open_session(e, &slow);
+        int32_t ids[N_LONG];
+        for (int32_t i = 0; i < N_LONG; i++)
+            ids[i] = prompt[i % N_PROMPT];
+        drey_generate_options g = asked_for(&t, 0);
+        g.n_predict = 4;
+        assert_int_equal(drey_session_sync(s, ids, N_LONG, NULL, &err), DREY_OK);
+        assert_int_equal(drey_session_begin(s, &g, NULL, &err), DREY_OK);
+        bool done;
+        assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+        assert_int_equal(s->state, SESSION_PROMPT);
+        assert_false(s->reading);
+        assert_int_equal(s->draft_kv.n_committed > 0, !without);
+        while (!done)
+            assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+}
+
 static int open_models(void **state)
 {
     (void)state;
@@ -328,10 +360,9 @@ static int close_models(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_text),
-        cmocka_unit_test(sessions_in_turn),
-        cmocka_unit_test(interruptions),
-        cmocka_unit_test(a_failing_draft),
+        cmocka_unit_test(the_same_text), cmocka_unit_test(sessions_in_turn),
+        cmocka_unit_test(interruptions), cmocka_unit_test(a_failing_draft),
+        cmocka_unit_test(the_prompt),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

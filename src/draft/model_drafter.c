@@ -154,40 +154,34 @@ static logit_ids ids_of_logits(const model_drafter *d)
                        .more = l->table->id};
 }
 
-/* A chunk of it is begun, if none is under way, and gone on with. */
-static drey_status read_chunk(model_drafter *d, int64_t until_ns, bool *done, drey_error *err)
+static drey_status model_read(drafter *base, int64_t until_ns, draft_reading *state,
+                              drey_error *err)
 {
+    model_drafter *d = self_of(base);
+    assert(d->n_nodes == 0);
+    bool done = false;
     int32_t left = d->n_timeline - 1 - d->run->kv->n_committed;
     if (!d->reading)
         TRY(open_chain(d, min_i32(left, d->chunk), HEAD_NONE, err));
     d->reading = true;
-    drey_status status = compute(d, until_ns, done, err);
-    if (status == DREY_OK && *done)
+    drey_status status = compute(d, until_ns, &done, err);
+    if (status == DREY_OK && done)
         kv_commit(d->run->kv, NULL, d->group.n);
-    if (status != DREY_OK || *done)
+    if (status != DREY_OK || done)
         d->reading = false;
+    *state = done                   ? DRAFT_CHUNK_READ
+             : pass_ready(&d->pass) ? DRAFT_CHUNK_LEFT
+                                    : DRAFT_CHUNK_STARVED;
     return status;
 }
 
 /* What an expansion of the root computes in one pass need not be read before; but reading is where
  * the weights come to memory. */
-static bool is_read(const model_drafter *d)
+static bool model_unread(const drafter *base)
 {
+    const model_drafter *d = (const model_drafter *)base;
     int32_t n = d->n_timeline - d->run->kv->n_committed;
-    return !d->reading && (n <= 1 || (n <= CATCH_UP && weights_loaded(d->run->weights)));
-}
-
-static drey_status model_read(drafter *base, int64_t until_ns, bool *done, drey_error *err)
-{
-    model_drafter *d = self_of(base);
-    assert(d->n_nodes == 0);
-    for (bool chunk_done = true; chunk_done;) {
-        *done = is_read(d);
-        if (*done)
-            break;
-        TRY(read_chunk(d, until_ns, &chunk_done, err));
-    }
-    return DREY_OK;
+    return d->reading || n > (weights_loaded(d->run->weights) ? CATCH_UP : 1);
 }
 
 /* The nodes have rows: what the logits say goes to them. */
@@ -317,6 +311,7 @@ static size_t model_bytes(int32_t capacity)
 }
 
 const drafter_class drafter_model_class = {.begin = model_begin,
+                                           .unread = model_unread,
                                            .read = model_read,
                                            .expand = model_expand,
                                            .start = model_start,

@@ -23,8 +23,13 @@ static bool is_end(const void *user, int32_t token)
 /* Where a step takes no time there is nothing to gain by doing it early. */
 static bool can_draft(const drey_session *s)
 {
-    return s->state == SESSION_DECODE && s->drafter && s->drafter->class->start &&
-           policy_has(s->policy, DREY_PART_PROVISIONAL);
+    return s->state == SESSION_DECODE && s->drafter->class->start;
+}
+
+static bool can_read(const drey_session *s)
+{
+    return s->state == SESSION_PROMPT && s->drafter->class->unread &&
+           s->drafter->class->unread(s->drafter);
 }
 
 static drey_status start(drey_session *s, bool *done)
@@ -52,20 +57,39 @@ static void count_step(idle_work *w, drey_session *s)
     s->n_drafting = 0;
 }
 
-/* A step is begun, if none is under way, and gone on with. False: there was nothing to do; a draft
- * that fails has nothing to do any more. */
-static bool work(idle_work *w, drey_session *s, int64_t until_ns)
+typedef enum work_state { WORK_NONE, WORK_LATER, WORK_GOES_ON, WORK_STEP_DONE } work_state;
+
+/* A chunk of the prompt likewise. */
+static work_state read_prompt(drey_session *s, int64_t until_ns)
+{
+    draft_reading state;
+    s->reading = can_read(s);
+    if (s->reading && s->drafter->class->read(s->drafter, until_ns, &state, NULL) != DREY_OK)
+        s->reading = false;
+    if (!s->reading)
+        return WORK_NONE;
+    s->reading = state != DRAFT_CHUNK_READ;
+    return state == DRAFT_CHUNK_READ      ? WORK_STEP_DONE
+           : state == DRAFT_CHUNK_STARVED ? WORK_LATER
+                                          : WORK_GOES_ON;
+}
+
+/* A step is begun, if none is under way, and gone on with. A draft that fails has nothing to do any
+ * more. */
+static work_state work(idle_work *w, drey_session *s, int64_t until_ns)
 {
     bool done = false;
+    if (s->state == SESSION_PROMPT)
+        return read_prompt(s, until_ns);
     drey_status status = s->n_drafting == 0 ? start(s, &done) : DREY_OK;
     if (status == DREY_OK && s->n_drafting > 0 && !done)
         status = s->drafter->class->advance(s->drafter, &s->tree, until_ns, &done, NULL);
     if (status != DREY_OK)
         s->n_drafting = 0;
-    bool worked = s->n_drafting > 0;
+    work_state state = s->n_drafting == 0 ? WORK_NONE : done ? WORK_STEP_DONE : WORK_GOES_ON;
     if (done)
         count_step(w, s);
-    return worked;
+    return state;
 }
 
 /* ---- In a gap ---- */
@@ -91,12 +115,11 @@ static bool work_a_slice(void *user, int64_t until_ns)
 {
     idle_work *w = user;
     while (w->n > 0) {
-        drey_session *s = w->session[w->next];
-        if (work(w, s, until_ns)) {
-            if (s->n_drafting == 0)
-                w->next = (w->next + 1) % w->n;
-            return true;
-        }
+        work_state state = work(w, w->session[w->next], until_ns);
+        if (state == WORK_STEP_DONE)
+            w->next = (w->next + 1) % w->n;
+        if (state != WORK_NONE)
+            return state != WORK_LATER;
         w->session[w->next] = w->session[--w->n]; /* nothing more to do in this pass */
         if (w->next >= w->n)
             w->next = 0;
@@ -108,7 +131,8 @@ void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n)
 {
     w->n = w->next = 0;
     for (int32_t i = 0; i < n; i++)
-        if (can_draft(sessions[i]))
+        if (sessions[i]->drafter && policy_has(sessions[i]->policy, DREY_PART_PROVISIONAL) &&
+            (can_draft(sessions[i]) || can_read(sessions[i])))
             w->session[w->n++] = sessions[i];
 }
 
@@ -133,11 +157,20 @@ bool idle_fill(idle_work *w, const model_pass *pass)
 
 /* ---- Behind the pass ---- */
 
+void idle_end_chunk(drey_session *s)
+{
+    draft_reading state;
+    if (s->reading)
+        s->drafter->class->read(s->drafter, 0, &state, NULL);
+    s->reading = false;
+}
+
 void idle_give_up(drey_session *s)
 {
-    if (s->n_drafting > 0)
+    if (s->n_drafting > 0 || s->reading)
         s->drafter->class->give_up(s->drafter);
     s->n_drafting = 0;
+    s->reading = false;
 }
 
 static void count_kept(drey_session *s, const int32_t *moved)

@@ -2,7 +2,8 @@
  * trees, beyond what the pass verifies (EdgeLLM III-D: provisional generation).
  *
  * The tree of a session under verification only gains nodes, whose place in it does not change; the
- * submitted ones stay as they are. What the draft gets wrong costs nothing but its own time: its
+ * submitted ones stay as they are. A session whose prompt is being read has its draft read it, too.
+ * What the draft gets wrong costs nothing but its own time: its
  * errors are forgotten here, and met again by the next turn if they last. */
 #ifndef DREY_ENGINE_IDLE_H
 #define DREY_ENGINE_IDLE_H
@@ -26,6 +27,8 @@ bool idle_fill(idle_work *w, const model_pass *pass);
 /* The pass is over; `moved` as tree_moves has it. The session's step under way, if there is one, is
  * finished where one of its nodes stays, and given up otherwise. */
 void idle_settle(drey_session *s, const int32_t *moved);
+/* The pass is over: a chunk of a prompt that is under way is finished. */
+void idle_end_chunk(drey_session *s);
 /* Gives it up. */
 void idle_give_up(drey_session *s);
 

@@ -10,6 +10,15 @@ void prompt_report(void *user, uint64_t done)
         o->progress(o->progress_user, p->what, min_u64(done, p->total), p->total);
 }
 
+drey_status prompt_begin(drey_session *s, drey_error *err)
+{
+    generation *g = &s->text;
+    if (s->drafter && !g->draft_told)
+        TRY(s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err));
+    g->draft_told = true;
+    return DREY_OK;
+}
+
 bool prompt_left(const drey_session *s)
 {
     const generation *g = &s->text;
@@ -50,8 +59,9 @@ drey_status prompt_end(drey_session *s, drey_error *err)
     drafter *d = s->drafter;
     if (d)
         TRY(d->class->begin(d, s->timeline, s->n_timeline, err));
-    for (bool done = !d || !d->class->read; !done;)
-        TRY(d->class->read(d, 0, &done, err));
+    draft_reading state;
+    while (d && d->class->unread && d->class->unread(d))
+        TRY(d->class->read(d, 0, &state, err));
     statistics_decode(s);
     s->state = SESSION_DECODE;
     return DREY_OK;

@@ -12,7 +12,7 @@
  *    +------------------------------------------------------------+
  *
  * In PROMPT what the timeline holds is read: by the target in chunks, the last of which writes the
- * first token, then by the draft. In DECODE each step is a turn. A step whose pass fails changes
+ * first token, and by the draft, while the target waits for weights and afterwards. In DECODE each step is a turn. A step whose pass fails changes
  * nothing that was verified, and the next one tries again.
  *
  * Invariants between steps, which session_is_valid checks:
@@ -50,6 +50,7 @@ typedef struct generation {
     detokenizer detokenizer;
     bool done;                       /* a token ended it */
     bool refused;                    /* on_text wants no more */
+    bool draft_told;                 /* of the prompt */
     int32_t prompt_from, prompt_end; /* the target reads timeline[from .. end) as the prompt */
     int32_t n_drafted;               /* nodes submitted in the turn that was offered */
     int64_t n_first;                 /* tokens written before decoding */
@@ -79,6 +80,7 @@ struct drey_session {
     draft_policy *policy;
     token_tree tree;
     int32_t drafting[DRAFT_MAX_BATCH], n_drafting; /* the draft's step that a pass has overtaken */
+    bool reading;                                  /* so is a chunk of the draft's prompt */
     int32_t row_of[TREE_MAX_NODES];                /* node -> row of the verification */
     accepted accepted;
     int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
@@ -107,6 +109,8 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
 /* Does the target have to read before a turn? Where the root alone has to be computed, a turn does
  * that, with a tree below it. */
 bool prompt_left(const drey_session *s);
+/* The draft hears of the prompt, so that it can read it while the target's pass waits (idle.h). */
+drey_status prompt_begin(drey_session *s, drey_error *err);
 /* The next chunk, at most max_rows of it. */
 void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group);
 /* After the pass; logits as group->logits. The last chunk's are the first token's. */

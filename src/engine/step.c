@@ -35,8 +35,8 @@ static drey_status settle(drey_session *const *sessions, int32_t n, drey_error *
         drey_session *s = sessions[i];
         if (atomic_load(&s->cancel))
             FAIL(err, DREY_ERR_CANCELLED, "cancelled");
-        if (s->state == SESSION_PROMPT && !prompt_left(s))
-            TRY(prompt_end(s, err));
+        if (s->state == SESSION_PROMPT)
+            TRY(prompt_left(s) ? prompt_begin(s, err) : prompt_end(s, err));
     }
     return DREY_OK;
 }
@@ -118,6 +118,8 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
         status = offer(&p, err);
     if (status == DREY_OK)
         status = compute(&p, err);
+    for (int32_t i = 0; i < n && status == DREY_OK; i++)
+        idle_end_chunk(sessions[i]);
     for (int32_t i = 0; i < n; i++) {
         if (status == DREY_OK)
             take(p.session[i], &p.group[i]);
