@@ -201,7 +201,7 @@ holds "plan --json" "$tmp/json" 'disk == "measured" and disk_bytes_per_s > 0 and
     "budget_bytes == $least + $room == more['budget_bytes'] - (256 << 20)" \
     "abs(smallest_budget_bytes - $least) <= 2**20 or bool($room)" \
     'streamed_bytes_per_pass > more["streamed_bytes_per_pass"] == 0' \
-    'tree_rows == 33 and threads == 1 and context > 1' \
+    'tree_rows == 48 and threads == 1 and context > 1' \
     'all(sum(p[k + "_bytes"] for k in """pinned draft ring target_kv draft_kv work program tokenizer
         stack queue reserve spare""".split()) == p["budget_bytes"] for p in (whole, more))' \
     'all(p["smallest_budget_bytes"] % 2**20 == 0 for p in (whole, more))' \

@@ -373,8 +373,8 @@ static void predicts_the_ceiling(void **state)
     o = usual(true);
     o.memory_bytes = least_budget(o) + (1 << 20);
     p = plan_of(&o, &slow);
-    assert_int_equal(p.tree_rows, 33);
-    near(p.verify_s, 2 * 33 * numbers / 4);
+    assert_int_equal(p.tree_rows, 48);
+    near(p.verify_s, 2 * 48 * numbers / 4);
     near(p.alone_pass_s, 2 * numbers);
     near(p.pass_s, p.verify_s + p.draft_s);
     near(p.passes_per_s, 1 / p.pass_s);

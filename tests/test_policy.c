@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "draft/calibration.h"
 #include "draft/pacer.h"
 #include "support/policy_memory.h"
 #include "support/rng.h"
@@ -159,6 +160,7 @@ static int32_t falling_values(const forest *f, float *value)
 static int32_t restate_optimal(forest *f, uint64_t seed, int32_t size, int32_t max_depth,
                                float *value)
 {
+    const calibration nothing_known = {.sampled = true};
     f->n = 1;
     f->all[0] = (branch){.confidence = 1};
     for (;;) {
@@ -176,9 +178,11 @@ static int32_t restate_optimal(forest *f, uint64_t seed, int32_t size, int32_t m
         candidate c[8];
         n = script(seed, next->token, next->length, c);
         next->grown = true;
-        for (int32_t i = 0; i < n; i++)
+        for (int32_t i = 0; i < n; i++) {
+            c[i].confidence = calibration_value(&nothing_known, i, c[i].confidence);
             if (next->confidence * c[i].confidence > least)
                 add(f, next, c[i]);
+        }
     }
 }
 
@@ -259,6 +263,7 @@ static void optimal_submits_the_best(void **state)
         policy_memory memory;
         draft_policy *p = policy_init(&memory, &policy_optimal, size,
                                       seed % 3 ? 0 : DREY_WITHOUT(DREY_PART_BATCHING));
+        p->sampled = true; /* confidence is what it says */
         scripted s = {.base.class = &scripted_class, .seed = seed};
         tree_reset(&t, 99);
         assert_int_equal(draft_grow(&s.base, p, &t, max_depth, NULL), DREY_OK);
@@ -384,6 +389,7 @@ static void optimal_by_hand(void **state)
     drafter d = {.class = &eager};
     policy_memory memory;
     draft_policy *p = policy_init(&memory, &policy_optimal, 8, 0);
+    p->sampled = true; /* confidence is what it says */
     tree_reset(&t, 99);
     assert_int_equal(draft_grow(&d, p, &t, 100, NULL), DREY_OK);
     draft_submit(p, &t, 100);

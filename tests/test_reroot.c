@@ -63,7 +63,7 @@ static void open_bench(bench *b, drey_kv kv)
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.n_context = N_CONTEXT;
     o.n_threads = 2;
-    must(engine_open(&b->engine, &o, &(engine_tuning){0}, &err), &err);
+    must(engine_open(&b->engine, &o, &(engine_tuning){.untimed = true}, &err), &err);
     must(drey_session_open(&b->session, b->engine, &err), &err);
     must(sampler_init(&b->session->sampler, &(drey_sampling){.top_p = 1},
                       b->engine->target.layout.shape.n_vocab, b->engine->kernels,

@@ -70,7 +70,7 @@ static void open_side(const bench *b, side *s, uint64_t without, const engine_tu
          &err);
 }
 
-static const engine_tuning sliced_so = {.slice_ids = N_IDS, .slice_room = ROOM};
+static const engine_tuning sliced_so = {.slice_ids = N_IDS, .slice_room = ROOM, .untimed = true};
 
 static void open_bench(bench *b, bool tied)
 {
@@ -252,7 +252,7 @@ static void small_vocabularies_stay_whole(void **state)
     bench b;
     open_bench(&b, false);
     side s;
-    open_side(&b, &s, 0, &(engine_tuning){.slice_ids = 736, .slice_room = 32});
+    open_side(&b, &s, 0, &(engine_tuning){.slice_ids = 736, .slice_room = 32, .untimed = true});
     assert_null(s.engine->draft.layout.table);
     assert_int_equal(plan_of(s.engine).draft_ids, 0);
     drey_session_close(&s.session);

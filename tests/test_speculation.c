@@ -135,6 +135,7 @@ static void texts_add_up(void **state)
         o.target = target;
         o.draft = with ? draft : NULL;
         o.drafter = with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
+        o.policy = with ? DREY_POLICY_EDGELLM : DREY_POLICY_NONE; /* drafts whatever it costs */
         o.memory_bytes = DREY_MEMORY_UNLIMITED;
         o.n_context = 128;
         o.n_threads = 1;

@@ -192,7 +192,7 @@ static void write_traced(const drey_model *target, const drey_model *draft, int3
     o.n_context = 128;
     o.n_threads = 2;
     o.trace_spans = n_spans;
-    engine_tuning tuning = {.set_share = true, .share = 0.3};
+    engine_tuning tuning = {.set_share = true, .share = 0.3, .untimed = true};
     drey_engine *e;
     drey_session *s;
     drey_statistics stats;

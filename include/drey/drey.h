@@ -138,7 +138,7 @@ typedef enum drey_policy {
     DREY_POLICY_SPECINFER = 3, /* SpecInfer's fixed widths by depth, <1,1,3,1,1,1,1,1> */
     DREY_POLICY_LLMCAD = 4,    /* LLMCad's pacer (3.2) and fallback (3.3) */
     DREY_POLICY_EDGELLM = 5,   /* EdgeLLM's pacer (III-B) and fallback (III-C) */
-    DREY_POLICY_OPTIMAL = 6,   /* the likeliest nodes first */
+    DREY_POLICY_OPTIMAL = 6,   /* the likeliest first, as many as measured times ask for */
     /* What the papers compare with, to be measured against; the first two are lossy. */
     DREY_POLICY_BLD = 7, /* Big Little Decoder: a chain while the draft is sure, of which the target
                               lets pass what it finds likely enough */

@@ -100,6 +100,23 @@ void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, flo
             tree_push(tree, node, parent->guess[i].token, parent->guess[i].confidence);
 }
 
+float policy_calibrate(const void *policy, int32_t rank, float confidence)
+{
+    const draft_policy *p = policy;
+    return p->class->calibrate ? p->class->calibrate(p, rank, confidence) : confidence;
+}
+
+static drey_status step(drafter *d, draft_policy *p, token_tree *tree, const int32_t *nodes,
+                        int32_t n, drey_error *err)
+{
+    int64_t start = p->now_ns ? p->now_ns() : 0;
+    d->n_steps++;
+    TRY(d->class->expand(d, tree, nodes, n, err));
+    if (p->cost && p->now_ns)
+        cost_saw_step(p->cost, nodes[0] ? n : 0, (double)(p->now_ns() - start) * 1e-9);
+    return DREY_OK;
+}
+
 /* Each step expands a node at least, and a tree holds so many: this ends whatever a policy says. */
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
                        drey_error *err)
@@ -114,8 +131,7 @@ drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
         assert(n <= policy_batch(p));
         if (n == 0)
             return DREY_OK;
-        d->n_steps++;
-        TRY(d->class->expand(d, tree, nodes, n, err));
+        TRY(step(d, p, tree, nodes, n, err));
         for (int32_t i = 0; i < n; i++) {
             assert(tree->nodes[nodes[i]].expanded);
             p->class->push(p, tree, nodes[i]);

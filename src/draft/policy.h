@@ -15,7 +15,7 @@
 #ifndef DREY_DRAFT_POLICY_H
 #define DREY_DRAFT_POLICY_H
 
-#include "draft/drafter.h"
+#include "draft/cost.h"
 
 /* Value in drey_policy, name. */
 #define POLICIES(POLICY)                                                                           \
@@ -45,6 +45,9 @@ typedef struct policy_class {
     void (*push)(draft_policy *p, token_tree *tree, int32_t node);
     /* Marks the root and at most `most` drafted nodes submitted. NULL: the best of them. */
     void (*submit)(draft_policy *p, token_tree *tree, int32_t most);
+    /* What a drafter's confidence in its guess number `rank` (0: the best) is worth. NULL: what it
+     * says. */
+    float (*calibrate)(const draft_policy *p, int32_t rank, float confidence);
     /* The target has accepted path[0..n_path) of the submitted nodes and said `next`; the tree is
      * still as it was. NULL: the policy does not learn. */
     void (*observe)(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
@@ -56,6 +59,9 @@ struct draft_policy { /* first member of every policy's state */
     int32_t size;     /* most drafted nodes of a verification */
     float alpha;      /* the fallback's threshold as it stands; 0: there is none */
     uint64_t without; /* DREY_WITHOUT of parts that are left out */
+    turn_cost *cost;  /* what turns cost, borrowed; NULL: not known, and `size` alone decides */
+    int64_t (*now_ns)(void); /* times steps for it; NULL: nobody does */
+    bool sampled;            /* the text is sampled, not greedy */
 };
 
 #define POLICY(value, name) extern const policy_class policy_##name;
@@ -85,6 +91,9 @@ static inline int32_t policy_batch(const draft_policy *p)
  * children, as long as the tree has fewer than p->size drafted nodes. The first one always does;
  * without trees it alone. */
 void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, float confidence);
+
+/* As provisional_rules.calibrate; policy: a draft_policy. */
+float policy_calibrate(const void *policy, int32_t rank, float confidence);
 
 /* Grows the tree until the policy finds it ready. max_depth: room left in context and in what may
  * still be written. */

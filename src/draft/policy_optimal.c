@@ -1,14 +1,79 @@
-/* Best-first: the tree of nodes that are most likely to be accepted.
+/* Best-first, sized by what it costs: the tree that writes the most tokens a second.
  *
- * A node is accepted when all guesses on its path are right, and given the draft's confidences those
- * are as good as independent: its value is the product along the path, which the tree keeps as
- * cumulative confidence. The best tree of n nodes is the n nodes of the greatest values; values fall
- * along paths, so ancestors come with them. A step expands the best nodes that have not been, up to
- * a batch of them, whose children could still be among the best. */
+ * A node's value is the probability that it is accepted: the product along its path of what the
+ * draft's confidences are worth (calibration.h), which the tree keeps as cumulative confidence. The
+ * best tree of n nodes is the n nodes of the greatest values; values fall along paths, so ancestors
+ * come with them. A turn writes one token and the sum of its nodes' values.
+ *
+ * A step expands the best nodes that have not been, as many as promise the highest rate. What their
+ * children will be worth is not known before: it is taken to be what guesses of each rank have been
+ * worth lately. Drafting goes on while another step raises the rate, tokens over time, of the turn
+ * (cost.h), and then as many nodes are submitted as make it highest: fallback and width are one
+ * question. Where even the first step does not pay, or measured turns with a tree write no more than
+ * plain ones did, nothing is drafted for a while.
+ *
+ *   DRAFTING --(the first step promises nothing, or turns were no faster)--> PAUSED: plain turns
+ *       ^                                                                       |
+ *       +---- 64 tokens were written, the next time 128, then 256 each ---------+ */
+#include "base/num.h"
+#include "draft/calibration.h"
 #include "draft/policy.h"
 
+enum {
+    RANKS = 3,        /* of guesses whose usual worth is known */
+    FIRST_PAUSE = 64, /* tokens */
+    LAST_PAUSE = 256,
+    TRIAL_TURNS =
+        4 /* before turns with a tree are compared with plain ones; half for a clear loss */
+};
 /* Worth no row of any pass. */
 static const float least_value = 0.002f;
+/* What guesses are worth before any was seen, and after a pause: hopeful enough to find out. */
+static const float first_worth[RANKS] = {0.75f, 0.12f, 0.05f};
+
+typedef struct optimal {
+    draft_policy base;
+    calibration calibration[2]; /* of greedy texts, of sampled ones */
+    float worth[RANKS];         /* of guesses of each rank lately */
+    /* The controller. */
+    double tokens, seconds; /* of turns with a tree, the past fading */
+    double plain_s;         /* a plain turn; 0: not seen */
+    int32_t n_turns;        /* with a tree, since the last pause */
+    int32_t pause;          /* tokens that it still takes; 0: none */
+    int32_t next_pause;
+} optimal;
+
+static optimal *self_of(draft_policy *p)
+{
+    return (optimal *)p;
+}
+
+static void hope(optimal *o)
+{
+    for (int i = 0; i < RANKS; i++)
+        o->worth[i] = first_worth[i];
+    o->tokens = o->seconds = 0;
+    o->n_turns = 0;
+}
+
+static void optimal_init(draft_policy *p)
+{
+    optimal *o = self_of(p);
+    for (int i = 0; i < 2; i++)
+        o->calibration[i] = (calibration){.sampled = i == 1};
+    o->plain_s = 0;
+    o->pause = 0;
+    o->next_pause = FIRST_PAUSE;
+    hope(o);
+}
+
+static float optimal_calibrate(const draft_policy *p, int32_t rank, float confidence)
+{
+    const optimal *o = (const optimal *)p;
+    return calibration_value(&o->calibration[p->sampled], rank, confidence);
+}
+
+/* ---- The best nodes ---- */
 
 typedef struct best_nodes {
     int32_t node[TREE_MAX_NODES]; /* by falling value, the older one first among equals */
@@ -28,21 +93,77 @@ static void best_insert(best_nodes *b, const token_tree *tree, int32_t node, int
         b->node[at] = node;
 }
 
+/* Values of the `most` best, falling. */
+typedef struct values {
+    float value[TREE_MAX_DRAFTED];
+    int32_t n;
+} values;
+
+static void values_insert(values *v, float value, int32_t most)
+{
+    int32_t at = v->n < most ? v->n++ : most;
+    for (; at > 0 && v->value[at - 1] < value; at--)
+        if (at < most)
+            v->value[at] = v->value[at - 1];
+    if (at < most)
+        v->value[at] = value;
+}
+
+static values values_of(const token_tree *tree, int32_t most)
+{
+    values v = {.n = 0};
+    for (int32_t i = 1; i < tree->n_nodes; i++)
+        values_insert(&v, tree->nodes[i].cumulative, most);
+    return v;
+}
+
 /* The least value with which a node is among the tree's best. */
 static float value_to_enter(const draft_policy *p, const token_tree *tree)
 {
-    best_nodes best = {.n = 0};
-    for (int32_t i = 1; i < tree->n_nodes; i++)
-        best_insert(&best, tree, i, p->size);
-    float least = best.n < p->size ? 0 : tree->nodes[best.node[best.n - 1]].cumulative;
+    values v = values_of(tree, p->size);
+    float least = v.n < p->size || v.n == 0 ? 0 : v.value[v.n - 1];
     return least > least_value ? least : least_value;
+}
+
+/* ---- Growing ---- */
+
+/* How many of the nodes, the best ones first, to expand in one step; 0: none, the tree is ready. */
+static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int32_t *nodes,
+                            int32_t n)
+{
+    const draft_policy *p = &o->base;
+    const turn_cost *cost = p->cost;
+    values v = values_of(tree, p->size);
+    double best;
+    int32_t chosen = 0, n_ranks = policy_has(p, DREY_PART_TREE) ? RANKS : 1;
+    cost_choose(cost, v.value, v.n, cost->draft_s, &best);
+    for (int32_t i = 0; i < n; i++) {
+        double rate, draft_s = cost->draft_s + cost_step(cost, nodes[0] ? 1 + i : 0);
+        for (int32_t r = 0; r < n_ranks; r++)
+            values_insert(&v, tree->nodes[nodes[i]].cumulative * o->worth[r], p->size);
+        cost_choose(cost, v.value, v.n, draft_s, &rate);
+        if (rate > best) {
+            best = rate;
+            chosen = 1 + i;
+        }
+    }
+    return chosen;
+}
+
+static void begin_pause(optimal *o)
+{
+    o->pause = o->next_pause;
+    o->tokens = o->seconds = 0;
+    o->n_turns = 0;
+    o->next_pause = min_i32(2 * o->next_pause, LAST_PAUSE);
 }
 
 static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
                             int32_t *nodes)
 {
+    optimal *o = self_of(p);
     best_nodes best = {.n = 0};
-    if (p->size == 0)
+    if (p->size == 0 || o->pause > 0)
         return 0;
     float least = value_to_enter(p, tree);
     for (int32_t i = 0; i < tree->n_nodes; i++) {
@@ -52,7 +173,12 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
     }
     for (int32_t i = 0; i < best.n; i++)
         nodes[i] = best.node[i];
-    return best.n;
+    if (!p->cost || best.n == 0)
+        return best.n;
+    int32_t n = worth_a_step(o, tree, nodes, best.n);
+    if (n == 0 && nodes[0] == 0)
+        begin_pause(o);
+    return n;
 }
 
 static void optimal_push(draft_policy *p, token_tree *tree, int32_t node)
@@ -60,13 +186,95 @@ static void optimal_push(draft_policy *p, token_tree *tree, int32_t node)
     const tree_node *parent = &tree->nodes[node];
     float least = value_to_enter(p, tree);
     int32_t n = policy_has(p, DREY_PART_TREE) ? parent->n_guesses : parent->n_guesses > 0;
-    for (int32_t i = 0; i < n && tree->n_nodes < TREE_MAX_NODES; i++)
-        if (parent->cumulative * parent->guess[i].confidence > least)
-            tree_push(tree, node, parent->guess[i].token, parent->guess[i].confidence);
+    for (int32_t i = 0; i < n; i++) {
+        float worth = optimal_calibrate(p, i, parent->guess[i].confidence);
+        if (parent->cumulative * worth > least && tree->n_nodes < TREE_MAX_NODES)
+            tree_push(tree, node, parent->guess[i].token, worth);
+    }
+}
+
+static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
+{
+    if (p->cost) {
+        double rate;
+        values v = values_of(tree, most);
+        most = cost_choose(p->cost, v.value, v.n, p->cost->draft_s, &rate);
+    }
+    tree_submit(tree, self_of(p)->pause > 0 ? 0 : most);
+}
+
+/* ---- Learning, and whether it pays ---- */
+
+static int32_t n_submitted(const token_tree *tree)
+{
+    int32_t n = 0;
+    for (int32_t i = 1; i < tree->n_nodes; i++)
+        n += tree->nodes[i].submitted;
+    return n;
+}
+
+static void compare_with_plain(optimal *o)
+{
+    const double hopeless = 0.75, worthwhile = 1.02, doubtful = 1.5;
+    double plain_s = o->plain_s > 0 ? o->plain_s : cost_turn(o->base.cost, 0, 0);
+    double gain = o->tokens * plain_s / o->seconds;
+    if (o->n_turns >= TRIAL_TURNS / 2 && gain < (o->n_turns < TRIAL_TURNS ? hopeless : worthwhile))
+        begin_pause(o);
+    else if (o->n_turns < TRIAL_TURNS)
+        return;
+    else if (gain < doubtful && o->plain_s <= 0)
+        o->pause = 1; /* a plain turn, to know what it takes */
+    else if (o->n_turns >= 4 * TRIAL_TURNS)
+        o->next_pause = FIRST_PAUSE;
+}
+
+static void control(optimal *o, int32_t n_tokens, bool with_tree)
+{
+    const double fading = 15.0 / 16;
+    double turn_s = o->base.cost->turn_s;
+    if (o->pause > 0) {
+        o->plain_s += (turn_s - o->plain_s) * (o->plain_s > 0 ? 0.25 : 1);
+        bool asked = o->pause == 1 && o->n_turns > 0;
+        o->pause = max_i32(o->pause - n_tokens, 0);
+        if (o->pause == 0 && !asked)
+            hope(o);
+    } else if (with_tree) {
+        o->tokens = o->tokens * fading + n_tokens;
+        o->seconds = o->seconds * fading + turn_s;
+        o->n_turns++;
+        compare_with_plain(o);
+    }
+}
+
+/* Guesses where the text went are what the next ones are taken to be worth. */
+static void learn_worth(optimal *o, const token_tree *tree, const int32_t *path, int32_t n_path)
+{
+    for (int32_t i = 0; i <= n_path; i++) {
+        const tree_node *node = &tree->nodes[i ? path[i - 1] : 0];
+        for (int32_t r = 0; r < RANKS && node->expanded; r++) {
+            bool guessed = r < node->n_guesses;
+            float worth = guessed ? optimal_calibrate(&o->base, r, node->guess[r].confidence) : 0;
+            o->worth[r] += (worth - o->worth[r]) / 8;
+        }
+    }
+}
+
+static void optimal_observe(draft_policy *p, const token_tree *tree, const int32_t *path,
+                            int32_t n_path, int32_t next)
+{
+    optimal *o = self_of(p);
+    learn_worth(o, tree, path, n_path);
+    calibration_learn(&o->calibration[p->sampled], tree, path, n_path, next);
+    if (p->cost && p->cost->turn_s > 0)
+        control(o, n_path + 1, n_submitted(tree) > 0);
 }
 
 const policy_class policy_optimal = {.option = POLICY_TREE_NODES,
-                                     .standard = 32,
-                                     .bytes = sizeof(draft_policy),
+                                     .standard = 47,
+                                     .bytes = sizeof(optimal),
+                                     .init = optimal_init,
                                      .next = optimal_next,
-                                     .push = optimal_push};
+                                     .push = optimal_push,
+                                     .submit = optimal_submit,
+                                     .calibrate = optimal_calibrate,
+                                     .observe = optimal_observe};

@@ -24,6 +24,7 @@ typedef struct engine_tuning { /* what measurements and tests settle themselves 
     int32_t least_logit_rows;  /* room for the logits of so many rows, whatever the policy needs */
     bool set_share;         /* pin this share of every matrix, whatever the budget would allow: */
     double share;           /* 0 .. 1 */
+    bool untimed;           /* no policy hears of time: trees are the same in every run */
     stream_fault_fn *fault; /* of the streams' reads; NULL: none */
     void *fault_user;
     int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */

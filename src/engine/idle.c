@@ -39,6 +39,8 @@ static drey_status start(drey_session *s, bool *done)
                                      .batch = policy_batch(s->policy),
                                      .ranks = tree ? TREE_MAX_GUESSES : 1,
                                      .least = least_worth,
+                                     .calibrate = policy_calibrate,
+                                     .calibrate_user = s->policy,
                                      .is_end = is_end,
                                      .is_end_user = s};
     *done = false;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "os/clock.h"
 #include "os/float_mode.h"
 
 /* ---- Opening and closing ---- */
@@ -64,6 +65,13 @@ static void make_drafter(drey_session *s)
     if (c)
         s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
                                 e->options.without);
+    if (c && !e->tuning.untimed) {
+        const drey_plan *plan = &e->plan.report;
+        cost_init(&s->cost, plan->target_bytes, plan->streamed_bytes_per_pass, plan->draft_bytes,
+                  plan->ring_bytes);
+        s->policy->cost = &s->cost;
+        s->policy->now_ns = clock_ns;
+    }
     void *memory = arena_take(&s->memory, drafter_bytes(e));
     if (e->options.drafter == DREY_DRAFTER_NGRAM)
         s->drafter = drafter_ngram_init(memory, e->options.n_context + 1);
@@ -311,6 +319,8 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
     arena_rewind(&s->memory, s->base_mark);
     TRY(sampler_init(&s->sampler, &o->sampling, tokenizer_n_vocab(t), e->kernels, &s->memory, err));
     TRY(arena_check(&s->memory, err));
+    if (s->policy)
+        s->policy->sampled = o->sampling.temperature > 0;
     TRY(copy_stops(g, err));
     TRY(detokenizer_init(&g->detokenizer, t, g->options.stops, o->n_stops, o->special, err));
     g->detokenizer.started = true; /* it goes on from the prompt: its first token keeps its space */

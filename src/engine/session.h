@@ -78,6 +78,9 @@ struct drey_session {
     model_drafter model_drafter;
     drafter *drafter; /* NULL: none, and no policy */
     draft_policy *policy;
+    turn_cost cost;
+    int64_t offered_ns, waited_ns; /* when the turn was offered, and how long passes had waited */
+    stream_counters reads;         /* of the target, then */
     token_tree tree;
     int32_t drafting[DRAFT_MAX_BATCH], n_drafting; /* the draft's step that a pass has overtaken */
     bool reading;                                  /* so is a chunk of the draft's prompt */

@@ -18,11 +18,50 @@ static drey_status grow(drey_session *s, int32_t max_rows, drey_error *err)
 {
     int32_t n_before = s->tree.n_nodes, size = s->policy->size;
     int64_t start = clock_ns();
+    s->cost.draft_s = 0;
     s->policy->size = min_i32(size, max_rows - 1);
     drey_status status = draft_grow(s->drafter, s->policy, &s->tree, turn_depth_left(s), err);
     s->policy->size = size;
     trace_add(&s->engine->trace, 0, TRACE_DRAFT, start, clock_ns(), s->tree.n_nodes - n_before);
     return status;
+}
+
+/* How long passes have had nothing to compute, so far. */
+static int64_t waited_ns(const drey_engine *e)
+{
+    trace_sums sums;
+    trace_sum(&e->trace, &sums);
+    return sums.ns[TRACE_STALL] + sums.ns[TRACE_PROVISIONAL];
+}
+
+static bool is_alone(const drey_session *s)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->engine->n_sessions; i++)
+        n += s->engine->sessions[i]->state != SESSION_IDLE;
+    return n == 1;
+}
+
+/* How fast the disk was while it was asked, of late, or ever where `since` is all zero. */
+static void note_disk(drey_session *s, const stream_counters *since)
+{
+    stream_counters now;
+    weights_count(&s->engine->target.weights, &now);
+    double bytes = (double)(now.read_bytes - since->read_bytes);
+    double busy_s = (double)(now.busy_ns - since->busy_ns) * 1e-9;
+    if (bytes > 0 && busy_s > 0)
+        cost_saw_disk(&s->cost,
+                      (double)s->engine->plan.report.streamed_bytes_per_pass * busy_s / bytes);
+    s->reads = now;
+}
+
+/* What a pass that others share takes is not this turn's alone. */
+static void note_cost(drey_session *s, int32_t n_rows)
+{
+    s->cost.turn_s = 0;
+    if (is_alone(s))
+        cost_saw_pass(&s->cost, n_rows, (double)(clock_ns() - s->offered_ns) * 1e-9,
+                      (double)(waited_ns(s->engine) - s->waited_ns) * 1e-9);
 }
 
 /* The target's next token becomes the root; what was drafted below it stays. */
@@ -60,6 +99,9 @@ drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_g
     *group = (pass_group){.kv = &s->target_kv, .rows = rows, .head = HEAD_ALL};
     group->n = verify_rows(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
+    note_disk(s, &s->reads);
+    s->waited_ns = waited_ns(s->engine);
+    s->offered_ns = clock_ns();
     return DREY_OK;
 }
 
@@ -78,6 +120,7 @@ void turn_take(drey_session *s, const pass_group *group)
 {
     drey_statistics *t = &s->text.stats;
     int32_t root = s->n_timeline - 1;
+    note_cost(s, group->n);
     choose(s, group, root);
     t->n_passes++;
     t->drafted += s->text.n_drafted;

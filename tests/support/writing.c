@@ -38,7 +38,7 @@ void writing_run(writing *out, const drey_engine_options *options, double share,
         g.sampling = *sampling;
     drey_engine *e = NULL;
     drey_session *s = NULL;
-    engine_tuning tuning = {.set_share = share >= 0, .share = share};
+    engine_tuning tuning = {.set_share = share >= 0, .share = share, .untimed = true};
     out->status = engine_open(&e, options, &tuning, &out->error);
     if (out->status == DREY_OK)
         out->status = drey_session_open(&s, e, &out->error);

@@ -1,0 +1,66 @@
+/* Confidence against outcome: see calibration.h. */
+#include "draft/calibration.h"
+
+#include "base/fmath.h"
+#include "base/num.h"
+
+/* Of confidence and value alike: nothing is certain, and products have to stay above 0. */
+static const double least = 1e-6, most = 0.9995;
+
+static double within_bounds(double p)
+{
+    return p >= least ? min_f64(p, most) : least; /* NaN: least */
+}
+
+int32_t calibration_bin(float confidence)
+{
+    double c = within_bounds(confidence);
+    double bin = (log_f64(c / (1 - c)) + 6) * (CALIBRATION_BINS / 14.0);
+    return bin < 0 ? 0 : min_i32((int32_t)bin, CALIBRATION_BINS - 1);
+}
+
+float calibration_prior(const calibration *c, int32_t rank, float confidence)
+{
+    double p = within_bounds(confidence);
+    if (rank > 0 || c->sampled)
+        return (float)p;
+    double odds = 1.5 * pow_f64(p / (1 - p), 1.25);
+    return (float)within_bounds(odds / (1 + odds));
+}
+
+float calibration_value(const calibration *c, int32_t rank, float confidence)
+{
+    int32_t r = min_i32(rank, CALIBRATION_RANKS - 1), bin = calibration_bin(confidence);
+    double prior = calibration_prior(c, rank, confidence);
+    double value =
+        (c->hits[r][bin] + CALIBRATION_PRIOR * prior) / (c->trials[r][bin] + CALIBRATION_PRIOR);
+    return (float)within_bounds(value);
+}
+
+static void halve(calibration *c)
+{
+    for (int r = 0; r < CALIBRATION_RANKS; r++)
+        for (int bin = 0; bin < CALIBRATION_BINS; bin++) {
+            c->hits[r][bin] /= 2;
+            c->trials[r][bin] /= 2;
+        }
+    c->n_positions = 0;
+}
+
+void calibration_learn(calibration *c, const token_tree *tree, const int32_t *path, int32_t n_path,
+                       int32_t next)
+{
+    for (int32_t i = 0; i <= n_path; i++) {
+        const tree_node *from = &tree->nodes[i ? path[i - 1] : 0];
+        int32_t said = i < n_path ? tree->nodes[path[i]].token : next;
+        for (int32_t rank = 0; rank < from->n_guesses; rank++) {
+            int32_t r = min_i32(rank, CALIBRATION_RANKS - 1);
+            int32_t bin = calibration_bin(from->guess[rank].confidence);
+            c->hits[r][bin] += from->guess[rank].token == said;
+            c->trials[r][bin]++;
+        }
+        c->n_positions += from->n_guesses > 0;
+        if (c->n_positions >= CALIBRATION_HALVED)
+            halve(c);
+    }
+}

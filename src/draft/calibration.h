@@ -1,0 +1,41 @@
+/* What a drafter's confidence is worth: the share of its guesses, of a rank and a confidence, that
+ * turn out right. Learnt on line, because drafts err differently: small models guess by their own
+ * spread, which is wider than a larger model's best token deserves.
+ *
+ * Given confidence, the outcomes at successive positions are as good as independent, so products of
+ * these values along a path are the probability that the path is accepted. */
+#ifndef DREY_DRAFT_CALIBRATION_H
+#define DREY_DRAFT_CALIBRATION_H
+
+#include "draft/tree.h"
+
+enum {
+    CALIBRATION_RANKS = 3, /* 1st, 2nd, and the rest */
+    CALIBRATION_BINS = 16,
+    CALIBRATION_HALVED = 512, /* after so many positions the past counts half */
+    CALIBRATION_PRIOR = 8     /* trials that the prior is worth in each bin */
+};
+
+typedef struct calibration {
+    float hits[CALIBRATION_RANKS][CALIBRATION_BINS], trials[CALIBRATION_RANKS][CALIBRATION_BINS];
+    int32_t n_positions; /* since the counts were halved */
+    bool sampled;        /* the text is: noise takes part in confidence and choice alike */
+} calibration;
+
+/* Which bin a confidence falls into: they are equally wide in log-odds, from -6 to 8. */
+int32_t calibration_bin(float confidence);
+
+/* What is assumed before anything is known. A best guess is right more often than its confidence
+ * says where the target takes its own most likely token: odds' = 1.5 odds^1.25, which is where two
+ * models' 4,000 positions of code and chat lie; the others', and a sampled text's, are as they are. */
+float calibration_prior(const calibration *c, int32_t rank, float confidence);
+
+/* (hits + 8 prior) / (trials + 8), in (0, 1). */
+float calibration_value(const calibration *c, int32_t rank, float confidence);
+
+/* The target went along path[0..n_path) and then said `next`: at the root and each of the path's
+ * nodes it is known which guess was right. */
+void calibration_learn(calibration *c, const token_tree *tree, const int32_t *path, int32_t n_path,
+                       int32_t next);
+
+#endif

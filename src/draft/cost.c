@@ -1,0 +1,134 @@
+/* Times of passes and steps, and the best number of nodes: see cost.h. */
+#include "draft/cost.h"
+
+#include "base/num.h"
+
+/* Of a pass over more rows, in passes over one: nearly flat up to a tile of 8, then rows cost what
+ * they compute. */
+static double pass_shape(int32_t n)
+{
+    return n <= 8 ? 1 + 0.05 * (n - 1) : 1.55 + 0.075 * (n - 9);
+}
+
+static double step_shape(int32_t n)
+{
+    return n <= 1 ? 1 : 1 + 0.04 * (n - 1);
+}
+
+/* The range that a number of rows falls into: 1, 2-4, then fours up to 16, eights up to 48, ... */
+static int32_t range_of(int32_t n)
+{
+    static const int32_t last[COST_RANGES] = {1, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, INT32_MAX};
+    int32_t i = 0;
+    while (n > last[i])
+        i++;
+    return i;
+}
+
+void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
+               uint64_t ring_bytes)
+{
+    const double memory = 30e9, disk = 2.5e9, least = 1e-6;
+    *c = (turn_cost){.usual_pass = max_f64((double)pass_bytes / memory, least),
+                     .step = max_f64((double)step_bytes / memory, least),
+                     .root = max_f64((double)step_bytes / memory, least),
+                     .read_s = (double)streamed_bytes / disk};
+    if (streamed_bytes)
+        c->ring_share = min_f64((double)ring_bytes / (double)streamed_bytes, 1);
+}
+
+/* A hiccup counts as twice what was expected at most. */
+static void follow(double *average, double sample, double weight)
+{
+    *average += (min_f64(sample, 2 * *average) - *average) * weight;
+}
+
+/* Ranges that were not measured take the one below and the one above, between which they lie in
+ * proportion. */
+static double scale_of(const turn_cost *c, int32_t range)
+{
+    int32_t below = range, above = range;
+    while (below >= 0 && c->pass[below] <= 0)
+        below--;
+    while (above < COST_RANGES && c->pass[above] <= 0)
+        above++;
+    if (below < 0)
+        return above < COST_RANGES ? c->pass[above] : c->usual_pass;
+    if (above == COST_RANGES || above == below)
+        return c->pass[below];
+    double share = (double)(range - below) / (above - below);
+    return c->pass[below] + share * (c->pass[above] - c->pass[below]);
+}
+
+void cost_saw_step(turn_cost *c, int32_t n, double seconds)
+{
+    c->draft_s += seconds;
+    follow(n ? &c->step : &c->root, seconds / step_shape(n), 0.25);
+}
+
+/* The other ranges follow a little: what was measured in a bad moment is forgotten even if it is
+ * avoided. */
+static void saw_computing(turn_cost *c, int32_t n_rows, double scale)
+{
+    int32_t range = range_of(n_rows);
+    if (c->pass[range] <= 0)
+        c->pass[range] = scale;
+    for (int32_t i = 0; i < COST_RANGES; i++)
+        if (c->pass[i] > 0)
+            follow(&c->pass[i], scale, i == range ? 0.25 : 1.0 / 32);
+}
+
+void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
+{
+    const double noticeable = 0.03; /* share of a pass; less is a late thread */
+    double ahead = min_f64(c->draft_s, c->ring_share * c->read_s);
+    saw_computing(c, n_rows, max_f64(wall_s - wait_s, 1e-9) / pass_shape(n_rows));
+    if (c->read_s > 0 && wait_s > noticeable * wall_s) { /* it took as long as its reads */
+        c->read_s += (wall_s + ahead - c->read_s) * (c->reads_measured ? 0.25 : 1);
+        c->reads_measured = true;
+    } else {
+        c->read_s = min_f64(c->read_s, wall_s + ahead);
+    }
+    c->turn_s = c->draft_s + wall_s;
+    c->draft_s = 0;
+}
+
+void cost_saw_disk(turn_cost *c, double read_s)
+{
+    if (c->read_s > 0 && read_s > 0)
+        c->read_s = c->reads_measured ? min_f64(c->read_s, read_s) : read_s;
+}
+
+double cost_pass(const turn_cost *c, int32_t n_rows)
+{
+    return pass_shape(n_rows) * scale_of(c, range_of(n_rows));
+}
+
+double cost_step(const turn_cost *c, int32_t n)
+{
+    return step_shape(n) * (n ? c->step : c->root);
+}
+
+double cost_turn(const turn_cost *c, int32_t n, double draft_s)
+{
+    double ahead = min_f64(draft_s, c->ring_share * c->read_s);
+    return draft_s + max_f64(cost_pass(c, 1 + n), c->read_s - ahead);
+}
+
+int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double draft_s,
+                    double *tokens_per_s)
+{
+    double tokens = 1, best = 0;
+    int32_t chosen = 0;
+    for (int32_t i = 0; i <= n; i++) {
+        double rate = tokens / cost_turn(c, i, draft_s);
+        if (rate > best) {
+            best = rate;
+            chosen = i;
+        }
+        if (i < n)
+            tokens += value[i];
+    }
+    *tokens_per_s = best;
+    return chosen;
+}

@@ -1,0 +1,59 @@
+/* What a turn costs, followed on line: how long the target's pass computes for n rows, what reading
+ * makes it last at least, and how long the draft's steps take. With it the tree is sized for tokens
+ * a second.
+ *
+ *      draft          pass
+ *   |----------|------------------|     T(n, d) = d + max(pass(n), read - min(d, ring))
+ *   |  reads go on into the ring, then into the pass
+ *
+ * pass(n) is flat as long as weights come slower than rows are multiplied, and rises with n beyond,
+ * with a step behind each tile of 8. That shape is assumed; what is measured are its ratios to it,
+ * for ranges of n, and what is not is interpolated. Times come from the caller, so that a virtual
+ * clock tests everything. Nothing here decides about a text. */
+#ifndef DREY_DRAFT_COST_H
+#define DREY_DRAFT_COST_H
+
+#include "draft/drafter.h"
+
+enum { COST_RANGES = 12 };
+
+typedef struct turn_cost {
+    double pass[COST_RANGES]; /* seconds over the shape's; 0: not measured */
+    double usual_pass;        /* the same as long as none was measured */
+    double step, root;        /* of a step over nodes, and over the root */
+    double read_s;            /* of a pass that found nothing in the ring */
+    double ring_share;        /* of it at most so much is read ahead */
+    bool reads_measured;
+    double draft_s; /* of the turn under way; the next pass takes it up */
+    double turn_s;  /* the last turn, drafting and pass; 0: it shared its pass, and is not known */
+} turn_cost;
+
+/* Before anything is measured: what weights take through a memory bus and from a disk of today.
+ * Bytes of a pass: all, of them streamed; of a step; of the ring. */
+void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
+               uint64_t ring_bytes);
+
+/* A step over n nodes took so long; n = 0: it was the root, with what had to be caught up with. One
+ * scale serves all n: were each followed alone, one that was measured in a bad moment would be
+ * avoided, and never be measured again. */
+void cost_saw_step(turn_cost *c, int32_t n, double seconds);
+/* A pass over n_rows, of one session: of wall_s it had nothing to compute for wait_s. It ends the
+ * turn: what its steps took is draft_s. */
+void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s);
+
+/* The disk would bring what a pass streams in so long, if it were kept busy. */
+void cost_saw_disk(turn_cost *c, double read_s);
+
+/* The prediction, in seconds. */
+double cost_pass(const turn_cost *c, int32_t n_rows);
+double cost_step(const turn_cost *c, int32_t n);
+/* Of a turn with n submitted nodes and so much drafting. */
+double cost_turn(const turn_cost *c, int32_t n, double draft_s);
+
+/* How many of the nodes with these values (falling; of a node: the probability that it is accepted)
+ * to submit: 0 .. n. A turn writes one token and the sum of their values; *tokens_per_s is the most
+ * that any choice gives. */
+int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double draft_s,
+                    double *tokens_per_s);
+
+#endif
