@@ -290,7 +290,6 @@ cJSON *json_statistics(const drey_statistics *s)
         {"passes", (double)s->n_passes},
         {"drafted", (double)s->drafted},
         {"accepted", (double)s->accepted},
-        {"blind", (double)s->blind},
         {"read_bytes", (double)s->read_bytes},
         {"read_bytes_per_s", s->read_bytes_per_s},
         {"load_bytes", (double)s->load_bytes},

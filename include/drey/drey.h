@@ -469,9 +469,8 @@ typedef struct drey_statistics {
     bool direct, uring, registered; /* how they were read: O_DIRECT, io_uring, registered buffers */
     drey_kv kv;                     /* DREY_KV_Q8_0: lossy, f16's text may be another */
     drey_finish finish;
-    int64_t blind; /* tokens after the prompt that the draft's slice of its vocabulary lacked */
     double provisional_share; /* drafting while the target's pass waits for reads */
-    uint64_t reserved[14];    /* zero */
+    uint64_t reserved[15];    /* zero */
 } drey_statistics;
 
 /* What came of drafting in one text. Arrays' last elements hold all that is beyond them, too. */

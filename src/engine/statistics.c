@@ -109,7 +109,6 @@ void statistics_end(drey_session *s)
     double hidden_s = spent(TRACE_PROVISIONAL, start, &end);
     double compute_s = max_f64(spent(TRACE_VERIFY, start, &end) - stall_s - hidden_s, 0);
     t->decode_s = seconds(start->t_ns, end.t_ns);
-    t->blind = n_blind(s) - g->n_blind;
     t->read_bytes = end.read_bytes - start->read_bytes;
     t->disk_bytes_per_s = max_f64(disk_speed(&g->begin, start), disk_speed(start, &end));
     t->tokens_per_s = ratio(decoded, t->decode_s);
@@ -122,6 +121,7 @@ void statistics_end(drey_session *s)
     t->ceiling_tokens_per_s = ceiling(s, draft_s, compute_s);
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();
+    g->speculation.outside_slice = n_blind(s) - g->n_blind;
     speculation_end(s, &end);
 }
 

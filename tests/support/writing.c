@@ -23,8 +23,9 @@ static bool keep_text(void *user, const char *bytes, size_t n_bytes)
     return true;
 }
 
-void writing_run(writing *out, const drey_engine_options *options, double share, const int32_t *ids,
-                 size_t n, int32_t n_predict, const drey_sampling *sampling)
+void writing_run_tuned(writing *out, const drey_engine_options *options,
+                       const engine_tuning *tuning, const int32_t *ids, size_t n, int32_t n_predict,
+                       const drey_sampling *sampling)
 {
     memset(out, 0, sizeof *out);
     drey_generate_options g;
@@ -38,12 +39,20 @@ void writing_run(writing *out, const drey_engine_options *options, double share,
         g.sampling = *sampling;
     drey_engine *e = NULL;
     drey_session *s = NULL;
-    engine_tuning tuning = {.set_share = share >= 0, .share = share, .untimed = true};
-    out->status = engine_open(&e, options, &tuning, &out->error);
+    out->status = engine_open(&e, options, tuning, &out->error);
     if (out->status == DREY_OK)
         out->status = drey_session_open(&s, e, &out->error);
     if (out->status == DREY_OK)
         out->status = drey_session_generate(s, ids, n, &g, &out->stats, &out->error);
+    if (out->status == DREY_OK)
+        drey_session_speculation(s, &out->speculation);
     drey_session_close(&s);
     drey_engine_close(&e);
+}
+
+void writing_run(writing *out, const drey_engine_options *options, double share, const int32_t *ids,
+                 size_t n, int32_t n_predict, const drey_sampling *sampling)
+{
+    engine_tuning tuning = {.set_share = share >= 0, .share = share, .untimed = true};
+    writing_run_tuned(out, options, &tuning, ids, n, n_predict, sampling);
 }

@@ -4,6 +4,8 @@
 
 #include "drey/drey.h"
 
+struct engine_tuning; /* engine/engine.h */
+
 enum { WRITING_MAX = 512 };
 
 typedef struct writing {
@@ -12,6 +14,7 @@ typedef struct writing {
     char text[8 * WRITING_MAX];
     size_t n_bytes;
     drey_statistics stats;
+    drey_speculation speculation;
     drey_status status;
     drey_error error;
 } writing;
@@ -21,5 +24,9 @@ typedef struct writing {
  * n_predict tokens, end-of-text ignored. Failures are left in out->status and out->error. */
 void writing_run(writing *out, const drey_engine_options *engine, double share, const int32_t *ids,
                  size_t n, int32_t n_predict, const drey_sampling *sampling);
+/* The same with settings that the public interface has not got. */
+void writing_run_tuned(writing *out, const drey_engine_options *engine,
+                       const struct engine_tuning *tuning, const int32_t *ids, size_t n,
+                       int32_t n_predict, const drey_sampling *sampling);
 
 #endif

@@ -1,0 +1,184 @@
+/* The same text for every drafter, policy and ablation, while reads take random times: each case is
+ * compared with plain decoding in memory on one thread, token by token and byte by byte. Policies
+ * that say themselves that they are lossy are left out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+#ifdef TESTS_SANITIZED
+enum { N_TEXT = 10, EVERY = 4 }; /* of the cases that differ in what is left out */
+#else
+enum { N_TEXT = 20, EVERY = 1 };
+#endif
+enum { N_PROMPT = 12, N_PARTS = 5, SLICE_IDS = 256, SLICE_ROOM = 64 };
+
+static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 32, 116, 104};
+static drey_model *target, *draft;
+
+/* One read of eight takes as long as several layers do. */
+static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    (void)part;
+    (void)n_bytes;
+    rng r = rng_from(offset + atomic_fetch_add((_Atomic uint64_t *)user, 1));
+    if (rng_below(&r, 8) == 0)
+        usleep((useconds_t)rng_below(&r, 800));
+    return 0;
+}
+
+typedef struct seen { /* over all cases: what the matrix is about has to happen in it */
+    int64_t n_cases, accepted, refused, provisional_kept, provisional_lost, outside_slice;
+} seen;
+
+static void compare(const writing *want, const writing *got, const char *what)
+{
+    if (got->status != DREY_OK)
+        fail_msg("%s: %s", what, got->error.message);
+    for (int32_t i = 0; i < want->n_ids && i < got->n_ids; i++)
+        if (got->ids[i] != want->ids[i])
+            fail_msg("%s: token %d is %d instead of %d", what, i, got->ids[i], want->ids[i]);
+    if (got->n_ids != want->n_ids || got->n_bytes != want->n_bytes ||
+        memcmp(got->text, want->text, want->n_bytes) != 0)
+        fail_msg("%s: %d tokens, %zu bytes instead of %d, %zu", what, got->n_ids, got->n_bytes,
+                 want->n_ids, want->n_bytes);
+}
+
+static void write_case(const drey_engine_options *o, const drey_sampling *sampling, double share,
+                       const writing *want, seen *all)
+{
+    static writing got;
+    _Atomic uint64_t n_reads = 0;
+    engine_tuning tuning = {.set_share = true,
+                            .share = share,
+                            .fault = slow_read,
+                            .fault_user = &n_reads,
+                            .untimed = all->n_cases % 2,
+                            .slice_ids = SLICE_IDS,
+                            .slice_room = SLICE_ROOM};
+    char what[200];
+    snprintf(what, sizeof what, "drafter %s, policy %s, without %x, share %g, temperature %g",
+             drey_drafter_name(o->drafter), drey_policy_name(o->policy), (unsigned)o->without,
+             share, sampling ? (double)sampling->temperature : 0);
+    writing_run_tuned(&got, o, &tuning, prompt, N_PROMPT, N_TEXT, sampling);
+    compare(want, &got, what);
+    assert_true(got.stats.streamed_bytes_per_pass > 0);
+    assert_false(got.speculation.lossy);
+    if (o->without & DREY_WITHOUT(DREY_PART_PROVISIONAL))
+        assert_int_equal(got.speculation.provisional_kept + got.speculation.provisional_lost, 0);
+    all->n_cases++;
+    all->accepted += got.stats.accepted;
+    all->refused += got.stats.drafted - got.stats.accepted;
+    all->provisional_kept += got.speculation.provisional_kept;
+    all->provisional_lost += got.speculation.provisional_lost;
+    all->outside_slice += got.speculation.outside_slice;
+}
+
+/* Nothing left out, each part by itself, all parts. */
+static uint64_t ablation(int i)
+{
+    return i == 0 ? 0 : i <= N_PARTS ? DREY_WITHOUT(i - 1) : (UINT64_C(1) << N_PARTS) - 1;
+}
+
+static bool is_lossless(drey_policy policy)
+{
+    return policy != DREY_POLICY_BLD && policy != DREY_POLICY_DRAFT && policy != DREY_POLICY_STD;
+}
+
+static void write_all(const drey_sampling *sampling, const writing *want, seen *all)
+{
+    int n = 0;
+    for (int d = 1; drey_drafter_name((drey_drafter)d); d++) {
+        for (int p = DREY_POLICY_SEQUENCE; drey_policy_name((drey_policy)p); p++) {
+            for (int a = 0; a <= N_PARTS + 1 && is_lossless((drey_policy)p); a++, n++) {
+                if (n % EVERY)
+                    continue;
+                drey_engine_options o;
+                drey_engine_options_init(&o);
+                o.target = target;
+                o.draft = d == DREY_DRAFTER_MODEL ? draft : NULL;
+                o.drafter = (drey_drafter)d;
+                o.policy = (drey_policy)p;
+                o.without = ablation(a);
+                o.memory_bytes = DREY_MEMORY_UNLIMITED;
+                o.n_context = 96;
+                o.n_threads = 1 + n % 2;
+                o.tree_nodes = n % 3 ? 24 : 0;
+                write_case(&o, sampling, n % 4 ? 0.5 : 0.0, want, all);
+            }
+        }
+    }
+}
+
+static void open_models(void)
+{
+    toy_options t, d;
+    drey_error err = {0};
+    toy_options_init(&t);
+    t.architecture = "qwen2";
+    t.type = TOY_TYPE_MIXED;
+    t.n_embd = t.n_ff = 256;
+    t.n_vocab = 900;
+    d = t;
+    d.noise = 0.01f; /* right often enough, and wrong often enough */
+    d.noise_seed = 3;
+    const char *path = temp_path("target.gguf");
+    toy_write(path, &t);
+    if (drey_model_open(&target, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    path = temp_path("draft.gguf");
+    toy_write(path, &d);
+    if (drey_model_open(&draft, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+static void the_text_is_the_same(void **state)
+{
+    (void)state;
+    static writing want;
+    static const drey_sampling sampled = {.temperature = 0.8f, .top_p = 1.0f, .seed = 11};
+    temp_dir();
+    open_models();
+    seen all = {0};
+    for (int i = 0; i < 2; i++) {
+        const drey_sampling *sampling = i ? &sampled : NULL;
+        drey_engine_options plain;
+        drey_engine_options_init(&plain);
+        plain.target = target;
+        plain.memory_bytes = DREY_MEMORY_UNLIMITED;
+        plain.n_context = 96;
+        plain.n_threads = 1;
+        plain.cpu_tier = "ref";
+        writing_run(&want, &plain, -1, prompt, N_PROMPT, N_TEXT, sampling);
+        if (want.status != DREY_OK)
+            fail_msg("%s", want.error.message);
+        assert_int_equal(want.n_ids, N_TEXT);
+        write_all(sampling, &want, &all);
+    }
+    print_message("%lld cases; accepted %lld, refused %lld, provisional kept %lld, lost %lld, "
+                  "outside the slice %lld\n",
+                  (long long)all.n_cases, (long long)all.accepted, (long long)all.refused,
+                  (long long)all.provisional_kept, (long long)all.provisional_lost,
+                  (long long)all.outside_slice);
+    assert_true(all.accepted > all.n_cases && all.refused > all.n_cases);
+    assert_true(all.provisional_kept > 0 && all.provisional_lost > 0 && all.outside_slice > 0);
+    drey_model_close(&target);
+    drey_model_close(&draft);
+    temp_dir_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_text_is_the_same)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
