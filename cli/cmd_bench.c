@@ -121,6 +121,8 @@ static drey_status measure(const cli_settings *s, FILE *out, cJSON *root, drey_e
         return disk(s, out, root, err);
     case CLI_BENCH_KERNELS:
         return bench_kernels(s, out, root, err);
+    case CLI_BENCH_EDGE:
+        return bench_edge(s, out, root, err);
     default:
         return bench_model(s, out, root, err);
     }
@@ -139,8 +141,11 @@ int bench_main(const cli_settings *settings)
     cJSON_AddItemToObject(root, "machine", json_machine());
     if (status == DREY_OK)
         status = measure(settings, out, root, &err);
-    if (status == DREY_OK && settings->json)
-        status = json_write(settings->json, root, &err);
+    bool told = status == DREY_OK || cJSON_HasObjectItem(root, "cases"); /* though some failed */
+    if (told && settings->json) {
+        drey_status wrote = json_write(settings->json, root, status == DREY_OK ? &err : NULL);
+        status = status == DREY_OK ? wrote : status;
+    }
     cJSON_Delete(root);
     if (status != DREY_OK)
         complain_error(&err);

@@ -15,6 +15,7 @@ const char help_drey[] =
     "  drey perplexity -m MODEL.gguf    how well a model foretells a text\n"
     "  drey tune                        finds the fastest kernels for this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
+    "  drey bench edge                  what each way of drafting is worth\n"
     "  drey --version\n"
     "\n"
     "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
@@ -163,8 +164,30 @@ static const char help_perplexity[] =
     "example:\n"
     "  drey perplexity -m model.gguf -f wiki.txt --window 1024\n";
 
+static const char help_edge[] =
+    "usage: drey bench edge -m TARGET.gguf [-d DRAFT.gguf] --prompts FILE [options]\n"
+    "Lets every policy write the same prompts in turns, and the best one with a part\n"
+    "of it left out, and tells the medians of each group of prompts.\n"
+    "\n"
+    "  -m, --model FILE, -d, --draft FILE|ngram   as for run\n"
+    "  --prompts FILE.jsonl     {\"id\", \"group\", \"turns\": [\"...\"]} a line; MT-Bench, GSM8K\n"
+    "  --memory SIZE,SIZE,...   budgets; unlimited (auto)\n"
+    "  --policies LIST          some only (std,spl,draft,sp,bld,si,llmcad,edgellm,optimal)\n"
+    "  --without LIST           parts left out one at a time (all, unless --policies)\n"
+    "  -n, --predict N          tokens of each text (128); --plain-tokens N: of those\n"
+    "                           without a draft (24); --rounds N: each text (1)\n"
+    "  --csv FILE               keep each result; what is there is not measured again\n"
+    "  --json FILE|-, --svg FILE  the table as JSON, as a picture\n"
+    "  --draft-tokens N, --tree N, -t, --threads N, --cpu TIER, --kv f16|q8_0,\n"
+    "  --prompt-chunk ROWS, --io auto|uring|pread|buffered, --read-size SIZE,\n"
+    "  --sidecar FILE|none      as for run; -q, --quiet: the table alone\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey bench edge -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G --csv r.csv\n";
+
 const char help_bench[] =
-    "usage: drey bench machine|disk|kernels|model [options]\n"
+    "usage: drey bench machine|disk|kernels|model|edge [options]\n"
     "  machine                  what memory, cores and threads give at most\n"
     "  disk -m MODEL.gguf       reading a model's tensors as a pass does\n"
     "  kernels                  each kernel, against what the machine gives\n"
@@ -208,6 +231,8 @@ const char *help_text(cli_command command)
         return help_tune;
     case CLI_REPORT:
         return help_report;
+    case CLI_BENCH_EDGE:
+        return help_edge;
     case CLI_BENCH_MACHINE:
     case CLI_BENCH_DISK:
     case CLI_BENCH_MODEL:

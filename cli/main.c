@@ -28,6 +28,7 @@ static const command commands[] = {
     {"bench", "disk", CLI_BENCH_DISK, bench_main},
     {"bench", "kernels", CLI_BENCH_KERNELS, bench_main},
     {"bench", "model", CLI_BENCH_MODEL, bench_main},
+    {"bench", "edge", CLI_BENCH_EDGE, bench_main},
 };
 
 static bool is_help(const char *word)
@@ -86,7 +87,8 @@ static int dispatch(int argc, char **argv)
     if (c)
         return run_command(c, argc - n_words, argv + n_words);
     if (strcmp(argv[1], "bench") == 0)
-        complain("bench measures machine, disk, kernels or model: name one; see drey bench --help");
+        complain("bench measures machine, disk, kernels, model or edge: name one; see drey bench "
+                 "--help");
     else
         complain("unknown command \"%s\"; see drey --help", argv[1]);
     return 2;

@@ -61,7 +61,9 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     if (takes_model && s->command != CLI_BENCH_MACHINE && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
     bool drafts = option_find("draft")->commands & s->command;
-    if (drafts && check_drafting(s, err) != DREY_OK)
+    if (s->command == CLI_BENCH_EDGE && !s->prompts)
+        return fail(err, DREY_ERR_USAGE, "name a file of prompts with --prompts FILE.jsonl");
+    if (drafts && s->command != CLI_BENCH_EDGE && check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (s->command == CLI_RUN)
         return check_run(s, err);

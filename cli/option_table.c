@@ -5,10 +5,13 @@
 #include <string.h>
 
 enum {
-    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL, /* commands that plan memory */
-    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
+    /* commands that plan memory */
+    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_EDGE,
+    BENCH =
+        CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS | CLI_BENCH_EDGE,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
-    DRAFTING = CLI_RUN | CLI_PLAN
+    TEXTS = CLI_RUN | CLI_PLAN,
+    DRAFTING = TEXTS | CLI_BENCH_EDGE
 };
 
 /* What the library calls the values of an enum, and what it takes for one. */
@@ -59,9 +62,9 @@ const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE, model),
     DRAFT("draft", 'd', DRAFTING, draft_path),
     MEMORY("memory", 0, ENGINE, memory_bytes),
-    COUNT("context", 'c', DRAFTING, n_context, 2, DREY_MAX_CONTEXT),
+    COUNT("context", 'c', TEXTS, n_context, 2, DREY_MAX_CONTEXT),
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
-    CHOICE("policy", 0, DRAFTING, policy, policy),
+    CHOICE("policy", 0, TEXTS, policy, policy),
     SET("without", 0, DRAFTING, without, part),
     COUNT("draft-tokens", 0, DRAFTING, draft_tokens, 1, DREY_MAX_DRAFTED),
     COUNT("tree", 0, DRAFTING, tree_nodes, 1, DREY_MAX_DRAFTED),
@@ -74,7 +77,7 @@ const cli_option cli_options[] = {
     TEXT("sidecar", 0, ENGINE, sidecar),
     TEXT("prompt", 'p', CLI_RUN, prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
-    COUNT("predict", 'n', CLI_RUN, n_predict, 1, INT32_MAX),
+    COUNT("predict", 'n', CLI_RUN | CLI_BENCH_EDGE, n_predict, 1, INT32_MAX),
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
@@ -88,7 +91,7 @@ const cli_option cli_options[] = {
     FLAG("raw-ids", 0, CLI_RUN, raw_ids),
     TEXT("stats", 0, CLI_RUN, stats),
     TEXT("trace", 0, CLI_RUN, trace),
-    FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE, quiet),
+    FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE | CLI_BENCH_EDGE, quiet),
     TEXT("output", 'o', CLI_PREPARE | CLI_REPORT, output),
     COUNT("turn", 0, CLI_REPORT, turn, 0, INT32_MAX),
     TEXT("turns", 0, CLI_REPORT, turns),
@@ -107,7 +110,12 @@ const cli_option cli_options[] = {
     COUNT("decode-tokens", 0, CLI_BENCH_MODEL, n_decode, 1, 1048576),
     TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
     FLAG("every", 0, CLI_BENCH_MODEL, every),
-    TEXT("svg", 0, CLI_BENCH_MODEL, svg),
+    TEXT("svg", 0, CLI_BENCH_MODEL | CLI_BENCH_EDGE, svg),
+    TEXT("prompts", 0, CLI_BENCH_EDGE, prompts),
+    TEXT("policies", 0, CLI_BENCH_EDGE, policies),
+    COUNT("rounds", 0, CLI_BENCH_EDGE, n_rounds, 1, 1000),
+    COUNT("plain-tokens", 0, CLI_BENCH_EDGE, n_plain, 2, 1048576),
+    TEXT("csv", 0, CLI_BENCH_EDGE, csv),
     TEXT("type", 0, CLI_BENCH_KERNELS, type),
     FLAG("list", 0, CLI_BENCH_KERNELS, list),
     FLAG("sizes", 0, CLI_BENCH_DISK, sizes),
@@ -154,6 +162,8 @@ const char *command_name(cli_command command)
         return "bench disk";
     case CLI_BENCH_MODEL:
         return "bench model";
+    case CLI_BENCH_EDGE:
+        return "bench edge";
     case CLI_PREPARE:
         return "prepare";
     case CLI_BENCH_KERNELS:

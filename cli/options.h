@@ -21,13 +21,14 @@ typedef enum cli_command {
     CLI_PREPARE = 1 << 8,
     CLI_BENCH_KERNELS = 1 << 9,
     CLI_TUNE = 1 << 10,
-    CLI_REPORT = 1 << 11
+    CLI_REPORT = 1 << 11,
+    CLI_BENCH_EDGE = 1 << 12
 } cli_command;
 
 /* Commands that take a file without -m. */
 enum { CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT };
 
-enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
+enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128, CLI_MAX_BUDGETS = 8 };
 
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {
@@ -40,11 +41,13 @@ typedef struct cli_settings {
     drey_policy policy;
     drey_io io;
     drey_kv kv;
-    uint64_t without;      /* parts of drafting that are left out */
-    uint64_t read_bytes;   /* 0: the usual */
-    uint64_t memory_bytes; /* or DREY_MEMORY_* */
-    int32_t n_context;     /* 0: the command chooses */
-    int32_t n_threads;     /* 0: the cores */
+    uint64_t without;                  /* parts of drafting that are left out */
+    uint64_t read_bytes;               /* 0: the usual */
+    uint64_t memory_bytes;             /* or DREY_MEMORY_* */
+    uint64_t budgets[CLI_MAX_BUDGETS]; /* bench edge: [n_budgets] */
+    int n_budgets;
+    int32_t n_context; /* 0: the command chooses */
+    int32_t n_threads; /* 0: the cores */
     int32_t n_predict, draft_tokens, tree_nodes, prompt_chunk;
     const char *cpu_tier;
     const char *sidecar; /* a file, "none", or NULL: the one beside the model */
@@ -68,11 +71,13 @@ typedef struct cli_settings {
     bool every;
     const char *type; /* bench kernels; NULL: all */
     bool list;
-    bool sizes;          /* bench disk */
-    int32_t seconds;     /* bench disk; 0: the usual time */
-    const char *json;    /* bench, plan, prepare */
-    int32_t turn;        /* report: whose tree is drawn */
-    const char *turns;   /* report: "3-7"; NULL: in the middle */
+    bool sizes;                           /* bench disk */
+    int32_t seconds;                      /* bench disk; 0: the usual time */
+    const char *prompts, *policies, *csv; /* bench edge: files, and names; NULL: all, none */
+    int32_t n_rounds, n_plain;            /* bench edge; 0: what is usual */
+    const char *json;                     /* bench, plan, prepare */
+    int32_t turn;                         /* report: whose tree is drawn */
+    const char *turns;                    /* report: "3-7"; NULL: in the middle */
     const char *output;  /* prepare: the sidecar; NULL: beside the model. report: the picture */
     bool check, force;   /* prepare */
     const char *operand; /* inspect, prepare, report: the file */

@@ -13,12 +13,12 @@ _drey() {
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model --help" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model edge --help" -- "$cur")
         return
     fi
 
     case $prev in
-    -m | --model | -f | --file | --stats | --trace | --json | --svg | -o | --output)
+    -m | --model | -f | --file | --stats | --trace | --json | --csv | --prompts | --svg | -o | --output)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
@@ -40,7 +40,7 @@ _drey() {
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
         --prompt-chunk | --window | --unscored | --prompt-tokens | --decode-tokens | --contexts | --type | \
-        --turn | --turns) return ;;
+        --turn | --turns | --policies | --rounds | --plain-tokens) return ;;
     esac
 
     if [[ -z $words ]]; then
@@ -71,6 +71,10 @@ _drey() {
             case $kind in
             machine) words="-m --model --io -t --threads --cpu --json -h --help" ;;
             kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
+            edge)
+                words="$engine -d --draft --without --draft-tokens --tree --prompts --policies -n --predict
+                    --plain-tokens --rounds --csv --json --svg -q --quiet"
+                ;;
             disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;
             model)
                 words="$engine --prompt-tokens --decode-tokens --contexts --sessions --every --svg

@@ -237,6 +237,9 @@ static void pictures(void **state)
     accepts(&s, CLI_REPORT, "t.json --turns 3-7 -o t.svg");
     assert_string_equal(s.operand, "t.json");
     assert_string_equal(s.turns, "3-7");
+    accepts(&s, CLI_BENCH_EDGE, "-m a -d b --prompts p --memory 800M,1G,unlimited --without tree");
+    assert_int_equal(s.n_budgets, 3);
+    assert_true(s.budgets[0] == 800 << 20 && s.budgets[2] == DREY_MEMORY_UNLIMITED);
     accepts(&s, CLI_REPORT, "t.json --turn 0");
     assert_int_equal(s.turn, 0);
 }
@@ -333,6 +336,10 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
     refuses(CLI_REPORT, "a --turn 1 --turns 1-2", "--turn and --turns contradict");
     refuses(CLI_REPORT, "", "name a trace");
+    refuses(CLI_BENCH_EDGE, "-m a", "with --prompts FILE.jsonl");
+    refuses(CLI_BENCH_EDGE, "-m a --prompts p --memory 800M,", "--memory takes a size");
+    refuses(CLI_BENCH_EDGE, "-m a --prompts p --memory 1,2,3,4,5,6,7,8,9", "up to 8 sizes");
+    refuses(CLI_RUN, "-m a --memory 800M,1G", "--memory takes a size");
     refuses(CLI_RUN, "-m a --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");

@@ -1,0 +1,312 @@
+/* drey bench edge: every policy, and the best one with a part left out, write the same prompts in
+ * turns. For each prompt and budget the sides follow each other, so that a machine that drifts slows
+ * all of them; each text is written by an engine of its own, and its result kept at once. */
+#include "cli/cmd_bench.h"
+
+#include "cli/edge_rows.h"
+#include "cli/json_file.h"
+#include "cli/models.h"
+#include "cli/prompts.h"
+#include "cli/terminal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_PREDICT = 128, USUAL_PLAIN = 24, MOST_SIDES = 32 };
+
+typedef struct side {
+    char name[48];
+    drey_policy policy;
+    uint64_t without;
+} side;
+
+typedef struct edge {
+    const cli_settings *s;
+    models models;
+    prompt_list prompts;
+    edge_rows rows;
+    side sides[MOST_SIDES];
+    int n_sides, n_failed;
+} edge;
+
+/* ---- Sides ---- */
+
+static bool is_plain(drey_policy policy)
+{
+    return policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD;
+}
+
+/* Parts that make a difference to the policy. */
+static bool has_part(drey_policy policy, drey_part part)
+{
+    bool follows = policy == DREY_POLICY_LLMCAD || policy == DREY_POLICY_EDGELLM;
+    return part == DREY_PART_FALLBACK ? follows : policy == DREY_POLICY_OPTIMAL;
+}
+
+static void add_side(edge *e, drey_policy policy, uint64_t without, const char *part)
+{
+    bool can = is_plain(policy) || e->s->drafter == DREY_DRAFTER_MODEL ||
+               (policy != DREY_POLICY_DRAFT && e->s->drafter != DREY_DRAFTER_NONE);
+    if (!can || e->n_sides == MOST_SIDES)
+        return;
+    side *s = &e->sides[e->n_sides++];
+    *s = (side){.policy = policy, .without = without};
+    const char *name = policy == DREY_POLICY_NONE ? "spl" : drey_policy_name(policy);
+    snprintf(s->name, sizeof s->name, "%s%s%s", name, part ? " without " : "", part ? part : "");
+}
+
+/* --policies LIST; without it all there are. */
+static drey_status add_policies(edge *e, drey_error *err)
+{
+    static const drey_policy all[] = {
+        DREY_POLICY_STD,      DREY_POLICY_NONE,    DREY_POLICY_DRAFT,
+        DREY_POLICY_SEQUENCE, DREY_POLICY_BLD,     DREY_POLICY_SPECINFER,
+        DREY_POLICY_LLMCAD,   DREY_POLICY_EDGELLM, DREY_POLICY_OPTIMAL};
+    if (!e->s->policies) {
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            add_side(e, all[i], 0, NULL);
+        return DREY_OK;
+    }
+    for (const char *at = e->s->policies;; at++) {
+        char name[32];
+        drey_policy policy;
+        size_t n = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        if (n >= sizeof name || !drey_policy_parse(name, &policy) || policy == DREY_POLICY_AUTO)
+            return fail(err, DREY_ERR_USAGE,
+                        "--policies takes policies with commas between, not \"%.40s\"",
+                        e->s->policies);
+        add_side(e, policy, 0, NULL);
+        at += n;
+        if (!*at)
+            return DREY_OK;
+    }
+}
+
+/* --without LIST: what is left out, one at a time. */
+static void add_ablations(edge *e)
+{
+    bool given = option_given(e->s, "without");
+    for (int part = 0; drey_part_name((drey_part)part); part++) {
+        uint64_t bit = DREY_WITHOUT(part);
+        if (given ? !(e->s->without & bit) : e->s->policies != NULL)
+            continue;
+        for (int policy = 0; drey_policy_name((drey_policy)policy); policy++)
+            if (has_part((drey_policy)policy, (drey_part)part))
+                add_side(e, (drey_policy)policy, bit, drey_part_name((drey_part)part));
+    }
+}
+
+/* ---- A text ---- */
+
+typedef struct written {
+    uint64_t hash;
+    char head[20];
+    int32_t n;
+} written;
+
+/* FNV-1a over the ids. */
+static bool hash_id(void *user, int32_t id)
+{
+    written *w = user;
+    for (int i = 0; i < 4; i++)
+        w->hash = (w->hash ^ ((uint32_t)id >> (8 * i) & 255)) * UINT64_C(0x100000001b3);
+    if (++w->n == EDGE_HEAD_TOKENS)
+        snprintf(w->head, sizeof w->head, "%016llx", (unsigned long long)w->hash);
+    return true;
+}
+
+static void fill_row(edge_row *row, const drey_statistics *t, const drey_speculation *c,
+                     const written *w)
+{
+    row->tokens = w->n;
+    row->tokens_per_s = t->tokens_per_s;
+    row->tokens_per_pass = t->tokens_per_pass;
+    row->passes = (double)t->n_passes;
+    row->drafted = (double)t->drafted;
+    row->accepted = (double)t->accepted;
+    row->decode_s = t->decode_s;
+    row->first_token_s = t->first_token_s;
+    row->stall_share = t->stall_share;
+    row->verify_share = t->verify_share;
+    row->draft_share = t->draft_share;
+    row->hidden_share = c->hidden_share;
+    row->differed = (double)c->differed;
+    row->lossy = c->lossy;
+    memcpy(row->head, w->head, sizeof row->head);
+    snprintf(row->text, sizeof row->text, "%016llx", (unsigned long long)w->hash);
+}
+
+static drey_engine_options options_of(const edge *e, const side *s, const bench_prompt *p,
+                                      const edge_row *row)
+{
+    drey_engine_options o =
+        models_engine_options(&e->models, e->s, (int32_t)p->n_ids + row->n_predict);
+    o.policy = s->policy;
+    o.without = s->without;
+    if (is_plain(s->policy)) {
+        o.drafter = DREY_DRAFTER_NONE;
+        o.draft = NULL;
+    }
+    bool chain = s->policy == DREY_POLICY_SEQUENCE || s->policy == DREY_POLICY_BLD;
+    o.draft_tokens = chain ? o.draft_tokens : 0;
+    o.memory_bytes =
+        row->budget_mib > 0 ? (uint64_t)(row->budget_mib * 1048576) : DREY_MEMORY_UNLIMITED;
+    return o;
+}
+
+static drey_status write_text(const edge *e, const side *s, const bench_prompt *p, edge_row *row,
+                              drey_error *err)
+{
+    drey_engine *engine = NULL;
+    drey_session *session = NULL;
+    drey_statistics statistics;
+    drey_speculation speculation;
+    written w = {.hash = UINT64_C(0xcbf29ce484222325)};
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = row->n_predict;
+    g.ignore_eos = true;
+    g.on_token = hash_id;
+    g.user = &w;
+    drey_engine_options o = options_of(e, s, p, row);
+    drey_status status = drey_engine_open(&engine, &o, err);
+    if (status == DREY_OK)
+        status = drey_session_open(&session, engine, err);
+    if (status == DREY_OK)
+        status = drey_session_generate(session, p->ids, p->n_ids, &g, &statistics, err);
+    if (status == DREY_OK) {
+        drey_session_speculation(session, &speculation);
+        fill_row(row, &statistics, &speculation, &w);
+    }
+    drey_session_close(&session);
+    drey_engine_close(&engine);
+    return status;
+}
+
+/* ---- All of them ---- */
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* A name for the CSV: no commas, quotes or line ends. */
+static void put_field(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text);
+    for (char *c = out; *c; c++)
+        if (*c == ',' || *c == '"' || (unsigned char)*c < ' ')
+            *c = '_';
+}
+
+static edge_row row_of(const edge *e, const side *s, const bench_prompt *p, uint64_t budget,
+                       int round)
+{
+    const cli_settings *c = e->s;
+    edge_row row = {.round = round};
+    put_field(row.target, sizeof row.target, file_name(c->model));
+    put_field(row.draft, sizeof row.draft,
+              is_plain(s->policy)                ? "none"
+              : c->drafter == DREY_DRAFTER_MODEL ? file_name(c->draft_path)
+                                                 : drey_drafter_name(c->drafter));
+    memcpy(row.side, s->name, sizeof row.side);
+    memcpy(row.prompt, p->id, sizeof row.prompt);
+    memcpy(row.group, p->group, sizeof row.group);
+    row.budget_mib = budget == DREY_MEMORY_UNLIMITED ? 0 : (double)budget / 1048576;
+    row.n_predict = option_given(c, "predict") ? c->n_predict : USUAL_PREDICT;
+    int32_t plain = c->n_plain ? c->n_plain : USUAL_PLAIN;
+    if (is_plain(s->policy) && plain < row.n_predict)
+        row.n_predict = plain;
+    return row;
+}
+
+/* A side that cannot run is told and passed over: the others are worth having. */
+static drey_status measure(edge *e, const side *s, const bench_prompt *p, edge_row *row,
+                           drey_error *err)
+{
+    drey_error why = {0};
+    if (edge_rows_have(&e->rows, row))
+        return DREY_OK;
+    drey_status status = write_text(e, s, p, row, &why);
+    char budget[32] = "in memory";
+    if (row->budget_mib > 0)
+        snprintf(budget, sizeof budget, "%.0f MiB", row->budget_mib);
+    if (status != DREY_OK) {
+        complain("%s, %s, %s: %s", p->id, s->name, budget, why.message);
+        e->n_failed++;
+        return DREY_OK;
+    }
+    if (!e->s->quiet)
+        fprintf(stderr, "%s, %s, %s: %.3g tokens/s, %.3g a pass\n", p->id, s->name, budget,
+                row->tokens_per_s, row->tokens_per_pass);
+    return edge_rows_add(&e->rows, row, err);
+}
+
+static drey_status measure_all(edge *e, drey_error *err)
+{
+    drey_status status = DREY_OK;
+    int n_rounds = e->s->n_rounds ? e->s->n_rounds : 1;
+    int n_budgets = e->s->n_budgets ? e->s->n_budgets : 1; /* auto */
+    int n_prompts = e->prompts.n, n_texts = n_rounds * n_prompts * n_budgets * e->n_sides;
+    for (int i = 0; i < n_texts && status == DREY_OK; i++) {
+        int k = i % e->n_sides, m = i / e->n_sides % n_budgets;
+        const bench_prompt *p = &e->prompts.prompts[i / e->n_sides / n_budgets % n_prompts];
+        int round = i / e->n_sides / n_budgets / n_prompts;
+        edge_row row = row_of(e, &e->sides[k], p, e->s->budgets[m], round);
+        status = measure(e, &e->sides[k], p, &row, err);
+    }
+    return status;
+}
+
+static drey_status tell(edge *e, FILE *out, cJSON *root, drey_error *err)
+{
+    edge_case *cases;
+    int n;
+    drey_status status = edge_cases(&e->rows, &cases, &n, err);
+    if (status != DREY_OK)
+        return status;
+    edge_print(cases, n, out);
+    cJSON_AddItemToObject(root, "cases", edge_json(cases, n));
+    fputc('\n', out);
+    int n_other = edge_texts_differ(&e->rows, out);
+    cJSON_AddNumberToObject(root, "other_texts", n_other);
+    cJSON_AddNumberToObject(root, "failed", e->n_failed);
+    if (!n_other)
+        fprintf(out, "all sides that are not lossy wrote the same texts\n");
+    if (e->s->svg)
+        status = edge_svg(e->s->svg, cases, n, err);
+    free(cases);
+    if (status == DREY_OK && (n_other || e->n_failed))
+        status = fail(err, n_other ? DREY_ERR_INTERNAL : DREY_ERR_MEMORY,
+                      n_other ? "%d texts differ that have to be the same"
+                              : "%d texts could not be written",
+                      n_other ? n_other : e->n_failed);
+    return status;
+}
+
+drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    edge e = {.s = s};
+    drey_status status = prompts_read(&e.prompts, s->prompts, err);
+    if (status == DREY_OK)
+        status = add_policies(&e, err);
+    if (status == DREY_OK) {
+        add_ablations(&e);
+        status = edge_rows_open(&e.rows, s->csv, err);
+    }
+    if (status == DREY_OK)
+        status = models_open(&e.models, s, err);
+    if (status == DREY_OK)
+        status = prompts_tokenize(&e.prompts, e.models.target, err);
+    if (status == DREY_OK)
+        status = measure_all(&e, err);
+    if (status == DREY_OK)
+        status = tell(&e, out, root, err);
+    prompts_free(&e.prompts);
+    models_close(&e.models);
+    edge_rows_close(&e.rows);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Prompts for benchmarks, from a file with one JSON object a line. Known are
+ *
+ *     {"id": "code-1", "group": "code", "turns": ["..."]}         one turn of a chat
+ *     {"id": "code-2", "group": "code", "prompt": "..."}          text to be gone on with
+ *     {"question_id": 81, "category": "coding", "turns": [...]}   MT-Bench: code, or else chat
+ *     {"question": "...", "answer": "..."}                        GSM8K: group "math"
+ *
+ * Of several turns the first one counts. What names no id has its line's number. */
+#ifndef DREY_CLI_PROMPTS_H
+#define DREY_CLI_PROMPTS_H
+
+#include "drey/drey.h"
+
+typedef struct bench_prompt {
+    char id[40], group[20];
+    bool chat;        /* a turn; else text as it is */
+    const char *text; /* of the file's JSON */
+    int32_t *ids;     /* [n_ids], once tokenized */
+    size_t n_ids;
+} bench_prompt;
+
+typedef struct prompt_list {
+    bench_prompt *prompts; /* [n] */
+    int n;
+    struct cJSON **lines; /* [n] */
+} prompt_list;
+
+/* DREY_ERR_FORMAT names the line that is none of these. */
+drey_status prompts_read(prompt_list *list, const char *path, drey_error *err);
+/* A model without a known chat format takes turns as they are, too. */
+drey_status prompts_tokenize(prompt_list *list, const drey_model *model, drey_error *err);
+void prompts_free(prompt_list *list);
+
+#endif
