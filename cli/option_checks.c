@@ -13,7 +13,8 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
         return fail(err, DREY_ERR_USAGE,
                     "--policy draft lets the draft write alone: add -d DRAFT.gguf");
     if (!plain && !drafts)
-        return fail(err, DREY_ERR_USAGE, "--policy %s needs a draft: add -d DRAFT.gguf or -d ngram",
+        return fail(err, DREY_ERR_USAGE,
+                    "--policy %s needs a draft: add -d DRAFT.gguf or -d lookup",
                     drey_policy_name(policy));
     if (plain && drafts)
         return fail(err, DREY_ERR_USAGE, "--policy %s and -d contradict each other: leave one out",
@@ -24,7 +25,7 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
     if (option_given(s, "tree") && (!drafts || chain || policy == DREY_POLICY_DRAFT))
         return fail(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
     if (s->without && !drafts)
-        return fail(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d ngram");
+        return fail(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d lookup");
     return DREY_OK;
 }
 

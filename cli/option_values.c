@@ -241,8 +241,8 @@ static void read_draft(cli_settings *s, const char *text)
     s->draft_path = NULL;
     if (strcmp(text, drey_drafter_name(DREY_DRAFTER_NONE)) == 0)
         s->drafter = DREY_DRAFTER_NONE;
-    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_NGRAM)) == 0)
-        s->drafter = DREY_DRAFTER_NGRAM;
+    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_LOOKUP)) == 0)
+        s->drafter = DREY_DRAFTER_LOOKUP;
     else {
         s->drafter = DREY_DRAFTER_MODEL;
         s->draft_path = text;

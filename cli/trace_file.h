@@ -14,7 +14,7 @@
 enum { TRACE_FILE_SPANS = 1 << 15 };
 
 typedef struct trace_about {    /* what the file says of the run */
-    const char *target, *draft; /* paths; draft: NULL, "ngram" */
+    const char *target, *draft; /* paths; draft: NULL, "lookup" */
     const char *policy;
     const drey_statistics *statistics;
 } trace_about;

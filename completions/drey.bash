@@ -23,7 +23,7 @@ _drey() {
         return
         ;;
     -d | --draft)
-        mapfile -t COMPREPLY < <(compgen -f -W "ngram none" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -f -W "lookup none" -- "$cur")
         return
         ;;
     --sidecar)

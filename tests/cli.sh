@@ -45,7 +45,7 @@ printf %s "$prompt" >"$tmp/prompt"
 same "-f and -p differ" "$tmp/out" "$tmp/text"
 "${run[@]}" -n 40 --ignore-eos -q <"$tmp/prompt" >"$tmp/out"
 same "standard input and -p differ" "$tmp/out" "$tmp/text"
-for options in "-d $tmp/draft.gguf" "-d ngram" "-d ngram --policy sequence --draft-tokens 3" \
+for options in "-d $tmp/draft.gguf" "-d lookup" "-d lookup --policy sequence --draft-tokens 3" \
     "-d $tmp/draft.gguf --policy sequence" "-d $tmp/draft.gguf --tree 7" "--prompt-chunk 2" \
     "--cpu ref" "--io pread" "-c 100" "--memory unlimited"; do
     read -ra words <<<"$options"

@@ -69,5 +69,5 @@ for io in pread buffered; do
     FAULT_KIND=eio FAULT_AFTER=$after ends "an error, $io" "$toy" --io $io
     FAULT_KIND=end FAULT_AFTER=$after ends "a shorter file, $io" "$toy.*short" --io $io
 done
-FAULT_KIND=eio FAULT_AFTER=$after ends "an error with a draft" "$toy" --io pread -d ngram
+FAULT_KIND=eio FAULT_AFTER=$after ends "an error with a draft" "$toy" --io pread -d lookup
 exit $failed

@@ -24,11 +24,11 @@ least() { # OPTION...: the smallest budget for them, in which most is streamed
     { "$drey" run -m "$toy" -p "The tree" -n 60 -t 1 -q --memory 1M "$@" 2>&1 || true; } |
         sed -n 's/.*smallest that works here is \([0-9]*\) MiB.*/\1M/p'
 }
-plain=$(least) ngram=$(least -d ngram) draft=$(least -d "$tmp/draft.gguf")
+plain=$(least) lookup=$(least -d lookup) draft=$(least -d "$tmp/draft.gguf")
 "$drey" run -t 1 -n 60 --ignore-eos -q --raw-ids -p "The tree" -m "$toy" >"$tmp/expected"
 
 # 1. Signals and a changing file, from a program that does not let the shell ignore SIGINT.
-python3 - "$drey" "$toy" "$tmp" "$shim" "$plain" "$ngram" "$draft" <<'PYTHON' || failed=1
+python3 - "$drey" "$toy" "$tmp" "$shim" "$plain" "$lookup" "$draft" <<'PYTHON' || failed=1
 import fcntl, json, os, signal, subprocess, sys, termios, time
 
 drey, toy, tmp, shim, *budgets = sys.argv[1:]
@@ -48,7 +48,7 @@ def wrong(*what):
 
 
 def start(kind=0):
-    more = (["none"], ["ngram"], [tmp + "/draft.gguf"])[kind]
+    more = (["none"], ["lookup"], [tmp + "/draft.gguf"])[kind]
     if os.path.exists(tmp + "/stats"):
         os.remove(tmp + "/stats")
     return subprocess.Popen(command + ["--memory", budgets[kind], "-d"] + more, env=env, stdout=subprocess.PIPE,

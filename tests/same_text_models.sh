@@ -49,8 +49,8 @@ for how in "--temp 0" "--temp 0.8 --top-p 0.95 --seed 11"; do
     read -ra sampling <<<"$how"
     base=(-m "$smol" -n 40 "${sampling[@]}")
     reference "${base[@]}"
-    same "${base[@]}" -d ngram -t 2
-    same "${base[@]}" -d ngram --policy sequence --draft-tokens 4 --memory 48M -t 2
+    same "${base[@]}" -d lookup -t 2
+    same "${base[@]}" -d lookup --policy sequence --draft-tokens 4 --memory 48M -t 2
     same "${base[@]}" -d none --memory 64M -t 1 --prompt-chunk 5
     same "${base[@]}" -d none --memory 96M -t 2 --io buffered
     same "${base[@]}" -d "$smol" --memory 180M -t 2

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "accept/accept.h"
+#include "draft/lookup_drafter.h"
 #include "draft/policy.h"
 #include "support/policy_memory.h"
 #include "support/rng.h"
@@ -225,7 +226,7 @@ static void drafting_never_changes_the_text(void **state)
     };
     const drey_policy policies[] = {DREY_POLICY_NONE, DREY_POLICY_SEQUENCE, DREY_POLICY_OPTIMAL};
     const int32_t prompt[START] = {3, 1, 4, 1};
-    int passes[3] = {0}, ngram_passes = 0, texts = 0;
+    int passes[3] = {0}, lookup_passes = 0, texts = 0;
     for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
         for (uint64_t seed = 0; seed < 12; seed++) {
             drey_sampling set = settings[k];
@@ -233,9 +234,9 @@ static void drafting_never_changes_the_text(void **state)
             arena a, b;
             sampler s = sampler_make(&a, set);
             draft_model model = {.base.class = &model_class, .s = sampler_make(&b, set)};
-            void *memory_of_ngram = calloc(1, drafter_ngram_class.bytes(LENGTH));
-            assert_non_null(memory_of_ngram);
-            drafter *ngram = drafter_ngram_init(memory_of_ngram, LENGTH);
+            void *memory_of_lookup = calloc(1, drafter_lookup_class.bytes(LENGTH));
+            assert_non_null(memory_of_lookup);
+            drafter *lookup = drafter_lookup_init(memory_of_lookup, LENGTH);
             int32_t alone[LENGTH], with[LENGTH];
             memcpy(alone, prompt, sizeof prompt);
             write_alone(&s, alone);
@@ -245,15 +246,15 @@ static void drafting_never_changes_the_text(void **state)
                 draft_policy *p =
                     class ? policy_init(&memory, class, i % 3 == 1 ? 5 : 16, 0) : NULL;
                 memcpy(with, prompt, sizeof prompt);
-                int n = write_with(i < 3 ? &model.base : ngram, p, &s, with);
+                int n = write_with(i < 3 ? &model.base : lookup, p, &s, with);
                 assert_memory_equal(with, alone, sizeof alone);
                 if (i < 3)
                     passes[i] += n;
                 else if (i == 5)
-                    ngram_passes += n;
+                    lookup_passes += n;
             }
             texts++;
-            free(memory_of_ngram);
+            free(memory_of_lookup);
             arena_free(&a);
             arena_free(&b);
         }
@@ -262,7 +263,7 @@ static void drafting_never_changes_the_text(void **state)
     assert_int_equal(passes[0], texts * (LENGTH - START));
     assert_true(passes[1] < passes[0] * 2 / 3);
     assert_true(passes[2] < passes[1]);
-    assert_true(ngram_passes < passes[0]);
+    assert_true(lookup_passes < passes[0]);
     assert_true(n_kept > 100);
 }
 

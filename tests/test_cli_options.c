@@ -178,10 +178,10 @@ static void values(void **state)
     assert_true(s.sampling.temperature == 0.5f);
     assert_int_equal(s.sampling.top_k, 40);
     accepts(&s, CLI_RUN,
-            "-m t -d ngram --policy sequence --draft-tokens 4 --stop a --stop=b --io pread --kv "
+            "-m t -d lookup --policy sequence --draft-tokens 4 --stop a --stop=b --io pread --kv "
             "q8_0 -q "
             "--temp 1e-1 --seed 18446744073709551615 --top-p 0.9 --min-p .05 --memory unlimited");
-    assert_int_equal(s.drafter, DREY_DRAFTER_NGRAM);
+    assert_int_equal(s.drafter, DREY_DRAFTER_LOOKUP);
     assert_null(s.draft_path);
     assert_int_equal(s.policy, DREY_POLICY_SEQUENCE);
     assert_int_equal(s.draft_tokens, 4);
@@ -195,12 +195,12 @@ static void values(void **state)
     assert_true(s.memory_bytes == DREY_MEMORY_UNLIMITED);
     accepts(&s, CLI_RUN, "-m t -p -x -d none --policy none --temp 0 --seed 1");
     assert_string_equal(s.prompt, "-x");
-    accepts(&s, CLI_RUN, "-m t -p _ -d ./ngram --tree 5");
+    accepts(&s, CLI_RUN, "-m t -p _ -d ./lookup --tree 5");
     assert_string_equal(s.prompt, "");
     assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
     assert_int_equal(s.tree_nodes, 5);
     assert_int_equal(s.without, 0);
-    accepts(&s, CLI_RUN, "-m t -p x -d ngram --policy si --without tree,slice");
+    accepts(&s, CLI_RUN, "-m t -p x -d lookup --policy si --without tree,slice");
     assert_int_equal(s.policy, DREY_POLICY_SPECINFER);
     assert_int_equal(s.without, DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
@@ -344,7 +344,7 @@ static void contradictions(void **state)
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
     refuses(CLI_RUN, "-m a -d b --policy std", "--policy std and -d contradict");
-    refuses(CLI_RUN, "-m a -d ngram --policy draft", "lets the draft write alone");
+    refuses(CLI_RUN, "-m a -d lookup --policy draft", "lets the draft write alone");
     refuses(CLI_RUN, "-m a -d b --draft-tokens 4", "--draft-tokens belongs to --policy sequence");
     refuses(CLI_RUN, "-m a -d b --policy draft --tree 4", "--tree belongs to a policy with");
     refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to a policy with");

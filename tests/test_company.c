@@ -248,7 +248,8 @@ static void test_company(void **state)
     (void)state;
     static const int32_t sizes[] = {1, 2, 8};
     static const double shares[] = {2, 0.4, 0};
-    static const drey_drafter kinds[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_NGRAM, DREY_DRAFTER_MODEL};
+    static const drey_drafter kinds[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_LOOKUP,
+                                         DREY_DRAFTER_MODEL};
     company total = {.n = 0};
     uint64_t seed = 1;
     for (int i = 0; i < 3; i++)
@@ -275,7 +276,7 @@ static void test_wrong_company(void **state)
     drey_session *third = NULL;
     int32_t n_writing = 0;
     const int32_t bad[] = {1, 2, 100000};
-    c.engine = open_engine(&c, 2, DREY_DRAFTER_NGRAM, DREY_POLICY_OPTIMAL, 0.4);
+    c.engine = open_engine(&c, 2, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, 0.4);
     c.alone = open_engine(&c, 1, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2);
     must(drey_session_open(&c.plain, c.alone, &err), &err);
     must(drey_session_open(&c.member[0].session, c.engine, &err), &err);

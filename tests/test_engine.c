@@ -206,7 +206,7 @@ static void goes_on_without_new_tokens(void **state)
     toy_options_init(&toy);
     drey_model *m = open_toy("on.gguf", &toy);
     drey_engine_options o = engine_of(m);
-    o.drafter = DREY_DRAFTER_NGRAM;
+    o.drafter = DREY_DRAFTER_LOOKUP;
     o.n_context = 1 + 2 * N_TEXT;
     const int32_t prompt = 65;
     static writing whole;

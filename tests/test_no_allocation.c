@@ -134,7 +134,7 @@ static void test_no_allocation(void **state)
             fail_msg("%s", err.message);
         with_sidecar = turn == 2;
         check(target, draft, DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
-        check(target, draft, DREY_DRAFTER_NGRAM, DREY_POLICY_OPTIMAL, share, 0);
+        check(target, draft, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, share, 0);
         check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE, share, 0.7f);
         check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, share, 0.7f);
     }

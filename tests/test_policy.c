@@ -589,9 +589,9 @@ static void names_and_bounds(void **state)
         assert_true(drey_part_parse(drey_part_name((drey_part)i), &part) && (int)part == i);
     }
     assert_null(drey_part_name(DREY_PART_SLICE + 1));
-    for (int i = 0; i <= DREY_DRAFTER_NGRAM; i++)
+    for (int i = 0; i <= DREY_DRAFTER_LOOKUP; i++)
         assert_non_null(drey_drafter_name((drey_drafter)i));
-    assert_null(drey_drafter_name(DREY_DRAFTER_NGRAM + 1));
+    assert_null(drey_drafter_name(DREY_DRAFTER_LOOKUP + 1));
 }
 
 int main(void)

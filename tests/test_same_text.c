@@ -92,7 +92,7 @@ static void set_drafter(drey_engine_options *o, const pair *p, int which)
                                            DREY_POLICY_SEQUENCE, DREY_POLICY_OPTIMAL};
     o->policy = policies[which];
     o->drafter = which == 0   ? DREY_DRAFTER_NONE
-                 : which == 1 ? DREY_DRAFTER_NGRAM
+                 : which == 1 ? DREY_DRAFTER_LOOKUP
                               : DREY_DRAFTER_MODEL;
     o->draft = which >= 2 ? p->draft : NULL;
 }

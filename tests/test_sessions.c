@@ -344,7 +344,7 @@ static void test_turns(void **state)
                 player p = NEW_PLAYER;
                 drey_engine *e = NULL;
                 open_engine(&e, with < 0 ? NULL : draft[with],
-                            with < 0 ? DREY_DRAFTER_NGRAM : DREY_DRAFTER_MODEL, policies[j],
+                            with < 0 ? DREY_DRAFTER_LOOKUP : DREY_DRAFTER_MODEL, policies[j],
                             shares[i], &p);
                 compare(e, &p, &plain, &r, &n);
                 drey_engine_close(&e);
@@ -429,7 +429,7 @@ static void test_truncate(void **state)
     drey_engine *e = NULL;
     player p = NEW_PLAYER;
     int32_t ids[N_CONTEXT], text[10];
-    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_OPTIMAL, 2, &p);
+    open_engine(&e, NULL, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, 2, &p);
     assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
     for (int i = 0; i < 40; i++)
         ids[i] = 1 + rng_below(&r, 250);
@@ -524,7 +524,7 @@ static void test_cancel_between_calls(void **state)
     player p = NEW_PLAYER;
     turn t = {.ids = {5, 77, 140}, .n = 3, .n_predict = 5, .break_read = -1};
     float logprob[3];
-    open_engine(&e, NULL, DREY_DRAFTER_NGRAM, DREY_POLICY_OPTIMAL, 2, &p);
+    open_engine(&e, NULL, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, 2, &p);
     assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
     for (int i = 0; i < 2; i++) {
         drey_session_cancel(p.session);

@@ -181,10 +181,10 @@ DREY_API bool drey_part_parse(const char *name, drey_part *part);
 typedef enum drey_drafter {
     DREY_DRAFTER_NONE = 0,
     DREY_DRAFTER_MODEL = 1, /* the model in options.draft */
-    DREY_DRAFTER_NGRAM = 2  /* looks the last tokens up in the text so far */
+    DREY_DRAFTER_LOOKUP = 2 /* looks them up in the text so far, and in what the target thought */
 } drey_drafter;
 
-/* "none", "model", "ngram"; NULL: there is no such drafter. */
+/* "none", "model", "lookup"; NULL: there is no such drafter. */
 DREY_API const char *drey_drafter_name(drey_drafter drafter);
 
 /* How streamed weights are read. AUTO takes the first that the system allows; the others force a

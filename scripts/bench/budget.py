@@ -20,7 +20,7 @@ CASES = {
     "smol, sidecar": (SMOL, None, ["sidecar"]),
     "smol, reading threads": (SMOL, None, ["--io", "pread"]),
     "smol, page cache": (SMOL, None, ["--io", "buffered"]),
-    "smol, lookup": (SMOL, "ngram", []),
+    "smol, lookup": (SMOL, "lookup", []),
     "target and draft": (TARGET, DRAFT, []),
     "target and draft, sidecar": (TARGET, DRAFT, ["sidecar"]),
     "target and draft, page cache": (TARGET, DRAFT, ["--io", "buffered"]),
@@ -81,7 +81,7 @@ class Budget:
         model = self.drey.model(model)
         words = ["--sidecar", self.sidecar(model) if "sidecar" in more else "none"]
         if draft:
-            words += ["-d", draft if draft == "ngram" else self.drey.model(draft)]
+            words += ["-d", draft if draft == "lookup" else self.drey.model(draft)]
         return model, words + [w for w in more if w != "sidecar"]
 
     def smallest_and_whole(self, model, words):

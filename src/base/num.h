@@ -18,6 +18,7 @@ NUM_PAIR(i32, int32_t)
 NUM_PAIR(i64, int64_t)
 NUM_PAIR(u64, uint64_t)
 NUM_PAIR(size, size_t)
+NUM_PAIR(f32, float)
 NUM_PAIR(f64, double)
 #undef NUM_PAIR
 

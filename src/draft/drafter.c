@@ -5,14 +5,14 @@ const char *drey_drafter_name(drey_drafter which)
 {
     static const char *const names[] = {[DREY_DRAFTER_NONE] = "none",
                                         [DREY_DRAFTER_MODEL] = "model",
-                                        [DREY_DRAFTER_NGRAM] = "ngram"};
+                                        [DREY_DRAFTER_LOOKUP] = "lookup"};
     return (unsigned)which < sizeof names / sizeof *names ? names[which] : NULL;
 }
 
 const drafter_class *drafter_class_of(drey_drafter which)
 {
     static const drafter_class *const classes[] = {
-        [DREY_DRAFTER_MODEL] = &drafter_model_class, [DREY_DRAFTER_NGRAM] = &drafter_ngram_class};
+        [DREY_DRAFTER_MODEL] = &drafter_model_class, [DREY_DRAFTER_LOOKUP] = &drafter_lookup_class};
     return (unsigned)which < sizeof classes / sizeof *classes ? classes[which] : NULL;
 }
 

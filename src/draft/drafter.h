@@ -44,6 +44,10 @@ typedef struct drafter_class {
                            drey_error *err);
     /* Forgets the step under way, if there is one. */
     void (*give_up)(drafter *d);
+    /* The target computed a row of the submitted node `node`, and found token[0..n) the likeliest
+     * behind it, the best first. Before reroot. NULL: not asked for. */
+    void (*hear)(drafter *d, const token_tree *tree, int32_t node, const int32_t *tokens,
+                 int32_t n);
     /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
      * token `next` is the new root. The tree is still as it was; moved is tree_moves' answer. What
      * was computed for nodes that stay is not computed again. */
@@ -56,7 +60,7 @@ typedef struct drafter_class {
 
 /* NULL for DREY_DRAFTER_NONE. */
 const drafter_class *drafter_class_of(drey_drafter which);
-extern const drafter_class drafter_model_class, drafter_ngram_class;
+extern const drafter_class drafter_model_class, drafter_lookup_class;
 
 struct drafter { /* first member of every drafter */
     const drafter_class *class;
@@ -67,9 +71,5 @@ struct drafter { /* first member of every drafter */
 /* start of any drafter. *done: it was at once. */
 drey_status drafter_start(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n, bool *done,
                           drey_error *err);
-
-/* Looks the last tokens up in the timeline itself. Lies in memory[drafter_ngram_class.bytes(capacity)],
- * zeroed. begin fails with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */
-drafter *drafter_ngram_init(void *memory, int32_t capacity);
 
 #endif

@@ -49,7 +49,7 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
         o->policy == DREY_POLICY_DRAFT)
         o->drafter = DREY_DRAFTER_NONE; /* nothing would ask it */
     else if (o->drafter == DREY_DRAFTER_NONE)
-        FAIL(err, DREY_ERR_USAGE, "a drafting policy needs a draft: a model, or \"ngram\"");
+        FAIL(err, DREY_ERR_USAGE, "a drafting policy needs a draft: a model, or \"lookup\"");
     if (o->drafter != DREY_DRAFTER_MODEL)
         o->draft = NULL;
     return DREY_OK;

@@ -1,4 +1,5 @@
 /* A session: opened, written in step by step, cut, closed. See session.h for its states. */
+#include "draft/lookup_drafter.h"
 #include "engine/idle.h"
 
 #include <assert.h>
@@ -73,8 +74,8 @@ static void make_drafter(drey_session *s)
         s->policy->now_ns = clock_ns;
     }
     void *memory = arena_take(&s->memory, drafter_bytes(e));
-    if (e->options.drafter == DREY_DRAFTER_NGRAM)
-        s->drafter = drafter_ngram_init(memory, e->options.n_context + 1);
+    if (e->options.drafter == DREY_DRAFTER_LOOKUP)
+        s->drafter = drafter_lookup_init(memory, e->options.n_context + 1);
     if (!e->has_draft)
         return;
     s->load_draft = (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};

@@ -70,6 +70,9 @@ static void reroot(drey_session *s)
     const accepted *a = &s->accepted;
     int32_t moved[TREE_MAX_NODES];
     tree_moves(&s->tree, a->path, a->n_path, a->next, moved);
+    if (s->drafter && !s->drafter->class->start) /* its steps take no time, and it knows more now */
+        for (int32_t i = 0; i < s->tree.n_nodes; i++)
+            moved[i] = -1;
     if (s->drafter) {
         idle_settle(s, moved);
         draft_observe(s->policy, &s->tree, a->path, a->n_path, a->next);
@@ -129,5 +132,6 @@ void turn_take(drey_session *s, const pass_group *group)
     speculation_count(s, n_written);
     turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());
     commit(s, n_written);
+    turn_hear(s, group);
     reroot(s);
 }

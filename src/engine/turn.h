@@ -17,4 +17,7 @@ int32_t turn_depth_left(const drey_session *s);
  * the target's next token the root. */
 void turn_take(drey_session *s, const pass_group *group);
 
+/* The drafter hears what the target found likely behind each submitted node, if it wants to. */
+void turn_hear(drey_session *s, const pass_group *group);
+
 #endif

@@ -307,10 +307,9 @@ static void contest_range(contest *c, const float *logits, int32_t from, int32_t
     }
 }
 
-/* The logits themselves; confidence is the softmax over all ids. Most ranges have nobody who could
+/* The logits themselves; confidence is the softmax over all of them. Most ranges have nobody who could
  * enter: their largest logit, which a vector instruction finds, says so. */
-static void contest_plain(contest *c, sampler *s, const float *logits, int32_t n_ids,
-                          int32_t best_place)
+static void contest_logits(contest *c, const sampler *s, const float *logits, int32_t n_ids)
 {
     enum { RANGE = 512 };
     for (int32_t from = 0; from < n_ids; from += RANGE) {
@@ -319,6 +318,12 @@ static void contest_plain(contest *c, sampler *s, const float *logits, int32_t n
         if ((double)logits[best] > contest_floor(c))
             contest_range(c, logits, from, to);
     }
+}
+
+static void contest_plain(contest *c, const sampler *s, const float *logits, int32_t n_ids,
+                          int32_t best_place)
+{
+    contest_logits(c, s, logits, n_ids);
     c->weight = weight_of_all(s, logits, n_ids, logits[best_place]);
 }
 
@@ -362,6 +367,15 @@ int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
     contest c = {.max = 1};
     contest_noisy(&c, s, logits, &(logit_ids){.n_first = s->n_vocab}, best, position);
     return c.place[0];
+}
+
+int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t max)
+{
+    contest c = {.max = min_i32(max, MAX_GUESSES)};
+    contest_logits(&c, s, logits, s->n_vocab);
+    for (int32_t i = 0; i < c.n; i++)
+        out[i] = c.place[i];
+    return c.n;
 }
 
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,

@@ -1,0 +1,296 @@
+/* The lookup drafter: what the text itself and the target's own rows say comes next. It computes no
+ * model: a step takes microseconds.
+ *
+ * Programs, edits, summaries and quotations repeat what stands before them. A suffix automaton over
+ * the timeline knows, for a path (the timeline plus the branch drafted so far), the longest suffix
+ * that stood there before, and what followed: candidates, the most frequent first, the most recent
+ * first among equals. Shorter suffixes add theirs. Where those are not enough, the tokens that the
+ * target found likely behind the same two tokens, or the same one, are recycled (recycling.h).
+ *
+ * Confidence is what such a candidate was worth so far. Each belongs to a kind: of the automaton by
+ * the length of the match, by its share among what followed, and by whether there was more than one
+ * place; of recycling by its table and rank. A kind's hits and trials are counted along the path that
+ * the target takes, with a guess of ours as the first few trials. */
+#include "draft/lookup_drafter.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/num.h"
+
+enum {
+    MOST_EDGES = 64,   /* looked at, of a state: the newest */
+    MOST_SUFFIXES = 4, /* of a path, from the longest on */
+    MOST_TRIALS = 256  /* then both counts are halved: texts change */
+};
+
+/* ---- Kinds ---- */
+
+static int32_t length_class(int32_t length)
+{
+    static const int32_t least[LOOKUP_LENGTHS] = {1, 2, 3, 4, 5, 7, 10, 16};
+    int32_t i = 0;
+    while (i + 1 < LOOKUP_LENGTHS && length >= least[i + 1])
+        i++;
+    return i;
+}
+
+static int32_t share_class(int32_t count, int32_t total)
+{
+    return count >= total ? 0 : 5 * count >= 3 * total ? 1 : 4 * count >= total ? 2 : 3;
+}
+
+static int32_t kind_of_match(int32_t length, int32_t count, int32_t total)
+{
+    return (length_class(length) * LOOKUP_SHARES + share_class(count, total)) * 2 + (total > 1);
+}
+
+static int32_t kind_of_recycled(bool of_two, int32_t rank)
+{
+    return LOOKUP_MATCH_KINDS + (of_two ? 0 : RECYCLED) + rank;
+}
+
+/* What a kind is worth before it was tried, from texts of several sorts. */
+static void init_kinds(lookup_drafter *d)
+{
+    static const float of_length[LOOKUP_LENGTHS] = {0.12f, 0.3f,  0.42f, 0.52f,
+                                                    0.62f, 0.72f, 0.8f,  0.88f};
+    static const float of_share[LOOKUP_SHARES] = {1, 0.7f, 0.35f, 0.12f};
+    static const float of_rank[2][RECYCLED] = {
+        {0.5f, 0.12f, 0.06f, 0.04f, 0.03f, 0.02f, 0.015f, 0.01f},
+        {0.25f, 0.1f, 0.06f, 0.04f, 0.03f, 0.02f, 0.015f, 0.01f}};
+    const float prior_trials = 4;
+    for (int32_t i = 0; i < LOOKUP_MATCH_KINDS; i++)
+        d->kind[i].hits =
+            of_length[i / 2 / LOOKUP_SHARES] * of_share[i / 2 % LOOKUP_SHARES] * prior_trials;
+    for (int32_t i = 0; i < 2 * RECYCLED; i++)
+        d->kind[LOOKUP_MATCH_KINDS + i].hits = of_rank[i / RECYCLED][i % RECYCLED] * prior_trials;
+    for (int32_t i = 0; i < LOOKUP_KINDS; i++)
+        d->kind[i].trials = prior_trials;
+}
+
+static void try_kind(lookup_kind *k, bool hit)
+{
+    k->trials += 1;
+    k->hits += hit;
+    if (k->trials >= MOST_TRIALS) {
+        k->trials /= 2;
+        k->hits /= 2;
+    }
+}
+
+static float worth(const lookup_drafter *d, int32_t kind)
+{
+    return (d->kind[kind].hits + 0.01f) / (d->kind[kind].trials + 0.02f);
+}
+
+/* ---- Candidates ---- */
+
+typedef struct finding {
+    int32_t token, kind, count, latest;
+} finding;
+
+typedef struct findings {
+    finding found[TREE_MAX_GUESSES];
+    int32_t n;
+} findings;
+
+/* Among the first n. */
+static bool has(const findings *f, int32_t n, int32_t token)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (f->found[i].token == token)
+            return true;
+    return false;
+}
+
+/* Behind those that have more places, or as many and a later one; not before `first`. */
+static void enter(findings *f, int32_t first, const finding *x)
+{
+    int32_t at = f->n;
+    while (at > first &&
+           (x->count > f->found[at - 1].count ||
+            (x->count == f->found[at - 1].count && x->latest > f->found[at - 1].latest)))
+        at--;
+    if (at == TREE_MAX_GUESSES)
+        return;
+    f->n = min_i32(f->n + 1, TREE_MAX_GUESSES);
+    memmove(&f->found[at + 1], &f->found[at], (size_t)(f->n - 1 - at) * sizeof *f->found);
+    f->found[at] = *x;
+}
+
+/* What followed the words of one state. */
+static void find_behind(const lookup_drafter *d, suffix_match m, findings *f)
+{
+    const suffix_automaton *a = &d->text;
+    int32_t first = f->n, total = 0, n_edges = 0;
+    for (int32_t i = a->state[m.state].first_edge; i >= 0 && n_edges++ < MOST_EDGES;
+         i = a->edge[i].next) {
+        const suffix_state *to = &a->state[a->edge[i].to];
+        finding x = {.token = a->edge[i].token, .count = to->count, .latest = to->latest};
+        total += x.count;
+        if (!has(f, first, x.token))
+            enter(f, first, &x);
+    }
+    for (int32_t i = first; i < f->n; i++)
+        f->found[i].kind = kind_of_match(m.length, f->found[i].count, total);
+}
+
+static void find_recycled(const recycled *r, bool of_two, findings *f)
+{
+    for (int32_t rank = 0; r && rank < r->n && f->n < TREE_MAX_GUESSES; rank++)
+        if (!has(f, f->n, r->token[rank]))
+            f->found[f->n++] =
+                (finding){.token = r->token[rank], .kind = kind_of_recycled(of_two, rank)};
+}
+
+/* The word at the end of the path to a node. */
+static suffix_match match_of(const lookup_drafter *d, const token_tree *tree, int32_t node)
+{
+    if (node == 0)
+        return suffix_automaton_end(&d->text);
+    const tree_node *n = &tree->nodes[node];
+    return suffix_automaton_step(&d->text, match_of(d, tree, n->parent), n->token);
+}
+
+/* The token before the node's own; -1: the timeline has none. */
+static int32_t token_before(const lookup_drafter *d, const token_tree *tree, int32_t node)
+{
+    if (node > 0)
+        return tree->nodes[tree->nodes[node].parent].token;
+    return d->n_tokens > 1 ? d->tokens[d->n_tokens - 2] : -1;
+}
+
+static void find_all(const lookup_drafter *d, const token_tree *tree, int32_t node, findings *f)
+{
+    suffix_match m = match_of(d, tree, node);
+    int32_t token = tree->nodes[node].token, before = token_before(d, tree, node);
+    f->n = 0;
+    for (int i = 0; i < MOST_SUFFIXES && m.length > 1 && f->n < TREE_MAX_GUESSES; i++) {
+        find_behind(d, m, f);
+        m.state = d->text.state[m.state].link;
+        m.length = d->text.state[m.state].length;
+    }
+    find_recycled(recycling_of_two(&d->rows, before, token), true, f);
+    find_recycled(recycling_of_one(&d->rows, token), false, f);
+    if (m.length == 1 && f->n < TREE_MAX_GUESSES)
+        find_behind(d, m, f);
+}
+
+/* Best first; of one token only one can come: where they promise more, all are worth less. */
+static void to_guesses(const lookup_drafter *d, const findings *f, tree_node *node, uint8_t *kinds)
+{
+    float sum = 0;
+    for (int32_t i = 0; i < f->n; i++)
+        sum += worth(d, f->found[i].kind);
+    node->n_guesses = 0;
+    for (int32_t i = 0; i < f->n; i++) {
+        float confidence = worth(d, f->found[i].kind) / max_f32(sum, 1);
+        int32_t at = node->n_guesses++;
+        for (; at > 0 && confidence > node->guess[at - 1].confidence; at--) {
+            node->guess[at] = node->guess[at - 1];
+            kinds[at] = kinds[at - 1];
+        }
+        node->guess[at] = (candidate){.token = f->found[i].token, .confidence = confidence};
+        kinds[at] = (uint8_t)f->found[i].kind;
+    }
+}
+
+/* ---- The drafter ---- */
+
+static drey_status lookup_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
+                                 drey_error *err)
+{
+    (void)err;
+    lookup_drafter *d = (lookup_drafter *)base;
+    for (int32_t i = 0; i < n; i++) {
+        findings f;
+        find_all(d, tree, nodes[i], &f);
+        to_guesses(d, &f, &tree->nodes[nodes[i]], d->kind_of[nodes[i]]);
+        tree->nodes[nodes[i]].expanded = true;
+    }
+    return DREY_OK;
+}
+
+static void append(lookup_drafter *d, int32_t token)
+{
+    assert(d->n_tokens < d->capacity);
+    d->tokens[d->n_tokens++] = token;
+    suffix_automaton_add(&d->text, token);
+}
+
+static drey_status lookup_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
+{
+    lookup_drafter *d = (lookup_drafter *)base;
+    if (n > d->capacity)
+        FAIL(err, DREY_ERR_CONTEXT,
+             "the text has %d tokens but the context holds %d: ask for a longer context", n,
+             d->capacity);
+    int32_t same = 0;
+    while (same < min_i32(n, d->n_tokens) && d->tokens[same] == tokens[same])
+        same++;
+    if (same < d->n_tokens) { /* what was added cannot be taken out again */
+        suffix_automaton_clear(&d->text);
+        d->n_tokens = 0;
+    }
+    while (d->n_tokens < n)
+        append(d, tokens[d->n_tokens]);
+    return DREY_OK;
+}
+
+static void lookup_hear(drafter *base, const token_tree *tree, int32_t node, const int32_t *tokens,
+                        int32_t n)
+{
+    lookup_drafter *d = (lookup_drafter *)base;
+    recycling_keep(&d->rows, token_before(d, tree, node), tree->nodes[node].token, tokens,
+                   min_i32(n, RECYCLED));
+}
+
+/* The kinds of a node's guesses hear what came. */
+static void judge(lookup_drafter *d, const token_tree *tree, int32_t node, int32_t token)
+{
+    const tree_node *n = &tree->nodes[node];
+    for (int32_t i = 0; i < n->n_guesses; i++)
+        try_kind(&d->kind[d->kind_of[node][i]], n->guess[i].token == token);
+}
+
+static void lookup_reroot(drafter *base, const token_tree *tree, const int32_t *path,
+                          int32_t n_path, int32_t next, const int32_t *moved)
+{
+    lookup_drafter *d = (lookup_drafter *)base;
+    for (int32_t i = 0; i <= n_path; i++)
+        judge(d, tree, i ? path[i - 1] : 0, i < n_path ? tree->nodes[path[i]].token : next);
+    for (int32_t i = 0; i < tree->n_nodes; i++)
+        if (moved[i] >= 0) /* never behind i */
+            memcpy(d->kind_of[moved[i]], d->kind_of[i], sizeof d->kind_of[i]);
+    for (int32_t i = 0; i < n_path; i++)
+        append(d, tree->nodes[path[i]].token);
+    append(d, next);
+}
+
+/* Behind the drafter itself: the automaton, the tables, the timeline. */
+static size_t lookup_bytes(int32_t capacity)
+{
+    size_t tokens = (size_t)capacity * sizeof(int32_t);
+    return sizeof(lookup_drafter) + suffix_automaton_bytes(capacity) + recycling_bytes() + tokens;
+}
+
+const drafter_class drafter_lookup_class = {.begin = lookup_begin,
+                                            .expand = lookup_expand,
+                                            .hear = lookup_hear,
+                                            .reroot = lookup_reroot,
+                                            .bytes = lookup_bytes};
+
+drafter *drafter_lookup_init(void *memory, int32_t capacity)
+{
+    assert(capacity > 0);
+    lookup_drafter *d = memory;
+    *d = (lookup_drafter){.base.class = &drafter_lookup_class, .capacity = capacity};
+    uint8_t *rest = (uint8_t *)(d + 1);
+    suffix_automaton_init(&d->text, rest, capacity);
+    rest += suffix_automaton_bytes(capacity);
+    recycling_init(&d->rows, rest);
+    d->tokens = (int32_t *)(void *)(rest + recycling_bytes());
+    init_kinds(d);
+    return &d->base;
+}

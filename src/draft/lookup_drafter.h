@@ -1,0 +1,34 @@
+/* The drafter that needs no model: see lookup_drafter.c. */
+#ifndef DREY_DRAFT_LOOKUP_H
+#define DREY_DRAFT_LOOKUP_H
+
+#include "draft/drafter.h"
+#include "draft/recycling.h"
+#include "draft/suffix_automaton.h"
+
+enum {
+    LOOKUP_LENGTHS = 8,
+    LOOKUP_SHARES = 4,
+    LOOKUP_MATCH_KINDS = LOOKUP_LENGTHS * LOOKUP_SHARES * 2,
+    LOOKUP_KINDS = LOOKUP_MATCH_KINDS + 2 * RECYCLED
+};
+
+typedef struct lookup_kind { /* how often such a candidate was tried, and right */
+    float hits, trials;
+} lookup_kind;
+
+typedef struct lookup_drafter {
+    drafter base;
+    int32_t capacity, n_tokens;
+    int32_t *tokens; /* [capacity]: the timeline, the root last */
+    suffix_automaton text;
+    recycling rows;
+    lookup_kind kind[LOOKUP_KINDS];
+    uint8_t kind_of[TREE_MAX_NODES][TREE_MAX_GUESSES]; /* of the guesses of nodes */
+} lookup_drafter;
+
+/* Lies in memory[drafter_lookup_class.bytes(capacity)], zeroed and aligned for anything. begin fails
+ * with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */
+drafter *drafter_lookup_init(void *memory, int32_t capacity);
+
+#endif
