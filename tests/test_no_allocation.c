@@ -71,6 +71,12 @@ static bool swallow(void *user, const char *bytes, size_t n_bytes)
     return bytes && n_bytes > 0;
 }
 
+static void swallow_event(void *user, const drey_event *event)
+{
+    (void)user;
+    assert_true(event->n_bytes > 0);
+}
+
 static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey_policy policy,
                   double share, float temperature)
 {
@@ -94,6 +100,7 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     g.sampling = (drey_sampling){.temperature = temperature, .top_k = 50, .top_p = 0.9f, .seed = 4};
     g.on_token = after_second;
     g.on_text = swallow;
+    g.on_event = swallow_event;
     g.user = &left;
     drey_engine *e = NULL;
     drey_session *s = NULL;

@@ -421,6 +421,25 @@ typedef bool drey_text_fn(void *user, const char *bytes, size_t n_bytes);
 /* Each verified token, before its text. Return false to stop. */
 typedef bool drey_token_fn(void *user, int32_t id);
 
+/* A text as it can be shown before it is verified: behind the verified text stands a provisional one,
+ * what the draft believes in most. It is empty where a text begins and where it ends. */
+enum { DREY_MAX_PROVISIONAL = 2048 }; /* bytes */
+typedef enum drey_event_kind {
+    DREY_EVENT_PROVISIONAL = 0, /* bytes join the end of the provisional text */
+    DREY_EVENT_TAKEN_BACK = 1,  /* bytes, which are its end, go */
+    /* bytes join the end of the verified text, and as many leave the beginning of the provisional
+     * one, which begins with them (or all of it, where they begin with it) */
+    DREY_EVENT_VERIFIED = 2
+} drey_event_kind;
+typedef struct drey_event {
+    drey_event_kind kind;
+    const char *bytes; /* [n_bytes], whole characters as for drey_text_fn, borrowed for the call */
+    size_t n_bytes;
+    uint64_t reserved[2]; /* zero */
+} drey_event;
+/* Comes with each turn, and every 50 ms or so while a pass waits for weights. */
+typedef void drey_event_fn(void *user, const drey_event *event);
+
 typedef struct drey_generate_options {
     int32_t n_predict; /* most tokens to write */
     drey_sampling sampling;
@@ -431,7 +450,8 @@ typedef struct drey_generate_options {
     drey_text_fn *on_text;
     drey_token_fn *on_token;
     void *user;
-    uint64_t reserved[8]; /* zero */
+    drey_event_fn *on_event; /* before on_text, where both have the same bytes */
+    uint64_t reserved[7];    /* zero */
 } drey_generate_options;
 DREY_API void drey_generate_options_init(drey_generate_options *options);
 

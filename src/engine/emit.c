@@ -11,6 +11,7 @@ static void finish(generation *g, drey_finish why)
 
 static void deliver(generation *g, const char *text, size_t n_bytes)
 {
+    events_verified(g, text, n_bytes);
     if (n_bytes == 0 || !g->options.on_text || g->refused)
         return;
     g->refused = !g->options.on_text(g->options.user, text, n_bytes);

@@ -55,6 +55,7 @@ static void count_step(idle_work *w, drey_session *s)
 {
     for (int32_t i = 0; i < s->n_drafting; i++)
         s->tree.nodes[s->drafting[i]].provisional = true;
+    events_show(s, false);
     w->n_expanded += s->n_drafting;
     s->n_drafting = 0;
 }

@@ -142,7 +142,7 @@ drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_erro
 static void release_text(generation *g)
 {
     detokenizer_free(&g->detokenizer);
-    g->detokenizer = (detokenizer){0};
+    detokenizer_free(&g->ahead);
     free(g->stops);
     g->stops = NULL;
 }
@@ -324,6 +324,8 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
         s->policy->sampled = o->sampling.temperature > 0;
     TRY(copy_stops(g, err));
     TRY(detokenizer_init(&g->detokenizer, t, g->options.stops, o->n_stops, o->special, err));
+    if (o->on_event)
+        TRY(detokenizer_init(&g->ahead, t, g->options.stops, o->n_stops, o->special, err));
     g->detokenizer.started = true; /* it goes on from the prompt: its first token keeps its space */
     return DREY_OK;
 }
@@ -378,6 +380,7 @@ void session_end(drey_session *s, drey_finish why)
         g->stats.finish = why;
     g->done = true;
     text_flush(s);
+    events_clear(s);
     statistics_end(s);
     release_text(g);
     s->state = SESSION_IDLE;
@@ -388,6 +391,7 @@ void session_end(drey_session *s, drey_finish why)
 void session_retry(drey_session *s)
 {
     idle_give_up(s);
+    events_clear(s);
     if (s->state == SESSION_DECODE)
         s->state = SESSION_PROMPT;
 }

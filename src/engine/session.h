@@ -48,6 +48,10 @@ typedef struct generation {
     drey_generate_options options;
     char **stops; /* copies, which options.stops are */
     detokenizer detokenizer;
+    detokenizer ahead;                /* goes on from there, for what is provisional */
+    char shown[DREY_MAX_PROVISIONAL]; /* [n_shown]: the provisional text as the caller knows it */
+    size_t n_shown;
+    int64_t show_at_ns;              /* not again before */
     bool done;                       /* a token ended it */
     bool refused;                    /* on_text wants no more */
     bool draft_told;                 /* of the prompt */
@@ -130,6 +134,16 @@ void prompt_report(void *user, uint64_t done);
 int32_t text_emit(drey_session *s);
 /* What was held back, at the end. */
 void text_flush(drey_session *s);
+
+/* ---- Provisional text (events.c) ---- */
+
+/* This text joins the verified one. */
+void events_verified(generation *g, const char *text, size_t n_bytes);
+/* Tells how what the tree says has changed; unless `soon` only where that has not been a moment
+ * ago. */
+void events_show(drey_session *s, bool soon);
+/* Takes everything back. */
+void events_clear(drey_session *s);
 
 /* ---- Statistics (statistics.c) ---- */
 

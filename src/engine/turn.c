@@ -102,6 +102,7 @@ drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_g
     *group = (pass_group){.kv = &s->target_kv, .rows = rows, .head = HEAD_ALL};
     group->n = verify_rows(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
+    events_show(s, true);
     note_disk(s, &s->reads);
     s->waited_ns = waited_ns(s->engine);
     s->offered_ns = clock_ns();
@@ -134,4 +135,5 @@ void turn_take(drey_session *s, const pass_group *group)
     commit(s, n_written);
     turn_hear(s, group);
     reroot(s);
+    events_show(s, true);
 }

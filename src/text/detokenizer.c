@@ -30,6 +30,14 @@ void detokenizer_free(detokenizer *d)
     *d = (detokenizer){0};
 }
 
+void detokenizer_follow(detokenizer *d, const detokenizer *other)
+{
+    assert(d->tokenizer == other->tokenizer && d->capacity == other->capacity);
+    char *held = d->held;
+    *d = *other;
+    d->held = memcpy(held, other->held, other->n_held);
+}
+
 /* Where the stop text begins that is complete first; n_held: none is. */
 static size_t find_stop(const detokenizer *d)
 {

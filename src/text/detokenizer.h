@@ -28,6 +28,8 @@ drey_status detokenizer_init(detokenizer *d, const tokenizer *t, const char *con
                              size_t n_stops, bool special, drey_error *err);
 void detokenizer_free(detokenizer *d);
 
+/* Makes d, which init got the same tokenizer and stop texts, stand where `other` does. */
+void detokenizer_follow(detokenizer *d, const detokenizer *other);
 /* Takes a token. *text, *n_bytes: what can be shown now, borrowed until the next call (n_bytes may
  * be 0). Bytes that can never become valid UTF-8 are passed on as they are. */
 void detokenizer_push(detokenizer *d, int32_t id, const char **text, size_t *n_bytes);
