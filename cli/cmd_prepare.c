@@ -94,6 +94,7 @@ static drey_status prepare(const cli_settings *s, preparing *p, const drey_model
     options.output = s->output;
     options.check = s->check;
     options.force = s->force;
+    options.planes = s->planes;
     options.announce = announce;
     options.progress = on_progress;
     options.go_on = go_on;

@@ -97,6 +97,7 @@ const cli_option cli_options[] = {
     TEXT("turns", 0, CLI_REPORT, turns),
     FLAG("check", 0, CLI_PREPARE, check),
     FLAG("force", 0, CLI_PREPARE, force),
+    FLAG("planes", 0, CLI_PREPARE, planes),
     RATE("disk", 0, CLI_PLAN, disk_bytes_per_s),
     FLAG("no-measure", 0, CLI_PLAN, no_measure),
     FLAG("tensors", 0, CLI_PLAN, tensors),

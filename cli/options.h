@@ -78,9 +78,9 @@ typedef struct cli_settings {
     const char *json;                     /* bench, plan, prepare */
     int32_t turn;                         /* report: whose tree is drawn */
     const char *turns;                    /* report: "3-7"; NULL: in the middle */
-    const char *output;  /* prepare: the sidecar; NULL: beside the model. report: the picture */
-    bool check, force;   /* prepare */
-    const char *operand; /* inspect, prepare, report: the file */
+    const char *output; /* prepare: the sidecar; NULL: beside the model. report: the picture */
+    bool check, force, planes; /* prepare */
+    const char *operand;       /* inspect, prepare, report: the file */
 } cli_settings;
 
 typedef enum cli_value {

@@ -57,6 +57,7 @@ const char *hint_words(drey_hint hint)
         [DREY_HINT_FORCE] = " (--output, --force)",
         [DREY_HINT_PREPARE] = " (drey prepare --force)",
         [DREY_HINT_CHAT] = " (without --chat)",
+        [DREY_HINT_PLANES] = " (drey prepare --planes)",
     };
     return (size_t)hint < sizeof words / sizeof *words ? words[hint] : "";
 }

@@ -23,7 +23,7 @@ _drey() {
         return
         ;;
     -d | --draft)
-        mapfile -t COMPREPLY < <(compgen -f -W "lookup none" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -f -W "lookup self none" -- "$cur")
         return
         ;;
     --sidecar)
@@ -63,7 +63,7 @@ _drey() {
             return
             ;;
         prepare)
-            mapfile -t COMPREPLY < <(compgen -f -W "-o --output --check --force --json -q --quiet -h --help" \
+            mapfile -t COMPREPLY < <(compgen -f -W "-o --output --check --force --planes --json -q --quiet -h --help" \
                 -- "$cur")
             return
             ;;

@@ -34,7 +34,7 @@ complete -c drey -n $engine -l sidecar -r -F -a none -d 'Packed weights'
 complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
 
 set -l drafting '__drey_is run plan'
-complete -c drey -n $drafting -s d -l draft -r -F -a 'lookup none' -d 'What guesses ahead'
+complete -c drey -n $drafting -s d -l draft -r -F -a 'lookup self none' -d 'What guesses ahead'
 complete -c drey -n $drafting -s c -l context -x -d 'Tokens of prompt and text'
 complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std' \
     -d 'How to draft'
@@ -68,6 +68,7 @@ complete -c drey -n '__drey_is report' -l turn -x -d 'Whose tree to draw'
 complete -c drey -n '__drey_is report' -l turns -x -d 'Turns to draw'
 complete -c drey -n '__drey_is prepare report' -s o -l output -r -F -d 'Where to write'
 complete -c drey -n '__drey_is prepare' -l check -d 'Compare all of it'
+complete -c drey -n '__drey_is prepare' -l planes -d 'High and low bits apart, for -d self'
 complete -c drey -n '__drey_is prepare' -l force -d 'Write again'
 complete -c drey -n '__drey_is run perplexity prepare' -s q -l quiet -d 'No progress'
 

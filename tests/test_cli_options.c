@@ -200,7 +200,8 @@ static void values(void **state)
     assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
     assert_int_equal(s.tree_nodes, 5);
     assert_int_equal(s.without, 0);
-    accepts(&s, CLI_RUN, "-m t -p x -d lookup --policy si --without tree,slice");
+    accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --without tree,slice");
+    assert_int_equal(s.drafter, DREY_DRAFTER_SELF);
     assert_int_equal(s.policy, DREY_POLICY_SPECINFER);
     assert_int_equal(s.without, DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
@@ -215,10 +216,10 @@ static void values(void **state)
     assert_string_equal(s.operand, "-odd");
     accepts(&s, CLI_TOKENIZE, "-m t --special --ids");
     assert_true(s.special && s.ids);
-    accepts(&s, CLI_PREPARE, "m.gguf -o m.drey --force -q");
+    accepts(&s, CLI_PREPARE, "m.gguf -o m.drey --force --planes -q");
     assert_string_equal(s.operand, "m.gguf");
     assert_string_equal(s.output, "m.drey");
-    assert_true(s.force && s.quiet && !s.check);
+    assert_true(s.force && s.planes && s.quiet && !s.check);
     accepts(&s, CLI_RUN, "-m t --sidecar none");
     assert_string_equal(s.sidecar, "none");
     accepts(&s, CLI_BENCH_MACHINE, "-t 2");

@@ -54,7 +54,8 @@ typedef enum drey_hint {
     DREY_HINT_OUTPUT = 6,       /* another output of drey_prepare */
     DREY_HINT_FORCE = 7,        /* another output of drey_prepare, or its force */
     DREY_HINT_PREPARE = 8,      /* drey_prepare with force */
-    DREY_HINT_CHAT = 9          /* a prompt in the model's own format, without drey_chat_format */
+    DREY_HINT_CHAT = 9,         /* a prompt in the model's own format, without drey_chat_format */
+    DREY_HINT_PLANES = 10       /* drey_prepare with planes */
 } drey_hint;
 
 /* A message ready for a terminal: what went wrong, and what to do about it. */
@@ -180,11 +181,13 @@ DREY_API bool drey_part_parse(const char *name, drey_part *part);
 
 typedef enum drey_drafter {
     DREY_DRAFTER_NONE = 0,
-    DREY_DRAFTER_MODEL = 1, /* the model in options.draft */
-    DREY_DRAFTER_LOOKUP = 2 /* looks them up in the text so far, and in what the target thought */
+    DREY_DRAFTER_MODEL = 1,  /* the model in options.draft */
+    DREY_DRAFTER_LOOKUP = 2, /* looks them up in the text so far, and in what the target thought */
+    DREY_DRAFTER_SELF = 3 /* the target, with the bits of its weights that are in memory: for that
+                               its sidecar holds planes (drey_prepare_options) */
 } drey_drafter;
 
-/* "none", "model", "lookup"; NULL: there is no such drafter. */
+/* "none", "model", "lookup", "self"; NULL: there is no such drafter. */
 DREY_API const char *drey_drafter_name(drey_drafter drafter);
 
 /* How streamed weights are read. AUTO takes the first that the system allows; the others force a
@@ -640,7 +643,10 @@ typedef struct drey_prepare_options {
     drey_progress_fn *progress;
     bool (*go_on)(void *user);
     void *user;
-    uint64_t reserved[8]; /* zero */
+    bool
+        planes; /* high and low bits of the weights apart, so that the high ones can stay in memory and
+                    draft (DREY_DRAFTER_SELF); text is the same */
+    uint64_t reserved[7]; /* zero */
 } drey_prepare_options;
 DREY_API void drey_prepare_options_init(drey_prepare_options *options);
 

@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "os/clock.h"
@@ -48,6 +49,11 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
     kv_cache *kv = d->run->kv;
     int32_t same = 0;
     assert(d->n_nodes == 0 && !d->reading);
+    if (kv->view_slot) {
+        kv->n_pending = 0;
+        kv->n_committed = n - 1;
+        memcpy(d->timeline, tokens, (size_t)n * sizeof *tokens);
+    }
     while (same < kv->n_committed && same < n - 1 && d->timeline[same] == known(d, tokens[same]))
         same++;
     kv_truncate(kv, same);
@@ -279,20 +285,32 @@ static bool can_guess(const model_drafter *d, int32_t id)
     return !l->table || id < l->head->n_rows || row_table_find(l->table, id) >= 0;
 }
 
-static void model_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
-                         int32_t next, const int32_t *moved)
+/* What was computed for the path is committed, or, in a view, was computed and committed by the
+ * owner. */
+static void keep_rows(model_drafter *d, const int32_t *path, int32_t n_path, const int32_t *rows,
+                      int32_t n_rows)
 {
-    model_drafter *d = self_of(base);
     int32_t done[TREE_MAX_NODES + CATCH_UP], n = 0;
-    assert(d->n_nodes == 0 && !d->reading);
+    if (d->run->kv->view_slot) {
+        kv_view_keep(d->run->kv, d->n_timeline + n_path, rows, n_rows);
+        return;
+    }
     /* The chain up to the root, then the accepted nodes that were computed here. */
     for (; n <= d->row_of[0]; n++)
         done[n] = n;
     for (int32_t i = 0; i < n_path && d->row_of[path[i]] >= 0; i++)
         done[n++] = d->row_of[path[i]];
-    int32_t rows[TREE_MAX_NODES] = {0}, nodes[TREE_MAX_NODES];
-    int32_t n_rows = rows_that_stay(d, tree, moved, rows, nodes);
     kv_reroot(d->run->kv, done, n, rows, n_rows);
+}
+
+static void model_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
+                         int32_t next, const int32_t *moved)
+{
+    model_drafter *d = self_of(base);
+    int32_t rows[TREE_MAX_NODES] = {0}, nodes[TREE_MAX_NODES];
+    assert(d->n_nodes == 0 && !d->reading);
+    int32_t n_rows = rows_that_stay(d, tree, moved, rows, nodes);
+    keep_rows(d, path, n_path, rows, n_rows);
     forget_rows(d);
     for (int32_t i = 0; i < n_rows; i++)
         d->row_of[moved[nodes[i]]] = i;

@@ -9,7 +9,11 @@
  * Pending rows and slots of the draft's cache are the tree's and these. */
 enum { CATCH_UP = 8 };
 
-/* Everything is borrowed until closed: run with its own cache, the session's sampler (the same
+/* A model can draft for itself, with the bits of its weights that are in memory: run is over views of
+ * its weights (weights_view) and of its cache (kv_view_init). Then whatever is committed was
+ * computed by those who verify, nothing is read and nothing lags behind.
+ *
+ * Everything is borrowed until closed: run with its own cache, the session's sampler (the same
  * noise makes it guess well when the text is sampled), timeline[capacity] for up to `capacity`
  * tokens. n_ids: ids that the target knows too. chunk: rows of a prompt pass. */
 typedef struct model_drafter {

@@ -135,6 +135,7 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
         o->sidecar = NULL; /* of the other model */
     }
     e->has_draft = o->draft != NULL;
+    e->self_draft = o->drafter == DREY_DRAFTER_SELF;
     return settle_budget(e, err);
 }
 
@@ -161,6 +162,9 @@ void engine_apply_plan(drey_engine *e)
     for (int i = 0; i < PLAN_MODELS; i++)
         for (int32_t j = 0; j < e->inputs.model[i].n_matrices; j++)
             sides[i]->layout.matrix[j].n_pinned = e->plan.n_pinned[i][j];
+    const model_layout *target = &e->target.layout;
+    for (int32_t j = 0; e->plan.n_planes && j < target->n_matrices; j++)
+        memcpy(target->matrix[j].n_planes, e->plan.n_planes[j], sizeof target->matrix[j].n_planes);
 }
 
 /* A head over a slice of the vocabulary: tokens that a text may hold anywhere, above all those that
@@ -192,7 +196,7 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
     size_t ring = e->plan.ring_bytes[model];
     size_t bytes = (size_t)e->inputs.model[model].overhead_bytes + ring + 4096;
     for (int32_t i = 0; i < l->n_matrices; i++)
-        bytes += arena_size(weight_pinned_bytes(&l->matrix[i]));
+        bytes += weight_memory_bytes(&l->matrix[i]);
     TRY(arena_init(&side->weight_memory, bytes, true, err));
     weights_options options = {.file = m->file,
                                .matrix = l->matrix,
@@ -212,6 +216,25 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
     TRY(open_table(side, m->tokenizer, err));
     TRY(arena_check(&side->layout_memory, err));
     return arena_check(&side->weight_memory, err);
+}
+
+size_t engine_view_bytes(const drey_engine *e)
+{
+    const model_layout *l = &e->target.layout;
+    return weights_view_bytes(l->matrix, l->n_matrices, e->options.n_threads) +
+           arena_size((size_t)l->n_matrices * sizeof(weight)) + model_layout_view_bytes(l);
+}
+
+/* The target once more, with the bits that are in memory. */
+static drey_status open_view(drey_engine *e, drey_error *err)
+{
+    engine_side *view = &e->draft;
+    const model_layout *l = &e->target.layout;
+    TRY(arena_init(&view->weight_memory, engine_view_bytes(e), false, err));
+    weight *matrix = arena_take(&view->weight_memory, (size_t)l->n_matrices * sizeof *matrix);
+    weights_view(&view->weights, &e->target.weights, matrix, &view->weight_memory);
+    model_layout_view(&view->layout, l, matrix, &view->weight_memory);
+    return arena_check(&view->weight_memory, err);
 }
 
 /* One for each thread, and one for the reads of each model. */
@@ -249,7 +272,7 @@ static drey_status open_workspace(drey_engine *e, drey_error *err)
     workspace_limits limits = plan_workspace(&e->inputs, p, PLAN_TARGET);
     workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->work_memory);
     limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);
-    if (e->has_draft)
+    if (e->has_draft || e->self_draft)
         workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->work_memory);
     return arena_check(&e->work_memory, err);
 }
@@ -261,6 +284,8 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
     TRY(open_side(e, PLAN_TARGET, &e->target, e->options.target, err));
     if (e->has_draft)
         TRY(open_side(e, PLAN_DRAFT, &e->draft, e->options.draft, err));
+    if (e->self_draft)
+        TRY(open_view(e, err));
     return open_workspace(e, err);
 }
 

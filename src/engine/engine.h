@@ -50,6 +50,7 @@ struct drey_engine {
     arena plan_memory, work_memory;
     engine_tuning tuning;
     bool has_draft;
+    bool self_draft; /* the target drafts for itself: draft is a view of it */
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
     trace trace;   /* of the engine's threads, and of its reads */
@@ -72,6 +73,8 @@ drey_status engine_gather(drey_engine *e, drey_error *err);
 size_t engine_table_bytes(const model_layout *l);
 /* Sets n_pinned of every matrix as e->plan has it. */
 void engine_apply_plan(drey_engine *e);
+/* Memory of the view that the target drafts with. */
+size_t engine_view_bytes(const drey_engine *e);
 /* Memory of e->trace. */
 size_t engine_trace_bytes(const drey_engine *e);
 void engine_release(drey_engine *e);

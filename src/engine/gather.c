@@ -82,14 +82,18 @@ static plan_matrix describe(const weight *m, bool must_stay)
 {
     int64_t last_rows = m->n_rows - (int64_t)(m->n_groups - 1) * GROUP_ROWS;
     bool packed = m->sidecar_offset != 0;
-    return (plan_matrix){
+    plan_matrix p = {
         .n_groups = m->n_groups,
         .group_bytes = m->group_bytes,
         .group_read_bytes = packed ? m->group_bytes : (uint64_t)(GROUP_ROWS * m->row_bytes),
         .last_read_bytes = packed ? m->group_bytes : (uint64_t)(last_rows * m->row_bytes),
         .numbers = (double)m->n_rows * (double)m->k,
         .in_pass = m->in_pass,
-        .must_stay = must_stay && m->in_pass};
+        .must_stay = must_stay && m->in_pass,
+        .split = m->planes != NULL};
+    for (int i = 0; i < N_PLANES; i++)
+        p.plane_bytes[i] = m->plane_bytes[i];
+    return p;
 }
 
 size_t engine_table_bytes(const model_layout *l)
@@ -105,8 +109,10 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     size_t table_bytes = engine_table_bytes(l);
     plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
     for (int32_t i = 0; i < n; i++)
-        matrix[i] = describe(&l->matrix[i], is_draft);
+        matrix[i] = describe(&l->matrix[i], is_draft || e->self_draft);
     e->plan.n_pinned[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(int32_t));
+    if (model == PLAN_TARGET)
+        e->plan.n_planes = arena_take(&e->plan_memory, (size_t)n * sizeof *e->plan.n_planes);
     e->inputs.model[model] = (plan_model){
         .shape = &l->shape,
         .matrix = matrix,
@@ -123,10 +129,10 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
 
 static size_t plan_memory_bytes(const drey_engine *e)
 {
-    size_t total = 0, per_matrix = sizeof(plan_matrix) + sizeof(int32_t);
+    size_t total = 0, per_matrix = sizeof(plan_matrix) + (1 + N_PLANES) * sizeof(int32_t);
     const engine_side *sides[] = {&e->target, &e->draft};
     for (int i = 0; i < 2; i++)
-        total += (size_t)sides[i]->layout.n_matrices * per_matrix + 2 * ARENA_ALIGN;
+        total += (size_t)sides[i]->layout.n_matrices * per_matrix + 3 * ARENA_ALIGN;
     return total;
 }
 
@@ -138,6 +144,7 @@ static void gather_options(drey_engine *e)
     in->n_sessions = o->n_sessions;
     in->n_context = o->n_context;
     in->n_threads = o->n_threads;
+    in->self_draft = e->self_draft;
     in->tree_nodes = policy_size(o);
     in->draft_nodes = TREE_MAX_NODES;
     in->spare_rows = CATCH_UP;
@@ -151,6 +158,20 @@ static void gather_options(drey_engine *e)
     in->sidecar_refused = e->sidecar_refused;
 }
 
+/* A target drafts for itself with what a sidecar's planes let stay in memory. */
+static drey_status check_planes(const drey_engine *e, drey_error *err)
+{
+    const model_layout *l = &e->target.layout;
+    for (int32_t i = 0; i < l->n_matrices; i++)
+        if (l->matrix[i].planes)
+            return DREY_OK;
+    FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_PLANES,
+              "%s can draft for itself only with a sidecar that holds its weights in planes, and "
+              "there is none%s%s; have it prepared",
+              SHOWN_PATH(gguf_part_path(e->options.target->file, 0)),
+              e->sidecar_refused[0] ? ": " : "", e->sidecar_refused);
+}
+
 drey_status engine_gather(drey_engine *e, drey_error *err)
 {
     plan_inputs *in = &e->inputs;
@@ -159,11 +180,15 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     count_process(e);
     TRY(bind(e, &e->target, o->target, err));
     TRY(engine_find_sidecar(e, err));
+    if (e->self_draft)
+        TRY(check_planes(e, err));
     if (e->has_draft)
         TRY(bind(e, &e->draft, o->draft, err));
     count_cached(e);
     TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
     gather_model(e, PLAN_TARGET, &e->target, o->target);
+    if (e->self_draft)
+        in->model[PLAN_TARGET].overhead_bytes += engine_view_bytes(e);
     in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes + engine_trace_bytes(e);
     if (e->has_draft)
         gather_model(e, PLAN_DRAFT, &e->draft, o->draft);

@@ -89,6 +89,29 @@ static uint64_t size_of(const char *path)
     return stat(path, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
+static bool has_planes(const sidecar_job *job)
+{
+    bool any = false;
+    for (int32_t i = 0; i < job->n_matrices; i++)
+        any = any || job->matrix[i].planes;
+    return any;
+}
+
+static drey_status choose_planes(const sidecar_job *job, bool planes, drey_error *err)
+{
+    for (int32_t i = 0; i < job->n_matrices; i++)
+        if (planes)
+            weight_split(&job->matrix[i]);
+        else
+            weight_join(&job->matrix[i]);
+    if (planes && !has_planes(job))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "no matrix of %s is of a type whose bits can be split into planes (Q4_0, Q4_1, Q5_0, "
+             "Q5_1, Q4_K, Q5_K, Q6_K)",
+             SHOWN_PATH(gguf_part_path(job->source, 0)));
+    return DREY_OK;
+}
+
 static drey_status run_job(const drey_prepare_options *o, const sidecar_job *job,
                            drey_prepare_report *report, drey_error *err)
 {
@@ -102,10 +125,12 @@ static drey_status run_job(const drey_prepare_options *o, const sidecar_job *job
     drey_error why;
     if (!o->force && access(job->path, F_OK) == 0 &&
         sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, NULL, NULL, &why) ==
-            DREY_OK) {
+            DREY_OK &&
+        has_planes(job) == o->planes) {
         report->sidecar_bytes = size_of(job->path);
         return DREY_OK;
     }
+    TRY(choose_planes(job, o->planes, err));
     TRY(sidecar_write(job, &report->sidecar_bytes, err));
     report->written = true;
     return DREY_OK;

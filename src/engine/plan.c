@@ -31,6 +31,15 @@ static uint64_t pinned_bytes(const plan_matrix *m, int32_t n_pinned)
     return (uint64_t)n_pinned * m->group_bytes;
 }
 
+/* Bytes of the planes of a split matrix that are in memory beside its pinned groups. */
+static uint64_t plane_bytes(const plan_matrix *m, const plan_result *r, int32_t i, int32_t n_pinned)
+{
+    uint64_t total = 0;
+    for (int p = 0; m->split && p < N_PLANES - 1; p++)
+        total += (uint64_t)max_i32(r->n_planes[i][p] - n_pinned, 0) * m->plane_bytes[p];
+    return total;
+}
+
 static uint64_t read_bytes(const plan_matrix *m, int32_t n_pinned)
 {
     int32_t n = m->n_groups - n_pinned;
@@ -48,18 +57,31 @@ static uint64_t with_page_tables(uint64_t bytes)
     return bytes + bytes / 512;
 }
 
-static uint64_t model_pinned_bytes(const plan_model *m, const int32_t *n_pinned)
+/* Of a model's weights, planes that are there in part of their groups included. */
+static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, int model)
 {
+    const plan_model *m = &in->model[model];
+    const int32_t *n_pinned = r->n_pinned[model];
     uint64_t total = 0;
     for (int32_t i = 0; i < m->n_matrices; i++)
-        total += pinned_bytes(&m->matrix[i], n_pinned[i]);
+        total += pinned_bytes(&m->matrix[i], n_pinned[i]) +
+                 plane_bytes(&m->matrix[i], r, i, n_pinned[i]);
     return total;
+}
+
+/* Of a matrix that must stay; of one that is split, its first plane does. */
+static uint64_t staying_bytes(const plan_matrix *m)
+{
+    uint64_t group_bytes = m->split ? m->plane_bytes[0] : m->group_bytes;
+    return m->must_stay ? (uint64_t)m->n_groups * group_bytes : 0;
 }
 
 static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format format,
                                   const plan_result *r)
 {
     const plan_model *m = &in->model[model];
+    if (model == PLAN_DRAFT && in->self_draft)
+        return kv_view_bytes(r->draft_pending);
     if (!is_there(m))
         return 0;
     return model == PLAN_DRAFT ? kv_bytes(m->shape, r->draft_slots, r->draft_pending, format)
@@ -85,11 +107,12 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
                                .n_threads = in->n_threads,
                                .n_logits = in->model[model].n_logits};
     if (model == PLAN_DRAFT) {
-        limits.max_rows = max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
+        limits.max_rows = in->self_draft ? DRAFT_MAX_BATCH
+                                         : max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
         limits.max_logit_rows = DRAFT_MAX_BATCH;
         limits.max_groups = 1;
         limits.max_pending = r->draft_pending;
-        limits.n_slots = r->draft_slots;
+        limits.n_slots = in->self_draft ? r->n_slots : r->draft_slots;
     }
     return limits;
 }
@@ -99,8 +122,9 @@ static size_t work_bytes(const plan_inputs *in, const plan_result *r)
     size_t total = 0;
     for (int i = 0; i < PLAN_MODELS; i++) {
         workspace_limits limits = plan_workspace(in, r, i);
-        if (is_there(&in->model[i]))
-            total += workspace_bytes(in->model[i].shape, &limits);
+        bool is_self = i == PLAN_DRAFT && in->self_draft;
+        if (is_self || is_there(&in->model[i]))
+            total += workspace_bytes(in->model[is_self ? PLAN_TARGET : i].shape, &limits);
     }
     return total;
 }
@@ -123,7 +147,8 @@ static void choose(const plan_inputs *in, const setting *s, uint64_t target_ring
     r->max_pending = r->max_rows + in->spare_rows;
     r->n_slots = in->n_context + in->tree_nodes + in->spare_rows + 1;
     r->draft_pending = max_i32(r->max_rows, in->draft_nodes) + in->spare_rows;
-    r->draft_slots = in->n_context + in->draft_nodes + in->spare_rows;
+    r->draft_slots = (in->self_draft ? 0 : in->n_context) + in->draft_nodes + in->spare_rows;
+    r->n_slots += in->self_draft ? r->draft_slots : 0;
     for (int i = 0; i < PLAN_MODELS; i++)
         r->ring_bytes[i] = (size_t)ring_least(in, i);
     r->ring_bytes[PLAN_TARGET] = max_size(r->ring_bytes[PLAN_TARGET], (size_t)target_ring);
@@ -156,8 +181,7 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
         t->queue_bytes += m->queue_bytes;
         t->work_bytes += m->overhead_bytes;
         for (int32_t j = 0; j < m->n_matrices; j++)
-            stays +=
-                m->matrix[j].must_stay ? pinned_bytes(&m->matrix[j], m->matrix[j].n_groups) : 0;
+            stays += staying_bytes(&m->matrix[j]);
     }
     t->process_bytes =
         t->program_bytes + t->tokenizer_bytes + t->stack_bytes + t->queue_bytes + t->reserve_bytes;
@@ -189,8 +213,31 @@ static void pin_least(const plan_inputs *in, plan_result *r)
     for (int i = 0; i < PLAN_MODELS; i++)
         for (int32_t j = 0; j < in->model[i].n_matrices; j++) {
             const plan_matrix *m = &in->model[i].matrix[j];
-            r->n_pinned[i][j] = m->must_stay ? m->n_groups : 0;
+            r->n_pinned[i][j] = m->must_stay && !m->split ? m->n_groups : 0;
+            for (int p = 0; m->split && p < N_PLANES; p++)
+                r->n_planes[j][p] = m->must_stay && p == 0 ? m->n_groups : 0;
         }
+}
+
+/* An equal share of a plane of each matrix that is split, the planes before it being there whole;
+ * groups whose last one is there are pinned. Returns whether there was room for all. */
+static bool pin_plane(const plan_model *target, plan_result *r, int plane, uint64_t *room)
+{
+    uint64_t all = 0;
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].split)
+            all += (uint64_t)target->matrix[i].n_groups * target->matrix[i].plane_bytes[plane];
+    bool whole = *room >= all;
+    double share = whole ? 1.0 : (double)*room / (double)all;
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        if (!m->split)
+            continue;
+        int32_t n = (int32_t)(share * m->n_groups);
+        *(plane < N_PLANES - 1 ? &r->n_planes[i][plane] : &r->n_pinned[PLAN_TARGET][i]) = n;
+        *room -= (uint64_t)n * m->plane_bytes[plane];
+    }
+    return whole;
 }
 
 /* Pins up to `most` more groups, as far as there is room. */
@@ -226,11 +273,17 @@ static void pin_share(const plan_model *target, int32_t *n_pinned, uint64_t *roo
             pin_more(&target->matrix[i], 1, &n_pinned[i], room);
 }
 
-static uint64_t streamed_bytes(const plan_model *m, const int32_t *n_pinned)
+/* Of the target's passes. */
+static uint64_t streamed_bytes(const plan_inputs *in, const plan_result *r)
 {
+    const plan_model *target = &in->model[PLAN_TARGET];
     uint64_t total = 0;
-    for (int32_t i = 0; i < m->n_matrices; i++)
-        total += m->matrix[i].in_pass ? read_bytes(&m->matrix[i], n_pinned[i]) : 0;
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        int32_t n_pinned = r->n_pinned[PLAN_TARGET][i];
+        if (m->in_pass)
+            total += read_bytes(m, n_pinned) - plane_bytes(m, r, i, n_pinned);
+    }
     return total;
 }
 
@@ -246,12 +299,19 @@ static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
 {
     const plan_model *target = &in->model[PLAN_TARGET];
     int32_t *n_pinned = r->n_pinned[PLAN_TARGET], head = target->n_matrices - 1;
+    if (in->self_draft) {
+        for (int p = 1; p < N_PLANES && pin_plane(target, r, p, &room); p++)
+            ;
+        if (streamed_bytes(in, r) == 0)
+            pin_lookups(in, r, &room);
+        return;
+    }
     pin_more(&target->matrix[head], target->matrix[head].n_groups, &n_pinned[head], &room);
     for (int32_t i = 0; i < target->n_matrices; i++)
         if (target->matrix[i].in_pass && is_small(&target->matrix[i]))
             pin_whole(&target->matrix[i], &n_pinned[i], &room);
     pin_share(target, n_pinned, &room);
-    if (streamed_bytes(target, n_pinned) == 0)
+    if (streamed_bytes(in, r) == 0)
         pin_lookups(in, r, &room);
 }
 
@@ -290,10 +350,10 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
     const plan_model *target = &in->model[PLAN_TARGET];
     const int32_t *n_pinned = r->n_pinned[PLAN_TARGET];
     drey_plan *t = &r->report;
-    t->pinned_bytes = model_pinned_bytes(target, n_pinned);
-    t->streamed_bytes_per_pass = streamed_bytes(target, n_pinned);
+    t->pinned_bytes = model_pinned_bytes(in, r, PLAN_TARGET);
+    t->streamed_bytes_per_pass = streamed_bytes(in, r);
     for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
-        t->draft_bytes += model_pinned_bytes(&in->model[i], r->n_pinned[i]);
+        t->draft_bytes += model_pinned_bytes(in, r, i);
     for (int32_t i = 0; i < target->n_matrices; i++) {
         const plan_matrix *m = &target->matrix[i];
         if (!m->in_pass)
@@ -318,7 +378,7 @@ static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_err
               "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB%s",
               (double)t->budget_bytes / (double)mib,
               (unsigned long long)(t->smallest_budget_bytes / mib),
-              is_there(&in->model[PLAN_DRAFT]) ? " (less without a draft)" : "");
+              is_there(&in->model[PLAN_DRAFT]) || in->self_draft ? " (less without a draft)" : "");
 }
 
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *r, drey_error *err)
@@ -337,7 +397,7 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
     uint64_t room = budget_bytes - fixed, stays = 0;
     pin_least(in, r);
     for (int i = 0; i < PLAN_MODELS; i++)
-        stays += model_pinned_bytes(&in->model[i], r->n_pinned[i]);
+        stays += model_pinned_bytes(in, r, i);
     if (in->set_share)
         pin_share_of_each(in, r);
     else

@@ -5,7 +5,7 @@
 #define DREY_ENGINE_PLAN_H
 
 #include "base/error.h"
-#include "kernel/kernel.h"
+#include "kernel/planes.h"
 #include "model/workspace.h"
 
 /* The models of an engine. All but the target are side models, whose matrices stay in memory. */
@@ -20,6 +20,8 @@ typedef struct plan_matrix {
     double numbers;            /* [n_rows][k] */
     bool in_pass;              /* false: never streamed; its rows are looked up, or it is pinned */
     bool must_stay;            /* pinned whatever the budget is */
+    bool split;                /* in planes: */
+    uint64_t plane_bytes[N_PLANES]; /* of a group */
 } plan_matrix;
 
 typedef struct plan_model {
@@ -38,6 +40,8 @@ typedef struct plan_inputs {
     int32_t n_sessions; /* each with caches and a state of its own; a workspace serves all */
     uint64_t session_state_bytes; /* of a session, its drafter included, beside its caches */
     int32_t n_context, n_threads;
+    bool
+        self_draft; /* the target drafts with the planes that are in memory: the first one of all */
     int32_t draft_ids;        /* of the slice that the draft's head is over; 0: of all */
     int32_t tree_nodes;       /* most drafted nodes */
     int32_t draft_nodes;      /* most nodes of a tree that the draft's cache holds */
@@ -69,6 +73,9 @@ typedef struct plan_result {
     size_t session_bytes;               /* of a session's arena */
     size_t ring_bytes[PLAN_MODELS];
     int32_t *n_pinned[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
+    /* Of the target, [n_matrices]: groups whose first planes are in memory, as in weight. NULL: none
+     * of its matrices is split. */
+    int32_t (*n_planes)[N_PLANES];
 } plan_result;
 
 /* Fills the result, whose n_pinned point to memory of the caller's. Everything that does not depend
@@ -76,6 +83,10 @@ typedef struct plan_result {
  * (reading those would cost a request each), then an equal share of each other one, so that in each
  * product pinned rows are computed while streamed ones arrive. Where all that passes use is pinned,
  * embeddings whose rows would be looked up follow, the draft's first.
+ *
+ * Where the target drafts for itself, the first plane of all that its passes multiply stays, as
+ * matrices that are not split do. What is left buys an equal share of the second plane of each
+ * matrix, which makes a better draft, and when all of that is there, of the third.
  *
  * DREY_ERR_MEMORY: the budget is too small; the message and report.smallest_budget_bytes name the
  * least that works. */

@@ -57,6 +57,10 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
         pass_work draft = work_of(&in->model[PLAN_DRAFT], draft_kv);
         t->draft_s = in->tree_nodes * seconds(draft, 1, speeds);
     }
+    if (in->self_draft) {
+        target.bytes = (double)t->pinned_bytes;
+        t->draft_s = in->tree_nodes * seconds(target, 1, speeds);
+    }
     double hidden = reads ? (double)r->ring_bytes[PLAN_TARGET] / speeds->disk_bytes_per_s : 0;
     t->pass_s = max_f64(t->read_s, t->verify_s) + max_f64(t->draft_s - hidden, 0);
     t->alone_pass_s = max_f64(t->read_s, t->compute_s);

@@ -37,8 +37,8 @@ static uint64_t load_total(const weights *w)
 /* Ids that both models have. */
 static int32_t shared_ids(const drey_engine *e)
 {
-    return min_i32(tokenizer_n_vocab(e->options.target->tokenizer),
-                   tokenizer_n_vocab(e->options.draft->tokenizer));
+    int32_t n = tokenizer_n_vocab(e->options.target->tokenizer);
+    return e->has_draft ? min_i32(n, tokenizer_n_vocab(e->options.draft->tokenizer)) : n;
 }
 
 /* Ids of a timeline: all positions and the root behind them. */
@@ -76,7 +76,10 @@ static void make_drafter(drey_session *s)
     void *memory = arena_take(&s->memory, drafter_bytes(e));
     if (e->options.drafter == DREY_DRAFTER_LOOKUP)
         s->drafter = drafter_lookup_init(memory, e->options.n_context + 1);
-    if (!e->has_draft)
+    if (e->self_draft)
+        kv_view_init(&s->draft_kv, &s->target_kv, e->plan.draft_slots, e->plan.draft_pending,
+                     &s->memory);
+    if (!e->has_draft && !e->self_draft)
         return;
     s->load_draft = (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
     make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->load_draft);

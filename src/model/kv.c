@@ -42,7 +42,8 @@ static void move_row(kv_cache *kv, int32_t layer, int32_t head, int32_t to, int3
 bool kv_is_valid(const kv_cache *kv)
 {
     bool valid = kv->n_committed >= 0 && kv->n_pending >= 0 && kv->n_pending <= kv->max_pending &&
-                 kv->n_committed + kv->n_pending <= kv->n_slots;
+                 kv_pending_slot(kv) + kv->n_pending <= kv->n_slots &&
+                 (kv->view_slot == 0 || kv->n_committed <= kv->view_slot);
     for (int32_t i = 0; valid && i < kv->n_pending; i++) {
         int32_t parent = kv->parent[i];
         valid =
@@ -58,8 +59,8 @@ static void move_rows(kv_cache *kv, int32_t to, const int32_t *from, int32_t n)
     for (int32_t layer = 0; layer < kv->n_layers; layer++)
         for (int32_t head = 0; head < kv->n_heads_kv; head++)
             for (int32_t i = 0; i < n; i++)
-                if (to + i != kv->n_committed + from[i])
-                    move_row(kv, layer, head, to + i, kv->n_committed + from[i]);
+                if (to + i != kv_pending_slot(kv) + from[i])
+                    move_row(kv, layer, head, to + i, kv_pending_slot(kv) + from[i]);
 }
 
 /* Where a row of before will be among those that are kept; -1: it becomes the committed end. */
@@ -73,10 +74,41 @@ static int32_t place_of(int32_t row, const int32_t *keep, int32_t n_keep, int32_
     return -1;
 }
 
+void kv_view_init(kv_cache *view, kv_cache *of, int32_t n_slots, int32_t max_pending, arena *a)
+{
+    *view = *of;
+    of->n_slots -= n_slots;
+    view->view_slot = of->n_slots;
+    view->max_pending = max_pending;
+    view->parent = arena_take(a, (size_t)max_pending * sizeof(int32_t));
+    view->depth = arena_take(a, (size_t)max_pending * sizeof(int32_t));
+}
+
+size_t kv_view_bytes(int32_t max_pending)
+{
+    return 2 * arena_size((size_t)max_pending * sizeof(int32_t));
+}
+
+void kv_view_keep(kv_cache *view, int32_t n_committed, const int32_t *keep, int32_t n_keep)
+{
+    int32_t n_more = n_committed - view->n_committed;
+    assert(view->view_slot && kv_is_valid(view) && n_more >= 0);
+    move_rows(view, view->view_slot, keep, n_keep);
+    for (int32_t i = 0; i < n_keep; i++) {
+        int32_t parent = view->parent[keep[i]];
+        assert(i == 0 || keep[i] > keep[i - 1]);
+        view->depth[i] = view->depth[keep[i]] - n_more;
+        view->parent[i] = view->depth[i] > 0 ? place_of(parent, keep, i, -1) : -1;
+    }
+    view->n_committed = n_committed;
+    view->n_pending = n_keep;
+    assert(kv_is_valid(view));
+}
+
 void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t *keep,
                int32_t n_keep)
 {
-    assert(kv_is_valid(kv));
+    assert(kv_is_valid(kv) && !kv->view_slot);
     for (int32_t i = 0; i < n_path; i++)
         assert(path[i] < kv->n_pending && kv->parent[path[i]] == (i ? path[i - 1] : -1));
     int32_t last = n_path ? path[n_path - 1] : -1;

@@ -8,6 +8,12 @@
  * kept behind them; the rest is forgotten and nothing is computed again (LLMCad 3.2). A row's
  * attention does not depend on where rows lie, so moving them changes no bit.
  *
+ * A view of a cache has the same committed positions, which the cache's owner computes and commits,
+ * and pending rows of its own in slots that are nobody else's: guesses at rows that the owner may
+ * compute, too.
+ *
+ *   slots | 0 .. n_committed - 1 | the owner's pending rows | free | the view's pending rows | free |
+ *
  * Invariants, which kv_is_valid checks:
  *   (1) committed and pending rows have slots, and no more than max_pending are pending;
  *   (2) a pending row's parent is -1 (the last committed position) or a pending row before it;
@@ -24,9 +30,10 @@ typedef struct kv_cache {
     int32_t n_slots;
     int32_t n_committed, n_pending;
     int32_t max_pending;
-    int32_t *parent; /* [max_pending]: pending index of a row's parent, -1: the last committed
+    int32_t view_slot; /* of a view: of its first pending row; 0: the cache is none */
+    int32_t *parent;   /* [max_pending]: pending index of a row's parent, -1: the last committed
                         position */
-    int32_t *depth;  /* [max_pending]: 0 for a child of the last committed position */
+    int32_t *depth;    /* [max_pending]: 0 for a child of the last committed position */
     kv_format format;
     size_t head_bytes;
     uint8_t *keys, *values; /* [n_layers][n_heads_kv], head_bytes each: kernel/attend.h */
@@ -35,6 +42,20 @@ typedef struct kv_cache {
 size_t kv_bytes(const model_shape *s, int32_t n_slots, int32_t max_pending, kv_format format);
 void kv_init(kv_cache *kv, const model_shape *s, int32_t n_slots, int32_t max_pending,
              kv_format format, arena *a);
+
+/* A view of a cache that was made for n_slots slots more than its owner uses: those are the view's.
+ * The owner's n_slots are taken back by them. */
+void kv_view_init(kv_cache *view, kv_cache *of, int32_t n_slots, int32_t max_pending, arena *a);
+size_t kv_view_bytes(int32_t max_pending);
+/* The owner has committed up to n_committed positions. Of the view's pending rows keep[0..n_keep)
+ * stay (ascending, each with its parent unless that was committed): keep[i] becomes pending row i. */
+void kv_view_keep(kv_cache *view, int32_t n_committed, const int32_t *keep, int32_t n_keep);
+
+/* The slot of the first pending row. */
+static inline int32_t kv_pending_slot(const kv_cache *kv)
+{
+    return kv->view_slot ? kv->view_slot : kv->n_committed;
+}
 
 /* Where a head's keys (or values) begin, in bytes from kv->keys (or values). */
 static inline size_t kv_at(const kv_cache *kv, int32_t layer, int32_t head)
@@ -46,7 +67,7 @@ static inline size_t kv_at(const kv_cache *kv, int32_t layer, int32_t head)
 static inline bool kv_has_room(const kv_cache *kv, int32_t n)
 {
     return kv->n_pending + n <= kv->max_pending &&
-           kv->n_committed + kv->n_pending + n <= kv->n_slots;
+           kv_pending_slot(kv) + kv->n_pending + n <= kv->n_slots;
 }
 
 /* Makes path[0..n) (pending indices, each the parent of the next, the first a child of the

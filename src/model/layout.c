@@ -219,6 +219,28 @@ void model_layout_slice(model_layout *l, int32_t n_ids, int32_t room)
     l->n_logits = n_ids + room;
 }
 
+size_t model_layout_view_bytes(const model_layout *of)
+{
+    return arena_size((size_t)of->shape.n_layers * sizeof(layer_layout));
+}
+
+void model_layout_view(model_layout *view, const model_layout *of, weight *matrix, arena *a)
+{
+    size_t n_layers = (size_t)of->shape.n_layers;
+    *view = *of;
+    view->matrix = matrix;
+    view->embedding = matrix + (of->embedding - of->matrix);
+    view->head = matrix + (of->head - of->matrix);
+    view->layer = arena_take(a, n_layers * sizeof *view->layer);
+    memcpy(view->layer, of->layer, n_layers * sizeof *view->layer);
+    for (size_t i = 0; i < n_layers; i++) {
+        layer_layout *y = &view->layer[i];
+        weight **const role[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
+        for (size_t j = 0; j < sizeof role / sizeof *role; j++)
+            *role[j] = matrix + (*role[j] - of->matrix);
+    }
+}
+
 static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w, drey_error *err)
 {
     TRY(weights_read_vector(w, v->tensor, v->numbers, err));

@@ -59,6 +59,10 @@ static inline bool model_layout_is_sliced(const model_layout *l)
 {
     return l->n_logits > 0 && l->head->n_rows < l->shape.n_vocab;
 }
+/* The same layout over another array of its matrices, in the same order, whose memory is the
+ * caller's; vectors are shared. Takes model_layout_view_bytes from `a`. */
+void model_layout_view(model_layout *view, const model_layout *of, weight *matrix, arena *a);
+size_t model_layout_view_bytes(const model_layout *of);
 /* Reads norms, biases and RoPE factors into the layout's vectors. */
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err);
 

@@ -92,7 +92,7 @@ static drey_status open_head(model_pass *p, drey_error *err)
             {head, r->ws->logits, pass_logits_stride(r)},
             {table ? &table->matrix : NULL, r->ws->logits + head->n_rows, pass_logits_stride(r)}};
         open_product(p, COMPLETE, products, table && row_table_places(table) > 0 ? 2 : 1);
-    } else if (!weights_loaded(r->weights) && r->layout->head->n_pinned > 0) {
+    } else if (!weights_loaded(r->weights) && weight_stays(r->layout->head)) {
         open_loading(p, COMPLETE, r->layout->head);
     }
     return DREY_OK;

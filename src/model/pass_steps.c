@@ -96,12 +96,12 @@ static void place_row(workspace *ws, kv_cache *kv, int32_t i, int32_t self, int3
     ws->pending[i] = self;
     ws->position[i] = kv->n_committed + kv->depth[self];
     /* In a chain every row lies in the slot of its position, and there is no path to list. */
-    bool chain = kv->depth[self] == self;
+    bool chain = kv->depth[self] == self && !kv->view_slot;
     ws->n_path[i] = chain ? 0 : kv->depth[self] + 1;
     ws->n_prefix[i] = ws->position[i] + 1 - ws->n_path[i];
     int32_t *path = ws->path + (int64_t)i * ws->limits.max_pending;
     for (int32_t at = self, to = ws->n_path[i]; to-- > 0; at = kv->parent[at])
-        path[to] = kv->n_committed + at;
+        path[to] = kv_pending_slot(kv) + at;
 }
 
 static void place_angles(workspace *ws, const model_layout *l, int32_t i)
@@ -290,7 +290,7 @@ static void store_row(model_pass *p, int32_t i, void *scratch)
     const float *angles = ws->rope + (int64_t)i * s->n_rot;
     kernels->rope(q, angles, s->n_heads, s->head_dim, s->n_rot / 2, s->arch->rope_neox);
     kernels->rope(k, angles, s->n_heads_kv, s->head_dim, s->n_rot / 2, s->arch->rope_neox);
-    int32_t slot = kv->n_committed + ws->pending[i];
+    int32_t slot = kv_pending_slot(kv) + ws->pending[i];
     for (int32_t h = 0; h < s->n_heads_kv; h++) {
         size_t at = kv_at(kv, p->layer, h);
         kv_store_key(kernels, kv->format, kv->keys + at, slot, k + h * s->head_dim, s->head_dim,

@@ -33,17 +33,32 @@ typedef struct group_share {
     _Alignas(64) _Atomic uint64_t groups;
 } group_share;
 
+/* Runs of pieces that are used in this pass, of one range of groups. */
+typedef struct job_range {
+    int32_t from, to; /* groups */
+    int32_t n_items, first_run;
+    int32_t n_pieces; /* of a run */
+    int64_t seq;      /* of the first one */
+} job_range;
+
 typedef struct job_product {
     product p;
-    bool loading;         /* its groups all come from the stream, and the pinned ones are packed */
-    int32_t claim_groups; /* pinned groups per claim */
-    group_share *share;   /* [n_threads], of pinned groups; empty while loading */
-    int32_t step_groups;  /* streamed groups per item; no item crosses the end of a piece */
-    int32_t piece_items;  /* items of a whole piece */
+    bool loading;         /* its groups all come from the stream, and what stays is put in place */
+    int32_t claim_groups; /* groups in memory per claim */
+    group_share *share;   /* [n_threads], of groups in memory; empty while loading */
+    int32_t step_groups;  /* streamed groups per item; no item crosses the end of a run */
+    int32_t run_items;    /* items of a whole run */
     int32_t n_items;      /* of streamed groups */
-    int64_t seq;          /* of the first piece in this pass */
-    int32_t first_piece;  /* its index within the matrix */
+    job_range range[WEIGHT_RANGES];
 } job_product;
+
+/* Where an item lies: groups [from, to) of a run of its range, which begins with group `low`. */
+typedef struct job_item {
+    int range;
+    int32_t from, to, low, run; /* the run counted over the matrix */
+    int64_t seq;                /* of its first piece */
+    int32_t n_pieces;
+} job_item;
 
 struct product_job {
     weights *w;
@@ -79,50 +94,22 @@ product_job *product_job_make(weights *w, arena *a)
 
 /* ---- Pieces and items ---- */
 
-/* The groups of one piece of a matrix: pinned pieces first, then streamed ones. */
-static void piece_range(const weight *m, int32_t piece, int32_t *from, int32_t *to)
+/* Of item `item` of a product. */
+static job_item item_at(const job_product *q, int32_t item)
 {
-    bool pinned = piece < m->n_pinned_pieces;
-    int32_t base = pinned ? 0 : m->n_pinned, end = pinned ? m->n_pinned : m->n_groups;
-    int32_t index = pinned ? piece : piece - m->n_pinned_pieces;
-    *from = base + index * m->piece_groups;
-    *to = min_i32(*from + m->piece_groups, end);
-}
-
-/* Items of n groups that are cut into pieces. */
-static int32_t items_of(const job_product *q, int32_t n_groups)
-{
-    int32_t whole = n_groups / q->p.matrix->piece_groups,
-            rest = n_groups % q->p.matrix->piece_groups;
-    return whole * q->piece_items + ceil_div_i32(rest, q->step_groups);
-}
-
-static int32_t pinned_items(const job_product *q)
-{
-    return q->loading ? items_of(q, q->p.matrix->n_pinned) : 0;
-}
-
-static int32_t piece_of(const job_product *q, int32_t item)
-{
-    int32_t pinned = pinned_items(q);
-    return item < pinned ? item / q->piece_items
-                         : q->p.matrix->n_pinned_pieces + (item - pinned) / q->piece_items;
-}
-
-static int64_t seq_of(const job_product *q, int32_t piece)
-{
-    return q->seq + (piece - q->first_piece);
-}
-
-/* The groups [from, to) of an item of a piece that begins with group `low` and ends before `high`.
- */
-static void item_range(const job_product *q, int32_t item, int32_t low, int32_t high, int32_t *from,
-                       int32_t *to)
-{
-    int32_t pinned = pinned_items(q);
-    int32_t at = (item < pinned ? item : item - pinned) % q->piece_items;
-    *from = low + at * q->step_groups;
-    *to = min_i32(*from + q->step_groups, high);
+    int r = 0;
+    while (item >= q->range[r].n_items)
+        item -= q->range[r++].n_items;
+    const job_range *range = &q->range[r];
+    int32_t groups = q->p.matrix->piece_groups, run = item / q->run_items;
+    job_item i = {.range = r,
+                  .low = range->from + run * groups,
+                  .run = range->first_run + run,
+                  .seq = range->seq + (int64_t)run * range->n_pieces,
+                  .n_pieces = range->n_pieces};
+    i.from = i.low + item % q->run_items * q->step_groups;
+    i.to = min_i32(i.from + q->step_groups, min_i32(i.low + groups, range->to));
+    return i;
 }
 
 /* The product that an item of the job belongs to; *item becomes its number there. */
@@ -164,13 +151,44 @@ static bool share_take(group_share *share, bool owner, int32_t n, int32_t *from,
     return true;
 }
 
-/* The first group of a thread's share. */
-static int32_t share_start(const weight *m, int32_t thread, int32_t n_threads)
+/* Groups that are used where they lie in memory: of a view, with the planes that are there. */
+static int32_t resident_groups(const weights *w, const weight *m)
 {
-    return (int32_t)((int64_t)m->n_pinned * thread / n_threads);
+    return w->view_of ? range_end(m, RANGE_ALL - 1) : m->n_pinned;
+}
+
+/* The first group of a thread's share. */
+static int32_t share_start(const weights *w, const weight *m, int32_t thread)
+{
+    return (int32_t)((int64_t)resident_groups(w, m) * thread / w->n_threads);
 }
 
 /* ---- Beginning ---- */
+
+/* Lists the runs that the pass uses: in the first one those that stay, whatever is multiplied. */
+static void job_ranges_init(job_product *q, const weights *w, int32_t n)
+{
+    weight *m = q->p.matrix;
+    int64_t seq = w->pass_seq + (q->loading ? m->first_seq : m->cycle_seq);
+    int32_t run = 0;
+    q->n_items = 0;
+    for (int r = 0; r < WEIGHT_RANGES; r++) {
+        job_range *range = &q->range[r];
+        int32_t from = range_begin(m, r), to = range_end(m, r), groups = m->piece_groups;
+        bool stays = q->loading && r != RANGE_ALL;
+        *range = (job_range){.from = from, .to = to, .first_run = run, .seq = seq};
+        range->n_pieces = w->view_of ? 0 : range_pieces(m, r, q->loading);
+        if (range->n_pieces == 0 || !(stays || (m->in_pass && n > 0)))
+            continue;
+        for (int32_t low = from; low < to; low += groups, run++) {
+            int32_t n_groups = min_i32(groups, to - low);
+            atomic_store_explicit(&m->run_left[run], n_groups, memory_order_relaxed);
+            range->n_items += ceil_div_i32(n_groups, q->step_groups);
+        }
+        seq += (int64_t)(run - range->first_run) * range->n_pieces;
+        q->n_items += range->n_items;
+    }
+}
 
 static void job_product_init(job_product *q, const weights *w, const product *p, group_share *share,
                              int32_t n)
@@ -179,23 +197,28 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
     *q = (job_product){.p = *p, .loading = !weights_loaded(w) && !m->resident, .share = share};
     int32_t most = (int32_t)(w->tuning.claim_bytes / m->group_bytes);
     q->step_groups = m->sidecar_offset && most > 1 ? most : 1;
-    q->piece_items = ceil_div_i32(m->piece_groups, q->step_groups);
+    q->run_items = ceil_div_i32(m->piece_groups, q->step_groups);
     q->claim_groups = n > 0 && most > n ? most / n : 1;
-    q->seq = w->pass_seq + (q->loading ? m->first_seq : m->cycle_seq);
-    q->first_piece = q->loading ? 0 : m->n_pinned_pieces;
     for (int32_t t = 0; t < w->n_threads; t++)
-        atomic_store_explicit(&q->share[t].groups,
-                              q->loading || n == 0 ? 0
-                                                   : pair(share_start(m, t, w->n_threads),
-                                                          share_start(m, t + 1, w->n_threads)),
-                              memory_order_relaxed);
-    int32_t streamed = m->in_pass && n > 0 ? items_of(q, m->n_groups - m->n_pinned) : 0;
-    q->n_items = pinned_items(q) + streamed;
-    for (int32_t i = q->first_piece; i < m->n_pinned_pieces + m->n_streamed_pieces; i++) {
-        int32_t low, high;
-        piece_range(m, i, &low, &high);
-        atomic_store_explicit(&m->piece_left[i], high - low, memory_order_relaxed);
+        atomic_store_explicit(
+            &q->share[t].groups,
+            q->loading || n == 0 ? 0 : pair(share_start(w, m, t), share_start(w, m, t + 1)),
+            memory_order_relaxed);
+    job_ranges_init(q, w, n);
+}
+
+/* One past the last piece that a product uses. */
+static int64_t job_product_end(const job_product *q)
+{
+    int64_t end = q->range[0].seq;
+    for (int r = 0; r < WEIGHT_RANGES; r++) {
+        const job_range *range = &q->range[r];
+        if (range->n_items > 0)
+            end = range->seq +
+                  (int64_t)ceil_div_i32(range->to - range->from, q->p.matrix->piece_groups) *
+                      range->n_pieces;
     }
+    return end;
 }
 
 void product_begin(weights *w, const product *products, int32_t n_products,
@@ -218,8 +241,7 @@ void product_begin(weights *w, const product *products, int32_t n_products,
             continue;
         j->n_items += q->n_items;
         j->last = m;
-        j->end_seq =
-            q->seq + (q->loading ? m->n_pinned_pieces : 0) + (n > 0 ? m->n_streamed_pieces : 0);
+        j->end_seq = job_product_end(q);
     }
     atomic_store_explicit(&j->next, 0, memory_order_relaxed);
     atomic_store_explicit(&j->failed, false, memory_order_relaxed);
@@ -237,6 +259,33 @@ static void dot_groups(const product_job *j, const job_product *q, const uint8_t
                        j->acts[m->kernel->act], j->n, m->k, j->w->dot_scratch[thread]);
 }
 
+/* The same of groups in planes, one by one: their blocks are behind each other in each plane. */
+static void dot_split(const product_job *j, const job_product *q, plane_blocks blocks,
+                      int32_t group, int32_t n_groups, int32_t thread)
+{
+    const weight *m = q->p.matrix;
+    for (int32_t g = group; g < group + n_groups && j->n > 0; g++) {
+        dot_planes(m->kernels, m->tensor->type, q->p.y + (int64_t)g * GROUP_ROWS, q->p.ldy, &blocks,
+                   j->acts[m->kernel->act], j->n, m->k, j->w->dot_scratch[thread],
+                   j->w->pack_scratch[thread]);
+        for (int i = 0; i < N_PLANES; i++)
+            if (blocks.plane[i])
+                blocks.plane[i] += m->plane_bytes[i];
+    }
+}
+
+/* Groups in memory; those of a view with the planes that are there. */
+static void dot_resident(const product_job *j, const job_product *q, int32_t from, int32_t to,
+                         int32_t thread)
+{
+    const weight *m = q->p.matrix;
+    int32_t pinned = min_i32(to, m->n_pinned);
+    if (from < pinned)
+        dot_groups(j, q, m->packed + (size_t)from * m->group_bytes, from, pinned - from, thread);
+    for (int32_t g = max_i32(from, pinned); g < to; g++)
+        dot_split(j, q, weight_blocks(m, g), g, 1, thread);
+}
+
 static bool is_late(const product_job *j)
 {
     return j->until_ns != 0 && clock_ns() >= j->until_ns;
@@ -247,11 +296,10 @@ static void use_shares(const product_job *j, int32_t owner, int32_t thread)
 {
     for (int32_t i = 0; i < j->n_products; i++) {
         const job_product *q = &j->product[i];
-        const weight *m = q->p.matrix;
         int32_t from, to;
         while (!is_late(j) &&
                share_take(&q->share[owner], owner == thread, q->claim_groups, &from, &to))
-            dot_groups(j, q, m->packed + (size_t)from * m->group_bytes, from, to - from, thread);
+            dot_resident(j, q, from, to, thread);
     }
 }
 
@@ -263,61 +311,112 @@ static void look_ahead(const product_job *j, int32_t thread)
     const weight *next = j->last + 1;
     if (next == w->matrix + w->n_matrices)
         next = w->matrix + (w->matrix->in_pass ? 0 : 1);
-    size_t at = (size_t)share_start(next, thread, w->n_threads) * next->group_bytes,
+    size_t at = (size_t)share_start(w, next, thread) * next->group_bytes,
            end = weight_pinned_bytes(next);
     end = min_size(end, at + w->tuning.ahead_bytes);
     for (; at < end; at += 64)
         __builtin_prefetch(next->packed + at, 0, 2);
 }
 
-/* Some groups of a piece are used up; the last one gives its space back. */
-static void done_with(const product_job *j, weight *m, int32_t piece, int32_t n_groups, int64_t seq)
+/* Some groups of a run are used up; the last one gives its space back. */
+static void done_with(const product_job *j, weight *m, const job_item *i)
 {
-    if (atomic_fetch_sub(&m->piece_left[piece], n_groups) == n_groups)
-        stream_release(j->w->stream, seq);
+    int32_t n_groups = i->to - i->from;
+    if (atomic_fetch_sub(&m->run_left[i->run], n_groups) != n_groups)
+        return;
+    for (int32_t p = 0; p < i->n_pieces; p++)
+        stream_release(j->w->stream, i->seq + p);
 }
 
-/* Takes an item's groups out of the ring, to their pinned place or into scratch, and uses them;
- * those that come packed and are not pinned are used where they lie. */
-static void use_item(product_job *j, const job_product *q, int32_t item, int32_t thread)
+/* Groups that come packed: pinned ones are copied to their place, the others used where they lie. */
+static void use_packed(product_job *j, const job_product *q, const job_item *i,
+                       const uint8_t *groups, int32_t thread)
 {
     weight *m = q->p.matrix;
-    int32_t from, to, low, high, piece = piece_of(q, item);
-    piece_range(m, piece, &low, &high);
-    item_range(q, item, low, high, &from, &to);
-    int64_t seq = seq_of(q, piece);
-    const uint8_t *bytes = stream_wait(j->w->stream, seq); /* it is there, or will never be */
-    if (!bytes) {
-        atomic_store(&j->failed, true);
-        return;
-    }
-    bool pinned = from < m->n_pinned;
-    uint8_t *place =
-        pinned ? m->packed + (size_t)from * m->group_bytes : j->w->pack_scratch[thread];
-    if (m->sidecar_offset) {
-        const uint8_t *groups = bytes + (size_t)(from - low) * m->group_bytes;
-        if (pinned)
-            groups = memcpy(place, groups, (size_t)(to - from) * m->group_bytes);
-        dot_groups(j, q, groups, from, to - from, thread);
-        done_with(j, m, piece, to - from, seq);
-        return;
-    }
-    int64_t rows = m->n_rows - (int64_t)from * GROUP_ROWS;
+    size_t bytes = (size_t)(i->to - i->from) * m->group_bytes;
+    if (i->range == RANGE_PINNED)
+        groups = memcpy(m->packed + (size_t)i->from * m->group_bytes, groups, bytes);
+    dot_groups(j, q, groups, i->from, i->to - i->from, thread);
+    done_with(j, m, i);
+}
+
+/* Rows as they are in the file: packed, to their pinned place or into scratch. */
+static void use_raw(product_job *j, const job_product *q, const job_item *i, const uint8_t *raw,
+                    int32_t thread)
+{
+    weight *m = q->p.matrix;
+    uint8_t *place = i->range == RANGE_PINNED ? m->packed + (size_t)i->from * m->group_bytes
+                                              : j->w->pack_scratch[thread];
+    int64_t rows = m->n_rows - (int64_t)i->from * GROUP_ROWS;
     int64_t start = j->w->trace ? clock_ns() : 0;
-    if (!m->kernel->pack(place, bytes + (int64_t)(from - low) * GROUP_ROWS * m->row_bytes,
-                         m->row_bytes, rows < GROUP_ROWS ? (int32_t)rows : GROUP_ROWS, m->k))
+    if (!m->kernel->pack(place, raw, m->row_bytes, rows < GROUP_ROWS ? (int32_t)rows : GROUP_ROWS,
+                         m->k))
         atomic_store_explicit(&j->damaged, m, memory_order_relaxed);
     if (j->w->trace)
         trace_add(j->w->trace, thread, TRACE_PACK, start, clock_ns(), 0);
-    done_with(j, m, piece, 1, seq);
-    dot_groups(j, q, place, from, 1, thread);
+    done_with(j, m, i);
+    dot_groups(j, q, place, i->from, 1, thread);
+}
+
+/* Planes: those of pinned groups are joined in their place; of others, those that stay go to
+ * theirs. */
+static void use_planes(product_job *j, const job_product *q, const job_item *i,
+                       const uint8_t *const piece[N_PLANES], int32_t thread)
+{
+    weight *m = q->p.matrix;
+    int32_t n_groups = i->to - i->from, first = N_PLANES - i->n_pieces;
+    plane_blocks blocks =
+        i->range == RANGE_PINNED ? (plane_blocks){.means = m->means} : weight_blocks(m, i->from);
+    for (int p = first; p < N_PLANES; p++) {
+        const uint8_t *bytes = piece[p - first] + (size_t)(i->from - i->low) * m->plane_bytes[p];
+        bool stays = i->range != RANGE_PINNED && p < N_PLANES - i->range;
+        if (stays)
+            memcpy(m->plane[p] + (size_t)(i->from - m->n_pinned) * m->plane_bytes[p], bytes,
+                   (size_t)n_groups * m->plane_bytes[p]);
+        else
+            blocks.plane[p] = bytes;
+    }
+    if (i->range == RANGE_PINNED) {
+        int64_t n_blocks = m->k / layout_find(m->tensor->type)->block_k;
+        uint8_t *place = m->packed + (size_t)i->from * m->group_bytes;
+        m->kernels->plane_join(place, m->planes, &blocks, (int32_t)(n_groups * n_blocks));
+        dot_groups(j, q, place, i->from, n_groups, thread);
+    } else {
+        dot_split(j, q, blocks, i->from, n_groups, thread);
+    }
+    done_with(j, m, i);
+}
+
+/* Takes an item's groups out of the ring and uses them. */
+static void use_item(product_job *j, const job_product *q, int32_t item, int32_t thread)
+{
+    const weight *m = q->p.matrix;
+    job_item i = item_at(q, item);
+    const uint8_t *piece[N_PLANES] = {NULL};
+    for (int32_t p = 0; p < i.n_pieces; p++) {
+        piece[p] = stream_wait(j->w->stream, i.seq + p); /* it is there, or will never be */
+        if (!piece[p]) {
+            atomic_store(&j->failed, true);
+            return;
+        }
+    }
+    if (m->planes)
+        use_planes(j, q, &i, piece, thread);
+    else if (m->sidecar_offset)
+        use_packed(j, q, &i, piece[0] + (size_t)(i.from - i.low) * m->group_bytes, thread);
+    else
+        use_raw(j, q, &i, piece[0] + (int64_t)(i.from - i.low) * GROUP_ROWS * m->row_bytes, thread);
 }
 
 /* True when item `item` of the job has arrived, or never will. */
 static bool item_ready(product_job *j, int32_t item)
 {
     const job_product *q = product_of(j, &item);
-    return stream_ready(j->w->stream, seq_of(q, piece_of(q, item)));
+    job_item i = item_at(q, item);
+    bool ready = true;
+    for (int32_t p = 0; p < i.n_pieces && ready; p++)
+        ready = stream_ready(j->w->stream, i.seq + p);
+    return ready;
 }
 
 static bool all_claimed(product_job *j)
@@ -442,8 +541,10 @@ void product_wait(weights *w)
         return;
     int32_t item = atomic_load(&j->next);
     const job_product *q = product_of(j, &item);
+    job_item i = item_at(q, item);
     int64_t start = clock_ns();
-    stream_wait(w->stream, seq_of(q, piece_of(q, item)));
+    for (int32_t p = 0; p < i.n_pieces; p++)
+        stream_wait(w->stream, i.seq + p);
     trace_add(w->trace, 0, TRACE_STALL, start, clock_ns(), 0);
 }
 
@@ -468,10 +569,12 @@ void product_leave(weights *w)
     j->open = false;
     for (int32_t i = 0; i < j->n_products && weights_loaded(w); i++) {
         const job_product *q = &j->product[i];
-        const weight *m = q->p.matrix;
-        for (int32_t k = q->first_piece; k < m->n_pinned_pieces + m->n_streamed_pieces; k++)
-            if (atomic_load(&m->piece_left[k]) > 0)
-                stream_skip(w->stream, seq_of(q, k), seq_of(q, k) + 1);
+        for (int32_t r = 0, first = 0; r < WEIGHT_RANGES; first += q->range[r++].n_items)
+            for (int32_t at = 0; at < q->range[r].n_items; at += q->run_items) {
+                job_item k = item_at(q, first + at);
+                if (atomic_load(&q->p.matrix->run_left[k.run]) > 0)
+                    stream_skip(w->stream, k.seq, k.seq + k.n_pieces);
+            }
     }
     w->cursor = j->end_seq;
 }

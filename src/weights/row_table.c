@@ -18,8 +18,9 @@ void row_table_init(row_table *t, weights *w, const weight *source, int32_t room
     t->matrix.resident = true;
     t->matrix.sidecar_offset = 0;
     t->matrix.n_rows = t->matrix.n_groups = t->matrix.n_pinned = 0;
-    t->matrix.n_pinned_pieces = t->matrix.n_streamed_pieces = 0;
-    t->matrix.piece_left = NULL;
+    t->matrix.n_first = t->matrix.n_cycle = 0;
+    t->matrix.planes = NULL;
+    t->matrix.run_left = NULL;
     t->matrix.packed = arena_take(a, (size_t)(room / GROUP_ROWS) * source->group_bytes);
     t->id = arena_take(a, (size_t)room * sizeof *t->id);
     t->raw = arena_take(a, (size_t)GROUP_ROWS * (size_t)source->row_bytes);

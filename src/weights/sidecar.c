@@ -68,9 +68,11 @@ drey_status sidecar_table_make(sidecar_table *t, int32_t n_parts, const weight *
         FAIL(err, DREY_ERR_MEMORY, "no memory for a table of %d matrices", n);
     point(t, n_parts);
     uint64_t at = aligned(t->n_bytes);
+    uint32_t version = SIDECAR_VERSION;
     for (int32_t i = 0; i < n; i++) {
         const weight *m = &matrix[i];
         sidecar_entry *e = &t->entry[i];
+        version = m->planes ? SIDECAR_VERSION_PLANES : version;
         *e = (sidecar_entry){.type = m->tensor->type, .n_rows = m->n_rows, .k = m->k, .offset = at};
         _Static_assert(sizeof e->name == sizeof m->tensor->name, "names fit");
         memcpy(e->name, m->tensor->name, strlen(m->tensor->name)); /* zeros behind it */
@@ -78,7 +80,7 @@ drey_status sidecar_table_make(sidecar_table *t, int32_t n_parts, const weight *
         at = aligned(at + e->n_bytes);
     }
     *t->head = (sidecar_head){.byte_order = byte_order,
-                              .version = SIDECAR_VERSION,
+                              .version = version,
                               .layout = KERNEL_LAYOUT_VERSION,
                               .group_rows = GROUP_ROWS,
                               .n_parts = (uint32_t)n_parts,
@@ -231,8 +233,14 @@ static drey_status compare_stamps(const sidecar_table *want, const sidecar_table
 static bool same_entry(const sidecar_entry *a, const sidecar_entry *b)
 {
     return memcmp(a->name, b->name, sizeof a->name) == 0 && a->type == b->type &&
-           a->zero == b->zero && a->n_rows == b->n_rows && a->k == b->k && a->offset == b->offset &&
+           a->n_rows == b->n_rows && a->k == b->k && a->offset == b->offset &&
            a->n_bytes == b->n_bytes;
+}
+
+/* Each stands for two bits. Those of matrices that are not split are looked at by nobody. */
+static bool good_means(const sidecar_entry *e)
+{
+    return e->means[0] < 4 && e->means[1] < 4 && e->means[2] < 4 && e->means[3] < 4;
 }
 
 static drey_status compare_table(const sidecar_table *want, const sidecar_table *got,
@@ -244,7 +252,7 @@ static drey_status compare_table(const sidecar_table *want, const sidecar_table 
     TRY(compare_stamps(want, got, path, err));
     bool same = want->head->file_bytes == got->head->file_bytes && got->head->zero == 0;
     for (uint32_t i = 0; i < want->head->n_matrices; i++)
-        same &= same_entry(&want->entry[i], &got->entry[i]);
+        same &= same_entry(&want->entry[i], &got->entry[i]) && good_means(&got->entry[i]);
     if (!same)
         REFUSE(err, DREY_ERR_MISMATCH, "%s lists other matrices than the model has; " AGAIN, path);
     if (file_bytes != got->head->file_bytes)
@@ -292,10 +300,38 @@ static drey_status compare_file(const char *path, const sidecar_table *want, uin
     return status;
 }
 
+/* Whether it says that it holds planes; anything else is found out by comparing. */
+static bool has_planes(const char *path)
+{
+    sidecar_head head = {.magic = ""};
+    file f;
+    if (file_open(&f, path, false, NULL) != DREY_OK)
+        return false;
+    bool planes = f.n_bytes >= sizeof head &&
+                  file_read(&f, path, 0, sizeof head, &head, NULL, 0, NULL) == DREY_OK &&
+                  memcmp(head.magic, magic, sizeof magic) == 0 &&
+                  head.version == SIDECAR_VERSION_PLANES;
+    file_close(&f);
+    return planes;
+}
+
+/* The matrices lie in the file, whose table was good. */
+static void attach_matrix(weight *m, const sidecar_entry *want, const sidecar_entry *got)
+{
+    m->sidecar_offset = want->offset;
+    memcpy(m->means.low, got->means, sizeof m->means.low);
+}
+
 drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int32_t n,
                            uint64_t *hashes, file_stamp *stamp, drey_error *err)
 {
     sidecar_table want = {0};
+    bool planes = has_planes(path);
+    for (int32_t i = 0; i < n; i++)
+        if (planes)
+            weight_split(&matrix[i]);
+        else
+            weight_join(&matrix[i]);
     drey_status status = sidecar_table_make(&want, gguf_n_parts(g), matrix, n, err);
     uint8_t *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
     uint8_t *front = status == DREY_OK ? calloc(1, want.n_bytes) : NULL;
@@ -309,10 +345,12 @@ drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int3
     if (status == DREY_OK)
         point(&got, gguf_n_parts(g));
     for (int32_t i = 0; status == DREY_OK && i < n; i++) {
-        matrix[i].sidecar_offset = want.entry[i].offset;
+        attach_matrix(&matrix[i], &want.entry[i], &got.entry[i]);
         if (hashes)
             hashes[i] = got.entry[i].hash;
     }
+    for (int32_t i = 0; status != DREY_OK && i < n; i++)
+        weight_join(&matrix[i]);
     sidecar_table_free(&want);
     free(front);
     free(bounce);

@@ -7,8 +7,12 @@
  *
  *   head | a stamp for each file of the model | an entry for each matrix | 0 | matrix | 0 | matrix
  *
+ * A sidecar may hold matrices in planes (kernel/planes.h), those of types that can be split: then
+ * a matrix is the first plane of all its groups, the second of all, the third of all. Its version
+ * says so.
+ *
  * The table (head, stamps, entries) is little-endian and follows from the model but for the hashes
- * of the matrices. So reading one is comparing it with the table that the model asks for: nothing
+ * of the matrices and, in planes, what stands for missing bits. So reading one is comparing it with the table that the model asks for: nothing
  * in the file is trusted, no offset or count of it is used. Norms, biases and the rows of an untied
  * embedding stay in the GGUF file. */
 #ifndef DREY_WEIGHTS_SIDECAR_H
@@ -16,7 +20,7 @@
 
 #include "weights/weights.h"
 
-enum { SIDECAR_VERSION = 2, SIDECAR_ALIGN = 4096 };
+enum { SIDECAR_VERSION = 2, SIDECAR_VERSION_PLANES = 3, SIDECAR_ALIGN = 4096 };
 
 typedef struct sidecar_head { /* 64 bytes */
     char magic[8];
@@ -37,10 +41,11 @@ typedef struct sidecar_stamp { /* what a file of the model was */
 
 typedef struct sidecar_entry {
     char name[64];
-    uint32_t type, zero;
+    uint32_t type;
+    uint8_t means[4]; /* of a matrix in planes: plane_means, not compared; else 0 */
     int64_t n_rows, k;
     uint64_t offset, n_bytes; /* n_bytes: whole groups */
-    uint64_t hash;            /* XXH64 of the n_bytes; not compared but by sidecar_verify */
+    uint64_t hash;            /* XXH64 of the packed groups; not compared but by sidecar_verify */
 } sidecar_entry;
 
 typedef struct sidecar_table {
@@ -56,7 +61,7 @@ char *sidecar_usual_path(const gguf *g);
 /* True for a file that begins like a sidecar of any version. */
 bool sidecar_is_one(const char *path);
 
-/* The table for these matrices with stamps and hashes of 0, and the checksum not made yet. */
+/* The table for these matrices (weight_split: in planes) with stamps and hashes of 0, and the checksum not made yet. */
 drey_status sidecar_table_make(sidecar_table *t, int32_t n_parts, const weight *matrix, int32_t n,
                                drey_error *err);
 void sidecar_table_free(sidecar_table *t);
@@ -71,7 +76,7 @@ drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, siz
                             uint64_t file_bytes, const char *path, drey_error *err);
 
 /* Checks that the file at `path` is a good sidecar of this model, and lets the matrices be read
- * from there: sets their sidecar_offset. hashes: NULL, or [n] for the entries' hashes. stamp: NULL,
+ * from there: sets their sidecar_offset, and splits them where it holds planes. hashes: NULL, or [n] for the entries' hashes. stamp: NULL,
  * or for what the file was that was looked at: another may take its name at any time. */
 drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int32_t n,
                            uint64_t *hashes, file_stamp *stamp, drey_error *err);

@@ -1,7 +1,8 @@
 /* Writing a sidecar, and checking one to the last byte: see sidecar.h.
  *
  * Both go over the matrices in runs of about a MiB: read the rows from the model, pack them, and
- * either write the packed groups or compare their hash with what the sidecar says and holds. */
+ * either write the packed groups or compare their hash with what the sidecar says and holds. In
+ * planes, groups are split when they are written and joined when they are compared. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,22 +98,60 @@ static int32_t run_end(const weight *m, int32_t from)
     return m->piece_groups < m->n_groups - from ? from + m->piece_groups : m->n_groups;
 }
 
+/* Where a plane of groups from `from` on lies in the file. */
+static uint64_t plane_place(const weight *m, uint64_t offset, int plane, int32_t from)
+{
+    for (int i = 0; i < plane; i++)
+        offset += (uint64_t)m->n_groups * m->plane_bytes[i];
+    return offset + (uint64_t)from * m->plane_bytes[plane];
+}
+
+/* Blocks of so many groups of a matrix. */
+static int32_t blocks_of(const weight *m, int32_t n_groups)
+{
+    return (int32_t)(m->k / layout_find(m->tensor->type)->block_k) * n_groups;
+}
+
 /* ---- Writing ---- */
+
+/* Writes the packed groups [from, to), as they are or in planes, which are made where the rows were. */
+static drey_status write_groups(const packer *p, new_file *out, const weight *m, uint64_t offset,
+                                int32_t from, int32_t to, drey_error *err)
+{
+    if (!m->planes)
+        return new_file_write(out, offset + (uint64_t)from * m->group_bytes, p->packed,
+                              (size_t)(to - from) * m->group_bytes, err);
+    uint8_t *plane[N_PLANES], *at = p->raw;
+    for (int i = 0; i < N_PLANES; i++) {
+        plane[i] = at;
+        at += (size_t)(to - from) * m->plane_bytes[i];
+    }
+    plane_split(m->planes, plane, p->packed, blocks_of(m, to - from));
+    for (int i = 0; i < N_PLANES; i++)
+        TRY(new_file_write(out, plane_place(m, offset, i, from), plane[i],
+                           (size_t)(to - from) * m->plane_bytes[i], err));
+    return DREY_OK;
+}
 
 static drey_status write_matrix(packer *p, new_file *out, const weight *m, sidecar_entry *e,
                                 drey_error *err)
 {
     hash64 hash;
+    plane_counts counts = {{{0}}};
     hash64_init(&hash);
     for (int32_t from = 0, to; from < m->n_groups; from = to) {
         to = run_end(m, from);
         size_t n = (size_t)(to - from) * m->group_bytes;
         TRY(pack_run(p, m, from, to, err));
         hash64_add(&hash, p->packed, n);
-        TRY(new_file_write(out, e->offset + (uint64_t)from * m->group_bytes, p->packed, n, err));
+        if (m->planes)
+            plane_count(m->planes, &counts, p->packed, blocks_of(m, to - from));
+        TRY(write_groups(p, out, m, e->offset, from, to, err));
         TRY(advance(p, n, err));
     }
     e->hash = hash64_get(&hash);
+    if (m->planes)
+        memcpy(e->means, plane_means_of(&counts).low, sizeof e->means);
     return DREY_OK;
 }
 
@@ -183,6 +222,28 @@ drey_status sidecar_write(const sidecar_job *job, uint64_t *n_bytes, drey_error 
 
 /* ---- Checking ---- */
 
+/* Reads the packed groups [from, to) of the sidecar into p->raw; p->packed is free to be used. */
+static drey_status read_groups(packer *p, const file *sidecar, const weight *m, int32_t from,
+                               int32_t to, drey_error *err)
+{
+    const char *path = p->job->path;
+    size_t n_groups = (size_t)(to - from);
+    if (!m->planes)
+        return file_read(sidecar, path, m->sidecar_offset + (uint64_t)from * m->group_bytes,
+                         n_groups * m->group_bytes, p->raw, p->bounce, BOUNCE_BYTES, err);
+    plane_blocks blocks = {.means = m->means};
+    uint8_t *at = p->packed;
+    for (int i = 0; i < N_PLANES; i++) {
+        size_t n = n_groups * m->plane_bytes[i];
+        TRY(file_read(sidecar, path, plane_place(m, m->sidecar_offset, i, from), n, at, p->bounce,
+                      BOUNCE_BYTES, err));
+        blocks.plane[i] = at;
+        at += n;
+    }
+    m->kernels->plane_join(p->raw, m->planes, &blocks, blocks_of(m, to - from));
+    return DREY_OK;
+}
+
 static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m, uint64_t stated,
                                  drey_error *err)
 {
@@ -195,8 +256,7 @@ static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m
         size_t n = (size_t)(to - from) * m->group_bytes;
         TRY(pack_run(p, m, from, to, err));
         hash64_add(&model, p->packed, n);
-        TRY(file_read(sidecar, path, m->sidecar_offset + (uint64_t)from * m->group_bytes, n, p->raw,
-                      p->bounce, BOUNCE_BYTES, err));
+        TRY(read_groups(p, sidecar, m, from, to, err));
         hash64_add(&held, p->raw, n);
         TRY(advance(p, n, err));
     }

@@ -20,6 +20,7 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
     *m = (weight){.tensor = t,
                   .in_pass = true,
                   .kernel = &kernels->matmul[t->type],
+                  .kernels = kernels,
                   .k = t->dims[0],
                   .n_rows = t->dims[1] * t->dims[2] * t->dims[3]};
     m->row_bytes = type_row_bytes(traits, m->k);
@@ -27,6 +28,26 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
     m->group_bytes = m->kernel->group_bytes(m->k);
     weight_set_read(m, READ_BYTES);
     return DREY_OK;
+}
+
+void weight_split(weight *m)
+{
+    if (m->planes || !plane_layout_find(m->tensor->type))
+        return;
+    m->planes = plane_layout_find(m->tensor->type);
+    m->joined_piece_groups = m->piece_groups;
+    int64_t n_blocks = m->k / layout_find(m->tensor->type)->block_k;
+    for (int i = 0; i < N_PLANES; i++)
+        m->plane_bytes[i] = (size_t)n_blocks * plane_block_bytes(m->planes, i);
+    /* A run's planes are read one by one: of twice as many groups, reads stay large. */
+    m->piece_groups = min_i32(2 * m->piece_groups, m->n_groups);
+}
+
+void weight_join(weight *m)
+{
+    if (m->planes)
+        m->piece_groups = m->joined_piece_groups;
+    m->planes = NULL;
 }
 
 drey_status weight_refuse(const weight *m, const char *path, drey_error *err)
@@ -62,7 +83,7 @@ static size_t largest_piece(const weight *matrix, int32_t n)
 
 size_t weights_ring_least(const weight *matrix, int32_t n)
 {
-    return 4 * STREAM_ROOM_BYTES(largest_piece(matrix, n));
+    return 4 * (STREAM_ROOM_BYTES(largest_piece(matrix, n)) + N_PLANES * STREAM_ROOM_BYTES(0));
 }
 
 /* Scratch of a thread: one packed group, and what the dot kernel asks for, for the widest matrix.
@@ -78,15 +99,20 @@ static void scratch_sizes(const weight *matrix, int32_t n, size_t *pack, size_t 
     *dot = dot_scratch_bytes(k);
 }
 
-static int32_t streamed_groups(const weight *m)
+/* Runs of a range's groups. What no pass multiplies is never streamed. */
+static int32_t range_runs(const weight *m, int range)
 {
-    return m->in_pass ? m->n_groups - m->n_pinned : 0;
+    if (!m->in_pass && range != RANGE_PINNED)
+        return 0;
+    return ceil_div_i32(range_end(m, range) - range_begin(m, range), m->piece_groups);
 }
 
-static int64_t count_pieces(const weight *m)
+static int32_t count_runs(const weight *m)
 {
-    return ceil_div_i32(m->n_pinned, m->piece_groups) +
-           ceil_div_i32(streamed_groups(m), m->piece_groups);
+    int32_t runs = 0;
+    for (int r = 0; r < WEIGHT_RANGES; r++)
+        runs += range_runs(m, r);
+    return runs;
 }
 
 static size_t lookup_bytes(const weight *embedding)
@@ -95,12 +121,15 @@ static size_t lookup_bytes(const weight *embedding)
     return bytes > 65536 ? bytes : 65536;
 }
 
-/* One more piece a matrix than now: the boundary between pinned and streamed may move. */
+/* Whatever is pinned: a boundary between ranges may cut a run in two. */
 static int64_t most_pieces(const weight *matrix, int32_t n)
 {
     int64_t pieces = 0;
-    for (int32_t i = 0; i < n; i++)
-        pieces += count_pieces(&matrix[i]) + 1;
+    for (int32_t i = 0; i < n; i++) {
+        const weight *m = &matrix[i];
+        int64_t runs = m->in_pass ? ceil_div_i32(m->n_groups, m->piece_groups) : count_runs(m);
+        pieces += m->planes ? N_PLANES * (runs + N_PLANES) : runs + 1;
+    }
     return pieces;
 }
 
@@ -138,12 +167,42 @@ static stream_piece piece_of_groups(const weight *m, int32_t sidecar_part, int32
                           .n_bytes = (uint32_t)((end_row - first_row) * m->row_bytes)};
 }
 
-static void list_pieces(const weights *w, const weight *m, int32_t from, int32_t to,
-                        stream_piece **out)
+/* A plane of groups [from, to). */
+static stream_piece piece_of_plane(const weight *m, int32_t sidecar_part, int plane, int32_t from,
+                                   int32_t to)
 {
-    int32_t sidecar_part = gguf_n_parts(w->file);
-    for (int32_t g = from; g < to; g += m->piece_groups)
-        *(*out)++ = piece_of_groups(m, sidecar_part, g, min_i32(g + m->piece_groups, to));
+    uint64_t at = m->sidecar_offset;
+    for (int i = 0; i < plane; i++)
+        at += (uint64_t)m->n_groups * m->plane_bytes[i];
+    return (stream_piece){.part = sidecar_part,
+                          .offset = at + (uint64_t)from * m->plane_bytes[plane],
+                          .n_bytes = (uint32_t)((size_t)(to - from) * m->plane_bytes[plane])};
+}
+
+static void list_range(const weights *w, const weight *m, int range, bool first_pass,
+                       stream_piece **out)
+{
+    int32_t sidecar_part = gguf_n_parts(w->file), to = range_end(m, range);
+    int32_t n_pieces = range_pieces(m, range, first_pass);
+    if (!m->in_pass && range != RANGE_PINNED)
+        return;
+    for (int32_t g = range_begin(m, range); g < to; g += m->piece_groups)
+        for (int32_t i = 0; i < n_pieces; i++) {
+            int32_t end = min_i32(g + m->piece_groups, to);
+            *(*out)++ = m->planes ? piece_of_plane(m, sidecar_part, N_PLANES - n_pieces + i, g, end)
+                                  : piece_of_groups(m, sidecar_part, g, end);
+        }
+}
+
+static void count_pieces(weight *m)
+{
+    m->n_first = m->n_first_all = m->n_cycle = 0;
+    for (int r = 0; r < WEIGHT_RANGES; r++) {
+        int32_t runs = range_runs(m, r);
+        m->n_first_all = runs * range_pieces(m, r, true); /* in the end the last range's */
+        m->n_first += m->n_first_all;
+        m->n_cycle += runs * range_pieces(m, r, false);
+    }
 }
 
 /* Fixes each matrix's place in the order of reads, and takes its memory. */
@@ -153,15 +212,16 @@ static void lay_out(weights *w, arena *a)
     for (int32_t i = 0; i < w->n_matrices; i++) {
         weight *m = &w->matrix[i];
         assert(m->in_pass || m->n_pinned == 0 || weight_is_pinned(m));
-        m->n_pinned_pieces = ceil_div_i32(m->n_pinned, m->piece_groups);
-        m->n_streamed_pieces = ceil_div_i32(streamed_groups(m), m->piece_groups);
+        assert(!m->planes || m->sidecar_offset);
+        count_pieces(m);
         m->first_seq = n_first;
         m->cycle_seq = n_cycle;
-        n_first += m->n_pinned_pieces + m->n_streamed_pieces;
-        n_cycle += m->n_streamed_pieces;
-        m->piece_left = arena_take(a, (size_t)(m->n_pinned_pieces + m->n_streamed_pieces) *
-                                          sizeof *m->piece_left);
+        n_first += m->n_first;
+        n_cycle += m->n_cycle;
+        m->run_left = arena_take(a, (size_t)count_runs(m) * sizeof *m->run_left);
         m->packed = arena_take(a, weight_pinned_bytes(m));
+        for (int p = 0; p < N_PLANES; p++)
+            m->plane[p] = weight_plane_bytes(m, p) ? arena_take(a, weight_plane_bytes(m, p)) : NULL;
     }
     w->first = arena_take(a, (size_t)n_first * sizeof *w->first);
     w->cycle = arena_take(a, (size_t)n_cycle * sizeof *w->cycle);
@@ -169,10 +229,10 @@ static void lay_out(weights *w, arena *a)
     w->n_cycle = n_cycle;
     stream_piece *first = w->first, *cycle = w->cycle;
     for (int32_t i = 0; i < w->n_matrices; i++) {
-        const weight *m = &w->matrix[i];
-        list_pieces(w, m, 0, m->n_pinned, &first);
-        list_pieces(w, m, m->n_pinned, m->n_pinned + streamed_groups(m), &first);
-        list_pieces(w, m, m->n_pinned, m->n_pinned + streamed_groups(m), &cycle);
+        for (int r = 0; r < WEIGHT_RANGES; r++) {
+            list_range(w, &w->matrix[i], r, true, &first);
+            list_range(w, &w->matrix[i], r, false, &cycle);
+        }
     }
 }
 
@@ -189,6 +249,42 @@ static drey_status open_files(weights *w, drey_error *err)
     for (int32_t i = 0; i < gguf_n_parts(w->file); i++)
         TRY(file_open(&w->parts[i], w->paths[i], w->io != DREY_IO_BUFFERED, err));
     return check_parts(w, err);
+}
+
+static void take_scratch(weights *w, arena *a)
+{
+    size_t pack, dot;
+    scratch_sizes(w->matrix, w->n_matrices, &pack, &dot);
+    w->job = product_job_make(w, a);
+    w->pack_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->pack_scratch);
+    w->dot_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->dot_scratch);
+    for (int32_t i = 0; i < w->n_threads; i++) {
+        w->pack_scratch[i] = arena_take(a, pack);
+        w->dot_scratch[i] = arena_take(a, dot);
+    }
+}
+
+void weights_view(weights *view, weights *of, weight *matrix, arena *a)
+{
+    *view = (weights){.view_of = of,
+                      .tuning = of->tuning,
+                      .matrix = matrix,
+                      .n_matrices = of->n_matrices,
+                      .embedding = matrix + (of->embedding - of->matrix),
+                      .file = of->file,
+                      .paths = of->paths,
+                      .n_paths = of->n_paths,
+                      .n_threads = of->n_threads};
+    memcpy(matrix, of->matrix, (size_t)of->n_matrices * sizeof *matrix);
+    take_scratch(view, a);
+}
+
+size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads)
+{
+    size_t pack, dot;
+    scratch_sizes(matrix, n, &pack, &dot);
+    return (size_t)n_threads * (arena_size(pack) + arena_size(dot)) +
+           2 * arena_size((size_t)n_threads * sizeof(uint8_t *)) + product_job_bytes(n_threads);
 }
 
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
@@ -223,16 +319,10 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
     lay_out(w, a);
     uint8_t *ring = arena_take(a, w->ring_bytes + 4096);
     w->ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);
-    size_t pack, dot;
-    scratch_sizes(w->matrix, w->n_matrices, &pack, &dot);
     w->bounce_bytes = lookup_bytes(w->embedding);
-    w->job = product_job_make(w, a);
-    w->pack_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->pack_scratch);
-    w->dot_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->dot_scratch);
+    take_scratch(w, a);
     w->row_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->row_scratch);
     for (int32_t i = 0; i < w->n_threads; i++) {
-        w->pack_scratch[i] = arena_take(a, pack);
-        w->dot_scratch[i] = arena_take(a, dot);
         uint8_t *rows = arena_take(a, 2 * w->bounce_bytes + 4096);
         w->row_scratch[i] = (uint8_t *)(((uintptr_t)rows + 4095) & ~(uintptr_t)4095);
     }
@@ -307,12 +397,17 @@ void weights_let_read(const weights *w)
 
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
 {
+    if (w->view_of) {
+        assert(weights_loaded(w));
+        return DREY_OK;
+    }
     TRY(have_stream(w, err));
     w->pass_seq = w->cursor = w->next_seq;
     w->next_seq += w->loaded ? w->n_cycle : w->n_first;
     int64_t end = w->end_seq = w->next_seq;
     if (!with_head) {
-        w->end_seq -= w->matrix[w->n_matrices - 1].n_streamed_pieces;
+        const weight *head = &w->matrix[w->n_matrices - 1];
+        w->end_seq -= w->loaded ? head->n_cycle : head->n_first_all;
         stream_skip(w->stream, w->end_seq, end);
     }
     assert(weights_is_valid(w));
@@ -321,6 +416,8 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
 
 void weights_pass_leave(weights *w)
 {
+    if (w->view_of)
+        return;
     if (!w->loaded)
         w->restart = true;
     else
@@ -348,6 +445,8 @@ int64_t weights_room_ns(const weights *w)
 
 drey_status weights_pass_end(weights *w, drey_error *err)
 {
+    if (w->view_of)
+        return DREY_OK; /* the files are looked at by the passes whose results count */
     TRY(stream_status(w->stream, err));
     TRY(check_files(w, err));
     w->loaded = true;
@@ -363,16 +462,21 @@ static bool matrices_are_valid(const weights *w)
         if (m->n_pinned < 0 || m->n_pinned > m->n_groups || m->first_seq != n_first ||
             m->cycle_seq != n_cycle)
             return false;
+        for (int r = 0; r < WEIGHT_RANGES; r++)
+            if (range_end(m, r) < range_begin(m, r) || range_end(m, r) > m->n_groups)
+                return false;
         if (!m->in_pass && m->n_pinned > 0 && !weight_is_pinned(m))
             return false;
-        n_first += m->n_pinned_pieces + m->n_streamed_pieces;
-        n_cycle += m->n_streamed_pieces;
+        n_first += m->n_first;
+        n_cycle += m->n_cycle;
     }
     return n_first == w->n_first && n_cycle == w->n_cycle;
 }
 
 bool weights_is_valid(const weights *w)
 {
+    if (w->view_of)
+        return weights_is_valid(w->view_of);
     return matrices_are_valid(w) && w->pass_seq <= w->cursor && w->cursor <= w->end_seq &&
            w->end_seq <= w->next_seq && (!w->stream || stream_is_valid(w->stream));
 }
@@ -407,11 +511,28 @@ static bool row_in_memory(const weights *w, int64_t row, float *out)
     return true;
 }
 
+plane_blocks weight_blocks(const weight *m, int32_t group)
+{
+    plane_blocks blocks = {.means = m->means};
+    for (int i = 0; i < N_PLANES - 1 && group < m->n_planes[i]; i++)
+        blocks.plane[i] = m->plane[i] + (size_t)(group - m->n_pinned) * m->plane_bytes[i];
+    return blocks;
+}
+
 drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, drey_error *err)
 {
     const weight *m = w->embedding;
     if (row_in_memory(w, row, out))
         return DREY_OK;
+    if (w->view_of && m->planes && row / GROUP_ROWS < range_end(m, RANGE_ALL - 1)) {
+        plane_blocks blocks = weight_blocks(m, (int32_t)(row / GROUP_ROWS));
+        int64_t n_blocks = m->k / layout_find(m->tensor->type)->block_k;
+        m->kernels->plane_join(w->pack_scratch[thread], m->planes, &blocks, (int32_t)n_blocks);
+        m->kernel->unpack_row(out, w->pack_scratch[thread], (int32_t)(row % GROUP_ROWS), m->k);
+        return DREY_OK;
+    }
+    if (w->view_of)
+        return weights_row(w->view_of, row, out, thread, err);
     uint8_t *raw = w->row_scratch[thread] + w->bounce_bytes;
     TRY(weights_read_row(w, m, row, raw, thread, err));
     if (!m->kernel->pack(w->pack_scratch[thread], raw, m->row_bytes, 1, m->k))

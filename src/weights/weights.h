@@ -12,6 +12,13 @@
  *   pass 0  |piece|piece|piece..|piece|piece|piece....|      never across the boundary
  *   pass 1                      |piece|piece|piece....|
  *
+ * A matrix may be split into planes (kernel/planes.h), which only a sidecar holds: then a group is
+ * pinned, or only its first planes are in memory and the others streamed, or all are. A piece holds
+ * one plane of a run of groups, and the pieces of a run stand one after another. A view of the
+ * weights multiplies with the planes that are in memory alone, at any time.
+ *
+ *   matrix  |== pinned groups ==|-- plane 2 streamed --|-- planes 1, 2 --|~~ all planes ~~|
+ *
  * Residency does not follow from that order. What is pinned can be used at any time once it is
  * loaded: whole matrices that no pass multiplies (an embedding), rows of one (weights_row), products
  * of some of its rows (weights_dot_rows).
@@ -37,11 +44,16 @@
 #include "base/trace.h"
 #include "gguf/gguf.h"
 #include "kernel/kernel.h"
+#include "kernel/planes.h"
 #include "os/file.h"
 #include "os/pool.h"
 #include "weights/stream.h"
 
 enum { PRODUCTS_MAX = 3 };
+
+/* Groups of a matrix by what a pass reads of them: of a matrix that is split, so many planes, the
+ * last ones; of another nothing or all, and the ranges between are empty. */
+enum { RANGE_PINNED, RANGE_ALL = N_PLANES, WEIGHT_RANGES };
 
 typedef struct weight {
     const gguf_tensor *tensor;   /* borrowed from the gguf */
@@ -50,23 +62,34 @@ typedef struct weight {
     int64_t row_bytes;           /* in the file */
     size_t group_bytes;          /* packed */
     int32_t n_groups, n_pinned;  /* the first n_pinned groups are pinned */
-    bool in_pass;                /* false: only looked up; pinned whole or not at all */
-    bool resident;               /* in no order of reads: its groups are in memory (row_table.h) */
-    int32_t piece_groups;        /* groups of a piece */
-    uint64_t sidecar_offset;     /* of its packed groups in the sidecar; 0: packed from the model */
-    int32_t n_pinned_pieces, n_streamed_pieces;
-    int64_t first_seq;           /* of its first piece, in the first pass */
-    int64_t cycle_seq;           /* of its first streamed piece, from the start of a later pass */
-    uint8_t *packed;             /* [n_pinned][group_bytes]; filled by the first pass */
-    _Atomic int32_t *piece_left; /* groups of each piece not yet used in this pass */
+    const kernel_table *kernels; /* borrowed */
+    const plane_layout *planes;  /* NULL: it is not split */
+    plane_means means;
+    size_t plane_bytes[N_PLANES]; /* of a group */
+    int32_t n_planes[N_PLANES];   /* of the first so many groups this plane is in memory: falling,
+                                      at least n_pinned; the last one's is not looked at */
+    uint8_t *plane[N_PLANES];     /* [n_planes - n_pinned][plane_bytes]; filled by the first pass */
+    bool in_pass;                 /* false: only looked up; pinned whole or not at all */
+    bool resident;                /* in no order of reads: its groups are in memory (row_table.h) */
+    int32_t piece_groups;         /* groups of a piece; of a run of pieces, in planes */
+    int32_t joined_piece_groups;  /* of a matrix that is split: as it was before */
+    uint64_t sidecar_offset; /* of its packed groups in the sidecar; 0: packed from the model */
+    int32_t n_first, n_first_all; /* pieces in the first pass; of them those of RANGE_ALL */
+    int32_t n_cycle;              /* pieces in a later one */
+    int64_t first_seq;            /* of its first piece, in the first pass */
+    int64_t cycle_seq;            /* of its first streamed piece, from the start of a later pass */
+    uint8_t *packed;              /* [n_pinned][group_bytes]; filled by the first pass */
+    _Atomic int32_t *run_left;    /* groups of each run of pieces not yet used in this pass */
 } weight;
 
 typedef struct product_job product_job; /* weights/product.c */
 typedef struct row_table row_table;     /* weights/row_table.h */
 
-typedef struct weights {
+typedef struct weights weights;
+struct weights {
     cpu_tuning tuning;
-    weight *matrix; /* in the order of a pass */
+    weights *view_of; /* NULL: no view. A view has tuning, matrices, scratch and job alone */
+    weight *matrix;   /* in the order of a pass */
     int32_t n_matrices;
     weight *embedding; /* whose rows are looked up: one of matrix */
     const gguf *file;
@@ -97,11 +120,15 @@ typedef struct weights {
     size_t bounce_bytes;
     trace *trace;       /* of stalls and packing, in the threads' rings; NULL: none */
     int32_t trace_lane; /* the ring for reads */
-} weights;
+};
 
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
                             drey_error *err);
+/* Splits a matrix into planes, if its type can be: what is read of it comes from a sidecar of such.
+ */
+void weight_split(weight *m);
+void weight_join(weight *m); /* undoes that */
 /* DREY_ERR_FORMAT: it holds numbers that are not finite. path: the file that it lies in. */
 drey_status weight_refuse(const weight *m, const char *path, drey_error *err);
 /* Forgets all rows but the first n_rows (a multiple of GROUP_ROWS): they are never multiplied. Their
@@ -109,16 +136,54 @@ drey_status weight_refuse(const weight *m, const char *path, drey_error *err);
 void weight_cut(weight *m, int64_t n_rows);
 /* Lets it be read in pieces of about that many bytes: whole groups, at least one. */
 void weight_set_read(weight *m, int64_t read_bytes);
+/* One past the last group of a range of it. */
+static inline int32_t range_end(const weight *m, int range)
+{
+    if (range == RANGE_ALL)
+        return m->n_groups;
+    int32_t end = m->planes && range > 0 ? m->n_planes[N_PLANES - 1 - range] : m->n_pinned;
+    return end > m->n_pinned ? end : m->n_pinned;
+}
+static inline int32_t range_begin(const weight *m, int range)
+{
+    return range > 0 ? range_end(m, range - 1) : 0;
+}
+/* Whether something of it is in memory once it is loaded. */
+static inline bool weight_stays(const weight *m)
+{
+    return range_end(m, RANGE_ALL - 1) > 0;
+}
+/* Pieces of a run of a range's groups. */
+static inline int32_t range_pieces(const weight *m, int range, bool first_pass)
+{
+    if (!m->planes)
+        return first_pass || range == RANGE_ALL;
+    return first_pass ? N_PLANES : range;
+}
+/* Bytes of a group's planes from `plane` on. */
+static inline size_t weight_planes_from(const weight *m, int plane)
+{
+    size_t bytes = 0;
+    for (; plane < N_PLANES; plane++)
+        bytes += m->plane_bytes[plane];
+    return bytes;
+}
 static inline uint64_t weight_streamed_bytes(const weight *m)
 {
     int64_t rows = m->n_rows - (int64_t)m->n_pinned * GROUP_ROWS;
+    uint64_t bytes = 0;
     if (!m->in_pass)
         return 0;
+    for (int r = 1; m->planes && r < WEIGHT_RANGES; r++)
+        bytes +=
+            (uint64_t)(range_end(m, r) - range_begin(m, r)) * weight_planes_from(m, N_PLANES - r);
+    if (m->planes)
+        return bytes;
     if (m->sidecar_offset)
         return (uint64_t)(m->n_groups - m->n_pinned) * m->group_bytes;
     return rows > 0 ? (uint64_t)(rows * m->row_bytes) : 0;
 }
-/* The most bytes of a piece, packed or not. */
+/* The most bytes of a run's pieces, packed or not. */
 static inline size_t weight_piece_bytes(const weight *m)
 {
     size_t raw = (size_t)(m->row_bytes * GROUP_ROWS);
@@ -128,6 +193,23 @@ static inline uint64_t weight_pinned_bytes(const weight *m)
 {
     return (uint64_t)m->n_pinned * m->group_bytes;
 }
+/* Of a plane, beside pinned groups. */
+static inline uint64_t weight_plane_bytes(const weight *m, int plane)
+{
+    int32_t n = m->planes && plane < N_PLANES - 1 ? m->n_planes[plane] - m->n_pinned : 0;
+    return n > 0 ? (uint64_t)n * m->plane_bytes[plane] : 0;
+}
+
+/* Of an arena, for what is in memory of it. */
+static inline size_t weight_memory_bytes(const weight *m)
+{
+    size_t bytes = arena_size(weight_pinned_bytes(m));
+    for (int i = 0; i < N_PLANES; i++)
+        bytes += weight_plane_bytes(m, i) ? arena_size(weight_plane_bytes(m, i)) : 0;
+    return bytes;
+}
+/* The planes that are in memory of a group that is not pinned, of a matrix that is split. */
+plane_blocks weight_blocks(const weight *m, int32_t group);
 
 /* Memory of weights_open beside pinned groups and ring. */
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
@@ -155,6 +237,11 @@ typedef struct weights_options {
 
 /* Lays everything out in `a`; reads nothing yet. */
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err);
+/* A view of weights whose matrices all have their first planes in memory, or are pinned: passes over
+ * it read nothing, and may run while those of `of` wait. It may be used once `of` is loaded.
+ * matrix: [of->n_matrices] in the caller's memory, filled here; embedding among them. */
+void weights_view(weights *view, weights *of, weight *matrix, arena *a);
+size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads);
 void weights_close(weights *w);
 
 /* A pass: begin, products of its matrices in order (product.h), end. The first pass starts the
@@ -170,7 +257,7 @@ void weights_pass_leave(weights *w);
 /* True once a first pass has ended. */
 static inline bool weights_loaded(const weights *w)
 {
-    return w->loaded;
+    return w->view_of ? w->view_of->loaded : w->loaded;
 }
 /* True unless a bug has broken the invariants that can be seen from here, or the stream's. */
 bool weights_is_valid(const weights *w);
