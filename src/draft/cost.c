@@ -31,7 +31,6 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
     const double memory = 30e9, disk = 2.5e9, least = 1e-6;
     *c = (turn_cost){.usual_pass = max_f64((double)pass_bytes / memory, least),
                      .step = max_f64((double)step_bytes / memory, least),
-                     .root = max_f64((double)step_bytes / memory, least),
                      .read_s = (double)streamed_bytes / disk};
     if (streamed_bytes)
         c->ring_share = min_f64((double)ring_bytes / (double)streamed_bytes, 1);
@@ -63,7 +62,10 @@ static double scale_of(const turn_cost *c, int32_t range)
 void cost_saw_step(turn_cost *c, int32_t n, double seconds)
 {
     c->draft_s += seconds;
-    follow(n ? &c->step : &c->root, seconds / step_shape(n), 0.25);
+    if (!c->step_measured)
+        c->step = seconds / step_shape(n);
+    follow(&c->step, seconds / step_shape(n), 0.25);
+    c->step_measured = true;
 }
 
 /* The other ranges follow a little: what was measured in a bad moment is forgotten even if it is
@@ -106,7 +108,7 @@ double cost_pass(const turn_cost *c, int32_t n_rows)
 
 double cost_step(const turn_cost *c, int32_t n)
 {
-    return step_shape(n) * (n ? c->step : c->root);
+    return step_shape(n) * c->step;
 }
 
 double cost_turn(const turn_cost *c, int32_t n, double draft_s)

@@ -20,9 +20,10 @@ enum { COST_RANGES = 12 };
 typedef struct turn_cost {
     double pass[COST_RANGES]; /* seconds over the shape's; 0: not measured */
     double usual_pass;        /* the same as long as none was measured */
-    double step, root;        /* of a step over nodes, and over the root */
-    double read_s;            /* of a pass that found nothing in the ring */
-    double ring_share;        /* of it at most so much is read ahead */
+    double step;              /* the same of the draft's steps */
+    bool step_measured;
+    double read_s;     /* of a pass that found nothing in the ring */
+    double ring_share; /* of it at most so much is read ahead */
     bool reads_measured;
     double draft_s; /* of the turn under way; the next pass takes it up */
     double turn_s;  /* the last turn, drafting and pass; 0: it shared its pass, and is not known */
@@ -33,9 +34,8 @@ typedef struct turn_cost {
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes);
 
-/* A step over n nodes took so long; n = 0: it was the root, with what had to be caught up with. One
- * scale serves all n: were each followed alone, one that was measured in a bad moment would be
- * avoided, and never be measured again. */
+/* A step over n nodes took so long. One scale serves all n: were each followed alone, one that was
+ * measured in a bad moment would be avoided, and never be measured again. */
 void cost_saw_step(turn_cost *c, int32_t n, double seconds);
 /* A pass over n_rows, of one session: of wall_s it had nothing to compute for wait_s. It ends the
  * turn: what its steps took is draft_s. */

@@ -113,7 +113,7 @@ static drey_status step(drafter *d, draft_policy *p, token_tree *tree, const int
     d->n_steps++;
     TRY(d->class->expand(d, tree, nodes, n, err));
     if (p->cost && p->now_ns)
-        cost_saw_step(p->cost, nodes[0] ? n : 0, (double)(p->now_ns() - start) * 1e-9);
+        cost_saw_step(p->cost, n, (double)(p->now_ns() - start) * 1e-9);
     return DREY_OK;
 }
 

@@ -38,7 +38,7 @@ typedef struct optimal {
     /* The controller. */
     double tokens, seconds; /* of turns with a tree, the past fading */
     double plain_s;         /* a plain turn; 0: not seen */
-    int32_t n_turns;        /* with a tree, since the last pause */
+    int32_t n_turns;        /* with a tree, since the last pause; the first one is not compared */
     int32_t pause;          /* tokens that it still takes; 0: none */
     int32_t next_pause;
 } optimal;
@@ -138,7 +138,7 @@ static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int3
     int32_t chosen = 0, n_ranks = policy_has(p, DREY_PART_TREE) ? RANKS : 1;
     cost_choose(cost, v.value, v.n, cost->draft_s, &best);
     for (int32_t i = 0; i < n; i++) {
-        double rate, draft_s = cost->draft_s + cost_step(cost, nodes[0] ? 1 + i : 0);
+        double rate, draft_s = cost->draft_s + cost_step(cost, 1 + i);
         for (int32_t r = 0; r < n_ranks; r++)
             values_insert(&v, tree->nodes[nodes[i]].cumulative * o->worth[r], p->size);
         cost_choose(cost, v.value, v.n, draft_s, &rate);
@@ -239,10 +239,12 @@ static void control(optimal *o, int32_t n_tokens, bool with_tree)
         if (o->pause == 0 && !asked)
             hope(o);
     } else if (with_tree) {
-        o->tokens = o->tokens * fading + n_tokens;
-        o->seconds = o->seconds * fading + turn_s;
+        if (o->n_turns > 0) { /* the first one has to warm up */
+            o->tokens = o->tokens * fading + n_tokens;
+            o->seconds = o->seconds * fading + turn_s;
+            compare_with_plain(o);
+        }
         o->n_turns++;
-        compare_with_plain(o);
     }
 }
 
