@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_file.h"
+#include "cli/live_text.h"
 #include "cli/models.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -27,6 +28,7 @@ typedef struct run {
     int32_t *ids; /* [n_ids]: the prompt */
     size_t n_ids;
     progress progress;
+    live_text live;   /* where text is shown before it is verified */
     int output_error; /* of standard output: 0, an errno, or EINTR: see write_out */
     char last_byte;   /* of the text on standard output; 0: none yet */
 } run;
@@ -52,15 +54,21 @@ static int write_out(const char *bytes, size_t n)
     return 0;
 }
 
+/* The draft loads after the first word: no bar and no line in the text. */
+static void end_progress(run *r)
+{
+    progress_clear(&r->progress);
+    if (terminal_attended() || terminal_shared())
+        r->progress.quiet = true;
+}
+
 /* False ends the generation. */
 static bool put(run *r, const char *bytes, size_t n)
 {
     progress_clear(&r->progress);
     if (n == 0 || r->output_error)
         return !r->output_error;
-    /* The draft loads after the first word: no bar and no line in the text. */
-    if (terminal_attended() || terminal_shared())
-        r->progress.quiet = true;
+    end_progress(r);
     r->output_error = write_out(bytes, n);
     r->last_byte = bytes[n - 1];
     return !r->output_error;
@@ -69,6 +77,33 @@ static bool put(run *r, const char *bytes, size_t n)
 static bool on_text(void *user, const char *bytes, size_t n_bytes)
 {
     return put(user, bytes, n_bytes);
+}
+
+static void write_live(void *user, const char *bytes, size_t n)
+{
+    run *r = user;
+    if (!r->output_error)
+        r->output_error = write_out(bytes, n);
+}
+
+static void on_event(void *user, const drey_event *event)
+{
+    run *r = user;
+    int32_t columns = 0, rows = 0;
+    end_progress(r);
+    if (event->kind == DREY_EVENT_VERIFIED)
+        r->last_byte = event->bytes[event->n_bytes - 1];
+    terminal_size(&columns, &rows);
+    live_text_size(&r->live, columns, rows);
+    live_text_event(&r->live, event);
+}
+
+/* Where on_event has written it. */
+static bool go_on(void *user, const char *bytes, size_t n_bytes)
+{
+    (void)bytes;
+    (void)n_bytes;
+    return !((run *)user)->output_error;
 }
 
 static bool on_id(void *user, int32_t id)
@@ -212,6 +247,8 @@ static drey_status write_text(run *r, const drey_generate_options *options,
     for (bool done = status != DREY_OK; status == DREY_OK && !done;)
         status = drey_session_step(r->session, &done, err);
     drey_session_end(r->session);
+    if (options->on_event)
+        live_text_draw(&r->live); /* nothing provisional is left */
     if (status != DREY_OK && status != DREY_ERR_CANCELLED)
         statistics->finish = DREY_FINISH_ERROR;
     return status;
@@ -248,10 +285,15 @@ static drey_status generate(run *r, drey_error *err)
     options.n_stops = s->n_stops;
     options.ignore_eos = s->ignore_eos;
     options.user = r;
-    if (s->raw_ids)
+    if (s->raw_ids) {
         options.on_token = on_id;
-    else
+    } else if (terminal_shows_drafts() && !s->no_provisional_text) {
+        live_text_init(&r->live, write_live, r);
+        options.on_event = on_event;
+        options.on_text = go_on;
+    } else {
         options.on_text = on_text;
+    }
     drey_status status = write_text(r, &options, &statistics, err);
     signals_unwatch();
     progress_clear(&r->progress);
@@ -307,6 +349,7 @@ int run_main(const cli_settings *settings)
     drey_session_close(&r.session);
     drey_engine_close(&r.engine);
     models_close(&r.models);
+    live_text_free(&r.live);
     free(r.ids);
     int interrupted = signals_exit_code();
     return interrupted ? interrupted : exit_code(status);

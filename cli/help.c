@@ -35,8 +35,7 @@ static const char help_run[] =
     "  -n, --predict N          most tokens to write (512)\n"
     "  -c, --context N          most tokens of prompt and text (what they need)\n"
     "  --stop TEXT              ends the text, one of several; --ignore-eos: go on\n"
-    "  --temp T                 temperature (0: always the most likely token), with\n"
-    "                           --top-k K --top-p P --min-p P --seed S\n"
+    "  --temp T (0: the most likely token), --top-k K, --top-p P, --min-p P, --seed S\n"
     "  --policy auto|none|sequence|specinfer|llmcad|edgellm|optimal|bld|draft|std\n"
     "                        how to draft; with --draft-tokens N (8) or --tree N (47)\n"
     "  --without tree|fallback|batching|provisional|slice  drafting without it\n"
@@ -46,6 +45,7 @@ static const char help_run[] =
     "  --read-size SIZE         of a streamed read (1M; drey bench disk --sizes)\n"
     "  --sidecar FILE|none      what drey prepare wrote (beside the model, if there)\n"
     "  --stats FILE, --trace FILE  statistics; what ran when, for drey report (JSON)\n"
+    "  --no-provisional-text    on a terminal: text only once it is verified\n"
     "  -q, --quiet              text alone; --raw-ids: as ids; -h, --help: this text\n"
     "example:\n"
     "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n";

@@ -89,6 +89,7 @@ const cli_option cli_options[] = {
     STOP("stop", 0, CLI_RUN, stops),
     FLAG("ignore-eos", 0, CLI_RUN, ignore_eos),
     FLAG("raw-ids", 0, CLI_RUN, raw_ids),
+    FLAG("no-provisional-text", 0, CLI_RUN, no_provisional_text),
     TEXT("stats", 0, CLI_RUN, stats),
     TEXT("trace", 0, CLI_RUN, trace),
     FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE | CLI_BENCH_EDGE, quiet),

@@ -56,7 +56,7 @@ typedef struct cli_settings {
     const char *stops[CLI_MAX_STOPS];
     size_t n_stops;
     drey_sampling sampling;
-    bool chat, special, ignore_eos, raw_ids, quiet;
+    bool chat, special, ignore_eos, raw_ids, no_provisional_text, quiet;
     const char *stats, *trace; /* run: files to write */
 
     double disk_bytes_per_s; /* plan: 0: measure it */

@@ -1,5 +1,5 @@
-/* Messages and colours: see terminal.h. Beside the locale, NO_COLOR is the one environment variable
- * that is looked at (https://no-color.org). */
+/* Messages and colours: see terminal.h. Beside the locale, NO_COLOR (https://no-color.org) and TERM
+ * are the environment variables that are looked at. */
 #include "cli/terminal.h"
 
 #include <langinfo.h>
@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,6 +98,22 @@ bool terminal_utf8(void)
     if (users)
         freelocale(users);
     return utf8;
+}
+
+bool terminal_shows_drafts(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool moves = term && *term && strcmp(term, "dumb") != 0;
+    return isatty(STDOUT_FILENO) == 1 && moves && !(no_color && *no_color) && terminal_utf8();
+}
+
+void terminal_size(int32_t *columns, int32_t *rows)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return;
+    *columns = size.ws_col;
+    *rows = size.ws_row;
 }
 
 int exit_code(drey_status status)

@@ -28,6 +28,11 @@ bool terminal_attended(void);
 /* Standard output and standard error are one terminal, file or pipe. */
 bool terminal_shared(void);
 
+/* Standard output is a terminal on which text can be dim and taken back again. */
+bool terminal_shows_drafts(void);
+/* Of that terminal; unchanged where nobody knows. */
+void terminal_size(int32_t *columns, int32_t *rows);
+
 typedef enum terminal_style { STYLE_PLAIN, STYLE_STRONG, STYLE_GOOD, STYLE_WARN } terminal_style;
 /* The sequence that begins a style, or "" where standard error is no terminal or NO_COLOR is set.
  */

@@ -47,7 +47,7 @@ _drey() {
         case $command in
         run)
             words="$engine $drafting -p --prompt -f --file -n --predict --chat --system --special
-                --temp --top-k --top-p --min-p --seed --stop --ignore-eos --raw-ids --stats --trace
+                --temp --top-k --top-p --min-p --seed --stop --ignore-eos --raw-ids --no-provisional-text --stats --trace
                 -q --quiet"
             ;;
         plan) words="$engine $drafting --disk --no-measure --tensors --sessions --json" ;;
