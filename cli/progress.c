@@ -39,17 +39,43 @@ static void amount(char out[static 64], drey_progress what, uint64_t done, uint6
              tokens ? " tokens" : "");
 }
 
-static void draw(progress *p, uint64_t done, uint64_t total)
+static void draw(progress *p, drey_progress what, uint64_t done, uint64_t total)
 {
     enum { WIDTH = 30 };
     char bar[WIDTH + 1], text[64];
     double part = total ? (double)done / (double)total : 1;
     format_bar(bar, WIDTH, part, 0);
-    amount(text, p->what, done, total);
-    fprintf(stderr, "\r\033[K%s [%s%s%s] %3.0f %%  %s", drey_progress_name(p->what),
+    amount(text, what, done, total);
+    fprintf(stderr, "\r\033[K%s [%s%s%s] %3.0f %%  %s", drey_progress_name(what),
             terminal_style_text(STYLE_GOOD), bar, terminal_style_text(STYLE_PLAIN), 100 * part,
             text);
     p->shown = true;
+}
+
+static void report_bar(progress *p, drey_progress what, uint64_t done, uint64_t total)
+{
+    double now_s = progress_clock_s();
+    if (done >= total) {
+        progress_clear(p);
+        p->bar_s = 0;
+    } else if (now_s - p->bar_s >= bar_interval_s) {
+        draw(p, what, done, total);
+        p->bar_s = now_s;
+    }
+}
+
+static void report_line(progress *p, drey_progress what, uint64_t done, uint64_t total)
+{
+    double now_s = progress_clock_s();
+    bool first = !p->begun[what] || done < p->done[what], ends = done >= total;
+    if (first || (!ends && now_s - p->line_s[what] >= line_interval_s)) {
+        char text[64];
+        amount(text, what, first ? total : done, total);
+        fprintf(stderr, "%s: %s\n", drey_progress_name(what), text);
+        p->line_s[what] = now_s;
+    }
+    p->begun[what] = true;
+    p->done[what] = done;
 }
 
 void progress_report(void *user, drey_progress what, uint64_t done, uint64_t total)
@@ -57,27 +83,5 @@ void progress_report(void *user, drey_progress what, uint64_t done, uint64_t tot
     progress *p = user;
     if (p->quiet || signals_exit_code()) /* who ends the run need not be able to read this */
         return;
-    double now_s = progress_clock_s();
-    if (!p->begun || p->what != what) {
-        p->begun = true;
-        p->what = what;
-        p->begun_s = now_s;
-        p->told_s = terminal_attended() ? 0 : now_s;
-    }
-    bool first = now_s == p->begun_s, ends = done >= total;
-    if (terminal_attended()) {
-        if (ends)
-            progress_clear(p);
-        else if (now_s - p->told_s < bar_interval_s)
-            return;
-        else
-            draw(p, done, total);
-    } else if (first || (!ends && now_s - p->told_s >= line_interval_s)) {
-        char text[64];
-        amount(text, what, first ? total : done, total);
-        fprintf(stderr, "%s: %s\n", drey_progress_name(what), text);
-    } else {
-        return;
-    }
-    p->told_s = now_s;
+    (terminal_attended() ? report_bar : report_line)(p, what, done, total);
 }

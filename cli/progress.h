@@ -5,12 +5,17 @@
 
 #include "drey/drey.h"
 
+enum { PROGRESS_KINDS = DREY_PROGRESS_CHECK + 1 };
+
 typedef struct progress {
     bool quiet;
-    bool shown;             /* a bar stands on the terminal's last line */
-    bool begun;             /* `what` is set */
-    drey_progress what;     /* what is being reported */
-    double begun_s, told_s; /* monotonic clock: first report of `what`, last line or bar */
+    bool shown;   /* a bar stands on the terminal's last line */
+    double bar_s; /* monotonic clock: when it was drawn */
+    /* Of each drey_progress, since several may take turns: whether there was a report, what had been
+     * done by the last one, and the monotonic clock at the last line. */
+    bool begun[PROGRESS_KINDS];
+    uint64_t done[PROGRESS_KINDS];
+    double line_s[PROGRESS_KINDS];
 } progress;
 
 /* A drey_progress_fn; user is a progress. */
