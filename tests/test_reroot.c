@@ -495,11 +495,15 @@ static void write_alone(bench *b, text *t)
     }
 }
 
-static void submit_at_random(rng *r, token_tree *tree)
+/* Of at most max_rows nodes. */
+static void submit_at_random(rng *r, token_tree *tree, int32_t max_rows)
 {
+    int32_t n = 0;
     for (int32_t i = 0; i < tree->n_nodes; i++) {
         int32_t parent = tree->nodes[i].parent;
-        tree->nodes[i].submitted = i == 0 || (tree->nodes[parent].submitted && rng_below(r, 8) > 0);
+        tree->nodes[i].submitted =
+            i == 0 || (n < max_rows && tree->nodes[parent].submitted && rng_below(r, 8) > 0);
+        n += tree->nodes[i].submitted;
     }
     assert_true(tree_is_valid(tree));
 }
@@ -518,7 +522,7 @@ static int write_with_shares(bench *b, text *t)
         n_gone_on += s->tree.n_nodes > 1;
         if (s->tree.n_nodes < 50)
             grow_at_random(b, &s->tree, 6);
-        submit_at_random(&b->r, &s->tree);
+        submit_at_random(&b->r, &s->tree, s->target.ws->limits.max_logit_rows);
         pass_row nodes[TREE_MAX_ROWS];
         int32_t n_nodes = verify_rows(&s->tree, s->row_of, nodes);
         must(pass_rows(&s->target, nodes, n_nodes, HEAD_ALL, &err), &err);
