@@ -1,4 +1,5 @@
 /* drey plan: what a memory budget would buy, without loading anything. */
+#include "cli/auto_draft.h"
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/json_file.h"
@@ -27,7 +28,8 @@ typedef struct prospect {
     drey_planner *planner;
     drey_plan plan, more;
     report_source disk;
-    bool has_more; /* more would help */
+    bool has_more;   /* more would help */
+    const char *why; /* the draft was taken; "" */
 } prospect;
 
 static int32_t choose_context(const cli_settings *s, const drey_model *target)
@@ -74,6 +76,7 @@ static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
     FILE *out = json_only ? stderr : stdout;
     models_warn_of_plan(&p->plan);
     report_plan(out, &p->plan);
+    report_draft(out, p->why);
     report_prediction(out, &p->plan, p->plan.tree_rows > 1, p->disk);
     if (p->has_more)
         report_more(out, &p->plan, &p->more);
@@ -84,10 +87,13 @@ static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
     return drey_planner_visit(p->planner, 0, show_tensor, out, err);
 }
 
-static drey_status plan_all(const cli_settings *s, const models *m, drey_error *err)
+static drey_status plan_all(const cli_settings *s, models *m, drey_error *err)
 {
     prospect p = {0};
-    drey_engine_options options = models_engine_options(m, s, choose_context(s, m->target));
+    int32_t n_context = choose_context(s, m->target);
+    auto_draft_choose(m, s, n_context);
+    drey_engine_options options = models_engine_options(m, s, n_context);
+    p.why = m->why;
     drey_status status = drey_planner_open(&p.planner, &options, err);
     if (status == DREY_OK)
         status = look_ahead(s, &p, err);

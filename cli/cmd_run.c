@@ -3,6 +3,7 @@
  * Text alone goes to standard output, flushed as it comes; the plan, progress and statistics go to
  * standard error. A prompt and n_predict decide the context unless -c does, so the prompt is read
  * and tokenized before the engine takes its memory. */
+#include "cli/auto_draft.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_file.h"
@@ -186,6 +187,7 @@ static drey_status open_session(run *r, drey_error *err)
     drey_status status = choose_context(r, &n_context, err);
     if (status != DREY_OK)
         return status;
+    auto_draft_choose(&r->models, r->settings, n_context);
     drey_engine_options options = models_engine_options(&r->models, r->settings, n_context);
     options.progress = progress_report;
     options.progress_user = &r->progress;
@@ -207,6 +209,7 @@ static void show_plan(const run *r)
     if (r->settings->quiet)
         return;
     report_plan_briefly(stderr, &plan);
+    report_draft(stderr, r->models.why);
 }
 
 static drey_status write_statistics(const run *r, const drey_statistics *statistics,
@@ -257,11 +260,12 @@ static drey_status write_text(run *r, const drey_generate_options *options,
 static drey_status write_trace(const run *r, const drey_statistics *statistics, drey_error *err)
 {
     const cli_settings *s = r->settings;
-    const trace_about about = {
-        .target = s->model,
-        .draft = s->drafter == DREY_DRAFTER_MODEL ? s->draft_path : drey_drafter_name(s->drafter),
-        .policy = drey_policy_name(s->policy),
-        .statistics = statistics};
+    const trace_about about = {.target = s->model,
+                               .draft = r->models.drafter == DREY_DRAFTER_MODEL
+                                            ? r->models.draft_path
+                                            : drey_drafter_name(r->models.drafter),
+                               .policy = drey_policy_name(s->policy),
+                               .statistics = statistics};
     return trace_write(s->trace, r->session, r->models.target, &about, err);
 }
 

@@ -27,7 +27,7 @@ const char help_drey[] =
 static const char help_run[] =
     "usage: drey run -m TARGET.gguf [options]            writes on from a prompt\n"
     "  -m, --model FILE         the model that decides the text\n"
-    "  -d, --draft FILE|lookup|self|none   what guesses ahead\n"
+    "  -d, --draft FILE|lookup|self|none|auto  what guesses ahead (auto)\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
     "  -p, --prompt TEXT        the prompt; or -f, --file FILE; or standard input\n"
     "  --chat                   one turn of a chat; --system TEXT goes before it\n"
@@ -56,7 +56,7 @@ static const char help_plan[] =
     "each pass reads, the speed to expect, and what 256M more would buy. Loads no\n"
     "weights; measures disk, memory and kernels for less than a second.\n"
     "  -m, --model FILE         the model that decides the text\n"
-    "  -d, --draft FILE|lookup|self|none   what guesses ahead\n"
+    "  -d, --draft FILE|lookup|self|none|auto  what guesses ahead (auto)\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
     "  -c, --context N          most tokens of prompt and text (1024)\n"
     "  --disk SIZE/s            the disk's speed, instead of measuring it\n"

@@ -27,7 +27,9 @@ drey_status models_check_tier(const char *cpu_tier, drey_error *err)
 
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
-    *m = (models){0};
+    *m = (models){.drafter = settings->drafter};
+    snprintf(m->draft_path, sizeof m->draft_path, "%s",
+             settings->draft_path ? settings->draft_path : "");
     drey_status status = models_check_tier(settings->cpu_tier, err);
     if (status == DREY_OK)
         m->tuned = tuning_load(settings->cpu_tier, &m->tuning);
@@ -71,7 +73,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     warn_of_threads(settings->n_threads);
     options.target = m->target;
     options.draft = m->draft;
-    options.drafter = settings->drafter;
+    options.drafter = m->drafter;
     options.policy = settings->policy;
     options.without = settings->without;
     options.memory_bytes = settings->memory_bytes;

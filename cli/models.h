@@ -4,10 +4,15 @@
 
 #include "cli/options.h"
 
+#include <limits.h>
+
 typedef struct models {
     drey_model *target;
     drey_model *draft; /* NULL without a drafting model */
-    bool tuned;        /* by drey tune, for this machine: */
+    drey_drafter drafter;
+    char draft_path[PATH_MAX]; /* of the drafting model; "" */
+    char why[512];             /* why -d auto took that; "" where it had not to choose */
+    bool tuned;                /* by drey tune, for this machine: */
     drey_tuning tuning;
 } models;
 

@@ -4,7 +4,7 @@
 
 static drey_status check_drafting(const cli_settings *s, drey_error *err)
 {
-    bool drafts = s->drafter != DREY_DRAFTER_NONE;
+    bool drafts = s->drafter != DREY_DRAFTER_NONE || s->draft_auto;
     drey_policy policy = s->policy;
     if (policy == DREY_POLICY_AUTO)
         policy = drafts ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
@@ -49,6 +49,8 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
 
 drey_status options_check(const cli_settings *s, drey_error *err)
 {
+    if (s->draft_auto && !(s->command & (CLI_RUN | CLI_PLAN)))
+        return fail(err, DREY_ERR_USAGE, "-d auto is for drey run and drey plan: name a draft");
     if (s->command & CLI_OPERAND && !s->operand)
         return fail(err, DREY_ERR_USAGE, "name a %s",
                     s->command == CLI_PREPARE  ? "model to prepare"

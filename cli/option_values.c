@@ -239,7 +239,8 @@ static drey_status read_stop(cli_settings *s, const char *text, drey_error *err)
 static void read_draft(cli_settings *s, const char *text)
 {
     s->draft_path = NULL;
-    if (strcmp(text, drey_drafter_name(DREY_DRAFTER_NONE)) == 0)
+    s->draft_auto = strcmp(text, "auto") == 0;
+    if (s->draft_auto || strcmp(text, drey_drafter_name(DREY_DRAFTER_NONE)) == 0)
         s->drafter = DREY_DRAFTER_NONE;
     else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_LOOKUP)) == 0)
         s->drafter = DREY_DRAFTER_LOOKUP;

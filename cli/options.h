@@ -37,7 +37,8 @@ typedef struct cli_settings {
     bool given[CLI_MAX_OPTIONS]; /* [i]: cli_options[i] stood on the command line */
 
     const char *model, *draft_path; /* draft_path: NULL unless drafter is DREY_DRAFTER_MODEL */
-    drey_drafter drafter;
+    drey_drafter drafter;           /* NONE with draft_auto: the command chooses */
+    bool draft_auto;
     drey_policy policy;
     drey_io io;
     drey_kv kv;

@@ -213,6 +213,15 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
         fprintf(out, "  the target stays in memory: the disk sets no ceiling\n");
 }
 
+void report_draft(FILE *out, const char *why)
+{
+    if (!why[0])
+        return;
+    fprintf(out, "%sdraft%s ", style(out, STYLE_STRONG), style(out, STYLE_PLAIN));
+    print_clean(out, why);
+    fputc('\n', out);
+}
+
 /* ---- Statistics ---- */
 
 static double percent(double part, double whole)

@@ -14,6 +14,8 @@ void report_plan(FILE *out, const drey_plan *plan);
 typedef enum report_source { REPORT_UNKNOWN, REPORT_STATED, REPORT_MEASURED } report_source;
 const char *report_source_name(report_source source);
 
+/* Why this draft was taken, in a line; nothing for "". */
+void report_draft(FILE *out, const char *why);
 /* The predicted speed: what it is made of, times, ceiling; has_draft: a draft or lookup guesses. */
 void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_source disk);
 

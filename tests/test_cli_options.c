@@ -161,6 +161,23 @@ static void defaults(void **state)
     assert_int_equal(s.window, 512);
 }
 
+static void the_draft_chooses_itself(void **state)
+{
+    cli_settings s;
+    (void)state;
+    accepts(&s, CLI_RUN, "-m t -p x --tree 5");
+    assert_true(s.draft_auto && s.drafter == DREY_DRAFTER_NONE);
+    accepts(&s, CLI_PLAN, "-m t -d auto --policy edgellm");
+    assert_true(s.draft_auto);
+    accepts(&s, CLI_RUN, "-m t -p x --policy std");
+    assert_false(s.draft_auto);
+    accepts(&s, CLI_RUN, "-m t -p x -d ./auto");
+    assert_false(s.draft_auto);
+    assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
+    accepts(&s, CLI_RUN, "-m t -p x -d none");
+    assert_false(s.draft_auto);
+}
+
 static void values(void **state)
 {
     cli_settings s;
@@ -341,16 +358,18 @@ static void contradictions(void **state)
     refuses(CLI_BENCH_EDGE, "-m a --prompts p --memory 800M,", "--memory takes a size");
     refuses(CLI_BENCH_EDGE, "-m a --prompts p --memory 1,2,3,4,5,6,7,8,9", "up to 8 sizes");
     refuses(CLI_RUN, "-m a --memory 800M,1G", "--memory takes a size");
-    refuses(CLI_RUN, "-m a --policy edgellm", "--policy edgellm needs a draft");
+    refuses(CLI_RUN, "-m a -d none --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
+    refuses(CLI_RUN, "-m a -d auto --policy none", "--policy none and -d contradict");
+    refuses(CLI_BENCH_EDGE, "-m a -d auto --prompts p", "for drey run and drey plan");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
     refuses(CLI_RUN, "-m a -d b --policy std", "--policy std and -d contradict");
     refuses(CLI_RUN, "-m a -d lookup --policy draft", "lets the draft write alone");
     refuses(CLI_RUN, "-m a -d b --draft-tokens 4", "--draft-tokens belongs to --policy sequence");
     refuses(CLI_RUN, "-m a -d b --policy draft --tree 4", "--tree belongs to a policy with");
     refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to a policy with");
-    refuses(CLI_RUN, "-m a --tree 4", "--tree belongs to a policy with trees and a draft");
-    refuses(CLI_RUN, "-m a --without tree", "--without needs a draft");
+    refuses(CLI_RUN, "-m a -d none --tree 4", "--tree belongs to a policy with trees and a draft");
+    refuses(CLI_RUN, "-m a -d none --without tree", "--without needs a draft");
     refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
     refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
     refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");
@@ -589,6 +608,7 @@ int main(void)
         cmocka_unit_test(bars),
         cmocka_unit_test(defaults),
         cmocka_unit_test(values),
+        cmocka_unit_test(the_draft_chooses_itself),
         cmocka_unit_test(pictures),
         cmocka_unit_test(faults),
         cmocka_unit_test(contexts),

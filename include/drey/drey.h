@@ -339,7 +339,10 @@ typedef struct drey_plan {
     double ceiling_tokens_per_s; /* without a draft: 1 / alone_pass_s */
     int64_t draft_ids; /* tokens that the draft can guess at first, those of the text come to them;
                           0: all, or there is none */
-    uint64_t reserved[15]; /* zero */
+    double
+        expected_tokens_per_s; /* with its drafter, on a machine, a disk and texts of usual sorts:
+                                     to rank drafters before anything is measured */
+    uint64_t reserved[14];     /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens; from then on

@@ -80,8 +80,8 @@ class Budget:
         model, draft, more = CASES[case]
         model = self.drey.model(model)
         words = ["--sidecar", self.sidecar(model) if "sidecar" in more else "none"]
-        if draft:
-            words += ["-d", draft if draft == "lookup" else self.drey.model(draft)]
+        by_name = draft in (None, "lookup")
+        words += ["-d", (draft or "none") if by_name else self.drey.model(draft)]
         return model, words + [w for w in more if w != "sidecar"]
 
     def smallest_and_whole(self, model, words):

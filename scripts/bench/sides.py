@@ -112,12 +112,14 @@ class Drey:
 
     def generate(self, model, limit_mib, tokens, more=(), rate=None, context=1024, memory=None):
         """One run in a limit; its statistics, what its cgroup saw, and its text. Without --memory
-        the budget is the limit over 1.05."""
+        the budget is the limit over 1.05. Without -d there is no draft: none is looked for."""
+        draft = [] if "-d" in more else ["-d", "none"]
         stats = self.path("stats.json")
         memory = memory or str(limit_mib * MIB * 100 // 105)
         report, text, _ = self.limits.run(limit_mib, [
             self.program, "run", "-m", model, "--memory", memory, "-t", self.threads, "-c",
-            str(context), "-n", str(tokens), "--ignore-eos", "-q", "--stats", stats, *more], rate)
+            str(context), "-n", str(tokens), "--ignore-eos", "-q", "--stats", stats, *draft,
+            *more], rate)
         with open(stats) as f:
             got = {**json.load(f), **report}
         if got["limit_hits"] or got["oom_kills"] or got["decode_major_faults"]:

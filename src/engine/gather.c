@@ -145,6 +145,7 @@ static void gather_options(drey_engine *e)
     in->n_context = o->n_context;
     in->n_threads = o->n_threads;
     in->self_draft = e->self_draft;
+    in->drafter = o->drafter;
     in->tree_nodes = policy_size(o);
     in->draft_nodes = TREE_MAX_NODES;
     in->spare_rows = CATCH_UP;

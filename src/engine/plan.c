@@ -403,5 +403,6 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
     else
         pin(in, room - room / 512, r);
     end_report(in, fixed, stays, r);
+    r->report.expected_tokens_per_s = plan_expect(in, r);
     return DREY_OK;
 }

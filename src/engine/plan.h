@@ -40,9 +40,10 @@ typedef struct plan_inputs {
     int32_t n_sessions; /* each with caches and a state of its own; a workspace serves all */
     uint64_t session_state_bytes; /* of a session, its drafter included, beside its caches */
     int32_t n_context, n_threads;
-    bool
-        self_draft; /* the target drafts with the planes that are in memory: the first one of all */
-    int32_t draft_ids;        /* of the slice that the draft's head is over; 0: of all */
+    /* The target drafts with the planes that are in memory: the first one of all. */
+    bool self_draft;
+    int32_t draft_ids; /* of the slice that the draft's head is over; 0: of all */
+    drey_drafter drafter;
     int32_t tree_nodes;       /* most drafted nodes */
     int32_t draft_nodes;      /* most nodes of a tree that the draft's cache holds */
     int32_t spare_rows;       /* that caches hold beside a pass's rows */
@@ -96,6 +97,9 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
 /* What a model's passes have room for. The draft's are small, as its prompts lose little in short
  * chunks; they have a workspace of their own, so that they can run while the target's wait. */
 workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int model);
+
+/* Tokens a second to be expected of a plan before anything is measured (expect.c). */
+double plan_expect(const plan_inputs *in, const plan_result *r);
 
 /* Fills what the plan predicts. */
 void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *result);

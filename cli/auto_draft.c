@@ -1,0 +1,169 @@
+/* The choice of a draft: see auto_draft.h.
+ *
+ * A model beside the target is one in the same folder of at most half its bytes: a larger one would
+ * take more time than its guesses save. The largest few of those are opened, as only their
+ * headers tell whether their tokens are the target's. */
+#include "cli/auto_draft.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_OPENED = 4 };
+
+typedef struct sibling {
+    char path[PATH_MAX];
+    uint64_t n_bytes;
+} sibling;
+
+typedef struct siblings {
+    sibling found[MOST_OPENED]; /* [n], the largest first */
+    int n;
+} siblings;
+
+static void enter(siblings *all, const sibling *x)
+{
+    int at = all->n;
+    while (at > 0 && all->found[at - 1].n_bytes < x->n_bytes)
+        at--;
+    if (at == MOST_OPENED)
+        return;
+    all->n += all->n < MOST_OPENED;
+    memmove(&all->found[at + 1], &all->found[at], (size_t)(all->n - 1 - at) * sizeof *x);
+    all->found[at] = *x;
+}
+
+static bool is_model_file(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".gguf") == 0 && name[0] != '.';
+}
+
+static void look_around(const char *target, uint64_t most_bytes, siblings *all)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(target, '/');
+    int n = slash ? (int)(slash - target) + 1 : 0;
+    if (snprintf(folder, sizeof folder, "%.*s", n, target) >= (int)sizeof folder)
+        return;
+    DIR *dir = opendir(slash ? folder : ".");
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        sibling x;
+        struct stat st;
+        int length = snprintf(x.path, sizeof x.path, "%s%s", folder, e->d_name);
+        if (!is_model_file(e->d_name) || length >= (int)sizeof x.path ||
+            strcmp(x.path, target) == 0 || stat(x.path, &st) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        x.n_bytes = (uint64_t)st.st_size;
+        if (x.n_bytes <= most_bytes)
+            enter(all, &x);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Tokens a second that the plan promises; 0: it cannot be made. */
+static double promise(const models *m, const cli_settings *s, int32_t n_context,
+                      drey_drafter drafter, const drey_model *draft)
+{
+    drey_plan plan;
+    drey_engine_options options = models_engine_options(m, s, n_context);
+    options.drafter = drafter;
+    options.draft = draft;
+    if (drafter == DREY_DRAFTER_NONE)
+        options.policy = DREY_POLICY_NONE;
+    drey_status status = drey_plan_make(&options, NULL, &plan, NULL);
+    return status == DREY_OK ? plan.expected_tokens_per_s : 0;
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void take(models *m, drey_drafter drafter, drey_model **draft, const char *path)
+{
+    drey_model_close(&m->draft);
+    m->drafter = drafter;
+    m->draft = draft ? *draft : NULL;
+    if (draft)
+        *draft = NULL;
+    snprintf(m->draft_path, sizeof m->draft_path, "%s", path);
+}
+
+/* The best of those that can be opened and have the target's tokens; 0: there is none. */
+static double try_siblings(models *m, const cli_settings *s, int32_t n_context, double best)
+{
+    siblings all = {.n = 0};
+    drey_model_info info;
+    double best_model = 0;
+    drey_model_describe(m->target, &info);
+    look_around(s->model, info.file_bytes / 2, &all);
+    for (int i = 0; i < all.n; i++) {
+        drey_model *draft = NULL;
+        if (drey_model_open(&draft, all.found[i].path, NULL) != DREY_OK)
+            continue;
+        double promised = promise(m, s, n_context, DREY_DRAFTER_MODEL, draft);
+        best_model = promised > best_model ? promised : best_model;
+        if (promised > best) {
+            best = promised;
+            take(m, DREY_DRAFTER_MODEL, &draft, all.found[i].path);
+        }
+        drey_model_close(&draft);
+    }
+    return best_model;
+}
+
+typedef struct promises { /* tokens a second; 0: it cannot be had */
+    double model, self, lookup, none;
+} promises;
+
+static void say_why(models *m, const promises *p)
+{
+    char others[120];
+    size_t n = 0;
+    others[0] = 0;
+    if (p->model > 0 && m->drafter != DREY_DRAFTER_MODEL)
+        n +=
+            (size_t)snprintf(others + n, sizeof others - n, "the model beside it %.3g, ", p->model);
+    if (p->self > 0 && m->drafter != DREY_DRAFTER_SELF)
+        n += (size_t)snprintf(others + n, sizeof others - n, "its planes %.3g, ", p->self);
+    if (m->drafter != DREY_DRAFTER_LOOKUP)
+        n += (size_t)snprintf(others + n, sizeof others - n, "lookup %.3g, ", p->lookup);
+    if (m->drafter == DREY_DRAFTER_MODEL)
+        snprintf(m->why, sizeof m->why,
+                 "%.200s, which lies beside the target: it promises %.3g tokens/s, %sno draft %.3g",
+                 file_name(m->draft_path), p->model, others, p->none);
+    else
+        snprintf(m->why, sizeof m->why, "%s%s: it promises %.3g tokens/s, %sno draft %.3g",
+                 drey_drafter_name(m->drafter),
+                 p->model > 0 ? "" : ", as no model beside the target fits",
+                 m->drafter == DREY_DRAFTER_SELF     ? p->self
+                 : m->drafter == DREY_DRAFTER_LOOKUP ? p->lookup
+                                                     : p->none,
+                 others, p->none);
+}
+
+void auto_draft_choose(models *m, const cli_settings *s, int32_t n_context)
+{
+    if (!s->draft_auto)
+        return;
+    promises p = {.self = promise(m, s, n_context, DREY_DRAFTER_SELF, NULL),
+                  .lookup = promise(m, s, n_context, DREY_DRAFTER_LOOKUP, NULL),
+                  .none = promise(m, s, n_context, DREY_DRAFTER_NONE, NULL)};
+    double best = p.none;
+    take(m, DREY_DRAFTER_NONE, NULL, "");
+    if (p.lookup > best) {
+        best = p.lookup;
+        take(m, DREY_DRAFTER_LOOKUP, NULL, "");
+    }
+    if (p.self > best) {
+        best = p.self;
+        take(m, DREY_DRAFTER_SELF, NULL, "");
+    }
+    p.model = try_siblings(m, s, n_context, best);
+    say_why(m, &p);
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# -d auto, which is what drey run and drey plan do: the small model beside the target, or lookup, or
+# none; a line says why, and the text is the target's.
+#   cli_draft.sh DREY MAKE_TOY
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+drey=${1:?usage: cli_draft.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_draft.sh DREY MAKE_TOY}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+wrong() {
+    echo "cli_draft: $*"
+    failed=1
+}
+mkdir "$tmp/family" "$tmp/alone"
+target=$tmp/family/target.gguf
+"$make_toy" "$target" 12
+"$make_toy" "$tmp/family/small.gguf" 2
+"$make_toy" "$tmp/family/large.gguf" 9 # more than half of the target
+echo "no model" >"$tmp/family/broken.gguf"
+cp "$target" "$tmp/alone"
+text=(run -p "A text begins" -n 24 --ignore-eos -t 1)
+
+# says WHAT PATTERN ARGUMENT...: a run whose line about the draft is like that, "" for none
+says() {
+    local what=$1 pattern=$2 line
+    shift 2
+    "$drey" "${text[@]}" --memory unlimited "$@" >"$tmp/out" 2>"$tmp/err" || wrong "$what: $(tail -n 1 "$tmp/err")"
+    line=$(grep '^draft ' "$tmp/err" || true)
+    [[ $line =~ ^$pattern$ ]] || wrong "$what: \"$line\""
+    cmp -s "$tmp/out" "$tmp/expected" || wrong "$what: another text"
+}
+
+"$drey" "${text[@]}" -m "$target" -d none -q >"$tmp/expected"
+beside='draft small\.gguf, which lies beside the target: .* tokens/s, lookup .*, no draft .*'
+none_beside='draft (lookup|none), as no model beside the target fits: it promises .* tokens/s, .*no draft .*'
+says "a small model beside it" "$beside" -m "$target"
+says "the same, asked for" "$beside" -m "$target" -d auto
+says "no model beside it" "$none_beside" -m "$tmp/alone/target.gguf"
+says "a model that was named" '' -m "$target" -d "$tmp/family/large.gguf"
+says "none" '' -m "$target" -d none
+says "a policy without a draft" '' -m "$target" --policy none
+says "quiet" '' -m "$target" -q
+(cd "$tmp/family" && "$drey" plan -m target.gguf --memory unlimited --no-measure) >"$tmp/out"
+[[ $(grep '^draft ' "$tmp/out") =~ ^$beside$ ]] || wrong "plan: $(grep '^draft ' "$tmp/out")"
+
+# A budget that has no room for the model takes what it has room for, down to the least there is.
+least=$("$drey" "${text[@]}" -m "$target" --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
+"$drey" "${text[@]}" -m "$target" --memory "${least}M" >"$tmp/out" 2>"$tmp/err" ||
+    wrong "the least budget: $(tail -n 1 "$tmp/err")"
+cmp -s "$tmp/out" "$tmp/expected" || wrong "the least budget: another text"
+code=0
+"$drey" bench model -m "$target" -d auto >"$tmp/out" 2>"$tmp/err" || code=$?
+[ $code = 2 ] || wrong "bench model -d auto: exit code $code"
+exit $failed
