@@ -80,6 +80,13 @@ int32_t policy_size(const drey_engine_options *options)
     return given ? given : c->standard;
 }
 
+int32_t policy_steps(const drey_engine_options *options)
+{
+    const policy_class *c = policy_class_of(options->policy);
+    bool one = !c || c->step == 0 || options->without & DREY_WITHOUT(DREY_PART_BATCHING);
+    return ceil_div_i32(policy_size(options), one ? 1 : c->step);
+}
+
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without)
 {
     assert(class->bytes >= sizeof(draft_policy) && size >= 0);

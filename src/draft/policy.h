@@ -34,6 +34,7 @@ typedef enum policy_option { POLICY_DRAFT_TOKENS, POLICY_TREE_NODES } policy_opt
 typedef struct policy_class {
     policy_option option;
     int32_t standard; /* its value where none is given; 1 to TREE_MAX_DRAFTED are possible */
+    int32_t step;     /* nodes that a step brings to the tree, about: for predictions; 0: 1 */
     size_t bytes;     /* of the policy's state, `draft_policy` first */
     float rollback; /* the target lets pass what it gives more than exp(-rollback): the text is not
                          its own then. 0: its own choices alone */
@@ -73,6 +74,8 @@ const policy_class *policy_class_of(drey_policy which);
 /* The most that these options let a tree grow to: their own value or the policy's standard; 0 for
  * policies that draft nothing. */
 int32_t policy_size(const drey_engine_options *options);
+/* The draft's steps for a tree of that size, about. */
+int32_t policy_steps(const drey_engine_options *options);
 /* Makes a policy in memory of class->bytes, aligned for anything. */
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
 

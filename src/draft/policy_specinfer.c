@@ -32,6 +32,7 @@ static void specinfer_push(draft_policy *p, token_tree *tree, int32_t node)
 
 const policy_class policy_specinfer = {.option = POLICY_TREE_NODES,
                                        .standard = 20,
+                                       .step = 3,
                                        .bytes = sizeof(draft_policy),
                                        .next = specinfer_next,
                                        .push = specinfer_push};

@@ -147,6 +147,7 @@ static void gather_options(drey_engine *e)
     in->self_draft = e->self_draft;
     in->drafter = o->drafter;
     in->tree_nodes = policy_size(o);
+    in->draft_steps = policy_steps(o);
     in->draft_nodes = TREE_MAX_NODES;
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = o->prompt_chunk;

@@ -45,6 +45,7 @@ typedef struct plan_inputs {
     int32_t draft_ids; /* of the slice that the draft's head is over; 0: of all */
     drey_drafter drafter;
     int32_t tree_nodes;       /* most drafted nodes */
+    int32_t draft_steps;      /* that the draft takes for those, about */
     int32_t draft_nodes;      /* most nodes of a tree that the draft's cache holds */
     int32_t spare_rows;       /* that caches hold beside a pass's rows */
     int32_t prompt_chunk;     /* rows of a prompt pass; 0: for the plan to choose */

@@ -4,7 +4,7 @@
  *
  * read: streamed bytes at the disk's speed. compute, in memory: matrices and keys and values once
  * through the memory bus, or their multiply-adds at the kernel's speed, whichever takes longer. The
- * draft computes a pass of one row for each node of a tree; lookup takes no time that matters. */
+ * draft's steps read it once each; lookup takes no time that matters. */
 #include "base/num.h"
 #include "engine/plan.h"
 
@@ -55,11 +55,11 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
     t->verify_s = max_f64(t->compute_s, seconds(target, t->tree_rows, speeds));
     if (in->model[PLAN_DRAFT].n_matrices > 0) {
         pass_work draft = work_of(&in->model[PLAN_DRAFT], draft_kv);
-        t->draft_s = in->tree_nodes * seconds(draft, 1, speeds);
+        t->draft_s = in->draft_steps * seconds(draft, 1, speeds);
     }
     if (in->self_draft) {
         target.bytes = (double)t->pinned_bytes;
-        t->draft_s = in->tree_nodes * seconds(target, 1, speeds);
+        t->draft_s = in->draft_steps * seconds(target, 1, speeds);
     }
     double hidden = reads ? (double)r->ring_bytes[PLAN_TARGET] / speeds->disk_bytes_per_s : 0;
     t->pass_s = max_f64(t->read_s, t->verify_s) + max_f64(t->draft_s - hidden, 0);

@@ -59,20 +59,28 @@ static size_t drafter_bytes(const drey_engine *e)
     return c ? c->bytes(e->options.n_context + 1) : 0;
 }
 
+/* Without a model of its own a draft reads what stays of the target. */
+static void make_policy(drey_session *s, const policy_class *c)
+{
+    const drey_engine *e = s->engine;
+    const drey_plan *plan = &e->plan.report;
+    uint64_t step_bytes = e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes;
+    s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
+                            e->options.without);
+    if (e->tuning.untimed)
+        return;
+    cost_init(&s->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
+              plan->ring_bytes);
+    s->policy->cost = &s->cost;
+    s->policy->now_ns = clock_ns;
+}
+
 static void make_drafter(drey_session *s)
 {
     drey_engine *e = s->engine;
     const policy_class *c = policy_class_of(e->options.policy);
     if (c)
-        s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
-                                e->options.without);
-    if (c && !e->tuning.untimed) {
-        const drey_plan *plan = &e->plan.report;
-        cost_init(&s->cost, plan->target_bytes, plan->streamed_bytes_per_pass, plan->draft_bytes,
-                  plan->ring_bytes);
-        s->policy->cost = &s->cost;
-        s->policy->now_ns = clock_ns;
-    }
+        make_policy(s, c);
     void *memory = arena_take(&s->memory, drafter_bytes(e));
     if (e->options.drafter == DREY_DRAFTER_LOOKUP)
         s->drafter = drafter_lookup_init(memory, e->options.n_context + 1);
