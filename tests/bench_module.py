@@ -88,6 +88,59 @@ def against(folder, toy):
     assert {"machine", "drey", "other"} <= set(about), about
 
 
+SERVER = """#!/usr/bin/env python3
+import http.server, json, sys
+drafts = "-md" in sys.argv
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def answer(self, what):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(what).encode())
+
+    def do_GET(self):
+        self.answer({})
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert ("prompt" in asked) == (self.path == "/completion")
+        n = asked["n_predict"]
+        self.answer({"timings": {"predicted_n": n, "predicted_per_second": 7 if drafts else 5,
+                                 "predicted_ms": 100, "prompt_ms": 10, "draft_n": 6 * drafts,
+                                 "draft_n_accepted": 4 * drafts}})
+
+
+port = int(sys.argv[sys.argv.index("--port") + 1])
+http.server.HTTPServer(("127.0.0.1", port), Answer).serve_forever()
+"""
+
+
+def edge(folder, toy):
+    peer = program(f"{folder}/server", PEER.format(help="echo no such;", plain="1", repacked=""))
+    with open(f"{peer}/llama-server", "w") as f:
+        f.write(SERVER)
+    os.chmod(f"{peer}/llama-server", 0o755)
+    words = ["edge", peer, "--results", f"{folder}/edge", "--target", toy, "--draft", toy, "--limits", "0",
+             "--per-group", "1", "--tokens", "12", "--peer-memory-tokens", "9", "--peer-drafts", "3:0"]
+    out = bench(*words)
+    with open(f"{folder}/edge") as f:
+        rows = list(csv.DictReader(f))
+    assert sorted((r["prompt"], r["side"]) for r in rows) == sorted(
+        (p, s) for p in ("code-1", "chat-1") for s in ("spl", "optimal", "llama.cpp", "llama.cpp draft 3"))
+    speed = {(r["prompt"], r["side"]): float(r["tokens_per_s"]) for r in rows}
+    assert speed["code-1", "llama.cpp"] == 5 and speed["code-1", "llama.cpp draft 3"] == 7
+    assert {r["tokens_per_pass"] for r in rows if r["side"] == "llama.cpp draft 3"} == {"2.0"}
+    assert row_of(out, "llama.cpp")[1] == "5", out
+    again = bench(*words)  # all is there
+    assert again.count("tokens/s,") == 0 and row_of(again, "optimal") == row_of(out, "optimal"), again
+    told = subprocess.run([DREY, "bench", "edge", "-m", toy, "-d", toy, "--prompts",
+                           f"{HERE}/scripts/bench/prompts.jsonl", "--policies", "optimal", "--csv",
+                           f"{folder}/edge", "--memory", "unlimited", "-n", "12", "-q"], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    assert "| llama.cpp draft 3 | 7 |" in told, told  # drey tells of the peer, too
+
+
 def failures(folder, toy):
     broken = program(f"{folder}/broken", "#!/bin/sh\necho no luck >&2; exit 3\n")
     out = bench("versus", broken, "--parts", "memory", "--files", toy, status=1)
@@ -100,7 +153,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         toy = f"{folder}/toy.gguf"
         subprocess.run([MAKE_TOY, toy], check=True)
-        for part in (versus, against, failures):
+        for part in (versus, against, edge, failures):
             part(folder, toy)
 
 

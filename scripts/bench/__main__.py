@@ -9,6 +9,7 @@
     sessions  several sessions in one engine against one, and against llama-server's slots
     packing   streamed passes without a sidecar against with one
     against   another commit of drey
+    edge      every policy of drey, and llama.cpp with and without its own speculation, over prompts
 
 The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a round
 and its median reported, above 1 where drey is better. Tables are Markdown. The CSV file (--csv) has
@@ -22,6 +23,7 @@ import tempfile
 
 import against
 import budget
+import edge
 import packing
 import sessions
 import stream
@@ -29,7 +31,7 @@ import versus
 from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
-COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against)}
+COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge)}
 
 
 def parser():
