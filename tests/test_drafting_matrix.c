@@ -24,6 +24,7 @@ enum { N_TEXT = 20, EVERY = 1 };
 enum { N_PROMPT = 12, N_PARTS = 5, SLICE_IDS = 256, SLICE_ROOM = 64 };
 
 static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 32, 116, 104};
+static char planes[512]; /* the target's sidecar for the drafter self */
 static drey_model *target, *draft;
 
 /* One read of eight takes as long as several layers do. */
@@ -108,6 +109,7 @@ static void write_all(const drey_sampling *sampling, const writing *want, seen *
                 o.target = target;
                 o.draft = d == DREY_DRAFTER_MODEL ? draft : NULL;
                 o.drafter = (drey_drafter)d;
+                o.sidecar = d == DREY_DRAFTER_SELF ? planes : NULL;
                 o.policy = (drey_policy)p;
                 o.without = ablation(a);
                 o.memory_bytes = DREY_MEMORY_UNLIMITED;
@@ -135,6 +137,10 @@ static void open_models(void)
     const char *path = temp_path("target.gguf");
     toy_write(path, &t);
     if (drey_model_open(&target, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    snprintf(planes, sizeof planes, "%s", temp_path("planes"));
+    drey_prepare_options prepare = {.model = target, .output = planes, .planes = true};
+    if (drey_prepare(&prepare, NULL, &err) != DREY_OK)
         fail_msg("%s", err.message);
     path = temp_path("draft.gguf");
     toy_write(path, &d);

@@ -146,6 +146,15 @@ static void test_no_allocation(void **state)
         check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, share, 0.7f);
     }
     drey_model_close(&target);
+    toy.type = TYPE_Q4_0;
+    toy.n_layers = 3;
+    toy_write(temp_path("split.gguf"), &toy);
+    assert_int_equal(drey_model_open(&target, temp_path("split.gguf"), &err), DREY_OK);
+    drey_prepare_options prepare = {.model = target, .planes = true};
+    if (drey_prepare(&prepare, NULL, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    check(target, NULL, DREY_DRAFTER_SELF, DREY_POLICY_OPTIMAL, 0, 0.7f);
+    drey_model_close(&target);
     drey_model_close(&draft);
     temp_dir_remove();
 }
