@@ -20,10 +20,11 @@ static bool is_end(const void *user, int32_t token)
            tokenizer_is_end(s->engine->options.target->tokenizer, token);
 }
 
-/* Where a step takes no time there is nothing to gain by doing it early. */
+/* Where a step takes no time there is nothing to gain by doing it early. Nor where the policy rests,
+ * and has submitted nothing. */
 static bool can_draft(const drey_session *s)
 {
-    return s->state == SESSION_DECODE && s->drafter->class->start;
+    return s->state == SESSION_DECODE && s->drafter->class->start && s->text.n_drafted > 0;
 }
 
 static bool can_read(const drey_session *s)
