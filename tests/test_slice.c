@@ -218,6 +218,30 @@ static void what_was_said_can_be_guessed(void **state)
     close_bench(&b);
 }
 
+/* What the target finds likely comes into the table before it is said. */
+static void what_was_thought_can_be_guessed(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    static token_tree tree;
+    drafter *d = b.sliced.session->drafter;
+    const row_table *t = b.sliced.engine->draft.layout.table;
+    int32_t text[] = {3, 4, 5}, moved[TREE_MAX_NODES];
+    const int32_t thought[] = {9, 700, 800, 801, 802};
+    guess(&b.sliced, text, 3, &tree);
+    assert_true(d->listens && !b.whole.session->drafter->listens);
+    d->class->hear(d, &tree, 0, thought, 5);
+    d->class->hear(d, &tree, 0, thought, 5);
+    assert_int_equal(row_table_find(t, 700), -1); /* a step may be under way */
+    tree_moves(&tree, NULL, 0, 700, moved);
+    d->class->reroot(d, &tree, NULL, 0, 700, moved);
+    for (int32_t i = 1; i < 5; i++)
+        assert_int_equal(row_table_find(t, thought[i]) >= 0, i < 4); /* the best four of a row */
+    assert_int_equal(d->n_blind, 1);
+    close_bench(&b);
+}
+
 /* ---- The plan ---- */
 
 static drey_plan plan_of(const drey_engine *e)
@@ -323,6 +347,7 @@ int main(void)
         cmocka_unit_test(guesses_are_the_whole_heads_tied),
         cmocka_unit_test(noise_is_the_ids),
         cmocka_unit_test(what_was_said_can_be_guessed),
+        cmocka_unit_test(what_was_thought_can_be_guessed),
         cmocka_unit_test(the_plan_counts_it),
         cmocka_unit_test(small_vocabularies_stay_whole),
         cmocka_unit_test(texts_are_the_same),

@@ -45,7 +45,7 @@ typedef struct drafter_class {
     /* Forgets the step under way, if there is one. */
     void (*give_up)(drafter *d);
     /* The target computed a row of the submitted node `node`, and found token[0..n) the likeliest
-     * behind it, the best first. Before reroot. NULL: not asked for. */
+     * behind it, the best first. Before reroot, for those who listen. */
     void (*hear)(drafter *d, const token_tree *tree, int32_t node, const int32_t *tokens,
                  int32_t n);
     /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
@@ -65,6 +65,7 @@ extern const drafter_class drafter_model_class, drafter_lookup_class;
 struct drafter { /* first member of every drafter */
     const drafter_class *class;
     int64_t n_steps; /* ever begun; counted by whoever begins them */
+    bool listens;    /* wants to hear */
     int64_t n_blind; /* tokens of the target so far that it could not have guessed */
 };
 

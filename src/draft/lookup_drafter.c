@@ -285,7 +285,8 @@ drafter *drafter_lookup_init(void *memory, int32_t capacity)
 {
     assert(capacity > 0);
     lookup_drafter *d = memory;
-    *d = (lookup_drafter){.base.class = &drafter_lookup_class, .capacity = capacity};
+    *d = (lookup_drafter){.base = {.class = &drafter_lookup_class, .listens = true},
+                          .capacity = capacity};
     uint8_t *rest = (uint8_t *)(d + 1);
     suffix_automaton_init(&d->text, rest, capacity);
     rest += suffix_automaton_bytes(capacity);

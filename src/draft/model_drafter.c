@@ -285,6 +285,20 @@ static bool can_guess(const model_drafter *d, int32_t id)
     return !l->table || id < l->head->n_rows || row_table_find(l->table, id) >= 0;
 }
 
+/* What the target found likely at one place is likely at another: in a language whose tokens are not
+ * among the frequent ones most of what comes is known before it does. */
+static void model_hear(drafter *base, const token_tree *tree, int32_t node, const int32_t *tokens,
+                       int32_t n)
+{
+    enum { HEARD_OF_A_ROW = 4 };
+    (void)tree;
+    (void)node;
+    model_drafter *d = self_of(base);
+    for (int32_t i = 0; i < min_i32(n, HEARD_OF_A_ROW) && d->n_heard < MOST_HEARD; i++)
+        if (tokens[i] < d->n_ids && !can_guess(d, tokens[i]))
+            d->heard[d->n_heard++] = tokens[i];
+}
+
 /* What was computed for the path is committed, or, in a view, was computed and committed by the
  * owner. */
 static void keep_rows(model_drafter *d, const int32_t *path, int32_t n_path, const int32_t *rows,
@@ -319,7 +333,11 @@ static void model_reroot(drafter *base, const token_tree *tree, const int32_t *p
         d->timeline[d->n_timeline++] = known(d, tree->nodes[path[i]].token);
     d->timeline[d->n_timeline++] = known(d, next);
     base->n_blind += !can_guess(d, next);
-    take_in(d, from, NULL); /* a row that cannot be read is one that is not guessed */
+    /* A row that cannot be read is one that is not guessed. */
+    if (d->n_heard > 0)
+        row_table_take(d->run->layout->table, d->heard, d->n_heard, NULL);
+    d->n_heard = 0;
+    take_in(d, from, NULL);
 }
 
 /* The timeline. */
@@ -335,17 +353,19 @@ const drafter_class drafter_model_class = {.begin = model_begin,
                                            .start = model_start,
                                            .advance = model_advance,
                                            .give_up = model_give_up,
+                                           .hear = model_hear,
                                            .reroot = model_reroot,
                                            .bytes = model_bytes};
 
 void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,
                         int32_t chunk)
 {
-    *d = (model_drafter){.base.class = &drafter_model_class,
-                         .run = run,
-                         .sampler = s,
-                         .timeline = timeline,
-                         .n_ids = n_ids,
-                         .chunk = chunk};
+    *d = (model_drafter){
+        .base = {.class = &drafter_model_class, .listens = run->layout->table != NULL},
+        .run = run,
+        .sampler = s,
+        .timeline = timeline,
+        .n_ids = n_ids,
+        .chunk = chunk};
     forget_rows(d);
 }

@@ -9,6 +9,9 @@
  * Pending rows and slots of the draft's cache are the tree's and these. */
 enum { CATCH_UP = 8 };
 
+/* Rows that a turn reads for a sliced head at most, beside those of its tokens. */
+enum { MOST_HEARD = 32 };
+
 /* A model can draft for itself, with the bits of its weights that are in memory: run is over views of
  * its weights (weights_view) and of its cache (kv_view_init). Then whatever is committed was
  * computed by those who verify, nothing is read and nothing lags behind.
@@ -32,6 +35,8 @@ typedef struct model_drafter {
     bool reading;                            /* it is nobody's step: read's */
     model_pass pass;
     pass_group group;
+    /* Likely tokens of the target's that a sliced head lacks: they come into its table. */
+    int32_t heard[MOST_HEARD], n_heard;
 } model_drafter;
 
 void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,

@@ -31,7 +31,7 @@ static void hear_rows(void *arg, int32_t thread, int32_t n_threads)
 void turn_hear(drey_session *s, const pass_group *group)
 {
     drafter *d = s->drafter;
-    if (!d || !d->class->hear)
+    if (!d || !d->listens)
         return;
     hearing h = {.session = s, .group = group};
     for (int32_t i = 0; i < s->tree.n_nodes; i++)
