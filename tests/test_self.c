@@ -74,6 +74,24 @@ static uint64_t least(drey_engine_options o)
 
 /* ---- Where planes lie ---- */
 
+/* Weights with the fewest bits get the next one: none has a bit more than the first plane's while
+ * another lacks one of a lower number. */
+static void check_order(const model_layout *l)
+{
+    int32_t most = 0, whole = 8;
+    for (int32_t i = 0; i < l->n_matrices; i++) {
+        const weight *m = &l->matrix[i];
+        if (!m->planes || m->n_planes[0] == 0)
+            continue;
+        int32_t n[N_PLANES] = {m->n_groups, m->n_planes[1], m->n_pinned};
+        for (int p = 1; p < N_PLANES; p++) {
+            most = n[p] > 0 && m->planes->bits + p > most ? m->planes->bits + p : most;
+            whole = n[p] < m->n_groups && m->planes->bits + p < whole ? m->planes->bits + p : whole;
+        }
+    }
+    assert_true(most <= whole); /* the bit that is there in part may be both */
+}
+
 /* Logits behind the prompt, read in a first pass and again in a later one; used[]: groups of each
  * range that there were. */
 static void logits_of(const drey_engine_options *o, const engine_tuning *tuning, float *first,
@@ -98,6 +116,7 @@ static void logits_of(const drey_engine_options *o, const engine_tuning *tuning,
             const weight *m = &e->target.layout.matrix[i];
             used[r] += m->planes ? range_end(m, r) - range_begin(m, r) : 0;
         }
+    check_order(&e->target.layout);
     drey_session_close(&s);
     drey_engine_close(&e);
 }

@@ -90,7 +90,8 @@ static plan_matrix describe(const weight *m, bool must_stay)
         .numbers = (double)m->n_rows * (double)m->k,
         .in_pass = m->in_pass,
         .must_stay = must_stay && m->in_pass,
-        .split = m->planes != NULL};
+        .split = m->planes != NULL,
+        .first_bits = m->planes ? m->planes->bits : 0};
     for (int i = 0; i < N_PLANES; i++)
         p.plane_bytes[i] = m->plane_bytes[i];
     return p;

@@ -219,19 +219,29 @@ static void pin_least(const plan_inputs *in, plan_result *r)
         }
 }
 
-/* An equal share of a plane of each matrix that is split, the planes before it being there whole;
- * groups whose last one is there are pinned. Returns whether there was room for all. */
-static bool pin_plane(const plan_model *target, plan_result *r, int plane, uint64_t *room)
+/* The plane that holds a weight's bit of this number, counted from 1; 0: none beyond the first. */
+static int plane_of_bit(const plan_matrix *m, int32_t bit)
+{
+    int32_t plane = bit - m->first_bits;
+    return m->split && plane > 0 && plane < N_PLANES ? plane : 0;
+}
+
+/* An equal share of the planes of this bit, the bits before it being there whole; groups whose last
+ * plane is there are pinned. Returns whether there was room for all. */
+static bool pin_bit(const plan_model *target, plan_result *r, int32_t bit, uint64_t *room)
 {
     uint64_t all = 0;
-    for (int32_t i = 0; i < target->n_matrices; i++)
-        if (target->matrix[i].split)
-            all += (uint64_t)target->matrix[i].n_groups * target->matrix[i].plane_bytes[plane];
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        int plane = plane_of_bit(m, bit);
+        all += plane ? (uint64_t)m->n_groups * m->plane_bytes[plane] : 0;
+    }
     bool whole = *room >= all;
     double share = whole ? 1.0 : (double)*room / (double)all;
     for (int32_t i = 0; i < target->n_matrices; i++) {
         const plan_matrix *m = &target->matrix[i];
-        if (!m->split)
+        int plane = plane_of_bit(m, bit);
+        if (!plane)
             continue;
         int32_t n = (int32_t)(share * m->n_groups);
         *(plane < N_PLANES - 1 ? &r->n_planes[i][plane] : &r->n_pinned[PLAN_TARGET][i]) = n;
@@ -300,7 +310,8 @@ static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
     const plan_model *target = &in->model[PLAN_TARGET];
     int32_t *n_pinned = r->n_pinned[PLAN_TARGET], head = target->n_matrices - 1;
     if (in->self_draft) {
-        for (int p = 1; p < N_PLANES && pin_plane(target, r, p, &room); p++)
+        enum { MOST_BITS = 8 };
+        for (int32_t bit = 1; bit <= MOST_BITS && pin_bit(target, r, bit, &room); bit++)
             ;
         if (streamed_bytes(in, r) == 0)
             pin_lookups(in, r, &room);

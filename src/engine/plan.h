@@ -21,6 +21,7 @@ typedef struct plan_matrix {
     bool in_pass;              /* false: never streamed; its rows are looked up, or it is pinned */
     bool must_stay;            /* pinned whatever the budget is */
     bool split;                /* in planes: */
+    int32_t first_bits;        /* of a weight that are in the first one */
     uint64_t plane_bytes[N_PLANES]; /* of a group */
 } plan_matrix;
 
@@ -87,8 +88,10 @@ typedef struct plan_result {
  * embeddings whose rows would be looked up follow, the draft's first.
  *
  * Where the target drafts for itself, the first plane of all that its passes multiply stays, as
- * matrices that are not split do. What is left buys an equal share of the second plane of each
- * matrix, which makes a better draft, and when all of that is there, of the third.
+ * matrices that are not split do. What is left buys a bit more of those weights that have the fewest,
+ * an equal share of each of their matrices, and so on: that is worth most to the draft. (A 1.5B model
+ * in Q4_K_M agreed with itself in 75 % of positions with 2 bits of Q4_K and 4 of Q6_K, in 86 % with 3
+ * and 4, in no more than 75 % with 2 and 6.)
  *
  * DREY_ERR_MEMORY: the budget is too small; the message and report.smallest_budget_bytes name the
  * least that works. */

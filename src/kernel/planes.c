@@ -4,13 +4,13 @@
 const plane_layout *plane_layout_find(tensor_type type)
 {
     static const plane_layout layouts[TYPE_LIMIT] = {
-        [TYPE_Q4_0] = {Q4_0_QS / PLANE_LINE, 1, 0, 8},
-        [TYPE_Q4_1] = {Q4_1_QS / PLANE_LINE, 1, 0, 8},
-        [TYPE_Q5_0] = {Q5_0_QS / PLANE_LINE, 1, 0, 8},
-        [TYPE_Q5_1] = {Q5_1_QS / PLANE_LINE, 1, 0, 8},
-        [TYPE_Q4_K] = {Q4_K_QS / PLANE_LINE, 1, 0, 64},
-        [TYPE_Q5_K] = {Q5_K_QS / PLANE_LINE, 1, 0, 64},
-        [TYPE_Q6_K] = {Q6_K_QUANTS / PLANE_LINE, 4, 8, 16},
+        [TYPE_Q4_0] = {Q4_0_QS / PLANE_LINE, 1, 0, 8, 2},
+        [TYPE_Q4_1] = {Q4_1_QS / PLANE_LINE, 1, 0, 8, 2},
+        [TYPE_Q5_0] = {Q5_0_QS / PLANE_LINE, 1, 0, 8, 3},
+        [TYPE_Q5_1] = {Q5_1_QS / PLANE_LINE, 1, 0, 8, 3},
+        [TYPE_Q4_K] = {Q4_K_QS / PLANE_LINE, 1, 0, 64, 2},
+        [TYPE_Q5_K] = {Q5_K_QS / PLANE_LINE, 1, 0, 64, 3},
+        [TYPE_Q6_K] = {Q6_K_QUANTS / PLANE_LINE, 4, 8, 16, 4},
     };
     return layouts[type].split ? &layouts[type] : NULL;
 }

@@ -26,6 +26,7 @@ struct plane_layout {
     int32_t n_chunks; /* each of: */
     int32_t kept;     /* lines that are kept as they are, */
     int32_t split;    /* then lines of 4-bit numbers, a multiple of 4 */
+    int32_t bits;     /* of a weight that are in plane 0 */
 };
 
 /* What missing bits count as: a number of 2 bits for each value of the two high ones. */
