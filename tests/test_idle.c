@@ -303,7 +303,7 @@ static void a_failing_draft(void **state)
 static void the_prompt(void **state)
 {
     (void)state;
-    enum { N_LONG = 30 };
+    enum { N_LONG = N_TEXT + 4 };
     for (int without = 0; without < 2; without++) {
         drey_error err = {0};
         trouble slow = {.delay_us = 600};

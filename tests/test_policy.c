@@ -165,7 +165,7 @@ static int32_t restate_optimal(forest *f, uint64_t seed, int32_t size, int32_t m
     f->all[0] = (branch){.confidence = 1};
     for (;;) {
         int32_t n = falling_values(f, value);
-        float least = n < size || value[size - 1] < 0.002f ? 0.002f : value[size - 1];
+        float least = size == 0 || n < size || value[size - 1] < 0.002f ? 0.002f : value[size - 1];
         branch *next = NULL;
         for (int32_t i = 0; i < f->n; i++) {
             branch *b = &f->all[i];

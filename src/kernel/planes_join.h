@@ -89,8 +89,10 @@ INLINE void join_blocks(const int n_there, uint8_t *out, const plane_layout *l,
                 join_four(n_there, out, high, middle, low, fill);
                 out += 4 * PLANE_LINE;
                 high += 2 * PLANE_LINE;
-                middle += n_there > 1 ? PLANE_LINE : 0;
-                low += n_there > 2 ? PLANE_LINE : 0;
+                if (n_there > 1)
+                    middle += PLANE_LINE;
+                if (n_there > 2)
+                    low += PLANE_LINE;
             }
         }
     }
