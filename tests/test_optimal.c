@@ -192,6 +192,58 @@ static void it_comes_back(void **state)
     assert_true(w.last_written > 3);
 }
 
+/* Where not even the first step promises anything, none is taken, and now and then it is tried. */
+static void a_poor_draft_is_left_alone(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    world w = make_world(0.2f, true, 0.01, 0.004, 0);
+    draft_policy *p = make_policy(&memory, &cost, &w);
+    tree_reset(&t, 0);
+    int n_drafted = 0, n_late = 0;
+    for (int n = 0; n < 600; n++) {
+        turn(&w, p, &t);
+        n_drafted += w.n_steps > 0;
+        n_late += n >= 300 && w.n_steps > 0;
+    }
+    if (n_drafted >= 30 || n_late == 0)
+        fail_msg("%d of 600 turns drafted, %d of the last 300", n_drafted, n_late);
+    w.wrong = false;
+    w.confidence = 0.99f;
+    w.step_s = 0.0005;
+    write_tokens(&w, p, &t, 2000);
+    w.n_tokens = 0;
+    w.time_s = 0;
+    write_tokens(&w, p, &t, 1000);
+    assert_true(gain(&w) > 2);
+}
+
+/* What guesses were worth lately says how deep to draft: a text that cannot be guessed takes the
+ * root's step alone, although more would cost little. */
+static void worth_and_calibration_follow_the_text(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    world w = make_world(0.12f, true, 0.1, 0.001, 0.15);
+    draft_policy *p = make_policy(&memory, &cost, &w);
+    tree_reset(&t, 0);
+    turn(&w, p, &t);
+    int first = w.n_steps;
+    float before = policy_calibrate(p, 0, 0.12f);
+    for (int n = 0; n < 12; n++)
+        turn(&w, p, &t);
+    assert_true(first > 2);
+    assert_true(w.n_steps <= 1);
+    assert_true(policy_calibrate(p, 0, 0.12f) < 0.75f * before);
+    assert_true(policy_calibrate(p, 0, 0.99f) > 0.98f);
+    p->sampled = true; /* counted apart */
+    assert_true(policy_calibrate(p, 0, 0.12f) > 0.119f);
+}
+
 /* A batch is one node where batching is off; the tree is a chain where branches are. */
 static void parts_can_be_left_out(void **state)
 {
@@ -203,6 +255,7 @@ static void parts_can_be_left_out(void **state)
         int32_t nodes[DRAFT_MAX_BATCH];
         world w = make_world(0.5f, false, 0.1, 0.001, 0.4);
         draft_policy *p = make_policy(&memory, &cost, &w);
+        cost_saw_step(&cost, 1, 0.001);
         p->without = DREY_WITHOUT(i ? DREY_PART_TREE : DREY_PART_BATCHING);
         tree_reset(&t, 0);
         assert_int_equal(draft_grow(&w.base, p, &t, 100, NULL), DREY_OK);
@@ -223,6 +276,8 @@ int main(void)
         cmocka_unit_test(it_drafts_as_much_as_pays),
         cmocka_unit_test(what_does_not_pay_stops),
         cmocka_unit_test(it_comes_back),
+        cmocka_unit_test(a_poor_draft_is_left_alone),
+        cmocka_unit_test(worth_and_calibration_follow_the_text),
         cmocka_unit_test(parts_can_be_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

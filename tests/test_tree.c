@@ -196,9 +196,46 @@ static void what_is_not_valid(void **state)
 #undef BROKEN_BY
 }
 
+static int32_t n_submitted(const token_tree *t)
+{
+    int32_t n = 0;
+    for (int32_t i = 1; i < t->n_nodes; i++)
+        n += t->nodes[i].submitted;
+    return n;
+}
+
+/* The most likely ones, and ancestors first where they are equals. */
+static void a_part_is_submitted(void **state)
+{
+    (void)state;
+    static token_tree t;
+    tree_reset(&t, 1);
+    for (int32_t i = 0; i < 5; i++)
+        tree_push(&t, i, 2, 1); /* a chain of certainties */
+    int32_t other = tree_push(&t, 0, 3, 0.5f);
+    for (int32_t most = 0; most <= 6; most++) {
+        tree_submit(&t, most);
+        assert_true(tree_is_valid(&t));
+        assert_int_equal(n_submitted(&t), most);
+        assert_int_equal(t.nodes[other].submitted, most == 6);
+    }
+    rng r = {5};
+    for (int round = 0; round < 200; round++) {
+        tree_reset(&t, 9);
+        push_at_random(&t, &r, 1 + rng_below(&r, 60));
+        int32_t most = rng_below(&r, TREE_MAX_DRAFTED);
+        tree_submit(&t, most);
+        assert_int_equal(n_submitted(&t), most < t.n_nodes - 1 ? most : t.n_nodes - 1);
+        for (int32_t i = 0; i < t.n_nodes; i++)
+            for (int32_t j = 0; j < t.n_nodes && t.nodes[i].submitted; j++)
+                assert_true(t.nodes[j].submitted || t.nodes[j].cumulative <= t.nodes[i].cumulative);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_is_submitted),
         cmocka_unit_test(a_small_tree),
         cmocka_unit_test(a_child_is_not_added_twice),
         cmocka_unit_test(confidence_is_a_probability),

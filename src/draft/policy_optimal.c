@@ -38,7 +38,8 @@ typedef struct optimal {
     /* The controller. */
     double tokens, seconds; /* of turns with a tree, the past fading */
     double plain_s;         /* a plain turn; 0: not seen */
-    int32_t n_turns;        /* with a tree, since the last pause; the first one is not compared */
+    int32_t n_turns;        /* with a tree, since the last pause */
+    bool is_warm;           /* there was one */
     int32_t pause;          /* tokens that it still takes; 0: none */
     int32_t next_pause;
 } optimal;
@@ -62,6 +63,7 @@ static void optimal_init(draft_policy *p)
     for (int i = 0; i < 2; i++)
         o->calibration[i] = (calibration){.sampled = i == 1};
     o->plain_s = 0;
+    o->is_warm = false;
     o->pause = 0;
     o->next_pause = FIRST_PAUSE;
     hope(o);
@@ -175,6 +177,8 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
         nodes[i] = best.node[i];
     if (!p->cost || best.n == 0)
         return best.n;
+    if (!p->cost->step_measured && nodes[0] == 0)
+        return 1; /* to know what a step takes */
     int32_t n = worth_a_step(o, tree, nodes, best.n);
     if (n == 0 && nodes[0] == 0)
         begin_pause(o);
@@ -218,7 +222,9 @@ static void compare_with_plain(optimal *o)
     const double hopeless = 0.75, worthwhile = 1.02, doubtful = 1.5;
     double plain_s = o->plain_s > 0 ? o->plain_s : cost_turn(o->base.cost, 0, 0);
     double gain = o->tokens * plain_s / o->seconds;
-    if (o->n_turns >= TRIAL_TURNS / 2 && gain < (o->n_turns < TRIAL_TURNS ? hopeless : worthwhile))
+    /* A trial is short where the one before failed, too. */
+    int32_t least = o->next_pause > FIRST_PAUSE ? 1 : TRIAL_TURNS / 2;
+    if (o->n_turns >= least && gain < (o->n_turns < TRIAL_TURNS ? hopeless : worthwhile))
         begin_pause(o);
     else if (o->n_turns < TRIAL_TURNS)
         return;
@@ -239,12 +245,14 @@ static void control(optimal *o, int32_t n_tokens, bool with_tree)
         if (o->pause == 0 && !asked)
             hope(o);
     } else if (with_tree) {
-        if (o->n_turns > 0) { /* the first one has to warm up */
-            o->tokens = o->tokens * fading + n_tokens;
-            o->seconds = o->seconds * fading + turn_s;
-            compare_with_plain(o);
-        }
+        bool warm = o->is_warm; /* the very first turn is none to compare with */
+        o->is_warm = true;
+        if (!warm)
+            return;
+        o->tokens = o->tokens * fading + n_tokens;
+        o->seconds = o->seconds * fading + turn_s;
         o->n_turns++;
+        compare_with_plain(o);
     }
 }
 
