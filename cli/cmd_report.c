@@ -54,6 +54,16 @@ static drey_status read_turns(report *r, const char *text, drey_error *err)
     return find_named(r, first, last, err);
 }
 
+/* The first turn of which nothing was forgotten: reads are many, and go first. */
+static int first_whole(const trace_file *t)
+{
+    int first = 0;
+    while (t->n_bars[LANE_READ] > 0 && first + 1 < t->n_turns &&
+           t->turns[first].t0 < t->bars[LANE_READ][0].t0)
+        first++;
+    return first;
+}
+
 static drey_status choose(report *r, const cli_settings *s, drey_error *err)
 {
     int n = r->trace.n_turns;
@@ -65,8 +75,8 @@ static drey_status choose(report *r, const cli_settings *s, drey_error *err)
         return find_named(r, s->turn, s->turn, err);
     if (s->turns)
         return read_turns(r, s->turns, err);
-    int shown = n < USUAL_TURNS ? n : USUAL_TURNS;
-    r->first = (n - shown) / 2;
+    int from = first_whole(&r->trace), shown = n - from < USUAL_TURNS ? n - from : USUAL_TURNS;
+    r->first = from + (n - from - shown) / 2;
     r->last = r->first + shown - 1;
     return DREY_OK;
 }

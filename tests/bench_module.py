@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import xml.dom.minidom
 
 DREY, MAKE_TOY = map(os.path.abspath, sys.argv[1:3])
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -139,6 +140,12 @@ def edge(folder, toy):
                            f"{folder}/edge", "--memory", "unlimited", "-n", "12", "-q"], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     assert "| llama.cpp draft 3 | 7 |" in told, told  # drey tells of the peer, too
+    name = os.path.basename(toy)
+    subprocess.run([sys.executable, f"{HERE}/scripts/draw-budgets.py", f"{folder}/edge", "--target", name,
+                    "--draft", name, "-o", f"{folder}/svg"], check=True)
+    picture = xml.dom.minidom.parse(f"{folder}/svg")
+    lines = [e.getAttribute("class") for e in picture.getElementsByTagName("polyline")]
+    assert sorted(lines) == ["line a", "line a chat", "line b", "line b chat", "line c", "line c chat"], lines
 
 
 def failures(folder, toy):
