@@ -71,6 +71,17 @@ busy=()
 python3 scripts/memlimit.py 48 --timeout 300 --json "$tmp/limit" -- "$drey" prepare -q --force \
     "$smol" -o "$tmp/packed" 2>"$tmp/err" || wrong "drey prepare failed in 48 MiB: $(tail -n 3 "$tmp/err")"
 
+# A target that drafts for itself, in the least budget and with some planes more.
+"$drey" prepare -q --planes "$smol" -o "$tmp/planes"
+words=(-m "$smol" -t 2 -c 256 -d self --sidecar "$tmp/planes")
+budget=$("$drey" plan "${words[@]}" --memory unlimited --no-measure --json - 2>/dev/null |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["smallest_budget_bytes"] >> 20)')
+for more in 0 9; do
+    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" run "${words[@]}" \
+        --memory "$((budget + more))M" -n 24 -q -p "The squirrel" >"$tmp/out" 2>&1 || true
+    held "self" $((budget + more))
+done
+
 # --memory auto: the group's limit over 1.05, less what others in the group hold; of a group in a
 # group the smaller limit.
 python3 scripts/memlimit.py 120 --timeout 300 --json "$tmp/limit" -- "$drey" run -m "$smol" -n 24 -t 2 \
