@@ -1,8 +1,8 @@
 """drey bench edge and llama.cpp over the same prompts, in turns, in the same memory limits.
 
-For each prompt and limit: first drey's sides (drey bench edge), then llama-server as it is and with its
-own speculation (--spec-type draft-simple) for each of --peer-drafts, all in memory cgroups of their own
-with a cold page cache (root). drey's --memory is the limit over 1.05; limit 0 is no limit. Chat prompts
+For each prompt and limit: first drey's sides (drey bench edge), then another drey's run if --other names
+one, then llama-server as it is and with its own speculation (--spec-type draft-simple) for each of
+--peer-drafts, all in memory cgroups of their own with a cold page cache (root). drey's --memory is the limit over 1.05; limit 0 is no limit. Chat prompts
 go through each program's own reading of the model's chat format.
 
 Every result is a line of --results as soon as it is known, in the columns of drey bench edge, with the
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 from record import figure, median, table
-from sides import DRAFT, HERE, MIB, WIDE, Peer, Stop, commit_of, run as run_command
+from sides import DRAFT, HERE, MIB, WIDE, Drey, Peer, Stop, commit_of, run as run_command
 
 # In a limit: weights stay in the mapped file, as repacked ones would be memory of the server's own, and
 # its buffers are small.
@@ -40,6 +40,8 @@ def add_arguments(p):
     p.add_argument("--peer-drafts", default="3:0,8:0.6", metavar="N:P,...",
                    help="the peer's own speculation: tokens, least probability; none: without")
     p.add_argument("--peer-prompts", type=int, help="the first so many of each group (as --per-group)")
+    p.add_argument("--other", metavar="DREY", help="another drey, an older one, with its own defaults")
+    p.add_argument("--other-sidecar", metavar="FILE", help="the target's sidecar for it")
     p.add_argument("--rate", type=int, metavar="MB/S", help="throttle reads; use a file of its own")
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--more", default="", help="further options of drey bench edge, in one word")
@@ -196,6 +198,27 @@ def of_peer(args, drey, peer, results, prompt, limit, round_, draft):
     print(f"{prompt['id']}, {limit} MiB, {side}: {figure(t['predicted_per_second'])} tokens/s", flush=True)
 
 
+def of_other(args, drey, results, prompt, limit, round_):
+    """Another drey's `run` of the same prompt and model, in the same limit."""
+    row = {"target": os.path.basename(args.target), "side": "other drey", "prompt": prompt["id"],
+           "draft": os.path.basename(args.draft), "budget_mib": limit, "round": round_,
+           "n_predict": args.tokens}
+    if results.has(**row):
+        return
+    other = Drey(args.other, drey.models, drey.threads, drey.folder)
+    words = ["--special", "-p", prompt["prompt"]] if prompt["prompt"] else ["--chat", "-p", prompt["turn"]]
+    words += ["-d", drey.model(args.draft), "--sidecar", args.other_sidecar or "none"]
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
+    got, text = other.generate(drey.model(args.target), limit or whole, args.tokens, words, args.rate,
+                               memory=None if limit else "unlimited")
+    results.add({**{k: 0 for k in results.head}, **row, "group": prompt["group"], "lossy": "no", "head": "",
+                 "text": "", "tokens": got["generated_tokens"],
+                 **{k: got[k] for k in ("tokens_per_s", "tokens_per_pass", "passes", "drafted", "accepted",
+                                        "decode_s", "first_token_s")}})
+    print(f"{prompt['id']}, {limit} MiB, other drey: {figure(got['tokens_per_s'])} tokens/s, "
+          f"{figure(got['tokens_per_pass'])} a pass", flush=True)
+
+
 def peer_sides(args, drey, peer):
     if not peer:
         return []
@@ -222,6 +245,8 @@ def run(args, drey, record):
         for prompt in prompts:
             for limit in limits:
                 of_drey(args, drey, results, prompt, limit, round_)
+                if args.other:
+                    of_other(args, drey, results, prompt, limit, round_)
                 for draft in peer_sides(args, drey, peer) if prompt in theirs else []:
                     of_peer(args, drey, peer, results, prompt, limit, round_, draft)
     for limit in limits:
