@@ -244,6 +244,27 @@ static void worth_and_calibration_follow_the_text(void **state)
     assert_true(policy_calibrate(p, 0, 0.12f) > 0.119f);
 }
 
+/* A turn that shares its pass takes an unknown time; a pause goes on all the same, and ends. */
+static void pauses_end_in_company(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    world w = make_world(0.9f, true, 0.1, 0.01, 0);
+    draft_policy *p = make_policy(&memory, &cost, &w);
+    tree_reset(&t, 0);
+    do
+        turn(&w, p, &t);
+    while (w.n_steps > 0);
+    for (int n = 1; n < 64; n++) {
+        cost.turn_s = 0;
+        draft_observe(p, &t, NULL, 0, 1);
+    }
+    turn(&w, p, &t);
+    assert_true(w.n_steps > 0);
+}
+
 /* A batch is one node where batching is off; the tree is a chain where branches are. */
 static void parts_can_be_left_out(void **state)
 {
@@ -278,6 +299,7 @@ int main(void)
         cmocka_unit_test(it_comes_back),
         cmocka_unit_test(a_poor_draft_is_left_alone),
         cmocka_unit_test(worth_and_calibration_follow_the_text),
+        cmocka_unit_test(pauses_end_in_company),
         cmocka_unit_test(parts_can_be_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

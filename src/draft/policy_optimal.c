@@ -234,17 +234,19 @@ static void compare_with_plain(optimal *o)
         o->next_pause = FIRST_PAUSE;
 }
 
+/* Behind each turn. A pass that others shared took a time that says nothing about this turn. */
 static void control(optimal *o, int32_t n_tokens, bool with_tree)
 {
     const double fading = 15.0 / 16;
     double turn_s = o->base.cost->turn_s;
     if (o->pause > 0) {
-        o->plain_s += (turn_s - o->plain_s) * (o->plain_s > 0 ? 0.25 : 1);
+        if (turn_s > 0)
+            o->plain_s += (turn_s - o->plain_s) * (o->plain_s > 0 ? 0.25 : 1);
         bool asked = o->pause == 1 && o->n_turns > 0;
         o->pause = max_i32(o->pause - n_tokens, 0);
         if (o->pause == 0 && !asked)
             hope(o);
-    } else if (with_tree) {
+    } else if (with_tree && turn_s > 0) {
         bool warm = o->is_warm; /* the very first turn is none to compare with */
         o->is_warm = true;
         if (!warm)
@@ -275,7 +277,7 @@ static void optimal_observe(draft_policy *p, const token_tree *tree, const int32
     optimal *o = self_of(p);
     learn_worth(o, tree, path, n_path);
     calibration_learn(&o->calibration[p->sampled], tree, path, n_path, next);
-    if (p->cost && p->cost->turn_s > 0)
+    if (p->cost)
         control(o, n_path + 1, n_submitted(tree) > 0);
 }
 
