@@ -191,6 +191,7 @@ static void begin(int32_t columns, int32_t height, uint64_t seed)
     w->n_verified = w->n_provisional = 0;
     w->r = rng_from(seed);
     w->exotic = false;
+    live_text_free(&w->live); /* the last test's */
     live_text_init(&w->live, feed, &w->shown);
     live_text_size(&w->live, columns, height);
 }
@@ -412,7 +413,6 @@ static void at_random(bool exotic)
         taken_back(w->n_provisional);
         live_text_draw(&w->live);
         check();
-        live_text_free(&w->live);
     }
 }
 
@@ -498,6 +498,10 @@ static int make_world(void **state)
 static int free_world(void **state)
 {
     (void)state;
+    live_text_free(&w->live);
+    locale_t utf8 = uselocale(LC_GLOBAL_LOCALE);
+    if (utf8 != LC_GLOBAL_LOCALE)
+        freelocale(utf8);
     free(w);
     return 0;
 }
