@@ -140,9 +140,10 @@ static void check_logits(const char *architecture, uint32_t type, bool tied)
     }
     assert_true(used[0] > 0 && used[1] == 0 && used[2] == 0 && used[3] > 0);
     o = options_of(m, DREY_DRAFTER_SELF);
-    /* The named least budget is rounded up: planes are missing below it already. */
-    uint64_t budget = least(o) - (3 << 19);
-    for (int i = 0; i < 24; i++, budget += 96 << 10) {
+    for (int i = 0; i < 24; i++) {
+        /* The named least budget is rounded up: planes are missing below it already. It is asked for
+         * each time, as the process may have grown. */
+        uint64_t budget = least(o) - (3 << 19) + (uint64_t)i * (96 << 10);
         o.memory_bytes = i < 23 ? budget : DREY_MEMORY_UNLIMITED;
         drey_plan plan;
         if (drey_plan_make(&o, NULL, &plan, NULL) != DREY_OK)
@@ -190,9 +191,9 @@ static void check_texts(const char *architecture, uint32_t type, bool tied,
     same(&o, -1, sampling, &want, &got);
     same(&o, 0.4, sampling, &want, &got);
     o = options_of(m, DREY_DRAFTER_SELF);
-    uint64_t budget = least(o);
     int64_t n_accepted = 0;
-    for (int i = 0; i < 9; i++, budget += 300 << 10) {
+    for (int i = 0; i < 9; i++) {
+        uint64_t budget = least(o) + (uint64_t)(i + 1) * (300 << 10);
         o.memory_bytes = i < 8 ? budget : DREY_MEMORY_UNLIMITED;
         o.policy = policies[i % 3];
         o.n_threads = 1 + i % 3;
