@@ -22,6 +22,8 @@ cat >"$tmp/prompts" <<'PROMPTS'
 {"question_id": 121, "category": "coding", "turns": ["Write a loop."]}
 {"question": "2 + 2?", "answer": "4"}
 PROMPTS
+# What ASan keeps of freed memory would grow from text to text.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=0:thread_local_quarantine_size_kb=0
 # A budget in which most is streamed: the least of a run, and something for the benchmark's own.
 least=$({ "$drey" run -m "$tmp/t.gguf" -d "$tmp/d.gguf" -p x -n 24 -t 1 -q --memory 1M 2>&1 || true; } |
     grep -oP 'works here is \K[0-9]+(?= MiB)')

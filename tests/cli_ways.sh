@@ -18,7 +18,7 @@ wrong() {
 }
 toy=$tmp/toy.gguf
 "$make_toy" "$toy" 60
-text=(run -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree")
+text=(run -d none -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree")
 "$drey" "${text[@]}" -m "$toy" --memory unlimited --sidecar none >"$tmp/expected"
 "$drey" prepare -q "$toy"
 
@@ -28,7 +28,7 @@ read_by() { # the way that the statistics tell, or "nothing": pread, uring, with
 }
 way=() # what the run was started by, if anything: paths may hold blanks
 least() { # OPTION...: the smallest budget for them, in which most is streamed
-    { ${way[@]+"${way[@]}"} "$drey" run -m "$toy" -p x -n 20 -t 1 -q --memory 1M "$@" 2>&1 || true; } |
+    { ${way[@]+"${way[@]}"} "$drey" run -d none -m "$toy" -p x -n 20 -t 1 -q --memory 1M "$@" 2>&1 || true; } |
         grep -oP 'works here is \K[0-9]+(?= MiB)' | sed 's/$/M/'
 }
 # same WHAT USED OPTION...: the text of a streamed model; USED of the ways it reads by, or "any"
