@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -235,6 +236,28 @@ static void all_bits_guess_all(void **state)
     temp_dir_remove();
 }
 
+/* Planes of one run that the end of a ring's worth cuts: reads and use in turns go on all the same. */
+static void std_reads_planes(void **state)
+{
+    (void)state;
+    static writing want, got;
+    drey_model *m = make("llama", TYPE_Q4_0, false);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
+    writing_run(&want, &o, -1, prompt, N_PROMPT, N_TEXT, NULL);
+    prepare(m, true, false);
+    o.policy = DREY_POLICY_STD;
+    o.read_bytes = DREY_MIN_READ_BYTES;
+    o.memory_bytes = least(o);
+    alarm(60); /* instead of waiting for ever */
+    writing_run(&got, &o, -1, prompt, N_PROMPT, N_TEXT, NULL);
+    alarm(0);
+    assert_int_equal(got.status, DREY_OK);
+    assert_int_equal(got.n_ids, want.n_ids);
+    assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
 /* ---- What is refused ---- */
 
 static void not_without_planes(void **state)
@@ -277,6 +300,7 @@ int main(void)
         cmocka_unit_test(logits_do_not_depend_on_planes),
         cmocka_unit_test(texts_are_those_of_plain_decoding),
         cmocka_unit_test(all_bits_guess_all),
+        cmocka_unit_test(std_reads_planes),
         cmocka_unit_test(not_without_planes),
         cmocka_unit_test(not_of_other_types),
     };

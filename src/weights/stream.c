@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/num.h"
 #include "os/clock.h"
 #include "os/reader.h"
 #include "os/thread.h"
@@ -58,7 +59,8 @@ struct stream {
     flight *flights, *idle;
     int32_t n_under_way;
     size_t under_way_bytes;
-    bool starved; /* the thread has nothing to ask for until the tail moves */
+    int64_t wanted; /* the last piece that anybody has waited for; -1: none */
+    bool starved;   /* the thread has nothing to ask for until the tail moves */
     bool stop;
     drey_error error;
     stream_counters counters;
@@ -97,12 +99,14 @@ static bool has_failed(const stream *s)
     return atomic_load_explicit(&s->failed, memory_order_acquire);
 }
 
-/* With in_turns nothing is asked for between the arrival of a ring's worth and the end of its use. */
+/* With in_turns nothing is asked for between the arrival of a ring's worth and the end of its use,
+ * but for what somebody waits for: pieces that are used together may be cut by the ring's end. */
 static bool may_ask(stream *s)
 {
     if (s->options.in_turns && s->tail == s->head)
         atomic_store_explicit(&s->usable, false, memory_order_relaxed); /* nobody has any */
-    return !s->options.in_turns || !atomic_load_explicit(&s->usable, memory_order_relaxed);
+    return !s->options.in_turns || s->head <= s->wanted ||
+           !atomic_load_explicit(&s->usable, memory_order_relaxed);
 }
 
 /* The ring has no more room, or nothing is left to ask for, and all of it is there. */
@@ -447,6 +451,7 @@ static drey_status start(stream *s, drey_error *err)
     const stream_options *o = &s->options;
     assert((uintptr_t)o->ring % PAGE == 0);
     atomic_store(&s->usable, !o->in_turns);
+    s->wanted = -1;
     s->ring_pages =
         (uint32_t)(o->ring_bytes / PAGE < UINT32_MAX ? o->ring_bytes / PAGE : UINT32_MAX);
     TRY(open_files(s, err));
@@ -515,6 +520,16 @@ static const uint8_t *bytes_of(const stream *s, int64_t seq)
            piece_at(s, seq)->offset % PAGE;
 }
 
+/* Wakes the stream's thread if it waits for what has just changed. The lock is held; the thread
+ * takes it when it has woken. */
+static void tell_moved(stream *s, bool moved)
+{
+    if (moved && s->starved) {
+        s->starved = false;
+        reader_wake(s->reader);
+    }
+}
+
 const uint8_t *stream_wait(stream *s, int64_t seq)
 {
     assert(exists(s, seq));
@@ -528,21 +543,13 @@ const uint8_t *stream_wait(stream *s, int64_t seq)
     }
     pthread_mutex_lock(&s->lock);
     s->n_waiting++;
+    s->wanted = max_i64(s->wanted, seq);
+    tell_moved(s, s->options.in_turns && s->head <= seq);
     while (!stream_ready(s, seq))
         pthread_cond_wait(&s->news, &s->lock);
     s->n_waiting--;
     pthread_mutex_unlock(&s->lock);
     return bytes_of(s, seq);
-}
-
-/* Wakes the stream's thread if it waits for what has just changed. The lock is held; the thread
- * takes it when it has woken. */
-static void tell_moved(stream *s, bool moved)
-{
-    if (moved && s->starved) {
-        s->starved = false;
-        reader_wake(s->reader);
-    }
 }
 
 void stream_release(stream *s, int64_t seq)
