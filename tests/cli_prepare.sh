@@ -33,7 +33,7 @@ prepare() {
     [ $code = "$want" ] || wrong "prepare $*: exit code $code: $(head -n 3 "$tmp/err")"
 }
 run() { # OPTION...: a text of a streamed model
-    "$drey" run -m "$toy" -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree" --memory "$budget" \
+    "$drey" run -d none -m "$toy" -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree" --memory "$budget" \
         --stats "$tmp/stats" "$@" >"$tmp/out" 2>"$tmp/err" || wrong "run $*: $(cat "$tmp/err")"
 }
 uses() { # true|false: whether the last run used a sidecar
@@ -43,7 +43,7 @@ nothing_left() {
     [ ! -e "$side.partial" ] || wrong "$1 left a .partial"
 }
 
-budget=$("$drey" run -m "$toy" -p x -n 20 -t 1 -q --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+ MiB' || true)
+budget=$("$drey" run -d none -m "$toy" -p x -n 20 -t 1 -q --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+ MiB' || true)
 budget=${budget% MiB}M
 run
 uses false
