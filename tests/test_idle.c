@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,9 +39,19 @@ typedef struct trouble {
     int32_t delay_us; /* of a read, less than this */
     int32_t cancel_every, fail_every;
     _Atomic uint32_t n_reads;
-    drey_session *session;
+    drey_session *session; /* that reads cancel: by set_cancelled */
     int32_t n_slices, n_cancelled, n_failed;
 } trouble;
+
+static pthread_mutex_t cancelled_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Which session reads cancel from now on; NULL: none. */
+static void set_cancelled(trouble *t, drey_session *s)
+{
+    pthread_mutex_lock(&cancelled_lock);
+    t->session = s;
+    pthread_mutex_unlock(&cancelled_lock);
+}
 
 static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
@@ -50,8 +61,12 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
     uint32_t n = atomic_fetch_add(&t->n_reads, 1);
     rng r = rng_from(offset + n);
     usleep((useconds_t)rng_below(&r, t->delay_us));
-    if (t->cancel_every && t->session && n % (uint32_t)t->cancel_every == 0)
-        drey_session_cancel(t->session);
+    if (t->cancel_every && n % (uint32_t)t->cancel_every == 0) {
+        pthread_mutex_lock(&cancelled_lock);
+        if (t->session)
+            drey_session_cancel(t->session);
+        pthread_mutex_unlock(&cancelled_lock);
+    }
     return t->fail_every && n % (uint32_t)t->fail_every < 40 ? EIO : 0;
 }
 
@@ -187,7 +202,7 @@ static void write_texts(const setting *how, trouble *t, text *texts)
     for (int step = 0; left > 0; step++) {
         assert_true(step < 100 * N_TEXT);
         if (t)
-            t->session = s[0];
+            set_cancelled(t, s[0]);
         drey_status status = drey_engine_step(e, &left, &err);
         if (t)
             t->n_failed += status != DREY_OK;
@@ -202,6 +217,8 @@ static void write_texts(const setting *how, trouble *t, text *texts)
             left++;
         }
     }
+    if (t)
+        set_cancelled(t, NULL);
     for (int32_t i = 0; i < how->n_sessions; i++) {
         drey_session_speculation(s[i], &texts[i].speculation);
         drey_session_close(&s[i]);
