@@ -112,6 +112,32 @@ static const float *guess(side *s, const int32_t *text, int32_t n, token_tree *t
     return s->session->model_drafter.group.logits;
 }
 
+/* A special token of the draft's that the target lacks is in the table, and never guessed. */
+static void ids_of_the_target_alone(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    static token_tree tree;
+    drey_error err = {0};
+    model_drafter *d = &b.sliced.session->model_drafter;
+    row_table *t = &b.sliced.engine->draft.table;
+    int32_t text[] = {5, 6, 7}, best = 0;
+    const float *all = guess(&b.whole, text, 3, &tree);
+    for (int32_t id = N_IDS + ROOM; id < N_VOCAB; id++)
+        best = best == 0 || all[id] > all[best] ? id : best;
+    must(row_table_take(t, &best, 1, &err), &err);
+    for (int32_t n_ids = best + 1; n_ids >= best; n_ids--) {
+        bool guessed = false;
+        d->n_ids = n_ids;
+        guess(&b.sliced, text, 3, &tree);
+        for (int32_t i = 0; i < tree.nodes[0].n_guesses; i++)
+            guessed = guessed || tree.nodes[0].guess[i].token == best;
+        assert_int_equal(guessed, n_ids > best);
+    }
+    close_bench(&b);
+}
+
 static void check_guesses(bool tied)
 {
     bench b;
@@ -343,6 +369,7 @@ static void texts_are_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_of_the_target_alone),
         cmocka_unit_test(guesses_are_the_whole_heads),
         cmocka_unit_test(guesses_are_the_whole_heads_tied),
         cmocka_unit_test(noise_is_the_ids),

@@ -149,14 +149,15 @@ static drey_status compute(model_drafter *d, int64_t until_ns, bool *done, drey_
     return DREY_OK;
 }
 
-/* Of the logits that a pass leaves. */
+/* Of the logits that a pass leaves: of ids that the target has, too. */
 static logit_ids ids_of_logits(const model_drafter *d)
 {
     const model_layout *l = d->run->layout;
     if (!l->table)
         return (logit_ids){.n_first = d->n_ids};
-    return (logit_ids){.n_first = min_i32(d->n_ids, (int32_t)l->head->n_rows),
-                       .n_more = d->n_places,
+    int32_t n_first = min_i32(d->n_ids, (int32_t)l->head->n_rows);
+    return (logit_ids){.n_first = n_first,
+                       .n_more = min_i32(d->n_places, d->n_ids - n_first),
                        .more = l->table->id};
 }
 
@@ -204,7 +205,7 @@ static void finish(model_drafter *d, token_tree *tree, bool computed)
         d->row_of[d->nodes[i]] = first + i;
         float *logits = d->group.logits + i * stride;
         for (int32_t place = 0; place < ids.n_more; place++)
-            if (ids.more[place] < 0)
+            if (ids.more[place] < 0 || ids.more[place] >= d->n_ids)
                 logits[ids.n_first + place] = -INFINITY;
         node->n_guesses =
             (uint8_t)sampler_guess_among(d->sampler, logits, root_position + node->depth + 1, &ids,
