@@ -147,7 +147,7 @@ static drey_status read_rows(edge_rows *r, const char *path, long *end, drey_err
     *end = 0;
     for (bool first = true; status == DREY_OK && fgets(line, sizeof line, r->file); first = false) {
         size_t n = strcspn(line, "\n");
-        if (line[n] != '\n' && !first)
+        if (line[n] != '\n' && !first && feof(r->file)) /* the run that wrote it was ended there */
             break;
         line[n] = '\0';
         if (first && strcmp(line, head) != 0)

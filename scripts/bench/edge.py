@@ -140,7 +140,7 @@ def of_drey(args, drey, results, prompt, limit, round_):
     with open(prompt_path, "w") as f:
         text = {"prompt": prompt["prompt"]} if prompt["prompt"] else {"turns": [prompt["turn"]]}
         f.write(json.dumps({"id": prompt["id"], "group": prompt["group"], **text}) + "\n")
-    draft = args.draft if args.draft in ("none", "ngram", "lookup", "self", "auto") else drey.model(args.draft)
+    draft = args.draft if args.draft in ("none", "lookup", "self", "auto") else drey.model(args.draft)
     command = [drey.program, "bench", "edge", "-m", drey.model(args.target), "-d", draft, "-t", drey.threads,
                "--prompts", prompt_path, "--memory", f"{ours}M" if limit else "unlimited", "-n",
                str(args.tokens), "--rounds", str(round_ + 1), "--csv", csv_path, "-q", *args.more.split()]
