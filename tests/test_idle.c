@@ -18,9 +18,9 @@
 #include "support/toy.h"
 
 #ifdef TESTS_SANITIZED
-enum { N_TEXT = 16 };
+enum { N_TEXT = 16, SLOWER = 10 }; /* computing is slower by so much, and so are reads */
 #else
-enum { N_TEXT = 40 };
+enum { N_TEXT = 40, SLOWER = 1 };
 #endif
 enum { N_PROMPT = 9, MOST_SESSIONS = 3 };
 
@@ -60,7 +60,7 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
     trouble *t = user;
     uint32_t n = atomic_fetch_add(&t->n_reads, 1);
     rng r = rng_from(offset + n);
-    usleep((useconds_t)rng_below(&r, t->delay_us));
+    usleep((useconds_t)(SLOWER * rng_below(&r, t->delay_us)));
     if (t->cancel_every && n % (uint32_t)t->cancel_every == 0) {
         pthread_mutex_lock(&cancelled_lock);
         if (t->session)
