@@ -1,4 +1,4 @@
-/* Expanding nodes with a small model: see model.h.
+/* Expanding nodes with a small model: see model_drafter.h.
  *
  * The cache's committed part lags behind the timeline by the root and by tokens that were verified
  * but never computed here (the last accepted leaf). The first expansion after a verification

@@ -93,12 +93,12 @@ static void commit(drey_session *s, int32_t n)
 drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group,
                        drey_error *err)
 {
-    if (s->drafter)
+    if (s->drafter) {
         TRY(grow(s, max_rows, err));
-    if (s->drafter)
         draft_submit(s->policy, &s->tree, max_rows - 1);
-    else
+    } else {
         tree_submit(&s->tree, 0);
+    }
     *group = (pass_group){.kv = &s->target_kv, .rows = rows, .head = HEAD_ALL};
     group->n = verify_rows(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
