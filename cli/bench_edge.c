@@ -167,6 +167,7 @@ static drey_status write_text(const edge *e, const side *s, const bench_prompt *
     drey_generate_options g;
     drey_generate_options_init(&g);
     g.n_predict = row->n_predict;
+    g.sampling = e->s->sampling;
     g.ignore_eos = true;
     g.on_token = hash_id;
     g.user = &w;

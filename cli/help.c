@@ -177,6 +177,8 @@ static const char help_edge[] =
     "  --without LIST           parts left out one at a time (all, unless --policies)\n"
     "  -n, --predict N          tokens of each text (128); --plain-tokens N: of those\n"
     "                           without a draft (24); --rounds N: each text (1)\n"
+    "  --temp T, --top-k K, --top-p P, --min-p P, --seed N   as for run; a CSV file of\n"
+    "                           its own, then\n"
     "  --csv FILE               keep each result; what is there is not measured again\n"
     "  --json FILE|-, --svg FILE  the table as JSON, as a picture\n"
     "  --draft-tokens N, --tree N, -t, --threads N, --cpu TIER, --kv f16|q8_0,\n"

@@ -11,7 +11,8 @@ enum {
         CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS | CLI_BENCH_EDGE,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     TEXTS = CLI_RUN | CLI_PLAN,
-    DRAFTING = TEXTS | CLI_BENCH_EDGE
+    DRAFTING = TEXTS | CLI_BENCH_EDGE,
+    SAMPLED = CLI_RUN | CLI_BENCH_EDGE
 };
 
 /* What the library calls the values of an enum, and what it takes for one. */
@@ -81,11 +82,11 @@ const cli_option cli_options[] = {
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
-    REAL("temp", 0, CLI_RUN, sampling.temperature, 0, 100),
-    COUNT("top-k", 0, CLI_RUN, sampling.top_k, 0, INT32_MAX),
-    REAL("top-p", 0, CLI_RUN, sampling.top_p, 0, 1),
-    REAL("min-p", 0, CLI_RUN, sampling.min_p, 0, 1),
-    SEED("seed", 0, CLI_RUN, sampling.seed),
+    REAL("temp", 0, SAMPLED, sampling.temperature, 0, 100),
+    COUNT("top-k", 0, SAMPLED, sampling.top_k, 0, INT32_MAX),
+    REAL("top-p", 0, SAMPLED, sampling.top_p, 0, 1),
+    REAL("min-p", 0, SAMPLED, sampling.min_p, 0, 1),
+    SEED("seed", 0, SAMPLED, sampling.seed),
     STOP("stop", 0, CLI_RUN, stops),
     FLAG("ignore-eos", 0, CLI_RUN, ignore_eos),
     FLAG("raw-ids", 0, CLI_RUN, raw_ids),

@@ -73,7 +73,7 @@ _drey() {
             kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
             edge)
                 words="$engine -d --draft --without --draft-tokens --tree --prompts --policies -n --predict
-                    --plain-tokens --rounds --csv --json --svg -q --quiet"
+                    --plain-tokens --rounds --temp --top-k --top-p --min-p --seed --csv --json --svg -q --quiet"
                 ;;
             disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;
             model)
