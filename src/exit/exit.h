@@ -1,0 +1,146 @@
+/* Early exits: may a token leave the model before its last layer?
+ *
+ * SpecEE (arXiv 2504.08850, sections 4 and 5). A drafter names four candidates for the next token.
+ * At a layer boundary their logits (the final norm and four rows of the head), the softmax over
+ * these four and its change since the layer looked at before are a predictor's features; the
+ * variant here adds the drafter's own log-probabilities. A predictor is an MLP of one hidden layer,
+ * one for each layer. Its score says only that looking pays: the whole head decides, and a token
+ * leaves where the head's choice is one of the candidates.
+ *
+ *   layers complete   1 ... first .................. n_layers - 1, n_layers
+ *   predictor         -     one each, those that the schedule has active      -
+ *
+ * A place is always counted in complete layers: 1 .. n_layers, and n_layers is no exit.
+ *
+ * The arithmetic is float, in the order that each function states, so that scores, and with them
+ * the lossy mode's text, are the same on every machine. */
+#ifndef DREY_EXIT_EXIT_H
+#define DREY_EXIT_EXIT_H
+
+#include "base/arena.h"
+#include "gguf/gguf.h"
+
+enum {
+    EXIT_CANDIDATES = 4,
+    EXIT_FEATURES = 16, /* at most: four of each kind */
+    EXIT_LAYERS = 256,  /* of a model, at most */
+    EXIT_HIDDEN = 1024, /* of a predictor, at most */
+    EXIT_QUEUE = 5,     /* latest exits that the schedule remembers, */
+    EXIT_NEAR = 2       /* and how far from one of them a layer is active */
+};
+
+/* What a predictor looks at. */
+typedef enum exit_kind {
+    EXIT_SPECULATIVE = 0, /* the candidates: 12 features, or 16 with the drafter's */
+    EXIT_CONFIDENCE = 1   /* the baseline AdaInfer's: 2 features of the whole head */
+} exit_kind;
+
+/* Where the candidates come from: predictors are trained for one of these. */
+typedef enum exit_source {
+    EXIT_FROM_DRAFT = 0, /* the four likeliest of a draft model */
+    EXIT_FROM_TEXT = 1,  /* looked up in the text: free */
+    EXIT_FROM_TARGET = 2 /* the target's own four likeliest at a middle layer */
+} exit_source;
+/* "draft", "text", "target"; NULL: there is no such source. */
+const char *exit_source_name(exit_source source);
+
+/* ---- Features ---- */
+
+/* Of one token at one layer; candidates in the order of their drafter, the best first. */
+typedef struct exit_features {
+    float logit[EXIT_CANDIDATES];       /* of the target's head */
+    float probability[EXIT_CANDIDATES]; /* softmax over the candidates */
+    float change[EXIT_CANDIDATES]; /* since the layer looked at before; at first the probability */
+    float draft_logp[EXIT_CANDIDATES]; /* natural logarithms, at least EXIT_LEAST_LOGP */
+    int32_t n;                         /* candidates; places behind them are 0, draft_logp least */
+} exit_features;
+
+#define EXIT_LEAST_LOGP (-20.0f)
+
+/* A new token with n candidates, 1 to EXIT_CANDIDATES. draft_logp: [n], clamped; NULL: all 0. */
+void exit_features_begin(exit_features *f, int32_t n, const float *draft_logp);
+/* The next layer that is looked at; logit: [n]. The softmax takes exp_f32(l_i - the largest), summed
+ * from the first on. */
+void exit_features_next(exit_features *f, const float *logit);
+/* In the order of a predictor: logits, probabilities, changes, draft's; x: [EXIT_FEATURES]. */
+void exit_features_put(const exit_features *f, float *x);
+
+/* AdaInfer's features of a whole row of logits: the probability of the likeliest token, and how far
+ * the next one is behind. sum_exp of all exp(l - top) is the caller's; the two best logits are, too. */
+void exit_confidence_put(float top, float second, float sum_exp, float x[2]);
+
+/* ---- Predictors ---- */
+
+typedef struct exit_mlp { /* w1 NULL: this layer has none */
+    const float *w1;      /* [K][H]: feature k's weight in hidden unit j is w1[k * H + j] */
+    const float *b1;      /* [H] */
+    const float *w2;      /* [H] */
+    float b2;
+} exit_mlp;
+
+typedef struct exit_predictors {
+    exit_kind kind;
+    exit_source source;
+    int32_t source_layer; /* EXIT_FROM_TARGET: complete layers where its four are taken; else 0 */
+    int32_t n_layers;     /* of the target */
+    int32_t first;        /* the first layer with a predictor */
+    int32_t n_features;   /* K */
+    int32_t n_hidden;     /* H */
+    float threshold;      /* what the trainer suggests; a score above it is looked into */
+    char drafter[128];    /* the draft model's general.name; "" where the source is not a draft */
+    bool offline[EXIT_LAYERS + 1];   /* the most frequent layers of the training prompts */
+    float expected[EXIT_LAYERS + 1]; /* share of the training tokens that left at a layer; of those
+                                        that went through at n_layers: sums to 1 */
+    exit_mlp mlp[EXIT_LAYERS + 1];
+    arena memory; /* the weights */
+} exit_predictors;
+
+/* sigmoid(b2 + sum_j w2[j] relu(b1[j] + sum_k w1[k][j] x[k])): sums from the bias on, in rising
+ * order, without fused steps; sigmoid(z) = 1 / (1 + exp_f32(-z)). x: [K]. */
+float exit_mlp_score(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x);
+/* The score of a token behind `layer` complete layers; 0 where no predictor is. */
+float exit_score(const exit_predictors *p, int32_t layer, const exit_features *f);
+/* The same of given features, [n_features]. */
+float exit_score_of(const exit_predictors *p, int32_t layer, const float *x);
+static inline bool exit_has_draft_logp(const exit_predictors *p)
+{
+    return p->kind == EXIT_SPECULATIVE && p->n_features == EXIT_FEATURES;
+}
+
+/* ---- The schedule (schedule.c): which layers ask their predictor ---- */
+
+typedef enum exit_layers {
+    EXIT_EVERY_LAYER = 0,  /* that has a predictor */
+    EXIT_TWO_LEVELS = 1,   /* the most frequent ones, and those near the latest exits */
+    EXIT_RANDOM_LAYERS = 2 /* as many as are offline, at random places: for comparison */
+} exit_layers;
+
+/* Of one session. */
+typedef struct exit_schedule {
+    int32_t first, n_layers;
+    bool fixed[EXIT_LAYERS + 1];     /* active whatever happens */
+    uint8_t n_near[EXIT_LAYERS + 1]; /* latest exits within EXIT_NEAR of this layer */
+    int32_t latest[EXIT_QUEUE], n_latest, oldest;
+    bool follows; /* the latest exits */
+} exit_schedule;
+
+/* seed: of EXIT_RANDOM_LAYERS. */
+void exit_schedule_init(exit_schedule *s, const exit_predictors *p, exit_layers which,
+                        uint64_t seed);
+/* Never at the last layer, nor where no predictor is. */
+bool exit_schedule_active(const exit_schedule *s, int32_t layer);
+/* A token left behind `layer` complete layers: n_layers where it went through. */
+void exit_schedule_note(exit_schedule *s, int32_t layer);
+/* The first active layer, n_layers where there is none: what lies before it is read in any case. */
+int32_t exit_schedule_first(const exit_schedule *s);
+
+/* The n most frequent layers of [first, n_layers), the later of two equals. counts: [n_layers + 1]. */
+void exit_choose_layers(const int64_t *counts, int32_t first, int32_t n_layers, int32_t n,
+                        bool *chosen);
+
+/* ---- The other baseline ---- */
+
+/* A score that knows nothing: uniform in [0, 1), a function of its arguments. */
+float exit_random_score(uint64_t seed, int32_t position, int32_t layer);
+
+#endif
