@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -86,6 +87,18 @@ static drey_status counted_advance(drafter *d, token_tree *tree, int64_t until_n
     return drafter_model_class.advance(d, tree, until_ns, done, err);
 }
 
+/* What a step of any session multiplies must not change under it. */
+static void settled_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
+                           int32_t next, const int32_t *moved)
+{
+    const model_drafter *m = (const model_drafter *)d;
+    const drey_session *s =
+        (const drey_session *)((const char *)m - offsetof(drey_session, model_drafter));
+    for (int32_t i = 0; i < s->engine->n_sessions; i++)
+        assert_int_equal(s->engine->sessions[i]->n_drafting, 0);
+    drafter_model_class.reroot(d, tree, path, n_path, next, moved);
+}
+
 static drafter_class counted;
 
 static drey_session *open_session(drey_engine *e, trouble *t)
@@ -96,6 +109,7 @@ static drey_session *open_session(drey_engine *e, trouble *t)
     present = t;
     counted = drafter_model_class;
     counted.advance = counted_advance;
+    counted.reroot = settled_reroot;
     if (s->drafter)
         s->drafter->class = &counted;
     return s;

@@ -107,6 +107,16 @@ static void take(drey_session *s, const pass_group *group)
     assert(session_is_valid(s));
 }
 
+/* At most one draft has a step under way. Its session goes first: a new root may change what all drafts
+ * share, the table of rows that such a step multiplies (weights/row_table.h). */
+static int32_t first_to_take(const shared_pass *p)
+{
+    for (int32_t i = 0; i < p->n; i++)
+        if (p->session[i]->n_drafting > 0)
+            return i;
+    return 0;
+}
+
 drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *err)
 {
     shared_pass p = {.n = 0};
@@ -120,11 +130,12 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
         status = compute(&p, err);
     for (int32_t i = 0; i < n && status == DREY_OK; i++)
         idle_end_chunk(sessions[i]);
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0, first = first_to_take(&p); i < n; i++) {
+        int32_t at = (first + i) % n;
         if (status == DREY_OK)
-            take(p.session[i], &p.group[i]);
+            take(p.session[at], &p.group[at]);
         else
-            session_retry(p.session[i]);
+            session_retry(p.session[at]);
     }
     return status;
 }
