@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -244,6 +245,39 @@ static void what_was_said_can_be_guessed(void **state)
     close_bench(&b);
 }
 
+/* A text whose rows cannot all be read begins, and goes on: those tokens alone are not guessed, and
+ * they count. */
+static void rows_that_cannot_be_read(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    static token_tree tree;
+    drey_error err = {0};
+    drafter *d = b.sliced.session->drafter;
+    model_drafter *m = &b.sliced.session->model_drafter;
+    const row_table *t = b.sliced.engine->draft.layout.table;
+    int32_t text[] = {3, 4, 5}, more[] = {3, 700, 900, 701, 5}, moved[TREE_MAX_NODES];
+    guess(&b.sliced, text, 3, &tree); /* the weights are in memory */
+    const weight *head = t->source;
+    uint64_t end = head->tensor->offset + 900 * (uint64_t)head->row_bytes;
+    assert_int_equal(truncate(temp_path("draft.gguf"), (off_t)end), 0);
+    must(d->class->begin(d, more, 5, &err), &err);
+    tree_reset(&tree, 5);
+    assert_true(row_table_find(t, 700) >= 0 && row_table_find(t, 701) >= 0);
+    assert_int_equal(row_table_find(t, 900), -1);
+    d->class->hear(d, &tree, 0, (int32_t[]){950, 702}, 2);
+    for (int i = 1; i <= 2; i++) {
+        tree_moves(&tree, NULL, 0, 900, moved);
+        d->class->reroot(d, &tree, NULL, 0, 900, moved);
+        tree_reroot(&tree, 900, moved);
+        assert_int_equal(d->n_blind, i);
+    }
+    assert_true(row_table_find(t, 702) >= 0 && m->n_heard == 0);
+    assert_int_equal(row_table_find(t, 950), -1);
+    close_bench(&b);
+}
+
 /* What the target finds likely comes into the table before it is said. */
 static void what_was_thought_can_be_guessed(void **state)
 {
@@ -375,6 +409,7 @@ int main(void)
         cmocka_unit_test(noise_is_the_ids),
         cmocka_unit_test(what_was_said_can_be_guessed),
         cmocka_unit_test(what_was_thought_can_be_guessed),
+        cmocka_unit_test(rows_that_cannot_be_read),
         cmocka_unit_test(the_plan_counts_it),
         cmocka_unit_test(small_vocabularies_stay_whole),
         cmocka_unit_test(texts_are_the_same),

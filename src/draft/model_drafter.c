@@ -36,15 +36,18 @@ static void forget_rows(model_drafter *d)
         d->row_of[i] = -1;
 }
 
-/* What the text uses can be guessed from then on. */
-static drey_status take_in(model_drafter *d, int32_t from, drey_error *err)
+/* Can be guessed from then on. A row that cannot be read is one that is not guessed, and asked for
+ * again the next time. */
+static void take_in(model_drafter *d, const int32_t *ids, int32_t n)
 {
     row_table *table = d->run->layout->table;
-    return table ? row_table_take(table, d->timeline + from, d->n_timeline - from, err) : DREY_OK;
+    for (int32_t i = 0; i < n && table; i++)
+        row_table_take(table, &ids[i], 1, NULL);
 }
 
 static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
 {
+    (void)err;
     model_drafter *d = self_of(base);
     kv_cache *kv = d->run->kv;
     int32_t same = 0;
@@ -61,7 +64,8 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
         d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;
     forget_rows(d);
-    return take_in(d, same, err);
+    take_in(d, d->timeline + same, n - same);
+    return DREY_OK;
 }
 
 /* ---- A step ---- */
@@ -334,11 +338,9 @@ static void model_reroot(drafter *base, const token_tree *tree, const int32_t *p
         d->timeline[d->n_timeline++] = known(d, tree->nodes[path[i]].token);
     d->timeline[d->n_timeline++] = known(d, next);
     base->n_blind += !can_guess(d, next);
-    /* A row that cannot be read is one that is not guessed. */
-    if (d->n_heard > 0)
-        row_table_take(d->run->layout->table, d->heard, d->n_heard, NULL);
+    take_in(d, d->heard, d->n_heard);
     d->n_heard = 0;
-    take_in(d, from, NULL);
+    take_in(d, d->timeline + from, d->n_timeline - from);
 }
 
 /* The timeline. */
