@@ -12,6 +12,7 @@
 
 #include "draft/calibration.h"
 #include "draft/pacer.h"
+#include "draft/provisional.h"
 #include "support/policy_memory.h"
 #include "support/rng.h"
 #include "support/tree_path.h"
@@ -292,6 +293,55 @@ static void sequence_is_a_chain(void **state)
         restate_sequence(&f, seed, size, max_depth);
         compare(&t, &f);
     }
+}
+
+static bool is_five(const void *user, int32_t token)
+{
+    (void)user;
+    return token == 5;
+}
+
+/* Drafting ahead leaves an end of the text out, so that a node of the second guess is the older one:
+ * the chain is the first guess's all the same. */
+static void what_was_drafted_ahead_is_no_chain(void **state)
+{
+    (void)state;
+    const policy_class *const classes[] = {&policy_sequence, &policy_bld};
+    for (int i = 0; i < 2; i++) {
+        policy_memory memory;
+        static token_tree t;
+        int32_t nodes[DRAFT_MAX_BATCH];
+        const provisional_rules rules = {
+            .max_depth = MAX_DEPTH, .batch = 8, .ranks = 8, .is_end = is_five};
+        scripted s = {.base.class = &scripted_class};
+        draft_policy *p = policy_init(&memory, classes[i], 1, 0);
+        tree_reset(&t, 99);
+        tree_guess(&t, 0, (candidate[]){{5, 0.7f}, {6, 0.65f}}, 2);
+        assert_int_equal(provisional_next(&rules, &t, nodes), 1);
+        assert_int_equal(t.nodes[1].token, 6);
+        assert_int_equal(draft_grow(&s.base, p, &t, MAX_DEPTH, NULL), DREY_OK);
+        draft_submit(p, &t, 8);
+        assert_int_equal(t.n_nodes, 3);
+        assert_false(t.nodes[1].submitted);
+        assert_true(t.nodes[2].submitted && t.nodes[2].token == 5);
+    }
+}
+
+/* A node that the draft was unsure of may be there: bld does not go on below it. */
+static void bld_stops_where_others_went_on(void **state)
+{
+    (void)state;
+    policy_memory memory;
+    static token_tree t;
+    scripted s = {.base.class = &scripted_class};
+    draft_policy *p = policy_init(&memory, &policy_bld, 8, 0);
+    tree_reset(&t, 99);
+    tree_guess(&t, 0, (candidate[]){{5, 0.3f}}, 1);
+    tree_push(&t, 0, 5, 0.3f);
+    assert_int_equal(draft_grow(&s.base, p, &t, MAX_DEPTH, NULL), DREY_OK);
+    assert_int_equal(s.n_expanded, 0);
+    draft_submit(p, &t, 8);
+    assert_true(t.nodes[0].submitted && !t.nodes[1].submitted);
 }
 
 /* What a policy begins with may have been drafted in the turn before: it goes on from there, and a
@@ -600,6 +650,8 @@ int main(void)
         cmocka_unit_test(pacers_follow_their_rules),
         cmocka_unit_test(optimal_submits_the_best),
         cmocka_unit_test(sequence_is_a_chain),
+        cmocka_unit_test(what_was_drafted_ahead_is_no_chain),
+        cmocka_unit_test(bld_stops_where_others_went_on),
         cmocka_unit_test(examples_by_hand),
         cmocka_unit_test(optimal_by_hand),
         cmocka_unit_test(fallback_by_hand),

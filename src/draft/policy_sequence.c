@@ -2,29 +2,39 @@
  * Little Decoder, arXiv:2302.07863). */
 #include "draft/policy.h"
 
-#include "base/num.h"
-
 /* Of bld: below it the draft hands over (EdgeLLM compares with about that); and what the target lets
  * pass, a share of 0.14 and more. */
 static const float fallback = 0.6f;
 #define ROLLBACK 2
 
-/* The end of the chain of first children. */
-static int32_t end_of_chain(const token_tree *tree)
+/* What the chain goes on with: the drafter's best guess, whatever else was drafted below the node. */
+static int32_t next_of_chain(const token_tree *tree, int32_t node)
+{
+    const tree_node *n = &tree->nodes[node];
+    return n->n_guesses ? tree_child(tree, node, n->guess[0].token) : -1;
+}
+
+/* The last node of the chain as far as all have this confidence. */
+static int32_t end_of_chain(const token_tree *tree, float confidence)
 {
     int32_t end = 0;
-    for (int32_t i = 1; i < tree->n_nodes; i++)
-        if (tree->nodes[i].parent == end)
-            end = i;
+    for (int32_t i; (i = next_of_chain(tree, end)) >= 0 && tree->nodes[i].confidence >= confidence;)
+        end = i;
     return end;
+}
+
+static int32_t go_on(const draft_policy *p, const token_tree *tree, int32_t end, int32_t max_depth,
+                     int32_t *nodes)
+{
+    const tree_node *node = &tree->nodes[end];
+    nodes[0] = end;
+    return node->depth < p->size && !node->expanded && node->depth < max_depth;
 }
 
 static int32_t sequence_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
                              int32_t *nodes)
 {
-    nodes[0] = end_of_chain(tree);
-    const tree_node *end = &tree->nodes[nodes[0]];
-    return end->depth < p->size && !end->expanded && end->depth < max_depth;
+    return go_on(p, tree, end_of_chain(tree, 0), max_depth, nodes);
 }
 
 static void sequence_push(draft_policy *p, token_tree *tree, int32_t node)
@@ -35,17 +45,18 @@ static void sequence_push(draft_policy *p, token_tree *tree, int32_t node)
         tree_push(tree, node, end->guess[0].token, end->guess[0].confidence);
 }
 
+/* From the root down to `end`, of the depth `most` at most. */
+static void submit_path(token_tree *tree, int32_t end, int32_t most)
+{
+    for (; end >= 0; end = tree->nodes[end].parent)
+        tree->nodes[end].submitted = tree->nodes[end].depth <= most;
+}
+
 /* The chain alone, whatever else the tree holds. */
 static void sequence_submit(draft_policy *p, token_tree *tree, int32_t most)
 {
     (void)p;
-    int32_t end = 0;
-    tree->nodes[0].submitted = true;
-    for (int32_t i = 1; i < tree->n_nodes; i++)
-        if (tree->nodes[i].parent == end && tree->nodes[i].depth <= most) {
-            tree->nodes[i].submitted = true;
-            end = i;
-        }
+    submit_path(tree, end_of_chain(tree, 0), most);
 }
 
 const policy_class policy_sequence = {.option = POLICY_DRAFT_TOKENS,
@@ -55,6 +66,12 @@ const policy_class policy_sequence = {.option = POLICY_DRAFT_TOKENS,
                                       .push = sequence_push,
                                       .submit = sequence_submit};
 
+/* Up to where the draft was unsure: others may have gone on from there. */
+static int32_t bld_next(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes)
+{
+    return go_on(p, tree, end_of_chain(tree, fallback), max_depth, nodes);
+}
+
 static void bld_push(draft_policy *p, token_tree *tree, int32_t node)
 {
     const tree_node *end = &tree->nodes[node];
@@ -62,24 +79,16 @@ static void bld_push(draft_policy *p, token_tree *tree, int32_t node)
         sequence_push(p, tree, node);
 }
 
-/* The chain up to where the draft was unsure: others may have gone on from there. */
 static void bld_submit(draft_policy *p, token_tree *tree, int32_t most)
 {
-    int32_t sure = 0, end = 0;
-    for (int32_t i = 1; i < tree->n_nodes; i++)
-        if (tree->nodes[i].parent == end) {
-            if (tree->nodes[i].confidence < fallback)
-                break;
-            end = i;
-            sure++;
-        }
-    sequence_submit(p, tree, min_i32(most, sure));
+    (void)p;
+    submit_path(tree, end_of_chain(tree, fallback), most);
 }
 
 const policy_class policy_bld = {.option = POLICY_DRAFT_TOKENS,
                                  .standard = 32,
                                  .bytes = sizeof(draft_policy),
                                  .rollback = ROLLBACK,
-                                 .next = sequence_next,
+                                 .next = bld_next,
                                  .push = bld_push,
                                  .submit = bld_submit};
