@@ -434,6 +434,33 @@ static void a_draft_that_fell_behind(void **state)
     close_bench(&b);
 }
 
+/* A node that the draft's cache had no room for is asked once more where it becomes the root. */
+static void a_cache_without_room(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, DREY_KV_F16);
+    kv_cache *kv = &b.session->draft_kv;
+    int32_t most = kv->max_pending;
+    static token_tree tree;
+    text t = prompt();
+    begin(b.session->drafter, &tree, &t);
+    expand(&b, &tree, &(int32_t){0}, 1);
+    accepted a = {.next = tree.nodes[0].guess[0].token};
+    int32_t child = tree_push(&tree, 0, a.next, 0.5f);
+    kv->max_pending = kv->n_pending;
+    must(b.session->drafter->class->expand(b.session->drafter, &tree, &child, 1, NULL), NULL);
+    assert_true(tree.nodes[child].expanded && tree.nodes[child].n_guesses == 0);
+    kv->max_pending = most;
+    reroot(b.session->drafter, &tree, &a);
+    t.token[t.n++] = a.next;
+    assert_int_equal(tree.n_nodes, 1);
+    assert_false(tree.nodes[0].expanded);
+    expand(&b, &tree, &(int32_t){0}, 1);
+    compare_with_a_fresh_draft(&b, &tree, &t);
+    close_bench(&b);
+}
+
 /* A prompt that is read in parts, and by an expansion where that is not done: the same guesses. */
 static void a_prompt_in_parts(void **state)
 {
@@ -647,6 +674,7 @@ int main(void)
         cmocka_unit_test(the_draft_f16),
         cmocka_unit_test(the_draft_q8_0),
         cmocka_unit_test(a_draft_that_fell_behind),
+        cmocka_unit_test(a_cache_without_room),
         cmocka_unit_test(a_prompt_in_parts),
         cmocka_unit_test(the_text),
         cmocka_unit_test(a_policy_hears_of_each_turn),

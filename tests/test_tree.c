@@ -153,7 +153,7 @@ static void reroot_equals_rebuilding(void **state)
                 n += tree_push(&built, moved[t.nodes[i].parent], t.nodes[i].token,
                                t.nodes[i].confidence) > 0;
             moved[i] = n;
-            built.nodes[n].expanded = t.nodes[i].expanded;
+            built.nodes[n].expanded = t.nodes[i].n_guesses > 0; /* not: in vain */
             built.nodes[n].n_guesses = t.nodes[i].n_guesses;
             built.nodes[n].guess[0] = t.nodes[i].guess[0];
         }
