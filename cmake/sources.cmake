@@ -8,7 +8,7 @@ pkg_check_modules(XXHASH REQUIRED libxxhash) # its header alone: nothing is link
 
 file(GLOB DREY_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/os/*.c src/gguf/*.c src/kernel/*.c src/kernel/ref/*.c src/weights/*.c src/model/*.c
-  src/text/*.c src/draft/*.c src/verify/*.c src/sample/*.c src/exit/*.c src/accept/*.c src/engine/*.c src/profile/*.c)
+  src/text/*.c src/draft/*.c src/verify/*.c src/sample/*.c src/exit/*.c src/accept/*.c src/engine/*.c src/profile/*.c src/train/*.c)
 file(GLOB DREY_X86_SOURCES CONFIGURE_DEPENDS src/kernel/x86/*.c)
 file(GLOB DREY_ARM_SOURCES CONFIGURE_DEPENDS src/kernel/arm/*.c)
 
@@ -27,6 +27,8 @@ target_compile_definitions(drey_objects PRIVATE DREY_VERSION="${PROJECT_VERSION}
 target_link_libraries(drey_objects PUBLIC PkgConfig::PCRE2 PkgConfig::URING Threads::Threads m PRIVATE drey_options)
 
 drey_tier_flags(drey_objects ${DREY_SOURCES})
+# Training, and the predictors' arithmetic, are loops over lanes that -O2 leaves as they are.
+set_source_files_properties(src/train/adam.c src/train/mlp.c src/exit/features.c PROPERTIES COMPILE_OPTIONS -O3)
 
 # What is installed names drey_... alone: the objects become one, whose hidden symbols turn local, so that a program may
 # have a file_open of its own. drey_internal, for the command and the tests, keeps them apart.

@@ -95,8 +95,11 @@ typedef struct exit_predictors {
     arena memory; /* the weights */
 } exit_predictors;
 
-/* sigmoid(b2 + sum_j w2[j] relu(b1[j] + sum_k w1[k][j] x[k])): sums from the bias on, in rising
- * order, without fused steps; sigmoid(z) = 1 / (1 + exp_f32(-z)). x: [K]. */
+/* z = b2 + sum_j w2[j] relu(b1[j] + sum_k w1[k][j] x[k]): sums from the bias on, in rising order,
+ * without fused steps. x: [K]; unit: [H], gets the hidden units behind their relu. */
+float exit_mlp_forward(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x,
+                       float *unit);
+/* sigmoid(z) = 1 / (1 + exp_f32(-z)). */
 float exit_mlp_score(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x);
 /* The score of a token behind `layer` complete layers; 0 where no predictor is. */
 float exit_score(const exit_predictors *p, int32_t layer, const exit_features *f);

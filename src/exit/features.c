@@ -50,18 +50,27 @@ void exit_confidence_put(float top, float second, float sum_exp, float x[2])
     x[1] = (1 - exp_f32(second - top)) / sum_exp;
 }
 
-float exit_mlp_score(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x)
+float exit_mlp_forward(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x,
+                       float *unit)
 {
-    float unit[EXIT_HIDDEN], z = m->b2;
-    assert(n_hidden <= EXIT_HIDDEN);
+    float z = m->b2;
     for (int32_t j = 0; j < n_hidden; j++)
         unit[j] = m->b1[j];
     for (int32_t k = 0; k < n_features; k++)
         for (int32_t j = 0; j < n_hidden; j++)
             unit[j] += m->w1[k * n_hidden + j] * x[k];
-    for (int32_t j = 0; j < n_hidden; j++)
-        z += m->w2[j] * (unit[j] > 0 ? unit[j] : 0);
-    return 1 / (1 + exp_f32(-z));
+    for (int32_t j = 0; j < n_hidden; j++) {
+        unit[j] = unit[j] > 0 ? unit[j] : 0;
+        z += m->w2[j] * unit[j];
+    }
+    return z;
+}
+
+float exit_mlp_score(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x)
+{
+    float unit[EXIT_HIDDEN];
+    assert(n_hidden <= EXIT_HIDDEN);
+    return 1 / (1 + exp_f32(-exit_mlp_forward(m, n_features, n_hidden, x, unit)));
 }
 
 float exit_score_of(const exit_predictors *p, int32_t layer, const float *x)

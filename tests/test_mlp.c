@@ -1,0 +1,187 @@
+/* Adam, gradients and the training of a predictor, with values worked out by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exit/exit.h"
+#include "support/rng.h"
+#include "train/mlp.h"
+
+static void near(double got, double want, double off)
+{
+    if (!(fabs(got - want) <= off))
+        fail_msg("%.9g instead of %.9g", got, want);
+}
+
+static void take_arena(arena *a, size_t bytes)
+{
+    assert_int_equal(arena_init(a, bytes, false, NULL), DREY_OK);
+}
+
+/* ---- Adam ---- */
+
+static void two_steps_of_adam(void **state)
+{
+    (void)state;
+    arena a;
+    adam o;
+    adam_options options;
+    adam_options_init(&options);
+    options.rate = 0.1f;
+    options.beta1 = 0.5f;
+    options.beta2 = 0.75f;
+    take_arena(&a, adam_bytes(2));
+    adam_init(&o, 2, &options, &a);
+    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    float w[2] = {1, -1};
+    /* The first step is the rate, whatever the gradient's size: m' = g, v' = g g. */
+    adam_begin(&o);
+    adam_apply(&o, w, (float[]){2, -0.01f}, 0, 2);
+    near((double)w[0], 0.9, 1e-6);
+    near((double)w[1], -0.9, 1e-6);
+    /* w[0]: m = 0.5 * 1 + 0.5 * 4 = 2.5, m' = m / 0.75 = 10 / 3;
+     * v = 0.75 * 1 + 0.25 * 16 = 4.75, v' = v / (1 - 9 / 16) = 10.857143; 0.1 m' / sqrt(v') =
+     * 0.1011628. w[1]: no gradient: m = -0.0025, m' = -0.00333333; v = 0.000018750,
+     * v' = 0.0000428571; 0.1 m' / sqrt(v') = -0.0509175. */
+    adam_begin(&o);
+    adam_apply(&o, w, (float[]){4, 0}, 1, 2); /* in two parts */
+    adam_apply(&o, w, (float[]){4, 0}, 0, 1);
+    near((double)w[0], 0.9 - 0.1011628, 1e-6);
+    near((double)w[1], -0.9 + 0.0509175, 1e-6);
+    arena_free(&a);
+}
+
+static void decay_is_apart_from_the_gradient(void **state)
+{
+    (void)state;
+    arena a;
+    adam o;
+    adam_options options;
+    adam_options_init(&options);
+    options.rate = 0.1f;
+    options.decay = 0.5f;
+    take_arena(&a, adam_bytes(1));
+    adam_init(&o, 1, &options, &a);
+    float w = 8;
+    adam_begin(&o);
+    adam_apply(&o, &w, &(float){0}, 0, 1);
+    near((double)w, 8 - 0.1 * 0.5 * 8, 1e-6);
+    arena_free(&a);
+}
+
+/* ---- Gradients ---- */
+
+/* K = 2, H = 2, x = (1, 2): unit 0 = 0.5 + 1 - 1 = 0.5, unit 1 = -1 + 0 - 2 = -3, off.
+ * z = -1 + 2 * 0.5 = 0, p = 0.5. */
+static const float small[9] = {1, 0, -0.5f, -1, 0.5f, -1, 2, 5, -1};
+
+static void a_gradient_by_hand(void **state)
+{
+    (void)state;
+    float g[9] = {0}, unit[2], x[2] = {1, 2};
+    near((double)mlp_add_gradient(small, x, 2, 2, 1, g, unit), 0, 1e-6);
+    /* dz = p - 1 = -0.5: b2 -0.5; w2 dz * unit; b1 dz * w2 where on; w1 that times x. */
+    double want[9] = {-1, 0, -2, 0, -1, 0, -0.25, 0, -0.5};
+    for (int i = 0; i < 9; i++)
+        near((double)g[i], want[i], 1e-6);
+    mlp_add_gradient(small, x, 2, 2, 0, g, unit); /* dz = 0.5: they cancel */
+    for (int i = 0; i < 9; i++)
+        near((double)g[i], 0, 1e-6);
+}
+
+static void the_loss_by_hand(void **state)
+{
+    (void)state;
+    /* z of (1, 2) is 0: log 2 for either label. (3, 2): unit 0 = 2.5, z = 4: log(1 + e^4) - 4. */
+    mlp_samples s = {
+        .n = 3, .n_features = 2, .x = (float[]){1, 2, 1, 2, 3, 2}, .label = (uint8_t[]){0, 1, 1}};
+    near(mlp_loss(&s, small, 2), (2 * 0.693147181 + 0.018149928) / 3, 1e-6);
+}
+
+static void gradients_are_those_of_the_loss(void **state)
+{
+    (void)state;
+    enum { K = 5, H = 7, N = K * H + 2 * H + 1 };
+    rng r = rng_from(77);
+    float w[N], g[N] = {0}, unit[H], x[K];
+    for (int i = 0; i < N; i++)
+        w[i] = (float)rng_unit(&r) * 2 - 1;
+    for (int k = 0; k < K; k++)
+        x[k] = (float)rng_unit(&r) * 2 - 1;
+    mlp_samples s = {.n = 1, .n_features = K, .x = x, .label = (uint8_t[]){1}};
+    mlp_add_gradient(w, x, K, H, 1, g, unit);
+    for (int i = 0; i < N; i++) {
+        float kept = w[i];
+        w[i] = kept + 0.01f;
+        double up = mlp_loss(&s, w, H);
+        w[i] = kept - 0.01f;
+        double down = mlp_loss(&s, w, H);
+        w[i] = kept;
+        near((double)g[i], (up - down) / 0.02, 2e-3);
+    }
+}
+
+/* ---- Training ---- */
+
+enum { N_SAMPLES = 600 };
+
+/* The label says whether two features of very different sizes have the same sign: no line parts
+ * them. The third feature never changes. */
+static void make_samples(float *x, uint8_t *label)
+{
+    rng r = rng_from(5);
+    for (int i = 0; i < N_SAMPLES; i++) {
+        float a = (float)rng_unit(&r) * 2 - 1, b = (float)rng_unit(&r) * 2 - 1;
+        x[3 * i] = 100 + 20 * a;
+        x[3 * i + 1] = 0.01f * b;
+        x[3 * i + 2] = 7;
+        label[i] = (a > 0) == (b > 0);
+    }
+}
+
+static void training_learns_what_no_line_parts(void **state)
+{
+    (void)state;
+    enum { H = 16, N = 3 * H + 2 * H + 1 };
+    static float x[3 * N_SAMPLES], w[N], again[N];
+    static uint8_t label[N_SAMPLES];
+    make_samples(x, label);
+    mlp_samples s = {.n = 500, .n_features = 3, .x = x, .label = label};
+    mlp_training t = {.n_hidden = H, .n_epochs = 60, .n_batch = 32, .rate = 0.01f, .seed = 3};
+    arena a;
+    take_arena(&a, mlp_train_bytes(&s, &t));
+    mlp_train(&s, &t, w, &a);
+    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    assert_int_equal(a.used_bytes, 0);
+    if (mlp_loss(&s, w, H) > 0.15)
+        fail_msg("loss %.3f", mlp_loss(&s, w, H));
+    exit_mlp m = {.w1 = w, .b1 = w + 3 * H, .w2 = w + 4 * H, .b2 = w[5 * H]};
+    int n_right = 0;
+    for (int i = 500; i < N_SAMPLES; i++)
+        n_right += (exit_mlp_score(&m, 3, H, x + 3 * i) > 0.5f) == label[i];
+    assert_in_range(n_right, 92, 100);
+    mlp_train(&s, &t, again, &a);
+    assert_memory_equal(w, again, sizeof w);
+    t.seed = 4;
+    mlp_train(&s, &t, again, &a);
+    assert_memory_not_equal(w, again, sizeof w);
+    arena_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_steps_of_adam),
+        cmocka_unit_test(decay_is_apart_from_the_gradient),
+        cmocka_unit_test(a_gradient_by_hand),
+        cmocka_unit_test(the_loss_by_hand),
+        cmocka_unit_test(gradients_are_those_of_the_loss),
+        cmocka_unit_test(training_learns_what_no_line_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
