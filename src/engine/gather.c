@@ -110,7 +110,8 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     size_t table_bytes = engine_table_bytes(l);
     plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
     for (int32_t i = 0; i < n; i++)
-        matrix[i] = describe(&l->matrix[i], is_draft || e->self_draft);
+        matrix[i] = describe(&l->matrix[i], is_draft || e->self_draft ||
+                                                (e->inputs.deferred_rows > 0 && i == n - 1));
     e->plan.n_pinned[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(int32_t));
     if (model == PLAN_TARGET)
         e->plan.n_planes = arena_take(&e->plan_memory, (size_t)n * sizeof *e->plan.n_planes);
@@ -153,6 +154,7 @@ static void gather_options(drey_engine *e)
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = o->prompt_chunk;
     in->least_logit_rows = e->tuning.least_logit_rows;
+    in->deferred_rows = e->tuning.deferred_rows;
     in->set_share = e->tuning.set_share;
     in->share = e->tuning.share;
     in->kv = engine_kv_format(e);

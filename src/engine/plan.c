@@ -101,6 +101,7 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
     enum { DRAFT_CHUNK = 64 };
     workspace_limits limits = {.max_rows = r->max_rows,
                                .max_logit_rows = r->logit_rows,
+                               .max_deferred = in->deferred_rows,
                                .max_groups = in->n_sessions,
                                .max_pending = r->max_pending,
                                .n_slots = r->n_slots,
@@ -110,6 +111,7 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
         limits.max_rows = in->self_draft ? DRAFT_MAX_BATCH
                                          : max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
         limits.max_logit_rows = DRAFT_MAX_BATCH;
+        limits.max_deferred = 0;
         limits.max_groups = 1;
         limits.max_pending = r->draft_pending;
         limits.n_slots = in->self_draft ? r->n_slots : r->draft_slots;
@@ -159,7 +161,8 @@ static void count_sessions(const plan_inputs *in, plan_result *r)
     drey_plan *t = &r->report;
     uint64_t n = (uint64_t)in->n_sessions;
     uint64_t caches = cache_bytes(in, in->kv, r), plain = cache_bytes(in, in->kv_plain, r);
-    r->session_bytes = (size_t)(caches + in->session_state_bytes);
+    r->session_bytes = (size_t)(caches + in->session_state_bytes) +
+                       deferred_bytes(in->model[PLAN_TARGET].shape, in->deferred_rows);
     t->session_bytes = r->session_bytes;
     t->kv_bytes = n * caches;
     t->draft_kv_bytes = n * (caches - model_cache_bytes(in, PLAN_TARGET, in->kv, r));
@@ -329,9 +332,10 @@ static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
 static void pin_share_of_each(const plan_inputs *in, plan_result *r)
 {
     const plan_model *target = &in->model[PLAN_TARGET];
+    int32_t *n_pinned = r->n_pinned[PLAN_TARGET];
     for (int32_t i = 0; i < target->n_matrices; i++)
         if (target->matrix[i].in_pass)
-            r->n_pinned[PLAN_TARGET][i] = (int32_t)(in->share * target->matrix[i].n_groups);
+            n_pinned[i] = max_i32(n_pinned[i], (int32_t)(in->share * target->matrix[i].n_groups));
 }
 
 /* ---- The report ---- */

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernel/planes.h"
+#include "model/deferred.h"
 #include "model/workspace.h"
 
 /* The models of an engine. All but the target are side models, whose matrices stay in memory. */
@@ -50,6 +51,7 @@ typedef struct plan_inputs {
     int32_t draft_nodes;      /* most nodes of a tree that the draft's cache holds */
     int32_t spare_rows;       /* that caches hold beside a pass's rows */
     int32_t prompt_chunk;     /* rows of a prompt pass; 0: for the plan to choose */
+    int32_t deferred_rows;    /* most of a session, and of a pass; 0: no pass is stopped */
     int32_t least_logit_rows; /* room for the logits of so many rows, whatever the policy needs */
     kv_format kv, kv_plain;   /* what caches hold; what they would hold if nothing were asked for */
     bool set_share;           /* for measurements: pin this share of every matrix, whatever the */

@@ -115,6 +115,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     TRY(arena_init(&s->memory, p->session_bytes, false, err));
     kv_format format = engine_kv_format(e);
     kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format, &s->memory);
+    deferred_init(&s->deferred, &e->target.layout.shape, e->inputs.deferred_rows, &s->memory);
     if (e->has_draft)
         kv_init(&s->draft_kv, &e->draft.layout.shape, p->draft_slots, p->draft_pending, format,
                 &s->memory);

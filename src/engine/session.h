@@ -76,7 +76,8 @@ struct drey_session {
     drey_engine *engine;
     arena memory;
     kv_cache target_kv, draft_kv;
-    runner target, draft; /* on the engine's workspaces */
+    deferred_rows deferred; /* of target_kv */
+    runner target, draft;   /* on the engine's workspaces */
     progress_line load_target, load_draft;
     sampler sampler;
     model_drafter model_drafter;

@@ -12,6 +12,9 @@
  *               ^                                        |
  *               +-------------- next layer --------------+
  *
+ * At LAYER a pass may be looked into and stopped (STOPPED). Deferred rows join it before their first
+ * product, behind the rows that are there: no row moves in the middle of a pass.
+ *
  * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
  * pass: those bring what is pinned and not multiplied. */
 #include "model/pass.h"
@@ -25,7 +28,7 @@
 #include "weights/product.h"
 #include "weights/row_table.h"
 
-enum { LOADED, QKV, OUT, GATE_UP, DOWN, LAYER, HEAD, COMPLETE };
+enum { LOADED, QKV, OUT, GATE_UP, DOWN, LAYER, HEAD, COMPLETE, STOPPED };
 
 static void open_product(model_pass *p, int stage, const product *products, int32_t n)
 {
@@ -98,13 +101,23 @@ static drey_status open_head(model_pass *p, drey_error *err)
     return DREY_OK;
 }
 
+/* What follows the layers that are complete. */
+static drey_status open_layer(model_pass *p, drey_error *err)
+{
+    pass_join(p);
+    if (p->layer == p->r->layout->shape.n_layers)
+        return open_head(p, err);
+    open_qkv(p);
+    return DREY_OK;
+}
+
 /* What stands behind the stage that is complete, up to the next product. */
 static drey_status advance(model_pass *p, drey_error *err)
 {
     switch (p->stage) {
     case LOADED:
         TRY(pass_embed(p, err));
-        open_qkv(p);
+        TRY(open_layer(p, err));
         break;
     case QKV:
         open_out(p);
@@ -121,10 +134,7 @@ static drey_status advance(model_pass *p, drey_error *err)
         p->stage = LAYER;
         break;
     case LAYER:
-        if (p->layer < p->r->layout->shape.n_layers)
-            open_qkv(p);
-        else
-            TRY(open_head(p, err));
+        TRY(open_layer(p, err));
         break;
     default:
         assert(0 && "a complete pass has nothing to advance to");
@@ -184,19 +194,43 @@ static drey_status go_on(model_pass *p, int64_t until_ns, pass_state *state, dre
 
 /* ---- For the caller ---- */
 
-static void count_logits(model_pass *p)
+static void count_rows(model_pass *p)
 {
+    int32_t n_deferred = 0;
     for (int32_t g = 0; g < p->n_groups; g++) {
         pass_group *group = &p->groups[g];
-        assert(group->n >= 1 && kv_has_room(group->kv, group->n));
+        const deferred_rows *d = group->deferred;
+        assert(kv_has_room(group->kv, group->n));
+        assert(!d || deferred_is_valid(d, group->kv->n_committed));
+        group->first_row = p->n_rows;
         group->first_pending = group->kv->n_pending;
         group->n_logits = group->head == HEAD_ALL ? group->n : group->head == HEAD_LAST;
-        group->logits = NULL;
+        group->n_deferred = group->n_waiting = d ? d->n : 0;
+        group->logits = group->deferred_logits = NULL;
+        assert(group->n + group->n_deferred >= 1 && group->n_logits <= group->n);
         p->n_rows += group->n;
         p->n_logits += group->n_logits;
+        n_deferred += group->n_deferred;
     }
-    assert(p->n_rows <= p->r->ws->limits.max_rows &&
-           p->n_logits <= p->r->ws->limits.max_logit_rows);
+    const workspace_limits *limits = &p->r->ws->limits;
+    assert(p->n_rows <= limits->max_rows && p->n_logits <= limits->max_logit_rows &&
+           n_deferred <= limits->max_deferred);
+    (void)limits;
+    p->n_own = p->n_rows;
+    p->n_logits += n_deferred;
+}
+
+/* Without rows of its own a pass has nothing to do before the first layer that a deferred row lacks.
+ */
+static void skip_layers(model_pass *p)
+{
+    const model_layout *l = p->r->layout;
+    p->layer = l->shape.n_layers;
+    for (int32_t g = 0; g < p->n_groups; g++) {
+        const deferred_rows *d = p->groups[g].deferred;
+        p->layer = min_i32(p->layer, d->next_layer[d->n - 1]);
+    }
+    weights_pass_skip(p->r->weights, p->layer < l->shape.n_layers ? l->layer[p->layer].q : l->head);
 }
 
 drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
@@ -206,9 +240,11 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
     *p = (model_pass){.r = r, .groups = groups, .n_groups = n_groups};
     if (atomic_load_explicit(r->cancel, memory_order_relaxed))
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
-    count_logits(p);
+    count_rows(p);
     pass_place_rows(p);
     TRY(weights_pass_begin(r->weights, p->n_logits > 0, err));
+    if (p->n_own == 0)
+        skip_layers(p);
     if (r->layout->n_looked_up > 0 && !weights_loaded(r->weights))
         open_loading(p, LOADED, r->layout->embedding);
     return DREY_OK;
@@ -252,8 +288,50 @@ drey_status pass_end(model_pass *p, drey_error *err)
         group->kv->n_pending += group->n;
         group->logits = group->n_logits > 0 ? logits : NULL;
         logits += group->n_logits * pass_logits_stride(p->r);
+        group->deferred_logits = group->n_deferred > 0 ? logits : NULL;
+        logits += group->n_deferred * pass_logits_stride(p->r);
+        if (group->deferred)
+            group->deferred->n = 0;
     }
     return DREY_OK;
+}
+
+bool pass_at_layer(const model_pass *p)
+{
+    return p->stage == LAYER;
+}
+
+bool pass_can_stop(const model_pass *p)
+{
+    bool can = p->stage == LAYER && weights_loaded(p->r->weights);
+    for (int32_t g = 0; g < p->n_groups; g++)
+        can = can && p->groups[g].deferred;
+    return can;
+}
+
+drey_status pass_stop(model_pass *p, drey_error *err)
+{
+    assert(pass_can_stop(p));
+    drey_status status = weights_pass_end(p->r->weights, err);
+    pass_leave(p);
+    if (status != DREY_OK)
+        return status;
+    p->stage = STOPPED;
+    pass_put_back(p);
+    for (int32_t g = 0; g < p->n_groups; g++)
+        p->groups[g].kv->n_pending += p->groups[g].n;
+    return DREY_OK;
+}
+
+void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n)
+{
+    deferred_rows *d = group->deferred;
+    assert(p->stage == STOPPED && d->n + n <= d->max);
+    for (int32_t i = 0; i < n; i++, d->n++) {
+        int32_t row = (path ? path[i] : i) - group->first_pending;
+        assert(row >= 0 && row < group->n);
+        pass_keep_row(p, group->first_row + row, d, d->n);
+    }
 }
 
 void pass_leave(model_pass *p)

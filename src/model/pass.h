@@ -18,13 +18,21 @@
  *
  *              begin            step             step, last          end
  *     (none) --------> UNDER WAY ---> UNDER WAY ------------> DONE -------> (none): rows pending
- *                          |                                   |
+ *                          |    |                              |
+ *                          |    +--- stop, at a layer ---------+----------> (none): rows pending,
+ *                          |                                   |            without logits
  *                          +--- leave, or a step that fails ---+----------> (none): as before it
- */
+ *
+ * Between two layers a pass can be looked into: the logits that the head would give for the residual
+ * stream as it is (pass_look_ids, pass_look_head). Who knows enough then stops the pass. Nothing more
+ * is read or computed, and its rows that count are deferred: later passes carry them on from that
+ * layer (deferred.h). SpecEE (arXiv 2504.08850) leaves those keys and values out; here they are
+ * exact. */
 #ifndef DREY_MODEL_PASS_H
 #define DREY_MODEL_PASS_H
 
 #include "base/trace.h"
+#include "model/deferred.h"
 #include "model/kv.h"
 #include "model/layout.h"
 #include "model/workspace.h"
@@ -36,14 +44,20 @@ typedef enum pass_head { HEAD_NONE, HEAD_LAST, HEAD_ALL } pass_head;
 typedef struct pass_group {
     kv_cache *kv;         /* borrowed until the pass is over, as the rows are */
     const pass_row *rows; /* [n] */
-    int32_t n;            /* at least 1; the caller has asked kv_has_room */
+    int32_t n;            /* at least 1, or deferred rows; the caller has asked kv_has_room */
     pass_head head;
+    deferred_rows *deferred; /* of this cache, carried on; NULL: it has none, and the pass cannot be
+                                stopped */
     /* Set by pass_begin. */
+    int32_t first_row;     /* its rows are those of the pass from here on, the deferred ones behind
+                              all groups' */
     int32_t first_pending; /* row i gets pending index first_pending + i */
-    int32_t n_logits;      /* rows that need logits */
-    /* Set by pass_end: [n_logits][pass_logits_stride], in the workspace until its next pass; NULL
-     * where there are none. */
-    float *logits;
+    int32_t n_logits;      /* of its rows that need logits */
+    int32_t n_deferred;    /* rows that are carried on; all of them get logits */
+    int32_t n_waiting;     /* of them the first ones, whose layer has not come yet */
+    /* Set by pass_end: [n_logits][pass_logits_stride], and [n_deferred] in the order of positions;
+     * in the workspace until its next pass; NULL where there are none. */
+    float *logits, *deferred_logits;
 } pass_group;
 
 /* Everything that passes of one model need, all borrowed. */
@@ -73,10 +87,12 @@ typedef void pass_rows_fn(model_pass *p, int32_t from, int32_t to, int32_t threa
 struct model_pass {
     runner *r;
     pass_group *groups;
-    int32_t n_groups, n_rows, n_logits;
-    int32_t layer; /* the next to begin, or under way */
+    int32_t n_groups, n_logits;
+    int32_t n_own, n_rows; /* without and with the deferred rows that have joined */
+    int32_t layer;         /* the next to begin, or under way */
     int stage;
     bool in_product;
+    int32_t n_runs; /* of rows that attend together */
     /* The step between products that is under way: rows are handed out in tiles. */
     pass_rows_fn *rows_fn;
     _Atomic int32_t next_row;
@@ -89,7 +105,9 @@ struct model_pass {
 };
 
 /* Gives rows their places. groups: borrowed; together at most max_rows rows, max_logit_rows of them
- * with logits, max_groups groups. One pass of a runner at a time. DREY_ERR_IO, DREY_ERR_CANCELLED. */
+ * with logits, max_groups groups, max_deferred deferred rows. A pass without rows of its own begins
+ * at the first deferred row's layer and reads nothing before it. One pass of a runner at a time.
+ * DREY_ERR_IO, DREY_ERR_CANCELLED. */
 drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
                        drey_error *err);
 /* Computes until a layer is complete, or until until_ns (clock_ns; 0: no such time) has passed, or
@@ -103,8 +121,8 @@ bool pass_ready(const model_pass *p);
 int64_t pass_room_ns(const model_pass *p);
 /* Blocks until pass_ready. */
 void pass_wait(model_pass *p);
-/* Makes the rows pending and the logits known, after PASS_DONE. DREY_ERR_IO: a file has changed
- * meanwhile, and the pass is over without them. */
+/* Makes the rows pending and the logits known, after PASS_DONE. No row is deferred any more.
+ * DREY_ERR_IO: a file has changed meanwhile, and the pass is over without them. */
 drey_status pass_end(model_pass *p, drey_error *err);
 /* Gives the pass up, at any point before pass_end: nothing more is read for it. */
 void pass_leave(model_pass *p);
@@ -114,6 +132,35 @@ static inline int32_t pass_layers_done(const model_pass *p)
 {
     return p->layer;
 }
+/* True between two layers, and between the last one and the head. */
+bool pass_at_layer(const model_pass *p);
+
+/* Whether pass_stop may be called: at a layer, of a pass that is not the first, and all of its groups
+ * have a list of deferred rows. */
+bool pass_can_stop(const model_pass *p);
+/* Ends the pass at this layer: its rows are pending, there are no logits, and nothing more is read.
+ * Deferred rows that had joined have come as far as this layer. DREY_ERR_IO as pass_end. */
+drey_status pass_stop(model_pass *p, drey_error *err);
+/* After pass_stop and before kv_commit, with the same path and n: those rows of the group, all of
+ * this pass, join its deferred rows, which have room for them. Once, until the workspace's next pass.
+ */
+void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n);
+
+/* Logits of a few ids behind the layers that are complete. */
+typedef struct pass_look {
+    int32_t row; /* counted over all groups */
+    int32_t n_ids;
+    const int64_t *ids; /* [n_ids] */
+    float *logits;      /* [n_ids], filled */
+} pass_look;
+/* Whether a pass can be looked into: at a layer, and its whole head is in memory. */
+bool pass_can_look(const model_pass *p);
+/* Each look's logits have the bits that the head would give. Several looks are shared among threads:
+ * their cost is linear in their number. n is at most the pass's rows. */
+void pass_look_ids(model_pass *p, const pass_look *looks, int32_t n);
+/* The whole head for rows[0..n), n at most max_logit_rows + max_deferred: [n][pass_logits_stride], in
+ * the workspace until the pass's next step; if it is stopped, until the workspace's next pass. */
+float *pass_look_head(model_pass *p, const int32_t *rows, int32_t n);
 /* The residual stream of a row (counted over all groups) behind those layers: [D], until the next
  * step. Of a pass that is not done. */
 const float *pass_hidden(const model_pass *p, int32_t row);

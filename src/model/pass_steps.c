@@ -94,6 +94,7 @@ static void place_row(workspace *ws, kv_cache *kv, int32_t i, int32_t self, int3
     kv->parent[self] = parent;
     kv->depth[self] = parent < 0 ? 0 : kv->depth[parent] + 1;
     ws->pending[i] = self;
+    ws->slot[i] = kv_pending_slot(kv) + self;
     ws->position[i] = kv->n_committed + kv->depth[self];
     /* In a chain every row lies in the slot of its position, and there is no path to list. */
     bool chain = kv->depth[self] == self && !kv->view_slot;
@@ -126,6 +127,52 @@ void pass_place_rows(model_pass *p)
             place_angles(ws, p->r->layout, row);
         }
     }
+}
+
+static int64_t x_bytes(const model_pass *p)
+{
+    return p->r->layout->shape.n_embd * (int64_t)sizeof(float);
+}
+
+/* Deferred row i of a group: it sees its whole prefix, each in the slot of its position. */
+static void join_row(model_pass *p, int32_t g, int32_t i)
+{
+    const pass_group *group = &p->groups[g];
+    workspace *ws = p->r->ws;
+    int32_t row = p->n_rows++;
+    ws->group[row] = g;
+    ws->pending[row] = i;
+    ws->position[row] = ws->slot[row] = group->kv->n_committed - group->n_deferred + i;
+    ws->n_path[row] = 0;
+    ws->n_prefix[row] = ws->position[row] + 1;
+    place_angles(ws, p->r->layout, row);
+    memcpy(ws->x + row * pass_embd_ld(p), group->deferred->x + i * pass_embd_ld(p),
+           (size_t)x_bytes(p));
+}
+
+void pass_join(model_pass *p)
+{
+    for (int32_t g = 0; g < p->n_groups; g++) {
+        pass_group *group = &p->groups[g];
+        while (group->n_waiting > 0 &&
+               group->deferred->next_layer[group->n_waiting - 1] == p->layer)
+            join_row(p, g, --group->n_waiting);
+        assert(group->n_waiting == 0 ||
+               group->deferred->next_layer[group->n_waiting - 1] > p->layer);
+    }
+}
+
+void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i)
+{
+    memcpy(d->x + i * pass_embd_ld(p), p->r->ws->x + row * pass_embd_ld(p), (size_t)x_bytes(p));
+    d->next_layer[i] = p->layer;
+}
+
+void pass_put_back(const model_pass *p)
+{
+    const workspace *ws = p->r->ws;
+    for (int32_t row = p->n_own; row < p->n_rows; row++)
+        pass_keep_row(p, row, p->groups[ws->group[row]].deferred, ws->pending[row]);
 }
 
 static int32_t token_of(const model_pass *p, int32_t row)
@@ -224,7 +271,30 @@ void pass_add_ffn(model_pass *p)
 static void step_final_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    norm_rows(p, p->r->layout->final_norm, from, to);
+    const model_shape *s = &p->r->layout->shape;
+    const workspace *ws = p->r->ws;
+    for (int32_t i = from; i < to; i++)
+        p->r->kernels->rmsnorm(ws->y + i * pass_embd_ld(p),
+                               ws->x + ws->head_row[i] * pass_embd_ld(p), p->r->layout->final_norm,
+                               s->n_embd, s->norm_eps);
+    quantise_rows(p, from, to);
+}
+
+/* Lists the rows that need logits: of each group its own, then the deferred ones by position. */
+static int32_t list_head_rows(const model_pass *p)
+{
+    workspace *ws = p->r->ws;
+    int32_t n = 0, first_deferred[DREY_MAX_SESSIONS];
+    for (int32_t g = 0; g < p->n_groups; g++) {
+        const pass_group *group = &p->groups[g];
+        for (int32_t i = group->n - group->n_logits; i < group->n; i++)
+            ws->head_row[n++] = group->first_row + i;
+        first_deferred[g] = n;
+        n += group->n_deferred;
+    }
+    for (int32_t row = p->n_own; row < p->n_rows; row++)
+        ws->head_row[first_deferred[ws->group[row]] + ws->pending[row]] = row;
+    return n;
 }
 
 /* Weights that are finite can still have lost their meaning, and packed ones from a sidecar were
@@ -233,13 +303,15 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
 {
     const runner *r = p->r;
     uint32_t most = 0;
-    for (int32_t i = 0; i < p->n_rows; i++)
+    for (int32_t i = 0; i < p->n_rows; i++) {
+        const float *x = r->ws->x + r->ws->head_row[i] * pass_embd_ld(p);
         for (int64_t j = 0; j < r->layout->shape.n_embd; j++) {
             uint32_t bits;
-            memcpy(&bits, &r->ws->x[i * pass_embd_ld(p) + j], sizeof bits);
+            memcpy(&bits, &x[j], sizeof bits);
             bits &= 0x7fffffff;
             most = bits > most ? bits : most;
         }
+    }
     if (most >= 0x7f800000)
         FAIL(err, DREY_ERR_FORMAT,
              "%s: the numbers behind the last layer are not finite: the file is damaged, fetch it "
@@ -251,19 +323,10 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
 drey_status pass_norm_head(model_pass *p, drey_error *err)
 {
     const model_shape *s = &p->r->layout->shape;
-    workspace *ws = p->r->ws;
-    int32_t row = 0, n = 0;
-    for (int32_t g = 0; g < p->n_groups; g++) {
-        const pass_group *group = &p->groups[g];
-        row += group->n;
-        for (int32_t i = row - group->n_logits; i < row; i++, n++)
-            if (i != n)
-                memcpy(ws->x + n * pass_embd_ld(p), ws->x + i * pass_embd_ld(p),
-                       (size_t)s->n_embd * sizeof(float));
-    }
-    p->n_rows = n;
+    p->n_rows = list_head_rows(p);
+    assert(p->n_rows == p->n_logits);
     TRY(check_finite(p, err));
-    set_source(p, ws->y, pass_embd_ld(p), s->n_embd, &(weight *){p->r->layout->head}, 1);
+    set_source(p, p->r->ws->y, pass_embd_ld(p), s->n_embd, &(weight *){p->r->layout->head}, 1);
     each_row(p, step_final_norm);
     return DREY_OK;
 }
@@ -290,13 +353,12 @@ static void store_row(model_pass *p, int32_t i, void *scratch)
     const float *angles = ws->rope + (int64_t)i * s->n_rot;
     kernels->rope(q, angles, s->n_heads, s->head_dim, s->n_rot / 2, s->arch->rope_neox);
     kernels->rope(k, angles, s->n_heads_kv, s->head_dim, s->n_rot / 2, s->arch->rope_neox);
-    int32_t slot = kv_pending_slot(kv) + ws->pending[i];
     for (int32_t h = 0; h < s->n_heads_kv; h++) {
         size_t at = kv_at(kv, p->layer, h);
-        kv_store_key(kernels, kv->format, kv->keys + at, slot, k + h * s->head_dim, s->head_dim,
-                     scratch);
-        kv_store_value(kernels, kv->format, kv->values + at, slot, v + h * s->head_dim, s->head_dim,
-                       scratch);
+        kv_store_key(kernels, kv->format, kv->keys + at, ws->slot[i], k + h * s->head_dim,
+                     s->head_dim, scratch);
+        kv_store_value(kernels, kv->format, kv->values + at, ws->slot[i], v + h * s->head_dim,
+                       s->head_dim, scratch);
     }
 }
 
@@ -310,23 +372,23 @@ static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     (void)n_threads;
     const model_pass *p = arg;
-    for (int32_t g = 0; g < p->n_groups; g++)
-        attend_work(&p->r->ws->attend[g], p->r->ws->scratch[thread]);
+    for (int32_t i = 0; i < p->n_runs; i++)
+        attend_work(&p->r->ws->attend[i], p->r->ws->scratch[thread]);
 }
 
-/* What a group's rows ask of their cache; `first`: its first row in the pass. */
-static void set_attention(model_pass *p, int32_t g, int32_t first, int32_t n_threads)
+/* What a run of rows, [first, end), asks of their cache. */
+static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t end,
+                          int32_t n_threads)
 {
     const model_shape *s = &p->r->layout->shape;
     workspace *ws = p->r->ws;
-    const kv_cache *kv = p->groups[g].kv;
-    attend_layer *a = &ws->attend[g];
+    const kv_cache *kv = p->groups[ws->group[first]].kv;
     size_t at = kv_at(kv, p->layer, 0);
     a->head = (attention){.kernels = p->r->kernels,
                           .format = kv->format,
                           .head_dim = s->head_dim,
                           .n_q = s->n_heads / s->n_heads_kv,
-                          .n_rows = p->groups[g].n,
+                          .n_rows = end - first,
                           .scale = 1.0f / sqrtf((float)s->head_dim),
                           .keys = kv->keys + at,
                           .values = kv->values + at,
@@ -340,10 +402,22 @@ static void set_attention(model_pass *p, int32_t g, int32_t first, int32_t n_thr
     a->head_bytes = kv->head_bytes;
     a->n_heads = s->n_heads_kv;
     a->n_threads = n_threads;
-    /* Threads go from one group to the next; only behind the last could one be left alone. */
+    /* Threads go from one run to the next; only behind the last could one be left alone. */
     a->partials = ws->partials;
-    a->n_partials = g == p->n_groups - 1 ? ws->n_partials : 0;
+    a->n_partials = end == p->n_rows ? ws->n_partials : 0;
     attend_cut(a);
+}
+
+/* Rows of one cache that stand together: with deferred rows a cache may have several such runs. */
+static void set_runs(model_pass *p, int32_t n_threads)
+{
+    const int32_t *group = p->r->ws->group;
+    p->n_runs = 0;
+    for (int32_t first = 0, end; first < p->n_rows; first = end) {
+        for (end = first + 1; end < p->n_rows && group[end] == group[first];)
+            end++;
+        set_attention(p, &p->r->ws->attend[p->n_runs++], first, end, n_threads);
+    }
 }
 
 /* Multiplications of this layer, about. */
@@ -351,10 +425,8 @@ static int64_t attend_size(const model_pass *p)
 {
     const model_shape *s = &p->r->layout->shape;
     int64_t positions = 0;
-    for (int32_t g = 0, row = 0; g < p->n_groups; g++) {
-        row += p->groups[g].n;
-        positions += (int64_t)p->groups[g].n * (p->r->ws->position[row - 1] + 1);
-    }
+    for (int32_t i = 0; i < p->n_rows; i++)
+        positions += p->r->ws->position[i] + 1;
     return positions * s->n_heads * s->head_dim;
 }
 
@@ -363,8 +435,7 @@ static void attend_rows(model_pass *p)
     int64_t start = p->r->trace ? clock_ns() : 0;
     bool alone = attend_size(p) < p->r->weights->tuning.attend_alone;
     int32_t n_threads = alone ? 1 : pool_n_threads(p->r->pool);
-    for (int32_t g = 0, row = 0; g < p->n_groups; row += p->groups[g++].n)
-        set_attention(p, g, row, n_threads);
+    set_runs(p, n_threads);
     if (alone)
         attend_thread(p, 0, 1);
     else

@@ -11,6 +11,12 @@
 
 /* Positions, angles and paths of the rows: pass_group.first_pending is set. */
 void pass_place_rows(model_pass *p);
+/* Deferred rows that lack layer p->layer become the pass's last ones. */
+void pass_join(model_pass *p);
+/* Those that have joined keep what they have come to: p->layer is the next. */
+void pass_put_back(const model_pass *p);
+/* Row `row` of the pass becomes deferred row i. */
+void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i);
 /* Tokens to the residual stream. DREY_ERR_IO. */
 drey_status pass_embed(model_pass *p, drey_error *err);
 /* In the order of a layer, of layer p->layer. */
@@ -19,8 +25,8 @@ void pass_attend(model_pass *p);         /* their products, to the cache; for O 
 void pass_norm_ffn(model_pass *p);       /* adds O; for Gate and Up */
 void pass_activate(model_pass *p);       /* their products; for Down */
 void pass_add_ffn(model_pass *p);        /* adds Down */
-/* The rows that need logits become rows 0 .. n_logits - 1; for the head. DREY_ERR_FORMAT: they are
- * not finite. */
+/* Of the rows that need logits, which become rows 0 .. n_logits - 1; for the head. DREY_ERR_FORMAT:
+ * they are not finite. */
 drey_status pass_norm_head(model_pass *p, drey_error *err);
 
 /* Strides of the workspace's arrays: [D], [H*S], [K*S], [F]. */

@@ -15,12 +15,22 @@ static size_t floats(int64_t rows, int64_t n)
     return (size_t)rows * (size_t)row_stride(n) * sizeof(float);
 }
 
+/* Whatever kind the head wants it in. */
+static size_t look_bytes(int32_t n_embd)
+{
+    size_t most = 0;
+    for (int kind = 0; kind < ACT_KINDS; kind++)
+        most = max_size(most, act_bytes((act_kind)kind, 1, n_embd));
+    return most;
+}
+
 /* Walks over the workspace's buffers: sums their sizes when ws is NULL, else takes them from `a`.
  */
 static size_t workspace_walk(workspace *ws, const model_shape *s, const workspace_limits *l,
                              arena *a)
 {
-    int64_t rows = l->max_rows, n_q = (int64_t)s->n_heads * s->head_dim;
+    int32_t rows = l->max_rows + l->max_deferred, logits = l->max_logit_rows + l->max_deferred;
+    int64_t n_q = (int64_t)s->n_heads * s->head_dim;
     int64_t n_kv = (int64_t)s->n_heads_kv * s->head_dim;
     size_t ints = (size_t)rows * sizeof(int32_t), total = 0;
     workspace dummy;
@@ -41,15 +51,17 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(gate, floats(rows, s->n_ff));
     TAKE(up, floats(rows, s->n_ff));
     TAKE(rope, (size_t)rows * (size_t)s->n_rot * sizeof(float));
-    TAKE(logits, floats(l->max_logit_rows, l->n_logits ? l->n_logits : s->n_vocab));
+    TAKE(logits, floats(logits, l->n_logits ? l->n_logits : s->n_vocab));
     TAKE(rows, (size_t)rows * sizeof(pass_row));
     TAKE(group, ints);
     TAKE(pending, ints);
+    TAKE(slot, ints);
     TAKE(position, ints);
+    TAKE(head_row, ints);
     TAKE(n_path, ints);
     TAKE(n_prefix, ints);
     TAKE(path, ints * (size_t)l->max_pending);
-    TAKE(attend, (size_t)l->max_groups * sizeof(attend_layer));
+    TAKE(attend, (size_t)(l->max_groups + l->max_deferred) * sizeof(attend_layer));
     TAKE(scratch, (size_t)l->n_threads * sizeof(void *));
     for (int32_t i = 0; i < l->n_threads; i++)
         TAKE(scratch[i], attend_scratch_bytes(s->head_dim));
@@ -58,7 +70,10 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(partials, to->n_partials * sizeof(float));
     int64_t k_max = max_i64(max_i64(row_stride(s->n_embd), row_stride(n_q)), row_stride(s->n_ff));
     for (int kind = 0; kind < ACT_KINDS; kind++)
-        TAKE(acts[kind], act_bytes((act_kind)kind, l->max_rows, k_max));
+        TAKE(acts[kind], act_bytes((act_kind)kind, rows, k_max));
+    TAKE(look, (size_t)l->n_threads * sizeof(void *));
+    for (int32_t i = 0; i < l->n_threads; i++)
+        TAKE(look[i], look_bytes(s->n_embd));
 #undef TAKE
     to->limits = *l;
     return total;

@@ -15,32 +15,37 @@ typedef struct pass_row {
 /* What a workspace has room for. */
 typedef struct workspace_limits {
     int32_t max_rows, max_logit_rows; /* of a pass */
+    int32_t max_deferred;             /* rows that it may carry on beside those (deferred.h) */
     int32_t max_groups;               /* caches that a pass may be about */
     int32_t max_pending, n_slots;     /* of each cache */
     int32_t n_threads;
     int32_t n_logits; /* numbers of a row of logits; 0: V */
 } workspace_limits;
 
-/* B: max_rows. Rows of numbers are padded (row_stride). */
+/* B: max_rows + max_deferred. Rows of numbers are padded (row_stride). */
 typedef struct workspace {
     workspace_limits limits;
     float *x, *y;           /* [B][D]: the residual stream, and what is added to it */
     float *q, *k, *v, *att; /* [B][H*S], [B][K*S] twice, [B][H*S] */
     float *gate, *up;       /* [B][F] */
     float *rope;            /* [B][n_rot]: cosine and sine of each pair */
-    float *logits;          /* [max_logit_rows][n_logits] */
+    float *logits;          /* [max_logit_rows + max_deferred][n_logits] */
     pass_row *rows;         /* [B]: for a chain of tokens, and for whoever has no better place */
     int32_t *group;         /* [B]: a row's */
-    int32_t *pending;       /* [B]: a row's pending index in its group's cache */
+    int32_t *pending;       /* [B]: a row's pending index in its group's cache; of a deferred row
+                               its index among those */
+    int32_t *slot;          /* [B]: where its keys and values go */
     int32_t *position;      /* [B] */
+    int32_t *head_row;      /* [B]: the row that has the i-th logits */
     int32_t *path;          /* [B][max_pending]: slots of a row's pending ancestors and itself */
     int32_t *n_path;        /* [B] */
     int32_t *n_prefix;      /* [B]: positions that lie in the slots of their numbers */
-    attend_layer *attend;   /* [max_groups] */
+    attend_layer *attend;   /* [max_groups + max_deferred]: runs of rows of one cache */
     void **scratch;         /* [n_threads]: attention */
     float *partials;        /* [n_partials]: of heads that several threads share */
     size_t n_partials;
     void *acts[ACT_KINDS];
+    void **look; /* [n_threads]: the quantised form of one row of D */
 } workspace;
 
 size_t workspace_bytes(const model_shape *s, const workspace_limits *limits);

@@ -221,8 +221,9 @@ static int64_t job_product_end(const job_product *q)
     return end;
 }
 
-void product_begin(weights *w, const product *products, int32_t n_products,
-                   void *const acts[ACT_KINDS], int32_t n)
+/* aside: none of the matrices is in its place of the order of a pass. */
+static void job_begin(weights *w, const product *products, int32_t n_products,
+                      void *const acts[ACT_KINDS], int32_t n, bool aside)
 {
     product_job *j = w->job;
     assert(!j->open && n_products >= 1 && n_products <= PRODUCTS_MAX);
@@ -237,7 +238,7 @@ void product_begin(weights *w, const product *products, int32_t n_products,
         job_product *q = &j->product[i];
         const weight *m = products[i].matrix;
         job_product_init(q, w, &products[i], j->shares + i * w->n_threads, n);
-        if (m->resident)
+        if (m->resident || aside)
             continue;
         j->n_items += q->n_items;
         j->last = m;
@@ -246,6 +247,12 @@ void product_begin(weights *w, const product *products, int32_t n_products,
     atomic_store_explicit(&j->next, 0, memory_order_relaxed);
     atomic_store_explicit(&j->failed, false, memory_order_relaxed);
     atomic_store_explicit(&j->damaged, NULL, memory_order_relaxed);
+}
+
+void product_begin(weights *w, const product *products, int32_t n_products,
+                   void *const acts[ACT_KINDS], int32_t n)
+{
+    job_begin(w, products, n_products, acts, n, false);
 }
 
 /* ---- On every thread ---- */
@@ -557,6 +564,16 @@ drey_status product_finish(weights *w, pool *p, drey_error *err)
             return DREY_OK;
         product_wait(w);
     }
+}
+
+void product_run_aside(weights *w, pool *p, const product *aside, void *const acts[ACT_KINDS],
+                       int32_t n)
+{
+    product_state state = PRODUCT_PAUSED;
+    assert(weights_loaded(w) && weight_is_pinned(aside->matrix) && n > 0);
+    job_begin(w, aside, 1, acts, n, true);
+    while (state != PRODUCT_DONE)
+        product_run(w, p, 0, &state, NULL); /* nothing is read: it cannot fail */
 }
 
 /* Pieces that were used up have been released; the others, in part or not at all used, are given

@@ -39,6 +39,10 @@ bool product_ready(weights *w);
 void product_wait(weights *w);
 /* Runs and waits until it is done. */
 drey_status product_finish(weights *w, pool *p, drey_error *err);
+/* A whole product with a matrix that is pinned, out of the order of a pass: once the weights are
+ * loaded, at any time at which no product is open. */
+void product_run_aside(weights *w, pool *p, const product *aside, void *const acts[ACT_KINDS],
+                       int32_t n);
 /* Gives up what is left of an open product, if there is one. */
 void product_leave(weights *w);
 

@@ -414,6 +414,16 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
     return stream_status(w->stream, err);
 }
 
+void weights_pass_skip(weights *w, const weight *m)
+{
+    if (w->view_of)
+        return;
+    assert(w->loaded && w->cursor == w->pass_seq);
+    w->cursor += m->cycle_seq;
+    stream_skip(w->stream, w->pass_seq, w->cursor);
+    assert(weights_is_valid(w));
+}
+
 void weights_pass_leave(weights *w)
 {
     if (w->view_of)

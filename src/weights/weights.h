@@ -251,6 +251,9 @@ void weights_close(weights *w);
  * noticed (DREY_ERR_IO), before anybody uses what was computed from it. */
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err);
 drey_status weights_pass_end(weights *w, drey_error *err);
+/* Right after weights_pass_begin, of a pass that is not the first: leaves out what comes before `m`,
+ * one of the matrices. */
+void weights_pass_skip(weights *w, const weight *m);
 /* Gives up the rest of a pass, no product being open: nothing more of it is read. A first pass that
  * was given up is begun again by the next one. */
 void weights_pass_leave(weights *w);
