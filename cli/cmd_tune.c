@@ -1,5 +1,7 @@
 /* drey tune: measures the ways of computing that this machine could choose, and keeps the better
  * ones for the commands that run a model. */
+#include "cli/cmd_tune.h"
+
 #include "cli/commands.h"
 #include "cli/models.h"
 #include "cli/terminal.h"
@@ -48,7 +50,7 @@ static drey_status tune(const cli_settings *s, drey_error *err)
 int tune_main(const cli_settings *settings)
 {
     drey_error err = {0};
-    drey_status status = tune(settings, &err);
+    drey_status status = settings->simulate ? tune_simulate(settings, &err) : tune(settings, &err);
     if (status == DREY_OK)
         return 0;
     complain_error(&err);

@@ -75,6 +75,12 @@ drey_status options_check(const cli_settings *s, drey_error *err)
                     "--check and --force contradict each other: a check writes nothing");
     if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->model)
         return fail(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
+    if (s->command == CLI_TUNE && s->simulate &&
+        (s->show || option_given(s, "threads") || s->cpu_tier))
+        return fail(err, DREY_ERR_USAGE,
+                    "--simulate stands alone, with --json: nothing of this machine is used");
+    if (s->command == CLI_TUNE && s->json && !s->simulate)
+        return fail(err, DREY_ERR_USAGE, "--json needs --simulate: what is measured is kept");
     if (s->list && (s->type || s->json))
         return fail(err, DREY_ERR_USAGE, "--list stands alone: nothing is measured");
     if (s->command == CLI_TOKENIZE && s->ids && s->bos)

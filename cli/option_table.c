@@ -105,6 +105,7 @@ const cli_option cli_options[] = {
     FLAG("tensors", 0, CLI_PLAN, tensors),
     COUNT("sessions", 0, CLI_PLAN | CLI_BENCH_MODEL, n_sessions, 1, DREY_MAX_SESSIONS),
     FLAG("show", 0, CLI_TUNE, show),
+    TEXT("simulate", 0, CLI_TUNE, simulate),
     FLAG("ids", 0, CLI_TOKENIZE, ids),
     FLAG("bos", 0, CLI_TOKENIZE, bos),
     COUNT("window", 0, CLI_PERPLEXITY, window, 2, 1048576),
@@ -123,7 +124,7 @@ const cli_option cli_options[] = {
     FLAG("list", 0, CLI_BENCH_KERNELS, list),
     FLAG("sizes", 0, CLI_BENCH_DISK, sizes),
     COUNT("seconds", 0, CLI_BENCH_DISK, seconds, 1, 3600),
-    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE, json),
+    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE, json),
     FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH, help),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;

@@ -65,6 +65,7 @@ typedef struct cli_settings {
     int32_t n_sessions;         /* plan; 0: 1 */
     bool ids, bos;              /* tokenize */
     bool show;                  /* tune */
+    const char *simulate;       /* tune: a machine that is not here */
     int32_t window;             /* perplexity */
     int32_t unscored;           /* perplexity: of a window's tokens, 0 is 1 */
     int32_t n_prompt, n_decode; /* bench model */
@@ -76,7 +77,7 @@ typedef struct cli_settings {
     int32_t seconds;                      /* bench disk; 0: the usual time */
     const char *prompts, *policies, *csv; /* bench edge: files, and names; NULL: all, none */
     int32_t n_rounds, n_plain;            /* bench edge; 0: what is usual */
-    const char *json;                     /* bench, plan, prepare */
+    const char *json;                     /* bench, plan, prepare, tune */
     int32_t turn;                         /* report: whose tree is drawn */
     const char *turns;                    /* report: "3-7"; NULL: in the middle */
     const char *output; /* prepare: the sidecar; NULL: beside the model. report: the picture */

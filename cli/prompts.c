@@ -2,6 +2,7 @@
 #include "cli/prompts.h"
 
 #include "cli/input.h"
+#include "cli/json_read.h"
 #include "cli/terminal.h"
 
 #include <cjson/cJSON.h>
@@ -20,22 +21,17 @@ static void put_name(char *out, size_t size, const char *name)
     out[n] = '\0';
 }
 
-static const char *text_of(const cJSON *in, const char *key)
-{
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(in, key));
-}
-
 static void name_prompt(bench_prompt *p, const cJSON *from, int line)
 {
     const cJSON *number = cJSON_GetObjectItemCaseSensitive(from, "question_id");
-    const char *id = text_of(from, "id"), *group = text_of(from, "group");
-    const char *category = text_of(from, "category");
+    const char *id = json_text(from, "id"), *group = json_text(from, "group");
+    const char *category = json_text(from, "category");
     char text[40];
     snprintf(text, sizeof text, "%d", cJSON_IsNumber(number) ? number->valueint : line);
     put_name(p->id, sizeof p->id, id ? id : text);
     if (!group)
         group = category && strcmp(category, "coding") == 0 ? "code"
-                : text_of(from, "question")                 ? "math"
+                : json_text(from, "question")               ? "math"
                                                             : "chat";
     put_name(p->group, sizeof p->group, group);
 }
@@ -43,11 +39,11 @@ static void name_prompt(bench_prompt *p, const cJSON *from, int line)
 static bool take_prompt(bench_prompt *p, const cJSON *from, int line)
 {
     const cJSON *turns = cJSON_GetObjectItemCaseSensitive(from, "turns");
-    const char *plain = text_of(from, "prompt");
+    const char *plain = json_text(from, "prompt");
     p->chat = !plain;
     p->text = plain                  ? plain
               : cJSON_IsArray(turns) ? cJSON_GetStringValue(cJSON_GetArrayItem(turns, 0))
-                                     : text_of(from, "question");
+                                     : json_text(from, "question");
     name_prompt(p, from, line);
     return p->text && p->text[0] && p->id[0];
 }

@@ -3,6 +3,7 @@
 #include "cli/trace_file.h"
 
 #include "cli/input.h"
+#include "cli/json_read.h"
 #include "cli/terminal.h"
 
 #include <cjson/cJSON.h>
@@ -13,19 +14,6 @@
 static const char *const lane_names[TRACE_LANES] = {
     [LANE_DRAFT] = "draft", [LANE_VERIFY] = "verify", [LANE_PROVISIONAL] = "provisional",
     [LANE_STALL] = "stall", [LANE_READ] = "read",     [LANE_PROMPT] = "prompt"};
-
-static const char *text_of(const cJSON *in, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(in, key);
-    return cJSON_IsString(item) ? item->valuestring : NULL;
-}
-
-/* NAN: there is none. */
-static double number_of(const cJSON *in, const char *key)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(in, key);
-    return cJSON_IsNumber(item) && isfinite(item->valuedouble) ? item->valuedouble : NAN;
-}
 
 /* A whole number from least to most, or INT32_MIN. */
 static int whole(const cJSON *item, double least, double most)
@@ -62,7 +50,7 @@ static bool read_turn(trace_turn *t, const cJSON *event, double t0, double t1)
     const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
     const cJSON *tree = cJSON_GetObjectItemCaseSensitive(args, "tree"), *node;
     int n = cJSON_IsArray(tree) ? cJSON_GetArraySize(tree) : 0;
-    *t = (trace_turn){.t0 = t0, .t1 = t1, .next = text_of(args, "next")};
+    *t = (trace_turn){.t0 = t0, .t1 = t1, .next = json_text(args, "next")};
     t->number = whole(cJSON_GetObjectItemCaseSensitive(args, "turn"), 0, INT32_MAX);
     t->n_written = whole(cJSON_GetObjectItemCaseSensitive(args, "written"), 0, MOST_NODES);
     if (!t->next || t->number < 0 || t->n_written < 0 || n < 1 || n > MOST_NODES)
@@ -83,16 +71,16 @@ static bool read_turn(trace_turn *t, const cJSON *event, double t0, double t1)
 
 static bool read_event(trace_file *t, const cJSON *event)
 {
-    const char *phase = text_of(event, "ph"), *name = text_of(event, "name");
+    const char *phase = json_text(event, "ph"), *name = json_text(event, "name");
     if (!phase || !name || strcmp(phase, "X") != 0)
         return phase && name;
-    double t0 = number_of(event, "ts") * 1e-6, t1 = t0 + number_of(event, "dur") * 1e-6;
+    double t0 = json_number(event, "ts") * 1e-6, t1 = t0 + json_number(event, "dur") * 1e-6;
     if (!(t0 >= 0 && t1 >= t0))
         return false;
     if (strcmp(name, "turn") == 0)
         return read_turn(&t->turns[t->n_turns++], event, t0, t1);
     const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
-    double amount = args && args->child ? number_of(args, args->child->string) : 0;
+    double amount = args && args->child ? json_number(args, args->child->string) : 0;
     for (int lane = 0; lane < TRACE_LANES; lane++)
         if (strcmp(name, lane_names[lane]) == 0 ||
             (lane == LANE_PROMPT && strcmp(name, "load") == 0))
@@ -151,16 +139,16 @@ static drey_status read_whole(trace_file *t, const char *text, size_t n, const c
                     path);
     const cJSON *about = cJSON_GetObjectItemCaseSensitive(t->root, "otherData");
     const cJSON *events = cJSON_GetObjectItemCaseSensitive(t->root, "traceEvents");
-    const char *format = text_of(about, "format");
+    const char *format = json_text(about, "format");
     if (!format || strncmp(format, "drey trace", 10) != 0 || !cJSON_IsArray(events))
         return fail(err, DREY_ERR_FORMAT, "%s is not a trace of drey run --trace", path);
     if (strcmp(format, "drey trace 1") != 0)
         return fail(err, DREY_ERR_UNSUPPORTED, "%s was written by another version of drey", path);
-    t->target = text_of(about, "target");
-    t->draft = text_of(about, "draft");
-    t->policy = text_of(about, "policy");
-    t->tokens_per_s = number_of(about, "tokens_per_s");
-    t->budget_bytes = number_of(about, "budget_bytes");
+    t->target = json_text(about, "target");
+    t->draft = json_text(about, "draft");
+    t->policy = json_text(about, "policy");
+    t->tokens_per_s = json_number(about, "tokens_per_s");
+    t->budget_bytes = json_number(about, "budget_bytes");
     return read_events(t, events, path, err);
 }
 

@@ -18,7 +18,7 @@ _drey() {
     fi
 
     case $prev in
-    -m | --model | -f | --file | --stats | --trace | --json | --csv | --prompts | --svg | -o | --output)
+    -m | --model | -f | --file | --stats | --trace | --json | --csv | --prompts | --svg | --simulate | -o | --output)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
@@ -55,7 +55,7 @@ _drey() {
             mapfile -t COMPREPLY < <(compgen -f -W "-o --output --turn --turns -h --help" -- "$cur")
             return
             ;;
-        tune) words="-t --threads --cpu --show -h --help" ;;
+        tune) words="-t --threads --cpu --show --simulate --json -h --help" ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
         perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;
         inspect)

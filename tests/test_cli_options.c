@@ -352,6 +352,8 @@ static void contradictions(void **state)
     (void)state;
     refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
+    refuses(CLI_TUNE, "--simulate m.json --show", "--simulate stands alone");
+    refuses(CLI_TUNE, "--json a", "--json needs --simulate");
     refuses(CLI_REPORT, "a --turn 1 --turns 1-2", "--turn and --turns contradict");
     refuses(CLI_REPORT, "", "name a trace");
     refuses(CLI_BENCH_EDGE, "-m a", "with --prompts FILE.jsonl");
