@@ -93,3 +93,9 @@ float exit_random_score(uint64_t seed, int32_t position, int32_t layer)
     uint64_t key[2] = {seed, (uint64_t)(uint32_t)position << 32 | (uint32_t)layer};
     return (float)(hash64_of(key, sizeof key) >> 40) * 0x1p-24f;
 }
+
+const char *exit_source_name(exit_source source)
+{
+    static const char *const names[] = {"draft", "text", "target"};
+    return (unsigned)source < sizeof names / sizeof names[0] ? names[source] : NULL;
+}

@@ -1,0 +1,206 @@
+/* Writing a small GGUF file: see new_gguf.h. */
+#include "gguf/new_gguf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "os/new_file.h"
+
+enum { DATA_ALIGN = 32, VERSION = 3 };
+
+typedef struct tensor_data { /* of one tensor; in new_gguf.data */
+    const void *bytes;
+    uint64_t n_bytes;
+} tensor_data;
+
+static void put(gguf_bytes *b, const void *bytes, size_t n)
+{
+    if (b->n + n > b->capacity && !b->failed) {
+        size_t capacity = 2 * (b->n + n) + 256;
+        uint8_t *grown = realloc(b->bytes, capacity);
+        b->failed = !grown;
+        if (grown) {
+            b->bytes = grown;
+            b->capacity = capacity;
+        }
+    }
+    if (b->failed || n == 0)
+        return;
+    memcpy(b->bytes + b->n, bytes, n);
+    b->n += n;
+}
+
+/* Little-endian on any machine. */
+static void put_int(gguf_bytes *b, uint64_t value, size_t n_bytes)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < n_bytes; i++)
+        bytes[i] = (uint8_t)(value >> 8 * i);
+    put(b, bytes, n_bytes);
+}
+
+static void put_f32(gguf_bytes *b, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_int(b, bits, sizeof bits);
+}
+
+static void put_text(gguf_bytes *b, const char *text)
+{
+    put_int(b, strlen(text), 8);
+    put(b, text, strlen(text));
+}
+
+/* ---- Keys ---- */
+
+static gguf_bytes *put_key(new_gguf *g, const char *name, gguf_kind kind)
+{
+    put_text(&g->keys, name);
+    put_int(&g->keys, kind, 4);
+    g->n_keys++;
+    return &g->keys;
+}
+
+static gguf_bytes *put_array(new_gguf *g, const char *name, gguf_kind item_kind, uint64_t n)
+{
+    gguf_bytes *b = put_key(g, name, GGUF_ARRAY);
+    put_int(b, item_kind, 4);
+    put_int(b, n, 8);
+    return b;
+}
+
+void new_gguf_begin(new_gguf *g, const char *architecture)
+{
+    *g = (new_gguf){0};
+    new_gguf_text(g, "general.architecture", architecture);
+}
+
+void new_gguf_free(new_gguf *g)
+{
+    free(g->keys.bytes);
+    free(g->infos.bytes);
+    free(g->data.bytes);
+    *g = (new_gguf){0};
+}
+
+void new_gguf_u32(new_gguf *g, const char *name, uint32_t value)
+{
+    put_int(put_key(g, name, GGUF_U32), value, 4);
+}
+
+void new_gguf_u64(new_gguf *g, const char *name, uint64_t value)
+{
+    put_int(put_key(g, name, GGUF_U64), value, 8);
+}
+
+void new_gguf_f32(new_gguf *g, const char *name, float value)
+{
+    put_f32(put_key(g, name, GGUF_F32), value);
+}
+
+void new_gguf_text(new_gguf *g, const char *name, const char *value)
+{
+    put_text(put_key(g, name, GGUF_STRING), value);
+}
+
+void new_gguf_f32s(new_gguf *g, const char *name, const float *values, uint64_t n)
+{
+    gguf_bytes *b = put_array(g, name, GGUF_F32, n);
+    for (uint64_t i = 0; i < n; i++)
+        put_f32(b, values[i]);
+}
+
+void new_gguf_bools(new_gguf *g, const char *name, const bool *values, uint64_t n)
+{
+    gguf_bytes *b = put_array(g, name, GGUF_BOOL, n);
+    for (uint64_t i = 0; i < n; i++)
+        put_int(b, values[i], 1);
+}
+
+/* ---- Tensors ---- */
+
+static uint64_t aligned(uint64_t n)
+{
+    return (n + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
+}
+
+void new_gguf_tensor(new_gguf *g, const char *name, uint32_t type, const int64_t *dims,
+                     uint32_t n_dims, const void *bytes, uint64_t n_bytes)
+{
+    put_text(&g->infos, name);
+    put_int(&g->infos, n_dims, 4);
+    for (uint32_t i = 0; i < n_dims; i++)
+        put_int(&g->infos, (uint64_t)dims[i], 8);
+    put_int(&g->infos, type, 4);
+    put_int(&g->infos, g->data_bytes, 8);
+    put(&g->data, &(tensor_data){bytes, n_bytes}, sizeof(tensor_data));
+    g->data_bytes = aligned(g->data_bytes + n_bytes);
+    g->n_tensors++;
+}
+
+static tensor_data data_at(const new_gguf *g, uint64_t i)
+{
+    tensor_data d;
+    memcpy(&d, g->data.bytes + i * sizeof d, sizeof d);
+    return d;
+}
+
+uint64_t new_gguf_data_hash(const new_gguf *g)
+{
+    hash64 h;
+    hash64_init(&h);
+    for (uint64_t i = 0; i < g->n_tensors && !g->data.failed; i++)
+        hash64_add(&h, data_at(g, i).bytes, data_at(g, i).n_bytes);
+    return hash64_get(&h);
+}
+
+/* ---- The file ---- */
+
+/* Writes what stands before the tensors; *n_bytes: up to the first of them. */
+static drey_status write_front(const new_gguf *g, new_file *f, uint64_t *n_bytes, drey_error *err)
+{
+    gguf_bytes front = {0};
+    put(&front, "GGUF", 4);
+    put_int(&front, VERSION, 4);
+    put_int(&front, g->n_tensors, 8);
+    put_int(&front, g->n_keys, 8);
+    put(&front, g->keys.bytes, g->keys.n);
+    put(&front, g->infos.bytes, g->infos.n);
+    while (front.n % DATA_ALIGN != 0 && !front.failed)
+        put_int(&front, 0, 1);
+    bool failed = front.failed || g->keys.failed || g->infos.failed || g->data.failed;
+    drey_status status =
+        failed ? error_set(err, DREY_ERR_MEMORY, "no memory to write %s", SHOWN_PATH(f->path))
+               : new_file_write(f, 0, front.bytes, front.n, err);
+    *n_bytes = front.n;
+    free(front.bytes);
+    return status;
+}
+
+static drey_status write_data(const new_gguf *g, new_file *f, uint64_t at, drey_error *err)
+{
+    static const uint8_t zeros[DATA_ALIGN];
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        tensor_data d = data_at(g, i);
+        TRY(new_file_write(f, at, d.bytes, d.n_bytes, err));
+        TRY(new_file_write(f, at + d.n_bytes, zeros, aligned(d.n_bytes) - d.n_bytes, err));
+        at += aligned(d.n_bytes);
+    }
+    return DREY_OK;
+}
+
+drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err)
+{
+    new_file f = {.fd = -1};
+    uint64_t data_at_byte = 0;
+    TRY(new_file_open(&f, path, err));
+    drey_status status = write_front(g, &f, &data_at_byte, err);
+    if (status == DREY_OK)
+        status = write_data(g, &f, data_at_byte, err);
+    if (status == DREY_OK)
+        status = new_file_commit(&f, err);
+    new_file_discard(&f);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* Writes a small GGUF v3 file: what drey itself makes, such as the side files of a model.
+ *
+ * new_gguf_begin, keys and tensors in any order, new_gguf_save, new_gguf_free. Nothing fails before
+ * the save, which also tells where memory was short. */
+#ifndef DREY_GGUF_NEW_GGUF_H
+#define DREY_GGUF_NEW_GGUF_H
+
+#include "gguf/gguf.h"
+
+typedef struct gguf_bytes { /* that grow */
+    uint8_t *bytes;
+    size_t n, capacity;
+    bool failed; /* no memory */
+} gguf_bytes;
+
+typedef struct new_gguf {
+    gguf_bytes keys, infos, data; /* data: the tensors', borrowed, with their sizes */
+    uint64_t n_keys, n_tensors, data_bytes;
+} new_gguf;
+
+/* architecture: general.architecture. */
+void new_gguf_begin(new_gguf *g, const char *architecture);
+void new_gguf_free(new_gguf *g);
+
+void new_gguf_u32(new_gguf *g, const char *name, uint32_t value);
+void new_gguf_u64(new_gguf *g, const char *name, uint64_t value);
+void new_gguf_f32(new_gguf *g, const char *name, float value);
+void new_gguf_text(new_gguf *g, const char *name, const char *value);
+/* Arrays. */
+void new_gguf_f32s(new_gguf *g, const char *name, const float *values, uint64_t n);
+void new_gguf_bools(new_gguf *g, const char *name, const bool *values, uint64_t n);
+/* name: 63 bytes at most; dims: [n_dims], the row length first; bytes: n_bytes, borrowed until the
+ * file is saved. */
+void new_gguf_tensor(new_gguf *g, const char *name, uint32_t type, const int64_t *dims,
+                     uint32_t n_dims, const void *bytes, uint64_t n_bytes);
+/* XXH64 of the tensors' bytes so far, one after another: for a key of the file. */
+uint64_t new_gguf_data_hash(const new_gguf *g);
+/* Writes the file whole or not at all (os/new_file.h). DREY_ERR_IO, DREY_ERR_MEMORY. */
+drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err);
+
+#endif

@@ -1,0 +1,176 @@
+/* The side file of predictors: what was written is read back, and a file that is damaged, cut,
+ * another model's or none at all is refused in one sentence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/bytes_file.h"
+#include "support/predictors.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "weights/identity.h"
+
+static gguf *toy_file(const char *name, uint64_t seed)
+{
+    toy_options toy;
+    gguf *g;
+    toy_options_init(&toy);
+    toy.n_layers = 6;
+    toy.seed = seed;
+    toy_write(temp_path(name), &toy);
+    assert_int_equal(gguf_open(&g, temp_path(name), NULL), DREY_OK);
+    return g;
+}
+
+static uint8_t *read_bytes(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    uint8_t *bytes = malloc(1 << 20);
+    assert_non_null(bytes);
+    *n = fread(bytes, 1, 1 << 20, f);
+    fclose(f);
+    return bytes;
+}
+
+static void refused(const char *path, const gguf *target, drey_status status, const char *says)
+{
+    exit_predictors p;
+    drey_error err = {0};
+    assert_int_equal(exit_open(&p, path, target, &err), status);
+    assert_null(p.memory.base);
+    if (!strstr(err.message, says) || strchr(err.message, '\n'))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    gguf *g = toy_file("m.gguf", 1);
+    exit_predictors p, q;
+    static const int32_t n_features[] = {2, 12, 16};
+    for (int i = 0; i < 3; i++) {
+        make_predictors(&p, 6, 2, n_features[i], 24, 5);
+        p.source = (exit_source)i;
+        p.source_layer = p.source == EXIT_FROM_TARGET ? 2 : 0;
+        char *path = exit_usual_path(g);
+        assert_string_equal(path + strlen(path) - 17, "/m.gguf.drey-exit");
+        assert_int_equal(exit_write(&p, path, g, NULL), DREY_OK);
+        drey_error err = {0};
+        if (exit_open(&q, path, g, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(exit_memory_bytes(&q), exit_memory_bytes(&p));
+        assert_memory_equal(q.offline, p.offline, sizeof p.offline);
+        assert_memory_equal(q.expected, p.expected, sizeof p.expected);
+        assert_string_equal(q.drafter, "Toy");
+        assert_true(q.kind == p.kind && q.source == p.source && q.first == 2 && q.n_layers == 6);
+        assert_true(q.source_layer == p.source_layer && q.threshold == 0.75f);
+        float x[EXIT_FEATURES] = {0.3f, -1, 2, 0.5f, 0.1f};
+        for (int32_t layer = 0; layer <= 6; layer++)
+            assert_true(exit_score_of(&p, layer, x) == exit_score_of(&q, layer, x));
+        assert_true(exit_score_of(&q, 2, x) > 0 && exit_score_of(&q, 5, x) > 0);
+        exit_close(&p);
+        exit_close(&q);
+        exit_close(&q);
+        free(path);
+    }
+    gguf_close(&g);
+}
+
+static void a_copy_of_the_model_is_the_model(void **state)
+{
+    (void)state;
+    gguf *g = toy_file("m.gguf", 1), *copy = toy_file("copy.gguf", 1),
+         *other = toy_file("o.gguf", 2);
+    uint64_t a, b, c;
+    assert_int_equal(model_identity(g, &a, NULL), DREY_OK);
+    assert_int_equal(model_identity(copy, &b, NULL), DREY_OK);
+    assert_int_equal(model_identity(other, &c, NULL), DREY_OK);
+    assert_true(a == b && a != c);
+    gguf_close(&g);
+    gguf_close(&copy);
+    gguf_close(&other);
+}
+
+static void other_files_are_refused(void **state)
+{
+    (void)state;
+    gguf *g = toy_file("m.gguf", 1), *other = toy_file("o.gguf", 2);
+    const char *path = temp_path("p");
+    exit_predictors p;
+    make_predictors(&p, 6, 3, 12, 8, 5);
+    assert_int_equal(exit_write(&p, path, g, NULL), DREY_OK);
+    refused(path, other, DREY_ERR_MISMATCH, "for another model (");
+    refused(temp_path("o.gguf"), g, DREY_ERR_FORMAT, "holds no predictors");
+    bytes_file_write(temp_path("text"), "hello, this is a text", 21);
+    refused(temp_path("text"), g, DREY_ERR_FORMAT, "holds no predictors");
+    bytes_file_write(temp_path("empty"), "", 0);
+    refused(temp_path("empty"), g, DREY_ERR_FORMAT, "holds no predictors");
+    refused(temp_path("missing"), g, DREY_ERR_IO, "missing");
+    exit_close(&p);
+    gguf_close(&g);
+    gguf_close(&other);
+}
+
+static void damage_is_noticed(void **state)
+{
+    (void)state;
+    gguf *g = toy_file("m.gguf", 1);
+    const char *path = temp_path("p");
+    exit_predictors p;
+    uint64_t identity;
+    size_t n;
+    make_predictors(&p, 6, 3, 12, 4, 5);
+    assert_int_equal(exit_write(&p, path, g, NULL), DREY_OK);
+    assert_int_equal(model_identity(g, &identity, NULL), DREY_OK);
+    exit_close(&p);
+    uint8_t *bytes = read_bytes(path, &n);
+    /* At its end w1, 576 bytes, b1 and w2, 48 each, and b2, 12, each from a multiple of 32. */
+    static const int32_t data[4][2] = {{736, 576}, {160, 48}, {96, 48}, {32, 12}};
+    assert_int_equal(exit_parse(&p, bytes, n, identity, path, NULL), DREY_OK);
+    exit_close(&p);
+    for (size_t cut = 0; cut < n - 20; cut++) /* of the last tensor's padding nothing depends */
+        assert_int_not_equal(exit_parse(&p, bytes, cut, identity, path, NULL), DREY_OK);
+    for (size_t i = 0; i < 4 * 576; i++) {
+        const int32_t *tensor = data[i / 576];
+        uint8_t *byte = &bytes[n - (size_t)tensor[0] + i % 576 % (size_t)tensor[1]];
+        *byte ^= 0x10;
+        assert_int_equal(exit_parse(&p, bytes, n, identity, path, NULL), DREY_ERR_FORMAT);
+        *byte ^= 0x10;
+    }
+    bytes_file_write(path, bytes, n / 2);
+    refused(path, g, DREY_ERR_FORMAT, "is damaged; have predictors trained");
+    free(bytes);
+    gguf_close(&g);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    temp_dir();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    temp_dir_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(a_copy_of_the_model_is_the_model),
+        cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(damage_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
