@@ -220,6 +220,55 @@ static void a_poor_draft_is_left_alone(void **state)
     assert_true(gain(&w) > 2);
 }
 
+/* Turns without a tree, each of one token, in which nothing is asked of the draft. */
+static void write_plain(draft_policy *p, token_tree *t, int n)
+{
+    int32_t nodes[DRAFT_MAX_BATCH];
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(p->class->next(p, t, 100, nodes), 0);
+        draft_observe(p, t, NULL, 0, 1);
+    }
+}
+
+/* A first step that promises nothing begins a pause, whatever a step takes in the meantime. */
+static void a_hopeless_step_is_a_pause(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    int32_t nodes[DRAFT_MAX_BATCH];
+    world w = make_world(0.9f, false, 0.1, 0.01, 0);
+    draft_policy *p = make_policy(&memory, &cost, &w);
+    tree_reset(&t, 0);
+    cost_saw_step(&cost, 1, 10);
+    assert_int_equal(p->class->next(p, &t, 100, nodes), 0);
+    cost.step = w.step_s;
+    write_plain(p, &t, 64);
+    assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
+}
+
+/* After a pause nothing is held against the draft: guesses that were worth nothing lately are taken
+ * to be worth something again, or no step would ever find out. */
+static void a_pause_forgets(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    int32_t nodes[DRAFT_MAX_BATCH];
+    world w = make_world(0.9f, false, 0.1, 0.01, 0);
+    draft_policy *p = make_policy(&memory, &cost, &w);
+    cost_saw_step(&cost, 1, w.step_s);
+    tree_reset(&t, 0);
+    tree_guess(&t, 0, NULL, 0);
+    for (int i = 0; i < 40; i++)
+        draft_observe(p, &t, NULL, 0, 1);
+    tree_reset(&t, 0);
+    write_plain(p, &t, 64);
+    assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
+}
+
 /* What guesses were worth lately says how deep to draft: a text that cannot be guessed takes the
  * root's step alone, although more would cost little. */
 static void worth_and_calibration_follow_the_text(void **state)
@@ -298,6 +347,8 @@ int main(void)
         cmocka_unit_test(what_does_not_pay_stops),
         cmocka_unit_test(it_comes_back),
         cmocka_unit_test(a_poor_draft_is_left_alone),
+        cmocka_unit_test(a_hopeless_step_is_a_pause),
+        cmocka_unit_test(a_pause_forgets),
         cmocka_unit_test(worth_and_calibration_follow_the_text),
         cmocka_unit_test(pauses_end_in_company),
         cmocka_unit_test(parts_can_be_left_out),
