@@ -1,6 +1,6 @@
 /* drey bench edge: every policy, and the best one with a part left out, write the same prompts in
- * turns. For each prompt and budget the sides follow each other, so that a machine that drifts slows
- * all of them; each text is written by an engine of its own, and its result kept at once. */
+ * turns. For each prompt and budget the sides follow each other, so that a machine that drifts
+ * slows all of them; each text is written by an engine of its own, and its result kept at once. */
 #include "cli/cmd_bench.h"
 
 #include "cli/edge_rows.h"

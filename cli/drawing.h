@@ -24,7 +24,8 @@ double drawing_width(const char *text);
 /* The last part of a path. */
 const char *drawing_file_name(const char *path);
 
-/* The distance of ticks on an axis so that about n lie in `range`: 1, 2 or 5 times a power of ten. */
+/* The distance of ticks on an axis so that about n lie in `range`: 1, 2 or 5 times a power
+ * of ten. */
 double drawing_step(double range, int n);
 
 #endif

@@ -1,5 +1,6 @@
-/* Results of drey bench edge: one row for each text that a side wrote, kept in a CSV file as soon as
- * it is known, so that a run that is broken off goes on where it was; and what is told of them. */
+/* Results of drey bench edge: one row for each text that a side wrote, kept in a CSV file as
+ * soon as it is known, so that a run that is broken off goes on where it was; and what is told
+ * of them. */
 #ifndef DREY_CLI_EDGE_ROWS_H
 #define DREY_CLI_EDGE_ROWS_H
 
@@ -35,16 +36,16 @@ typedef struct edge_rows {
     FILE *file; /* NULL: none */
 } edge_rows;
 
-/* Reads what path (NULL: no file) holds already and opens it for more. DREY_ERR_FORMAT: it is another
- * kind of file, or has other columns. */
+/* Reads what path (NULL: no file) holds already and opens it for more. DREY_ERR_FORMAT: it is
+ * another kind of file, or has other columns. */
 drey_status edge_rows_open(edge_rows *r, const char *path, drey_error *err);
 void edge_rows_close(edge_rows *r);
 /* There is a row of the same target, draft, side, prompt, budget, round and n_predict. */
 bool edge_rows_have(const edge_rows *r, const edge_row *like);
 drey_status edge_rows_add(edge_rows *r, const edge_row *row, drey_error *err);
 
-/* One side's figures within a case: a target in a budget, with one draft. Sides without a draft belong
- * to all cases of their target and budget. */
+/* One side's figures within a case: a target in a budget, with one draft. Sides without a draft
+ * belong to all cases of their target and budget. */
 typedef struct edge_group {
     char name[20];
     int n;                  /* prompts */
@@ -72,7 +73,8 @@ typedef struct edge_case {
 /* The cases of all rows, at most EDGE_MAX_CASES; the caller frees *cases. */
 drey_status edge_cases(const edge_rows *r, edge_case **cases, int *n, drey_error *err);
 
-/* Rows whose text is not that of the other lossless ones of their target and prompt; told on out. */
+/* Rows whose text is not that of the other lossless ones of their target and prompt; told
+ * on out. */
 int edge_texts_differ(const edge_rows *r, FILE *out);
 
 /* A Markdown table a case. */

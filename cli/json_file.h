@@ -11,9 +11,9 @@
  * where it would replace a model. */
 drey_status json_check_path(const char *path, drey_error *err);
 
-/* Has put write to path: into a new file beside it that then takes its place, so that a reader never
- * sees half of it. "-" is standard output; a device or pipe is written to as it is. put returns false,
- * with errno, where it fails. */
+/* Has put write to path: into a new file beside it that then takes its place, so that a reader
+ * never sees half of it. "-" is standard output; a device or pipe is written to as it is. put
+ * returns false, with errno, where it fails. */
 typedef bool file_put_fn(FILE *file, void *user);
 drey_status file_write(const char *path, file_put_fn *put, void *user, drey_error *err);
 /* The same for a text, and a newline. NULL (out of memory while it was built) is an error. */

@@ -147,8 +147,8 @@ static void move(live_text *t, place from, place to)
         put_code(t, "\033[%dC", to.column);
 }
 
-/* Moves the cursor behind the first n bytes of t->text. At the margin no cursor can be put: the last
- * character of the row is written once more. */
+/* Moves the cursor behind the first n bytes of t->text. At the margin no cursor can be put: the
+ * last character of the row is written once more. */
 static void move_behind(live_text *t, place from, size_t n)
 {
     place to = place_behind(t, n);

@@ -1,5 +1,5 @@
-/* The options, their bounds and their values' names, and the commands that take them: see options.h.
- * What the library bounds is bounded by its constants, and its enums have its names. */
+/* The options, their bounds and their values' names, and the commands that take them: see
+ * options.h. What the library bounds is bounded by its constants, and its enums have its names. */
 #include "cli/options.h"
 
 #include <string.h>

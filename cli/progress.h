@@ -11,8 +11,8 @@ typedef struct progress {
     bool quiet;
     bool shown;   /* a bar stands on the terminal's last line */
     double bar_s; /* monotonic clock: when it was drawn */
-    /* Of each drey_progress, since several may take turns: whether there was a report, what had been
-     * done by the last one, and the monotonic clock at the last line. */
+    /* Of each drey_progress, since several may take turns: whether there was a report, what had
+     * been done by the last one, and the monotonic clock at the last line. */
     bool begun[PROGRESS_KINDS];
     uint64_t done[PROGRESS_KINDS];
     double line_s[PROGRESS_KINDS];

@@ -10,7 +10,8 @@
 
 #include "drey/drey.h"
 
-/* What drey run asks the engine to keep: 24 bytes for each span of three lanes, 16 for each node. */
+/* What drey run asks the engine to keep: 24 bytes for each span of three lanes, 16 for
+ * each node. */
 enum { TRACE_FILE_SPANS = 1 << 16 };
 
 typedef struct trace_about {    /* what the file says of the run */

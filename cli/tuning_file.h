@@ -9,8 +9,8 @@
 bool tuning_path(char *out, size_t capacity);
 
 /* True if there is one for this machine and tier (NULL: the best). A file that is broken, or not of
- * this machine and version, is passed over with one sentence on standard error; where there is none,
- * or one for another tier, nothing is said. */
+ * this machine and version, is passed over with one sentence on standard error; where there is
+ * none, or one for another tier, nothing is said. */
 bool tuning_load(const char *cpu_tier, drey_tuning *tuning);
 
 /* Writes it, with the folders above it. */

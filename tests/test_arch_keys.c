@@ -1,4 +1,5 @@
-/* What a file asks for and drey does not compute is refused by name; what says "not used" is not. */
+/* What a file asks for and drey does not compute is refused by name; what says "not used"
+ * is not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Arenas: alignment, zeros, marks; and what a plan forgot lies in memory of its own and is report. */
+/* Arenas: alignment, zeros, marks; and what a plan forgot lies in memory of its own and
+ * is reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* What the papers compare with: bld lets likely tokens pass and counts them, draft is the draft's own
- * text, std the target's, with reads and use in turns. */
+/* What the papers compare with: bld lets likely tokens pass and counts them, draft is the draft's
+ * own text, std the target's, with reads and use in turns. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

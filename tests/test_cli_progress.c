@@ -1,4 +1,5 @@
-/* Progress where there is no terminal: each thing is said to begin once, also where two take turns. */
+/* Progress where there is no terminal: each thing is said to begin once, also where two
+ * take turns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

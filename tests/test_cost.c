@@ -104,7 +104,8 @@ static void the_number_of_nodes(void **state)
 {
     (void)state;
     double rate;
-    /* In memory a node costs 5 ms of 100 up to the tile's end: 1.9 / .105, 2.3 / .11, 2.32 / .115. */
+    /* In memory a node costs 5 ms of 100 up to the tile's end: 1.9 / .105, 2.3 / .11,
+     * 2.32 / .115. */
     const float few[] = {0.9f, 0.4f, 0.02f};
     turn_cost c = resident();
     assert_int_equal(cost_choose(&c, few, 3, 0, &rate), 2);

@@ -1,5 +1,5 @@
-/* Paths in messages: the file's name, the reason and what to do are all there, however long the path
- * is. */
+/* Paths in messages: the file's name, the reason and what to do are all there, however long the
+ * path is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

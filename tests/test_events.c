@@ -1,5 +1,5 @@
-/* Provisional text: whoever follows the events has at any time a verified text, which is on_text's, and
- * behind it a provisional one, whose every byte is taken back or verified. */
+/* Provisional text: whoever follows the events has at any time a verified text, which is on_text's,
+ * and behind it a provisional one, whose every byte is taken back or verified. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

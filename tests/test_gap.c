@@ -1,5 +1,5 @@
-/* Work in the gaps of a pass, on a clock of the test's own: no slice begins while a piece waits, none
- * is longer than it may be, and the disk never has to wait. */
+/* Work in the gaps of a pass, on a clock of the test's own: no slice begins while a piece waits,
+ * none is longer than it may be, and the disk never has to wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

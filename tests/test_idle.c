@@ -1,6 +1,6 @@
-/* Drafting while a verification waits for weights: whatever the disk's moods are, the text stays the
- * same, what was drafted ahead is kept where the text goes there, and every step leaves tree and
- * caches in order, also one that fails or is cancelled. */
+/* Drafting while a verification waits for weights: whatever the disk's moods are, the text stays
+ * the same, what was drafted ahead is kept where the text goes there, and every step leaves tree
+ * and caches in order, also one that fails or is cancelled. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <errno.h>

@@ -181,8 +181,8 @@ static void pairs_that_collide(void **state)
     writer_free(&r.merges);
 }
 
-/* A text that many special tokens have is kept once, or twice where the first is no user-defined one:
- * a match walks over all that are kept. */
+/* A text that many special tokens have is kept once, or twice where the first is no user-defined
+ * one: a match walks over all that are kept. */
 static void doubles_of_special_tokens(void **state)
 {
     (void)state;

@@ -337,8 +337,8 @@ static void the_rest_of_the_file_goes(void **state)
         close(fd);
         return;
     }
-    /* Settling waits 50 ms at most. Where a busy disk makes it wait as long as that, it may give up,
-     * and the round says nothing. */
+    /* Settling waits 50 ms at most. Where a busy disk makes it wait as long as that, it may give
+     * up, and the round says nothing. */
     int n_rounds = 0;
     for (int i = 0; i < 10; i++) {
         assert_int_equal(readahead(fd, 0, (size_t)about.st_size), 0);

@@ -99,8 +99,8 @@ static void add(forest *f, const branch *stem, candidate c)
     f->all[f->n++] = b;
 }
 
-/* A tree is grown by one of the papers' pacers. True: it ended because no branch was a good guess any
- * more. */
+/* A tree is grown by one of the papers' pacers. True: it ended because no branch was a good guess
+ * any more. */
 static bool restate_pacer(forest *f, uint64_t seed, bool normalised, int32_t size,
                           int32_t max_depth)
 {
@@ -301,8 +301,8 @@ static bool is_five(const void *user, int32_t token)
     return token == 5;
 }
 
-/* Drafting ahead leaves an end of the text out, so that a node of the second guess is the older one:
- * the chain is the first guess's all the same. */
+/* Drafting ahead leaves an end of the text out, so that a node of the second guess is the older
+ * one: the chain is the first guess's all the same. */
 static void what_was_drafted_ahead_is_no_chain(void **state)
 {
     (void)state;

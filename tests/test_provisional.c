@@ -48,7 +48,8 @@ static void check(const provisional_rules *rules, token_tree *t, const int32_t *
     assert_true(tree_is_valid(t));
 }
 
-/* .4 "3"; .2 "4" below "1"; .1 "2" and .1 "5" (nodes before guesses); .05 "6"; "9" ends the text. */
+/* .4 "3"; .2 "4" below "1"; .1 "2" and .1 "5" (nodes before guesses); .05 "6"; "9" ends
+ * the text. */
 static void best_first(void **state)
 {
     (void)state;
@@ -131,7 +132,8 @@ static float doubled(const void *user, int32_t rank, float confidence)
     return rank == 0 ? confidence : *(const float *)user * confidence;
 }
 
-/* "4" .8 * .5 = .4 behind node "3", which has what its policy gave it; "5" and "2" .2 against .1. */
+/* "4" .8 * .5 = .4 behind node "3", which has what its policy gave it; "5" and "2" .2
+ * against .1. */
 static void calibrated_guesses(void **state)
 {
     (void)state;

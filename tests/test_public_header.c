@@ -1,9 +1,9 @@
 /* The public structures' sizes, which stay for as long as the soname does: a program that was
  * compiled against an older header of the same soname brings structures of these sizes.
  *
- * When this fails: take a new field's bytes out of `reserved`. Where they do not fit, or a field has
- * to go, raise the minor version (CMakeLists.txt, which sets the soname) and write the new sizes and
- * the new soname here. */
+ * When this fails: take a new field's bytes out of `reserved`. Where they do not fit, or a field
+ * has to go, raise the minor version (CMakeLists.txt, which sets the soname) and write the new
+ * sizes and the new soname here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>

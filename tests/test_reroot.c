@@ -1,5 +1,6 @@
-/* One tree across turns: what stays of it, in the tree, in the caches and in the draft, has the very
- * bits of what is built and computed from scratch below the new root, and writes the same text. */
+/* One tree across turns: what stays of it, in the tree, in the caches and in the draft, has
+ * the very bits of what is built and computed from scratch below the new root, and writes the
+ * same text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -289,7 +290,8 @@ static int32_t pick(rng *r, const token_tree *tree, int32_t *nodes)
     return n;
 }
 
-/* A step at once, or in parts as small as the clock allows, which may follow one that was given up. */
+/* A step at once, or in parts as small as the clock allows, which may follow one that was
+ * given up. */
 static void expand(bench *b, token_tree *tree, const int32_t *nodes, int32_t n)
 {
     drafter *d = b->session->drafter;

@@ -145,8 +145,8 @@ static void check_logits(const char *architecture, uint32_t type, bool tied)
     assert_true(used[0] > 0 && used[1] == 0 && used[2] == 0 && used[3] > 0);
     o = options_of(m, DREY_DRAFTER_SELF);
     for (int i = 0; i < 24; i++) {
-        /* The named least budget is rounded up: planes are missing below it already. It is asked for
-         * each time, as the process may have grown. */
+        /* The named least budget is rounded up: planes are missing below it already. It is asked
+         * for each time, as the process may have grown. */
         uint64_t budget = least(o) - (3 << 19) + (uint64_t)i * (96 << 10);
         o.memory_bytes = i < 23 ? budget : DREY_MEMORY_UNLIMITED;
         if (!logits_of(&o, NULL, first, later, used))
@@ -237,7 +237,8 @@ static void all_bits_guess_all(void **state)
     temp_dir_remove();
 }
 
-/* Planes of one run that the end of a ring's worth cuts: reads and use in turns go on all the same. */
+/* Planes of one run that the end of a ring's worth cuts: reads and use in turns go on all
+ * the same. */
 static void std_reads_planes(void **state)
 {
     (void)state;

@@ -81,8 +81,8 @@ static void dense_takes_of_sparse(void **state)
     within(p.attention_s, 1 + 0.04 / 2.04, 0.02);
 }
 
-/* The second is slowed by half while the first works: at 2 : 1 it has done 1.33 s of its 2 s when the
- * first is done, and needs 0.67 s more alone. At 3 : 1 both are done after 2.25 s. */
+/* The second is slowed by half while the first works: at 2 : 1 it has done 1.33 s of its 2 s when
+ * the first is done, and needs 0.67 s more alone. At 3 : 1 both are done after 2.25 s. */
 static void contention(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The draft's head over a slice of its vocabulary: the same bits as the whole head for all it holds,
- * tokens of the text can be guessed, the plan counts it, and texts are the same. */
+/* The draft's head over a slice of its vocabulary: the same bits as the whole head for all it
+ * holds, tokens of the text can be guessed, the plan counts it, and texts are the same. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

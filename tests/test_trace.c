@@ -1,4 +1,5 @@
-/* Traces: rings keep the latest spans, sums count them all, and threads do not disturb each other. */
+/* Traces: rings keep the latest spans, sums count them all, and threads do not disturb
+ * each other. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

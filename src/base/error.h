@@ -11,8 +11,8 @@
 drey_status error_set(drey_error *err, drey_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A path for a message: where it is long, "..." stands for its middle, so that what is said about it
- * is not cut off. Returns path or out. */
+/* A path for a message: where it is long, "..." stands for its middle, so that what is said about
+ * it is not cut off. Returns path or out. */
 enum { ERROR_PATH_BYTES = 160 };
 const char *error_path(char out[ERROR_PATH_BYTES], const char *path);
 /* The same in memory of the block that it stands in. */

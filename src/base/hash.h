@@ -1,5 +1,5 @@
-/* XXH64, a fast 64-bit hash that tells damage and change apart from the original. It is no protection
- * against a forger. The header of libxxhash has all of it; nothing is linked. */
+/* XXH64, a fast 64-bit hash that tells damage and change apart from the original. It is no
+ * protection against a forger. The header of libxxhash has all of it; nothing is linked. */
 #ifndef DREY_BASE_HASH_H
 #define DREY_BASE_HASH_H
 

@@ -8,7 +8,8 @@
  *      trace   | thread 0: sums, ring | thread 1: sums, ring | ...
  *
  * A thread's ring may be left out, and so may kinds that would crowd the others out of it: their
- * sums are counted all the same. Memory is taken once. Times are arguments: whoever measures has a clock already. */
+ * sums are counted all the same. Memory is taken once. Times are arguments: whoever measures has a
+ * clock already. */
 #ifndef DREY_BASE_TRACE_H
 #define DREY_BASE_TRACE_H
 
@@ -99,8 +100,8 @@ static inline void trace_add(trace *t, int32_t thread, trace_kind what, int64_t 
  * NULL trace. */
 void trace_sum(const trace *t, trace_sums *out);
 /* Copies spans of a thread in the order in which they were added, at most `max`, from number *from
- * on or, where that is forgotten, from the oldest; sets *from behind the last one. Returns how many.
- * Only while that thread adds none. */
+ * on or, where that is forgotten, from the oldest; sets *from behind the last one. Returns how
+ * many. Only while that thread adds none. */
 int32_t trace_copy(const trace *t, int32_t thread, int64_t *from, trace_span *out, int32_t max);
 /* "read", "stall", ... */
 const char *trace_kind_name(trace_kind what);

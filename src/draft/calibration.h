@@ -27,7 +27,8 @@ int32_t calibration_bin(float confidence);
 
 /* What is assumed before anything is known. A best guess is right more often than its confidence
  * says where the target takes its own most likely token: odds' = 1.5 odds^1.25, which is where two
- * models' 4,000 positions of code and chat lie; the others', and a sampled text's, are as they are. */
+ * models' 4,000 positions of code and chat lie; the others', and a sampled text's, are as
+ * they are. */
 float calibration_prior(const calibration *c, int32_t rank, float confidence);
 
 /* (hits + 8 prior) / (trials + 8), in (0, 1). */

@@ -19,14 +19,15 @@ typedef enum draft_reading {
 
 typedef struct drafter_class {
     /* The timeline has been set to tokens[0..n): the last one is the next root and not computed
-     * yet. Called before and after the prompt is read, and again whenever the timeline changed other
-     * than by reroot; the tree is reset to the root then. What was read of the same beginning stays. */
+     * yet. Called before and after the prompt is read, and again whenever the timeline changed
+     * other than by reroot; the tree is reset to the root then. What was read of the same
+     * beginning stays. */
     drey_status (*begin)(drafter *d, const int32_t *tokens, int32_t n, drey_error *err);
     /* Whether something of what stands before the root is still to be read, which an expansion of
      * the root would do first. NULL: never. */
     bool (*unread)(const drafter *d);
-    /* Reads the next chunk of it, or goes on with one that was left, until until_ns (clock_ns; 0: to
-     * the chunk's end). A chunk under way counts as a step under way. An error ends it. */
+    /* Reads the next chunk of it, or goes on with one that was left, until until_ns (clock_ns; 0:
+     * to the chunk's end). A chunk under way counts as a step under way. An error ends it. */
     drey_status (*read)(drafter *d, int64_t until_ns, draft_reading *state, drey_error *err);
     /* A step: the most likely continuations of nodes[0..n) go to the nodes, which are marked
      * expanded. n: 1 .. DRAFT_MAX_BATCH. None of them has been expanded before, all their parents

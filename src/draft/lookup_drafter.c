@@ -9,8 +9,8 @@
  *
  * Confidence is what such a candidate was worth so far. Each belongs to a kind: of the automaton by
  * the length of the match, by its share among what followed, and by whether there was more than one
- * place; of recycling by its table and rank. A kind's hits and trials are counted along the path that
- * the target takes, with a guess of ours as the first few trials. */
+ * place; of recycling by its table and rank. A kind's hits and trials are counted along the path
+ * that the target takes, with a guess of ours as the first few trials. */
 #include "draft/lookup_drafter.h"
 
 #include <assert.h>

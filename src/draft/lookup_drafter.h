@@ -27,8 +27,8 @@ typedef struct lookup_drafter {
     uint8_t kind_of[TREE_MAX_NODES][TREE_MAX_GUESSES]; /* of the guesses of nodes */
 } lookup_drafter;
 
-/* Lies in memory[drafter_lookup_class.bytes(capacity)], zeroed and aligned for anything. begin fails
- * with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */
+/* Lies in memory[drafter_lookup_class.bytes(capacity)], zeroed and aligned for anything. begin
+ * fails with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */
 drafter *drafter_lookup_init(void *memory, int32_t capacity);
 
 #endif

@@ -91,8 +91,8 @@ static drey_status open_chain(model_drafter *d, int32_t n, pass_head head, drey_
     return open_pass(d, n, head, err);
 }
 
-/* Of what the timeline has beyond the cache; its end is the root. Where that is long, as nothing was
- * read or drafted for a while, it goes in chunks. */
+/* Of what the timeline has beyond the cache; its end is the root. Where that is long, as nothing
+ * was read or drafted for a while, it goes in chunks. */
 static drey_status open_root(model_drafter *d, drey_error *err)
 {
     int32_t n = d->n_timeline - d->run->kv->n_committed;
@@ -290,8 +290,8 @@ static bool can_guess(const model_drafter *d, int32_t id)
     return !l->table || id < l->head->n_rows || row_table_find(l->table, id) >= 0;
 }
 
-/* What the target found likely at one place is likely at another: in a language whose tokens are not
- * among the frequent ones most of what comes is known before it does. */
+/* What the target found likely at one place is likely at another: in a language whose tokens are
+ * not among the frequent ones most of what comes is known before it does. */
 static void model_hear(drafter *base, const token_tree *tree, int32_t node, const int32_t *tokens,
                        int32_t n)
 {

@@ -12,8 +12,8 @@ enum { CATCH_UP = 8 };
 /* Rows that a turn reads for a sliced head at most, beside those of its tokens. */
 enum { MOST_HEARD = 32 };
 
-/* A model can draft for itself, with the bits of its weights that are in memory: run is over views of
- * its weights (weights_view) and of its cache (kv_view_init). Then whatever is committed was
+/* A model can draft for itself, with the bits of its weights that are in memory: run is over views
+ * of its weights (weights_view) and of its cache (kv_view_init). Then whatever is committed was
  * computed by those who verify, nothing is read and nothing lags behind.
  *
  * Everything is borrowed until closed: run with its own cache, the session's sampler (the same

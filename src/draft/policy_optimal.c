@@ -9,8 +9,8 @@
  * children will be worth is not known before: it is taken to be what guesses of each rank have been
  * worth lately. Drafting goes on while another step raises the rate, tokens over time, of the turn
  * (cost.h), and then as many nodes are submitted as make it highest: fallback and width are one
- * question. Where even the first step does not pay, or measured turns with a tree write no more than
- * plain ones did, nothing is drafted for a while.
+ * question. Where even the first step does not pay, or measured turns with a tree write no more
+ * than plain ones did, nothing is drafted for a while.
  *
  *   DRAFTING --(the first step promises nothing, or turns were no faster)--> PAUSED: plain turns
  *       ^                                                                       |

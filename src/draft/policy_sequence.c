@@ -2,12 +2,13 @@
  * Little Decoder, arXiv:2302.07863). */
 #include "draft/policy.h"
 
-/* Of bld: below it the draft hands over (EdgeLLM compares with about that); and what the target lets
- * pass, a share of 0.14 and more. */
+/* Of bld: below it the draft hands over (EdgeLLM compares with about that); and what the target
+ * lets pass, a share of 0.14 and more. */
 static const float fallback = 0.6f;
 #define ROLLBACK 2
 
-/* What the chain goes on with: the drafter's best guess, whatever else was drafted below the node. */
+/* What the chain goes on with: the drafter's best guess, whatever else was drafted below
+ * the node. */
 static int32_t next_of_chain(const token_tree *tree, int32_t node)
 {
     const tree_node *n = &tree->nodes[node];

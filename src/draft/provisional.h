@@ -7,8 +7,8 @@
  *   (a) nodes that nobody has expanded, submitted or not;
  *   (b) guesses of expanded nodes that are not in the tree. They become nodes, provisional ones.
  *
- * (b) is where the text goes on when it leaves the submitted tree: the target's next token is then a
- * guess that the tree had no row for. */
+ * (b) is where the text goes on when it leaves the submitted tree: the target's next token is then
+ * a guess that the tree had no row for. */
 #ifndef DREY_DRAFT_PROVISIONAL_H
 #define DREY_DRAFT_PROVISIONAL_H
 

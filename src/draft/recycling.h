@@ -1,7 +1,8 @@
-/* Token recycling: what the target itself found likely behind a token, the last time that it computed
- * a row of it (Luo et al. 2024, "Turning Trash into Treasure"). Of each row of a verification, also of
- * those that were rejected, the best few tokens are kept, by the row's last two tokens and by its
- * last one. What two tokens have is surer; what one has is known more often. */
+/* Token recycling: what the target itself found likely behind a token, the last time that
+ * it computed a row of it (Luo et al. 2024, "Turning Trash into Treasure"). Of each row of a
+ * verification, also of those that were rejected, the best few tokens are kept, by the row's
+ * last two tokens and by its last one. What two tokens have is surer; what one has is known
+ * more often. */
 #ifndef DREY_DRAFT_RECYCLING_H
 #define DREY_DRAFT_RECYCLING_H
 

@@ -62,8 +62,8 @@ void tree_submit(token_tree *t, int32_t most);
 bool tree_moves(const token_tree *t, const int32_t *path, int32_t n_path, int32_t next,
                 int32_t moved[TREE_MAX_NODES]);
 /* Does that: nothing is submitted or provisional then, and cumulative confidences are products from
- * the new root on. A node that the drafter had no guesses for, or no room, may be asked again. Where
- * all go, the tree is reset to `next`. */
+ * the new root on. A node that the drafter had no guesses for, or no room, may be asked again.
+ * Where all go, the tree is reset to `next`. */
 void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES]);
 
 bool tree_is_valid(const token_tree *t);

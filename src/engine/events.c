@@ -1,11 +1,11 @@
-/* What is to be seen of a text before it is verified: the likeliest path of the tree as text, behind
- * the verified one, and how that changes.
+/* What is to be seen of a text before it is verified: the likeliest path of the tree as text,
+ * behind the verified one, and how that changes.
  *
  *     verified text | provisional text          the turn's end:   verified text + "cat s" | "leeps"
  *     The black     | cat sat                                     taken back: "at"
  *
- * A copy of the detokenizer goes on from where the verified text stands, so that characters and stop
- * texts that tokens cut are whole, or held back, here as there. */
+ * A copy of the detokenizer goes on from where the verified text stands, so that characters and
+ * stop texts that tokens cut are whole, or held back, here as there. */
 #include <string.h>
 
 #include "base/num.h"

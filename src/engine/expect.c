@@ -1,6 +1,6 @@
-/* What a plan is good for with its drafter: tokens a second on a machine and disk of today, with texts
- * of usual predictability. It ranks drafters before anything is measured; while a text is written
- * the policy measures for itself.
+/* What a plan is good for with its drafter: tokens a second on a machine and disk of today, with
+ * texts of usual predictability. It ranks drafters before anything is measured; while a text is
+ * written the policy measures for itself.
  *
  * Tokens a pass by the nodes of a tree, and the steps that such a tree takes, are what trees that
  * follow confidence got over code and chat. A larger draft guesses no better here: that it costs

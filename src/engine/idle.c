@@ -20,8 +20,8 @@ static bool is_end(const void *user, int32_t token)
            tokenizer_is_end(s->engine->options.target->tokenizer, token);
 }
 
-/* Where a step takes no time there is nothing to gain by doing it early. Nor where the policy rests,
- * and has submitted nothing. */
+/* Where a step takes no time there is nothing to gain by doing it early. Nor where the policy
+ * rests, and has submitted nothing. */
 static bool can_draft(const drey_session *s)
 {
     return s->state == SESSION_DECODE && s->drafter->class->start && s->text.n_drafted > 0;

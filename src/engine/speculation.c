@@ -1,4 +1,5 @@
-/* What came of drafting: by depth in the tree, by rank of the guess, by tokens that a pass wrote. */
+/* What came of drafting: by depth in the tree, by rank of the guess, by tokens that a
+ * pass wrote. */
 #include "base/num.h"
 #include "engine/session.h"
 

@@ -107,8 +107,8 @@ static void take(drey_session *s, const pass_group *group)
     assert(session_is_valid(s));
 }
 
-/* At most one draft has a step under way. Its session goes first: a new root may change what all drafts
- * share, the table of rows that such a step multiplies (weights/row_table.h). */
+/* At most one draft has a step under way. Its session goes first: a new root may change what all
+ * drafts share, the table of rows that such a step multiplies (weights/row_table.h). */
 static int32_t first_to_take(const shared_pass *p)
 {
     for (int32_t i = 0; i < p->n; i++)

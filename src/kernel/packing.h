@@ -37,7 +37,8 @@
 
 enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
 
-/* Every type: name, name in functions, activations, weights per block, bytes per block of the file. */
+/* Every type: name, name in functions, activations, weights per block, bytes per block of
+ * the file. */
 #define KERNEL_TYPES(X)                                                                            \
     X(F32, f32, ACT_F32, 1, 4)                                                                     \
     X(F16, f16, ACT_F32, 1, 2)                                                                     \

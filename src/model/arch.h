@@ -38,7 +38,8 @@ typedef struct model_shape {
     rope_shape rope;
 } model_shape;
 
-/* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name the file. */
+/* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
+ * the file. */
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err);
 
 /* The keys under "ARCH.": each has to be one that is read, one that has no influence on the

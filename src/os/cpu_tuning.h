@@ -1,6 +1,6 @@
 /* What is known to suit a family of processors: choices between ways of computing that differ in
- * speed alone. No result depends on them. A table of families gives the defaults (cpu_tuning.c); what
- * was measured on one machine may replace them. */
+ * speed alone. No result depends on them. A table of families gives the defaults (cpu_tuning.c);
+ * what was measured on one machine may replace them. */
 #ifndef DREY_OS_CPU_TUNING_H
 #define DREY_OS_CPU_TUNING_H
 
@@ -12,8 +12,8 @@
  *
  *  SHAPE_LINES  For 5 rows and more a tile goes over whole lines of 32 weight rows, so that one
  *               broadcast of activations feeds two products, and passes of more than 8 rows are cut
- *               into even tiles. For processors with two products a cycle, where loads bind (Zen 5).
- *               Without it a tile takes 16 weight rows at a time.
+ *               into even tiles. For processors with two products a cycle, where loads bind
+ *               (Zen 5). Without it a tile takes 16 weight rows at a time.
  *  SHAPE_NEAR   For few rows every line of weights is fetched into the first cache, a few KB
  *               ahead. Without it one line in eight, further ahead, into the second. */
 enum { SHAPE_LINES = 1, SHAPE_NEAR = 2, N_KERNEL_SHAPES = 4 };

@@ -177,8 +177,8 @@ typedef struct own_object { /* the one that holds this code */
     size_t n_pages; /* that it maps from its file */
 } own_object;
 
-/* Whether this code lies in the object; then what it maps of its file comes in, data too: a page that
- * was missed would bring megabytes of the file back when it is first used. */
+/* Whether this code lies in the object; then what it maps of its file comes in, data too: a page
+ * that was missed would bring megabytes of the file back when it is first used. */
 static int settle_object(struct dl_phdr_info *object, size_t size, void *user)
 {
     (void)size;

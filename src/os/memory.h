@@ -26,16 +26,16 @@ int64_t memory_major_faults(void);   /* of this process so far */
  * it hold and cannot be made to give back; the smallest, UINT64_MAX if no level has a limit. */
 uint64_t memory_cgroup_room(void);
 
-/* What a budget of "auto" means: the lower of that and of the machine's available memory, over 1.05;
- * 0 where nothing is known. *estimated: /proc does not say what is available, and what sysinfo(2)
- * calls free and buffers was taken for it. */
+/* What a budget of "auto" means: the lower of that and of the machine's available memory, over
+ * 1.05; 0 where nothing is known. *estimated: /proc does not say what is available, and what
+ * sysinfo(2) calls free and buffers was taken for it. */
 uint64_t memory_auto_budget(bool *estimated);
 
 /* The parts of the above that know nothing of the system. budget: from the room in the groups
- * (UINT64_MAX: no limit), and from available and idle memory (0: not known). limit: of memory.max or memory.limit_in_bytes, UINT64_MAX
- * for none. field: a "Name:   123 kB" line of /proc/meminfo or /proc/self/status; name with its
- * colon; 0 when there is none. stat: a "name 123" line of memory.stat, in bytes; 0 when there
- * is none. */
+ * (UINT64_MAX: no limit), and from available and idle memory (0: not known). limit: of memory.max
+ * or memory.limit_in_bytes, UINT64_MAX for none. field: a "Name:   123 kB" line of /proc/meminfo
+ * or /proc/self/status; name with its colon; 0 when there is none. stat: a "name 123" line of
+ * memory.stat, in bytes; 0 when there is none. */
 uint64_t memory_budget_of(uint64_t allowed, uint64_t available, uint64_t idle, bool *estimated);
 uint64_t memory_cgroup_limit_in(const cgroup_source *source);
 uint64_t memory_cgroup_room_in(const cgroup_source *source, uint64_t own_bytes);

@@ -1,7 +1,7 @@
-/* Finding how to divide work between units, by measuring: the seconds that a division takes fall and
- * then rise as one unit is given more, but where depends on how the units slow each other (Ghidorah
- * III-C3). So a search begins where the units' times alone put it and goes on by golden section until
- * the place is known to a hundredth.
+/* Finding how to divide work between units, by measuring: the seconds that a division takes fall
+ * and then rise as one unit is given more, but where depends on how the units slow each other
+ * (Ghidorah III-C3). So a search begins where the units' times alone put it and goes on by golden
+ * section until the place is known to a hundredth.
  *
  * Pure but for the callback, which may be a clock or a formula. What it returns need not be smooth:
  * the least that was seen is the answer. */

@@ -307,8 +307,8 @@ static void contest_range(contest *c, const float *logits, int32_t from, int32_t
     }
 }
 
-/* The logits themselves; confidence is the softmax over all of them. Most ranges have nobody who could
- * enter: their largest logit, which a vector instruction finds, says so. */
+/* The logits themselves; confidence is the softmax over all of them. Most ranges have nobody who
+ * could enter: their largest logit, which a vector instruction finds, says so. */
 static void contest_logits(contest *c, const sampler *s, const float *logits, int32_t n_ids)
 {
     enum { RANGE = 512 };

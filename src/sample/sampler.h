@@ -43,8 +43,8 @@ int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
                       candidate *out, int32_t max);
 
-/* The `max` (up to 8) ids with the largest logits, best first; returns how many are possible. Touches
- * nothing of the sampler's: several threads may. */
+/* The `max` (up to 8) ids with the largest logits, best first; returns how many are possible.
+ * Touches nothing of the sampler's: several threads may. */
 int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t max);
 
 /* Logits that are not in the order of the ids: the first n_first are, the n_more behind them stand

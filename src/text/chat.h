@@ -34,11 +34,11 @@ typedef struct chat_turn {
 
 /* One turn, up to where the assistant's text begins, as Hugging Face's apply_chat_template writes
  * it with add_generation_prompt. system may be NULL: then what the template itself would put there
- * (ChatML templates with a default system text: that text, read from the template). Where a template
- * refuses system texts, the text goes in front of the user's, with an empty line between. Dates are
- * the template's own default, so that a text can be reproduced. eos: what the template's eos_token
- * stands for, "" where the vocabulary has none. BOS is not written. DREY_ERR_UNSUPPORTED for
- * CHAT_UNKNOWN and a template of more than CHAT_TEMPLATE_BYTES; out->text is NULL then. */
+ * (ChatML templates with a default system text: that text, read from the template). Where a
+ * template refuses system texts, the text goes in front of the user's, with an empty line between.
+ * Dates are the template's own default, so that a text can be reproduced. eos: what the template's
+ * eos_token stands for, "" where the vocabulary has none. BOS is not written. DREY_ERR_UNSUPPORTED
+ * for CHAT_UNKNOWN and a template of more than CHAT_TEMPLATE_BYTES; out->text is NULL then. */
 drey_status chat_format_turn(const char *chat_template, size_t n_bytes, const char *eos,
                              const char *system, const char *user, chat_turn *out, drey_error *err);
 

@@ -3,8 +3,8 @@
  *
  * A text is the value of a polynomial at a random point, modulo the prime 2^61 - 1: two texts of up
  * to n bytes agree for at most n of the 2^61 points (Carter and Wegman 1979). A pair is a sum of
- * products with random odd numbers. A mix spreads both over the low bits, which choose a slot. Which
- * slot an entry gets is never seen outside: ids and ranks do not depend on it. */
+ * products with random odd numbers. A mix spreads both over the low bits, which choose a slot.
+ * Which slot an entry gets is never seen outside: ids and ranks do not depend on it. */
 #ifndef DREY_TEXT_KEYED_HASH_H
 #define DREY_TEXT_KEYED_HASH_H
 

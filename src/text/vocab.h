@@ -18,8 +18,8 @@ typedef enum token_type {
     TOKEN_BYTE = 6
 } token_type;
 
-/* More tokens or merges are taken for an attack on memory; the largest vocabularies have a quarter of
- * a million. */
+/* More tokens or merges are taken for an attack on memory; the largest vocabularies have a quarter
+ * of a million. */
 enum { VOCAB_MOST_TOKENS = 1 << 21 };
 
 typedef struct vocab {

@@ -1,9 +1,9 @@
 /* Rows of a matrix that are taken in on line: a table of packed groups of their own, in memory.
  *
- * A matrix may have been cut to its first rows (weight_cut), so that less of it stays in memory; the
- * table holds those of the others that have turned out to be needed. They are read from the file one
- * by one, and multiplied like a matrix whose row i is the source's row id[i]. The table is full one
- * day: then the oldest group of rows goes, but for those that are kept.
+ * A matrix may have been cut to its first rows (weight_cut), so that less of it stays in memory;
+ * the table holds those of the others that have turned out to be needed. They are read from the
+ * file one by one, and multiplied like a matrix whose row i is the source's row id[i]. The table is
+ * full one day: then the oldest group of rows goes, but for those that are kept.
  *
  *   source  |== first rows, pinned ==|............ in the file only ............|
  *                                         ^        ^  ^

@@ -12,9 +12,9 @@
  * says so.
  *
  * The table (head, stamps, entries) is little-endian and follows from the model but for the hashes
- * of the matrices and, in planes, what stands for missing bits. So reading one is comparing it with the table that the model asks for: nothing
- * in the file is trusted, no offset or count of it is used. Norms, biases and the rows of an untied
- * embedding stay in the GGUF file. */
+ * of the matrices and, in planes, what stands for missing bits. So reading one is comparing it with
+ * the table that the model asks for: nothing in the file is trusted, no offset or count of it is
+ * used. Norms, biases and the rows of an untied embedding stay in the GGUF file. */
 #ifndef DREY_WEIGHTS_SIDECAR_H
 #define DREY_WEIGHTS_SIDECAR_H
 
@@ -61,7 +61,8 @@ char *sidecar_usual_path(const gguf *g);
 /* True for a file that begins like a sidecar of any version. */
 bool sidecar_is_one(const char *path);
 
-/* The table for these matrices (weight_split: in planes) with stamps and hashes of 0, and the checksum not made yet. */
+/* The table for these matrices (weight_split: in planes) with stamps and hashes of 0, and the
+ * checksum not made yet. */
 drey_status sidecar_table_make(sidecar_table *t, int32_t n_parts, const weight *matrix, int32_t n,
                                drey_error *err);
 void sidecar_table_free(sidecar_table *t);
@@ -76,8 +77,9 @@ drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, siz
                             uint64_t file_bytes, const char *path, drey_error *err);
 
 /* Checks that the file at `path` is a good sidecar of this model, and lets the matrices be read
- * from there: sets their sidecar_offset, and splits them where it holds planes. hashes: NULL, or [n] for the entries' hashes. stamp: NULL,
- * or for what the file was that was looked at: another may take its name at any time. */
+ * from there: sets their sidecar_offset, and splits them where it holds planes. hashes: NULL, or
+ * [n] for the entries' hashes. stamp: NULL, or for what the file was that was looked at: another
+ * may take its name at any time. */
 drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int32_t n,
                            uint64_t *hashes, file_stamp *stamp, drey_error *err);
 

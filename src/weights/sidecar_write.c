@@ -114,7 +114,8 @@ static int32_t blocks_of(const weight *m, int32_t n_groups)
 
 /* ---- Writing ---- */
 
-/* Writes the packed groups [from, to), as they are or in planes, which are made where the rows were. */
+/* Writes the packed groups [from, to), as they are or in planes, which are made where the
+ * rows were. */
 static drey_status write_groups(const packer *p, new_file *out, const weight *m, uint64_t offset,
                                 int32_t from, int32_t to, drey_error *err)
 {

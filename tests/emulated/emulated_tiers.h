@@ -1,5 +1,5 @@
-/* The tiers that the numeric tests go through: those that run here, on x86 machines with AVX-512 two
- * test-only builds of kernel files that the machine may not be able to run as they are shipped:
+/* The tiers that the numeric tests go through: those that run here, on x86 machines with AVX-512
+ * two test-only builds of kernel files that the machine may not be able to run as they are shipped:
  *
  *   "avxvnni (as EVEX)"   the avxvnni tier's files, with AVX512-VNNI's encoding of vpdpbusd and
  *                         vpdpwssd, which does the same to the same registers

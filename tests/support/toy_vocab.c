@@ -1,7 +1,7 @@
 /* A toy's vocabulary, either flavour: see toy.h.
  *
- * Words grow from the left, one merge per character: "Ġt" "Ġth" "Ġthe". Each step is a token, and its
- * merge's rank (byte-level BPE) or score (SentencePiece) is its place in the list. */
+ * Words grow from the left, one merge per character: "Ġt" "Ġth" "Ġthe". Each step is a token, and
+ * its merge's rank (byte-level BPE) or score (SentencePiece) is its place in the list. */
 #include "support/toy.h"
 
 #include <stdio.h>

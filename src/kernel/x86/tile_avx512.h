@@ -68,9 +68,9 @@ enum { FAR, NEAR, HALVES, LINES };
  *  NEAR  Every line, some blocks ahead, into the L1 cache: 1.2 to 1.3 times as fast on Zen 5 with
  *        one row, 2 to 8 KB ahead nearly alike.
  *  Many  From four tokens on arithmetic binds and the hardware's prefetcher falls behind between
- *        bursts of reading: every line is asked for, into the L2 cache, and its time is hidden. With
- *        LINES the K types ask for it into the L1 cache: 1.1 to 1.2 times as fast for 5 to 8 tokens
- *        on Zen 5. */
+ *        bursts of reading: every line is asked for, into the L2 cache, and its time is hidden.
+ *        With LINES the K types ask for it into the L1 cache: 1.1 to 1.2 times as fast for 5 to 8
+ *        tokens on Zen 5. */
 enum { FAR_BYTES = 12288, NEAR_BYTES = 4096, LINES_BYTES = 8192, FAR_TOKENS = 3 };
 
 INLINE void prefetch_lines(const uint8_t *p, int n_lines, int m, int variant)
