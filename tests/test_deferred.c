@@ -1,32 +1,60 @@
 /* Passes that are stopped at a layer, and rows that later passes carry on: keys, values and logits
- * have the bits of passes that went to their end. */
+ * have the bits of passes that went to their end, for any layers, trees, sessions, budgets, tiers and
+ * disks. Looks between layers change nothing, and a pass that is stopped reads nothing more. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
+#include "base/num.h"
 #include "engine/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 
-enum { N_LAYERS = 5, N_PROMPT = 70, N_TEXT = 12, MAX_DEFERRED = 8, MAX_VOCAB = 2048 };
-
-typedef struct bench {
-    drey_model *model;
-    drey_engine *engine;
-    drey_session *session;
-} bench;
+enum {
+    N_LAYERS = 5,
+    N_PROMPT = 70,
+    N_TEXT = 14,
+    MAX_DEFERRED = 8,
+    MAX_TREE = 14,
+    MAX_SESSIONS = 3,
+    MAX_VOCAB = 2048
+};
 
 typedef struct bench_options {
     const char *architecture;
     uint32_t type;
     const char *tier;
     double streamed; /* share of the weights that passes read */
-    int32_t n_threads;
+    int32_t n_threads, n_sessions;
+    bool slow_disk;
 } bench_options;
+
+typedef struct bench {
+    drey_model *model;
+    drey_engine *engine;
+    drey_session *session[MAX_SESSIONS];
+    bool slow;
+    _Atomic bool broken; /* the disk */
+    _Atomic uint32_t n_reads;
+} bench;
+
+static int disk(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    bench *b = user;
+    (void)part;
+    (void)n_bytes;
+    uint64_t seed = offset + atomic_fetch_add(&b->n_reads, 1);
+    if (b->slow)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(toy_random(&seed) % 300000)}, NULL);
+    return atomic_load(&b->broken) ? EIO : 0;
+}
 
 static void open_bench(bench *b, const bench_options *options)
 {
@@ -41,23 +69,27 @@ static void open_bench(bench *b, const bench_options *options)
     toy.n_ff = 512;
     const char *path = temp_path("model.gguf");
     toy_write(path, &toy);
+    *b = (bench){.slow = options->slow_disk};
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.n_context = 200;
-    o.n_threads = options->n_threads ? options->n_threads : 2;
+    o.n_threads = options->n_threads;
+    o.n_sessions = options->n_sessions;
     o.cpu_tier = options->tier;
     o.read_bytes = DREY_MIN_READ_BYTES;
-    engine_tuning tuning = {.least_logit_rows = 24,
+    engine_tuning tuning = {.least_logit_rows = MAX_SESSIONS * MAX_TREE,
                             .deferred_rows = MAX_DEFERRED,
                             .set_share = options->streamed > 0,
-                            .share = 1 - options->streamed};
+                            .share = 1 - options->streamed,
+                            .fault = disk,
+                            .fault_user = b};
     drey_status status = drey_model_open(&b->model, path, &err);
     o.target = b->model;
     if (status == DREY_OK)
         status = engine_open(&b->engine, &o, &tuning, &err);
-    if (status == DREY_OK)
-        status = drey_session_open(&b->session, b->engine, &err);
+    for (int32_t i = 0; i < options->n_sessions && status == DREY_OK; i++)
+        status = drey_session_open(&b->session[i], b->engine, &err);
     if (status != DREY_OK)
         fail_msg("%s", err.message);
     assert_true(b->engine->target.layout.shape.n_vocab <= MAX_VOCAB);
@@ -65,9 +97,15 @@ static void open_bench(bench *b, const bench_options *options)
 
 static void close_bench(bench *b)
 {
-    drey_session_close(&b->session);
+    for (int i = 0; i < MAX_SESSIONS; i++)
+        drey_session_close(&b->session[i]);
     drey_engine_close(&b->engine);
     drey_model_close(&b->model);
+}
+
+static runner *runner_of(bench *b)
+{
+    return &b->session[0]->target;
 }
 
 static size_t logits_bytes(const bench *b)
@@ -80,60 +118,23 @@ static int32_t text_token(int32_t i)
     return (i * 53 + 17) % 256;
 }
 
-/* A new text behind a prompt that every test has. */
-static void start(bench *b)
+/* Back to the prompt that every text has; computes it where it is not there. */
+static void start(drey_session *s)
 {
     int32_t tokens[N_PROMPT];
     drey_error err;
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = (i * 37 + 5) % 256;
-    kv_truncate(&b->session->target_kv, 0);
-    deferred_cut(&b->session->deferred, N_PROMPT + N_TEXT);
-    assert_int_equal(
-        pass_prompt(&b->session->target, tokens, N_PROMPT, 16, HEAD_NONE, NULL, NULL, &err),
-        DREY_OK);
+    kv_cache *kv = &s->target_kv;
+    if (kv->n_committed < N_PROMPT)
+        assert_int_equal(pass_prompt(&s->target, tokens, N_PROMPT, 16, HEAD_NONE, NULL, NULL, &err),
+                         DREY_OK);
+    deferred_cut(&s->deferred, kv->n_committed - N_PROMPT);
+    kv_truncate(kv, N_PROMPT);
+    assert_int_equal(s->deferred.n, 0);
 }
 
-static pass_group group_of(bench *b, const pass_row *rows, int32_t n, pass_head head)
-{
-    return (pass_group){.kv = &b->session->target_kv,
-                        .rows = rows,
-                        .n = n,
-                        .head = head,
-                        .deferred = &b->session->deferred};
-}
-
-/* A pass up to `layer`, and stopped there; past the last layer: to its end. */
-static void run_to(bench *b, model_pass *p, pass_group *groups, int32_t n, int32_t layer)
-{
-    drey_error err = {0};
-    runner *r = &b->session->target;
-    drey_status status = pass_begin(p, r, groups, n, &err);
-    for (pass_state state = PASS_GOES_ON; status == DREY_OK && state != PASS_DONE;) {
-        status = pass_step(p, 0, &state, &err);
-        if (status == DREY_OK && state == PASS_STARVED)
-            pass_wait(p);
-        if (status == DREY_OK && pass_at_layer(p) && pass_layers_done(p) == layer) {
-            assert_true(pass_can_stop(p));
-            status = pass_stop(p, &err);
-            break;
-        }
-        assert_false(status == DREY_OK && state == PASS_GOES_ON && !pass_at_layer(p));
-    }
-    if (status == DREY_OK && layer > N_LAYERS)
-        status = pass_end(p, &err);
-    if (status != DREY_OK)
-        fail_msg("%s", err.message);
-    assert_true(weights_is_valid(r->weights));
-}
-
-static void to_the_end(bench *b, pass_group *groups, int32_t n)
-{
-    model_pass p;
-    run_to(b, &p, groups, n, N_LAYERS + 1);
-}
-
-/* What full passes, token by token, leave: the answer. */
+/* What full passes, token by token, leave. */
 typedef struct answer {
     float logits[N_TEXT][MAX_VOCAB];
     kv_cache kv; /* its numbers are copies */
@@ -146,18 +147,20 @@ static size_t side_bytes(const kv_cache *kv)
 
 static void make_answer(bench *b, answer *a)
 {
-    start(b);
+    drey_session *s = b->session[0];
+    drey_error err;
+    start(s);
     for (int32_t i = 0; i < N_TEXT; i++) {
-        pass_group g = group_of(b, &(pass_row){text_token(i), -1}, 1, HEAD_ALL);
-        to_the_end(b, &g, 1);
-        memcpy(a->logits[i], g.logits, logits_bytes(b));
-        kv_commit(g.kv, NULL, 1);
+        assert_int_equal(pass_rows(&s->target, &(pass_row){text_token(i), -1}, 1, HEAD_ALL, &err),
+                         DREY_OK);
+        memcpy(a->logits[i], s->target.ws->logits, logits_bytes(b));
+        kv_commit(&s->target_kv, NULL, 1);
     }
-    a->kv = b->session->target_kv;
+    a->kv = s->target_kv;
     a->kv.keys = malloc(side_bytes(&a->kv));
     a->kv.values = malloc(side_bytes(&a->kv));
-    memcpy(a->kv.keys, b->session->target_kv.keys, side_bytes(&a->kv));
-    memcpy(a->kv.values, b->session->target_kv.values, side_bytes(&a->kv));
+    memcpy(a->kv.keys, s->target_kv.keys, side_bytes(&a->kv));
+    memcpy(a->kv.values, s->target_kv.values, side_bytes(&a->kv));
 }
 
 static void free_answer(answer *a)
@@ -197,79 +200,275 @@ static void assert_same_cache(const kv_cache *kv, const answer *a, int32_t n)
     free(other);
 }
 
-/* Logits of the deferred rows that a full pass carried on: those of text tokens [from, from + n). */
-static void assert_deferred_logits(const bench *b, const pass_group *g, const answer *a,
-                                   int32_t from, int32_t n)
+/* ---- Writing a text ---- */
+
+/* A session that writes the text: each pass takes a tree, of which the text's next tokens count. */
+typedef struct writer {
+    drey_session *s;
+    pass_row rows[MAX_TREE];
+    int32_t n, path[MAX_TREE], n_path;
+    int32_t done; /* tokens of the text that are committed */
+    int32_t from; /* the first of them that is deferred */
+} writer;
+
+static void begin_writing(writer *w, drey_session *s)
 {
-    assert_int_equal(g->n_deferred, n);
-    assert_int_equal(g->deferred->n, 0);
+    start(s);
+    *w = (writer){.s = s};
+}
+
+/* A tree of up to n nodes, of which a path of up to `most` is the text; wrong nodes anywhere. */
+static void offer_tree(writer *w, rng *r, int32_t n, int32_t most)
+{
+    most = min_i32(most, N_TEXT - w->done);
+    w->n = w->n_path = 0;
+    while (w->n < n && most > 0) {
+        int32_t last = w->n_path ? w->path[w->n_path - 1] : -1;
+        bool right = w->n_path < most && (w->n == 0 || rng_below(r, 2) == 0);
+        if (right)
+            w->path[w->n_path++] = w->n;
+        w->rows[w->n++] = right ? (pass_row){text_token(w->done + w->n_path - 1), last}
+                                : (pass_row){rng_below(r, 256), rng_below(r, w->n)};
+    }
+}
+
+/* The next n tokens as a chain. */
+static void offer_chain(writer *w, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        w->rows[i] = (pass_row){text_token(w->done + i), i - 1};
+        w->path[i] = i;
+    }
+    w->n = w->n_path = n;
+}
+
+static pass_group group_of(writer *w)
+{
+    return (pass_group){.kv = &w->s->target_kv,
+                        .rows = w->rows,
+                        .n = w->n,
+                        .head = HEAD_ALL,
+                        .deferred = &w->s->deferred};
+}
+
+/* A pass up to `layer`, and stopped or (leave) given up there; past the last layer: to its end. With
+ * r, layers are let in as chance will have it. */
+static drey_status run_to(bench *b, model_pass *p, pass_group *groups, int32_t n, int32_t layer,
+                          bool leave, rng *r, drey_error *err)
+{
+    TRY(pass_begin(p, runner_of(b), groups, n, err));
+    for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
+        TRY(pass_step(p, 0, &state, err));
+        if (state == PASS_STARVED)
+            pass_wait(p);
+        if (!pass_at_layer(p))
+            continue;
+        if (pass_layers_done(p) == layer) {
+            assert_true(pass_can_stop(p));
+            if (!leave)
+                return pass_stop(p, err);
+            pass_leave(p);
+            return DREY_OK;
+        }
+        if (r)
+            pass_read_on(p, pass_layers_done(p) + rng_below(r, 3));
+    }
+    return pass_end(p, err);
+}
+
+static void must_run(bench *b, model_pass *p, pass_group *groups, int32_t n, int32_t layer, rng *r)
+{
+    drey_error err = {0};
+    if (run_to(b, p, groups, n, layer, false, r, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_true(weights_is_valid(runner_of(b)->weights));
+}
+
+/* After a pass: what counts is committed, deferred if the pass was stopped; logits are looked at. */
+static void take(bench *b, writer *w, pass_group *g, const model_pass *p, const answer *a,
+                 bool stopped)
+{
+    int64_t stride = pass_logits_stride(&w->s->target);
+    bool chain = w->n_path == w->n;
+    const int32_t *path = chain ? NULL : w->path;
+    if (stopped) {
+        assert_true(!g->logits && !g->deferred_logits);
+        pass_defer(p, g, path, w->n_path);
+    } else {
+        assert_int_equal(g->n_deferred, w->done - w->from);
+        for (int32_t i = 0; i < w->n_path; i++)
+            assert_memory_equal(g->logits + w->path[i] * stride, a->logits[w->done + i],
+                                logits_bytes(b));
+        for (int32_t i = w->from; i < w->done; i++)
+            assert_memory_equal(g->deferred_logits + (i - w->from) * stride, a->logits[i],
+                                logits_bytes(b));
+        assert_int_equal(g->deferred->n, 0);
+        w->from = w->done + w->n_path;
+    }
+    kv_commit(g->kv, path, w->n_path);
+    w->done += w->n_path;
+    assert_int_equal(g->deferred->n, w->done - w->from);
+    assert_true(deferred_is_valid(g->deferred, g->kv->n_committed));
+}
+
+/* A pass of all writers that offer something or have deferred rows. */
+static void turn(bench *b, writer *writers, int32_t n, int32_t layer, rng *r, const answer *a)
+{
+    pass_group groups[MAX_SESSIONS];
+    writer *who[MAX_SESSIONS];
+    int32_t n_groups = 0;
     for (int32_t i = 0; i < n; i++)
-        assert_memory_equal(g->deferred_logits + i * pass_logits_stride(&b->session->target),
-                            a->logits[from + i], logits_bytes(b));
+        if (writers[i].n + writers[i].s->deferred.n > 0) {
+            who[n_groups] = &writers[i];
+            groups[n_groups++] = group_of(&writers[i]);
+        }
+    if (n_groups == 0)
+        return;
+    model_pass p;
+    int32_t least = N_LAYERS + 1; /* where the pass begins: it cannot be stopped before */
+    for (int32_t i = 0; i < n_groups; i++)
+        least = min_i32(
+            least, who[i]->n ? 1 : groups[i].deferred->next_layer[groups[i].deferred->n - 1] + 1);
+    layer = max_i32(layer, least);
+    must_run(b, &p, groups, n_groups, layer, r);
+    for (int32_t i = 0; i < n_groups; i++)
+        take(b, who[i], &groups[i], &p, a, layer <= N_LAYERS);
 }
 
-/* One token a pass: each pass stops at a layer of its own, every third goes to the end and carries
- * all before it on, whatever layers they stand at. */
-static void stop_token_by_token(bench *b, const answer *a, rng *r, bool bare)
+/* Trees that stop wherever chance has it, rows at several layers at once, passes of several sessions,
+ * of nothing but deferred rows, held back and let in. */
+static void write_at_random(bench *b, int32_t n, const answer *a, rng *r)
 {
-    start(b);
-    int32_t from = 0;
-    for (int32_t i = 0; i < N_TEXT; i++) {
-        model_pass p;
-        bool whole = !bare && (rng_below(r, 4) == 0 || b->session->deferred.n == MAX_DEFERRED);
-        pass_group g = group_of(b, &(pass_row){text_token(i), -1}, 1, HEAD_ALL);
-        run_to(b, &p, &g, 1, whole ? N_LAYERS + 1 : 1 + rng_below(r, N_LAYERS));
-        if (whole) {
-            assert_memory_equal(g.logits, a->logits[i], logits_bytes(b));
-            assert_deferred_logits(b, &g, a, from, i - from);
-            from = i + 1;
-        } else {
-            assert_null(g.logits);
-            pass_defer(&p, &g, NULL, 1);
+    writer writers[MAX_SESSIONS];
+    bool writing = true;
+    for (int32_t i = 0; i < n; i++)
+        begin_writing(&writers[i], b->session[i]);
+    while (writing) {
+        int32_t layer = 1 + rng_below(r, N_LAYERS + 1);
+        pass_hold_from(runner_of(b), rng_below(r, N_LAYERS + 1));
+        writing = false;
+        for (int32_t i = 0; i < n; i++) {
+            writer *w = &writers[i];
+            int32_t room = MAX_DEFERRED / n - w->s->deferred.n;
+            layer = room > 0 ? layer : N_LAYERS + 1;
+            offer_tree(w, r, 1 + rng_below(r, MAX_TREE), max_i32(room, 1));
+            if (w->s->deferred.n > 0 && rng_below(r, 4) == 0)
+                w->n = w->n_path = 0;
+            writing = writing || w->done < N_TEXT || w->s->deferred.n > 0;
         }
-        kv_commit(g.kv, NULL, 1);
-        if (bare && (b->session->deferred.n == MAX_DEFERRED || rng_below(r, 3) == 0)) {
-            g = group_of(b, NULL, 0, HEAD_ALL);
-            to_the_end(b, &g, 1);
-            assert_null(g.logits);
-            assert_deferred_logits(b, &g, a, from, i + 1 - from);
-            from = i + 1;
-        }
+        turn(b, writers, n, layer, r, a);
     }
-    pass_group g = group_of(b, NULL, 0, HEAD_NONE);
-    if (from < N_TEXT)
-        to_the_end(b, &g, 1);
-    assert_same_cache(g.kv, a, N_PROMPT + N_TEXT);
+    for (int32_t i = 0; i < n; i++)
+        assert_same_cache(&b->session[i]->target_kv, a, N_PROMPT + N_TEXT);
+    pass_hold_from(runner_of(b), N_LAYERS);
 }
 
-static void test_token_by_token(void **state)
+/* ---- Tests ---- */
+
+static void with_bench(const bench_options *options, void (*test)(bench *b, const answer *a))
 {
-    (void)state;
     static answer a;
-    const bench_options cases[] = {{"qwen2", TOY_TYPE_MIXED, NULL, 0, 2},
-                                   {"llama", TYPE_Q8_0, NULL, 0.7, 2},
-                                   {"qwen2", TYPE_Q4_K, "ref", 1, 1}};
+    bench b;
     temp_dir();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench b = {0};
-        open_bench(&b, &cases[i]);
-        make_answer(&b, &a);
-        rng r = rng_from(i);
-        for (int round = 0; round < 6; round++)
-            stop_token_by_token(&b, &a, &r, round % 2);
-        free_answer(&a);
-        close_bench(&b);
-    }
+    open_bench(&b, options);
+    make_answer(&b, &a);
+    test(&b, &a);
+    free_answer(&a);
+    close_bench(&b);
     temp_dir_remove();
 }
 
-/* Looks at every layer, and at the end: they change nothing, and behind the last layer they see what
- * the pass's own head says. */
+/* Three tokens: the first stops at every layer, the second at every layer, the third goes on. */
+static void stop_at_every_layer(bench *b, const answer *a)
+{
+    for (int32_t first = 1; first <= N_LAYERS; first++)
+        for (int32_t second = 1; second <= N_LAYERS + 1; second++) {
+            writer w;
+            begin_writing(&w, b->session[0]);
+            for (int32_t i = 0; i < 3; i++) {
+                offer_chain(&w, 1);
+                turn(b, &w, 1, i == 0 ? first : i == 1 ? second : N_LAYERS + 1, NULL, a);
+            }
+            assert_same_cache(&w.s->target_kv, a, N_PROMPT + 3);
+        }
+}
+
+static void test_every_layer(void **state)
+{
+    (void)state;
+    with_bench(&(bench_options){"qwen2", TOY_TYPE_MIXED, NULL, 0.5, 2, 1, false},
+               stop_at_every_layer);
+}
+
+static void write_texts(bench *b, const answer *a)
+{
+    rng r = rng_from(7);
+    for (int round = 0; round < 8; round++)
+        write_at_random(b, 1, a, &r);
+}
+
+static void test_tiers_and_budgets(void **state)
+{
+    (void)state;
+    static const double streamed[] = {0, 0.4, 1};
+    const char *const *tiers = kernel_tiers();
+    for (int i = 0; tiers[i]; i++)
+        with_bench(&(bench_options){i % 2 ? "llama" : "qwen2", TOY_TYPE_MIXED, tiers[i],
+                                    streamed[i % 3], 1 + i % 3, 1, i % 3 == 2},
+                   write_texts);
+}
+
+static void write_together(bench *b, const answer *a)
+{
+    rng r = rng_from(8);
+    for (int round = 0; round < 6; round++)
+        write_at_random(b, 2 + round % 2, a, &r);
+}
+
+static void test_sessions_together(void **state)
+{
+    (void)state;
+    with_bench(&(bench_options){"llama", TYPE_Q8_0, NULL, 0.6, 2, MAX_SESSIONS, true},
+               write_together);
+}
+
+/* Passes that are given up, and a disk that breaks, leave what was deferred as it was. */
+static void give_up(bench *b, const answer *a)
+{
+    rng r = rng_from(9);
+    writer w;
+    begin_writing(&w, b->session[0]);
+    pass_hold_from(runner_of(b), 0); /* a pass has to read for itself */
+    for (int32_t i = 0; w.done < N_TEXT; i++) {
+        model_pass p;
+        drey_error err;
+        offer_chain(&w, 1);
+        pass_group g = group_of(&w);
+        assert_int_equal(run_to(b, &p, &g, 1, 1 + rng_below(&r, N_LAYERS), true, NULL, &err),
+                         DREY_OK);
+        if (i % 4 == 3) {
+            atomic_store(&b->broken, true);
+            assert_int_equal(run_to(b, &p, &g, 1, N_LAYERS + 1, false, NULL, &err), DREY_ERR_IO);
+            atomic_store(&b->broken, false);
+        }
+        bool whole = w.s->deferred.n == MAX_DEFERRED || w.done == N_TEXT - 1;
+        turn(b, &w, 1, whole ? N_LAYERS + 1 : 1 + rng_below(&r, N_LAYERS), NULL, a);
+    }
+    assert_same_cache(&w.s->target_kv, a, N_PROMPT + N_TEXT);
+}
+
+static void test_given_up(void **state)
+{
+    (void)state;
+    with_bench(&(bench_options){"llama", TYPE_Q8_0, NULL, 1, 2, 1, false}, give_up);
+}
+
+/* Looks at every layer; behind the last one they see what the pass's own head says. */
 static void look_at_layer(bench *b, model_pass *p, int32_t n, rng *r, float *whole)
 {
     enum { N_IDS = 5 };
     static float logits[N_TEXT][N_IDS];
-    int64_t ids[N_TEXT][N_IDS], stride = pass_logits_stride(&b->session->target);
+    int64_t ids[N_TEXT][N_IDS], stride = pass_logits_stride(runner_of(b));
     int32_t rows[N_TEXT], n_vocab = b->engine->target.layout.shape.n_vocab;
     pass_look looks[N_TEXT];
     for (int32_t i = 0; i < n; i++) {
@@ -290,49 +489,102 @@ static void look_at_layer(bench *b, model_pass *p, int32_t n, rng *r, float *who
     assert_memory_equal(&logits[n / 2][0], &head[n / 2 * stride + ids[n / 2][0]], sizeof(float));
 }
 
-static void test_looks(void **state)
+static void look_everywhere(bench *b, const answer *a)
 {
-    (void)state;
-    static answer a;
     static float whole[N_TEXT][MAX_VOCAB];
-    bench b = {0};
     rng r = rng_from(1);
-    temp_dir();
-    open_bench(&b, &(bench_options){"qwen2", TOY_TYPE_MIXED, NULL, 0.5, 2});
-    make_answer(&b, &a);
-    start(&b);
-    pass_row rows[N_TEXT];
-    for (int32_t i = 0; i < N_TEXT; i++)
-        rows[i] = (pass_row){text_token(i), i - 1};
-    pass_group g = group_of(&b, rows, N_TEXT, HEAD_ALL);
+    writer w;
     model_pass p;
-    assert_int_equal(pass_begin(&p, &b.session->target, &g, 1, NULL), DREY_OK);
+    begin_writing(&w, b->session[0]);
+    offer_chain(&w, N_TEXT);
+    pass_group g = group_of(&w);
+    assert_int_equal(pass_begin(&p, runner_of(b), &g, 1, NULL), DREY_OK);
     assert_false(pass_can_look(&p) || pass_can_stop(&p));
     for (pass_state now = PASS_GOES_ON; now != PASS_DONE;) {
         assert_int_equal(pass_step(&p, 0, &now, NULL), DREY_OK);
         if (now == PASS_STARVED)
             pass_wait(&p);
         if (pass_at_layer(&p))
-            look_at_layer(&b, &p, N_TEXT, &r, whole[0]);
+            look_at_layer(b, &p, N_TEXT, &r, whole[0]);
     }
     assert_int_equal(pass_end(&p, NULL), DREY_OK);
-    for (int32_t i = 0; i < N_TEXT; i++) {
-        assert_memory_equal(whole[i], a.logits[i], logits_bytes(&b));
-        assert_memory_equal(g.logits + i * pass_logits_stride(&b.session->target), a.logits[i],
-                            logits_bytes(&b));
+    for (int32_t i = 0; i < N_TEXT; i++)
+        assert_memory_equal(whole[i], a->logits[i], logits_bytes(b));
+    take(b, &w, &g, &p, a, false);
+    assert_same_cache(g.kv, a, N_PROMPT + N_TEXT);
+}
+
+static void test_looks(void **state)
+{
+    (void)state;
+    with_bench(&(bench_options){"qwen2", TOY_TYPE_MIXED, NULL, 0.5, 2, 1, false}, look_everywhere);
+}
+
+static uint64_t layer_bytes(const bench *b, int32_t from, int32_t to)
+{
+    const model_layout *l = &b->engine->target.layout;
+    uint64_t bytes = 0;
+    for (const weight *m = l->layer[from].q; m != (to < N_LAYERS ? l->layer[to].q : l->head); m++)
+        bytes += weight_streamed_bytes(m);
+    return bytes;
+}
+
+/* With all layers held back, what is read is what passes used; without, the ring's worth goes with
+ * it. What lies before the hold is read ahead, with nobody asking. */
+static void hold_reads(bench *b, const answer *a)
+{
+    runner *r = runner_of(b);
+    stream_counters before, after;
+    writer w;
+    begin_writing(&w, b->session[0]);
+    pass_hold_from(r, 0);
+    for (int i = 0; i < 3; i++) { /* what has been read ahead is used up */
+        offer_chain(&w, 1);
+        turn(b, &w, 1, N_LAYERS + 1, NULL, a);
     }
-    kv_commit(g.kv, NULL, N_TEXT);
-    assert_same_cache(g.kv, &a, N_PROMPT + N_TEXT);
-    free_answer(&a);
-    close_bench(&b);
-    temp_dir_remove();
+    weights_count(r->weights, &before);
+    for (int32_t layer = N_LAYERS; layer >= 1; layer--) {
+        offer_chain(&w, 1);
+        turn(b, &w, 1, layer, NULL, a);
+        weights_count(r->weights, &after);
+        assert_int_equal(after.read_bytes - before.read_bytes, layer_bytes(b, 0, layer));
+        before = after;
+    }
+    assert_int_equal(after.vain_bytes, 0);
+    pass_hold_from(r, 2);
+    for (int tries = 0;
+         tries < 5000 && after.read_bytes != before.read_bytes + layer_bytes(b, 0, 2); tries++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        weights_count(r->weights, &after);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    weights_count(r->weights, &after);
+    assert_int_equal(after.read_bytes - before.read_bytes, layer_bytes(b, 0, 2));
+    offer_chain(&w, 1);
+    turn(b, &w, 1, 1, NULL, a);
+    weights_count(r->weights, &after);
+    assert_int_equal(after.vain_bytes, layer_bytes(b, 1, 2));
+    pass_hold_from(r, N_LAYERS);
+    offer_chain(&w, 1);
+    turn(b, &w, 1, N_LAYERS + 1, NULL, a);
+    assert_same_cache(&w.s->target_kv, a, N_PROMPT + w.done);
+}
+
+static void test_held_reads(void **state)
+{
+    (void)state;
+    with_bench(&(bench_options){"llama", TYPE_Q8_0, NULL, 1, 2, 1, false}, hold_reads);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_token_by_token),
+        cmocka_unit_test(test_every_layer),
+        cmocka_unit_test(test_tiers_and_budgets),
+        cmocka_unit_test(test_sessions_together),
+        cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_held_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/num.h"
 #include "os/reader.h"
 #include "support/bytes_file.h"
 #include "support/child.h"
@@ -404,6 +405,86 @@ static void skipping_what_does_not_fit_lets_the_next_in(void **state)
     stream_skip(r.stream, 2, 3);
     assert_true(comes(r.stream, 3));
     assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+/* Nothing behind the limit is asked for, and the disk stops there for no other reason. */
+static void the_limit_holds_reads_back(void **state)
+{
+    (void)state;
+    enum { N = 20, BYTES = 30000 };
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 21, 0, N, BYTES);
+        for (uint32_t i = 0; i < N; i++)
+            r.pieces[i] = (stream_piece){.n_bytes = BYTES, .offset = i * BYTES};
+        rig_shake(&r, 0);
+        r.delay_us = 1000;
+        r.options.ring_bytes *= 4; /* eight pieces */
+        rig_open(&r, MODES[m].io);
+        stream_limit(r.stream, 12); /* more than fit */
+        for (int64_t seq = 0; seq < 10; seq++)
+            assert_true(take(&r, seq, 0));
+        assert_true(comes(r.stream, 10) && comes(r.stream, 11));
+        sleep_us(5000);
+        stream_counters count;
+        stream_count(r.stream, &count);
+        assert_int_equal(count.read_bytes, 12 * BYTES);
+        assert_int_equal(count.room_bytes, 0); /* the ring has room, the limit has none */
+        stream_limit(r.stream, 5);             /* what was asked for stays so */
+        assert_true(take(&r, 10, 0) && stream_is_valid(r.stream));
+        stream_limit(r.stream, 14);
+        assert_true(take(&r, 11, 0) && take(&r, 12, 0) && comes(r.stream, 13));
+        sleep_us(5000);
+        assert_false(stream_ready(r.stream, 14));
+        stream_skip(r.stream, 13, N); /* one of them has been read */
+        stream_count(r.stream, &count);
+        assert_int_equal(count.vain_bytes, BYTES);
+        stream_limit(r.stream, N + 2); /* into the next pass */
+        assert_true(take(&r, N, 0));
+        assert_true(take(&r, N + 1, 0) && take(&r, N + 2, 0)); /* waiting raises it */
+        stream_limit(r.stream, INT64_MAX);
+        assert_true(comes(r.stream, N + 3) && comes(r.stream, N + 4));
+        assert_true(stream_is_valid(r.stream));
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+/* Passes that end early, their limits raised by and by: all that was read was used or in vain. */
+static void what_is_given_up_is_counted(void **state)
+{
+    (void)state;
+    enum { N = 15, N_PASSES = 20, STEP = 3 };
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 60 + (uint64_t)m, 0, N, 40000);
+        r.options.ring_bytes *= (size_t)m;
+        rig_shake(&r, 7);
+        rig_open(&r, MODES[m].io);
+        stream_limit(r.stream, STEP);
+        rng random = rng_from((uint64_t)m);
+        uint64_t used = 0;
+        for (int64_t pass = 0; pass < N_PASSES; pass++) {
+            int64_t begin = pass * N, end = begin + N, stop = begin + rng_below(&random, N + 1);
+            for (int64_t seq = begin; seq < stop; seq++) {
+                if (seq % STEP == 0)
+                    stream_limit(r.stream,
+                                 min_i64(seq + STEP + rng_below(&random, 4), N_PASSES * N));
+                assert_true(take(&r, seq, 0));
+                used += piece_of(&r, seq)->n_bytes;
+            }
+            stream_skip(r.stream, stop, end);
+            stream_limit(r.stream, pass + 1 < N_PASSES ? end + STEP : end);
+            assert_true(stream_is_valid(r.stream));
+        }
+        stream_counters count = {0};
+        for (int tries = 0; tries < 5000 && count.read_bytes != used + count.vain_bytes; tries++) {
+            sleep_us(100); /* the last ones given up are still under way */
+            stream_count(r.stream, &count);
+        }
+        assert_int_equal(count.read_bytes, used + count.vain_bytes);
+        assert_true(count.vain_bytes > 0);
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
 }
 
 static void passes_may_be_skipped_whole(void **state)
@@ -835,6 +916,8 @@ int main(void)
         cmocka_unit_test(skips_of_every_kind),
         cmocka_unit_test(what_is_skipped_in_time_is_not_read),
         cmocka_unit_test(skipping_what_does_not_fit_lets_the_next_in),
+        cmocka_unit_test(the_limit_holds_reads_back),
+        cmocka_unit_test(what_is_given_up_is_counted),
         cmocka_unit_test(passes_may_be_skipped_whole),
         cmocka_unit_test(next_pass_is_read_ahead),
         cmocka_unit_test(first_alone),

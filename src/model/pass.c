@@ -105,6 +105,7 @@ static drey_status open_head(model_pass *p, drey_error *err)
 static drey_status open_layer(model_pass *p, drey_error *err)
 {
     pass_join(p);
+    pass_read_on(p, p->layer + 1); /* whoever begins a layer finishes it */
     if (p->layer == p->r->layout->shape.n_layers)
         return open_head(p, err);
     open_qkv(p);
@@ -321,6 +322,21 @@ drey_status pass_stop(model_pass *p, drey_error *err)
     for (int32_t g = 0; g < p->n_groups; g++)
         p->groups[g].kv->n_pending += p->groups[g].n;
     return DREY_OK;
+}
+
+static weight *first_of_layer(const runner *r, int32_t layer)
+{
+    return layer < r->layout->shape.n_layers ? r->layout->layer[layer].q : NULL;
+}
+
+void pass_hold_from(runner *r, int32_t layer)
+{
+    weights_hold_from(r->weights, first_of_layer(r, layer));
+}
+
+void pass_read_on(const model_pass *p, int32_t layer)
+{
+    weights_read_to(p->r->weights, first_of_layer(p->r, layer));
 }
 
 void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n)

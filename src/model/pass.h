@@ -146,6 +146,15 @@ drey_status pass_stop(model_pass *p, drey_error *err);
  */
 void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n);
 
+/* Where passes may be stopped, little should have been read of what lies behind. From the next pass on
+ * the disk brings layers from `layer` on only when each begins, or is let in by pass_read_on; what
+ * comes before is read ahead, the next pass's too. n_layers: nothing is held back. The first pass,
+ * which loads, is not. */
+void pass_hold_from(runner *r, int32_t layer);
+/* Lets the layers before `layer` of this pass be read; n_layers: all of it, and the next pass's up to
+ * its hold. */
+void pass_read_on(const model_pass *p, int32_t layer);
+
 /* Logits of a few ids behind the layers that are complete. */
 typedef struct pass_look {
     int32_t row; /* counted over all groups */

@@ -55,6 +55,7 @@ struct stream {
     entry *entries;
     int64_t n_entries;
     int64_t tail, head; /* oldest piece that is not given back; next to ask for */
+    int64_t limit;      /* none from here on is asked for; never below head when it is set */
     uint32_t head_page, ring_pages;
     flight *flights, *idle;
     int32_t n_under_way;
@@ -170,7 +171,8 @@ static reader_request *ask(stream *s)
             advance_tail(s);
         }
         uint32_t page;
-        s->starved = !exists(s, s->head) || s->head >= s->tail + s->n_entries || !may_ask(s) ||
+        s->starved = !exists(s, s->head) || s->head >= s->limit ||
+                     s->head >= s->tail + s->n_entries || !may_ask(s) ||
                      !place(s, pages_of(piece_at(s, s->head)), &page);
         if (s->starved)
             break;
@@ -215,6 +217,7 @@ static void handle(stream *s, flight *f)
         s->counters.device_bytes += f->request.n_done;
     }
     if (dropped) { /* nobody needs it, so it cannot fail either */
+        s->counters.vain_bytes += f->request.error ? 0 : piece->n_bytes;
         set(s, f->seq, GIVEN);
         advance_tail(s);
     } else if (f->request.error) {
@@ -252,6 +255,8 @@ static bool pieces_in_order(const stream *s, int32_t *n_live_reads)
             (*n_live_reads)++;
         if (state == GIVEN && seq > s->tail)
             continue; /* perhaps never asked for: it has no place */
+        if (seq >= s->limit)
+            return false;
         uint32_t page = entry_at(s, seq)->page, n = pages_of(piece_at(s, seq));
         if (page < end) {
             if (wrapped)
@@ -452,6 +457,7 @@ static drey_status start(stream *s, drey_error *err)
     assert((uintptr_t)o->ring % PAGE == 0);
     atomic_store(&s->usable, !o->in_turns);
     s->wanted = -1;
+    s->limit = INT64_MAX;
     s->ring_pages =
         (uint32_t)(o->ring_bytes / PAGE < UINT32_MAX ? o->ring_bytes / PAGE : UINT32_MAX);
     TRY(open_files(s, err));
@@ -544,7 +550,9 @@ const uint8_t *stream_wait(stream *s, int64_t seq)
     pthread_mutex_lock(&s->lock);
     s->n_waiting++;
     s->wanted = max_i64(s->wanted, seq);
-    tell_moved(s, s->options.in_turns && s->head <= seq);
+    bool held = seq >= s->limit;
+    s->limit = max_i64(s->limit, seq + 1);
+    tell_moved(s, held || (s->options.in_turns && s->head <= seq));
     while (!stream_ready(s, seq))
         pthread_cond_wait(&s->news, &s->lock);
     s->n_waiting--;
@@ -581,11 +589,23 @@ void stream_skip(stream *s, int64_t from, int64_t to)
             break;
         assert(!is(s, seq, DROPPED) && !is(s, seq, GIVEN));
         bool dropped = seq < s->head && is(s, seq, ASKED);
+        if (seq < s->head && is(s, seq, ARRIVED))
+            s->counters.vain_bytes += piece_at(s, seq)->n_bytes;
         set(s, seq, dropped ? DROPPED : GIVEN);
         /* At the head there is something to do for the thread: pass it by. */
         bool moved = advance_tail(s);
         tell_moved(s, moved || seq == s->head);
     }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void stream_limit(stream *s, int64_t limit)
+{
+    pthread_mutex_lock(&s->lock);
+    bool raised = limit > s->limit;
+    s->limit = max_i64(limit, s->head);
+    tell_moved(s, raised);
+    assert(valid(s));
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -606,13 +626,18 @@ drey_status stream_check_files(const stream *s, drey_error *err)
     return DREY_OK;
 }
 
-/* Ring space between the head and the tail. */
+/* Ring space between the head and the tail, as far as the limit lets it be filled. */
 static size_t room_bytes(const stream *s)
 {
     uint32_t tail = s->tail == s->head ? 0 : entry_at(s, s->tail)->page;
     uint32_t head = s->tail == s->head ? 0 : s->head_page;
     bool wrapped = s->tail != s->head && head <= tail;
-    return (size_t)(wrapped ? tail - head : s->ring_pages - head + tail) * PAGE;
+    size_t room = (size_t)(wrapped ? tail - head : s->ring_pages - head + tail) * PAGE, held = 0;
+    if (s->limit == INT64_MAX)
+        return room;
+    for (int64_t seq = s->head; seq < s->limit && held < room; seq++)
+        held += (size_t)pages_of(piece_at(s, seq)) * PAGE;
+    return min_size(room, held);
 }
 
 void stream_count(stream *s, stream_counters *out)

@@ -16,8 +16,9 @@
  * those before it; (2) a piece's bytes are valid from stream_wait to
  * stream_release; (3) each seq is either released or skipped, exactly once; (4) after a failure
  * every wait returns NULL at once; (5) a thread that waits for a piece holds none: in a small ring
- * the piece may need the room of those before it. One thread of the stream's own submits and reaps;
- * it never computes. */
+ * the piece may need the room of those before it; (6) no piece from the limit on is asked for: where
+ * a pass may end early, what lies behind is not read before somebody knows better. One thread of the
+ * stream's own submits and reaps; it never computes. */
 #ifndef DREY_WEIGHTS_STREAM_H
 #define DREY_WEIGHTS_STREAM_H
 
@@ -85,6 +86,9 @@ void stream_release(stream *s, int64_t seq);
  * read. `to` is at most the end of the pass after the one of the oldest piece in use; if that is
  * two passes past what was given up and is still being read, blocks until it is. */
 void stream_skip(stream *s, int64_t from, int64_t to);
+/* Pieces from `limit` on wait until it is raised; INT64_MAX, at first, holds none back. What has been
+ * asked for already stays so. Waiting for a piece raises it. */
+void stream_limit(stream *s, int64_t limit);
 
 /* DREY_OK, or the failure with its message: the path, the offset, the system's reason, what to do.
  */
@@ -97,8 +101,9 @@ drey_status stream_check_files(const stream *s, drey_error *err);
 typedef struct stream_counters {
     uint64_t read_bytes;   /* arrived so far, as needed by the caller */
     uint64_t device_bytes; /* with rounding */
+    uint64_t vain_bytes;   /* of read_bytes: given up */
     int64_t busy_ns;       /* time with at least one read under way */
-    size_t room_bytes;     /* what may still arrive before the ring is full, about */
+    size_t room_bytes;     /* what may still arrive before ring or limit stop it, about */
     bool uring, direct, registered;
 } stream_counters;
 void stream_count(stream *s, stream_counters *out);
@@ -109,7 +114,8 @@ void stream_let_go(stream *s);
 
 /* True unless a bug has broken the table or the ring: every piece from the tail to the head has a
  * state of its own seq, the tail is still in use, live pieces lie in the ring in the order of seq
- * and do not overlap, and each read under way belongs to one of them. For asserts and tests. */
+ * and do not overlap, none is live behind the limit, and each read under way belongs to one of them.
+ * For asserts and tests. */
 bool stream_is_valid(stream *s);
 
 /* Memory of the stream itself, ring not counted, and what the kernel takes for it. */

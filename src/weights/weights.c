@@ -289,7 +289,9 @@ size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads)
 
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
 {
-    *w = (weights){.tuning = options->tuning ? *options->tuning : *cpu_tuning_default(),
+    *w = (weights){.hold = -1,
+                   .limit = INT64_MAX,
+                   .tuning = options->tuning ? *options->tuning : *cpu_tuning_default(),
                    .matrix = options->matrix,
                    .n_matrices = options->n_matrices,
                    .embedding = options->embedding,
@@ -337,6 +339,39 @@ void weights_close(weights *w)
     *w = (weights){0};
 }
 
+/* ---- What is read ahead ---- */
+
+static void set_limit(weights *w, int64_t limit)
+{
+    w->limit = limit;
+    if (w->stream)
+        stream_limit(w->stream, limit);
+}
+
+/* Lets the stream read up to the next pass's hold. */
+static void read_next(weights *w)
+{
+    set_limit(w, w->hold < 0 ? INT64_MAX : w->next_seq + w->hold);
+}
+
+void weights_hold_from(weights *w, const weight *m)
+{
+    w->hold = m ? m->cycle_seq : -1;
+    read_next(w);
+}
+
+void weights_read_to(weights *w, const weight *m)
+{
+    if (w->view_of)
+        return;
+    if (!m)
+        read_next(w);
+    else if (w->loaded && w->pass_seq + m->cycle_seq > w->limit)
+        set_limit(w, w->pass_seq + m->cycle_seq);
+}
+
+/* ---- Passes ---- */
+
 static drey_status start_stream(weights *w, drey_error *err)
 {
     stream_options options = {.paths = w->paths,
@@ -356,7 +391,9 @@ static drey_status start_stream(weights *w, drey_error *err)
                               .fault = w->fault,
                               .fault_user = w->fault_user};
     w->next_seq = 0;
-    return stream_open(&w->stream, &options, err);
+    TRY(stream_open(&w->stream, &options, err));
+    read_next(w);
+    return DREY_OK;
 }
 
 /* Makes sure of a stream that has not failed and stands at the beginning of a pass. */
@@ -379,6 +416,7 @@ void weights_count(const weights *w, stream_counters *out)
     stream_count(w->stream, &now);
     now.read_bytes += w->earlier.read_bytes;
     now.device_bytes += w->earlier.device_bytes;
+    now.vain_bytes += w->earlier.vain_bytes;
     now.busy_ns += w->earlier.busy_ns;
     *out = now;
 }
@@ -410,6 +448,8 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
         w->end_seq -= w->loaded ? head->n_cycle : head->n_first_all;
         stream_skip(w->stream, w->end_seq, end);
     }
+    if (!w->loaded)
+        read_next(w);
     assert(weights_is_valid(w));
     return stream_status(w->stream, err);
 }
@@ -432,6 +472,7 @@ void weights_pass_leave(weights *w)
         w->restart = true;
     else
         stream_skip(w->stream, w->cursor, w->end_seq);
+    read_next(w);
 }
 
 /* What was used of the files is what they held when they were opened, if they have not changed.

@@ -33,6 +33,10 @@
  *    +-- leave, a failure ---+                       a failed read: the next pass_begin opens
  *        (restart)                                   a new stream, what is pinned stays
  *
+ * Where a pass may end early, reads of its later matrices can be held back (weights_hold_from): they
+ * wait until the pass lets them begin (weights_read_to). What lies before is read ahead as always, the
+ * next pass's too.
+ *
  * Invariants (weights_is_valid): (1) a pass uses the streamed groups of its matrices in the order they were given, each
  * at most once; (2) the last matrix is the head, which a pass may leave out; (3) a row's result does
  * not depend on where its group lies; (4) pass_seq <= cursor <= end_seq <= next_seq; (5) a matrix
@@ -110,6 +114,8 @@ struct weights {
     int64_t pass_seq; /* of the present pass's first piece */
     int64_t cursor;   /* of the next piece that this pass will use */
     int64_t end_seq;  /* one past the last that it will use: the streamed head may be left out */
+    int64_t hold;     /* pieces of a later pass that are read ahead of it; -1: all */
+    int64_t limit;    /* of the stream */
     stream_counters earlier; /* of streams before the present one */
     stream_fault_fn *fault;  /* as in stream_options */
     void *fault_user;
@@ -257,6 +263,12 @@ void weights_pass_skip(weights *w, const weight *m);
 /* Gives up the rest of a pass, no product being open: nothing more of it is read. A first pass that
  * was given up is begun again by the next one. */
 void weights_pass_leave(weights *w);
+/* From the next pass on, reads of `m` and what follows it wait in each pass until they are let
+ * (weights_read_to); NULL: none does. The first pass reads all. */
+void weights_hold_from(weights *w, const weight *m);
+/* Lets the present pass read what comes before `m`; NULL: all, and the next pass's up to its hold. A
+ * pass calls it before it waits for anything. */
+void weights_read_to(weights *w, const weight *m);
 /* True once a first pass has ended. */
 static inline bool weights_loaded(const weights *w)
 {
