@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/terminal.h"
 
 enum { MOST_OPENED = 4 };
 
@@ -118,12 +121,12 @@ static double try_siblings(models *m, const cli_settings *s, int32_t n_context, 
 }
 
 typedef struct promises { /* tokens a second; 0: it cannot be had */
-    double model, self, lookup, none;
+    double model, self, heads, lookup, none;
 } promises;
 
 static void say_why(models *m, const promises *p)
 {
-    char others[120];
+    char others[160];
     size_t n = 0;
     others[0] = 0;
     if (p->model > 0 && m->drafter != DREY_DRAFTER_MODEL)
@@ -131,6 +134,8 @@ static void say_why(models *m, const promises *p)
             (size_t)snprintf(others + n, sizeof others - n, "the model beside it %.3g, ", p->model);
     if (p->self > 0 && m->drafter != DREY_DRAFTER_SELF)
         n += (size_t)snprintf(others + n, sizeof others - n, "its planes %.3g, ", p->self);
+    if (p->heads > 0 && m->drafter != DREY_DRAFTER_MEDUSA)
+        n += (size_t)snprintf(others + n, sizeof others - n, "its heads %.3g, ", p->heads);
     if (m->drafter != DREY_DRAFTER_LOOKUP)
         n += (size_t)snprintf(others + n, sizeof others - n, "lookup %.3g, ", p->lookup);
     if (m->drafter == DREY_DRAFTER_MODEL)
@@ -142,9 +147,28 @@ static void say_why(models *m, const promises *p)
                  drey_drafter_name(m->drafter),
                  p->model > 0 ? "" : ", as no model beside the target fits",
                  m->drafter == DREY_DRAFTER_SELF     ? p->self
+                 : m->drafter == DREY_DRAFTER_MEDUSA ? p->heads
                  : m->drafter == DREY_DRAFTER_LOOKUP ? p->lookup
                                                      : p->none,
                  others, p->none);
+}
+
+/* Those beside the target; 0, and a word about it, where they are not good. */
+static double promise_of_heads(const models *m, const cli_settings *s, int32_t n_context)
+{
+    char path[PATH_MAX];
+    drey_error err = {0};
+    drey_plan plan;
+    if (snprintf(path, sizeof path, "%s.drey-medusa", s->model) >= (int)sizeof path ||
+        access(path, F_OK) != 0)
+        return 0;
+    drey_engine_options options = models_engine_options(m, s, n_context);
+    options.drafter = DREY_DRAFTER_MEDUSA;
+    options.draft = NULL;
+    drey_status status = drey_plan_make(&options, NULL, &plan, &err);
+    if (status != DREY_OK && status != DREY_ERR_MEMORY)
+        complain("warning: %s", err.message);
+    return status == DREY_OK ? plan.expected_tokens_per_s : 0;
 }
 
 void auto_draft_choose(models *m, const cli_settings *s, int32_t n_context)
@@ -152,6 +176,7 @@ void auto_draft_choose(models *m, const cli_settings *s, int32_t n_context)
     if (!s->draft_auto)
         return;
     promises p = {.self = promise(m, s, n_context, DREY_DRAFTER_SELF, NULL),
+                  .heads = promise_of_heads(m, s, n_context),
                   .lookup = promise(m, s, n_context, DREY_DRAFTER_LOOKUP, NULL),
                   .none = promise(m, s, n_context, DREY_DRAFTER_NONE, NULL)};
     double best = p.none;
@@ -163,6 +188,10 @@ void auto_draft_choose(models *m, const cli_settings *s, int32_t n_context)
     if (p.self > best) {
         best = p.self;
         take(m, DREY_DRAFTER_SELF, NULL, "");
+    }
+    if (p.heads > best) {
+        best = p.heads;
+        take(m, DREY_DRAFTER_MEDUSA, NULL, "");
     }
     p.model = try_siblings(m, s, n_context, best);
     say_why(m, &p);

@@ -35,7 +35,12 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
         m->tuned = tuning_load(settings->cpu_tier, &m->tuning);
     if (status == DREY_OK)
         status = drey_model_open(&m->target, settings->model, err);
-    if (status == DREY_OK && settings->drafter == DREY_DRAFTER_MODEL)
+    if (status == DREY_OK && settings->drafter == DREY_DRAFTER_MODEL &&
+        drey_is_heads_file(settings->draft_path)) {
+        m->drafter = DREY_DRAFTER_MEDUSA;
+        m->heads = settings->draft_path;
+    }
+    if (status == DREY_OK && m->drafter == DREY_DRAFTER_MODEL)
         status = drey_model_open(&m->draft, settings->draft_path, err);
     drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
     return status;
@@ -74,6 +79,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.target = m->target;
     options.draft = m->draft;
     options.drafter = m->drafter;
+    options.heads = m->drafter == DREY_DRAFTER_MEDUSA ? m->heads : NULL;
     options.policy = settings->policy;
     options.without = settings->without;
     options.memory_bytes = settings->memory_bytes;

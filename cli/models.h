@@ -11,6 +11,7 @@ typedef struct models {
     drey_model *draft; /* NULL without a drafting model */
     drey_drafter drafter;
     char draft_path[PATH_MAX]; /* of the drafting model; "" */
+    const char *heads;         /* borrowed from the settings; NULL: those beside the target */
     char why[512];             /* why -d auto took that; "" where it had not to choose */
     bool tuned;                /* by drey tune, for this machine: */
     drey_tuning tuning;

@@ -246,6 +246,8 @@ static void read_draft(cli_settings *s, const char *text)
         s->drafter = DREY_DRAFTER_LOOKUP;
     else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_SELF)) == 0)
         s->drafter = DREY_DRAFTER_SELF;
+    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_MEDUSA)) == 0)
+        s->drafter = DREY_DRAFTER_MEDUSA;
     else {
         s->drafter = DREY_DRAFTER_MODEL;
         s->draft_path = text;

@@ -23,7 +23,7 @@ _drey() {
         return
         ;;
     -d | --draft)
-        mapfile -t COMPREPLY < <(compgen -f -W "auto lookup self none" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -f -W "auto lookup self medusa none" -- "$cur")
         return
         ;;
     --sidecar)

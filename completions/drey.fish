@@ -34,7 +34,7 @@ complete -c drey -n $engine -l sidecar -r -F -a none -d 'Packed weights'
 complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
 
 set -l drafting '__drey_is run plan'
-complete -c drey -n $drafting -s d -l draft -r -F -a 'auto lookup self none' -d 'What guesses ahead'
+complete -c drey -n $drafting -s d -l draft -r -F -a 'auto lookup self medusa none' -d 'What guesses ahead'
 complete -c drey -n $drafting -s c -l context -x -d 'Tokens of prompt and text'
 complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std' \
     -d 'How to draft'

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
+#include "support/heads_file.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
@@ -25,6 +26,7 @@ enum { N_PROMPT = 12, N_PARTS = 5, SLICE_IDS = 256, SLICE_ROOM = 64 };
 
 static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 32, 116, 104};
 static char planes[512]; /* the target's sidecar for the drafter self */
+static char heads[512];  /* its heads for the drafter medusa */
 static drey_model *target, *draft;
 
 /* One read of eight takes as long as several layers do. */
@@ -109,6 +111,7 @@ static void write_all(const drey_sampling *sampling, const writing *want, seen *
                 o.target = target;
                 o.draft = d == DREY_DRAFTER_MODEL ? draft : NULL;
                 o.drafter = (drey_drafter)d;
+                o.heads = d == DREY_DRAFTER_MEDUSA ? heads : NULL;
                 o.sidecar = d == DREY_DRAFTER_SELF ? planes : NULL;
                 o.policy = (drey_policy)p;
                 o.without = ablation(a);
@@ -142,6 +145,12 @@ static void open_models(void)
     drey_prepare_options prepare = {.model = target, .output = planes, .planes = true};
     if (drey_prepare(&prepare, NULL, &err) != DREY_OK)
         fail_msg("%s", err.message);
+    heads_file h;
+    heads_file_init(&h, target->file, &target->shape);
+    h.shape.n_heads = 4;
+    h.spread = 0.002f; /* they repeat what the target thought a step ago, about */
+    snprintf(heads, sizeof heads, "%s", temp_path("heads"));
+    heads_file_write(heads, &h);
     path = temp_path("draft.gguf");
     toy_write(path, &d);
     if (drey_model_open(&draft, path, &err) != DREY_OK)

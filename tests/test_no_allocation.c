@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/session.h"
+#include "support/heads_file.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "support/writing.h"
@@ -134,6 +135,9 @@ static void test_no_allocation(void **state)
     assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
     assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
     assert_true(atomic_load(&n_allocations) > 10);
+    heads_file heads;
+    heads_file_init(&heads, target->file, &target->shape);
+    heads_file_write(temp_path("target.gguf.drey-medusa"), &heads);
     for (int turn = 0; turn < 3; turn++) {
         double share = turn ? 0 : 2;
         drey_prepare_options prepare = {.model = target};
@@ -142,6 +146,7 @@ static void test_no_allocation(void **state)
         with_sidecar = turn == 2;
         check(target, draft, DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
         check(target, draft, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, share, 0);
+        check(target, draft, DREY_DRAFTER_MEDUSA, DREY_POLICY_OPTIMAL, share, 0);
         check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE, share, 0.7f);
         check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, share, 0.7f);
     }

@@ -641,7 +641,7 @@ static void names_and_bounds(void **state)
     assert_null(drey_part_name(DREY_PART_SLICE + 1));
     for (int i = 0; i <= DREY_DRAFTER_LOOKUP; i++)
         assert_non_null(drey_drafter_name((drey_drafter)i));
-    assert_null(drey_drafter_name(DREY_DRAFTER_SELF + 1));
+    assert_null(drey_drafter_name(DREY_DRAFTER_MEDUSA + 1));
 }
 
 int main(void)

@@ -183,12 +183,16 @@ typedef enum drey_drafter {
     DREY_DRAFTER_NONE = 0,
     DREY_DRAFTER_MODEL = 1,  /* the model in options.draft */
     DREY_DRAFTER_LOOKUP = 2, /* looks them up in the text so far, and in what the target thought */
-    DREY_DRAFTER_SELF = 3 /* the target, with the bits of its weights that are in memory: for that
+    DREY_DRAFTER_SELF = 3,  /* the target, with the bits of its weights that are in memory: for that
                                its sidecar holds planes (drey_prepare_options) */
+    DREY_DRAFTER_MEDUSA = 4 /* heads that were trained for the target (Medusa), in options.heads */
 } drey_drafter;
 
-/* "none", "model", "lookup", "self"; NULL: there is no such drafter. */
+/* "none", "model", "lookup", "self", "medusa"; NULL: there is no such drafter. */
 DREY_API const char *drey_drafter_name(drey_drafter drafter);
+/* Whether a file says of itself that it holds heads for options.heads; false where it cannot be read.
+ */
+DREY_API bool drey_is_heads_file(const char *path);
 
 /* How streamed weights are read. AUTO takes the first that the system allows; the others force a
  * way, for systems where AUTO chooses badly and for tests. */
@@ -279,7 +283,10 @@ typedef struct drey_engine_options {
     const drey_tuning *tuning; /* copied; NULL: what suits the processor's family */
     uint64_t without;          /* DREY_WITHOUT of each part of drafting that is left out */
     int32_t trace_spans;       /* latest spans and nodes to keep, see drey_session_trace; 0: none */
-    uint64_t reserved[13];     /* zero */
+    /* The file of heads of DREY_DRAFTER_MEDUSA; NULL: MODEL.drey-medusa beside the target. Read while
+     * the engine or planner opens. DREY_ERR_MISMATCH: heads of another model, or of another width. */
+    const char *heads;
+    uint64_t reserved[12]; /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 

@@ -61,7 +61,10 @@ static double scale_of(const turn_cost *c, int32_t range)
 
 void cost_saw_step(turn_cost *c, int32_t n, double seconds)
 {
+    bool paid = c->step_once && c->draft_s > 0;
     c->draft_s += seconds;
+    if (paid)
+        return;
     if (!c->step_measured)
         c->step = seconds / step_shape(n);
     follow(&c->step, seconds / step_shape(n), 0.25);
@@ -108,7 +111,7 @@ double cost_pass(const turn_cost *c, int32_t n_rows)
 
 double cost_step(const turn_cost *c, int32_t n)
 {
-    return step_shape(n) * c->step;
+    return c->step_once && c->draft_s > 0 ? 0 : step_shape(n) * c->step;
 }
 
 double cost_turn(const turn_cost *c, int32_t n, double draft_s)

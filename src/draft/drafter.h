@@ -49,6 +49,10 @@ typedef struct drafter_class {
      * behind it, the best first. Before reroot, for those who listen. */
     void (*hear)(drafter *d, const token_tree *tree, int32_t node, const int32_t *tokens,
                  int32_t n);
+    /* The target computed the token at `position`, which stays, and this is its hidden state there,
+     * behind the final norm: hidden[D], the caller's. Before begin or reroot, which make the token
+     * behind it the root. NULL: does not look at that. */
+    void (*see)(drafter *d, int32_t position, const float *hidden);
     /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
      * token `next` is the new root. The tree is still as it was; moved is tree_moves' answer. What
      * was computed for nodes that stay is not computed again. */
@@ -61,7 +65,7 @@ typedef struct drafter_class {
 
 /* NULL for DREY_DRAFTER_NONE. */
 const drafter_class *drafter_class_of(drey_drafter which);
-extern const drafter_class drafter_model_class, drafter_lookup_class;
+extern const drafter_class drafter_model_class, drafter_lookup_class, drafter_medusa_class;
 
 struct drafter { /* first member of every drafter */
     const drafter_class *class;

@@ -41,6 +41,8 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "no target model was given");
     if ((o->drafter == DREY_DRAFTER_MODEL) != (o->draft != NULL))
         FAIL(err, DREY_ERR_USAGE, "a draft model and the drafter \"model\" go together");
+    if (o->heads && o->drafter != DREY_DRAFTER_MEDUSA)
+        FAIL(err, DREY_ERR_USAGE, "a file of heads and the drafter \"medusa\" go together");
     if (o->policy == DREY_POLICY_AUTO)
         o->policy = o->drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_OPTIMAL;
     if (o->policy == DREY_POLICY_DRAFT && !o->draft)
@@ -52,6 +54,8 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "a drafting policy needs a draft: a model, or \"lookup\"");
     if (o->drafter != DREY_DRAFTER_MODEL)
         o->draft = NULL;
+    if (o->drafter != DREY_DRAFTER_MEDUSA)
+        o->heads = NULL;
     return DREY_OK;
 }
 
@@ -136,6 +140,7 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
     }
     e->has_draft = o->draft != NULL;
     e->self_draft = o->drafter == DREY_DRAFTER_SELF;
+    e->has_heads = o->drafter == DREY_DRAFTER_MEDUSA;
     return settle_budget(e, err);
 }
 
@@ -149,6 +154,8 @@ void engine_release(drey_engine *e)
     arena_free(&e->draft.layout_memory);
     arena_free(&e->plan_memory);
     arena_free(&e->work_memory);
+    arena_free(&e->heads_memory);
+    medusa_close(&e->heads);
     pool_close(&e->pool);
     free(e->sidecar);
     e->sidecar = NULL;
@@ -237,6 +244,15 @@ static drey_status open_view(drey_engine *e, drey_error *err)
     return arena_check(&view->weight_memory, err);
 }
 
+static drey_status open_heads(drey_engine *e, drey_error *err)
+{
+    size_t bytes =
+        medusa_weight_bytes(&e->heads) + medusa_work_bytes(&e->heads, e->target.layout.head);
+    TRY(arena_init(&e->heads_memory, bytes, true, err));
+    return medusa_load(&e->heads, &e->target.weights, e->target.layout.head, e->pool,
+                       &e->heads_memory, err);
+}
+
 /* One for each thread, and one for the reads of each model. */
 static int32_t trace_lanes(const drey_engine *e)
 {
@@ -286,6 +302,8 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
         TRY(open_side(e, PLAN_DRAFT, &e->draft, e->options.draft, err));
     if (e->self_draft)
         TRY(open_view(e, err));
+    if (e->has_heads)
+        TRY(open_heads(e, err));
     return open_workspace(e, err);
 }
 

@@ -7,6 +7,7 @@
 
 #include "accept/accept.h"
 #include "base/trace.h"
+#include "draft/medusa_drafter.h"
 #include "draft/model_drafter.h"
 #include "draft/policy.h"
 #include "engine/plan.h"
@@ -48,10 +49,12 @@ struct drey_engine {
     engine_side target, draft;
     plan_inputs inputs;
     plan_result plan; /* applied, once the engine is open */
-    arena plan_memory, work_memory;
+    arena plan_memory, work_memory, heads_memory;
     engine_tuning tuning;
     bool has_draft;
     bool self_draft; /* the target drafts for itself: draft is a view of it */
+    bool has_heads;
+    medusa_heads heads;                        /* its Medusa heads, where they draft */
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
     trace trace;   /* of the engine's threads, and of its reads */

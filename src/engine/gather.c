@@ -112,6 +112,8 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], is_draft || e->self_draft ||
                                                 (e->inputs.deferred_rows > 0 && i == n - 1));
+    if (!is_draft && e->has_heads) /* with the slice of the head they are multiplied */
+        matrix[n - 1].least_groups = medusa_least_groups(&e->heads);
     e->plan.n_pinned[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(int32_t));
     if (model == PLAN_TARGET)
         e->plan.n_planes = arena_take(&e->plan_memory, (size_t)n * sizeof *e->plan.n_planes);
@@ -127,6 +129,30 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
             max_u64(weights_ring_least(l->matrix, n), is_draft ? draft_ring_bytes : 0),
         .n_logits = l->n_logits,
     };
+}
+
+static drey_status find_heads(drey_engine *e, drey_error *err)
+{
+    const drey_model *target = e->options.target;
+    const char *given = e->options.heads;
+    char *path = given ? strdup(given) : medusa_usual_path(target->file);
+    if (!path)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a file of heads");
+    drey_status status =
+        medusa_open(&e->heads, path, target->file, &target->shape, e->kernels, err);
+    free(path);
+    e->options.heads = NULL; /* the caller's may go */
+    return status;
+}
+
+static void gather_heads(drey_engine *e)
+{
+    plan_inputs *in = &e->inputs;
+    const plan_matrix *head = &in->model[PLAN_TARGET].matrix[e->target.layout.n_matrices - 1];
+    in->heads_bytes = medusa_weight_bytes(&e->heads);
+    in->slice_bytes = (uint64_t)head->least_groups * head->group_bytes;
+    in->model[PLAN_TARGET].overhead_bytes +=
+        medusa_work_bytes(&e->heads, e->target.layout.head) + gguf_header_bytes(e->heads.file);
 }
 
 static size_t plan_memory_bytes(const drey_engine *e)
@@ -187,11 +213,15 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     TRY(engine_find_sidecar(e, err));
     if (e->self_draft)
         TRY(check_planes(e, err));
+    if (e->has_heads)
+        TRY(find_heads(e, err));
     if (e->has_draft)
         TRY(bind(e, &e->draft, o->draft, err));
     count_cached(e);
     TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
     gather_model(e, PLAN_TARGET, &e->target, o->target);
+    if (e->has_heads)
+        gather_heads(e);
     if (e->self_draft)
         in->model[PLAN_TARGET].overhead_bytes += engine_view_bytes(e);
     in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes + engine_trace_bytes(e);

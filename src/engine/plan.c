@@ -73,7 +73,8 @@ static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, 
 static uint64_t staying_bytes(const plan_matrix *m)
 {
     uint64_t group_bytes = m->split ? m->plane_bytes[0] : m->group_bytes;
-    return m->must_stay ? (uint64_t)m->n_groups * group_bytes : 0;
+    return m->must_stay ? (uint64_t)m->n_groups * group_bytes
+                        : (uint64_t)m->least_groups * m->group_bytes;
 }
 
 static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format format,
@@ -176,7 +177,7 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
 {
     drey_plan *t = &r->report;
     count_sessions(in, r);
-    uint64_t stays = 0;
+    uint64_t stays = in->heads_bytes;
     t->ring_bytes = t->queue_bytes = 0;
     for (int i = 0; i < PLAN_MODELS; i++) {
         const plan_model *m = &in->model[i];
@@ -216,7 +217,7 @@ static void pin_least(const plan_inputs *in, plan_result *r)
     for (int i = 0; i < PLAN_MODELS; i++)
         for (int32_t j = 0; j < in->model[i].n_matrices; j++) {
             const plan_matrix *m = &in->model[i].matrix[j];
-            r->n_pinned[i][j] = m->must_stay && !m->split ? m->n_groups : 0;
+            r->n_pinned[i][j] = m->must_stay && !m->split ? m->n_groups : m->least_groups;
             for (int p = 0; m->split && p < N_PLANES; p++)
                 r->n_planes[j][p] = m->must_stay && p == 0 ? m->n_groups : 0;
         }
@@ -367,6 +368,7 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
     drey_plan *t = &r->report;
     t->pinned_bytes = model_pinned_bytes(in, r, PLAN_TARGET);
     t->streamed_bytes_per_pass = streamed_bytes(in, r);
+    t->draft_bytes += in->heads_bytes;
     for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
         t->draft_bytes += model_pinned_bytes(in, r, i);
     for (int32_t i = 0; i < target->n_matrices; i++) {
@@ -393,7 +395,9 @@ static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_err
               "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB%s",
               (double)t->budget_bytes / (double)mib,
               (unsigned long long)(t->smallest_budget_bytes / mib),
-              is_there(&in->model[PLAN_DRAFT]) || in->self_draft ? " (less without a draft)" : "");
+              is_there(&in->model[PLAN_DRAFT]) || in->self_draft || in->heads_bytes
+                  ? " (less without a draft)"
+                  : "");
 }
 
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *r, drey_error *err)
@@ -409,7 +413,7 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
     if (budget_bytes < least)
         return too_small(in, t, err);
     uint64_t fixed = choose_within(in, budget_bytes, least, r);
-    uint64_t room = budget_bytes - fixed, stays = 0;
+    uint64_t room = budget_bytes - fixed, stays = in->heads_bytes;
     pin_least(in, r);
     for (int i = 0; i < PLAN_MODELS; i++)
         stays += model_pinned_bytes(in, r, i);

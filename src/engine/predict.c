@@ -57,6 +57,8 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
         pass_work draft = work_of(&in->model[PLAN_DRAFT], draft_kv);
         t->draft_s = in->draft_steps * seconds(draft, 1, speeds);
     }
+    if (in->heads_bytes && speeds->memory_bytes_per_s > 0)
+        t->draft_s = (double)(in->heads_bytes + in->slice_bytes) / speeds->memory_bytes_per_s;
     if (in->self_draft) {
         target.bytes = (double)t->pinned_bytes;
         t->draft_s = in->draft_steps * seconds(target, 1, speeds);

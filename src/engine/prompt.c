@@ -45,6 +45,8 @@ void prompt_take(drey_session *s, const pass_group *group)
     prompt_report(&line, (uint64_t)(s->target_kv.n_committed - g->prompt_from));
     if (group->head == HEAD_NONE)
         return;
+    if (s->drafter && s->drafter->class->see)
+        s->drafter->class->see(s->drafter, s->n_timeline - 1, group->hidden);
     /* What follows the prompt's last row needs no turn. */
     const int32_t root_row = 0;
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);

@@ -56,21 +56,25 @@ static size_t policy_bytes(const drey_engine *e)
 static size_t drafter_bytes(const drey_engine *e)
 {
     const drafter_class *c = drafter_class_of(e->options.drafter);
+    if (e->has_heads)
+        return medusa_drafter_bytes(&e->heads);
     return c ? c->bytes(e->options.n_context + 1) : 0;
 }
 
-/* Without a model of its own a draft reads what stays of the target. */
+/* What a step of the draft reads: without a model of its own, what stays of the target. */
 static void make_policy(drey_session *s, const policy_class *c)
 {
     const drey_engine *e = s->engine;
     const drey_plan *plan = &e->plan.report;
-    uint64_t step_bytes = e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes;
+    uint64_t step_bytes =
+        e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes + e->inputs.slice_bytes;
     s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
                             e->options.without);
     if (e->tuning.untimed)
         return;
     cost_init(&s->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
               plan->ring_bytes);
+    s->cost.step_once = e->has_heads;
     s->policy->cost = &s->cost;
     s->policy->now_ns = clock_ns;
 }
@@ -84,6 +88,9 @@ static void make_drafter(drey_session *s)
     void *memory = arena_take(&s->memory, drafter_bytes(e));
     if (e->options.drafter == DREY_DRAFTER_LOOKUP)
         s->drafter = drafter_lookup_init(memory, e->options.n_context + 1);
+    if (e->has_heads)
+        s->drafter = medusa_drafter_init(memory, &e->heads, &s->sampler,
+                                         tokenizer_n_vocab(e->options.target->tokenizer));
     if (e->self_draft)
         kv_view_init(&s->draft_kv, &s->target_kv, e->plan.draft_slots, e->plan.draft_pending,
                      &s->memory);

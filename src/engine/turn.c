@@ -120,6 +120,16 @@ static void choose(drey_session *s, const pass_group *group, int32_t root)
         accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits, ld, root);
 }
 
+/* The drafter sees what the target thought behind the last row that stays. */
+static void show(drey_session *s, const pass_group *group, int32_t root)
+{
+    const accepted *a = &s->accepted;
+    int32_t row = s->row_of[a->n_path > 0 ? a->path[a->n_path - 1] : 0];
+    if (s->drafter && s->drafter->class->see && group->hidden)
+        s->drafter->class->see(s->drafter, root + a->n_path,
+                               group->hidden + row * pass_hidden_stride(&s->target));
+}
+
 void turn_take(drey_session *s, const pass_group *group)
 {
     drey_statistics *t = &s->text.stats;
@@ -134,6 +144,7 @@ void turn_take(drey_session *s, const pass_group *group)
     turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());
     commit(s, n_written);
     turn_hear(s, group);
+    show(s, group, root);
     reroot(s);
     events_show(s, true);
 }

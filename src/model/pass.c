@@ -208,6 +208,7 @@ static void count_rows(model_pass *p)
         group->n_logits = group->head == HEAD_ALL ? group->n : group->head == HEAD_LAST;
         group->n_deferred = group->n_waiting = d ? d->n : 0;
         group->logits = group->deferred_logits = NULL;
+        group->hidden = NULL;
         assert(group->n + group->n_deferred >= 1 && group->n_logits <= group->n);
         p->n_rows += group->n;
         p->n_logits += group->n_logits;
@@ -284,10 +285,13 @@ drey_status pass_end(model_pass *p, drey_error *err)
         return status;
     }
     float *logits = p->r->ws->logits;
+    const float *hidden = p->r->ws->y;
     for (int32_t g = 0; g < p->n_groups; g++) {
         pass_group *group = &p->groups[g];
         group->kv->n_pending += group->n;
         group->logits = group->n_logits > 0 ? logits : NULL;
+        group->hidden = group->n_logits > 0 ? hidden : NULL;
+        hidden += (group->n_logits + group->n_deferred) * pass_hidden_stride(p->r);
         logits += group->n_logits * pass_logits_stride(p->r);
         group->deferred_logits = group->n_deferred > 0 ? logits : NULL;
         logits += group->n_deferred * pass_logits_stride(p->r);
@@ -368,6 +372,11 @@ const float *pass_final_hidden(const model_pass *p, int32_t i)
 {
     assert(p->stage == COMPLETE && i >= 0 && i < p->n_logits);
     return p->r->ws->y + i * pass_embd_ld(p);
+}
+
+int64_t pass_hidden_stride(const runner *r)
+{
+    return row_stride(r->layout->shape.n_embd);
 }
 
 int64_t pass_logits_stride(const runner *r)

@@ -58,6 +58,7 @@ typedef struct pass_group {
     /* Set by pass_end: [n_logits][pass_logits_stride], and [n_deferred] in the order of positions;
      * in the workspace until its next pass; NULL where there are none. */
     float *logits, *deferred_logits;
+    const float *hidden; /* its rows behind the final norm: [n_logits][pass_hidden_stride] */
 } pass_group;
 
 /* Everything that passes of one model need, all borrowed. */
@@ -178,6 +179,7 @@ const float *pass_hidden(const model_pass *p, int32_t row);
 const float *pass_final_hidden(const model_pass *p, int32_t i);
 
 int64_t pass_logits_stride(const runner *r);
+int64_t pass_hidden_stride(const runner *r);
 
 /* All of it, waiting where it has to. */
 drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error *err);

@@ -1,0 +1,120 @@
+/* Expanding nodes with Medusa heads: see medusa_heads.h.
+ *
+ * Head k looks at the hidden state of the last accepted row alone, not at what stands between: its
+ * guesses are those of all nodes of depth k - 1. So the first expansion of a turn computes all heads,
+ * the others take what is there, and there is no cache that would have to follow the tree.
+ *
+ *        row  ...  last accepted   root    depth 1   depth 2
+ *                        |          ^         ^         ^
+ *                        h --- V ---+         |         |
+ *                        +--- head 1 ---------+         |
+ *                        +--- head 2 -------------------+
+ *
+ * How likely a guess is, a head says itself, by softmax over the slice; where the text has no row
+ * that could be looked at (it goes on from what was read long ago), nothing is guessed for a turn. */
+#include "draft/medusa_drafter.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "model/workspace.h"
+
+static size_t hidden_bytes(const medusa_heads *heads)
+{
+    return (size_t)row_stride(heads->shape.n_embd) * sizeof(float);
+}
+
+static drey_status medusa_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
+{
+    medusa_drafter *d = (medusa_drafter *)base;
+    (void)tokens;
+    (void)err;
+    d->n_tokens = n;
+    d->guessed = false;
+    if (d->seen_for != n - 1)
+        d->seen_for = 0;
+    return DREY_OK;
+}
+
+static void medusa_see(drafter *base, int32_t position, const float *hidden)
+{
+    medusa_drafter *d = (medusa_drafter *)base;
+    memcpy(d->hidden, hidden, (size_t)d->heads->shape.n_embd * sizeof *hidden);
+    d->seen_for = position + 1;
+}
+
+/* Of all heads, for the present root. */
+static drey_status guess(medusa_drafter *d, drey_error *err)
+{
+    const medusa_heads *m = d->heads;
+    int32_t root = d->n_tokens - 1;
+    d->guessed = true;
+    memset(d->depth, 0, sizeof d->depth);
+    if (root == 0 || d->seen_for != root)
+        return DREY_OK;
+    TRY(medusa_compute(d->heads, d->hidden, err));
+    const logit_ids ids = {.n_first = d->n_ids};
+    for (int32_t i = 0; i < m->shape.n_heads; i++)
+        d->depth[i].n = sampler_guess_among(d->sampler, m->logits + i * m->logits_ld, root + i + 1,
+                                            &ids, d->depth[i].guess, MEDUSA_RANKS);
+    return DREY_OK;
+}
+
+static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
+                                 drey_error *err)
+{
+    medusa_drafter *d = (medusa_drafter *)base;
+    if (!d->guessed)
+        TRY(guess(d, err));
+    for (int32_t i = 0; i < n; i++) {
+        tree_node *node = &tree->nodes[nodes[i]];
+        node->expanded = true;
+        node->n_guesses = 0;
+        if (node->depth >= d->heads->shape.n_heads)
+            continue;
+        const medusa_guesses *g = &d->depth[node->depth];
+        node->n_guesses = (uint8_t)g->n;
+        memcpy(node->guess, g->guess, (size_t)g->n * sizeof *g->guess);
+    }
+    return DREY_OK;
+}
+
+static void medusa_reroot(drafter *base, const token_tree *tree, const int32_t *path,
+                          int32_t n_path, int32_t next, const int32_t *moved)
+{
+    medusa_drafter *d = (medusa_drafter *)base;
+    (void)tree;
+    (void)path;
+    (void)next;
+    (void)moved;
+    d->n_tokens += n_path + 1;
+    d->guessed = false;
+}
+
+static size_t medusa_bytes(int32_t capacity)
+{
+    (void)capacity;
+    return sizeof(medusa_drafter);
+}
+
+const drafter_class drafter_medusa_class = {.begin = medusa_begin,
+                                            .expand = medusa_expand,
+                                            .see = medusa_see,
+                                            .reroot = medusa_reroot,
+                                            .bytes = medusa_bytes};
+
+size_t medusa_drafter_bytes(const medusa_heads *heads)
+{
+    return arena_size(sizeof(medusa_drafter)) + hidden_bytes(heads);
+}
+
+drafter *medusa_drafter_init(void *memory, medusa_heads *heads, sampler *s, int32_t n_vocab)
+{
+    medusa_drafter *d = memory;
+    *d = (medusa_drafter){.base = {.class = &drafter_medusa_class},
+                          .heads = heads,
+                          .sampler = s,
+                          .n_ids = min_i32(heads->shape.n_ids, n_vocab)};
+    d->hidden = (float *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
+    return &d->base;
+}

@@ -1,0 +1,30 @@
+/* The target's own Medusa heads as a drafter: see medusa_drafter.c. */
+#ifndef DREY_DRAFT_MEDUSA_H
+#define DREY_DRAFT_MEDUSA_H
+
+#include "draft/drafter.h"
+#include "draft/medusa_heads.h"
+
+typedef struct medusa_guesses {
+    candidate guess[MEDUSA_RANKS];
+    int32_t n;
+} medusa_guesses;
+
+typedef struct medusa_drafter {
+    drafter base;
+    medusa_heads *heads; /* borrowed, as the sampler is */
+    sampler *sampler;
+    int32_t n_ids;    /* that can be guessed */
+    int32_t n_tokens; /* of the timeline, the root included */
+    float *hidden;    /* [D]: of the row that said the token number seen_for */
+    int32_t seen_for; /* 0: no row was seen */
+    bool guessed;     /* for the present root: */
+    medusa_guesses depth[MEDUSA_MAX_HEADS]; /* of nodes of each depth */
+} medusa_drafter;
+
+/* Memory of a session. */
+size_t medusa_drafter_bytes(const medusa_heads *heads);
+/* Lies in memory of so many bytes, zeroed and aligned for anything. n_vocab: ids that exist. */
+drafter *medusa_drafter_init(void *memory, medusa_heads *heads, sampler *s, int32_t n_vocab);
+
+#endif

@@ -1,0 +1,298 @@
+/* Files of Medusa heads, and their products: see medusa_heads.h. */
+#include "draft/medusa_heads.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "model/workspace.h"
+#include "weights/product.h"
+#include "weights/identity.h"
+
+#define KEY(name) MEDUSA_ARCHITECTURE "." name
+
+static const char weight_name[] = "blocks.weight", bias_name[] = "blocks.bias";
+
+char *medusa_usual_path(const gguf *target)
+{
+    const char *model = gguf_part_path(target, 0);
+    size_t n = strlen(model) + sizeof ".drey-medusa";
+    char *path = malloc(n);
+    if (path)
+        snprintf(path, n, "%s.drey-medusa", model);
+    return path;
+}
+
+static bool holds_heads(const gguf *g)
+{
+    gguf_string a = gguf_text(g, "general.architecture");
+    return a.text && a.n_bytes == strlen(MEDUSA_ARCHITECTURE) &&
+           memcmp(a.text, MEDUSA_ARCHITECTURE, a.n_bytes) == 0;
+}
+
+bool drey_is_heads_file(const char *path)
+{
+    gguf *g;
+    if (gguf_open(&g, path, NULL) != DREY_OK)
+        return false;
+    bool is_one = holds_heads(g);
+    gguf_close(&g);
+    return is_one;
+}
+
+/* ---- The file ---- */
+
+static drey_status read_accuracy(medusa_shape *s, const gguf *g, drey_error *err)
+{
+    const gguf_key *key = gguf_find_key(g, KEY("accuracy"));
+    if (!key || key->kind != GGUF_ARRAY || key->item_kind != GGUF_F32 ||
+        key->n_items != (uint64_t)s->n_heads * MEDUSA_RANKS)
+        FAIL(err, DREY_ERR_FORMAT, "%s has to be a row of %d numbers for each head",
+             KEY("accuracy"), MEDUSA_RANKS);
+    for (int32_t i = 0; i < s->n_heads * MEDUSA_RANKS; i++) {
+        double a = gguf_item_number(key, (uint64_t)i);
+        if (!(a >= 0 && a <= 1))
+            FAIL(err, DREY_ERR_FORMAT, "%s holds a number that is no share", KEY("accuracy"));
+        s->accuracy[i / MEDUSA_RANKS][i % MEDUSA_RANKS] = (float)a;
+    }
+    return DREY_OK;
+}
+
+static drey_status read_shape(medusa_shape *s, const gguf *g, const model_shape *target,
+                              drey_error *err)
+{
+    int64_t version, n_heads, n_embd, n_ids;
+    TRY(gguf_require_int(g, KEY("version"), 1, INT32_MAX, &version, err));
+    if (version != MEDUSA_VERSION)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "these heads are of a later version; train them again");
+    TRY(gguf_require_int(g, KEY("head_count"), 1, MEDUSA_MAX_HEADS, &n_heads, err));
+    TRY(gguf_require_int(g, KEY("embedding_length"), 1, INT32_MAX, &n_embd, err));
+    TRY(gguf_require_int(g, KEY("vocabulary_length"), 1, INT32_MAX, &n_ids, err));
+    if (n_embd != target->n_embd)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "these heads are for a model of width %lld, and this one has %d; train others",
+             (long long)n_embd, target->n_embd);
+    if (n_ids > target->n_vocab || (n_ids < target->n_vocab && n_ids % GROUP_ROWS != 0))
+        FAIL(
+            err, DREY_ERR_MISMATCH,
+            "these heads are for %lld tokens, which the model's %d do not begin with; train others",
+            (long long)n_ids, target->n_vocab);
+    *s = (medusa_shape){.n_heads = (int32_t)n_heads,
+                        .n_embd = (int32_t)n_embd,
+                        .n_ids = (int32_t)n_ids,
+                        .scale = (float)gguf_number(g, KEY("scale"), 1)};
+    if (!isfinite(s->scale))
+        FAIL(err, DREY_ERR_FORMAT, "%s is no number", KEY("scale"));
+    return read_accuracy(s, g, err);
+}
+
+static drey_status read_tensors(medusa_heads *m, drey_error *err)
+{
+    const medusa_shape *s = &m->shape;
+    const gguf_tensor *w = gguf_find_tensor(m->file, weight_name),
+                      *b = gguf_find_tensor(m->file, bias_name);
+    int64_t n = (int64_t)s->n_heads * s->n_embd;
+    if (!w || w->dims[0] != s->n_embd || w->dims[1] != n || w->dims[2] * w->dims[3] != 1)
+        FAIL(err, DREY_ERR_FORMAT, "tensor %s is not there, or has another shape", weight_name);
+    if (!b || b->type != TYPE_F32 || b->dims[0] != n || b->n_bytes != (uint64_t)n * sizeof(float))
+        FAIL(err, DREY_ERR_FORMAT, "tensor %s is not there, or has another shape", bias_name);
+    TRY(weight_describe(&m->blocks, w, m->kernels, err));
+    m->blocks.resident = true;
+    m->blocks.n_pinned = m->blocks.n_groups;
+    return DREY_OK;
+}
+
+static drey_status check_file(medusa_heads *m, const gguf *target, const model_shape *shape,
+                              drey_error *err)
+{
+    const gguf_key *of;
+    uint64_t identity, wanted;
+    if (!holds_heads(m->file))
+        FAIL(err, DREY_ERR_FORMAT, "this is no file of Medusa heads; name another one");
+    TRY(read_shape(&m->shape, m->file, shape, err));
+    TRY(read_tensors(m, err));
+    TRY(model_identity(target, &identity, err));
+    of = gguf_find_key(m->file, KEY("target"));
+    if (!of || of->kind != GGUF_U64)
+        FAIL(err, DREY_ERR_FORMAT, "%s is missing: nobody knows whose heads these are",
+             KEY("target"));
+    memcpy(&wanted, of->value, sizeof wanted);
+    if (identity != wanted)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "these heads were trained for another model, or the model has changed since; train "
+             "others, or go on without them");
+    return DREY_OK;
+}
+
+drey_status medusa_open(medusa_heads *m, const char *path, const gguf *target,
+                        const model_shape *shape, const kernel_table *kernels, drey_error *err)
+{
+    *m = (medusa_heads){.kernels = kernels};
+    TRY(gguf_open(&m->file, path, err));
+    return error_in_file(err, SHOWN_PATH(path), check_file(m, target, shape, err));
+}
+
+void medusa_close(medusa_heads *m)
+{
+    gguf_close(&m->file);
+}
+
+/* ---- Memory ---- */
+
+int32_t medusa_least_groups(const medusa_heads *m)
+{
+    return ceil_div_i32(m->shape.n_ids, GROUP_ROWS);
+}
+
+size_t medusa_weight_bytes(const medusa_heads *m)
+{
+    return arena_size(weight_pinned_bytes(&m->blocks)) +
+           arena_size((size_t)m->blocks.n_rows * sizeof(float));
+}
+
+static int64_t logits_ld(const medusa_heads *m)
+{
+    return row_stride((int64_t)medusa_least_groups(m) * GROUP_ROWS);
+}
+
+size_t medusa_work_bytes(const medusa_heads *m, const weight *head)
+{
+    const medusa_shape *s = &m->shape;
+    size_t n = (size_t)s->n_heads, n_gate = (size_t)m->blocks.n_groups * GROUP_ROWS;
+    return 2 * arena_size(n_gate * sizeof(float)) +
+           arena_size(n * (size_t)row_stride(s->n_embd) * sizeof(float)) +
+           arena_size(n * (size_t)logits_ld(m) * sizeof(float)) +
+           arena_size(act_bytes(m->blocks.kernel->act, 1, s->n_embd)) +
+           arena_size(act_bytes(head->kernel->act, s->n_heads, s->n_embd));
+}
+
+static void take_work(medusa_heads *m, arena *a)
+{
+    const medusa_shape *s = &m->shape;
+    size_t n = (size_t)s->n_heads, n_gate = (size_t)m->blocks.n_groups * GROUP_ROWS;
+    m->x_ld = row_stride(s->n_embd);
+    m->logits_ld = logits_ld(m);
+    m->gate = arena_take(a, n_gate * sizeof *m->gate);
+    m->scale = arena_take(a, n_gate * sizeof *m->scale);
+    m->x = arena_take(a, n * (size_t)m->x_ld * sizeof *m->x);
+    m->logits = arena_take(a, n * (size_t)m->logits_ld * sizeof *m->logits);
+    m->hidden_acts = arena_take(a, act_bytes(m->blocks.kernel->act, 1, s->n_embd));
+    m->x_acts = arena_take(a, act_bytes(m->slice.kernel->act, s->n_heads, s->n_embd));
+}
+
+/* ---- Loading ---- */
+
+enum { BOUNCE_BYTES = 256 << 10 };
+
+typedef struct loader {
+    file file;
+    const char *path;
+    uint8_t *bounce, *raw; /* [BOUNCE_BYTES], a group of rows as in the file */
+} loader;
+
+static drey_status load_blocks(medusa_heads *m, const loader *l, drey_error *err)
+{
+    weight *w = &m->blocks;
+    for (int32_t g = 0; g < w->n_groups; g++) {
+        int32_t n = (int32_t)min_i64(GROUP_ROWS, w->n_rows - (int64_t)g * GROUP_ROWS);
+        uint64_t at = w->tensor->offset + (uint64_t)g * GROUP_ROWS * (uint64_t)w->row_bytes;
+        TRY(file_read(&l->file, l->path, at, (size_t)(n * w->row_bytes), l->raw, l->bounce,
+                      BOUNCE_BYTES, err));
+        if (!w->kernel->pack(w->packed + (size_t)g * w->group_bytes, l->raw, w->row_bytes, n, w->k))
+            return weight_refuse(w, l->path, err);
+    }
+    return DREY_OK;
+}
+
+static drey_status load_bias(medusa_heads *m, const loader *l, drey_error *err)
+{
+    const gguf_tensor *t = gguf_find_tensor(m->file, bias_name);
+    TRY(file_read(&l->file, l->path, t->offset, t->n_bytes, m->bias, l->bounce, BOUNCE_BYTES, err));
+    for (int64_t i = 0; i < m->blocks.n_rows; i++)
+        if (!isfinite(m->bias[i]))
+            FAIL(err, DREY_ERR_FORMAT,
+                 "%s: tensor %s holds numbers that are not finite: the file is damaged",
+                 SHOWN_PATH(l->path), bias_name);
+    return DREY_OK;
+}
+
+/* The first rows of the target's head, which are in memory and in nobody's order of reads. */
+static void take_slice(medusa_heads *m, const weight *head)
+{
+    m->slice = *head;
+    m->slice.n_rows = m->shape.n_ids;
+    m->slice.n_groups = m->slice.n_pinned = medusa_least_groups(m);
+    m->slice.resident = true;
+    m->slice.planes = NULL;
+    m->slice.run_left = NULL;
+    m->slice.n_first = m->slice.n_cycle = 0;
+}
+
+drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
+                        drey_error *err)
+{
+    weight *w = &m->blocks;
+    assert(head->n_pinned >= medusa_least_groups(m) && head->k == m->shape.n_embd);
+    m->target = target;
+    m->pool = p;
+    w->packed = arena_take(a, weight_pinned_bytes(w));
+    m->bias = arena_take(a, (size_t)w->n_rows * sizeof *m->bias);
+    take_slice(m, head);
+    take_work(m, a);
+    TRY(arena_check(a, err));
+    for (int64_t i = 0; i < w->n_rows; i++)
+        m->scale[i] = m->shape.scale;
+    size_t raw_bytes = (size_t)(GROUP_ROWS * w->row_bytes);
+    loader l = {.file.fd = -1, .path = gguf_part_path(m->file, 0)};
+    l.bounce = aligned_alloc(4096, BOUNCE_BYTES);
+    l.raw = malloc(raw_bytes);
+    drey_status status = DREY_OK;
+    if (!l.bounce || !l.raw)
+        status = error_set(err, DREY_ERR_MEMORY, "no memory to load %s", SHOWN_PATH(l.path));
+    if (status == DREY_OK)
+        status = file_open(&l.file, l.path, true, err);
+    if (status == DREY_OK)
+        status = file_check(&l.file, l.path, gguf_part_stamp(m->file, 0), err);
+    if (status == DREY_OK)
+        status = load_blocks(m, &l, err);
+    if (status == DREY_OK)
+        status = load_bias(m, &l, err);
+    file_close(&l.file);
+    free(l.bounce);
+    free(l.raw);
+    return status;
+}
+
+/* ---- Guessing ---- */
+
+static drey_status multiply(medusa_heads *m, weight *matrix, void *acts, int32_t n, float *y,
+                            int64_t ldy, drey_error *err)
+{
+    void *of_kind[ACT_KINDS] = {0};
+    of_kind[matrix->kernel->act] = acts;
+    const product p = {matrix, y, ldy};
+    product_begin(m->target, &p, 1, of_kind, n);
+    return product_finish(m->target, m->pool, err);
+}
+
+drey_status medusa_compute(medusa_heads *m, const float *hidden, drey_error *err)
+{
+    const medusa_shape *s = &m->shape;
+    const kernel_table *k = m->kernels;
+    int64_t d = s->n_embd;
+    assert(weights_loaded(m->target));
+    k->quantise[m->blocks.kernel->act](m->hidden_acts, hidden, m->x_ld, 0, 1, 1, d);
+    TRY(multiply(m, &m->blocks, m->hidden_acts, 1, m->gate,
+                 (int64_t)m->blocks.n_groups * GROUP_ROWS, err));
+    k->add(m->gate, m->bias, s->n_heads * d);
+    k->swiglu(m->gate, m->gate, m->scale, s->n_heads * d);
+    for (int32_t i = 0; i < s->n_heads; i++) {
+        memcpy(m->x + i * m->x_ld, hidden, (size_t)d * sizeof *hidden);
+        k->add(m->x + i * m->x_ld, m->gate + i * d, d);
+    }
+    k->quantise[m->slice.kernel->act](m->x_acts, m->x, m->x_ld, 0, s->n_heads, s->n_heads, d);
+    return multiply(m, &m->slice, m->x_acts, s->n_heads, m->logits, m->logits_ld, err);
+}

@@ -1,0 +1,81 @@
+/* Medusa heads (Cai et al. 2024, "Medusa: simple LLM inference acceleration framework with multiple
+ * decoding heads"): small blocks behind the target that say what stands two and more tokens ahead.
+ *
+ *      h: the target's hidden state behind its final norm, of the last accepted row
+ *      head 0 (the target's own)  logits = V h                              the next token: the root
+ *      head k = 1, 2, ...         logits = V (h + scale * silu(W_k h + b_k))    the k-th token behind it
+ *
+ * V: the target's own head, of which the first n_ids rows count and stay in memory. A file of heads
+ * is GGUF of the architecture "drey-medusa":
+ *
+ *      drey-medusa.version           u32   1
+ *      drey-medusa.target            u64   model_identity of the model that they were trained for
+ *      drey-medusa.head_count        u32   1 .. MEDUSA_MAX_HEADS
+ *      drey-medusa.embedding_length  u32   D
+ *      drey-medusa.vocabulary_length u32   n_ids: a multiple of 32, or all of the target's
+ *      drey-medusa.scale             f32   1; 0.5 where the model was widened
+ *      drey-medusa.accuracy          f32[] [head_count][MEDUSA_RANKS]: how often the guess of a rank
+ *                                          was right, on text that the heads were not trained with
+ *      blocks.weight  [head_count * D][D] of any type that has a kernel,  blocks.bias F32 [head_count * D]
+ *
+ * All guesses of a turn come from two products: all blocks with h, then V with the rows that those
+ * gave. They follow the kernels' numeric contract, so every tier guesses the same. */
+#ifndef DREY_DRAFT_MEDUSA_HEADS_H
+#define DREY_DRAFT_MEDUSA_HEADS_H
+
+#include "draft/tree.h"
+#include "model/layout.h"
+
+enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 1 };
+
+#define MEDUSA_ARCHITECTURE "drey-medusa"
+
+/* What a file says, held against the target. */
+typedef struct medusa_shape {
+    int32_t n_heads, n_embd;
+    int32_t n_ids; /* rows of V that count */
+    float scale;
+    float accuracy[MEDUSA_MAX_HEADS][MEDUSA_RANKS];
+} medusa_shape;
+
+typedef struct medusa_heads {
+    medusa_shape shape;
+    gguf *file;      /* owned */
+    weight blocks;   /* [n_heads * D][D] */
+    weight slice;    /* the first n_ids rows of the target's head: no memory of its own */
+    float *bias;     /* [n_heads * D] */
+    weights *target; /* borrowed: whose threads' scratch products use */
+    const kernel_table *kernels;
+    pool *pool;
+    /* Of one guess at a time, whichever session asks. */
+    float *gate, *scale; /* [n_heads * D] */
+    float *x;            /* [n_heads][D] */
+    float *logits;       /* [n_heads][logits_ld] */
+    int64_t x_ld, logits_ld;
+    void *hidden_acts, *x_acts;
+} medusa_heads;
+
+/* MODEL.drey-medusa, after the model's first file; the caller frees. NULL when memory is short. */
+char *medusa_usual_path(const gguf *target);
+/* Reads the header and holds it against the target. Nothing of it is trusted. DREY_ERR_FORMAT,
+ * DREY_ERR_UNSUPPORTED: no such file, or a broken one; DREY_ERR_MISMATCH: heads of another model. To
+ * be closed in any case. */
+drey_status medusa_open(medusa_heads *m, const char *path, const gguf *target,
+                        const model_shape *shape, const kernel_table *kernels, drey_error *err);
+void medusa_close(medusa_heads *m);
+
+/* Groups of the target's head that have to stay in memory. */
+int32_t medusa_least_groups(const medusa_heads *m);
+/* Of an arena: the blocks, and what a guess takes. head: the target's, for how it wants its
+ * activations. */
+size_t medusa_weight_bytes(const medusa_heads *m);
+size_t medusa_work_bytes(const medusa_heads *m, const weight *head);
+/* Reads the blocks to memory that it takes from `a`, whose owner checks it. target, head, pool:
+ * borrowed, and open; used once the target is loaded. DREY_ERR_IO, DREY_ERR_FORMAT. */
+drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
+                        drey_error *err);
+
+/* m->logits of all heads for hidden[D]; between two passes of the target. */
+drey_status medusa_compute(medusa_heads *m, const float *hidden, drey_error *err);
+
+#endif

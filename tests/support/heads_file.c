@@ -1,0 +1,81 @@
+#include "support/heads_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/rng.h"
+#include "support/toy.h"
+#include "weights/identity.h"
+
+void heads_file_init(heads_file *h, const gguf *target, const model_shape *shape)
+{
+    drey_error err = {0};
+    *h = (heads_file){
+        .architecture = MEDUSA_ARCHITECTURE,
+        .shape = {.n_heads = 2, .n_embd = shape->n_embd, .n_ids = shape->n_vocab, .scale = 1},
+        .type = TYPE_F32,
+        .spread = 0.02f,
+        .seed = 5};
+    for (int32_t i = 0; i < MEDUSA_MAX_HEADS * MEDUSA_RANKS; i++)
+        h->shape.accuracy[i / MEDUSA_RANKS][i % MEDUSA_RANKS] =
+            0.5f / (float)(1 + i % MEDUSA_RANKS);
+    if (model_identity(target, &h->target, &err) != DREY_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        abort();
+    }
+}
+
+static void put_weights(gguf_writer *w, const heads_file *h, int64_t n)
+{
+    uint8_t block[34];
+    rng r = rng_from(h->seed);
+    for (int64_t i = 0; i < n && h->type == TYPE_F32; i++) {
+        float x = h->spread * (float)rng_normal(&r);
+        writer_put(w, &x, sizeof x);
+    }
+    for (int64_t i = 0; i < n / 32 && h->type == TYPE_Q8_0; i++) {
+        toy_blocks(block, TYPE_Q8_0, 1, h->spread, h->seed + (uint64_t)i);
+        writer_put(w, block, sizeof block);
+    }
+}
+
+void heads_file_build(gguf_writer *w, const heads_file *h)
+{
+    const medusa_shape *s = &h->shape;
+    int64_t rows = (int64_t)s->n_heads * s->n_embd, dims[] = {s->n_embd, rows};
+    int64_t bytes = h->type == TYPE_F32 ? rows * s->n_embd * 4 : rows * s->n_embd / 32 * 34;
+    writer_begin(w, 2, 8);
+    writer_key_text(w, "general.architecture", h->architecture);
+    writer_key_u32(w, "drey-medusa.version", MEDUSA_VERSION);
+    writer_key(w, "drey-medusa.target", GGUF_U64);
+    writer_u64(w, h->target);
+    writer_key_u32(w, "drey-medusa.head_count", (uint32_t)s->n_heads);
+    writer_key_u32(w, "drey-medusa.embedding_length", (uint32_t)s->n_embd);
+    writer_key_u32(w, "drey-medusa.vocabulary_length", (uint32_t)s->n_ids);
+    writer_key_f32(w, "drey-medusa.scale", s->scale);
+    writer_key_array(w, "drey-medusa.accuracy", GGUF_F32, (uint64_t)s->n_heads * MEDUSA_RANKS);
+    for (int32_t i = 0; i < s->n_heads; i++)
+        writer_put(w, s->accuracy[i], sizeof s->accuracy[i]);
+    writer_tensor(w, "blocks.weight", h->type, dims, 2, 0);
+    writer_tensor(w, "blocks.bias", TYPE_F32, dims + 1, 1, (uint64_t)((bytes + 31) / 32 * 32));
+    writer_align(w, 32);
+    put_weights(w, h, rows * s->n_embd);
+    writer_align(w, 32);
+    rng r = rng_from(h->seed + 1);
+    for (int64_t i = 0; i < rows; i++) {
+        float x = h->spread * (float)rng_normal(&r);
+        writer_put(w, &x, sizeof x);
+    }
+    writer_align(w, 32);
+}
+
+void heads_file_write(const char *path, const heads_file *h)
+{
+    gguf_writer w = {0};
+    heads_file_build(&w, h);
+    if (!writer_save(&w, path)) {
+        fprintf(stderr, "cannot write %s\n", path);
+        abort();
+    }
+    writer_free(&w);
+}

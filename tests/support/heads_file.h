@@ -1,0 +1,24 @@
+/* Files of Medusa heads for tests. */
+#ifndef DREY_TESTS_HEADS_FILE_H
+#define DREY_TESTS_HEADS_FILE_H
+
+#include "draft/medusa_heads.h"
+#include "support/gguf_writer.h"
+
+typedef struct heads_file {
+    const char *architecture; /* MEDUSA_ARCHITECTURE */
+    uint64_t target;          /* identity */
+    medusa_shape shape;       /* accuracy: as it is */
+    uint32_t type;            /* of blocks.weight: F32 or Q8_0 */
+    float spread;             /* of weights and biases, about */
+    uint64_t seed;
+} heads_file;
+
+/* Two heads with F32 blocks and the whole vocabulary, for this model. */
+void heads_file_init(heads_file *h, const gguf *target, const model_shape *shape);
+/* As bytes in memory; the caller frees the writer. */
+void heads_file_build(gguf_writer *w, const heads_file *h);
+/* Aborts where it cannot. */
+void heads_file_write(const char *path, const heads_file *h);
+
+#endif
