@@ -247,6 +247,7 @@ cJSON *json_plan(const drey_plan *p)
         {"queue_bytes", (double)p->queue_bytes},
         {"reserve_bytes", (double)p->reserve_bytes},
         {"spare_bytes", (double)p->spare_bytes},
+        {"front_layers", (double)p->front_layers},
         {"tensors_pinned", p->n_tensors_pinned},
         {"tensors_streamed", p->n_tensors_streamed},
         {"prompt_chunk", p->prompt_chunk},

@@ -91,8 +91,12 @@ void report_plan(FILE *out, const drey_plan *plan)
             plan->sidecar ? ", its weights packed in its sidecar" : "");
     plan_bar(out, plan);
     plan_row(out, "pinned", plan->pinned_bytes, "stay in memory");
-    snprintf(note, sizeof note, "of %d tensors, read in every pass", plan->n_tensors_streamed);
+    snprintf(note, sizeof note, "of %d tensors, read in every pass%s", plan->n_tensors_streamed,
+             plan->front_layers ? " that reaches them" : "");
     plan_row(out, "streamed", plan->streamed_bytes_per_pass, note);
+    if (plan->front_layers)
+        fprintf(out, "  the first %lld layers stay whole: most passes end before the last ones\n",
+                (long long)plan->front_layers);
     plan_row(out, "looked up", plan->lookup_bytes, "rows read when a token asks for them");
 }
 

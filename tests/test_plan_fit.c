@@ -304,6 +304,99 @@ static void a_small_budget_names_the_least(void **state)
     assert_int_equal(plan_make(&x.in, least - 2 * mib, &x.result, &err), DREY_ERR_MEMORY);
 }
 
+/* Two layers of a matrix each, and a head: what a pass takes, worked out by hand. Of 10 bytes a second
+ * from the disk and 100 from memory. */
+static void a_pass_may_end_early(void **state)
+{
+    (void)state;
+    const model_shape shape = {.n_layers = 2};
+    const plan_matrix matrices[] = {{.in_pass = false},
+                                    {.n_groups = 10, .group_bytes = 100, .in_pass = true},
+                                    {.n_groups = 20, .group_bytes = 100, .in_pass = true},
+                                    {.n_groups = 5, .group_bytes = 100, .in_pass = true}};
+    plan_matrix target[4];
+    memcpy(target, matrices, sizeof target);
+    for (int i = 0; i < 4; i++)
+        target[i].group_read_bytes = target[i].last_read_bytes = 20;
+    int32_t n_pinned[4] = {0, 10, 0, 5};
+    plan_inputs in = {.model[PLAN_TARGET] = {.shape = &shape, .matrix = target, .n_matrices = 4}};
+    plan_result r = {.n_pinned = {n_pinned}};
+    /* The first layer stays and computes for 10 s, while the disk fills a ring of 3 s; the second is
+     * read for 40 s and computes for 20 s meanwhile; the head computes for 5 s. */
+    r.ring_bytes[PLAN_TARGET] = 30;
+    assert_true(plan_pass_s(&in, &r, 2, 10, 100) == 10 - 3 + 40 + 5);
+    assert_true(plan_pass_s(&in, &r, 1.5, 10, 100) == 10 - 3 + 20 + 5);
+    assert_true(plan_pass_s(&in, &r, 1, 10, 100) == 10 + 5);
+    assert_true(plan_pass_s(&in, &r, 0.5, 10, 100) == 5 + 5);
+    /* A fast disk waits for the threads. */
+    assert_true(plan_pass_s(&in, &r, 2, 1000, 100) > 35 - 1e-9);
+    assert_int_equal(plan_front_layers(&in, &r), 1);
+    n_pinned[2] = 19;
+    assert_int_equal(plan_front_layers(&in, &r), 1);
+    assert_int_equal(plan_streamed_bytes(&in, &r, 2), 20);
+    n_pinned[1] = 9;
+    assert_int_equal(plan_front_layers(&in, &r), 0);
+    n_pinned[1] = 10;
+    n_pinned[2] = 20;
+    assert_int_equal(plan_front_layers(&in, &r), 2);
+    assert_true(plan_pass_s(&in, &r, 2, 10, 100) == 35);
+}
+
+/* The front is pinned where passes end early, and only there. */
+static void the_front_may_be_pinned(void **state)
+{
+    (void)state;
+    example x, even;
+    make_example(&x, false);
+    make_example(&even, false);
+    x.in.deferred_rows = even.in.deferred_rows = 8;
+    x.target[HEAD].must_stay = even.target[HEAD].must_stay = true;
+    uint64_t least = least_of(&x);
+    int n_front = 0;
+    for (uint64_t budget = least + 20 * mib; budget < least + 100 * mib; budget += 3 * mib) {
+        x.in.exit_layers = 5;
+        assert_int_equal(plan_of(&x, budget)->front_layers, 0);
+        plan_of(&even, budget);
+        assert_memory_equal(x.n_pinned, even.n_pinned, sizeof x.n_pinned);
+        x.in.exit_layers = 3.5;
+        drey_plan t = *plan_of(&x, budget);
+        assert_int_equal(x.n_pinned[HEAD], x.target[HEAD].n_groups);
+        if (t.front_layers == 0)
+            continue;
+        n_front++;
+        assert_true(plan_usual_pass_s(&x.in, &x.result, 3.5) <
+                    plan_usual_pass_s(&x.in, &even.result, 3.5));
+        int n_parts = 0;
+        for (int32_t i = 1; i < HEAD; i++) {
+            bool whole = x.n_pinned[i] == x.target[i].n_groups, small = x.target[i].n_groups == 4;
+            assert_true(whole || i > 4 * t.front_layers);
+            n_parts += !whole && x.n_pinned[i] > 0;
+            assert_true(small || n_parts == 0 || !whole); /* nothing behind the part */
+        }
+        assert_true(n_parts <= 1 && t.spare_bytes < mib);
+    }
+    assert_true(n_front > 10);
+}
+
+/* What is deferred is counted: rows of the workspace with their logits, and each session's list. */
+static void deferred_rows_are_counted(void **state)
+{
+    (void)state;
+    example x;
+    make_example(&x, false);
+    x.in.prompt_chunk = 64;
+    drey_plan without = *plan_of(&x, 400 * mib);
+    size_t work = x.result.work_bytes;
+    x.in.deferred_rows = 8;
+    drey_plan with = *plan_of(&x, 400 * mib);
+    size_t row = (size_t)(2 * 512 + 2 * 512 + 2 * 256 + 2 * 2048 + 4096) * sizeof(float);
+    size_t more = x.result.work_bytes - work; /* what is quantised of a row comes to that */
+    assert_true(more >= 8 * row && more < 12 * row);
+    assert_int_equal(with.session_bytes - without.session_bytes, deferred_bytes(&target_shape, 8));
+    assert_true(deferred_bytes(&target_shape, 8) >= 8 * 512 * sizeof(float));
+    assert_int_equal(deferred_bytes(&target_shape, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +408,9 @@ int main(void)
         cmocka_unit_test(each_unit_has_room_in_the_ring),
         cmocka_unit_test(a_plan_remembers_nothing),
         cmocka_unit_test(a_small_budget_names_the_least),
+        cmocka_unit_test(a_pass_may_end_early),
+        cmocka_unit_test(the_front_may_be_pinned),
+        cmocka_unit_test(deferred_rows_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -349,7 +349,10 @@ typedef struct drey_plan {
     double
         expected_tokens_per_s; /* with its drafter, on a machine, a disk and texts of usual sorts:
                                      to rank drafters before anything is measured */
-    uint64_t reserved[14];     /* zero */
+    int64_t
+        front_layers; /* so many layers stay whole, from the first one on, since passes end early
+                             in the mean; 0: of each layer an equal share does */
+    uint64_t reserved[13]; /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens; from then on

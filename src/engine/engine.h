@@ -28,7 +28,8 @@ typedef struct engine_tuning { /* what measurements and tests settle themselves 
     bool untimed;           /* no policy hears of time: trees are the same in every run */
     stream_fault_fn *fault; /* of the streams' reads; NULL: none */
     void *fault_user;
-    int32_t deferred_rows;         /* plan_inputs.deferred_rows, at least */
+    int32_t deferred_rows;         /* of plan_inputs, at least; */
+    double exit_layers;            /* and this, where it is not 0 */
     int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */
 } engine_tuning;
 

@@ -181,6 +181,7 @@ static void gather_options(drey_engine *e)
     in->prompt_chunk = o->prompt_chunk;
     in->least_logit_rows = e->tuning.least_logit_rows;
     in->deferred_rows = e->tuning.deferred_rows;
+    in->exit_layers = e->tuning.exit_layers;
     in->set_share = e->tuning.set_share;
     in->share = e->tuning.share;
     in->kv = engine_kv_format(e);

@@ -287,17 +287,27 @@ static void pin_share(const plan_model *target, int32_t *n_pinned, uint64_t *roo
             pin_more(&target->matrix[i], 1, &n_pinned[i], room);
 }
 
+/* As many whole matrices as there is room for, in the order of a pass, and a part of the next. */
+static void pin_front(const plan_model *target, int32_t *n_pinned, uint64_t *room)
+{
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass)
+            pin_more(&target->matrix[i], target->matrix[i].n_groups, &n_pinned[i], room);
+}
+
+uint64_t plan_streamed_bytes(const plan_inputs *in, const plan_result *r, int32_t i)
+{
+    const plan_matrix *m = &in->model[PLAN_TARGET].matrix[i];
+    int32_t n_pinned = r->n_pinned[PLAN_TARGET][i];
+    return m->in_pass ? read_bytes(m, n_pinned) - plane_bytes(m, r, i, n_pinned) : 0;
+}
+
 /* Of the target's passes. */
 static uint64_t streamed_bytes(const plan_inputs *in, const plan_result *r)
 {
-    const plan_model *target = &in->model[PLAN_TARGET];
     uint64_t total = 0;
-    for (int32_t i = 0; i < target->n_matrices; i++) {
-        const plan_matrix *m = &target->matrix[i];
-        int32_t n_pinned = r->n_pinned[PLAN_TARGET][i];
-        if (m->in_pass)
-            total += read_bytes(m, n_pinned) - plane_bytes(m, r, i, n_pinned);
-    }
+    for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++)
+        total += plan_streamed_bytes(in, r, i);
     return total;
 }
 
@@ -309,25 +319,51 @@ static void pin_lookups(const plan_inputs *in, plan_result *r, uint64_t *room)
                 pin_whole(&in->model[i].matrix[j], &r->n_pinned[i][j], room);
 }
 
-static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
+static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
+{
+    enum { MOST_BITS = 8 };
+    for (int32_t bit = 1; bit <= MOST_BITS && pin_bit(target, r, bit, room); bit++)
+        ;
+}
+
+/* The head, small matrices, and of the others shares or the first. Returns what room is left. */
+static uint64_t pin_groups(const plan_inputs *in, uint64_t room, bool from_front, plan_result *r)
 {
     const plan_model *target = &in->model[PLAN_TARGET];
     int32_t *n_pinned = r->n_pinned[PLAN_TARGET], head = target->n_matrices - 1;
-    if (in->self_draft) {
-        enum { MOST_BITS = 8 };
-        for (int32_t bit = 1; bit <= MOST_BITS && pin_bit(target, r, bit, &room); bit++)
-            ;
-        if (streamed_bytes(in, r) == 0)
-            pin_lookups(in, r, &room);
-        return;
-    }
+    pin_least(in, r);
     pin_more(&target->matrix[head], target->matrix[head].n_groups, &n_pinned[head], &room);
     for (int32_t i = 0; i < target->n_matrices; i++)
         if (target->matrix[i].in_pass && is_small(&target->matrix[i]))
             pin_whole(&target->matrix[i], &n_pinned[i], &room);
-    pin_share(target, n_pinned, &room);
+    if (from_front)
+        pin_front(target, n_pinned, &room);
+    else
+        pin_share(target, n_pinned, &room);
+    return room;
+}
+
+/* Whether a pass that is as long as the mean one is shorter with the front pinned. */
+static bool front_is_quicker(const plan_inputs *in, uint64_t room, plan_result *r)
+{
+    if (in->exit_layers <= 0)
+        return false;
+    pin_groups(in, room, true, r);
+    double front = plan_usual_pass_s(in, r, in->exit_layers);
+    pin_groups(in, room, false, r);
+    return front < plan_usual_pass_s(in, r, in->exit_layers);
+}
+
+static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
+{
+    bool from_front = !in->self_draft && front_is_quicker(in, room, r);
+    if (in->self_draft)
+        pin_bits(&in->model[PLAN_TARGET], r, &room);
+    else
+        room = pin_groups(in, room, from_front, r);
     if (streamed_bytes(in, r) == 0)
         pin_lookups(in, r, &room);
+    r->report.front_layers = from_front ? plan_front_layers(in, r) : 0;
 }
 
 static void pin_share_of_each(const plan_inputs *in, plan_result *r)

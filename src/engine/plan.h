@@ -49,12 +49,13 @@ typedef struct plan_inputs {
     uint64_t slice_bytes; /* of the target's head that they are multiplied with */
     int32_t draft_ids;    /* of the slice that the draft's head is over; 0: of all */
     drey_drafter drafter;
-    int32_t tree_nodes;       /* most drafted nodes */
-    int32_t draft_steps;      /* that the draft takes for those, about */
-    int32_t draft_nodes;      /* most nodes of a tree that the draft's cache holds */
-    int32_t spare_rows;       /* that caches hold beside a pass's rows */
-    int32_t prompt_chunk;     /* rows of a prompt pass; 0: for the plan to choose */
-    int32_t deferred_rows;    /* most of a session, and of a pass; 0: no pass is stopped */
+    int32_t tree_nodes;    /* most drafted nodes */
+    int32_t draft_steps;   /* that the draft takes for those, about */
+    int32_t draft_nodes;   /* most nodes of a tree that the draft's cache holds */
+    int32_t spare_rows;    /* that caches hold beside a pass's rows */
+    int32_t prompt_chunk;  /* rows of a prompt pass; 0: for the plan to choose */
+    int32_t deferred_rows; /* most of a session, and of a pass; 0: no pass is stopped */
+    double exit_layers; /* that passes go through in the mean, where they may be stopped; 0: all */
     int32_t least_logit_rows; /* room for the logits of so many rows, whatever the policy needs */
     kv_format kv, kv_plain;   /* what caches hold; what they would hold if nothing were asked for */
     bool set_share;           /* for measurements: pin this share of every matrix, whatever the */
@@ -92,6 +93,9 @@ typedef struct plan_result {
  * product pinned rows are computed while streamed ones arrive. Where all that passes use is pinned,
  * embeddings whose rows would be looked up follow, the draft's first.
  *
+ * Where passes end early in the mean, whole layers are pinned from the front instead of shares, if the
+ * mean pass is expected to be shorter with them (plan_usual_pass_s).
+ *
  * Where the target drafts for itself, the first plane of all that its passes multiply stays, as
  * matrices that are not split do. What is left buys a bit more of those weights that have the fewest,
  * an equal share of each of their matrices, and so on: that is worth most to the draft. (A 1.5B model
@@ -106,6 +110,17 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
 /* What a model's passes have room for. The draft's are small, as its prompts lose little in short
  * chunks; they have a workspace of their own, so that they can run while the target's wait. */
 workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int model);
+
+/* What a pass that goes to its end reads of the target's matrix i. */
+uint64_t plan_streamed_bytes(const plan_inputs *in, const plan_result *r, int32_t i);
+/* Seconds of a pass through `layers` layers and the head, at these speeds: the disk is ahead of the
+ * threads by the ring at most. A part of a layer counts as such. (front.c) */
+double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, double disk_per_s,
+                   double memory_per_s);
+/* The same over a full tree, on a machine and disk of today. */
+double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double layers);
+/* Layers from the first on of which passes read nothing. */
+int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
 
 /* Tokens a second to be expected of a plan before anything is measured (expect.c). */
 double plan_expect(const plan_inputs *in, const plan_result *r);

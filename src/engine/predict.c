@@ -34,6 +34,16 @@ static double seconds(pass_work work, int32_t n_rows, const drey_speeds *s)
     return max_f64(moved, computed);
 }
 
+/* Of a pass that computes for so long if it goes to its end, where passes may be stopped. */
+static double mean_pass(const plan_inputs *in, const plan_result *r, pass_work target,
+                        double compute_s)
+{
+    const double at_once = 1e30; /* a speed that is no bound */
+    double disk = r->report.speeds.disk_bytes_per_s;
+    return plan_pass_s(in, r, in->exit_layers, disk > 0 ? disk : at_once,
+                       compute_s > 0 ? target.bytes / compute_s : at_once);
+}
+
 static double per_second(double s)
 {
     return s > 0 ? 1 / s : 0;
@@ -64,8 +74,13 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
         t->draft_s = in->draft_steps * seconds(target, 1, speeds);
     }
     double hidden = reads ? (double)r->ring_bytes[PLAN_TARGET] / speeds->disk_bytes_per_s : 0;
-    t->pass_s = max_f64(t->read_s, t->verify_s) + max_f64(t->draft_s - hidden, 0);
+    double tree_s = max_f64(t->read_s, t->verify_s);
     t->alone_pass_s = max_f64(t->read_s, t->compute_s);
+    if (in->exit_layers > 0) {
+        t->alone_pass_s = mean_pass(in, r, target, t->compute_s);
+        tree_s = mean_pass(in, r, target, t->verify_s);
+    }
+    t->pass_s = tree_s + max_f64(t->draft_s - hidden, 0);
     t->passes_per_s = per_second(t->pass_s);
     t->ceiling_tokens_per_s = per_second(t->alone_pass_s);
 }

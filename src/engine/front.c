@@ -1,0 +1,69 @@
+/* How long a pass takes that may end before its last layer, by what is pinned of which layer.
+ *
+ * A byte that stays is worth the same wherever it lies, as long as passes go to their end: then an
+ * equal share of each matrix is best, as computing hides behind reading all along. A pass that ends
+ * early leaves the last layers' reads out, so their bytes are worth less in memory; pinning layers
+ * from the front saves more than it costs, which is that the disk stands idle while they are computed,
+ * but for the ring that it fills. */
+#include "base/num.h"
+#include "draft/cost.h"
+#include "engine/plan.h"
+
+/* What a matrix that passes multiply takes. */
+typedef struct matrix_work {
+    double read_bytes, bytes;
+    double share; /* of it in a pass that goes through so many layers */
+} matrix_work;
+
+/* Matrix i, of a pass through `layers` layers, the last one of which may be a part of one. Each layer
+ * has as many matrices; those of the head, and what is only looked up, belong to none. */
+static matrix_work work_of(const plan_inputs *in, const plan_result *r, int32_t i, double layers)
+{
+    const plan_model *target = &in->model[PLAN_TARGET];
+    const plan_matrix *m = &target->matrix[i];
+    int32_t head = target->n_matrices - 1, first = 0;
+    while (!target->matrix[first].in_pass)
+        first++;
+    int32_t layer = (i - first) / ((head - first) / target->shape->n_layers);
+    double share = i == head ? 1 : min_f64(max_f64(layers - layer, 0), 1);
+    if (!m->in_pass)
+        share = 0;
+    return (matrix_work){.read_bytes = (double)plan_streamed_bytes(in, r, i),
+                         .bytes = (double)m->n_groups * (double)m->group_bytes,
+                         .share = share};
+}
+
+double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, double disk_per_s,
+                   double memory_per_s)
+{
+    double read = 0,
+           computed = 0; /* when the disk, and the threads, are done with what came so far */
+    double ahead = (double)r->ring_bytes[PLAN_TARGET] / disk_per_s;
+    for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
+        matrix_work w = work_of(in, r, i, layers);
+        if (w.share * w.read_bytes > 0)
+            read = max_f64(read, computed - ahead) + w.share * w.read_bytes / disk_per_s;
+        computed = max_f64(computed + w.share * w.bytes / memory_per_s, read);
+    }
+    return computed;
+}
+
+double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double layers)
+{
+    const uint64_t bytes = 1 << 30;
+    turn_cost usual;
+    cost_init(&usual, bytes, bytes, 0, 0);
+    return plan_pass_s(in, r, layers, (double)bytes / usual.read_s,
+                       (double)bytes / cost_pass(&usual, 1 + in->tree_nodes));
+}
+
+int64_t plan_front_layers(const plan_inputs *in, const plan_result *r)
+{
+    int32_t n_layers = in->model[PLAN_TARGET].shape->n_layers, whole = 0;
+    for (bool stays = true; whole < n_layers && stays; whole += stays)
+        for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices - 1; i++) {
+            matrix_work upto = work_of(in, r, i, whole + 1);
+            stays = stays && (upto.share == 0 || upto.read_bytes == 0);
+        }
+    return whole;
+}
