@@ -203,6 +203,16 @@ static void put_field(char *out, size_t size, const char *text)
             *c = '_';
 }
 
+/* As the CSV file keeps it, so that a row that was read is the same case. */
+static double kept_mib(uint64_t bytes)
+{
+    char text[32];
+    if (bytes == DREY_MEMORY_UNLIMITED)
+        return 0;
+    snprintf(text, sizeof text, "%.6g", (double)bytes / 1048576);
+    return strtod(text, NULL);
+}
+
 static edge_row row_of(const edge *e, const side *s, const bench_prompt *p, uint64_t budget,
                        int round)
 {
@@ -216,7 +226,7 @@ static edge_row row_of(const edge *e, const side *s, const bench_prompt *p, uint
     memcpy(row.side, s->name, sizeof row.side);
     memcpy(row.prompt, p->id, sizeof row.prompt);
     memcpy(row.group, p->group, sizeof row.group);
-    row.budget_mib = budget == DREY_MEMORY_UNLIMITED ? 0 : (double)budget / 1048576;
+    row.budget_mib = kept_mib(budget);
     row.n_predict = option_given(c, "predict") ? c->n_predict : USUAL_PREDICT;
     int32_t plain = c->n_plain ? c->n_plain : USUAL_PLAIN;
     if (is_plain(s->policy) && plain < row.n_predict)

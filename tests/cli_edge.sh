@@ -82,6 +82,12 @@ cp "$tmp/part" "$tmp/same"
 "${edge[@]}" --memory ${mib}M,unlimited --csv "$tmp/part" >"$tmp/out" 2>"$tmp/err" || wrong "again: exit code $?"
 [ -s "$tmp/err" ] && wrong "measured again: $(cat "$tmp/err")"
 cmp -s "$tmp/part" "$tmp/same" || wrong "another file when there was nothing to do"
+# So where the file cannot hold all digits of a budget.
+for time in first second; do
+    "${edge[@]}" --memory $((mib * 1024 + 1))K --policies optimal --csv "$tmp/digits" >"$tmp/out" 2>"$tmp/err" ||
+        wrong "a budget in KiB, $time: exit code $?"
+done
+[ -s "$tmp/err" ] && wrong "a budget in KiB, measured again: $(cat "$tmp/err")"
 
 # 3. A text that is another one.
 python3 - "$tmp/part" <<'PYTHON'
