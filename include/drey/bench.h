@@ -146,6 +146,54 @@ DREY_API drey_status drey_bench_model(const drey_engine_options *options,
                                       const drey_model_bench *bench, drey_model_report *report,
                                       drey_error *err);
 
+/* ---- A pair of models on this machine ---- */
+
+enum { DREY_TUNE_DEPTHS = 8, DREY_TUNE_RANKS = 8, DREY_TUNE_TREES = 7 };
+
+/* The best static tree of a width, and what it would write. */
+typedef struct drey_tune_tree {
+    int32_t width; /* rows of the pass: 1, 2, 4 .. 64 */
+    int32_t n;     /* nodes, the root's among them; below the width where no more were ever right */
+    double expected_tokens; /* of a pass, by the product of shares */
+    double measured_tokens; /* by what came, once leaves were exchanged for what came more often */
+    double pass_s, draft_s; /* of a turn: the target's pass, the draft's steps */
+    double tokens_per_s;    /* measured_tokens over both */
+    int8_t parent[64], rank[64]; /* [n]: as an index of a node, -1 of the root; among the guesses */
+} drey_tune_tree;
+
+typedef struct drey_pair_report {
+    drey_profile profile;
+    double seconds;   /* that measuring took */
+    int64_t n_tokens; /* written to count what came */
+    int64_t n_places; /* of them, where the draft had guessed */
+    /* [d][r]: guesses of rank r + 1 at depth d + 1 that were right where those above them were */
+    double share[DREY_TUNE_DEPTHS][DREY_TUNE_RANKS];
+    int32_t n_trees; /* 0: no drafter */
+    drey_tune_tree trees[DREY_TUNE_TREES];
+    int32_t best;                     /* of trees: most tokens a second */
+    uint64_t streamed_bytes_per_pass; /* above 0: pass_s is computing alone, and the disk decides */
+    int32_t n_threads;
+} drey_pair_report;
+
+typedef struct drey_tune_prompt {
+    const int32_t *ids; /* [n] */
+    size_t n;
+} drey_tune_prompt;
+
+typedef struct drey_tune_options {
+    const drey_tune_prompt *prompts; /* [n_prompts]: calibration; at least one with a drafter */
+    int32_t n_prompts, n_predict;    /* tokens of each text; 0: 96 */
+    void (*stage)(void *user, const char *what); /* what is measured next; may be NULL */
+    void *user;
+} drey_tune_options;
+
+/* Measures what a session with these options would have to learn: passes of 1 to 64 rows, steps of
+ * the draft, how often its guesses are right by confidence, depth and rank; about two minutes, less
+ * for small models. options: as for drey_engine_open, but for the policy, which is its own. */
+DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
+                                    const drey_tune_options *tune, drey_pair_report *report,
+                                    drey_error *err);
+
 /* ---- Machines that are not here ----
  *
  * What several units of one device would make of drafting with heads (Ghidorah, III), from tables of

@@ -258,6 +258,27 @@ DREY_API void drey_tuning_init(drey_tuning *tuning);
  * or its name where it has no such numbers: what a measured tuning belongs to. */
 DREY_API void drey_cpu_id(char *out, size_t capacity);
 
+/* What drafting with a pair of models costs and is worth on this machine, measured beforehand by
+ * drey_tune_model (drey/bench.h): sessions begin with it rather than with what is usual, and learn
+ * on. Speed alone depends on it, never a text. 0 where something is not known. */
+enum {
+    DREY_PROFILE_ROWS = 64,
+    DREY_PROFILE_NODES = 8,
+    DREY_PROFILE_RANKS = 3,
+    DREY_PROFILE_BINS = 16
+};
+typedef struct drey_profile {
+    double pass_s[DREY_PROFILE_ROWS];  /* [n - 1]: computing of the target's pass over n rows */
+    double step_s[DREY_PROFILE_NODES]; /* [n - 1]: of the draft's step over n nodes */
+    /* Guesses, and those that were right, of rank 1, 2 and all others, by the draft's confidence:
+     * bins of equal width in its log-odds, from -6 to 8. */
+    float guessed[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
+    float right[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
+    uint64_t reserved[16]; /* zero */
+} drey_profile;
+/* Nothing is known. */
+DREY_API void drey_profile_init(drey_profile *profile);
+
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
     const drey_model *draft;  /* borrowed as long; NULL unless drafter is DREY_DRAFTER_MODEL */
@@ -286,7 +307,8 @@ typedef struct drey_engine_options {
     /* The file of heads of DREY_DRAFTER_MEDUSA; NULL: MODEL.drey-medusa beside the target. Read while
      * the engine or planner opens. DREY_ERR_MISMATCH: heads of another model, or of another width. */
     const char *heads;
-    uint64_t reserved[12]; /* zero */
+    const drey_profile *profile; /* copied; NULL: nothing is known */
+    uint64_t reserved[11];       /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 

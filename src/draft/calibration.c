@@ -28,6 +28,20 @@ float calibration_prior(const calibration *c, int32_t rank, float confidence)
     return (float)within_bounds(odds / (1 + odds));
 }
 
+void calibration_seed(calibration *c, const drey_profile *known)
+{
+    _Static_assert((int)CALIBRATION_RANKS == (int)DREY_PROFILE_RANKS &&
+                       (int)CALIBRATION_BINS == (int)DREY_PROFILE_BINS,
+                   "a profile has other bins");
+    for (int r = 0; r < CALIBRATION_RANKS; r++)
+        for (int bin = 0; bin < CALIBRATION_BINS; bin++) {
+            float trials = known->guessed[r][bin];
+            float part = trials > CALIBRATION_KNOWN ? CALIBRATION_KNOWN / trials : 1;
+            c->trials[r][bin] = part * trials;
+            c->hits[r][bin] = part * known->right[r][bin];
+        }
+}
+
 float calibration_value(const calibration *c, int32_t rank, float confidence)
 {
     int32_t r = min_i32(rank, CALIBRATION_RANKS - 1), bin = calibration_bin(confidence);

@@ -13,7 +13,8 @@ enum {
     CALIBRATION_RANKS = 3, /* 1st, 2nd, and the rest */
     CALIBRATION_BINS = 16,
     CALIBRATION_HALVED = 512, /* after so many positions the past counts half */
-    CALIBRATION_PRIOR = 8     /* trials that the prior is worth in each bin */
+    CALIBRATION_PRIOR = 8,    /* trials that the prior is worth in each bin */
+    CALIBRATION_KNOWN = 64 /* trials that those known beforehand are worth in each bin, at most */
 };
 
 typedef struct calibration {
@@ -30,6 +31,10 @@ int32_t calibration_bin(float confidence);
  * models' 4,000 positions of code and chat lie; the others', and a sampled text's, are as
  * they are. */
 float calibration_prior(const calibration *c, int32_t rank, float confidence);
+
+/* Begins with what was counted beforehand, of which a bin's trials beyond 64 count as 64: a text that
+ * differs is to be learnt soon. */
+void calibration_seed(calibration *c, const drey_profile *known);
 
 /* (hits + 8 prior) / (trials + 8), in (0, 1). */
 float calibration_value(const calibration *c, int32_t rank, float confidence);

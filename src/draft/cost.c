@@ -59,6 +59,29 @@ static double scale_of(const turn_cost *c, int32_t range)
     return c->pass[below] + share * (c->pass[above] - c->pass[below]);
 }
 
+void cost_seed(turn_cost *c, const drey_profile *known)
+{
+    int32_t n[COST_RANGES] = {0}, n_steps = 0;
+    double steps = 0;
+    for (int32_t rows = 1; rows <= DREY_PROFILE_ROWS; rows++) {
+        int32_t range = range_of(rows);
+        double scale = known->pass_s[rows - 1] / pass_shape(rows);
+        if (scale > 0) {
+            n[range]++;
+            c->pass[range] += (scale - c->pass[range]) / n[range];
+        }
+    }
+    for (int32_t nodes = 1; nodes <= DREY_PROFILE_NODES; nodes++)
+        if (known->step_s[nodes - 1] > 0) {
+            steps += known->step_s[nodes - 1] / step_shape(nodes);
+            n_steps++;
+        }
+    if (n_steps) {
+        c->step = steps / n_steps;
+        c->step_measured = true;
+    }
+}
+
 void cost_saw_step(turn_cost *c, int32_t n, double seconds)
 {
     bool paid = c->step_once && c->draft_s > 0;

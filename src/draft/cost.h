@@ -35,6 +35,9 @@ typedef struct turn_cost {
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes);
 
+/* Passes and steps that were measured beforehand; the disk's part stays as it is. */
+void cost_seed(turn_cost *c, const drey_profile *known);
+
 /* A step over n nodes took so long. One scale serves all n: were each followed alone, one that was
  * measured in a bad moment would be avoided, and never be measured again. */
 void cost_saw_step(turn_cost *c, int32_t n, double seconds);

@@ -39,6 +39,8 @@ typedef struct policy_class {
     float rollback; /* the target lets pass what it gives more than exp(-rollback): the text is not
                          its own then. 0: its own choices alone */
     void (*init)(draft_policy *p); /* the state behind `draft_policy`; NULL: there is none */
+    /* Begins with what is known of this pair of models. NULL: it makes no use of it. */
+    void (*seed)(draft_policy *p, const drey_profile *known);
     /* Nodes to expand in one step, none of them expanded, all with their parents: returns how many
      * (at most policy_batch), 0: the tree is ready. Nodes of max_depth get no children. */
     int32_t (*next)(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes);

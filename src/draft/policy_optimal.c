@@ -28,13 +28,14 @@ enum {
 };
 /* Worth no row of any pass. */
 static const float least_value = 0.002f;
-/* What guesses are worth before any was seen, and after a pause: hopeful enough to find out. */
-static const float first_worth[RANKS] = {0.75f, 0.12f, 0.05f};
+/* What guesses are worth where nothing is known: hopeful enough to find out. */
+static const float usual_worth[RANKS] = {0.75f, 0.12f, 0.05f};
 
 typedef struct optimal {
     draft_policy base;
     calibration calibration[2]; /* of greedy texts, of sampled ones */
     float worth[RANKS];         /* of guesses of each rank lately */
+    float first_worth[RANKS];   /* before any was seen, and after a pause */
     /* The controller. */
     double tokens, seconds; /* of turns with a tree, the past fading */
     double plain_s;         /* a plain turn; 0: not seen */
@@ -52,7 +53,7 @@ static optimal *self_of(draft_policy *p)
 static void hope(optimal *o)
 {
     for (int i = 0; i < RANKS; i++)
-        o->worth[i] = first_worth[i];
+        o->worth[i] = o->first_worth[i];
     o->tokens = o->seconds = 0;
     o->n_turns = 0;
 }
@@ -66,6 +67,25 @@ static void optimal_init(draft_policy *p)
     o->is_warm = false;
     o->pause = 0;
     o->next_pause = FIRST_PAUSE;
+    for (int i = 0; i < RANKS; i++)
+        o->first_worth[i] = usual_worth[i];
+    hope(o);
+}
+
+/* Of a greedy text: what was measured was one. Hope stays: a text may be easier than those were. */
+static void optimal_seed(draft_policy *p, const drey_profile *known)
+{
+    optimal *o = self_of(p);
+    calibration_seed(&o->calibration[0], known);
+    for (int r = 0; r < RANKS; r++) {
+        float right = 0, guessed = 0;
+        for (int bin = 0; bin < DREY_PROFILE_BINS; bin++) {
+            right += known->right[r][bin];
+            guessed += known->guessed[r][bin];
+        }
+        if (guessed > 0 && right / guessed > o->first_worth[r])
+            o->first_worth[r] = right / guessed;
+    }
     hope(o);
 }
 
@@ -286,6 +306,7 @@ const policy_class policy_optimal = {.option = POLICY_TREE_NODES,
                                      .step = 3,      /* 2 to 5 on texts of the 0.5B and wide6b */
                                      .bytes = sizeof(optimal),
                                      .init = optimal_init,
+                                     .seed = optimal_seed,
                                      .next = optimal_next,
                                      .push = optimal_push,
                                      .submit = optimal_submit,

@@ -126,6 +126,7 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
         e->cpu.shape =
             (o->tuning->whole_lines ? SHAPE_LINES : 0) | (o->tuning->near_fetch ? SHAPE_NEAR : 0);
     o->tuning = NULL; /* the caller's may go */
+    TRY(engine_take_profile(e, err));
     e->kernels = kernel_select_shape(o->cpu_tier, e->cpu.shape);
     if (!e->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED,

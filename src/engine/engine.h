@@ -45,6 +45,8 @@ struct drey_engine {
     drey_engine_options options;
     uint64_t budget_bytes; /* what options.memory_bytes means */
     cpu_tuning cpu;        /* how to compute on this machine */
+    drey_profile
+        profile; /* what sessions begin with; options.profile is NULL where there is none */
     const kernel_table *kernels;
     pool *pool;
     engine_side target, draft;
@@ -72,6 +74,8 @@ struct drey_planner {
  * all. *e = options as given, with defaults filled in and checked. */
 drey_status engine_check_options(drey_engine *e, const drey_engine_options *options,
                                  drey_error *err);
+/* Copies options.profile and checks it. */
+drey_status engine_take_profile(drey_engine *e, drey_error *err);
 /* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */
 drey_status engine_gather(drey_engine *e, drey_error *err);
 /* Memory of the table that goes with a sliced head; 0 for a whole one. */

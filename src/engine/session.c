@@ -70,11 +70,15 @@ static void make_policy(drey_session *s, const policy_class *c)
         e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes + e->inputs.slice_bytes;
     s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
                             e->options.without);
+    if (e->options.profile && c->seed)
+        c->seed(s->policy, e->options.profile);
     if (e->tuning.untimed)
         return;
     cost_init(&s->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
               plan->ring_bytes);
     s->cost.step_once = e->has_heads;
+    if (e->options.profile)
+        cost_seed(&s->cost, e->options.profile);
     s->policy->cost = &s->cost;
     s->policy->now_ns = clock_ns;
 }

@@ -72,6 +72,12 @@ typedef struct progress_line { /* what a progress callback is told about */
     uint64_t total;
 } progress_line;
 
+/* Hears of each turn whose tokens have been chosen, before the tree moves: who measures. */
+typedef struct turn_watch turn_watch;
+struct turn_watch {
+    void (*turn)(turn_watch *w, const token_tree *tree, const accepted *a);
+};
+
 struct drey_session {
     drey_engine *engine;
     arena memory;
@@ -94,6 +100,7 @@ struct drey_session {
     int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
     int32_t n_timeline;
     turn_log turns;
+    turn_watch *watch; /* NULL: nobody */
     session_state state;
     generation text;
     _Atomic bool cancel;

@@ -45,6 +45,8 @@ void speculation_count(drey_session *s, int32_t n_written)
     drey_speculation *c = &s->text.speculation;
     count_submitted(c, &s->tree);
     count_chosen(c, &s->tree, &s->accepted);
+    if (s->watch)
+        s->watch->turn(s->watch, &s->tree, &s->accepted);
     if (n_written > 0)
         c->passes_writing[min_i32(n_written, DREY_SPECULATION_WRITTEN) - 1]++;
 }
