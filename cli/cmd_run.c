@@ -9,6 +9,7 @@
 #include "cli/json_file.h"
 #include "cli/live_text.h"
 #include "cli/models.h"
+#include "cli/profile_file.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
@@ -24,6 +25,7 @@
 typedef struct run {
     const cli_settings *settings;
     models models;
+    drey_pair_report known; /* what drey tune -m measured, where models.profile is not NULL */
     drey_engine *engine;
     drey_session *session;
     int32_t *ids; /* [n_ids]: the prompt */
@@ -188,6 +190,8 @@ static drey_status open_session(run *r, drey_error *err)
     if (status != DREY_OK)
         return status;
     auto_draft_choose(&r->models, r->settings, n_context);
+    if (r->models.drafter != DREY_DRAFTER_NONE && profile_load(&r->models, r->settings, &r->known))
+        r->models.profile = &r->known.profile;
     drey_engine_options options = models_engine_options(&r->models, r->settings, n_context);
     options.progress = progress_report;
     options.progress_user = &r->progress;

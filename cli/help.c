@@ -13,7 +13,7 @@ const char help_drey[] =
     "  drey tokenize -m MODEL.gguf      text to token ids, and back\n"
     "  drey report TRACE.json           draws what drey run --trace kept\n"
     "  drey perplexity -m MODEL.gguf    how well a model foretells a text\n"
-    "  drey tune                        finds the fastest kernels for this machine\n"
+    "  drey tune [-m MODEL.gguf ...]    measures what is fastest on this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
     "  drey bench edge                  what each way of drafting is worth\n"
     "  drey --version\n"
@@ -117,21 +117,26 @@ static const char help_report[] =
     "  drey report t.json -o t.svg; drey report t.json --turn 5 -o tree.svg\n";
 
 static const char help_tune[] =
-    "usage: drey tune [options]\n"
-    "Measures in a few seconds which of the kernels' variants are faster on this\n"
-    "processor, and keeps the answer in the user's cache directory, from where run,\n"
-    "perplexity, plan and bench model take it. It changes speed, never a text.\n"
+    "usage: drey tune [-m TARGET.gguf [-d DRAFT.gguf]] [options]\n"
+    "Measures once what every run needs, and keeps it in the user's cache directory\n"
+    "for drey run. Alone: which variants of the kernels are faster here (seconds).\n"
+    "With models: passes by rows, the draft's steps, how often its guesses are right\n"
+    "(two minutes). It changes speed, never a text.\n"
     "\n"
+    "  -m, --model FILE, -d, --draft FILE|lookup|self|none|auto  as for run\n"
+    "  --prompts FILE.jsonl     to draft for (some of drey's own); as for bench edge\n"
+    "  --show                   measure nothing; show what was measured\n"
+    "  --svg FILE, --json FILE|-  of models: draw it; write it as JSON, too\n"
+    "  --memory SIZE|auto|unlimited, --io auto|uring|pread|buffered, --kv f16|q8_0,\n"
+    "  --sidecar FILE|none      as for run; -q, --quiet: the table alone\n"
     "  -t, --threads N          threads (the cores)\n"
     "  --cpu TIER               the tier to tune (the best)\n"
-    "  --show                   measure nothing; say what is in use\n"
     "  --simulate MACHINE.json  instead: what the units of another machine would make\n"
     "                           of drafting, each way of dividing the work\n"
-    "  --json FILE|-            write what was simulated as JSON; -: to standard output\n"
     "  -h, --help               this text\n"
     "\n"
     "example:\n"
-    "  drey tune && drey tune --show\n";
+    "  drey tune && drey tune -m big.gguf -d small.gguf\n";
 
 static const char help_tokenize[] =
     "usage: drey tokenize -m MODEL.gguf [options] < TEXT\n"

@@ -93,6 +93,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.trace_spans = settings->trace ? TRACE_FILE_SPANS : 0;
     options.cpu_tier = settings->cpu_tier;
     options.tuning = m->tuned ? &m->tuning : NULL;
+    options.profile = m->profile;
     options.io = settings->io;
     options.kv = settings->kv;
     options.no_sidecar = settings->sidecar && strcmp(settings->sidecar, "none") == 0;

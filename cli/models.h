@@ -15,6 +15,7 @@ typedef struct models {
     char why[512];             /* why -d auto took that; "" where it had not to choose */
     bool tuned;                /* by drey tune, for this machine: */
     drey_tuning tuning;
+    const drey_profile *profile; /* of these models, borrowed; NULL: nothing was measured */
 } models;
 
 /* DREY_ERR_USAGE, with the tiers to choose from, for a tier that this machine or build lacks; NULL

@@ -2,6 +2,8 @@
 #include "cli/options.h"
 #include "cli/terminal.h"
 
+#include <string.h>
+
 static drey_status check_drafting(const cli_settings *s, drey_error *err)
 {
     bool drafts = s->drafter != DREY_DRAFTER_NONE || s->draft_auto;
@@ -47,10 +49,27 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
     return DREY_OK;
 }
 
+static drey_status check_tune(const cli_settings *s, drey_error *err)
+{
+    static const char *const of_models[] = {"draft", "memory",  "io",  "kv",   "sidecar",
+                                            "quiet", "prompts", "svg", "json", NULL};
+    if (s->simulate && (s->show || s->model || option_given(s, "threads") || s->cpu_tier))
+        return fail(err, DREY_ERR_USAGE,
+                    "--simulate stands alone, with --json: nothing of this machine is used");
+    for (int i = 0; of_models[i] && !s->model; i++)
+        if (option_given(s, of_models[i]) && !(s->simulate && strcmp(of_models[i], "json") == 0))
+            return fail(err, DREY_ERR_USAGE, "--%s is about models: name one with -m MODEL.gguf",
+                        of_models[i]);
+    if (s->show && s->prompts)
+        return fail(err, DREY_ERR_USAGE, "--show measures nothing: leave --prompts out");
+    return DREY_OK;
+}
+
 drey_status options_check(const cli_settings *s, drey_error *err)
 {
-    if (s->draft_auto && !(s->command & (CLI_RUN | CLI_PLAN)))
-        return fail(err, DREY_ERR_USAGE, "-d auto is for drey run and drey plan: name a draft");
+    if (s->draft_auto && !(s->command & (CLI_RUN | CLI_PLAN | CLI_TUNE)))
+        return fail(err, DREY_ERR_USAGE,
+                    "-d auto is for drey run, drey plan and drey tune: name a draft");
     if (s->command & CLI_OPERAND && !s->operand)
         return fail(err, DREY_ERR_USAGE, "name a %s",
                     s->command == CLI_PREPARE  ? "model to prepare"
@@ -61,12 +80,12 @@ drey_status options_check(const cli_settings *s, drey_error *err)
                     "--turn and --turns contradict each other: one draws a tree, the other a "
                     "timeline");
     bool takes_model = option_find("model")->commands & s->command;
-    if (takes_model && s->command != CLI_BENCH_MACHINE && !s->model)
+    if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
     bool drafts = option_find("draft")->commands & s->command;
     if (s->command == CLI_BENCH_EDGE && !s->prompts)
         return fail(err, DREY_ERR_USAGE, "name a file of prompts with --prompts FILE.jsonl");
-    if (drafts && s->command != CLI_BENCH_EDGE && check_drafting(s, err) != DREY_OK)
+    if (drafts && !(s->command & (CLI_BENCH_EDGE | CLI_TUNE)) && check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (s->command == CLI_RUN)
         return check_run(s, err);
@@ -75,12 +94,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
                     "--check and --force contradict each other: a check writes nothing");
     if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->model)
         return fail(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
-    if (s->command == CLI_TUNE && s->simulate &&
-        (s->show || option_given(s, "threads") || s->cpu_tier))
-        return fail(err, DREY_ERR_USAGE,
-                    "--simulate stands alone, with --json: nothing of this machine is used");
-    if (s->command == CLI_TUNE && s->json && !s->simulate)
-        return fail(err, DREY_ERR_USAGE, "--json needs --simulate: what is measured is kept");
+    if (s->command == CLI_TUNE)
+        return check_tune(s, err);
     if (s->list && (s->type || s->json))
         return fail(err, DREY_ERR_USAGE, "--list stands alone: nothing is measured");
     if (s->command == CLI_TOKENIZE && s->ids && s->bos)

@@ -75,6 +75,30 @@ static drey_status read_lines(prompt_list *list, const char *text, const char *p
     return DREY_OK;
 }
 
+/* path: where the text is from, for messages. */
+static drey_status parse(prompt_list *list, const char *text, const char *path, drey_error *err)
+{
+    size_t n_lines = 1;
+    *list = (prompt_list){0};
+    for (const char *at = text; *at; at++)
+        n_lines += *at == '\n';
+    list->prompts = calloc(n_lines, sizeof *list->prompts);
+    list->lines = calloc(n_lines, sizeof *list->lines);
+    drey_status status = DREY_OK;
+    if (!list->prompts || !list->lines)
+        status = fail(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
+    if (status == DREY_OK)
+        status = read_lines(list, text, path, err);
+    if (status != DREY_OK)
+        prompts_free(list);
+    return status;
+}
+
+drey_status prompts_parse(prompt_list *list, const char *text, drey_error *err)
+{
+    return parse(list, text, "the prompts", err);
+}
+
 drey_status prompts_read(prompt_list *list, const char *path, drey_error *err)
 {
     char *text = NULL;
@@ -84,18 +108,8 @@ drey_status prompts_read(prompt_list *list, const char *path, drey_error *err)
     drey_status status = input_read(path, "the prompts", &limit, &text, &n, err);
     if (status != DREY_OK)
         return status;
-    size_t n_lines = 1;
-    for (size_t i = 0; i < n; i++)
-        n_lines += text[i] == '\n';
-    list->prompts = calloc(n_lines, sizeof *list->prompts);
-    list->lines = calloc(n_lines, sizeof *list->lines);
-    if (!list->prompts || !list->lines)
-        status = fail(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
-    if (status == DREY_OK)
-        status = read_lines(list, text, path, err);
+    status = parse(list, text, path, err);
     free(text);
-    if (status != DREY_OK)
-        prompts_free(list);
     return status;
 }
 

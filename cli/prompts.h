@@ -27,6 +27,8 @@ typedef struct prompt_list {
 
 /* DREY_ERR_FORMAT names the line that is none of these. */
 drey_status prompts_read(prompt_list *list, const char *path, drey_error *err);
+/* The same of a text. */
+drey_status prompts_parse(prompt_list *list, const char *text, drey_error *err);
 /* A model without a known chat format takes turns as they are, too. */
 drey_status prompts_tokenize(prompt_list *list, const drey_model *model, drey_error *err);
 void prompts_free(prompt_list *list);

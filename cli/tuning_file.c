@@ -2,26 +2,19 @@
 #include "cli/tuning_file.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <stdio.h>
 
-#include "cli/json_file.h"
+#include "cli/cache_folder.h"
 #include "cli/terminal.h"
 
 enum { MOST_BYTES = 4096, ID_BYTES = 128 };
+static const char file_name[] = "tuning.json";
 
 bool tuning_path(char *out, size_t capacity)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = -1;
-    if (cache && cache[0] == '/')
-        n = snprintf(out, capacity, "%s/drey/tuning.json", cache);
-    else if (home && home[0] == '/')
-        n = snprintf(out, capacity, "%s/.cache/drey/tuning.json", home);
-    return n > 0 && (size_t)n < capacity;
+    return cache_path(out, capacity, file_name);
 }
 
 static const char *tier_of(const char *cpu_tier)
@@ -76,23 +69,9 @@ bool tuning_load(const char *cpu_tier, drey_tuning *tuning)
     return good;
 }
 
-/* Makes the folders that a path names before its last part. */
-static void make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0777); /* what is not there is told when the file is written */
-        *slash = '/';
-    }
-}
-
 drey_status tuning_save(const char *cpu_tier, const drey_tuning *tuning, drey_error *err)
 {
-    char path[PATH_MAX], id[ID_BYTES];
-    if (!tuning_path(path, sizeof path))
-        return fail(err, DREY_ERR_USAGE,
-                    "there is no cache directory to write to: set HOME or XDG_CACHE_HOME");
-    make_folders(path);
+    char id[ID_BYTES];
     drey_cpu_id(id, sizeof id);
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "cpu", id);
@@ -100,7 +79,7 @@ drey_status tuning_save(const char *cpu_tier, const drey_tuning *tuning, drey_er
     cJSON_AddStringToObject(root, "version", drey_version());
     cJSON_AddBoolToObject(root, "near_fetch", tuning->near_fetch);
     cJSON_AddBoolToObject(root, "whole_lines", tuning->whole_lines);
-    drey_status status = json_write(path, root, err);
+    drey_status status = cache_write(file_name, root, err);
     cJSON_Delete(root);
     return status;
 }

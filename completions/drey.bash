@@ -55,7 +55,10 @@ _drey() {
             mapfile -t COMPREPLY < <(compgen -f -W "-o --output --turn --turns -h --help" -- "$cur")
             return
             ;;
-        tune) words="-t --threads --cpu --show --simulate --json -h --help" ;;
+        tune)
+            words="-m --model -d --draft --memory --io --kv --sidecar --prompts --svg -t --threads --cpu
+                --show --simulate --json -q --quiet -h --help"
+            ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
         perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;
         inspect)

@@ -88,13 +88,29 @@ static void the_past_fades(void **state)
     near(calibration_value(&c, 1, 0.2f), 8 * 0.2 / (256 + 8));
 }
 
+/* Known beforehand: as counted, but for bins of more than 64. */
+static void what_is_known(void **state)
+{
+    (void)state;
+    calibration c = {.sampled = false};
+    drey_profile known;
+    drey_profile_init(&known);
+    known.guessed[0][calibration_bin(0.5f)] = 20;
+    known.right[0][calibration_bin(0.5f)] = 15;
+    known.guessed[1][calibration_bin(0.2f)] = 640;
+    known.right[1][calibration_bin(0.2f)] = 160;
+    calibration_seed(&c, &known);
+    near(calibration_value(&c, 0, 0.5f), (15 + 8 * 0.6) / (20 + 8));
+    near(calibration_value(&c, 1, 0.2f), (16 + 8 * 0.2) / (64 + 8));
+    near(calibration_value(&c, 2, 0.2f), 0.2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_assumed),
-        cmocka_unit_test(bins_are_even_in_odds),
-        cmocka_unit_test(outcomes_count),
-        cmocka_unit_test(the_past_fades),
+        cmocka_unit_test(what_is_assumed), cmocka_unit_test(bins_are_even_in_odds),
+        cmocka_unit_test(outcomes_count),  cmocka_unit_test(the_past_fades),
+        cmocka_unit_test(what_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -353,7 +353,10 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
     refuses(CLI_TUNE, "--simulate m.json --show", "--simulate stands alone");
-    refuses(CLI_TUNE, "--json a", "--json needs --simulate");
+    refuses(CLI_TUNE, "--simulate m.json -m a", "--simulate stands alone");
+    refuses(CLI_TUNE, "--json a", "--json is about models");
+    refuses(CLI_TUNE, "-d lookup", "--draft is about models");
+    refuses(CLI_TUNE, "-m a --show --prompts p", "--show measures nothing");
     refuses(CLI_REPORT, "a --turn 1 --turns 1-2", "--turn and --turns contradict");
     refuses(CLI_REPORT, "", "name a trace");
     refuses(CLI_BENCH_EDGE, "-m a", "with --prompts FILE.jsonl");
@@ -363,7 +366,7 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a -d none --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d auto --policy none", "--policy none and -d contradict");
-    refuses(CLI_BENCH_EDGE, "-m a -d auto --prompts p", "for drey run and drey plan");
+    refuses(CLI_BENCH_EDGE, "-m a -d auto --prompts p", "for drey run, drey plan and drey tune");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
     refuses(CLI_RUN, "-m a -d b --policy std", "--policy std and -d contradict");
     refuses(CLI_RUN, "-m a -d lookup --policy draft", "lets the draft write alone");

@@ -48,6 +48,33 @@ static void what_is_assumed(void **state)
     near(cost_turn(&c, 8, 0.05), 0.05 + 0.155);
 }
 
+/* Measured beforehand: a range takes the mean of its passes' ratios to the shape, one that has none
+ * lies between its neighbours. */
+static void what_is_known(void **state)
+{
+    (void)state;
+    drey_profile known;
+    drey_profile_init(&known);
+    turn_cost c = streamed();
+    cost_seed(&c, &known);
+    near(cost_pass(&c, 8), 0.135);
+    assert_false(c.step_measured);
+    known.pass_s[0] = 0.05;
+    known.pass_s[1] = 0.105;   /* shape 1.05 */
+    known.pass_s[2] = 0.33;    /* 1.1 */
+    known.pass_s[63] = 2.8375; /* 5.675 */
+    known.step_s[0] = 0.02;
+    known.step_s[7] = 0.0512; /* shape 1.28 */
+    cost_seed(&c, &known);
+    near(cost_pass(&c, 1), 0.05);
+    near(cost_pass(&c, 2), 1.05 * 0.2);
+    near(cost_pass(&c, 64), 2.8375);
+    near(cost_pass(&c, 8), 1.35 * (0.2 + 0.3 / 8)); /* one of eight ranges on */
+    near(cost_step(&c, 1), 0.03);
+    assert_true(c.step_measured);
+    near(cost_turn(&c, 0, 0), 0.4); /* reading is not in it */
+}
+
 static void what_is_measured(void **state)
 {
     (void)state;
@@ -133,9 +160,8 @@ static void the_number_of_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_assumed),
-        cmocka_unit_test(what_is_measured),
-        cmocka_unit_test(reading_is_measured_by_waiting),
+        cmocka_unit_test(what_is_assumed),     cmocka_unit_test(what_is_known),
+        cmocka_unit_test(what_is_measured),    cmocka_unit_test(reading_is_measured_by_waiting),
         cmocka_unit_test(the_number_of_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,11 @@ typedef struct drey_model_info {
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 
+/* Which model it is: a number that copies of its file share, and other models do not. Reads a few MiB
+ * of it. */
+DREY_API drey_status drey_model_identity(const drey_model *model, uint64_t *identity,
+                                         drey_error *err);
+
 /* ---- Text and tokens ---- */
 
 enum {

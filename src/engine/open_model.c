@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "os/cpu.h"
 #include "text/chat.h"
+#include "weights/identity.h"
 
 static drey_status open_tokenizer(drey_model *m, drey_error *err)
 {
@@ -137,4 +138,9 @@ const char *const *drey_cpu_tiers(void)
 void drey_cpu_name(char *out, size_t capacity)
 {
     cpu_name(out, capacity);
+}
+
+drey_status drey_model_identity(const drey_model *model, uint64_t *identity, drey_error *err)
+{
+    return model_identity(model->file, identity, err);
 }

@@ -99,6 +99,14 @@ static void fill_gaps(double *pass_s)
     }
 }
 
+/* More rows never take less: where they seem to, those that were fewer met a busy machine. */
+static void take_back_hiccups(double *seconds, int32_t n)
+{
+    for (int32_t i = n - 2; i >= 0; i--)
+        if (seconds[i + 1] > 0)
+            seconds[i] = min_f64(seconds[i], seconds[i + 1]);
+}
+
 static drey_status measure_passes(tuner *t, drey_error *err)
 {
     double seconds[WIDEST][ROUNDS], spent = 0;
@@ -122,6 +130,7 @@ static drey_status measure_passes(tuner *t, drey_error *err)
         if (n[i])
             t->report->profile.pass_s[i] = median(seconds[i], n[i]);
     fill_gaps(t->report->profile.pass_s);
+    take_back_hiccups(t->report->profile.pass_s, WIDEST);
     return DREY_OK;
 }
 
@@ -168,6 +177,7 @@ static drey_status measure_steps(tuner *t, drey_error *err)
     for (int32_t i = 0; i < DRAFT_MAX_BATCH; i++)
         if (n_timed[i])
             t->report->profile.step_s[i] = median(steps[i], n_timed[i]);
+    take_back_hiccups(t->report->profile.step_s, DRAFT_MAX_BATCH);
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
     return s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err);
 }

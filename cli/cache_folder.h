@@ -1,0 +1,16 @@
+/* The user's cache folder: $XDG_CACHE_HOME/drey, or ~/.cache/drey. What lies there can be measured
+ * again. */
+#ifndef DREY_CLI_CACHE_FOLDER_H
+#define DREY_CLI_CACHE_FOLDER_H
+
+#include "drey/drey.h"
+
+#include <cjson/cJSON.h>
+
+/* The path of a name in it; false if neither variable names a folder, or it is too long. */
+bool cache_path(char *out, size_t capacity, const char *name);
+
+/* Writes JSON there, with the folders above it. */
+drey_status cache_write(const char *name, const cJSON *root, drey_error *err);
+
+#endif

@@ -1,0 +1,252 @@
+/* Profiles as JSON: see profile_file.h. The file may have been edited by anybody: what is read is
+ * checked to the last number, and the library checks the profile again. */
+#include "cli/profile_file.h"
+
+#include "cli/cache_folder.h"
+#include "cli/drawing.h"
+#include "cli/json_read.h"
+#include "cli/terminal.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+static const char format[] = "drey profile 1";
+enum { ID_BYTES = 128, WIDEST = 64 };
+
+static const char *tier_of(const cli_settings *s)
+{
+    return s->cpu_tier ? s->cpu_tier : drey_cpu_tiers()[0];
+}
+
+static int32_t threads_of(const cli_settings *s)
+{
+    cpu_set_t cores;
+    if (s->n_threads)
+        return s->n_threads;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+/* ---- The name ---- */
+
+/* Telling which model a file is takes some reading: not where nothing was ever tuned. */
+static bool any_was_tuned(void)
+{
+    char path[PATH_MAX];
+    DIR *folder = cache_path(path, sizeof path, "profiles") ? opendir(path) : NULL;
+    if (folder)
+        closedir(folder);
+    return folder != NULL;
+}
+
+bool profile_name(char *out, size_t capacity, const models *m)
+{
+    uint64_t target, draft;
+    if (drey_model_identity(m->target, &target, NULL) != DREY_OK)
+        return false;
+    if (!m->draft)
+        snprintf(out, capacity, "profiles/%016llx-%s.json", (unsigned long long)target,
+                 drey_drafter_name(m->drafter));
+    else if (drey_model_identity(m->draft, &draft, NULL) == DREY_OK)
+        snprintf(out, capacity, "profiles/%016llx-%016llx.json", (unsigned long long)target,
+                 (unsigned long long)draft);
+    else
+        return false;
+    return true;
+}
+
+/* ---- Writing ---- */
+
+static void add_doubles(cJSON *to, const char *key, const double *x, int n)
+{
+    cJSON_AddItemToObject(to, key, cJSON_CreateDoubleArray(x, n));
+}
+
+static cJSON *tree_json(const drey_tune_tree *t)
+{
+    cJSON *one = cJSON_CreateObject();
+    cJSON_AddNumberToObject(one, "rows", t->width);
+    cJSON_AddNumberToObject(one, "expected_tokens", t->expected_tokens);
+    cJSON_AddNumberToObject(one, "tokens", t->measured_tokens);
+    cJSON_AddNumberToObject(one, "pass_s", t->pass_s);
+    cJSON_AddNumberToObject(one, "draft_s", t->draft_s);
+    cJSON_AddNumberToObject(one, "tokens_per_s", t->tokens_per_s);
+    double parent[WIDEST], rank[WIDEST];
+    for (int32_t i = 1; i < t->n; i++) {
+        parent[i - 1] = t->parent[i];
+        rank[i - 1] = t->rank[i] + 1;
+    }
+    add_doubles(one, "parent", parent, t->n - 1);
+    add_doubles(one, "rank", rank, t->n - 1);
+    return one;
+}
+
+cJSON *profile_json(const models *m, const cli_settings *s, const drey_pair_report *r)
+{
+    char id[ID_BYTES];
+    cJSON *root = cJSON_CreateObject();
+    drey_cpu_id(id, sizeof id);
+    cJSON_AddStringToObject(root, "format", format);
+    cJSON_AddStringToObject(root, "cpu", id);
+    cJSON_AddStringToObject(root, "cpu_tier", tier_of(s));
+    cJSON_AddNumberToObject(root, "threads", r->n_threads);
+    cJSON_AddStringToObject(root, "version", drey_version());
+    cJSON_AddStringToObject(root, "target", drawing_file_name(s->model));
+    cJSON_AddStringToObject(
+        root, "draft", m->draft ? drawing_file_name(m->draft_path) : drey_drafter_name(m->drafter));
+    cJSON_AddNumberToObject(root, "seconds", r->seconds);
+    cJSON_AddNumberToObject(root, "tokens", (double)r->n_tokens);
+    cJSON_AddNumberToObject(root, "places", (double)r->n_places);
+    cJSON_AddNumberToObject(root, "streamed_bytes_per_pass", (double)r->streamed_bytes_per_pass);
+    add_doubles(root, "pass_s", r->profile.pass_s, DREY_PROFILE_ROWS);
+    add_doubles(root, "step_s", r->profile.step_s, DREY_PROFILE_NODES);
+    add_doubles(root, "share", r->share[0], DREY_TUNE_DEPTHS * DREY_TUNE_RANKS);
+    cJSON_AddItemToObject(
+        root, "guessed",
+        cJSON_CreateFloatArray(r->profile.guessed[0], DREY_PROFILE_RANKS * DREY_PROFILE_BINS));
+    cJSON_AddItemToObject(
+        root, "right",
+        cJSON_CreateFloatArray(r->profile.right[0], DREY_PROFILE_RANKS * DREY_PROFILE_BINS));
+    cJSON *trees = cJSON_AddArrayToObject(root, "trees");
+    for (int32_t i = 0; i < r->n_trees; i++)
+        cJSON_AddItemToArray(trees, tree_json(&r->trees[i]));
+    cJSON_AddNumberToObject(root, "best", r->best);
+    return root;
+}
+
+/* ---- Reading ---- */
+
+static bool take_times(const cJSON *root, const char *key, double *out, int n)
+{
+    bool good = json_numbers(root, key, out, n) == n;
+    for (int i = 0; good && i < n; i++)
+        good = out[i] >= 0;
+    return good;
+}
+
+/* [ranks][bins] */
+static bool take_counts(const cJSON *root, const char *key, void *out)
+{
+    enum { N = DREY_PROFILE_RANKS * DREY_PROFILE_BINS };
+    double counts[N];
+    float taken[N];
+    if (!take_times(root, key, counts, N))
+        return false;
+    for (int i = 0; i < N; i++)
+        taken[i] = (float)counts[i];
+    memcpy(out, taken, sizeof taken);
+    return true;
+}
+
+static bool take_shares(const cJSON *root, drey_pair_report *r)
+{
+    double shares[DREY_TUNE_DEPTHS * DREY_TUNE_RANKS];
+    if (!take_times(root, "share", shares, DREY_TUNE_DEPTHS * DREY_TUNE_RANKS))
+        return false;
+    memcpy(r->share, shares, sizeof r->share);
+    return true;
+}
+
+/* A whole number from least to most; false: there is none. */
+static bool take_whole(const cJSON *root, const char *key, double least, double most, double *out)
+{
+    *out = json_number(root, key);
+    return *out >= least && *out <= most && *out == floor(*out);
+}
+
+static bool take_tree(const cJSON *from, drey_tune_tree *t)
+{
+    double parent[WIDEST], rank[WIDEST], width;
+    int n = json_numbers(from, "parent", parent, WIDEST - 1);
+    bool good = take_whole(from, "rows", 1, WIDEST, &width) && n >= 0 && n < width &&
+                json_numbers(from, "rank", rank, WIDEST - 1) == n;
+    t->width = good ? (int32_t)width : 0;
+    t->n = n + 1;
+    t->expected_tokens = json_number(from, "expected_tokens");
+    t->measured_tokens = json_number(from, "tokens");
+    t->pass_s = json_number(from, "pass_s");
+    t->draft_s = json_number(from, "draft_s");
+    t->tokens_per_s = json_number(from, "tokens_per_s");
+    t->parent[0] = -1;
+    for (int i = 1; good && i <= n; i++) {
+        good = parent[i - 1] >= 0 && parent[i - 1] < i && rank[i - 1] >= 1 &&
+               rank[i - 1] <= DREY_TUNE_RANKS;
+        t->parent[i] = good ? (int8_t)parent[i - 1] : 0;
+        t->rank[i] = good ? (int8_t)(rank[i - 1] - 1) : 0;
+    }
+    return good && t->expected_tokens >= 1 && t->measured_tokens >= 1 && t->pass_s > 0 &&
+           t->draft_s >= 0 && t->tokens_per_s > 0;
+}
+
+static bool take_report(const cJSON *root, drey_pair_report *r)
+{
+    const cJSON *trees = cJSON_GetObjectItemCaseSensitive(root, "trees"), *from;
+    double threads = 0, tokens = 0, places = 0, bytes = 0, best = 0;
+    *r = (drey_pair_report){.seconds = json_number(root, "seconds")};
+    bool good = take_whole(root, "threads", 1, DREY_MAX_THREADS, &threads) &&
+                take_whole(root, "tokens", 0, 1e15, &tokens) &&
+                take_whole(root, "places", 0, 1e15, &places) &&
+                take_whole(root, "streamed_bytes_per_pass", 0, 1e15, &bytes) &&
+                take_times(root, "pass_s", r->profile.pass_s, DREY_PROFILE_ROWS) &&
+                take_times(root, "step_s", r->profile.step_s, DREY_PROFILE_NODES) &&
+                take_shares(root, r) && take_counts(root, "guessed", r->profile.guessed) &&
+                take_counts(root, "right", r->profile.right) && cJSON_IsArray(trees) &&
+                cJSON_GetArraySize(trees) <= DREY_TUNE_TREES && r->seconds >= 0;
+    for (int rank = 0; rank < DREY_PROFILE_RANKS; rank++)
+        for (int bin = 0; bin < DREY_PROFILE_BINS; bin++)
+            good = good && r->profile.right[rank][bin] <= r->profile.guessed[rank][bin];
+    cJSON_ArrayForEach(from, trees) good = good && take_tree(from, &r->trees[r->n_trees++]);
+    if (!good || !take_whole(root, "best", 0, r->n_trees ? r->n_trees - 1 : 0, &best))
+        return false;
+    r->n_threads = (int32_t)threads;
+    r->n_tokens = (int64_t)tokens;
+    r->n_places = (int64_t)places;
+    r->streamed_bytes_per_pass = (uint64_t)bytes;
+    r->best = (int32_t)best;
+    return true;
+}
+
+static bool says(const cJSON *root, const char *key, const char *wanted)
+{
+    const char *text = json_text(root, key);
+    return text && strcmp(text, wanted) == 0;
+}
+
+static bool take(const cJSON *root, const char *path, const cli_settings *s, drey_pair_report *out)
+{
+    char id[ID_BYTES];
+    drey_cpu_id(id, sizeof id);
+    if (!says(root, "format", format) || !take_report(root, out)) {
+        complain("%s is not what drey tune writes, and is passed over", path);
+        return false;
+    }
+    if (!says(root, "cpu", id) || !says(root, "version", drey_version())) {
+        complain("%s was measured on another processor or by another version, and is passed over; "
+                 "drey tune -m measures again",
+                 path);
+        return false;
+    }
+    return says(root, "cpu_tier", tier_of(s)) && out->n_threads == threads_of(s);
+}
+
+bool profile_load(const models *m, const cli_settings *s, drey_pair_report *out)
+{
+    char name[80], path[PATH_MAX];
+    if (!any_was_tuned() || !profile_name(name, sizeof name, m) ||
+        !cache_path(path, sizeof path, name))
+        return false;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    fclose(file);
+    drey_error err;
+    cJSON *root;
+    if (json_read(&root, path, "the profile", &err) != DREY_OK) {
+        complain("%s is not what drey tune writes, and is passed over", path);
+        return false;
+    }
+    bool good = take(root, path, s, out);
+    cJSON_Delete(root);
+    return good;
+}

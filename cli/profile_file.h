@@ -1,0 +1,24 @@
+/* What drey tune -m found about a pair of models, kept in the user's cache folder: a file for each
+ * target with each draft, named by what the models are. It belongs to one processor, tier, number of
+ * threads and version. */
+#ifndef DREY_CLI_PROFILE_FILE_H
+#define DREY_CLI_PROFILE_FILE_H
+
+#include "cli/models.h"
+#include "drey/bench.h"
+
+#include <cjson/cJSON.h>
+
+/* Where it lies: a name for cache_path; false if a model cannot be read. */
+bool profile_name(char *out, size_t capacity, const models *m);
+
+/* True if there is one for these models on this machine, with this tier and as many threads. A file
+ * that is broken, of another machine or of another version is passed over with one sentence on
+ * standard error; where there is none, or one for another tier or number of threads, nothing is
+ * said. */
+bool profile_load(const models *m, const cli_settings *settings, drey_pair_report *out);
+
+/* The file's contents; NULL if memory is short. */
+cJSON *profile_json(const models *m, const cli_settings *settings, const drey_pair_report *report);
+
+#endif

@@ -1,0 +1,197 @@
+/* A pair of toys is measured, and a session that begins with what was found writes the same text. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "drey/bench.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+enum { N_PROMPT = 12, N_PREDICT = 40 };
+
+static drey_model *target, *draft;
+static int32_t prompt[N_PROMPT];
+
+static drey_model *toy_of(int32_t n_layers, const char *name)
+{
+    toy_options toy;
+    drey_model *m = NULL;
+    drey_error err = {0};
+    toy_options_init(&toy);
+    toy.n_layers = n_layers;
+    toy_write(temp_path(name), &toy);
+    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static int open_toys(void **state)
+{
+    (void)state;
+    target = toy_of(4, "target.gguf");
+    draft = toy_of(2, "draft.gguf");
+    for (int i = 0; i < N_PROMPT; i++)
+        prompt[i] = 40 + 7 * i;
+    return 0;
+}
+
+static int close_toys(void **state)
+{
+    (void)state;
+    drey_model_close(&target);
+    drey_model_close(&draft);
+    temp_dir_remove();
+    return 0;
+}
+
+static drey_engine_options options_of(drey_drafter drafter)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.drafter = drafter;
+    o.draft = drafter == DREY_DRAFTER_MODEL ? draft : NULL;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 256;
+    o.n_threads = 1;
+    return o;
+}
+
+static const drey_tune_prompt prompts[] = {{prompt, N_PROMPT}, {prompt, N_PROMPT / 2}};
+static const drey_tune_options tune = {.prompts = prompts, .n_prompts = 2, .n_predict = N_PREDICT};
+
+static void measure(const drey_engine_options *o, drey_pair_report *report)
+{
+    drey_error err;
+    if (drey_tune_pair(o, &tune, report, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+static void rises(const double *seconds, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!(seconds[i] > 0) || (i && seconds[i] < seconds[i - 1]))
+            fail_msg("%d: %g s behind %g s", i + 1, seconds[i], i ? seconds[i - 1] : 0);
+}
+
+/* What is counted, whatever the clock says. */
+static void check_trees(const drey_pair_report *r)
+{
+    assert_int_equal(r->n_trees, DREY_TUNE_TREES);
+    assert_true(r->best >= 0 && r->best < r->n_trees);
+    for (int32_t i = 0; i < r->n_trees; i++) {
+        const drey_tune_tree *t = &r->trees[i];
+        assert_int_equal(t->width, 1 << i);
+        assert_true(t->n >= 1 && t->n <= t->width && t->expected_tokens >= 1);
+        assert_true(t->measured_tokens >= 1 && t->measured_tokens <= t->n);
+        assert_true(i == 0 || t->measured_tokens >= r->trees[i - 1].measured_tokens);
+        assert_true(t->tokens_per_s <= r->trees[r->best].tokens_per_s);
+        assert_true(fabs(t->tokens_per_s * (t->pass_s + t->draft_s) - t->measured_tokens) < 1e-6);
+        for (int32_t node = 1; node < t->n; node++)
+            assert_true(t->parent[node] >= 0 && t->parent[node] < node && t->rank[node] >= 0 &&
+                        t->rank[node] < DREY_TUNE_RANKS);
+    }
+    /* A second node is the best guess behind the root, right as often as it was counted. */
+    assert_true(fabs(r->trees[1].measured_tokens - 1 - r->share[0][0]) < 1e-6);
+}
+
+static void check_counts(const drey_pair_report *r)
+{
+    float guessed = 0, right = 0;
+    for (int rank = 0; rank < DREY_PROFILE_RANKS; rank++)
+        for (int bin = 0; bin < DREY_PROFILE_BINS; bin++) {
+            assert_true(r->profile.right[rank][bin] <= r->profile.guessed[rank][bin]);
+            guessed += r->profile.guessed[rank][bin];
+            right += r->profile.right[rank][bin];
+        }
+    assert_true(guessed >= (float)r->n_places && right > 0 && right <= (float)r->n_places);
+    assert_true(r->n_places > 0 && r->n_places <= r->n_tokens);
+    assert_int_equal(r->n_tokens, 2 * N_PREDICT);
+}
+
+static void with_a_model(void **state)
+{
+    (void)state;
+    drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
+    drey_pair_report r, again;
+    static writing plain, known;
+    measure(&o, &r);
+    rises(r.profile.pass_s, DREY_PROFILE_ROWS);
+    rises(r.profile.step_s, DREY_PROFILE_NODES);
+    check_counts(&r);
+    check_trees(&r);
+    measure(&o, &again); /* what was guessed and came has nothing to do with clocks */
+    assert_memory_equal(r.share, again.share, sizeof r.share);
+    assert_memory_equal(r.profile.right, again.profile.right, sizeof r.profile.right);
+    writing_run(&plain, &o, -1, prompt, N_PROMPT, 60, NULL);
+    o.profile = &r.profile;
+    writing_run(&known, &o, -1, prompt, N_PROMPT, 60, NULL);
+    assert_int_equal(known.status, DREY_OK);
+    assert_int_equal(plain.n_ids, known.n_ids);
+    assert_memory_equal(plain.ids, known.ids, (size_t)plain.n_ids * sizeof *plain.ids);
+}
+
+/* Lookup takes no time, nothing drafts nothing; both have passes. */
+static void without_a_model(void **state)
+{
+    (void)state;
+    drey_pair_report r;
+    drey_engine_options o = options_of(DREY_DRAFTER_LOOKUP);
+    measure(&o, &r);
+    rises(r.profile.pass_s, DREY_PROFILE_ROWS);
+    assert_true(r.profile.step_s[0] == 0 && r.n_trees == DREY_TUNE_TREES);
+    o = options_of(DREY_DRAFTER_NONE);
+    measure(&o, &r);
+    rises(r.profile.pass_s, DREY_PROFILE_ROWS);
+    assert_int_equal(r.n_trees, 0);
+    assert_int_equal(r.n_tokens, 0);
+}
+
+static void refuses(const drey_profile *profile)
+{
+    drey_engine *e = NULL;
+    drey_error err = {0};
+    drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
+    o.profile = profile;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_USAGE);
+    assert_null(e);
+    assert_non_null(strstr(err.message, "profile"));
+}
+
+static void what_is_no_profile(void **state)
+{
+    (void)state;
+    drey_profile p;
+    drey_profile_init(&p);
+    p.pass_s[63] = -1;
+    refuses(&p);
+    p.pass_s[63] = NAN;
+    refuses(&p);
+    drey_profile_init(&p);
+    p.step_s[0] = INFINITY;
+    refuses(&p);
+    drey_profile_init(&p);
+    p.right[2][15] = 1;
+    refuses(&p);
+    p.guessed[2][15] = NAN;
+    refuses(&p);
+    drey_pair_report r;
+    drey_error err;
+    drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
+    assert_int_equal(drey_tune_pair(&o, &(drey_tune_options){.n_prompts = 0}, &r, &err),
+                     DREY_ERR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_a_model),
+        cmocka_unit_test(without_a_model),
+        cmocka_unit_test(what_is_no_profile),
+    };
+    return cmocka_run_group_tests(tests, open_toys, close_toys);
+}
