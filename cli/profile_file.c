@@ -40,19 +40,47 @@ static bool any_was_tuned(void)
     return folder != NULL;
 }
 
-bool profile_name(char *out, size_t capacity, const models *m)
+/* FNV-1a of a file's bytes; false: it cannot be read. */
+static bool hash_file(const char *path, uint64_t *hash)
+{
+    unsigned char bytes[1 << 14];
+    size_t n;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    *hash = UINT64_C(0xcbf29ce484222325);
+    while ((n = fread(bytes, 1, sizeof bytes, file)) > 0)
+        for (size_t i = 0; i < n; i++)
+            *hash = (*hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    bool good = !ferror(file);
+    fclose(file);
+    return good;
+}
+
+static bool hash_heads(const models *m, const char *target, uint64_t *hash)
+{
+    char beside[PATH_MAX];
+    if (m->heads)
+        return hash_file(m->heads, hash);
+    int n = snprintf(beside, sizeof beside, "%s.drey-medusa", target);
+    return n > 0 && (size_t)n < sizeof beside && hash_file(beside, hash);
+}
+
+bool profile_name(char *out, size_t capacity, const models *m, const char *target_path)
 {
     uint64_t target, draft;
     if (drey_model_identity(m->target, &target, NULL) != DREY_OK)
         return false;
-    if (!m->draft)
-        snprintf(out, capacity, "profiles/%016llx-%s.json", (unsigned long long)target,
-                 drey_drafter_name(m->drafter));
-    else if (drey_model_identity(m->draft, &draft, NULL) == DREY_OK)
+    bool hashed = m->draft || m->drafter == DREY_DRAFTER_MEDUSA;
+    if (m->draft ? drey_model_identity(m->draft, &draft, NULL) != DREY_OK
+                 : hashed && !hash_heads(m, target_path, &draft))
+        return false;
+    if (hashed)
         snprintf(out, capacity, "profiles/%016llx-%016llx.json", (unsigned long long)target,
                  (unsigned long long)draft);
     else
-        return false;
+        snprintf(out, capacity, "profiles/%016llx-%s.json", (unsigned long long)target,
+                 drey_drafter_name(m->drafter));
     return true;
 }
 
@@ -233,7 +261,7 @@ static bool take(const cJSON *root, const char *path, const cli_settings *s, dre
 bool profile_load(const models *m, const cli_settings *s, drey_pair_report *out)
 {
     char name[80], path[PATH_MAX];
-    if (!any_was_tuned() || !profile_name(name, sizeof name, m) ||
+    if (!any_was_tuned() || !profile_name(name, sizeof name, m, s->model) ||
         !cache_path(path, sizeof path, name))
         return false;
     FILE *file = fopen(path, "rb");

@@ -10,7 +10,7 @@
 #include <cjson/cJSON.h>
 
 /* Where it lies: a name for cache_path; false if a model cannot be read. */
-bool profile_name(char *out, size_t capacity, const models *m);
+bool profile_name(char *out, size_t capacity, const models *m, const char *target_path);
 
 /* True if there is one for these models on this machine, with this tier and as many threads. A file
  * that is broken, of another machine or of another version is passed over with one sentence on

@@ -4,7 +4,8 @@
  *
  * All in one engine and one session. Texts are drafted as chains: a chain follows the draft's best
  * guesses, so that at each place it passes, and where it fails, all of the draft's guesses meet the
- * token that came; only behind a chain that was right to its end nobody had guessed. */
+ * token that came; only behind a chain that was right to its end nobody had guessed. Heads guess for
+ * all depths from the root alone: theirs wait for the tokens that come. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,12 @@ static const double passes_s = 45, texts_s = 60;
 
 enum { NONE_RIGHT = -1, NOT_GUESSED = -2 }; /* in the place of a rank */
 
+/* What heads guessed behind a place of the text, depth by depth. */
+typedef struct asked {
+    int32_t root, n_depths; /* index in the timeline */
+    int32_t token[STATIC_DEPTHS][STATIC_RANKS], n_guesses[STATIC_DEPTHS];
+} asked;
+
 typedef struct tuner {
     turn_watch watch;
     drey_session *session;
@@ -38,7 +45,9 @@ typedef struct tuner {
     arena memory;
     truth_log truth;
     int8_t *rank; /* [n_ranks]: of the token at each place of the text that is being written */
-    int32_t n_ranks, most_ranks;
+    asked *asked; /* [n_asked]: of its turns, where heads draft */
+    int32_t n_ranks, n_asked, most; /* of either */
+    int32_t n_known;                /* length of the timeline behind the last turn */
     bool timed_steps;
 } tuner;
 
@@ -194,12 +203,29 @@ static int8_t rank_of(const tree_node *node, int32_t token)
     return NONE_RIGHT;
 }
 
-static void hear_turn(turn_watch *w, const token_tree *tree, const accepted *a)
+/* Along the chain of best guesses, whose nodes hold what each head said. */
+static void hear_heads(tuner *t, const token_tree *tree)
 {
-    tuner *t = (tuner *)w;
-    calibration_learn(&t->counts, tree, a->path, a->n_path, a->next);
-    t->counts.n_positions = 0; /* nothing of it is to fade */
-    for (int32_t i = 0; i <= a->n_path && t->n_ranks < t->most_ranks; i++) {
+    asked *x = &t->asked[t->n_asked];
+    if (t->n_asked == t->most || tree->nodes[0].n_guesses == 0)
+        return;
+    t->n_asked++;
+    t->report->n_places++;
+    *x = (asked){.root = t->n_known - 1};
+    for (int32_t node = 0; node >= 0 && x->n_depths < STATIC_DEPTHS; x->n_depths++) {
+        const tree_node *from = &tree->nodes[node];
+        if (from->n_guesses == 0)
+            break;
+        x->n_guesses[x->n_depths] = from->n_guesses;
+        for (int32_t i = 0; i < from->n_guesses; i++)
+            x->token[x->n_depths][i] = from->guess[i].token;
+        node = tree_child(tree, node, from->guess[0].token);
+    }
+}
+
+static void hear_path(tuner *t, const token_tree *tree, const accepted *a)
+{
+    for (int32_t i = 0; i <= a->n_path && t->n_ranks < t->most; i++) {
         const tree_node *from = &tree->nodes[i ? a->path[i - 1] : 0];
         int8_t rank = rank_of(from, i < a->n_path ? tree->nodes[a->path[i]].token : a->next);
         t->rank[t->n_ranks++] = rank;
@@ -207,8 +233,41 @@ static void hear_turn(turn_watch *w, const token_tree *tree, const accepted *a)
     }
 }
 
+static void hear_turn(turn_watch *w, const token_tree *tree, const accepted *a)
+{
+    tuner *t = (tuner *)w;
+    calibration_learn(&t->counts, tree, a->path, a->n_path, a->next);
+    t->counts.n_positions = 0; /* nothing of it is to fade */
+    if (t->session->engine->has_heads)
+        hear_heads(t, tree);
+    else
+        hear_path(t, tree, a);
+    t->n_known = t->session->n_timeline;
+}
+
+static void note_heads(tuner *t)
+{
+    const drey_session *s = t->session;
+    for (int32_t k = 0; k < t->n_asked; k++) {
+        const asked *x = &t->asked[k];
+        int8_t rank[STATIC_DEPTHS];
+        int32_t n = 0;
+        bool known = false; /* to the last depth, or to where none was right */
+        while (!known && x->root + 1 + n < s->n_timeline) {
+            rank[n] = NONE_RIGHT;
+            for (int8_t i = 0; i < x->n_guesses[n]; i++)
+                if (x->token[n][i] == s->timeline[x->root + 1 + n])
+                    rank[n] = i;
+            known = rank[n++] == NONE_RIGHT || n == x->n_depths;
+        }
+        if (known)
+            truth_add(&t->truth, rank, n);
+    }
+    t->n_asked = 0;
+}
+
 /* What came behind each place of the text. */
-static void note_truth(tuner *t)
+static void note_path(tuner *t)
 {
     for (int32_t i = 0; i < t->n_ranks; i++) {
         int32_t n = 0;
@@ -232,6 +291,7 @@ static drey_status write_text(tuner *t, const drey_tune_prompt *prompt, drey_err
     drey_statistics statistics = {0};
     TRY(drey_session_begin(s, &o, &statistics, err));
     for (bool done = false; !done;) {
+        t->n_known = s->n_timeline;
         if (s->state == SESSION_DECODE && steps_take_time && !t->timed_steps) {
             t->timed_steps = true;
             TRY(measure_steps(t, err));
@@ -239,7 +299,10 @@ static drey_status write_text(tuner *t, const drey_tune_prompt *prompt, drey_err
         TRY(drey_session_step(s, &done, err));
     }
     t->report->n_tokens += statistics.generated_tokens;
-    note_truth(t);
+    if (s->engine->has_heads)
+        note_heads(t);
+    else
+        note_path(t);
     return DREY_OK;
 }
 
@@ -251,6 +314,8 @@ static drey_status write_texts(tuner *t, drey_error *err)
     t->session->watch = &t->watch;
     for (int32_t i = 0; i < t->options->n_prompts && (i == 0 || clock_s() - start < texts_s); i++)
         TRY(write_text(t, &t->options->prompts[i], err));
+    if (t->session->engine->has_heads && t->session->cost.step_measured)
+        t->report->profile.step_s[0] = t->session->cost.step;
     for (int r = 0; r < CALIBRATION_RANKS; r++)
         for (int bin = 0; bin < CALIBRATION_BINS; bin++) {
             t->report->profile.guessed[r][bin] = t->counts.trials[r][bin];
@@ -262,12 +327,14 @@ static drey_status write_texts(tuner *t, drey_error *err)
 /* ---- Trees ---- */
 
 /* The draft's steps for a static tree: level by level, those who have children, as many at a time as
- * a step takes. */
-static double draft_seconds(const static_tree *t, const double *step_s)
+ * a step takes. Heads guess once. */
+static double draft_seconds(const static_tree *t, const double *step_s, bool once)
 {
     bool expands[STATIC_WIDEST] = {false};
     int32_t at_depth[STATIC_DEPTHS + 1] = {0};
     double sum = 0;
+    if (once)
+        return t->n > 1 ? step_s[0] : 0;
     for (int32_t i = 1; i < t->n; i++) {
         at_depth[t->depth[i] - 1] += !expands[t->parent[i]];
         expands[t->parent[i]] = true;
@@ -298,7 +365,7 @@ static void choose_trees(tuner *t)
         memcpy(tree->parent, shape.parent, sizeof shape.parent);
         memcpy(tree->rank, shape.rank, sizeof shape.rank);
         tree->pass_s = r->profile.pass_s[width - 1];
-        tree->draft_s = draft_seconds(&shape, r->profile.step_s);
+        tree->draft_s = draft_seconds(&shape, r->profile.step_s, t->session->engine->has_heads);
         tokens[r->n_trees] = tree->measured_tokens;
         seconds[r->n_trees] = tree->pass_s + tree->draft_s;
         tree->tokens_per_s = tokens[r->n_trees] / seconds[r->n_trees];
@@ -313,10 +380,12 @@ static drey_status take_memory(tuner *t, int32_t n_context, drey_error *err)
 {
     size_t nodes = arena_size(TRUTH_NODES * sizeof(truth_node));
     size_t ranks = arena_size((size_t)n_context);
-    TRY(arena_init(&t->memory, nodes + ranks, false, err));
+    size_t heads = arena_size((size_t)n_context * sizeof(asked));
+    TRY(arena_init(&t->memory, nodes + ranks + heads, false, err));
     truth_init(&t->truth, arena_take(&t->memory, nodes), TRUTH_NODES);
     t->rank = arena_take(&t->memory, ranks);
-    t->most_ranks = n_context;
+    t->asked = arena_take(&t->memory, heads);
+    t->most = n_context;
     return DREY_OK;
 }
 
