@@ -283,6 +283,7 @@ cJSON *json_statistics(const drey_statistics *s)
     const number_key keys[] = {
         {"tokens_per_s", s->tokens_per_s},
         {"ceiling_tokens_per_s", s->ceiling_tokens_per_s},
+        {"sidecar_tokens_per_s", s->sidecar_tokens_per_s},
         {"disk_bytes_per_s", s->disk_bytes_per_s},
         {"pinned_bytes", (double)s->pinned_bytes},
         {"streamed_bytes_per_pass", (double)s->streamed_bytes_per_pass},

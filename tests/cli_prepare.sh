@@ -49,6 +49,16 @@ run
 uses false
 cp "$tmp/out" "$tmp/text"
 
+# What one would bring is said, in one line; not where nothing is streamed.
+grep -qP "\"sidecar_tokens_per_s\":\s*[1-9]" "$tmp/stats" || wrong "no speed with a sidecar"
+says='^  sidecar +none; with one \(drey prepare\).* [0-9]+\.[0-9]{2} times as fast$'
+for memory in "$budget" unlimited; do
+    "$drey" run -d none -m "$toy" -t 1 -n 12 --ignore-eos -p "The tree" --memory "$memory" \
+        >"$tmp/out" 2>"$tmp/err" || wrong "run: $(cat "$tmp/err")"
+    n=$(grep -cE "$says" "$tmp/err" || true)
+    [ "$n" = "$([ "$memory" = unlimited ] && echo 0 || echo 1)" ] || wrong "$memory: $n hints"
+done
+
 # 1. What can stop it: nothing appears under the name, and nothing stays beside it.
 for after in 0 200000; do
     FAULT_KIND=full FAULT_AFTER=$after prepare 1

@@ -207,6 +207,10 @@ static void check_model(const toy_options *toy)
         n_tiers++;
     write_text(&want, &o, -1);
     assert_false(want.stats.sidecar);
+    assert_true(want.stats.sidecar_tokens_per_s == 0); /* it lies in memory */
+    write_text(&got, &o, 0.3);
+    assert_true(got.stats.sidecar_tokens_per_s >= got.stats.tokens_per_s);
+    assert_true(got.stats.tokens_per_s > 0);
     char *path = sidecar_usual_path(m->file);
     assert_true(prepare(m, NULL, false, false).written);
     check_bytes(m, path);
@@ -217,7 +221,7 @@ static void check_model(const toy_options *toy)
         o.io = ways[i % 3];
         o.prompt_chunk = i % 2 ? 3 : 0;
         write_text(&got, &o, shares[i]);
-        assert_true(got.stats.sidecar);
+        assert_true(got.stats.sidecar && got.stats.sidecar_tokens_per_s == 0);
         assert_true((got.stats.streamed_bytes_per_pass > 0) == (shares[i] >= 0));
         assert_memory_equal(got.ids, want.ids, sizeof *want.ids * N_TEXT);
     }

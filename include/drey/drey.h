@@ -533,7 +533,10 @@ typedef struct drey_statistics {
     drey_kv kv;                     /* DREY_KV_Q8_0: lossy, f16's text may be another */
     drey_finish finish;
     double provisional_share; /* drafting while the target's pass waits for reads */
-    uint64_t reserved[15];    /* zero */
+    /* What tokens_per_s would have been with a sidecar: without the packing of streamed weights, as
+     * far as reads leave the time. 0: there is one, or nothing was streamed. */
+    double sidecar_tokens_per_s;
+    uint64_t reserved[14]; /* zero */
 } drey_statistics;
 
 /* What came of drafting in one text. Arrays' last elements hold all that is beyond them, too. */

@@ -54,6 +54,17 @@ static double ceiling(const drey_session *s, double draft_s, double compute_s)
     return ratio(t->tokens_per_pass, max_f64(read, compute) + max_f64(draft - hidden, 0));
 }
 
+/* packing_s: of all threads. The reads would be the same ones. */
+static double with_a_sidecar(const drey_session *s, double packing_s)
+{
+    const drey_statistics *t = &s->text.stats;
+    if (t->sidecar || t->streamed_bytes_per_pass == 0)
+        return 0;
+    double read_s = ratio((double)t->read_bytes, t->disk_bytes_per_s);
+    double others_s = t->decode_s - packing_s / s->engine->plan.report.n_threads;
+    return ratio(t->tokens_per_s * t->decode_s, min_f64(max_f64(others_s, read_s), t->decode_s));
+}
+
 drey_statistics statistics_of_nothing(const drey_engine *e)
 {
     const drey_plan *plan = &e->plan.report;
@@ -119,6 +130,7 @@ void statistics_end(drey_session *s)
     t->draft_share = ratio(draft_s, t->decode_s);
     t->provisional_share = ratio(hidden_s, t->decode_s);
     t->ceiling_tokens_per_s = ceiling(s, draft_s, compute_s);
+    t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();
     g->speculation.outside_slice = n_blind(s) - g->n_blind;
