@@ -225,10 +225,11 @@ static void offer_tree(writer *w, rng *r, int32_t n, int32_t most)
     while (w->n < n && most > 0) {
         int32_t last = w->n_path ? w->path[w->n_path - 1] : -1;
         bool right = w->n_path < most && (w->n == 0 || rng_below(r, 2) == 0);
+        pass_row row = right ? (pass_row){text_token(w->done + w->n_path), last}
+                             : (pass_row){rng_below(r, 256), rng_below(r, w->n)};
         if (right)
             w->path[w->n_path++] = w->n;
-        w->rows[w->n++] = right ? (pass_row){text_token(w->done + w->n_path - 1), last}
-                                : (pass_row){rng_below(r, 256), rng_below(r, w->n)};
+        w->rows[w->n++] = row;
     }
 }
 
