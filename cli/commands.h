@@ -14,5 +14,6 @@ int bench_main(const cli_settings *settings);
 int prepare_main(const cli_settings *settings);
 int report_main(const cli_settings *settings);
 int tune_main(const cli_settings *settings);
+int train_main(const cli_settings *settings);
 
 #endif

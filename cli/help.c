@@ -13,6 +13,7 @@ const char help_drey[] =
     "  drey tokenize -m MODEL.gguf      text to token ids, and back\n"
     "  drey report TRACE.json           draws what drey run --trace kept\n"
     "  drey perplexity -m MODEL.gguf    how well a model foretells a text\n"
+    "  drey train exit -m MODEL.gguf    learns when tokens may leave early\n"
     "  drey tune [-m MODEL.gguf ...]    measures what is fastest on this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
     "  drey bench edge                  what each way of drafting is worth\n"
@@ -138,6 +139,32 @@ static const char help_tune[] =
     "example:\n"
     "  drey tune && drey tune -m big.gguf -d small.gguf\n";
 
+static const char help_train_exit[] =
+    "usage: drey train exit -m TARGET.gguf [options]\n"
+    "Lets the target write on from prompts, looks at it behind every layer, and trains\n"
+    "small predictors of whether a token may leave there. Minutes; judged by prompts\n"
+    "that they have not seen. The file lies beside the model: TARGET.gguf.drey-exit.\n"
+    "  -m, --model FILE         the target\n"
+    "  -d, --draft FILE|lookup|none  who names the candidates: a draft, the text, or\n"
+    "                           the target itself at a late layer (lookup)\n"
+    "  -o, --output FILE        another place\n"
+    "  --prompts FILE           prompts as for drey bench edge (40 of its own); every\n"
+    "                           second one is kept for judging\n"
+    "  -n, --predict N          tokens of each text (128)\n"
+    "  --features all|plain|confidence  all there is; without the draft's own\n"
+    "                           (the paper's 12); AdaInfer's, to compare with\n"
+    "  --hidden N               hidden units of a predictor (64)\n"
+    "  --exit-threshold X       what a score has to exceed (0.9)\n"
+    "  --seed S                 of what training begins with (0)\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  -t, --threads N          threads (the cores)\n"
+    "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"
+    "  --kv f16|q8_0, --read-size SIZE, --sidecar FILE|none  as for drey run\n"
+    "  --json FILE|-            write what was found as JSON; -: to standard output\n"
+    "  -q, --quiet              say nothing unless it fails; -h, --help: this text\n"
+    "example:\n"
+    "  drey train exit -m big.gguf -d small.gguf\n";
+
 static const char help_tokenize[] =
     "usage: drey tokenize -m MODEL.gguf [options] < TEXT\n"
     "Turns standard input into a JSON array of token ids.\n"
@@ -238,6 +265,8 @@ const char *help_text(cli_command command)
         return help_tokenize;
     case CLI_PERPLEXITY:
         return help_perplexity;
+    case CLI_TRAIN_EXIT:
+        return help_train_exit;
     case CLI_TUNE:
         return help_tune;
     case CLI_REPORT:

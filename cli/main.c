@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct command {
-    const char *name, *kind; /* kind: the second word of bench; NULL for the others */
+    const char *name, *kind; /* kind: the second word of bench and train; NULL for the others */
     cli_command command;
     int (*main)(const cli_settings *settings);
 } command;
@@ -24,6 +24,7 @@ static const command commands[] = {
     {"perplexity", NULL, CLI_PERPLEXITY, perplexity_main},
     {"report", NULL, CLI_REPORT, report_main},
     {"tune", NULL, CLI_TUNE, tune_main},
+    {"train", "exit", CLI_TRAIN_EXIT, train_main},
     {"bench", "machine", CLI_BENCH_MACHINE, bench_main},
     {"bench", "disk", CLI_BENCH_DISK, bench_main},
     {"bench", "kernels", CLI_BENCH_KERNELS, bench_main},

@@ -6,7 +6,8 @@
 
 enum {
     /* commands that plan memory */
-    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_EDGE,
+    TRAIN = CLI_TRAIN_EXIT,
+    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_EDGE | TRAIN,
     BENCH =
         CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS | CLI_BENCH_EDGE,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
@@ -35,6 +36,22 @@ NAMES(io)
 NAMES(kv)
 #undef NAMES
 
+/* Of cli_features. */
+static const char *features_name(int i)
+{
+    static const char *const names[] = {"all", "plain", "confidence"};
+    return i >= 0 && i <= CLI_FEATURES_CONFIDENCE ? names[i] : NULL;
+}
+static bool features_parse(const char *name, int *i)
+{
+    for (int k = 0; features_name(k); k++)
+        if (strcmp(name, features_name(k)) == 0) {
+            *i = k;
+            return true;
+        }
+    return false;
+}
+
 #define OPTION(name, letter, value, commands, member, least, most, choice, parse)                  \
     {                                                                                              \
         name, letter, value, commands, offsetof(cli_settings, member), least, most, choice, parse  \
@@ -62,7 +79,7 @@ NAMES(kv)
 const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE,
          model),
-    DRAFT("draft", 'd', DRAFTING | CLI_TUNE, draft_path),
+    DRAFT("draft", 'd', DRAFTING | CLI_TUNE | TRAIN, draft_path),
     MEMORY("memory", 0, ENGINE | CLI_TUNE, memory_bytes),
     COUNT("context", 'c', TEXTS, n_context, 2, DREY_MAX_CONTEXT),
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
@@ -79,7 +96,7 @@ const cli_option cli_options[] = {
     TEXT("sidecar", 0, ENGINE | CLI_TUNE, sidecar),
     TEXT("prompt", 'p', CLI_RUN, prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
-    COUNT("predict", 'n', CLI_RUN | CLI_BENCH_EDGE, n_predict, 1, INT32_MAX),
+    COUNT("predict", 'n', CLI_RUN | CLI_BENCH_EDGE | TRAIN, n_predict, 1, INT32_MAX),
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
@@ -87,15 +104,16 @@ const cli_option cli_options[] = {
     COUNT("top-k", 0, SAMPLED, sampling.top_k, 0, INT32_MAX),
     REAL("top-p", 0, SAMPLED, sampling.top_p, 0, 1),
     REAL("min-p", 0, SAMPLED, sampling.min_p, 0, 1),
-    SEED("seed", 0, SAMPLED, sampling.seed),
+    SEED("seed", 0, SAMPLED | TRAIN, sampling.seed),
     STOP("stop", 0, CLI_RUN, stops),
     FLAG("ignore-eos", 0, CLI_RUN, ignore_eos),
     FLAG("raw-ids", 0, CLI_RUN, raw_ids),
     FLAG("no-provisional-text", 0, CLI_RUN, no_provisional_text),
     TEXT("stats", 0, CLI_RUN, stats),
     TEXT("trace", 0, CLI_RUN, trace),
-    FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE | CLI_BENCH_EDGE | CLI_TUNE, quiet),
-    TEXT("output", 'o', CLI_PREPARE | CLI_REPORT, output),
+    FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE | CLI_BENCH_EDGE | CLI_TUNE | TRAIN,
+         quiet),
+    TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | TRAIN, output),
     COUNT("turn", 0, CLI_REPORT, turn, 0, INT32_MAX),
     TEXT("turns", 0, CLI_REPORT, turns),
     FLAG("check", 0, CLI_PREPARE, check),
@@ -116,7 +134,10 @@ const cli_option cli_options[] = {
     TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
     FLAG("every", 0, CLI_BENCH_MODEL, every),
     TEXT("svg", 0, CLI_BENCH_MODEL | CLI_BENCH_EDGE | CLI_TUNE, svg),
-    TEXT("prompts", 0, CLI_BENCH_EDGE | CLI_TUNE, prompts),
+    TEXT("prompts", 0, CLI_BENCH_EDGE | CLI_TUNE | TRAIN, prompts),
+    COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
+    REAL("exit-threshold", 0, CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
+    CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
     TEXT("policies", 0, CLI_BENCH_EDGE, policies),
     COUNT("rounds", 0, CLI_BENCH_EDGE, n_rounds, 1, 1000),
     COUNT("plain-tokens", 0, CLI_BENCH_EDGE, n_plain, 2, 1048576),
@@ -125,7 +146,7 @@ const cli_option cli_options[] = {
     FLAG("list", 0, CLI_BENCH_KERNELS, list),
     FLAG("sizes", 0, CLI_BENCH_DISK, sizes),
     COUNT("seconds", 0, CLI_BENCH_DISK, seconds, 1, 3600),
-    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE, json),
+    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | TRAIN, json),
     FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH, help),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
@@ -169,6 +190,8 @@ const char *command_name(cli_command command)
         return "bench model";
     case CLI_BENCH_EDGE:
         return "bench edge";
+    case CLI_TRAIN_EXIT:
+        return "train exit";
     case CLI_PREPARE:
         return "prepare";
     case CLI_BENCH_KERNELS:

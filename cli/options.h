@@ -22,13 +22,21 @@ typedef enum cli_command {
     CLI_BENCH_KERNELS = 1 << 9,
     CLI_TUNE = 1 << 10,
     CLI_REPORT = 1 << 11,
-    CLI_BENCH_EDGE = 1 << 12
+    CLI_BENCH_EDGE = 1 << 12,
+    CLI_TRAIN_EXIT = 1 << 13
 } cli_command;
 
 /* Commands that take a file without -m. */
 enum { CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT };
 
 enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128, CLI_MAX_BUDGETS = 8 };
+
+/* What predictors look at: all there is; without the drafter's own; AdaInfer's instead. */
+typedef enum cli_features {
+    CLI_FEATURES_ALL,
+    CLI_FEATURES_PLAIN,
+    CLI_FEATURES_CONFIDENCE
+} cli_features;
 
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {
@@ -73,15 +81,20 @@ typedef struct cli_settings {
     bool every;
     const char *type; /* bench kernels; NULL: all */
     bool list;
-    bool sizes;                           /* bench disk */
-    int32_t seconds;                      /* bench disk; 0: the usual time */
-    const char *prompts, *policies, *csv; /* bench edge: files, and names; NULL: all, none */
-    int32_t n_rounds, n_plain;            /* bench edge; 0: what is usual */
-    const char *json;                     /* bench, plan, prepare, tune */
-    int32_t turn;                         /* report: whose tree is drawn */
-    const char *turns;                    /* report: "3-7"; NULL: in the middle */
-    const char *output; /* prepare: the sidecar; NULL: beside the model. report: the picture */
+    bool sizes;                 /* bench disk */
+    int32_t seconds;            /* bench disk; 0: the usual time */
+    const char *prompts;        /* bench edge, train: a file; NULL: the usual ones */
+    const char *policies, *csv; /* bench edge: names, a file; NULL: all, none */
+    int32_t n_rounds, n_plain;  /* bench edge; 0: what is usual */
+    const char *json;           /* bench, plan, prepare, tune */
+    int32_t turn;               /* report: whose tree is drawn */
+    const char *turns;          /* report: "3-7"; NULL: in the middle */
+    const char
+        *output; /* prepare, train: the side file; NULL: beside the model. report: the picture */
     bool check, force, planes; /* prepare */
+    int32_t n_hidden;          /* train exit; 0: what is usual */
+    float exit_threshold;      /* train exit; 0: what is usual */
+    cli_features features;     /* train exit */
     const char *operand;       /* inspect, prepare, report: the file */
 } cli_settings;
 

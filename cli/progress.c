@@ -24,11 +24,18 @@ void progress_clear(progress *p)
     p->shown = false;
 }
 
-/* "312M of 1.04G" or "128 of 512 tokens"; the total alone where done is all of it. */
-static void amount(char out[static 64], drey_progress what, uint64_t done, uint64_t total)
+/* "312M of 1.04G" or "128 of 512 tokens"; the total alone where done is all of it. Of training the
+ * time that is left, by what spent_s seconds have brought. */
+static void amount(char out[static 64], drey_progress what, uint64_t done, uint64_t total,
+                   double spent_s)
 {
     bool tokens = what == DREY_PROGRESS_PROMPT;
     char a[24], b[24];
+    if (what == DREY_PROGRESS_TRAIN) {
+        double left_s = done ? spent_s * (double)(total - done) / (double)done : 0;
+        snprintf(out, 64, left_s > 0 ? "about %.0f s left" : "begins", left_s);
+        return;
+    }
     snprintf(a, sizeof a, "%llu", (unsigned long long)done);
     snprintf(b, sizeof b, "%llu", (unsigned long long)total);
     if (!tokens) {
@@ -45,7 +52,7 @@ static void draw(progress *p, drey_progress what, uint64_t done, uint64_t total)
     char bar[WIDTH + 1], text[64];
     double part = total ? (double)done / (double)total : 1;
     format_bar(bar, WIDTH, part, 0);
-    amount(text, what, done, total);
+    amount(text, what, done, total, progress_clock_s() - p->first_s[what]);
     fprintf(stderr, "\r\033[K%s [%s%s%s] %3.0f %%  %s", drey_progress_name(what),
             terminal_style_text(STYLE_GOOD), bar, terminal_style_text(STYLE_PLAIN), 100 * part,
             text);
@@ -70,7 +77,8 @@ static void report_line(progress *p, drey_progress what, uint64_t done, uint64_t
     bool first = !p->begun[what] || done < p->done[what], ends = done >= total;
     if (first || (!ends && now_s - p->line_s[what] >= line_interval_s)) {
         char text[64];
-        amount(text, what, first ? total : done, total);
+        bool training = what == DREY_PROGRESS_TRAIN;
+        amount(text, what, first && !training ? total : done, total, now_s - p->first_s[what]);
         fprintf(stderr, "%s: %s\n", drey_progress_name(what), text);
         p->line_s[what] = now_s;
     }
@@ -81,6 +89,8 @@ static void report_line(progress *p, drey_progress what, uint64_t done, uint64_t
 void progress_report(void *user, drey_progress what, uint64_t done, uint64_t total)
 {
     progress *p = user;
+    if (p->first_s[what] == 0 || done < p->done[what])
+        p->first_s[what] = progress_clock_s();
     if (p->quiet || signals_exit_code()) /* who ends the run need not be able to read this */
         return;
     (terminal_attended() ? report_bar : report_line)(p, what, done, total);

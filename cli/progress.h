@@ -5,7 +5,7 @@
 
 #include "drey/drey.h"
 
-enum { PROGRESS_KINDS = DREY_PROGRESS_CHECK + 1 };
+enum { PROGRESS_KINDS = DREY_PROGRESS_TRAIN + 1 };
 
 typedef struct progress {
     bool quiet;
@@ -16,6 +16,7 @@ typedef struct progress {
     bool begun[PROGRESS_KINDS];
     uint64_t done[PROGRESS_KINDS];
     double line_s[PROGRESS_KINDS];
+    double first_s[PROGRESS_KINDS]; /* when it began: for the time that is left */
 } progress;
 
 /* A drey_progress_fn; user is a progress. */

@@ -25,6 +25,8 @@ typedef struct prompt_list {
     struct cJSON **lines; /* [n] */
 } prompt_list;
 
+/* Those that training takes where none are named. */
+drey_status prompts_usual(prompt_list *list, drey_error *err);
 /* DREY_ERR_FORMAT names the line that is none of these. */
 drey_status prompts_read(prompt_list *list, const char *path, drey_error *err);
 /* The same of a text. */

@@ -9,7 +9,11 @@ _drey() {
 
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W \
-            "run prepare plan inspect tokenize perplexity report tune bench --help --version" -- "$cur")
+            "run prepare plan inspect tokenize perplexity report train tune bench --help --version" -- "$cur")
+        return
+    fi
+    if ((COMP_CWORD == 2)) && [[ $command == train ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "exit --help" -- "$cur")
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
@@ -33,6 +37,7 @@ _drey() {
     --memory) words="auto unlimited" ;;
     --policy) words="auto none sequence specinfer llmcad edgellm optimal bld draft std" ;;
     --without) words="tree fallback batching provisional slice" ;;
+    --features) words="all plain confidence" ;;
     --io) words="auto uring pread buffered" ;;
     --kv) words="f16 q8_0" ;;
     --read-size) words="256K 512K 1M 2M 4M" ;;
@@ -40,7 +45,7 @@ _drey() {
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
         --prompt-chunk | --window | --unscored | --prompt-tokens | --decode-tokens | --contexts | --type | \
-        --turn | --turns | --policies | --rounds | --plain-tokens) return ;;
+        --turn | --turns | --policies | --rounds | --plain-tokens | --hidden | --exit-threshold) return ;;
     esac
 
     if [[ -z $words ]]; then
@@ -54,6 +59,10 @@ _drey() {
         report)
             mapfile -t COMPREPLY < <(compgen -f -W "-o --output --turn --turns -h --help" -- "$cur")
             return
+            ;;
+        train)
+            words="$engine -d --draft -o --output --prompts -n --predict --features --hidden --exit-threshold --seed
+                --json -q --quiet"
             ;;
         tune)
             words="-m --model -d --draft --memory --io --kv --sidecar --prompts --svg -t --threads --cpu

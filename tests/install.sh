@@ -16,7 +16,7 @@ cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || {
 }
 mv "$tmp/first" "$tmp/prefix" # nothing installed may remember where it was put
 prefix=$tmp/prefix
-for file in bin/drey include/drey/drey.h include/drey/bench.h share/doc/drey/LICENSE; do
+for file in bin/drey include/drey/drey.h include/drey/bench.h include/drey/train.h share/doc/drey/LICENSE; do
     [ -f "$prefix/$file" ] || {
         echo "install: $file is missing"
         exit 1
@@ -77,7 +77,7 @@ int main(int n, char **arguments)
 C
 "$cc" -std=c11 -Wall -Wextra -Werror "$tmp/own.c" -o "$tmp/own" "${static_flags[@]}"
 if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
-    echo '#include <drey/bench.h>' |
+    printf '#include <drey/%s.h>\n' bench train |
         "$cc" -x c++ -fsyntax-only -Wall -Wextra -Werror "${flags[0]}" -
 else
     echo "not run: the headers as C++, $cc has no C++ compiler beside it"

@@ -13,7 +13,7 @@ awk -v order="${order[*]}" '
     FNR == 1 && !(from in rank) { bad(from " is a folder that tests/layers.sh does not know") }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\""); to = quoted[2]
-        if (to ~ /^drey\/(drey|bench)\.h$/) next
+        if (to ~ /^drey\/(drey|bench|train)\.h$/) next
         if (split(to, target, "/") < 2) { bad("\"" to "\": name the folder too"); next }
         if (!(target[1] in rank)) bad("\"" to "\": no such folder in src/")
         else if (rank[target[1]] > rank[from])
@@ -33,8 +33,8 @@ awk -v own="$own" '
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\"")
         sub(/^cli\//, "", quoted[2])
-        if (quoted[2] !~ /^drey\/(drey|bench)\.h$/ && !(quoted[2] in known)) {
-            print FILENAME ":" FNR ": \"" quoted[2] "\": only drey/drey.h and drey/bench.h may be used here"
+        if (quoted[2] !~ /^drey\/(drey|bench|train)\.h$/ && !(quoted[2] in known)) {
+            print FILENAME ":" FNR ": \"" quoted[2] "\": only drey/drey.h, drey/bench.h and drey/train.h may be used here"
             failed = 1
         }
     }

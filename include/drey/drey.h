@@ -242,9 +242,10 @@ typedef enum drey_progress {
     DREY_PROGRESS_LOAD_DRAFT = 1,  /* bytes */
     DREY_PROGRESS_PROMPT = 2,      /* tokens */
     DREY_PROGRESS_PREPARE = 3,     /* bytes */
-    DREY_PROGRESS_CHECK = 4        /* bytes */
+    DREY_PROGRESS_CHECK = 4,       /* bytes */
+    DREY_PROGRESS_TRAIN = 5        /* steps, alike in time (drey/train.h) */
 } drey_progress;
-/* "load target", "load draft", "prompt", "prepare", "check"; NULL: there is no such progress. */
+/* "load target", "load draft", "prompt", "prepare", "check", "train"; NULL: there is no such progress. */
 DREY_API const char *drey_progress_name(drey_progress what);
 
 /* done of total. Called from the thread that runs the session, never from another. */

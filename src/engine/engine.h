@@ -23,6 +23,7 @@ struct drey_model {
 
 typedef struct engine_tuning { /* what measurements and tests settle themselves */
     int32_t least_logit_rows;  /* room for the logits of so many rows, whatever the policy needs */
+    size_t more_bytes;         /* that the caller holds beside the engine, within its budget */
     bool set_share;         /* pin this share of every matrix, whatever the budget would allow: */
     double share;           /* 0 .. 1 */
     bool untimed;           /* no policy hears of time: trees are the same in every run */

@@ -225,7 +225,8 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
         gather_heads(e);
     if (e->self_draft)
         in->model[PLAN_TARGET].overhead_bytes += engine_view_bytes(e);
-    in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes + engine_trace_bytes(e);
+    in->model[PLAN_TARGET].overhead_bytes +=
+        e->plan_memory.size_bytes + engine_trace_bytes(e) + e->tuning.more_bytes;
     if (e->has_draft)
         gather_model(e, PLAN_DRAFT, &e->draft, o->draft);
     for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)

@@ -6,8 +6,8 @@
 static const char *const io_names[] = {"auto", "uring", "pread", "buffered"};
 static const char *const kv_names[] = {"f16", "q8_0"};
 static const char *const part_names[] = {"tree", "fallback", "batching", "provisional", "slice"};
-static const char *const progress_names[] = {"load target", "load draft", "prompt", "prepare",
-                                             "check"};
+static const char *const progress_names[] = {"load target", "load draft", "prompt",
+                                             "prepare",     "check",      "train"};
 enum {
     N_IO = sizeof io_names / sizeof *io_names,
     N_KV = sizeof kv_names / sizeof *kv_names,

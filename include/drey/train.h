@@ -1,0 +1,107 @@
+/* drey/train.h: side files that are trained on this machine, on what a model itself writes.
+ *
+ * For programs that train; running a model needs drey/drey.h alone. Reports have no room to grow:
+ * their structures may change with every minor version.
+ */
+#ifndef DREY_TRAIN_H
+#define DREY_TRAIN_H
+
+#include "drey/drey.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the model is to write on from. */
+typedef struct drey_train_prompt {
+    const int32_t *ids; /* [n_ids], n_ids at least 1; borrowed for the call */
+    size_t n_ids;
+} drey_train_prompt;
+
+/* ---- Predictors of early exits ---- */
+
+/* Who names the four candidates for the next token. A model's own candidates come from a whole look
+ * at its head, at four fifths of its layers. */
+typedef enum drey_exit_source {
+    DREY_EXIT_FROM_DRAFT = 0,
+    DREY_EXIT_FROM_TEXT = 1,
+    DREY_EXIT_FROM_TARGET = 2
+} drey_exit_source;
+/* "draft", "text", "target"; NULL: there is no such source. */
+DREY_API const char *drey_exit_source_name(drey_exit_source source);
+
+typedef struct drey_train_exit_options {
+    /* As for drey_engine_open: target, threads, memory. Its drafter names the candidates: a model
+     * from the draft, DREY_DRAFTER_LOOKUP from the text, DREY_DRAFTER_NONE from the target itself.
+     * n_context, policy and progress are the trainer's. */
+    const drey_engine_options *engine;
+    const drey_train_prompt *prompts; /* [n_prompts], 2 at least; every second one is held out */
+    int32_t n_prompts;
+    int32_t n_predict;  /* tokens of text of each prompt, at most; 0: 128 */
+    int32_t n_hidden;   /* of a predictor; 0: 64 */
+    float threshold;    /* that the file suggests; 0: 0.9 */
+    bool plain;         /* without the drafter's own log-probabilities: the paper's 12 features */
+    bool confidence;    /* AdaInfer's instead: 2 features of the whole head, for comparison */
+    uint64_t seed;      /* of what training begins with */
+    const char *output; /* NULL: MODEL.drey-exit, beside the model's first file */
+    /* Each may be NULL. progress with DREY_PROGRESS_TRAIN, and as an engine's; go_on now and then:
+     * false ends the call with DREY_ERR_CANCELLED. */
+    drey_progress_fn *progress;
+    bool (*go_on)(void *user);
+    void *user;
+    uint64_t reserved[8]; /* zero */
+} drey_train_exit_options;
+DREY_API void drey_train_exit_options_init(drey_train_exit_options *options);
+
+#define DREY_EXIT_LAYERS   256
+#define DREY_EXIT_VERDICTS 24
+
+/* Behind `layer` complete layers, on held-out prompts. Positive is a position whose final token is a
+ * candidate and the head's choice here. */
+typedef struct drey_exit_layer {
+    int32_t layer;
+    double positive;          /* share of positions */
+    double precision, recall; /* of scores above the threshold */
+    double exits;             /* share of positions that leave here, every layer active */
+    double
+        final_for_good; /* share of positions whose token is final here and at every later layer */
+    double recall_own;  /* share whose final token is among the target's four likeliest here */
+} drey_exit_layer;
+
+/* What one way of deciding would do to the held-out positions, one after another. */
+typedef struct drey_exit_verdict {
+    char name[64];
+    double threshold;
+    double layers;    /* a token, of n_layers */
+    double agreement; /* share of tokens that are the full depth's */
+    double share;     /* of the layers that the oracle saves */
+    double scores;    /* predictors asked, a token */
+    double refused;   /* whole heads computed without an exit, a token */
+} drey_exit_verdict;
+
+typedef struct drey_train_exit_report {
+    drey_exit_source source;
+    int32_t n_layers, first, source_layer;
+    int64_t n_train, n_held;  /* positions */
+    double recall_candidates; /* share of held-out positions whose final token is a candidate */
+    double oracle_layers;     /* a token: where its token is final for good */
+    int32_t n_layer_reports, n_verdicts;
+    drey_exit_layer layers[DREY_EXIT_LAYERS];
+    drey_exit_verdict
+        verdicts[DREY_EXIT_VERDICTS]; /* the first: as the file suggests, every layer */
+    double write_s, gather_s, fit_s;
+    uint64_t file_bytes; /* of predictors in memory */
+} drey_train_exit_report;
+
+/* Lets the target write on from each prompt, looks at every layer of what it wrote, trains a
+ * predictor for each layer of the second half, judges them on prompts that they have not seen, and
+ * writes the side file whole or not at all. The same text, layers and seed give the same file.
+ * report may be NULL. DREY_ERR_USAGE, and whatever an engine says. */
+DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
+                                     drey_train_exit_report *report, drey_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# drey train exit: what it says and writes as JSON, whose candidates it takes, and that wrong prompts, a
+# place that cannot be written to and a signal leave no file behind.
+#   cli_train.sh DREY MAKE_TOY
+set -euo pipefail
+usage="usage: cli_train.sh DREY MAKE_TOY"
+drey=${1:?$usage} make_toy=${2:?$usage}
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+wrong() {
+    echo "cli_train: $*"
+    failed=1
+}
+"$make_toy" "$tmp/m.gguf" 6
+"$make_toy" "$tmp/d.gguf" 4
+for i in 1 2 3 4; do
+    echo '{"prompt": "The quick brown fox number '$i' jumps"}'
+done >"$tmp/prompts"
+side=$tmp/m.gguf.drey-exit prompts=$tmp/prompts
+
+# train CODE OPTION...
+train() {
+    local want=$1 code=0
+    shift
+    timeout 300 "$drey" train exit -m "$tmp/m.gguf" -t 2 -n 24 --hidden 8 --prompts "$prompts" "$@" \
+        >"$tmp/out" 2>"$tmp/err" || code=$?
+    [ $code = "$want" ] || wrong "train $*: exit code $code: $(head -n 3 "$tmp/err")"
+}
+says() { # FILE PATTERN
+    grep -qE "$2" "$1" || wrong "\"$2\" is not said: $(head -n 5 "$1")"
+}
+json() { # KEY: of what --json wrote
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$tmp/json" "$1"
+}
+
+for source in draft text target; do
+    case $source in
+    draft) who=(-d "$tmp/d.gguf") ;;
+    text) who=() ;;
+    target) who=(-d none) ;;
+    esac
+    train 0 ${who[@]+"${who[@]}"} --json "$tmp/json"
+    says "$tmp/out" "candidates  of the $source.*, right in [0-9.]+ %"
+    says "$tmp/out" "^oracle +leaves behind [0-9.]+ of 6 layers"
+    says "$tmp/out" "^the file's, two levels +0.90 "
+    says "$tmp/out" "^written +$side, "
+    says "$tmp/err" "^train: "
+    [ "$(json candidates)" = $source ] || wrong "candidates of $source are called $(json candidates)"
+    [ "$(json layers)" = 6 ] || wrong "layers: $(json layers)"
+    [ "$(json held_out_positions)" -gt 20 ] || wrong "held out: $(json held_out_positions)"
+    "$drey" inspect "$side" >"$tmp/inspect" || wrong "inspect"
+    says "$tmp/inspect" "drey-exit"
+    rm "$side"
+done
+
+train 0 -q --features confidence --exit-threshold 0.7 -o "$tmp/other"
+[ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "-q says $(cat "$tmp/out" "$tmp/err")"
+[ -s "$tmp/other" ] || wrong "-o wrote nothing"
+[ ! -e "$side" ] || wrong "-o wrote beside the model"
+
+train 2 --features most
+train 2 --exit-threshold 1.5
+train 2 -d auto
+train 2 -d self
+train 1 -o "$tmp/nowhere/file"
+train 1 --json "$tmp/nowhere/file"
+echo '{"prompt": "Only one"}' >"$tmp/one"
+train 1 --memory 1M
+prompts=$tmp/one train 2
+says "$tmp/err" "two prompts"
+echo 'no prompt' >"$tmp/none"
+prompts=$tmp/none train 1
+[ ! -e "$side" ] || wrong "a file after an error"
+
+# Ended in the middle (the shell lets its background children ignore SIGINT).
+"$drey" train exit -m "$tmp/m.gguf" -t 1 -n 4000 --prompts "$tmp/prompts" >"$tmp/out" 2>"$tmp/err" &
+child=$!
+for _ in $(seq 400); do
+    if grep -q "^train: " "$tmp/err"; then break; fi
+    sleep 0.05
+done
+kill -TERM $child
+code=0
+wait $child || code=$?
+[ $code = 143 ] || wrong "exit code $code after SIGTERM: $(tail -n 3 "$tmp/err")"
+if [ -e "$side" ] || [ -e "$side.partial" ]; then
+    wrong "a file after SIGTERM"
+fi
+exit $failed

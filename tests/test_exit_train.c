@@ -1,0 +1,526 @@
+/* What predictors are trained on and how they are judged: positions made by hand, with verdicts worked
+ * out by hand, and texts of toys, looked at behind layer l as a toy of l layers writes. */
+#include <limits.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/predictors.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "train/exit_samples.h"
+
+static void near(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-6 + 1e-6 * fabs(want)))
+        fail_msg("%.9g instead of %.9g", got, want);
+}
+
+/* ---- By hand ---- */
+
+enum { LAYERS = 6, FIRST = 3, N_BY_HAND = 8 };
+
+typedef struct by_hand {
+    exit_samples samples;
+    arena memory;
+    exit_predictors p;
+} by_hand;
+
+/* A position of `prompt` whose candidates are 1, 2, 3, 4 and whose final token is `final`; of each
+ * layer from the third on the head's choice, and how far the first candidate's logit is above the
+ * others', which are 0. */
+static void add(by_hand *b, int32_t prompt, int32_t final, const int32_t head[3],
+                const float high[3])
+{
+    int32_t i = b->samples.n++;
+    exit_position *position = &b->samples.position[i];
+    *position = (exit_position){.prompt = prompt, .final = final};
+    position->guessed = (exit_candidates){.n = 4, .token = {1, 2, 3, 4}, .logp = {-1, -2, -3, -4}};
+    for (int32_t layer = FIRST; layer < LAYERS; layer++)
+        *exit_look_at(&b->samples, i, layer) = (exit_look){.head = head[layer - FIRST],
+                                                           .confidence = {0.25f, 0.125f},
+                                                           .logit = {high[layer - FIRST]}};
+}
+
+/* Every predictor's score is sigmoid(20 (the first candidate's logit - 1)): above a half where that
+ * is above 1. */
+static void make_by_hand(by_hand *b)
+{
+    *b = (by_hand){0};
+    assert_int_equal(arena_init(&b->memory, exit_samples_bytes(LAYERS, N_BY_HAND), false, NULL), 0);
+    exit_samples_init(&b->samples, LAYERS, N_BY_HAND, &b->memory);
+    assert_int_equal(b->samples.first, FIRST);
+    make_predictors(&b->p, LAYERS, FIRST, 12, 1, 1);
+    memset(b->p.memory.base, 0, b->p.memory.used_bytes);
+    for (int32_t layer = FIRST; layer < LAYERS; layer++) {
+        *(float *)(uintptr_t)b->p.mlp[layer].w1 = 20;
+        *(float *)(uintptr_t)b->p.mlp[layer].w2 = 1;
+        b->p.mlp[layer].b2 = -20;
+    }
+    /* Held out: leaves behind 4 with 1, which is right; behind 3 with 2, which is wrong; with a
+     * choice of the head's that is no candidate nowhere, though two scores are high; and nowhere. */
+    add(b, 1, 1, (int32_t[]){7, 1, 1}, (float[]){0, 2, 2});
+    add(b, 1, 3, (int32_t[]){2, 3, 3}, (float[]){5, 0, 0});
+    add(b, 1, 9, (int32_t[]){9, 8, 9}, (float[]){2, 0, 2});
+    add(b, 3, 1, (int32_t[]){1, 2, 1}, (float[]){0, 0.5f, 0.9f});
+    /* Of a prompt to learn from. */
+    add(b, 0, 1, (int32_t[]){1, 1, 1}, (float[]){3, 3, 3});
+}
+
+static void free_by_hand(by_hand *b)
+{
+    arena_free(&b->memory);
+    exit_close(&b->p);
+}
+
+static void verdicts_by_hand(void **state)
+{
+    (void)state;
+    by_hand b;
+    exit_judgement j;
+    make_by_hand(&b);
+    exit_rule rule = {.p = &b.p, .layers = EXIT_EVERY_LAYER, .threshold = 0.5f};
+    exit_judge(&b.samples, &rule, true, &j);
+    assert_int_equal(j.n, 4);
+    assert_int_equal(j.n_agree, 3);
+    near(j.sum_layers, 4 + 3 + 6 + 6);
+    assert_int_equal(j.n_scores, 2 + 1 + 3 + 3);
+    assert_int_equal(j.n_refused, 2);
+    assert_memory_equal(j.exits, ((int64_t[]){0, 0, 0, 1, 1, 0, 2}), 7 * sizeof *j.exits);
+    exit_judge(&b.samples, &rule, false, &j);
+    assert_int_equal(j.n, 1);
+    near(j.sum_layers, 3);
+    rule.threshold = 1;
+    exit_judge(&b.samples, &rule, true, &j);
+    assert_int_equal(j.n_agree, 4);
+    near(j.sum_layers, 24);
+    free_by_hand(&b);
+}
+
+static void the_schedule_is_followed(void **state)
+{
+    (void)state;
+    by_hand b;
+    exit_judgement j;
+    make_by_hand(&b);
+    memset(b.p.offline, 0, sizeof b.p.offline);
+    b.p.offline[4] = true;
+    exit_rule rule = {.p = &b.p, .layers = EXIT_TWO_LEVELS, .threshold = 0.5f};
+    exit_judge(&b.samples, &rule, true, &j);
+    /* The first: only behind 4, where it leaves; then 3, 4 and 5 are near. The next prompt begins
+     * anew. */
+    assert_int_equal(j.n_scores, 1 + 1 + 3 + 1);
+    near(j.sum_layers, 4 + 3 + 6 + 6);
+    free_by_hand(&b);
+}
+
+static void confidence_needs_no_candidates(void **state)
+{
+    (void)state;
+    by_hand b;
+    exit_judgement j;
+    make_by_hand(&b);
+    exit_close(&b.p);
+    make_predictors(&b.p, LAYERS, FIRST, 2, 1, 1);
+    memset(b.p.memory.base, 0, b.p.memory.used_bytes);
+    for (int32_t layer = FIRST; layer < LAYERS; layer++)
+        b.p.mlp[layer].b2 = 0;
+    exit_rule rule = {.p = &b.p, .threshold = 0.4f}; /* every score is a half */
+    exit_judge(&b.samples, &rule, true, &j);
+    near(j.sum_layers, 4 * 3);
+    assert_int_equal(j.n_agree, 2); /* 9 and 1 */
+    rule.threshold = 0.6f;          /* the head is computed to ask at all */
+    exit_judge(&b.samples, &rule, true, &j);
+    near(j.sum_layers, 4 * 6);
+    assert_int_equal(j.n_refused, 4 * 3);
+    free_by_hand(&b);
+}
+
+static void the_oracle_knows_when_a_token_is_final_for_good(void **state)
+{
+    (void)state;
+    by_hand b;
+    make_by_hand(&b);
+    static const int32_t want[] = {4, 4, 5, 5, 3};
+    for (int32_t i = 0; i < 5; i++)
+        assert_int_equal(exit_final_layer(&b.samples, i), want[i]);
+    exit_look_at(&b.samples, 4, 5)->head = 2;
+    assert_int_equal(exit_final_layer(&b.samples, 4), 6);
+    free_by_hand(&b);
+}
+
+static void walks_give_what_predictors_see(void **state)
+{
+    (void)state;
+    by_hand b;
+    exit_walk w;
+    float x[EXIT_FEATURES];
+    make_by_hand(&b);
+    exit_walk_begin(&w, &b.samples, &b.p, 0);
+    exit_walk_next(&w, 3, x);
+    near((double)x[4], 0.25);
+    exit_walk_next(&w, 4, x); /* logits 2, 0, 0, 0: e^2 / (e^2 + 3) */
+    near((double)x[0], 2);
+    near((double)x[4], 0.711234594);
+    near((double)x[8], 0.461234594);
+    near((double)x[13], -2);
+    assert_true(exit_walk_takes(&w, 4) && !exit_walk_takes(&w, 5));
+    free_by_hand(&b);
+}
+
+/* ---- Learning ---- */
+
+enum { N_LEARN = 400 };
+
+/* Tokens leave where the first candidate is ahead by more than one, and are right then. */
+static void predictors_learn_where_tokens_leave(void **state)
+{
+    (void)state;
+    by_hand b = {0};
+    size_t bytes = exit_samples_bytes(LAYERS, N_LEARN);
+    assert_int_equal(arena_init(&b.memory, bytes, false, NULL), 0);
+    exit_samples_init(&b.samples, LAYERS, N_LEARN, &b.memory);
+    for (int32_t i = 0; i < N_LEARN; i++) {
+        int32_t at = FIRST + i / 2 % 4; /* 6: nowhere */
+        float high[3];
+        int32_t head[3];
+        for (int32_t layer = FIRST; layer < LAYERS; layer++) {
+            high[layer - FIRST] = layer >= at ? 3 : -1;
+            head[layer - FIRST] = layer >= at ? 1 : 2;
+        }
+        add(&b, i % 2, 1, head, high);
+    }
+    exit_training t = {.p = &b.p, .samples = &b.samples, .n_threads = 2, .seed = 1};
+    b.p = (exit_predictors){
+        .n_layers = LAYERS, .first = FIRST, .n_features = 16, .n_hidden = 8, .threshold = 0.5f};
+    assert_int_equal(exit_take(&b.p, t.numbers, NULL), DREY_OK);
+    assert_int_equal(exit_fit(&t, NULL), DREY_OK);
+    exit_fit_schedule(&b.p, &b.samples);
+    for (int32_t layer = FIRST; layer <= LAYERS; layer++)
+        near((double)b.p.expected[layer], 0.25);
+    assert_memory_equal(b.p.offline, ((bool[]){0, 0, 0, 0, 1, 1, 0}), 7);
+    exit_judgement j;
+    exit_rule rule = {.p = &b.p, .threshold = 0.5f};
+    exit_judge(&b.samples, &rule, true, &j);
+    assert_int_equal(j.n_agree, N_LEARN / 2);
+    near(j.sum_layers, N_LEARN / 2 * 4.5);
+    free_by_hand(&b);
+}
+
+static void nothing_is_learnt_from_nothing(void **state)
+{
+    (void)state;
+    by_hand b;
+    drey_error err = {0};
+    make_by_hand(&b);
+    exit_training t = {.p = &b.p, .samples = &b.samples, .n_threads = 1};
+    b.samples.position[4].guessed.n = 0;
+    assert_int_equal(exit_fit(&t, &err), DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "nothing to learn from"));
+    free_by_hand(&b);
+}
+
+/* ---- Texts of toys ---- */
+
+enum { TOY_LAYERS = 6, N_TEXT = 40, N_PROMPTS = 4 };
+
+static const int32_t words[] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 114, 101};
+static const drey_train_prompt prompts[N_PROMPTS] = {
+    {words, 11}, {words + 2, 5}, {words + 6, 1}, {words + 1, 9}};
+
+static drey_model *toy(int32_t n_layers, const char *name)
+{
+    drey_model *m;
+    toy_options o;
+    toy_options_init(&o);
+    o.n_layers = n_layers;
+    toy_write(temp_path(name), &o);
+    assert_int_equal(drey_model_open(&m, temp_path(name), NULL), DREY_OK);
+    return m;
+}
+
+static drey_engine_options engine_options_of(const drey_model *m, const drey_model *draft,
+                                             drey_drafter which)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = m;
+    o.draft = draft;
+    o.drafter = which;
+    o.n_context = 64;
+    o.n_threads = 2;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    return o;
+}
+
+static drey_session *open_session(drey_engine **e, const drey_engine_options *o)
+{
+    drey_session *s;
+    engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
+    drey_error err = {0};
+    if (engine_open(e, o, &tuning, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(drey_session_open(&s, *e, NULL), DREY_OK);
+    return s;
+}
+
+/* A model of `layer` layers says the same behind each row of a text as was seen there in a pass of all
+ * layers. */
+static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first, int32_t layer)
+{
+    drey_model *m = toy(layer, "shallow.gguf");
+    drey_engine *e;
+    drey_engine_options o = engine_options_of(m, NULL, DREY_DRAFTER_NONE);
+    drey_session *session = open_session(&e, &o);
+    for (int32_t i = 0; i < first + s->n; i++) {
+        pass_row row = {.token = ids[i], .parent = -1};
+        float *logits = session->target.ws->logits;
+        assert_int_equal(pass_rows(&session->target, &row, 1, HEAD_LAST, NULL), DREY_OK);
+        kv_commit(&session->target_kv, NULL, 1);
+        if (i < first)
+            continue;
+        const exit_position *position = &s->position[i - first];
+        int32_t best = (int32_t)e->kernels->arg_max(logits, m->shape.n_vocab);
+        if (layer == s->n_layers) {
+            assert_int_equal(best, position->final);
+            continue;
+        }
+        const exit_look *look = exit_look_at(s, i - first, layer);
+        assert_int_equal(look->head, best);
+        for (int32_t k = 0; k < position->guessed.n; k++)
+            assert_true(look->logit[k] == logits[position->guessed.token[k]]);
+        for (int32_t k = 0; k < position->own.n && layer >= s->own_layer; k++)
+            assert_true(look->own[k] == logits[position->own.token[k]]);
+        near((double)look->confidence[0],
+             1 / (double)e->kernels->sum_exp(logits, m->shape.n_vocab, logits[best], 1));
+    }
+    drey_session_close(&session);
+    drey_engine_close(&e);
+    drey_model_close(&m);
+}
+
+static void looks_are_those_of_shallow_models(void **state)
+{
+    (void)state;
+    drey_model *m = toy(TOY_LAYERS, "m.gguf"), *draft = toy(4, "d.gguf");
+    drey_engine_options o = engine_options_of(m, draft, DREY_DRAFTER_MODEL);
+    drey_engine *e;
+    exit_samples s;
+    arena memory;
+    int32_t ids[64];
+    exit_gatherer g = {.session = open_session(&e, &o), .samples = &s};
+    assert_int_equal(arena_init(&memory, exit_samples_bytes(TOY_LAYERS, N_TEXT), false, NULL), 0);
+    exit_samples_init(&s, TOY_LAYERS, N_TEXT, &memory);
+    assert_int_equal(exit_gather(&g, &prompts[0], 0, N_TEXT, NULL), DREY_OK);
+    assert_true(s.n > 0 && s.n <= N_TEXT);
+    memcpy(ids, words, 11 * sizeof *ids);
+    int64_t n_right = 0, n_guesses = 0;
+    for (int32_t i = 0; i < s.n; i++) {
+        const exit_position *p = &s.position[i];
+        ids[11 + i] = p->final;
+        n_guesses += p->guessed.n;
+        for (int32_t k = 0; k < p->guessed.n; k++) {
+            n_right += p->guessed.token[k] == p->final;
+            assert_true(p->guessed.logp[k] <= 0 && isfinite(p->guessed.logp[k]));
+        }
+    }
+    assert_int_equal(n_guesses, 4 * s.n);
+    assert_true(n_right > s.n / 4); /* a draft of the same seed often agrees */
+    drey_session_close(&g.session);
+    drey_engine_close(&e);
+    for (int32_t layer = s.first; layer <= TOY_LAYERS; layer++)
+        check_layer(&s, ids, 10, layer);
+    arena_free(&memory);
+    drey_model_close(&m);
+    drey_model_close(&draft);
+}
+
+static drey_train_exit_options options_of(const drey_engine_options *engine)
+{
+    drey_train_exit_options o;
+    drey_train_exit_options_init(&o);
+    o.engine = engine;
+    o.prompts = prompts;
+    o.n_prompts = N_PROMPTS;
+    o.n_predict = N_TEXT;
+    o.n_hidden = 4;
+    o.output = temp_path("trained");
+    return o;
+}
+
+static void train(const drey_train_exit_options *o, drey_train_exit_report *report)
+{
+    drey_error err = {0};
+    if (drey_train_exit(o, report, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_true(report->n_train > 0 && report->n_held > 0);
+    assert_true(report->oracle_layers >= 3 && report->oracle_layers <= TOY_LAYERS);
+    assert_true(report->n_verdicts > 8);
+    assert_true(report->verdicts[0].layers >= 3 && report->verdicts[0].layers <= TOY_LAYERS);
+}
+
+static void every_source_makes_a_file(void **state)
+{
+    (void)state;
+    drey_model *m = toy(TOY_LAYERS, "m.gguf"), *draft = toy(4, "d.gguf");
+    static const drey_drafter drafters[] = {DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP,
+                                            DREY_DRAFTER_NONE};
+    static const int32_t n_features[] = {16, 16, 12}, first[] = {3, 3, 5};
+    static drey_train_exit_report report;
+    for (int i = 0; i < 3; i++) {
+        drey_engine_options engine = engine_options_of(m, i == 0 ? draft : NULL, drafters[i]);
+        drey_train_exit_options o = options_of(&engine);
+        exit_predictors p;
+        train(&o, &report);
+        assert_int_equal(exit_open(&p, o.output, m->file, NULL), DREY_OK);
+        assert_true((int)p.source == i && (int)report.source == i);
+        assert_true(p.n_features == n_features[i] && p.first == first[i] && p.n_hidden == 4);
+        assert_int_equal(p.source_layer, i == 2 ? 4 : 0);
+        near((double)p.threshold, 0.9);
+        assert_true(exit_fits_draft(&p, draft->file) == (i == 0));
+        exit_close(&p);
+    }
+    drey_model_close(&m);
+    drey_model_close(&draft);
+}
+
+/* Its first bytes with their number. */
+static size_t read_file(const char *path, uint8_t *bytes, size_t capacity)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t n = fread(bytes, 1, capacity, f);
+    fclose(f);
+    return n;
+}
+
+static void threads_and_budgets_give_one_file(void **state)
+{
+    (void)state;
+    static uint8_t one[1 << 16], other[1 << 16];
+    static drey_train_exit_report report;
+    drey_model *m = toy(TOY_LAYERS, "m.gguf");
+    drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_LOOKUP);
+    drey_train_exit_options o = options_of(&engine);
+    drey_error err = {0};
+    drey_plan plan;
+    train(&o, &report);
+    size_t n = read_file(o.output, one, sizeof one);
+    engine.n_threads = 1;
+    engine.memory_bytes = 1; /* too little: the least that works is told */
+    assert_int_equal(drey_train_exit(&o, &report, &err), DREY_ERR_MEMORY);
+    engine.memory_bytes = DREY_MEMORY_UNLIMITED;
+    engine.n_context = 64;
+    assert_int_equal(drey_plan_make(&engine, NULL, &plan, NULL), DREY_OK);
+    engine.memory_bytes = plan.smallest_budget_bytes + (1 << 20);
+    train(&o, &report);
+    assert_int_equal(read_file(o.output, other, sizeof other), n);
+    assert_memory_equal(one, other, n);
+    o.seed = 1;
+    train(&o, &report);
+    read_file(o.output, other, sizeof other);
+    assert_memory_not_equal(one, other, n);
+    drey_model_close(&m);
+}
+
+static bool stop_soon(void *user)
+{
+    return --*(int *)user > 0;
+}
+
+static void training_ends_when_it_is_told_to(void **state)
+{
+    (void)state;
+    drey_model *m = toy(TOY_LAYERS, "m.gguf");
+    drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_LOOKUP);
+    drey_train_exit_options o = options_of(&engine);
+    o.go_on = stop_soon;
+    o.output = temp_path("stopped");
+    int left = INT_MAX;
+    o.user = &left;
+    assert_int_equal(drey_train_exit(&o, NULL, NULL), DREY_OK);
+    assert_int_equal(unlink(o.output), 0);
+    int n_asked = INT_MAX - left;
+    assert_true(n_asked > N_PROMPTS * N_TEXT);
+    for (int i = 0; i < 7; i++) {
+        left = 1 + (n_asked - 1) * i / 6;
+        assert_int_equal(drey_train_exit(&o, NULL, NULL), DREY_ERR_CANCELLED);
+        assert_int_not_equal(access(o.output, F_OK), 0);
+    }
+    drey_model_close(&m);
+}
+
+static void refused(const drey_train_exit_options *o, const char *says)
+{
+    drey_error err = {0};
+    assert_int_equal(drey_train_exit(o, NULL, &err), DREY_ERR_USAGE);
+    if (!strstr(err.message, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    (void)state;
+    drey_model *m = toy(TOY_LAYERS, "m.gguf");
+    drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_NONE);
+    drey_train_exit_options good = options_of(&engine), o = good;
+    o.n_prompts = 1;
+    refused(&o, "two prompts");
+    o = good;
+    o.prompts = (drey_train_prompt[]){{words, 3}, {(int32_t[]){1000000}, 1}};
+    o.n_prompts = 2;
+    refused(&o, "token id 1000000");
+    o.prompts = (drey_train_prompt[]){{words, 3}, {words, 0}};
+    refused(&o, "prompt 2");
+    o = good;
+    o.n_hidden = 5000;
+    refused(&o, "5000 hidden units");
+    o = good;
+    o.threshold = 1.5f;
+    refused(&o, "threshold");
+    o = good;
+    engine.drafter = DREY_DRAFTER_SELF;
+    refused(&o, "its own draft");
+    o.engine = NULL;
+    refused(&o, "no target");
+    drey_model_close(&m);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    temp_dir();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    temp_dir_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verdicts_by_hand),
+        cmocka_unit_test(the_schedule_is_followed),
+        cmocka_unit_test(confidence_needs_no_candidates),
+        cmocka_unit_test(the_oracle_knows_when_a_token_is_final_for_good),
+        cmocka_unit_test(walks_give_what_predictors_see),
+        cmocka_unit_test(predictors_learn_where_tokens_leave),
+        cmocka_unit_test(nothing_is_learnt_from_nothing),
+        cmocka_unit_test(looks_are_those_of_shallow_models),
+        cmocka_unit_test(every_source_makes_a_file),
+        cmocka_unit_test(threads_and_budgets_give_one_file),
+        cmocka_unit_test(training_ends_when_it_is_told_to),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
