@@ -11,7 +11,7 @@ typedef struct listing {
     cJSON *root, *array;
     const drey_limits *limits;
     char type[16];  /* of the block of lines that was begun */
-    double first_s; /* of one row */
+    double first_s; /* of one row; of drey's own way with a tree */
     bool in_rows, begun;
 } listing;
 
@@ -46,6 +46,10 @@ static void show_table(listing *l, const drey_kernel_report *r)
         if (r->bandwidth_share > 0)
             fprintf(l->out, ", %.0f %% of memory, %.0f %% of the float peak",
                     100 * r->bandwidth_share, 100 * r->peak_share);
+        if (strcmp(r->kernel, "tree") == 0)
+            l->first_s = r->seconds;
+        else if (strncmp(r->kernel, "tree-", 5) == 0)
+            fprintf(l->out, ", %.2f times as long as tree", r->seconds / l->first_s);
         fputc('\n', l->out);
     } else if (r->what == DREY_KERNEL_DOT) {
         show_dot(l, r);

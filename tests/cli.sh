@@ -260,6 +260,11 @@ holds "bench kernels --type q4_0" "$tmp/json" \
     '[(k["what"], k["rows"]) for k in kernels] == [("pack", 1), ("quantise", 1)] + [
         ("dot", n) for n in (1, 2, 4, 8, 16, 32, 64, 512)]' \
     'all(k["bytes_per_s"] > 0 for k in kernels) and all(k["peak_share"] > 0 for k in kernels[2:])'
+"$drey" bench kernels -t 1 --type tree --json "$tmp/json" >"$tmp/out"
+holds "bench kernels --type tree" "$tmp/json" \
+    '[k["kernel"] for k in kernels] == ["tree", "tree-naive", "tree-dense"] * 12' \
+    'all(k["seconds"] > 0 for k in kernels) and kernels[0]["shape"] == "16 of 64, f16"'
+has "$tmp/out" '^tree-dense .* times as long as tree$'
 "$drey" bench kernels --list >"$tmp/out"
 has "$tmp/out" '^\| type \|.* ref \|' '^\| Q4_K \|' '^\| BF16 \|'
 code=0

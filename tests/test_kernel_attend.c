@@ -59,14 +59,14 @@ static void rounded(float *y, const float *x, int32_t n, kv_format format)
 
 /* ---- A problem: rows that see positions 0 .. n_seen[r] - 1 of the same timeline ---- */
 
-enum { MAX_ROWS = 40 };
+enum { MAX_ROWS = 70 };
 
 typedef struct problem {
     kv_format format;
     int32_t n_rows, n_q, dim, n_positions, n_slots;
     float scale;
     int64_t ld;
-    float *keys, *values; /* [n_positions][dim], as the cache rounds them */
+    float *keys, *values; /* [n_slots][dim], as the cache rounds them */
     float *want;          /* [n_rows][n_q * dim] */
     int32_t n_seen[MAX_ROWS], n_prefix[MAX_ROWS], n_path[MAX_ROWS], *path;
     guarded q, out, cache_keys, cache_values, scratch;
@@ -79,6 +79,14 @@ static void *must_alloc(size_t bytes)
     return p;
 }
 
+/* Where a position of a row is in keys and values. */
+static int64_t number_at(const problem *p, int32_t row, int32_t position)
+{
+    int32_t on_path = position - p->n_prefix[row];
+    int32_t slot = on_path < 0 ? position : p->path[(int64_t)row * p->n_positions + on_path];
+    return (int64_t)slot * p->dim;
+}
+
 /* One row and head, exactly as kernel.h says. */
 static void expected(const problem *p, int32_t row, int32_t head, float *a)
 {
@@ -88,18 +96,20 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
         int32_t count = p->n_seen[row] - start < 64 ? p->n_seen[row] - start : 64;
         float s[64], m_b = -INFINITY, l_b = 0;
         for (int32_t j = 0; j < count; j++) {
+            const float *key = p->keys + number_at(p, row, start + j);
             float lane[SUM_LANES] = {0};
             for (int32_t i = 0; i < p->dim; i++)
-                lane[i % 16] = fmaf(q[i], p->keys[(int64_t)(start + j) * p->dim + i], lane[i % 16]);
+                lane[i % 16] = fmaf(q[i], key[i], lane[i % 16]);
             s[j] = p->scale * sum16(lane);
             m_b = s[j] > m_b ? s[j] : m_b;
         }
         memset(a_b, 0, (size_t)p->dim * sizeof *a_b);
         for (int32_t j = 0; j < count; j++) {
+            const float *value = p->values + number_at(p, row, start + j);
             float w = exp_f32(s[j] - m_b);
             l_b += w;
             for (int32_t i = 0; i < p->dim; i++)
-                a_b[i] = fmaf(w, p->values[(int64_t)(start + j) * p->dim + i], a_b[i]);
+                a_b[i] = fmaf(w, value[i], a_b[i]);
         }
         float max = start == 0 || m_b > m ? m_b : m;
         float c = start == 0 ? 0 : exp_f32(m - max), c_b = exp_f32(m_b - max);
@@ -138,45 +148,98 @@ static void place(problem *p, const shape *s)
     }
 }
 
-/* The cache begins as NaN everywhere, so that a slot that nobody sees would show. */
-static problem problem_make(const shape *s, kv_format format, float spread)
+/* A tree: row r lies `stride` slots behind the one before it, and sees the path to a row before it
+ * that is drawn among the last `reach` of them. */
+typedef struct tree_shape {
+    int32_t n_rows, n_q, dim, n_prefix, reach, stride;
+} tree_shape;
+
+static void place_tree(problem *p, const tree_shape *s)
 {
-    problem p = {.format = format, .n_rows = s->n_rows, .n_q = s->n_q, .dim = s->dim};
-    p.n_positions = s->n_positions;
-    p.n_slots = s->n_positions + 13;
-    p.scale = 1.0f / sqrtf((float)s->dim);
-    p.ld = s->n_q * s->dim + 5;
-    size_t numbers = (size_t)(p.n_positions * p.dim), rows = (size_t)((p.n_rows - 1) * p.ld);
+    for (int32_t r = 0; r < s->n_rows; r++) {
+        int32_t least = r < s->reach ? 0 : r - s->reach;
+        int32_t parent = r ? least + (int32_t)(rng() % (uint32_t)(r - least)) : -1;
+        int32_t *path = p->path + (int64_t)r * p->n_positions;
+        p->n_prefix[r] = s->n_prefix;
+        p->n_path[r] = r ? p->n_path[parent] + 1 : 1;
+        if (r)
+            memcpy(path, p->path + (int64_t)parent * p->n_positions,
+                   (size_t)p->n_path[parent] * sizeof *path);
+        path[p->n_path[r] - 1] = s->n_prefix + r * s->stride;
+        p->n_seen[r] = s->n_prefix + p->n_path[r];
+    }
+}
+
+static problem problem_begin(kv_format format, int32_t n_rows, int32_t n_q, int32_t dim,
+                             int32_t n_positions, int32_t n_slots)
+{
+    assert_true(n_rows <= MAX_ROWS);
+    problem p = {.format = format, .n_rows = n_rows, .n_q = n_q, .dim = dim};
+    p.n_positions = n_positions;
+    p.n_slots = n_slots;
+    p.scale = 1.0f / sqrtf((float)dim);
+    p.ld = n_q * dim + 5;
+    size_t numbers = (size_t)(n_slots * dim), rows = (size_t)((n_rows - 1) * p.ld);
     p.keys = must_alloc(numbers * sizeof(float));
     p.values = must_alloc(numbers * sizeof(float));
-    p.want = must_alloc((size_t)(p.n_rows * p.n_q * p.dim) * sizeof(float));
-    p.path = must_alloc((size_t)(p.n_rows * p.n_positions) * sizeof(int32_t));
-    p.q = guard_alloc((rows + (size_t)(p.n_q * p.dim)) * sizeof(float));
+    p.want = must_alloc((size_t)(n_rows * n_q * dim) * sizeof(float));
+    p.path = must_alloc((size_t)(n_rows * n_positions) * sizeof(int32_t));
+    p.q = guard_alloc((rows + (size_t)(n_q * dim)) * sizeof(float));
     p.out = guard_alloc(p.q.size_bytes);
-    p.scratch = guard_alloc(attend_scratch_bytes(p.dim));
-    p.cache_keys = guard_alloc(kv_head_bytes(format, p.n_slots, p.dim));
-    p.cache_values = guard_alloc(kv_head_bytes(format, p.n_slots, p.dim));
-    memset(p.cache_keys.data, 0x7e, p.cache_keys.size_bytes);
-    memset(p.cache_values.data, 0x7e, p.cache_values.size_bytes);
-    for (size_t i = 0; i < p.q.size_bytes / sizeof(float); i++)
-        ((float *)p.q.data)[i] = uniform(-spread, spread);
-    place(&p, s);
+    p.scratch = guard_alloc(attend_scratch_bytes(dim));
+    p.cache_keys = guard_alloc(kv_head_bytes(format, n_slots, dim));
+    p.cache_values = guard_alloc(kv_head_bytes(format, n_slots, dim));
+    return p;
+}
+
+/* The numbers of a problem whose rows have their places. The cache begins as NaN everywhere, so that
+ * a slot that nobody sees would show. */
+static void fill(problem *p, float spread)
+{
+    memset(p->cache_keys.data, 0x7e, p->cache_keys.size_bytes);
+    memset(p->cache_values.data, 0x7e, p->cache_values.size_bytes);
+    for (size_t i = 0; i < p->q.size_bytes / sizeof(float); i++)
+        ((float *)p->q.data)[i] = uniform(-spread, spread);
+    bool *stored = must_alloc((size_t)p->n_slots);
     const kernel_table *ref = kernel_select("ref");
-    for (int32_t i = 0; i < p.n_positions; i++) {
-        float *k = p.keys + (int64_t)i * p.dim, *v = p.values + (int64_t)i * p.dim;
-        for (int32_t j = 0; j < p.dim; j++) {
-            k[j] = uniform(-2, 2);
-            v[j] = rng() % 64 ? uniform(-3, 3) : 1e-6f;
+    for (int32_t r = 0; r < p->n_rows; r++)
+        for (int32_t i = 0; i < p->n_seen[r]; i++) {
+            int64_t at = number_at(p, r, i);
+            int32_t slot = (int32_t)(at / p->dim);
+            if (stored[slot])
+                continue;
+            stored[slot] = true;
+            float *k = p->keys + at, *v = p->values + at;
+            for (int32_t j = 0; j < p->dim; j++) {
+                k[j] = uniform(-2, 2);
+                v[j] = rng() % 64 ? uniform(-3, 3) : 1e-6f;
+            }
+            kv_store_key(ref, p->format, p->cache_keys.data, slot, k, p->dim, p->scratch.data);
+            kv_store_value(ref, p->format, p->cache_values.data, slot, v, p->dim, p->scratch.data);
+            rounded(k, k, p->dim, p->format);
+            rounded(v, v, p->dim, p->format);
         }
-        int32_t slot = i < p.n_prefix[0] || s->n_prefix < 0 ? i : p.path[i - p.n_prefix[0]];
-        kv_store_key(ref, format, p.cache_keys.data, slot, k, p.dim, p.scratch.data);
-        kv_store_value(ref, format, p.cache_values.data, slot, v, p.dim, p.scratch.data);
-        rounded(k, k, p.dim, format);
-        rounded(v, v, p.dim, format);
-    }
-    for (int32_t r = 0; r < p.n_rows; r++)
-        for (int32_t h = 0; h < p.n_q; h++)
-            expected(&p, r, h, p.want + (int64_t)(r * p.n_q + h) * p.dim);
+    free(stored);
+    for (int32_t r = 0; r < p->n_rows; r++)
+        for (int32_t h = 0; h < p->n_q; h++)
+            expected(p, r, h, p->want + (int64_t)(r * p->n_q + h) * p->dim);
+}
+
+static problem problem_make(const shape *s, kv_format format, float spread)
+{
+    problem p =
+        problem_begin(format, s->n_rows, s->n_q, s->dim, s->n_positions, s->n_positions + 13);
+    place(&p, s);
+    fill(&p, spread);
+    return p;
+}
+
+static problem tree_make(const tree_shape *s, kv_format format, float spread)
+{
+    problem p = problem_begin(format, s->n_rows, s->n_q, s->dim, s->n_prefix + s->n_rows,
+                              s->n_prefix + s->n_rows * s->stride);
+    place_tree(&p, s);
+    fill(&p, spread);
     return p;
 }
 
@@ -254,6 +317,34 @@ static void test_bits(void **state)
                 attention a = attention_of(&p, t);
                 attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
                 check(&p, t->tier, "attention", 0, p.n_rows * p.n_q);
+            }
+            problem_free(&p);
+        }
+}
+
+/* Trees whose rows see the last dimensions of a vector only in part, cross from one block to the
+ * next, lie in more groups than are turned at once, and are so many that they take several calls. */
+static void test_trees(void **state)
+{
+    (void)state;
+    static const tree_shape trees[] = {
+        /* rows, query heads, head_dim, prefix, reach, stride */
+        {1, 6, 128, 70, 1, 1},   {16, 6, 64, 0, 6, 1},   {16, 6, 128, 64, 16, 1},
+        {33, 6, 64, 61, 5, 1},   {64, 6, 128, 45, 9, 1}, {64, 1, 64, 120, 12, 1},
+        {20, 7, 96, 59, 2, 5},   {40, 2, 32, 63, 3, 19}, {17, 16, 32, 191, 8, 1},
+        {12, 3, 34, 50, 4, 2},   {12, 5, 100, 3, 4, 1},  {70, 4, 64, 1, 1, 3},
+        {24, 13, 80, 127, 2, 1}, {9, 100, 32, 62, 3, 1},
+    };
+    for (int f = KV_F16; f <= KV_F32; f++)
+        for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
+            if (f == KV_Q8_0 && trees[i].dim % KV_Q8_BLOCK)
+                continue;
+            problem p = tree_make(&trees[i], (kv_format)f, i % 3 == 2 ? 40.0f : 2.0f);
+            FOR_EACH_TIER(t)
+            {
+                attention a = attention_of(&p, t);
+                attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
+                check(&p, t->tier, "a tree", 0, p.n_rows * p.n_q);
             }
             problem_free(&p);
         }
@@ -441,7 +532,7 @@ static void oracle(const problem *p, int32_t row, int32_t head, double *value, d
     for (int32_t j = 0; j < n; j++) {
         double absolute = 0;
         for (int32_t i = 0; i < p->dim; i++) {
-            double product = (double)q[i] * (double)p->keys[j * p->dim + i];
+            double product = (double)q[i] * (double)p->keys[number_at(p, row, j) + i];
             s[j] += product * (double)p->scale;
             absolute += fabs(product) * (double)p->scale;
         }
@@ -453,7 +544,7 @@ static void oracle(const problem *p, int32_t row, int32_t head, double *value, d
     for (int32_t i = 0; i < p->dim; i++) {
         double sum = 0, absolute = 0, weights = 0;
         for (int32_t j = 0; j < n; j++) {
-            double w = exp(s[j] - high), v = (double)p->values[j * p->dim + i];
+            double w = exp(s[j] - high), v = (double)p->values[number_at(p, row, j) + i];
             sum += w * v, absolute += w * fabs(v), weights += w;
         }
         value[i] = sum / weights;
@@ -490,6 +581,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_trees),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_rows_of_the_cache),

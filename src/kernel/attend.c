@@ -1,13 +1,15 @@
 /* The loops around a block kernel (see attend.h), and rows of the cache.
  *
- * A call takes pairs (row, query head) in batches of at most ATTEND_PAIRS. Blocks of the dense prefix
- * that all rows of a batch see are read once for the batch; each row's remainder (the rest of its
- * prefix, then its path) follows for its own pairs. */
+ * A call takes pairs (row, query head) in batches of at most ATTEND_PAIRS. The dense prefix that all
+ * rows of a batch see is read once for the batch; each row's remainder (the rest of its prefix, then
+ * its path) follows for its own pairs, sparse: with keys that are turned into rows once a batch. */
 #include "kernel/attend.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/fmath.h"
+#include "base/num.h"
 #include "kernel/packing.h"
 
 /* A batch's buffers, cut from a thread's scratch. */
@@ -19,7 +21,11 @@ typedef struct pair_batch {
     float *sums[ATTEND_PAIRS + 16]; /* attend_pairs.a */
     /* Of one row's pairs: kernels write whole vectors, and the others' must stay. */
     float row_m[ATTEND_PAIRS + 16], row_l[ATTEND_PAIRS + 16];
-    uint8_t *gathered; /* groups of keys that no one group of slots holds */
+    /* Keys as rows, of head_dim padded. */
+    float *turned;       /* [ATTEND_TURNED][KV_GROUP]: of the groups from first_group on, */
+    uint32_t is_turned;  /* a bit each */
+    int32_t first_group; /* that a sparse position of the batch lies in */
+    float *single;       /* [ATTEND_BLOCK] of positions that lie elsewhere, and a group */
 } pair_batch;
 
 static size_t packed_floats(int32_t head_dim)
@@ -29,10 +35,12 @@ static size_t packed_floats(int32_t head_dim)
 
 enum { P_FLOATS = ATTEND_PAIRS * ATTEND_BLOCK, C_FLOATS = 3 * ATTEND_PAIRS };
 
+enum { KEY_ROWS = ATTEND_TURNED * KV_GROUP + ATTEND_BLOCK + KV_GROUP };
+
 size_t attend_scratch_bytes(int32_t head_dim)
 {
     size_t floats = packed_floats(head_dim) + P_FLOATS + 2 * C_FLOATS +
-                    ATTEND_WIDE_FLOATS(head_dim) + ATTEND_BLOCK * (size_t)head_dim;
+                    ATTEND_WIDE_FLOATS(head_dim) + KEY_ROWS * (size_t)attend_row_floats(head_dim);
     return (floats * sizeof(float) + 255) / 64 * 64;
 }
 
@@ -44,6 +52,15 @@ static int32_t row_of(const attention *a, int32_t pair)
 static int64_t offset_of(const attention *a, int32_t pair)
 {
     return row_of(a, pair) * a->ld + (int64_t)(pair % a->n_q) * a->head_dim;
+}
+
+/* How many positions all the pairs' rows see in the slots of their numbers. */
+static int32_t dense_positions(const attention *a, int32_t first, int32_t last)
+{
+    int32_t n = a->n_prefix[row_of(a, first)];
+    for (int32_t row = row_of(a, first); row <= row_of(a, last - 1); row++)
+        n = a->n_prefix[row] < n ? a->n_prefix[row] : n;
+    return n;
 }
 
 static pair_batch batch_make(const attention *a, int32_t first, int32_t n, void *scratch)
@@ -62,22 +79,23 @@ static pair_batch batch_make(const attention *a, int32_t first, int32_t n, void 
     at += C_FLOATS;
     r.pairs.wide = at;
     at += ATTEND_WIDE_FLOATS(a->head_dim);
-    r.gathered = (uint8_t *)at;
+    r.turned = at;
+    r.single = at + ATTEND_TURNED * KV_GROUP * (size_t)attend_row_floats(a->head_dim);
     return r;
 }
 
-/* The pairs [from, from + n) of the batch, packed, their sums in `out`. */
-static void batch_pack(pair_batch *r, int32_t from, int32_t n)
+/* The batch's pairs, their sums in `out`; packed for what they see together, unless that is nothing. */
+static void batch_pack(pair_batch *r)
 {
     const float *q[ATTEND_PAIRS];
-    for (int32_t i = 0; i < n; i++) {
-        int64_t at = offset_of(r->a, r->first + from + i);
+    for (int32_t i = 0; i < r->n; i++) {
+        int64_t at = offset_of(r->a, r->first + i);
         q[i] = r->a->q + at;
         r->sums[i] = r->a->out + at;
     }
-    r->pairs.n = n;
     r->pairs.a = r->sums;
-    r->a->kernels->attend->pack(r->packed, q, n, r->a->head_dim);
+    if (dense_positions(r->a, r->first, r->first + r->n))
+        r->a->kernels->attend->pack(r->packed, q, r->n, r->a->head_dim);
 }
 
 static size_t group_bytes(kv_format format, int32_t head_dim)
@@ -110,7 +128,7 @@ static void dense_block(const attention *a, attend_block *b, int32_t start, int3
 {
     size_t bytes = group_bytes(a->format, a->head_dim);
     b->format = a->format;
-    b->count = count;
+    b->dense = b->count = count;
     for (int32_t i = 0; i < ATTEND_GROUPS; i++)
         b->keys[i] = NULL;
     size_t row = (size_t)a->head_dim * kv_number_bytes(a->format);
@@ -128,53 +146,74 @@ static void dense_block(const attention *a, attend_block *b, int32_t start, int3
     b->ahead_bytes = ATTEND_GROUPS * bytes;
 }
 
-/* Copies a key between places of groups. */
-static void copy_key(kv_format format, uint8_t *to_group, int32_t to, const uint8_t *from_group,
-                     int32_t from, int32_t head_dim)
+static int32_t slot_of(const attention *a, int32_t row, int32_t position)
 {
-    size_t size = kv_number_bytes(format);
-    for (int32_t i = 0; i < head_dim; i++)
-        memcpy(to_group + (size_t)(i * KV_GROUP + to) * size,
-               from_group + (size_t)(i * KV_GROUP + from) * size, size);
-    if (format != KV_Q8_0)
-        return;
-    to_group += kv_group_numbers(format, head_dim);
-    from_group += kv_group_numbers(format, head_dim);
-    for (int32_t i = 0; i < head_dim / KV_Q8_BLOCK; i++)
-        memcpy(to_group + (i * KV_GROUP + to) * 2, from_group + (i * KV_GROUP + from) * 2, 2);
+    int32_t on_path = position - a->n_prefix[row];
+    return on_path < 0 ? position : a->path[row * a->path_ld + on_path];
 }
 
-/* The positions of a row from `start` on; keys of a group that is not dense are gathered. */
-static void row_block(const pair_batch *r, attend_block *b, int32_t row, int32_t start,
-                      int32_t count)
+/* The key of a slot as a row; j: its place in the block. */
+static const float *key_row(pair_batch *r, int32_t slot, int32_t j)
 {
     const attention *a = r->a;
-    const int32_t *path = a->path ? a->path + row * a->path_ld : NULL;
-    int32_t dense = a->n_prefix[row] - start;
-    size_t bytes = group_bytes(a->format, a->head_dim);
-    dense_block(a, b, start, dense < 0 ? 0 : dense < count ? dense : count);
-    b->count = count;
-    for (int32_t j = dense < 0 ? 0 : dense; j < count; j++) {
-        int32_t slot = path[start + j - a->n_prefix[row]];
-        uint8_t *group = r->gathered + (size_t)(j / KV_GROUP) * bytes;
-        if (b->keys[j / KV_GROUP] != group) {
-            if (j % KV_GROUP) /* begins dense */
-                memcpy(group, b->keys[j / KV_GROUP], bytes);
-            b->keys[j / KV_GROUP] = group;
-        }
-        copy_key(a->format, group, j % KV_GROUP, a->keys + (size_t)(slot / KV_GROUP) * bytes,
-                 slot % KV_GROUP, a->head_dim);
+    int32_t group = slot / KV_GROUP, place = group - r->first_group;
+    const uint8_t *keys = a->keys + (size_t)group * group_bytes(a->format, a->head_dim);
+    const int64_t row = attend_row_floats(a->head_dim);
+    if (place < ATTEND_TURNED) {
+        float *rows = r->turned + place * KV_GROUP * row;
+        if (!(r->is_turned & 1u << place))
+            a->kernels->attend->turn(rows, keys, a->format, a->head_dim);
+        r->is_turned |= 1u << place;
+        return rows + slot % KV_GROUP * row;
+    }
+    float *rows = r->single + ATTEND_BLOCK * row;
+    a->kernels->attend->turn(rows, keys, a->format, a->head_dim);
+    return memcpy(r->single + j * row, rows + slot % KV_GROUP * row, (size_t)row * sizeof *rows);
+}
+
+/* The keys of a row's positions from `start` on; the first `dense` lie in dense slots. */
+static void row_keys(pair_batch *r, attend_block *b, int32_t row, int32_t start)
+{
+    for (int32_t j = b->dense; j < b->count; j++)
+        b->key[j] = key_row(r, slot_of(r->a, row, start + j), j);
+}
+
+/* The values of those positions. */
+static void row_values(const attention *a, attend_block *b, int32_t row, int32_t start)
+{
+    for (int32_t j = b->dense; j < b->count; j++) {
+        int32_t slot = slot_of(a, row, start + j);
         b->value[j] = a->values + value_at(a->format, slot, a->head_dim);
         b->value_d[j] = a->values + value_d_at(a->format, slot, a->head_dim);
     }
 }
 
+static int32_t most_seen(const attention *a, int32_t first, int32_t last)
+{
+    int32_t n = 0;
+    for (int32_t row = row_of(a, first); row <= row_of(a, last - 1); row++)
+        n = max_i32(n, a->n_prefix[row] + a->n_path[row]);
+    return n;
+}
+
 int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last)
 {
-    int32_t n = a->n_prefix[row_of(a, first)];
-    for (int32_t row = row_of(a, first); row <= row_of(a, last - 1); row++)
-        n = a->n_prefix[row] < n ? a->n_prefix[row] : n;
-    return n / ATTEND_BLOCK;
+    return dense_positions(a, first, last) / ATTEND_BLOCK;
+}
+
+/* The first group that a position from n_dense on lies in. */
+static int32_t first_sparse_group(const attention *a, int32_t first, int32_t last, int32_t n_dense)
+{
+    int32_t least = INT32_MAX;
+    for (int32_t row = row_of(a, first); row <= row_of(a, last - 1); row++) {
+        if (a->n_prefix[row] > n_dense)
+            least = n_dense < least ? n_dense : least;
+        for (int32_t i = 0; i < a->n_path[row]; i++) {
+            int32_t slot = a->path[row * a->path_ld + i];
+            least = slot < least ? slot : least;
+        }
+    }
+    return least / KV_GROUP;
 }
 
 /* The batch's pairs over dense blocks [from, to); each is told what comes next. */
@@ -187,34 +226,69 @@ static void dense_blocks(pair_batch *r, int32_t from, int32_t to)
         dense_block(a, &b, i * ATTEND_BLOCK, ATTEND_BLOCK);
         b.ahead_values = b.value[0];
         b.ahead_keys = i + 1 < to ? b.keys[0] + bytes : NULL;
-        a->kernels->attend->block(&r->pairs, &b, i == 0);
+        a->kernels->attend->scores(&r->pairs, &b);
+        a->kernels->attend->rest(&r->pairs, &b, i == 0);
     }
 }
 
-/* What is left of each row of the batch behind `dense` blocks, and the end. */
-static void rest_of_rows(pair_batch *r, int32_t dense)
+/* Turns to the pairs of the row that pair `from` of the batch is one of; n_seen: the row's positions. */
+static void take_row(pair_batch *r, const attend_pairs *all, int32_t from, int32_t *n_seen)
 {
     const attention *a = r->a;
-    const float *m = r->pairs.m, *l = r->pairs.l;
-    int32_t n = r->n;
+    int32_t row = row_of(a, r->first + from), end = (row + 1) * a->n_q - r->first;
+    r->pairs.n = (end < r->n ? end : r->n) - from;
+    r->pairs.a = all->a + from;
+    r->pairs.p = all->p + (int64_t)from * ATTEND_BLOCK;
+    r->pairs.q_rows = a->q + offset_of(a, r->first + from);
+    *n_seen = a->n_prefix[row] + a->n_path[row];
+}
+
+/* The rows' positions from `start` on, at most a block, whose first b->dense scores are there. */
+static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b, int32_t start)
+{
+    const attend_kernel *kernel = r->a->kernels->attend;
+    int32_t n_seen;
+    /* All rows' scores, then what reads them: whole vectors of what was just written in pieces would
+     * have to wait for it. */
+    for (int32_t from = 0; from < r->n; from += r->pairs.n) {
+        take_row(r, all, from, &n_seen);
+        b->count = n_seen - start < ATTEND_BLOCK ? n_seen - start : ATTEND_BLOCK;
+        row_keys(r, b, row_of(r->a, r->first + from), start);
+        kernel->row_scores(&r->pairs, b);
+    }
+    for (int32_t from = 0; from < r->n; from += r->pairs.n) {
+        take_row(r, all, from, &n_seen);
+        if (n_seen <= start)
+            continue;
+        b->count = n_seen - start < ATTEND_BLOCK ? n_seen - start : ATTEND_BLOCK;
+        row_values(r->a, b, row_of(r->a, r->first + from), start);
+        size_t bytes = (size_t)r->pairs.n * sizeof(float);
+        memcpy(r->row_m, all->m + from, bytes);
+        memcpy(r->row_l, all->l + from, bytes);
+        kernel->rest(&r->pairs, b, start == 0);
+        memcpy(all->m + from, r->row_m, bytes);
+        memcpy(all->l + from, r->row_l, bytes);
+    }
+}
+
+/* What is left of each row of the batch behind its dense blocks, and the end. */
+static void rest_of_rows(pair_batch *r)
+{
+    const attention *a = r->a;
+    const attend_pairs all = r->pairs;
+    int32_t n_dense = dense_positions(a, r->first, r->first + r->n);
+    int32_t start = n_dense / ATTEND_BLOCK * ATTEND_BLOCK;
+    int32_t n_seen = most_seen(a, r->first, r->first + r->n);
+    attend_block b;
+    dense_block(a, &b, start, n_dense - start);
+    if (b.dense)
+        a->kernels->attend->scores(&all, &b);
+    r->first_group = first_sparse_group(a, r->first, r->first + r->n, n_dense);
     r->pairs.m = r->row_m;
     r->pairs.l = r->row_l;
-    for (int32_t from = 0, to; from < n; from = to) {
-        int32_t row = row_of(a, r->first + from), end = (row + 1) * a->n_q - r->first;
-        to = end < n ? end : n;
-        if (from > 0 || to < n)
-            batch_pack(r, from, to - from);
-        memcpy(r->row_m, m + from, (size_t)(to - from) * sizeof(float));
-        memcpy(r->row_l, l + from, (size_t)(to - from) * sizeof(float));
-        int32_t n_seen = a->n_prefix[row] + a->n_path[row];
-        for (int32_t start = dense * ATTEND_BLOCK; start < n_seen; start += ATTEND_BLOCK) {
-            attend_block b;
-            row_block(r, &b, row, start,
-                      n_seen - start < ATTEND_BLOCK ? n_seen - start : ATTEND_BLOCK);
-            a->kernels->attend->block(&r->pairs, &b, start == 0);
-        }
-        a->kernels->attend->divide(&r->pairs);
-    }
+    for (; start < n_seen; start += ATTEND_BLOCK, b.dense = 0)
+        sparse_block(r, &all, &b, start);
+    a->kernels->attend->divide(&all);
 }
 
 void attend(const attention *a, int32_t first, int32_t last, void *scratch)
@@ -223,9 +297,9 @@ void attend(const attention *a, int32_t first, int32_t last, void *scratch)
         int32_t n = last - first < ATTEND_PAIRS ? last - first : ATTEND_PAIRS;
         pair_batch r = batch_make(a, first, n, scratch);
         int32_t dense = attend_dense_blocks(a, first, first + n);
-        batch_pack(&r, 0, n);
+        batch_pack(&r);
         dense_blocks(&r, 0, dense);
-        rest_of_rows(&r, dense);
+        rest_of_rows(&r);
     }
 }
 
@@ -245,7 +319,7 @@ void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_fir
                   int32_t from_block, int32_t to_block, float *partials, void *scratch)
 {
     pair_batch r = batch_make(a, first, last - first, scratch);
-    batch_pack(&r, 0, r.n);
+    batch_pack(&r);
     if (from_block == 0) {
         dense_blocks(&r, 0, to_block);
         memcpy(partials, r.pairs.m, (size_t)r.n * sizeof(float));
@@ -264,7 +338,8 @@ void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_fir
         dense_block(a, &b, i * ATTEND_BLOCK, ATTEND_BLOCK);
         b.ahead_values = b.value[0];
         b.ahead_keys = i + 1 < to_block ? b.keys[0] + bytes : NULL;
-        a->kernels->attend->block(&r.pairs, &b, true);
+        a->kernels->attend->scores(&r.pairs, &b);
+        a->kernels->attend->rest(&r.pairs, &b, true);
     }
 }
 
@@ -272,17 +347,33 @@ void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_fi
                    int32_t n_blocks, float *partials, void *scratch)
 {
     pair_batch r = batch_make(a, first, last - first, scratch);
-    batch_pack(&r, 0, r.n);
+    batch_pack(&r);
     memcpy(r.pairs.m, partials, (size_t)r.n * sizeof(float));
     memcpy(r.pairs.l, partials + ATTEND_SPLIT_PAIRS, (size_t)r.n * sizeof(float));
     partials += 2 * ATTEND_SPLIT_PAIRS;
     for (int32_t i = n_first_range; i < n_blocks; i++, partials += part_floats(r.n, a->head_dim))
         a->kernels->attend->fold(&r.pairs, partials, partials + ATTEND_SPLIT_PAIRS,
                                  partials + 2 * ATTEND_SPLIT_PAIRS);
-    rest_of_rows(&r, n_blocks);
+    rest_of_rows(&r);
 }
 
 /* ---- Rows of the cache ---- */
+
+/* Copies a key between places of groups. */
+static void copy_key(kv_format format, uint8_t *to_group, int32_t to, const uint8_t *from_group,
+                     int32_t from, int32_t head_dim)
+{
+    size_t size = kv_number_bytes(format);
+    for (int32_t i = 0; i < head_dim; i++)
+        memcpy(to_group + (size_t)(i * KV_GROUP + to) * size,
+               from_group + (size_t)(i * KV_GROUP + from) * size, size);
+    if (format != KV_Q8_0)
+        return;
+    to_group += kv_group_numbers(format, head_dim);
+    from_group += kv_group_numbers(format, head_dim);
+    for (int32_t i = 0; i < head_dim / KV_Q8_BLOCK; i++)
+        memcpy(to_group + (i * KV_GROUP + to) * 2, from_group + (i * KV_GROUP + from) * 2, 2);
+}
 
 /* Quantises a row to q8_0: q[head_dim], d[head_dim / 32] as f16. */
 static void to_q8(const kernel_table *kernels, int8_t *q, uint16_t *d, const float *x,

@@ -6,6 +6,12 @@
  * same block go through it together, in tiles that fill the registers, whatever rows they come
  * from.
  *
+ * What the rows of a batch do not all see is sparse: a tree's nodes see their ancestors, and a
+ * prompt's rows some positions more each than the first of them. There a lane is a dimension for
+ * the scores, too: keys are turned into rows of floats, once for all pairs that meet them, and a
+ * row's query heads meet them in a tile of products whose sums stay in registers. Values need no
+ * turning: each position's are read where they lie and weigh in on all sums of the row's heads.
+ *
  * Slots of a head lie in groups of KV_GROUP = 16:
  *
  *   keys    f16, float  [head_dim, in lane order][16 slots]
@@ -25,7 +31,8 @@
 enum {
     KV_Q8_BLOCK = 32, /* numbers of q8_0 with one scale */
     ATTEND_GROUPS = ATTEND_BLOCK / KV_GROUP,
-    ATTEND_PAIRS = 96 /* pairs that go through a block together, at most */
+    ATTEND_PAIRS = 96, /* pairs that go through a block together, at most */
+    ATTEND_TURNED = 8  /* groups whose keys are kept as rows */
 };
 
 /* Partial sums in the order of the tree: position in the layout -> lane. */
@@ -43,6 +50,12 @@ static inline size_t kv_number_bytes(kv_format format)
     return format == KV_F32 ? 4 : format == KV_F16 ? 2 : 1;
 }
 
+/* Floats of a key that was turned into a row: whole vectors. */
+static inline int32_t attend_row_floats(int32_t head_dim)
+{
+    return (head_dim + SUM_LANES - 1) / SUM_LANES * SUM_LANES;
+}
+
 /* Bytes of the numbers of a group, without q8_0's scales. */
 static inline size_t kv_group_numbers(kv_format format, int32_t head_dim)
 {
@@ -55,12 +68,13 @@ static inline size_t kv_group_numbers(kv_format format, int32_t head_dim)
 typedef struct attend_pairs {
     int32_t n, head_dim; /* n: 1 .. ATTEND_PAIRS */
     float scale;
-    const float *q; /* as attend_kernel.pack left them */
-    float **a;      /* [n]: where each pair's sums a [head_dim] are */
-    float *m, *l;   /* [n]: maxima and sums so far */
-    float *p;       /* [n][ATTEND_BLOCK], scratch of the kernel, as the next two */
-    float *c;       /* [3][ATTEND_PAIRS] */
-    float *wide;    /* ATTEND_WIDE_FLOATS(head_dim) */
+    const float *q;      /* as attend_kernel.pack left them, for scores; */
+    const float *q_rows; /* [n][head_dim] as they came, for the rest */
+    float **a;           /* [n]: where each pair's sums a [head_dim] are */
+    float *m, *l;        /* [n]: maxima and sums so far */
+    float *p;            /* [n][ATTEND_BLOCK], scores; the next two are scratch of the kernel */
+    float *c;            /* [3][ATTEND_PAIRS] */
+    float *wide;         /* ATTEND_WIDE_FLOATS(head_dim) */
 } attend_pairs;
 
 /* Scales of a block's keys and of its values, and both as floats. */
@@ -70,8 +84,10 @@ typedef struct attend_pairs {
 /* Up to 64 positions, wherever they lie. */
 typedef struct attend_block {
     kv_format format;
-    int32_t count;                            /* positions, 1 .. ATTEND_BLOCK */
+    int32_t dense, count; /* positions: [0, dense) have their keys in groups, [dense, count) in
+                           * rows; count: 1 .. ATTEND_BLOCK */
     const uint8_t *keys[ATTEND_GROUPS];       /* groups; those with no position may be anything */
+    const float *key[ATTEND_BLOCK];           /* rows, as attend_kernel.turn makes them */
     const uint8_t *value[ATTEND_BLOCK];       /* [count]: a position's numbers */
     const uint8_t *value_d[ATTEND_BLOCK];     /* [count]: and scales (q8_0) */
     const uint8_t *ahead_keys, *ahead_values; /* NULL, or ahead_bytes each that the kernel should
@@ -83,10 +99,16 @@ typedef struct attend_block {
 struct attend_kernel {
     /* Lays q out as the tier wants it: n pairs, q[i] [head_dim], into n * head_dim floats. */
     void (*pack)(float *packed, const float *const *q, int32_t n, int32_t head_dim);
-    /* Computes m_b, l_b and a_b of one block for all pairs and folds them into m, l and a; the
-     * first block's are taken as they are. */
-    void (*block)(const attend_pairs *pairs, const attend_block *block, bool first);
-    /* The same fold with results that a call of block with `first` left elsewhere. */
+    /* A group's keys as rows of floats, [16][attend_row_floats(head_dim)], zeros behind head_dim. */
+    void (*turn)(float *rows, const uint8_t *group, kv_format format, int32_t head_dim);
+    /* p = scale * q.k of all pairs and the dense positions of a block. */
+    void (*scores)(const attend_pairs *pairs, const attend_block *block);
+    /* And of the others. Has to come before rest, unless count is ATTEND_BLOCK and dense. */
+    void (*row_scores)(const attend_pairs *pairs, const attend_block *block);
+    /* With these at hand: m_b, l_b and a_b of the block, which are folded into m, l and a; the first
+     * block's are taken as they are. */
+    void (*rest)(const attend_pairs *pairs, const attend_block *block, bool first);
+    /* The same fold with results that a call of rest with `first` left elsewhere. */
     void (*fold)(const attend_pairs *pairs, const float *m, const float *l, const float *a);
     /* a *= 1 / l. */
     void (*divide)(const attend_pairs *pairs);

@@ -4,15 +4,18 @@
  *
  *   v16 and v16_zero, _set1, _load, _store, _load_first, _store_first (n < 16), _f16, _f16_first,
  *   _q8 (int8 to float), _add, _sub, _mul, _fma (a * b + c), _max (b where either is NaN), _exp,
- *   _max_of (over the lanes)
+ *   _max_of (over the lanes), _sums4 (to[i] = scale * sum16 of v[i], i < 4), _turn (16 of them into
+ *   rows ld floats apart, lane j of number i to number i of row j)
  *   TILE                    pairs of a tile, at most
  *   key_span, value_span    v16s of keys (of values) that meet each number of a tile of n pairs
  *   MOST_SPAN, SUMS         the largest span, and n x span, of all
  *   SUMS_WITH_VALUES        whether registers are left for l_b beside a tile of values
+ *   ROW_TILE, ROW_SPAN      pairs and keys of a tile of products with keys in rows, at most
  *
  * A tile holds n x span sums in registers. Scores: 16 x span keys, four partial sums of sum16's
  * sixteen at a time; what is finished waits in memory for its partner in the tree. Values: 16 x
- * span dimensions over all positions of the block, then folded. */
+ * span dimensions over all positions of the block, then folded. Scores with keys in rows:
+ * attend_row_tile.h. */
 #ifndef DREY_KERNEL_ATTEND_TILE_H
 #define DREY_KERNEL_ATTEND_TILE_H
 
@@ -64,6 +67,8 @@ INLINE v16 numbers(const uint8_t *at, kv_format format)
         return v16_q8((const int8_t *)at);
     return v16_load((const float *)(const void *)at);
 }
+
+#include "kernel/attend_row_tile.h"
 
 /* sums += the products of one partial sum of n pairs and `span` groups of keys (constants). d: the
  * keys' scales, [span][head_dim / 32][16]. */
@@ -173,10 +178,10 @@ INLINE void scores_tile(const attend_pairs *g, const attend_block *b, int32_t fi
 {
     const int32_t span = key_span(n);
     lanes x = {.head_dim = g->head_dim, .next = *next};
-    for (int32_t j = 0; j < b->count; j += 16 * span) {
+    for (int32_t j = 0; j < b->dense; j += 16 * span) {
         UNROLL
         for (int32_t c = 0; c < span; c++)
-            x.keys[c] = b->keys[j + 16 * c < b->count ? j / 16 + c : j / 16];
+            x.keys[c] = b->keys[j + 16 * c < b->dense ? j / 16 + c : j / 16];
         x.q = g->q + (int64_t)first * g->head_dim;
         x.d = d + (int64_t)(j / 16) * (g->head_dim / KV_Q8_BLOCK) * KV_GROUP;
         scores_groups(g->p + (int64_t)first * ATTEND_BLOCK + j, &x, g->scale, n, span, format);
@@ -184,23 +189,19 @@ INLINE void scores_tile(const attend_pairs *g, const attend_block *b, int32_t fi
     *next = x.next;
 }
 
-/* Scores to weights: p = exp(s - m_b), zeros behind count; m_b to c. */
+/* Scores to weights: p = exp(s - m_b); m_b to c. Behind the block's count stands what row_scores put
+ * there. */
 static void weights_of(const attend_pairs *g, int32_t count)
 {
+    const int32_t n = (count + 15) / 16;
     for (int32_t r = 0; r < g->n; r++) {
         float *p = g->p + (int64_t)r * ATTEND_BLOCK;
-        for (int32_t j = count; j < ATTEND_BLOCK; j++)
-            p[j] = -INFINITY;
-        v16 s[ATTEND_BLOCK / 16], top = v16_set1(-INFINITY);
-        UNROLL
-        for (int32_t j = 0; j < ATTEND_BLOCK / 16; j++) {
-            s[j] = v16_load(p + 16 * j);
-            top = v16_max(s[j], top);
-        }
+        v16 top = v16_set1(-INFINITY);
+        for (int32_t j = 0; j < n; j++)
+            top = v16_max(v16_load(p + 16 * j), top);
         float max = v16_max_of(top);
-        UNROLL
-        for (int32_t j = 0; j < ATTEND_BLOCK / 16; j++)
-            v16_store(p + 16 * j, v16_exp(v16_sub(s[j], v16_set1(max))));
+        for (int32_t j = 0; j < n; j++)
+            v16_store(p + 16 * j, v16_exp(v16_sub(v16_load(p + 16 * j), v16_set1(max))));
         g->c[r] = max;
     }
 }
@@ -380,82 +381,109 @@ enum { MOST_TILE = 12, KV_FORMATS = 3 };
 static scores_fn *const scores_of[MOST_TILE + 1][KV_FORMATS] = {EACH_TILE(SCORES_ENTRY)};
 static values_fn *const values_of[MOST_TILE + 1][KV_FORMATS] = {EACH_TILE(VALUES_ENTRY)};
 
-/* Scales as floats: the keys' [group][head_dim / 32][16], then the values' [position][head_dim /
- * 32]. */
-static void widen_scales(const attend_block *b, int32_t head_dim, float *keys, float *values)
+/* Scales of a block's keys as floats, [group][head_dim / 32][16]. */
+static void widen_key_scales(const attend_block *b, int32_t head_dim, float *to)
 {
     int32_t n_d = head_dim / KV_Q8_BLOCK;
-    for (int32_t j = 0; j < b->count; j += KV_GROUP) {
+    for (int32_t j = 0; j < b->dense; j += KV_GROUP) {
         const uint8_t *d = b->keys[j / KV_GROUP] + kv_group_numbers(KV_Q8_0, head_dim);
-        for (int32_t i = 0; i < n_d; i++, keys += KV_GROUP)
-            v16_store(keys, v16_f16((const uint16_t *)(const void *)d + i * KV_GROUP));
+        for (int32_t i = 0; i < n_d; i++, to += KV_GROUP)
+            v16_store(to, v16_f16((const uint16_t *)(const void *)d + i * KV_GROUP));
     }
+}
+
+/* And of its values, [position][head_dim / 32]. */
+static void widen_value_scales(const attend_block *b, int32_t head_dim, float *to)
+{
+    int32_t n_d = head_dim / KV_Q8_BLOCK;
     for (int32_t j = 0; j < b->count; j++) {
         const uint16_t *d = (const uint16_t *)(const void *)b->value_d[j];
         for (int32_t i = 0; i < n_d; i += 15, d += 15) {
             int32_t n = n_d - i < 15 ? n_d - i : 15;
-            v16_store_first(values, v16_f16_first(d, n), n);
-            values += n;
+            v16_store_first(to, v16_f16_first(d, n), n);
+            to += n;
         }
     }
 }
 
-/* The block as floats, for many tiles of pairs. */
-static void widen_block(attend_block *wide, const attend_block *b, int32_t head_dim,
-                        const float *d_keys, const float *d_values, float *to)
+/* A block's keys as floats, for many tiles of pairs. */
+static void widen_keys(attend_block *wide, const attend_block *b, int32_t head_dim, const float *d,
+                       float *to)
 {
     const int32_t n_d = head_dim / KV_Q8_BLOCK;
+    *wide = *b;
     wide->format = KV_F32;
-    for (int32_t j = 0; j < b->count; j += KV_GROUP) {
+    for (int32_t j = 0; j < b->dense; j += KV_GROUP, d += n_d * KV_GROUP) {
         const int8_t *q = (const int8_t *)b->keys[j / KV_GROUP];
         wide->keys[j / KV_GROUP] = (const uint8_t *)to;
         for (int32_t lane = 0; lane < SUM_LANES; lane++)
             for (int32_t s = 0; s < head_dim / SUM_LANES; s++, q += KV_GROUP, to += KV_GROUP)
-                v16_store(to, v16_mul(v16_load(d_keys + s / 2 * KV_GROUP), v16_q8(q)));
-        d_keys += n_d * KV_GROUP;
+                v16_store(to, v16_mul(v16_load(d + s / 2 * KV_GROUP), v16_q8(q)));
     }
+}
+
+/* And its values. */
+static void widen_values(attend_block *wide, const attend_block *b, int32_t head_dim,
+                         const float *d, float *to)
+{
+    const int32_t n_d = head_dim / KV_Q8_BLOCK;
+    *wide = *b;
+    wide->format = KV_F32;
     for (int32_t j = 0; j < b->count; j++) {
         const int8_t *q = (const int8_t *)b->value[j];
         wide->value[j] = (const uint8_t *)to;
         for (int32_t i = 0; i < head_dim; i += 16, to += 16)
-            v16_store(to, v16_mul(v16_set1(d_values[j * n_d + i / KV_Q8_BLOCK]), v16_q8(q + i)));
+            v16_store(to, v16_mul(v16_set1(d[j * n_d + i / KV_Q8_BLOCK]), v16_q8(q + i)));
     }
 }
 
-static void block_attend(const attend_pairs *g, const attend_block *block, bool first)
+/* Where floats of a q8_0 block go behind its scales. */
+static float *wide_numbers(const attend_pairs *g)
 {
-    const attend_block *b = block;
+    return g->wide + g->head_dim / KV_Q8_BLOCK * ATTEND_BLOCK + 16;
+}
+
+static void dense_scores(const attend_pairs *g, const attend_block *b)
+{
     attend_block wide;
-    float *d_keys = g->wide, *d_values = d_keys + g->head_dim / KV_Q8_BLOCK * ATTEND_BLOCK;
-    if (b->format == KV_Q8_0) {
-        widen_scales(b, g->head_dim, d_keys, d_values);
-        if (g->n > TILE) {
-            wide = *b;
-            widen_block(&wide, b, g->head_dim, d_keys, d_values,
-                        d_values + g->head_dim / KV_Q8_BLOCK * ATTEND_BLOCK + 16);
-            b = &wide;
-        }
-    }
+    if (b->format == KV_Q8_0)
+        widen_key_scales(b, g->head_dim, g->wide);
     const int32_t n_first = tile_size(g->n, 0); /* this tile asks for what comes next */
-    int32_t span = key_span(n_first);
-    int32_t steps = g->head_dim * ((b->count + 16 * span - 1) / (16 * span));
+    const int32_t span = key_span(n_first);
+    int32_t steps = g->head_dim * ((b->dense + 16 * span - 1) / (16 * span));
     ahead next = ahead_of(b->ahead_values, b->ahead_bytes, steps, g->p);
+    if (b->format == KV_Q8_0 && g->n > TILE) {
+        widen_keys(&wide, b, g->head_dim, g->wide, wide_numbers(g));
+        b = &wide;
+    }
     for (int32_t t = 0, n; t < g->n; t += n) {
         n = tile_size(g->n, t);
-        scores_of[n][b->format](g, b, t, d_keys, &next);
+        scores_of[n][b->format](g, b, t, g->wide, &next);
         next = (ahead){(const uint8_t *)g->p, 0};
     }
+}
+
+static void rest_of_block(const attend_pairs *g, const attend_block *b, bool first)
+{
+    attend_block wide;
     weights_of(g, b->count);
     if (!first)
         fold_maxima(g, g->c);
     for (int32_t r = 0; first && r < g->n; r++)
         g->m[r] = g->c[r];
-    span = value_span(n_first);
-    steps = (g->head_dim + 16 * span - 1) / (16 * span) * b->count;
-    next = ahead_of(b->ahead_keys, b->ahead_bytes, steps, g->p);
+    if (b->format == KV_Q8_0)
+        widen_value_scales(b, g->head_dim, g->wide);
+    const int32_t n_first = tile_size(g->n, 0);
+    const int32_t span = value_span(n_first);
+    int32_t steps = (g->head_dim + 16 * span - 1) / (16 * span) * b->count;
+    ahead next = ahead_of(b->ahead_keys, b->ahead_bytes, steps, g->p);
+    if (b->format == KV_Q8_0 && g->n > TILE) {
+        widen_values(&wide, b, g->head_dim, g->wide, wide_numbers(g));
+        b = &wide;
+    }
     for (int32_t t = 0, n; t < g->n; t += n) {
         n = tile_size(g->n, t);
-        values_of[n][b->format](g, b, t, d_values, !first, &next);
+        values_of[n][b->format](g, b, t, g->wide, !first, &next);
         next = (ahead){(const uint8_t *)g->p, 0};
     }
     const float *l_b = g->c + 2 * ATTEND_PAIRS;
@@ -483,16 +511,20 @@ static void sums_divide(const attend_pairs *g)
 {
     for (int32_t r = 0; r < g->n; r++) {
         v16 inverse = v16_set1(1.0f / g->l[r]);
-        for (int32_t i = 0; i < g->head_dim; i += 16) {
-            int32_t n = g->head_dim - i < 16 ? g->head_dim - i : 16;
-            store_some(g->a[r] + i, v16_mul(load_some(g->a[r] + i, n), inverse), n);
-        }
+        float *a = g->a[r];
+        int32_t i = 0;
+        for (; i + 16 <= g->head_dim; i += 16)
+            v16_store(a + i, v16_mul(v16_load(a + i), inverse));
+        if (i < g->head_dim)
+            v16_store_first(a + i, v16_mul(v16_load_first(a + i, g->head_dim - i), inverse),
+                            g->head_dim - i);
     }
 }
 
 #define ATTEND_KERNEL                                                                              \
     {                                                                                              \
-        .pack = pack_queries, .block = block_attend, .fold = block_fold, .divide = sums_divide     \
+        .pack = pack_queries, .turn = turn_group, .scores = dense_scores,                          \
+        .row_scores = row_scores, .rest = rest_of_block, .fold = block_fold, .divide = sums_divide \
     }
 
 #endif

@@ -15,6 +15,7 @@
 #include "os/clock.h"
 #include "profile/attention_speed.h"
 #include "profile/machine_limits.h"
+#include "profile/tree_attention.h"
 
 enum {
     BENCH_K = 4096,
@@ -319,7 +320,7 @@ static bool asked_for(const char *kernel, const char *name)
 
 static bool exists(const char *kernel)
 {
-    bool found = asked_for(kernel, "attend");
+    bool found = asked_for(kernel, "attend") || asked_for(kernel, "tree");
     for (int i = 0; i < N_TYPES; i++)
         found |= asked_for(kernel, types[i].name);
     for (int i = 0; i < N_ROW_OPS; i++)
@@ -360,6 +361,8 @@ drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const ch
         if (asked_for(kernel, "attend"))
             status =
                 bench_attention(b.pool, b.kernels, b.block, block_bytes, limits, visit, user, err);
+        if (status == DREY_OK && asked_for(kernel, "tree"))
+            status = bench_tree_attention(b.kernels, visit, user, err);
     }
     pool_close(&b.pool);
     arena_free(&b.memory);

@@ -4,7 +4,7 @@
 #include "kernel/arm/math_neon.h"
 #include "kernel/unroll.h"
 
-enum { TILE = 6, MOST_SPAN = 1, SUMS = TILE, SUMS_WITH_VALUES = 0 };
+enum { TILE = 6, MOST_SPAN = 1, SUMS = TILE, SUMS_WITH_VALUES = 0, ROW_TILE = 2, ROW_SPAN = 2 };
 
 INLINE int32_t key_span(int32_t n)
 {
@@ -127,6 +127,43 @@ INLINE v16 v16_exp(v16 x)
 INLINE float v16_max_of(v16 x)
 {
     return vmaxnmvq_f32(vmaxnmq_f32(vmaxnmq_f32(x.v[0], x.v[1]), vmaxnmq_f32(x.v[2], x.v[3])));
+}
+
+/* Lanes 8 and 4 apart. */
+INLINE float32x4_t add_quarters(v16 a)
+{
+    return vaddq_f32(vaddq_f32(a.v[0], a.v[2]), vaddq_f32(a.v[1], a.v[3]));
+}
+
+/* And 2 apart of two sums. */
+INLINE float32x4_t add_halves(v16 a, v16 b)
+{
+    float32x4_t x = add_quarters(a), y = add_quarters(b);
+    return vaddq_f32(vcombine_f32(vget_low_f32(x), vget_low_f32(y)),
+                     vcombine_f32(vget_high_f32(x), vget_high_f32(y)));
+}
+
+INLINE void v16_sums4(float *to, const v16 *v, float scale)
+{
+    float32x4_t s = vpaddq_f32(add_halves(v[0], v[1]), add_halves(v[2], v[3]));
+    vst1q_f32(to, vmulq_f32(vdupq_n_f32(scale), s));
+}
+
+INLINE void v16_turn(float *to, int64_t ld, const v16 *x)
+{
+    for (int i = 0; i < 16; i += 4)
+        UNROLL
+    for (int j = 0; j < 4; j++) {
+        float32x4x2_t p = vtrnq_f32(x[i].v[j], x[i + 1].v[j]);
+        float32x4x2_t q = vtrnq_f32(x[i + 2].v[j], x[i + 3].v[j]);
+        UNROLL
+        for (int k = 0; k < 2; k++) {
+            vst1q_f32(to + (4 * j + k) * ld + i,
+                      vcombine_f32(vget_low_f32(p.val[k]), vget_low_f32(q.val[k])));
+            vst1q_f32(to + (4 * j + k + 2) * ld + i,
+                      vcombine_f32(vget_high_f32(p.val[k]), vget_high_f32(q.val[k])));
+        }
+    }
 }
 
 #include "kernel/attend_tile.h"

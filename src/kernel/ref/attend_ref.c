@@ -63,16 +63,49 @@ static void fold_ref(const attend_pairs *g, int32_t r, float m_b, float l_b, con
         a[i] = fmaf(a[i], c, a_b[i] * c_block);
 }
 
-static void block_ref(const attend_pairs *g, const attend_block *b, bool first)
+static void turn_ref(float *rows, const uint8_t *group, kv_format format, int32_t head_dim)
+{
+    const uint8_t *scales = group + kv_group_numbers(format, head_dim);
+    for (int32_t j = 0; j < KV_GROUP; j++, rows += attend_row_floats(head_dim)) {
+        memset(rows, 0, (size_t)attend_row_floats(head_dim) * sizeof *rows);
+        for (int32_t i = 0; i < head_dim; i++)
+            rows[i] = number(group, (int64_t)place_of(i, head_dim) * KV_GROUP + j, format,
+                             scales + 2 * (i / KV_Q8_BLOCK * KV_GROUP + j));
+    }
+}
+
+static void scores_ref(const attend_pairs *g, const attend_block *b)
+{
+    for (int32_t r = 0; r < g->n; r++)
+        for (int32_t j = 0; j < b->dense; j++)
+            g->p[r * ATTEND_BLOCK + j] =
+                g->scale * score_ref(g->q + (int64_t)r * g->head_dim, b, j, g->head_dim);
+}
+
+static float row_score_ref(const float *q, const float *key, int32_t head_dim)
+{
+    float lane[SUM_LANES] = {0};
+    for (int32_t i = 0; i < head_dim; i++)
+        lane[i % SUM_LANES] = fmaf(q[i], key[i], lane[i % SUM_LANES]);
+    return sum16(lane);
+}
+
+static void row_scores_ref(const attend_pairs *g, const attend_block *b)
+{
+    for (int32_t r = 0; r < g->n; r++)
+        for (int32_t j = b->dense; j < b->count; j++)
+            g->p[r * ATTEND_BLOCK + j] =
+                g->scale *
+                row_score_ref(g->q_rows + (int64_t)r * g->head_dim, b->key[j], g->head_dim);
+}
+
+static void rest_ref(const attend_pairs *g, const attend_block *b, bool first)
 {
     float *a_b = g->wide;
     for (int32_t r = 0; r < g->n; r++) {
-        const float *q = g->q + (int64_t)r * g->head_dim;
-        float *p = g->p, m_b = -INFINITY, l_b = 0;
-        for (int32_t j = 0; j < b->count; j++) {
-            p[j] = g->scale * score_ref(q, b, j, g->head_dim);
+        float *p = g->p + (int64_t)r * ATTEND_BLOCK, m_b = -INFINITY, l_b = 0;
+        for (int32_t j = 0; j < b->count; j++)
             m_b = p[j] > m_b ? p[j] : m_b;
-        }
         memset(a_b, 0, (size_t)g->head_dim * sizeof *a_b);
         for (int32_t j = 0; j < b->count; j++) {
             p[j] = exp_f32(p[j] - m_b);
@@ -101,5 +134,10 @@ static void divide_ref(const attend_pairs *g)
     }
 }
 
-const attend_kernel attend_ref = {
-    .pack = pack_ref, .block = block_ref, .fold = fold_all_ref, .divide = divide_ref};
+const attend_kernel attend_ref = {.pack = pack_ref,
+                                  .turn = turn_ref,
+                                  .scores = scores_ref,
+                                  .row_scores = row_scores_ref,
+                                  .rest = rest_ref,
+                                  .fold = fold_all_ref,
+                                  .divide = divide_ref};

@@ -2,7 +2,7 @@
 #include "kernel/unroll.h"
 #include "kernel/x86/math_avx2.h"
 
-enum { TILE = 6, MOST_SPAN = 1, SUMS = TILE, SUMS_WITH_VALUES = 0 };
+enum { TILE = 6, MOST_SPAN = 1, SUMS = TILE, SUMS_WITH_VALUES = 0, ROW_TILE = 3, ROW_SPAN = 2 };
 
 INLINE int32_t key_span(int32_t n)
 {
@@ -108,6 +108,59 @@ INLINE float v16_max_of(v16 x)
     __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));
     __m128 m2 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
     return _mm_cvtss_f32(_mm_max_ss(m2, _mm_movehdup_ps(m2)));
+}
+
+/* Lanes 8 and 4 apart of two sums. */
+INLINE __m256 add_halves(v16 a, v16 b)
+{
+    __m256 a8 = _mm256_add_ps(a.low, a.high), b8 = _mm256_add_ps(b.low, b.high);
+    return _mm256_add_ps(_mm256_permute2f128_ps(a8, b8, 0x20),
+                         _mm256_permute2f128_ps(a8, b8, 0x31));
+}
+
+INLINE void v16_sums4(float *to, const v16 *v, float scale)
+{
+    __m256 ab = add_halves(v[0], v[1]), cd = add_halves(v[2], v[3]);
+    __m256 s2 = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+    __m256 s = _mm256_hadd_ps(s2, s2); /* of 0 and 2, then of 1 and 3 */
+    __m128 all = _mm_unpacklo_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+    _mm_storeu_ps(to, _mm_mul_ps(_mm_set1_ps(scale), all));
+}
+
+/* Eight by eight: a half of v16s x[0] .. x[7]. */
+INLINE void turn_8(float *to, int64_t ld, const __m256 *x)
+{
+    __m256 a[8];
+    UNROLL
+    for (int i = 0; i < 8; i += 4) { /* in both halves: a column of four rows */
+        __m256 p = _mm256_unpacklo_ps(x[i], x[i + 1]), q = _mm256_unpackhi_ps(x[i], x[i + 1]);
+        __m256 r = _mm256_unpacklo_ps(x[i + 2], x[i + 3]);
+        __m256 s = _mm256_unpackhi_ps(x[i + 2], x[i + 3]);
+        a[i] = _mm256_shuffle_ps(p, r, 0x44);
+        a[i + 1] = _mm256_shuffle_ps(p, r, 0xee);
+        a[i + 2] = _mm256_shuffle_ps(q, s, 0x44);
+        a[i + 3] = _mm256_shuffle_ps(q, s, 0xee);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        _mm256_storeu_ps(to + i * ld, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+        _mm256_storeu_ps(to + (i + 4) * ld, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    }
+}
+
+INLINE void v16_turn(float *to, int64_t ld, const v16 *x)
+{
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        __m256 low[8], high[8];
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            low[i] = x[8 * half + i].low;
+            high[i] = x[8 * half + i].high;
+        }
+        turn_8(to + 8 * half, ld, low);
+        turn_8(to + 8 * half + 8 * ld, ld, high);
+    }
 }
 
 #include "kernel/attend_tile.h"
