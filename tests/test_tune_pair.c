@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "drey/bench.h"
+#include "engine/engine.h"
+#include "support/heads_file.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "support/writing.h"
@@ -48,13 +50,13 @@ static int close_toys(void **state)
     return 0;
 }
 
-static drey_engine_options options_of(drey_drafter drafter)
+static drey_engine_options options_of(drey_drafter which)
 {
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.target = target;
-    o.drafter = drafter;
-    o.draft = drafter == DREY_DRAFTER_MODEL ? draft : NULL;
+    o.drafter = which;
+    o.draft = which == DREY_DRAFTER_MODEL ? draft : NULL;
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.n_context = 256;
     o.n_threads = 1;
@@ -151,6 +153,34 @@ static void without_a_model(void **state)
     assert_int_equal(r.n_tokens, 0);
 }
 
+/* Two heads guess two tokens ahead: no tree is deeper, and one step pays for all of it. */
+static void with_heads(void **state)
+{
+    (void)state;
+    heads_file h;
+    heads_file_init(&h, target->file, &target->shape);
+    heads_file_write(temp_path("target.gguf.drey-medusa"), &h);
+    drey_engine_options o = options_of(DREY_DRAFTER_MEDUSA);
+    drey_pair_report r;
+    static writing plain, known;
+    measure(&o, &r);
+    rises(r.profile.pass_s, DREY_PROFILE_ROWS);
+    assert_true(r.profile.step_s[0] > 0 && r.profile.step_s[1] == 0);
+    assert_int_equal(r.n_trees, DREY_TUNE_TREES);
+    assert_true(r.n_places > 0 && r.n_places <= r.n_tokens);
+    for (int rank = 0; rank < DREY_TUNE_RANKS; rank++)
+        assert_true(r.share[2][rank] == 0);
+    for (int32_t i = 1; i < r.n_trees; i++)
+        assert_true(r.trees[i].n == 1 || r.trees[i].draft_s == r.profile.step_s[0]);
+    o.profile = &r.profile;
+    writing_run(&known, &o, -1, prompt, N_PROMPT, 60, NULL);
+    assert_int_equal(known.status, DREY_OK);
+    o = options_of(DREY_DRAFTER_NONE);
+    writing_run(&plain, &o, -1, prompt, N_PROMPT, 60, NULL);
+    assert_int_equal(plain.n_ids, known.n_ids);
+    assert_memory_equal(plain.ids, known.ids, (size_t)plain.n_ids * sizeof *plain.ids);
+}
+
 static void refuses(const drey_profile *profile)
 {
     drey_engine *e = NULL;
@@ -191,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_a_model),
         cmocka_unit_test(without_a_model),
+        cmocka_unit_test(with_heads),
         cmocka_unit_test(what_is_no_profile),
     };
     return cmocka_run_group_tests(tests, open_toys, close_toys);
