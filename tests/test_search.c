@@ -139,12 +139,38 @@ static void against_all_ratios(void **state)
     }
 }
 
+/* Dense attention takes 1 and 2 a position, sparse 400 on the narrow unit, 800 as dense on the wide
+ * one: c (1 - x) = 400 + 2 c x above 400 positions, c - 800 x = 400 (1 + x) below. */
+static double attention_s(void *user, int32_t n_positions, double x)
+{
+    (void)user;
+    double c = n_positions, dense = x > 0 ? x : 0, sparse = x < 0 ? -x : 0;
+    return fmax(c * (1 - dense) + 800 * sparse, 400 * (1 - sparse) + 2 * c * dense);
+}
+
+static void boundaries(void **state)
+{
+    (void)state;
+    static const int32_t contexts[] = {0, 100, 400, 1000, 8000};
+    static const double want[] = {-1 / 3., -0.25, 0, 0.2, 0.95 / 3};
+    double boundary[5];
+    boundaries_search(attention_s, NULL, contexts, 5, boundary);
+    for (int i = 0; i < 5; i++)
+        within(boundary[i], want[i], 0.01);
+    within(boundary_at(contexts, want, 5, 0), -1 / 3., 1e-12);
+    within(boundary_at(contexts, want, 5, 250), -0.125, 1e-12);
+    within(boundary_at(contexts, want, 5, 700), 0.1, 1e-12);
+    within(boundary_at(contexts, want, 5, 9000), 0.95 / 3, 1e-12);
+    within(boundary_at(contexts + 3, want + 3, 1, 5), 0.2, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valleys),     cmocka_unit_test(shares_alone),
         cmocka_unit_test(contention),  cmocka_unit_test(one_is_best_alone),
         cmocka_unit_test(three_units), cmocka_unit_test(against_all_ratios),
+        cmocka_unit_test(boundaries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,4 +34,13 @@ typedef double shares_fn(void *user, const double *share);
 double shares_search(shares_fn *measure, void *user, const double *alone_s, int32_t n_units,
                      double *share);
 
+/* Seconds of attention behind so many positions, with its boundary there: above 0 so much of the
+ * dense part is the narrow unit's, below 0 so much of the sparse part the wide one's. */
+typedef double boundary_fn(void *user, int32_t n_positions, double boundary);
+/* The best boundary, in [-1, 1], for each of `contexts` (ascending, [n]). */
+void boundaries_search(boundary_fn *measure, void *user, const int32_t *contexts, int32_t n,
+                       double *boundary);
+/* The boundary for any context: between those that were searched, in proportion. n at least 1. */
+double boundary_at(const int32_t *contexts, const double *boundary, int32_t n, int32_t n_positions);
+
 #endif
