@@ -38,8 +38,6 @@ drey_status training_open(training *t, const cli_settings *settings, const char 
         snprintf(t->output, n, "%s%s", settings->model, suffix);
     drey_status status = settings->json ? json_check_path(settings->json, err) : DREY_OK;
     if (status == DREY_OK)
-        status = json_check_path(t->output, err);
-    if (status == DREY_OK)
         status = models_open(&t->models, settings, err);
     return status == DREY_OK ? read_prompts(t, err) : status;
 }

@@ -82,6 +82,14 @@ for more in 0 9; do
     held "self" $((budget + more))
 done
 
+# Training reads a model as a run does, and holds samples and whole heads of many rows beside it.
+for i in 1 2 3; do echo '{"prompt": "The squirrel number '$i' looks"}'; done >"$tmp/prompts"
+for budget in 90 140; do
+    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" train exit -m "$smol" -t 2 -n 40 \
+        --memory "${budget}M" --prompts "$tmp/prompts" -q -o "$tmp/trained" >"$tmp/out" 2>&1 || true
+    held "train exit" "$budget"
+done
+
 # --memory auto: the group's limit over 1.05, less what others in the group hold; of a group in a
 # group the smaller limit.
 python3 scripts/memlimit.py 120 --timeout 300 --json "$tmp/limit" -- "$drey" run -m "$smol" -n 24 -t 2 \

@@ -59,6 +59,13 @@ train 0 -q --features confidence --exit-threshold 0.7 -o "$tmp/other"
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "-q says $(cat "$tmp/out" "$tmp/err")"
 [ -s "$tmp/other" ] || wrong "-o wrote nothing"
 [ ! -e "$side" ] || wrong "-o wrote beside the model"
+train 0 -q --features plain -o "$tmp/other" # written again
+for other in m.gguf prompts; do
+    cp "$tmp/$other" "$tmp/kept"
+    train 2 -o "$tmp/$other"
+    says "$tmp/err" "$other is there and holds no predictors; name another file"
+    cmp -s "$tmp/$other" "$tmp/kept" || wrong "$other was written over"
+done
 
 train 2 --features most
 train 2 --exit-threshold 1.5

@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "gguf/new_gguf.h"
+#include "os/new_file.h"
 #include "weights/identity.h"
 
 #define ARCHITECTURE "drey-exit"
@@ -322,6 +324,24 @@ drey_status exit_write(const exit_predictors *p, const char *path, const gguf *t
         gguf_printable(name, sizeof name, text.text, text.n_bytes);
     TRY(model_identity(target, &identity, err));
     return exit_write_as(p, path, identity, name, err);
+}
+
+drey_status exit_check_place(const char *path, drey_error *err)
+{
+    struct stat about;
+    gguf *g = NULL;
+    new_file f = {.fd = -1};
+    if (stat(path, &about) == 0 && about.st_size > 0) {
+        bool ours = gguf_open(&g, path, NULL) == DREY_OK &&
+                    text_is(gguf_text(g, "general.architecture"), ARCHITECTURE);
+        gguf_close(&g);
+        if (!ours)
+            FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
+                      "%s is there and holds no predictors; name another file", SHOWN_PATH(path));
+    }
+    TRY(new_file_open(&f, path, err));
+    new_file_discard(&f);
+    return DREY_OK;
 }
 
 char *exit_usual_path(const gguf *target)

@@ -19,6 +19,9 @@ bool exit_fits_draft(const exit_predictors *p, const gguf *draft);
  * in memory of exit_take. */
 drey_status exit_write(const exit_predictors *p, const char *path, const gguf *target,
                        drey_error *err);
+/* Fails early where exit_write would fail after a long training: the folder is missing or closed
+ * (DREY_ERR_IO), or something that is no such side file has this name (DREY_ERR_USAGE). */
+drey_status exit_check_place(const char *path, drey_error *err);
 /* MODEL.drey-exit, after the model's first file; the caller frees. NULL when memory is short. */
 char *exit_usual_path(const gguf *target);
 

@@ -369,8 +369,9 @@ static void report_all(trainer *t)
 
 /* ---- All of it ---- */
 
-static drey_status train(trainer *t, drey_error *err)
+static drey_status train(trainer *t, const char *path, drey_error *err)
 {
+    TRY(exit_check_place(path, err));
     TRY(gather(t, err));
     int64_t begun_ns = clock_ns();
     TRY(fit_all(t, err));
@@ -378,13 +379,7 @@ static drey_status train(trainer *t, drey_error *err)
     t->report->fit_s = (double)(clock_ns() - begun_ns) * 1e-9;
     t->n_done = t->n_all;
     report_progress(t);
-    const gguf *target = t->o->engine->target->file;
-    char *usual = t->o->output ? NULL : exit_usual_path(target);
-    if (!t->o->output && !usual)
-        FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a file");
-    drey_status status = exit_write(chosen(t), usual ? usual : t->o->output, target, err);
-    free(usual);
-    return status;
+    return exit_write(chosen(t), path, t->o->engine->target->file, err);
 }
 
 drey_status drey_train_exit(const drey_train_exit_options *options, drey_train_exit_report *report,
@@ -398,9 +393,13 @@ drey_status drey_train_exit(const drey_train_exit_options *options, drey_train_e
         FAIL(err, DREY_ERR_MEMORY, "no memory for a report");
     t.n_text = 2 * (int64_t)t.n_predict * options->n_prompts;
     t.n_all = t.n_text + t.n_text / FIT_SHARE;
+    char *path =
+        options->output ? strdup(options->output) : exit_usual_path(options->engine->target->file);
     float_mode caller = float_mode_enter();
-    drey_status status = train(&t, err);
+    drey_status status = path ? train(&t, path, err)
+                              : error_set(err, DREY_ERR_MEMORY, "no memory for a file's name");
     float_mode_leave(caller);
+    free(path);
     if (report)
         *report = *t.report;
     free(t.report);
