@@ -33,7 +33,7 @@ static void amount(char out[static 64], drey_progress what, uint64_t done, uint6
     char a[24], b[24];
     if (what == DREY_PROGRESS_TRAIN) {
         double left_s = done ? spent_s * (double)(total - done) / (double)done : 0;
-        snprintf(out, 64, left_s > 0 ? "about %.0f s left" : "begins", left_s);
+        snprintf(out, 64, spent_s > 1 ? "about %.0f s left" : "begins", left_s);
         return;
     }
     snprintf(a, sizeof a, "%llu", (unsigned long long)done);
