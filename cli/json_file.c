@@ -267,6 +267,7 @@ cJSON *json_plan(const drey_plan *p)
         {"alone_pass_s", p->alone_pass_s},
         {"passes_per_s", p->passes_per_s},
         {"ceiling_tokens_per_s", p->ceiling_tokens_per_s},
+        {"expected_tokens_per_s", p->expected_tokens_per_s},
     };
     cJSON *root = cJSON_CreateObject();
     if (!root)

@@ -137,14 +137,14 @@ static void speed_of_drafting(FILE *out, const drey_plan *plan)
     char verify[16], draft[16], pass[16];
     format_seconds(verify, plan->verify_s);
     format_seconds(draft, plan->draft_s);
-    fprintf(out, "  a pass over a full tree of %d computes for %s, its draft for %s\n",
-            plan->tree_rows - 1, verify, draft);
     fprintf(out,
-            "  %swith drafting %.3g passes/s%s, %s each: %.3g tokens/s if a pass writes %d "
-            "(assumed)\n",
-            style(out, STYLE_STRONG), plan->passes_per_s, style(out, STYLE_PLAIN),
-            format_seconds(pass, plan->pass_s), REPORT_ASSUMED_TOKENS * plan->passes_per_s,
-            REPORT_ASSUMED_TOKENS);
+            "  a pass over a full tree of %d computes for %s, its draft for %s: %.3g passes/s, "
+            "%s each\n",
+            plan->tree_rows - 1, verify, draft, plan->passes_per_s,
+            format_seconds(pass, plan->pass_s));
+    fprintf(out,
+            "  %swith drafting about %.3g tokens/s%s on usual texts, by trees of the best size\n",
+            style(out, STYLE_STRONG), plan->expected_tokens_per_s, style(out, STYLE_PLAIN));
 }
 
 /* Where the disk's speed is not known. */

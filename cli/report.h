@@ -25,9 +25,6 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more);
 /* The plan in two lines, before a run. */
 void report_plan_briefly(FILE *out, const drey_plan *plan);
 
-/* Tokens that a pass over a drafted tree is assumed to write where nothing has been written yet. */
-#define REPORT_ASSUMED_TOKENS 4
-
 void report_statistics(FILE *out, const drey_statistics *s);
 /* What came of drafting; nothing where nothing was drafted. */
 void report_speculation(FILE *out, const drey_speculation *c);

@@ -194,7 +194,7 @@ least=$(key "$tmp/json" smallest_budget_bytes) room=0
 plan+=(--memory "$((least + room))")
 LC_ALL=C "${plan[@]}" --json "$tmp/json" >"$tmp/out"
 has "$tmp/out" '^memory plan: budget ' 'target, pinned' '^ +\[#*-+\.*\]  # pinned' \
-    'disk .*\(measured\), memory' '^  ceiling without a draft .* tokens/s' '\(assumed\)' \
+    'disk .*\(measured\), memory' '^  ceiling without a draft .* tokens/s' '^  with drafting about .* tokens/s on usual texts' \
     '^  256M more: .* instead of .* speed'
 # A page more or less of what the program has written to may be the one that makes another MiB.
 holds "plan --json" "$tmp/json" 'disk == "measured" and disk_bytes_per_s > 0 and tree_ops_per_s > 0' \
@@ -205,6 +205,7 @@ holds "plan --json" "$tmp/json" 'disk == "measured" and disk_bytes_per_s > 0 and
     'all(sum(p[k + "_bytes"] for k in """pinned draft ring target_kv draft_kv work program tokenizer
         stack queue reserve spare""".split()) == p["budget_bytes"] for p in (whole, more))' \
     'all(p["smallest_budget_bytes"] % 2**20 == 0 for p in (whole, more))' \
+    'all(p["expected_tokens_per_s"] >= p["ceiling_tokens_per_s"] for p in (whole, more))' \
     'all(abs(p["passes_per_s"] * p["pass_s"] - 1) < 1e-9 for p in (whole, more))'
 "${plan[@]}" --disk 2G/s --no-measure --json - >"$tmp/json" 2>"$tmp/out"
 has "$tmp/out" 'disk 2.00G/s \(stated\)' 'not measured'

@@ -371,7 +371,13 @@ static void predicts_the_ceiling(void **state)
     near(p.read_s, read_s);
     near(p.alone_pass_s, read_s);
     near(p.ceiling_tokens_per_s, 1 / read_s);
+    near(p.expected_tokens_per_s, 1 / read_s);
     assert_int_equal(p.tree_rows, 1);
+    drey_engine_options guessing = o;
+    guessing.drafter = DREY_DRAFTER_LOOKUP;
+    guessing.memory_bytes = least_budget(guessing) + (1 << 20);
+    p = plan_of(&guessing, &disk);
+    near(p.expected_tokens_per_s, 1.5 / p.read_s); /* of 31 nodes, which cost nothing here */
 
     /* With kernels at one operation a second, computing is all: two for each weight. The toy's
      * matrices are all but its embedding's look-up, which is the head too. */

@@ -375,7 +375,8 @@ typedef struct drey_plan {
     int64_t draft_ids; /* tokens that the draft can guess at first, those of the text come to them;
                           0: all, or there is none */
     double
-        expected_tokens_per_s; /* with its drafter, on a machine, a disk and texts of usual sorts:
+        expected_tokens_per_s; /* with its drafter, on texts of usual sorts, at these speeds, or on
+                                     a machine and a disk of usual sorts where none were given:
                                      to rank drafters before anything is measured */
     int64_t
         front_layers; /* so many layers stay whole, from the first one on, since passes end early

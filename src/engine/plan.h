@@ -122,7 +122,11 @@ double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double lay
 /* Layers from the first on of which passes read nothing. */
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
 
-/* Tokens a second to be expected of a plan before anything is measured (expect.c). */
+/* The most tokens a second that any tree of the plan's drafter promises on texts of usual sorts.
+ * turn_s: seconds of a turn over n_nodes drafted in n_steps. */
+typedef double expect_turn_fn(const void *user, int32_t n_nodes, int32_t n_steps);
+double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *user);
+/* The same on a machine and disk of usual sorts, before anything is measured. */
 double plan_expect(const plan_inputs *in, const plan_result *r);
 
 /* Fills what the plan predicts. */

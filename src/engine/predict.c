@@ -49,38 +49,70 @@ static double per_second(double s)
     return s > 0 ? 1 / s : 0;
 }
 
+/* A turn at measured speeds. */
+typedef struct turn_work {
+    const plan_inputs *in;
+    const plan_result *r;
+    pass_work target, step;
+} turn_work;
+
+static double pass_over(const turn_work *w, int32_t n_rows)
+{
+    const drey_plan *t = &w->r->report;
+    double compute_s = max_f64(t->compute_s, seconds(w->target, n_rows, &t->speeds));
+    return w->in->exit_layers > 0 ? mean_pass(w->in, w->r, w->target, compute_s)
+                                  : max_f64(t->read_s, compute_s);
+}
+
+/* What drafting adds to a pass: what of it the ring does not take. */
+static double beyond_ring(const plan_result *r, double draft_s)
+{
+    const drey_plan *t = &r->report;
+    double disk = t->streamed_bytes_per_pass ? t->speeds.disk_bytes_per_s : 0;
+    double hidden = disk > 0 ? (double)r->ring_bytes[PLAN_TARGET] / disk : 0;
+    return max_f64(draft_s - hidden, 0);
+}
+
+static double turn_over(const void *user, int32_t n_nodes, int32_t n_steps)
+{
+    const turn_work *w = user;
+    int32_t n = n_steps ? ceil_div_i32(n_nodes, n_steps) : 1;
+    double draft_s = n_steps * seconds(w->step, n, &w->r->report.speeds);
+    return pass_over(w, 1 + n_nodes) + beyond_ring(w->r, draft_s);
+}
+
+/* What a step of the draft multiplies. */
+static pass_work step_of(const plan_inputs *in, const plan_result *r, pass_work target)
+{
+    const drey_plan *t = &r->report;
+    if (in->self_draft)
+        return (pass_work){.bytes = (double)t->pinned_bytes, .numbers = target.numbers};
+    if (in->model[PLAN_DRAFT].n_matrices > 0)
+        return work_of(&in->model[PLAN_DRAFT], t->draft_kv_bytes / (uint64_t)in->n_sessions);
+    return (pass_work){.bytes =
+                           (double)(in->heads_bytes + (in->heads_bytes ? in->slice_bytes : 0))};
+}
+
 void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *r)
 {
     drey_plan *t = &r->report;
-    uint64_t draft_kv = t->draft_kv_bytes / (uint64_t)in->n_sessions;
-    uint64_t target_kv = t->kv_bytes / (uint64_t)in->n_sessions - draft_kv;
     t->speeds = *speeds;
     bool reads = t->streamed_bytes_per_pass > 0, knows_disk = speeds->disk_bytes_per_s > 0;
     if (reads && !knows_disk)
         return;
-    pass_work target = work_of(&in->model[PLAN_TARGET], target_kv);
+    turn_work w = {.in = in, .r = r};
+    w.target = work_of(&in->model[PLAN_TARGET],
+                       (t->kv_bytes - t->draft_kv_bytes) / (uint64_t)in->n_sessions);
+    w.step = step_of(in, r, w.target);
     if (reads)
         t->read_s = (double)t->streamed_bytes_per_pass / speeds->disk_bytes_per_s;
-    t->compute_s = seconds(target, 1, speeds);
-    t->verify_s = max_f64(t->compute_s, seconds(target, t->tree_rows, speeds));
-    if (in->model[PLAN_DRAFT].n_matrices > 0) {
-        pass_work draft = work_of(&in->model[PLAN_DRAFT], draft_kv);
-        t->draft_s = in->draft_steps * seconds(draft, 1, speeds);
-    }
-    if (in->heads_bytes && speeds->memory_bytes_per_s > 0)
-        t->draft_s = (double)(in->heads_bytes + in->slice_bytes) / speeds->memory_bytes_per_s;
-    if (in->self_draft) {
-        target.bytes = (double)t->pinned_bytes;
-        t->draft_s = in->draft_steps * seconds(target, 1, speeds);
-    }
-    double hidden = reads ? (double)r->ring_bytes[PLAN_TARGET] / speeds->disk_bytes_per_s : 0;
-    double tree_s = max_f64(t->read_s, t->verify_s);
-    t->alone_pass_s = max_f64(t->read_s, t->compute_s);
-    if (in->exit_layers > 0) {
-        t->alone_pass_s = mean_pass(in, r, target, t->compute_s);
-        tree_s = mean_pass(in, r, target, t->verify_s);
-    }
-    t->pass_s = tree_s + max_f64(t->draft_s - hidden, 0);
+    t->compute_s = seconds(w.target, 1, speeds);
+    t->verify_s = max_f64(t->compute_s, seconds(w.target, t->tree_rows, speeds));
+    t->draft_s = (in->heads_bytes ? 1 : in->draft_steps) * seconds(w.step, 1, speeds);
+    t->alone_pass_s = pass_over(&w, 1);
+    t->pass_s = pass_over(&w, t->tree_rows) + beyond_ring(r, t->draft_s);
     t->passes_per_s = per_second(t->pass_s);
     t->ceiling_tokens_per_s = per_second(t->alone_pass_s);
+    if (t->alone_pass_s > 0)
+        t->expected_tokens_per_s = expect_best(in, turn_over, &w);
 }
