@@ -97,6 +97,7 @@ static cJSON *tree_json(const drey_tune_tree *t)
     cJSON_AddNumberToObject(one, "rows", t->width);
     cJSON_AddNumberToObject(one, "expected_tokens", t->expected_tokens);
     cJSON_AddNumberToObject(one, "tokens", t->measured_tokens);
+    cJSON_AddBoolToObject(one, "refined", t->refined);
     cJSON_AddNumberToObject(one, "pass_s", t->pass_s);
     cJSON_AddNumberToObject(one, "draft_s", t->draft_s);
     cJSON_AddNumberToObject(one, "tokens_per_s", t->tokens_per_s);
@@ -193,6 +194,7 @@ static bool take_tree(const cJSON *from, drey_tune_tree *t)
     t->n = n + 1;
     t->expected_tokens = json_number(from, "expected_tokens");
     t->measured_tokens = json_number(from, "tokens");
+    t->refined = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "refined"));
     t->pass_s = json_number(from, "pass_s");
     t->draft_s = json_number(from, "draft_s");
     t->tokens_per_s = json_number(from, "tokens_per_s");

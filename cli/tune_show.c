@@ -39,7 +39,7 @@ void tune_table(FILE *out, const drey_pair_report *r)
     if (r->n_trees == 0)
         return;
     show_shares(out, r);
-    fprintf(out, "static trees\n  rows  expected  measured       pass   drafting  tokens/s\n");
+    fprintf(out, "static trees\n  rows  expected  held out       pass   drafting  tokens/s\n");
     for (int32_t i = 0; i < r->n_trees; i++) {
         const drey_tune_tree *t = &r->trees[i];
         fprintf(out, "  %4d %9.2f %9.2f %10s %10s %9.2f%s\n", t->width, t->expected_tokens,

@@ -90,7 +90,7 @@ static void check_trees(const drey_pair_report *r)
         assert_int_equal(t->width, 1 << i);
         assert_true(t->n >= 1 && t->n <= t->width && t->expected_tokens >= 1);
         assert_true(t->measured_tokens >= 1 && t->measured_tokens <= t->n);
-        assert_true(i == 0 || t->measured_tokens >= r->trees[i - 1].measured_tokens);
+        assert_true(i == 0 || t->expected_tokens >= r->trees[i - 1].expected_tokens);
         assert_true(t->tokens_per_s <= r->trees[r->best].tokens_per_s);
         assert_true(fabs(t->tokens_per_s * (t->pass_s + t->draft_s) - t->measured_tokens) < 1e-6);
         for (int32_t node = 1; node < t->n; node++)
@@ -98,7 +98,7 @@ static void check_trees(const drey_pair_report *r)
                         t->rank[node] < DREY_TUNE_RANKS);
     }
     /* A second node is the best guess behind the root, right as often as it was counted. */
-    assert_true(fabs(r->trees[1].measured_tokens - 1 - r->share[0][0]) < 1e-6);
+    assert_true(fabs(r->trees[1].expected_tokens - 1 - r->share[0][0]) < 1e-6);
 }
 
 static void check_counts(const drey_pair_report *r)

@@ -155,9 +155,12 @@ typedef struct drey_tune_tree {
     int32_t width; /* rows of the pass: 1, 2, 4 .. 64 */
     int32_t n;     /* nodes, the root's among them; below the width where no more were ever right */
     double expected_tokens; /* of a pass, by the product of shares */
-    double measured_tokens; /* by what came, once leaves were exchanged for what came more often */
-    double pass_s, draft_s; /* of a turn: the target's pass, the draft's steps */
-    double tokens_per_s;    /* measured_tokens over both */
+    /* By what came on texts that such a tree was not made with: the mean over trees of one half of
+     * the texts, on the other half each; of all where there is one text. */
+    double measured_tokens;
+    bool refined; /* leaves were exchanged for what came more often: that was better there */
+    double pass_s, draft_s;      /* of a turn: the target's pass, the draft's steps */
+    double tokens_per_s;         /* measured_tokens over both */
     int8_t parent[64], rank[64]; /* [n]: as an index of a node, -1 of the root; among the guesses */
 } drey_tune_tree;
 

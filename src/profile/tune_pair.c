@@ -43,7 +43,8 @@ typedef struct tuner {
     calibration counts;
     token_tree tree; /* of the timed steps */
     arena memory;
-    truth_log truth;
+    truth_log truth[3]; /* of every other text, of the others, of all */
+    int32_t n_texts;
     int8_t *rank; /* [n_ranks]: of the token at each place of the text that is being written */
     asked *asked; /* [n_asked]: of its turns, where heads draft */
     int32_t n_ranks, n_asked, most; /* of either */
@@ -245,6 +246,12 @@ static void hear_turn(turn_watch *w, const token_tree *tree, const accepted *a)
     t->n_known = t->session->n_timeline;
 }
 
+static void note(tuner *t, const int8_t *rank, int32_t n)
+{
+    truth_add(&t->truth[t->n_texts % 2], rank, n);
+    truth_add(&t->truth[2], rank, n);
+}
+
 static void note_heads(tuner *t)
 {
     const drey_session *s = t->session;
@@ -261,7 +268,7 @@ static void note_heads(tuner *t)
             known = rank[n++] == NONE_RIGHT || n == x->n_depths;
         }
         if (known)
-            truth_add(&t->truth, rank, n);
+            note(t, rank, n);
     }
     t->n_asked = 0;
 }
@@ -275,7 +282,7 @@ static void note_path(tuner *t)
             n++;
         bool known = n == STATIC_DEPTHS || (i + n < t->n_ranks && t->rank[i + n] == NONE_RIGHT);
         if (known)
-            truth_add(&t->truth, t->rank + i, n);
+            note(t, t->rank + i, n);
     }
     t->n_ranks = 0;
 }
@@ -303,6 +310,7 @@ static drey_status write_text(tuner *t, const drey_tune_prompt *prompt, drey_err
         note_heads(t);
     else
         note_path(t);
+    t->n_texts++;
     return DREY_OK;
 }
 
@@ -345,22 +353,51 @@ static double draft_seconds(const static_tree *t, const double *step_s, bool onc
     return sum;
 }
 
+static static_tree tree_of(const truth_log *truth, int32_t width, bool refined)
+{
+    rank_shares shares;
+    truth_shares(truth, &shares);
+    static_tree shape = static_tree_grow(&shares, width);
+    if (refined)
+        static_tree_refine(&shape, truth);
+    return shape;
+}
+
+/* Tokens of a pass over trees that were made from half of the texts, on the other half. */
+static double held_out(const tuner *t, int32_t width, bool refined)
+{
+    double tokens = 0;
+    int32_t n = 0;
+    for (int half = 0; half < 2; half++) {
+        const truth_log *from = &t->truth[half], *on = &t->truth[1 - half];
+        if (t->n_texts < 2)
+            from = on = &t->truth[2];
+        static_tree shape = tree_of(from, width, refined);
+        tokens += static_tree_measured(&shape, on) * on->nodes[0].count;
+        n += on->nodes[0].count;
+    }
+    return n ? tokens / n : 1;
+}
+
 static void choose_trees(tuner *t)
 {
     drey_pair_report *r = t->report;
     double tokens[DREY_TUNE_TREES], seconds[DREY_TUNE_TREES];
     rank_shares shares;
-    truth_shares(&t->truth, &shares);
+    truth_shares(&t->truth[2], &shares);
     for (int32_t d = 0; d < shares.n_depths; d++)
         for (int32_t rank = 0; rank < shares.n_ranks; rank++)
             r->share[d][rank] = (double)shares.share[d][rank];
     for (int32_t width = 1; width <= STATIC_WIDEST; width *= 2) {
         drey_tune_tree *tree = &r->trees[r->n_trees];
         static_tree shape = static_tree_grow(&shares, width);
+        double grown = held_out(t, width, false), refined = held_out(t, width, true);
         tree->width = width;
         tree->expected_tokens = static_tree_expected(&shape, &shares);
-        static_tree_refine(&shape, &t->truth);
-        tree->measured_tokens = static_tree_measured(&shape, &t->truth);
+        tree->refined = refined > grown;
+        tree->measured_tokens = max_f64(grown, refined);
+        if (tree->refined)
+            static_tree_refine(&shape, &t->truth[2]);
         tree->n = shape.n;
         memcpy(tree->parent, shape.parent, sizeof shape.parent);
         memcpy(tree->rank, shape.rank, sizeof shape.rank);
@@ -378,11 +415,12 @@ static void choose_trees(tuner *t)
 
 static drey_status take_memory(tuner *t, int32_t n_context, drey_error *err)
 {
-    size_t nodes = arena_size(TRUTH_NODES * sizeof(truth_node));
+    size_t nodes = 3 * arena_size(TRUTH_NODES * sizeof(truth_node));
     size_t ranks = arena_size((size_t)n_context);
     size_t heads = arena_size((size_t)n_context * sizeof(asked));
     TRY(arena_init(&t->memory, nodes + ranks + heads, false, err));
-    truth_init(&t->truth, arena_take(&t->memory, nodes), TRUTH_NODES);
+    for (int i = 0; i < 3; i++)
+        truth_init(&t->truth[i], arena_take(&t->memory, nodes / 3), TRUTH_NODES);
     t->rank = arena_take(&t->memory, ranks);
     t->asked = arena_take(&t->memory, heads);
     t->most = n_context;
