@@ -38,7 +38,10 @@ void turn_hear(drey_session *s, const pass_group *group)
         if (s->tree.nodes[i].submitted)
             h.nodes[h.n_nodes++] = i;
     assert(h.n_nodes == group->n);
-    pool_run(s->engine->pool, hear_rows, &h);
+    if (h.n_nodes == 1) /* waking the others would take longer */
+        hear_rows(&h, 0, 1);
+    else
+        pool_run(s->engine->pool, hear_rows, &h);
     for (int32_t i = 0; i < h.n_nodes; i++)
         d->class->hear(d, &s->tree, h.nodes[i], h.top[i], h.n_top[i]);
 }
