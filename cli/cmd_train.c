@@ -39,7 +39,9 @@ drey_status training_open(training *t, const cli_settings *settings, const char 
     drey_status status = settings->json ? json_check_path(settings->json, err) : DREY_OK;
     if (status == DREY_OK)
         status = models_open(&t->models, settings, err);
-    return status == DREY_OK ? read_prompts(t, err) : status;
+    if (status != DREY_OK || settings->command == CLI_TRAIN_MEDUSA) /* the model asks itself */
+        return status;
+    return read_prompts(t, err);
 }
 
 void training_close(training *t)
@@ -63,5 +65,5 @@ bool training_go_on(void *user)
 
 int train_main(const cli_settings *settings)
 {
-    return train_exit(settings);
+    return settings->command == CLI_TRAIN_MEDUSA ? train_medusa(settings) : train_exit(settings);
 }

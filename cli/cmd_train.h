@@ -20,7 +20,7 @@ typedef struct training {
     double seconds; /* that the training took */
 } training;
 
-/* Opens the models, reads the prompts (--prompts, or the usual ones) and tokenizes them; suffix: of the
+/* Opens the models, reads the prompts (--prompts, or the usual ones; of Medusa none) and tokenizes them; suffix: of the
  * side file's usual name. training_close takes a half-opened one, too. */
 drey_status training_open(training *t, const cli_settings *settings, const char *suffix,
                           drey_error *err);
@@ -30,5 +30,6 @@ void training_progress(void *user, drey_progress what, uint64_t done, uint64_t t
 bool training_go_on(void *user);
 
 int train_exit(const cli_settings *settings);
+int train_medusa(const cli_settings *settings);
 
 #endif

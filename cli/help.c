@@ -13,7 +13,8 @@ const char help_drey[] =
     "  drey tokenize -m MODEL.gguf      text to token ids, and back\n"
     "  drey report TRACE.json           draws what drey run --trace kept\n"
     "  drey perplexity -m MODEL.gguf    how well a model foretells a text\n"
-    "  drey train exit -m MODEL.gguf    learns when tokens may leave early\n"
+    "  drey train exit|medusa -m MODEL.gguf  learns when tokens may leave early, or\n"
+    "                                   to guess several tokens ahead\n"
     "  drey tune [-m MODEL.gguf ...]    measures what is fastest on this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
     "  drey bench edge                  what each way of drafting is worth\n"
@@ -165,6 +166,28 @@ static const char help_train_exit[] =
     "example:\n"
     "  drey train exit -m big.gguf -d small.gguf\n";
 
+static const char help_train_medusa[] =
+    "usage: drey train medusa -m TARGET.gguf [options]\n"
+    "Lets the target write texts of its own, both sides of a talk, and trains heads that\n"
+    "guess from its hidden state what it says next: drey run -d medusa uses them. What\n"
+    "was interrupted goes on with the next call. Beside the model: TARGET.gguf.drey-medusa.\n"
+    "  -m, --model FILE         the target\n"
+    "  -o, --output FILE        another place\n"
+    "  -n, --predict N          tokens of text, in all (200000)\n"
+    "  --heads N                tokens that they guess ahead (4)\n"
+    "  --vocabulary N           the first N tokens can be guessed (half, 32768 at most)\n"
+    "  --epochs N, --rate X     how often each token is seen (6); of learning (0.001)\n"
+    "  --temp T, --seed S       of the texts' answers (0.3; 0: the likeliest tokens)\n"
+    "  --keep-texts             keep OUTPUT.texts for another training\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  -t, --threads N          threads (the cores)\n"
+    "  --cpu TIER, --prompt-chunk ROWS, --io auto|uring|pread|buffered\n"
+    "  --kv f16|q8_0, --read-size SIZE, --sidecar FILE|none  as for drey run\n"
+    "  --json FILE|-            write what was found as JSON; -: to standard output\n"
+    "  -q, --quiet              say nothing unless it fails; -h, --help: this text\n"
+    "example:\n"
+    "  drey train medusa -m big.gguf && drey run -m big.gguf -d medusa -p \"Hello\"\n";
+
 static const char help_tokenize[] =
     "usage: drey tokenize -m MODEL.gguf [options] < TEXT\n"
     "Turns standard input into a JSON array of token ids.\n"
@@ -267,6 +290,8 @@ const char *help_text(cli_command command)
         return help_perplexity;
     case CLI_TRAIN_EXIT:
         return help_train_exit;
+    case CLI_TRAIN_MEDUSA:
+        return help_train_medusa;
     case CLI_TUNE:
         return help_tune;
     case CLI_REPORT:

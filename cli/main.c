@@ -25,6 +25,7 @@ static const command commands[] = {
     {"report", NULL, CLI_REPORT, report_main},
     {"tune", NULL, CLI_TUNE, tune_main},
     {"train", "exit", CLI_TRAIN_EXIT, train_main},
+    {"train", "medusa", CLI_TRAIN_MEDUSA, train_main},
     {"bench", "machine", CLI_BENCH_MACHINE, bench_main},
     {"bench", "disk", CLI_BENCH_DISK, bench_main},
     {"bench", "kernels", CLI_BENCH_KERNELS, bench_main},

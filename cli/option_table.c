@@ -2,11 +2,13 @@
  * options.h. What the library bounds is bounded by its constants, and its enums have its names. */
 #include "cli/options.h"
 
+#include "drey/train.h"
+
 #include <string.h>
 
 enum {
     /* commands that plan memory */
-    TRAIN = CLI_TRAIN_EXIT,
+    TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA,
     ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_EDGE | TRAIN,
     BENCH =
         CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS | CLI_BENCH_EDGE,
@@ -79,7 +81,7 @@ static bool features_parse(const char *name, int *i)
 const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE,
          model),
-    DRAFT("draft", 'd', DRAFTING | CLI_TUNE | TRAIN, draft_path),
+    DRAFT("draft", 'd', DRAFTING | CLI_TUNE | CLI_TRAIN_EXIT, draft_path),
     MEMORY("memory", 0, ENGINE | CLI_TUNE, memory_bytes),
     COUNT("context", 'c', TEXTS, n_context, 2, DREY_MAX_CONTEXT),
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
@@ -100,7 +102,7 @@ const cli_option cli_options[] = {
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
-    REAL("temp", 0, SAMPLED, sampling.temperature, 0, 100),
+    REAL("temp", 0, SAMPLED | CLI_TRAIN_MEDUSA, sampling.temperature, 0, 100),
     COUNT("top-k", 0, SAMPLED, sampling.top_k, 0, INT32_MAX),
     REAL("top-p", 0, SAMPLED, sampling.top_p, 0, 1),
     REAL("min-p", 0, SAMPLED, sampling.min_p, 0, 1),
@@ -134,10 +136,15 @@ const cli_option cli_options[] = {
     TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
     FLAG("every", 0, CLI_BENCH_MODEL, every),
     TEXT("svg", 0, CLI_BENCH_MODEL | CLI_BENCH_EDGE | CLI_TUNE, svg),
-    TEXT("prompts", 0, CLI_BENCH_EDGE | CLI_TUNE | TRAIN, prompts),
+    TEXT("prompts", 0, CLI_BENCH_EDGE | CLI_TUNE | CLI_TRAIN_EXIT, prompts),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
     REAL("exit-threshold", 0, CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
     CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
+    COUNT("heads", 0, CLI_TRAIN_MEDUSA, n_heads, 1, DREY_MEDUSA_HEADS),
+    COUNT("vocabulary", 0, CLI_TRAIN_MEDUSA, n_vocabulary, 1, INT32_MAX),
+    COUNT("epochs", 0, CLI_TRAIN_MEDUSA, n_epochs, 1, 1000),
+    REAL("rate", 0, CLI_TRAIN_MEDUSA, rate, 1e-6, 1),
+    FLAG("keep-texts", 0, CLI_TRAIN_MEDUSA, keep_texts),
     TEXT("policies", 0, CLI_BENCH_EDGE, policies),
     COUNT("rounds", 0, CLI_BENCH_EDGE, n_rounds, 1, 1000),
     COUNT("plain-tokens", 0, CLI_BENCH_EDGE, n_plain, 2, 1048576),
@@ -192,6 +199,8 @@ const char *command_name(cli_command command)
         return "bench edge";
     case CLI_TRAIN_EXIT:
         return "train exit";
+    case CLI_TRAIN_MEDUSA:
+        return "train medusa";
     case CLI_PREPARE:
         return "prepare";
     case CLI_BENCH_KERNELS:

@@ -23,7 +23,8 @@ typedef enum cli_command {
     CLI_TUNE = 1 << 10,
     CLI_REPORT = 1 << 11,
     CLI_BENCH_EDGE = 1 << 12,
-    CLI_TRAIN_EXIT = 1 << 13
+    CLI_TRAIN_EXIT = 1 << 13,
+    CLI_TRAIN_MEDUSA = 1 << 14
 } cli_command;
 
 /* Commands that take a file without -m. */
@@ -91,11 +92,14 @@ typedef struct cli_settings {
     const char *turns;          /* report: "3-7"; NULL: in the middle */
     const char
         *output; /* prepare, train: the side file; NULL: beside the model. report: the picture */
-    bool check, force, planes; /* prepare */
-    int32_t n_hidden;          /* train exit; 0: what is usual */
-    float exit_threshold;      /* train exit; 0: what is usual */
-    cli_features features;     /* train exit */
-    const char *operand;       /* inspect, prepare, report: the file */
+    bool check, force, planes;               /* prepare */
+    int32_t n_hidden;                        /* train exit; 0: what is usual */
+    float exit_threshold;                    /* train exit; 0: what is usual */
+    cli_features features;                   /* train exit */
+    int32_t n_heads, n_vocabulary, n_epochs; /* train medusa; 0: what is usual */
+    float rate;                              /* train medusa; 0: what is usual */
+    bool keep_texts;                         /* train medusa */
+    const char *operand;                     /* inspect, prepare, report: the file */
 } cli_settings;
 
 typedef enum cli_value {

@@ -13,7 +13,7 @@ _drey() {
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == train ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "exit --help" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "exit medusa --help" -- "$cur")
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
@@ -62,7 +62,7 @@ _drey() {
             ;;
         train)
             words="$engine -d --draft -o --output --prompts -n --predict --features --hidden --exit-threshold --seed
-                --json -q --quiet"
+                --heads --vocabulary --epochs --rate --temp --keep-texts --json -q --quiet"
             ;;
         tune)
             words="-m --model -d --draft --memory --io --kv --sidecar --prompts --svg -t --threads --cpu

@@ -100,6 +100,54 @@ typedef struct drey_train_exit_report {
 DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
                                      drey_train_exit_report *report, drey_error *err);
 
+/* ---- Medusa heads ---- */
+
+#define DREY_MEDUSA_HEADS 8
+#define DREY_MEDUSA_RANKS 8
+
+typedef struct drey_train_medusa_options {
+    /* As for drey_engine_open: target, threads, memory, tier. Its drafter, policy, n_context and
+     * progress are not looked at. Memory bounds the texts that training holds, too. */
+    const drey_engine_options *engine;
+    int32_t n_heads; /* 0: 4 */
+    int32_t n_ids;   /* tokens that they can guess, the first ones of the vocabulary; 0: half of it,
+                            at most 32768 */
+    int64_t n_positions; /* tokens of text that the target writes at least; 0: 200,000 */
+    int32_t n_epochs;    /* how often each is seen, about; 0: 6 */
+    float rate;          /* of learning; 0: 0.001 */
+    float temperature;   /* of answers; 0: 0.3 */
+    bool greedy;         /* answers are the likeliest tokens instead */
+    bool keep_texts;     /* OUTPUT.texts stays for another training */
+    uint64_t seed;
+    const char *output; /* NULL: MODEL.drey-medusa, beside the model's first file */
+    /* Each may be NULL. progress with DREY_PROGRESS_TRAIN: tokens written, then steps; go_on now and
+     * then: false ends the call with DREY_ERR_CANCELLED. */
+    drey_progress_fn *progress;
+    bool (*go_on)(void *user);
+    void *user;
+    uint64_t reserved[8]; /* zero */
+} drey_train_medusa_options;
+DREY_API void drey_train_medusa_options_init(drey_train_medusa_options *options);
+
+typedef struct drey_train_medusa_report {
+    int32_t n_heads, n_ids;
+    int64_t n_positions;               /* trained with */
+    int64_t n_held[DREY_MEDUSA_HEADS]; /* judged by */
+    /* On texts that were not trained with: how often a head's guess of a rank was right. */
+    float accuracy[DREY_MEDUSA_HEADS][DREY_MEDUSA_RANKS];
+    double loss; /* at the end, of a position */
+    double write_s, train_s;
+} drey_train_medusa_report;
+
+/* Lets the target write texts of its own (both sides of a talk, sampled with seeds; several in a pass),
+ * keeps its hidden states in OUTPUT.texts, trains the heads with them, judges them by texts that they
+ * have not seen, and writes the file whole or not at all. What was interrupted is gone on with by the
+ * next call with the same options: from the texts, and from OUTPUT.checkpoint, which is written once a
+ * minute; both are removed in the end. The same options give the same file on a machine. report may be NULL.
+ * DREY_ERR_USAGE, DREY_ERR_MEMORY (which says how much it takes), and whatever an engine says. */
+DREY_API drey_status drey_train_medusa(const drey_train_medusa_options *options,
+                                       drey_train_medusa_report *report, drey_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,74 @@
+/* Training of Medusa heads: the target stays as it is, only the blocks learn (Medusa-1).
+ *
+ *   g = W h + b,  x = h + silu(g),  z = V x,   loss = sum over heads k of 0.8^k * -log softmax(z)[y_k]
+ *
+ * h: a position's hidden state; y_k: the token that the model said k + 1 positions later, k = 0, 1, ...
+ * (head k of the file). V: rows of the target's own head, frozen. The heads begin as the target's own:
+ * W = 0, b = 0.
+ *
+ * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few: z is computed
+ * for the batch's own labels and some more that are drawn, half from what the texts hold and half from
+ * all, and the others are estimated: a token that is there with probability p counts 1 / p times in the
+ * softmax's sum (Bengio and Senecal, importance sampling). Accuracies are of all rows. */
+#ifndef DREY_TRAIN_MEDUSA_TRAINER_H
+#define DREY_TRAIN_MEDUSA_TRAINER_H
+
+#include "draft/medusa_heads.h"
+#include "train/adam.h"
+#include "train/gemm.h"
+#include "train/self_texts.h"
+
+typedef struct medusa_training {
+    int32_t n_heads, n_embd, n_ids;
+    const uint16_t *head_rows; /* V: [n_ids][D] in half precision, borrowed */
+    const self_texts *texts;   /* borrowed */
+    const kernel_table *kernels;
+    pool *pool;
+    int32_t n_batch; /* positions of a step */
+    int32_t
+        n_drawn; /* tokens that are drawn beside a step's labels; n_ids or more: all are there */
+    int64_t n_steps;
+    float rate; /* at first, after a short rise; it falls to 0 along half a cosine */
+    uint64_t seed;
+} medusa_training;
+
+typedef struct medusa_trainer {
+    medusa_training about;
+    int64_t n_parameters; /* W [n_heads * D][D], then b [n_heads * D] */
+    float *parameters, *gradient;
+    adam adam;
+    gemm gemm;
+    int64_t step;
+    double loss; /* of the last step, a position's */
+    /* Which positions are trained with, and the logarithm of a token's chance to be there. */
+    int64_t *position, n_positions;
+    float *log_chance; /* [n_ids] */
+    /* Of a step. */
+    int64_t *batch;     /* [n_batch] */
+    int32_t *candidate; /* [n_candidates] */
+    int32_t *place;     /* [n_ids]: among the candidates, -1: none */
+    int32_t n_candidates, max_candidates;
+    int32_t *label;        /* [n_batch][n_heads]: place of a candidate, -1: none is known */
+    float *h, *g, *x, *dx; /* [n_batch][D], [n_batch][n_heads][D] three times */
+    float *v, *z;          /* [n_candidates][D], [n_batch * n_heads][n_candidates] */
+    double *row_loss;      /* [n_batch * n_heads] */
+} medusa_trainer;
+
+/* Of an arena. */
+size_t medusa_trainer_bytes(const medusa_training *t);
+/* Takes its memory from `a`, whose owner checks it; the parameters are 0. DREY_ERR_USAGE: there are no
+ * positions to train with. */
+drey_status medusa_trainer_init(medusa_trainer *m, const medusa_training *t, arena *a,
+                                drey_error *err);
+
+/* The next of about.n_steps: gradient, then Adam. */
+void medusa_trainer_step(medusa_trainer *m);
+/* The gradient alone: of the batch that stands in m->batch, into m->gradient and m->loss. */
+void medusa_trainer_gradient(medusa_trainer *m);
+
+/* accuracy[head][rank]: the share of held (or trained) positions whose token was the head's guess
+ * number `rank`, over at most n_most positions, all rows of V; seen[head]: of how many. */
+void medusa_trainer_judge(medusa_trainer *m, bool held, int64_t n_most,
+                          float accuracy[][MEDUSA_RANKS], int64_t seen[]);
+
+#endif

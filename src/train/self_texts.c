@@ -1,0 +1,458 @@
+/* Writing, and the file: see self_texts.h. */
+#include "train/self_texts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "engine/session.h"
+#include "os/float_mode.h"
+#include "text/chat.h"
+#include "weights/identity.h"
+
+enum {
+    N_WRITERS = 16,   /* texts in a pass */
+    MOST_FEED = 256,  /* tokens of a prefix or suffix */
+    MOST_ASKED = 160, /* tokens of a user's turn */
+    MOST_SAID = 448,  /* of an answer */
+    HELD_EVERY = 16
+};
+
+/* ---- The file ---- */
+
+typedef struct texts_head {
+    char magic[8];
+    uint64_t identity; /* of the model */
+    int32_t n_embd, zero;
+} texts_head;
+
+typedef struct run_head {
+    uint64_t seed;
+    int32_t n, zero;
+} run_head;
+
+static const char magic[8] = {'d', 'r', 'e', 'y', 't', 'e', 'x', 't'};
+
+static uint64_t run_bytes(int32_t n, int32_t n_embd)
+{
+    return sizeof(run_head) + (uint64_t)n * (sizeof(int32_t) + (uint64_t)n_embd * 2);
+}
+
+static drey_status io_failed(const char *path, const char *what, drey_error *err)
+{
+    FAIL(err, DREY_ERR_IO, "cannot %s %s: %s", what, SHOWN_PATH(path), strerror(errno));
+}
+
+static drey_status put(int fd, const char *path, const void *bytes, size_t n, drey_error *err)
+{
+    for (const char *at = bytes; n > 0;) {
+        ssize_t done = write(fd, at, n);
+        if (done < 0 && errno != EINTR)
+            return io_failed(path, "write", err);
+        if (done > 0) {
+            at += done;
+            n -= (size_t)done;
+        }
+    }
+    return DREY_OK;
+}
+
+/* False: the file ends before. */
+static bool get(int fd, void *bytes, size_t n, uint64_t offset)
+{
+    for (char *at = bytes; n > 0;) {
+        ssize_t done = pread(fd, at, n, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        at += done;
+        n -= (size_t)done;
+        offset += (uint64_t)done;
+    }
+    return true;
+}
+
+typedef struct texts_extent {
+    uint64_t n_bytes; /* of whole runs, the head included */
+    int64_t n;        /* positions */
+    uint64_t seeds;   /* one past the largest */
+} texts_extent;
+
+/* Whole runs from the front on. */
+static void measure(int fd, int32_t n_embd, texts_extent *x)
+{
+    run_head run;
+    uint64_t size = (uint64_t)lseek(fd, 0, SEEK_END);
+    *x = (texts_extent){.n_bytes = sizeof(texts_head)};
+    while (get(fd, &run, sizeof run, x->n_bytes) && run.n > 0 && run.zero == 0 &&
+           x->n_bytes + run_bytes(run.n, n_embd) <= size) {
+        x->n_bytes += run_bytes(run.n, n_embd);
+        x->n += run.n;
+        x->seeds = max_u64(x->seeds, run.seed + 1);
+    }
+}
+
+static drey_status open_texts(const self_texts_job *job, int32_t n_embd, int *fd, texts_extent *x,
+                              drey_error *err)
+{
+    texts_head want = {.n_embd = n_embd}, got;
+    memcpy(want.magic, magic, sizeof magic);
+    TRY(model_identity(job->engine->target->file, &want.identity, err));
+    *fd = open(job->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (*fd < 0)
+        return io_failed(job->path, "open", err);
+    if (lseek(*fd, 0, SEEK_END) == 0)
+        TRY(put(*fd, job->path, &want, sizeof want, err));
+    if (!get(*fd, &got, sizeof got, 0) || memcmp(&got, &want, sizeof got) != 0)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "%s holds no texts of this model; remove it, or name another output",
+             SHOWN_PATH(job->path));
+    measure(*fd, n_embd, x);
+    if (ftruncate(*fd, (off_t)x->n_bytes) != 0 || lseek(*fd, 0, SEEK_END) < 0)
+        return io_failed(job->path, "cut", err);
+    return DREY_OK;
+}
+
+/* ---- A writer ---- */
+
+typedef enum writer_state { WRITER_ASKS, WRITER_ANSWERS, WRITER_DONE } writer_state;
+
+typedef struct writer {
+    drey_session *session;
+    writer_state state;
+    uint64_t seed;
+    int32_t feed[MOST_FEED], n_feed, fed; /* tokens that the model has still to read */
+    int32_t n;                            /* positions of the run so far */
+    int32_t token[MOST_SAID];
+    uint16_t *hidden; /* [MOST_SAID][D] */
+} writer;
+
+typedef struct writing_room {
+    const self_texts_job *job;
+    drey_engine *engine;
+    writer *writer; /* [N_WRITERS] */
+    uint16_t *hidden;
+    int32_t prefix[MOST_FEED], n_prefix, suffix[MOST_FEED], n_suffix;
+    int fd;
+    texts_extent extent;
+    uint64_t next_seed;
+    int64_t n_wanted;
+} writing_room;
+
+static drey_status encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
+                          int32_t *ids, int32_t *n, drey_error *err)
+{
+    size_t n_ids = 0;
+    TRY(tokenizer_encode(t, text, n_bytes, flags, ids, MOST_FEED, &n_ids, err));
+    *n = (int32_t)n_ids;
+    return DREY_OK;
+}
+
+/* What stands around the user's text. A model without a chat format writes from its first token on. */
+static drey_status find_frame(writing_room *r, drey_error *err)
+{
+    const drey_model *m = r->job->engine->target;
+    const tokenizer *t = m->tokenizer;
+    gguf_string chat = gguf_text(m->file, "tokenizer.chat_template");
+    chat_turn turn = {0};
+    char eos[256];
+    size_t n_eos = tokenizer_piece(t, tokenizer_eos(t), true, false, eos, sizeof eos);
+    eos[n_eos < sizeof eos ? n_eos : 0] = 0;
+    const char *nothing = "x";
+    if (chat.text &&
+        chat_format_turn(chat.text, chat.n_bytes, eos, NULL, nothing, &turn, NULL) == DREY_OK) {
+        text_range x = turn.content[turn.n_content - 1];
+        drey_status status =
+            encode(t, turn.text, x.begin, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_BOS, r->prefix,
+                   &r->n_prefix, err);
+        if (status == DREY_OK)
+            status = encode(t, turn.text + x.end, turn.n_bytes - x.end, DREY_TOKENIZE_SPECIAL,
+                            r->suffix, &r->n_suffix, err);
+        free(turn.text);
+        TRY(status);
+    }
+    if (r->n_prefix == 0) {
+        r->prefix[0] = max_i32(tokenizer_bos(t) >= 0 ? tokenizer_bos(t) : tokenizer_eos(t), 0);
+        r->n_prefix = 1;
+    }
+    return DREY_OK;
+}
+
+static void feed(writer *w, const int32_t *tokens, int32_t n)
+{
+    memcpy(w->feed, tokens, (size_t)n * sizeof *tokens);
+    w->n_feed = n;
+    w->fed = 0;
+}
+
+/* The next text, or none. Of the prefix the cache has all but the last token from the text before. */
+static void begin_text(writing_room *r, writer *w)
+{
+    kv_cache *kv = &w->session->target_kv;
+    sampler *s = &w->session->sampler;
+    int32_t same = min_i32(kv->n_committed, r->n_prefix - 1);
+    if (r->extent.n >= r->n_wanted) {
+        w->state = WRITER_DONE;
+        return;
+    }
+    kv_truncate(kv, same);
+    feed(w, r->prefix + same, r->n_prefix - same);
+    w->state = r->n_suffix > 0 ? WRITER_ASKS : WRITER_ANSWERS;
+    w->n = 0;
+    w->seed = r->next_seed++;
+    s->settings = (drey_sampling){
+        .temperature = 1, .top_p = 0.95f, .seed = r->job->seed + w->seed * UINT64_C(0x9E3779B9)};
+}
+
+static drey_status end_run(writing_room *r, writer *w, drey_error *err)
+{
+    int32_t d = r->engine->target.layout.shape.n_embd;
+    const run_head run = {.seed = w->seed, .n = w->n};
+    if (w->n == 0)
+        return DREY_OK;
+    TRY(put(r->fd, r->job->path, &run, sizeof run, err));
+    TRY(put(r->fd, r->job->path, w->token, (size_t)w->n * sizeof *w->token, err));
+    TRY(put(r->fd, r->job->path, w->hidden, (size_t)w->n * (size_t)d * sizeof *w->hidden, err));
+    r->extent.n += w->n;
+    w->n = 0;
+    return DREY_OK;
+}
+
+/* The model has read all that it was fed: what it says, and what it reads next. */
+static drey_status hear(writing_room *r, writer *w, const pass_group *group, drey_error *err)
+{
+    drey_session *s = w->session;
+    const drey_engine *e = r->engine;
+    int32_t d = e->target.layout.shape.n_embd, position = s->target_kv.n_committed;
+    int32_t token = sampler_choose(&s->sampler, group->logits, position);
+    w->token[w->n] = token;
+    e->kernels->to_f16(w->hidden + (int64_t)w->n * d, group->hidden, d);
+    w->n++;
+    bool ends = tokenizer_is_end(e->options.target->tokenizer, token);
+    if (w->state == WRITER_ASKS && (ends || w->n >= MOST_ASKED)) {
+        TRY(end_run(r, w, err));
+        w->state = WRITER_ANSWERS;
+        s->sampler.settings.temperature = r->job->temperature;
+        feed(w, r->suffix, r->n_suffix);
+    } else if (w->state == WRITER_ANSWERS && (ends || w->n >= MOST_SAID)) {
+        TRY(end_run(r, w, err));
+        begin_text(r, w);
+    } else {
+        feed(w, &token, 1);
+    }
+    return DREY_OK;
+}
+
+/* One pass for all that are writing; false: nobody is. */
+static drey_status write_on(writing_room *r, bool *any, drey_error *err)
+{
+    drey_engine *e = r->engine;
+    pass_group group[N_WRITERS];
+    writer *of[N_WRITERS];
+    int32_t n = 0, n_left = 0, rows = 0;
+    for (int32_t i = 0; i < N_WRITERS; i++)
+        n_left += r->writer[i].state != WRITER_DONE;
+    *any = n_left > 0;
+    for (int32_t i = 0; i < N_WRITERS; i++) {
+        writer *w = &r->writer[i];
+        if (w->state == WRITER_DONE)
+            continue;
+        int32_t most = (e->target.ws.limits.max_rows - rows) / n_left--;
+        int32_t n_rows = min_i32(w->n_feed - w->fed, most);
+        pass_row *row = e->target.ws.rows + rows;
+        for (int32_t k = 0; k < n_rows; k++)
+            row[k] = (pass_row){.token = w->feed[w->fed + k], .parent = k - 1};
+        w->fed += n_rows;
+        rows += n_rows;
+        group[n] = (pass_group){.kv = &w->session->target_kv,
+                                .rows = row,
+                                .n = n_rows,
+                                .head = w->fed == w->n_feed ? HEAD_LAST : HEAD_NONE};
+        of[n++] = w;
+    }
+    if (n == 0)
+        return DREY_OK;
+    TRY(pass_run(&of[0]->session->target, group, n, err));
+    for (int32_t i = 0; i < n; i++) {
+        kv_commit(group[i].kv, NULL, group[i].n);
+        if (group[i].head == HEAD_LAST)
+            TRY(hear(r, of[i], &group[i], err));
+    }
+    return DREY_OK;
+}
+
+/* ---- All of it ---- */
+
+size_t self_texts_room(int32_t n_embd)
+{
+    return N_WRITERS * (sizeof(writer) + MOST_SAID * (size_t)n_embd * sizeof(uint16_t));
+}
+
+static drey_status open_room(writing_room *r, drey_error *err)
+{
+    drey_engine_options o = *r->job->engine;
+    TRY(find_frame(r, err));
+    o.drafter = DREY_DRAFTER_NONE;
+    o.policy = DREY_POLICY_NONE;
+    o.draft = NULL;
+    o.heads = NULL;
+    o.n_sessions = N_WRITERS;
+    o.n_context = r->n_prefix + MOST_ASKED + r->n_suffix + MOST_SAID;
+    TRY(engine_open(&r->engine, &o, NULL, err));
+    size_t d = (size_t)r->engine->target.layout.shape.n_embd;
+    r->writer = calloc(N_WRITERS, sizeof *r->writer);
+    r->hidden = malloc(N_WRITERS * MOST_SAID * d * sizeof *r->hidden);
+    if (!r->writer || !r->hidden)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for %d texts at once", N_WRITERS);
+    for (size_t i = 0; i < N_WRITERS; i++) {
+        writer *w = &r->writer[i];
+        drey_sampling sampling = {.top_p = 1};
+        TRY(drey_session_open(&w->session, r->engine, err));
+        TRY(sampler_init(&w->session->sampler, &sampling, tokenizer_n_vocab(o.target->tokenizer),
+                         r->engine->kernels, &w->session->memory, err));
+        w->hidden = r->hidden + i * MOST_SAID * d;
+    }
+    return DREY_OK;
+}
+
+static void close_room(writing_room *r)
+{
+    for (int32_t i = 0; r->writer && i < N_WRITERS; i++)
+        drey_session_close(&r->writer[i].session);
+    free(r->writer);
+    free(r->hidden);
+    drey_engine_close(&r->engine);
+    if (r->fd >= 0)
+        close(r->fd);
+}
+
+/* From the groups in memory, which the first pass has loaded. */
+static drey_status copy_head(const writing_room *r, drey_error *err)
+{
+    const weight *head = r->engine->target.layout.head;
+    const kernel_table *k = r->engine->kernels;
+    if ((int64_t)head->n_pinned * GROUP_ROWS < r->job->n_ids)
+        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+                  "the budget leaves no room for the model's head, which training needs in memory");
+    float *row = malloc((size_t)head->k * sizeof *row);
+    if (!row)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a row of the head");
+    for (int32_t i = 0; i < r->job->n_ids; i++) {
+        const uint8_t *group = head->packed + (size_t)(i / GROUP_ROWS) * head->group_bytes;
+        head->kernel->unpack_row(row, group, i % GROUP_ROWS, head->k);
+        k->to_f16(r->job->head_rows + (int64_t)i * head->k, row, head->k);
+    }
+    free(row);
+    return DREY_OK;
+}
+
+static drey_status write_all(writing_room *r, drey_error *err)
+{
+    const self_texts_job *job = r->job;
+    TRY(open_room(r, err));
+    TRY(open_texts(job, r->engine->target.layout.shape.n_embd, &r->fd, &r->extent, err));
+    r->next_seed = r->extent.seeds;
+    /* A text is begun at least, so that the weights are loaded. */
+    r->n_wanted = max_i64(job->n_positions, r->extent.n + 1);
+    for (int32_t i = 0; i < N_WRITERS; i++)
+        begin_text(r, &r->writer[i]);
+    int64_t before = r->extent.n;
+    for (bool any = true; any;) {
+        TRY(write_on(r, &any, err));
+        if (before >= job->n_positions) /* all were there */
+            break;
+        if (job->progress)
+            job->progress(job->user, DREY_PROGRESS_TRAIN,
+                          (uint64_t)min_i64(r->extent.n, job->n_positions),
+                          (uint64_t)job->n_positions);
+        if (job->go_on && !job->go_on(job->user))
+            FAIL(err, DREY_ERR_CANCELLED, "interrupted; what was written stays in %s",
+                 SHOWN_PATH(job->path));
+    }
+    return copy_head(r, err);
+}
+
+drey_status self_texts_write(const self_texts_job *job, drey_error *err)
+{
+    writing_room r = {.job = job, .fd = -1};
+    float_mode caller = float_mode_enter();
+    drey_status status = write_all(&r, err);
+    close_room(&r);
+    float_mode_leave(caller);
+    return status;
+}
+
+/* ---- Reading ---- */
+
+static drey_status open_to_read(const char *path, int *fd, texts_head *head, texts_extent *x,
+                                drey_error *err)
+{
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0)
+        return io_failed(path, "open", err);
+    bool good = get(*fd, head, sizeof *head, 0) && memcmp(head->magic, magic, sizeof magic) == 0 &&
+                head->n_embd > 0;
+    if (good)
+        measure(*fd, head->n_embd, x);
+    else
+        close(*fd);
+    if (!good)
+        FAIL(err, DREY_ERR_FORMAT, "%s holds no texts to train with", SHOWN_PATH(path));
+    return DREY_OK;
+}
+
+drey_status self_texts_count(const char *path, int64_t *n, drey_error *err)
+{
+    int fd;
+    texts_head head;
+    texts_extent x;
+    TRY(open_to_read(path, &fd, &head, &x, err));
+    close(fd);
+    *n = x.n;
+    return DREY_OK;
+}
+
+size_t self_texts_bytes(int64_t n, int32_t n_embd)
+{
+    return arena_size((size_t)n * (size_t)n_embd * sizeof(uint16_t)) +
+           arena_size((size_t)n * sizeof(int32_t)) + 2 * arena_size((size_t)n);
+}
+
+drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd, arena *a,
+                            drey_error *err)
+{
+    int fd;
+    texts_head head;
+    texts_extent x;
+    TRY(open_to_read(path, &fd, &head, &x, err));
+    *t = (self_texts){.n_embd = n_embd};
+    t->hidden = arena_take(a, (size_t)n * (size_t)n_embd * sizeof *t->hidden);
+    t->token = arena_take(a, (size_t)n * sizeof *t->token);
+    t->left = arena_take(a, (size_t)n * sizeof *t->left);
+    t->held = arena_take(a, (size_t)n * sizeof *t->held);
+    drey_status status =
+        head.n_embd == n_embd
+            ? arena_check(a, err)
+            : error_set(err, DREY_ERR_MISMATCH, "%s is of another width", SHOWN_PATH(path));
+    uint64_t at = sizeof head;
+    for (run_head run; status == DREY_OK && t->n < n && get(fd, &run, sizeof run, at);
+         at += run_bytes(run.n, n_embd)) {
+        int32_t most = (int32_t)min_i64(run.n, n - t->n);
+        uint64_t tokens = at + sizeof run, states = tokens + (uint64_t)run.n * sizeof(int32_t);
+        if (!get(fd, t->token + t->n, (size_t)most * sizeof *t->token, tokens) ||
+            !get(fd, t->hidden + t->n * n_embd, (size_t)most * (size_t)n_embd * 2, states))
+            status = io_failed(path, "read", err);
+        for (int32_t i = 0; i < most; i++) {
+            t->left[t->n + i] = (uint8_t)min_i32(most - 1 - i, 255);
+            t->held[t->n + i] = run.seed % HELD_EVERY == 0;
+        }
+        t->n += most;
+    }
+    close(fd);
+    return status;
+}

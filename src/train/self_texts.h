@@ -1,0 +1,58 @@
+/* What a model writes by itself, with its hidden states: what its heads are trained with.
+ *
+ * Nobody gives prompts: the model writes the user's turn, too, sampled behind the bare chat format, and
+ * then answers it. Several texts are written in a pass. A text is a run of positions, one for each
+ * token that the model said: its hidden state behind the final norm, and the token.
+ *
+ *      <|im_start|>user\n  How do I ...?  <|im_end|>\n<|im_start|>assistant\n  You can ...  <|im_end|>
+ *      prefix              run of seed 1  suffix                                run of seed 1
+ *
+ * They go to a file, so that writing can be interrupted, and to memory afterwards:
+ *
+ *      head | run | run | ...      run: seed, n, token[n], hidden[n][D] in half precision
+ *
+ * A run that is not all there, which an interruption leaves, is cut off by the next writer. */
+#ifndef DREY_TRAIN_SELF_TEXTS_H
+#define DREY_TRAIN_SELF_TEXTS_H
+
+#include "engine/engine.h"
+
+typedef struct self_texts_job {
+    const drey_engine_options
+        *engine;         /* target, threads, memory, tier; the rest is this module's */
+    const char *path;    /* of the file */
+    int64_t n_positions; /* as many at least */
+    uint64_t seed;
+    float temperature; /* of answers; 0: greedy */
+    drey_progress_fn *progress;
+    bool (*go_on)(void *user); /* either may be NULL */
+    void *user;
+    /* Rows of the target's head that are copied to head_rows[n_ids][D] in half precision, the
+     * caller's memory. */
+    int32_t n_ids;
+    uint16_t *head_rows;
+} self_texts_job;
+
+/* Memory that writing takes beside the engine. */
+size_t self_texts_room(int32_t n_embd);
+/* Goes on with the file, or begins it. Opens an engine and closes it again. DREY_ERR_CANCELLED: go_on
+ * said so; what was written stays. DREY_ERR_MISMATCH: the file is another model's. */
+drey_status self_texts_write(const self_texts_job *job, drey_error *err);
+
+typedef struct self_texts {
+    int32_t n_embd;
+    int64_t n;        /* positions */
+    uint16_t *hidden; /* [n][D] */
+    int32_t *token;   /* [n]: what the model said there */
+    uint8_t *left;    /* [n]: positions behind it in its run, 255 at most */
+    bool *held;       /* [n]: not to be trained with */
+} self_texts;
+
+/* Positions that the file holds, and the memory that they take. */
+drey_status self_texts_count(const char *path, int64_t *n, drey_error *err);
+size_t self_texts_bytes(int64_t n, int32_t n_embd);
+/* Reads the first n of them to memory from `a`, whose owner checks it. Every 16th text is held. */
+drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd, arena *a,
+                            drey_error *err);
+
+#endif

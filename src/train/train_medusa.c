@@ -1,0 +1,397 @@
+/* drey_train_medusa: texts, steps, judgement, the file. See drey/train.h. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fmath.h"
+#include "base/num.h"
+#include "drey/train.h"
+#include "gguf/new_gguf.h"
+#include "os/clock.h"
+#include "os/float_mode.h"
+#include "os/memory.h"
+#include "os/new_file.h"
+#include "train/medusa_trainer.h"
+#include "weights/identity.h"
+
+enum {
+    USUAL_HEADS = 4,
+    USUAL_POSITIONS = 200000,
+    USUAL_EPOCHS = 6,
+    N_BATCH = 256,
+    N_DRAWN = 1536,
+    MOST_JUDGED = 8192,
+    STEPS_BETWEEN = 20, /* looks at the clock */
+};
+static const float usual_rate = 0.001f, usual_temperature = 0.3f;
+static const int64_t save_every_ns = INT64_C(60000000000);
+
+typedef struct training {
+    const drey_train_medusa_options *o;
+    drey_train_medusa_report *report;
+    const drey_model *target;
+    char *output, *texts, *checkpoint; /* paths; one allocation each */
+    uint64_t identity, budget_bytes;   /* 0: no budget */
+    int32_t n_heads, n_ids;
+    int64_t n_positions;
+    int32_t n_epochs;
+    float rate;
+    arena head_memory, memory;
+    uint16_t *head_rows;
+    self_texts data;
+    medusa_trainer trainer;
+    pool *pool;
+    const kernel_table *kernels;
+    uint64_t n_steps_before; /* that texts count for in progress */
+} training;
+
+void drey_train_medusa_options_init(drey_train_medusa_options *options)
+{
+    *options = (drey_train_medusa_options){0};
+}
+
+/* ---- Options ---- */
+
+static drey_status check_options(const drey_train_medusa_options *o, drey_error *err)
+{
+    if (!o->engine || !o->engine->target)
+        FAIL(err, DREY_ERR_USAGE, "no target model was given");
+    if (o->n_heads < 0 || o->n_heads > MEDUSA_MAX_HEADS)
+        FAIL(err, DREY_ERR_USAGE, "%d heads are not possible (1 to %d)", o->n_heads,
+             MEDUSA_MAX_HEADS);
+    int32_t n_vocab = o->engine->target->shape.n_vocab;
+    if (o->n_ids < 0 || o->n_ids > n_vocab || (o->n_ids < n_vocab && o->n_ids % GROUP_ROWS != 0))
+        FAIL(err, DREY_ERR_USAGE,
+             "a vocabulary of %d tokens is not possible (a multiple of %d, or all %d)", o->n_ids,
+             GROUP_ROWS, n_vocab);
+    if (o->n_positions < 0 || o->n_epochs < 0 || o->rate < 0 || !isfinite(o->rate) ||
+        o->temperature < 0 || !isfinite(o->temperature))
+        FAIL(err, DREY_ERR_USAGE, "tokens, epochs, rate and temperature are not negative");
+    return DREY_OK;
+}
+
+/* The frequent half, at most what holds nearly all that is written of larger vocabularies. */
+static int32_t usual_ids(int32_t n_vocab)
+{
+    enum { MOST = 32768, STEP = 4096 };
+    int32_t half = ceil_div_i32(n_vocab / 2, STEP) * STEP;
+    return min_i32(min_i32(half, MOST), n_vocab);
+}
+
+static char *with_suffix(const char *path, const char *suffix)
+{
+    size_t n = strlen(path) + strlen(suffix) + 1;
+    char *out = malloc(n);
+    if (out)
+        snprintf(out, n, "%s%s", path, suffix);
+    return out;
+}
+
+static drey_status settle(training *t, drey_error *err)
+{
+    const drey_train_medusa_options *o = t->o;
+    t->target = o->engine->target;
+    t->output = o->output ? strdup(o->output) : medusa_usual_path(t->target->file);
+    t->texts = t->output ? with_suffix(t->output, ".texts") : NULL;
+    t->checkpoint = t->output ? with_suffix(t->output, ".checkpoint") : NULL;
+    if (!t->texts || !t->checkpoint)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the names of files");
+    t->n_heads = o->n_heads ? o->n_heads : USUAL_HEADS;
+    t->n_ids = o->n_ids ? o->n_ids : usual_ids(t->target->shape.n_vocab);
+    t->n_positions = o->n_positions ? o->n_positions : USUAL_POSITIONS;
+    t->n_epochs = o->n_epochs ? o->n_epochs : USUAL_EPOCHS;
+    t->rate = o->rate > 0 ? o->rate : usual_rate;
+    bool estimate;
+    t->budget_bytes = o->engine->memory_bytes == DREY_MEMORY_AUTO ? memory_auto_budget(&estimate)
+                                                                  : o->engine->memory_bytes;
+    t->kernels = kernel_select(o->engine->cpu_tier);
+    if (!t->kernels)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "the CPU tier \"%s\" does not run on this machine",
+             o->engine->cpu_tier);
+    return model_identity(t->target->file, &t->identity, err);
+}
+
+/* ---- Texts ---- */
+
+static bool has_budget(const training *t)
+{
+    return t->budget_bytes != DREY_MEMORY_UNLIMITED;
+}
+
+static drey_status write_texts(training *t, drey_error *err)
+{
+    drey_engine_options engine = *t->o->engine;
+    size_t d = (size_t)t->target->shape.n_embd, bytes = (size_t)t->n_ids * d * sizeof(uint16_t);
+    TRY(arena_init(&t->head_memory, bytes, false, err));
+    t->head_rows = arena_take(&t->head_memory, bytes);
+    engine.memory_bytes = t->budget_bytes;
+    uint64_t own = bytes + self_texts_room(t->target->shape.n_embd);
+    if (has_budget(t))
+        engine.memory_bytes -= min_u64(own, engine.memory_bytes - 1);
+    const self_texts_job job = {.engine = &engine,
+                                .path = t->texts,
+                                .n_positions = t->n_positions,
+                                .seed = t->o->seed,
+                                .temperature = t->o->greedy            ? 0
+                                               : t->o->temperature > 0 ? t->o->temperature
+                                                                       : usual_temperature,
+                                .progress = t->o->progress,
+                                .go_on = t->o->go_on,
+                                .user = t->o->user,
+                                .n_ids = t->n_ids,
+                                .head_rows = t->head_rows};
+    return self_texts_write(&job, err);
+}
+
+/* ---- The checkpoint: a head, then parameters and Adam's moments ---- */
+
+typedef struct checkpoint_head {
+    char magic[8];
+    uint64_t identity, seed;
+    int64_t n_parameters, n_positions, n_steps, step;
+    double power1, power2;
+    int32_t n_ids, n_heads;
+} checkpoint_head;
+
+static checkpoint_head checkpoint_of(const training *t)
+{
+    const medusa_trainer *m = &t->trainer;
+    return (checkpoint_head){.magic = {'d', 'r', 'e', 'y', 's', 't', 'e', 'p'},
+                             .identity = t->identity,
+                             .seed = t->o->seed,
+                             .n_parameters = m->n_parameters,
+                             .n_positions = t->data.n,
+                             .n_steps = m->about.n_steps,
+                             .step = m->step,
+                             .power1 = m->adam.power1,
+                             .power2 = m->adam.power2,
+                             .n_ids = t->n_ids,
+                             .n_heads = t->n_heads};
+}
+
+static drey_status save(const training *t, drey_error *err)
+{
+    const medusa_trainer *m = &t->trainer;
+    const checkpoint_head head = checkpoint_of(t);
+    size_t n = (size_t)m->n_parameters * sizeof(float);
+    const float *parts[] = {m->parameters, m->adam.first, m->adam.second};
+    new_file f;
+    TRY(new_file_open(&f, t->checkpoint, err));
+    drey_status status = new_file_write(&f, 0, &head, sizeof head, err);
+    for (uint64_t i = 0; i < 3 && status == DREY_OK; i++)
+        status = new_file_write(&f, sizeof head + i * n, parts[i], n, err);
+    if (status == DREY_OK)
+        return new_file_commit(&f, err);
+    new_file_discard(&f);
+    return status;
+}
+
+/* One that belongs to this very training is gone on with; any other is passed over. */
+static void restore(training *t)
+{
+    medusa_trainer *m = &t->trainer;
+    checkpoint_head head, want = checkpoint_of(t);
+    size_t n = (size_t)m->n_parameters * sizeof(float);
+    float *parts[] = {m->parameters, m->adam.first, m->adam.second};
+    file f;
+    if (file_open(&f, t->checkpoint, false, NULL) != DREY_OK)
+        return;
+    bool good = f.n_bytes == sizeof head + 3 * n &&
+                file_read(&f, t->checkpoint, 0, sizeof head, &head, NULL, 0, NULL) == DREY_OK;
+    want.step = good ? head.step : 0;
+    want.power1 = good ? head.power1 : 0;
+    want.power2 = good ? head.power2 : 0;
+    good = good && memcmp(&head, &want, sizeof head) == 0 && head.step <= head.n_steps;
+    for (uint64_t i = 0; i < 3 && good; i++)
+        good = file_read(&f, t->checkpoint, sizeof head + i * n, n, parts[i], NULL, 0, NULL) ==
+               DREY_OK;
+    file_close(&f);
+    for (int i = 0; i < 3 && !good; i++)
+        memset(parts[i], 0, n);
+    if (good) {
+        m->step = head.step;
+        m->adam.power1 = head.power1;
+        m->adam.power2 = head.power2;
+    }
+}
+
+/* ---- Training ---- */
+
+static drey_status open_trainer(training *t, drey_error *err)
+{
+    int64_t n;
+    int32_t d = t->target->shape.n_embd, n_threads = t->o->engine->n_threads;
+    TRY(self_texts_count(t->texts, &n, err));
+    medusa_training about = {.n_heads = t->n_heads,
+                             .n_embd = d,
+                             .n_ids = t->n_ids,
+                             .head_rows = t->head_rows,
+                             .texts = &t->data,
+                             .kernels = t->kernels,
+                             .n_batch = N_BATCH,
+                             .n_drawn = N_DRAWN,
+                             .n_steps = max_i64(n * t->n_epochs / N_BATCH, 1),
+                             .rate = t->rate,
+                             .seed = t->o->seed};
+    t->data.n = n;
+    size_t bytes = self_texts_bytes(n, d) + medusa_trainer_bytes(&about);
+    uint64_t all = bytes + t->head_memory.size_bytes + memory_program();
+    if (has_budget(t) && all > t->budget_bytes)
+        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+                  "training with %lld tokens takes %.0f MiB, and the budget is %.0f MiB; take "
+                  "fewer tokens or a larger budget",
+                  (long long)n, (double)all / 1048576, (double)t->budget_bytes / 1048576);
+    TRY(pool_open(&t->pool, n_threads ? n_threads : pool_default_threads(), err));
+    about.pool = t->pool;
+    TRY(arena_init(&t->memory, bytes, true, err));
+    TRY(self_texts_read(&t->data, t->texts, n, d, &t->memory, err));
+    TRY(medusa_trainer_init(&t->trainer, &about, &t->memory, err));
+    restore(t);
+    return DREY_OK;
+}
+
+static drey_status run_steps(training *t, drey_error *err)
+{
+    const drey_train_medusa_options *o = t->o;
+    medusa_trainer *m = &t->trainer;
+    int64_t saved_ns = clock_ns();
+    double loss = 0;
+    while (m->step < m->about.n_steps) {
+        medusa_trainer_step(m);
+        loss += (m->loss - loss) * (loss > 0 ? 0.02 : 1);
+        if (m->step % STEPS_BETWEEN != 0 && m->step != m->about.n_steps)
+            continue;
+        t->report->loss = loss;
+        if (o->progress)
+            o->progress(o->user, DREY_PROGRESS_TRAIN, (uint64_t)m->step,
+                        (uint64_t)m->about.n_steps);
+        bool stop = o->go_on && !o->go_on(o->user);
+        if (stop || clock_ns() - saved_ns > save_every_ns) {
+            TRY(save(t, err));
+            saved_ns = clock_ns();
+        }
+        if (stop)
+            FAIL(err, DREY_ERR_CANCELLED, "interrupted; the next training goes on from %s",
+                 SHOWN_PATH(t->checkpoint));
+    }
+    return DREY_OK;
+}
+
+/* ---- The file ---- */
+
+typedef struct q8_block {
+    uint16_t scale;
+    int8_t q[32];
+} q8_block;
+
+/* Blocks of a row, which then holds what they stand for. */
+static void quantise_row(q8_block *out, float *row, int64_t n)
+{
+    for (int64_t b = 0; b < n / 32; b++) {
+        float most = 0, *x = row + 32 * b;
+        for (int i = 0; i < 32; i++)
+            most = max_f32(most, fabsf(x[i]));
+        out[b].scale = f32_to_f16(most / 127);
+        float scale = f16_to_f32(out[b].scale);
+        for (int i = 0; i < 32; i++) {
+            float q = scale > 0 ? rintf(x[i] / scale) : 0;
+            out[b].q[i] = (int8_t)max_f32(min_f32(q, 127), -127);
+            x[i] = (float)out[b].q[i] * scale;
+        }
+    }
+}
+
+/* Q8_0 where rows have whole blocks, else half precision. */
+static void *encode_blocks(training *t, uint32_t *type, uint64_t *n_bytes)
+{
+    int64_t d = t->target->shape.n_embd, rows = (int64_t)t->n_heads * d;
+    float *w = t->trainer.parameters;
+    bool whole = d % 32 == 0;
+    *type = whole ? TYPE_Q8_0 : TYPE_F16;
+    *n_bytes = (uint64_t)(rows * type_row_bytes(type_find(*type), d));
+    uint8_t *out = malloc((size_t)*n_bytes);
+    for (int64_t i = 0; out && i < rows; i++) {
+        uint8_t *at = out + (uint64_t)i * (*n_bytes / (uint64_t)rows);
+        if (whole)
+            quantise_row((q8_block *)(void *)at, w + i * d, d);
+        else
+            t->kernels->to_f16((uint16_t *)(void *)at, w + i * d, d);
+    }
+    return out;
+}
+
+static drey_status write_file(training *t, drey_error *err)
+{
+    const drey_train_medusa_report *r = t->report;
+    int64_t d = t->target->shape.n_embd, dims[] = {d, t->n_heads * d};
+    float accuracy[MEDUSA_MAX_HEADS * MEDUSA_RANKS];
+    uint32_t type;
+    uint64_t n_bytes;
+    void *blocks = encode_blocks(t, &type, &n_bytes);
+    if (!blocks)
+        FAIL(err, DREY_ERR_MEMORY, "no memory to write the heads");
+    medusa_trainer_judge(&t->trainer, true, MOST_JUDGED, t->report->accuracy, t->report->n_held);
+    for (int32_t i = 0; i < t->n_heads * MEDUSA_RANKS; i++)
+        accuracy[i] = r->accuracy[i / MEDUSA_RANKS][i % MEDUSA_RANKS];
+    new_gguf g;
+    new_gguf_begin(&g, MEDUSA_ARCHITECTURE);
+    new_gguf_u32(&g, "drey-medusa.version", MEDUSA_VERSION);
+    new_gguf_u64(&g, "drey-medusa.target", t->identity);
+    new_gguf_text(&g, "drey-medusa.target_name", t->target->name);
+    new_gguf_u32(&g, "drey-medusa.head_count", (uint32_t)t->n_heads);
+    new_gguf_u32(&g, "drey-medusa.embedding_length", (uint32_t)d);
+    new_gguf_u32(&g, "drey-medusa.vocabulary_length", (uint32_t)t->n_ids);
+    new_gguf_f32(&g, "drey-medusa.scale", 1);
+    new_gguf_f32s(&g, "drey-medusa.accuracy", accuracy, (uint64_t)t->n_heads * MEDUSA_RANKS);
+    new_gguf_tensor(&g, "blocks.weight", type, dims, 2, blocks, n_bytes);
+    new_gguf_tensor(&g, "blocks.bias", TYPE_F32, dims + 1, 1, t->trainer.parameters + d * dims[1],
+                    (uint64_t)dims[1] * sizeof(float));
+    drey_status status = new_gguf_save(&g, t->output, err);
+    new_gguf_free(&g);
+    free(blocks);
+    return status;
+}
+
+/* ---- All of it ---- */
+
+static drey_status train(training *t, drey_error *err)
+{
+    int64_t start = clock_ns();
+    TRY(settle(t, err));
+    TRY(write_texts(t, err));
+    int64_t written = clock_ns();
+    TRY(open_trainer(t, err));
+    t->report->n_heads = t->n_heads;
+    t->report->n_ids = t->n_ids;
+    t->report->n_positions = t->trainer.n_positions;
+    TRY(run_steps(t, err));
+    int64_t trained = clock_ns();
+    TRY(write_file(t, err));
+    t->report->write_s = (double)(written - start) * 1e-9;
+    t->report->train_s = (double)(trained - written) * 1e-9;
+    if (!t->o->keep_texts)
+        unlink(t->texts);
+    unlink(t->checkpoint);
+    return DREY_OK;
+}
+
+drey_status drey_train_medusa(const drey_train_medusa_options *options,
+                              drey_train_medusa_report *report, drey_error *err)
+{
+    drey_train_medusa_report own;
+    training t = {.o = options, .report = report ? report : &own};
+    *t.report = (drey_train_medusa_report){0};
+    TRY(check_options(options, err));
+    float_mode caller = float_mode_enter();
+    drey_status status = train(&t, err);
+    float_mode_leave(caller);
+    pool_close(&t.pool);
+    arena_free(&t.memory);
+    arena_free(&t.head_memory);
+    free(t.output);
+    free(t.texts);
+    free(t.checkpoint);
+    return status;
+}

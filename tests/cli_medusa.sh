@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# drey train medusa and drey run -d medusa: what is said and written as JSON, the same text with heads and
+# without, -d auto's word about heads of another model, and that a signal leaves what the next call goes on
+# with.
+#   cli_medusa.sh DREY MAKE_TOY
+set -euo pipefail
+usage="usage: cli_medusa.sh DREY MAKE_TOY"
+drey=${1:?$usage} make_toy=${2:?$usage}
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+wrong() {
+    echo "cli_medusa: $*"
+    failed=1
+}
+"$make_toy" "$tmp/m.gguf" 3
+"$make_toy" "$tmp/other.gguf" 2
+side=$tmp/m.gguf.drey-medusa
+
+# train CODE OPTION...
+train() {
+    local want=$1 code=0
+    shift
+    timeout 300 "$drey" train medusa -m "$tmp/m.gguf" -t 2 -n 2000 --epochs 2 "$@" >"$tmp/out" \
+        2>"$tmp/err" || code=$?
+    [ $code = "$want" ] || wrong "train $*: exit code $code: $(head -n 3 "$tmp/err")"
+}
+says() { # FILE PATTERN
+    grep -qE "$2" "$1" || wrong "\"$2\" is not said: $(head -n 5 "$1")"
+}
+write() { # OPTION...: a text to $tmp/text
+    timeout 60 "$drey" run -m "$tmp/m.gguf" -t 2 -n 40 --ignore-eos -p "The quick brown" -q "$@" \
+        >"$tmp/text" 2>"$tmp/err" || wrong "run $*: $(head -n 3 "$tmp/err")"
+}
+
+write -d none
+mv "$tmp/text" "$tmp/plain"
+train 0 --json "$tmp/json"
+says "$tmp/out" "^texts +[0-9]+ tokens to learn from, [0-9]+ held out"
+says "$tmp/out" "^head 4( +[0-9.]+){9}$"
+says "$tmp/out" "^written +$side, guessing among [0-9]+ tokens"
+says "$tmp/err" "^train: "
+python3 - "$tmp/json" <<'END' || wrong "the JSON is not as it should be"
+import json, sys
+root = json.load(open(sys.argv[1]))
+assert len(root["heads"]) == 4 and root["train_positions"] > 1000 and root["vocabulary"] > 0
+assert all(len(h["accuracy_by_rank"]) == 8 and sum(h["accuracy_by_rank"]) <= 1 for h in root["heads"])
+END
+for file in "$side.texts" "$side.checkpoint"; do
+    [ ! -e "$file" ] || wrong "$file is still there"
+done
+"$drey" inspect "$side" >"$tmp/inspect" || wrong "inspect"
+says "$tmp/inspect" "drey-medusa"
+for d in medusa "$side" auto; do
+    write -d "$d"
+    cmp -s "$tmp/text" "$tmp/plain" || wrong "another text with -d $d"
+done
+write -d medusa --policy sequence --stats "$tmp/stats"
+cmp -s "$tmp/text" "$tmp/plain" || wrong "another text with a sequence"
+
+# Heads of another model: an error where they were named, a word where they were found.
+cp "$side" "$tmp/other.gguf.drey-medusa"
+code=0
+"$drey" run -m "$tmp/other.gguf" -d medusa -p a -n 4 >"$tmp/out" 2>"$tmp/err" || code=$?
+[ $code = 1 ] || wrong "heads of another model: exit code $code"
+says "$tmp/err" "another model"
+[ "$(wc -l <"$tmp/err")" = 1 ] || wrong "more than a sentence: $(cat "$tmp/err")"
+"$drey" run -m "$tmp/other.gguf" -p a -n 4 >"$tmp/out" 2>"$tmp/err" || wrong "-d auto fails"
+says "$tmp/err" "warning: .*another model"
+
+# Interrupted while it writes texts, then gone on with.
+rm "$side"
+"$drey" train medusa -m "$tmp/m.gguf" -t 1 -n 100000000 -q >"$tmp/out" 2>"$tmp/err" &
+child=$!
+for _ in $(seq 400); do # 64 bytes are more than the head
+    if [ "$(stat -c %s "$side.texts" 2>/dev/null || echo 0)" -gt 64 ]; then break; fi
+    sleep 0.05
+done
+kill -TERM $child
+code=0
+wait $child || code=$?
+[ $code = 143 ] || wrong "exit code $code after SIGTERM: $(tail -n 3 "$tmp/err")"
+[ ! -e "$side" ] || wrong "an interrupted training wrote heads"
+[ -s "$side.texts" ] || wrong "an interrupted training kept no texts"
+train 0 -q --keep-texts
+[ -s "$side" ] || wrong "it did not go on"
+[ -s "$side.texts" ] || wrong "the texts were not kept"
+train 2 --heads 9
+train 2 --vocabulary 33
+train 1 --memory 1M
+train 1 -o "$tmp/nowhere/file"
+exit $failed

@@ -1,0 +1,457 @@
+/* The trainer of Medusa heads: products against plain sums, gradients against differences of the loss,
+ * chances and ranks worked out by hand, what can be learnt is learnt, and a toy from its texts to heads
+ * that draft, interrupted and gone on with. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "drey/train.h"
+#include "support/bytes_file.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+#include "train/medusa_trainer.h"
+
+static pool *threads;
+
+/* ---- Products ---- */
+
+static void check_product(gemm *g, rng *r, int32_t m, int32_t n, int32_t k, bool turned, bool add)
+{
+    static float a[64 * 500], b[80 * 500], c[64 * 90];
+    const int64_t ldc = n + 3;
+    gemm_matrix x = turned ? (gemm_matrix){a, 1, m} : (gemm_matrix){a, k, 1};
+    gemm_matrix y = turned ? (gemm_matrix){b, 1, k} : (gemm_matrix){b, n, 1};
+    for (int32_t i = 0; i < m * k; i++)
+        a[i] = (float)(rng_below(r, 9) - 4);
+    for (int32_t i = 0; i < n * k; i++)
+        b[i] = (float)(rng_below(r, 9) - 4);
+    for (int32_t i = 0; i < m * ldc; i++)
+        c[i] = 5;
+    gemm_run(g, c, ldc, x, y, m, n, k, add);
+    for (int32_t i = 0; i < m; i++)
+        for (int32_t j = 0; j < ldc; j++) {
+            double sum = add || j >= n ? 5 : 0;
+            for (int32_t l = 0; l < k && j < n; l++)
+                sum += (double)a[i * x.row + l * x.column] * (double)b[l * y.row + j * y.column];
+            assert_true((double)c[i * ldc + j] == sum); /* whole numbers: exact in any order */
+        }
+}
+
+static void products(void **state)
+{
+    (void)state;
+    static const int32_t sizes[][3] = {{1, 1, 1},     {6, 32, 4},    {7, 33, 5},
+                                       {13, 64, 400}, {64, 80, 500}, {5, 31, 384}};
+    arena a;
+    gemm g;
+    rng r = rng_from(1);
+    assert_int_equal(arena_init(&a, gemm_bytes(64, 80, 500), false, NULL), DREY_OK);
+    gemm_init(&g, 64, 80, 500, threads, &a);
+    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int turned = 0; turned < 2; turned++)
+            check_product(&g, &r, sizes[i][0], sizes[i][1], sizes[i][2], turned, i % 2);
+    arena_free(&a);
+}
+
+/* ---- Small cases ---- */
+
+typedef struct small_case {
+    arena memory;
+    self_texts texts;
+    uint16_t *head_rows;
+    medusa_training about;
+    medusa_trainer trainer;
+} small_case;
+
+enum { D = 8, IDS = 12, N = 40 };
+
+/* Runs of ten positions with random states; the last run is held. */
+static void make_case(small_case *c, int32_t n_batch, int32_t n_drawn)
+{
+    const kernel_table *k = kernel_select(NULL);
+    rng r = rng_from(4);
+    float row[D];
+    *c = (small_case){.texts = {.n_embd = D, .n = N}};
+    c->about = (medusa_training){.n_heads = 2,
+                                 .n_embd = D,
+                                 .n_ids = IDS,
+                                 .texts = &c->texts,
+                                 .kernels = k,
+                                 .pool = threads,
+                                 .n_batch = n_batch,
+                                 .n_drawn = n_drawn,
+                                 .n_steps = 400,
+                                 .rate = 0.02f,
+                                 .seed = 3};
+    size_t bytes = self_texts_bytes(N, D) + arena_size(IDS * D * sizeof(uint16_t)) +
+                   medusa_trainer_bytes(&c->about);
+    assert_int_equal(arena_init(&c->memory, bytes, false, NULL), DREY_OK);
+    c->texts.hidden = arena_take(&c->memory, N * D * sizeof(uint16_t));
+    c->texts.token = arena_take(&c->memory, N * sizeof(int32_t));
+    c->texts.left = arena_take(&c->memory, N);
+    c->texts.held = arena_take(&c->memory, N);
+    c->head_rows = arena_take(&c->memory, IDS * D * sizeof(uint16_t));
+    c->about.head_rows = c->head_rows;
+    for (int32_t i = 0; i < N + IDS; i++) {
+        for (int32_t j = 0; j < D; j++)
+            row[j] = (float)rng_normal(&r);
+        k->to_f16(i < N ? c->texts.hidden + i * D : c->head_rows + (i - N) * D, row, D);
+    }
+    for (int32_t i = 0; i < N; i++) {
+        c->texts.token[i] = rng_below(&r, IDS);
+        c->texts.left[i] = (uint8_t)(9 - i % 10);
+        c->texts.held[i] = i >= 30;
+    }
+}
+
+static void begin_case(small_case *c)
+{
+    drey_error err = {0};
+    if (medusa_trainer_init(&c->trainer, &c->about, &c->memory, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+static double loss_with(medusa_trainer *m, int64_t i, float value)
+{
+    float before = m->parameters[i];
+    m->parameters[i] = value;
+    medusa_trainer_gradient(m);
+    m->parameters[i] = before;
+    return m->loss;
+}
+
+static void gradient_is_the_slope(void **state)
+{
+    (void)state;
+    small_case c;
+    make_case(&c, 5, IDS);
+    begin_case(&c);
+    medusa_trainer *m = &c.trainer;
+    rng r = rng_from(8);
+    assert_int_equal(m->n_parameters, 2 * D * (D + 1));
+    assert_int_equal(m->n_positions, 27); /* of 30, the last ones of their runs know nothing */
+    for (int64_t i = 0; i < m->n_parameters; i++)
+        m->parameters[i] = 0.3f * (float)rng_normal(&r);
+    for (int32_t i = 0; i < 5; i++)
+        m->batch[i] = 2 * i; /* the last one has a label for one head alone */
+    static float gradient[2 * D * (D + 1)];
+    medusa_trainer_gradient(m);
+    memcpy(gradient, m->gradient, sizeof gradient);
+    const float step = 0.01f;
+    double most = 0;
+    for (int64_t i = 0; i < m->n_parameters; i++) {
+        float w = m->parameters[i];
+        double slope = (loss_with(m, i, w + step) - loss_with(m, i, w - step)) / (2 * (double)step);
+        assert_true(fabs(slope - (double)gradient[i]) < 1e-4 + 0.01 * fabs(slope));
+        most = fmax(most, fabs(slope));
+    }
+    assert_true(most > 0.05);
+    arena_free(&c.memory);
+}
+
+/* The loss of one position by hand: W = b = 0, so that both heads say softmax(V h). */
+static void loss_by_hand(void **state)
+{
+    (void)state;
+    small_case c;
+    make_case(&c, 1, IDS);
+    begin_case(&c);
+    float h[D], v[D];
+    double z[IDS], sum = 0;
+    c.about.kernels->from_f16(h, c.texts.hidden + 3 * D, D);
+    for (int32_t i = 0; i < IDS; i++) {
+        c.about.kernels->from_f16(v, c.head_rows + i * D, D);
+        z[i] = 0;
+        for (int32_t j = 0; j < D; j++)
+            z[i] += (double)h[j] * (double)v[j];
+        sum += exp(z[i]);
+    }
+    c.trainer.batch[0] = 3;
+    medusa_trainer_gradient(&c.trainer);
+    double want = log(sum) - z[c.texts.token[4]] + 0.8 * (log(sum) - z[c.texts.token[5]]);
+    assert_true(fabs(c.trainer.loss - want) < 1e-5);
+    arena_free(&c.memory);
+}
+
+/* Of 30 tokens that are learnt from, `count` are this one. 2 * 3 labels and 2 of 4 draws come from
+ * texts, 2 from the vocabulary: it is missing with ((30 - count) / 30)^8 (11 / 12)^2. */
+static void chances_by_hand(void **state)
+{
+    (void)state;
+    small_case c;
+    make_case(&c, 3, 4);
+    begin_case(&c);
+    for (int32_t token = 0; token < IDS; token++) {
+        int32_t count = 0;
+        for (int32_t i = 0; i < 30; i++)
+            count += c.texts.token[i] == token;
+        double absent = pow((30 - count) / 30.0, 8) * pow(11 / 12.0, 2);
+        assert_true(fabs((double)c.trainer.log_chance[token] - log(1 - absent)) < 1e-5);
+    }
+    /* Rows that are there by chance stand for those that are not: over many draws the estimated sum
+     * is the whole one. Seen in the loss, which is its logarithm, within its spread. */
+    double whole, mean = 0;
+    enum { ROUNDS = 2000 };
+    small_case all;
+    make_case(&all, 3, IDS);
+    begin_case(&all);
+    for (int32_t i = 0; i < 3; i++)
+        c.trainer.batch[i] = all.trainer.batch[i] = 4 * i;
+    medusa_trainer_gradient(&all.trainer);
+    whole = all.trainer.loss;
+    for (int32_t i = 0; i < ROUNDS; i++) {
+        c.trainer.step = i;
+        medusa_trainer_gradient(&c.trainer);
+        mean += c.trainer.loss / ROUNDS;
+    }
+    assert_true(fabs(mean - whole) < 0.35 * whole);
+    arena_free(&c.memory);
+    arena_free(&all.memory);
+}
+
+/* Rows of V are unit vectors, and so are the states: a state's guesses are the tokens by its numbers. */
+static void ranks_by_hand(void **state)
+{
+    (void)state;
+    small_case c;
+    make_case(&c, 4, IDS);
+    const kernel_table *k = c.about.kernels;
+    float row[D], order[D] = {8, 7, 6, 5, 4, 3, 2, 1};
+    float accuracy[2][MEDUSA_RANKS];
+    int64_t seen[2];
+    for (int32_t i = 0; i < IDS; i++) {
+        for (int32_t j = 0; j < D; j++)
+            row[j] = i == j;
+        k->to_f16(c.head_rows + i * D, row, D); /* ids from D on have no weight */
+    }
+    for (int32_t i = 0; i < N; i++) {
+        k->to_f16(c.texts.hidden + i * D, order, D);
+        c.texts.token[i] = i % 10; /* of rank i % 10; 8 and 9 are beyond the ranks */
+    }
+    begin_case(&c);
+    medusa_trainer_judge(&c.trainer, true, 100, accuracy, seen);
+    assert_int_equal(seen[0], 9);
+    assert_int_equal(seen[1], 8);
+    for (int32_t r = 0; r < MEDUSA_RANKS; r++) { /* positions 0 .. 8 are asked for 1 .. 9 */
+        assert_true(accuracy[0][r] == (r >= 1 ? 1.0f / 9 : 0));
+        assert_true(accuracy[1][r] == (r >= 2 ? 1.0f / 8 : 0));
+    }
+    medusa_trainer_judge(&c.trainer, false, 100, accuracy, seen);
+    assert_int_equal(seen[0], 27);
+    arena_free(&c.memory);
+}
+
+/* Three states that follow each other, as three tokens do. Where tokens are drawn, those that are seldom
+ * there are learnt the more slowly. */
+static void learns(void **state)
+{
+    (void)state;
+    for (int sampled = 0; sampled < 2; sampled++) {
+        small_case c;
+        make_case(&c, 16, sampled ? 8 : IDS);
+        float accuracy[2][MEDUSA_RANKS];
+        int64_t seen[2];
+        for (int32_t i = 0; i < N; i++) {
+            memmove(c.texts.hidden + i * D, c.texts.hidden + i % 3 * D, D * sizeof(uint16_t));
+            c.texts.token[i] = 5 + i % 3;
+        }
+        c.about.n_steps = sampled ? 2000 : 400;
+        begin_case(&c);
+        medusa_trainer_step(&c.trainer);
+        double first = c.trainer.loss;
+        while (c.trainer.step < c.about.n_steps)
+            medusa_trainer_step(&c.trainer);
+        assert_true(c.trainer.loss < 0.1 * first);
+        medusa_trainer_judge(&c.trainer, true, 100, accuracy, seen);
+        assert_true(accuracy[0][0] == 1 && accuracy[1][0] == 1);
+        arena_free(&c.memory);
+    }
+}
+
+/* ---- A toy, from its texts to heads that draft ---- */
+
+static int32_t calls_left;
+
+static bool not_for_long(void *user)
+{
+    (void)user;
+    return --calls_left > 0;
+}
+
+static drey_status train(const drey_model *m, const char *output, drey_error *err,
+                         drey_train_medusa_report *report)
+{
+    drey_engine_options engine;
+    drey_train_medusa_options o;
+    drey_engine_options_init(&engine);
+    drey_train_medusa_options_init(&o);
+    engine.target = m;
+    engine.memory_bytes = (uint64_t)256 << 20;
+    engine.n_threads = 2;
+    o.engine = &engine;
+    o.n_heads = 3;
+    o.n_positions = 3000;
+    o.n_epochs = 12;
+    o.seed = 7;
+    o.keep_texts = true;
+    o.output = output;
+    o.go_on = not_for_long;
+    return drey_train_medusa(&o, report, err);
+}
+
+/* All of a file; the caller frees. */
+static uint8_t *read_all(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    uint8_t *bytes = malloc(*n);
+    assert_int_equal(fread(bytes, 1, *n, f), *n);
+    fclose(f);
+    return bytes;
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    size_t n;
+    uint8_t *bytes = read_all(from, &n);
+    bytes_file_write(to, bytes, n);
+    free(bytes);
+}
+
+static drey_model *toy_model(void)
+{
+    drey_model *m;
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    temp_dir();
+    toy_write(temp_path("model.gguf"), &toy);
+    if (drey_model_open(&m, temp_path("model.gguf"), &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static void check_drafting(const drey_model *m)
+{
+    static writing want, got;
+    static const int32_t prompt[] = {72, 101, 108, 108, 111};
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = m;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 160;
+    o.n_threads = 2;
+    writing_run(&want, &o, -1, prompt, 5, 60, NULL);
+    o.drafter = DREY_DRAFTER_MEDUSA;
+    o.policy = DREY_POLICY_EDGELLM;
+    writing_run(&got, &o, -1, prompt, 5, 60, NULL);
+    if (got.status != DREY_OK)
+        fail_msg("%s", got.error.message);
+    assert_int_equal(got.n_ids, want.n_ids);
+    assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
+    assert_true(got.stats.drafted > 0);
+}
+
+static void toy_is_trained(void **state)
+{
+    (void)state;
+    drey_model *m = toy_model();
+    drey_error err = {0};
+    drey_train_medusa_report report;
+    char heads[512], again[512];
+    snprintf(heads, sizeof heads, "%s", temp_path("model.gguf.drey-medusa"));
+    snprintf(again, sizeof again, "%s", temp_path("again"));
+    calls_left = 3; /* while texts are being written */
+    assert_int_equal(train(m, NULL, &err, NULL), DREY_ERR_CANCELLED);
+    assert_int_not_equal(access(heads, F_OK), 0);
+    calls_left = INT32_MAX;
+    if (train(m, NULL, &err, &report) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(report.n_heads, 3);
+    assert_true(report.n_positions > 2000 && report.n_held[0] > 0 && report.loss > 0);
+    for (int32_t k = 0; k < 3; k++)
+        for (int32_t r = 0; r < MEDUSA_RANKS; r++)
+            assert_true(report.accuracy[k][r] >= 0 && report.accuracy[k][r] <= 1);
+    assert_true(drey_is_heads_file(heads));
+    check_drafting(m);
+    /* From the same texts, stopped in the middle of the steps: the same file. */
+    copy_file(temp_path("model.gguf.drey-medusa.texts"), temp_path("again.texts"));
+    calls_left = 3;
+    assert_int_equal(train(m, again, &err, NULL), DREY_ERR_CANCELLED);
+    assert_int_equal(access(temp_path("again.checkpoint"), F_OK), 0);
+    calls_left = INT32_MAX;
+    assert_int_equal(train(m, again, &err, NULL), DREY_OK);
+    assert_int_not_equal(access(temp_path("again.checkpoint"), F_OK), 0);
+    size_t n[2];
+    uint8_t *bytes[2] = {read_all(heads, &n[0]), read_all(again, &n[1])};
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(bytes[0], bytes[1], n[0]);
+    free(bytes[0]);
+    free(bytes[1]);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void what_cannot_be(void **state)
+{
+    (void)state;
+    drey_model *m = toy_model();
+    drey_engine_options engine;
+    drey_train_medusa_options o;
+    drey_error err = {0};
+    drey_engine_options_init(&engine);
+    drey_train_medusa_options_init(&o);
+    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
+    engine.target = m;
+    engine.memory_bytes = 1 << 20;
+    o.engine = &engine;
+    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_MEMORY);
+    engine.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_heads = 9;
+    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
+    o.n_heads = 0;
+    o.n_ids = 33;
+    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
+    o.n_ids = 0;
+    bytes_file_write(temp_path("model.gguf.drey-medusa.texts"), "no texts at all....", 19);
+    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_MISMATCH);
+    assert_non_null(strstr(err.message, "no texts of this model"));
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static int open_threads(void **state)
+{
+    (void)state;
+    return pool_open(&threads, 2, NULL) == DREY_OK ? 0 : -1;
+}
+
+static int close_threads(void **state)
+{
+    (void)state;
+    pool_close(&threads);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products),       cmocka_unit_test(gradient_is_the_slope),
+        cmocka_unit_test(loss_by_hand),   cmocka_unit_test(chances_by_hand),
+        cmocka_unit_test(ranks_by_hand),  cmocka_unit_test(learns),
+        cmocka_unit_test(toy_is_trained), cmocka_unit_test(what_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, open_threads, close_threads);
+}
