@@ -15,7 +15,9 @@
 /* A batch's buffers, cut from a thread's scratch. */
 typedef struct pair_batch {
     const attention *a;
-    int32_t first, n; /* pairs */
+    int32_t first, n;            /* pairs, */
+    int32_t first_row, last_row; /* of the rows [first_row, last_row) */
+    int32_t n_dense;             /* positions that they all see in the slots of their numbers */
     attend_pairs pairs;
     float *packed;                  /* [n][head_dim] */
     float *sums[ATTEND_PAIRS + 16]; /* attend_pairs.a */
@@ -44,28 +46,14 @@ size_t attend_scratch_bytes(int32_t head_dim)
     return (floats * sizeof(float) + 255) / 64 * 64;
 }
 
-static int32_t row_of(const attention *a, int32_t pair)
-{
-    return pair / a->n_q;
-}
-
-static int64_t offset_of(const attention *a, int32_t pair)
-{
-    return row_of(a, pair) * a->ld + (int64_t)(pair % a->n_q) * a->head_dim;
-}
-
-/* How many positions all the pairs' rows see in the slots of their numbers. */
-static int32_t dense_positions(const attention *a, int32_t first, int32_t last)
-{
-    int32_t n = a->n_prefix[row_of(a, first)];
-    for (int32_t row = row_of(a, first); row <= row_of(a, last - 1); row++)
-        n = a->n_prefix[row] < n ? a->n_prefix[row] : n;
-    return n;
-}
-
 static pair_batch batch_make(const attention *a, int32_t first, int32_t n, void *scratch)
 {
     pair_batch r = {.a = a, .first = first, .n = n};
+    r.first_row = first / a->n_q;
+    r.last_row = (first + n - 1) / a->n_q + 1;
+    r.n_dense = a->n_prefix[r.first_row];
+    for (int32_t row = r.first_row; row < r.last_row; row++)
+        r.n_dense = min_i32(r.n_dense, a->n_prefix[row]);
     float *at = scratch;
     r.packed = at;
     at += packed_floats(a->head_dim);
@@ -84,18 +72,36 @@ static pair_batch batch_make(const attention *a, int32_t first, int32_t n, void 
     return r;
 }
 
+/* The batch's pairs of a row: [from, to). */
+static int32_t row_pairs(const pair_batch *r, int32_t row, int32_t *from)
+{
+    int32_t at = row * r->a->n_q - r->first;
+    *from = max_i32(at, 0);
+    return min_i32(at + r->a->n_q, r->n);
+}
+
+/* Where those pairs' numbers begin in q and out. */
+static int64_t row_at(const pair_batch *r, int32_t row, int32_t from)
+{
+    int32_t head = r->first + from - row * r->a->n_q;
+    return row * r->a->ld + (int64_t)head * r->a->head_dim;
+}
+
 /* The batch's pairs, their sums in `out`; packed for what they see together, unless that is nothing. */
 static void batch_pack(pair_batch *r)
 {
+    const attention *a = r->a;
     const float *q[ATTEND_PAIRS];
-    for (int32_t i = 0; i < r->n; i++) {
-        int64_t at = offset_of(r->a, r->first + i);
-        q[i] = r->a->q + at;
-        r->sums[i] = r->a->out + at;
+    for (int32_t row = r->first_row, i; row < r->last_row; row++) {
+        int32_t to = row_pairs(r, row, &i);
+        for (int64_t at = row_at(r, row, i); i < to; i++, at += a->head_dim) {
+            q[i] = a->q + at;
+            r->sums[i] = a->out + at;
+        }
     }
     r->pairs.a = r->sums;
-    if (dense_positions(r->a, r->first, r->first + r->n))
-        r->a->kernels->attend->pack(r->packed, q, r->n, r->a->head_dim);
+    if (r->n_dense)
+        a->kernels->attend->pack(r->packed, q, r->n, a->head_dim);
 }
 
 static size_t group_bytes(kv_format format, int32_t head_dim)
@@ -188,30 +194,16 @@ static void row_values(const attention *a, attend_block *b, int32_t row, int32_t
     }
 }
 
-static int32_t most_seen(const attention *a, int32_t first, int32_t last)
+/* The first group that a position behind the dense ones lies in. */
+static int32_t first_sparse_group(const pair_batch *r)
 {
-    int32_t n = 0;
-    for (int32_t row = row_of(a, first); row <= row_of(a, last - 1); row++)
-        n = max_i32(n, a->n_prefix[row] + a->n_path[row]);
-    return n;
-}
-
-int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last)
-{
-    return dense_positions(a, first, last) / ATTEND_BLOCK;
-}
-
-/* The first group that a position from n_dense on lies in. */
-static int32_t first_sparse_group(const attention *a, int32_t first, int32_t last, int32_t n_dense)
-{
+    const attention *a = r->a;
     int32_t least = INT32_MAX;
-    for (int32_t row = row_of(a, first); row <= row_of(a, last - 1); row++) {
-        if (a->n_prefix[row] > n_dense)
-            least = n_dense < least ? n_dense : least;
-        for (int32_t i = 0; i < a->n_path[row]; i++) {
-            int32_t slot = a->path[row * a->path_ld + i];
-            least = slot < least ? slot : least;
-        }
+    for (int32_t row = r->first_row; row < r->last_row; row++) {
+        if (a->n_prefix[row] > r->n_dense)
+            least = min_i32(least, r->n_dense);
+        for (int32_t i = 0; i < a->n_path[row]; i++)
+            least = min_i32(least, a->path[row * a->path_ld + i]);
     }
     return least / KV_GROUP;
 }
@@ -231,41 +223,40 @@ static void dense_blocks(pair_batch *r, int32_t from, int32_t to)
     }
 }
 
-/* Turns to the pairs of the row that pair `from` of the batch is one of; n_seen: the row's positions. */
-static void take_row(pair_batch *r, const attend_pairs *all, int32_t from, int32_t *n_seen)
+/* Turns to the batch's pairs of a row. Returns the first of them. */
+static int32_t take_row(pair_batch *r, const attend_pairs *all, int32_t row)
 {
-    const attention *a = r->a;
-    int32_t row = row_of(a, r->first + from), end = (row + 1) * a->n_q - r->first;
-    r->pairs.n = (end < r->n ? end : r->n) - from;
+    int32_t from, to = row_pairs(r, row, &from);
+    r->pairs.n = to - from;
     r->pairs.a = all->a + from;
     r->pairs.p = all->p + (int64_t)from * ATTEND_BLOCK;
-    r->pairs.q_rows = a->q + offset_of(a, r->first + from);
-    *n_seen = a->n_prefix[row] + a->n_path[row];
+    r->pairs.q_rows = r->a->q + row_at(r, row, from);
+    return from;
 }
 
-/* The rows' positions from `start` on, at most a block, whose first b->dense scores are there. */
+/* The rows' positions from `start` on, at most a block, whose first b->dense scores are there. All
+ * rows' scores come before what reads them: whole vectors of what was just written in pieces would
+ * have to wait for it. */
 static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b, int32_t start)
 {
-    const attend_kernel *kernel = r->a->kernels->attend;
-    int32_t n_seen;
-    /* All rows' scores, then what reads them: whole vectors of what was just written in pieces would
-     * have to wait for it. */
-    for (int32_t from = 0; from < r->n; from += r->pairs.n) {
-        take_row(r, all, from, &n_seen);
-        b->count = n_seen - start < ATTEND_BLOCK ? n_seen - start : ATTEND_BLOCK;
-        row_keys(r, b, row_of(r->a, r->first + from), start);
-        kernel->row_scores(&r->pairs, b);
+    const attention *a = r->a;
+    for (int32_t row = r->first_row; row < r->last_row; row++) {
+        take_row(r, all, row);
+        b->count = min_i32(a->n_prefix[row] + a->n_path[row] - start, ATTEND_BLOCK);
+        row_keys(r, b, row, start);
+        if (b->count > 0)
+            a->kernels->attend->row_scores(&r->pairs, b);
     }
-    for (int32_t from = 0; from < r->n; from += r->pairs.n) {
-        take_row(r, all, from, &n_seen);
-        if (n_seen <= start)
+    for (int32_t row = r->first_row; row < r->last_row; row++) {
+        int32_t from = take_row(r, all, row);
+        b->count = min_i32(a->n_prefix[row] + a->n_path[row] - start, ATTEND_BLOCK);
+        if (b->count <= 0)
             continue;
-        b->count = n_seen - start < ATTEND_BLOCK ? n_seen - start : ATTEND_BLOCK;
-        row_values(r->a, b, row_of(r->a, r->first + from), start);
+        row_values(a, b, row, start);
         size_t bytes = (size_t)r->pairs.n * sizeof(float);
         memcpy(r->row_m, all->m + from, bytes);
         memcpy(r->row_l, all->l + from, bytes);
-        kernel->rest(&r->pairs, b, start == 0);
+        a->kernels->attend->rest(&r->pairs, b, start == 0);
         memcpy(all->m + from, r->row_m, bytes);
         memcpy(all->l + from, r->row_l, bytes);
     }
@@ -276,14 +267,14 @@ static void rest_of_rows(pair_batch *r)
 {
     const attention *a = r->a;
     const attend_pairs all = r->pairs;
-    int32_t n_dense = dense_positions(a, r->first, r->first + r->n);
-    int32_t start = n_dense / ATTEND_BLOCK * ATTEND_BLOCK;
-    int32_t n_seen = most_seen(a, r->first, r->first + r->n);
+    int32_t start = r->n_dense / ATTEND_BLOCK * ATTEND_BLOCK, n_seen = 0;
+    for (int32_t row = r->first_row; row < r->last_row; row++)
+        n_seen = max_i32(n_seen, a->n_prefix[row] + a->n_path[row]);
     attend_block b;
-    dense_block(a, &b, start, n_dense - start);
+    dense_block(a, &b, start, r->n_dense - start);
     if (b.dense)
         a->kernels->attend->scores(&all, &b);
-    r->first_group = first_sparse_group(a, r->first, r->first + r->n, n_dense);
+    r->first_group = first_sparse_group(r);
     r->pairs.m = r->row_m;
     r->pairs.l = r->row_l;
     for (; start < n_seen; start += ATTEND_BLOCK, b.dense = 0)
@@ -296,14 +287,21 @@ void attend(const attention *a, int32_t first, int32_t last, void *scratch)
     for (; first < last; first += ATTEND_PAIRS) {
         int32_t n = last - first < ATTEND_PAIRS ? last - first : ATTEND_PAIRS;
         pair_batch r = batch_make(a, first, n, scratch);
-        int32_t dense = attend_dense_blocks(a, first, first + n);
         batch_pack(&r);
-        dense_blocks(&r, 0, dense);
+        dense_blocks(&r, 0, r.n_dense / ATTEND_BLOCK);
         rest_of_rows(&r);
     }
 }
 
 /* ---- In partials: [m, l of the first range] [blocks: m, l [16] each, a [n][head_dim]] ---- */
+
+int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last)
+{
+    int32_t n = INT32_MAX;
+    for (int32_t row = first / a->n_q; row <= (last - 1) / a->n_q; row++)
+        n = min_i32(n, a->n_prefix[row]);
+    return n / ATTEND_BLOCK;
+}
 
 static size_t part_floats(int32_t n_pairs, int32_t head_dim)
 {

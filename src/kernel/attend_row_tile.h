@@ -122,6 +122,14 @@ static row_fn *const row_products_of[7][5] = {EACH_ROW_TILE(ROW_ENTRY)};
 /* p of the positions whose keys lie in rows; -inf behind the last, where whole vectors are read. */
 static void row_scores(const attend_pairs *g, const attend_block *b)
 {
+    const int32_t last = b->count / 16 * 16; /* the vector that positions may end in */
+    for (int32_t r = 0; r < g->n && last < b->count; r++) {
+        float *p = g->p + (int64_t)r * ATTEND_BLOCK;
+        if (last >= b->dense)
+            v16_store(p + last, v16_set1(-INFINITY));
+        for (int32_t j = b->count; last < b->dense && j % 16; j++)
+            p[j] = -INFINITY;
+    }
     for (int32_t j = b->dense, span; j < b->count; j += span) {
         span = b->count - j < ROW_SPAN ? b->count - j : ROW_SPAN;
         for (int32_t t = 0, n; t < g->n; t += n) {
@@ -132,9 +140,6 @@ static void row_scores(const attend_pairs *g, const attend_block *b)
                                      g->scale);
         }
     }
-    for (int32_t r = 0; r < g->n; r++)
-        for (int32_t j = b->count; j % 16; j++)
-            g->p[r * ATTEND_BLOCK + j] = -INFINITY;
 }
 
 #endif
