@@ -101,7 +101,7 @@ static void batch_pack(pair_batch *r)
     }
     r->pairs.a = r->sums;
     if (r->n_dense)
-        a->kernels->attend->pack(r->packed, q, r->n, a->head_dim);
+        a->kernels->attend->pack(r->packed, q, r->n, a->head_dim, r->pairs.wide);
 }
 
 static size_t group_bytes(kv_format format, int32_t head_dim)

@@ -97,8 +97,9 @@ typedef struct attend_block {
 } attend_block;
 
 struct attend_kernel {
-    /* Lays q out as the tier wants it: n pairs, q[i] [head_dim], into n * head_dim floats. */
-    void (*pack)(float *packed, const float *const *q, int32_t n, int32_t head_dim);
+    /* Lays q out as the tier wants it: n pairs, q[i] [head_dim], into n * head_dim floats, and up to
+     * 15 behind. scratch: [16][attend_row_floats(head_dim)]. */
+    void (*pack)(float *packed, const float *const *q, int32_t n, int32_t head_dim, float *scratch);
     /* A group's keys as rows of floats, [16][attend_row_floats(head_dim)], zeros behind head_dim. */
     void (*turn)(float *rows, const uint8_t *group, kv_format format, int32_t head_dim);
     /* p = scale * q.k of all pairs and the dense positions of a block. */

@@ -29,15 +29,26 @@ static int32_t tile_size(int32_t n, int32_t done)
     return (rest + tiles - 1) / tiles;
 }
 
-/* A tile's q lies as its scores read it: lane order, the pairs' numbers beside each other. */
-static void pack_queries(float *packed, const float *const *q, int32_t n, int32_t head_dim)
+/* A tile's q lies as its scores read it: lane order, the pairs' numbers beside each other. Sixteen
+ * dimensions at a time are turned; what a whole vector holds beyond the tile's pairs is written over
+ * by the next one. */
+static void pack_queries(float *packed, const float *const *q, int32_t n, int32_t head_dim,
+                         float *turned)
 {
+    const int32_t whole = head_dim / SUM_LANES * SUM_LANES;
     for (int32_t first = 0, m; first < n; first += m) {
         m = tile_size(n, first);
+        for (int32_t i = 0; i < head_dim; i += SUM_LANES) {
+            v16 x[SUM_LANES];
+            for (int32_t r = 0; r < SUM_LANES; r++)
+                x[r] = r >= m      ? v16_zero()
+                       : i < whole ? v16_load(q[first + r] + i)
+                                   : v16_load_first(q[first + r] + i, head_dim - i);
+            v16_turn(turned + i * SUM_LANES, SUM_LANES, x);
+        }
         for (int32_t lane = 0; lane < SUM_LANES; lane++)
-            for (int32_t i = attend_lane_order[lane]; i < head_dim; i += SUM_LANES)
-                for (int32_t r = 0; r < m; r++)
-                    *packed++ = q[first + r][i];
+            for (int32_t i = attend_lane_order[lane]; i < head_dim; i += SUM_LANES, packed += m)
+                v16_store(packed, v16_load(turned + i * SUM_LANES));
     }
 }
 

@@ -6,8 +6,10 @@
 #include "base/fmath.h"
 #include "kernel/packing.h"
 
-static void pack_ref(float *packed, const float *const *q, int32_t n, int32_t head_dim)
+static void pack_ref(float *packed, const float *const *q, int32_t n, int32_t head_dim,
+                     float *scratch)
 {
+    (void)scratch;
     for (int32_t r = 0; r < n; r++, packed += head_dim)
         memcpy(packed, q[r], (size_t)head_dim * sizeof *packed);
 }
