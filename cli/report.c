@@ -95,8 +95,10 @@ void report_plan(FILE *out, const drey_plan *plan)
              plan->front_layers ? " that reaches them" : "");
     plan_row(out, "streamed", plan->streamed_bytes_per_pass, note);
     if (plan->front_layers)
-        fprintf(out, "  the first %lld layers stay whole: most passes end before the last ones\n",
-                (long long)plan->front_layers);
+        fprintf(
+            out,
+            "  the first %lld layers stay, or most of each: passes mostly end before the others\n",
+            (long long)plan->front_layers);
     plan_row(out, "looked up", plan->lookup_bytes, "rows read when a token asks for them");
 }
 

@@ -378,9 +378,8 @@ typedef struct drey_plan {
         expected_tokens_per_s; /* with its drafter, on texts of usual sorts, at these speeds, or on
                                      a machine and a disk of usual sorts where none were given:
                                      to rank drafters before anything is measured */
-    int64_t
-        front_layers; /* so many layers stay whole, from the first one on, since passes end early
-                             in the mean; 0: of each layer an equal share does */
+    int64_t front_layers; /* so many of the first layers stay, or most of each, as passes end early;
+                             0: of each layer an equal share stays */
     uint64_t reserved[13]; /* zero */
 } drey_plan;
 

@@ -2,9 +2,10 @@
  *
  * A byte that stays is worth the same wherever it lies, as long as passes go to their end: then an
  * equal share of each matrix is best, as computing hides behind reading all along. A pass that ends
- * early leaves the last layers' reads out, so their bytes are worth less in memory; pinning layers
- * from the front saves more than it costs, which is that the disk stands idle while they are computed,
- * but for the ring that it fills. */
+ * early leaves the last layers' reads out, so their bytes are worth less in memory, and those of the
+ * first layers more. But while layers that stay whole are computed, the disk stands idle once its ring
+ * is full: what it could bring meanwhile need not stay. So the first layers keep a share that lets it
+ * be busy, and what that saves pins further layers. */
 #include "base/num.h"
 #include "draft/cost.h"
 #include "engine/plan.h"
@@ -15,19 +16,23 @@ typedef struct matrix_work {
     double share; /* of it in a pass that goes through so many layers */
 } matrix_work;
 
-/* Matrix i, of a pass through `layers` layers, the last one of which may be a part of one. Each layer
- * has as many matrices; those of the head, and what is only looked up, belong to none. */
-static matrix_work work_of(const plan_inputs *in, const plan_result *r, int32_t i, double layers)
+/* The layer of matrix i: each has as many, between what is only looked up and the head, which are of
+ * none (-1). */
+static int32_t layer_of(const plan_model *target, int32_t i)
 {
-    const plan_model *target = &in->model[PLAN_TARGET];
-    const plan_matrix *m = &target->matrix[i];
     int32_t head = target->n_matrices - 1, first = 0;
     while (!target->matrix[first].in_pass)
         first++;
-    int32_t layer = (i - first) / ((head - first) / target->shape->n_layers);
-    double share = i == head ? 1 : min_f64(max_f64(layers - layer, 0), 1);
-    if (!m->in_pass)
-        share = 0;
+    bool is_none = i < first || i == head;
+    return is_none ? -1 : (i - first) / ((head - first) / target->shape->n_layers);
+}
+
+/* Matrix i, of a pass through `layers` layers, the last one of which may be a part of one. */
+static matrix_work work_of(const plan_inputs *in, const plan_result *r, int32_t i, double layers)
+{
+    const plan_matrix *m = &in->model[PLAN_TARGET].matrix[i];
+    int32_t layer = layer_of(&in->model[PLAN_TARGET], i);
+    double share = layer < 0 ? m->in_pass : min_f64(max_f64(layers - layer, 0), 1);
     return (matrix_work){.read_bytes = (double)plan_streamed_bytes(in, r, i),
                          .bytes = (double)m->n_groups * (double)m->group_bytes,
                          .share = share};
@@ -59,11 +64,16 @@ double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double lay
 
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r)
 {
-    int32_t n_layers = in->model[PLAN_TARGET].shape->n_layers, whole = 0;
-    for (bool stays = true; whole < n_layers && stays; whole += stays)
-        for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices - 1; i++) {
-            matrix_work upto = work_of(in, r, i, whole + 1);
-            stays = stays && (upto.share == 0 || upto.read_bytes == 0);
-        }
-    return whole;
+    const plan_model *target = &in->model[PLAN_TARGET];
+    for (int32_t layer = 0; layer < target->shape->n_layers; layer++) {
+        uint64_t all = 0, stays = 0;
+        for (int32_t i = 0; i < target->n_matrices; i++)
+            if (layer_of(target, i) == layer) {
+                all += (uint64_t)target->matrix[i].n_groups * target->matrix[i].group_bytes;
+                stays += (uint64_t)r->n_pinned[PLAN_TARGET][i] * target->matrix[i].group_bytes;
+            }
+        if (stays < all / 2)
+            return layer;
+    }
+    return target->shape->n_layers;
 }

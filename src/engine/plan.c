@@ -287,12 +287,15 @@ static void pin_share(const plan_model *target, int32_t *n_pinned, uint64_t *roo
             pin_more(&target->matrix[i], 1, &n_pinned[i], room);
 }
 
-/* As many whole matrices as there is room for, in the order of a pass, and a part of the next. */
-static void pin_front(const plan_model *target, int32_t *n_pinned, uint64_t *room)
+/* This share of each matrix, in the order of a pass, of as many as there is room for. */
+static void pin_front(const plan_model *target, double share, int32_t *n_pinned, uint64_t *room)
 {
-    for (int32_t i = 0; i < target->n_matrices; i++)
-        if (target->matrix[i].in_pass)
-            pin_more(&target->matrix[i], target->matrix[i].n_groups, &n_pinned[i], room);
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        int32_t n = (int32_t)(share * m->n_groups) - n_pinned[i];
+        if (m->in_pass && n > 0)
+            pin_more(m, n, &n_pinned[i], room);
+    }
 }
 
 uint64_t plan_streamed_bytes(const plan_inputs *in, const plan_result *r, int32_t i)
@@ -326,8 +329,9 @@ static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
         ;
 }
 
-/* The head, small matrices, and of the others shares or the first. Returns what room is left. */
-static uint64_t pin_groups(const plan_inputs *in, uint64_t room, bool from_front, plan_result *r)
+/* The head, small matrices, and of the others an equal share, or (front_share) this one of the first.
+ * Returns what room is left. */
+static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_share, plan_result *r)
 {
     const plan_model *target = &in->model[PLAN_TARGET];
     int32_t *n_pinned = r->n_pinned[PLAN_TARGET], head = target->n_matrices - 1;
@@ -336,34 +340,43 @@ static uint64_t pin_groups(const plan_inputs *in, uint64_t room, bool from_front
     for (int32_t i = 0; i < target->n_matrices; i++)
         if (target->matrix[i].in_pass && is_small(&target->matrix[i]))
             pin_whole(&target->matrix[i], &n_pinned[i], &room);
-    if (from_front)
-        pin_front(target, n_pinned, &room);
-    else
-        pin_share(target, n_pinned, &room);
+    if (front_share > 0)
+        pin_front(target, front_share, n_pinned, &room);
+    pin_share(target, n_pinned, &room); /* all of it, or what a share rounds off */
     return room;
 }
 
-/* Whether a pass that is as long as the mean one is shorter with the front pinned. */
-static bool front_is_quicker(const plan_inputs *in, uint64_t room, plan_result *r)
+/* The share of the first layers with which a pass as long as the mean one is the shortest; 0: an equal
+ * share of all is better. */
+static double best_front_share(const plan_inputs *in, uint64_t room, plan_result *r)
 {
+    const double least_gain = 0.03; /* passes over prompts, which go to their end, lose a little */
+    double best = 0;
     if (in->exit_layers <= 0)
-        return false;
-    pin_groups(in, room, true, r);
-    double front = plan_usual_pass_s(in, r, in->exit_layers);
-    pin_groups(in, room, false, r);
-    return front < plan_usual_pass_s(in, r, in->exit_layers);
+        return best;
+    pin_groups(in, room, best, r);
+    double best_s = (1 - least_gain) * plan_usual_pass_s(in, r, in->exit_layers);
+    for (int percent = 100; percent >= 60; percent -= 2) {
+        pin_groups(in, room, 0.01 * percent, r);
+        double s = plan_usual_pass_s(in, r, in->exit_layers);
+        if (s < best_s) {
+            best_s = s;
+            best = 0.01 * percent;
+        }
+    }
+    return best;
 }
 
 static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
 {
-    bool from_front = !in->self_draft && front_is_quicker(in, room, r);
+    double front_share = in->self_draft ? 0 : best_front_share(in, room, r);
     if (in->self_draft)
         pin_bits(&in->model[PLAN_TARGET], r, &room);
     else
-        room = pin_groups(in, room, from_front, r);
+        room = pin_groups(in, room, front_share, r);
     if (streamed_bytes(in, r) == 0)
         pin_lookups(in, r, &room);
-    r->report.front_layers = from_front ? plan_front_layers(in, r) : 0;
+    r->report.front_layers = front_share > 0 ? plan_front_layers(in, r) : 0;
 }
 
 static void pin_share_of_each(const plan_inputs *in, plan_result *r)

@@ -93,8 +93,8 @@ typedef struct plan_result {
  * product pinned rows are computed while streamed ones arrive. Where all that passes use is pinned,
  * embeddings whose rows would be looked up follow, the draft's first.
  *
- * Where passes end early in the mean, whole layers are pinned from the front instead of shares, if the
- * mean pass is expected to be shorter with them (plan_usual_pass_s).
+ * Where passes end early in the mean, the first layers get a larger share and the last ones none, if
+ * the mean pass is expected to be shorter so (plan_usual_pass_s).
  *
  * Where the target drafts for itself, the first plane of all that its passes multiply stays, as
  * matrices that are not split do. What is left buys a bit more of those weights that have the fewest,
@@ -119,7 +119,7 @@ double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, d
                    double memory_per_s);
 /* The same over a full tree, on a machine and disk of today. */
 double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double layers);
-/* Layers from the first on of which passes read nothing. */
+/* Layers from the first on of which at least half stays. */
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
 
 /* The most tokens a second that any tree of the plan's drafter promises on texts of usual sorts.

@@ -244,6 +244,7 @@ static void job_begin(weights *w, const product *products, int32_t n_products,
         j->last = m;
         j->end_seq = job_product_end(q);
     }
+    assert(w->view_of || j->end_seq <= w->limit);
     atomic_store_explicit(&j->next, 0, memory_order_relaxed);
     atomic_store_explicit(&j->failed, false, memory_order_relaxed);
     atomic_store_explicit(&j->damaged, NULL, memory_order_relaxed);

@@ -461,6 +461,7 @@ void weights_pass_skip(weights *w, const weight *m)
     assert(w->loaded && w->cursor == w->pass_seq);
     w->cursor += m->cycle_seq;
     stream_skip(w->stream, w->pass_seq, w->cursor);
+    weights_read_to(w, m);
     assert(weights_is_valid(w));
 }
 
@@ -529,7 +530,8 @@ bool weights_is_valid(const weights *w)
     if (w->view_of)
         return weights_is_valid(w->view_of);
     return matrices_are_valid(w) && w->pass_seq <= w->cursor && w->cursor <= w->end_seq &&
-           w->end_seq <= w->next_seq && (!w->stream || stream_is_valid(w->stream));
+           w->end_seq <= w->next_seq && w->cursor <= w->limit && w->hold >= -1 &&
+           w->hold <= w->n_cycle && (!w->stream || stream_is_valid(w->stream));
 }
 
 static const uint8_t *pinned_group(const weight *m, int64_t row)

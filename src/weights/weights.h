@@ -40,7 +40,8 @@
  * Invariants (weights_is_valid): (1) a pass uses the streamed groups of its matrices in the order they were given, each
  * at most once; (2) the last matrix is the head, which a pass may leave out; (3) a row's result does
  * not depend on where its group lies; (4) pass_seq <= cursor <= end_seq <= next_seq; (5) a matrix
- * that no pass multiplies is pinned whole or not at all. */
+ * that no pass multiplies is pinned whole or not at all; (6) what an open product uses lies before the
+ * limit: nothing waits for what is held back. */
 #ifndef DREY_WEIGHTS_WEIGHTS_H
 #define DREY_WEIGHTS_WEIGHTS_H
 
