@@ -25,7 +25,7 @@ typedef struct edge {
     const cli_settings *s;
     models models;
     prompt_list prompts;
-    edge_rows rows;
+    csv_rows rows;
     side sides[MOST_SIDES];
     int n_sides, n_failed;
 } edge;
@@ -194,23 +194,10 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* A name for the CSV: no commas, quotes or line ends. */
-static void put_field(char *out, size_t size, const char *text)
-{
-    snprintf(out, size, "%s", text);
-    for (char *c = out; *c; c++)
-        if (*c == ',' || *c == '"' || (unsigned char)*c < ' ')
-            *c = '_';
-}
-
-/* As the CSV file keeps it, so that a row that was read is the same case. */
+/* 0: no bound. */
 static double kept_mib(uint64_t bytes)
 {
-    char text[32];
-    if (bytes == DREY_MEMORY_UNLIMITED)
-        return 0;
-    snprintf(text, sizeof text, "%.6g", (double)bytes / 1048576);
-    return strtod(text, NULL);
+    return bytes == DREY_MEMORY_UNLIMITED ? 0 : csv_kept((double)bytes / 1048576);
 }
 
 static edge_row row_of(const edge *e, const side *s, const bench_prompt *p, uint64_t budget,
@@ -218,11 +205,11 @@ static edge_row row_of(const edge *e, const side *s, const bench_prompt *p, uint
 {
     const cli_settings *c = e->s;
     edge_row row = {.round = round};
-    put_field(row.target, sizeof row.target, file_name(c->model));
-    put_field(row.draft, sizeof row.draft,
-              is_plain(s->policy)                ? "none"
-              : c->drafter == DREY_DRAFTER_MODEL ? file_name(c->draft_path)
-                                                 : drey_drafter_name(c->drafter));
+    csv_put_text(row.target, sizeof row.target, file_name(c->model));
+    csv_put_text(row.draft, sizeof row.draft,
+                 is_plain(s->policy)                ? "none"
+                 : c->drafter == DREY_DRAFTER_MODEL ? file_name(c->draft_path)
+                                                    : drey_drafter_name(c->drafter));
     memcpy(row.side, s->name, sizeof row.side);
     memcpy(row.prompt, p->id, sizeof row.prompt);
     memcpy(row.group, p->group, sizeof row.group);
@@ -239,7 +226,7 @@ static drey_status measure(edge *e, const side *s, const bench_prompt *p, edge_r
                            drey_error *err)
 {
     drey_error why = {0};
-    if (edge_rows_have(&e->rows, row))
+    if (csv_find(&e->rows, row))
         return DREY_OK;
     drey_status status = write_text(e, s, p, row, &why);
     char budget[32] = "in memory";
@@ -253,7 +240,7 @@ static drey_status measure(edge *e, const side *s, const bench_prompt *p, edge_r
     if (!e->s->quiet)
         fprintf(stderr, "%s, %s, %s: %.3g tokens/s, %.3g a pass\n", p->id, s->name, budget,
                 row->tokens_per_s, row->tokens_per_pass);
-    return edge_rows_add(&e->rows, row, err);
+    return csv_add(&e->rows, row, err);
 }
 
 static drey_status measure_all(edge *e, drey_error *err)
@@ -306,7 +293,7 @@ drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error
         status = add_policies(&e, err);
     if (status == DREY_OK) {
         add_ablations(&e);
-        status = edge_rows_open(&e.rows, s->csv, err);
+        status = csv_open(&e.rows, &edge_format, s->csv, err);
     }
     if (status == DREY_OK)
         status = models_open(&e.models, s, err);
@@ -318,6 +305,6 @@ drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error
         status = tell(&e, out, root, err);
     prompts_free(&e.prompts);
     models_close(&e.models);
-    edge_rows_close(&e.rows);
+    csv_close(&e.rows);
     return status;
 }

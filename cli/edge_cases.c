@@ -47,12 +47,12 @@ static edge_case *find_case(edge_case *cases, int n, const edge_row *row)
 }
 
 /* A case for each draft; one of its own for rows without only where no draft was measured there. */
-static int list_cases(const edge_rows *r, edge_case *cases)
+static int list_cases(const csv_rows *r, edge_case *cases)
 {
     int n = 0;
     for (int with = 1; with >= 0; with--)
         for (size_t i = 0; i < r->n; i++) {
-            const edge_row *row = &r->rows[i];
+            const edge_row *row = edge_row_at(r, i);
             bool covered = false;
             for (int k = 0; k < n && !with; k++)
                 covered = covered || same_setting(&cases[k], row);
@@ -91,7 +91,7 @@ static void add_group(edge_case *c, const edge_row *row)
 /* ---- Figures ---- */
 
 typedef struct selection {
-    const edge_rows *rows;
+    const csv_rows *rows;
     const edge_case *c;
     double *value; /* [rows->n]: scratch */
 } selection;
@@ -101,7 +101,7 @@ static double of_prompt(const selection *s, const char *side, const char *prompt
 {
     size_t n = 0;
     for (size_t i = 0; i < s->rows->n; i++) {
-        const edge_row *row = &s->rows->rows[i];
+        const edge_row *row = edge_row_at(s->rows, i);
         if (belongs(s->c, row) && strcmp(row->side, side) == 0 && strcmp(row->prompt, prompt) == 0)
             s->value[n++] = *(const double *)(const void *)((const char *)row + offset);
     }
@@ -110,10 +110,11 @@ static double of_prompt(const selection *s, const char *side, const char *prompt
 
 static bool seen_before(const selection *s, const char *side, size_t at)
 {
-    const edge_row *row = &s->rows->rows[at];
+    const edge_row *row = edge_row_at(s->rows, at);
     for (size_t i = 0; i < at; i++)
-        if (belongs(s->c, &s->rows->rows[i]) && strcmp(s->rows->rows[i].side, side) == 0 &&
-            strcmp(s->rows->rows[i].prompt, row->prompt) == 0)
+        if (belongs(s->c, edge_row_at(s->rows, i)) &&
+            strcmp(edge_row_at(s->rows, i)->side, side) == 0 &&
+            strcmp(edge_row_at(s->rows, i)->prompt, row->prompt) == 0)
             return true;
     return false;
 }
@@ -123,7 +124,7 @@ static void count_group(const selection *s, const char *side, edge_group *g, dou
 {
     size_t most = s->rows->n, n = 0, n_ratios = 0;
     for (size_t i = 0; i < s->rows->n; i++) {
-        const edge_row *row = &s->rows->rows[i];
+        const edge_row *row = edge_row_at(s->rows, i);
         if (!belongs(s->c, row) || strcmp(row->side, side) != 0 ||
             strcmp(row->group, g->name) != 0 || seen_before(s, side, i))
             continue;
@@ -140,12 +141,12 @@ static void count_group(const selection *s, const char *side, edge_group *g, dou
     g->of_optimal = median(values + 2 * most, n_ratios);
 }
 
-static void fill_case(edge_case *c, const edge_rows *r, double *scratch)
+static void fill_case(edge_case *c, const csv_rows *r, double *scratch)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (belongs(c, &r->rows[i])) {
-            add_side(c, &r->rows[i]);
-            add_group(c, &r->rows[i]);
+        if (belongs(c, edge_row_at(r, i))) {
+            add_side(c, edge_row_at(r, i));
+            add_group(c, edge_row_at(r, i));
         }
     const selection s = {r, c, scratch};
     for (int i = 0; i < c->n_sides; i++)
@@ -155,7 +156,7 @@ static void fill_case(edge_case *c, const edge_rows *r, double *scratch)
         }
 }
 
-drey_status edge_cases(const edge_rows *r, edge_case **cases, int *n, drey_error *err)
+drey_status edge_cases(const csv_rows *r, edge_case **cases, int *n, drey_error *err)
 {
     *cases = calloc(EDGE_MAX_CASES, sizeof **cases);
     double *scratch = calloc(4 * r->n + 1, sizeof *scratch);
@@ -185,15 +186,16 @@ static bool contradicts(const edge_row *a, const edge_row *b)
     return a->text[0] && b->text[0] && a->tokens == b->tokens && strcmp(a->text, b->text) != 0;
 }
 
-int edge_texts_differ(const edge_rows *r, FILE *out)
+int edge_texts_differ(const csv_rows *r, FILE *out)
 {
     int n = 0;
     for (size_t i = 0; i < r->n; i++)
         for (size_t k = 0; k < i; k++)
-            if (contradicts(&r->rows[i], &r->rows[k])) {
+            if (contradicts(edge_row_at(r, i), edge_row_at(r, k))) {
                 fprintf(out, "%s: %s (%g MiB) wrote another text than %s (%g MiB)\n",
-                        r->rows[i].prompt, r->rows[i].side, r->rows[i].budget_mib, r->rows[k].side,
-                        r->rows[k].budget_mib);
+                        edge_row_at(r, i)->prompt, edge_row_at(r, i)->side,
+                        edge_row_at(r, i)->budget_mib, edge_row_at(r, k)->side,
+                        edge_row_at(r, k)->budget_mib);
                 n++;
                 break;
             }

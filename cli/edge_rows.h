@@ -4,10 +4,9 @@
 #ifndef DREY_CLI_EDGE_ROWS_H
 #define DREY_CLI_EDGE_ROWS_H
 
-#include "drey/drey.h"
+#include "cli/csv_rows.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 
 enum { EDGE_HEAD_TOKENS = 16 };
 
@@ -30,19 +29,12 @@ typedef struct edge_row {
         text[20]; /* hashes of the first EDGE_HEAD_TOKENS ids, and of all; "": not known */
 } edge_row;
 
-typedef struct edge_rows {
-    edge_row *rows; /* [n] */
-    size_t n, capacity;
-    FILE *file; /* NULL: none */
-} edge_rows;
+extern const csv_format edge_format;
 
-/* Reads what path (NULL: no file) holds already and opens it for more. DREY_ERR_FORMAT: it is
- * another kind of file, or has other columns. */
-drey_status edge_rows_open(edge_rows *r, const char *path, drey_error *err);
-void edge_rows_close(edge_rows *r);
-/* There is a row of the same target, draft, side, prompt, budget, round and n_predict. */
-bool edge_rows_have(const edge_rows *r, const edge_row *like);
-drey_status edge_rows_add(edge_rows *r, const edge_row *row, drey_error *err);
+static inline const edge_row *edge_row_at(const csv_rows *r, size_t i)
+{
+    return csv_row_at(r, i);
+}
 
 /* One side's figures within a case: a target in a budget, with one draft. Sides without a draft
  * belong to all cases of their target and budget. */
@@ -71,11 +63,11 @@ typedef struct edge_case {
 } edge_case;
 
 /* The cases of all rows, at most EDGE_MAX_CASES; the caller frees *cases. */
-drey_status edge_cases(const edge_rows *r, edge_case **cases, int *n, drey_error *err);
+drey_status edge_cases(const csv_rows *r, edge_case **cases, int *n, drey_error *err);
 
 /* Rows whose text is not that of the other lossless ones of their target and prompt; told
  * on out. */
-int edge_texts_differ(const edge_rows *r, FILE *out);
+int edge_texts_differ(const csv_rows *r, FILE *out);
 
 /* A Markdown table a case. */
 void edge_print(const edge_case *cases, int n, FILE *out);
