@@ -390,6 +390,40 @@ static void every_source_makes_a_file(void **state)
     drey_model_close(&draft);
 }
 
+/* The report's figure is the mean over the tokens of the prompts that are held out. */
+static void the_oracle_of_a_text(void **state)
+{
+    (void)state;
+    static drey_train_exit_report report;
+    drey_model *m = toy(TOY_LAYERS, "m.gguf");
+    drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_LOOKUP);
+    drey_train_exit_options o = options_of(&engine);
+    train(&o, &report);
+    int64_t n_tokens = 0;
+    double layers = 0;
+    for (int i = 1; i < N_PROMPTS; i += 2) {
+        drey_exit_oracle oracle;
+        int64_t n = 0, sum = 0;
+        assert_int_equal(drey_exit_oracle_of(&engine, &prompts[i], N_TEXT, &oracle, NULL), 0);
+        for (int32_t layer = 1; layer <= TOY_LAYERS; layer++) {
+            n += oracle.at_layer[layer - 1];
+            sum += layer * oracle.at_layer[layer - 1];
+        }
+        assert_int_equal(oracle.n_layers, TOY_LAYERS);
+        assert_int_equal(oracle.n_tokens, n);
+        near(oracle.layers_per_token, (double)sum / (double)n);
+        assert_int_equal(oracle.at_layer[0] + oracle.at_layer[1], 0);
+        n_tokens += n;
+        layers += (double)sum;
+    }
+    assert_int_equal(n_tokens, report.n_held);
+    near(layers / (double)n_tokens, report.oracle_layers);
+    drey_error err = {0};
+    drey_exit_oracle oracle;
+    assert_int_equal(drey_exit_oracle_of(&engine, &prompts[0], 0, &oracle, &err), DREY_ERR_USAGE);
+    drey_model_close(&m);
+}
+
 /* Its first bytes with their number. */
 static size_t read_file(const char *path, uint8_t *bytes, size_t capacity)
 {
@@ -518,6 +552,7 @@ int main(void)
         cmocka_unit_test(nothing_is_learnt_from_nothing),
         cmocka_unit_test(looks_are_those_of_shallow_models),
         cmocka_unit_test(every_source_makes_a_file),
+        cmocka_unit_test(the_oracle_of_a_text),
         cmocka_unit_test(threads_and_budgets_give_one_file),
         cmocka_unit_test(training_ends_when_it_is_told_to),
         cmocka_unit_test(wrong_options_are_refused),

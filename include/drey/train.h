@@ -100,6 +100,23 @@ typedef struct drey_train_exit_report {
 DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
                                      drey_train_exit_report *report, drey_error *err);
 
+/* Where the tokens of a text are decided. Layers are counted as complete: at_layer[l - 1] tokens left
+ * behind l of them. */
+typedef struct drey_exit_oracle {
+    int32_t n_layers;
+    int64_t n_tokens;
+    double layers_per_token;
+    int64_t at_layer[DREY_EXIT_LAYERS];
+} drey_exit_oracle;
+
+/* Lets the target write up to n_predict tokens behind the prompt and looks where an oracle would let
+ * each of them leave: behind the first layer from which on the whole head chooses it at every layer,
+ * the first half of the layers not counted. engine: as for drey_engine_open, n_context is chosen here;
+ * its exits are off. */
+DREY_API drey_status drey_exit_oracle_of(const drey_engine_options *engine,
+                                         const drey_train_prompt *prompt, int32_t n_predict,
+                                         drey_exit_oracle *out, drey_error *err);
+
 /* ---- Medusa heads ---- */
 
 #define DREY_MEDUSA_HEADS 8
