@@ -209,7 +209,10 @@ typedef struct attention {
     float scale;
     const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
     /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p lies in slot p for p <
-     * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. */
+     * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. The paths of a tree's rows are
+     * its pairs (node, ancestor), made once a pass for all heads and layers. What rows that are
+     * computed together all see is computed in dense blocks, what they do not pair by pair, with
+     * 16 dimensions of a key and of the queries side by side. */
     const int32_t *n_prefix, *n_path, *path;
     int64_t path_ld;
     const float *q; /* row r's heads: q + r * ld, [n_q][head_dim]; out alike */
