@@ -40,6 +40,8 @@ static bool is_plain(drey_policy policy)
 /* Parts that make a difference to the policy. */
 static bool has_part(drey_policy policy, drey_part part)
 {
+    if (part >= DREY_PART_SCHEDULE) /* of early exits, which are off here */
+        return false;
     bool follows = policy == DREY_POLICY_LLMCAD || policy == DREY_POLICY_EDGELLM;
     return part == DREY_PART_FALLBACK ? follows : policy == DREY_POLICY_OPTIMAL;
 }

@@ -220,9 +220,13 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
                                     drey_error *err)
 {
     drey_speculation speculation;
+    drey_exits exits;
     drey_session_speculation(r->session, &speculation);
+    drey_session_exits(r->session, &exits);
     cJSON *root = json_statistics(statistics);
     cJSON_AddItemToObject(root, "speculation", json_speculation(&speculation));
+    if (exits.mode != DREY_EXIT_OFF)
+        cJSON_AddItemToObject(root, "exits", json_exits(&exits));
     drey_status status = json_write(r->settings->stats, root, err);
     cJSON_Delete(root);
     return status;
@@ -276,9 +280,12 @@ static drey_status write_trace(const run *r, const drey_statistics *statistics, 
 static void report_all(const run *r, const drey_statistics *statistics)
 {
     drey_speculation speculation;
+    drey_exits exits;
     drey_session_speculation(r->session, &speculation);
+    drey_session_exits(r->session, &exits);
     report_statistics(stderr, statistics);
     report_speculation(stderr, &speculation);
+    report_exits(stderr, &exits);
 }
 
 static drey_status generate(run *r, drey_error *err)

@@ -360,3 +360,31 @@ cJSON *json_speculation(const drey_speculation *c)
     add_counts(root, "passes_writing", c->passes_writing, DREY_SPECULATION_WRITTEN);
     return root;
 }
+
+cJSON *json_exits(const drey_exits *c)
+{
+    const number_key keys[] = {
+        {"n_layers", (double)c->n_layers},
+        {"tokens", (double)c->tokens},
+        {"left", (double)c->left},
+        {"layers_per_token", c->layers_per_token},
+        {"looks", (double)c->looks},
+        {"candidates", (double)c->candidates},
+        {"refused", (double)c->refused},
+        {"compared", (double)c->compared},
+        {"agreed", (double)c->agreed},
+        {"taken_back", (double)c->taken_back},
+        {"full_passes", (double)c->n_full},
+        {"skipped_bytes", (double)c->skipped_bytes},
+        {"vain_bytes", (double)c->vain_bytes},
+        {"look_s", c->look_s},
+        {"head_s", c->head_s},
+    };
+    cJSON *root = cJSON_CreateObject();
+    if (!root)
+        return NULL;
+    cJSON_AddStringToObject(root, "mode", drey_exit_name(c->mode));
+    add_numbers(root, keys, sizeof keys / sizeof *keys);
+    add_counts(root, "at_layer", c->at_layer, DREY_EXITS_LAYERS);
+    return root;
+}

@@ -38,4 +38,7 @@ cJSON *json_statistics(const drey_statistics *s);
 /* What came of drafting, likewise. */
 cJSON *json_speculation(const drey_speculation *c);
 
+/* What came of early exits, likewise. */
+cJSON *json_exits(const drey_exits *c);
+
 #endif

@@ -82,6 +82,9 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.heads = m->drafter == DREY_DRAFTER_MEDUSA ? m->heads : NULL;
     options.policy = settings->policy;
     options.without = settings->without;
+    options.exit = settings->exit;
+    options.exit_file = settings->exit_file;
+    options.exit_threshold = settings->exit_threshold;
     options.memory_bytes = settings->memory_bytes;
     options.read_bytes = settings->read_bytes;
     options.n_context = n_context;

@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+/* Parts of early exits. */
+static const uint64_t of_exits = DREY_WITHOUT(DREY_PART_SCHEDULE) |
+                                 DREY_WITHOUT(DREY_PART_PREDICTORS) | DREY_WITHOUT(DREY_PART_HYPER);
+
 static drey_status check_drafting(const cli_settings *s, drey_error *err)
 {
     bool drafts = s->drafter != DREY_DRAFTER_NONE || s->draft_auto;
@@ -24,10 +28,24 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
     bool chain = policy == DREY_POLICY_SEQUENCE || policy == DREY_POLICY_BLD;
     if (option_given(s, "draft-tokens") && !chain)
         return fail(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence or bld");
-    if (option_given(s, "tree") && (!drafts || chain || policy == DREY_POLICY_DRAFT))
+    bool treeless = chain || policy == DREY_POLICY_DRAFT || policy == DREY_POLICY_SINGLE;
+    if (option_given(s, "tree") && (!drafts || treeless))
         return fail(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
-    if (s->without && !drafts)
+    if (s->without & ~of_exits && !drafts)
         return fail(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d lookup");
+    return DREY_OK;
+}
+
+static drey_status check_exits(const cli_settings *s, drey_error *err)
+{
+    static const char *const belongs[] = {"exit-file", "exit-threshold", NULL};
+    bool off = s->exit == DREY_EXIT_OFF;
+    for (int i = 0; belongs[i]; i++)
+        if (off && option_given(s, belongs[i]))
+            return fail(err, DREY_ERR_USAGE, "--%s needs --exit fast or --exit exact", belongs[i]);
+    if (off && s->without & of_exits)
+        return fail(err, DREY_ERR_USAGE,
+                    "--without schedule, predictors or hyper needs --exit fast or --exit exact");
     return DREY_OK;
 }
 
@@ -86,6 +104,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     if (s->command == CLI_BENCH_EDGE && !s->prompts)
         return fail(err, DREY_ERR_USAGE, "name a file of prompts with --prompts FILE.jsonl");
     if (drafts && !(s->command & (CLI_BENCH_EDGE | CLI_TUNE)) && check_drafting(s, err) != DREY_OK)
+        return DREY_ERR_USAGE;
+    if (option_find("exit")->commands & s->command && check_exits(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (s->command == CLI_RUN)
         return check_run(s, err);

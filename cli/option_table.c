@@ -36,6 +36,7 @@ NAMES(policy)
 NAMES(part)
 NAMES(io)
 NAMES(kv)
+NAMES(exit)
 #undef NAMES
 
 /* Of cli_features. */
@@ -89,6 +90,8 @@ const cli_option cli_options[] = {
     SET("without", 0, DRAFTING, without, part),
     COUNT("draft-tokens", 0, DRAFTING, draft_tokens, 1, DREY_MAX_DRAFTED),
     COUNT("tree", 0, DRAFTING, tree_nodes, 1, DREY_MAX_DRAFTED),
+    CHOICE("exit", 0, TEXTS, exit, exit),
+    TEXT("exit-file", 0, TEXTS, exit_file),
     COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK),
     TEXT("cpu", 0, CORES, cpu_tier),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, io, io),
@@ -138,7 +141,7 @@ const cli_option cli_options[] = {
     TEXT("svg", 0, CLI_BENCH_MODEL | CLI_BENCH_EDGE | CLI_TUNE, svg),
     TEXT("prompts", 0, CLI_BENCH_EDGE | CLI_TUNE | CLI_TRAIN_EXIT, prompts),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
-    REAL("exit-threshold", 0, CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
+    REAL("exit-threshold", 0, TEXTS | CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
     CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
     COUNT("heads", 0, CLI_TRAIN_MEDUSA, n_heads, 1, DREY_MEDUSA_HEADS),
     COUNT("vocabulary", 0, CLI_TRAIN_MEDUSA, n_vocabulary, 1, INT32_MAX),

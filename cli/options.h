@@ -51,6 +51,9 @@ typedef struct cli_settings {
     drey_policy policy;
     drey_io io;
     drey_kv kv;
+    drey_exit exit;
+    const char *exit_file;             /* NULL: beside the model */
+    float exit_threshold;              /* 0: the file's; train exit: what is usual */
     uint64_t without;                  /* parts of drafting that are left out */
     uint64_t read_bytes;               /* 0: the usual */
     uint64_t memory_bytes;             /* or DREY_MEMORY_* */
@@ -94,7 +97,6 @@ typedef struct cli_settings {
         *output; /* prepare, train: the side file; NULL: beside the model. report: the picture */
     bool check, force, planes;               /* prepare */
     int32_t n_hidden;                        /* train exit; 0: what is usual */
-    float exit_threshold;                    /* train exit; 0: what is usual */
     cli_features features;                   /* train exit */
     int32_t n_heads, n_vocabulary, n_epochs; /* train medusa; 0: what is usual */
     float rate;                              /* train medusa; 0: what is usual */

@@ -375,6 +375,52 @@ void report_speculation(FILE *out, const drey_speculation *c)
                 (long long)c->outside_slice);
 }
 
+/* ---- Early exits ---- */
+
+/* "behind 20: 12 %, 21: 30 %": of the tokens. */
+static void exit_layers(FILE *out, const drey_exits *c)
+{
+    const char *between = "";
+    fprintf(out, "  %-9s", "");
+    for (int i = 0; i < DREY_EXITS_LAYERS; i++) {
+        if (!c->at_layer[i])
+            continue;
+        fprintf(out, "%s%d: %.0f %%", between[0] ? between : " behind ", i + 1,
+                percent((double)c->at_layer[i], (double)c->tokens));
+        between = ", ";
+    }
+    fputs(" (layers: share of the tokens)\n", out);
+}
+
+void report_exits(FILE *out, const drey_exits *c)
+{
+    char a[16], b[16];
+    if (c->mode == DREY_EXIT_OFF || c->tokens == 0)
+        return;
+    fprintf(out, "  %-9s %s: %lld of %lld tokens, %.2f of %d layers each", "exits",
+            drey_exit_name(c->mode), (long long)c->left, (long long)c->tokens, c->layers_per_token,
+            c->n_layers);
+    fprintf(out, "; %lld whole heads, %lld in vain\n", (long long)c->candidates,
+            (long long)c->refused);
+    exit_layers(out, c);
+    if (c->compared)
+        fprintf(out, "  %-9s %.1f %% of %lld compared were the target's own", "",
+                percent((double)c->agreed, (double)c->compared), (long long)c->compared);
+    if (c->compared && c->taken_back)
+        fprintf(out, "; %lld were taken back", (long long)c->taken_back);
+    if (c->compared)
+        fputc('\n', out);
+    if (c->skipped_bytes)
+        fprintf(out, "  %-9s %s were not read, %s read in vain\n", "",
+                format_bytes(a, (double)(c->skipped_bytes - (c->vain_bytes < c->skipped_bytes
+                                                                 ? c->vain_bytes
+                                                                 : c->skipped_bytes))),
+                format_bytes(b, (double)c->vain_bytes));
+    if (c->mode == DREY_EXIT_FAST && c->left)
+        fprintf(out, "  %-9s exits decided about the text: it may not be the target's own\n",
+                "lossy");
+}
+
 /* ---- Limits ---- */
 
 void report_limits(const drey_limits *limits, FILE *out, cJSON *root)

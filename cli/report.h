@@ -28,6 +28,8 @@ void report_plan_briefly(FILE *out, const drey_plan *plan);
 void report_statistics(FILE *out, const drey_statistics *s);
 /* What came of drafting; nothing where nothing was drafted. */
 void report_speculation(FILE *out, const drey_speculation *c);
+/* What came of early exits; nothing where they are off. */
+void report_exits(FILE *out, const drey_exits *c);
 
 /* The limits of a machine as one line, and as members of root. */
 void report_limits(const drey_limits *limits, FILE *out, cJSON *root);

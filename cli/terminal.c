@@ -59,6 +59,7 @@ const char *hint_words(drey_hint hint)
         [DREY_HINT_PREPARE] = " (drey prepare --force)",
         [DREY_HINT_CHAT] = " (without --chat)",
         [DREY_HINT_PLANES] = " (drey prepare --planes)",
+        [DREY_HINT_EXIT_FILE] = " (drey train exit, or --exit-file)",
     };
     return (size_t)hint < sizeof words / sizeof *words ? words[hint] : "";
 }

@@ -4,7 +4,7 @@ _drey() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]-} kind=${COMP_WORDS[2]-} words=""
     local engine="-m --model --memory -t --threads --cpu --io --kv --read-size --sidecar --prompt-chunk -h --help"
-    local drafting="-d --draft -c --context --policy --without --draft-tokens --tree"
+    local drafting="-d --draft -c --context --policy --without --draft-tokens --tree --exit --exit-file --exit-threshold"
     COMPREPLY=()
 
     if ((COMP_CWORD == 1)); then
@@ -22,7 +22,7 @@ _drey() {
     fi
 
     case $prev in
-    -m | --model | -f | --file | --stats | --trace | --json | --csv | --prompts | --svg | --simulate | -o | --output)
+    -m | --model | -f | --file | --stats | --trace | --json | --csv | --prompts | --svg | --simulate | --exit-file | -o | --output)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
@@ -35,8 +35,9 @@ _drey() {
         return
         ;;
     --memory) words="auto unlimited" ;;
-    --policy) words="auto none sequence specinfer llmcad edgellm optimal bld draft std" ;;
-    --without) words="tree fallback batching provisional slice" ;;
+    --policy) words="auto none sequence specinfer llmcad edgellm optimal bld draft std single" ;;
+    --without) words="tree fallback batching provisional slice schedule predictors hyper" ;;
+    --exit) words="off fast exact" ;;
     --features) words="all plain confidence" ;;
     --io) words="auto uring pread buffered" ;;
     --kv) words="f16 q8_0" ;;

@@ -38,12 +38,15 @@ complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
 set -l drafting '__drey_is run plan'
 complete -c drey -n $drafting -s d -l draft -r -F -a 'auto lookup self medusa none' -d 'What guesses ahead'
 complete -c drey -n $drafting -s c -l context -x -d 'Tokens of prompt and text'
-complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std' \
+complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std single' \
     -d 'How to draft'
-complete -c drey -n $drafting -l without -x -a 'tree fallback batching provisional slice' \
+complete -c drey -n $drafting -l without -x -a 'tree fallback batching provisional slice schedule predictors hyper' \
     -d 'What to draft without'
 complete -c drey -n $drafting -l draft-tokens -x -d 'Length of a chain'
 complete -c drey -n $drafting -l tree -x -d 'Most nodes of a tree'
+complete -c drey -n $drafting -l exit -x -a 'off fast exact' -d 'Leave passes early'
+complete -c drey -n $drafting -l exit-file -r -F -d 'Predictors of exits'
+complete -c drey -n $drafting -l exit-threshold -x -d 'How sure they have to be'
 
 complete -c drey -n '__drey_is run' -s p -l prompt -x -d Prompt
 complete -c drey -n '__drey_is run perplexity' -s f -l file -r -F -d 'Prompt or text file'

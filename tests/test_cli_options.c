@@ -248,6 +248,24 @@ static void values(void **state)
     assert_true(s.help);
 }
 
+static void exits(void **state)
+{
+    cli_settings s;
+    (void)state;
+    accepts(&s, CLI_RUN, "-m t -d none --exit exact --without schedule");
+    assert_true(s.exit == DREY_EXIT_EXACT && !s.exit_file && s.exit_threshold == 0);
+    accepts(&s, CLI_RUN, "-m t -d b --policy single --exit fast --exit-file f --exit-threshold .9");
+    assert_true(s.policy == DREY_POLICY_SINGLE && s.exit == DREY_EXIT_FAST);
+    assert_true(strcmp(s.exit_file, "f") == 0 && s.exit_threshold == 0.9f);
+    refuses(CLI_RUN, "-m a --exit slow", "off, fast or exact");
+    refuses(CLI_RUN, "-m a --exit-file f", "--exit-file needs --exit");
+    refuses(CLI_RUN, "-m a --exit off --exit-threshold .5", "--exit-threshold needs --exit");
+    refuses(CLI_RUN, "-m a --exit fast --exit-threshold 1", "--exit-threshold takes a number");
+    refuses(CLI_RUN, "-m a -d b --without hyper", "needs --exit fast or --exit exact");
+    refuses(CLI_RUN, "-m a -d none --exit fast --without slice", "--without needs a draft");
+    refuses(CLI_RUN, "-m a -d b --policy single --tree 3", "--tree belongs to");
+}
+
 static void pictures(void **state)
 {
     cli_settings s;
@@ -307,8 +325,9 @@ static void faults(void **state)
     refuses(CLI_PLAN, "-m a --disk fast", "--disk takes a speed");
     refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
     refuses(CLI_RUN, "-m a --policy forest",
-            "auto, none, sequence, specinfer, llmcad, edgellm, optimal, bld, draft or std");
-    refuses(CLI_RUN, "-m a -d b --without tree,leaves", "tree, fallback, batching, provisional or");
+            "auto, none, sequence, specinfer, llmcad, edgellm, optimal, bld, draft, std or");
+    refuses(CLI_RUN, "-m a -d b --without tree,leaves",
+            "tree, fallback, batching, provisional, slice, schedule, predictors or hyper");
     refuses(CLI_RUN, "-m a -d b --without tree,", "--without takes");
     refuses(CLI_RUN, "-m a -d b --without ,", "--without takes");
     refuses(CLI_RUN, "-m a --io mmap", "auto, uring, pread or buffered");
@@ -614,6 +633,7 @@ int main(void)
         cmocka_unit_test(defaults),
         cmocka_unit_test(values),
         cmocka_unit_test(the_draft_chooses_itself),
+        cmocka_unit_test(exits),
         cmocka_unit_test(pictures),
         cmocka_unit_test(faults),
         cmocka_unit_test(contexts),

@@ -78,6 +78,12 @@ static void swallow_event(void *user, const drey_event *event)
     assert_true(event->n_bytes > 0);
 }
 
+static bool exit_here(void *user, int32_t layer, int32_t position)
+{
+    (void)user;
+    return (layer + position) % 4 == 0;
+}
+
 static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey_policy policy,
                   double share, float temperature)
 {
@@ -92,7 +98,11 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     o.n_threads = 2;
     o.trace_spans = 200; /* few: the rings go round */
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    engine_tuning tuning = {.set_share = share <= 1, .share = share, .untimed = true};
+    static int32_t n_checks; /* exits take turns: off, fast, exact */
+    if (kind != DREY_DRAFTER_SELF && kind != DREY_DRAFTER_MEDUSA)
+        o.exit = (drey_exit)(n_checks++ % 3);
+    engine_tuning tuning = {
+        .set_share = share <= 1, .share = share, .untimed = true, .exit_here = exit_here};
     int32_t left = N_TEXT, prompt[] = {65, 66, 67, 68, 65, 66, 67};
     drey_generate_options g;
     drey_generate_options_init(&g);

@@ -344,6 +344,26 @@ static void bld_stops_where_others_went_on(void **state)
     assert_true(t.nodes[0].submitted && !t.nodes[1].submitted);
 }
 
+/* Guesses at the root's next token, none of which is submitted; its best one waits to be the root. */
+static void single_asks_and_submits_nothing(void **state)
+{
+    (void)state;
+    policy_memory memory;
+    static token_tree t;
+    scripted s = {.base.class = &scripted_class, .seed = 3};
+    draft_policy *p = policy_init(&memory, &policy_single, 1, 0);
+    tree_reset(&t, 99);
+    assert_int_equal(draft_grow(&s.base, p, &t, 0, NULL), DREY_OK);
+    assert_true(s.n_expanded == 0 && t.n_nodes == 1);
+    assert_int_equal(draft_grow(&s.base, p, &t, 1, NULL), DREY_OK);
+    assert_true(s.n_expanded == 1 && t.nodes[0].n_guesses > 0 && t.n_nodes == 2);
+    assert_int_equal(t.nodes[1].token, t.nodes[0].guess[0].token);
+    draft_submit(p, &t, TREE_MAX_DRAFTED);
+    assert_true(t.nodes[0].submitted && !t.nodes[1].submitted);
+    assert_int_equal(draft_grow(&s.base, p, &t, 9, NULL), DREY_OK);
+    assert_true(s.n_expanded == 1 && t.n_nodes == 2);
+}
+
 /* What a policy begins with may have been drafted in the turn before: it goes on from there, and a
  * tree grown in two goes is one grown at once. */
 static void a_tree_goes_on_growing(void **state)
@@ -622,8 +642,8 @@ static void names_and_bounds(void **state)
         assert_true(most <= TREE_MAX_DRAFTED);
         n_drafting += drafts;
     }
-    assert_int_equal(n, DREY_POLICY_STD + 1);
-    assert_int_equal(n_drafting, 6);
+    assert_int_equal(n, DREY_POLICY_SINGLE + 1);
+    assert_int_equal(n_drafting, 7);
     drey_policy found = DREY_POLICY_OPTIMAL;
     assert_false(drey_policy_parse("tree", &found));
     assert_int_equal(found, DREY_POLICY_OPTIMAL);
@@ -634,11 +654,11 @@ static void names_and_bounds(void **state)
     assert_int_equal(policy_size(&o), 5);
     o.policy = DREY_POLICY_EDGELLM;
     assert_int_equal(policy_size(&o), 9);
-    for (int i = 0; i <= DREY_PART_SLICE; i++) {
+    for (int i = 0; i <= DREY_PART_HYPER; i++) {
         drey_part part = DREY_PART_SLICE;
         assert_true(drey_part_parse(drey_part_name((drey_part)i), &part) && (int)part == i);
     }
-    assert_null(drey_part_name(DREY_PART_SLICE + 1));
+    assert_null(drey_part_name(DREY_PART_HYPER + 1));
     for (int i = 0; i <= DREY_DRAFTER_LOOKUP; i++)
         assert_non_null(drey_drafter_name((drey_drafter)i));
     assert_null(drey_drafter_name(DREY_DRAFTER_MEDUSA + 1));
@@ -658,6 +678,7 @@ int main(void)
         cmocka_unit_test(alpha_follows_the_outcome),
         cmocka_unit_test(the_tree_never_overflows),
         cmocka_unit_test(errors_pass),
+        cmocka_unit_test(single_asks_and_submits_nothing),
         cmocka_unit_test(a_tree_goes_on_growing),
         cmocka_unit_test(a_policy_has_state_steps_and_feedback),
         cmocka_unit_test(names_and_bounds),

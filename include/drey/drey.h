@@ -55,7 +55,8 @@ typedef enum drey_hint {
     DREY_HINT_FORCE = 7,        /* another output of drey_prepare, or its force */
     DREY_HINT_PREPARE = 8,      /* drey_prepare with force */
     DREY_HINT_CHAT = 9,         /* a prompt in the model's own format, without drey_chat_format */
-    DREY_HINT_PLANES = 10       /* drey_prepare with planes */
+    DREY_HINT_PLANES = 10,      /* drey_prepare with planes */
+    DREY_HINT_EXIT_FILE = 11    /* another exit_file, or predictors that are trained again */
 } drey_hint;
 
 /* A message ready for a terminal: what went wrong, and what to do about it. */
@@ -148,14 +149,16 @@ typedef enum drey_policy {
     /* What the papers compare with, to be measured against; the first two are lossy. */
     DREY_POLICY_BLD = 7, /* Big Little Decoder: a chain while the draft is sure, of which the target
                               lets pass what it finds likely enough */
-    DREY_POLICY_DRAFT = 8, /* the draft model alone writes: nothing else is loaded */
-    DREY_POLICY_STD = 9    /* plain decoding that reads and computes in turns, never at once */
+    DREY_POLICY_DRAFT = 8,  /* the draft model alone writes: nothing else is loaded */
+    DREY_POLICY_STD = 9,    /* plain decoding that reads and computes in turns, never at once */
+    DREY_POLICY_SINGLE = 10 /* a token a pass: guesses serve early exits alone (drey_exit) */
 } drey_policy;
 
 enum { DREY_MAX_DRAFTED = 128 }; /* tokens that a policy may draft for one verification */
 
 /* What programs call a policy: "auto", "none", "sequence", "specinfer", "llmcad", "edgellm",
- * "optimal", "bld", "draft", "std". NULL: there is no such policy, so that counting from 0 to the first NULL meets all. */
+ * "optimal", "bld", "draft", "std", "single". NULL: there is no such policy, so that counting from 0
+ * to the first NULL meets all. */
 DREY_API const char *drey_policy_name(drey_policy policy);
 /* Takes "sp" for "sequence", "si" for "specinfer" and "spl" for "none", too. False, and *policy stays as it is: no
  * policy has this name. */
@@ -174,13 +177,17 @@ typedef enum drey_part {
     DREY_PART_FALLBACK = 1,    /* llmcad, edgellm: their threshold follows the outcomes */
     DREY_PART_BATCHING = 2,    /* several nodes in a step of the draft */
     DREY_PART_PROVISIONAL = 3, /* drafting while a verification waits for weights */
-    DREY_PART_SLICE = 4        /* the draft's head over a part of its vocabulary */
+    DREY_PART_SLICE = 4,       /* the draft's head over a part of its vocabulary */
+    /* Of early exits; of these the second changes the text of DREY_EXIT_FAST. */
+    DREY_PART_SCHEDULE = 5,   /* some layers are looked at; without: each that has a predictor */
+    DREY_PART_PREDICTORS = 6, /* without: scores at random */
+    DREY_PART_HYPER = 7       /* exits of passes with drafted tokens */
 } drey_part;
 /* The bit of drey_engine_options.without that leaves the part out. */
 #define DREY_WITHOUT(part) (UINT64_C(1) << (part))
 
-/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional",
- * "slice". */
+/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional", "slice",
+ * "schedule", "predictors", "hyper". */
 DREY_API const char *drey_part_name(drey_part part);
 DREY_API bool drey_part_parse(const char *name, drey_part *part);
 
@@ -221,6 +228,23 @@ typedef enum drey_kv { DREY_KV_F16 = 0, DREY_KV_Q8_0 = 1 } drey_kv;
 /* As drey_policy_name and drey_policy_parse: "f16", "q8_0". */
 DREY_API const char *drey_kv_name(drey_kv kv);
 DREY_API bool drey_kv_parse(const char *name, drey_kv *kv);
+
+/* Early exits (SpecEE): a pass ends before its last layers where predictors, which drey_train_exit
+ * makes, find its tokens decided. What the skipped layers would have kept is computed by a later pass,
+ * which carries those tokens along from the layer they left at: the caches are exact in the end. */
+typedef enum drey_exit {
+    DREY_EXIT_OFF = 0,
+    /* The text may be another than the target's own. Written alone, without other sessions, it is
+     * the same for any budget, number of threads and CPU tier. */
+    DREY_EXIT_FAST = 1,
+    /* Tokens that left are compared at full depth before anybody gets them: the text is the
+     * target's own. */
+    DREY_EXIT_EXACT = 2
+} drey_exit;
+
+/* As drey_policy_name and drey_policy_parse: "off", "fast", "exact". */
+DREY_API const char *drey_exit_name(drey_exit exit);
+DREY_API bool drey_exit_parse(const char *name, drey_exit *exit);
 
 #define DREY_MEMORY_AUTO      0u
 #define DREY_MEMORY_UNLIMITED UINT64_MAX
@@ -314,7 +338,12 @@ typedef struct drey_engine_options {
      * the engine or planner opens. DREY_ERR_MISMATCH: heads of another model, or of another width. */
     const char *heads;
     const drey_profile *profile; /* copied; NULL: nothing is known */
-    uint64_t reserved[11];       /* zero */
+    drey_exit exit;
+    float exit_threshold; /* scores above it, within (0, 1), are looked into; 0: the file's */
+    /* The predictors, which have to fit; NULL: those beside the target, MODEL.drey-exit. Read while
+     * the engine or planner opens, unless exits are off. */
+    const char *exit_file;
+    uint64_t reserved[9]; /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -569,6 +598,34 @@ typedef struct drey_speculation {
 /* Of the text that is being written, or of the last one; all 0 before the first. Times are filled
  * when the text ends. */
 DREY_API void drey_session_speculation(const drey_session *session, drey_speculation *out);
+
+/* What came of early exits in one text. Layers are counted as complete: a token that left behind l
+ * layers has at_layer[l - 1], one that went through at_layer[n_layers - 1]; the last element holds all
+ * that is beyond it, too. */
+enum { DREY_EXITS_LAYERS = 128 };
+typedef struct drey_exits {
+    drey_exit mode;
+    int32_t n_layers; /* of the target; 0: nothing is known */
+    int64_t tokens;   /* that passes behind the prompt found; exact: those taken back, too */
+    int64_t left;     /* of them those whose pass ended early */
+    int64_t at_layer[DREY_EXITS_LAYERS];
+    double layers_per_token;
+    int64_t looks;      /* scores asked for */
+    int64_t candidates; /* scores above the threshold, for which the whole head was computed */
+    int64_t refused;    /* of them those where it found another token, or one that may not leave */
+    int64_t
+        compared;   /* tokens that left, compared with the whole depth when a pass completed them */
+    int64_t agreed; /* of them those that it chose, too */
+    int64_t taken_back;     /* exact: tokens that another one replaced, and those behind it */
+    int64_t n_full;         /* passes that completed tokens which had left */
+    uint64_t skipped_bytes; /* streamed bytes behind the exits, */
+    uint64_t vain_bytes;    /* and those of them that had been read by then */
+    double look_s, head_s;  /* features and scores; whole heads for candidates */
+    uint64_t reserved[16];  /* zero */
+} drey_exits;
+
+/* Of the text that is being written, or of the last one; all 0 before the first. */
+DREY_API void drey_session_exits(const drey_session *session, drey_exits *out);
 
 /* Puts ids[0..n) at the end of the session's timeline and writes on from there. Statistics are
  * filled also when it fails (may be NULL). What was verified before an error or cancel has been

@@ -24,7 +24,8 @@
     POLICY(LLMCAD, llmcad)                                                                         \
     POLICY(EDGELLM, edgellm)                                                                       \
     POLICY(OPTIMAL, optimal)                                                                       \
-    POLICY(BLD, bld)
+    POLICY(BLD, bld)                                                                               \
+    POLICY(SINGLE, single)
 
 typedef struct draft_policy draft_policy;
 
@@ -38,6 +39,7 @@ typedef struct policy_class {
     size_t bytes;     /* of the policy's state, `draft_policy` first */
     float rollback; /* the target lets pass what it gives more than exp(-rollback): the text is not
                          its own then. 0: its own choices alone */
+    bool alone; /* submits the root alone: guesses are for others, and may be made at any time */
     void (*init)(draft_policy *p); /* the state behind `draft_policy`; NULL: there is none */
     /* Begins with what is known of this pair of models. NULL: it makes no use of it. */
     void (*seed)(draft_policy *p, const drey_profile *known);

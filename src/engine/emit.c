@@ -19,10 +19,11 @@ static void deliver(generation *g, const char *text, size_t n_bytes)
         finish(g, DREY_FINISH_STOP);
 }
 
-static void emit_token(drey_session *s, int32_t id)
+void text_emit_at(drey_session *s, int32_t position)
 {
     generation *g = &s->text;
     const drey_engine_options *o = &s->engine->options;
+    int32_t id = s->timeline[position];
     if (!g->options.ignore_eos && tokenizer_is_end(o->target->tokenizer, id)) {
         finish(g, DREY_FINISH_STOP);
         return;
@@ -37,19 +38,32 @@ static void emit_token(drey_session *s, int32_t id)
     deliver(g, text, n_bytes);
     if (g->detokenizer.stopped)
         finish(g, DREY_FINISH_STOP);
-    if (g->stats.generated_tokens >= g->options.n_predict || s->n_timeline >= o->n_context)
+    if (g->stats.generated_tokens >= g->options.n_predict || position + 1 >= o->n_context)
         finish(g, DREY_FINISH_LENGTH);
+}
+
+static void append(drey_session *s, int32_t i)
+{
+    const accepted *a = &s->accepted;
+    s->timeline[s->n_timeline++] = i < a->n_path ? s->tree.nodes[a->path[i]].token : a->next;
 }
 
 int32_t text_emit(drey_session *s)
 {
-    const accepted *a = &s->accepted;
     int32_t n = 0;
-    for (; n <= a->n_path && !s->text.done; n++) {
-        int32_t id = n < a->n_path ? s->tree.nodes[a->path[n]].token : a->next;
-        s->timeline[s->n_timeline++] = id;
-        emit_token(s, id);
+    for (; n <= s->accepted.n_path && !s->text.done; n++) {
+        append(s, n);
+        text_emit_at(s, s->n_timeline - 1);
     }
+    return n;
+}
+
+int32_t text_append(drey_session *s)
+{
+    int32_t n = 0;
+    for (; n <= s->accepted.n_path; n++)
+        append(s, n);
+    s->exits->n_unverified += n;
     return n;
 }
 

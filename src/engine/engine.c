@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "exit/exit_file.h"
 #include "os/cpu.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
@@ -33,9 +34,9 @@ void drey_cpu_id(char *out, size_t capacity)
 static drey_status check_choices(drey_engine_options *o, drey_error *err)
 {
     if (!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
-        !drey_kv_name(o->kv))
-        FAIL(err, DREY_ERR_USAGE, "policy, drafter, io or kv is not one of those in drey.h");
-    if (o->without >> DREY_PART_SLICE > 1)
+        !drey_kv_name(o->kv) || !drey_exit_name(o->exit))
+        FAIL(err, DREY_ERR_USAGE, "policy, drafter, io, kv or exit is not one of those in drey.h");
+    if (o->without >> DREY_PART_HYPER > 1)
         FAIL(err, DREY_ERR_USAGE, "what is to be left out is not one of the parts in drey.h");
     if (!o->target)
         FAIL(err, DREY_ERR_USAGE, "no target model was given");
@@ -56,6 +57,30 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
         o->draft = NULL;
     if (o->drafter != DREY_DRAFTER_MEDUSA)
         o->heads = NULL;
+    return DREY_OK;
+}
+
+/* Exits are compared with the target's own text, which policies of another text have not; and what
+ * exits leave out of the cache until later, the target itself would draft with. */
+static drey_status check_exits(const drey_engine_options *o, drey_error *err)
+{
+    if (o->exit == DREY_EXIT_OFF)
+        return DREY_OK;
+    if (!(o->exit_threshold >= 0 && o->exit_threshold < 1))
+        FAIL(err, DREY_ERR_USAGE, "a threshold of %g is not possible for early exits (0 to 1)",
+             (double)o->exit_threshold);
+    if (drey_policy_is_lossy(o->policy) || o->policy == DREY_POLICY_STD)
+        FAIL(err, DREY_ERR_USAGE,
+             "early exits and the policy \"%s\" do not go together; take another policy",
+             drey_policy_name(o->policy));
+    if (o->drafter == DREY_DRAFTER_SELF)
+        FAIL(err, DREY_ERR_USAGE,
+             "early exits and the drafter \"self\" do not go together: it would draft with what "
+             "exits leave undone; take another draft, or none");
+    if (o->drafter == DREY_DRAFTER_MEDUSA)
+        FAIL(err, DREY_ERR_USAGE,
+             "early exits and the drafter \"medusa\" do not go together: it guesses from the last "
+             "layer, which a pass that ended early lacks; take another draft, or none");
     return DREY_OK;
 }
 
@@ -119,6 +144,7 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
     *e = (drey_engine){.options = *options};
     drey_engine_options *o = &e->options;
     TRY(check_choices(o, err));
+    TRY(check_exits(o, err));
     TRY(check_numbers(o, err));
     TRY(check_kv(o, err));
     e->cpu = *cpu_tuning_default();
@@ -157,6 +183,7 @@ void engine_release(drey_engine *e)
     arena_free(&e->work_memory);
     arena_free(&e->heads_memory);
     medusa_close(&e->heads);
+    exit_close(&e->predictors);
     pool_close(&e->pool);
     free(e->sidecar);
     e->sidecar = NULL;

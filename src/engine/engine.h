@@ -11,6 +11,7 @@
 #include "draft/model_drafter.h"
 #include "draft/policy.h"
 #include "engine/plan.h"
+#include "exit/exit.h"
 #include "text/tokenizer.h"
 #include "weights/row_table.h"
 
@@ -32,6 +33,10 @@ typedef struct engine_tuning { /* what measurements and tests settle themselves 
     int32_t deferred_rows;         /* of plan_inputs, at least; */
     double exit_layers;            /* and this, where it is not 0 */
     int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */
+    /* Whether the token at `position` scores behind `layer` complete layers, whatever it is: instead
+     * of predictors and candidates. NULL: those are asked. */
+    bool (*exit_here)(void *user, int32_t layer, int32_t position);
+    void *exit_user;
 } engine_tuning;
 
 typedef struct engine_side { /* the target, or the draft */
@@ -61,8 +66,9 @@ struct drey_engine {
     medusa_heads heads;                        /* its Medusa heads, where they draft */
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
-    trace trace;   /* of the engine's threads, and of its reads */
-    char *sidecar; /* the target's, in use; NULL: none */
+    trace trace;                /* of the engine's threads, and of its reads */
+    exit_predictors predictors; /* exits.h; of early exits */
+    char *sidecar;              /* the target's, in use; NULL: none */
     char sidecar_refused[500];
     file_stamp sidecar_stamp; /* when it was checked */
 };

@@ -1,5 +1,5 @@
-/* What is to be seen of a text before it is verified: the likeliest path of the tree as text,
- * behind the verified one, and how that changes.
+/* What is to be seen of a text before it is verified: tokens that left early, and the likeliest path of
+ * the tree as text, behind the verified one, and how that changes.
  *
  *     verified text | provisional text          the turn's end:   verified text + "cat s" | "leeps"
  *     The black     | cat sat                                     taken back: "at"
@@ -81,25 +81,33 @@ static int32_t best_child(const token_tree *tree, int32_t node)
     return best;
 }
 
-/* The text below the root, as much as there is room for. */
+/* Adds a token's text to out; false: it ends there. */
+static bool add_token(generation *g, int32_t token, char out[DREY_MAX_PROVISIONAL], size_t *n)
+{
+    const char *text;
+    size_t n_bytes;
+    if (g->ahead.stopped || (!g->options.ignore_eos && tokenizer_is_end(g->ahead.tokenizer, token)))
+        return false;
+    detokenizer_push(&g->ahead, token, &text, &n_bytes);
+    if (*n + n_bytes > DREY_MAX_PROVISIONAL)
+        return false;
+    memcpy(out + *n, text, n_bytes);
+    *n += n_bytes;
+    return true;
+}
+
+/* Tokens that nobody got yet, and the text below the root, as much as there is room for. */
 static size_t path_text(drey_session *s, char out[DREY_MAX_PROVISIONAL])
 {
     generation *g = &s->text;
     const token_tree *tree = &s->tree;
     size_t n = 0;
+    bool goes_on = true;
     detokenizer_follow(&g->ahead, &g->detokenizer);
-    for (int32_t i = best_child(tree, 0); i > 0 && !g->ahead.stopped; i = best_child(tree, i)) {
-        const char *text;
-        size_t n_bytes;
-        int32_t token = tree->nodes[i].token;
-        if (!g->options.ignore_eos && tokenizer_is_end(g->ahead.tokenizer, token))
-            break;
-        detokenizer_push(&g->ahead, token, &text, &n_bytes);
-        if (n + n_bytes > DREY_MAX_PROVISIONAL)
-            break;
-        memcpy(out + n, text, n_bytes);
-        n += n_bytes;
-    }
+    for (int32_t i = s->exits ? s->exits->n_unverified : 0; i > 0 && goes_on; i--)
+        goes_on = add_token(g, s->timeline[s->n_timeline - i], out, &n);
+    for (int32_t i = best_child(tree, 0); i > 0 && goes_on; i = best_child(tree, i))
+        goes_on = add_token(g, tree->nodes[i].token, out, &n);
     return n;
 }
 

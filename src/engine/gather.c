@@ -4,6 +4,8 @@
 
 #include "base/num.h"
 #include "engine/engine.h"
+#include "engine/exits.h"
+#include "exit/exit_file.h"
 #include "os/memory.h"
 
 /* What no other line counts: what a cgroup is charged for a processor beforehand (up to 256 KiB for
@@ -180,8 +182,7 @@ static void gather_options(drey_engine *e)
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = o->prompt_chunk;
     in->least_logit_rows = e->tuning.least_logit_rows;
-    in->deferred_rows = e->tuning.deferred_rows;
-    in->exit_layers = e->tuning.exit_layers;
+    in->deferred_rows = max_i32(e->tuning.deferred_rows, exits_most_deferred(o));
     in->set_share = e->tuning.set_share;
     in->share = e->tuning.share;
     in->kv = engine_kv_format(e);
@@ -210,6 +211,8 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     const drey_engine_options *o = &e->options;
     gather_options(e);
     count_process(e);
+    TRY(exits_open(e, err));
+    in->exit_layers = e->tuning.exit_layers > 0 ? e->tuning.exit_layers : exits_usual_layers(e);
     TRY(bind(e, &e->target, o->target, err));
     TRY(engine_find_sidecar(e, err));
     if (e->self_draft)
@@ -225,8 +228,9 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
         gather_heads(e);
     if (e->self_draft)
         in->model[PLAN_TARGET].overhead_bytes += engine_view_bytes(e);
-    in->model[PLAN_TARGET].overhead_bytes +=
-        e->plan_memory.size_bytes + engine_trace_bytes(e) + e->tuning.more_bytes;
+    in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes + engine_trace_bytes(e) +
+                                             e->tuning.more_bytes +
+                                             exit_memory_bytes(&e->predictors);
     if (e->has_draft)
         gather_model(e, PLAN_DRAFT, &e->draft, o->draft);
     for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)

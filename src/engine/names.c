@@ -5,12 +5,15 @@
 
 static const char *const io_names[] = {"auto", "uring", "pread", "buffered"};
 static const char *const kv_names[] = {"f16", "q8_0"};
-static const char *const part_names[] = {"tree", "fallback", "batching", "provisional", "slice"};
+static const char *const part_names[] = {"tree",  "fallback", "batching",   "provisional",
+                                         "slice", "schedule", "predictors", "hyper"};
+static const char *const exit_names[] = {"off", "fast", "exact"};
 static const char *const progress_names[] = {"load target", "load draft", "prompt",
                                              "prepare",     "check",      "train"};
 enum {
     N_IO = sizeof io_names / sizeof *io_names,
     N_KV = sizeof kv_names / sizeof *kv_names,
+    N_EXITS = sizeof exit_names / sizeof *exit_names,
     N_PARTS = sizeof part_names / sizeof *part_names,
     N_PROGRESS = sizeof progress_names / sizeof *progress_names,
 };
@@ -60,6 +63,19 @@ bool drey_part_parse(const char *name, drey_part *part)
     int i = find(name, part_names, N_PARTS);
     if (i >= 0)
         *part = (drey_part)i;
+    return i >= 0;
+}
+
+const char *drey_exit_name(drey_exit exit)
+{
+    return (unsigned)exit < N_EXITS ? exit_names[exit] : NULL;
+}
+
+bool drey_exit_parse(const char *name, drey_exit *exit)
+{
+    int i = find(name, exit_names, N_EXITS);
+    if (i >= 0)
+        *exit = (drey_exit)i;
     return i >= 0;
 }
 

@@ -1,5 +1,6 @@
 /* A session: opened, written in step by step, cut, closed. See session.h for its states. */
 #include "draft/lookup_drafter.h"
+#include "engine/exits.h"
 #include "engine/idle.h"
 
 #include <assert.h>
@@ -70,6 +71,8 @@ static void make_policy(drey_session *s, const policy_class *c)
         e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes + e->inputs.slice_bytes;
     s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
                             e->options.without);
+    if (e->options.exit == DREY_EXIT_FAST) /* whose text no measurement may change */
+        return;
     if (e->options.profile && c->seed)
         c->seed(s->policy, e->options.profile);
     if (e->tuning.untimed)
@@ -111,7 +114,7 @@ size_t engine_session_state_bytes(const drey_engine *e)
 {
     return sampler_bytes(e->target.layout.shape.n_vocab) + arena_size(timeline_bytes(e)) +
            arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
-           turn_log_bytes(e->options.trace_spans) + (1 << 16);
+           turn_log_bytes(e->options.trace_spans) + exits_bytes(e) + (1 << 16);
 }
 
 kv_format engine_kv_format(const drey_engine *e)
@@ -135,6 +138,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->load_target);
     make_drafter(s);
     turn_log_init(&s->turns, e->options.trace_spans, &s->memory);
+    exits_init(s);
     s->base_mark = arena_mark(&s->memory);
     return arena_check(&s->memory, err);
 }
@@ -212,6 +216,7 @@ bool session_is_valid(const drey_session *s)
         valid = s->timeline[i] >= 0 && s->timeline[i] < n_vocab;
     valid = valid && kv_is_valid(kv) && kv->n_pending == 0;
     valid = valid && kv->n_committed <= max_i32(n - 1, 0) && s->n_drafting == 0;
+    valid = valid && exits_are_valid(s);
     valid = valid && (s->text.detokenizer.tokenizer != NULL) == (s->state != SESSION_IDLE);
     if (!valid || s->state == SESSION_IDLE)
         return valid;
@@ -340,6 +345,7 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
     generation *g = &s->text;
     *g = (generation){.options = *o};
     statistics_begin(s);
+    exits_begin(s);
     arena_rewind(&s->memory, s->base_mark);
     TRY(sampler_init(&s->sampler, &o->sampling, tokenizer_n_vocab(t), e->kernels, &s->memory, err));
     TRY(arena_check(&s->memory, err));
@@ -404,6 +410,7 @@ void session_end(drey_session *s, drey_finish why)
     g->done = true;
     text_flush(s);
     events_clear(s);
+    exits_drop(s);
     statistics_end(s);
     release_text(g);
     s->state = SESSION_IDLE;

@@ -24,12 +24,15 @@
  *       nothing beyond the root;
  *   (5) a text is being written (a detokenizer is held) if and only if the state is not IDLE, and it
  *       has not ended;
- *   (6) no step of the draft is under way. */
+ *   (6) no step of the draft is under way;
+ *   (7) committed rows are deferred only while a text is written, and its last tokens unverified only
+ *       where their rows are: as many (exits.h). In (3), (4) and (5) those count like others. */
 #ifndef DREY_ENGINE_SESSION_H
 #define DREY_ENGINE_SESSION_H
 
 #include "engine/engine.h"
 #include "engine/turn_log.h"
+#include "exit/exit.h"
 #include "text/detokenizer.h"
 
 typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } session_state;
@@ -78,6 +81,28 @@ struct turn_watch {
     void (*turn)(turn_watch *w, const token_tree *tree, const accepted *a);
 };
 
+/* A row of a pass that is watched. */
+typedef struct watched_row {
+    int32_t node;
+    exit_features features; /* n 0: nobody has guessed yet what follows */
+    int64_t ids[EXIT_CANDIDATES];
+    float logits[EXIT_CANDIDATES]; /* at the last look */
+    bool ready;                    /* has scored, and no head has spoken against it since */
+    const float *head;             /* its whole logits; NULL: not computed behind this layer */
+} watched_row;
+
+typedef struct session_exits { /* exits.h */
+    int32_t n_unverified;      /* tokens at the end of the timeline, the root among them */
+    exit_schedule schedule;
+    watched_row row[TREE_MAX_ROWS]; /* [n_rows], as in the pass; 0: it is not watched */
+    pass_look look[TREE_MAX_ROWS];
+    int32_t n_rows;
+    int32_t stopped; /* layers that were complete; 0: the pass went to its end */
+    drey_exits count;
+    int64_t n_layers_run; /* for its tokens */
+    uint64_t vain_before; /* bytes, when the text began */
+} session_exits;
+
 struct drey_session {
     drey_engine *engine;
     arena memory;
@@ -100,7 +125,8 @@ struct drey_session {
     int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
     int32_t n_timeline;
     turn_log turns;
-    turn_watch *watch; /* NULL: nobody */
+    turn_watch *watch;    /* NULL: nobody */
+    session_exits *exits; /* NULL: off */
     session_state state;
     generation text;
     _Atomic bool cancel;
@@ -140,6 +166,10 @@ void prompt_report(void *user, uint64_t done);
 /* The accepted tokens join the timeline and go to the caller, until one of them ends the text.
  * Returns how many joined, 1 at least; the last of them is the next root. */
 int32_t text_emit(drey_session *s);
+/* All of them join it, unverified, and nobody gets them yet. */
+int32_t text_append(drey_session *s);
+/* The token at a place of the timeline goes to the caller. */
+void text_emit_at(drey_session *s, int32_t position);
 /* What was held back, at the end. */
 void text_flush(drey_session *s);
 

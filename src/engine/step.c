@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "base/num.h"
+#include "engine/exits.h"
 #include "engine/idle.h"
 #include "engine/turn.h"
 #include "os/clock.h"
@@ -19,6 +20,8 @@ typedef struct shared_pass {
     drey_session *session[DREY_MAX_SESSIONS];
     pass_group group[DREY_MAX_SESSIONS];
     int32_t n;
+    runner runner; /* the pass's */
+    model_pass pass;
 } shared_pass;
 
 static void take_in(shared_pass *p, drey_session *const *sessions, int32_t n, session_state state)
@@ -63,45 +66,49 @@ static drey_status offer(shared_pass *p, drey_error *err)
 }
 
 /* While the pass waits for weights, the drafts go on with their trees. */
-static drey_status run_pass(runner *r, shared_pass *p, drey_error *err)
+static drey_status run_pass(shared_pass *p, drey_error *err)
 {
-    model_pass pass;
+    model_pass *pass = &p->pass;
     idle_work idle;
-    TRY(pass_begin(&pass, r, p->group, p->n, err));
+    for (int32_t i = 0; i < p->n; i++)
+        exits_watch(p->session[i], &p->group[i], p->n == 1);
+    TRY(pass_begin(pass, &p->runner, p->group, p->n, err));
     idle_begin(&idle, p->session, p->n);
     for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
-        TRY(pass_step(&pass, 0, &state, err));
-        if (state == PASS_STARVED && !idle_fill(&idle, &pass))
-            pass_wait(&pass);
+        TRY(pass_step(pass, 0, &state, err));
+        if (state == PASS_GOES_ON && p->n == 1 && exits_look(p->session[0], pass))
+            return pass_stop(pass, err);
+        if (state == PASS_STARVED && !idle_fill(&idle, pass))
+            pass_wait(pass);
     }
-    return pass_end(&pass, err);
+    return pass_end(pass, err);
 }
 
 static drey_status compute(shared_pass *p, drey_error *err)
 {
     static const _Atomic bool never = false;
     drey_engine *e = p->session[0]->engine;
-    runner r = p->session[0]->target;
+    p->runner = p->session[0]->target;
     if (p->n > 1) /* one session's cancel is nothing to the others: it is seen between two steps */
-        r.cancel = &never;
-    trace_kind what = !weights_loaded(r.weights)               ? TRACE_LOAD
+        p->runner.cancel = &never;
+    trace_kind what = !weights_loaded(p->runner.weights)       ? TRACE_LOAD
                       : p->session[0]->state == SESSION_DECODE ? TRACE_VERIFY
                                                                : TRACE_PROMPT;
     int32_t n_rows = 0;
     for (int32_t i = 0; i < p->n; i++)
         n_rows += p->group[i].n;
     int64_t start = clock_ns();
-    TRY(run_pass(&r, p, err));
+    TRY(run_pass(p, err));
     trace_add(&e->trace, 0, what, start, clock_ns(), n_rows);
     return DREY_OK;
 }
 
-static void take(drey_session *s, const pass_group *group)
+static void take(drey_session *s, const model_pass *pass, pass_group *group)
 {
     if (s->state == SESSION_PROMPT)
         prompt_take(s, group);
     else
-        turn_take(s, group);
+        turn_take(s, pass, group);
     if (s->text.done)
         session_end(s, DREY_FINISH_STOP);
     assert(session_is_valid(s));
@@ -133,7 +140,7 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
     for (int32_t i = 0, first = first_to_take(&p); i < n; i++) {
         int32_t at = (first + i) % n;
         if (status == DREY_OK)
-            take(p.session[at], &p.group[at]);
+            take(p.session[at], &p.pass, &p.group[at]);
         else
             session_retry(p.session[at]);
     }

@@ -2,6 +2,7 @@
 #include "engine/turn.h"
 
 #include "base/num.h"
+#include "engine/exits.h"
 #include "engine/idle.h"
 #include "os/clock.h"
 #include "verify/verify.h"
@@ -9,6 +10,7 @@
 int32_t turn_depth_left(const drey_session *s)
 {
     int64_t tokens = s->text.options.n_predict - s->text.stats.generated_tokens;
+    tokens -= s->exits ? s->exits->n_unverified : 0;
     int64_t room = s->engine->options.n_context - s->n_timeline;
     return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
 }
@@ -82,11 +84,13 @@ static void reroot(drey_session *s)
 }
 
 /* Of the root and the accepted nodes below it, the first n. */
-static void commit(drey_session *s, int32_t n)
+static void commit(drey_session *s, const model_pass *pass, pass_group *group, int32_t n)
 {
     int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
     for (int32_t i = 0; i + 1 < n; i++)
         rows[1 + i] = s->row_of[s->accepted.path[i]];
+    if (exits_stopped(s))
+        pass_defer(pass, group, rows, n);
     kv_commit(&s->target_kv, rows, n);
 }
 
@@ -99,7 +103,10 @@ drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_g
     } else {
         tree_submit(&s->tree, 0);
     }
-    *group = (pass_group){.kv = &s->target_kv, .rows = rows, .head = HEAD_ALL};
+    *group = (pass_group){.kv = &s->target_kv,
+                          .rows = rows,
+                          .head = HEAD_ALL,
+                          .deferred = s->exits ? &s->deferred : NULL};
     group->n = verify_rows(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
     events_show(s, true);
@@ -130,19 +137,24 @@ static void show(drey_session *s, const pass_group *group, int32_t root)
                                group->hidden + row * pass_hidden_stride(&s->target));
 }
 
-void turn_take(drey_session *s, const pass_group *group)
+void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
 {
     drey_statistics *t = &s->text.stats;
-    int32_t root = s->n_timeline - 1;
+    bool stopped = exits_stopped(s);
     note_cost(s, group->n);
-    choose(s, group, root);
     t->n_passes++;
     t->drafted += s->text.n_drafted;
+    if (!stopped && !exits_settle(s, group))
+        return;
+    int32_t root = s->n_timeline - 1;
+    if (!stopped)
+        choose(s, group, root);
     t->accepted += s->accepted.n_path;
-    int32_t n_written = text_emit(s);
+    int32_t n_written = stopped && exits_are_exact(s) ? text_append(s) : text_emit(s);
+    exits_count(s, n_written);
     speculation_count(s, n_written);
     turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());
-    commit(s, n_written);
+    commit(s, pass, group, n_written);
     turn_hear(s, group);
     show(s, group, root);
     reroot(s);

@@ -14,8 +14,8 @@ drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_g
 /* How deep a draft may go: what may still be written, and what the context still holds. */
 int32_t turn_depth_left(const drey_session *s);
 /* The pass is over: accepts along the target's choices, hands out the text, commits it, and makes
- * the target's next token the root. */
-void turn_take(drey_session *s, const pass_group *group);
+ * the target's next token the root. Where the pass was stopped, along those that it stopped for. */
+void turn_take(drey_session *s, const model_pass *pass, pass_group *group);
 
 /* The drafter hears what the target found likely behind each submitted node, if it wants to. */
 void turn_hear(drey_session *s, const pass_group *group);

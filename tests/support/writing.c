@@ -46,6 +46,8 @@ void writing_run_tuned(writing *out, const drey_engine_options *options,
         out->status = drey_session_generate(s, ids, n, &g, &out->stats, &out->error);
     if (out->status == DREY_OK)
         drey_session_speculation(s, &out->speculation);
+    if (out->status == DREY_OK)
+        drey_session_exits(s, &out->exits);
     drey_session_close(&s);
     drey_engine_close(&e);
 }

@@ -15,6 +15,7 @@ typedef struct writing {
     size_t n_bytes;
     drey_statistics stats;
     drey_speculation speculation;
+    drey_exits exits;
     drey_status status;
     drey_error error;
 } writing;
