@@ -48,8 +48,7 @@ static void what_is_assumed(void **state)
     near(cost_turn(&c, 8, 0.05), 0.05 + 0.155);
 }
 
-/* Measured beforehand: a range takes the mean of its passes' ratios to the shape, one that has none
- * lies between its neighbours. */
+/* Measured beforehand: the shape is, and how long a row takes, until passes tell. */
 static void what_is_known(void **state)
 {
     (void)state;
@@ -60,19 +59,22 @@ static void what_is_known(void **state)
     near(cost_pass(&c, 8), 0.135);
     assert_false(c.step_measured);
     known.pass_s[0] = 0.05;
-    known.pass_s[1] = 0.105;   /* shape 1.05 */
-    known.pass_s[2] = 0.33;    /* 1.1 */
-    known.pass_s[63] = 2.8375; /* 5.675 */
+    known.pass_s[1] = 0.105;
+    known.pass_s[63] = 2.8375;
     known.step_s[0] = 0.02;
     known.step_s[7] = 0.0512; /* shape 1.28 */
     cost_seed(&c, &known);
     near(cost_pass(&c, 1), 0.05);
-    near(cost_pass(&c, 2), 1.05 * 0.2);
+    near(cost_pass(&c, 2), 0.105);
+    near(cost_pass(&c, 3), 0.055); /* not known: as usual, 1.1 */
     near(cost_pass(&c, 64), 2.8375);
-    near(cost_pass(&c, 8), 1.35 * (0.2 + 0.3 / 8)); /* one of eight ranges on */
+    near(cost_pass(&c, 96), 2.8375 * 8.075 / 5.675); /* beyond, as usual */
     near(cost_step(&c, 1), 0.03);
     assert_true(c.step_measured);
     near(cost_turn(&c, 0, 0), 0.4); /* reading is not in it */
+    cost_saw_pass(&c, 2, 0.21, 0);  /* twice as long today */
+    near(cost_pass(&c, 1), 0.1);
+    near(cost_pass(&c, 64), 5.675);
 }
 
 static void what_is_measured(void **state)

@@ -5,9 +5,15 @@
 
 /* Of a pass over more rows, in passes over one: nearly flat up to a tile of 8, then rows cost what
  * they compute. */
-static double pass_shape(int32_t n)
+static double usual_shape(int32_t n)
 {
     return n <= 8 ? 1 + 0.05 * (n - 1) : 1.55 + 0.075 * (n - 9);
+}
+
+static double pass_shape(const turn_cost *c, int32_t n)
+{
+    const int32_t most = DREY_PROFILE_ROWS;
+    return n <= most ? c->shape[n - 1] : c->shape[most - 1] * usual_shape(n) / usual_shape(most);
 }
 
 static double step_shape(int32_t n)
@@ -32,6 +38,8 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
     *c = (turn_cost){.usual_pass = max_f64((double)pass_bytes / memory, least),
                      .step = max_f64((double)step_bytes / memory, least),
                      .read_s = (double)streamed_bytes / disk};
+    for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
+        c->shape[n - 1] = usual_shape(n);
     if (streamed_bytes)
         c->ring_share = min_f64((double)ring_bytes / (double)streamed_bytes, 1);
 }
@@ -61,16 +69,13 @@ static double scale_of(const turn_cost *c, int32_t range)
 
 void cost_seed(turn_cost *c, const drey_profile *known)
 {
-    int32_t n[COST_RANGES] = {0}, n_steps = 0;
-    double steps = 0;
-    for (int32_t rows = 1; rows <= DREY_PROFILE_ROWS; rows++) {
-        int32_t range = range_of(rows);
-        double scale = known->pass_s[rows - 1] / pass_shape(rows);
-        if (scale > 0) {
-            n[range]++;
-            c->pass[range] += (scale - c->pass[range]) / n[range];
-        }
-    }
+    int32_t n_steps = 0;
+    double steps = 0, one = known->pass_s[0];
+    for (int32_t n = 1; n <= DREY_PROFILE_ROWS && one > 0; n++)
+        if (known->pass_s[n - 1] > 0)
+            c->shape[n - 1] = known->pass_s[n - 1] / one;
+    if (one > 0)
+        c->usual_pass = one;
     for (int32_t nodes = 1; nodes <= DREY_PROFILE_NODES; nodes++)
         if (known->step_s[nodes - 1] > 0) {
             steps += known->step_s[nodes - 1] / step_shape(nodes);
@@ -110,7 +115,7 @@ void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
 {
     const double noticeable = 0.03; /* share of a pass; less is a late thread */
     double ahead = min_f64(c->draft_s, c->ring_share * c->read_s);
-    saw_computing(c, n_rows, max_f64(wall_s - wait_s, 1e-9) / pass_shape(n_rows));
+    saw_computing(c, n_rows, max_f64(wall_s - wait_s, 1e-9) / pass_shape(c, n_rows));
     if (c->read_s > 0 && wait_s > noticeable * wall_s) { /* it took as long as its reads */
         c->read_s += (wall_s + ahead - c->read_s) * (c->reads_measured ? 0.25 : 1);
         c->reads_measured = true;
@@ -129,7 +134,7 @@ void cost_saw_disk(turn_cost *c, double read_s)
 
 double cost_pass(const turn_cost *c, int32_t n_rows)
 {
-    return pass_shape(n_rows) * scale_of(c, range_of(n_rows));
+    return pass_shape(c, n_rows) * scale_of(c, range_of(n_rows));
 }
 
 double cost_step(const turn_cost *c, int32_t n)

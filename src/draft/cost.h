@@ -7,8 +7,8 @@
  *   |  reads go on into the ring, then into the pass
  *
  * pass(n) is flat as long as weights come slower than rows are multiplied, and rises with n beyond,
- * with a step behind each tile of 8. That shape is assumed; what is measured are its ratios to it,
- * for ranges of n, and what is not is interpolated. Times come from the caller, so that a virtual
+ * with a step behind each tile of 8. That shape is assumed, or was measured beforehand; what is measured are ratios to
+ * it, for ranges of n, and what is not is interpolated. Times come from the caller, so that a virtual
  * clock tests everything. Nothing here decides about a text. */
 #ifndef DREY_DRAFT_COST_H
 #define DREY_DRAFT_COST_H
@@ -18,9 +18,10 @@
 enum { COST_RANGES = 12 };
 
 typedef struct turn_cost {
-    double pass[COST_RANGES]; /* seconds over the shape's; 0: not measured */
-    double usual_pass;        /* the same as long as none was measured */
-    double step;              /* the same of the draft's steps */
+    double shape[DREY_PROFILE_ROWS]; /* [n - 1]: of a pass over n rows, in passes over one */
+    double pass[COST_RANGES];        /* seconds over the shape's; 0: not measured */
+    double usual_pass;               /* the same as long as none was measured */
+    double step;                     /* the same of the draft's steps */
     bool step_measured;
     double read_s;     /* of a pass that found nothing in the ring */
     double ring_share; /* of it at most so much is read ahead */
@@ -35,7 +36,9 @@ typedef struct turn_cost {
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes);
 
-/* Passes and steps that were measured beforehand; the disk's part stays as it is. */
+/* Passes and steps that were measured beforehand; the disk's part stays as it is. Of passes it is the
+ * shape that lasts: were each range to begin with a time of its own, those that the machine has no
+ * leisure for today would be left for others that only seem faster. */
 void cost_seed(turn_cost *c, const drey_profile *known);
 
 /* A step over n nodes took so long. One scale serves all n: were each followed alone, one that was
