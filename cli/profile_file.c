@@ -66,21 +66,22 @@ static bool hash_heads(const models *m, const char *target, uint64_t *hash)
     return n > 0 && (size_t)n < sizeof beside && hash_file(beside, hash);
 }
 
-bool profile_name(char *out, size_t capacity, const models *m, const char *target_path)
+bool profile_name(char *out, size_t capacity, const models *m, const cli_settings *s)
 {
     uint64_t target, draft;
+    char drafter[24];
     if (drey_model_identity(m->target, &target, NULL) != DREY_OK)
         return false;
     bool hashed = m->draft || m->drafter == DREY_DRAFTER_MEDUSA;
     if (m->draft ? drey_model_identity(m->draft, &draft, NULL) != DREY_OK
-                 : hashed && !hash_heads(m, target_path, &draft))
+                 : hashed && !hash_heads(m, s->model, &draft))
         return false;
     if (hashed)
-        snprintf(out, capacity, "profiles/%016llx-%016llx.json", (unsigned long long)target,
-                 (unsigned long long)draft);
+        snprintf(drafter, sizeof drafter, "%016llx", (unsigned long long)draft);
     else
-        snprintf(out, capacity, "profiles/%016llx-%s.json", (unsigned long long)target,
-                 drey_drafter_name(m->drafter));
+        snprintf(drafter, sizeof drafter, "%s", drey_drafter_name(m->drafter));
+    snprintf(out, capacity, "profiles/%016llx-%s-%.16s-%d.json", (unsigned long long)target,
+             drafter, tier_of(s), threads_of(s));
     return true;
 }
 
@@ -263,7 +264,7 @@ static bool take(const cJSON *root, const char *path, const cli_settings *s, dre
 bool profile_load(const models *m, const cli_settings *s, drey_pair_report *out)
 {
     char name[80], path[PATH_MAX];
-    if (!any_was_tuned() || !profile_name(name, sizeof name, m, s->model) ||
+    if (!any_was_tuned() || !profile_name(name, sizeof name, m, s) ||
         !cache_path(path, sizeof path, name))
         return false;
     FILE *file = fopen(path, "rb");

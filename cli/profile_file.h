@@ -1,6 +1,6 @@
 /* What drey tune -m found about a pair of models, kept in the user's cache folder: a file for each
- * target with each draft, named by what the models are. It belongs to one processor, tier, number of
- * threads and version. */
+ * target with each draft, tier and number of threads, named by what the models are. It belongs to one
+ * processor and version. */
 #ifndef DREY_CLI_PROFILE_FILE_H
 #define DREY_CLI_PROFILE_FILE_H
 
@@ -10,7 +10,7 @@
 #include <cjson/cJSON.h>
 
 /* Where it lies: a name for cache_path; false if a model cannot be read. */
-bool profile_name(char *out, size_t capacity, const models *m, const char *target_path);
+bool profile_name(char *out, size_t capacity, const models *m, const cli_settings *s);
 
 /* True if there is one for these models on this machine, with this tier and as many threads. A file
  * that is broken, of another machine or of another version is passed over with one sentence on

@@ -97,7 +97,7 @@ static drey_status measure(session *t, drey_pair_report *report, drey_error *err
     progress_clear(&t->bar);
     if (status != DREY_OK)
         return status;
-    if (!profile_name(name, sizeof name, &t->models, s->model))
+    if (!profile_name(name, sizeof name, &t->models, s))
         return fail(err, DREY_ERR_IO, "cannot read the models again to know them by");
     cJSON *root = profile_json(&t->models, s, report);
     status = cache_write(name, root, err);
