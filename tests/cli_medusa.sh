@@ -59,6 +59,24 @@ done
 write -d medusa --policy sequence --stats "$tmp/stats"
 cmp -s "$tmp/text" "$tmp/plain" || wrong "another text with a sequence"
 
+# Of a model made twice as wide the same heads, widened, guess the same.
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")/../scripts" && pwd)
+if python3 -c 'import numpy' 2>/dev/null; then
+    python3 -B "$scripts/widen_gguf.py" "$tmp/m.gguf" "$tmp/wide.gguf" >/dev/null
+    python3 -B "$scripts/widen_heads.py" "$side" "$tmp/wide.gguf" "$tmp/wide.gguf.drey-medusa" >/dev/null
+    for m in m wide; do
+        "$drey" run -m "$tmp/$m.gguf" -d medusa --policy specinfer -p "The quick brown" -n 60 -q \
+            --ignore-eos --stats "$tmp/$m.json" >"$tmp/$m.txt" || wrong "run of $m"
+        python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); print(s["drafted"], s["accepted"])' \
+            "$tmp/$m.json" >"$tmp/$m.guesses"
+    done
+    cmp -s "$tmp/m.txt" "$tmp/wide.txt" || wrong "the wide model writes another text"
+    cmp -s "$tmp/m.guesses" "$tmp/wide.guesses" ||
+        wrong "widened heads guess otherwise: $(cat "$tmp/m.guesses" "$tmp/wide.guesses")"
+else
+    echo "cli_medusa: no numpy, widened heads are not tried"
+fi
+
 # Heads of another model: an error where they were named, a word where they were found.
 cp "$side" "$tmp/other.gguf.drey-medusa"
 code=0
