@@ -90,6 +90,22 @@ for budget in 90 140; do
     held "train exit" "$budget"
 done
 
+# Heads: what is written is on the disk and not in the page cache, and texts in memory count.
+for budget in 160 260; do
+    rm -f "$tmp/heads".*
+    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" train medusa -m "$smol" -t 2 \
+        -n 4000 --epochs 1 --memory "${budget}M" -q -o "$tmp/heads" >"$tmp/out" 2>&1 || true
+    held "train medusa" "$budget"
+done
+words=(-m "$smol" -t 2 -c 256 -d "$tmp/heads")
+budget=$("$drey" plan "${words[@]}" --memory unlimited --no-measure --json - 2>/dev/null |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["smallest_budget_bytes"] >> 20)')
+for more in 0 30; do
+    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" run "${words[@]}" \
+        --memory "$((budget + more))M" -n 24 -q -p "The squirrel" >"$tmp/out" 2>&1 || true
+    held "medusa" $((budget + more))
+done
+
 # --memory auto: the group's limit over 1.05, less what others in the group hold; of a group in a
 # group the smaller limit.
 python3 scripts/memlimit.py 120 --timeout 300 --json "$tmp/limit" -- "$drey" run -m "$smol" -n 24 -t 2 \

@@ -131,7 +131,7 @@ typedef struct drey_train_medusa_options {
                             at most 32768 */
     int64_t n_positions; /* tokens of text that the target writes at least; 0: 200,000 */
     int32_t n_epochs;    /* how often each is seen, about; 0: 6 */
-    float rate;          /* of learning; 0: 0.001 */
+    float rate;          /* of learning; 0: 0.002 */
     float temperature;   /* of answers; 0: 0.3 */
     bool greedy;         /* answers are the likeliest tokens instead */
     bool keep_texts;     /* OUTPUT.texts stays for another training */

@@ -19,7 +19,8 @@ enum {
     MOST_FEED = 256,  /* tokens of a prefix or suffix */
     MOST_ASKED = 160, /* tokens of a user's turn */
     MOST_SAID = 448,  /* of an answer */
-    HELD_EVERY = 16
+    HELD_EVERY = 16,
+    DROP_BYTES = 2 << 20
 };
 
 /* ---- The file ---- */
@@ -142,6 +143,7 @@ typedef struct writing_room {
     texts_extent extent;
     uint64_t next_seed;
     int64_t n_wanted;
+    uint64_t dropped; /* bytes of the file that are on the disk */
 } writing_room;
 
 static drey_status encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
@@ -209,6 +211,18 @@ static void begin_text(writing_room *r, writer *w)
         .temperature = 1, .top_p = 0.95f, .seed = r->job->seed + w->seed * UINT64_C(0x9E3779B9)};
 }
 
+/* Once in a while what was written goes to the disk and leaves the page cache, which counts as memory. */
+static drey_status let_go(writing_room *r, drey_error *err)
+{
+    if (r->extent.n_bytes - r->dropped < DROP_BYTES)
+        return DREY_OK;
+    if (fdatasync(r->fd) != 0)
+        return io_failed(r->job->path, "write", err);
+    posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
+    r->dropped = r->extent.n_bytes;
+    return DREY_OK;
+}
+
 static drey_status end_run(writing_room *r, writer *w, drey_error *err)
 {
     int32_t d = r->engine->target.layout.shape.n_embd;
@@ -219,8 +233,9 @@ static drey_status end_run(writing_room *r, writer *w, drey_error *err)
     TRY(put(r->fd, r->job->path, w->token, (size_t)w->n * sizeof *w->token, err));
     TRY(put(r->fd, r->job->path, w->hidden, (size_t)w->n * (size_t)d * sizeof *w->hidden, err));
     r->extent.n += w->n;
+    r->extent.n_bytes += run_bytes(w->n, d);
     w->n = 0;
-    return DREY_OK;
+    return let_go(r, err);
 }
 
 /* The model has read all that it was fed: what it says, and what it reads next. */
@@ -235,7 +250,7 @@ static drey_status hear(writing_room *r, writer *w, const pass_group *group, dre
     w->n++;
     bool ends = tokenizer_is_end(e->options.target->tokenizer, token);
     if (w->state == WRITER_ASKS && (ends || w->n >= MOST_ASKED)) {
-        TRY(end_run(r, w, err));
+        w->n = 0; /* heads are to guess what the model answers, not what it is asked */
         w->state = WRITER_ANSWERS;
         s->sampler.settings.temperature = r->job->temperature;
         feed(w, r->suffix, r->n_suffix);
@@ -452,6 +467,7 @@ drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t 
             t->held[t->n + i] = run.seed % HELD_EVERY == 0;
         }
         t->n += most;
+        posix_fadvise(fd, (off_t)at, (off_t)run_bytes(run.n, n_embd), POSIX_FADV_DONTNEED);
     }
     close(fd);
     return status;

@@ -1,11 +1,11 @@
 /* What a model writes by itself, with its hidden states: what its heads are trained with.
  *
  * Nobody gives prompts: the model writes the user's turn, too, sampled behind the bare chat format, and
- * then answers it. Several texts are written in a pass. A text is a run of positions, one for each
- * token that the model said: its hidden state behind the final norm, and the token.
+ * then answers it. Several texts are written in a pass. The answer is kept: a run of positions, one for
+ * each token that the model said: its hidden state behind the final norm, and the token.
  *
  *      <|im_start|>user\n  How do I ...?  <|im_end|>\n<|im_start|>assistant\n  You can ...  <|im_end|>
- *      prefix              run of seed 1  suffix                                run of seed 1
+ *      prefix              seed 1         suffix                                run of seed 1
  *
  * They go to a file, so that writing can be interrupted, and to memory afterwards:
  *

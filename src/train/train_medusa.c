@@ -25,7 +25,7 @@ enum {
     MOST_JUDGED = 8192,
     STEPS_BETWEEN = 20, /* looks at the clock */
 };
-static const float usual_rate = 0.001f, usual_temperature = 0.3f;
+static const float usual_rate = 0.002f, usual_temperature = 0.3f;
 static const int64_t save_every_ns = INT64_C(60000000000);
 
 typedef struct training {
