@@ -3,6 +3,8 @@
  * slows all of them; each text is written by an engine of its own, and its result kept at once. */
 #include "cli/cmd_bench.h"
 
+#include "cli/bench_texts.h"
+#include "cli/drawing.h"
 #include "cli/edge_rows.h"
 #include "cli/json_file.h"
 #include "cli/models.h"
@@ -102,25 +104,8 @@ static void add_ablations(edge *e)
 
 /* ---- A text ---- */
 
-typedef struct written {
-    uint64_t hash;
-    char head[20];
-    int32_t n;
-} written;
-
-/* FNV-1a over the ids. */
-static bool hash_id(void *user, int32_t id)
-{
-    written *w = user;
-    for (int i = 0; i < 4; i++)
-        w->hash = (w->hash ^ ((uint32_t)id >> (8 * i) & 255)) * UINT64_C(0x100000001b3);
-    if (++w->n == EDGE_HEAD_TOKENS)
-        snprintf(w->head, sizeof w->head, "%016llx", (unsigned long long)w->hash);
-    return true;
-}
-
 static void fill_row(edge_row *row, const drey_statistics *t, const drey_speculation *c,
-                     const written *w)
+                     const text_hash *w)
 {
     row->tokens = w->n;
     row->tokens_per_s = t->tokens_per_s;
@@ -137,7 +122,7 @@ static void fill_row(edge_row *row, const drey_statistics *t, const drey_specula
     row->differed = (double)c->differed;
     row->lossy = c->lossy;
     memcpy(row->head, w->head, sizeof row->head);
-    snprintf(row->text, sizeof row->text, "%016llx", (unsigned long long)w->hash);
+    text_hash_put(w, row->text, sizeof row->text);
 }
 
 static drey_engine_options options_of(const edge *e, const side *s, const bench_prompt *p,
@@ -153,8 +138,7 @@ static drey_engine_options options_of(const edge *e, const side *s, const bench_
     }
     bool chain = s->policy == DREY_POLICY_SEQUENCE || s->policy == DREY_POLICY_BLD;
     o.draft_tokens = chain ? o.draft_tokens : 0;
-    o.memory_bytes =
-        row->budget_mib > 0 ? (uint64_t)(row->budget_mib * 1048576) : DREY_MEMORY_UNLIMITED;
+    o.memory_bytes = bytes_of_mib(row->budget_mib);
     return o;
 }
 
@@ -165,13 +149,13 @@ static drey_status write_text(const edge *e, const side *s, const bench_prompt *
     drey_session *session = NULL;
     drey_statistics statistics;
     drey_speculation speculation;
-    written w = {.hash = UINT64_C(0xcbf29ce484222325)};
+    text_hash w = text_hash_begin();
     drey_generate_options g;
     drey_generate_options_init(&g);
     g.n_predict = row->n_predict;
     g.sampling = e->s->sampling;
     g.ignore_eos = true;
-    g.on_token = hash_id;
+    g.on_token = text_hash_id;
     g.user = &w;
     drey_engine_options o = options_of(e, s, p, row);
     drey_status status = drey_engine_open(&engine, &o, err);
@@ -190,27 +174,15 @@ static drey_status write_text(const edge *e, const side *s, const bench_prompt *
 
 /* ---- All of them ---- */
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* 0: no bound. */
-static double kept_mib(uint64_t bytes)
-{
-    return bytes == DREY_MEMORY_UNLIMITED ? 0 : csv_kept((double)bytes / 1048576);
-}
-
 static edge_row row_of(const edge *e, const side *s, const bench_prompt *p, uint64_t budget,
                        int round)
 {
     const cli_settings *c = e->s;
     edge_row row = {.round = round};
-    csv_put_text(row.target, sizeof row.target, file_name(c->model));
+    csv_put_text(row.target, sizeof row.target, drawing_file_name(c->model));
     csv_put_text(row.draft, sizeof row.draft,
                  is_plain(s->policy)                ? "none"
-                 : c->drafter == DREY_DRAFTER_MODEL ? file_name(c->draft_path)
+                 : c->drafter == DREY_DRAFTER_MODEL ? drawing_file_name(c->draft_path)
                                                     : drey_drafter_name(c->drafter));
     memcpy(row.side, s->name, sizeof row.side);
     memcpy(row.prompt, p->id, sizeof row.prompt);
@@ -231,9 +203,8 @@ static drey_status measure(edge *e, const side *s, const bench_prompt *p, edge_r
     if (csv_find(&e->rows, row))
         return DREY_OK;
     drey_status status = write_text(e, s, p, row, &why);
-    char budget[32] = "in memory";
-    if (row->budget_mib > 0)
-        snprintf(budget, sizeof budget, "%.0f MiB", row->budget_mib);
+    char budget[32];
+    budget_words(budget, row->budget_mib);
     if (status != DREY_OK) {
         complain("%s, %s, %s: %s", p->id, s->name, budget, why.message);
         e->n_failed++;

@@ -121,6 +121,8 @@ static drey_status measure(const cli_settings *s, FILE *out, cJSON *root, drey_e
         return disk(s, out, root, err);
     case CLI_BENCH_KERNELS:
         return bench_kernels(s, out, root, err);
+    case CLI_BENCH_EXIT:
+        return bench_exit(s, out, root, err);
     case CLI_BENCH_EDGE:
         return bench_edge(s, out, root, err);
     default:

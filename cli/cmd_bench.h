@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 drey_status bench_kernels(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
+drey_status bench_exit(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
 drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
 drey_status bench_model(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
 

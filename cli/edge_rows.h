@@ -8,8 +8,6 @@
 
 #include <cjson/cJSON.h>
 
-enum { EDGE_HEAD_TOKENS = 16 };
-
 /* What makes a row another one: the first members, up to n_predict. */
 typedef struct edge_row {
     char target[64], draft[64]; /* file names; draft "none": the side has none */
@@ -25,8 +23,7 @@ typedef struct edge_row {
     double stall_share, verify_share, draft_share, hidden_share;
     double differed; /* tokens of a lossy side; -1: not known */
     bool lossy;
-    char head[20],
-        text[20]; /* hashes of the first EDGE_HEAD_TOKENS ids, and of all; "": not known */
+    char head[20], text[20]; /* hashes of the first TEXT_HASH_HEAD ids, and of all; "": not known */
 } edge_row;
 
 extern const csv_format edge_format;

@@ -18,6 +18,7 @@ const char help_drey[] =
     "  drey tune [-m MODEL.gguf ...]    measures what is fastest on this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
     "  drey bench edge                  what each way of drafting is worth\n"
+    "  drey bench exit                  what leaving passes early is worth\n"
     "  drey --version\n"
     "\n"
     "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
@@ -247,8 +248,32 @@ static const char help_edge[] =
     "example:\n"
     "  drey bench edge -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G --csv r.csv\n";
 
+static const char help_bench_exit[] =
+    "usage: drey bench exit -m TARGET.gguf [-d DRAFT.gguf] --prompts FILE [options]\n"
+    "Lets early exits, what they are compared with, and no exits write the same prompts\n"
+    "in turns, and an oracle say where tokens are decided.\n"
+    "\n"
+    "  -m, --model FILE, -d, --draft FILE|lookup   as for run; the same as for training\n"
+    "  --prompts FILE.jsonl     {\"id\", \"group\", \"turns\": [\"...\"]} a line; MT-Bench, GSM8K\n"
+    "  --memory SIZE,SIZE,...   budgets; unlimited (auto)\n"
+    "  --exit-file FILE, --exit-threshold X  predictors, as for run\n"
+    "  --confidence-file FILE   predictors of --features confidence, for fast-confidence\n"
+    "  --sides LIST             some only (off,watched,fast-every-layer,fast,exact,\n"
+    "                           fast-confidence,fast-random,tree,tree-fast,tree-exact,\n"
+    "                           oracle)\n"
+    "  -n, --predict N          tokens of each text (128); --rounds N: each text (1)\n"
+    "  --csv FILE               keep each result; what is there is not measured again\n"
+    "  --json FILE|-, --svg FILE  the tables as JSON, as a picture\n"
+    "  --tree N, -t, --threads N, --cpu TIER, --kv f16|q8_0, --prompt-chunk ROWS,\n"
+    "  --io auto|uring|pread|buffered, --read-size SIZE, --sidecar FILE|none   as for\n"
+    "                           run; -q, --quiet: the tables alone\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey bench exit -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G --csv r.csv\n";
+
 const char help_bench[] =
-    "usage: drey bench machine|disk|kernels|model|edge [options]\n"
+    "usage: drey bench machine|disk|kernels|model|edge|exit [options]\n"
     "  machine                  what memory, cores and threads give at most\n"
     "  disk -m MODEL.gguf       reading a model's tensors as a pass does\n"
     "  kernels                  each kernel, against what the machine gives\n"
@@ -298,6 +323,8 @@ const char *help_text(cli_command command)
         return help_report;
     case CLI_BENCH_EDGE:
         return help_edge;
+    case CLI_BENCH_EXIT:
+        return help_bench_exit;
     case CLI_BENCH_MACHINE:
     case CLI_BENCH_DISK:
     case CLI_BENCH_MODEL:

@@ -31,6 +31,7 @@ static const command commands[] = {
     {"bench", "kernels", CLI_BENCH_KERNELS, bench_main},
     {"bench", "model", CLI_BENCH_MODEL, bench_main},
     {"bench", "edge", CLI_BENCH_EDGE, bench_main},
+    {"bench", "exit", CLI_BENCH_EXIT, bench_main},
 };
 
 static bool is_help(const char *word)

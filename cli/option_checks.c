@@ -101,9 +101,10 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
     bool drafts = option_find("draft")->commands & s->command;
-    if (s->command == CLI_BENCH_EDGE && !s->prompts)
+    if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT) && !s->prompts)
         return fail(err, DREY_ERR_USAGE, "name a file of prompts with --prompts FILE.jsonl");
-    if (drafts && !(s->command & (CLI_BENCH_EDGE | CLI_TUNE)) && check_drafting(s, err) != DREY_OK)
+    if (drafts && !(s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_TUNE)) &&
+        check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (option_find("exit")->commands & s->command && check_exits(s, err) != DREY_OK)
         return DREY_ERR_USAGE;

@@ -9,9 +9,9 @@
 enum {
     /* commands that plan memory */
     TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA,
-    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_EDGE | TRAIN,
-    BENCH =
-        CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS | CLI_BENCH_EDGE,
+    TURNS = CLI_BENCH_EDGE | CLI_BENCH_EXIT, /* several sides over prompts */
+    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | TURNS | TRAIN,
+    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS | TURNS,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     TEXTS = CLI_RUN | CLI_PLAN,
     DRAFTING = TEXTS | CLI_BENCH_EDGE,
@@ -82,16 +82,16 @@ static bool features_parse(const char *name, int *i)
 const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE,
          model),
-    DRAFT("draft", 'd', DRAFTING | CLI_TUNE | CLI_TRAIN_EXIT, draft_path),
+    DRAFT("draft", 'd', DRAFTING | CLI_BENCH_EXIT | CLI_TUNE | CLI_TRAIN_EXIT, draft_path),
     MEMORY("memory", 0, ENGINE | CLI_TUNE, memory_bytes),
     COUNT("context", 'c', TEXTS, n_context, 2, DREY_MAX_CONTEXT),
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
     CHOICE("policy", 0, TEXTS, policy, policy),
     SET("without", 0, DRAFTING, without, part),
     COUNT("draft-tokens", 0, DRAFTING, draft_tokens, 1, DREY_MAX_DRAFTED),
-    COUNT("tree", 0, DRAFTING, tree_nodes, 1, DREY_MAX_DRAFTED),
+    COUNT("tree", 0, DRAFTING | CLI_BENCH_EXIT, tree_nodes, 1, DREY_MAX_DRAFTED),
     CHOICE("exit", 0, TEXTS, exit, exit),
-    TEXT("exit-file", 0, TEXTS, exit_file),
+    TEXT("exit-file", 0, TEXTS | CLI_BENCH_EXIT, exit_file),
     COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK),
     TEXT("cpu", 0, CORES, cpu_tier),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, io, io),
@@ -101,7 +101,7 @@ const cli_option cli_options[] = {
     TEXT("sidecar", 0, ENGINE | CLI_TUNE, sidecar),
     TEXT("prompt", 'p', CLI_RUN, prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
-    COUNT("predict", 'n', CLI_RUN | CLI_BENCH_EDGE | TRAIN, n_predict, 1, INT32_MAX),
+    COUNT("predict", 'n', CLI_RUN | TURNS | TRAIN, n_predict, 1, INT32_MAX),
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
@@ -116,8 +116,7 @@ const cli_option cli_options[] = {
     FLAG("no-provisional-text", 0, CLI_RUN, no_provisional_text),
     TEXT("stats", 0, CLI_RUN, stats),
     TEXT("trace", 0, CLI_RUN, trace),
-    FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE | CLI_BENCH_EDGE | CLI_TUNE | TRAIN,
-         quiet),
+    FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE | TURNS | CLI_TUNE | TRAIN, quiet),
     TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | TRAIN, output),
     COUNT("turn", 0, CLI_REPORT, turn, 0, INT32_MAX),
     TEXT("turns", 0, CLI_REPORT, turns),
@@ -138,10 +137,10 @@ const cli_option cli_options[] = {
     COUNT("decode-tokens", 0, CLI_BENCH_MODEL, n_decode, 1, 1048576),
     TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
     FLAG("every", 0, CLI_BENCH_MODEL, every),
-    TEXT("svg", 0, CLI_BENCH_MODEL | CLI_BENCH_EDGE | CLI_TUNE, svg),
-    TEXT("prompts", 0, CLI_BENCH_EDGE | CLI_TUNE | CLI_TRAIN_EXIT, prompts),
+    TEXT("svg", 0, CLI_BENCH_MODEL | TURNS | CLI_TUNE, svg),
+    TEXT("prompts", 0, TURNS | CLI_TUNE | CLI_TRAIN_EXIT, prompts),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
-    REAL("exit-threshold", 0, TEXTS | CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
+    REAL("exit-threshold", 0, TEXTS | CLI_BENCH_EXIT | CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
     CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
     COUNT("heads", 0, CLI_TRAIN_MEDUSA, n_heads, 1, DREY_MEDUSA_HEADS),
     COUNT("vocabulary", 0, CLI_TRAIN_MEDUSA, n_vocabulary, 1, INT32_MAX),
@@ -149,9 +148,11 @@ const cli_option cli_options[] = {
     REAL("rate", 0, CLI_TRAIN_MEDUSA, rate, 1e-6, 1),
     FLAG("keep-texts", 0, CLI_TRAIN_MEDUSA, keep_texts),
     TEXT("policies", 0, CLI_BENCH_EDGE, policies),
-    COUNT("rounds", 0, CLI_BENCH_EDGE, n_rounds, 1, 1000),
+    COUNT("rounds", 0, TURNS, n_rounds, 1, 1000),
     COUNT("plain-tokens", 0, CLI_BENCH_EDGE, n_plain, 2, 1048576),
-    TEXT("csv", 0, CLI_BENCH_EDGE, csv),
+    TEXT("csv", 0, TURNS, csv),
+    TEXT("sides", 0, CLI_BENCH_EXIT, sides),
+    TEXT("confidence-file", 0, CLI_BENCH_EXIT, confidence_file),
     TEXT("type", 0, CLI_BENCH_KERNELS, type),
     FLAG("list", 0, CLI_BENCH_KERNELS, list),
     FLAG("sizes", 0, CLI_BENCH_DISK, sizes),
@@ -200,6 +201,8 @@ const char *command_name(cli_command command)
         return "bench model";
     case CLI_BENCH_EDGE:
         return "bench edge";
+    case CLI_BENCH_EXIT:
+        return "bench exit";
     case CLI_TRAIN_EXIT:
         return "train exit";
     case CLI_TRAIN_MEDUSA:

@@ -132,7 +132,7 @@ static drey_status read_memory(const cli_option *option, const char *text, uint6
     return DREY_OK;
 }
 
-/* Of bench edge, which runs in several, with commas between them. */
+/* Of bench edge and bench exit, which run in several, with commas between them. */
 static drey_status read_budgets(cli_settings *s, const cli_option *option, const char *text,
                                 drey_error *err)
 {
@@ -277,7 +277,7 @@ drey_status option_store(cli_settings *s, const cli_option *option, const char *
     case CLI_SET:
         return read_set(option, text, at, err);
     case CLI_MEMORY:
-        if (s->command == CLI_BENCH_EDGE)
+        if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT))
             return read_budgets(s, option, text, err);
         return read_memory(option, text, at, err);
     case CLI_SIZE:

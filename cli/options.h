@@ -24,7 +24,8 @@ typedef enum cli_command {
     CLI_REPORT = 1 << 11,
     CLI_BENCH_EDGE = 1 << 12,
     CLI_TRAIN_EXIT = 1 << 13,
-    CLI_TRAIN_MEDUSA = 1 << 14
+    CLI_TRAIN_MEDUSA = 1 << 14,
+    CLI_BENCH_EXIT = 1 << 15
 } cli_command;
 
 /* Commands that take a file without -m. */
@@ -57,7 +58,7 @@ typedef struct cli_settings {
     uint64_t without;                  /* parts of drafting that are left out */
     uint64_t read_bytes;               /* 0: the usual */
     uint64_t memory_bytes;             /* or DREY_MEMORY_* */
-    uint64_t budgets[CLI_MAX_BUDGETS]; /* bench edge: [n_budgets] */
+    uint64_t budgets[CLI_MAX_BUDGETS]; /* bench edge, bench exit: [n_budgets] */
     int n_budgets;
     int32_t n_context; /* 0: the command chooses */
     int32_t n_threads; /* 0: the cores */
@@ -85,14 +86,16 @@ typedef struct cli_settings {
     bool every;
     const char *type; /* bench kernels; NULL: all */
     bool list;
-    bool sizes;                 /* bench disk */
-    int32_t seconds;            /* bench disk; 0: the usual time */
-    const char *prompts;        /* bench edge, train: a file; NULL: the usual ones */
-    const char *policies, *csv; /* bench edge: names, a file; NULL: all, none */
-    int32_t n_rounds, n_plain;  /* bench edge; 0: what is usual */
-    const char *json;           /* bench, plan, prepare, tune */
-    int32_t turn;               /* report: whose tree is drawn */
-    const char *turns;          /* report: "3-7"; NULL: in the middle */
+    bool sizes;                  /* bench disk */
+    int32_t seconds;             /* bench disk; 0: the usual time */
+    const char *prompts;         /* bench edge, train: a file; NULL: the usual ones */
+    const char *policies, *csv;  /* bench edge: names, a file; NULL: all, none */
+    int32_t n_rounds, n_plain;   /* bench edge; 0: what is usual */
+    const char *sides;           /* bench exit: names; NULL: all */
+    const char *confidence_file; /* bench exit: AdaInfer's predictors; NULL: none */
+    const char *json;            /* bench, plan, prepare, tune */
+    int32_t turn;                /* report: whose tree is drawn */
+    const char *turns;           /* report: "3-7"; NULL: in the middle */
     const char
         *output; /* prepare, train: the side file; NULL: beside the model. report: the picture */
     bool check, force, planes;               /* prepare */

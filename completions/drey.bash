@@ -17,12 +17,12 @@ _drey() {
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model edge --help" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model edge exit --help" -- "$cur")
         return
     fi
 
     case $prev in
-    -m | --model | -f | --file | --stats | --trace | --json | --csv | --prompts | --svg | --simulate | --exit-file | -o | --output)
+    -m | --model | -f | --file | --stats | --trace | --json | --csv | --prompts | --svg | --simulate | --exit-file | --confidence-file | -o | --output)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
@@ -87,6 +87,10 @@ _drey() {
             edge)
                 words="$engine -d --draft --without --draft-tokens --tree --prompts --policies -n --predict
                     --plain-tokens --rounds --temp --top-k --top-p --min-p --seed --csv --json --svg -q --quiet"
+                ;;
+            exit)
+                words="$engine -d --draft --tree --prompts --sides --exit-file --exit-threshold
+                    --confidence-file -n --predict --rounds --csv --json --svg -q --quiet"
                 ;;
             disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;
             model)

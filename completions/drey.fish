@@ -19,7 +19,7 @@ complete -c drey -n __fish_use_subcommand -a train -d 'Learn when tokens may lea
 complete -c drey -n __fish_use_subcommand -a tune -d 'Find the fastest kernels'
 complete -c drey -n __fish_use_subcommand -a bench -d 'Measure machine, disk, kernels or model'
 complete -c drey -n '__drey_is train' -a 'exit medusa'
-complete -c drey -n '__drey_is bench' -a 'machine disk kernels model edge'
+complete -c drey -n '__drey_is bench' -a 'machine disk kernels model edge exit'
 complete -c drey -s h -l help -d 'Show the options'
 complete -c drey -n '__drey_is inspect prepare report' -F
 
@@ -45,8 +45,10 @@ complete -c drey -n $drafting -l without -x -a 'tree fallback batching provision
 complete -c drey -n $drafting -l draft-tokens -x -d 'Length of a chain'
 complete -c drey -n $drafting -l tree -x -d 'Most nodes of a tree'
 complete -c drey -n $drafting -l exit -x -a 'off fast exact' -d 'Leave passes early'
-complete -c drey -n $drafting -l exit-file -r -F -d 'Predictors of exits'
-complete -c drey -n $drafting -l exit-threshold -x -d 'How sure they have to be'
+complete -c drey -n '__drey_is run plan bench' -l exit-file -r -F -d 'Predictors of exits'
+complete -c drey -n '__drey_is bench' -l confidence-file -r -F -d 'Predictors of a baseline'
+complete -c drey -n '__drey_is bench' -l sides -x -d 'Sides to compare'
+complete -c drey -n '__drey_is run plan bench' -l exit-threshold -x -d 'How sure they have to be'
 
 complete -c drey -n '__drey_is run' -s p -l prompt -x -d Prompt
 complete -c drey -n '__drey_is run perplexity' -s f -l file -r -F -d 'Prompt or text file'

@@ -1,0 +1,300 @@
+/* drey bench exit: early exits, the baselines that they are compared with, and the oracle, over the same
+ * prompts in turns. Sides without "tree" write a token a pass, so that an exit ends the pass of its
+ * token alone; those with "tree" draft as drey run does. Each text is written by an engine of its own,
+ * and its result kept at once. */
+#include "cli/cmd_bench.h"
+
+#include "cli/bench_texts.h"
+#include "cli/drawing.h"
+#include "cli/exit_rows.h"
+#include "cli/json_file.h"
+#include "cli/models.h"
+#include "cli/prompts.h"
+#include "cli/terminal.h"
+#include "drey/train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_PREDICT = 128 };
+
+/* T1, T2 and T3 are SpecEE's names: predictors that speculation feeds, the schedule over layers, and
+ * exits of whole trees. */
+typedef enum side_kind {
+    SIDE_WRITES,
+    SIDE_WATCHED,    /* predictors are asked, and nobody leaves: no score is above this */
+    SIDE_CONFIDENCE, /* by predictors of another file */
+    SIDE_ORACLE
+} side_kind;
+
+typedef struct side {
+    const char *name;
+    side_kind kind;
+    bool tree;
+    drey_exit exit;
+    uint64_t without;
+} side;
+
+static const side sides[] = {
+    {"off", SIDE_WRITES, false, DREY_EXIT_OFF, 0},
+    {"watched", SIDE_WATCHED, false, DREY_EXIT_FAST, 0},
+    {"fast-every-layer", SIDE_WRITES, false, DREY_EXIT_FAST, DREY_WITHOUT(DREY_PART_SCHEDULE)},
+    {"fast", SIDE_WRITES, false, DREY_EXIT_FAST, 0},
+    {"exact", SIDE_WRITES, false, DREY_EXIT_EXACT, 0},
+    {"fast-confidence", SIDE_CONFIDENCE, false, DREY_EXIT_FAST, 0},
+    {"fast-random", SIDE_WRITES, false, DREY_EXIT_FAST, DREY_WITHOUT(DREY_PART_PREDICTORS)},
+    {"tree", SIDE_WRITES, true, DREY_EXIT_OFF, 0},
+    {"tree-fast", SIDE_WRITES, true, DREY_EXIT_FAST, 0},
+    {"tree-exact", SIDE_WRITES, true, DREY_EXIT_EXACT, 0},
+    {"oracle", SIDE_ORACLE, false, DREY_EXIT_OFF, 0},
+};
+enum { N_SIDES = sizeof sides / sizeof *sides };
+
+typedef struct exits {
+    const cli_settings *s;
+    models models;
+    prompt_list prompts;
+    csv_rows rows;
+    const side *side[N_SIDES];
+    int n_sides, n_failed;
+} exits;
+
+/* ---- Sides ---- */
+
+static drey_status add_side(exits *e, const char *name, size_t n, drey_error *err)
+{
+    for (int i = 0; i < N_SIDES; i++)
+        if (strlen(sides[i].name) == n && strncmp(sides[i].name, name, n) == 0) {
+            for (int k = 0; k < e->n_sides; k++)
+                if (e->side[k] == &sides[i])
+                    return DREY_OK;
+            e->side[e->n_sides++] = &sides[i];
+            return DREY_OK;
+        }
+    return fail(err, DREY_ERR_USAGE, "--sides takes names with commas between, not \"%.40s\"",
+                e->s->sides);
+}
+
+/* --sides LIST; without it all that can be. */
+static drey_status choose_sides(exits *e, drey_error *err)
+{
+    if (!e->s->sides) {
+        for (int i = 0; i < N_SIDES; i++)
+            if ((sides[i].kind != SIDE_CONFIDENCE || e->s->confidence_file) &&
+                (!sides[i].tree || e->s->drafter != DREY_DRAFTER_NONE))
+                e->side[e->n_sides++] = &sides[i];
+        return DREY_OK;
+    }
+    for (const char *at = e->s->sides;; at++) {
+        size_t n = strcspn(at, ",");
+        drey_status status = add_side(e, at, n, err);
+        if (status != DREY_OK || !*(at += n))
+            return status;
+    }
+}
+
+/* ---- A text ---- */
+
+static drey_engine_options options_of(const exits *e, const side *s, const bench_prompt *p,
+                                      const exit_row *row)
+{
+    const float nobody = 0.99999994f; /* the last number below 1 */
+    drey_engine_options o =
+        models_engine_options(&e->models, e->s, (int32_t)p->n_ids + row->n_predict);
+    o.exit = s->exit;
+    o.without = s->without;
+    o.memory_bytes = bytes_of_mib(row->budget_mib);
+    o.policy = s->tree                          ? DREY_POLICY_OPTIMAL
+               : o.drafter != DREY_DRAFTER_NONE ? DREY_POLICY_SINGLE
+                                                : DREY_POLICY_NONE;
+    if (s->kind == SIDE_WATCHED)
+        o.exit_threshold = nobody;
+    if (s->kind == SIDE_CONFIDENCE)
+        o.exit_file = e->s->confidence_file;
+    if (s->exit == DREY_EXIT_OFF && !s->tree) {
+        o.policy = DREY_POLICY_NONE;
+        o.drafter = DREY_DRAFTER_NONE;
+        o.draft = NULL;
+    }
+    if (s->exit == DREY_EXIT_OFF)
+        o.exit_threshold = 0;
+    return o;
+}
+
+static void fill_row(exit_row *row, const drey_statistics *t, const drey_exits *c,
+                     const text_hash *w)
+{
+    row->tokens = w->n;
+    row->tokens_per_s = t->tokens_per_s;
+    row->tokens_per_pass = t->tokens_per_pass;
+    row->decode_s = t->decode_s;
+    text_hash_put(w, row->text, sizeof row->text);
+    if (c->mode == DREY_EXIT_OFF)
+        return;
+    row->n_layers = c->n_layers;
+    exit_row_put_layers(row, c->at_layer,
+                        c->n_layers < DREY_EXITS_LAYERS ? c->n_layers : DREY_EXITS_LAYERS);
+    row->left = (double)c->left;
+    row->compared = (double)c->compared;
+    row->agreed = (double)c->agreed;
+    row->taken_back = (double)c->taken_back;
+    row->looks = (double)c->looks;
+    row->candidates = (double)c->candidates;
+    row->refused = (double)c->refused;
+    row->look_s = c->look_s;
+    row->head_s = c->head_s;
+    row->skipped_bytes = (double)c->skipped_bytes;
+    row->vain_bytes = (double)c->vain_bytes;
+}
+
+static drey_status write_text(const drey_engine_options *o, const bench_prompt *p, exit_row *row,
+                              drey_error *err)
+{
+    drey_engine *engine = NULL;
+    drey_session *session = NULL;
+    drey_statistics statistics;
+    drey_exits counts;
+    text_hash w = text_hash_begin();
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = row->n_predict;
+    g.ignore_eos = true;
+    g.on_token = text_hash_id;
+    g.user = &w;
+    drey_status status = drey_engine_open(&engine, o, err);
+    if (status == DREY_OK)
+        status = drey_session_open(&session, engine, err);
+    if (status == DREY_OK)
+        status = drey_session_generate(session, p->ids, p->n_ids, &g, &statistics, err);
+    if (status == DREY_OK) {
+        drey_session_exits(session, &counts);
+        fill_row(row, &statistics, &counts, &w);
+    }
+    drey_session_close(&session);
+    drey_engine_close(&engine);
+    return status;
+}
+
+static drey_status look_at_text(const drey_engine_options *o, const bench_prompt *p, exit_row *row,
+                                drey_error *err)
+{
+    const drey_train_prompt prompt = {p->ids, p->n_ids};
+    drey_exit_oracle oracle;
+    drey_status status = drey_exit_oracle_of(o, &prompt, row->n_predict, &oracle, err);
+    if (status != DREY_OK)
+        return status;
+    row->tokens = (int32_t)oracle.n_tokens;
+    row->n_layers = oracle.n_layers;
+    exit_row_put_layers(row, oracle.at_layer, oracle.n_layers);
+    return DREY_OK;
+}
+
+/* ---- All of them ---- */
+
+static exit_row row_of(const exits *e, const side *s, const bench_prompt *p, uint64_t budget,
+                       int round)
+{
+    const cli_settings *c = e->s;
+    exit_row row = {.round = round, .lossy = s->exit == DREY_EXIT_FAST && s->kind != SIDE_WATCHED};
+    csv_put_text(row.target, sizeof row.target, drawing_file_name(c->model));
+    csv_put_text(row.draft, sizeof row.draft,
+                 c->drafter == DREY_DRAFTER_MODEL ? drawing_file_name(c->draft_path)
+                                                  : drey_drafter_name(c->drafter));
+    snprintf(row.side, sizeof row.side, "%s", s->name);
+    memcpy(row.prompt, p->id, sizeof row.prompt);
+    memcpy(row.group, p->group, sizeof row.group);
+    row.budget_mib = kept_mib(budget);
+    row.n_predict = option_given(c, "predict") ? c->n_predict : USUAL_PREDICT;
+    return row;
+}
+
+/* A side that cannot run is told and passed over: the others are worth having. */
+static drey_status measure(exits *e, const side *s, const bench_prompt *p, exit_row *row,
+                           drey_error *err)
+{
+    drey_error why = {0};
+    char budget[32];
+    if (csv_find(&e->rows, row))
+        return DREY_OK;
+    drey_engine_options o = options_of(e, s, p, row);
+    drey_status status =
+        s->kind == SIDE_ORACLE ? look_at_text(&o, p, row, &why) : write_text(&o, p, row, &why);
+    budget_words(budget, row->budget_mib);
+    if (status != DREY_OK) {
+        complain("%s, %s, %s: %s%s", p->id, s->name, budget, why.message, hint_words(why.hint));
+        e->n_failed++;
+        return DREY_OK;
+    }
+    if (!e->s->quiet) {
+        fprintf(stderr, "%s, %s, %s:", p->id, s->name, budget);
+        if (row->tokens_per_s > 0)
+            fprintf(stderr, " %.3g tokens/s", row->tokens_per_s);
+        if (row->counted > 0)
+            fprintf(stderr, " %.2f of %d layers", row->layers / row->counted, row->n_layers);
+        fputc('\n', stderr);
+    }
+    return csv_add(&e->rows, row, err);
+}
+
+static drey_status measure_all(exits *e, drey_error *err)
+{
+    drey_status status = DREY_OK;
+    int n_rounds = e->s->n_rounds ? e->s->n_rounds : 1;
+    int n_budgets = e->s->n_budgets ? e->s->n_budgets : 1; /* auto */
+    int n_prompts = e->prompts.n, n_texts = n_rounds * n_prompts * n_budgets * e->n_sides;
+    for (int i = 0; i < n_texts && status == DREY_OK; i++) {
+        const side *s = e->side[i % e->n_sides];
+        const bench_prompt *p = &e->prompts.prompts[i / e->n_sides / n_budgets % n_prompts];
+        int m = i / e->n_sides % n_budgets, round = i / e->n_sides / n_budgets / n_prompts;
+        exit_row row = row_of(e, s, p, e->s->budgets[m], round);
+        status = measure(e, s, p, &row, err);
+    }
+    return status;
+}
+
+static drey_status tell(exits *e, FILE *out, cJSON *root, drey_error *err)
+{
+    exit_case *cases;
+    int n;
+    drey_status status = exit_cases(&e->rows, &cases, &n, err);
+    if (status != DREY_OK)
+        return status;
+    exit_print(cases, n, out);
+    cJSON_AddItemToObject(root, "cases", exit_json(cases, n));
+    fputc('\n', out);
+    int n_other = exit_texts_differ(&e->rows, out);
+    cJSON_AddNumberToObject(root, "other_texts", n_other);
+    cJSON_AddNumberToObject(root, "failed", e->n_failed);
+    if (!n_other)
+        fprintf(out, "all sides that are not lossy wrote the same texts\n");
+    if (e->s->svg)
+        status = exit_svg(e->s->svg, cases, n, err);
+    free(cases);
+    if (status == DREY_OK && n_other)
+        status = fail(err, DREY_ERR_INTERNAL, "%d texts differ that have to be the same", n_other);
+    if (status == DREY_OK && e->n_failed)
+        status = fail(err, DREY_ERR_USAGE, "%d texts could not be written", e->n_failed);
+    return status;
+}
+
+drey_status bench_exit(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    exits e = {.s = s};
+    drey_status status = prompts_read(&e.prompts, s->prompts, err);
+    if (status == DREY_OK)
+        status = choose_sides(&e, err);
+    if (status == DREY_OK)
+        status = csv_open(&e.rows, &exit_format, s->csv, err);
+    if (status == DREY_OK)
+        status = models_open(&e.models, s, err);
+    if (status == DREY_OK)
+        status = prompts_tokenize(&e.prompts, e.models.target, err);
+    if (status == DREY_OK)
+        status = measure_all(&e, err);
+    if (status == DREY_OK)
+        status = tell(&e, out, root, err);
+    prompts_free(&e.prompts);
+    models_close(&e.models);
+    csv_close(&e.rows);
+    return status;
+}

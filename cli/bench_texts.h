@@ -1,0 +1,32 @@
+/* Texts that a benchmark has written, told apart by a hash of their ids; and how a budget stands in a
+ * file of results. */
+#ifndef DREY_CLI_BENCH_TEXTS_H
+#define DREY_CLI_BENCH_TEXTS_H
+
+#include "drey/drey.h"
+
+enum { TEXT_HASH_HEAD = 16 };
+
+typedef struct text_hash { /* begin: text_hash_begin */
+    uint64_t value;
+    char head[20]; /* the hash of the first TEXT_HASH_HEAD ids; "": there are fewer */
+    int32_t n;
+} text_hash;
+
+static inline text_hash text_hash_begin(void)
+{
+    return (text_hash){.value = UINT64_C(0xcbf29ce484222325)}; /* FNV-1a's */
+}
+/* A drey_token_fn; user: the text_hash. */
+bool text_hash_id(void *user, int32_t id);
+/* 17 bytes. */
+void text_hash_put(const text_hash *h, char *out, size_t size);
+
+/* As a CSV file keeps it; 0: no bound. */
+double kept_mib(uint64_t bytes);
+/* Back: the bytes, DREY_MEMORY_UNLIMITED for 0. */
+uint64_t bytes_of_mib(double mib);
+/* "in memory", "800 MiB"; out: [32]. */
+const char *budget_words(char *out, double mib);
+
+#endif
