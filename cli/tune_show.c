@@ -50,7 +50,7 @@ void tune_table(FILE *out, const drey_pair_report *r)
 
 /* ---- Picture ---- */
 
-enum { WIDTH = 640, LEFT = 64, RIGHT = 24, PANEL = 200, TOP = 70, GAP = 64 };
+enum { WIDTH = 640, LEFT = 64, RIGHT = 24, PANEL = 200, TOP = 84, GAP = 64 };
 
 typedef struct picture {
     const char *target, *draft;
@@ -113,7 +113,11 @@ static void put_trees(FILE *out, const picture *pic)
         double x = x_of(t->width), y = y_of(&p, t->tokens_per_s);
         fprintf(out, "<circle class=\"provisional\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>\n", x, y,
                 i == r->best ? 6 : 3);
-        drawing_text(out, x, y + 20, "middle", "small", "%.2f", t->measured_tokens);
+        drawing_text(out, x, y + 20,
+                     i == 0               ? "start"
+                     : i + 1 < r->n_trees ? "middle"
+                                          : "end",
+                     "small", "%.2f", t->measured_tokens);
     }
 }
 
