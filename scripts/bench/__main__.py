@@ -9,6 +9,7 @@
     sessions  several sessions in one engine against one, and against llama-server's slots
     packing   streamed passes without a sidecar against with one
     against   another commit of drey
+    gsm8k     early exits: how many questions of GSM8K are answered right with and without them
     edge      every policy of drey, and llama.cpp with and without its own speculation, over prompts
 
 The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a round
@@ -24,6 +25,7 @@ import tempfile
 import against
 import budget
 import edge
+import gsm8k
 import packing
 import sessions
 import stream
@@ -31,7 +33,8 @@ import versus
 from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
-COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge)}
+COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge,
+                                      gsm8k)}
 
 
 def parser():
