@@ -1,7 +1,7 @@
-/* drey bench exit: early exits, the baselines that they are compared with, and the oracle, over the same
- * prompts in turns. Sides without "tree" write a token a pass, so that an exit ends the pass of its
- * token alone; those with "tree" draft as drey run does. Each text is written by an engine of its own,
- * and its result kept at once. */
+/* drey bench exit: early exits, the baselines that they are compared with, and the oracle, over the
+ * same prompts in turns. Sides without "tree" write a token a pass, so that an exit ends the pass
+ * of its token alone; those with "tree" draft as drey run does. Each text is written by an engine
+ * of its own, and its result kept at once. */
 #include "cli/cmd_bench.h"
 
 #include "cli/bench_texts.h"
@@ -18,8 +18,8 @@
 
 enum { USUAL_PREDICT = 128 };
 
-/* T1, T2 and T3 are SpecEE's names: predictors that speculation feeds, the schedule over layers, and
- * exits of whole trees. */
+/* T1, T2 and T3 are SpecEE's names: predictors that speculation feeds, the schedule over layers,
+ * and exits of whole trees. */
 typedef enum side_kind {
     SIDE_WRITES,
     SIDE_WATCHED,    /* predictors are asked, and nobody leaves: no score is above this */

@@ -1,5 +1,5 @@
-/* Texts that a benchmark has written, told apart by a hash of their ids; and how a budget stands in a
- * file of results. */
+/* Texts that a benchmark has written, told apart by a hash of their ids; and how a budget stands in
+ * a file of results. */
 #ifndef DREY_CLI_BENCH_TEXTS_H
 #define DREY_CLI_BENCH_TEXTS_H
 

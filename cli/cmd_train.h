@@ -20,8 +20,8 @@ typedef struct training {
     double seconds; /* that the training took */
 } training;
 
-/* Opens the models, reads the prompts (--prompts, or the usual ones; of Medusa none) and tokenizes them; suffix: of the
- * side file's usual name. training_close takes a half-opened one, too. */
+/* Opens the models, reads the prompts (--prompts, or the usual ones; of Medusa none) and tokenizes
+ * them; suffix: of the side file's usual name. training_close takes a half-opened one, too. */
 drey_status training_open(training *t, const cli_settings *settings, const char *suffix,
                           drey_error *err);
 void training_close(training *t);

@@ -1,5 +1,6 @@
-/* Results that are kept in a CSV file as soon as they are known, so that a run that is broken off goes
- * on where it was. A row is a structure; columns say which of its members stand in the file. */
+/* Results that are kept in a CSV file as soon as they are known, so that a run that is broken
+ * off goes on where it was. A row is a structure; columns say which of its members stand in
+ * the file. */
 #ifndef DREY_CLI_CSV_ROWS_H
 #define DREY_CLI_CSV_ROWS_H
 

@@ -73,7 +73,8 @@ typedef struct exit_case {
 /* At most EXIT_MAX_CASES; the caller frees *cases. */
 drey_status exit_cases(const csv_rows *r, exit_case **cases, int *n, drey_error *err);
 
-/* Rows whose text is not that of the other lossless ones of their target and prompt; told on out. */
+/* Rows whose text is not that of the other lossless ones of their target and prompt; told
+ * on out. */
 int exit_texts_differ(const csv_rows *r, FILE *out);
 
 /* A Markdown table a case; the same as JSON; as a picture: speeds, and tokens by layer. */

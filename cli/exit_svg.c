@@ -1,5 +1,5 @@
-/* The picture of drey bench exit: for each case the sides' speeds as bars, and where the tokens of the
- * oracle, of `fast` and of `exact` left, layer by layer. */
+/* The picture of drey bench exit: for each case the sides' speeds as bars, and where the tokens of
+ * the oracle, of `fast` and of `exact` left, layer by layer. */
 #include "cli/drawing.h"
 #include "cli/exit_rows.h"
 #include "cli/json_file.h"

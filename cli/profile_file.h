@@ -1,6 +1,6 @@
 /* What drey tune -m found about a pair of models, kept in the user's cache folder: a file for each
- * target with each draft, tier and number of threads, named by what the models are. It belongs to one
- * processor and version. */
+ * target with each draft, tier and number of threads, named by what the models are. It belongs to
+ * one processor and version. */
 #ifndef DREY_CLI_PROFILE_FILE_H
 #define DREY_CLI_PROFILE_FILE_H
 

@@ -1,5 +1,6 @@
-/* drey tune --simulate: what each way of dividing the work would make of a machine that is not here,
- * beside what was published about it. Speeds are in tokens of plain decoding on the first unit. */
+/* drey tune --simulate: what each way of dividing the work would make of a machine that is
+ * not here, beside what was published about it. Speeds are in tokens of plain decoding on the
+ * first unit. */
 #include "cli/cmd_tune.h"
 
 #include "cli/json_file.h"

@@ -1,6 +1,6 @@
 /* Passes that are stopped at a layer, and rows that later passes carry on: keys, values and logits
- * have the bits of passes that went to their end, for any layers, trees, sessions, budgets, tiers and
- * disks. Looks between layers change nothing, and a pass that is stopped reads nothing more. */
+ * have the bits of passes that went to their end, for any layers, trees, sessions, budgets, tiers
+ * and disks. Looks between layers change nothing, and a pass that is stopped reads nothing more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <errno.h>
@@ -252,8 +252,8 @@ static pass_group group_of(writer *w)
                         .deferred = &w->s->deferred};
 }
 
-/* A pass up to `layer`, and stopped or (leave) given up there; past the last layer: to its end. With
- * r, layers are let in as chance will have it. */
+/* A pass up to `layer`, and stopped or (leave) given up there; past the last layer: to its end.
+ * With r, layers are let in as chance will have it. */
 static drey_status run_to(bench *b, model_pass *p, pass_group *groups, int32_t n, int32_t layer,
                           bool leave, rng *r, drey_error *err)
 {
@@ -285,7 +285,8 @@ static void must_run(bench *b, model_pass *p, pass_group *groups, int32_t n, int
     assert_true(weights_is_valid(runner_of(b)->weights));
 }
 
-/* After a pass: what counts is committed, deferred if the pass was stopped; logits are looked at. */
+/* After a pass: what counts is committed, deferred if the pass was stopped; logits are
+ * looked at. */
 static void take(bench *b, writer *w, pass_group *g, const model_pass *p, const answer *a,
                  bool stopped)
 {
@@ -336,8 +337,8 @@ static void turn(bench *b, writer *writers, int32_t n, int32_t layer, rng *r, co
         take(b, who[i], &groups[i], &p, a, layer <= N_LAYERS);
 }
 
-/* Trees that stop wherever chance has it, rows at several layers at once, passes of several sessions,
- * of nothing but deferred rows, held back and let in. */
+/* Trees that stop wherever chance has it, rows at several layers at once, passes of several
+ * sessions, of nothing but deferred rows, held back and let in. */
 static void write_at_random(bench *b, int32_t n, const answer *a, rng *r)
 {
     writer writers[MAX_SESSIONS];

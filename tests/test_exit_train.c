@@ -1,5 +1,5 @@
-/* What predictors are trained on and how they are judged: positions made by hand, with verdicts worked
- * out by hand, and texts of toys, looked at behind layer l as a toy of l layers writes. */
+/* What predictors are trained on and how they are judged: positions made by hand, with verdicts
+ * worked out by hand, and texts of toys, looked at behind layer l as a toy of l layers writes. */
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
@@ -64,7 +64,8 @@ static void make_by_hand(by_hand *b)
         b->p.mlp[layer].b2 = -20;
     }
     /* Held out: leaves behind 4 with 1, which is right; behind 3 with 2, which is wrong; with a
-     * choice of the head's that is no candidate nowhere, though two scores are high; and nowhere. */
+     * choice of the head's that is no candidate nowhere, though two scores are high;
+     * and nowhere. */
     add(b, 1, 1, (int32_t[]){7, 1, 1}, (float[]){0, 2, 2});
     add(b, 1, 3, (int32_t[]){2, 3, 3}, (float[]){5, 0, 0});
     add(b, 1, 9, (int32_t[]){9, 8, 9}, (float[]){2, 0, 2});
@@ -270,8 +271,8 @@ static drey_session *open_session(drey_engine **e, const drey_engine_options *o)
     return s;
 }
 
-/* A model of `layer` layers says the same behind each row of a text as was seen there in a pass of all
- * layers. */
+/* A model of `layer` layers says the same behind each row of a text as was seen there in a pass of
+ * all layers. */
 static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first, int32_t layer)
 {
     drey_model *m = toy(layer, "shallow.gguf");

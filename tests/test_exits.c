@@ -1,6 +1,7 @@
 /* Early exits in the engine. What a predictor says is made up here: never, always, or at random, so
  * that passes stop anywhere and what left is right or wrong. Exact exits write the text of plain
- * decoding whatever happens; fast ones one text for any budget, tier, number of threads and disk. */
+ * decoding whatever happens; fast ones one text for any budget, tier, number of threads
+ * and disk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <errno.h>

@@ -192,8 +192,8 @@ static problem problem_begin(kv_format format, int32_t n_rows, int32_t n_q, int3
     return p;
 }
 
-/* The numbers of a problem whose rows have their places. The cache begins as NaN everywhere, so that
- * a slot that nobody sees would show. */
+/* The numbers of a problem whose rows have their places. The cache begins as NaN everywhere, so
+ * that a slot that nobody sees would show. */
 static void fill(problem *p, float spread)
 {
     memset(p->cache_keys.data, 0x7e, p->cache_keys.size_bytes);
@@ -323,7 +323,8 @@ static void test_bits(void **state)
 }
 
 /* Trees whose rows see the last dimensions of a vector only in part, cross from one block to the
- * next, lie in more groups than are turned at once, and are so many that they take several calls. */
+ * next, lie in more groups than are turned at once, and are so many that they take
+ * several calls. */
 static void test_trees(void **state)
 {
     (void)state;

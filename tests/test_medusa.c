@@ -1,5 +1,6 @@
 /* Medusa heads as a drafter: what they say against sums written out here, the same on every tier;
- * texts are those of plain decoding; a file that does not belong to the model is refused in a sentence. */
+ * texts are those of plain decoding; a file that does not belong to the model is refused in
+ * a sentence. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* The trainer of Medusa heads: products against plain sums, gradients against differences of the loss,
- * chances and ranks worked out by hand, what can be learnt is learnt, and a toy from its texts to heads
- * that draft, interrupted and gone on with. */
+/* The trainer of Medusa heads: products against plain sums, gradients against differences of the
+ * loss, chances and ranks worked out by hand, what can be learnt is learnt, and a toy from its
+ * texts to heads that draft, interrupted and gone on with. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -218,7 +218,8 @@ static void chances_by_hand(void **state)
     arena_free(&all.memory);
 }
 
-/* Rows of V are unit vectors, and so are the states: a state's guesses are the tokens by its numbers. */
+/* Rows of V are unit vectors, and so are the states: a state's guesses are the tokens by
+ * its numbers. */
 static void ranks_by_hand(void **state)
 {
     (void)state;
@@ -250,8 +251,8 @@ static void ranks_by_hand(void **state)
     arena_free(&c.memory);
 }
 
-/* Three states that follow each other, as three tokens do. Where tokens are drawn, those that are seldom
- * there are learnt the more slowly. */
+/* Three states that follow each other, as three tokens do. Where tokens are drawn, those that are
+ * seldom there are learnt the more slowly. */
 static void learns(void **state)
 {
     (void)state;

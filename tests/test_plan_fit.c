@@ -305,8 +305,8 @@ static void a_small_budget_names_the_least(void **state)
     assert_int_equal(plan_make(&x.in, least - 2 * mib, &x.result, &err), DREY_ERR_MEMORY);
 }
 
-/* Two layers of a matrix each, and a head: what a pass takes, worked out by hand. Of 10 bytes a second
- * from the disk and 100 from memory. */
+/* Two layers of a matrix each, and a head: what a pass takes, worked out by hand. Of 10 bytes a
+ * second from the disk and 100 from memory. */
 static void a_pass_may_end_early(void **state)
 {
     (void)state;
@@ -322,8 +322,8 @@ static void a_pass_may_end_early(void **state)
     int32_t n_pinned[4] = {0, 10, 0, 5};
     plan_inputs in = {.model[PLAN_TARGET] = {.shape = &shape, .matrix = target, .n_matrices = 4}};
     plan_result r = {.n_pinned = {n_pinned}};
-    /* The first layer stays and computes for 10 s, while the disk fills a ring of 3 s; the second is
-     * read for 40 s and computes for 20 s meanwhile; the head computes for 5 s. */
+    /* The first layer stays and computes for 10 s, while the disk fills a ring of 3 s; the second
+     * is read for 40 s and computes for 20 s meanwhile; the head computes for 5 s. */
     r.ring_bytes[PLAN_TARGET] = 30;
     assert_true(plan_pass_s(&in, &r, 2, 10, 100) == 10 - 3 + 40 + 5);
     assert_true(plan_pass_s(&in, &r, 1.5, 10, 100) == 10 - 3 + 20 + 5);
@@ -403,9 +403,9 @@ static void deferred_rows_are_counted(void **state)
     assert_int_equal(deferred_bytes(&target_shape, 0), 0);
 }
 
-/* By hand: where 1.085 GB are streamed a plain turn takes .434 s. Nodes, steps, tokens of a tree and
- * its turn: 7, 5, 4.7, .669 s; 15, 9, 6.7, .873 s; 31, 14, 8.8, 1.157 s. Of a draft of 0.31 GB, 31
- * nodes: .569 s, as the pass over them takes .415 s. */
+/* By hand: where 1.085 GB are streamed a plain turn takes .434 s. Nodes, steps, tokens of a tree
+ * and its turn: 7, 5, 4.7, .669 s; 15, 9, 6.7, .873 s; 31, 14, 8.8, 1.157 s. Of a draft of 0.31 GB,
+ * 31 nodes: .569 s, as the pass over them takes .415 s. */
 static void what_drafters_promise(void **state)
 {
     (void)state;

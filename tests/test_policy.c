@@ -344,7 +344,8 @@ static void bld_stops_where_others_went_on(void **state)
     assert_true(t.nodes[0].submitted && !t.nodes[1].submitted);
 }
 
-/* Guesses at the root's next token, none of which is submitted; its best one waits to be the root. */
+/* Guesses at the root's next token, none of which is submitted; its best one waits to be
+ * the root. */
 static void single_asks_and_submits_nothing(void **state)
 {
     (void)state;

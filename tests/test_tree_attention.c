@@ -18,9 +18,9 @@ static void assert_path(const tree_pairs *t, int32_t node, const int32_t *path, 
     assert_memory_equal(t->path + node * TREE_NODES, path, (size_t)n * sizeof *path);
 }
 
-/* A guess is right with 0.65 / (rank + 1)^2 (1 - 0.06 depth): the root's first two children have 0.65
- * and 0.1625; the chain below the first 0.65 x 0.611 = 0.397, then x 0.572 = 0.227, then x 0.533 =
- * 0.121, which comes behind the root's second child. */
+/* A guess is right with 0.65 / (rank + 1)^2 (1 - 0.06 depth): the root's first two children have
+ * 0.65 and 0.1625; the chain below the first 0.65 x 0.611 = 0.397, then x 0.572 = 0.227, then x
+ * 0.533 = 0.121, which comes behind the root's second child. */
 static void test_likeliest_tree(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* A pair of toys is measured, and a session that begins with what was found writes the same text. */
+/* A pair of toys is measured, and a session that begins with what was found writes the
+ * same text. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -199,8 +199,8 @@ DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
 
 /* ---- Machines that are not here ----
  *
- * What several units of one device would make of drafting with heads (Ghidorah, III), from tables of
- * what each takes alone. Times are in any one unit of time. */
+ * What several units of one device would make of drafting with heads (Ghidorah, III), from tables
+ * of what each takes alone. Times are in any one unit of time. */
 
 enum { DREY_SIM_MAX_UNITS = 4, DREY_SIM_MAX_WIDTHS = 16 };
 
@@ -239,8 +239,8 @@ typedef struct drey_sim_pass {
     double seconds; /* the next three together */
     double linear_s, attention_s, extra_s;
     double share[DREY_SIM_MAX_UNITS]; /* of the matrices */
-    /* Of attention: above 0, this share of the dense part is the last unit's; below 0, this share of
-     * the sparse part the first one's, computed as dense. */
+    /* Of attention: above 0, this share of the dense part is the last unit's; below 0, this share
+     * of the sparse part the first one's, computed as dense. */
     double boundary;
 } drey_sim_pass;
 

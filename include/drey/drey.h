@@ -98,8 +98,8 @@ typedef struct drey_model_info {
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 
-/* Which model it is: a number that copies of its file share, and other models do not. Reads a few MiB
- * of it. */
+/* Which model it is: a number that copies of its file share, and other models do not. Reads a few
+ * MiB of it. */
 DREY_API drey_status drey_model_identity(const drey_model *model, uint64_t *identity,
                                          drey_error *err);
 
@@ -130,7 +130,8 @@ DREY_API drey_status drey_detokenize(const drey_model *model, const int32_t *ids
 DREY_API drey_status drey_chat_format(const drey_model *model, const char *system, const char *user,
                                       char **out, drey_error *err);
 /* The same turn as ids. The template's special tokens are tokens; what looks like one in system or
- * user is text, unless flags has DREY_TOKENIZE_SPECIAL. capacity and *n_ids as for drey_tokenize. */
+ * user is text, unless flags has DREY_TOKENIZE_SPECIAL. capacity and *n_ids as
+ * for drey_tokenize. */
 DREY_API drey_status drey_chat_tokenize(const drey_model *model, const char *system,
                                         const char *user, int flags, int32_t *ids, size_t capacity,
                                         size_t *n_ids, drey_error *err);
@@ -157,11 +158,11 @@ typedef enum drey_policy {
 enum { DREY_MAX_DRAFTED = 128 }; /* tokens that a policy may draft for one verification */
 
 /* What programs call a policy: "auto", "none", "sequence", "specinfer", "llmcad", "edgellm",
- * "optimal", "bld", "draft", "std", "single". NULL: there is no such policy, so that counting from 0
- * to the first NULL meets all. */
+ * "optimal", "bld", "draft", "std", "single". NULL: there is no such policy, so that counting from
+ * 0 to the first NULL meets all. */
 DREY_API const char *drey_policy_name(drey_policy policy);
-/* Takes "sp" for "sequence", "si" for "specinfer" and "spl" for "none", too. False, and *policy stays as it is: no
- * policy has this name. */
+/* Takes "sp" for "sequence", "si" for "specinfer" and "spl" for "none", too. False, and *policy
+ * stays as it is: no policy has this name. */
 DREY_API bool drey_policy_parse(const char *name, drey_policy *policy);
 /* The text may be another than the target's own. */
 DREY_API bool drey_policy_is_lossy(drey_policy policy);
@@ -186,8 +187,8 @@ typedef enum drey_part {
 /* The bit of drey_engine_options.without that leaves the part out. */
 #define DREY_WITHOUT(part) (UINT64_C(1) << (part))
 
-/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional", "slice",
- * "schedule", "predictors", "hyper". */
+/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional",
+ * "slice", "schedule", "predictors", "hyper". */
 DREY_API const char *drey_part_name(drey_part part);
 DREY_API bool drey_part_parse(const char *name, drey_part *part);
 
@@ -202,7 +203,8 @@ typedef enum drey_drafter {
 
 /* "none", "model", "lookup", "self", "medusa"; NULL: there is no such drafter. */
 DREY_API const char *drey_drafter_name(drey_drafter drafter);
-/* Whether a file says of itself that it holds heads for options.heads; false where it cannot be read.
+/* Whether a file says of itself that it holds heads for options.heads; false where it cannot
+ * be read.
  */
 DREY_API bool drey_is_heads_file(const char *path);
 
@@ -230,8 +232,9 @@ DREY_API const char *drey_kv_name(drey_kv kv);
 DREY_API bool drey_kv_parse(const char *name, drey_kv *kv);
 
 /* Early exits (SpecEE): a pass ends before its last layers where predictors, which drey_train_exit
- * makes, find its tokens decided. What the skipped layers would have kept is computed by a later pass,
- * which carries those tokens along from the layer they left at: the caches are exact in the end. */
+ * makes, find its tokens decided. What the skipped layers would have kept is computed by a later
+ * pass, which carries those tokens along from the layer they left at: the caches are exact in
+ * the end. */
 typedef enum drey_exit {
     DREY_EXIT_OFF = 0,
     /* The text may be another than the target's own. Written alone, without other sessions, it is
@@ -269,7 +272,8 @@ typedef enum drey_progress {
     DREY_PROGRESS_CHECK = 4,       /* bytes */
     DREY_PROGRESS_TRAIN = 5        /* steps, alike in time (drey/train.h) */
 } drey_progress;
-/* "load target", "load draft", "prompt", "prepare", "check", "train"; NULL: there is no such progress. */
+/* "load target", "load draft", "prompt", "prepare", "check", "train"; NULL: there is no
+ * such progress. */
 DREY_API const char *drey_progress_name(drey_progress what);
 
 /* done of total. Called from the thread that runs the session, never from another. */
@@ -334,8 +338,9 @@ typedef struct drey_engine_options {
     const drey_tuning *tuning; /* copied; NULL: what suits the processor's family */
     uint64_t without;          /* DREY_WITHOUT of each part of drafting that is left out */
     int32_t trace_spans;       /* latest spans and nodes to keep, see drey_session_trace; 0: none */
-    /* The file of heads of DREY_DRAFTER_MEDUSA; NULL: MODEL.drey-medusa beside the target. Read while
-     * the engine or planner opens. DREY_ERR_MISMATCH: heads of another model, or of another width. */
+    /* The file of heads of DREY_DRAFTER_MEDUSA; NULL: MODEL.drey-medusa beside the target.
+     * Read while the engine or planner opens. DREY_ERR_MISMATCH: heads of another model, or of
+     * another width. */
     const char *heads;
     const drey_profile *profile; /* copied; NULL: nothing is known */
     drey_exit exit;
@@ -412,8 +417,9 @@ typedef struct drey_plan {
     uint64_t reserved[13]; /* zero */
 } drey_plan;
 
-/* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens; from then on
- * it tells what any budget would buy, and opens no file for it but to measure. It holds some KiB. */
+/* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens; from
+ * then on it tells what any budget would buy, and opens no file for it but to measure. It holds
+ * some KiB. */
 typedef struct drey_planner drey_planner;
 
 /* options: as for drey_engine_open; the models are borrowed until the planner is closed. */
@@ -422,8 +428,8 @@ DREY_API drey_status drey_planner_open(drey_planner **out, const drey_engine_opt
 /* Accepts NULL; nulls the pointer. */
 DREY_API void drey_planner_close(drey_planner **planner);
 
-/* The plan of a budget. memory_bytes: a budget, DREY_MEMORY_UNLIMITED, or 0 for that of the options,
- * where DREY_MEMORY_AUTO means what it meant when the planner opened. speeds: what
+/* The plan of a budget. memory_bytes: a budget, DREY_MEMORY_UNLIMITED, or 0 for that of the
+ * options, where DREY_MEMORY_AUTO means what it meant when the planner opened. speeds: what
  * drey_planner_measure found or the caller knows; NULL: nothing is predicted. A budget too small is
  * DREY_ERR_MEMORY and names the smallest, as plan->smallest_budget_bytes does. */
 DREY_API drey_status drey_planner_make(drey_planner *planner, uint64_t memory_bytes,
@@ -449,10 +455,10 @@ DREY_API drey_status drey_planner_visit(drey_planner *planner, uint64_t memory_b
 DREY_API drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds *speeds,
                                     drey_plan *plan, drey_error *err);
 
-/* Brings the library's code into memory, as every plan counts it, and lets the page cache forget the
- * rest of the file it lies in, such as symbols for a debugger. A program that is held to its budget
- * by a memory cgroup calls it before it opens a planner or an engine; the file is the program's own
- * where drey is linked statically. Not called by the library itself. */
+/* Brings the library's code into memory, as every plan counts it, and lets the page cache forget
+ * the rest of the file it lies in, such as symbols for a debugger. A program that is held to
+ * its budget by a memory cgroup calls it before it opens a planner or an engine; the file is the
+ * program's own where drey is linked statically. Not called by the library itself. */
 DREY_API void drey_settle_memory(void);
 
 typedef struct drey_engine drey_engine;
@@ -474,9 +480,9 @@ DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, 
 DREY_API void drey_session_close(drey_session **session);
 
 /* Stops the text that is being written, or the scoring, at the next operation, and where several
- * sessions share a pass behind it. Any thread, and signal handlers. Where nothing is written it does
- * nothing: a text begins without what came before it. Where the first pass is still reading the
- * weights, the next one reads them again from the beginning. */
+ * sessions share a pass behind it. Any thread, and signal handlers. Where nothing is written it
+ * does nothing: a text begins without what came before it. Where the first pass is still reading
+ * the weights, the next one reads them again from the beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
 
 typedef struct drey_sampling {
@@ -494,8 +500,8 @@ typedef bool drey_text_fn(void *user, const char *bytes, size_t n_bytes);
 /* Each verified token, before its text. Return false to stop. */
 typedef bool drey_token_fn(void *user, int32_t id);
 
-/* A text as it can be shown before it is verified: behind the verified text stands a provisional one,
- * what the draft believes in most. It is empty where a text begins and where it ends. */
+/* A text as it can be shown before it is verified: behind the verified text stands a provisional
+ * one, what the draft believes in most. It is empty where a text begins and where it ends. */
 enum { DREY_MAX_PROVISIONAL = 2048 }; /* bytes */
 typedef enum drey_event_kind {
     DREY_EVENT_PROVISIONAL = 0, /* bytes join the end of the provisional text */
@@ -600,8 +606,8 @@ typedef struct drey_speculation {
 DREY_API void drey_session_speculation(const drey_session *session, drey_speculation *out);
 
 /* What came of early exits in one text. Layers are counted as complete: a token that left behind l
- * layers has at_layer[l - 1], one that went through at_layer[n_layers - 1]; the last element holds all
- * that is beyond it, too. */
+ * layers has at_layer[l - 1], one that went through at_layer[n_layers - 1]; the last element holds
+ * all that is beyond it, too. */
 enum { DREY_EXITS_LAYERS = 128 };
 typedef struct drey_exits {
     drey_exit mode;
@@ -663,9 +669,9 @@ DREY_API void drey_session_reset(drey_session *session);
  * DREY_ERR_USAGE (also where a text is being written), DREY_ERR_CONTEXT, DREY_ERR_MEMORY. */
 DREY_API drey_status drey_session_begin(drey_session *session, const drey_generate_options *options,
                                         drey_statistics *statistics, drey_error *err);
-/* One pass: a chunk of the prompt, or a turn. *done: the text has ended (and where none is written).
- * DREY_ERR_IO leaves the text as it is: a step may be tried again, or drey_session_end called.
- * DREY_ERR_CANCELLED ends the text. */
+/* One pass: a chunk of the prompt, or a turn. *done: the text has ended (and where none is
+ * written). DREY_ERR_IO leaves the text as it is: a step may be tried again, or drey_session_end
+ * called. DREY_ERR_CANCELLED ends the text. */
 DREY_API drey_status drey_session_step(drey_session *session, bool *done, drey_error *err);
 /* Ends the text that is being written, if there is one: what was held back of its last characters
  * is delivered, and the finish reason is "interrupted". */
@@ -693,9 +699,9 @@ DREY_API drey_status drey_session_score(drey_session *session, const int32_t *id
 /* Times are of a clock that only goes forward. */
 typedef struct drey_trace_span {
     int64_t t0_ns, t1_ns;
-    /* "load" (the pass that reads the weights), "prompt", "draft", "verify", "provisional", and, within
-     * those, "stall" (waiting for reads); "read" and "read draft", of which several run at a time.
-     * A constant. */
+    /* "load" (the pass that reads the weights), "prompt", "draft", "verify", "provisional", and,
+     * within those, "stall" (waiting for reads); "read" and "read draft", of which several run at a
+     * time. A constant. */
     const char *what;
     int64_t amount; /* rows of a pass, nodes drafted, bytes read */
 } drey_trace_span;
@@ -744,9 +750,9 @@ typedef struct drey_prepare_options {
     drey_progress_fn *progress;
     bool (*go_on)(void *user);
     void *user;
-    bool
-        planes; /* high and low bits of the weights apart, so that the high ones can stay in memory and
-                    draft (DREY_DRAFTER_SELF); text is the same */
+    /* High and low bits of the weights apart, so that the high ones can stay in memory and draft
+     * (DREY_DRAFTER_SELF); the text is the same. */
+    bool planes;
     uint64_t reserved[7]; /* zero */
 } drey_prepare_options;
 DREY_API void drey_prepare_options_init(drey_prepare_options *options);

@@ -56,8 +56,8 @@ DREY_API void drey_train_exit_options_init(drey_train_exit_options *options);
 #define DREY_EXIT_LAYERS   256
 #define DREY_EXIT_VERDICTS 24
 
-/* Behind `layer` complete layers, on held-out prompts. Positive is a position whose final token is a
- * candidate and the head's choice here. */
+/* Behind `layer` complete layers, on held-out prompts. Positive is a position whose final token is
+ * a candidate and the head's choice here. */
 typedef struct drey_exit_layer {
     int32_t layer;
     double positive;          /* share of positions */
@@ -100,8 +100,8 @@ typedef struct drey_train_exit_report {
 DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
                                      drey_train_exit_report *report, drey_error *err);
 
-/* Where the tokens of a text are decided. Layers are counted as complete: at_layer[l - 1] tokens left
- * behind l of them. */
+/* Where the tokens of a text are decided. Layers are counted as complete: at_layer[l - 1] tokens
+ * left behind l of them. */
 typedef struct drey_exit_oracle {
     int32_t n_layers;
     int64_t n_tokens;
@@ -109,10 +109,10 @@ typedef struct drey_exit_oracle {
     int64_t at_layer[DREY_EXIT_LAYERS];
 } drey_exit_oracle;
 
-/* Lets the target write up to n_predict tokens behind the prompt and looks where an oracle would let
- * each of them leave: behind the first layer from which on the whole head chooses it at every layer,
- * the first half of the layers not counted. engine: as for drey_engine_open, n_context is chosen here;
- * its exits are off. */
+/* Lets the target write up to n_predict tokens behind the prompt and looks where an oracle would
+ * let each of them leave: behind the first layer from which on the whole head chooses it at every
+ * layer, the first half of the layers not counted. engine: as for drey_engine_open, n_context is
+ * chosen here; its exits are off. */
 DREY_API drey_status drey_exit_oracle_of(const drey_engine_options *engine,
                                          const drey_train_prompt *prompt, int32_t n_predict,
                                          drey_exit_oracle *out, drey_error *err);
@@ -137,8 +137,8 @@ typedef struct drey_train_medusa_options {
     bool keep_texts;     /* OUTPUT.texts stays for another training */
     uint64_t seed;
     const char *output; /* NULL: MODEL.drey-medusa, beside the model's first file */
-    /* Each may be NULL. progress with DREY_PROGRESS_TRAIN: tokens written, then steps; go_on now and
-     * then: false ends the call with DREY_ERR_CANCELLED. */
+    /* Each may be NULL. progress with DREY_PROGRESS_TRAIN: tokens written, then steps; go_on now
+     * and then: false ends the call with DREY_ERR_CANCELLED. */
     drey_progress_fn *progress;
     bool (*go_on)(void *user);
     void *user;
@@ -156,12 +156,13 @@ typedef struct drey_train_medusa_report {
     double write_s, train_s;
 } drey_train_medusa_report;
 
-/* Lets the target write texts of its own (both sides of a talk, sampled with seeds; several in a pass),
- * keeps its hidden states in OUTPUT.texts, trains the heads with them, judges them by texts that they
- * have not seen, and writes the file whole or not at all. What was interrupted is gone on with by the
- * next call with the same options: from the texts, and from OUTPUT.checkpoint, which is written once a
- * minute; both are removed in the end. The same options give the same file on a machine. report may be NULL.
- * DREY_ERR_USAGE, DREY_ERR_MEMORY (which says how much it takes), and whatever an engine says. */
+/* Lets the target write texts of its own (both sides of a talk, sampled with seeds; several in a
+ * pass), keeps its hidden states in OUTPUT.texts, trains the heads with them, judges them by texts
+ * that they have not seen, and writes the file whole or not at all. What was interrupted is gone
+ * on with by the next call with the same options: from the texts, and from OUTPUT.checkpoint, which
+ * is written once a minute; both are removed in the end. The same options give the same file on a
+ * machine. report may be NULL. DREY_ERR_USAGE, DREY_ERR_MEMORY (which says how much it takes), and
+ * whatever an engine says. */
 DREY_API drey_status drey_train_medusa(const drey_train_medusa_options *options,
                                        drey_train_medusa_report *report, drey_error *err);
 

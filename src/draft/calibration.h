@@ -32,8 +32,8 @@ int32_t calibration_bin(float confidence);
  * they are. */
 float calibration_prior(const calibration *c, int32_t rank, float confidence);
 
-/* Begins with what was counted beforehand, of which a bin's trials beyond 64 count as 64: a text that
- * differs is to be learnt soon. */
+/* Begins with what was counted beforehand, of which a bin's trials beyond 64 count as 64: a text
+ * that differs is to be learnt soon. */
 void calibration_seed(calibration *c, const drey_profile *known);
 
 /* (hits + 8 prior) / (trials + 8), in (0, 1). */

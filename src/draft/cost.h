@@ -7,9 +7,9 @@
  *   |  reads go on into the ring, then into the pass
  *
  * pass(n) is flat as long as weights come slower than rows are multiplied, and rises with n beyond,
- * with a step behind each tile of 8. That shape is assumed, or was measured beforehand; what is measured are ratios to
- * it, for ranges of n, and what is not is interpolated. Times come from the caller, so that a virtual
- * clock tests everything. Nothing here decides about a text. */
+ * with a step behind each tile of 8. That shape is assumed, or was measured beforehand; what is
+ * measured are ratios to it, for ranges of n, and what is not is interpolated. Times come from the
+ * caller, so that a virtual clock tests everything. Nothing here decides about a text. */
 #ifndef DREY_DRAFT_COST_H
 #define DREY_DRAFT_COST_H
 
@@ -36,9 +36,9 @@ typedef struct turn_cost {
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes);
 
-/* Passes and steps that were measured beforehand; the disk's part stays as it is. Of passes it is the
- * shape that lasts: were each range to begin with a time of its own, those that the machine has no
- * leisure for today would be left for others that only seem faster. */
+/* Passes and steps that were measured beforehand; the disk's part stays as it is. Of passes it is
+ * the shape that lasts: were each range to begin with a time of its own, those that the machine has
+ * no leisure for today would be left for others that only seem faster. */
 void cost_seed(turn_cost *c, const drey_profile *known);
 
 /* A step over n nodes took so long. One scale serves all n: were each followed alone, one that was

@@ -1,8 +1,8 @@
 /* Expanding nodes with Medusa heads: see medusa_heads.h.
  *
  * Head k looks at the hidden state of the last accepted row alone, not at what stands between: its
- * guesses are those of all nodes of depth k - 1. So the first expansion of a turn computes all heads,
- * the others take what is there, and there is no cache that would have to follow the tree.
+ * guesses are those of all nodes of depth k - 1. So the first expansion of a turn computes all
+ * heads, the others take what is there, and there is no cache that would have to follow the tree.
  *
  *        row  ...  last accepted   root    depth 1   depth 2
  *                        |          ^         ^         ^
@@ -11,7 +11,8 @@
  *                        +--- head 2 -------------------+
  *
  * How likely a guess is, a head says itself, by softmax over the slice; where the text has no row
- * that could be looked at (it goes on from what was read long ago), nothing is guessed for a turn. */
+ * that could be looked at (it goes on from what was read long ago), nothing is guessed for
+ * a turn. */
 #include "draft/medusa_drafter.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
  * decoding heads"): small blocks behind the target that say what stands two and more tokens ahead.
  *
  *      h: the target's hidden state behind its final norm, of the last accepted row
- *      head 0 (the target's own)  logits = V h                              the next token: the root
- *      head k = 1, 2, ...         logits = V (h + scale * silu(W_k h + b_k))    the k-th token behind it
+ *   head 0 (the target's own)  logits = V h                             the next token: the root
+ *   head k = 1, 2, ...         logits = V (h + scale * silu(W_k h + b_k))  the k-th token behind it
  *
  * V: the target's own head, of which the first n_ids rows count and stay in memory. A file of heads
  * is GGUF of the architecture "drey-medusa":
@@ -14,9 +14,10 @@
  *      drey-medusa.embedding_length  u32   D
  *      drey-medusa.vocabulary_length u32   n_ids: a multiple of 32, or all of the target's
  *      drey-medusa.scale             f32   1; 0.5 where the model was widened
- *      drey-medusa.accuracy          f32[] [head_count][MEDUSA_RANKS]: how often the guess of a rank
- *                                          was right, on text that the heads were not trained with
- *      blocks.weight  [head_count * D][D] of any type that has a kernel,  blocks.bias F32 [head_count * D]
+ *      drey-medusa.accuracy          f32[] [head_count][MEDUSA_RANKS]: how often the guess of a
+ *                                          rank was right, on text they were not trained with
+ *      blocks.weight  [head_count * D][D] of any type that has a kernel
+ *      blocks.bias    F32 [head_count * D]
  *
  * All guesses of a turn come from two products: all blocks with h, then V with the rows that those
  * gave. They follow the kernels' numeric contract, so every tier guesses the same. */
@@ -58,8 +59,8 @@ typedef struct medusa_heads {
 /* MODEL.drey-medusa, after the model's first file; the caller frees. NULL when memory is short. */
 char *medusa_usual_path(const gguf *target);
 /* Reads the header and holds it against the target. Nothing of it is trusted. DREY_ERR_FORMAT,
- * DREY_ERR_UNSUPPORTED: no such file, or a broken one; DREY_ERR_MISMATCH: heads of another model. To
- * be closed in any case. */
+ * DREY_ERR_UNSUPPORTED: no such file, or a broken one; DREY_ERR_MISMATCH: heads of another model.
+ * To be closed in any case. */
 drey_status medusa_open(medusa_heads *m, const char *path, const gguf *target,
                         const model_shape *shape, const kernel_table *kernels, drey_error *err);
 void medusa_close(medusa_heads *m);

@@ -1,5 +1,5 @@
-/* Growing and refining static trees: see static_tree.h. Shapes have 64 nodes and 8 ranks at most, so
- * each step looks at every place there is. */
+/* Growing and refining static trees: see static_tree.h. Shapes have 64 nodes and 8 ranks at most,
+ * so each step looks at every place there is. */
 #include "draft/static_tree.h"
 
 #include <assert.h>

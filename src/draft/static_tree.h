@@ -1,7 +1,7 @@
 /* Static trees: the best shape of a token tree of a given width, found before any text is written
- * (Ghidorah III-C1). What is known is how often a drafter's guesses are right by depth (the head, of
- * Medusa's) and rank; a node's worth is the product of these shares along its path, and the tree of a
- * width with the most expected tokens has the nodes that are worth most.
+ * (Ghidorah III-C1). What is known is how often a drafter's guesses are right by depth (the head,
+ * of Medusa's) and rank; a node's worth is the product of these shares along its path, and the tree
+ * of a width with the most expected tokens has the nodes that are worth most.
  *
  *      depth 1   .60 .20        width 4:  root -+- 1 (.60) --- 1 (.30)
  *      depth 2   .50 .10                        +- 2 (.20)

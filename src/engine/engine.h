@@ -33,8 +33,8 @@ typedef struct engine_tuning { /* what measurements and tests settle themselves 
     int32_t deferred_rows;         /* of plan_inputs, at least; */
     double exit_layers;            /* and this, where it is not 0 */
     int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */
-    /* Whether the token at `position` scores behind `layer` complete layers, whatever it is: instead
-     * of predictors and candidates. NULL: those are asked. */
+    /* Whether the token at `position` scores behind `layer` complete layers, whatever it is:
+     * instead of predictors and candidates. NULL: those are asked. */
     bool (*exit_here)(void *user, int32_t layer, int32_t position);
     void *exit_user;
 } engine_tuning;

@@ -1,5 +1,5 @@
-/* What is to be seen of a text before it is verified: tokens that left early, and the likeliest path of
- * the tree as text, behind the verified one, and how that changes.
+/* What is to be seen of a text before it is verified: tokens that left early, and the likeliest
+ * path of the tree as text, behind the verified one, and how that changes.
  *
  *     verified text | provisional text          the turn's end:   verified text + "cat s" | "leeps"
  *     The black     | cat sat                                     taken back: "at"

@@ -46,8 +46,9 @@ double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *us
     return best;
 }
 
-/* A step that reads much goes faster than a pass of its target, of whose time a part is not reading:
- * a draft of 0.31 GB took 12 ms, 2.45 GB of a target's planes 51, over one to five nodes. */
+/* A step that reads much goes faster than a pass of its target, of whose time a part is
+ * not reading: a draft of 0.31 GB took 12 ms, 2.45 GB of a target's planes 51, over one to
+ * five nodes. */
 static double step_s(double bytes)
 {
     const double memory = 30e9, small = 0.3e9, memory_beyond = 55e9;

@@ -2,10 +2,10 @@
  *
  * A byte that stays is worth the same wherever it lies, as long as passes go to their end: then an
  * equal share of each matrix is best, as computing hides behind reading all along. A pass that ends
- * early leaves the last layers' reads out, so their bytes are worth less in memory, and those of the
- * first layers more. But while layers that stay whole are computed, the disk stands idle once its ring
- * is full: what it could bring meanwhile need not stay. So the first layers keep a share that lets it
- * be busy, and what that saves pins further layers. */
+ * early leaves the last layers' reads out, so their bytes are worth less in memory, and those of
+ * the first layers more. But while layers that stay whole are computed, the disk stands idle once
+ * its ring is full: what it could bring meanwhile need not stay. So the first layers keep a share
+ * that lets it be busy, and what that saves pins further layers. */
 #include "base/num.h"
 #include "draft/cost.h"
 #include "engine/plan.h"
@@ -16,8 +16,8 @@ typedef struct matrix_work {
     double share; /* of it in a pass that goes through so many layers */
 } matrix_work;
 
-/* The layer of matrix i: each has as many, between what is only looked up and the head, which are of
- * none (-1). */
+/* The layer of matrix i: each has as many, between what is only looked up and the head, which are
+ * of none (-1). */
 static int32_t layer_of(const plan_model *target, int32_t i)
 {
     int32_t head = target->n_matrices - 1, first = 0;

@@ -1,6 +1,6 @@
-/* A drafter may want to know what the target thought of each row it computed, also of those that the
- * text did not take: the likeliest tokens behind it. The logits are looked through once, on all
- * threads. */
+/* A drafter may want to know what the target thought of each row it computed, also of those that
+ * the text did not take: the likeliest tokens behind it. The logits are looked through once, on
+ * all threads. */
 #include <stdatomic.h>
 
 #include "engine/turn.h"

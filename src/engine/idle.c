@@ -20,8 +20,9 @@ static bool is_end(const void *user, int32_t token)
            tokenizer_is_end(s->engine->options.target->tokenizer, token);
 }
 
-/* Where a step takes no time there is nothing to gain by doing it early. Nor where the policy rests,
- * and has submitted nothing. Exits that decide about the text want guesses that no gap has made. */
+/* Where a step takes no time there is nothing to gain by doing it early. Nor where the policy
+ * rests, and has submitted nothing. Exits that decide about the text want guesses that no gap
+ * has made. */
 static bool can_draft(const drey_session *s)
 {
     return s->state == SESSION_DECODE && s->drafter->class->start &&

@@ -10,9 +10,9 @@
 static const uint64_t small_bytes = 1 << 20;
 static const uint64_t mib = 1 << 20;
 
-/* Rows of a prompt pass, and rows whose logits are kept beyond what a turn needs (scoring takes them
- * by so many), from generous to frugal. A pass reads all that is streamed, so a prompt wants few of
- * them; but the buffers of its rows are memory that weights do not get. */
+/* Rows of a prompt pass, and rows whose logits are kept beyond what a turn needs (scoring takes
+ * them by so many), from generous to frugal. A pass reads all that is streamed, so a prompt wants
+ * few of them; but the buffers of its rows are memory that weights do not get. */
 typedef struct setting {
     int32_t chunk, logit_rows;
 } setting;
@@ -193,8 +193,8 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
 }
 
 /* The most generous setting whose memory beyond the least, a larger ring included, is at most a
- * twelfth of the budget, and at most half of what the budget leaves: the larger part is for weights.
- * Returns fixed_bytes. */
+ * twelfth of the budget, and at most half of what the budget leaves: the larger part is for
+ * weights. Returns fixed_bytes. */
 static uint64_t choose_within(const plan_inputs *in, uint64_t budget, uint64_t least,
                               plan_result *r)
 {
@@ -329,8 +329,8 @@ static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
         ;
 }
 
-/* The head, small matrices, and of the others an equal share, or (front_share) this one of the first.
- * Returns what room is left. */
+/* The head, small matrices, and of the others an equal share, or (front_share) this one of the
+ * first. Returns what room is left. */
 static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_share, plan_result *r)
 {
     const plan_model *target = &in->model[PLAN_TARGET];
@@ -346,8 +346,8 @@ static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_sh
     return room;
 }
 
-/* The share of the first layers with which a pass as long as the mean one is the shortest; 0: an equal
- * share of all is better. */
+/* The share of the first layers with which a pass as long as the mean one is the shortest; 0: an
+ * equal share of all is better. */
 static double best_front_share(const plan_inputs *in, uint64_t room, plan_result *r)
 {
     const double least_gain = 0.03; /* passes over prompts, which go to their end, lose a little */

@@ -82,8 +82,8 @@ typedef struct plan_result {
     size_t session_bytes;               /* of a session's arena */
     size_t ring_bytes[PLAN_MODELS];
     int32_t *n_pinned[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
-    /* Of the target, [n_matrices]: groups whose first planes are in memory, as in weight. NULL: none
-     * of its matrices is split. */
+    /* Of the target, [n_matrices]: groups whose first planes are in memory, as in weight. NULL:
+     * none of its matrices is split. */
     int32_t (*n_planes)[N_PLANES];
 } plan_result;
 
@@ -93,14 +93,14 @@ typedef struct plan_result {
  * product pinned rows are computed while streamed ones arrive. Where all that passes use is pinned,
  * embeddings whose rows would be looked up follow, the draft's first.
  *
- * Where passes end early in the mean, the first layers get a larger share and the last ones none, if
- * the mean pass is expected to be shorter so (plan_usual_pass_s).
+ * Where passes end early in the mean, the first layers get a larger share and the last ones none,
+ * if the mean pass is expected to be shorter so (plan_usual_pass_s).
  *
  * Where the target drafts for itself, the first plane of all that its passes multiply stays, as
- * matrices that are not split do. What is left buys a bit more of those weights that have the fewest,
- * an equal share of each of their matrices, and so on: that is worth most to the draft. (A 1.5B model
- * in Q4_K_M agreed with itself in 75 % of positions with 2 bits of Q4_K and 4 of Q6_K, in 86 % with 3
- * and 4, in no more than 75 % with 2 and 6.)
+ * matrices that are not split do. What is left buys a bit more of those weights that have the
+ * fewest, an equal share of each of their matrices, and so on: that is worth most to the draft. (A
+ * 1.5B model in Q4_K_M agreed with itself in 75 % of positions with 2 bits of Q4_K and 4 of Q6_K,
+ * in 86 % with 3 and 4, in no more than 75 % with 2 and 6.)
  *
  * DREY_ERR_MEMORY: the budget is too small; the message and report.smallest_budget_bytes name the
  * least that works. */

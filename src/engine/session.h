@@ -12,8 +12,9 @@
  *    +------------------------------------------------------------+
  *
  * In PROMPT what the timeline holds is read: by the target in chunks, the last of which writes the
- * first token, and by the draft, while the target waits for weights and afterwards. In DECODE each step is a turn. A step whose pass fails changes
- * nothing that was verified, and the next one tries again.
+ * first token, and by the draft, while the target waits for weights and afterwards. In DECODE
+ * each step is a turn. A step whose pass fails changes nothing that was verified, and the next one
+ * tries again.
  *
  * Invariants between steps, which session_is_valid checks:
  *   (1) 0 <= n_timeline <= n_context, and every id of the timeline exists;
@@ -22,11 +23,11 @@
  *   (3) in DECODE it has committed all of them, the tree is valid and its root is the timeline's;
  *   (4) in DECODE a draft's timeline is the target's, and its cache, which is valid, has committed
  *       nothing beyond the root;
- *   (5) a text is being written (a detokenizer is held) if and only if the state is not IDLE, and it
- *       has not ended;
+ *   (5) a text is being written (a detokenizer is held) if and only if the state is not IDLE, and
+ *       it has not ended;
  *   (6) no step of the draft is under way;
- *   (7) committed rows are deferred only while a text is written, and its last tokens unverified only
- *       where their rows are: as many (exits.h). In (3), (4) and (5) those count like others. */
+ *   (7) committed rows are deferred only while a text is written, and its last tokens unverified
+ *       only where their rows are: as many (exits.h). In (3), (4) and (5) those count like others. */
 #ifndef DREY_ENGINE_SESSION_H
 #define DREY_ENGINE_SESSION_H
 
@@ -192,7 +193,8 @@ void statistics_begin(drey_session *s);
 void statistics_decode(drey_session *s);
 void statistics_end(drey_session *s);
 
-/* Of a turn whose tokens have been chosen, before the tree moves; n_written of them were written. */
+/* Of a turn whose tokens have been chosen, before the tree moves; n_written of them
+ * were written. */
 void speculation_count(drey_session *s, int32_t n_written);
 /* Times and what the policy knows, between decoding's beginning and `end`. */
 void speculation_end(drey_session *s, const statistics_mark *end);

@@ -59,14 +59,15 @@ typedef struct exit_features {
 
 /* A new token with n candidates, 1 to EXIT_CANDIDATES. draft_logp: [n], clamped; NULL: all 0. */
 void exit_features_begin(exit_features *f, int32_t n, const float *draft_logp);
-/* The next layer that is looked at; logit: [n]. The softmax takes exp_f32(l_i - the largest), summed
- * from the first on. */
+/* The next layer that is looked at; logit: [n]. The softmax takes exp_f32(l_i - the largest),
+ * summed from the first on. */
 void exit_features_next(exit_features *f, const float *logit);
 /* In the order of a predictor: logits, probabilities, changes, draft's; x: [EXIT_FEATURES]. */
 void exit_features_put(const exit_features *f, float *x);
 
 /* AdaInfer's features of a whole row of logits: the probability of the likeliest token, and how far
- * the next one is behind. sum_exp of all exp(l - top) is the caller's; the two best logits are, too. */
+ * the next one is behind. sum_exp of all exp(l - top) is the caller's; the two best logits
+ * are, too. */
 void exit_confidence_put(float top, float second, float sum_exp, float x[2]);
 
 /* ---- Predictors ---- */
@@ -137,7 +138,8 @@ void exit_schedule_note(exit_schedule *s, int32_t layer);
 /* The first active layer, n_layers where there is none: what lies before it is read in any case. */
 int32_t exit_schedule_first(const exit_schedule *s);
 
-/* The n most frequent layers of [first, n_layers), the later of two equals. counts: [n_layers + 1]. */
+/* The n most frequent layers of [first, n_layers), the later of two equals. counts: [n_layers
+ * + 1]. */
 void exit_choose_layers(const int64_t *counts, int32_t first, int32_t n_layers, int32_t n,
                         bool *chosen);
 

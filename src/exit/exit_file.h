@@ -15,8 +15,8 @@ void exit_close(exit_predictors *p);
 size_t exit_memory_bytes(const exit_predictors *p);
 /* Were they trained with this draft's candidates? Names are compared. */
 bool exit_fits_draft(const exit_predictors *p, const gguf *draft);
-/* Writes the side file of a target, whole or not at all. Each layer from p->first on has a predictor,
- * in memory of exit_take. */
+/* Writes the side file of a target, whole or not at all. Each layer from p->first on has a
+ * predictor, in memory of exit_take. */
 drey_status exit_write(const exit_predictors *p, const char *path, const gguf *target,
                        drey_error *err);
 /* Fails early where exit_write would fail after a long training: the folder is missing or closed
@@ -31,8 +31,8 @@ drey_status exit_parse(exit_predictors *p, const uint8_t *bytes, size_t n_bytes,
 /* Writes the side file of a model of this identity and general.name. */
 drey_status exit_write_as(const exit_predictors *p, const char *path, uint64_t identity,
                           const char *name, drey_error *err);
-/* Memory for predictors whose sizes are set, n = n_layers - first of them: numbers gets w1 [n][K][H],
- * b1 [n][H], w2 [n][H] and b2 [n], to be filled. exit_close gives it back. */
+/* Memory for predictors whose sizes are set, n = n_layers - first of them: numbers gets w1
+ * [n][K][H], b1 [n][H], w2 [n][H] and b2 [n], to be filled. exit_close gives it back. */
 drey_status exit_take(exit_predictors *p, float *numbers[4], drey_error *err);
 /* Points p->mlp at numbers of exit_take, once they are filled. */
 void exit_point(exit_predictors *p, float *const numbers[4]);

@@ -1,8 +1,9 @@
 /* The loops around a block kernel (see attend.h), and rows of the cache.
  *
- * A call takes pairs (row, query head) in batches of at most ATTEND_PAIRS. The dense prefix that all
- * rows of a batch see is read once for the batch; each row's remainder (the rest of its prefix, then
- * its path) follows for its own pairs, sparse: with keys that are turned into rows once a batch. */
+ * A call takes pairs (row, query head) in batches of at most ATTEND_PAIRS. The dense prefix that
+ * all rows of a batch see is read once for the batch; each row's remainder (the rest of its prefix,
+ * then its path) follows for its own pairs, sparse: with keys that are turned into rows once
+ * a batch. */
 #include "kernel/attend.h"
 
 #include <stdint.h>
@@ -87,7 +88,8 @@ static int64_t row_at(const pair_batch *r, int32_t row, int32_t from)
     return row * r->a->ld + (int64_t)head * r->a->head_dim;
 }
 
-/* The batch's pairs, their sums in `out`; packed for what they see together, unless that is nothing. */
+/* The batch's pairs, their sums in `out`; packed for what they see together, unless that
+ * is nothing. */
 static void batch_pack(pair_batch *r)
 {
     const attention *a = r->a;

@@ -97,17 +97,18 @@ typedef struct attend_block {
 } attend_block;
 
 struct attend_kernel {
-    /* Lays q out as the tier wants it: n pairs, q[i] [head_dim], into n * head_dim floats, and up to
-     * 15 behind. scratch: [16][attend_row_floats(head_dim)]. */
+    /* Lays q out as the tier wants it: n pairs, q[i] [head_dim], into n * head_dim floats, and up
+     * to 15 behind. scratch: [16][attend_row_floats(head_dim)]. */
     void (*pack)(float *packed, const float *const *q, int32_t n, int32_t head_dim, float *scratch);
-    /* A group's keys as rows of floats, [16][attend_row_floats(head_dim)], zeros behind head_dim. */
+    /* A group's keys as rows of floats, [16][attend_row_floats(head_dim)], zeros
+     * behind head_dim. */
     void (*turn)(float *rows, const uint8_t *group, kv_format format, int32_t head_dim);
     /* p = scale * q.k of all pairs and the dense positions of a block. */
     void (*scores)(const attend_pairs *pairs, const attend_block *block);
     /* And of the others. Has to come before rest, unless count is ATTEND_BLOCK and dense. */
     void (*row_scores)(const attend_pairs *pairs, const attend_block *block);
-    /* With these at hand: m_b, l_b and a_b of the block, which are folded into m, l and a; the first
-     * block's are taken as they are. */
+    /* With these at hand: m_b, l_b and a_b of the block, which are folded into m, l and a; the
+     * first block's are taken as they are. */
     void (*rest)(const attend_pairs *pairs, const attend_block *block, bool first);
     /* The same fold with results that a call of rest with `first` left elsewhere. */
     void (*fold)(const attend_pairs *pairs, const float *m, const float *l, const float *a);

@@ -30,8 +30,8 @@ static int32_t tile_size(int32_t n, int32_t done)
 }
 
 /* A tile's q lies as its scores read it: lane order, the pairs' numbers beside each other. Sixteen
- * dimensions at a time are turned; what a whole vector holds beyond the tile's pairs is written over
- * by the next one. */
+ * dimensions at a time are turned; what a whole vector holds beyond the tile's pairs is written
+ * over by the next one. */
 static void pack_queries(float *packed, const float *const *q, int32_t n, int32_t head_dim,
                          float *turned)
 {
@@ -200,8 +200,8 @@ INLINE void scores_tile(const attend_pairs *g, const attend_block *b, int32_t fi
     *next = x.next;
 }
 
-/* Scores to weights: p = exp(s - m_b); m_b to c. Behind the block's count stands what row_scores put
- * there. */
+/* Scores to weights: p = exp(s - m_b); m_b to c. Behind the block's count stands what row_scores
+ * put there. */
 static void weights_of(const attend_pairs *g, int32_t count)
 {
     const int32_t n = (count + 15) / 16;

@@ -46,8 +46,8 @@ enum {
  * is passed over by the maxima; q stays in -127..127 whatever x is. */
 typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
 
-/* Of a type's dot: sums[m][32] += n_blocks packed blocks x the same blocks of a tile of m activation
- * rows, block after block. */
+/* Of a type's dot: sums[m][32] += n_blocks packed blocks x the same blocks of a tile of m
+ * activation rows, block after block. */
 typedef void (*tile_kernel)(float *sums, const uint8_t *weights, const uint8_t *acts,
                             int32_t n_blocks, int32_t m);
 
@@ -119,8 +119,8 @@ typedef struct kernel_table {
                        int32_t n_blocks);
 
     /* Quantises activation rows [n_first, n_last) of n rows x[n][ldx], k each, into acts (layout
-     * private to kernel/, the same on every tier for the same shape). n_first is a multiple of TOKEN_TILE, n_last too
-     * unless it is n: threads share one buffer by tiles. */
+     * private to kernel/, the same on every tier for the same shape). n_first is a multiple of
+     * TOKEN_TILE, n_last too unless it is n: threads share one buffer by tiles. */
     void (*quantise[ACT_KINDS])(void *acts, const float *x, int64_t ldx, int32_t n_first,
                                 int32_t n_last, int32_t n, int64_t k);
 
@@ -209,10 +209,10 @@ typedef struct attention {
     float scale;
     const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
     /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p lies in slot p for p <
-     * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. The paths of a tree's rows are
-     * its pairs (node, ancestor), made once a pass for all heads and layers. What rows that are
-     * computed together all see is computed in dense blocks, what they do not pair by pair, with
-     * 16 dimensions of a key and of the queries side by side. */
+     * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. The paths of a tree's rows
+     * are its pairs (node, ancestor), made once a pass for all heads and layers. What rows that are
+     * computed together all see is computed in dense blocks, what they do not pair by pair, with 16
+     * dimensions of a key and of the queries side by side. */
     const int32_t *n_prefix, *n_path, *path;
     int64_t path_ld;
     const float *q; /* row r's heads: q + r * ld, [n_q][head_dim]; out alike */
@@ -228,8 +228,8 @@ size_t attend_scratch_bytes(int32_t head_dim);
 /* The same in partials that different threads may compute, for at most ATTEND_SPLIT_PAIRS pairs:
  * blocks [0, n) that lie in a dense prefix of all the pairs' rows are cut into ranges, each given
  * to attend_range once; when all have returned, attend_finish folds what they left in `partials` in
- * order and does the rest. partials: attend_partials_floats(last - first, head_dim, blocks not in the
- * first range). */
+ * order and does the rest. partials: attend_partials_floats(last - first, head_dim, blocks not in
+ * the first range). */
 enum { ATTEND_SPLIT_PAIRS = 16 };
 int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last);
 size_t attend_partials_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks);
@@ -247,8 +247,8 @@ typedef struct attend_layer {
     int32_t n_threads; /* that will come */
     float *partials;   /* [n_partials], for heads that several threads share; may be NULL */
     size_t n_partials;
-    /* Of attend_cut: ranges of rows times heads are tasks; those that do not come out even among the
-     * threads are cut into ranges of blocks. */
+    /* Of attend_cut: ranges of rows times heads are tasks; those that do not come out even among
+     * the threads are cut into ranges of blocks. */
     int32_t task_rows, n_whole, n_cut, n_ranges;
     _Atomic int32_t next, left[64];
 } attend_layer;
@@ -284,7 +284,8 @@ size_t dot_scratch_bytes(int64_t k);
  * "float", or NULL for the best. NULL when this build, CPU or operating system lacks it. Tables are
  * constant after the first call. */
 const kernel_table *kernel_select(const char *tier);
-/* The same in a shape of the caller's choice; kernel_select takes that of the processor's family. */
+/* The same in a shape of the caller's choice; kernel_select takes that of the
+ * processor's family. */
 const kernel_table *kernel_select_shape(const char *tier, int32_t shape);
 /* The tiers that run here, best first, NULL at the end; "ref" and "float" close it. */
 const char *const *kernel_tiers(void);

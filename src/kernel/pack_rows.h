@@ -38,10 +38,10 @@ static void part_word(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
         memcpy(out + r * 4, rows + r * row_bytes, 4);
 }
 
-/* Rows are packed a few columns of all 32 at a time, which no prefetcher follows. So what lies ahead
- * is read in the order of memory first, up to this much of every row (half a MiB in all): with
- * shorter rows that is one run, which memory gives 1.6 to 2.2 times as fast as 32 runs side by side
- * (Zen 5). */
+/* Rows are packed a few columns of all 32 at a time, which no prefetcher follows. So what lies
+ * ahead is read in the order of memory first, up to this much of every row (half a MiB in all):
+ * with shorter rows that is one run, which memory gives 1.6 to 2.2 times as fast as 32 runs side by
+ * side (Zen 5). */
 enum { SLICE_BYTES = 16384 };
 
 /* The next `left` bytes of 32 rows, or as many as a slice has. */

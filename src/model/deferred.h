@@ -1,11 +1,11 @@
 /* Deferred rows: committed positions that left a pass before its last layer.
  *
  * Where a pass is stopped at a layer (pass_stop), its rows have no keys and values behind it. Those
- * that count are committed all the same, and keep here what flowed between the layers, so that later
- * passes carry them on: a deferred row joins a pass at its layer, and from there on is a row like
- * any other, whose keys and values go to the slot of its position. So at every layer each earlier
- * position of a row has its keys and values in the cache or is in the batch beside it, and nothing
- * is an approximation: the bits are those of passes that were never stopped.
+ * that count are committed all the same, and keep here what flowed between the layers, so that
+ * later passes carry them on: a deferred row joins a pass at its layer, and from there on is a
+ * row like any other, whose keys and values go to the slot of its position. So at every layer each
+ * earlier position of a row has its keys and values in the cache or is in the batch beside it, and
+ * nothing is an approximation: the bits are those of passes that were never stopped.
  *
  *   position  ... | n_committed - n .......... n_committed - 1 | pending
  *   layer 0       |####################################|########|
@@ -14,8 +14,8 @@
  *   n_layers      |####|  <- next_layer of the first one
  *
  * Invariants (deferred_is_valid): (1) they are the last n committed positions, in order; (2)
- * next_layer is at least 1, and never rises from one to the next: a later position needs the earlier
- * ones' keys and values; (3) a pass that goes to its end leaves none. */
+ * next_layer is at least 1, and never rises from one to the next: a later position needs the
+ * earlier ones' keys and values; (3) a pass that goes to its end leaves none. */
 #ifndef DREY_MODEL_DEFERRED_H
 #define DREY_MODEL_DEFERRED_H
 

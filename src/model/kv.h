@@ -12,7 +12,7 @@
  * and pending rows of its own in slots that are nobody else's: guesses at rows that the owner may
  * compute, too.
  *
- *   slots | 0 .. n_committed - 1 | the owner's pending rows | free | the view's pending rows | free |
+ *  slots | 0 .. n_committed - 1 | the owner's pending rows | free | the view's pending rows | free |
  *
  * Invariants, which kv_is_valid checks:
  *   (1) committed and pending rows have slots, and no more than max_pending are pending;
@@ -48,7 +48,8 @@ void kv_init(kv_cache *kv, const model_shape *s, int32_t n_slots, int32_t max_pe
 void kv_view_init(kv_cache *view, kv_cache *of, int32_t n_slots, int32_t max_pending, arena *a);
 size_t kv_view_bytes(int32_t max_pending);
 /* The owner has committed up to n_committed positions. Of the view's pending rows keep[0..n_keep)
- * stay (ascending, each with its parent unless that was committed): keep[i] becomes pending row i. */
+ * stay (ascending, each with its parent unless that was committed): keep[i] becomes pending
+ * row i. */
 void kv_view_keep(kv_cache *view, int32_t n_committed, const int32_t *keep, int32_t n_keep);
 
 /* The slot of the first pending row. */

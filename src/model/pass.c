@@ -12,8 +12,8 @@
  *               ^                                        |
  *               +-------------- next layer --------------+
  *
- * At LAYER a pass may be looked into and stopped (STOPPED). Deferred rows join it before their first
- * product, behind the rows that are there: no row moves in the middle of a pass.
+ * At LAYER a pass may be looked into and stopped (STOPPED). Deferred rows join it before their
+ * first product, behind the rows that are there: no row moves in the middle of a pass.
  *
  * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
  * pass: those bring what is pinned and not multiplied. */
@@ -222,7 +222,8 @@ static void count_rows(model_pass *p)
     p->n_logits += n_deferred;
 }
 
-/* Without rows of its own a pass has nothing to do before the first layer that a deferred row lacks.
+/* Without rows of its own a pass has nothing to do before the first layer that a deferred
+ * row lacks.
  */
 static void skip_layers(model_pass *p)
 {

@@ -23,11 +23,11 @@
  *                          |                                   |            without logits
  *                          +--- leave, or a step that fails ---+----------> (none): as before it
  *
- * Between two layers a pass can be looked into: the logits that the head would give for the residual
- * stream as it is (pass_look_ids, pass_look_head). Who knows enough then stops the pass. Nothing more
- * is read or computed, and its rows that count are deferred: later passes carry them on from that
- * layer (deferred.h). SpecEE (arXiv 2504.08850) leaves those keys and values out; here they are
- * exact. */
+ * Between two layers a pass can be looked into: the logits that the head would give for the
+ * residual stream as it is (pass_look_ids, pass_look_head). Who knows enough then stops the pass.
+ * Nothing more is read or computed, and its rows that count are deferred: later passes carry them
+ * on from that layer (deferred.h). SpecEE (arXiv 2504.08850) leaves those keys and values out; here
+ * they are exact. */
 #ifndef DREY_MODEL_PASS_H
 #define DREY_MODEL_PASS_H
 
@@ -136,24 +136,25 @@ static inline int32_t pass_layers_done(const model_pass *p)
 /* True between two layers, and between the last one and the head. */
 bool pass_at_layer(const model_pass *p);
 
-/* Whether pass_stop may be called: at a layer, of a pass that is not the first, and all of its groups
- * have a list of deferred rows. */
+/* Whether pass_stop may be called: at a layer, of a pass that is not the first, and all of its
+ * groups have a list of deferred rows. */
 bool pass_can_stop(const model_pass *p);
 /* Ends the pass at this layer: its rows are pending, there are no logits, and nothing more is read.
  * Deferred rows that had joined have come as far as this layer. DREY_ERR_IO as pass_end. */
 drey_status pass_stop(model_pass *p, drey_error *err);
 /* After pass_stop and before kv_commit, with the same path and n: those rows of the group, all of
- * this pass, join its deferred rows, which have room for them. Once, until the workspace's next pass.
+ * this pass, join its deferred rows, which have room for them. Once, until the workspace's
+ * next pass.
  */
 void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n);
 
-/* Where passes may be stopped, little should have been read of what lies behind. From the next pass on
- * the disk brings layers from `layer` on only when each begins, or is let in by pass_read_on; what
- * comes before is read ahead, the next pass's too. n_layers: nothing is held back. The first pass,
- * which loads, is not. */
+/* Where passes may be stopped, little should have been read of what lies behind. From the next pass
+ * on the disk brings layers from `layer` on only when each begins, or is let in by pass_read_on;
+ * what comes before is read ahead, the next pass's too. n_layers: nothing is held back. The first
+ * pass, which loads, is not. */
 void pass_hold_from(runner *r, int32_t layer);
-/* Lets the layers before `layer` of this pass be read; n_layers: all of it, and the next pass's up to
- * its hold. */
+/* Lets the layers before `layer` of this pass be read; n_layers: all of it, and the next pass's up
+ * to its hold. */
 void pass_read_on(const model_pass *p, int32_t layer);
 
 /* Logits of a few ids behind the layers that are complete. */
@@ -165,11 +166,12 @@ typedef struct pass_look {
 } pass_look;
 /* Whether a pass can be looked into: at a layer, and its whole head is in memory. */
 bool pass_can_look(const model_pass *p);
-/* Each look's logits have the bits that the head would give. Several looks are shared among threads:
- * their cost is linear in their number. n is at most the pass's rows. */
+/* Each look's logits have the bits that the head would give. Several looks are shared among
+ * threads: their cost is linear in their number. n is at most the pass's rows. */
 void pass_look_ids(model_pass *p, const pass_look *looks, int32_t n);
-/* The whole head for rows[0..n), n at most max_logit_rows + max_deferred: [n][pass_logits_stride], in
- * the workspace until the pass's next step; if it is stopped, until the workspace's next pass. */
+/* The whole head for rows[0..n), n at most max_logit_rows + max_deferred: [n][pass_logits_stride],
+ * in the workspace until the pass's next step; if it is stopped, until the workspace's
+ * next pass. */
 float *pass_look_head(model_pass *p, const int32_t *rows, int32_t n);
 /* The residual stream of a row (counted over all groups) behind those layers: [D], until the next
  * step. Of a pass that is not done. */

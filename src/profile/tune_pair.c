@@ -4,8 +4,8 @@
  *
  * All in one engine and one session. Texts are drafted as chains: a chain follows the draft's best
  * guesses, so that at each place it passes, and where it fails, all of the draft's guesses meet the
- * token that came; only behind a chain that was right to its end nobody had guessed. Heads guess for
- * all depths from the root alone: theirs wait for the tokens that come. */
+ * token that came; only behind a chain that was right to its end nobody had guessed. Heads guess
+ * for all depths from the root alone: theirs wait for the tokens that come. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,8 +334,8 @@ static drey_status write_texts(tuner *t, drey_error *err)
 
 /* ---- Trees ---- */
 
-/* The draft's steps for a static tree: level by level, those who have children, as many at a time as
- * a step takes. Heads guess once. */
+/* The draft's steps for a static tree: level by level, those who have children, as many at a time
+ * as a step takes. Heads guess once. */
 static double draft_seconds(const static_tree *t, const double *step_s, bool once)
 {
     bool expands[STATIC_WIDEST] = {false};

@@ -1,7 +1,7 @@
 /* Gathering what predictors learn from: see exit_samples.h.
  *
- * The model writes on from a prompt as it always does, with its drafter and policy. Then its text is
- * gone through three times: by the model, whose choices are the labels; by the drafter, token by
+ * The model writes on from a prompt as it always does, with its drafter and policy. Then its text
+ * is gone through three times: by the model, whose choices are the labels; by the drafter, token by
  * token as it would in decoding, for its candidates; and by the model again, which now stops behind
  * every layer from the middle on and has its whole head computed for all rows. */
 #include <assert.h>

@@ -1,5 +1,6 @@
-/* What predictors learn from: positions of text that a model wrote, each looked at behind every layer
- * from the middle on. Gathered once (exit_gather.c), learnt from (exit_fit.c), judged (exit_judge.c).
+/* What predictors learn from: positions of text that a model wrote, each looked at behind
+ * every layer from the middle on. Gathered once (exit_gather.c), learnt from (exit_fit.c),
+ * judged (exit_judge.c).
  *
  *   position t of a prompt: the tokens up to t are known, `final` is what the whole model says next
  *   look l of a position:   behind first + l complete layers
@@ -67,17 +68,17 @@ typedef struct exit_gatherer {
     int64_t write_ns, gather_ns;
 } exit_gatherer;
 
-/* Lets the model write up to n_predict tokens behind a prompt and looks at them. DREY_ERR_CANCELLED,
- * and what a session says. */
+/* Lets the model write up to n_predict tokens behind a prompt and looks at them.
+ * DREY_ERR_CANCELLED, and what a session says. */
 drey_status exit_gather(exit_gatherer *g, const drey_train_prompt *prompt, int32_t number,
                         int32_t n_predict, drey_error *err);
 
 /* ---- Learning ---- */
 
-/* Trains p's predictors, whose kind, source, sizes and memory (numbers: of exit_take) are settled, on
- * the positions that are not held out: the layers are shared among n_threads. tell: now and then with
- * the layers that are done; false ends it with DREY_ERR_CANCELLED; may be NULL. DREY_ERR_USAGE where
- * no position has candidates. */
+/* Trains p's predictors, whose kind, source, sizes and memory (numbers: of exit_take) are settled,
+ * on the positions that are not held out: the layers are shared among n_threads. tell: now and then
+ * with the layers that are done; false ends it with DREY_ERR_CANCELLED; may be NULL. DREY_ERR_USAGE
+ * where no position has candidates. */
 typedef struct exit_training {
     exit_predictors *p;
     float *numbers[4];
@@ -88,8 +89,8 @@ typedef struct exit_training {
     void *user;
 } exit_training;
 drey_status exit_fit(const exit_training *t, drey_error *err);
-/* Where training tokens leave at p->threshold, every layer active: sets p->expected, and p->offline,
- * the half of the layers where most do. */
+/* Where training tokens leave at p->threshold, every layer active: sets p->expected, and
+ * p->offline, the half of the layers where most do. */
 void exit_fit_schedule(exit_predictors *p, const exit_samples *s);
 
 /* ---- Judging ---- */

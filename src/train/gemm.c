@@ -1,9 +1,9 @@
 /* Packing, tiles and threads: see gemm.h.
  *
- * A is packed in panels of TILE_ROWS rows, B in panels of TILE_COLUMNS columns, each panel with what
- * belongs to one l side by side, so that the innermost loop reads both from front to back. A tile of
- * C stays in registers over DEPTH steps of l: A's panel of so many is in the first cache then, B's in
- * the second. */
+ * A is packed in panels of TILE_ROWS rows, B in panels of TILE_COLUMNS columns, each panel with
+ * what belongs to one l side by side, so that the innermost loop reads both from front to back. A
+ * tile of C stays in registers over DEPTH steps of l: A's panel of so many is in the first cache
+ * then, B's in the second. */
 #include "train/gemm.h"
 
 #include <assert.h>
@@ -93,8 +93,8 @@ void gemm_init(gemm *g, int64_t max_m, int64_t max_n, int64_t max_k, pool *p, ar
     g->b = arena_take(a, (size_t)g->max_b * sizeof *g->b);
 }
 
-/* Panel `panel` of a matrix whose lines (rows of A, columns of B) are `line` apart: [k][width], zeros
- * where there are no more lines. */
+/* Panel `panel` of a matrix whose lines (rows of A, columns of B) are `line` apart: [k][width],
+ * zeros where there are no more lines. */
 static void pack_panel(float *out, const float *x, int64_t line, int64_t along, int32_t width,
                        int64_t n_lines, int64_t k)
 {

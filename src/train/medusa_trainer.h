@@ -1,15 +1,17 @@
 /* Training of Medusa heads: the target stays as it is, only the blocks learn (Medusa-1).
  *
- *   g = W h + b,  x = h + silu(g),  z = V x,   loss = sum over heads k of 0.8^k * -log softmax(z)[y_k]
+ *   g = W h + b,  x = h + silu(g),  z = V x
+ *   loss = sum over heads k of 0.8^k * -log softmax(z)[y_k]
  *
- * h: a position's hidden state; y_k: the token that the model said k + 1 positions later, k = 0, 1, ...
- * (head k of the file). V: rows of the target's own head, frozen. The heads begin as the target's own:
- * W = 0, b = 0.
+ * h: a position's hidden state; y_k: the token that the model said k + 1 positions later, k = 0,
+ * 1, ... (head k of the file). V: rows of the target's own head, frozen. The heads begin as the
+ * target's own: W = 0, b = 0.
  *
- * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few: z is computed
- * for the batch's own labels and some more that are drawn, half from what the texts hold and half from
- * all, and the others are estimated: a token that is there with probability p counts 1 / p times in the
- * softmax's sum (Bengio and Senecal, importance sampling). Accuracies are of all rows. */
+ * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few: z is
+ * computed for the batch's own labels and some more that are drawn, half from what the texts hold
+ * and half from all, and the others are estimated: a token that is there with probability p counts
+ * 1 / p times in the softmax's sum (Bengio and Senecal, importance sampling). Accuracies are of
+ * all rows. */
 #ifndef DREY_TRAIN_MEDUSA_TRAINER_H
 #define DREY_TRAIN_MEDUSA_TRAINER_H
 
@@ -56,8 +58,8 @@ typedef struct medusa_trainer {
 
 /* Of an arena. */
 size_t medusa_trainer_bytes(const medusa_training *t);
-/* Takes its memory from `a`, whose owner checks it; the parameters are 0. DREY_ERR_USAGE: there are no
- * positions to train with. */
+/* Takes its memory from `a`, whose owner checks it; the parameters are 0. DREY_ERR_USAGE: there are
+ * no positions to train with. */
 drey_status medusa_trainer_init(medusa_trainer *m, const medusa_training *t, arena *a,
                                 drey_error *err);
 

@@ -29,14 +29,15 @@ static inline int64_t mlp_n_parameters(int32_t n_features, int32_t n_hidden)
 
 /* Of an arena, for mlp_train. */
 size_t mlp_train_bytes(const mlp_samples *s, const mlp_training *t);
-/* Trains from the seed alone: the same samples give the same bits. Features are brought to mean 0 and
- * deviation 1 meanwhile, which the parameters undo in the end: they take features as they are.
+/* Trains from the seed alone: the same samples give the same bits. Features are brought to mean 0
+ * and deviation 1 meanwhile, which the parameters undo in the end: they take features as they are.
  * parameters: [mlp_n_parameters], written. Takes memory from `a` and gives it back; n >= 1. */
 void mlp_train(const mlp_samples *s, const mlp_training *t, float *parameters, arena *a);
 
 /* The mean loss over samples, in natural units. */
 double mlp_loss(const mlp_samples *s, const float *parameters, int32_t n_hidden);
-/* Adds one sample's gradient to gradient [mlp_n_parameters] and returns its z; unit: [H], overwritten. */
+/* Adds one sample's gradient to gradient [mlp_n_parameters] and returns its z; unit:
+ * [H], overwritten. */
 float mlp_add_gradient(const float *parameters, const float *x, int32_t n_features,
                        int32_t n_hidden, uint8_t label, float *gradient, float *unit);
 

@@ -155,7 +155,8 @@ static drey_status encode(const tokenizer *t, const char *text, size_t n_bytes, 
     return DREY_OK;
 }
 
-/* What stands around the user's text. A model without a chat format writes from its first token on. */
+/* What stands around the user's text. A model without a chat format writes from its first
+ * token on. */
 static drey_status find_frame(writing_room *r, drey_error *err)
 {
     const drey_model *m = r->job->engine->target;
@@ -192,7 +193,8 @@ static void feed(writer *w, const int32_t *tokens, int32_t n)
     w->fed = 0;
 }
 
-/* The next text, or none. Of the prefix the cache has all but the last token from the text before. */
+/* The next text, or none. Of the prefix the cache has all but the last token from the
+ * text before. */
 static void begin_text(writing_room *r, writer *w)
 {
     kv_cache *kv = &w->session->target_kv;
@@ -211,7 +213,8 @@ static void begin_text(writing_room *r, writer *w)
         .temperature = 1, .top_p = 0.95f, .seed = r->job->seed + w->seed * UINT64_C(0x9E3779B9)};
 }
 
-/* Once in a while what was written goes to the disk and leaves the page cache, which counts as memory. */
+/* Once in a while what was written goes to the disk and leaves the page cache, which counts
+ * as memory. */
 static drey_status let_go(writing_room *r, drey_error *err)
 {
     if (r->extent.n_bytes - r->dropped < DROP_BYTES)

@@ -1,11 +1,11 @@
 /* What a model writes by itself, with its hidden states: what its heads are trained with.
  *
- * Nobody gives prompts: the model writes the user's turn, too, sampled behind the bare chat format, and
- * then answers it. Several texts are written in a pass. The answer is kept: a run of positions, one for
- * each token that the model said: its hidden state behind the final norm, and the token.
+ * Nobody gives prompts: the model writes the user's turn, too, sampled behind the bare chat format,
+ * and then answers it. Several texts are written in a pass. The answer is kept: a run of positions,
+ * one for each token that the model said: its hidden state behind the final norm, and the token.
  *
- *      <|im_start|>user\n  How do I ...?  <|im_end|>\n<|im_start|>assistant\n  You can ...  <|im_end|>
- *      prefix              seed 1         suffix                                run of seed 1
+ *     <|im_start|>user\n  How do I ...?  <|im_end|>\n<|im_start|>assistant\n  You can ... <|im_end|>
+ *     prefix              seed 1         suffix                                run of seed 1
  *
  * They go to a file, so that writing can be interrupted, and to memory afterwards:
  *
@@ -35,8 +35,8 @@ typedef struct self_texts_job {
 
 /* Memory that writing takes beside the engine. */
 size_t self_texts_room(int32_t n_embd);
-/* Goes on with the file, or begins it. Opens an engine and closes it again. DREY_ERR_CANCELLED: go_on
- * said so; what was written stays. DREY_ERR_MISMATCH: the file is another model's. */
+/* Goes on with the file, or begins it. Opens an engine and closes it again. DREY_ERR_CANCELLED:
+ * go_on said so; what was written stays. DREY_ERR_MISMATCH: the file is another model's. */
 drey_status self_texts_write(const self_texts_job *job, drey_error *err);
 
 typedef struct self_texts {

@@ -1,11 +1,11 @@
 /* Products over a model's matrices, wherever their groups lie.
  *
- * Pinned groups are dealt out evenly, a share to each thread, so that each reads memory in one sweep
- * that the prefetcher follows; who is done takes from the end of another's share. Then the threads
- * claim streamed groups from one counter in the order in which they arrive: one by one where they
- * have to be packed, several of a piece where they come packed. So a product starts on its first
- * rows while the last are still being read, and a slow core does less. Claims write different rows
- * of y: no sums cross them.
+ * Pinned groups are dealt out evenly, a share to each thread, so that each reads memory in one
+ * sweep that the prefetcher follows; who is done takes from the end of another's share. Then the
+ * threads claim streamed groups from one counter in the order in which they arrive: one by one
+ * where they have to be packed, several of a piece where they come packed. So a product starts
+ * on its first rows while the last are still being read, and a slow core does less. Claims write
+ * different rows of y: no sums cross them.
  *
  * No thread waits for the disk in here. A group is claimed only once it has arrived; when nothing
  * that is left has, the threads return and the caller decides what to do meanwhile:
@@ -311,8 +311,8 @@ static void use_shares(const product_job *j, int32_t owner, int32_t thread)
     }
 }
 
-/* Asks for the first bytes of the thread's share in the product after these: memory would idle while
- * the threads meet and do what lies between. */
+/* Asks for the first bytes of the thread's share in the product after these: memory would idle
+ * while the threads meet and do what lies between. */
 static void look_ahead(const product_job *j, int32_t thread)
 {
     const weights *w = j->w;
@@ -336,7 +336,8 @@ static void done_with(const product_job *j, weight *m, const job_item *i)
         stream_release(j->w->stream, i->seq + p);
 }
 
-/* Groups that come packed: pinned ones are copied to their place, the others used where they lie. */
+/* Groups that come packed: pinned ones are copied to their place, the others used where
+ * they lie. */
 static void use_packed(product_job *j, const job_product *q, const job_item *i,
                        const uint8_t *groups, int32_t thread)
 {

@@ -5,8 +5,8 @@
 
 #include "weights/weights.h"
 
-/* y[t * ldy + row] = matrix row . activation row t. y has room for n_groups * GROUP_ROWS numbers per
- * row. */
+/* y[t * ldy + row] = matrix row . activation row t. y has room for n_groups * GROUP_ROWS numbers
+ * per row. */
 typedef struct product {
     weight *matrix;
     float *y;

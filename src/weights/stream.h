@@ -16,9 +16,9 @@
  * those before it; (2) a piece's bytes are valid from stream_wait to
  * stream_release; (3) each seq is either released or skipped, exactly once; (4) after a failure
  * every wait returns NULL at once; (5) a thread that waits for a piece holds none: in a small ring
- * the piece may need the room of those before it; (6) no piece from the limit on is asked for: where
- * a pass may end early, what lies behind is not read before somebody knows better. One thread of the
- * stream's own submits and reaps; it never computes. */
+ * the piece may need the room of those before it; (6) no piece from the limit on is asked for:
+ * where a pass may end early, what lies behind is not read before somebody knows better. One thread
+ * of the stream's own submits and reaps; it never computes. */
 #ifndef DREY_WEIGHTS_STREAM_H
 #define DREY_WEIGHTS_STREAM_H
 
@@ -79,15 +79,16 @@ void stream_close(stream **s);
 
 /* Blocks until piece seq has arrived; its bytes, or NULL after a failure. Any thread. */
 const uint8_t *stream_wait(stream *s, int64_t seq);
-/* True if stream_wait would not block (arrived, with in_turns all that was asked for, or failed). */
+/* True if stream_wait would not block (arrived, with in_turns all that was asked for,
+ * or failed). */
 bool stream_ready(stream *s, int64_t seq);
 void stream_release(stream *s, int64_t seq);
 /* Gives up pieces [from, to), none of them waited for: those not yet asked from the disk are never
  * read. `to` is at most the end of the pass after the one of the oldest piece in use; if that is
  * two passes past what was given up and is still being read, blocks until it is. */
 void stream_skip(stream *s, int64_t from, int64_t to);
-/* Pieces from `limit` on wait until it is raised; INT64_MAX, at first, holds none back. What has been
- * asked for already stays so. Waiting for a piece raises it. */
+/* Pieces from `limit` on wait until it is raised; INT64_MAX, at first, holds none back. What has
+ * been asked for already stays so. Waiting for a piece raises it. */
 void stream_limit(stream *s, int64_t limit);
 
 /* DREY_OK, or the failure with its message: the path, the offset, the system's reason, what to do.
@@ -114,8 +115,8 @@ void stream_let_go(stream *s);
 
 /* True unless a bug has broken the table or the ring: every piece from the tail to the head has a
  * state of its own seq, the tail is still in use, live pieces lie in the ring in the order of seq
- * and do not overlap, none is live behind the limit, and each read under way belongs to one of them.
- * For asserts and tests. */
+ * and do not overlap, none is live behind the limit, and each read under way belongs to one of
+ * them. For asserts and tests. */
 bool stream_is_valid(stream *s);
 
 /* Memory of the stream itself, ring not counted, and what the kernel takes for it. */

@@ -20,8 +20,8 @@
  *   matrix  |== pinned groups ==|-- plane 2 streamed --|-- planes 1, 2 --|~~ all planes ~~|
  *
  * Residency does not follow from that order. What is pinned can be used at any time once it is
- * loaded: whole matrices that no pass multiplies (an embedding), rows of one (weights_row), products
- * of some of its rows (weights_dot_rows).
+ * loaded: whole matrices that no pass multiplies (an embedding), rows of one (weights_row),
+ * products of some of its rows (weights_dot_rows).
  *
  * The stream's numbers of pieces, and the states of the whole:
  *
@@ -33,15 +33,15 @@
  *    +-- leave, a failure ---+                       a failed read: the next pass_begin opens
  *        (restart)                                   a new stream, what is pinned stays
  *
- * Where a pass may end early, reads of its later matrices can be held back (weights_hold_from): they
- * wait until the pass lets them begin (weights_read_to). What lies before is read ahead as always, the
- * next pass's too.
+ * Where a pass may end early, reads of its later matrices can be held back (weights_hold_from):
+ * they wait until the pass lets them begin (weights_read_to). What lies before is read ahead as
+ * always, the next pass's too.
  *
- * Invariants (weights_is_valid): (1) a pass uses the streamed groups of its matrices in the order they were given, each
- * at most once; (2) the last matrix is the head, which a pass may leave out; (3) a row's result does
- * not depend on where its group lies; (4) pass_seq <= cursor <= end_seq <= next_seq; (5) a matrix
- * that no pass multiplies is pinned whole or not at all; (6) what an open product uses lies before the
- * limit: nothing waits for what is held back. */
+ * Invariants (weights_is_valid): (1) a pass uses the streamed groups of its matrices in the order
+ * they were given, each at most once; (2) the last matrix is the head, which a pass may leave out;
+ * (3) a row's result does not depend on where its group lies; (4) pass_seq <= cursor <= end_seq <=
+ * next_seq; (5) a matrix that no pass multiplies is pinned whole or not at all; (6) what an open
+ * product uses lies before the limit: nothing waits for what is held back. */
 #ifndef DREY_WEIGHTS_WEIGHTS_H
 #define DREY_WEIGHTS_WEIGHTS_H
 
@@ -138,8 +138,8 @@ void weight_split(weight *m);
 void weight_join(weight *m); /* undoes that */
 /* DREY_ERR_FORMAT: it holds numbers that are not finite. path: the file that it lies in. */
 drey_status weight_refuse(const weight *m, const char *path, drey_error *err);
-/* Forgets all rows but the first n_rows (a multiple of GROUP_ROWS): they are never multiplied. Their
- * rows can still be looked up, and taken into a row_table. */
+/* Forgets all rows but the first n_rows (a multiple of GROUP_ROWS): they are never multiplied.
+ * Their rows can still be looked up, and taken into a row_table. */
 void weight_cut(weight *m, int64_t n_rows);
 /* Lets it be read in pieces of about that many bytes: whole groups, at least one. */
 void weight_set_read(weight *m, int64_t read_bytes);
@@ -244,8 +244,8 @@ typedef struct weights_options {
 
 /* Lays everything out in `a`; reads nothing yet. */
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err);
-/* A view of weights whose matrices all have their first planes in memory, or are pinned: passes over
- * it read nothing, and may run while those of `of` wait. It may be used once `of` is loaded.
+/* A view of weights whose matrices all have their first planes in memory, or are pinned: passes
+ * over it read nothing, and may run while those of `of` wait. It may be used once `of` is loaded.
  * matrix: [of->n_matrices] in the caller's memory, filled here; embedding among them. */
 void weights_view(weights *view, weights *of, weight *matrix, arena *a);
 size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads);
@@ -253,13 +253,14 @@ void weights_close(weights *w);
 
 /* A pass: begin, products of its matrices in order (product.h), end. The first pass starts the
  * stream, and loads every matrix: those that nothing is multiplied with (looked up, or a head that
- * is left out) by products of no rows. Without the head its streamed part is not read. After a failed read the next pass begins with a new stream, so that a disk that
- * has recovered is read again. The end of a pass is where a file that has changed meanwhile is
- * noticed (DREY_ERR_IO), before anybody uses what was computed from it. */
+ * is left out) by products of no rows. Without the head its streamed part is not read. After a
+ * failed read the next pass begins with a new stream, so that a disk that has recovered is read
+ * again. The end of a pass is where a file that has changed meanwhile is noticed (DREY_ERR_IO),
+ * before anybody uses what was computed from it. */
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err);
 drey_status weights_pass_end(weights *w, drey_error *err);
-/* Right after weights_pass_begin, of a pass that is not the first: leaves out what comes before `m`,
- * one of the matrices. */
+/* Right after weights_pass_begin, of a pass that is not the first: leaves out what comes before
+ * `m`, one of the matrices. */
 void weights_pass_skip(weights *w, const weight *m);
 /* Gives up the rest of a pass, no product being open: nothing more of it is read. A first pass that
  * was given up is begun again by the next one. */
@@ -267,8 +268,8 @@ void weights_pass_leave(weights *w);
 /* From the next pass on, reads of `m` and what follows it wait in each pass until they are let
  * (weights_read_to); NULL: none does. The first pass reads all. */
 void weights_hold_from(weights *w, const weight *m);
-/* Lets the present pass read what comes before `m`; NULL: all, and the next pass's up to its hold. A
- * pass calls it before it waits for anything. */
+/* Lets the present pass read what comes before `m`; NULL: all, and the next pass's up to its hold.
+ * A pass calls it before it waits for anything. */
 void weights_read_to(weights *w, const weight *m);
 /* True once a first pass has ended. */
 static inline bool weights_loaded(const weights *w)
@@ -290,14 +291,15 @@ int64_t weights_room_ns(const weights *w);
 /* Row `row` of a matrix as the file holds it (row_bytes), by `thread`: from disk. */
 drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw, int32_t thread,
                              drey_error *err);
-/* Row `row` of the embedding as k floats, by `thread`: from memory when it is there, else from disk.
+/* Row `row` of the embedding as k floats, by `thread`: from memory when it is there, else
+ * from disk.
  */
 drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, drey_error *err);
 
 /* Products of chosen rows of a pinned matrix, which may be any, at any time once weights_loaded:
  * out[i] = matrix row rows[i] . the one activation row in act (of the kind its kernel wants), with
- * the bits that a whole product has. A row costs the reading of its group; neighbours in `rows` that
- * share one cost one. On the calling thread, `thread` of the pool. */
+ * the bits that a whole product has. A row costs the reading of its group; neighbours in `rows`
+ * that share one cost one. On the calling thread, `thread` of the pool. */
 void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t n_rows,
                       const void *act, float *out, int32_t thread);
 static inline bool weight_is_pinned(const weight *m)

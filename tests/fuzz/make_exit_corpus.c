@@ -1,5 +1,5 @@
-/* Writes the first inputs of fuzz_exit: good files of each kind, of another model, and of numbers out
- * of their bounds. Usage: make_exit_corpus FOLDER */
+/* Writes the first inputs of fuzz_exit: good files of each kind, of another model, and of numbers
+ * out of their bounds. Usage: make_exit_corpus FOLDER */
 #include "support/predictors.h"
 
 #include <stdio.h>
