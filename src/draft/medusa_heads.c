@@ -105,16 +105,15 @@ static drey_status read_tensors(medusa_heads *m, drey_error *err)
     return DREY_OK;
 }
 
-static drey_status check_file(medusa_heads *m, const gguf *target, const model_shape *shape,
+static drey_status check_file(medusa_heads *m, uint64_t identity, const model_shape *shape,
                               drey_error *err)
 {
     const gguf_key *of;
-    uint64_t identity, wanted;
+    uint64_t wanted;
     if (!holds_heads(m->file))
         FAIL(err, DREY_ERR_FORMAT, "this is no file of Medusa heads; name another one");
     TRY(read_shape(&m->shape, m->file, shape, err));
     TRY(read_tensors(m, err));
-    TRY(model_identity(target, &identity, err));
     of = gguf_find_key(m->file, KEY("target"));
     if (!of || of->kind != GGUF_U64)
         FAIL(err, DREY_ERR_FORMAT, "%s is missing: nobody knows whose heads these are",
@@ -130,9 +129,19 @@ static drey_status check_file(medusa_heads *m, const gguf *target, const model_s
 drey_status medusa_open(medusa_heads *m, const char *path, const gguf *target,
                         const model_shape *shape, const kernel_table *kernels, drey_error *err)
 {
+    uint64_t identity;
     *m = (medusa_heads){.kernels = kernels};
     TRY(gguf_open(&m->file, path, err));
-    return error_in_file(err, SHOWN_PATH(path), check_file(m, target, shape, err));
+    TRY(model_identity(target, &identity, err));
+    return error_in_file(err, SHOWN_PATH(path), check_file(m, identity, shape, err));
+}
+
+drey_status medusa_parse(medusa_heads *m, const uint8_t *bytes, size_t n_bytes, uint64_t identity,
+                         const model_shape *shape, const kernel_table *kernels, drey_error *err)
+{
+    *m = (medusa_heads){.kernels = kernels};
+    TRY(gguf_parse(&m->file, bytes, n_bytes, n_bytes, err));
+    return check_file(m, identity, shape, err);
 }
 
 void medusa_close(medusa_heads *m)

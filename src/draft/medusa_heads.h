@@ -63,6 +63,9 @@ char *medusa_usual_path(const gguf *target);
  * To be closed in any case. */
 drey_status medusa_open(medusa_heads *m, const char *path, const gguf *target,
                         const model_shape *shape, const kernel_table *kernels, drey_error *err);
+/* The same of bytes in memory and of a model by its identity, for fuzzing. */
+drey_status medusa_parse(medusa_heads *m, const uint8_t *bytes, size_t n_bytes, uint64_t identity,
+                         const model_shape *shape, const kernel_table *kernels, drey_error *err);
 void medusa_close(medusa_heads *m);
 
 /* Groups of the target's head that have to stay in memory. */
