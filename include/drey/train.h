@@ -129,8 +129,8 @@ typedef struct drey_train_medusa_options {
     int32_t n_heads; /* 0: 4 */
     int32_t n_ids;   /* tokens that they can guess, the first ones of the vocabulary; 0: half of it,
                             at most 32768 */
-    int64_t n_positions; /* tokens of text that the target writes at least; 0: 200,000 */
-    int32_t n_epochs;    /* how often each is seen, about; 0: 6 */
+    int64_t n_positions; /* tokens of text that the target writes at least; 0: 500,000 */
+    int32_t n_epochs;    /* how often each is seen, about; 0: 2 */
     float rate;          /* of learning; 0: 0.002 */
     float temperature;   /* of answers; 0: 0.3 */
     bool greedy;         /* answers are the likeliest tokens instead */
