@@ -12,7 +12,7 @@
  * and pending rows of its own in slots that are nobody else's: guesses at rows that the owner may
  * compute, too.
  *
- *  slots | 0 .. n_committed - 1 | the owner's pending rows | free | the view's pending rows | free |
+ * slots | 0 .. n_committed - 1 | the owner's pending rows | free | the view's pending rows | free |
  *
  * Invariants, which kv_is_valid checks:
  *   (1) committed and pending rows have slots, and no more than max_pending are pending;
