@@ -175,6 +175,8 @@ static void the_latest_exits_activate_their_neighbours(void **state)
     assert_int_equal(exit_schedule_first(&s), 10);
     exit_schedule_note(&s, 12); /* went through: two layers before the end are near */
     active(&s, ".........xx.");
+    assert_true(exit_schedule_near(&s, 11) && !exit_schedule_near(&s, 9));
+    assert_false(exit_schedule_near(&s, 12));
     exit_schedule_note(&s, 8);
     active(&s, ".....xxxxxx.");
     assert_int_equal(exit_schedule_first(&s), 6);

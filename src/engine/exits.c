@@ -155,6 +155,9 @@ static bool is_active(const drey_session *s, int32_t layer)
 {
     if (s->engine->tuning.exit_here)
         return layer < n_layers(s);
+    /* The most frequent layers are those of single tokens; a path leaves with its last one. */
+    if (s->exits->n_rows > 1 && has_part(s, DREY_PART_SCHEDULE))
+        return exit_schedule_near(&s->exits->schedule, layer);
     return exit_schedule_active(&s->exits->schedule, layer);
 }
 
@@ -216,8 +219,10 @@ void exits_watch(drey_session *s, const pass_group *group, bool alone)
             w->row[w->n_rows++] = (watched_row){.node = i};
     if (watched && !has_candidates(s)) /* the root leaves first, or none */
         w->n_rows = 0;
-    /* What lies behind an exit would be read in vain: reads wait there. */
-    pass_hold_from(&s->target, w->n_rows > 0 ? next_active(s, 1) : n_layers(s));
+    /* What lies behind an exit would be read in vain: reads wait a layer behind the next look, so that
+     * the disk has work until then. A path hardly ever leaves. */
+    int32_t hold = w->n_rows == 1 ? next_active(s, 1) + 1 : n_layers(s);
+    pass_hold_from(&s->target, min_i32(hold, n_layers(s)));
 }
 
 /* ---- Looking ---- */
@@ -298,31 +303,6 @@ static void look_at_heads(drey_session *s, model_pass *pass, int32_t layer)
         judge(s, &w->row[i], layer, scores ? confidence_score(s, &w->row[i], layer) : 0);
 }
 
-/* Logits of all nodes' candidates, each its own few rows of the head, in one grouped product. */
-static void look_at_candidates(drey_session *s, model_pass *pass, int32_t layer)
-{
-    session_exits *w = s->exits;
-    bool own = s->engine->predictors.source == EXIT_FROM_TARGET;
-    int32_t n = 0;
-    for (int32_t i = 0; i < w->n_rows; i++) {
-        watched_row *r = &w->row[i];
-        if (!own)
-            take_guesses(s, r);
-        if (r->features.n > 0)
-            w->look[n++] =
-                (pass_look){.row = i, .n_ids = r->features.n, .ids = r->ids, .logits = r->logits};
-    }
-    if (n > 0)
-        pass_look_ids(pass, w->look, n);
-    for (int32_t i = 0; i < n; i++) {
-        watched_row *r = &w->row[w->look[i].row];
-        exit_features_next(&r->features, r->logits);
-        judge(s, r, layer, exit_score(&s->engine->predictors, layer, &r->features));
-    }
-}
-
-/* ---- Leaving ---- */
-
 static int32_t likeliest(const watched_row *r)
 {
     int32_t best = 0;
@@ -339,19 +319,43 @@ static int32_t submitted_child(const drey_session *s, int32_t node, int32_t toke
     return child >= 0 && s->row_of[child] >= 0 ? child : -1;
 }
 
-/* Rows of the path along the likeliest candidates, the root's first; 0: not all are ready. */
-static int32_t ready_path(const drey_session *s, int32_t rows[TREE_MAX_ROWS])
+/* Rows of the path along the likeliest candidates so far, the drafter's best where none was looked
+ * at, the root's first. Its last node may have no candidates. */
+static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
 {
     int32_t n = 0;
     for (int32_t node = 0; node >= 0;) {
-        const watched_row *r = &s->exits->row[s->row_of[node]];
-        if (!r->ready)
-            return 0;
+        watched_row *r = &s->exits->row[s->row_of[node]];
+        if (s->engine->predictors.source != EXIT_FROM_TARGET)
+            take_guesses(s, r);
         rows[n++] = s->row_of[node];
-        node = submitted_child(s, node, likeliest(r));
+        node = r->features.n > 0 ? submitted_child(s, node, likeliest(r)) : -1;
     }
     return n;
 }
+
+/* Logits of the candidates of all nodes of the likely path, each its own few rows of the head, in one
+ * grouped product. Where that turns the path, the nodes of its new end are looked at the next time. */
+static void look_at_candidates(drey_session *s, model_pass *pass, int32_t layer)
+{
+    session_exits *w = s->exits;
+    int32_t rows[TREE_MAX_ROWS], n_rows = likely_path(s, rows), n = 0;
+    for (int32_t i = 0; i < n_rows; i++) {
+        watched_row *r = &w->row[rows[i]];
+        if (r->features.n > 0)
+            w->look[n++] = (pass_look){
+                .row = rows[i], .n_ids = r->features.n, .ids = r->ids, .logits = r->logits};
+    }
+    if (n > 0)
+        pass_look_ids(pass, w->look, n);
+    for (int32_t i = 0; i < n; i++) {
+        watched_row *r = &w->row[w->look[i].row];
+        exit_features_next(&r->features, r->logits);
+        judge(s, r, layer, exit_score(&s->engine->predictors, layer, &r->features));
+    }
+}
+
+/* ---- Leaving ---- */
 
 static bool may_leave(const drey_session *s, const watched_row *r, int32_t token)
 {
@@ -394,8 +398,11 @@ static bool path_leaves(drey_session *s, model_pass *pass)
 {
     int32_t rows[TREE_MAX_ROWS];
     if (!takes_any(s->engine)) {
-        int32_t n = ready_path(s, rows);
-        if (n == 0 || !has_room(s, n))
+        int32_t n = likely_path(s, rows);
+        for (int32_t i = 0; i < n; i++)
+            if (!s->exits->row[rows[i]].ready)
+                return false;
+        if (!has_room(s, n))
             return false;
         compute_heads(s, pass, rows, n);
     }
@@ -433,7 +440,8 @@ bool exits_look(drey_session *s, model_pass *pass)
         w->stopped = layer;
         return true;
     }
-    pass_read_on(pass, next_active(s, layer + 1));
+    if (w->n_rows == 1)
+        pass_read_on(pass, min_i32(next_active(s, layer + 1) + 1, n_layers(s)));
     return false;
 }
 

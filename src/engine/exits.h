@@ -1,10 +1,11 @@
 /* Early exits of a session: its passes stop where their tokens are decided (SpecEE, arXiv 2504.08850),
  * and later passes carry what was left undone to the end (model/deferred.h).
  *
- * Between two layers of a watched pass the logits of a few candidates at each submitted node go to a
- * predictor. A path from the root along the likeliest candidates is one token to the schedule, a
- * hyper-token (section 6): once each of its nodes has scored, the whole head is computed for all of
- * them, and where it agrees the pass stops. So a path leaves with the rearmost of its nodes.
+ * Between two layers of a watched pass the logits of a few candidates go to a predictor, at each node
+ * of the path from the root along the likeliest of them: the rest of the tree will hardly matter. Such
+ * a path is one token, a hyper-token (section 6): once each of its nodes has scored, the whole head is
+ * computed for all of them, and where it agrees the pass stops. So a path leaves with the rearmost of
+ * its nodes, and looking costs what its nodes cost.
  *
  *      root o--- a o--- b o        root and b have scored, a has not: the pass goes on
  *             \- c o               a scores: whole heads of root, a, b say a, b, d. It stops here:

@@ -71,8 +71,13 @@ static void make_policy(drey_session *s, const policy_class *c)
         e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes + e->inputs.slice_bytes;
     s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
                             e->options.without);
-    if (e->options.exit == DREY_EXIT_FAST) /* whose text no measurement may change */
+    if (e->options.exit == DREY_EXIT_FAST) {
+        /* No measurement and no budget may change the text: trees are as large as is assumed to be
+         * best for a target in memory. */
+        cost_init(&s->cost, plan->target_bytes, 0, plan->draft_bytes, 0);
+        s->policy->cost = &s->cost;
         return;
+    }
     if (e->options.profile && c->seed)
         c->seed(s->policy, e->options.profile);
     if (e->tuning.untimed)

@@ -51,7 +51,7 @@ static void note_disk(drey_session *s, const stream_counters *since)
     weights_count(&s->engine->target.weights, &now);
     double bytes = (double)(now.read_bytes - since->read_bytes);
     double busy_s = (double)(now.busy_ns - since->busy_ns) * 1e-9;
-    if (bytes > 0 && busy_s > 0)
+    if (bytes > 0 && busy_s > 0 && s->engine->options.exit != DREY_EXIT_FAST)
         cost_saw_disk(&s->cost,
                       (double)s->engine->plan.report.streamed_bytes_per_pass * busy_s / bytes);
     s->reads = now;
@@ -61,7 +61,7 @@ static void note_disk(drey_session *s, const stream_counters *since)
 static void note_cost(drey_session *s, int32_t n_rows)
 {
     s->cost.turn_s = 0;
-    if (is_alone(s))
+    if (is_alone(s) && s->engine->options.exit != DREY_EXIT_FAST)
         cost_saw_pass(&s->cost, n_rows, (double)(clock_ns() - s->offered_ns) * 1e-9,
                       (double)(waited_ns(s->engine) - s->waited_ns) * 1e-9);
 }

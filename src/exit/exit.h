@@ -133,6 +133,8 @@ void exit_schedule_init(exit_schedule *s, const exit_predictors *p, exit_layers 
                         uint64_t seed);
 /* Never at the last layer, nor where no predictor is. */
 bool exit_schedule_active(const exit_schedule *s, int32_t layer);
+/* Of those only the layers near the latest exits, n_layers among them. */
+bool exit_schedule_near(const exit_schedule *s, int32_t layer);
 /* A token left behind `layer` complete layers: n_layers where it went through. */
 void exit_schedule_note(exit_schedule *s, int32_t layer);
 /* The first active layer, n_layers where there is none: what lies before it is read in any case. */

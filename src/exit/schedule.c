@@ -50,6 +50,11 @@ bool exit_schedule_active(const exit_schedule *s, int32_t layer)
     return s->fixed[layer] || s->n_near[layer] > 0;
 }
 
+bool exit_schedule_near(const exit_schedule *s, int32_t layer)
+{
+    return layer >= s->first && layer < s->n_layers && s->n_near[layer] > 0;
+}
+
 int32_t exit_schedule_first(const exit_schedule *s)
 {
     int32_t layer = s->first;
