@@ -321,7 +321,11 @@ static drey_status open_room(writing_room *r, drey_error *err)
     o.heads = NULL;
     o.n_sessions = N_WRITERS;
     o.n_context = r->n_prefix + MOST_ASKED + r->n_suffix + MOST_SAID;
-    TRY(engine_open(&r->engine, &o, NULL, err));
+    const int32_t n_embd = o.target->shape.n_embd;
+    const engine_tuning tuning = {.more_bytes = self_texts_room(n_embd) + (size_t)r->job->n_ids *
+                                                                              (size_t)n_embd *
+                                                                              sizeof(uint16_t)};
+    TRY(engine_open(&r->engine, &o, &tuning, err));
     size_t d = (size_t)r->engine->target.layout.shape.n_embd;
     r->writer = calloc(N_WRITERS, sizeof *r->writer);
     r->hidden = malloc(N_WRITERS * MOST_SAID * d * sizeof *r->hidden);

@@ -33,7 +33,7 @@ typedef struct self_texts_job {
     uint16_t *head_rows;
 } self_texts_job;
 
-/* Memory that writing takes beside the engine. */
+/* Memory that writing takes beside the engine and head_rows. */
 size_t self_texts_room(int32_t n_embd);
 /* Goes on with the file, or begins it. Opens an engine and closes it again. DREY_ERR_CANCELLED:
  * go_on said so; what was written stays. DREY_ERR_MISMATCH: the file is another model's. */

@@ -127,9 +127,6 @@ static drey_status write_texts(training *t, drey_error *err)
     TRY(arena_init(&t->head_memory, bytes, false, err));
     t->head_rows = arena_take(&t->head_memory, bytes);
     engine.memory_bytes = t->budget_bytes;
-    uint64_t own = bytes + self_texts_room(t->target->shape.n_embd);
-    if (has_budget(t))
-        engine.memory_bytes -= min_u64(own, engine.memory_bytes - 1);
     const self_texts_job job = {.engine = &engine,
                                 .path = t->texts,
                                 .n_positions = t->n_positions,
