@@ -49,9 +49,9 @@ static double simulated(const simulation *s, const simulation_claim *c)
 {
     double sum = 0;
     if (!c->compares)
-        return s->file.machine.widths[best_width(s, c->set, c->strategy)];
+        return s->file.machine.widths[best_width(s, c->set, (int)c->strategy)];
     for (int32_t w = c->from; w <= c->to; w++)
-        sum += speed(s, c->set, c->strategy, w) / speed(s, c->set, c->against, w);
+        sum += speed(s, c->set, (int)c->strategy, w) / speed(s, c->set, (int)c->against, w);
     return sum / (c->to - c->from + 1);
 }
 
