@@ -10,7 +10,9 @@
  * worth lately. Drafting goes on while another step raises the rate, tokens over time, of the turn
  * (cost.h), and then as many nodes are submitted as make it highest: fallback and width are one
  * question. Where even the first step does not pay, or measured turns with a tree write no more
- * than plain ones did, nothing is drafted for a while.
+ * than plain ones did, nothing is drafted for a while. Steps that cost next to nothing are taken
+ * while they find anything, and never stop: copies come in bursts, which a pause would miss, and a
+ * turn without one submits nothing.
  *
  *   DRAFTING --(the first step promises nothing, or turns were no faster)--> PAUSED: plain turns
  *       ^                                                                       |
@@ -149,6 +151,14 @@ static float value_to_enter(const draft_policy *p, const token_tree *tree)
 
 /* ---- Growing ---- */
 
+/* A drafter that looks up computes nothing. */
+static bool steps_are_free(const draft_policy *p)
+{
+    const double of_turn = 1.0 / 256;
+    const turn_cost *cost = p->cost;
+    return cost->step_measured && cost_step(cost, 1) < of_turn * cost_turn(cost, 0, 0);
+}
+
 /* How many of the nodes, the best ones first, to expand in one step; 0: none, the tree is ready. */
 static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int32_t *nodes,
                             int32_t n)
@@ -199,6 +209,8 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
         return best.n;
     if (!p->cost->step_measured && nodes[0] == 0)
         return 1; /* to know what a step takes */
+    if (steps_are_free(p))
+        return best.n;
     int32_t n = worth_a_step(o, tree, nodes, best.n);
     if (n == 0 && nodes[0] == 0)
         begin_pause(o);
@@ -274,7 +286,8 @@ static void control(optimal *o, int32_t n_tokens, bool with_tree)
         o->tokens = o->tokens * fading + n_tokens;
         o->seconds = o->seconds * fading + turn_s;
         o->n_turns++;
-        compare_with_plain(o);
+        if (!steps_are_free(&o->base))
+            compare_with_plain(o);
     }
 }
 
