@@ -248,6 +248,26 @@ static void a_hopeless_step_is_a_pause(void **state)
     assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
 }
 
+/* Where steps cost nothing there is no pause: what is guessed wrongly is not submitted, and the first
+ * turns of a copy are noticed. */
+static void free_steps_never_pause(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    world w = make_world(0.9f, true, 0.1, 1e-6, 0);
+    draft_policy *p = make_policy(&memory, &cost, &w);
+    tree_reset(&t, 0);
+    write_tokens(&w, p, &t, 700);
+    assert_true(gain(&w) > 0.98);
+    assert_int_equal(w.n_submitted, 0);
+    assert_true(w.n_steps > 0);
+    w.wrong = false;
+    write_tokens(&w, p, &t, 60);
+    assert_true(w.last_written > 1);
+}
+
 /* After a pause nothing is held against the draft: guesses that were worth nothing lately are taken
  * to be worth something again, or no step would ever find out. */
 static void a_pause_forgets(void **state)
@@ -348,6 +368,7 @@ int main(void)
         cmocka_unit_test(it_comes_back),
         cmocka_unit_test(a_poor_draft_is_left_alone),
         cmocka_unit_test(a_hopeless_step_is_a_pause),
+        cmocka_unit_test(free_steps_never_pause),
         cmocka_unit_test(a_pause_forgets),
         cmocka_unit_test(worth_and_calibration_follow_the_text),
         cmocka_unit_test(pauses_end_in_company),
