@@ -13,6 +13,8 @@
 #include <cmocka.h>
 
 #include "engine/session.h"
+#include "exit/exit_file.h"
+#include "support/predictors.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
@@ -488,6 +490,7 @@ static void an_interrupted_text_goes_on(void **state)
 {
     (void)state;
     static rig want, got;
+    int32_t n_unverified = 0;
     drey_engine_options o = plain();
     open_rig(&want, &o, NULL, 1);
     for (bool done = false; !done;)
@@ -501,7 +504,15 @@ static void an_interrupted_text_goes_on(void **state)
             bool done = false;
             for (int i = 0; i < n_steps && !done; i++)
                 assert_int_equal(drey_session_step(s, &done, NULL), DREY_OK);
-            drey_session_end(s);
+            /* What nobody got cannot be kept. */
+            size_t n_verified = N_PROMPT + (size_t)got.text[0].n_ids;
+            n_unverified += s->n_timeline - (int32_t)n_verified;
+            if (!done)
+                assert_int_equal(drey_session_truncate(s, n_verified + 1, NULL), DREY_ERR_USAGE);
+            if (g % 2)
+                drey_session_end(s);
+            else
+                assert_int_equal(drey_session_truncate(s, n_verified, NULL), DREY_OK);
             int32_t n_before = got.text[0].n_ids;
             assert_int_equal(s->n_timeline, N_PROMPT + n_before);
             drey_generate_options_init(&options);
@@ -514,6 +525,7 @@ static void an_interrupted_text_goes_on(void **state)
             same_texts(&want, &got);
             close_rig(&got);
         }
+    assert_true(n_unverified > 0);
     close_rig(&want);
 }
 
@@ -584,6 +596,30 @@ static void some_things_do_not_go_together(void **state)
     assert_null(drey_exit_name(DREY_EXIT_EXACT + 1));
 }
 
+/* A file may say that it is this model's, and hold those of another. */
+static void predictors_of_other_layers_are_refused(void **state)
+{
+    (void)state;
+    static const int32_t n_layers[] = {N_LAYERS - 1, N_LAYERS, N_LAYERS + 1, EXIT_LAYERS};
+    const char *path = temp_path("other.drey-exit");
+    for (int i = 0; i < 4; i++) {
+        drey_engine *e = NULL;
+        drey_error err = {0};
+        exit_predictors p;
+        make_predictors(&p, n_layers[i], 2, 2, 4, 7);
+        assert_int_equal(exit_write(&p, path, target->file, &err), DREY_OK);
+        exit_close(&p);
+        drey_engine_options o = with_exits(&guessers[0], DREY_EXIT_EXACT);
+        o.exit_file = path;
+        drey_status status = drey_engine_open(&e, &o, &err);
+        assert_int_equal(status, n_layers[i] == N_LAYERS ? DREY_OK : DREY_ERR_MISMATCH);
+        if (status != DREY_OK && !strstr(err.message, "and this one has 6"))
+            fail_msg("%s", err.message);
+        assert_true(status == DREY_OK || err.hint == DREY_HINT_EXIT_FILE);
+        drey_engine_close(&e);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -594,6 +630,7 @@ int main(void)
         cmocka_unit_test(an_interrupted_text_goes_on),
         cmocka_unit_test(company_completes_what_left),
         cmocka_unit_test(some_things_do_not_go_together),
+        cmocka_unit_test(predictors_of_other_layers_are_refused),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

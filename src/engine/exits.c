@@ -1,6 +1,7 @@
 /* Passes that stop where their tokens are decided: see exits.h. */
 #include "engine/exits.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -37,6 +38,18 @@ int32_t exits_most_deferred(const drey_engine_options *o)
 
 /* ---- Predictors ---- */
 
+/* The file says of itself whose predictors it holds. */
+static drey_status check_layers(const drey_engine *e, const char *path, drey_error *err)
+{
+    int32_t n_layers = e->options.target->shape.n_layers;
+    if (e->predictors.n_layers == n_layers)
+        return DREY_OK;
+    FAIL(err, DREY_ERR_MISMATCH,
+         "%s holds predictors for a model of %d layers, and this one has %d; have predictors "
+         "trained for this one",
+         SHOWN_PATH(path), e->predictors.n_layers, n_layers);
+}
+
 /* Candidates of another drafter than the one they were trained with would be judged by chance. */
 static drey_status check_source(const drey_engine *e, const char *path, drey_error *err)
 {
@@ -64,6 +77,8 @@ static drey_status open_at(drey_engine *e, const char *path, drey_error *err)
                   "early exits need predictors, and there are none in %s; have them trained",
                   SHOWN_PATH(path));
     drey_status status = exit_open(&e->predictors, path, target, err);
+    if (status == DREY_OK)
+        status = check_layers(e, path, err);
     if (status == DREY_OK)
         return check_source(e, path, err);
     if (err)
@@ -262,7 +277,8 @@ static void take_own(drey_session *s, model_pass *pass)
         int32_t n = sampler_top(&s->sampler, r->head, top, EXIT_CANDIDATES);
         for (int32_t j = 0; j < n; j++)
             r->ids[j] = top[j];
-        exit_features_begin(&r->features, n, NULL);
+        if (n > 0) /* else its logits are no numbers */
+            exit_features_begin(&r->features, n, NULL);
     }
 }
 
@@ -364,7 +380,8 @@ static bool may_leave(const drey_session *s, const watched_row *r, int32_t token
         known = r->ids[i] == token;
     bool ends = !s->text.options.ignore_eos &&
                 tokenizer_is_end(s->engine->options.target->tokenizer, token);
-    return known && !ends;
+    /* Where weights are damaged the end of the pass says so. */
+    return known && !ends && isfinite(r->head[token]);
 }
 
 /* Along what the heads choose, as acceptance goes. False: a row on the way may not leave yet. */

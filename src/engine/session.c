@@ -291,9 +291,10 @@ drey_status drey_session_sync(drey_session *s, const int32_t *ids, size_t n, siz
 
 drey_status drey_session_truncate(drey_session *s, size_t n, drey_error *err)
 {
-    if (n > (size_t)s->n_timeline)
+    int32_t n_verified = s->n_timeline - (s->exits ? s->exits->n_unverified : 0);
+    if (n > (size_t)n_verified)
         FAIL(err, DREY_ERR_USAGE, "the first %zu tokens cannot be kept: the session has %d", n,
-             s->n_timeline);
+             n_verified);
     session_end(s, DREY_FINISH_INTERRUPTED);
     cut(s, (int32_t)n, max_i32((int32_t)n - 1, 0));
     assert(session_is_valid(s));
