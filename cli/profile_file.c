@@ -147,11 +147,13 @@ cJSON *profile_json(const models *m, const cli_settings *s, const drey_pair_repo
 
 /* ---- Reading ---- */
 
-static bool take_times(const cJSON *root, const char *key, double *out, int n)
+/* Times, shares or counts: none is below 0, or more than anybody measures. */
+static bool take_numbers(const cJSON *root, const char *key, double *out, int n)
 {
+    const double most = 1e9;
     bool good = json_numbers(root, key, out, n) == n;
     for (int i = 0; good && i < n; i++)
-        good = out[i] >= 0;
+        good = out[i] >= 0 && out[i] <= most;
     return good;
 }
 
@@ -161,7 +163,7 @@ static bool take_counts(const cJSON *root, const char *key, void *out)
     enum { N = DREY_PROFILE_RANKS * DREY_PROFILE_BINS };
     double counts[N];
     float taken[N];
-    if (!take_times(root, key, counts, N))
+    if (!take_numbers(root, key, counts, N))
         return false;
     for (int i = 0; i < N; i++)
         taken[i] = (float)counts[i];
@@ -172,7 +174,7 @@ static bool take_counts(const cJSON *root, const char *key, void *out)
 static bool take_shares(const cJSON *root, drey_pair_report *r)
 {
     double shares[DREY_TUNE_DEPTHS * DREY_TUNE_RANKS];
-    if (!take_times(root, "share", shares, DREY_TUNE_DEPTHS * DREY_TUNE_RANKS))
+    if (!take_numbers(root, "share", shares, DREY_TUNE_DEPTHS * DREY_TUNE_RANKS))
         return false;
     memcpy(r->share, shares, sizeof r->share);
     return true;
@@ -219,8 +221,8 @@ static bool take_report(const cJSON *root, drey_pair_report *r)
                 take_whole(root, "tokens", 0, 1e15, &tokens) &&
                 take_whole(root, "places", 0, 1e15, &places) &&
                 take_whole(root, "streamed_bytes_per_pass", 0, 1e15, &bytes) &&
-                take_times(root, "pass_s", r->profile.pass_s, DREY_PROFILE_ROWS) &&
-                take_times(root, "step_s", r->profile.step_s, DREY_PROFILE_NODES) &&
+                take_numbers(root, "pass_s", r->profile.pass_s, DREY_PROFILE_ROWS) &&
+                take_numbers(root, "step_s", r->profile.step_s, DREY_PROFILE_NODES) &&
                 take_shares(root, r) && take_counts(root, "guessed", r->profile.guessed) &&
                 take_counts(root, "right", r->profile.right) && cJSON_IsArray(trees) &&
                 cJSON_GetArraySize(trees) <= DREY_TUNE_TREES && r->seconds >= 0;

@@ -90,6 +90,10 @@ set_key step_s/7 '"slow"'
 passed_over "with a word for a time" "$broken"
 set_key right/40 1e30
 passed_over "with more right than guessed" "$broken"
+set_key guessed/40 1e300
+passed_over "with more guesses than there are numbers" "$broken"
+set_key step_s/2 1e300
+passed_over "with a step without end" "$broken"
 set_key trees/3/parent/0 5
 passed_over "with a parent behind its child" "$broken"
 set_key trees/3/rank/0 9
