@@ -520,6 +520,10 @@ static void wrong_options_are_refused(void **state)
     o.threshold = 1.5f;
     refused(&o, "threshold");
     o = good;
+    o.n_predict = DREY_MAX_CONTEXT / 2;
+    o.n_prompts = INT32_MAX;
+    refused(&o, "too many to train with");
+    o = good;
     engine.drafter = DREY_DRAFTER_SELF;
     refused(&o, "its own draft");
     o.engine = NULL;

@@ -365,6 +365,22 @@ static void check_drafting(const drey_model *m)
     assert_true(got.stats.drafted > 0);
 }
 
+/* A token that there is not, in texts that are there. */
+static void check_damaged_texts(const drey_model *m, const char *output)
+{
+    enum { SIGN = 24 + 16 + 3 }; /* of the first token, behind the file's head and a run's */
+    drey_error err = {0};
+    size_t n;
+    const char *path = temp_path("again.texts");
+    uint8_t *bytes = read_all(path, &n);
+    assert_true(n > SIGN && bytes[SIGN] == 0);
+    bytes[SIGN] = 0x80;
+    bytes_file_write(path, bytes, n);
+    free(bytes);
+    assert_int_equal(train(m, output, &err, NULL), DREY_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "is damaged; remove it"));
+}
+
 static void toy_is_trained(void **state)
 {
     (void)state;
@@ -401,6 +417,7 @@ static void toy_is_trained(void **state)
     assert_memory_equal(bytes[0], bytes[1], n[0]);
     free(bytes[0]);
     free(bytes[1]);
+    check_damaged_texts(m, again);
     drey_model_close(&m);
     temp_dir_remove();
 }

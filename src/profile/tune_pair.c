@@ -478,7 +478,10 @@ drey_status drey_tune_pair(const drey_engine_options *options, const drey_tune_o
     t->report = report;
     drey_status status = take_memory(t, o.n_context, err);
     if (status == DREY_OK)
-        status = engine_open(&e, &o, &(engine_tuning){.least_logit_rows = WIDEST}, err);
+        status = engine_open(&e, &o,
+                             &(engine_tuning){.least_logit_rows = WIDEST,
+                                              .more_bytes = t->memory.size_bytes + sizeof *t},
+                             err);
     if (status == DREY_OK)
         status = drey_session_open(&t->session, e, err);
     if (status == DREY_OK)

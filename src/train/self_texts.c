@@ -470,6 +470,9 @@ drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t 
             !get(fd, t->hidden + t->n * n_embd, (size_t)most * (size_t)n_embd * 2, states))
             status = io_failed(path, "read", err);
         for (int32_t i = 0; i < most; i++) {
+            if (status == DREY_OK && t->token[t->n + i] < 0)
+                status =
+                    error_set(err, DREY_ERR_FORMAT, "%s is damaged; remove it", SHOWN_PATH(path));
             t->left[t->n + i] = (uint8_t)min_i32(most - 1 - i, 255);
             t->held[t->n + i] = run.seed % HELD_EVERY == 0;
         }

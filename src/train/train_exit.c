@@ -8,8 +8,11 @@
 #include "os/float_mode.h"
 #include "train/exit_samples.h"
 
-/* Steps that progress counts for learning, of those of all prompts. */
-enum { FIT_SHARE = 16 };
+enum {
+    FIT_SHARE = 16, /* steps that progress counts for learning, of those of all prompts */
+    USUAL_PREDICT = 128,
+    MOST_POSITIONS = 1 << 24
+};
 
 typedef struct trainer {
     const drey_train_exit_options *o;
@@ -71,6 +74,12 @@ static drey_status check_options(const drey_train_exit_options *o, drey_error *e
         FAIL(err, DREY_ERR_USAGE, "a threshold is a number from 0 to 1");
     if (o->n_predict < 0 || o->n_predict > DREY_MAX_CONTEXT / 2)
         FAIL(err, DREY_ERR_USAGE, "texts of %d tokens are not possible", o->n_predict);
+    int64_t n_predict = o->n_predict ? o->n_predict : USUAL_PREDICT;
+    if (n_predict * o->n_prompts > MOST_POSITIONS)
+        FAIL(err, DREY_ERR_USAGE,
+             "%d texts of %lld tokens are too many to train with; take fewer prompts or shorter "
+             "texts",
+             o->n_prompts, (long long)n_predict);
     return check_prompts(o, o->engine->target->shape.n_vocab, err);
 }
 
@@ -388,7 +397,7 @@ drey_status drey_train_exit(const drey_train_exit_options *options, drey_train_e
     TRY(check_options(options, err));
     trainer t = {.o = options,
                  .report = calloc(1, sizeof *report),
-                 .n_predict = options->n_predict ? options->n_predict : 128};
+                 .n_predict = options->n_predict ? options->n_predict : USUAL_PREDICT};
     if (!t.report)
         FAIL(err, DREY_ERR_MEMORY, "no memory for a report");
     t.n_text = 2 * (int64_t)t.n_predict * options->n_prompts;

@@ -200,7 +200,8 @@ static void restore(training *t)
     want.step = good ? head.step : 0;
     want.power1 = good ? head.power1 : 0;
     want.power2 = good ? head.power2 : 0;
-    good = good && memcmp(&head, &want, sizeof head) == 0 && head.step <= head.n_steps;
+    good = good && memcmp(&head, &want, sizeof head) == 0 && head.step >= 0 &&
+           head.step <= head.n_steps;
     for (uint64_t i = 0; i < 3 && good; i++)
         good = file_read(&f, t->checkpoint, sizeof head + i * n, n, parts[i], NULL, 0, NULL) ==
                DREY_OK;
@@ -215,6 +216,18 @@ static void restore(training *t)
 }
 
 /* ---- Training ---- */
+
+/* Blocks are Q8_0 where rows have whole ones, else half precision. */
+static uint32_t encoded_type(const training *t)
+{
+    return t->target->shape.n_embd % 32 == 0 ? TYPE_Q8_0 : TYPE_F16;
+}
+
+static uint64_t encoded_bytes(const training *t)
+{
+    int64_t d = t->target->shape.n_embd;
+    return (uint64_t)(t->n_heads * d * type_row_bytes(type_find(encoded_type(t)), d));
+}
 
 static drey_status open_trainer(training *t, drey_error *err)
 {
@@ -234,7 +247,7 @@ static drey_status open_trainer(training *t, drey_error *err)
                              .seed = t->o->seed};
     t->data.n = n;
     size_t bytes = self_texts_bytes(n, d) + medusa_trainer_bytes(&about);
-    uint64_t all = bytes + t->head_memory.size_bytes + memory_program();
+    uint64_t all = bytes + t->head_memory.size_bytes + encoded_bytes(t) + memory_program();
     if (has_budget(t) && all > t->budget_bytes)
         FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
                   "training with %lld tokens takes %.0f MiB, and the budget is %.0f MiB; take "
@@ -300,18 +313,15 @@ static void quantise_row(q8_block *out, float *row, int64_t n)
     }
 }
 
-/* Q8_0 where rows have whole blocks, else half precision. */
-static void *encode_blocks(training *t, uint32_t *type, uint64_t *n_bytes)
+static void *encode_blocks(training *t)
 {
     int64_t d = t->target->shape.n_embd, rows = (int64_t)t->n_heads * d;
     float *w = t->trainer.parameters;
-    bool whole = d % 32 == 0;
-    *type = whole ? TYPE_Q8_0 : TYPE_F16;
-    *n_bytes = (uint64_t)(rows * type_row_bytes(type_find(*type), d));
-    uint8_t *out = malloc((size_t)*n_bytes);
+    uint64_t n_bytes = encoded_bytes(t);
+    uint8_t *out = malloc((size_t)n_bytes);
     for (int64_t i = 0; out && i < rows; i++) {
-        uint8_t *at = out + (uint64_t)i * (*n_bytes / (uint64_t)rows);
-        if (whole)
+        uint8_t *at = out + (uint64_t)i * (n_bytes / (uint64_t)rows);
+        if (encoded_type(t) == TYPE_Q8_0)
             quantise_row((q8_block *)(void *)at, w + i * d, d);
         else
             t->kernels->to_f16((uint16_t *)(void *)at, w + i * d, d);
@@ -324,9 +334,7 @@ static drey_status write_file(training *t, drey_error *err)
     const drey_train_medusa_report *r = t->report;
     int64_t d = t->target->shape.n_embd, dims[] = {d, t->n_heads * d};
     float accuracy[MEDUSA_MAX_HEADS * MEDUSA_RANKS];
-    uint32_t type;
-    uint64_t n_bytes;
-    void *blocks = encode_blocks(t, &type, &n_bytes);
+    void *blocks = encode_blocks(t);
     if (!blocks)
         FAIL(err, DREY_ERR_MEMORY, "no memory to write the heads");
     medusa_trainer_judge(&t->trainer, true, MOST_JUDGED, t->report->accuracy, t->report->n_held);
@@ -342,7 +350,7 @@ static drey_status write_file(training *t, drey_error *err)
     new_gguf_u32(&g, "drey-medusa.vocabulary_length", (uint32_t)t->n_ids);
     new_gguf_f32(&g, "drey-medusa.scale", 1);
     new_gguf_f32s(&g, "drey-medusa.accuracy", accuracy, (uint64_t)t->n_heads * MEDUSA_RANKS);
-    new_gguf_tensor(&g, "blocks.weight", type, dims, 2, blocks, n_bytes);
+    new_gguf_tensor(&g, "blocks.weight", encoded_type(t), dims, 2, blocks, encoded_bytes(t));
     new_gguf_tensor(&g, "blocks.bias", TYPE_F32, dims + 1, 1, t->trainer.parameters + d * dims[1],
                     (uint64_t)dims[1] * sizeof(float));
     drey_status status = new_gguf_save(&g, t->output, err);
