@@ -179,7 +179,7 @@ typedef enum drey_part {
     DREY_PART_BATCHING = 2,    /* several nodes in a step of the draft */
     DREY_PART_PROVISIONAL = 3, /* drafting while a verification waits for weights */
     DREY_PART_SLICE = 4,       /* the draft's head over a part of its vocabulary */
-    /* Of early exits; of these the second changes the text of DREY_EXIT_FAST. */
+    /* Of early exits: the text of DREY_EXIT_FAST may depend on each of these. */
     DREY_PART_SCHEDULE = 5,   /* some layers are looked at; without: each that has a predictor */
     DREY_PART_PREDICTORS = 6, /* without: scores at random */
     DREY_PART_HYPER = 7       /* exits of passes with drafted tokens */
@@ -293,7 +293,7 @@ DREY_API void drey_tuning_init(drey_tuning *tuning);
 DREY_API void drey_cpu_id(char *out, size_t capacity);
 
 /* What drafting with a pair of models costs and is worth on this machine, measured beforehand by
- * drey_tune_model (drey/bench.h): sessions begin with it rather than with what is usual, and learn
+ * drey_tune_pair (drey/bench.h): sessions begin with it rather than with what is usual, and learn
  * on. Speed alone depends on it, never a text. 0 where something is not known. */
 enum {
     DREY_PROFILE_ROWS = 64,
