@@ -60,6 +60,7 @@ drey_status drey_exit_oracle_of(const drey_engine_options *engine, const drey_tr
         FAIL(err, DREY_ERR_USAGE, "the prompt or the text has no tokens, or far too many");
     options.n_context = (int32_t)prompt->n_ids + n_predict;
     options.n_sessions = 1;
+    options.exit = DREY_EXIT_OFF;
     float_mode caller = float_mode_enter();
     drey_status status = look(&samples, &memory, &options, prompt, n_predict, err);
     if (status == DREY_OK)

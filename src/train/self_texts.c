@@ -319,6 +319,7 @@ static drey_status open_room(writing_room *r, drey_error *err)
     o.policy = DREY_POLICY_NONE;
     o.draft = NULL;
     o.heads = NULL;
+    o.exit = DREY_EXIT_OFF;
     o.n_sessions = N_WRITERS;
     o.n_context = r->n_prefix + MOST_ASKED + r->n_suffix + MOST_SAID;
     const int32_t n_embd = o.target->shape.n_embd;

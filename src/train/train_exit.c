@@ -155,6 +155,7 @@ static drey_status gather(trainer *t, drey_error *err)
     options.n_context = (int32_t)longest + t->n_predict;
     options.n_sessions = 1;
     options.policy = DREY_POLICY_AUTO;
+    options.exit = DREY_EXIT_OFF;
     options.progress = loading_progress;
     options.progress_user = t;
     size_t bytes = exit_samples_bytes(n_layers, o->n_prompts * t->n_predict);
