@@ -1,5 +1,5 @@
-/* What a model is trained on where no file of prompts is named: half programs, half talk, in turns,
- * so that every second one is a fair sample. None of them is among those that benchmarks use. */
+/* What a model is trained on where no file of prompts is named: half programs, half talk, in turns.
+ * None of them is among those that benchmarks use. */
 #include "cli/prompts.h"
 
 #include "cli/terminal.h"

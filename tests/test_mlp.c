@@ -76,45 +76,60 @@ static void decay_is_apart_from_the_gradient(void **state)
 
 /* ---- Gradients ---- */
 
-/* K = 2, H = 2, x = (1, 2): unit 0 = 0.5 + 1 - 1 = 0.5, unit 1 = -1 + 0 - 2 = -3, off.
- * z = -1 + 2 * 0.5 = 0, p = 0.5. */
-static const float small[9] = {1, 0, -0.5f, -1, 0.5f, -1, 2, 5, -1};
+/* K = 2, H = 2, two groups. Of the second one with x = (1, 2): unit 0 = 0.5 + 1 - 1 = 0.5, unit 1 =
+ * -1 + 0 - 2 = -3, off. z = -1 + 2 * 0.5 = 0, p = 0.5. */
+static const float small[11] = {1, 0, -0.5f, -1, 7, 8, 0.5f, -1, 2, 5, -1};
+
+static mlp_samples samples_of(int32_t n, const float *x, const uint8_t *label, const uint8_t *group)
+{
+    return (mlp_samples){
+        .n = n, .n_features = 2, .n_groups = 2, .x = x, .label = label, .group = group};
+}
 
 static void a_gradient_by_hand(void **state)
 {
     (void)state;
-    float g[9] = {0}, unit[2], x[2] = {1, 2};
-    near((double)mlp_add_gradient(small, x, 2, 2, 1, g, unit), 0, 1e-6);
-    /* dz = p - 1 = -0.5: b2 -0.5; w2 dz * unit; b1 dz * w2 where on; w1 that times x. */
-    double want[9] = {-1, 0, -2, 0, -1, 0, -0.25, 0, -0.5};
-    for (int i = 0; i < 9; i++)
+    float g[11] = {0}, unit[2];
+    mlp_samples s = samples_of(2, (float[]){1, 2, 1, 2}, (uint8_t[]){1, 0}, (uint8_t[]){1, 1});
+    near((double)mlp_add_gradient(&s, 0, small, 2, g, unit), 0, 1e-6);
+    /* dz = p - 1 = -0.5: b2 -0.5; w2 dz * unit; b1 of the group dz * w2 where on; w1 that by x. */
+    double want[11] = {-1, 0, -2, 0, 0, 0, -1, 0, -0.25, 0, -0.5};
+    for (int i = 0; i < 11; i++)
         near((double)g[i], want[i], 1e-6);
-    mlp_add_gradient(small, x, 2, 2, 0, g, unit); /* dz = 0.5: they cancel */
-    for (int i = 0; i < 9; i++)
+    mlp_add_gradient(&s, 1, small, 2, g, unit); /* dz = 0.5: they cancel */
+    for (int i = 0; i < 11; i++)
         near((double)g[i], 0, 1e-6);
 }
 
 static void the_loss_by_hand(void **state)
 {
     (void)state;
-    /* z of (1, 2) is 0: log 2 for either label. (3, 2): unit 0 = 2.5, z = 4: log(1 + e^4) - 4. */
-    mlp_samples s = {
-        .n = 3, .n_features = 2, .x = (float[]){1, 2, 1, 2, 3, 2}, .label = (uint8_t[]){0, 1, 1}};
-    near(mlp_loss(&s, small, 2), (2 * 0.693147181 + 0.018149928) / 3, 1e-6);
+    /* z of (1, 2) is 0: log 2 for either label. (3, 2): unit 0 = 2.5, z = 4: log(1 + e^4) - 4. In
+     * the other group (-6, 0): unit 0 = 7 - 6 = 1, unit 1 = 8, z = -1 + 2 + 40 = 41: 41 with label
+     * 0. */
+    mlp_samples s = samples_of(4, (float[]){1, 2, 1, 2, 3, 2, -6, 0}, (uint8_t[]){0, 1, 1, 0},
+                               (uint8_t[]){1, 1, 1, 0});
+    near(mlp_loss(&s, small, 2), (2 * 0.693147181 + 0.018149928 + 41) / 4, 1e-6);
 }
 
 static void gradients_are_those_of_the_loss(void **state)
 {
     (void)state;
-    enum { K = 5, H = 7, N = K * H + 2 * H + 1 };
+    enum { K = 5, G = 3, H = 7, N = (K + G + 1) * H + 1 };
     rng r = rng_from(77);
     float w[N], g[N] = {0}, unit[H], x[K];
     for (int i = 0; i < N; i++)
         w[i] = (float)rng_unit(&r) * 2 - 1;
     for (int k = 0; k < K; k++)
         x[k] = (float)rng_unit(&r) * 2 - 1;
-    mlp_samples s = {.n = 1, .n_features = K, .x = x, .label = (uint8_t[]){1}};
-    mlp_add_gradient(w, x, K, H, 1, g, unit);
+    mlp_samples s = {.n = 1,
+                     .n_features = K,
+                     .n_groups = G,
+                     .x = x,
+                     .label = (uint8_t[]){1},
+                     .group = (uint8_t[]){2}};
+    assert_int_equal(mlp_n_parameters(K, G, H), N);
+    mlp_add_gradient(&s, 0, w, H, g, unit);
     for (int i = 0; i < N; i++) {
         float kept = w[i];
         w[i] = kept + 0.01f;
@@ -128,48 +143,66 @@ static void gradients_are_those_of_the_loss(void **state)
 
 /* ---- Training ---- */
 
-enum { N_SAMPLES = 600 };
+enum { K = 3, H = 16, G = 2, N_SAMPLES = 600, N_LEARN = 500 };
 
 /* The label says whether two features of very different sizes have the same sign: no line parts
- * them. The third feature never changes. */
-static void make_samples(float *x, uint8_t *label)
+ * them. In the second group the features lie elsewhere, and the label is the other one. The third feature
+ * never changes. */
+static void make_samples(float *x, uint8_t *label, uint8_t *group)
 {
     rng r = rng_from(5);
     for (int i = 0; i < N_SAMPLES; i++) {
         float a = (float)rng_unit(&r) * 2 - 1, b = (float)rng_unit(&r) * 2 - 1;
-        x[3 * i] = 100 + 20 * a;
-        x[3 * i + 1] = 0.01f * b;
-        x[3 * i + 2] = 7;
-        label[i] = (a > 0) == (b > 0);
+        group[i] = (uint8_t)(i % 2);
+        x[K * i] = (group[i] ? -40 : 100) + 20 * a;
+        x[K * i + 1] = 0.01f * b;
+        x[K * i + 2] = 7;
+        label[i] = ((a > 0) == (b > 0)) ^ group[i];
     }
+}
+
+static bool stop_early(void *user, double part)
+{
+    *(double *)user = part;
+    return part < 0.1;
 }
 
 static void training_learns_what_no_line_parts(void **state)
 {
     (void)state;
-    enum { H = 16, N = 3 * H + 2 * H + 1 };
-    static float x[3 * N_SAMPLES], w[N], again[N];
-    static uint8_t label[N_SAMPLES];
-    make_samples(x, label);
-    mlp_samples s = {.n = 500, .n_features = 3, .x = x, .label = label};
-    mlp_training t = {.n_hidden = H, .n_epochs = 60, .n_batch = 32, .rate = 0.01f, .seed = 3};
+    enum { N_NUMBERS = G * (K * H + 2 * H + 1) };
+    static float x[K * N_SAMPLES], w[N_NUMBERS], again[N_NUMBERS];
+    static uint8_t label[N_SAMPLES], group[N_SAMPLES];
+    make_samples(x, label, group);
+    mlp_samples s = {
+        .n = N_LEARN, .n_features = K, .n_groups = G, .x = x, .label = label, .group = group};
+    mlp_training t = {.n_hidden = H, .n_epochs = 120, .n_batch = 32, .rate = 0.01f, .seed = 3};
+    mlp_numbers out = {w, w + G * K * H, w + G * (K + 1) * H, w + G * (K + 2) * H};
+    mlp_numbers out2 = {again, again + G * K * H, again + G * (K + 1) * H, again + G * (K + 2) * H};
     arena a;
     take_arena(&a, mlp_train_bytes(&s, &t));
-    mlp_train(&s, &t, w, &a);
+    assert_true(mlp_train(&s, &t, &out, &a));
     assert_int_equal(arena_check(&a, NULL), DREY_OK);
     assert_int_equal(a.used_bytes, 0);
-    if (mlp_loss(&s, w, H) > 0.15)
-        fail_msg("loss %.3f", mlp_loss(&s, w, H));
-    exit_mlp m = {.w1 = w, .b1 = w + 3 * H, .w2 = w + 4 * H, .b2 = w[5 * H]};
     int n_right = 0;
-    for (int i = 500; i < N_SAMPLES; i++)
-        n_right += (exit_mlp_score(&m, 3, H, x + 3 * i) > 0.5f) == label[i];
-    assert_in_range(n_right, 92, 100);
-    mlp_train(&s, &t, again, &a);
+    for (int i = N_LEARN; i < N_SAMPLES; i++) {
+        exit_mlp m = {.w1 = out.w1 + group[i] * K * H,
+                      .b1 = out.b1 + group[i] * H,
+                      .w2 = out.w2 + group[i] * H,
+                      .b2 = out.b2[group[i]]};
+        n_right += (exit_mlp_score(&m, K, H, x + K * i) > 0.5f) == label[i];
+    }
+    assert_in_range(n_right, 90, 100);
+    mlp_train(&s, &t, &out2, &a);
     assert_memory_equal(w, again, sizeof w);
     t.seed = 4;
-    mlp_train(&s, &t, again, &a);
+    mlp_train(&s, &t, &out2, &a);
     assert_memory_not_equal(w, again, sizeof w);
+    double done = 0;
+    t.tell = stop_early;
+    t.user = &done;
+    assert_false(mlp_train(&s, &t, &out2, &a));
+    near(done, 0.1, 1e-9); /* twelve epochs */
     arena_free(&a);
 }
 

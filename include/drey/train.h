@@ -35,11 +35,12 @@ typedef struct drey_train_exit_options {
      * from the draft, DREY_DRAFTER_LOOKUP from the text, DREY_DRAFTER_NONE from the target itself.
      * n_context, policy and progress are the trainer's. */
     const drey_engine_options *engine;
-    const drey_train_prompt *prompts; /* [n_prompts], 2 at least; every second one is held out */
+    const drey_train_prompt *prompts; /* [n_prompts], 2 at least; the second and third of each
+                                          four are held out */
     int32_t n_prompts;
     int32_t n_predict;  /* tokens of text of each prompt, at most; 0: 128 */
     int32_t n_hidden;   /* of a predictor; 0: 64 */
-    float threshold;    /* that the file suggests; 0: 0.9 */
+    float threshold;    /* that the file suggests; 0: 0.5, where leaving begins to pay */
     bool plain;         /* without the drafter's own log-probabilities: the paper's 12 features */
     bool confidence;    /* AdaInfer's instead: 2 features of the whole head, for comparison */
     uint64_t seed;      /* of what training begins with */

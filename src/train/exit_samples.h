@@ -46,10 +46,12 @@ static inline exit_look *exit_look_at(const exit_samples *s, int32_t i, int32_t 
 size_t exit_samples_bytes(int32_t n_layers, int32_t room);
 /* Takes exit_samples_bytes from `a`, whose owner checks it. */
 void exit_samples_init(exit_samples *s, int32_t n_layers, int32_t room, arena *a);
-/* Every second prompt is for judging alone. */
+/* Half of the prompts are for judging alone: the second and the third of each four, so that prompts
+ * of two sorts in turns are divided as fairly as prompts in any other order. */
 static inline bool exit_is_held_out(const exit_samples *s, int32_t i)
 {
-    return s->position[i].prompt % 2 != 0;
+    int32_t place = s->position[i].prompt % 4;
+    return place == 1 || place == 2;
 }
 
 /* ---- Gathering ---- */
@@ -76,19 +78,19 @@ drey_status exit_gather(exit_gatherer *g, const drey_train_prompt *prompt, int32
 /* ---- Learning ---- */
 
 /* Trains p's predictors, whose kind, source, sizes and memory (numbers: of exit_take) are settled,
- * on the positions that are not held out: the layers are shared among n_threads. tell: now and then
- * with the layers that are done; false ends it with DREY_ERR_CANCELLED; may be NULL. DREY_ERR_USAGE
- * where no position has candidates. */
+ * on the positions that are not held out. tell: now and then, so much of 1 is done; false ends it
+ * with DREY_ERR_CANCELLED; may be NULL. DREY_ERR_USAGE where no position has candidates. */
 typedef struct exit_training {
     exit_predictors *p;
     float *numbers[4];
     const exit_samples *samples;
     uint64_t seed;
-    int32_t n_threads;
-    bool (*tell)(void *user, int32_t n_done);
+    bool (*tell)(void *user, double part);
     void *user;
 } exit_training;
 drey_status exit_fit(const exit_training *t, drey_error *err);
+/* What was taken off b2 for the layers that leaving behind `layer` saves (exit_fit.c). */
+float exit_price(const exit_predictors *p, int32_t layer);
 /* Where training tokens leave at p->threshold, every layer active: sets p->expected, and
  * p->offline, the half of the layers where most do. */
 void exit_fit_schedule(exit_predictors *p, const exit_samples *s);

@@ -1,17 +1,23 @@
-/* Training of a predictor: an MLP of one hidden layer by binary cross-entropy, with Adam.
+/* Training of predictors: MLPs of one hidden layer by binary cross-entropy, with Adam.
  *
- *   z = b2 + sum_j w2[j] relu(b1[j] + sum_k w1[k][j] x[k])     loss = log(1 + exp(z)) - label z
+ *   z = b2 + sum_j w2[j] relu(b1[g][j] + sum_k w1[k][j] x[k])     loss = log(1 + exp(z)) - label z
  *
- * Parameters lie behind each other: w1 [K][H], b1 [H], w2 [H], b2, as in exit_mlp. */
+ * Samples come in groups g, such as the layers of a model, which learn together: all is common to
+ * them but b1, and features are brought to mean 0 and deviation 1 in each group. What one layer has
+ * seen too rarely the others teach it. In the end each group gets an MLP of its own that takes
+ * features as they are.
+ *
+ * While training, parameters lie behind each other: w1 [K][H], b1 [G][H], w2 [H], b2. */
 #ifndef DREY_TRAIN_MLP_H
 #define DREY_TRAIN_MLP_H
 
 #include "train/adam.h"
 
 typedef struct mlp_samples {
-    int32_t n, n_features; /* n, K */
-    const float *x;        /* [n][K] */
-    const uint8_t *label;  /* [n]: 0 or 1 */
+    int32_t n, n_features, n_groups; /* n, K, G */
+    const float *x;                  /* [n][K] */
+    const uint8_t *label;            /* [n]: 0 or 1 */
+    const uint8_t *group;            /* [n] */
 } mlp_samples;
 
 typedef struct mlp_training {
@@ -20,25 +26,31 @@ typedef struct mlp_training {
     float rate;  /* falls to 0 along half a cosine */
     float decay; /* see adam_options */
     uint64_t seed;
+    bool (*tell)(void *user, double part); /* so much of 1 is done; false: stop; may be NULL */
+    void *user;
 } mlp_training;
 
-static inline int64_t mlp_n_parameters(int32_t n_features, int32_t n_hidden)
+/* What a group's MLP is: w1 [G][K][H], b1 [G][H], w2 [G][H], b2 [G]. */
+typedef struct mlp_numbers {
+    float *w1, *b1, *w2, *b2;
+} mlp_numbers;
+
+static inline int64_t mlp_n_parameters(int32_t n_features, int32_t n_groups, int32_t n_hidden)
 {
-    return (int64_t)n_features * n_hidden + 2 * (int64_t)n_hidden + 1;
+    return ((int64_t)n_features + n_groups + 1) * n_hidden + 1;
 }
 
 /* Of an arena, for mlp_train. */
 size_t mlp_train_bytes(const mlp_samples *s, const mlp_training *t);
-/* Trains from the seed alone: the same samples give the same bits. Features are brought to mean 0
- * and deviation 1 meanwhile, which the parameters undo in the end: they take features as they are.
- * parameters: [mlp_n_parameters], written. Takes memory from `a` and gives it back; n >= 1. */
-void mlp_train(const mlp_samples *s, const mlp_training *t, float *parameters, arena *a);
+/* Trains from the seed alone: the same samples give the same bits. Takes memory from `a` and gives
+ * it back. n >= 1. False where `tell` stopped it. */
+bool mlp_train(const mlp_samples *s, const mlp_training *t, const mlp_numbers *out, arena *a);
 
-/* The mean loss over samples, in natural units. */
+/* The mean loss over samples as they are, in natural units. */
 double mlp_loss(const mlp_samples *s, const float *parameters, int32_t n_hidden);
-/* Adds one sample's gradient to gradient [mlp_n_parameters] and returns its z; unit:
- * [H], overwritten. */
-float mlp_add_gradient(const float *parameters, const float *x, int32_t n_features,
-                       int32_t n_hidden, uint8_t label, float *gradient, float *unit);
+/* Adds sample i's gradient to gradient [mlp_n_parameters] and returns its z; unit: [H],
+ * overwritten. */
+float mlp_add_gradient(const mlp_samples *s, int32_t i, const float *parameters, int32_t n_hidden,
+                       float *gradient, float *unit);
 
 #endif

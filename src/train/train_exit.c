@@ -20,7 +20,7 @@ typedef struct trainer {
     exit_samples samples;
     arena memory;                                 /* the samples' */
     exit_predictors main, plain, own, confidence; /* the file's, and those to compare with */
-    int32_t n_predict, n_threads;
+    int32_t n_predict;
     int64_t n_done, n_text, n_all; /* steps: so far, of all texts, of all */
     int64_t prompt_end;            /* n_done when this prompt is done with */
     int32_t n_fits, n_fitted;
@@ -105,10 +105,9 @@ static void tell_text(void *user, int32_t n)
     report_progress(t);
 }
 
-static bool tell_fit(void *user, int32_t n_layers_done)
+static bool tell_fit(void *user, double part)
 {
     trainer *t = user;
-    double part = (double)n_layers_done / (t->samples.n_layers - t->samples.first);
     double all = (t->n_fitted + part) / t->n_fits;
     t->n_done = t->n_text + (int64_t)(all * (double)(t->n_all - t->n_text));
     report_progress(t);
@@ -164,7 +163,6 @@ static drey_status gather(trainer *t, drey_error *err)
     exit_samples_init(&t->samples, n_layers, o->n_prompts * t->n_predict, &t->memory);
     TRY(arena_check(&t->memory, err));
     TRY(engine_open(&e, &options, &tuning, err));
-    t->n_threads = e->options.n_threads;
     drey_status status = gather_all(t, e, err);
     drey_engine_close(&e);
     if (status == DREY_OK && t->samples.n == 0)
@@ -178,12 +176,8 @@ static drey_status fit(trainer *t, exit_predictors *p, exit_kind kind, exit_sour
                        int32_t n_features, drey_error *err)
 {
     const exit_samples *s = &t->samples;
-    exit_training training = {.p = p,
-                              .samples = s,
-                              .seed = t->o->seed,
-                              .n_threads = t->n_threads,
-                              .tell = tell_fit,
-                              .user = t};
+    exit_training training = {
+        .p = p, .samples = s, .seed = t->o->seed, .tell = tell_fit, .user = t};
     bool own = source == EXIT_FROM_TARGET;
     *p = (exit_predictors){.kind = kind,
                            .source = source,
@@ -191,7 +185,9 @@ static drey_status fit(trainer *t, exit_predictors *p, exit_kind kind, exit_sour
                            .n_layers = s->n_layers,
                            .n_features = n_features,
                            .n_hidden = t->o->n_hidden ? t->o->n_hidden : 64,
-                           .threshold = t->o->threshold > 0 ? t->o->threshold : 0.9f};
+                           .threshold = t->o->threshold > 0       ? t->o->threshold
+                                        : kind == EXIT_CONFIDENCE ? 0.9f
+                                                                  : 0.5f};
     p->first = p->source_layer ? p->source_layer + 1 : s->first;
     if (p->first >= p->n_layers)
         p->first = p->source_layer = p->n_layers - 1;
@@ -267,9 +263,25 @@ static void add_verdict(trainer *t, const char *name, const exit_rule *rule)
     snprintf(v->name, sizeof v->name, "%s", name);
 }
 
+/* One threshold on how likely a token is final, whatever leaving saves. */
+static void judge_unpriced(trainer *t, const exit_predictors *priced)
+{
+    exit_predictors *p = malloc(sizeof *p);
+    if (!p)
+        return;
+    *p = *priced;
+    for (int32_t layer = p->first; layer < p->n_layers; layer++)
+        p->mlp[layer].b2 += exit_price(p, layer);
+    exit_rule rule = {.p = p, .threshold = 0.9f};
+    add_verdict(t, "one threshold for all layers", &rule);
+    rule.threshold = 0.95f;
+    add_verdict(t, "one threshold for all layers", &rule);
+    free(p);
+}
+
 static void judge_all(trainer *t)
 {
-    static const float thresholds[] = {0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 0.95f, 0.98f};
+    static const float thresholds[] = {0.3f, 0.4f, 0.6f, 0.7f, 0.8f, 0.9f};
     const exit_predictors *p = chosen(t);
     exit_rule rule = {.p = p, .threshold = p->threshold, .seed = t->o->seed};
     add_verdict(t, "the file's, every layer", &rule);
@@ -282,20 +294,20 @@ static void judge_all(trainer *t)
         rule.threshold = thresholds[i];
         add_verdict(t, "the file's, every layer", &rule);
     }
-    rule.threshold = p->threshold;
-    rule.random = true;
-    add_verdict(t, "random scores", &rule);
-    rule.random = false;
+    if (p->kind == EXIT_SPECULATIVE)
+        judge_unpriced(t, p);
     if (t->plain.n_layers && p != &t->plain) {
-        rule.p = &t->plain;
+        rule = (exit_rule){.p = &t->plain, .threshold = t->plain.threshold};
         add_verdict(t, "12 features, every layer", &rule);
     }
-    rule.p = &t->own;
+    rule = (exit_rule){.p = &t->own, .threshold = t->own.threshold};
     add_verdict(t, "the target's own four, every layer", &rule);
-    rule.p = &t->confidence;
+    rule = (exit_rule){.p = &t->confidence, .threshold = 0.9f};
     add_verdict(t, "confidence (AdaInfer), every layer", &rule);
     rule.threshold = 0.98f;
     add_verdict(t, "confidence (AdaInfer), every layer", &rule);
+    rule = (exit_rule){.p = p, .threshold = 0.9f, .random = true, .seed = t->o->seed};
+    add_verdict(t, "random scores", &rule);
 }
 
 static bool is_guessed(const exit_samples *s, const exit_predictors *p, int32_t i, int32_t token)
