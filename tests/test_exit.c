@@ -99,6 +99,7 @@ static void a_score_is_the_mlp(void **state)
     near(exit_mlp_score(&m, 3, 2, (float[]){1, -1, 2}), 0.5);
     /* unit 1: -4 + 5 = 1; unit 0: 1 + 10 = 11; z = -3 + 5.5 + 7 = 9.5 */
     near(exit_mlp_score(&m, 3, 2, (float[]){5, 0, 0}), 0.999925154);
+    assert_true(exit_mlp_score(&m, 3, 2, (float[]){500, 0, 0}) < 1); /* the sum rounds to 1 */
 }
 
 static void only_layers_between_have_a_score(void **state)

@@ -100,7 +100,7 @@ typedef struct exit_predictors {
  * without fused steps. x: [K]; unit: [H], gets the hidden units behind their relu. */
 float exit_mlp_forward(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x,
                        float *unit);
-/* sigmoid(z) = 1 / (1 + exp_f32(-z)). */
+/* sigmoid(z) = 1 / (1 + exp_f32(-z)), and below 1: no score passes the highest threshold. */
 float exit_mlp_score(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x);
 /* The score of a token behind `layer` complete layers; 0 where no predictor is. */
 float exit_score(const exit_predictors *p, int32_t layer, const exit_features *f);

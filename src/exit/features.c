@@ -68,9 +68,11 @@ float exit_mlp_forward(const exit_mlp *m, int32_t n_features, int32_t n_hidden, 
 
 float exit_mlp_score(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x)
 {
+    const float most = 0x1.fffffep-1f; /* the last number below 1 */
     float unit[EXIT_HIDDEN];
     assert(n_hidden <= EXIT_HIDDEN);
-    return 1 / (1 + exp_f32(-exit_mlp_forward(m, n_features, n_hidden, x, unit)));
+    float score = 1 / (1 + exp_f32(-exit_mlp_forward(m, n_features, n_hidden, x, unit)));
+    return score > most ? most : score;
 }
 
 float exit_score_of(const exit_predictors *p, int32_t layer, const float *x)
