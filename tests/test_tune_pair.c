@@ -35,6 +35,7 @@ static drey_model *toy_of(int32_t n_layers, const char *name)
 static int open_toys(void **state)
 {
     (void)state;
+    temp_dir();
     target = toy_of(4, "target.gguf");
     draft = toy_of(2, "draft.gguf");
     for (int i = 0; i < N_PROMPT; i++)
