@@ -1,9 +1,10 @@
-/* Hashes of texts, and budgets of results: see bench_texts.h. */
+/* What benchmarks of texts share: see bench_texts.h. */
 #include "cli/bench_texts.h"
 
 #include "cli/csv_rows.h"
+#include "cli/terminal.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 
 bool text_hash_id(void *user, int32_t id)
 {
@@ -34,4 +35,31 @@ const char *budget_words(char *out, double mib)
 {
     snprintf(out, 32, mib > 0 ? "%.0f MiB" : "in memory", mib);
     return out;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double median_of(double *values, size_t n)
+{
+    if (n == 0)
+        return 0;
+    qsort(values, n, sizeof *values, by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+drey_status tell_texts(int n_other, int n_failed, FILE *out, cJSON *root, drey_error *err)
+{
+    cJSON_AddNumberToObject(root, "other_texts", n_other);
+    cJSON_AddNumberToObject(root, "failed", n_failed);
+    if (!n_other)
+        fprintf(out, "all sides that are not lossy wrote the same texts\n");
+    if (n_other)
+        return fail(err, DREY_ERR_INTERNAL, "%d texts differ that have to be the same", n_other);
+    if (n_failed)
+        return fail(err, DREY_ERR_MEMORY, "%d texts could not be written", n_failed);
+    return DREY_OK;
 }

@@ -1,9 +1,12 @@
-/* Texts that a benchmark has written, told apart by a hash of their ids; and how a budget stands in
- * a file of results. */
+/* What benchmarks share that let several sides write the same texts: hashes of texts, budgets in a
+ * file of results, medians, and what is told at the end. */
 #ifndef DREY_CLI_BENCH_TEXTS_H
 #define DREY_CLI_BENCH_TEXTS_H
 
 #include "drey/drey.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
 
 enum { TEXT_HASH_HEAD = 16 };
 
@@ -28,5 +31,11 @@ double kept_mib(uint64_t bytes);
 uint64_t bytes_of_mib(double mib);
 /* "in memory", "800 MiB"; out: [32]. */
 const char *budget_words(char *out, double mib);
+
+/* Sorts the values; 0 for none. */
+double median_of(double *values, size_t n);
+/* So many texts differ that have to be the same, and so many could not be written: said on `out` and
+ * in `root`; where there are any that is the error. */
+drey_status tell_texts(int n_other, int n_failed, FILE *out, cJSON *root, drey_error *err);
 
 #endif

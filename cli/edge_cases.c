@@ -1,25 +1,11 @@
 /* What the rows of drey bench edge say, side by side: see edge_rows.h. */
+#include "cli/bench_texts.h"
 #include "cli/edge_rows.h"
 #include "cli/terminal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts the values; 0 for none. */
-static double median(double *values, size_t n)
-{
-    if (n == 0)
-        return 0;
-    qsort(values, n, sizeof *values, by_value);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 static bool has_draft(const edge_row *row)
 {
@@ -105,7 +91,7 @@ static double of_prompt(const selection *s, const char *side, const char *prompt
         if (belongs(s->c, row) && strcmp(row->side, side) == 0 && strcmp(row->prompt, prompt) == 0)
             s->value[n++] = *(const double *)(const void *)((const char *)row + offset);
     }
-    return median(s->value, n);
+    return median_of(s->value, n);
 }
 
 static bool seen_before(const selection *s, const char *side, size_t at)
@@ -136,9 +122,9 @@ static void count_group(const selection *s, const char *side, edge_group *g, dou
             values[2 * most + n_ratios++] = speed / optimal;
     }
     g->n = (int)n;
-    g->tokens_per_s = median(values, n);
-    g->tokens_per_pass = median(values + most, n);
-    g->of_optimal = median(values + 2 * most, n_ratios);
+    g->tokens_per_s = median_of(values, n);
+    g->tokens_per_pass = median_of(values + most, n);
+    g->of_optimal = median_of(values + 2 * most, n_ratios);
 }
 
 static void fill_case(edge_case *c, const csv_rows *r, double *scratch)

@@ -1,24 +1,10 @@
 /* What the rows of drey bench exit say, side by side: see exit_rows.h. */
+#include "cli/bench_texts.h"
 #include "cli/exit_rows.h"
 #include "cli/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts the values; 0 for none. */
-static double median(double *values, size_t n)
-{
-    if (n == 0)
-        return 0;
-    qsort(values, n, sizeof *values, by_value);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 static double ratio(double a, double b)
 {
@@ -68,7 +54,7 @@ static double speed_of(const csv_rows *r, const exit_case *c, const char *side, 
         if (is_of(c, row, side) && strcmp(row->prompt, prompt) == 0)
             scratch[n++] = row->tokens_per_s;
     }
-    return median(scratch, n);
+    return median_of(scratch, n);
 }
 
 static bool seen_before(const csv_rows *r, const exit_case *c, const char *side, size_t at)
@@ -95,8 +81,8 @@ static void fill_speeds(exit_figures *f, const csv_rows *r, const exit_case *c, 
             ratios[n_ratios++] = speeds[n - 1] / off;
     }
     f->n = (int)n;
-    f->tokens_per_s = median(speeds, n);
-    f->over_off = median(ratios, n_ratios);
+    f->tokens_per_s = median_of(speeds, n);
+    f->over_off = median_of(ratios, n_ratios);
 }
 
 static void fill_figures(exit_figures *f, const csv_rows *r, const exit_case *c, double *values)

@@ -203,6 +203,8 @@ static void what_is_no_profile(void **state)
     refuses(&p);
     p.pass_s[63] = NAN;
     refuses(&p);
+    p.pass_s[63] = 1e-30;
+    refuses(&p);
     drey_profile_init(&p);
     p.step_s[0] = INFINITY;
     refuses(&p);

@@ -144,9 +144,12 @@ void exits_begin(drey_session *s)
 void exits_drop(drey_session *s)
 {
     session_exits *w = s->exits;
-    if (!w || s->deferred.n == 0)
+    if (!w)
         return;
+    pass_hold_from(&s->target, n_layers(s)); /* passes of others are read ahead of as ever */
     int32_t n = s->deferred.n;
+    if (n == 0)
+        return;
     s->n_timeline -= w->n_unverified;
     w->n_unverified = 0;
     deferred_cut(&s->deferred, n);

@@ -8,9 +8,11 @@ void drey_profile_init(drey_profile *profile)
     *profile = (drey_profile){.reserved = {0}};
 }
 
+/* 0: not measured. Quotients of others are taken, which have to stay finite. */
 static bool is_time(double seconds)
 {
-    return isfinite(seconds) && seconds >= 0;
+    const double least = 1e-9;
+    return seconds == 0 || (isfinite(seconds) && seconds >= least);
 }
 
 static bool is_sound(const drey_profile *p)
