@@ -7,6 +7,7 @@
 #include "cli/terminal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct command {
@@ -52,6 +53,16 @@ static const command *find_command(int argc, char **argv, int *n_words)
     return NULL;
 }
 
+/* "exit, medusa": the second words that a command takes; false if it takes none. */
+static bool kinds_of(const char *name, char *kinds, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && at < size; i++)
+        if (commands[i].kind && strcmp(name, commands[i].name) == 0)
+            at += (size_t)snprintf(kinds + at, size - at, at ? ", %s" : "%s", commands[i].kind);
+    return at > 0;
+}
+
 static int run_command(const command *c, int argc, char **argv)
 {
     cli_settings settings;
@@ -89,9 +100,9 @@ static int dispatch(int argc, char **argv)
     const command *c = find_command(argc, argv, &n_words);
     if (c)
         return run_command(c, argc - n_words, argv + n_words);
-    if (strcmp(argv[1], "bench") == 0)
-        complain("bench measures machine, disk, kernels, model or edge: name one; see drey bench "
-                 "--help");
+    char kinds[128];
+    if (kinds_of(argv[1], kinds, sizeof kinds))
+        complain("drey %s what? %s", argv[1], kinds);
     else
         complain("unknown command \"%s\"; see drey --help", argv[1]);
     return 2;

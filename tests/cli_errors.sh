@@ -34,7 +34,7 @@ variant() { # NAME SED_SCRIPT: a toy with other bytes, of the same length
 
 # The command line.
 refused 2 "unknown command \"fly\"" fly
-refused 2 "machine, disk, kernels, model or edge" bench
+refused 2 "bench what.* machine, disk, kernels, model, edge" bench
 refused 2 "unknown option --fast; see drey run --help" run -m "$toy" --fast
 refused 2 "-m MODEL.gguf" run -p hello
 refused 2 "-p and -f contradict" run -m "$toy" -p hello -f "$toy"
