@@ -33,7 +33,7 @@ static void sizes_stay(void **state)
         STRUCTURE(drey_prepare_report, 48), STRUCTURE(drey_inspector, 64),
         STRUCTURE(drey_speculation, 1424),  STRUCTURE(drey_trace_visitor, 56),
         STRUCTURE(drey_event, 40),          STRUCTURE(drey_profile, 1088),
-        STRUCTURE(drey_exits, 1272),
+        STRUCTURE(drey_exits, 1272),        STRUCTURE(drey_saved_session, 152),
     };
     if (strncmp(drey_version(), soname, strlen(soname)) != 0)
         fail_msg("version %s is not of the soname that these sizes belong to", drey_version());

@@ -684,6 +684,40 @@ DREY_API bool drey_session_is_writing(const drey_session *session);
  * DREY_ERR_IO is everybody's, and all may go on with the next step. */
 DREY_API drey_status drey_engine_step(drey_engine *engine, int32_t *n_writing, drey_error *err);
 
+/* ---- Sessions in files ----
+ *
+ * A file holds a timeline with the keys and values of its computed positions, so that a session
+ * that loads it goes on without reading the prompt again, and writes what the one that was saved
+ * would have written. It belongs to the target it was made with, and to the kind of its cache; a
+ * draft, budget and threads may be others. What it holds is as readable as the text. */
+
+/* The tokens of the timeline: borrowed until the next call with this session. */
+DREY_API void drey_session_timeline(const drey_session *session, const int32_t **ids, size_t *n);
+
+typedef struct drey_saved_session {
+    drey_sampling sampling; /* of the last text; as drey_generate_options_init has it: none */
+    int64_t n_tokens;       /* of the timeline; of them those that are not computed again: */
+    int64_t n_kept;
+    char
+        *note; /* what drey_session_save was given, and a NUL behind it: drey_free; NULL: nothing */
+    size_t n_note_bytes;
+    uint64_t reserved[8]; /* zero */
+} drey_saved_session;
+
+/* Writes the session to `path`, which appears whole or not at all. note[n_note_bytes]: what else
+ * the caller wants to have back, DREY_MAX_NOTE_BYTES at most. DREY_ERR_USAGE: a text is being
+ * written; DREY_ERR_IO: the folder, its rights, the disk is full. */
+enum { DREY_MAX_NOTE_BYTES = 64 << 20 };
+DREY_API drey_status drey_session_save(const drey_session *session, const char *path,
+                                       const void *note, size_t n_note_bytes, drey_error *err);
+/* Makes the session what was saved, whatever it was; ends the text that is being written. All of
+ * the file is checked before anything changes: after an error the session is as it was (should the
+ * disk fail behind that check, its tokens are, and have to be computed again). `saved` may be NULL.
+ * DREY_ERR_MISMATCH: of another model, or kind of cache; DREY_ERR_FORMAT: damaged, or no such file;
+ * DREY_ERR_CONTEXT: longer than the engine's n_context; DREY_ERR_IO. */
+DREY_API drey_status drey_session_load(drey_session *session, const char *path,
+                                       drey_saved_session *saved, drey_error *err);
+
 /* Natural-log probabilities of ids[1..n) given what stands before each: logprob[n - 1]. Starts from
  * an empty timeline and leaves an empty one. DREY_ERR_CANCELLED also where the cancel came too late
  * to stop anything; DREY_ERR_FORMAT where one is not finite. */

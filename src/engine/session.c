@@ -160,6 +160,7 @@ drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_erro
     if (!s)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a session");
     s->engine = engine;
+    drey_generate_options_init(&s->text.options);
     engine->sessions[engine->n_sessions++] = s;
     drey_status status = session_init(s, engine, err);
     if (status != DREY_OK) {

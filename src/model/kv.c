@@ -151,6 +151,13 @@ void kv_make_up(kv_cache *kv, int32_t n)
     kv->n_pending = 0;
 }
 
+void kv_restore(kv_cache *kv, int32_t n)
+{
+    assert(n >= 0 && n <= kv->n_slots && !kv->view_slot);
+    kv->n_committed = n;
+    kv->n_pending = 0;
+}
+
 void kv_truncate(kv_cache *kv, int32_t n_committed)
 {
     assert(n_committed >= 0 && n_committed <= kv->n_committed);

@@ -85,6 +85,29 @@ void kv_make_up(kv_cache *kv, int32_t n);
 /* Forgets committed positions from n_committed on, and everything pending. */
 void kv_truncate(kv_cache *kv, int32_t n_committed);
 
+/* Committed positions as bytes, to be kept elsewhere. Groups of KV_GROUP positions of one head, its
+ * keys or its values, stand one behind the other; there are kv_n_pieces such rows of groups: of
+ * each layer the keys of all heads, then the values. The same on every machine. */
+static inline int32_t kv_n_pieces(const kv_cache *kv)
+{
+    return 2 * kv->n_layers * kv->n_heads_kv;
+}
+
+static inline size_t kv_group_bytes(const kv_cache *kv)
+{
+    return kv_head_bytes(kv->format, KV_GROUP, kv->head_dim);
+}
+
+static inline uint8_t *kv_piece(const kv_cache *kv, int32_t piece, int32_t group)
+{
+    int32_t side = piece / kv->n_heads_kv, head = piece % kv->n_heads_kv;
+    uint8_t *base = side % 2 ? kv->values : kv->keys;
+    return base + kv_at(kv, side / 2, head) + (size_t)group * kv_group_bytes(kv);
+}
+
+/* The first n positions have been filled so: they are committed, and nothing is pending. */
+void kv_restore(kv_cache *kv, int32_t n);
+
 bool kv_is_valid(const kv_cache *kv);
 
 #endif

@@ -44,3 +44,17 @@ uint8_t *bytes_file_random(const char *path, size_t n, uint64_t seed)
     bytes_file_write(path, bytes, n);
     return bytes;
 }
+
+uint8_t *bytes_file_read(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f || fseek(f, 0, SEEK_END) != 0)
+        abort();
+    *n = (size_t)ftell(f);
+    uint8_t *bytes = malloc(*n + 1);
+    rewind(f);
+    if (!bytes || fread(bytes, 1, *n, f) != *n)
+        abort();
+    fclose(f);
+    return bytes;
+}

@@ -11,4 +11,7 @@ void bytes_file_write(const char *path, const void *bytes, size_t n);
 /* A file of n seeded random bytes; also returns them (caller frees). */
 uint8_t *bytes_file_random(const char *path, size_t n, uint64_t seed);
 
+/* All bytes of a file (caller frees). Aborts on failure. */
+uint8_t *bytes_file_read(const char *path, size_t *n);
+
 #endif

@@ -1,0 +1,24 @@
+/* What saved keys and values belong to: those of another origin are no use, however alike the
+ * tokens are. Stands in files as it is; all numbers are little-endian, as on every machine that
+ * drey runs on. */
+#ifndef DREY_ENGINE_SAVED_H
+#define DREY_ENGINE_SAVED_H
+
+#include "engine/engine.h"
+
+typedef struct saved_origin {
+    uint64_t model;      /* model_identity; 0: there is no such model */
+    uint32_t arithmetic; /* SAVED_ARITHMETIC, or that of the tier "float" */
+    uint32_t format;     /* kv_format */
+    int32_t n_layers, n_heads_kv, head_dim;
+    uint32_t zero;
+} saved_origin;
+
+/* Raised whenever a model's keys and values become other numbers (kernel/kernel.h). */
+enum { SAVED_ARITHMETIC = 1, SAVED_ARITHMETIC_FLOAT = 0x10001 };
+
+/* Of a cache of the model in that file. Reads some MiB of it: DREY_ERR_IO, DREY_ERR_MEMORY. */
+drey_status saved_origin_make(saved_origin *o, const drey_engine *e, const gguf *model,
+                              const kv_cache *kv, drey_error *err);
+
+#endif
