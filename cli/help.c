@@ -17,8 +17,8 @@ const char help_drey[] =
     "                                   to guess several tokens ahead\n"
     "  drey tune [-m MODEL.gguf ...]    measures what is fastest on this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
-    "  drey bench edge                  what each way of drafting is worth\n"
-    "  drey bench exit                  what leaving passes early is worth\n"
+    "  drey bench edge|exit|sessions    what drafting, leaving passes early and\n"
+    "                                   sharing them are worth\n"
     "  drey --version\n"
     "\n"
     "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
@@ -272,8 +272,26 @@ static const char help_bench_exit[] =
     "example:\n"
     "  drey bench exit -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G --csv r.csv\n";
 
+static const char help_bench_sessions[] =
+    "usage: drey bench sessions -m TARGET.gguf [-d DRAFT.gguf] --prompts FILE [options]\n"
+    "Writes the same texts one at a time, two, four and so on at a time in passes that\n"
+    "they share, and tells what that is worth and how long each one waits.\n"
+    "\n"
+    "  -m, --model FILE, -d, --draft FILE|lookup|self|medusa   as for run\n"
+    "  --prompts FILE.jsonl     {\"id\", \"group\", \"turns\": [\"...\"]} a line; MT-Bench, GSM8K\n"
+    "  --sessions N             at a time, at most (8); -n, --predict N: tokens (64)\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  --policy, --without LIST, --draft-tokens N, --tree N, -t, --threads N, --cpu TIER,\n"
+    "  --kv f16|q8_0, --prompt-chunk ROWS, --io auto|uring|pread|buffered,\n"
+    "  --read-size SIZE, --sidecar FILE|none   as for run\n"
+    "  --json FILE|-            the table as JSON\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey bench sessions -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G\n";
+
 const char help_bench[] =
-    "usage: drey bench machine|disk|kernels|model|edge|exit [options]\n"
+    "usage: drey bench machine|disk|kernels|model|edge|exit|sessions [options]\n"
     "  machine                  what memory, cores and threads give at most\n"
     "  disk -m MODEL.gguf       reading a model's tensors as a pass does\n"
     "  kernels                  each kernel, against what the machine gives\n"
@@ -325,6 +343,8 @@ const char *help_text(cli_command command)
         return help_edge;
     case CLI_BENCH_EXIT:
         return help_bench_exit;
+    case CLI_BENCH_SESSIONS:
+        return help_bench_sessions;
     case CLI_BENCH_MACHINE:
     case CLI_BENCH_DISK:
     case CLI_BENCH_MODEL:

@@ -33,6 +33,7 @@ static const command commands[] = {
     {"bench", "model", CLI_BENCH_MODEL, bench_main},
     {"bench", "edge", CLI_BENCH_EDGE, bench_main},
     {"bench", "exit", CLI_BENCH_EXIT, bench_main},
+    {"bench", "sessions", CLI_BENCH_SESSIONS, bench_main},
 };
 
 static bool is_help(const char *word)

@@ -101,7 +101,7 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
     bool drafts = option_find("draft")->commands & s->command;
-    if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT) && !s->prompts)
+    if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_BENCH_SESSIONS) && !s->prompts)
         return fail(err, DREY_ERR_USAGE, "name a file of prompts with --prompts FILE.jsonl");
     if (drafts && !(s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_TUNE)) &&
         check_drafting(s, err) != DREY_OK)

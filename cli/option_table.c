@@ -10,11 +10,13 @@ enum {
     /* commands that plan memory */
     TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA,
     TURNS = CLI_BENCH_EDGE | CLI_BENCH_EXIT, /* several sides over prompts */
-    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | TURNS | TRAIN,
-    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS | TURNS,
+    ENGINE =
+        CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_SESSIONS | TURNS | TRAIN,
+    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS |
+            CLI_BENCH_SESSIONS | TURNS,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     TEXTS = CLI_RUN | CLI_PLAN,
-    DRAFTING = TEXTS | CLI_BENCH_EDGE,
+    DRAFTING = TEXTS | CLI_BENCH_EDGE | CLI_BENCH_SESSIONS,
     SAMPLED = CLI_RUN | CLI_BENCH_EDGE
 };
 
@@ -86,7 +88,7 @@ const cli_option cli_options[] = {
     MEMORY("memory", 0, ENGINE | CLI_TUNE, memory_bytes),
     COUNT("context", 'c', TEXTS, n_context, 2, DREY_MAX_CONTEXT),
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
-    CHOICE("policy", 0, TEXTS, policy, policy),
+    CHOICE("policy", 0, TEXTS | CLI_BENCH_SESSIONS, policy, policy),
     SET("without", 0, DRAFTING, without, part),
     COUNT("draft-tokens", 0, DRAFTING, draft_tokens, 1, DREY_MAX_DRAFTED),
     COUNT("tree", 0, DRAFTING | CLI_BENCH_EXIT, tree_nodes, 1, DREY_MAX_DRAFTED),
@@ -101,7 +103,7 @@ const cli_option cli_options[] = {
     TEXT("sidecar", 0, ENGINE | CLI_TUNE, sidecar),
     TEXT("prompt", 'p', CLI_RUN, prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
-    COUNT("predict", 'n', CLI_RUN | TURNS | TRAIN, n_predict, 1, INT32_MAX),
+    COUNT("predict", 'n', CLI_RUN | TURNS | CLI_BENCH_SESSIONS | TRAIN, n_predict, 1, INT32_MAX),
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
@@ -126,7 +128,8 @@ const cli_option cli_options[] = {
     RATE("disk", 0, CLI_PLAN, disk_bytes_per_s),
     FLAG("no-measure", 0, CLI_PLAN, no_measure),
     FLAG("tensors", 0, CLI_PLAN, tensors),
-    COUNT("sessions", 0, CLI_PLAN | CLI_BENCH_MODEL, n_sessions, 1, DREY_MAX_SESSIONS),
+    COUNT("sessions", 0, CLI_PLAN | CLI_BENCH_MODEL | CLI_BENCH_SESSIONS, n_sessions, 1,
+          DREY_MAX_SESSIONS),
     FLAG("show", 0, CLI_TUNE, show),
     TEXT("simulate", 0, CLI_TUNE, simulate),
     FLAG("ids", 0, CLI_TOKENIZE, ids),
@@ -138,7 +141,7 @@ const cli_option cli_options[] = {
     TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
     FLAG("every", 0, CLI_BENCH_MODEL, every),
     TEXT("svg", 0, CLI_BENCH_MODEL | TURNS | CLI_TUNE, svg),
-    TEXT("prompts", 0, TURNS | CLI_TUNE | CLI_TRAIN_EXIT, prompts),
+    TEXT("prompts", 0, TURNS | CLI_BENCH_SESSIONS | CLI_TUNE | CLI_TRAIN_EXIT, prompts),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
     REAL("exit-threshold", 0, TEXTS | CLI_BENCH_EXIT | CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
     CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
@@ -203,6 +206,8 @@ const char *command_name(cli_command command)
         return "bench edge";
     case CLI_BENCH_EXIT:
         return "bench exit";
+    case CLI_BENCH_SESSIONS:
+        return "bench sessions";
     case CLI_TRAIN_EXIT:
         return "train exit";
     case CLI_TRAIN_MEDUSA:

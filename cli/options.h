@@ -25,7 +25,8 @@ typedef enum cli_command {
     CLI_BENCH_EDGE = 1 << 12,
     CLI_TRAIN_EXIT = 1 << 13,
     CLI_TRAIN_MEDUSA = 1 << 14,
-    CLI_BENCH_EXIT = 1 << 15
+    CLI_BENCH_EXIT = 1 << 15,
+    CLI_BENCH_SESSIONS = 1 << 16
 } cli_command;
 
 /* Commands that take a file without -m. */
@@ -75,7 +76,7 @@ typedef struct cli_settings {
 
     double disk_bytes_per_s; /* plan: 0: measure it */
     bool no_measure, tensors;
-    int32_t n_sessions;         /* plan; 0: 1 */
+    int32_t n_sessions;         /* 0: 1; bench sessions: what is usual */
     bool ids, bos;              /* tokenize */
     bool show;                  /* tune */
     const char *simulate;       /* tune: a machine that is not here */

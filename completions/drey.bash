@@ -17,7 +17,7 @@ _drey() {
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model edge exit --help" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model edge exit sessions --help" -- "$cur")
         return
     fi
 
@@ -91,6 +91,10 @@ _drey() {
             exit)
                 words="$engine -d --draft --tree --prompts --sides --exit-file --exit-threshold
                     --confidence-file -n --predict --rounds --csv --json --svg -q --quiet"
+                ;;
+            sessions)
+                words="$engine -d --draft --policy --without --draft-tokens --tree --prompts --sessions -n --predict
+                    --json"
                 ;;
             disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;
             model)

@@ -19,7 +19,7 @@ complete -c drey -n __fish_use_subcommand -a train -d 'Learn when tokens may lea
 complete -c drey -n __fish_use_subcommand -a tune -d 'Find the fastest kernels'
 complete -c drey -n __fish_use_subcommand -a bench -d 'Measure machine, disk, kernels or model'
 complete -c drey -n '__drey_is train' -a 'exit medusa'
-complete -c drey -n '__drey_is bench' -a 'machine disk kernels model edge exit'
+complete -c drey -n '__drey_is bench' -a 'machine disk kernels model edge exit sessions'
 complete -c drey -s h -l help -d 'Show the options'
 complete -c drey -n '__drey_is inspect prepare report' -F
 
