@@ -212,7 +212,7 @@ static bool take_tree(const cJSON *from, drey_tune_tree *t)
            t->draft_s >= 0 && t->tokens_per_s > 0;
 }
 
-static bool take_report(const cJSON *root, drey_pair_report *r)
+bool profile_parse(const cJSON *root, drey_pair_report *r)
 {
     const cJSON *trees = cJSON_GetObjectItemCaseSensitive(root, "trees"), *from;
     double threads = 0, tokens = 0, places = 0, bytes = 0, best = 0;
@@ -250,7 +250,7 @@ static bool take(const cJSON *root, const char *path, const cli_settings *s, dre
 {
     char id[ID_BYTES];
     drey_cpu_id(id, sizeof id);
-    if (!says(root, "format", format) || !take_report(root, out)) {
+    if (!says(root, "format", format) || !profile_parse(root, out)) {
         complain("%s is not what drey tune writes, and is passed over", path);
         return false;
     }

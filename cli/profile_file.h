@@ -18,6 +18,9 @@ bool profile_name(char *out, size_t capacity, const models *m, const cli_setting
  * said. */
 bool profile_load(const models *m, const cli_settings *settings, drey_pair_report *out);
 
+/* What the file's contents say; false if any of it is missing or odd. */
+bool profile_parse(const cJSON *root, drey_pair_report *out);
+
 /* The file's contents; NULL if memory is short. */
 cJSON *profile_json(const models *m, const cli_settings *settings, const drey_pair_report *report);
 
