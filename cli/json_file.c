@@ -241,6 +241,7 @@ cJSON *json_plan(const drey_plan *p)
         {"kv_saved_bytes", (double)p->kv_saved_bytes},
         {"work_bytes", (double)p->work_bytes},
         {"session_bytes", (double)p->session_bytes},
+        {"held_bytes", (double)p->held_bytes},
         {"program_bytes", (double)p->program_bytes},
         {"tokenizer_bytes", (double)p->tokenizer_bytes},
         {"stack_bytes", (double)p->stack_bytes},

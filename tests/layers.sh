@@ -25,14 +25,18 @@ awk -v order="${order[*]}" '
         exit failed
     }' "${sources[@]}"
 
-# Files in cli/ may share headers of their own.
-mapfile -t users < <(find cli examples -name '*.[ch]' | sort)
-own=$(cd cli && find . -name '*.h' -printf '%f ')
+# Files in cli/ and in serve/ may share headers of their own; the command starts the server.
+mapfile -t users < <(find cli serve examples -name '*.[ch]' | sort)
+own=$(find cli serve -name '*.h' -printf '%f ')
 awk -v own="$own" '
     BEGIN { n = split(own, names, " "); for (i = 1; i <= n; i++) known[names[i]] = 1 }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\"")
-        sub(/^cli\//, "", quoted[2])
+        if (FILENAME ~ /^serve/ && quoted[2] ~ /^cli\//) {
+            print FILENAME ":" FNR ": \"" quoted[2] "\": the server stands below the command"
+            failed = 1
+        }
+        sub(/^(cli|serve)\//, "", quoted[2])
         if (quoted[2] !~ /^drey\/(drey|bench|train)\.h$/ && !(quoted[2] in known)) {
             print FILENAME ":" FNR ": \"" quoted[2] "\": only drey/drey.h, drey/bench.h and drey/train.h may be used here"
             failed = 1

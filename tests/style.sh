@@ -11,7 +11,7 @@ fail() { # HEADING LINES: nothing when there are no lines
     printf '%s\n' "style: $1" "$2"
     failed=1
 }
-mapfile -t sources < <(find src include cli examples tests fuzz -name '*.[ch]' 2>/dev/null | sort)
+mapfile -t sources < <(find src include cli serve examples tests fuzz -name '*.[ch]' 2>/dev/null | sort)
 mapfile -t scripts < <(grep -lsE '^#!.*(bash|/sh)' -- *.sh .ci/run scripts/* tests/*.sh)
 if [ ${#sources[@]} -lt 10 ] || [ ${#scripts[@]} -lt 5 ]; then
     echo "style: the files were not found"

@@ -348,7 +348,8 @@ typedef struct drey_engine_options {
     /* The predictors, which have to fit; NULL: those beside the target, MODEL.drey-exit. Read while
      * the engine or planner opens, unless exits are off. */
     const char *exit_file;
-    uint64_t reserved[9]; /* zero */
+    uint64_t held_bytes; /* that the caller holds beside the engine, or will: within memory_bytes */
+    uint64_t reserved[8]; /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -362,7 +363,8 @@ typedef struct drey_speeds {
 } drey_speeds;
 
 /* What a budget buys. All in bytes unless the name says otherwise. Of a budget these are the parts:
- * pinned, draft, ring, kv, work, program, tokenizer, stack, queue, reserve and spare bytes. */
+ * pinned, draft, ring, kv, work, held, program, tokenizer, stack, queue, reserve and spare bytes.
+ */
 typedef struct drey_plan {
     uint64_t budget_bytes;
     uint64_t smallest_budget_bytes; /* the least that works for certain, in whole MiB */
@@ -414,7 +416,8 @@ typedef struct drey_plan {
                                      to rank drafters before anything is measured */
     int64_t front_layers; /* so many of the first layers stay, or most of each, as passes end early;
                              0: of each layer an equal share stays */
-    uint64_t reserved[13]; /* zero */
+    uint64_t held_bytes;  /* the caller's, as the options say */
+    uint64_t reserved[12]; /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens; from
@@ -519,6 +522,24 @@ typedef struct drey_event {
 /* Comes with each turn, and every 50 ms or so while a pass waits for weights. */
 typedef void drey_event_fn(void *user, const drey_event *event);
 
+/* What the target thought of a token where it wrote one: the natural logarithm of its probability,
+ * of all tokens, at temperature 1 and before any filter or bias. */
+typedef struct drey_logprob {
+    int32_t id;
+    float logprob;
+} drey_logprob;
+enum { DREY_MAX_TOP = 20 };
+/* Each verified token, before drey_token_fn, with the n_top most likely ones there, the best first
+ * (of equal ones the lower id), borrowed for the call. */
+typedef void drey_logprobs_fn(void *user, const drey_logprob *written, const drey_logprob *top,
+                              int32_t n_top);
+
+/* Added to a token's logit before one is chosen. -INFINITY: never this one. */
+typedef struct drey_bias {
+    int32_t id;
+    float bias;
+} drey_bias;
+
 typedef struct drey_generate_options {
     int32_t n_predict; /* most tokens to write */
     drey_sampling sampling;
@@ -530,7 +551,12 @@ typedef struct drey_generate_options {
     drey_token_fn *on_token;
     void *user;
     drey_event_fn *on_event; /* before on_text, where both have the same bytes */
-    uint64_t reserved[7];    /* zero */
+    /* NULL: nothing is computed for it. Not where passes end early (drey_exit). */
+    drey_logprobs_fn *on_logprobs;
+    const drey_bias *biases; /* [n_biases], copied */
+    int32_t n_biases;
+    int32_t n_top;        /* for on_logprobs: 0 to DREY_MAX_TOP */
+    uint64_t reserved[4]; /* zero */
 } drey_generate_options;
 DREY_API void drey_generate_options_init(drey_generate_options *options);
 
@@ -677,6 +703,8 @@ DREY_API drey_status drey_session_step(drey_session *session, bool *done, drey_e
  * is delivered, and the finish reason is "interrupted". */
 DREY_API void drey_session_end(drey_session *session);
 DREY_API bool drey_session_is_writing(const drey_session *session);
+/* How far the text's prompt has been read: done of total tokens that have to be computed. */
+DREY_API void drey_session_prompt(const drey_session *session, int64_t *done, int64_t *total);
 
 /* A step of every session of the engine that is writing, all in one pass: each weight is read once
  * for all of them. Sessions may begin and end between any two steps; the text of each is what it
@@ -717,6 +745,19 @@ DREY_API drey_status drey_session_save(const drey_session *session, const char *
  * DREY_ERR_CONTEXT: longer than the engine's n_context; DREY_ERR_IO. */
 DREY_API drey_status drey_session_load(drey_session *session, const char *path,
                                        drey_saved_session *saved, drey_error *err);
+
+/* Sums over all that an engine has done since it opened. Between two steps. */
+typedef struct drey_counts {
+    int64_t passes, rows;               /* of the target, in the middle of texts */
+    int64_t prompt_passes, prompt_rows; /* that read prompts, or the weights */
+    double pass_s, prompt_s, draft_s;   /* draft_s: beside passes; hidden_s: during them */
+    double hidden_s, stall_s;           /* stall_s: passes that waited for weights */
+    uint64_t read_bytes;                /* of both models */
+    double read_s;                      /* their disks were busy */
+    uint64_t peak_memory_bytes;         /* the process' own high-water mark */
+    uint64_t reserved[8];               /* zero */
+} drey_counts;
+DREY_API void drey_engine_count(const drey_engine *engine, drey_counts *out);
 
 /* Natural-log probabilities of ids[1..n) given what stands before each: logprob[n - 1]. Starts from
  * an empty timeline and leaves an empty one. DREY_ERR_CANCELLED also where the cancel came too late

@@ -48,11 +48,15 @@ static void append(drey_session *s, int32_t i)
     s->timeline[s->n_timeline++] = i < a->n_path ? s->tree.nodes[a->path[i]].token : a->next;
 }
 
-int32_t text_emit(drey_session *s)
+int32_t text_emit(drey_session *s, const float *logits)
 {
+    const accepted *a = &s->accepted;
     int32_t n = 0;
-    for (; n <= s->accepted.n_path && !s->text.done; n++) {
+    for (; n <= a->n_path && !s->text.done; n++) {
         append(s, n);
+        if (s->text.options.on_logprobs && logits)
+            logprobs_tell(s, logits + s->row_of[n ? a->path[n - 1] : 0] *
+                                          pass_logits_stride(&s->target));
         text_emit_at(s, s->n_timeline - 1);
     }
     return n;

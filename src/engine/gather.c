@@ -181,6 +181,7 @@ static void gather_options(drey_engine *e)
     in->draft_nodes = TREE_MAX_NODES;
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = o->prompt_chunk;
+    in->held_bytes = o->held_bytes;
     in->least_logit_rows = e->tuning.least_logit_rows;
     in->deferred_rows = max_i32(e->tuning.deferred_rows, exits_most_deferred(o));
     in->set_share = e->tuning.set_share;

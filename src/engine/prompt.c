@@ -19,6 +19,13 @@ drey_status prompt_begin(drey_session *s, drey_error *err)
     return DREY_OK;
 }
 
+void drey_session_prompt(const drey_session *s, int64_t *done, int64_t *total)
+{
+    const generation *g = &s->text;
+    *total = s->state == SESSION_IDLE ? 0 : g->prompt_end - g->prompt_from;
+    *done = min_i64(s->target_kv.n_committed - g->prompt_from, *total);
+}
+
 bool prompt_left(const drey_session *s)
 {
     const generation *g = &s->text;
@@ -48,11 +55,11 @@ void prompt_take(drey_session *s, const pass_group *group)
     if (s->drafter && s->drafter->class->see)
         s->drafter->class->see(s->drafter, s->n_timeline - 1, group->hidden);
     /* What follows the prompt's last row needs no turn. */
-    const int32_t root_row = 0;
+    s->row_of[0] = 0;
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
-    accept_path(&s->accepted, &s->tree, &root_row, &s->sampler, group->logits,
+    accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits,
                 pass_logits_stride(&s->target), s->n_timeline - 1);
-    text_emit(s);
+    text_emit(s, group->logits);
 }
 
 drey_status prompt_end(drey_session *s, drey_error *err)

@@ -1,18 +1,8 @@
 /* Scoring a given text: the log-probability of each token after those before it. */
 #include <math.h>
 
-#include "base/fmath.h"
 #include "engine/session.h"
 #include "os/float_mode.h"
-
-static float log_probability(const drey_session *s, const float *logits, int32_t id)
-{
-    const kernel_table *kernels = s->engine->kernels;
-    int64_t n = s->engine->target.layout.shape.n_vocab;
-    float top = logits[kernels->arg_max(logits, n)];
-    double sum = (double)kernels->sum_exp(logits, n, top, 1.0f);
-    return (float)((double)logits[id] - (double)top - log_f64(sum));
-}
 
 static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from, size_t n,
                                size_t total, float *logprob, drey_error *err)
@@ -25,7 +15,7 @@ static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from,
     int64_t ld = pass_logits_stride(&s->target);
     for (size_t i = 0; i < n && from + i + 1 < total; i++)
         logprob[from + i] =
-            log_probability(s, s->target.ws->logits + (int64_t)i * ld, ids[from + i + 1]);
+            logprob_of(s, s->target.ws->logits + (int64_t)i * ld, ids[from + i + 1]);
     for (size_t i = 0; i < n && from + i + 1 < total; i++)
         if (!isfinite(logprob[from + i]))
             FAIL(err, DREY_ERR_FORMAT,

@@ -4,6 +4,7 @@
 #include "engine/idle.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,7 +178,9 @@ static void release_text(generation *g)
     detokenizer_free(&g->detokenizer);
     detokenizer_free(&g->ahead);
     free(g->stops);
+    free(g->biases);
     g->stops = NULL;
+    g->biases = NULL;
 }
 
 void drey_session_close(drey_session **session)
@@ -334,6 +337,41 @@ static drey_status copy_stops(generation *g, drey_error *err)
     return DREY_OK;
 }
 
+static drey_status copy_biases(drey_session *s, drey_error *err)
+{
+    generation *g = &s->text;
+    size_t n = (size_t)g->options.n_biases;
+    if (n == 0)
+        return DREY_OK;
+    g->biases = malloc(n * (sizeof *g->biases + sizeof(float)));
+    if (!g->biases)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for %zu biases", n);
+    memcpy(g->biases, g->options.biases, n * sizeof *g->biases);
+    g->options.biases = s->sampler.biases = g->biases;
+    s->sampler.unbiased = (float *)(g->biases + n);
+    s->sampler.n_biases = (int32_t)n;
+    return DREY_OK;
+}
+
+static drey_status check_biases(const drey_session *s, const drey_generate_options *o,
+                                drey_error *err)
+{
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    for (int32_t i = 0; i < o->n_biases; i++)
+        if (o->biases[i].id < 0 || o->biases[i].id >= n_vocab || isnan(o->biases[i].bias))
+            FAIL(err, DREY_ERR_USAGE,
+                 "the bias %g of token id %d: the model has ids 0 to %d, and a bias is a number",
+                 (double)o->biases[i].bias, o->biases[i].id, n_vocab - 1);
+    if (o->n_biases < 0 || o->n_top < 0 || o->n_top > DREY_MAX_TOP)
+        FAIL(err, DREY_ERR_USAGE, "%d biases and the %d most likely tokens: 0 to %d of those",
+             o->n_biases, o->n_top, DREY_MAX_TOP);
+    if (o->on_logprobs && s->exits)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "log-probabilities are known of passes that go to their end: open the engine without "
+             "early exits");
+    return DREY_OK;
+}
+
 static drey_status check_options(const drey_session *s, const drey_generate_options *o,
                                  drey_error *err)
 {
@@ -341,7 +379,7 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
         FAIL(err, DREY_ERR_USAGE, "the session is writing a text already; end that one first");
     if (o->n_predict < 1)
         FAIL(err, DREY_ERR_USAGE, "at least one token must be asked for, not %d", o->n_predict);
-    return DREY_OK;
+    return check_biases(s, o, err);
 }
 
 /* What a text needs; the timeline is as it was. */
@@ -358,6 +396,7 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
     TRY(arena_check(&s->memory, err));
     if (s->policy)
         s->policy->sampled = o->sampling.temperature > 0;
+    TRY(copy_biases(s, err));
     TRY(copy_stops(g, err));
     TRY(detokenizer_init(&g->detokenizer, t, g->options.stops, o->n_stops, o->special, err));
     if (o->on_event)

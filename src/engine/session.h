@@ -50,7 +50,8 @@ typedef struct statistics_mark {
 /* The text being written. */
 typedef struct generation {
     drey_generate_options options;
-    char **stops; /* copies, which options.stops are */
+    char **stops;      /* copies, which options.stops are */
+    drey_bias *biases; /* and options.biases; room for the sampler behind them */
     detokenizer detokenizer;
     detokenizer ahead;                /* goes on from there, for what is provisional */
     char shown[DREY_MAX_PROVISIONAL]; /* [n_shown]: the provisional text as the caller knows it */
@@ -165,14 +166,22 @@ void prompt_report(void *user, uint64_t done);
 /* ---- Verified text (emit.c) ---- */
 
 /* The accepted tokens join the timeline and go to the caller, until one of them ends the text.
- * Returns how many joined, 1 at least; the last of them is the next root. */
-int32_t text_emit(drey_session *s);
+ * Returns how many joined, 1 at least; the last of them is the next root. logits: of the pass, rows
+ * by row_of; NULL: it was stopped. */
+int32_t text_emit(drey_session *s, const float *logits);
 /* All of them join it, unverified, and nobody gets them yet. */
 int32_t text_append(drey_session *s);
 /* The token at a place of the timeline goes to the caller. */
 void text_emit_at(drey_session *s, int32_t position);
 /* What was held back, at the end. */
 void text_flush(drey_session *s);
+
+/* ---- Log-probabilities (logprobs.c) ---- */
+
+/* logits[n_vocab] say the natural logarithm of a token's probability. */
+float logprob_of(const drey_session *s, const float *logits, int32_t id);
+/* The caller hears what these logits say of the timeline's last token, and of the best ones. */
+void logprobs_tell(const drey_session *s, const float *logits);
 
 /* ---- Provisional text (events.c) ---- */
 

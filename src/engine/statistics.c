@@ -137,6 +137,25 @@ void statistics_end(drey_session *s)
     speculation_end(s, &end);
 }
 
+void drey_engine_count(const drey_engine *e, drey_counts *out)
+{
+    statistics_mark now;
+    take_mark(e, &now);
+    const trace_sums *t = &now.sums;
+    *out = (drey_counts){.passes = t->n[TRACE_VERIFY],
+                         .rows = t->arg[TRACE_VERIFY],
+                         .prompt_passes = t->n[TRACE_PROMPT] + t->n[TRACE_LOAD],
+                         .prompt_rows = t->arg[TRACE_PROMPT] + t->arg[TRACE_LOAD],
+                         .pass_s = seconds(0, t->ns[TRACE_VERIFY]),
+                         .prompt_s = seconds(0, t->ns[TRACE_PROMPT] + t->ns[TRACE_LOAD]),
+                         .draft_s = seconds(0, t->ns[TRACE_DRAFT]),
+                         .hidden_s = seconds(0, t->ns[TRACE_PROVISIONAL]),
+                         .stall_s = seconds(0, t->ns[TRACE_STALL]),
+                         .read_bytes = now.read_bytes,
+                         .read_s = seconds(0, now.busy_ns),
+                         .peak_memory_bytes = memory_resident_peak()};
+}
+
 const char *drey_finish_name(drey_finish finish)
 {
     static const char *const names[] = {"stop", "length", "interrupted", "error"};

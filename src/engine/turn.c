@@ -150,7 +150,9 @@ void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
     if (!stopped)
         choose(s, group, root);
     t->accepted += s->accepted.n_path;
-    int32_t n_written = stopped && exits_are_exact(s) ? text_append(s) : text_emit(s);
+    int32_t n_written = stopped && exits_are_exact(s)
+                            ? text_append(s)
+                            : text_emit(s, stopped ? NULL : group->logits);
     exits_count(s, n_written);
     speculation_count(s, n_written);
     turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());

@@ -357,7 +357,30 @@ size_t sampler_bytes(int32_t n_vocab)
     return arena_size((size_t)n_vocab * sizeof(entry));
 }
 
-int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
+/* Logits lie in a pass's workspace, and nobody else reads them meanwhile: adding to them in place
+ * takes no memory of a vocabulary's size. What is not among the first is left as it is. */
+static void add_biases(const sampler *s, const float *logits, const logit_ids *ids)
+{
+    float *mine = (float *)logits;
+    for (int32_t i = 0; i < s->n_biases; i++) {
+        int32_t id = s->biases[i].id;
+        if (id < ids->n_first) {
+            s->unbiased[i] = mine[id];
+            mine[id] += s->biases[i].bias;
+        }
+    }
+}
+
+/* Backwards: an id may stand there twice. */
+static void take_biases(const sampler *s, const float *logits, const logit_ids *ids)
+{
+    float *mine = (float *)logits;
+    for (int32_t i = s->n_biases; i-- > 0;)
+        if (s->biases[i].id < ids->n_first)
+            mine[s->biases[i].id] = s->unbiased[i];
+}
+
+static int32_t choose(sampler *s, const float *logits, const logit_ids *ids, int64_t position)
 {
     int32_t best = (int32_t)s->kernels->arg_max(logits, s->n_vocab);
     if (!(logits[best] >= -FLT_MAX))
@@ -365,8 +388,17 @@ int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
     if (s->settings.temperature == 0 || logits[best] > FLT_MAX)
         return best;
     contest c = {.max = 1};
-    contest_noisy(&c, s, logits, &(logit_ids){.n_first = s->n_vocab}, best, position);
+    contest_noisy(&c, s, logits, ids, best, position);
     return c.place[0];
+}
+
+int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
+{
+    const logit_ids all = {.n_first = s->n_vocab};
+    add_biases(s, logits, &all);
+    int32_t token = choose(s, logits, &all, position);
+    take_biases(s, logits, &all);
+    return token;
 }
 
 int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t max)
@@ -384,8 +416,8 @@ int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t
     return sampler_guess_among(s, logits, position, &(logit_ids){.n_first = n_ids}, out, max);
 }
 
-int32_t sampler_guess_among(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
-                            candidate *out, int32_t max)
+static int32_t guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
+                     candidate *out, int32_t max)
 {
     int32_t n_places = ids->n_first + ids->n_more;
     assert(n_places > 0 && n_places <= s->n_vocab && max > 0);
@@ -406,4 +438,13 @@ int32_t sampler_guess_among(sampler *s, const float *logits, int64_t position, c
         out[i] = (candidate){.token = id_at(ids, c.place[i]),
                              .confidence = (float)(exp_f64(c.score[i] - c.score[0]) / c.weight)};
     return c.n;
+}
+
+int32_t sampler_guess_among(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
+                            candidate *out, int32_t max)
+{
+    add_biases(s, logits, ids);
+    int32_t n = guess(s, logits, position, ids, out, max);
+    take_biases(s, logits, ids);
+    return n;
 }

@@ -8,6 +8,8 @@
  *
  * top-k keeps the k most likely; top-p the fewest of those, most likely first, that hold a share
  * top_p of their probability; min-p those with at least min_p of the best one's probability.
+ * A bias is added to its token's logit before all of that.
+ *
  * NaN logits count as -inf, and those are never chosen; if all are, the token is 0. */
 #ifndef DREY_SAMPLE_SAMPLER_H
 #define DREY_SAMPLE_SAMPLER_H
@@ -25,6 +27,9 @@ typedef struct sampler {
     const kernel_table *kernels;
     int32_t n_vocab;
     struct sampler_entry *work; /* [n_vocab] */
+    const drey_bias *biases;    /* [n_biases], borrowed, of ids that exist; set them after init */
+    float *unbiased;            /* [n_biases], as long */
+    int32_t n_biases;
 } sampler;
 
 /* Checks the settings (DREY_ERR_USAGE says which is out of range). Takes its memory from `a`. */
@@ -32,7 +37,8 @@ drey_status sampler_init(sampler *s, const drey_sampling *settings, int32_t n_vo
                          const kernel_table *kernels, arena *a, drey_error *err);
 size_t sampler_bytes(int32_t n_vocab);
 
-/* The token at `position` given logits[n_vocab]. */
+/* The token at `position` given logits[n_vocab]. Biases are added to them for the time of the call,
+ * here and below. */
 int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 
 /* The `max` (up to 8) best guesses of what sampler_choose would take, best first, with confidence:

@@ -1,0 +1,66 @@
+/* HTTP/1.1 as the server reads it: a request's head, and bodies that come in chunks. Pure functions
+ * over bytes in memory: no socket, no allocation. What two readers might take for different
+ * requests is refused (a length twice, a length with chunks, blanks before a colon, lone line
+ * feeds), so that nothing can be smuggled past a proxy in front. */
+#ifndef DREY_SERVE_HTTP_H
+#define DREY_SERVE_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A part of the bytes that were given, borrowed from them. text NULL: it is not there. */
+typedef struct http_part {
+    const char *text;
+    size_t n;
+} http_part;
+
+typedef enum http_method { HTTP_GET, HTTP_POST, HTTP_OPTIONS, HTTP_HEAD, HTTP_OTHER } http_method;
+
+typedef struct http_head {
+    http_method method;
+    http_part path, query; /* query: behind the "?" */
+    bool keep_alive;       /* the client wants the connection to stay */
+    bool http_1_0;         /* it knows no chunks */
+    bool chunked;          /* of the body; otherwise it has */
+    uint64_t n_body;       /* bytes */
+    bool expects;          /* to be told to go on before it sends the body */
+    http_part host, origin, authorization, api_key;
+    http_part asked_headers; /* of a preflight: Access-Control-Request-Headers */
+} http_head;
+
+enum { HTTP_MAX_HEADERS = 64 };
+
+typedef enum http_result {
+    HTTP_DONE,
+    HTTP_UNFINISHED, /* more bytes are needed */
+    HTTP_BAD         /* no request: see the status */
+} http_result;
+
+/* Reads a head from bytes[0..n); *n_used is its length, the empty line included. HTTP_BAD: *status
+ * is the answer's (400, 501 or 505) and *why a sentence, constant. */
+http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t *n_used,
+                           int *status, const char **why);
+
+/* Where a chunked body has been read up to. All zero at its beginning. */
+typedef struct http_chunks {
+    int state;
+    uint64_t left; /* of the chunk */
+    uint32_t n_line;
+} http_chunks;
+
+/* Takes bytes from in[0..n_in), of which *n_used were used, and puts the body's into out, of which
+ * *n_out are filled and `capacity` in all. HTTP_BAD: no chunks (400), or more than there is room
+ * for (413). HTTP_DONE: the last chunk and its trailers have been read. in and out may be the same
+ * memory. */
+http_result http_read_chunks(http_chunks *c, const char *in, size_t n_in, size_t *n_used, char *out,
+                             size_t capacity, size_t *n_out, int *status);
+
+/* The value of a key in a query, as written; text NULL: it is not there. */
+http_part http_query(http_part query, const char *key);
+bool http_part_is(http_part part, const char *text);
+
+/* "Not Found" */
+const char *http_status_text(int status);
+
+#endif
