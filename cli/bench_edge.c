@@ -135,6 +135,7 @@ static drey_engine_options options_of(const edge *e, const side *s, const bench_
     if (is_plain(s->policy)) {
         o.drafter = DREY_DRAFTER_NONE;
         o.draft = NULL;
+        o.heads = NULL;
     }
     bool chain = s->policy == DREY_POLICY_SEQUENCE || s->policy == DREY_POLICY_BLD;
     o.draft_tokens = chain ? o.draft_tokens : 0;

@@ -59,6 +59,12 @@ done
 write -d medusa --policy sequence --stats "$tmp/stats"
 cmp -s "$tmp/text" "$tmp/plain" || wrong "another text with a sequence"
 
+# In a table beside a side that drafts nothing.
+echo '{"id": "fox", "group": "code", "turns": ["The quick brown"]}' >"$tmp/prompts"
+"$drey" bench edge -m "$tmp/m.gguf" -d "$side" --prompts "$tmp/prompts" -t 1 -n 8 --policies spl,specinfer -q \
+    >"$tmp/out" 2>"$tmp/err" || wrong "bench edge: $(cat "$tmp/err")"
+says "$tmp/out" "^. spl "
+
 # Of a model made twice as wide the same heads, widened, guess the same.
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")/../scripts" && pwd)
 if python3 -c 'import numpy' 2>/dev/null; then
