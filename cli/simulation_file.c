@@ -171,6 +171,14 @@ static void clean_texts(cJSON *item)
     }
 }
 
+/* They may be left out. Their number, or -1. */
+static int read_contexts(simulation_file *s)
+{
+    return cJSON_GetObjectItemCaseSensitive(s->root, "contexts")
+               ? read_counts(s->root, "contexts", 0, s->contexts, SIMULATION_CONTEXTS)
+               : 0;
+}
+
 static drey_status read_all(simulation_file *s, drey_error *err)
 {
     drey_sim_pass pass;
@@ -185,7 +193,9 @@ static drey_status read_all(simulation_file *s, drey_error *err)
     if (!(context >= 0 && context <= MOST_POSITIONS))
         return odd("context", "a number of positions", err);
     s->context = (int32_t)context;
-    s->n_contexts = read_counts(s->root, "contexts", 0, s->contexts, SIMULATION_CONTEXTS);
+    s->n_contexts = read_contexts(s);
+    if (s->n_contexts < 0)
+        return odd("contexts", "a list of up to 12 whole numbers", err);
     s->attention_width = width_index(s, json_number(s->root, "attention_width"));
     if (s->n_contexts > 0 && s->attention_width < 0)
         return odd("attention_width", "one of the widths", err);

@@ -69,6 +69,7 @@ static void what_is_written_is_read(void **state)
         assert_memory_equal(q.offline, p.offline, sizeof p.offline);
         assert_memory_equal(q.expected, p.expected, sizeof p.expected);
         assert_string_equal(q.drafter, "Toy");
+        assert_true(q.drafter_identity == p.drafter_identity && p.drafter_identity != 0);
         assert_true(q.kind == p.kind && q.source == p.source && q.first == 2 && q.n_layers == 6);
         assert_true(q.source_layer == p.source_layer && q.threshold == 0.75f);
         float x[EXIT_FEATURES] = {0.3f, -1, 2, 0.5f, 0.1f};
@@ -98,6 +99,18 @@ static void a_copy_of_the_model_is_the_model(void **state)
     gguf_close(&other);
 }
 
+static void write_as_version(const char *path, uint8_t version)
+{
+    static const char key[] = "drey-exit.version";
+    size_t n, at = 0;
+    uint8_t *bytes = read_bytes(path, &n);
+    while (memcmp(bytes + at, key, sizeof key - 1) != 0)
+        assert_true(++at + sizeof key + 8 < n);
+    bytes[at + sizeof key - 1 + 4] = version; /* behind the key's kind */
+    bytes_file_write(path, bytes, n);
+    free(bytes);
+}
+
 static void other_files_are_refused(void **state)
 {
     (void)state;
@@ -113,6 +126,8 @@ static void other_files_are_refused(void **state)
     bytes_file_write(temp_path("empty"), "", 0);
     refused(temp_path("empty"), g, DREY_ERR_FORMAT, "holds no predictors");
     refused(temp_path("missing"), g, DREY_ERR_IO, "missing");
+    write_as_version(path, 1);
+    refused(path, g, DREY_ERR_MISMATCH, "by another version of drey; have predictors trained");
     exit_close(&p);
     gguf_close(&g);
     gguf_close(&other);

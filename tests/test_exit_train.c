@@ -15,6 +15,7 @@
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "train/exit_samples.h"
+#include "weights/identity.h"
 
 static void near(double got, double want)
 {
@@ -214,15 +215,15 @@ static void predictors_learn_where_tokens_leave(void **state)
     free_by_hand(&b);
 }
 
-/* With a wrong token at nine layers: behind three of six a score of a half means that of three
- * tokens two are right, (1 - 2 / 3) 9 = 3. */
+/* With a wrong token at six layers: behind four of six a score of a half means that of three
+ * tokens two are right, (1 - 2 / 3) 6 = 2. */
 static void leaving_has_its_price(void **state)
 {
     (void)state;
     exit_predictors p = {.n_layers = 6, .first = 3, .kind = EXIT_SPECULATIVE};
-    near((double)exit_price(&p, 3), log(2));
-    near((double)exit_price(&p, 4), log(3.5));
-    near((double)exit_price(&p, 5), log(8));
+    near((double)exit_price(&p, 3), 0);
+    near((double)exit_price(&p, 4), log(2));
+    near((double)exit_price(&p, 5), log(5));
     p.kind = EXIT_CONFIDENCE;
     near((double)exit_price(&p, 5), 0);
 }
@@ -400,6 +401,9 @@ static void every_source_makes_a_file(void **state)
                                             DREY_DRAFTER_NONE};
     static const int32_t n_features[] = {16, 16, 12}, first[] = {3, 3, 5};
     static drey_train_exit_report report;
+    uint64_t identity, other;
+    assert_int_equal(model_identity(draft->file, &identity, NULL), DREY_OK);
+    assert_int_equal(model_identity(m->file, &other, NULL), DREY_OK);
     for (int i = 0; i < 3; i++) {
         drey_engine_options engine = engine_options_of(m, i == 0 ? draft : NULL, drafters[i]);
         drey_train_exit_options o = options_of(&engine);
@@ -410,7 +414,8 @@ static void every_source_makes_a_file(void **state)
         assert_true(p.n_features == n_features[i] && p.first == first[i] && p.n_hidden == 4);
         assert_int_equal(p.source_layer, i == 2 ? 4 : 0);
         near((double)p.threshold, 0.5);
-        assert_true(exit_fits_draft(&p, draft->file) == (i == 0));
+        assert_true(exit_fits_draft(&p, identity) == (i == 0));
+        assert_false(exit_fits_draft(&p, other));
         exit_close(&p);
     }
     drey_model_close(&m);

@@ -19,6 +19,7 @@
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "support/writing.h"
+#include "weights/identity.h"
 
 #ifdef TESTS_SANITIZED
 enum { N_TEXT = 14 };
@@ -312,6 +313,38 @@ typedef struct ending {
     bool eos;
 } ending;
 
+typedef struct kept {
+    int32_t tokens[256], n, n_turns, skip; /* of turns behind the first `skip` */
+} kept;
+
+static void keep_turn(void *user, const drey_trace_turn *turn)
+{
+    kept *k = user;
+    if (k->n_turns++ < k->skip)
+        return;
+    int32_t end = k->n + turn->n_written;
+    for (int32_t i = 1; i < turn->n_nodes && k->n < end; i++)
+        if (turn->nodes[i].accepted)
+            k->tokens[k->n++] = turn->nodes[i].token;
+    if (k->n < end)
+        k->tokens[k->n++] = turn->next;
+    assert_int_equal(k->n, end);
+}
+
+/* The kept turns are those of the verified text, with an end's token beyond it. The first token may
+ * be the prompt's. */
+static int32_t check_turns(const drey_session *s, const text *t, int32_t skip)
+{
+    static kept k;
+    k = (kept){.skip = skip};
+    drey_session_trace(s, &(drey_trace_visitor){.turn = keep_turn, .user = &k});
+    int32_t first = k.n < t->n_ids || k.tokens[0] != t->ids[0];
+    int32_t n = t->n_ids > first ? t->n_ids - first : 0;
+    assert_true(k.n >= n && k.n <= n + 1);
+    assert_memory_equal(k.tokens, t->ids + first, (size_t)n * sizeof *t->ids);
+    return k.n_turns;
+}
+
 /* Two texts of a session, the second one going on from where the first one ended. */
 static void write_twice(text out[2], drey_finish why[2], const drey_engine_options *options,
                         oracle *says, const ending *end)
@@ -322,7 +355,9 @@ static void write_twice(text out[2], drey_finish why[2], const drey_engine_optio
     drey_engine_options o = *options;
     drey_statistics statistics;
     const engine_tuning tuning = {.exit_here = says ? exit_here : NULL, .exit_user = says};
+    int32_t n_turns = 0;
     o.n_context = end->n_context;
+    o.trace_spans = 20000;
     if (engine_open(&e, &o, &tuning, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK)
         fail_msg("%s", err.message);
     memset(out, 0, 2 * sizeof *out);
@@ -343,6 +378,8 @@ static void write_twice(text out[2], drey_finish why[2], const drey_engine_optio
         if (status != DREY_OK && status != DREY_ERR_CONTEXT)
             fail_msg("%s", err.message);
         why[i] = statistics.finish;
+        if (status == DREY_OK)
+            n_turns = check_turns(s, &out[i], n_turns);
         assert_int_equal(statistics.generated_tokens, out[i].n_ids);
         assert_int_equal(out[i].n_shown, out[i].n_verified);
         assert_int_equal(out[i].n_verified, out[i].n_bytes);
@@ -621,6 +658,30 @@ static void predictors_of_other_layers_are_refused(void **state)
     }
 }
 
+/* Drafts that share a name are told apart. */
+static void predictors_know_their_draft(void **state)
+{
+    (void)state;
+    const char *path = temp_path("draft.drey-exit");
+    exit_predictors p;
+    uint64_t identity;
+    assert_int_equal(model_identity(draft->file, &identity, NULL), DREY_OK);
+    for (uint64_t off = 0; off < 2; off++) {
+        drey_engine *e = NULL;
+        drey_error err = {0};
+        make_predictors(&p, N_LAYERS, 2, 16, 4, 7);
+        p.drafter_identity = identity + off;
+        assert_int_equal(exit_write(&p, path, target->file, &err), DREY_OK);
+        exit_close(&p);
+        drey_engine_options o = with_exits(&guessers[2], DREY_EXIT_EXACT);
+        o.exit_file = path;
+        assert_int_equal(drey_engine_open(&e, &o, &err), off ? DREY_ERR_MISMATCH : DREY_OK);
+        if (off && !strstr(err.message, "for guesses of Toy, which is not what guesses here"))
+            fail_msg("%s", err.message);
+        drey_engine_close(&e);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +693,7 @@ int main(void)
         cmocka_unit_test(company_completes_what_left),
         cmocka_unit_test(some_things_do_not_go_together),
         cmocka_unit_test(predictors_of_other_layers_are_refused),
+        cmocka_unit_test(predictors_know_their_draft),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

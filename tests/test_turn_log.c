@@ -90,6 +90,69 @@ static void a_turn_by_hand(void **state)
     arena_free(&memory);
 }
 
+/* Four turns behind one of a text before: the tokens 18 to 22 are written, then 20 becomes 99, and
+ * 19 and what follows it goes. */
+static void what_is_taken_back_is_cut(void **state)
+{
+    (void)state;
+    arena memory;
+    drey_error err;
+    turn_log log;
+    assert_int_equal(arena_init(&memory, turn_log_bytes(10), false, &err), DREY_OK);
+    turn_log_init(&log, 10, &memory);
+    token_tree t;
+    tree_reset(&t, 7);
+    int32_t a = tree_push(&t, 0, 11, 0.75f), b = tree_push(&t, a, 12, 0.25f);
+    const accepted path = {.path = {a, b}, .n_path = 2, .next = 40}, miss = {.next = 41};
+    turn_log_add(&log, &t, &miss, 0, 50, 1, 1);
+    turn_log_begin(&log, 1);
+    turn_log_add(&log, &t, &miss, 0, 17, 1, 2);
+    turn_log_add(&log, &t, &path, 1, 18, 3, 3);
+    turn_log_add(&log, &t, &miss, 2, 21, 1, 4);
+    turn_log_add(&log, &t, &miss, 3, 22, 1, 5);
+    const drey_trace_visitor visitor = {.turn = see_turn, .user = &got};
+    static const struct {
+        int32_t n, last, n_turns, n_written, n_accepted;
+    } cuts[] = {{24, 41, 5, 1, 0}, {22, 40, 3, 3, 2}, {21, 99, 3, 2, 1},
+                {20, 12, 3, 1, 0}, {19, 41, 2, 1, 0}, {3, 5, 1, 1, 0}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        turn_log_cut(&log, cuts[i].n, cuts[i].last);
+        got.n_turns = got.n_nodes = 0;
+        turn_log_visit(&log, &visitor);
+        assert_int_equal(got.n_turns, cuts[i].n_turns);
+        const drey_trace_turn *turn = &got.turns[got.n_turns - 1];
+        assert_int_equal(turn->n_written, cuts[i].n_written);
+        assert_int_equal(turn->next, i == 5 ? 41 : cuts[i].last);
+        assert_int_equal(turn->nodes[a].accepted + turn->nodes[b].accepted, cuts[i].n_accepted);
+    }
+    arena_free(&memory);
+}
+
+/* Of a full ring the oldest turns do not come back when the latest go. */
+static void what_was_overwritten_stays_away(void **state)
+{
+    (void)state;
+    arena memory;
+    drey_error err;
+    turn_log log;
+    token_tree t;
+    tree_reset(&t, 7);
+    assert_int_equal(arena_init(&memory, turn_log_bytes(10), false, &err), DREY_OK);
+    turn_log_init(&log, 10, &memory);
+    const accepted miss = {.next = 41};
+    int32_t n = 3 * log.n_turns;
+    for (int32_t i = 0; i < n; i++)
+        turn_log_add(&log, &t, &miss, i, i, 1, i + 1);
+    turn_log_cut(&log, n - 3, 41);
+    const drey_trace_visitor visitor = {.turn = see_turn, .user = &got};
+    got.n_turns = got.n_nodes = 0;
+    turn_log_visit(&log, &visitor);
+    assert_int_equal(got.n_turns, log.n_turns - 4);
+    for (int32_t i = 0; i < got.n_turns; i++)
+        assert_int_equal(got.turns[i].number, n - log.n_turns + i);
+    arena_free(&memory);
+}
+
 /* Trees of all sizes, against a list of everything that was added. */
 static void the_latest_turns_stay(void **state)
 {
@@ -282,6 +345,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_by_hand),
+        cmocka_unit_test(what_is_taken_back_is_cut),
+        cmocka_unit_test(what_was_overwritten_stays_away),
         cmocka_unit_test(the_latest_turns_stay),
         cmocka_unit_test(texts_are_traced),
         cmocka_unit_test(plans_count_it),

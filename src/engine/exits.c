@@ -11,6 +11,7 @@
 #include "engine/turn.h"
 #include "exit/exit_file.h"
 #include "os/clock.h"
+#include "weights/identity.h"
 
 static const uint64_t random_seed = 1; /* of scores that know nothing */
 
@@ -58,7 +59,10 @@ static drey_status check_source(const drey_engine *e, const char *path, drey_err
     bool any = p->kind == EXIT_CONFIDENCE || p->source == EXIT_FROM_TARGET;
     if (any || (p->source == EXIT_FROM_TEXT && o->drafter == DREY_DRAFTER_LOOKUP))
         return DREY_OK;
-    if (p->source == EXIT_FROM_DRAFT && o->draft && exit_fits_draft(p, o->draft->file))
+    uint64_t identity = 0;
+    if (p->source == EXIT_FROM_DRAFT && o->draft)
+        TRY(model_identity(o->draft->file, &identity, err));
+    if (o->draft && exit_fits_draft(p, identity))
         return DREY_OK;
     FAIL_HINT(err, DREY_ERR_MISMATCH, DREY_HINT_EXIT_FILE,
               "%s holds predictors for guesses of %s%s, which is not what guesses here; take that "
@@ -151,6 +155,8 @@ void exits_drop(drey_session *s)
     if (n == 0)
         return;
     s->n_timeline -= w->n_unverified;
+    if (w->n_unverified > 0)
+        turn_log_cut(&s->turns, s->n_timeline, s->timeline[s->n_timeline - 1]);
     w->n_unverified = 0;
     deferred_cut(&s->deferred, n);
     kv_truncate(&s->target_kv, s->target_kv.n_committed - n);
@@ -504,6 +510,7 @@ static void go_back(drey_session *s, int32_t position)
 {
     idle_give_up(s);
     s->n_timeline = position + 1;
+    turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
     kv_truncate(&s->target_kv, position);
     if (!s->text.done)
         s->state = SESSION_PROMPT; /* of which nothing is left to read: the draft is told */

@@ -98,7 +98,7 @@ void statistics_decode(drey_session *s)
     g->stats.prompt_s = seconds(g->begin.t_ns, g->decode.t_ns);
     g->stats.load_bytes = g->decode.read_bytes - g->begin.read_bytes;
     g->n_first = g->stats.generated_tokens;
-    s->turns.since_ns = g->decode.t_ns;
+    turn_log_begin(&s->turns, g->decode.t_ns);
     g->n_blind = n_blind(s);
 }
 

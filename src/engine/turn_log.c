@@ -74,9 +74,51 @@ void turn_log_add(turn_log *log, const token_tree *tree, const accepted *a, int6
     log->nodes_added += n;
 }
 
+void turn_log_begin(turn_log *log, int64_t now_ns)
+{
+    log->since_ns = now_ns;
+    log->text_turn = log->turns_added;
+}
+
+static int64_t oldest_turn(const turn_log *log)
+{
+    return max_i64(log->turns_added - log->n_turns, log->oldest);
+}
+
+/* Nodes stand behind their parents; those of a depth are accepted up to it. */
+static void accept_depths(const turn_log *log, const turn_record *r, int32_t n)
+{
+    int32_t depth[TREE_MAX_NODES] = {0};
+    drey_trace_node *node = &log->nodes[r->first_node % log->n_nodes];
+    for (int32_t i = 1; i < r->turn.n_nodes; i++) {
+        depth[i] = depth[node[i].parent] + 1;
+        node[i].accepted = node[i].accepted && depth[i] <= n;
+    }
+}
+
+void turn_log_cut(turn_log *log, int32_t n, int32_t last)
+{
+    if (log->n_nodes == 0)
+        return;
+    log->oldest = oldest_turn(log);
+    int64_t first = max_i64(log->oldest, log->text_turn);
+    while (log->turns_added > first) {
+        turn_record *r = &log->turns[(log->turns_added - 1) % log->n_turns];
+        int32_t left = n - 1 - r->turn.position;
+        if (left > 0) {
+            r->turn.n_written = min_i32(r->turn.n_written, left);
+            r->turn.next = last;
+            if (r->first_node >= log->nodes_added - log->n_nodes)
+                accept_depths(log, r, r->turn.n_written - 1);
+            return;
+        }
+        log->turns_added--;
+    }
+}
+
 void turn_log_visit(const turn_log *log, const drey_trace_visitor *visitor)
 {
-    for (int64_t i = max_i64(log->turns_added - log->n_turns, 0); i < log->turns_added; i++) {
+    for (int64_t i = oldest_turn(log); i < log->turns_added; i++) {
         const turn_record *r = &log->turns[i % log->n_turns];
         if (r->first_node < log->nodes_added - log->n_nodes)
             continue; /* overwritten */

@@ -23,7 +23,9 @@ typedef struct turn_log {
     turn_record *turns;       /* [n_turns], likewise */
     int32_t n_nodes, n_turns; /* 0: nothing is kept */
     int64_t nodes_added, turns_added;
-    int64_t since_ns; /* the end of the last turn */
+    int64_t oldest;    /* turns before it have been overwritten */
+    int64_t text_turn; /* the text's first */
+    int64_t since_ns;  /* the end of the last turn */
 } turn_log;
 
 /* n_nodes: to keep, about; 0: none. */
@@ -33,6 +35,11 @@ void turn_log_init(turn_log *log, int32_t n_nodes, arena *a);
  * it is over at now_ns. */
 void turn_log_add(turn_log *log, const token_tree *tree, const accepted *a, int64_t number,
                   int32_t position, int32_t n_written, int64_t now_ns);
+/* A text begins to be decoded. */
+void turn_log_begin(turn_log *log, int64_t now_ns);
+/* Of the text's timeline n tokens are left, the last of which is, or became, this one: turns that
+ * wrote what is gone are cut, or dropped where nothing of them is left. */
+void turn_log_cut(turn_log *log, int32_t n, int32_t last);
 void turn_log_visit(const turn_log *log, const drey_trace_visitor *visitor);
 
 #endif

@@ -1,5 +1,5 @@
 /* The side file of predictors: GGUF of architecture "drey-exit", matched with its target by
- * model_identity. Tensors hold the predictors of layers [first, n_layers) one after another:
+ * model_identity, as a draft is. Tensors hold the predictors of layers [first, n_layers) one after another:
  *
  *   w1 [n][K][H]   b1 [n][H]   w2 [n][H]   b2 [n]      n = n_layers - first, all F32
  *
@@ -22,7 +22,7 @@
 #define KEY(name)    ARCHITECTURE "." name
 #define AGAIN        "have predictors trained for this model again, or go on without them"
 
-enum { VERSION = 1, N_TENSORS = 4, MOST_BYTES = 32 << 20 };
+enum { VERSION = 2, N_TENSORS = 4, MOST_BYTES = 32 << 20 };
 
 static const char *const tensor_names[N_TENSORS] = {"w1", "b1", "w2", "b2"};
 
@@ -101,13 +101,19 @@ static bool text_is(gguf_string text, const char *want)
     return text.text && text.n_bytes == strlen(want) && memcmp(text.text, want, text.n_bytes) == 0;
 }
 
-static bool key_is(const gguf *g, const char *name, uint64_t want)
+static bool read_u64(const gguf *g, const char *name, uint64_t *out)
 {
     const gguf_key *key = gguf_find_key(g, name);
-    uint64_t value = 0;
+    *out = 0;
     for (int i = 7; i >= 0 && key && key->kind == GGUF_U64; i--)
-        value = value << 8 | key->value[i];
-    return key && key->kind == GGUF_U64 && value == want;
+        *out = *out << 8 | key->value[i];
+    return key && key->kind == GGUF_U64;
+}
+
+static bool key_is(const gguf *g, const char *name, uint64_t want)
+{
+    uint64_t value;
+    return read_u64(g, name, &value) && value == want;
 }
 
 /* Is it a file of predictors for this model at all? */
@@ -161,7 +167,8 @@ static bool read_numbers(const gguf *g, exit_predictors *p)
     gguf_string drafter = gguf_text(g, KEY("drafter"));
     if (drafter.text)
         gguf_printable(p->drafter, sizeof p->drafter, drafter.text, drafter.n_bytes);
-    return (p->n_features == 2 || p->n_features == 12 || p->n_features == 16) &&
+    return read_u64(g, KEY("drafter_identity"), &p->drafter_identity) &&
+           (p->n_features == 2 || p->n_features == 12 || p->n_features == 16) &&
            p->threshold >= 0 && p->threshold <= 1;
 }
 
@@ -263,15 +270,6 @@ drey_status exit_open(exit_predictors *p, const char *path, const gguf *target, 
     return status;
 }
 
-bool exit_fits_draft(const exit_predictors *p, const gguf *draft)
-{
-    char name[sizeof p->drafter] = "";
-    gguf_string text = gguf_text(draft, "general.name");
-    if (text.text)
-        gguf_printable(name, sizeof name, text.text, text.n_bytes);
-    return p->source == EXIT_FROM_DRAFT && strcmp(name, p->drafter) == 0;
-}
-
 /* ---- Writing ---- */
 
 static void put_keys(new_gguf *g, const exit_predictors *p, uint64_t identity, const char *name)
@@ -283,6 +281,7 @@ static void put_keys(new_gguf *g, const exit_predictors *p, uint64_t identity, c
     new_gguf_text(g, KEY("candidates"), exit_source_name(p->source));
     new_gguf_u32(g, KEY("source_layer"), (uint32_t)p->source_layer);
     new_gguf_text(g, KEY("drafter"), p->drafter);
+    new_gguf_u64(g, KEY("drafter_identity"), p->drafter_identity);
     new_gguf_u32(g, KEY("layers"), (uint32_t)p->n_layers);
     new_gguf_u32(g, KEY("first"), (uint32_t)p->first);
     new_gguf_u32(g, KEY("features"), (uint32_t)p->n_features);

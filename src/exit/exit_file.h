@@ -13,8 +13,11 @@ drey_status exit_open(exit_predictors *p, const char *path, const gguf *target, 
 void exit_close(exit_predictors *p);
 /* Memory that open predictors hold, for the plan. */
 size_t exit_memory_bytes(const exit_predictors *p);
-/* Were they trained with this draft's candidates? Names are compared. */
-bool exit_fits_draft(const exit_predictors *p, const gguf *draft);
+/* Were they trained with candidates of the draft that has this model_identity? */
+static inline bool exit_fits_draft(const exit_predictors *p, uint64_t identity)
+{
+    return p->source == EXIT_FROM_DRAFT && p->drafter_identity == identity;
+}
 /* Writes the side file of a target, whole or not at all. Each layer from p->first on has a
  * predictor, in memory of exit_take. */
 drey_status exit_write(const exit_predictors *p, const char *path, const gguf *target,

@@ -18,7 +18,7 @@
 
 enum { N_BATCH = 256, LEAST_STEPS = 2000, LEAST_EPOCHS = 10 };
 static const float learning_rate = 0.003f, weight_decay = 0.01f;
-static const double passes_of_a_mistake = 1.5; /* C, in passes through the whole model */
+static const double passes_of_a_mistake = 1; /* C, in passes through the whole model */
 
 /* A position that can teach p something. */
 static bool teaches(const exit_samples *s, const exit_predictors *p, int32_t i)
@@ -106,6 +106,6 @@ void exit_fit_schedule(exit_predictors *p, const exit_samples *s)
     for (int32_t layer = 0; layer <= s->n_layers; layer++)
         p->expected[layer] =
             j.n > 0 ? (float)((double)j.exits[layer] / (double)j.n) : (float)(layer == s->n_layers);
-    exit_choose_layers(j.exits, p->first, p->n_layers, (p->n_layers - p->first + 1) / 2,
+    exit_choose_layers(j.exits, p->first, p->n_layers, (p->n_layers - p->first) * 3 / 4,
                        p->offline);
 }

@@ -92,7 +92,7 @@ drey_status exit_fit(const exit_training *t, drey_error *err);
 /* What was taken off b2 for the layers that leaving behind `layer` saves (exit_fit.c). */
 float exit_price(const exit_predictors *p, int32_t layer);
 /* Where training tokens leave at p->threshold, every layer active: sets p->expected, and
- * p->offline, the half of the layers where most do. */
+ * p->offline, the three quarters of the layers where most do. */
 void exit_fit_schedule(exit_predictors *p, const exit_samples *s);
 
 /* ---- Judging ---- */

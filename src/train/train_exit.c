@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "train/exit_samples.h"
+#include "weights/identity.h"
 
 enum {
     FIT_SHARE = 16, /* steps that progress counts for learning, of those of all prompts */
@@ -191,8 +192,11 @@ static drey_status fit(trainer *t, exit_predictors *p, exit_kind kind, exit_sour
     p->first = p->source_layer ? p->source_layer + 1 : s->first;
     if (p->first >= p->n_layers)
         p->first = p->source_layer = p->n_layers - 1;
-    if (source == EXIT_FROM_DRAFT)
-        snprintf(p->drafter, sizeof p->drafter, "%s", t->o->engine->draft->name);
+    if (source == EXIT_FROM_DRAFT) {
+        const drey_model *draft = t->o->engine->draft;
+        snprintf(p->drafter, sizeof p->drafter, "%s", draft->name);
+        TRY(model_identity(draft->file, &p->drafter_identity, err));
+    }
     TRY(exit_take(p, training.numbers, err));
     TRY(exit_fit(&training, err));
     exit_fit_schedule(p, s);

@@ -23,7 +23,8 @@ void make_predictors(exit_predictors *p, int32_t n_layers, int32_t first, int32_
                            .n_features = n_features,
                            .n_hidden = n_hidden,
                            .threshold = 0.75f,
-                           .drafter = "Toy"};
+                           .drafter = "Toy",
+                           .drafter_identity = seed};
     if (exit_take(p, numbers, NULL) != DREY_OK)
         abort();
     fill(numbers[0], (int64_t)n * n_features * n_hidden, &r);
