@@ -32,6 +32,7 @@ typedef struct measured {
     double seconds, tokens, prompt_tokens;
     double first_token_s, longest_s; /* medians over texts */
     double tokens_per_pass, accepted;
+    drey_counts counts;
     uint64_t session_bytes;
 } measured;
 
@@ -165,6 +166,19 @@ static void sum_up(sessions *b, const company *c, measured *m)
     m->longest_s = median_longest(b);
 }
 
+static void take_off(drey_counts *c, const drey_counts *before)
+{
+    c->passes -= before->passes;
+    c->rows -= before->rows;
+    c->prompt_passes -= before->prompt_passes;
+    c->prompt_rows -= before->prompt_rows;
+    c->pass_s -= before->pass_s;
+    c->prompt_s -= before->prompt_s;
+    c->draft_s -= before->draft_s;
+    c->hidden_s -= before->hidden_s;
+    c->stall_s -= before->stall_s;
+}
+
 static drey_status measure(sessions *b, int32_t n, measured *m, drey_error *err)
 {
     company c = {.n = n};
@@ -174,9 +188,13 @@ static drey_status measure(sessions *b, int32_t n, measured *m, drey_error *err)
     if (status == DREY_OK)
         status = warm_up(b, &c, err);
     if (status == DREY_OK) {
+        drey_counts before;
         double start_s = now_s();
+        drey_engine_count(c.engine, &before);
         status = write_all(b, &c, err);
         m->seconds = now_s() - start_s;
+        drey_engine_count(c.engine, &m->counts);
+        take_off(&m->counts, &before);
     }
     if (status == DREY_OK) {
         drey_engine_plan(c.engine, &plan);
@@ -188,6 +206,21 @@ static drey_status measure(sessions *b, int32_t n, measured *m, drey_error *err)
 }
 
 /* ---- All of them ---- */
+
+/* Where the time went: shared passes count once. */
+static void tell_time(const measured *m, cJSON *to)
+{
+    const drey_counts *c = &m->counts;
+    cJSON_AddNumberToObject(to, "passes", (double)c->passes);
+    cJSON_AddNumberToObject(to, "rows", (double)c->rows);
+    cJSON_AddNumberToObject(to, "prompt_passes", (double)c->prompt_passes);
+    cJSON_AddNumberToObject(to, "prompt_rows", (double)c->prompt_rows);
+    cJSON_AddNumberToObject(to, "pass_s", c->pass_s);
+    cJSON_AddNumberToObject(to, "prompt_s", c->prompt_s);
+    cJSON_AddNumberToObject(to, "draft_s", c->draft_s);
+    cJSON_AddNumberToObject(to, "hidden_s", c->hidden_s);
+    cJSON_AddNumberToObject(to, "stall_s", c->stall_s);
+}
 
 static void tell(const measured *m, const measured *one, FILE *out, cJSON *list)
 {
@@ -208,6 +241,7 @@ static void tell(const measured *m, const measured *one, FILE *out, cJSON *list)
     cJSON_AddNumberToObject(one_case, "first_token_s", m->first_token_s);
     cJSON_AddNumberToObject(one_case, "longest_gap_s", m->longest_s);
     cJSON_AddNumberToObject(one_case, "session_bytes", (double)m->session_bytes);
+    tell_time(m, one_case);
     cJSON_AddItemToArray(list, one_case);
 }
 

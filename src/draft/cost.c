@@ -142,19 +142,30 @@ double cost_step(const turn_cost *c, int32_t n)
     return c->step_once && c->draft_s > 0 ? 0 : step_shape(n) * c->step;
 }
 
-double cost_turn(const turn_cost *c, int32_t n, double draft_s)
+bool cost_steps_are_free(const turn_cost *c)
 {
-    double ahead = min_f64(draft_s, c->ring_share * c->read_s);
-    return draft_s + max_f64(cost_pass(c, 1 + n), c->read_s - ahead);
+    const double of_turn = 1.0 / 256;
+    return c->step_measured && cost_step(c, 1) < of_turn * cost_turn(c, 0, 0);
 }
 
-int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double draft_s,
-                    double *tokens_per_s)
+double cost_shared(const turn_cost *c, int32_t n_rows, double draft_s)
 {
-    double tokens = 1, best = 0;
+    double ahead = min_f64(draft_s, c->ring_share * c->read_s);
+    return draft_s + max_f64(cost_pass(c, n_rows), c->read_s - ahead);
+}
+
+double cost_turn(const turn_cost *c, int32_t n, double draft_s)
+{
+    return cost_shared(c, 1 + n, draft_s);
+}
+
+int32_t cost_choose_among(const turn_cost *c, int32_t n_rows, int32_t n_tokens, const float *value,
+                          int32_t n, double draft_s, double *tokens_per_s)
+{
+    double tokens = n_tokens, best = 0;
     int32_t chosen = 0;
     for (int32_t i = 0; i <= n; i++) {
-        double rate = tokens / cost_turn(c, i, draft_s);
+        double rate = tokens / cost_shared(c, n_rows + i, draft_s);
         if (rate > best) {
             best = rate;
             chosen = i;
@@ -164,4 +175,10 @@ int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double dr
     }
     *tokens_per_s = best;
     return chosen;
+}
+
+int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double draft_s,
+                    double *tokens_per_s)
+{
+    return cost_choose_among(c, 1, 1, value, n, draft_s, tokens_per_s);
 }

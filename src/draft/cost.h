@@ -9,7 +9,9 @@
  * pass(n) is flat as long as weights come slower than rows are multiplied, and rises with n beyond,
  * with a step behind each tile of 8. That shape is assumed, or was measured beforehand; what is
  * measured are ratios to it, for ranges of n, and what is not is interpolated. Times come from the
- * caller, so that a virtual clock tests everything. Nothing here decides about a text. */
+ * caller, so that a virtual clock tests everything. Nothing here decides about a text.
+ *
+ * Sessions that share passes share what they cost, too: one turn_cost serves all of an engine. */
 #ifndef DREY_DRAFT_COST_H
 #define DREY_DRAFT_COST_H
 
@@ -28,7 +30,8 @@ typedef struct turn_cost {
     bool reads_measured;
     bool step_once; /* all steps of a turn are paid with its first one */
     double draft_s; /* of the turn under way; the next pass takes it up */
-    double turn_s;  /* the last turn, drafting and pass; 0: it shared its pass, and is not known */
+    double turn_s;  /* the last turn, drafting and pass; 0: others shared it, and nobody's own is
+                       known */
 } turn_cost;
 
 /* Before anything is measured: what weights take through a memory bus and from a disk of today.
@@ -44,8 +47,8 @@ void cost_seed(turn_cost *c, const drey_profile *known);
 /* A step over n nodes took so long. One scale serves all n: were each followed alone, one that was
  * measured in a bad moment would be avoided, and never be measured again. */
 void cost_saw_step(turn_cost *c, int32_t n, double seconds);
-/* A pass over n_rows, of one session: of wall_s it had nothing to compute for wait_s. It ends the
- * turn: what its steps took is draft_s. */
+/* A pass over n_rows: of wall_s it had nothing to compute for wait_s. It ends the turn: what its
+ * steps took is draft_s. */
 void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s);
 
 /* The disk would bring what a pass streams in so long, if it were kept busy. */
@@ -54,13 +57,21 @@ void cost_saw_disk(turn_cost *c, double read_s);
 /* The prediction, in seconds. */
 double cost_pass(const turn_cost *c, int32_t n_rows);
 double cost_step(const turn_cost *c, int32_t n);
+/* Next to a turn, steps take no time: a drafter that looks up computes nothing. */
+bool cost_steps_are_free(const turn_cost *c);
 /* Of a turn with n submitted nodes and so much drafting. */
 double cost_turn(const turn_cost *c, int32_t n, double draft_s);
+/* The same of a turn that several share: of a pass over n_rows. */
+double cost_shared(const turn_cost *c, int32_t n_rows, double draft_s);
 
 /* How many of the nodes with these values (falling; of a node: the probability that it is accepted)
  * to submit: 0 .. n. A turn writes one token and the sum of their values; *tokens_per_s is the most
  * that any choice gives. */
 int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double draft_s,
                     double *tokens_per_s);
+/* The same of nodes that share a pass with n_rows others, which write so many tokens for certain:
+ * the roots of trees. */
+int32_t cost_choose_among(const turn_cost *c, int32_t n_rows, int32_t n_tokens, const float *value,
+                          int32_t n, double draft_s, double *tokens_per_s);
 
 #endif

@@ -17,6 +17,13 @@ typedef enum draft_reading {
     DRAFT_CHUNK_STARVED /* the draft's own weights are being loaded, and have not arrived */
 } draft_reading;
 
+typedef struct draft_step { /* of one drafter in one tree: nodes[0..n) */
+    drafter *drafter;
+    token_tree *tree;
+    const int32_t *nodes;
+    int32_t n;
+} draft_step;
+
 typedef struct drafter_class {
     /* The timeline has been set to tokens[0..n): the last one is the next root and not computed
      * yet. Called before and after the prompt is read, and again whenever the timeline changed
@@ -34,6 +41,10 @@ typedef struct drafter_class {
      * have. On an error none is expanded. */
     drey_status (*expand)(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
                           drey_error *err);
+    /* A step of several drafters of this class at once, nodes of all of them together at most
+     * DRAFT_MAX_BATCH; each as by expand. NULL: there is nothing to share. An error leaves those
+     * that it has not reached as they were. */
+    drey_status (*expand_all)(const draft_step *steps, int32_t n, drey_error *err);
     /* The same step in parts, for drafters whose steps take time: all three, or all NULL. One step
      * of a drafter is under way at most, and none when begin, expand or reroot are called; the tree
      * may grow meanwhile. nodes are copied. */

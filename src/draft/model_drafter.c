@@ -70,25 +70,48 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
 
 /* ---- A step ---- */
 
-static drey_status open_pass(model_drafter *d, int32_t n, pass_head head, drey_error *err)
+static void set_group(model_drafter *d, pass_row *rows, int32_t n, pass_head head)
 {
     const row_table *table = d->run->layout->table;
     d->n_places = table ? row_table_places(table) : 0;
-    d->group = (pass_group){.kv = d->run->kv, .rows = d->run->ws->rows, .n = n, .head = head};
+    d->group = (pass_group){.kv = d->run->kv, .rows = rows, .n = n, .head = head};
+}
+
+static drey_status open_pass(model_drafter *d, drey_error *err)
+{
     TRY(pass_begin(&d->pass, d->run, &d->group, 1, err));
     d->in_pass = true;
     return DREY_OK;
 }
 
-/* Of the next n tokens that the timeline has beyond the cache. */
-static drey_status open_chain(model_drafter *d, int32_t n, pass_head head, drey_error *err)
+/* The next n tokens that the timeline has beyond the cache. */
+static void offer_chain(model_drafter *d, pass_row *rows, int32_t n, pass_head head)
 {
     kv_cache *kv = d->run->kv;
     kv_truncate(kv, kv->n_committed);
-    pass_row *rows = d->run->ws->rows;
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
-    return open_pass(d, n, head, err);
+    set_group(d, rows, n, head);
+}
+
+static drey_status open_chain(model_drafter *d, int32_t n, pass_head head, drey_error *err)
+{
+    offer_chain(d, d->run->ws->rows, n, head);
+    return open_pass(d, err);
+}
+
+/* Nodes whose parents have rows. False: the cache has no room for theirs. */
+static bool offer_below(model_drafter *d, pass_row *rows, const token_tree *tree)
+{
+    if (!kv_has_room(d->run->kv, d->n_nodes))
+        return false;
+    for (int32_t i = 0; i < d->n_nodes; i++) {
+        const tree_node *node = &tree->nodes[d->nodes[i]];
+        assert(d->row_of[node->parent] >= 0 && d->row_of[d->nodes[i]] < 0);
+        rows[i] = (pass_row){.token = known(d, node->token), .parent = d->row_of[node->parent]};
+    }
+    set_group(d, rows, d->n_nodes, HEAD_ALL);
+    return true;
 }
 
 /* Of what the timeline has beyond the cache; its end is the root. Where that is long, as nothing
@@ -102,30 +125,25 @@ static drey_status open_root(model_drafter *d, drey_error *err)
     return open_chain(d, n, HEAD_LAST, err);
 }
 
-/* Over nodes whose parents have rows. */
 static drey_status open_below(model_drafter *d, const token_tree *tree, drey_error *err)
 {
-    kv_cache *kv = d->run->kv;
-    pass_row *rows = d->run->ws->rows;
-    if (!kv_has_room(kv, d->n_nodes))
-        return DREY_OK;
-    for (int32_t i = 0; i < d->n_nodes; i++) {
-        const tree_node *node = &tree->nodes[d->nodes[i]];
-        assert(d->row_of[node->parent] >= 0 && d->row_of[d->nodes[i]] < 0);
-        rows[i] = (pass_row){.token = known(d, node->token), .parent = d->row_of[node->parent]};
-    }
-    return open_pass(d, d->n_nodes, HEAD_ALL, err);
+    return offer_below(d, d->run->ws->rows, tree) ? open_pass(d, err) : DREY_OK;
+}
+
+static void take_nodes(model_drafter *d, const int32_t *nodes, int32_t n)
+{
+    assert(d->n_nodes == 0 && !d->reading && n >= 1 && n <= DRAFT_MAX_BATCH);
+    for (int32_t i = 0; i < n; i++)
+        d->nodes[i] = nodes[i];
+    d->n_nodes = n;
+    d->in_pass = d->catching_up = false;
 }
 
 static drey_status model_start(drafter *base, const token_tree *tree, const int32_t *nodes,
                                int32_t n, drey_error *err)
 {
     model_drafter *d = self_of(base);
-    assert(d->n_nodes == 0 && !d->reading && n >= 1 && n <= DRAFT_MAX_BATCH);
-    for (int32_t i = 0; i < n; i++)
-        d->nodes[i] = nodes[i];
-    d->n_nodes = n;
-    d->in_pass = d->catching_up = false;
+    take_nodes(d, nodes, n);
     /* The root is alone in its step: all others are below it. */
     drey_status status = nodes[0] == 0 ? open_root(d, err) : open_below(d, tree, err);
     if (status != DREY_OK)
@@ -264,6 +282,74 @@ static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *
     return DREY_OK;
 }
 
+/* ---- Steps of several ---- */
+
+/* Those of a step that share a pass. */
+typedef struct joint_pass {
+    model_drafter *of[DRAFT_MAX_BATCH];
+    pass_group group[DRAFT_MAX_BATCH];
+    int32_t n, n_rows;
+} joint_pass;
+
+/* Whether its rows fit beside the others'; else it is left for a pass of its own, as one is that
+ * has much to catch up with. */
+static bool joins(joint_pass *j, const draft_step *s)
+{
+    model_drafter *d = self_of(s->drafter);
+    workspace *ws = d->run->ws;
+    int32_t chain = d->n_timeline - d->run->kv->n_committed;
+    int32_t n = s->nodes[0] == 0 ? chain : s->n;
+    if (n > CATCH_UP || j->n_rows + n > ws->limits.max_rows)
+        return false;
+    take_nodes(d, s->nodes, s->n);
+    pass_row *rows = ws->rows + j->n_rows;
+    if (s->nodes[0] == 0)
+        offer_chain(d, rows, n, HEAD_LAST);
+    else if (!offer_below(d, rows, s->tree))
+        return true; /* it is over at once */
+    d->in_pass = true;
+    j->group[j->n] = d->group;
+    j->of[j->n++] = d;
+    j->n_rows += n;
+    return true;
+}
+
+static void give_back_nodes(const draft_step *steps, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        self_of(steps[i].drafter)->n_nodes = 0;
+}
+
+static drey_status model_expand_all(const draft_step *steps, int32_t n, drey_error *err)
+{
+    static const _Atomic bool never = false;
+    joint_pass j = {.n = 0};
+    bool joined[DRAFT_MAX_BATCH];
+    assert(n <= DRAFT_MAX_BATCH);
+    for (int32_t i = 0; i < n; i++)
+        joined[i] = joins(&j, &steps[i]);
+    runner run = *self_of(steps[0].drafter)->run;
+    run.cancel = &never; /* one session's is nothing to the others */
+    drey_status status = j.n > 0 ? pass_run(&run, j.group, j.n, err) : DREY_OK;
+    if (status != DREY_OK) {
+        give_back_nodes(steps, n);
+        return status;
+    }
+    for (int32_t i = 0; i < j.n; i++)
+        j.of[i]->group = j.group[i];
+    for (int32_t i = 0; i < n; i++) {
+        model_drafter *d = self_of(steps[i].drafter);
+        if (joined[i]) {
+            finish(d, steps[i].tree, d->in_pass);
+            d->in_pass = false;
+        }
+    }
+    for (int32_t i = 0; i < n; i++)
+        if (!joined[i])
+            TRY(model_expand(steps[i].drafter, steps[i].tree, steps[i].nodes, steps[i].n, err));
+    return DREY_OK;
+}
+
 /* ---- Going on ---- */
 
 /* Which nodes that stay have pending rows, in the order of the rows, which is not the nodes'. */
@@ -353,6 +439,7 @@ const drafter_class drafter_model_class = {.begin = model_begin,
                                            .unread = model_unread,
                                            .read = model_read,
                                            .expand = model_expand,
+                                           .expand_all = model_expand_all,
                                            .start = model_start,
                                            .advance = model_advance,
                                            .give_up = model_give_up,

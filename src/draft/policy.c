@@ -124,14 +124,18 @@ static drey_status step(drafter *d, draft_policy *p, token_tree *tree, const int
     return DREY_OK;
 }
 
+void draft_look_again(draft_policy *p, token_tree *tree)
+{
+    for (int32_t i = 0, n = tree->n_nodes; i < n; i++)
+        if (tree->nodes[i].expanded)
+            p->class->push(p, tree, i);
+}
+
 /* Each step expands a node at least, and a tree holds so many: this ends whatever a policy says. */
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
                        drey_error *err)
 {
-    /* What stayed has guesses that were judged below another root, or that nobody has looked at. */
-    for (int32_t i = 0, n = tree->n_nodes; i < n; i++)
-        if (tree->nodes[i].expanded)
-            p->class->push(p, tree, i);
+    draft_look_again(p, tree);
     for (;;) {
         int32_t nodes[DRAFT_MAX_BATCH];
         int32_t n = p->class->next(p, tree, max_depth, nodes);

@@ -32,6 +32,17 @@ typedef struct draft_policy draft_policy;
 /* Which of the engine's options says how much is drafted for one verification. */
 typedef enum policy_option { POLICY_DRAFT_TOKENS, POLICY_TREE_NODES } policy_option;
 
+/* Ranks of guesses whose usual worth a policy knows. */
+enum { POLICY_RANKS = 3 };
+
+/* What a tree would have expanded next, where trees compete for a pass that they share. */
+typedef struct policy_wish {
+    int32_t node[DRAFT_MAX_BATCH]; /* [n]: the best ones, by falling value */
+    int32_t n;
+    int32_t n_ranks;           /* guesses of a node that become children, */
+    float worth[POLICY_RANKS]; /* and what those are taken to be worth */
+} policy_wish;
+
 typedef struct policy_class {
     policy_option option;
     int32_t standard; /* its value where none is given; 1 to TREE_MAX_DRAFTED are possible */
@@ -48,6 +59,10 @@ typedef struct policy_class {
     int32_t (*next)(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes);
     /* `node` has its guesses: makes those children that the tree shall have. */
     void (*push)(draft_policy *p, token_tree *tree, int32_t node);
+    /* Of policies that size trees by what they cost: instead of `next` and `submit` for trees that
+     * share a pass, which then competes for steps and rows by the nodes' values (company.h). False:
+     * it wants nothing drafted or submitted now. NULL: each tree grows for itself. */
+    bool (*wish)(const draft_policy *p, const token_tree *tree, int32_t max_depth, policy_wish *w);
     /* Marks the root and at most `most` drafted nodes submitted. NULL: the best of them. */
     void (*submit)(draft_policy *p, token_tree *tree, int32_t most);
     /* What a drafter's confidence in its guess number `rank` (0: the best) is worth. NULL: what it
@@ -102,6 +117,9 @@ void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, flo
 /* As provisional_rules.calibrate; policy: a draft_policy. */
 float policy_calibrate(const void *policy, int32_t rank, float confidence);
 
+/* What stayed of a tree has guesses that were judged below another root, or that nobody has looked
+ * at: before the tree grows on. */
+void draft_look_again(draft_policy *p, token_tree *tree);
 /* Grows the tree until the policy finds it ready. max_depth: room left in context and in what may
  * still be written. */
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,

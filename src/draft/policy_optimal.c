@@ -20,9 +20,10 @@
 #include "base/num.h"
 #include "draft/calibration.h"
 #include "draft/policy.h"
+#include "draft/values.h"
 
 enum {
-    RANKS = 3,        /* of guesses whose usual worth is known */
+    RANKS = POLICY_RANKS,
     FIRST_PAUSE = 64, /* tokens */
     LAST_PAUSE = 256,
     TRIAL_TURNS =
@@ -117,22 +118,6 @@ static void best_insert(best_nodes *b, const token_tree *tree, int32_t node, int
         b->node[at] = node;
 }
 
-/* Values of the `most` best, falling. */
-typedef struct values {
-    float value[TREE_MAX_DRAFTED];
-    int32_t n;
-} values;
-
-static void values_insert(values *v, float value, int32_t most)
-{
-    int32_t at = v->n < most ? v->n++ : most;
-    for (; at > 0 && v->value[at - 1] < value; at--)
-        if (at < most)
-            v->value[at] = v->value[at - 1];
-    if (at < most)
-        v->value[at] = value;
-}
-
 static values values_of(const token_tree *tree, int32_t most)
 {
     values v = {.n = 0};
@@ -150,14 +135,6 @@ static float value_to_enter(const draft_policy *p, const token_tree *tree)
 }
 
 /* ---- Growing ---- */
-
-/* A drafter that looks up computes nothing. */
-static bool steps_are_free(const draft_policy *p)
-{
-    const double of_turn = 1.0 / 256;
-    const turn_cost *cost = p->cost;
-    return cost->step_measured && cost_step(cost, 1) < of_turn * cost_turn(cost, 0, 0);
-}
 
 /* How many of the nodes, the best ones first, to expand in one step; 0: none, the tree is ready. */
 static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int32_t *nodes,
@@ -190,26 +167,49 @@ static void begin_pause(optimal *o)
     o->next_pause = min_i32(2 * o->next_pause, LAST_PAUSE);
 }
 
-static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
-                            int32_t *nodes)
+/* Nodes that a step may expand. */
+static best_nodes best_to_expand(const draft_policy *p, const token_tree *tree, int32_t max_depth)
 {
-    optimal *o = self_of(p);
     best_nodes best = {.n = 0};
-    if (p->size == 0 || o->pause > 0)
-        return 0;
     float least = value_to_enter(p, tree);
     for (int32_t i = 0; i < tree->n_nodes; i++) {
         const tree_node *node = &tree->nodes[i];
         if (!node->expanded && node->depth < max_depth && node->cumulative > least)
             best_insert(&best, tree, i, policy_batch(p));
     }
+    return best;
+}
+
+static bool optimal_wish(const draft_policy *p, const token_tree *tree, int32_t max_depth,
+                         policy_wish *w)
+{
+    const optimal *o = (const optimal *)p;
+    *w = (policy_wish){.n_ranks = policy_has(p, DREY_PART_TREE) ? RANKS : 1};
+    if (p->size == 0 || o->pause > 0)
+        return false;
+    best_nodes best = best_to_expand(p, tree, max_depth);
+    w->n = best.n;
+    for (int32_t i = 0; i < best.n; i++)
+        w->node[i] = best.node[i];
+    for (int r = 0; r < RANKS; r++)
+        w->worth[r] = o->worth[r];
+    return true;
+}
+
+static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
+                            int32_t *nodes)
+{
+    optimal *o = self_of(p);
+    if (p->size == 0 || o->pause > 0)
+        return 0;
+    best_nodes best = best_to_expand(p, tree, max_depth);
     for (int32_t i = 0; i < best.n; i++)
         nodes[i] = best.node[i];
     if (!p->cost || best.n == 0)
         return best.n;
     if (!p->cost->step_measured && nodes[0] == 0)
         return 1; /* to know what a step takes */
-    if (steps_are_free(p))
+    if (cost_steps_are_free(p->cost))
         return best.n;
     int32_t n = worth_a_step(o, tree, nodes, best.n);
     if (n == 0 && nodes[0] == 0)
@@ -286,7 +286,7 @@ static void control(optimal *o, int32_t n_tokens, bool with_tree)
         o->tokens = o->tokens * fading + n_tokens;
         o->seconds = o->seconds * fading + turn_s;
         o->n_turns++;
-        if (!steps_are_free(&o->base))
+        if (!cost_steps_are_free(o->base.cost))
             compare_with_plain(o);
     }
 }
@@ -322,6 +322,7 @@ const policy_class policy_optimal = {.option = POLICY_TREE_NODES,
                                      .seed = optimal_seed,
                                      .next = optimal_next,
                                      .push = optimal_push,
+                                     .wish = optimal_wish,
                                      .submit = optimal_submit,
                                      .calibrate = optimal_calibrate,
                                      .observe = optimal_observe};

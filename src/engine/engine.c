@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "engine/sharing.h"
 #include "exit/exit_file.h"
 #include "os/cpu.h"
 #include "os/float_mode.h"
@@ -332,6 +333,7 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
         TRY(open_view(e, err));
     if (e->has_heads)
         TRY(open_heads(e, err));
+    sharing_begin(e);
     return open_workspace(e, err);
 }
 

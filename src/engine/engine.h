@@ -66,6 +66,8 @@ struct drey_engine {
     medusa_heads heads;                        /* its Medusa heads, where they draft */
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
+    turn_cost cost;             /* of turns, shared or not (sharing.h) */
+    stream_counters reads;      /* of the target, when a pass was last begun */
     trace trace;                /* of the engine's threads, and of its reads */
     exit_predictors predictors; /* exits.h; of early exits */
     char *sidecar;              /* the target's, in use; NULL: none */

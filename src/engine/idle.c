@@ -30,12 +30,6 @@ static bool can_draft(const drey_session *s)
            (s->text.n_drafted > 0 || s->policy->class->alone);
 }
 
-static bool can_read(const drey_session *s)
-{
-    return s->state == SESSION_PROMPT && s->drafter->class->unread &&
-           s->drafter->class->unread(s->drafter);
-}
-
 static drey_status start(drey_session *s, bool *done)
 {
     bool tree = policy_has(s->policy, DREY_PART_TREE);
@@ -70,7 +64,7 @@ typedef enum work_state { WORK_NONE, WORK_LATER, WORK_GOES_ON, WORK_STEP_DONE } 
 static work_state read_prompt(drey_session *s, int64_t until_ns)
 {
     draft_reading state;
-    s->reading = can_read(s);
+    s->reading = prompt_unread(s);
     if (s->reading && s->drafter->class->read(s->drafter, until_ns, &state, NULL) != DREY_OK)
         s->reading = false;
     if (!s->reading)
@@ -86,7 +80,7 @@ static work_state read_prompt(drey_session *s, int64_t until_ns)
 static work_state work(idle_work *w, drey_session *s, int64_t until_ns)
 {
     bool done = false;
-    if (s->state == SESSION_PROMPT)
+    if (s->state == SESSION_PROMPT || prompt_unread(s))
         return read_prompt(s, until_ns);
     drey_status status = s->n_drafting == 0 ? start(s, &done) : DREY_OK;
     if (status == DREY_OK && s->n_drafting > 0 && !done)
@@ -139,7 +133,7 @@ void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n)
     w->n = w->next = 0;
     for (int32_t i = 0; i < n; i++)
         if (sessions[i]->drafter && policy_has(sessions[i]->policy, DREY_PART_PROVISIONAL) &&
-            (can_draft(sessions[i]) || can_read(sessions[i])))
+            (can_draft(sessions[i]) || prompt_unread(sessions[i])))
             w->session[w->n++] = sessions[i];
 }
 

@@ -113,7 +113,7 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
                                          : max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
         limits.max_logit_rows = DRAFT_MAX_BATCH;
         limits.max_deferred = 0;
-        limits.max_groups = 1;
+        limits.max_groups = min_i32(in->n_sessions, DRAFT_MAX_BATCH);
         limits.max_pending = r->draft_pending;
         limits.n_slots = in->self_draft ? r->n_slots : r->draft_slots;
     }

@@ -35,7 +35,7 @@ bool prompt_left(const drey_session *s)
 
 void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group)
 {
-    int32_t from = s->target_kv.n_committed, left = s->n_timeline - from;
+    int32_t from = s->target_kv.n_committed, left = prompt_rows_left(s);
     int32_t n = min_i32(min_i32(left, max_rows), s->engine->plan.chunk);
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = s->timeline[from + i], .parent = i - 1};
@@ -62,15 +62,28 @@ void prompt_take(drey_session *s, const pass_group *group)
     text_emit(s, group->logits);
 }
 
-drey_status prompt_end(drey_session *s, drey_error *err)
+bool prompt_unread(const drey_session *s)
+{
+    bool reads = s->state == SESSION_PROMPT || s->text.draft_behind;
+    return reads && s->drafter && s->drafter->class->unread &&
+           s->drafter->class->unread(s->drafter);
+}
+
+int32_t prompt_rows_left(const drey_session *s)
+{
+    return s->n_timeline - s->target_kv.n_committed;
+}
+
+drey_status prompt_end(drey_session *s, bool company, drey_error *err)
 {
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
     drafter *d = s->drafter;
     if (d)
         TRY(d->class->begin(d, s->timeline, s->n_timeline, err));
     draft_reading state;
-    while (d && d->class->unread && d->class->unread(d))
+    while (!company && prompt_unread(s))
         TRY(d->class->read(d, 0, &state, err));
+    s->text.draft_behind = prompt_unread(s);
     statistics_decode(s);
     s->state = SESSION_DECODE;
     return DREY_OK;

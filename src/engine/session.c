@@ -2,6 +2,7 @@
 #include "draft/lookup_drafter.h"
 #include "engine/exits.h"
 #include "engine/idle.h"
+#include "engine/sharing.h"
 
 #include <assert.h>
 #include <math.h>
@@ -63,33 +64,18 @@ static size_t drafter_bytes(const drey_engine *e)
     return c ? c->bytes(e->options.n_context + 1) : 0;
 }
 
-/* What a step of the draft reads: without a model of its own, what stays of the target. */
 static void make_policy(drey_session *s, const policy_class *c)
 {
-    const drey_engine *e = s->engine;
-    const drey_plan *plan = &e->plan.report;
-    uint64_t step_bytes =
-        e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes + e->inputs.slice_bytes;
+    drey_engine *e = s->engine;
+    bool measures = sharing_measures(e);
     s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
                             e->options.without);
-    if (e->options.exit == DREY_EXIT_FAST) {
-        /* No measurement and no budget may change the text: trees are as large as is assumed to be
-         * best for a target in memory. */
-        cost_init(&s->cost, plan->target_bytes, 0, plan->draft_bytes, 0);
-        s->policy->cost = &s->cost;
-        return;
-    }
-    if (e->options.profile && c->seed)
+    if (e->options.exit != DREY_EXIT_FAST && e->options.profile && c->seed)
         c->seed(s->policy, e->options.profile);
-    if (e->tuning.untimed)
-        return;
-    cost_init(&s->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
-              plan->ring_bytes);
-    s->cost.step_once = e->has_heads;
-    if (e->options.profile)
-        cost_seed(&s->cost, e->options.profile);
-    s->policy->cost = &s->cost;
-    s->policy->now_ns = clock_ns;
+    if (!e->tuning.untimed || e->options.exit == DREY_EXIT_FAST)
+        s->policy->cost = &e->cost;
+    if (measures)
+        s->policy->now_ns = clock_ns;
 }
 
 static void make_drafter(drey_session *s)

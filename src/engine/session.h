@@ -11,9 +11,8 @@
  *    |                                                            |
  *    +------------------------------------------------------------+
  *
- * In PROMPT what the timeline holds is read: by the target in chunks, the last of which writes the
- * first token, and by the draft, while the target waits for weights and afterwards. In DECODE
- * each step is a turn. A step whose pass fails changes nothing that was verified, and the next one
+ * In PROMPT what the timeline holds is read by the target in chunks, the last of which writes the
+ * first token, and by the draft, while the target waits for weights and afterwards. In DECODE each step is a turn. A step whose pass fails changes nothing that was verified, and the next one
  * tries again.
  *
  * Invariants between steps, which session_is_valid checks:
@@ -60,6 +59,7 @@ typedef struct generation {
     bool done;                       /* a token ended it */
     bool refused;                    /* on_text wants no more */
     bool draft_told;                 /* of the prompt */
+    bool draft_behind;               /* decoding has begun, and the draft has not read it all */
     int32_t prompt_from, prompt_end; /* the target reads timeline[from .. end) as the prompt */
     int32_t n_drafted;               /* nodes submitted in the turn that was offered */
     int64_t n_first;                 /* tokens written before decoding */
@@ -116,9 +116,6 @@ struct drey_session {
     model_drafter model_drafter;
     drafter *drafter; /* NULL: none, and no policy */
     draft_policy *policy;
-    turn_cost cost;
-    int64_t offered_ns, waited_ns; /* when the turn was offered, and how long passes had waited */
-    stream_counters reads;         /* of the target, then */
     token_tree tree;
     int32_t drafting[DRAFT_MAX_BATCH], n_drafting; /* the draft's step that a pass has overtaken */
     bool reading;                                  /* so is a chunk of the draft's prompt */
@@ -158,8 +155,12 @@ drey_status prompt_begin(drey_session *s, drey_error *err);
 void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group);
 /* After the pass; logits as group->logits. The last chunk's are the first token's. */
 void prompt_take(drey_session *s, const pass_group *group);
-/* The target has read all: the draft reads it, too, and decoding begins. */
-drey_status prompt_end(drey_session *s, drey_error *err);
+int32_t prompt_rows_left(const drey_session *s);
+/* Whether the draft has still to read, before it can guess. */
+bool prompt_unread(const drey_session *s);
+/* The target has read all: the draft reads it, too, and decoding begins. Where others wait for that
+ * (company), the draft reads later, and joins in when it has. */
+drey_status prompt_end(drey_session *s, bool company, drey_error *err);
 /* The runners' `loading`; user is a progress_line. */
 void prompt_report(void *user, uint64_t done);
 

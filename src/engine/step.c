@@ -4,14 +4,15 @@
  *   session 2: offer ---rows----+--- pass: each weight ---+---logits--- take
  *   session 3: offer ---rows---/     is read once          \---logits--- take
  *
- * Rows and logits are dealt so that each session has its part of what is left: first those in the
- * middle of a text, which want a tree at most, then those that read a prompt, which want all.
+ * Sessions in the middle of a text draft together (sharing.h), and their trees' best nodes come
+ * first; those that read a prompt have what is left of the rows, as long as nobody waits for them.
  * Where the pass waits for the disk, the drafts of those sessions go on (idle.h). */
 #include <assert.h>
 
 #include "base/num.h"
 #include "engine/exits.h"
 #include "engine/idle.h"
+#include "engine/sharing.h"
 #include "engine/turn.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
@@ -19,7 +20,8 @@
 typedef struct shared_pass {
     drey_session *session[DREY_MAX_SESSIONS];
     pass_group group[DREY_MAX_SESSIONS];
-    int32_t n;
+    int32_t n, n_writing; /* n_writing: those in the middle of a text, which are the first */
+    int32_t n_rows;
     runner runner; /* the pass's */
     model_pass pass;
 } shared_pass;
@@ -39,28 +41,30 @@ static drey_status settle(drey_session *const *sessions, int32_t n, drey_error *
         if (atomic_load(&s->cancel))
             FAIL(err, DREY_ERR_CANCELLED, "cancelled");
         if (s->state == SESSION_PROMPT)
-            TRY(prompt_left(s) ? prompt_begin(s, err) : prompt_end(s, err));
+            TRY(prompt_left(s) ? prompt_begin(s, err) : prompt_end(s, n > 1, err));
     }
     return DREY_OK;
 }
 
+/* A row with logits is kept for each that reads. */
 static drey_status offer(shared_pass *p, drey_error *err)
 {
     workspace *ws = p->session[0]->target.ws;
-    int32_t rows = ws->limits.max_rows, logits = ws->limits.max_logit_rows, next = 0;
-    for (int32_t i = 0; i < p->n; i++) {
-        drey_session *s = p->session[i];
-        pass_group *g = &p->group[i];
-        int32_t most = rows / (p->n - i), most_logits = logits / (p->n - i);
-        if (s->state == SESSION_PROMPT)
-            prompt_offer(s, ws->rows + next, most, g);
-        else
-            TRY(turn_offer(s, ws->rows + next, min_i32(most, most_logits), g, err));
-        int32_t n_logits = g->head == HEAD_ALL ? g->n : g->head == HEAD_LAST;
-        assert(g->n <= most && n_logits <= most_logits);
-        rows -= g->n;
-        logits -= n_logits;
-        next += g->n;
+    int32_t n_reading = p->n - p->n_writing;
+    int32_t most = min_i32(ws->limits.max_rows, ws->limits.max_logit_rows) - n_reading;
+    TRY(sharing_draft(p->session, p->n_writing, p->n > 1, most - p->n_writing, err));
+    p->n_rows = 0;
+    for (int32_t i = 0; i < p->n_writing; i++) {
+        turn_offer(p->session[i], ws->rows + p->n_rows, &p->group[i]);
+        p->n_rows += p->group[i].n;
+    }
+    assert(p->n_rows <= most);
+    int32_t rows[DREY_MAX_SESSIONS];
+    sharing_prompt_rows(p->session + p->n_writing, n_reading, p->n_rows,
+                        ws->limits.max_rows - p->n_rows, rows);
+    for (int32_t i = p->n_writing; i < p->n; i++) {
+        prompt_offer(p->session[i], ws->rows + p->n_rows, rows[i - p->n_writing], &p->group[i]);
+        p->n_rows += p->group[i].n;
     }
     return DREY_OK;
 }
@@ -94,12 +98,13 @@ static drey_status compute(shared_pass *p, drey_error *err)
     trace_kind what = !weights_loaded(p->runner.weights)       ? TRACE_LOAD
                       : p->session[0]->state == SESSION_DECODE ? TRACE_VERIFY
                                                                : TRACE_PROMPT;
-    int32_t n_rows = 0;
-    for (int32_t i = 0; i < p->n; i++)
-        n_rows += p->group[i].n;
+    pass_watch watch;
     int64_t start = clock_ns();
+    sharing_pass_begins(e, &watch);
     TRY(run_pass(p, err));
-    trace_add(&e->trace, 0, what, start, clock_ns(), n_rows);
+    trace_add(&e->trace, 0, what, start, clock_ns(), p->n_rows);
+    if (what == TRACE_VERIFY)
+        sharing_pass_ends(e, &watch, p->n_rows, p->n == 1);
     return DREY_OK;
 }
 
@@ -129,6 +134,7 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
     shared_pass p = {.n = 0};
     drey_status status = settle(sessions, n, err);
     take_in(&p, sessions, n, SESSION_DECODE);
+    p.n_writing = p.n;
     take_in(&p, sessions, n, SESSION_PROMPT);
     assert(p.n == n);
     if (status == DREY_OK)

@@ -15,57 +15,6 @@ int32_t turn_depth_left(const drey_session *s)
     return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
 }
 
-/* Other sessions in the pass may leave less room than the policy would take. */
-static drey_status grow(drey_session *s, int32_t max_rows, drey_error *err)
-{
-    int32_t n_before = s->tree.n_nodes, size = s->policy->size;
-    int64_t start = clock_ns();
-    s->cost.draft_s = 0;
-    s->policy->size = min_i32(size, max_rows - 1);
-    drey_status status = draft_grow(s->drafter, s->policy, &s->tree, turn_depth_left(s), err);
-    s->policy->size = size;
-    trace_add(&s->engine->trace, 0, TRACE_DRAFT, start, clock_ns(), s->tree.n_nodes - n_before);
-    return status;
-}
-
-/* How long passes have had nothing to compute, so far. */
-static int64_t waited_ns(const drey_engine *e)
-{
-    trace_sums sums;
-    trace_sum(&e->trace, &sums);
-    return sums.ns[TRACE_STALL] + sums.ns[TRACE_PROVISIONAL];
-}
-
-static bool is_alone(const drey_session *s)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < s->engine->n_sessions; i++)
-        n += s->engine->sessions[i]->state != SESSION_IDLE;
-    return n == 1;
-}
-
-/* How fast the disk was while it was asked, of late, or ever where `since` is all zero. */
-static void note_disk(drey_session *s, const stream_counters *since)
-{
-    stream_counters now;
-    weights_count(&s->engine->target.weights, &now);
-    double bytes = (double)(now.read_bytes - since->read_bytes);
-    double busy_s = (double)(now.busy_ns - since->busy_ns) * 1e-9;
-    if (bytes > 0 && busy_s > 0 && s->engine->options.exit != DREY_EXIT_FAST)
-        cost_saw_disk(&s->cost,
-                      (double)s->engine->plan.report.streamed_bytes_per_pass * busy_s / bytes);
-    s->reads = now;
-}
-
-/* What a pass that others share takes is not this turn's alone. */
-static void note_cost(drey_session *s, int32_t n_rows)
-{
-    s->cost.turn_s = 0;
-    if (is_alone(s) && s->engine->options.exit != DREY_EXIT_FAST)
-        cost_saw_pass(&s->cost, n_rows, (double)(clock_ns() - s->offered_ns) * 1e-9,
-                      (double)(waited_ns(s->engine) - s->waited_ns) * 1e-9);
-}
-
 /* The target's next token becomes the root; what was drafted below it stays. */
 static void reroot(drey_session *s)
 {
@@ -94,15 +43,8 @@ static void commit(drey_session *s, const model_pass *pass, pass_group *group, i
     kv_commit(&s->target_kv, rows, n);
 }
 
-drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group,
-                       drey_error *err)
+void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
 {
-    if (s->drafter) {
-        TRY(grow(s, max_rows, err));
-        draft_submit(s->policy, &s->tree, max_rows - 1);
-    } else {
-        tree_submit(&s->tree, 0);
-    }
     *group = (pass_group){.kv = &s->target_kv,
                           .rows = rows,
                           .head = HEAD_ALL,
@@ -110,10 +52,6 @@ drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_g
     group->n = verify_rows(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
     events_show(s, true);
-    note_disk(s, &s->reads);
-    s->waited_ns = waited_ns(s->engine);
-    s->offered_ns = clock_ns();
-    return DREY_OK;
 }
 
 static void choose(drey_session *s, const pass_group *group, int32_t root)
@@ -141,7 +79,6 @@ void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
 {
     drey_statistics *t = &s->text.stats;
     bool stopped = exits_stopped(s);
-    note_cost(s, group->n);
     t->n_passes++;
     t->drafted += s->text.n_drafted;
     if (!stopped && !exits_settle(s, group))

@@ -7,10 +7,8 @@
 
 #include "engine/session.h"
 
-/* Grows the tree and offers it: its nodes as rows[0 .. group->n), at most max_rows, with logits
- * for all. Fails only where the draft's reads do; the turn may be offered again. */
-drey_status turn_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group,
-                       drey_error *err);
+/* Offers the submitted nodes of the tree as rows[0 .. group->n), with logits for all. */
+void turn_offer(drey_session *s, pass_row *rows, pass_group *group);
 /* How deep a draft may go: what may still be written, and what the context still holds. */
 int32_t turn_depth_left(const drey_session *s);
 /* The pass is over: accepts along the target's choices, hands out the text, commits it, and makes

@@ -322,8 +322,9 @@ static drey_status write_texts(tuner *t, drey_error *err)
     t->session->watch = &t->watch;
     for (int32_t i = 0; i < t->options->n_prompts && (i == 0 || clock_s() - start < texts_s); i++)
         TRY(write_text(t, &t->options->prompts[i], err));
-    if (t->session->engine->has_heads && t->session->cost.step_measured)
-        t->report->profile.step_s[0] = t->session->cost.step;
+    const drey_engine *e = t->session->engine;
+    if (e->has_heads && e->cost.step_measured)
+        t->report->profile.step_s[0] = e->cost.step;
     for (int r = 0; r < CALIBRATION_RANKS; r++)
         for (int bin = 0; bin < CALIBRATION_BINS; bin++) {
             t->report->profile.guessed[r][bin] = t->counts.trials[r][bin];
