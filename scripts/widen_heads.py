@@ -3,8 +3,9 @@
 
     widen_heads.py IN.drey-medusa WIDE.gguf OUT.drey-medusa          (needs numpy)
 
-The wide model's hidden state is [h; h] / 2. With W' = [[W, W], [W, W]] and b' = [b; b] a block's units are those of the
-narrow one, and with half its scale it adds [x; x] / 2, which is to the wide head what x is to the narrow one."""
+The wide model's hidden state is [h; h] / 2, and a row of its head over its root mean square is [e; e]. With
+W' = [[W, W, U / 2, U / 2], [W, W, U / 2, U / 2]] for a block [W, U] and b' = [b; b] its units are those of the narrow one,
+and with half its scale it adds [x; x] / 2, which is to the wide head what x is to the narrow one."""
 import struct
 import sys
 
@@ -93,6 +94,17 @@ class Gguf:
         return xxh64(struct.pack("<4Q", 0, self.n_bytes, xxh64(self.bytes_at(0, first)), xxh64(samples)))
 
 
+def halved(rows, kind):
+    """The same numbers over two; Q8_0: its scales, the first two bytes of 34."""
+    if kind == 8:
+        blocks = rows.reshape(*rows.shape[:-1], -1, 34).copy()
+        scale = np.ascontiguousarray(blocks[..., :2]).view("<f2") / np.float16(2)
+        blocks[..., :2] = scale.astype("<f2").view(np.uint8)
+        return blocks.reshape(rows.shape)
+    number = np.ascontiguousarray(rows).view({0: "<f4", 1: "<f2"}[kind])
+    return (number / number.dtype.type(2)).view(np.uint8)
+
+
 def widened(heads, n_heads):
     """The tensors of heads, as (name, dims, kind, bytes)."""
     out = []
@@ -102,13 +114,16 @@ def widened(heads, n_heads):
         row_bytes, n_rows = dims[0] // n * size, dims[1] if len(dims) > 1 else 1
         rows = np.frombuffer(heads.bytes_at(heads.base + offset, row_bytes * n_rows), np.uint8)
         if len(dims) > 1:
-            rows = rows.reshape(n_heads, -1, row_bytes)
-            rows = np.concatenate([rows, rows], axis=2)
+            state, token = np.split(rows.reshape(n_rows, row_bytes), 2, axis=1)
+            token = halved(token, kind)
+            rows = np.concatenate([state, state, token, token], axis=1)
+            rows = np.concatenate([rows, rows])
             dims = [2 * dims[0], 2 * dims[1]]
         else:
             rows = rows.reshape(n_heads, -1)
+            rows = np.concatenate([rows, rows], axis=1)
             dims = [2 * dims[0]]
-        out.append((name, dims, kind, np.concatenate([rows, rows], axis=1).tobytes()))
+        out.append((name, dims, kind, rows.tobytes()))
     return out
 
 

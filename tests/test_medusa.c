@@ -99,7 +99,22 @@ static float dot(const float *w, const float *x, int32_t n)
     return sum;
 }
 
-/* By the formulas of medusa_heads.h and kernel.h, of weights in float. */
+/* [h; e(token)] by the formulas of medusa_heads.h and kernel.h. */
+static void input_by_hand(float *out, const float *hidden, const float *row, int32_t d)
+{
+    float lane[16] = {0};
+    memcpy(out, hidden, (size_t)d * sizeof *out);
+    for (int32_t i = 0; i < d; i++)
+        lane[i % 16] = fmaf(row[i], row[i], lane[i % 16]);
+    for (int32_t half = 8; half; half /= 2)
+        for (int32_t i = 0; i < half; i++)
+            lane[i] += lane[i + half];
+    float scale = 1.0f / sqrtf(lane[0] / (float)d + 1e-6f);
+    for (int32_t i = 0; i < d; i++)
+        out[d + i] = row[i] * scale * 1.0f;
+}
+
+/* Of weights in float; nodes of one step, of both heads and of a token that is no input. */
 static void by_hand(void **state)
 {
     (void)state;
@@ -114,24 +129,28 @@ static void by_hand(void **state)
     drey_error err = {0};
     drey_engine *e = loaded(&o, &s);
     medusa_heads *heads = &e->heads;
-    enum { D = 256, HEADS = 2 };
-    static float hidden[D], w[HEADS * D * D], b[HEADS * D], v[SLICE * D];
+    enum { D = 256, HEADS = 2, NODES = 4 };
+    static const medusa_node nodes[NODES] = {{1, 7}, {0, 250}, {1, SLICE}, {0, 7}};
+    static float hidden[D], w[HEADS][D * 2 * D], b[HEADS * D], v[SLICE * D], none[D];
     rng r = rng_from(9);
     for (int32_t i = 0; i < D; i++)
         hidden[i] = (float)rng_normal(&r);
-    read_rows(heads->file, "blocks.weight", w, HEADS * D * D);
+    read_rows(heads->file, "blocks.0.weight", w[0], D * 2 * D);
+    read_rows(heads->file, "blocks.1.weight", w[1], D * 2 * D);
     read_rows(heads->file, "blocks.bias", b, HEADS * D);
     read_rows(m->file, "output.weight", v, SLICE * D);
-    if (medusa_compute(heads, hidden, &err) != DREY_OK)
+    if (medusa_compute(heads, hidden, nodes, NODES, &err) != DREY_OK)
         fail_msg("%s", err.message);
-    for (int32_t k = 0; k < HEADS; k++) {
-        float x[D];
+    for (int32_t at = 0; at < NODES; at++) {
+        const int32_t k = nodes[at].head, token = nodes[at].token;
+        float x[D], input[2 * D];
+        input_by_hand(input, hidden, token < SLICE ? v + token * D : none, D);
         for (int32_t i = 0; i < D; i++) {
-            float gate = dot(w + (k * D + i) * D, hidden, D) + b[k * D + i];
+            float gate = dot(w[k] + i * 2 * D, input, 2 * D) + b[k * D + i];
             x[i] = hidden[i] + gate / (1 + exp_f32(-gate)) * 0.5f;
         }
         for (int32_t i = 0; i < SLICE; i++)
-            assert_true(heads->logits[k * heads->logits_ld + i] == dot(v + i * D, x, D));
+            assert_true(heads->logits[at * heads->logits_ld + i] == dot(v + i * D, x, D));
     }
     drey_session_close(&s);
     drey_engine_close(&e);
@@ -158,7 +177,8 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
         o.cpu_tier = tiers[t];
         o.n_threads = 1 + t % 3;
         drey_engine *e = loaded(&o, &s);
-        assert_int_equal(medusa_compute(&e->heads, hidden, &err), DREY_OK);
+        const medusa_node nodes[] = {{0, 3}, {1, 100}};
+        assert_int_equal(medusa_compute(&e->heads, hidden, nodes, 2, &err), DREY_OK);
         for (int32_t k = 0; k < 2; k++) {
             const float *got = e->heads.logits + k * e->heads.logits_ld;
             if (t == 0)
@@ -287,12 +307,13 @@ static void plan_counts_them(void **state)
     drey_model *m = make("model.gguf", TYPE_Q8_0, false);
     heads_file h = heads_for(m);
     h.shape.n_ids = SLICE;
+    h.shape.n_heads = 4;
     put_beside(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     drey_planner *planner;
     drey_plan plan;
     drey_error err = {0};
-    const uint64_t blocks = 2 * 256 * 256 * sizeof(float) + 2 * 256 * sizeof(float);
+    const uint64_t blocks = 4 * 256 * 512 * sizeof(float) + 4 * 256 * sizeof(float);
     assert_int_equal(drey_planner_open(&planner, &o, &err), DREY_OK);
     assert_int_equal(drey_planner_make(planner, least(o), NULL, &plan, &err), DREY_OK);
     assert_int_equal(plan.draft_bytes, blocks);
@@ -300,7 +321,8 @@ static void plan_counts_them(void **state)
     uint64_t parts = plan.pinned_bytes + plan.draft_bytes + plan.ring_bytes + plan.kv_bytes +
                      plan.work_bytes + plan.process_bytes + plan.spare_bytes;
     assert_int_equal(parts, plan.budget_bytes);
-    assert_true(least(o) > least(options_of(m, DREY_DRAFTER_NONE)) + blocks);
+    /* Named in whole MiB. */
+    assert_true(least(o) > least(options_of(m, DREY_DRAFTER_NONE)) + blocks / 2);
     drey_planner_close(&planner);
     drey_model_close(&m);
     temp_dir_remove();
@@ -370,7 +392,7 @@ static void bad_files(void **state)
     put_beside(&good);
     cut_short(path);
     refused(m, DREY_ERR_FORMAT, path);
-    static const char *const tensors[] = {"blocks.weight", "blocks.bias"};
+    static const char *const tensors[] = {"blocks.1.weight", "blocks.bias"};
     for (int i = 0; i < 2; i++) {
         put_beside(&good);
         damage(path, tensors[i], 0, 0, i == 1);

@@ -90,7 +90,7 @@ static void make_case(small_case *c, int32_t n_batch, int32_t n_drawn)
                                  .n_batch = n_batch,
                                  .n_drawn = n_drawn,
                                  .n_steps = 400,
-                                 .rate = 0.02f,
+                                 .rate = 0.01f,
                                  .seed = 3};
     size_t bytes = self_texts_bytes(N, D) + arena_size(IDS * D * sizeof(uint16_t)) +
                    medusa_trainer_bytes(&c->about);
@@ -137,13 +137,13 @@ static void gradient_is_the_slope(void **state)
     begin_case(&c);
     medusa_trainer *m = &c.trainer;
     rng r = rng_from(8);
-    assert_int_equal(m->n_parameters, 2 * D * (D + 1));
+    assert_int_equal(m->n_parameters, 2 * D * (2 * D + 1));
     assert_int_equal(m->n_positions, 27); /* of 30, the last ones of their runs know nothing */
     for (int64_t i = 0; i < m->n_parameters; i++)
         m->parameters[i] = 0.3f * (float)rng_normal(&r);
     for (int32_t i = 0; i < 5; i++)
         m->batch[i] = 2 * i; /* the last one has a label for one head alone */
-    static float gradient[2 * D * (D + 1)];
+    static float gradient[2 * D * (2 * D + 1)];
     medusa_trainer_gradient(m);
     memcpy(gradient, m->gradient, sizeof gradient);
     const float step = 0.01f;

@@ -1,14 +1,13 @@
 /* Expanding nodes with Medusa heads: see medusa_heads.h.
  *
- * Head k looks at the hidden state of the last accepted row alone, not at what stands between: its
- * guesses are those of all nodes of depth k - 1. So the first expansion of a turn computes all
- * heads, the others take what is there, and there is no cache that would have to follow the tree.
+ * Head k looks at the hidden state of the last accepted row and at the node that it guesses behind,
+ * whose depth is k - 1. There is no cache that would have to follow the tree.
  *
  *        row  ...  last accepted   root    depth 1   depth 2
- *                        |          ^         ^         ^
- *                        h --- V ---+         |         |
- *                        +--- head 1 ---------+         |
- *                        +--- head 2 -------------------+
+ *                        |        ^    |   ^     |   ^
+ *                        h -- V --+    |   |     |   |
+ *                        +--- head 1 --+---+     |   |
+ *                        +--- head 2 ------------+---+
  *
  * How likely a guess is, a head says itself, by softmax over the slice; where the text has no row
  * that could be looked at (it goes on from what was read long ago), nothing is guessed for
@@ -31,7 +30,6 @@ static drey_status medusa_begin(drafter *base, const int32_t *tokens, int32_t n,
     (void)tokens;
     (void)err;
     d->n_tokens = n;
-    d->guessed = false;
     if (d->seen_for != n - 1)
         d->seen_for = 0;
     return DREY_OK;
@@ -44,38 +42,33 @@ static void medusa_see(drafter *base, int32_t position, const float *hidden)
     d->seen_for = position + 1;
 }
 
-/* Of all heads, for the present root. */
-static drey_status guess(medusa_drafter *d, drey_error *err)
-{
-    const medusa_heads *m = d->heads;
-    int32_t root = d->n_tokens - 1;
-    d->guessed = true;
-    memset(d->depth, 0, sizeof d->depth);
-    if (root == 0 || d->seen_for != root)
-        return DREY_OK;
-    TRY(medusa_compute(d->heads, d->hidden, err));
-    const logit_ids ids = {.n_first = d->n_ids};
-    for (int32_t i = 0; i < m->shape.n_heads; i++)
-        d->depth[i].n = sampler_guess_among(d->sampler, m->logits + i * m->logits_ld, root + i + 1,
-                                            &ids, d->depth[i].guess, MEDUSA_RANKS);
-    return DREY_OK;
-}
-
 static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
                                  drey_error *err)
 {
     medusa_drafter *d = (medusa_drafter *)base;
-    if (!d->guessed)
-        TRY(guess(d, err));
+    const medusa_heads *m = d->heads;
+    medusa_node asked[DRAFT_MAX_BATCH];
+    int32_t place[DRAFT_MAX_BATCH], n_asked = 0, root = d->n_tokens - 1;
+    bool seen = root > 0 && d->seen_for == root;
     for (int32_t i = 0; i < n; i++) {
-        tree_node *node = &tree->nodes[nodes[i]];
-        node->expanded = true;
-        node->n_guesses = 0;
-        if (node->depth >= d->heads->shape.n_heads)
+        const tree_node *node = &tree->nodes[nodes[i]];
+        if (!seen || node->depth >= m->shape.n_heads)
             continue;
-        const medusa_guesses *g = &d->depth[node->depth];
-        node->n_guesses = (uint8_t)g->n;
-        memcpy(node->guess, g->guess, (size_t)g->n * sizeof *g->guess);
+        asked[n_asked] = (medusa_node){node->depth, node->token};
+        place[n_asked++] = nodes[i];
+    }
+    if (n_asked > 0)
+        TRY(medusa_compute(d->heads, d->hidden, asked, n_asked, err));
+    for (int32_t i = 0; i < n; i++) {
+        tree->nodes[nodes[i]].expanded = true;
+        tree->nodes[nodes[i]].n_guesses = 0;
+    }
+    const logit_ids ids = {.n_first = d->n_ids};
+    for (int32_t i = 0; i < n_asked; i++) {
+        tree_node *node = &tree->nodes[place[i]];
+        node->n_guesses =
+            (uint8_t)sampler_guess_among(d->sampler, m->logits + i * m->logits_ld,
+                                         root + node->depth + 1, &ids, node->guess, MEDUSA_RANKS);
     }
     return DREY_OK;
 }
@@ -89,7 +82,6 @@ static void medusa_reroot(drafter *base, const token_tree *tree, const int32_t *
     (void)next;
     (void)moved;
     d->n_tokens += n_path + 1;
-    d->guessed = false;
 }
 
 static size_t medusa_bytes(int32_t capacity)

@@ -5,11 +5,6 @@
 #include "draft/drafter.h"
 #include "draft/medusa_heads.h"
 
-typedef struct medusa_guesses {
-    candidate guess[MEDUSA_RANKS];
-    int32_t n;
-} medusa_guesses;
-
 typedef struct medusa_drafter {
     drafter base;
     medusa_heads *heads; /* borrowed, as the sampler is */
@@ -18,8 +13,6 @@ typedef struct medusa_drafter {
     int32_t n_tokens; /* of the timeline, the root included */
     float *hidden;    /* [D]: of the row that said the token number seen_for */
     int32_t seen_for; /* 0: no row was seen */
-    bool guessed;     /* for the present root: */
-    medusa_guesses depth[MEDUSA_MAX_HEADS]; /* of nodes of each depth */
 } medusa_drafter;
 
 /* Memory of a session. */

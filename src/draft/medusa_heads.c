@@ -14,7 +14,7 @@
 
 #define KEY(name) MEDUSA_ARCHITECTURE "." name
 
-static const char weight_name[] = "blocks.weight", bias_name[] = "blocks.bias";
+static const char bias_name[] = "blocks.bias";
 
 char *medusa_usual_path(const gguf *target)
 {
@@ -67,7 +67,7 @@ static drey_status read_shape(medusa_shape *s, const gguf *g, const model_shape 
     int64_t version, n_heads, n_embd, n_ids;
     TRY(gguf_require_int(g, KEY("version"), 1, INT32_MAX, &version, err));
     if (version != MEDUSA_VERSION)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "these heads are of a later version; train them again");
+        FAIL(err, DREY_ERR_UNSUPPORTED, "these heads are of another version; train them again");
     TRY(gguf_require_int(g, KEY("head_count"), 1, MEDUSA_MAX_HEADS, &n_heads, err));
     TRY(gguf_require_int(g, KEY("embedding_length"), 1, INT32_MAX, &n_embd, err));
     TRY(gguf_require_int(g, KEY("vocabulary_length"), 1, INT32_MAX, &n_ids, err));
@@ -89,19 +89,31 @@ static drey_status read_shape(medusa_shape *s, const gguf *g, const model_shape 
     return read_accuracy(s, g, err);
 }
 
+static drey_status read_block(medusa_heads *m, int32_t k, drey_error *err)
+{
+    char name[32];
+    int64_t d = m->shape.n_embd;
+    snprintf(name, sizeof name, "blocks.%d.weight", k);
+    const gguf_tensor *t = gguf_find_tensor(m->file, name);
+    if (!t || t->dims[0] != 2 * d || t->dims[1] != d || t->dims[2] * t->dims[3] != 1)
+        FAIL(err, DREY_ERR_FORMAT, "tensor %s is not there, or has another shape", name);
+    TRY(weight_describe(&m->block[k], t, m->kernels, err));
+    if (t->type != m->block[0].tensor->type)
+        FAIL(err, DREY_ERR_FORMAT, "tensor %s has another type than the first block", name);
+    m->block[k].resident = true;
+    m->block[k].n_pinned = m->block[k].n_groups;
+    return DREY_OK;
+}
+
 static drey_status read_tensors(medusa_heads *m, drey_error *err)
 {
     const medusa_shape *s = &m->shape;
-    const gguf_tensor *w = gguf_find_tensor(m->file, weight_name),
-                      *b = gguf_find_tensor(m->file, bias_name);
+    const gguf_tensor *b = gguf_find_tensor(m->file, bias_name);
     int64_t n = (int64_t)s->n_heads * s->n_embd;
-    if (!w || w->dims[0] != s->n_embd || w->dims[1] != n || w->dims[2] * w->dims[3] != 1)
-        FAIL(err, DREY_ERR_FORMAT, "tensor %s is not there, or has another shape", weight_name);
+    for (int32_t k = 0; k < s->n_heads; k++)
+        TRY(read_block(m, k, err));
     if (!b || b->type != TYPE_F32 || b->dims[0] != n || b->n_bytes != (uint64_t)n * sizeof(float))
         FAIL(err, DREY_ERR_FORMAT, "tensor %s is not there, or has another shape", bias_name);
-    TRY(weight_describe(&m->blocks, w, m->kernels, err));
-    m->blocks.resident = true;
-    m->blocks.n_pinned = m->blocks.n_groups;
     return DREY_OK;
 }
 
@@ -158,8 +170,9 @@ int32_t medusa_least_groups(const medusa_heads *m)
 
 size_t medusa_weight_bytes(const medusa_heads *m)
 {
-    return arena_size(weight_pinned_bytes(&m->blocks)) +
-           arena_size((size_t)m->blocks.n_rows * sizeof(float));
+    size_t n = (size_t)m->shape.n_heads;
+    return n * arena_size(weight_pinned_bytes(&m->block[0])) +
+           arena_size(n * (size_t)m->shape.n_embd * sizeof(float));
 }
 
 static int64_t logits_ld(const medusa_heads *m)
@@ -167,29 +180,41 @@ static int64_t logits_ld(const medusa_heads *m)
     return row_stride((int64_t)medusa_least_groups(m) * GROUP_ROWS);
 }
 
+static int64_t gate_ld(const medusa_heads *m)
+{
+    return row_stride((int64_t)m->block[0].n_groups * GROUP_ROWS);
+}
+
+static size_t rows_bytes(int64_t stride)
+{
+    return (size_t)(DRAFT_MAX_BATCH * stride) * sizeof(float);
+}
+
 size_t medusa_work_bytes(const medusa_heads *m, const weight *head)
 {
-    const medusa_shape *s = &m->shape;
-    size_t n = (size_t)s->n_heads, n_gate = (size_t)m->blocks.n_groups * GROUP_ROWS;
-    return 2 * arena_size(n_gate * sizeof(float)) +
-           arena_size(n * (size_t)row_stride(s->n_embd) * sizeof(float)) +
-           arena_size(n * (size_t)logits_ld(m) * sizeof(float)) +
-           arena_size(act_bytes(m->blocks.kernel->act, 1, s->n_embd)) +
-           arena_size(act_bytes(head->kernel->act, s->n_heads, s->n_embd));
+    int64_t d = m->shape.n_embd;
+    return 2 * arena_size((size_t)d * sizeof(float)) + arena_size(rows_bytes(row_stride(2 * d))) +
+           arena_size(rows_bytes(gate_ld(m))) + arena_size(rows_bytes(row_stride(d))) +
+           arena_size(rows_bytes(logits_ld(m))) +
+           arena_size(act_bytes(m->block[0].kernel->act, DRAFT_MAX_BATCH, 2 * d)) +
+           arena_size(act_bytes(head->kernel->act, DRAFT_MAX_BATCH, d));
 }
 
 static void take_work(medusa_heads *m, arena *a)
 {
-    const medusa_shape *s = &m->shape;
-    size_t n = (size_t)s->n_heads, n_gate = (size_t)m->blocks.n_groups * GROUP_ROWS;
-    m->x_ld = row_stride(s->n_embd);
+    int64_t d = m->shape.n_embd;
+    m->input_ld = row_stride(2 * d);
+    m->gate_ld = gate_ld(m);
+    m->x_ld = row_stride(d);
     m->logits_ld = logits_ld(m);
-    m->gate = arena_take(a, n_gate * sizeof *m->gate);
-    m->scale = arena_take(a, n_gate * sizeof *m->scale);
-    m->x = arena_take(a, n * (size_t)m->x_ld * sizeof *m->x);
-    m->logits = arena_take(a, n * (size_t)m->logits_ld * sizeof *m->logits);
-    m->hidden_acts = arena_take(a, act_bytes(m->blocks.kernel->act, 1, s->n_embd));
-    m->x_acts = arena_take(a, act_bytes(m->slice.kernel->act, s->n_heads, s->n_embd));
+    m->scale = arena_take(a, (size_t)d * sizeof *m->scale);
+    m->ones = arena_take(a, (size_t)d * sizeof *m->ones);
+    m->input = arena_take(a, rows_bytes(m->input_ld));
+    m->gate = arena_take(a, rows_bytes(m->gate_ld));
+    m->x = arena_take(a, rows_bytes(m->x_ld));
+    m->logits = arena_take(a, rows_bytes(m->logits_ld));
+    m->input_acts = arena_take(a, act_bytes(m->block[0].kernel->act, DRAFT_MAX_BATCH, 2 * d));
+    m->x_acts = arena_take(a, act_bytes(m->slice.kernel->act, DRAFT_MAX_BATCH, d));
 }
 
 /* ---- Loading ---- */
@@ -202,9 +227,8 @@ typedef struct loader {
     uint8_t *bounce, *raw; /* [BOUNCE_BYTES], a group of rows as in the file */
 } loader;
 
-static drey_status load_blocks(medusa_heads *m, const loader *l, drey_error *err)
+static drey_status load_block(weight *w, const loader *l, drey_error *err)
 {
-    weight *w = &m->blocks;
     for (int32_t g = 0; g < w->n_groups; g++) {
         int32_t n = (int32_t)min_i64(GROUP_ROWS, w->n_rows - (int64_t)g * GROUP_ROWS);
         uint64_t at = w->tensor->offset + (uint64_t)g * GROUP_ROWS * (uint64_t)w->row_bytes;
@@ -220,7 +244,7 @@ static drey_status load_bias(medusa_heads *m, const loader *l, drey_error *err)
 {
     const gguf_tensor *t = gguf_find_tensor(m->file, bias_name);
     TRY(file_read(&l->file, l->path, t->offset, t->n_bytes, m->bias, l->bounce, BOUNCE_BYTES, err));
-    for (int64_t i = 0; i < m->blocks.n_rows; i++)
+    for (int64_t i = 0; i < (int64_t)m->shape.n_heads * m->shape.n_embd; i++)
         if (!isfinite(m->bias[i]))
             FAIL(err, DREY_ERR_FORMAT,
                  "%s: tensor %s holds numbers that are not finite: the file is damaged",
@@ -243,18 +267,21 @@ static void take_slice(medusa_heads *m, const weight *head)
 drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
                         drey_error *err)
 {
-    weight *w = &m->blocks;
+    const medusa_shape *s = &m->shape;
     assert(head->n_pinned >= medusa_least_groups(m) && head->k == m->shape.n_embd);
     m->target = target;
     m->pool = p;
-    w->packed = arena_take(a, weight_pinned_bytes(w));
-    m->bias = arena_take(a, (size_t)w->n_rows * sizeof *m->bias);
+    for (int32_t k = 0; k < s->n_heads; k++)
+        m->block[k].packed = arena_take(a, weight_pinned_bytes(&m->block[k]));
+    m->bias = arena_take(a, (size_t)s->n_heads * (size_t)s->n_embd * sizeof *m->bias);
     take_slice(m, head);
     take_work(m, a);
     TRY(arena_check(a, err));
-    for (int64_t i = 0; i < w->n_rows; i++)
-        m->scale[i] = m->shape.scale;
-    size_t raw_bytes = (size_t)(GROUP_ROWS * w->row_bytes);
+    for (int32_t i = 0; i < s->n_embd; i++) {
+        m->scale[i] = s->scale;
+        m->ones[i] = 1;
+    }
+    size_t raw_bytes = (size_t)(GROUP_ROWS * m->block[0].row_bytes);
     loader l = {.file.fd = -1, .path = gguf_part_path(m->file, 0)};
     l.bounce = aligned_alloc(4096, BOUNCE_BYTES);
     l.raw = malloc(raw_bytes);
@@ -265,8 +292,8 @@ drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, po
         status = file_open(&l.file, l.path, true, err);
     if (status == DREY_OK)
         status = file_check(&l.file, l.path, gguf_part_stamp(m->file, 0), err);
-    if (status == DREY_OK)
-        status = load_blocks(m, &l, err);
+    for (int32_t k = 0; k < s->n_heads && status == DREY_OK; k++)
+        status = load_block(&m->block[k], &l, err);
     if (status == DREY_OK)
         status = load_bias(m, &l, err);
     file_close(&l.file);
@@ -287,21 +314,55 @@ static drey_status multiply(medusa_heads *m, weight *matrix, void *acts, int32_t
     return product_finish(m->target, m->pool, err);
 }
 
-drey_status medusa_compute(medusa_heads *m, const float *hidden, drey_error *err)
+/* [h; e(token)] */
+static void fill_input(const medusa_heads *m, float *input, const float *hidden, int32_t token)
 {
-    const medusa_shape *s = &m->shape;
-    const kernel_table *k = m->kernels;
-    int64_t d = s->n_embd;
-    assert(weights_loaded(m->target));
-    k->quantise[m->blocks.kernel->act](m->hidden_acts, hidden, m->x_ld, 0, 1, 1, d);
-    TRY(multiply(m, &m->blocks, m->hidden_acts, 1, m->gate,
-                 (int64_t)m->blocks.n_groups * GROUP_ROWS, err));
-    k->add(m->gate, m->bias, s->n_heads * d);
-    k->swiglu(m->gate, m->gate, m->scale, s->n_heads * d);
-    for (int32_t i = 0; i < s->n_heads; i++) {
-        memcpy(m->x + i * m->x_ld, hidden, (size_t)d * sizeof *hidden);
-        k->add(m->x + i * m->x_ld, m->gate + i * d, d);
+    int64_t d = m->shape.n_embd;
+    const weight *v = &m->slice;
+    float *of_token = input + d;
+    const float eps = 1e-6f;
+    memcpy(input, hidden, (size_t)d * sizeof *hidden);
+    memset(of_token, 0, (size_t)d * sizeof *of_token);
+    if (token >= m->shape.n_ids)
+        return;
+    v->kernel->unpack_row(of_token, v->packed + (size_t)(token / GROUP_ROWS) * v->group_bytes,
+                          token % GROUP_ROWS, d);
+    m->kernels->rmsnorm(of_token, of_token, m->ones, d, eps);
+}
+
+/* x of the nodes whose head is k, in their places. */
+static drey_status run_block(medusa_heads *m, int32_t k, const float *hidden,
+                             const medusa_node *nodes, int32_t n, drey_error *err)
+{
+    const kernel_table *t = m->kernels;
+    int64_t d = m->shape.n_embd;
+    int32_t place[DRAFT_MAX_BATCH], n_rows = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (nodes[i].head == k) {
+            fill_input(m, m->input + n_rows * m->input_ld, hidden, nodes[i].token);
+            place[n_rows++] = i;
+        }
+    if (n_rows == 0)
+        return DREY_OK;
+    t->quantise[m->block[k].kernel->act](m->input_acts, m->input, m->input_ld, 0, n_rows, n_rows,
+                                         2 * d);
+    TRY(multiply(m, &m->block[k], m->input_acts, n_rows, m->gate, m->gate_ld, err));
+    for (int32_t i = 0; i < n_rows; i++) {
+        float *gate = m->gate + i * m->gate_ld, *x = m->x + place[i] * m->x_ld;
+        t->add(gate, m->bias + k * d, d);
+        t->swiglu(gate, gate, m->scale, d);
+        memcpy(x, hidden, (size_t)d * sizeof *hidden);
+        t->add(x, gate, d);
     }
-    k->quantise[m->slice.kernel->act](m->x_acts, m->x, m->x_ld, 0, s->n_heads, s->n_heads, d);
-    return multiply(m, &m->slice, m->x_acts, s->n_heads, m->logits, m->logits_ld, err);
+    return DREY_OK;
+}
+
+drey_status medusa_compute(medusa_heads *m, const float *hidden, const medusa_node *nodes,
+                           int32_t n, drey_error *err)
+{
+    assert(weights_loaded(m->target) && n >= 1 && n <= DRAFT_MAX_BATCH);
+    for (int32_t k = 0; k < m->shape.n_heads; k++)
+        TRY(run_block(m, k, hidden, nodes, n, err));
+    m->kernels->quantise[m->slice.kernel->act](m->x_acts, m->x, m->x_ld, 0, n, n, m->shape.n_embd);
+    return multiply(m, &m->slice, m->x_acts, n, m->logits, m->logits_ld, err);
 }

@@ -1,33 +1,38 @@
 /* Medusa heads (Cai et al. 2024, "Medusa: simple LLM inference acceleration framework with multiple
  * decoding heads"): small blocks behind the target that say what stands two and more tokens ahead.
+ * Each sees the token before the one that it guesses, too (Ankner et al. 2024, "Hydra:
+ * sequentially-dependent draft heads for Medusa decoding").
  *
  *      h: the target's hidden state behind its final norm, of the last accepted row
- *   head 0 (the target's own)  logits = V h                             the next token: the root
- *   head k = 1, 2, ...         logits = V (h + scale * silu(W_k h + b_k))  the k-th token behind it
+ *      e(t): row t of V over its root mean square; 0 where t is not among the first n_ids
+ *   head 0 (the target's own)  logits = V h                              the next token: the root
+ *   head k = 1, 2, ...         logits = V (h + scale * silu(W_k [h; e(t)] + b_k))
+ *                              what follows t, the token k - 1 behind the root
  *
  * V: the target's own head, of which the first n_ids rows count and stay in memory. A file of heads
  * is GGUF of the architecture "drey-medusa":
  *
- *      drey-medusa.version           u32   1
+ *      drey-medusa.version           u32   2
  *      drey-medusa.target            u64   model_identity of the model that they were trained for
  *      drey-medusa.head_count        u32   1 .. MEDUSA_MAX_HEADS
  *      drey-medusa.embedding_length  u32   D
  *      drey-medusa.vocabulary_length u32   n_ids: a multiple of 32, or all of the target's
  *      drey-medusa.scale             f32   1; 0.5 where the model was widened
  *      drey-medusa.accuracy          f32[] [head_count][MEDUSA_RANKS]: how often the guess of a
- *                                          rank was right, on text they were not trained with
- *      blocks.weight  [head_count * D][D] of any type that has a kernel
- *      blocks.bias    F32 [head_count * D]
+ *                                          rank was right where t was, on text they were not trained
+ *                                          with
+ *      blocks.K.weight [D][2 D] of any type that has a kernel, K = 0 .. head_count - 1: W_(K + 1)
+ *      blocks.bias     F32 [head_count * D]
  *
- * All guesses of a turn come from two products: all blocks with h, then V with the rows that those
- * gave. They follow the kernels' numeric contract, so every tier guesses the same. */
+ * A step over n nodes takes a product for each depth among them, and one with V. They follow the
+ * kernels' numeric contract, so every tier guesses the same. */
 #ifndef DREY_DRAFT_MEDUSA_HEADS_H
 #define DREY_DRAFT_MEDUSA_HEADS_H
 
-#include "draft/tree.h"
+#include "draft/drafter.h"
 #include "model/layout.h"
 
-enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 1 };
+enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 2 };
 
 #define MEDUSA_ARCHITECTURE "drey-medusa"
 
@@ -41,19 +46,21 @@ typedef struct medusa_shape {
 
 typedef struct medusa_heads {
     medusa_shape shape;
-    gguf *file;      /* owned */
-    weight blocks;   /* [n_heads * D][D] */
+    gguf *file;                     /* owned */
+    weight block[MEDUSA_MAX_HEADS]; /* [D][2 D] */
     weight slice;    /* the first n_ids rows of the target's head: no memory of its own */
     float *bias;     /* [n_heads * D] */
     weights *target; /* borrowed: whose threads' scratch products use */
     const kernel_table *kernels;
     pool *pool;
-    /* Of one guess at a time, whichever session asks. */
-    float *gate, *scale; /* [n_heads * D] */
-    float *x;            /* [n_heads][D] */
-    float *logits;       /* [n_heads][logits_ld] */
-    int64_t x_ld, logits_ld;
-    void *hidden_acts, *x_acts;
+    /* Of one step at a time, whichever session asks. */
+    float *scale, *ones; /* [D] */
+    float *input;        /* [DRAFT_MAX_BATCH][input_ld] */
+    float *gate;         /* [DRAFT_MAX_BATCH][gate_ld] */
+    float *x;            /* [DRAFT_MAX_BATCH][x_ld] */
+    float *logits;       /* [DRAFT_MAX_BATCH][logits_ld] */
+    int64_t input_ld, gate_ld, x_ld, logits_ld;
+    void *input_acts, *x_acts;
 } medusa_heads;
 
 /* MODEL.drey-medusa, after the model's first file; the caller frees. NULL when memory is short. */
@@ -79,7 +86,15 @@ size_t medusa_work_bytes(const medusa_heads *m, const weight *head);
 drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
                         drey_error *err);
 
-/* m->logits of all heads for hidden[D]; between two passes of the target. */
-drey_status medusa_compute(medusa_heads *m, const float *hidden, drey_error *err);
+/* A node that is to be guessed behind. */
+typedef struct medusa_node {
+    int32_t head; /* its depth, below n_heads: head + 1 guesses */
+    int32_t token;
+} medusa_node;
+
+/* m->logits of what follows each of n nodes, 1 to DRAFT_MAX_BATCH, for hidden[D]; between two
+ * passes of the target. */
+drey_status medusa_compute(medusa_heads *m, const float *hidden, const medusa_node *nodes,
+                           int32_t n, drey_error *err);
 
 #endif

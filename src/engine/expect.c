@@ -5,7 +5,7 @@
  * Tokens a pass by the nodes of a tree, and the steps that such a tree takes, are what trees that
  * follow confidence got over code and chat. A larger draft guesses no better here: that it costs
  * more is known, how much more it knows is not. The target's own high bits guess like a model of a
- * tenth of its size. Medusa heads are all computed in one step. */
+ * tenth of its size. A tree of Medusa heads is no deeper than they are many. */
 #include "base/num.h"
 #include "draft/cost.h"
 #include "engine/plan.h"
@@ -30,7 +30,7 @@ static double tokens_of(const plan_inputs *in, const tree_yield *y)
 static int32_t steps_of(const plan_inputs *in, const tree_yield *y)
 {
     if (in->drafter == DREY_DRAFTER_MEDUSA)
-        return 1;
+        return min_i32(y->steps, in->n_heads);
     return in->drafter == DREY_DRAFTER_LOOKUP ? 0 : y->steps;
 }
 

@@ -152,6 +152,8 @@ static void gather_heads(drey_engine *e)
     plan_inputs *in = &e->inputs;
     const plan_matrix *head = &in->model[PLAN_TARGET].matrix[e->target.layout.n_matrices - 1];
     in->heads_bytes = medusa_weight_bytes(&e->heads);
+    in->n_heads = e->heads.shape.n_heads;
+    in->draft_steps = min_i32(in->draft_steps, in->n_heads); /* a level each */
     in->slice_bytes = (uint64_t)head->least_groups * head->group_bytes;
     in->model[PLAN_TARGET].overhead_bytes +=
         medusa_work_bytes(&e->heads, e->target.layout.head) + gguf_header_bytes(e->heads.file);

@@ -46,6 +46,7 @@ typedef struct plan_inputs {
     /* The target drafts with the planes that are in memory: the first one of all. */
     bool self_draft;
     uint64_t heads_bytes; /* of Medusa heads */
+    int32_t n_heads;
     uint64_t slice_bytes; /* of the target's head that they are multiplied with */
     int32_t draft_ids;    /* of the slice that the draft's head is over; 0: of all */
     drey_drafter drafter;

@@ -108,7 +108,7 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
         t->read_s = (double)t->streamed_bytes_per_pass / speeds->disk_bytes_per_s;
     t->compute_s = seconds(w.target, 1, speeds);
     t->verify_s = max_f64(t->compute_s, seconds(w.target, t->tree_rows, speeds));
-    t->draft_s = (in->heads_bytes ? 1 : in->draft_steps) * seconds(w.step, 1, speeds);
+    t->draft_s = in->draft_steps * seconds(w.step, 1, speeds);
     t->alone_pass_s = pass_over(&w, 1);
     t->pass_s = pass_over(&w, t->tree_rows) + beyond_ring(r, t->draft_s);
     t->passes_per_s = per_second(t->pass_s);

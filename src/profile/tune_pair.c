@@ -336,14 +336,12 @@ static drey_status write_texts(tuner *t, drey_error *err)
 /* ---- Trees ---- */
 
 /* The draft's steps for a static tree: level by level, those who have children, as many at a time
- * as a step takes. Heads guess once. */
-static double draft_seconds(const static_tree *t, const double *step_s, bool once)
+ * as a step takes. */
+static double draft_seconds(const static_tree *t, const double *step_s)
 {
     bool expands[STATIC_WIDEST] = {false};
     int32_t at_depth[STATIC_DEPTHS + 1] = {0};
     double sum = 0;
-    if (once)
-        return t->n > 1 ? step_s[0] : 0;
     for (int32_t i = 1; i < t->n; i++) {
         at_depth[t->depth[i] - 1] += !expands[t->parent[i]];
         expands[t->parent[i]] = true;
@@ -403,7 +401,7 @@ static void choose_trees(tuner *t)
         memcpy(tree->parent, shape.parent, sizeof shape.parent);
         memcpy(tree->rank, shape.rank, sizeof shape.rank);
         tree->pass_s = r->profile.pass_s[width - 1];
-        tree->draft_s = draft_seconds(&shape, r->profile.step_s, t->session->engine->has_heads);
+        tree->draft_s = draft_seconds(&shape, r->profile.step_s);
         tokens[r->n_trees] = tree->measured_tokens;
         seconds[r->n_trees] = tree->pass_s + tree->draft_s;
         tree->tokens_per_s = tokens[r->n_trees] / seconds[r->n_trees];

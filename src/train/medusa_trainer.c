@@ -27,9 +27,15 @@ static int64_t n_units(const medusa_training *t)
     return (int64_t)t->n_heads * t->n_embd;
 }
 
+/* Of a block: the hidden state, then the token. */
+static int64_t n_inputs(const medusa_training *t)
+{
+    return 2 * (int64_t)t->n_embd;
+}
+
 static int64_t n_parameters(const medusa_training *t)
 {
-    return n_units(t) * (t->n_embd + 1);
+    return n_units(t) * (n_inputs(t) + 1);
 }
 
 /* What products are asked for at most. */
@@ -38,8 +44,8 @@ static void gemm_limits(const medusa_training *t, int64_t *m, int64_t *n, int64_
     int64_t rows = (int64_t)t->n_batch * t->n_heads;
     int32_t candidates = most_candidates(t);
     *m = max_i64(rows, n_units(t));
-    *n = max_i64(max_i64(candidates, n_units(t)), t->n_embd);
-    *k = max_i64(max_i64(t->n_embd, candidates), t->n_batch);
+    *n = max_i64(max_i64(candidates, n_units(t)), n_inputs(t));
+    *k = max_i64(max_i64(n_inputs(t), candidates), t->n_batch);
 }
 
 #define FLOATS(n) arena_size((size_t)(n) * sizeof(float))
@@ -53,7 +59,7 @@ size_t medusa_trainer_bytes(const medusa_training *t)
     gemm_limits(t, &m, &n, &k);
     return 2 * FLOATS(n_parameters(t)) + adam_bytes(n_parameters(t)) + gemm_bytes(m, n, k) +
            LONGS(t->texts->n) + FLOATS(t->n_ids) + LONGS(t->n_batch) + INTS(candidates) +
-           INTS(t->n_ids) + INTS(rows) + FLOATS(t->n_batch * d) + 3 * FLOATS(rows * d) +
+           INTS(t->n_ids) + INTS(rows) + FLOATS(rows * n_inputs(t)) + 3 * FLOATS(rows * d) +
            FLOATS(candidates * d) + FLOATS(rows * candidates) + LONGS(rows);
 }
 
@@ -76,7 +82,7 @@ static void take_memory(medusa_trainer *m, arena *a)
     m->candidate = arena_take(a, (size_t)m->max_candidates * sizeof(int32_t));
     m->place = arena_take(a, (size_t)t->n_ids * sizeof(int32_t));
     m->label = arena_take(a, (size_t)rows * sizeof(int32_t));
-    m->h = arena_take(a, (size_t)(t->n_batch * d) * sizeof(float));
+    m->input = arena_take(a, (size_t)(rows * n_inputs(t)) * sizeof(float));
     m->g = arena_take(a, (size_t)(rows * d) * sizeof(float));
     m->x = arena_take(a, (size_t)(rows * d) * sizeof(float));
     m->dx = arena_take(a, (size_t)(rows * d) * sizeof(float));
@@ -170,11 +176,31 @@ static uint64_t draw(uint64_t seed, uint64_t step, uint64_t number)
 
 /* ---- Forward ---- */
 
-static void load_hidden(medusa_trainer *m, int64_t row)
+/* e(token): see medusa_heads.h. */
+static void load_token(const medusa_training *t, int32_t token, float *out)
+{
+    int64_t d = t->n_embd;
+    double sum = 0;
+    memset(out, 0, (size_t)d * sizeof *out);
+    if (token >= t->n_ids)
+        return;
+    t->kernels->from_f16(out, t->head_rows + token * d, d);
+    for (int64_t i = 0; i < d; i++)
+        sum += (double)out[i] * (double)out[i];
+    float scale = (float)(1 / sqrt(sum / (double)d + 1e-6));
+    for (int64_t i = 0; i < d; i++)
+        out[i] *= scale;
+}
+
+/* row: of a position's block. A block whose token lies behind the run has no label either. */
+static void load_inputs(medusa_trainer *m, int64_t row)
 {
     const medusa_training *t = &m->about;
-    int64_t d = t->n_embd;
-    t->kernels->from_f16(m->h + row * d, t->texts->hidden + m->batch[row] * d, d);
+    const self_texts *x = t->texts;
+    int64_t d = t->n_embd, at = m->batch[row / t->n_heads], k = row % t->n_heads;
+    float *input = m->input + row * n_inputs(t);
+    t->kernels->from_f16(input, x->hidden + at * d, d);
+    load_token(t, k <= x->left[at] ? x->token[at + k] : t->n_ids, input + d);
 }
 
 static void load_candidate(medusa_trainer *m, int64_t row)
@@ -192,8 +218,8 @@ static float logistic(float x)
 /* g had W h: bias, and x. */
 static void activate(medusa_trainer *m, int64_t row)
 {
-    int64_t d = m->about.n_embd, n = n_units(&m->about);
-    const float *b = m->parameters + n * d, *h = m->h + row * d;
+    int64_t d = m->about.n_embd, n = n_units(&m->about), n_in = n_inputs(&m->about);
+    const float *b = m->parameters + n * n_in, *h = m->input + row * m->about.n_heads * n_in;
     float *g = m->g + row * n, *x = m->x + row * n;
     for (int64_t i = 0; i < n; i++)
         g[i] += b[i];
@@ -206,10 +232,13 @@ static void activate(medusa_trainer *m, int64_t row)
 
 static void forward(medusa_trainer *m, int64_t n)
 {
-    int64_t d = m->about.n_embd, units = n_units(&m->about);
-    each_row(m, n, load_hidden);
-    gemm_run(&m->gemm, m->g, units, (gemm_matrix){m->h, d, 1}, (gemm_matrix){m->parameters, 1, d},
-             n, units, d, false);
+    const medusa_training *t = &m->about;
+    int64_t d = t->n_embd, n_in = n_inputs(t), units = n_units(t);
+    each_row(m, n * t->n_heads, load_inputs);
+    for (int64_t k = 0; k < t->n_heads; k++)
+        gemm_run(&m->gemm, m->g + k * d, units,
+                 (gemm_matrix){m->input + k * n_in, t->n_heads * n_in, 1},
+                 (gemm_matrix){m->parameters + k * d * n_in, 1, n_in}, n, d, n_in, false);
     each_row(m, n, activate);
 }
 
@@ -293,8 +322,8 @@ static void derive(medusa_trainer *m, int64_t row)
 
 static void add_biases(medusa_trainer *m)
 {
-    int64_t n = n_units(&m->about), d = m->about.n_embd;
-    float *db = m->gradient + n * d;
+    int64_t n = n_units(&m->about);
+    float *db = m->gradient + n * n_inputs(&m->about);
     memset(db, 0, (size_t)n * sizeof *db);
     for (int32_t row = 0; row < m->about.n_batch; row++)
         for (int64_t i = 0; i < n; i++)
@@ -304,7 +333,8 @@ static void add_biases(medusa_trainer *m)
 void medusa_trainer_gradient(medusa_trainer *m)
 {
     const medusa_training *t = &m->about;
-    int64_t d = t->n_embd, units = n_units(t), rows = (int64_t)t->n_batch * t->n_heads;
+    int64_t d = t->n_embd, n_in = n_inputs(t), units = n_units(t);
+    int64_t rows = (int64_t)t->n_batch * t->n_heads;
     choose_candidates(m);
     int64_t n = m->n_candidates;
     forward(m, t->n_batch);
@@ -315,8 +345,10 @@ void medusa_trainer_gradient(medusa_trainer *m)
     gemm_run(&m->gemm, m->dx, d, (gemm_matrix){m->z, n, 1}, (gemm_matrix){m->v, d, 1}, rows, d, n,
              false);
     each_row(m, t->n_batch, derive);
-    gemm_run(&m->gemm, m->gradient, d, (gemm_matrix){m->dx, 1, units}, (gemm_matrix){m->h, d, 1},
-             units, d, t->n_batch, false);
+    for (int64_t k = 0; k < t->n_heads; k++)
+        gemm_run(&m->gemm, m->gradient + k * d * n_in, n_in, (gemm_matrix){m->dx + k * d, 1, units},
+                 (gemm_matrix){m->input + k * n_in, t->n_heads * n_in, 1}, d, n_in, t->n_batch,
+                 false);
     add_biases(m);
     m->loss = 0;
     for (int64_t i = 0; i < rows; i++)

@@ -1,11 +1,11 @@
 /* Training of Medusa heads: the target stays as it is, only the blocks learn (Medusa-1).
  *
- *   g = W h + b,  x = h + silu(g),  z = V x
+ *   g = W_k [h; e(t_k)] + b_k,  x = h + silu(g),  z = V x
  *   loss = sum over heads k of 0.8^k * -log softmax(z)[y_k]
  *
  * h: a position's hidden state; y_k: the token that the model said k + 1 positions later, k = 0,
- * 1, ... (head k of the file). V: rows of the target's own head, frozen. The heads begin as the
- * target's own: W = 0, b = 0.
+ * 1, ... (block k of the file); t_k: the one before it, and e(t_k) what medusa_heads.h says. V: rows
+ * of the target's own head, frozen. The heads begin as the target's own: W = 0, b = 0.
  *
  * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few: z is
  * computed for the batch's own labels and some more that are drawn, half from what the texts hold
@@ -36,7 +36,7 @@ typedef struct medusa_training {
 
 typedef struct medusa_trainer {
     medusa_training about;
-    int64_t n_parameters; /* W [n_heads * D][D], then b [n_heads * D] */
+    int64_t n_parameters; /* W [n_heads * D][2 D], then b [n_heads * D] */
     float *parameters, *gradient;
     adam adam;
     gemm gemm;
@@ -50,10 +50,11 @@ typedef struct medusa_trainer {
     int32_t *candidate; /* [n_candidates] */
     int32_t *place;     /* [n_ids]: among the candidates, -1: none */
     int32_t n_candidates, max_candidates;
-    int32_t *label;        /* [n_batch][n_heads]: place of a candidate, -1: none is known */
-    float *h, *g, *x, *dx; /* [n_batch][D], [n_batch][n_heads][D] three times */
-    float *v, *z;          /* [n_candidates][D], [n_batch * n_heads][n_candidates] */
-    double *row_loss;      /* [n_batch * n_heads] */
+    int32_t *label;    /* [n_batch][n_heads]: place of a candidate, -1: none is known */
+    float *input;      /* [n_batch][n_heads][2 D] */
+    float *g, *x, *dx; /* [n_batch][n_heads][D] each */
+    float *v, *z;      /* [n_candidates][D], [n_batch * n_heads][n_candidates] */
+    double *row_loss;  /* [n_batch * n_heads] */
 } medusa_trainer;
 
 /* Of an arena. */

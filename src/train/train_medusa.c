@@ -226,7 +226,7 @@ static uint32_t encoded_type(const training *t)
 static uint64_t encoded_bytes(const training *t)
 {
     int64_t d = t->target->shape.n_embd;
-    return (uint64_t)(t->n_heads * d * type_row_bytes(type_find(encoded_type(t)), d));
+    return (uint64_t)(t->n_heads * d * type_row_bytes(type_find(encoded_type(t)), 2 * d));
 }
 
 static drey_status open_trainer(training *t, drey_error *err)
@@ -322,9 +322,9 @@ static void *encode_blocks(training *t)
     for (int64_t i = 0; out && i < rows; i++) {
         uint8_t *at = out + (uint64_t)i * (n_bytes / (uint64_t)rows);
         if (encoded_type(t) == TYPE_Q8_0)
-            quantise_row((q8_block *)(void *)at, w + i * d, d);
+            quantise_row((q8_block *)(void *)at, w + i * 2 * d, 2 * d);
         else
-            t->kernels->to_f16((uint16_t *)(void *)at, w + i * d, d);
+            t->kernels->to_f16((uint16_t *)(void *)at, w + i * 2 * d, 2 * d);
     }
     return out;
 }
@@ -332,7 +332,8 @@ static void *encode_blocks(training *t)
 static drey_status write_file(training *t, drey_error *err)
 {
     const drey_train_medusa_report *r = t->report;
-    int64_t d = t->target->shape.n_embd, dims[] = {d, t->n_heads * d};
+    int64_t d = t->target->shape.n_embd, block[] = {2 * d, d}, n_bias = t->n_heads * d;
+    uint64_t block_bytes = encoded_bytes(t) / (uint64_t)t->n_heads;
     float accuracy[MEDUSA_MAX_HEADS * MEDUSA_RANKS];
     void *blocks = encode_blocks(t);
     if (!blocks)
@@ -350,9 +351,14 @@ static drey_status write_file(training *t, drey_error *err)
     new_gguf_u32(&g, "drey-medusa.vocabulary_length", (uint32_t)t->n_ids);
     new_gguf_f32(&g, "drey-medusa.scale", 1);
     new_gguf_f32s(&g, "drey-medusa.accuracy", accuracy, (uint64_t)t->n_heads * MEDUSA_RANKS);
-    new_gguf_tensor(&g, "blocks.weight", encoded_type(t), dims, 2, blocks, encoded_bytes(t));
-    new_gguf_tensor(&g, "blocks.bias", TYPE_F32, dims + 1, 1, t->trainer.parameters + d * dims[1],
-                    (uint64_t)dims[1] * sizeof(float));
+    for (int32_t k = 0; k < t->n_heads; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "blocks.%d.weight", k);
+        new_gguf_tensor(&g, name, encoded_type(t), block, 2,
+                        (uint8_t *)blocks + (uint64_t)k * block_bytes, block_bytes);
+    }
+    new_gguf_tensor(&g, "blocks.bias", TYPE_F32, &n_bias, 1, t->trainer.parameters + n_bias * 2 * d,
+                    (uint64_t)n_bias * sizeof(float));
     drey_status status = new_gguf_save(&g, t->output, err);
     new_gguf_free(&g);
     free(blocks);

@@ -18,9 +18,11 @@ static void check_taken(const medusa_heads *m, size_t n_bytes)
     for (int32_t k = 0; k < s->n_heads; k++)
         for (int32_t r = 0; r < MEDUSA_RANKS; r++)
             FUZZ_CHECK(s->accuracy[k][r] >= 0 && s->accuracy[k][r] <= 1);
-    FUZZ_CHECK(m->blocks.n_rows == (int64_t)s->n_heads * s->n_embd && m->blocks.k == s->n_embd);
-    FUZZ_CHECK(m->blocks.tensor->offset + (uint64_t)(m->blocks.n_rows * m->blocks.row_bytes) <=
-               n_bytes);
+    for (int32_t k = 0; k < s->n_heads; k++) {
+        const weight *w = &m->block[k];
+        FUZZ_CHECK(w->n_rows == s->n_embd && w->k == 2 * s->n_embd);
+        FUZZ_CHECK(w->tensor->offset + (uint64_t)(w->n_rows * w->row_bytes) <= n_bytes);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)

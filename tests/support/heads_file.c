@@ -25,16 +25,16 @@ void heads_file_init(heads_file *h, const gguf *target, const model_shape *shape
     }
 }
 
-static void put_weights(gguf_writer *w, const heads_file *h, int64_t n)
+static void put_weights(gguf_writer *w, const heads_file *h, int64_t n, uint64_t seed)
 {
     uint8_t block[34];
-    rng r = rng_from(h->seed);
+    rng r = rng_from(seed);
     for (int64_t i = 0; i < n && h->type == TYPE_F32; i++) {
         float x = h->spread * (float)rng_normal(&r);
         writer_put(w, &x, sizeof x);
     }
     for (int64_t i = 0; i < n / 32 && h->type == TYPE_Q8_0; i++) {
-        toy_blocks(block, TYPE_Q8_0, 1, h->spread, h->seed + (uint64_t)i);
+        toy_blocks(block, TYPE_Q8_0, 1, h->spread, seed + (uint64_t)i);
         writer_put(w, block, sizeof block);
     }
 }
@@ -42,9 +42,10 @@ static void put_weights(gguf_writer *w, const heads_file *h, int64_t n)
 void heads_file_build(gguf_writer *w, const heads_file *h)
 {
     const medusa_shape *s = &h->shape;
-    int64_t rows = (int64_t)s->n_heads * s->n_embd, dims[] = {s->n_embd, rows};
-    int64_t bytes = h->type == TYPE_F32 ? rows * s->n_embd * 4 : rows * s->n_embd / 32 * 34;
-    writer_begin(w, 2, 8);
+    int64_t d = s->n_embd, rows = s->n_heads * d, dims[] = {2 * d, d};
+    int64_t block = h->type == TYPE_F32 ? 2 * d * d * 4 : 2 * d * d / 32 * 34;
+    int64_t bytes = (block + 31) / 32 * 32;
+    writer_begin(w, (uint64_t)s->n_heads + 1, 8);
     writer_key_text(w, "general.architecture", h->architecture);
     writer_key_u32(w, "drey-medusa.version", MEDUSA_VERSION);
     writer_key(w, "drey-medusa.target", GGUF_U64);
@@ -56,11 +57,17 @@ void heads_file_build(gguf_writer *w, const heads_file *h)
     writer_key_array(w, "drey-medusa.accuracy", GGUF_F32, (uint64_t)s->n_heads * MEDUSA_RANKS);
     for (int32_t i = 0; i < s->n_heads; i++)
         writer_put(w, s->accuracy[i], sizeof s->accuracy[i]);
-    writer_tensor(w, "blocks.weight", h->type, dims, 2, 0);
-    writer_tensor(w, "blocks.bias", TYPE_F32, dims + 1, 1, (uint64_t)((bytes + 31) / 32 * 32));
+    for (int32_t k = 0; k < s->n_heads; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "blocks.%d.weight", k);
+        writer_tensor(w, name, h->type, dims, 2, (uint64_t)(k * bytes));
+    }
+    writer_tensor(w, "blocks.bias", TYPE_F32, &rows, 1, (uint64_t)(s->n_heads * bytes));
     writer_align(w, 32);
-    put_weights(w, h, rows * s->n_embd);
-    writer_align(w, 32);
+    for (int32_t k = 0; k < s->n_heads; k++) {
+        put_weights(w, h, 2 * d * d, h->seed + (uint64_t)k * 1000000);
+        writer_align(w, 32);
+    }
     rng r = rng_from(h->seed + 1);
     for (int64_t i = 0; i < rows; i++) {
         float x = h->spread * (float)rng_normal(&r);
