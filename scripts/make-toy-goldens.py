@@ -4,8 +4,8 @@
     make-toy-goldens.py TOY.gguf OUT.txt
 
 Toys are written by `test_logits --toys DIR`. Only numpy is needed, and matrices have to be F32, F16
-or BF16. Everything is computed in double precision, from the definitions: the model as the Llama and
-Qwen2 papers have it, biases as llama.cpp adds them (to the product of the matrix of that name), RoPE
+or BF16. Everything is computed in double precision, from the definitions: the models as their papers
+have them (Llama, Qwen2, Qwen3, Mistral, Granite), biases as llama.cpp adds them (to the product of the matrix of that name), RoPE
 scaling as llama.cpp derives it from the file's keys. Nothing of drey takes part. The toys without
 quantised types that make-logit-goldens.py covers come out the same here, to the last digit written
 or nearly: that holds the two against each other.
@@ -92,6 +92,7 @@ class Model:
         self.n_rot = self.get("rope.dimension_count", self.head_dim)
         self.eps = self.get("attention.layer_norm_rms_epsilon")
         self.frequencies, self.magnitude = self.rope()
+        self.scale = self.get("attention.scale", 1 / math.sqrt(self.head_dim))
 
     def rope(self):
         """Angle per position of each pair, and what cosines and sines are multiplied with."""
@@ -132,7 +133,7 @@ class Model:
         angle = np.arange(x.shape[0])[:, None, None] * self.frequencies
         c, s = np.cos(angle) * self.magnitude, np.sin(angle) * self.magnitude
         half = self.n_rot // 2
-        if self.arch == "qwen2":
+        if self.arch in ("qwen2", "qwen3"):
             first, second = np.arange(half), np.arange(half) + half
         else:
             first, second = 2 * np.arange(half), 2 * np.arange(half) + 1
@@ -141,6 +142,12 @@ class Model:
         out[..., second] = x[..., first] * s + x[..., second] * c
         return out
 
+    def window(self, layer):
+        """How many positions a row of this layer sees."""
+        period = self.get("attention.sliding_window_pattern", 0)
+        is_local = period == 0 or layer % period < period - 1
+        return self.get("attention.sliding_window", 0) if is_local else 0
+
     def norm(self, x, name):
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * self.t[name]
 
@@ -148,16 +155,23 @@ class Model:
         y = x @ self.t[name + ".weight"].T
         return y + self.t[name + ".bias"] if name + ".bias" in self.t else y
 
-    def attend(self, x, layer):
+    def heads(self, x, name, n_heads):
+        y = self.product(x, name).reshape(x.shape[0], n_heads, self.head_dim)
+        return self.norm(y, name + "_norm.weight") if name + "_norm.weight" in self.t else y
+
+    def attend(self, x, number):
+        layer = f"blk.{number}."
         n, shape = x.shape[0], lambda heads: (x.shape[0], heads, self.head_dim)
-        q = self.rotate(self.product(x, layer + "attn_q").reshape(shape(self.n_heads)))
-        k = self.rotate(self.product(x, layer + "attn_k").reshape(shape(self.n_heads_kv)))
+        q = self.rotate(self.heads(x, layer + "attn_q", self.n_heads))
+        k = self.rotate(self.heads(x, layer + "attn_k", self.n_heads_kv))
+        seen = np.arange(n)[:, None] - np.arange(n)  # how far back
+        hidden = (seen < 0) | (seen >= (self.window(number) or n))
         v = self.product(x, layer + "attn_v").reshape(shape(self.n_heads_kv))
         out = np.zeros(shape(self.n_heads))
         for head in range(self.n_heads):
             shared = head * self.n_heads_kv // self.n_heads
-            scores = q[:, head] @ k[:, shared].T / math.sqrt(self.head_dim)
-            scores[np.triu_indices(n, 1)] = -np.inf
+            scores = q[:, head] @ k[:, shared].T * self.scale
+            scores[hidden] = -np.inf
             p = np.exp(scores - scores.max(axis=1, keepdims=True))
             out[:, head] = p / p.sum(axis=1, keepdims=True) @ v[:, shared]
         return self.product(out.reshape(n, -1), layer + "attn_output")
@@ -167,13 +181,14 @@ class Model:
         return self.product(gate / (1 + np.exp(-gate)) * up, layer + "ffn_down")
 
     def logits(self, ids):
-        x = self.t["token_embd.weight"][ids]
+        x = self.t["token_embd.weight"][ids] * self.get("embedding_scale", 1.0)
+        residual = self.get("residual_scale", 1.0)
         for i in range(self.n_layers):
             layer = f"blk.{i}."
-            x = x + self.attend(self.norm(x, layer + "attn_norm.weight"), layer)
-            x = x + self.feed_forward(self.norm(x, layer + "ffn_norm.weight"), layer)
+            x = x + residual * self.attend(self.norm(x, layer + "attn_norm.weight"), i)
+            x = x + residual * self.feed_forward(self.norm(x, layer + "ffn_norm.weight"), layer)
         head = "output.weight" if "output.weight" in self.t else "token_embd.weight"
-        return self.norm(x, "output_norm.weight") @ self.t[head].T
+        return self.norm(x, "output_norm.weight") @ self.t[head].T / self.get("logit_scale", 1.0)
 
 
 def write(out, path, logits, ids):

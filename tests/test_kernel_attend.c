@@ -63,7 +63,7 @@ enum { MAX_ROWS = 70 };
 
 typedef struct problem {
     kv_format format;
-    int32_t n_rows, n_q, dim, n_positions, n_slots;
+    int32_t n_rows, n_q, dim, n_positions, n_slots, window;
     float scale;
     int64_t ld;
     float *keys, *values; /* [n_slots][dim], as the cache rounds them */
@@ -92,7 +92,9 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
 {
     const float *q = (const float *)p->q.data + row * p->ld + (int64_t)head * p->dim;
     float m = 0, l = 0, *a_b = must_alloc((size_t)p->dim * sizeof *a_b);
-    for (int32_t start = 0; start < p->n_seen[row]; start += 64) {
+    int32_t first = p->window && p->n_seen[row] > p->window ? p->n_seen[row] - p->window : 0;
+    int32_t begin = first / 64 * 64;
+    for (int32_t start = begin; start < p->n_seen[row]; start += 64) {
         int32_t count = p->n_seen[row] - start < 64 ? p->n_seen[row] - start : 64;
         float s[64], m_b = -INFINITY, l_b = 0;
         for (int32_t j = 0; j < count; j++) {
@@ -100,7 +102,7 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
             float lane[SUM_LANES] = {0};
             for (int32_t i = 0; i < p->dim; i++)
                 lane[i % 16] = fmaf(q[i], key[i], lane[i % 16]);
-            s[j] = p->scale * sum16(lane);
+            s[j] = start + j < first ? -INFINITY : p->scale * sum16(lane);
             m_b = s[j] > m_b ? s[j] : m_b;
         }
         memset(a_b, 0, (size_t)p->dim * sizeof *a_b);
@@ -111,11 +113,11 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
             for (int32_t i = 0; i < p->dim; i++)
                 a_b[i] = fmaf(w, value[i], a_b[i]);
         }
-        float max = start == 0 || m_b > m ? m_b : m;
-        float c = start == 0 ? 0 : exp_f32(m - max), c_b = exp_f32(m_b - max);
+        float max = start == begin || m_b > m ? m_b : m;
+        float c = start == begin ? 0 : exp_f32(m - max), c_b = exp_f32(m_b - max);
         for (int32_t i = 0; i < p->dim; i++)
-            a[i] = start == 0 ? a_b[i] : fmaf(a[i], c, a_b[i] * c_b);
-        l = start == 0 ? l_b : fmaf(l, c, l_b * c_b);
+            a[i] = start == begin ? a_b[i] : fmaf(a[i], c, a_b[i] * c_b);
+        l = start == begin ? l_b : fmaf(l, c, l_b * c_b);
         m = max;
     }
     for (int32_t i = 0; i < p->dim; i++)
@@ -192,6 +194,13 @@ static problem problem_begin(kv_format format, int32_t n_rows, int32_t n_q, int3
     return p;
 }
 
+static void expect(problem *p)
+{
+    for (int32_t r = 0; r < p->n_rows; r++)
+        for (int32_t h = 0; h < p->n_q; h++)
+            expected(p, r, h, p->want + (int64_t)(r * p->n_q + h) * p->dim);
+}
+
 /* The numbers of a problem whose rows have their places. The cache begins as NaN everywhere, so
  * that a slot that nobody sees would show. */
 static void fill(problem *p, float spread)
@@ -220,9 +229,7 @@ static void fill(problem *p, float spread)
             rounded(v, v, p->dim, p->format);
         }
     free(stored);
-    for (int32_t r = 0; r < p->n_rows; r++)
-        for (int32_t h = 0; h < p->n_q; h++)
-            expected(p, r, h, p->want + (int64_t)(r * p->n_q + h) * p->dim);
+    expect(p);
 }
 
 static problem problem_make(const shape *s, kv_format format, float spread)
@@ -260,6 +267,7 @@ static attention attention_of(problem *p, const kernel_table *t)
                        .n_q = p->n_q,
                        .n_rows = p->n_rows,
                        .scale = p->scale,
+                       .window = p->window,
                        .keys = p->cache_keys.data,
                        .values = p->cache_values.data,
                        .n_prefix = p->n_prefix,
@@ -347,6 +355,52 @@ static void test_trees(void **state)
                 attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
                 check(&p, t->tier, "a tree", 0, p.n_rows * p.n_q);
             }
+            problem_free(&p);
+        }
+}
+
+static void check_windows(problem *p)
+{
+    static const int32_t windows[] = {1, 3, 40, 63, 64, 65, 130, 1000};
+    for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+        p->window = windows[w];
+        expect(p);
+        FOR_EACH_TIER(t)
+        {
+            attention a = attention_of(p, t);
+            attend(&a, 0, p->n_rows * p->n_q, p->scratch.data);
+            check(p, t->tier, "a window", 0, p->n_rows * p->n_q);
+            /* A layer of one head, which may be cut only where the window hides nothing. */
+            float partials[4096];
+            attend_layer l = {.head = attention_of(p, t),
+                              .n_heads = 1,
+                              .n_threads = 2,
+                              .partials = partials,
+                              .n_partials = sizeof partials / sizeof *partials};
+            attend_cut(&l);
+            attend_work(&l, p->scratch.data);
+            check(p, t->tier, "a layer with a window", 0, p->n_rows * p->n_q);
+        }
+    }
+}
+
+/* Rows see only their last positions: chains and trees, whose rows begin in different blocks. */
+static void test_windows(void **state)
+{
+    (void)state;
+    static const tree_shape trees[] = {{33, 6, 64, 61, 5, 1},
+                                       {40, 2, 32, 63, 3, 19},
+                                       {24, 5, 80, 127, 2, 1},
+                                       {12, 2, 64, 700, 4, 1}};
+    static const shape chains[] = {
+        {1, 1, 64, 300, -1}, {1, 4, 80, 129, -1}, {40, 3, 32, 200, -1}, {1, 2, 64, 900, -1}};
+    for (int f = KV_F16; f <= KV_F32; f++)
+        for (size_t i = 0; i < 4; i++) {
+            problem p = tree_make(&trees[i], f == KV_Q8_0 && i == 2 ? KV_F16 : (kv_format)f, 2);
+            check_windows(&p);
+            problem_free(&p);
+            p = problem_make(&chains[i], f == KV_Q8_0 && i == 1 ? KV_F16 : (kv_format)f, 2);
+            check_windows(&p);
             problem_free(&p);
         }
 }
@@ -583,6 +637,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),
         cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_windows),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_rows_of_the_cache),

@@ -6,6 +6,7 @@
  * a batch. */
 #include "kernel/attend.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ typedef struct pair_batch {
     const attention *a;
     int32_t first, n;            /* pairs, */
     int32_t first_row, last_row; /* of the rows [first_row, last_row) */
-    int32_t n_dense;             /* positions that they all see in the slots of their numbers */
+    int32_t n_dense;             /* positions that they all have in the slots of their numbers */
+    int32_t first_block;         /* of positions that they see; the same for all of them */
     attend_pairs pairs;
     float *packed;                  /* [n][head_dim] */
     float *sums[ATTEND_PAIRS + 16]; /* attend_pairs.a */
@@ -47,6 +49,24 @@ size_t attend_scratch_bytes(int32_t head_dim)
     return (floats * sizeof(float) + 255) / 64 * 64;
 }
 
+/* The first position that a row sees. */
+static int32_t first_seen(const attention *a, int32_t row)
+{
+    int32_t n = a->n_prefix[row] + a->n_path[row];
+    return a->window > 0 ? max_i32(n - a->window, 0) : 0;
+}
+
+/* Of n pairs from `first` on those whose rows begin in the block where the first one does. */
+static int32_t same_block(const attention *a, int32_t first, int32_t n)
+{
+    int32_t row = first / a->n_q, block = first_seen(a, row) / ATTEND_BLOCK;
+    if (a->window == 0)
+        return n;
+    while ((row + 1) * a->n_q < first + n && first_seen(a, row + 1) / ATTEND_BLOCK == block)
+        row++;
+    return min_i32(n, (row + 1) * a->n_q - first);
+}
+
 static pair_batch batch_make(const attention *a, int32_t first, int32_t n, void *scratch)
 {
     pair_batch r = {.a = a, .first = first, .n = n};
@@ -55,6 +75,7 @@ static pair_batch batch_make(const attention *a, int32_t first, int32_t n, void 
     r.n_dense = a->n_prefix[r.first_row];
     for (int32_t row = r.first_row; row < r.last_row; row++)
         r.n_dense = min_i32(r.n_dense, a->n_prefix[row]);
+    r.first_block = first_seen(a, r.first_row) / ATTEND_BLOCK;
     float *at = scratch;
     r.packed = at;
     at += packed_floats(a->head_dim);
@@ -196,18 +217,36 @@ static void row_values(const attention *a, attend_block *b, int32_t row, int32_t
     }
 }
 
-/* The first group that a position behind the dense ones lies in. */
-static int32_t first_sparse_group(const pair_batch *r)
+/* The first group that a position behind the dense ones lies in, of those from `start` on. */
+static int32_t first_sparse_group(const pair_batch *r, int32_t start)
 {
     const attention *a = r->a;
-    int32_t least = INT32_MAX;
+    int32_t least = INT32_MAX, prefix = max_i32(r->n_dense, start);
     for (int32_t row = r->first_row; row < r->last_row; row++) {
-        if (a->n_prefix[row] > r->n_dense)
-            least = min_i32(least, r->n_dense);
+        if (a->n_prefix[row] > prefix)
+            least = min_i32(least, prefix);
         for (int32_t i = 0; i < a->n_path[row]; i++)
             least = min_i32(least, a->path[row * a->path_ld + i]);
     }
     return least / KV_GROUP;
+}
+
+/* Scores of the first block that lie before what a row sees weigh nothing. */
+static void hide(const pair_batch *r, float *p, int32_t row, int32_t n_pairs)
+{
+    int32_t n_hidden = first_seen(r->a, row) % ATTEND_BLOCK;
+    for (int32_t i = 0; i < n_pairs; i++, p += ATTEND_BLOCK)
+        for (int32_t j = 0; j < n_hidden; j++)
+            p[j] = -INFINITY;
+}
+
+/* The same for all rows, in a block that all see. */
+static void hide_rows(const pair_batch *r)
+{
+    for (int32_t row = r->first_row; r->a->window > 0 && row < r->last_row; row++) {
+        int32_t from, to = row_pairs(r, row, &from);
+        hide(r, r->pairs.p + (int64_t)from * ATTEND_BLOCK, row, to - from);
+    }
 }
 
 /* The batch's pairs over dense blocks [from, to); each is told what comes next. */
@@ -221,7 +260,9 @@ static void dense_blocks(pair_batch *r, int32_t from, int32_t to)
         b.ahead_values = b.value[0];
         b.ahead_keys = i + 1 < to ? b.keys[0] + bytes : NULL;
         a->kernels->attend->scores(&r->pairs, &b);
-        a->kernels->attend->rest(&r->pairs, &b, i == 0);
+        if (i == r->first_block)
+            hide_rows(r);
+        a->kernels->attend->rest(&r->pairs, &b, i == r->first_block);
     }
 }
 
@@ -258,7 +299,10 @@ static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b
         size_t bytes = (size_t)r->pairs.n * sizeof(float);
         memcpy(r->row_m, all->m + from, bytes);
         memcpy(r->row_l, all->l + from, bytes);
-        a->kernels->attend->rest(&r->pairs, b, start == 0);
+        bool first = start == r->first_block * ATTEND_BLOCK;
+        if (first)
+            hide(r, r->pairs.p, row, r->pairs.n);
+        a->kernels->attend->rest(&r->pairs, b, first);
         memcpy(all->m + from, r->row_m, bytes);
         memcpy(all->l + from, r->row_l, bytes);
     }
@@ -269,14 +313,14 @@ static void rest_of_rows(pair_batch *r)
 {
     const attention *a = r->a;
     const attend_pairs all = r->pairs;
-    int32_t start = r->n_dense / ATTEND_BLOCK * ATTEND_BLOCK, n_seen = 0;
+    int32_t start = max_i32(r->n_dense / ATTEND_BLOCK, r->first_block) * ATTEND_BLOCK, n_seen = 0;
     for (int32_t row = r->first_row; row < r->last_row; row++)
         n_seen = max_i32(n_seen, a->n_prefix[row] + a->n_path[row]);
     attend_block b;
-    dense_block(a, &b, start, r->n_dense - start);
+    dense_block(a, &b, start, max_i32(r->n_dense - start, 0));
     if (b.dense)
         a->kernels->attend->scores(&all, &b);
-    r->first_group = first_sparse_group(r);
+    r->first_group = first_sparse_group(r, start);
     r->pairs.m = r->row_m;
     r->pairs.l = r->row_l;
     for (; start < n_seen; start += ATTEND_BLOCK, b.dense = 0)
@@ -286,11 +330,11 @@ static void rest_of_rows(pair_batch *r)
 
 void attend(const attention *a, int32_t first, int32_t last, void *scratch)
 {
-    for (; first < last; first += ATTEND_PAIRS) {
-        int32_t n = last - first < ATTEND_PAIRS ? last - first : ATTEND_PAIRS;
+    for (int32_t n; first < last; first += n) {
+        n = same_block(a, first, min_i32(last - first, ATTEND_PAIRS));
         pair_batch r = batch_make(a, first, n, scratch);
         batch_pack(&r);
-        dense_blocks(&r, 0, r.n_dense / ATTEND_BLOCK);
+        dense_blocks(&r, r.first_block, r.n_dense / ATTEND_BLOCK);
         rest_of_rows(&r);
     }
 }

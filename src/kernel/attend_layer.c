@@ -33,6 +33,15 @@ static int32_t rows_of_task(const attend_layer *l)
     return fewer < rows ? fewer : rows;
 }
 
+/* No row's window leaves anything out: then all begin at block 0. */
+static bool sees_all(const attention *a)
+{
+    for (int32_t row = 0; a->window > 0 && row < a->n_rows; row++)
+        if (a->n_prefix[row] + a->n_path[row] > a->window)
+            return false;
+    return true;
+}
+
 void attend_cut(attend_layer *l)
 {
     const attention *a = &l->head;
@@ -46,7 +55,7 @@ void attend_cut(attend_layer *l)
     size_t one = attend_partials_floats(l->task_rows * a->n_q, a->head_dim, 1);
     if (rest && rest <= (int32_t)(sizeof l->left / sizeof *l->left) &&
         l->task_rows * a->n_q <= ATTEND_SPLIT_PAIRS && l->n_partials / (size_t)rest >= one &&
-        a->n_prefix[0] >= ranges * RANGE_BLOCKS * ATTEND_BLOCK) {
+        a->n_prefix[0] >= ranges * RANGE_BLOCKS * ATTEND_BLOCK && sees_all(a)) {
         l->n_whole = tasks - rest;
         l->n_cut = rest;
         l->n_ranges = ranges;

@@ -152,8 +152,9 @@ typedef struct kernel_table {
      * positions (counted from 0): m_b = max s, p = exp(s - m_b), l_b = sum of p in order, a_b[i] =
      * fma(p, v[i], a_b[i]) in order. Blocks fold in order: the first is taken as it is; then m' =
      * max(m, m_b), c = exp(m - m'), c_b = exp(m_b - m'), l = fma(l, c, l_b * c_b), a[i] = fma(a[i],
-     * c, a_b[i] * c_b). out = a * (1 / l). NaN is passed over by the maxima. Neither the slots
-     * where positions lie nor the rows and heads that are computed together appear in it. */
+     * c, a_b[i] * c_b). out = a * (1 / l). NaN is passed over by the maxima. With a window the first
+     * block is the one where what the row sees begins, and s = -inf in front of that. Neither the
+     * slots where positions lie nor the rows and heads that are computed together appear in it. */
     const attend_kernel *attend;
 
     /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */
@@ -207,6 +208,7 @@ typedef struct attention {
     int32_t head_dim, n_q;
     int32_t n_rows;
     float scale;
+    int32_t window;               /* a row sees the last so many of its positions; 0: all */
     const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
     /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p lies in slot p for p <
      * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. The paths of a tree's rows
@@ -225,7 +227,8 @@ typedef struct attention {
 void attend(const attention *a, int32_t first, int32_t last, void *scratch);
 size_t attend_scratch_bytes(int32_t head_dim);
 
-/* The same in partials that different threads may compute, for at most ATTEND_SPLIT_PAIRS pairs:
+/* The same in partials that different threads may compute, for at most ATTEND_SPLIT_PAIRS pairs of
+ * rows that see all their positions:
  * blocks [0, n) that lie in a dense prefix of all the pairs' rows are cut into ranges, each given
  * to attend_range once; when all have returned, attend_finish folds what they left in `partials` in
  * order and does the rest. partials: attend_partials_floats(last - first, head_dim, blocks not in

@@ -2,12 +2,17 @@
  * docs/gguf.md. */
 #include "model/arch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+/* llama's and granite's converters permute the rows of Q and K so that neighbours are rotated.
+ * "mistral" files say llama. */
 static const arch archs[] = {
-    {.name = "llama", .rope_neox = false}, /* converters permute its Q and K rows for this */
-    {.name = "qwen2", .rope_neox = true},
+    {.name = "llama", .keys = KEYS_WINDOW},
+    {.name = "qwen2", .rope = ROPE_HALVES},
+    {.name = "qwen3", .rope = ROPE_HALVES, .head_norms = true},
+    {.name = "granite", .keys = KEYS_SCALES},
 };
 
 const arch *arch_find(gguf_string name)
@@ -43,18 +48,19 @@ static drey_status read_int(const gguf *g, const arch *a, const char *suffix, in
     return DREY_OK;
 }
 
-static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
+static drey_status read_number(const gguf *g, const arch *a, const char *suffix, float fallback,
+                               float *out, drey_error *err)
 {
-    *s = (model_shape){0};
-    gguf_string name = gguf_text(g, "general.architecture");
-    if (!name.text)
-        FAIL(err, DREY_ERR_FORMAT,
-             "the file names no architecture (general.architecture); it is not a model");
-    s->arch = arch_find(name);
-    if (!s->arch)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not supported (%s are)",
-             gguf_printable((char[48]){0}, 48, name.text, name.n_bytes),
-             arch_names((char[256]){0}, 256));
+    char key[96];
+    double value = gguf_number(g, arch_key(a, suffix, key), (double)fallback);
+    if (!(value >= 0 && value <= 1e9))
+        FAIL(err, DREY_ERR_FORMAT, "%s is %g; the file is broken", key, value);
+    *out = (float)value;
+    return DREY_OK;
+}
+
+static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
+{
     const arch *a = s->arch;
     TRY(read_int(g, a, "block_count", 1024, &s->n_layers, err));
     TRY(read_int(g, a, "embedding_length", 1 << 17, &s->n_embd, err));
@@ -76,7 +82,64 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     s->norm_eps = (float)gguf_number(g, arch_key(a, "attention.layer_norm_rms_epsilon", key), 1e-5);
     if (!(s->norm_eps >= 0.0f && s->norm_eps < 1.0f))
         FAIL(err, DREY_ERR_FORMAT, "%s is %g; the file is broken", key, (double)s->norm_eps);
+    return DREY_OK;
+}
+
+/* A window as wide as the context hides nothing. */
+static drey_status read_window(model_shape *s, const gguf *g, drey_error *err)
+{
+    const arch *a = s->arch;
+    char key[96];
+    if (!(a->keys & KEYS_WINDOW))
+        return DREY_OK;
+    int64_t window = gguf_int(g, arch_key(a, "attention.sliding_window", key), 0);
+    if (window < 0)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)window);
+    s->window = window < s->n_context_train ? (int32_t)window : 0;
+    int64_t period =
+        gguf_int(g, arch_key(a, "attention.sliding_window_pattern", key), a->window_period);
+    if (period < 0 || period > INT32_MAX)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)period);
+    s->window_period = (int32_t)period;
+    return DREY_OK;
+}
+
+/* Factors at their neutral values, and what the file says instead. */
+static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
+{
+    const arch *a = s->arch;
+    s->attention_scale = 1.0f / sqrtf((float)s->head_dim);
+    s->embedding_scale = s->residual_scale = s->logit_scale = 1.0f;
+    if (!(a->keys & KEYS_SCALES))
+        return DREY_OK;
+    float attention, embedding, residual, logit;
+    TRY(read_number(g, a, "attention.scale", 0, &attention, err));
+    TRY(read_number(g, a, "embedding_scale", 0, &embedding, err));
+    TRY(read_number(g, a, "residual_scale", 0, &residual, err));
+    TRY(read_number(g, a, "logit_scale", 0, &logit, err));
+    s->attention_scale = attention > 0 ? attention : s->attention_scale;
+    s->embedding_scale = embedding > 0 ? embedding : 1.0f;
+    s->residual_scale = residual > 0 ? residual : 1.0f;
+    s->logit_scale = logit > 0 ? 1.0f / logit : 1.0f;
+    return DREY_OK;
+}
+
+static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
+{
+    *s = (model_shape){0};
+    gguf_string name = gguf_text(g, "general.architecture");
+    if (!name.text)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file names no architecture (general.architecture); it is not a model");
+    s->arch = arch_find(name);
+    if (!s->arch)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not supported (%s are)",
+             gguf_printable((char[48]){0}, 48, name.text, name.n_bytes),
+             arch_names((char[256]){0}, 256));
+    TRY(read_sizes(s, g, err));
     TRY(arch_keys_check(s, g, err));
+    TRY(read_window(s, g, err));
+    TRY(read_scales(s, g, err));
     const gguf_tensor *embedding = gguf_find_tensor(g, "token_embd.weight");
     if (!embedding)
         FAIL(err, DREY_ERR_FORMAT, "tensor token_embd.weight is missing; the file is incomplete");

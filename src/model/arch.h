@@ -1,14 +1,29 @@
 /* Architectures as data: what distinguishes one decoder-only model from another, and the shapes
  * that a file states. Adding an architecture is an entry in arch.c's table (ARCHITECTURE.md says
- * how). */
+ * how); what a layer of it computes is written once, in layer.c. */
 #ifndef DREY_MODEL_ARCH_H
 #define DREY_MODEL_ARCH_H
 
 #include "gguf/gguf.h"
 
+/* How positions enter a model. */
+typedef enum rope_kind {
+    ROPE_NEIGHBOURS, /* rotates pairs (2 i, 2 i + 1) of a head */
+    ROPE_HALVES      /* rotates pairs (i, i + n / 2) */
+} rope_kind;
+
+/* Optional keys that an architecture has; where it has them not, they must be neutral. */
+enum {
+    KEYS_SCALES = 1, /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
+    KEYS_WINDOW = 2  /* attention.sliding_window and its pattern */
+};
+
 typedef struct arch {
     const char *name; /* general.architecture, and the prefix of its keys */
-    bool rope_neox;   /* rotate halves (i, i + n/2); else neighbours (2 i, 2 i + 1) */
+    rope_kind rope;
+    uint32_t keys;         /* KEYS_... */
+    bool head_norms;       /* each head of Q and K is normed before it is rotated */
+    int32_t window_period; /* every so many layers the last one sees all; 0: none does */
 } arch;
 
 const arch *arch_find(gguf_string name);
@@ -34,13 +49,23 @@ typedef struct model_shape {
     int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
     int32_t n_rot; /* rotated numbers of a head, even */
     int32_t n_context_train;
+    int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
+    float embedding_scale, residual_scale, attention_scale;
+    float logit_scale; /* logits are multiplied with it */
     rope_shape rope;
 } model_shape;
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */
 drey_status model_shape_read(model_shape *s, const gguf *g, drey_error *err);
+
+/* The layer sees only the last s->window positions. */
+static inline bool layer_is_local(const model_shape *s, int32_t layer)
+{
+    int32_t period = s->window_period;
+    return s->window > 0 && (period == 0 || layer % period < period - 1);
+}
 
 /* The keys under "ARCH.": each has to be one that is read, one that has no influence on the
  * numbers, or neutral: 0, false or empty (for factors also 1). Any other is DREY_ERR_UNSUPPORTED

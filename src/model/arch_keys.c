@@ -16,62 +16,70 @@ typedef enum key_use {
     KEY_TEXT,    /* read: a text */
     KEY_WITHOUT, /* of no influence on the numbers, whatever its value */
     KEY_FACTOR,  /* what it multiplies with: neutral at 1 too */
+    KEY_SET,     /* must be true */
 } key_use;
 
 typedef struct known_key {
     const char *suffix; /* behind "ARCH." */
     key_use use;
+    uint32_t keys; /* of architectures that have these (arch.h); 0: of all */
 } known_key;
 
-/* Any other key is neutral where it is 0, false or empty, and an array where every item is. */
+/* The first entry that fits counts. Any other key is neutral where it is 0, false or empty, and an array where every item is. */
 static const known_key known[] = {
-    {"block_count", KEY_INT},
-    {"context_length", KEY_INT},
-    {"embedding_length", KEY_INT},
-    {"feed_forward_length", KEY_INT},
-    {"attention.head_count", KEY_INT},
-    {"attention.head_count_kv", KEY_INT},
-    {"attention.key_length", KEY_INT},
-    {"attention.value_length", KEY_INT},
-    {"attention.layer_norm_rms_epsilon", KEY_NUMBER},
-    {"rope.dimension_count", KEY_INT},
-    {"rope.freq_base", KEY_NUMBER},
-    {"rope.scale_linear", KEY_NUMBER},
-    {"rope.scaling.type", KEY_TEXT},
-    {"rope.scaling.factor", KEY_NUMBER},
-    {"rope.scaling.attn_factor", KEY_NUMBER},
-    {"rope.scaling.original_context_length", KEY_INT},
-    {"rope.scaling.yarn_ext_factor", KEY_NUMBER},
-    {"rope.scaling.yarn_attn_factor", KEY_NUMBER},
-    {"rope.scaling.yarn_beta_fast", KEY_NUMBER},
-    {"rope.scaling.yarn_beta_slow", KEY_NUMBER},
-    {"vocab_size", KEY_WITHOUT},                       /* the embedding's rows say it */
-    {"tensor_data_layout", KEY_WITHOUT},               /* where the file came from */
-    {"rope.scaling.finetuned", KEY_WITHOUT},           /* how the model was trained */
-    {"attention.layer_norm_epsilon", KEY_WITHOUT},     /* of norms that these models lack */
-    {"attention.sliding_window_pattern", KEY_WITHOUT}, /* of a window, which is refused */
-    {"logit_scale", KEY_FACTOR},
-    {"embedding_scale", KEY_FACTOR},
-    {"residual_scale", KEY_FACTOR},
-    {"attention.value_scale", KEY_FACTOR},
-    {"attention.output_scale", KEY_FACTOR},
-    {"rope.scaling.alpha", KEY_FACTOR},
-    {"num_loops", KEY_FACTOR},
-    {"expert_count", KEY_FACTOR}, /* one expert is none */
+    {"attention.sliding_window", KEY_INT, KEYS_WINDOW},
+    {"attention.sliding_window_pattern", KEY_INT, KEYS_WINDOW},
+    {"attention.scale", KEY_NUMBER, KEYS_SCALES},
+    {"logit_scale", KEY_NUMBER, KEYS_SCALES},
+    {"embedding_scale", KEY_NUMBER, KEYS_SCALES},
+    {"residual_scale", KEY_NUMBER, KEYS_SCALES},
+    {"rope.scaling.finetuned", KEY_SET, KEYS_SCALES}, /* granite: whether there is RoPE at all */
+    {"block_count", KEY_INT, 0},
+    {"context_length", KEY_INT, 0},
+    {"embedding_length", KEY_INT, 0},
+    {"feed_forward_length", KEY_INT, 0},
+    {"attention.head_count", KEY_INT, 0},
+    {"attention.head_count_kv", KEY_INT, 0},
+    {"attention.key_length", KEY_INT, 0},
+    {"attention.value_length", KEY_INT, 0},
+    {"attention.layer_norm_rms_epsilon", KEY_NUMBER, 0},
+    {"rope.dimension_count", KEY_INT, 0},
+    {"rope.freq_base", KEY_NUMBER, 0},
+    {"rope.scale_linear", KEY_NUMBER, 0},
+    {"rope.scaling.type", KEY_TEXT, 0},
+    {"rope.scaling.factor", KEY_NUMBER, 0},
+    {"rope.scaling.attn_factor", KEY_NUMBER, 0},
+    {"rope.scaling.original_context_length", KEY_INT, 0},
+    {"rope.scaling.yarn_ext_factor", KEY_NUMBER, 0},
+    {"rope.scaling.yarn_attn_factor", KEY_NUMBER, 0},
+    {"rope.scaling.yarn_beta_fast", KEY_NUMBER, 0},
+    {"rope.scaling.yarn_beta_slow", KEY_NUMBER, 0},
+    {"vocab_size", KEY_WITHOUT, 0},                       /* the embedding's rows say it */
+    {"tensor_data_layout", KEY_WITHOUT, 0},               /* where the file came from */
+    {"rope.scaling.finetuned", KEY_WITHOUT, 0},           /* how the model was trained */
+    {"attention.layer_norm_epsilon", KEY_WITHOUT, 0},     /* of norms that these models lack */
+    {"attention.sliding_window_pattern", KEY_WITHOUT, 0}, /* of a window that is refused */
+    {"logit_scale", KEY_FACTOR, 0},
+    {"embedding_scale", KEY_FACTOR, 0},
+    {"residual_scale", KEY_FACTOR, 0},
+    {"attention.value_scale", KEY_FACTOR, 0},
+    {"attention.output_scale", KEY_FACTOR, 0},
+    {"rope.scaling.alpha", KEY_FACTOR, 0},
+    {"num_loops", KEY_FACTOR, 0},
+    {"expert_count", KEY_FACTOR, 0}, /* one expert is none */
 };
-
-static const known_key *find_known(gguf_string suffix)
-{
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i].suffix) == suffix.n_bytes &&
-            memcmp(known[i].suffix, suffix.text, suffix.n_bytes) == 0)
-            return &known[i];
-    return NULL;
-}
 
 static bool is(gguf_string suffix, const char *name)
 {
     return suffix.n_bytes == strlen(name) && memcmp(suffix.text, name, suffix.n_bytes) == 0;
+}
+
+static const known_key *find_known(gguf_string suffix, const arch *a)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (is(suffix, known[i].suffix) && (known[i].keys == 0 || known[i].keys & a->keys))
+            return &known[i];
+    return NULL;
 }
 
 static bool is_number(const gguf_key *key)
@@ -92,10 +100,11 @@ static bool is_zero(const gguf_key *key)
 }
 
 /* At this value the key leaves the arithmetic as it is. */
-static bool is_neutral(const gguf_key *key, gguf_string suffix, const model_shape *s)
+static bool is_neutral(const gguf_key *key, gguf_string suffix, const known_key *k,
+                       const model_shape *s)
 {
     double number = is_number(key) ? gguf_item_number(key, 0) : NAN;
-    if (is(suffix, "attention.causal"))
+    if (is(suffix, "attention.causal") || (k && k->use == KEY_SET))
         return key->kind == GGUF_BOOL && !is_zero(key);
     if (is(suffix, "attention.sliding_window") && number >= s->n_context_train)
         return true;
@@ -103,7 +112,6 @@ static bool is_neutral(const gguf_key *key, gguf_string suffix, const model_shap
         return true;
     if (is(suffix, "hidden_activation") && is(gguf_text_of(key), "silu"))
         return true;
-    const known_key *k = find_known(suffix);
     return is_zero(key) || (k && k->use == KEY_FACTOR && number == 1.0);
 }
 
@@ -133,17 +141,17 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
 {
     char name[96], value[64];
     gguf_printable(name, sizeof name, key->name.text, key->name.n_bytes);
-    const known_key *k = find_known(suffix);
+    const known_key *k = find_known(suffix, s->arch);
     if (k && k->use == KEY_WITHOUT)
         return DREY_OK;
-    if (k && k->use != KEY_FACTOR) {
+    if (k && k->use != KEY_FACTOR && k->use != KEY_SET) {
         if (!has_kind(key, k->use))
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "key %s is %s, where drey computes models with one %s only", name,
                  show_value(key, value), k->use == KEY_TEXT ? "text" : "number");
         return DREY_OK;
     }
-    if (is_neutral(key, suffix, s))
+    if (is_neutral(key, suffix, k, s))
         return DREY_OK;
     if (is(suffix, "expert_count"))
         FAIL(err, DREY_ERR_UNSUPPORTED, "key %s is %s: mixture-of-experts models are not supported",

@@ -8,31 +8,65 @@
 
 #include "base/num.h"
 
-enum { MATRICES_PER_LAYER = 7, NORMS_PER_LAYER = 2 };
+enum { MATRICES_PER_LAYER = 7 };
 
-/* The biases that a layer may have. */
-typedef struct bias_role {
-    const char *name;
-    size_t member; /* of layer_layout */
-} bias_role;
+/* How many numbers a vector has. */
+typedef enum vector_length { LENGTH_D, LENGTH_Q, LENGTH_KV, LENGTH_HEAD, LENGTH_FF } vector_length;
+typedef enum vector_need { NEED_ALWAYS, NEED_HEAD_NORMS, NEED_NONE } vector_need;
 
-static const bias_role biases[] = {
-    {"attn_q", offsetof(layer_layout, q_bias)},
-    {"attn_k", offsetof(layer_layout, k_bias)},
-    {"attn_v", offsetof(layer_layout, v_bias)},
-    {"attn_output", offsetof(layer_layout, o_bias)},
-    {"ffn_gate", offsetof(layer_layout, gate_bias)},
-    {"ffn_up", offsetof(layer_layout, up_bias)},
-    {"ffn_down", offsetof(layer_layout, down_bias)},
+/* The vectors that a layer may have. */
+typedef struct vector_role {
+    const char *name; /* behind "blk.N." */
+    size_t member;    /* of layer_layout */
+    vector_length length;
+    vector_need need;
+} vector_role;
+
+static const vector_role roles[] = {
+    {"attn_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_ALWAYS},
+    {"ffn_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_ALWAYS},
+    {"attn_q_norm.weight", offsetof(layer_layout, q_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
+    {"attn_k_norm.weight", offsetof(layer_layout, k_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
+    {"attn_q.bias", offsetof(layer_layout, q_bias), LENGTH_Q, NEED_NONE},
+    {"attn_k.bias", offsetof(layer_layout, k_bias), LENGTH_KV, NEED_NONE},
+    {"attn_v.bias", offsetof(layer_layout, v_bias), LENGTH_KV, NEED_NONE},
+    {"attn_output.bias", offsetof(layer_layout, o_bias), LENGTH_D, NEED_NONE},
+    {"ffn_gate.bias", offsetof(layer_layout, gate_bias), LENGTH_FF, NEED_NONE},
+    {"ffn_up.bias", offsetof(layer_layout, up_bias), LENGTH_FF, NEED_NONE},
+    {"ffn_down.bias", offsetof(layer_layout, down_bias), LENGTH_D, NEED_NONE},
 };
 
-enum { N_BIASES = sizeof biases / sizeof *biases };
+enum { N_ROLES = sizeof roles / sizeof *roles };
 
-static const gguf_tensor *find_bias(const gguf *g, int32_t layer, const bias_role *role)
+static const char *layer_tensor(char out[64], int32_t layer, const char *name)
+{
+    snprintf(out, 64, "blk.%d.%s", layer, name);
+    return out;
+}
+
+static int64_t length_of(const model_shape *s, vector_length length)
+{
+    switch (length) {
+    case LENGTH_Q:
+        return (int64_t)s->n_heads * s->head_dim;
+    case LENGTH_KV:
+        return (int64_t)s->n_heads_kv * s->head_dim;
+    case LENGTH_HEAD:
+        return s->head_dim;
+    case LENGTH_FF:
+        return s->n_ff;
+    default:
+        return s->n_embd;
+    }
+}
+
+/* Whether a layer of this shape and file has it. One that has to be there is looked for. */
+static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const vector_role *role)
 {
     char name[64];
-    snprintf(name, sizeof name, "blk.%d.%s.bias", layer, role->name);
-    return gguf_find_tensor(g, name);
+    if (role->need == NEED_NONE)
+        return gguf_find_tensor(g, layer_tensor(name, layer, role->name)) != NULL;
+    return role->need == NEED_ALWAYS || s->arch->head_norms;
 }
 
 static size_t vector_bytes(int64_t n)
@@ -40,30 +74,15 @@ static size_t vector_bytes(int64_t n)
     return arena_size((size_t)n * sizeof(float));
 }
 
-/* The widest that a bias can be: what its file says is checked only when it is bound. */
-static int64_t bias_limit(const model_shape *s)
-{
-    return max_i64((int64_t)s->n_heads * s->head_dim, max_i32(s->n_ff, s->n_embd));
-}
-
-static size_t bias_bytes(const model_shape *s, const gguf *g)
-{
-    size_t total = 0;
-    for (int32_t layer = 0; layer < s->n_layers; layer++)
-        for (int32_t i = 0; i < N_BIASES; i++) {
-            const gguf_tensor *t = find_bias(g, layer, &biases[i]);
-            if (t)
-                total += vector_bytes(t->dims[0] < bias_limit(s) ? t->dims[0] : bias_limit(s));
-        }
-    return total;
-}
-
 size_t model_layout_bytes(const model_shape *s, const gguf *g)
 {
-    size_t n = (size_t)s->n_layers, n_vectors = n * (NORMS_PER_LAYER + N_BIASES) + 1;
-    size_t norms = (n * NORMS_PER_LAYER + 1) * vector_bytes(s->n_embd);
+    size_t n = (size_t)s->n_layers, vectors = vector_bytes(s->n_embd);
+    for (int32_t layer = 0; layer < s->n_layers; layer++)
+        for (int32_t i = 0; i < N_ROLES; i++)
+            if (has_vector(s, g, layer, &roles[i]))
+                vectors += vector_bytes(length_of(s, roles[i].length));
     return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) + 2 * sizeof(weight) +
-           n_vectors * sizeof(layout_vector) + norms + bias_bytes(s, g) + gguf_n_tensors(g) +
+           (n * N_ROLES + 1) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
            (size_t)s->n_rot * sizeof(double) + 8 * ARENA_ALIGN;
 }
 
@@ -97,8 +116,7 @@ static drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_
 {
     char name[64];
     const gguf_tensor *t;
-    snprintf(name, sizeof name, "blk.%d.%s.weight", b->layer, role);
-    TRY(find(b, name, k, rows, &t));
+    TRY(find(b, layer_tensor(name, b->layer, role), k, rows, &t));
     *out = &b->l->matrix[b->l->n_matrices++];
     return weight_describe(*out, t, b->kernels, b->err);
 }
@@ -129,21 +147,15 @@ static drey_status bind_vector(binder *b, const char *name, int64_t n, float **o
     return DREY_OK;
 }
 
-static drey_status bind_norm(binder *b, const char *role, float **out)
+static drey_status bind_vectors(binder *b, layer_layout *y)
 {
-    char name[64];
-    snprintf(name, sizeof name, "blk.%d.%s.weight", b->layer, role);
-    return bind_vector(b, name, b->l->shape.n_embd, out);
-}
-
-/* n: how many numbers each has, in the order of the table. */
-static drey_status bind_biases(binder *b, layer_layout *y, const int32_t n[N_BIASES])
-{
-    for (int32_t i = 0; i < N_BIASES; i++) {
-        const gguf_tensor *t = find_bias(b->g, b->layer, &biases[i]);
-        float **out = (float **)(void *)((char *)y + biases[i].member);
-        if (t)
-            TRY(bind_vector(b, t->name, n[i], out));
+    const model_shape *s = &b->l->shape;
+    for (int32_t i = 0; i < N_ROLES; i++) {
+        char name[64];
+        float **out = (float **)(void *)((char *)y + roles[i].member);
+        if (has_vector(s, b->g, b->layer, &roles[i]))
+            TRY(bind_vector(b, layer_tensor(name, b->layer, roles[i].name),
+                            length_of(s, roles[i].length), out));
     }
     return DREY_OK;
 }
@@ -152,16 +164,15 @@ static drey_status bind_layer(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->l->shape;
     int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
-    TRY(bind_norm(b, "attn_norm", &y->attn_norm));
-    TRY(bind_matrix(b, "attn_q", n_q, s->n_embd, &y->q));
-    TRY(bind_matrix(b, "attn_k", n_kv, s->n_embd, &y->k));
-    TRY(bind_matrix(b, "attn_v", n_kv, s->n_embd, &y->v));
-    TRY(bind_matrix(b, "attn_output", s->n_embd, n_q, &y->o));
-    TRY(bind_norm(b, "ffn_norm", &y->ffn_norm));
-    TRY(bind_matrix(b, "ffn_gate", s->n_ff, s->n_embd, &y->gate));
-    TRY(bind_matrix(b, "ffn_up", s->n_ff, s->n_embd, &y->up));
-    TRY(bind_matrix(b, "ffn_down", s->n_embd, s->n_ff, &y->down));
-    return bind_biases(b, y, (int32_t[]){n_q, n_kv, n_kv, s->n_embd, s->n_ff, s->n_ff, s->n_embd});
+    y->window = layer_is_local(s, b->layer) ? s->window : 0;
+    TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &y->q));
+    TRY(bind_matrix(b, "attn_k.weight", n_kv, s->n_embd, &y->k));
+    TRY(bind_matrix(b, "attn_v.weight", n_kv, s->n_embd, &y->v));
+    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, n_q, &y->o));
+    TRY(bind_matrix(b, "ffn_gate.weight", s->n_ff, s->n_embd, &y->gate));
+    TRY(bind_matrix(b, "ffn_up.weight", s->n_ff, s->n_embd, &y->up));
+    TRY(bind_matrix(b, "ffn_down.weight", s->n_embd, s->n_ff, &y->down));
+    return bind_vectors(b, y);
 }
 
 /* A tensor that nobody computes would be a wrong text without a word. */
@@ -208,7 +219,7 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     b.bound = arena_take(a, gguf_n_tensors(g) * sizeof *b.bound);
     l->layer = arena_take(a, n_layers * sizeof *l->layer);
     l->matrix = arena_take(a, (n_layers * MATRICES_PER_LAYER + 2) * sizeof *l->matrix);
-    l->vector = arena_take(a, (n_layers * (NORMS_PER_LAYER + N_BIASES) + 1) * sizeof *l->vector);
+    l->vector = arena_take(a, (n_layers * N_ROLES + 1) * sizeof *l->vector);
     l->rope_frequency = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     return error_in_file(err, gguf_part_path(g, 0), bind_model(&b));
 }

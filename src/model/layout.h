@@ -6,13 +6,16 @@
 #include "model/arch.h"
 #include "weights/weights.h"
 
+/* What a layer is: layer.c reads it and nothing else. What is NULL or 0 the layer does without. */
 typedef struct layer_layout {
     weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
     weight *gate, *up, *down;    /* [F][D] twice, [D][F] */
     float *attn_norm, *ffn_norm; /* [D] */
-    /* Added to the product of the matrix of that name; NULL where the model has none. */
+    float *q_norm, *k_norm;      /* [S]: of each head */
+    /* Added to the product of the matrix of that name. */
     float *q_bias, *k_bias, *v_bias, *o_bias; /* [H*S], [K*S] twice, [D] */
     float *gate_bias, *up_bias, *down_bias;   /* [F] twice, [D] */
+    int32_t window;                           /* a row sees so many positions; 0: all */
 } layer_layout;
 
 /* A norm or a bias: where it lies in the file, and in memory. */

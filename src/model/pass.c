@@ -1,9 +1,9 @@
 /* One pass through a decoder-only model: see pass.h.
  *
  *   x = embedding
- *   each layer:  x += O attend(rope(Q n), rope(K n), V n)    n = rmsnorm(x)
- *                x += Down (silu(Gate m) * Up m)             m = rmsnorm(x)
- *   logits = Head rmsnorm(x)
+ *   each layer (layer.h):  x += O attend(Q n, K n, V n)      n = norm(x)
+ *                          x += Down (act(Gate m) * Up m)    m = norm(x)
+ *   logits = Head norm(x)
  *
  * A stage is what was done last; advance() does the steps behind it (pass_steps.h) and opens the
  * next stage's product, which may then take several calls:
@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 
 #include "base/num.h"
+#include "model/layer.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
 #include "weights/product.h"
@@ -43,7 +44,7 @@ static void open_qkv(model_pass *p)
 {
     const layer_layout *y = &p->r->layout->layer[p->layer];
     workspace *ws = p->r->ws;
-    pass_norm_attention(p);
+    layer_norm_attention(p);
     open_product(p, QKV,
                  (product[]){{y->q, ws->q, pass_q_ld(p)},
                              {y->k, ws->k, pass_kv_ld(p)},
@@ -53,7 +54,7 @@ static void open_qkv(model_pass *p)
 
 static void open_out(model_pass *p)
 {
-    pass_attend(p);
+    layer_attend(p);
     open_product(p, OUT, &(product){p->r->layout->layer[p->layer].o, p->r->ws->y, pass_embd_ld(p)},
                  1);
 }
@@ -62,7 +63,7 @@ static void open_gate_up(model_pass *p)
 {
     const layer_layout *y = &p->r->layout->layer[p->layer];
     workspace *ws = p->r->ws;
-    pass_norm_ffn(p);
+    layer_norm_ffn(p);
     open_product(p, GATE_UP,
                  (product[]){{y->gate, ws->gate, pass_ff_ld(p)}, {y->up, ws->up, pass_ff_ld(p)}},
                  2);
@@ -70,7 +71,7 @@ static void open_gate_up(model_pass *p)
 
 static void open_down(model_pass *p)
 {
-    pass_activate(p);
+    layer_activate(p);
     open_product(p, DOWN,
                  &(product){p->r->layout->layer[p->layer].down, p->r->ws->y, pass_embd_ld(p)}, 1);
 }
@@ -94,7 +95,7 @@ static drey_status open_head(model_pass *p, drey_error *err)
         product products[] = {
             {head, r->ws->logits, pass_logits_stride(r)},
             {table ? &table->matrix : NULL, r->ws->logits + head->n_rows, pass_logits_stride(r)}};
-        open_product(p, COMPLETE, products, table && row_table_places(table) > 0 ? 2 : 1);
+        open_product(p, HEAD, products, table && row_table_places(table) > 0 ? 2 : 1);
     } else if (!weights_loaded(r->weights) && weight_stays(r->layout->head)) {
         open_loading(p, COMPLETE, r->layout->head);
     }
@@ -130,12 +131,16 @@ static drey_status advance(model_pass *p, drey_error *err)
         open_down(p);
         break;
     case DOWN:
-        pass_add_ffn(p);
+        layer_add_ffn(p);
         p->layer++;
         p->stage = LAYER;
         break;
     case LAYER:
         TRY(open_layer(p, err));
+        break;
+    case HEAD:
+        pass_finish_logits(p);
+        p->stage = COMPLETE;
         break;
     default:
         assert(0 && "a complete pass has nothing to advance to");

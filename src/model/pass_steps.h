@@ -1,4 +1,5 @@
-/* What a pass does between its products: embedding, norms, rotation, attention, activation.
+/* What a pass does around its layers (layer.h has what is inside of one): places, embedding, the
+ * head; and how steps share their rows.
  *
  * Each step leaves the next product's activations in the workspace, quantised as its matrices want
  * them. Steps share the rows among all threads in tiles of TOKEN_TILE; one tile is done by the
@@ -19,15 +20,23 @@ void pass_put_back(const model_pass *p);
 void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i);
 /* Tokens to the residual stream. DREY_ERR_IO. */
 drey_status pass_embed(model_pass *p, drey_error *err);
-/* In the order of a layer, of layer p->layer. */
-void pass_norm_attention(model_pass *p); /* for Q, K, V */
-void pass_attend(model_pass *p);         /* their products, to the cache; for O */
-void pass_norm_ffn(model_pass *p);       /* adds O; for Gate and Up */
-void pass_activate(model_pass *p);       /* their products; for Down */
-void pass_add_ffn(model_pass *p);        /* adds Down */
 /* Of the rows that need logits, which become rows 0 .. n_logits - 1; for the head. DREY_ERR_FORMAT:
  * they are not finite. */
 drey_status pass_norm_head(model_pass *p, drey_error *err);
+/* What the model does to logits behind the head: of rows [n][pass_logits_stride]; of n numbers. */
+void pass_finish_logits(model_pass *p);
+void pass_finish(const runner *r, float *logits, int64_t n);
+
+/* Runs a step over the pass's rows, in tiles of TOKEN_TILE that threads take. */
+void pass_each_row(model_pass *p, pass_rows_fn *step);
+/* Says what the next product reads: k numbers of `source` per row, in the kinds its matrices want.
+ */
+void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
+                     weight *const matrices[], int32_t n);
+/* Quantises rows [from, to) of that, from a multiple of TOKEN_TILE. */
+void pass_quantise_rows(model_pass *p, int32_t from, int32_t to);
+/* x *= factor, unless that is 1. */
+void pass_scale(float *x, float factor, int64_t n);
 
 /* Strides of the workspace's arrays: [D], [H*S], [K*S], [F]. */
 int64_t pass_embd_ld(const model_pass *p);

@@ -52,8 +52,40 @@ static const char *rope_toy(int i, toy_options *o)
     return toys[i].name;
 }
 
+const char *arch_toy(int i, toy_options *o)
+{
+    static const toy_key scales[] = {{"attention.scale", GGUF_F32, 0.2, NULL},
+                                     {"embedding_scale", GGUF_F32, 3, NULL},
+                                     {"residual_scale", GGUF_F32, 0.5, NULL},
+                                     {"logit_scale", GGUF_F32, 1.5, NULL},
+                                     {0}};
+    static const toy_key window[] = {{"attention.sliding_window", GGUF_U32, 37, NULL}, {0}};
+    static const toy_key pattern[] = {{"attention.sliding_window", GGUF_U32, 70, NULL},
+                                      {"attention.sliding_window_pattern", GGUF_U32, 2, NULL},
+                                      {0}};
+    static const struct {
+        const char *name, *architecture;
+        const toy_key *keys;
+        int32_t head_dim;
+    } toys[] = {
+        {"toy-qwen3", "qwen3", NULL, 32}, /* heads wider than width / heads */
+        {"toy-granite", "granite", scales, 0},
+        {"toy-mistral", "llama", window, 0},
+        {"toy-pattern", "llama", pattern, 0},
+    };
+    toy_options_init(o);
+    o->seed = 114 + (uint64_t)i;
+    o->type = i % 2 ? TYPE_F32 : TYPE_F16;
+    o->architecture = toys[i].architecture;
+    o->keys = toys[i].keys;
+    o->head_dim = toys[i].head_dim;
+    return toys[i].name;
+}
+
 const char *logit_toy(int i, toy_options *o)
 {
+    if (i >= N_LOGIT_TOYS - N_ARCH_TOYS)
+        return arch_toy(i - (N_LOGIT_TOYS - N_ARCH_TOYS), o);
     toy_options_init(o);
     o->seed = 100 + (uint64_t)i;
     switch (i) {

@@ -1,14 +1,16 @@
-/* The toys whose logits tests/data/logits holds. Together they have every tensor type, both
+/* The toys whose logits tests/data/logits holds. Together they have every tensor type, all
  * architectures, every bias, and every kind of RoPE that files ask for. */
 #ifndef DREY_TESTS_LOGIT_TOYS_H
 #define DREY_TESTS_LOGIT_TOYS_H
 
 #include "support/toy.h"
 
-enum { N_LOGIT_TOYS = 14 };
+enum { N_ARCH_TOYS = 4, N_LOGIT_TOYS = 14 + N_ARCH_TOYS };
 
 /* Fills the options of toy i and returns its name. Changing anything here or in toy.c's output
  * means making the goldens again with scripts/make-logit-goldens.py or make-toy-goldens.py. */
 const char *logit_toy(int i, toy_options *options);
+/* Of them those of architectures beside llama and qwen2, and of sliding windows. */
+const char *arch_toy(int i, toy_options *options);
 
 #endif

@@ -121,6 +121,10 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_k.bias"), kv, 0.0f, 0.3f);
         add_vector(m, layer_name(name, layer, "attn_v.bias"), kv, 0.0f, 0.3f);
     }
+    if (strcmp(o->architecture, "qwen3") == 0) {
+        add_vector(m, layer_name(name, layer, "attn_q_norm.weight"), head_dim, 1.0f, 0.2f);
+        add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), head_dim, 1.0f, 0.2f);
+    }
     add_matrix(m, layer_name(name, layer, "attn_output.weight"), q, d, weight);
     if (o->biases)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);

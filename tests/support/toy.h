@@ -1,4 +1,4 @@
-/* Toy models: small, seeded GGUF files of either architecture and of every tensor type.
+/* Toy models: small, seeded GGUF files of any architecture and of every tensor type.
  *
  * A toy's weights are random blocks whose scales give activations of about 1 and logits that spread
  * widely (toy_options.logit_gain), so that greedy text wanders instead of repeating a token. Every
@@ -26,7 +26,7 @@ typedef struct toy_key {
 } toy_key;
 
 typedef struct toy_options {
-    const char *architecture; /* "llama" or "qwen2" (which has biases) */
+    const char *architecture; /* with the tensors that it has beside llama's */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff;
     int32_t head_dim;         /* 0: n_embd / n_heads, and no key in the file */
     int32_t n_context;        /* as the file says */

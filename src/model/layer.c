@@ -1,0 +1,279 @@
+/* A layer, whatever the architecture: see layer.h. */
+#include "model/layer.h"
+
+#include "base/num.h"
+#include "model/pass_steps.h"
+#include "os/clock.h"
+
+static const layer_layout *layer_of(const model_pass *p)
+{
+    return &p->r->layout->layer[p->layer];
+}
+
+/* ---- Norms ---- */
+
+/* y = rmsnorm(x), then quantised. */
+static void norm_rows(model_pass *p, const float *norm, int32_t from, int32_t to)
+{
+    const model_shape *s = &p->r->layout->shape;
+    workspace *ws = p->r->ws;
+    for (int32_t i = from; i < to; i++)
+        p->r->kernels->rmsnorm(ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p), norm,
+                               s->n_embd, s->norm_eps);
+    pass_quantise_rows(p, from, to);
+}
+
+static void step_attn_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    norm_rows(p, layer_of(p)->attn_norm, from, to);
+}
+
+void layer_norm_attention(model_pass *p)
+{
+    const layer_layout *y = layer_of(p);
+    pass_set_source(p, p->r->ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd,
+                    (weight *[]){y->q, y->k, y->v}, 3);
+    pass_each_row(p, step_attn_norm);
+}
+
+/* Adds a product and its bias (or NULL) to the residual stream. */
+static void add_rows(const model_pass *p, const float *bias, int32_t from, int32_t to)
+{
+    const kernel_table *kernels = p->r->kernels;
+    const model_shape *s = &p->r->layout->shape;
+    int64_t n = s->n_embd;
+    for (int32_t i = from; i < to; i++) {
+        float *y = p->r->ws->y + i * pass_embd_ld(p);
+        if (bias)
+            kernels->add(y, bias, n);
+        pass_scale(y, s->residual_scale, n);
+        kernels->add(p->r->ws->x + i * pass_embd_ld(p), y, n);
+    }
+}
+
+static void step_ffn_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    add_rows(p, layer_of(p)->o_bias, from, to);
+    norm_rows(p, layer_of(p)->ffn_norm, from, to);
+}
+
+void layer_norm_ffn(model_pass *p)
+{
+    const layer_layout *y = layer_of(p);
+    pass_set_source(p, p->r->ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd,
+                    (weight *[]){y->gate, y->up}, 2);
+    pass_each_row(p, step_ffn_norm);
+}
+
+static void step_add(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    add_rows(p, layer_of(p)->down_bias, from, to);
+}
+
+void layer_add_ffn(model_pass *p)
+{
+    pass_each_row(p, step_add);
+}
+
+/* ---- Attention ---- */
+
+static void norm_heads(const model_pass *p, float *x, const float *norm, int32_t n_heads)
+{
+    const model_shape *s = &p->r->layout->shape;
+    for (int32_t h = 0; norm && h < n_heads; h++, x += s->head_dim)
+        p->r->kernels->rmsnorm(x, x, norm, s->head_dim, s->norm_eps);
+}
+
+static void rotate(const model_pass *p, float *x, int32_t row, int32_t n_heads)
+{
+    const model_shape *s = &p->r->layout->shape;
+    p->r->kernels->rope(x, p->r->ws->rope + (int64_t)row * s->n_rot, n_heads, s->head_dim,
+                        s->n_rot / 2, s->arch->rope == ROPE_HALVES);
+}
+
+/* Biases, norms and rotation; keys and values go to their slots of the cache. */
+static void store_row(model_pass *p, int32_t i, void *scratch)
+{
+    const model_shape *s = &p->r->layout->shape;
+    const kernel_table *kernels = p->r->kernels;
+    const layer_layout *y = layer_of(p);
+    workspace *ws = p->r->ws;
+    kv_cache *kv = p->groups[ws->group[i]].kv;
+    int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
+    float *q = ws->q + i * pass_q_ld(p), *k = ws->k + i * pass_kv_ld(p),
+          *v = ws->v + i * pass_kv_ld(p);
+    if (y->q_bias)
+        kernels->add(q, y->q_bias, n_q);
+    if (y->k_bias)
+        kernels->add(k, y->k_bias, n_kv);
+    if (y->v_bias)
+        kernels->add(v, y->v_bias, n_kv);
+    norm_heads(p, q, y->q_norm, s->n_heads);
+    norm_heads(p, k, y->k_norm, s->n_heads_kv);
+    rotate(p, q, i, s->n_heads);
+    rotate(p, k, i, s->n_heads_kv);
+    for (int32_t h = 0; h < s->n_heads_kv; h++) {
+        size_t at = kv_at(kv, p->layer, h);
+        kv_store_key(kernels, kv->format, kv->keys + at, ws->slot[i], k + h * s->head_dim,
+                     s->head_dim, scratch);
+        kv_store_value(kernels, kv->format, kv->values + at, ws->slot[i], v + h * s->head_dim,
+                       s->head_dim, scratch);
+    }
+}
+
+static void step_store(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    for (int32_t i = from; i < to; i++)
+        store_row(p, i, p->r->ws->scratch[thread]);
+}
+
+static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    (void)n_threads;
+    const model_pass *p = arg;
+    for (int32_t i = 0; i < p->n_runs; i++)
+        attend_work(&p->r->ws->attend[i], p->r->ws->scratch[thread]);
+}
+
+/* What a run of rows, [first, end), asks of their cache. */
+static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t end,
+                          int32_t n_threads)
+{
+    const model_shape *s = &p->r->layout->shape;
+    workspace *ws = p->r->ws;
+    const kv_cache *kv = p->groups[ws->group[first]].kv;
+    size_t at = kv_at(kv, p->layer, 0);
+    a->head = (attention){.kernels = p->r->kernels,
+                          .format = kv->format,
+                          .head_dim = s->head_dim,
+                          .n_q = s->n_heads / s->n_heads_kv,
+                          .n_rows = end - first,
+                          .scale = s->attention_scale,
+                          .window = layer_of(p)->window,
+                          .keys = kv->keys + at,
+                          .values = kv->values + at,
+                          .n_prefix = ws->n_prefix + first,
+                          .n_path = ws->n_path + first,
+                          .path = ws->path + (int64_t)first * ws->limits.max_pending,
+                          .path_ld = ws->limits.max_pending,
+                          .q = ws->q + first * pass_q_ld(p),
+                          .out = ws->att + first * pass_q_ld(p),
+                          .ld = pass_q_ld(p)};
+    a->head_bytes = kv->head_bytes;
+    a->n_heads = s->n_heads_kv;
+    a->n_threads = n_threads;
+    /* Threads go from one run to the next; only behind the last could one be left alone. */
+    a->partials = ws->partials;
+    a->n_partials = end == p->n_rows ? ws->n_partials : 0;
+    attend_cut(a);
+}
+
+/* Rows of one cache that stand together: with deferred rows a cache may have several such runs. */
+static void set_runs(model_pass *p, int32_t n_threads)
+{
+    const int32_t *group = p->r->ws->group;
+    p->n_runs = 0;
+    for (int32_t first = 0, end; first < p->n_rows; first = end) {
+        for (end = first + 1; end < p->n_rows && group[end] == group[first];)
+            end++;
+        set_attention(p, &p->r->ws->attend[p->n_runs++], first, end, n_threads);
+    }
+}
+
+/* Multiplications of this layer, about. */
+static int64_t attend_size(const model_pass *p)
+{
+    const model_shape *s = &p->r->layout->shape;
+    int64_t positions = 0;
+    int32_t window = layer_of(p)->window;
+    for (int32_t i = 0; i < p->n_rows; i++) {
+        int32_t seen = p->r->ws->position[i] + 1;
+        positions += window ? min_i32(seen, window) : seen;
+    }
+    return positions * s->n_heads * s->head_dim;
+}
+
+static void attend_rows(model_pass *p)
+{
+    int64_t start = p->r->trace ? clock_ns() : 0;
+    bool alone = attend_size(p) < p->r->weights->tuning.attend_alone;
+    int32_t n_threads = alone ? 1 : pool_n_threads(p->r->pool);
+    set_runs(p, n_threads);
+    if (alone)
+        attend_thread(p, 0, 1);
+    else
+        pool_run(p->r->pool, attend_thread, p);
+    if (p->r->trace)
+        trace_add(p->r->trace, 0, TRACE_ATTEND, start, clock_ns(), p->n_rows);
+}
+
+static void step_quantise(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    pass_quantise_rows(p, from, to);
+}
+
+void layer_attend(model_pass *p)
+{
+    const model_shape *s = &p->r->layout->shape;
+    pass_each_row(p, step_store);
+    attend_rows(p);
+    pass_set_source(p, p->r->ws->att, pass_q_ld(p), (int64_t)s->n_heads * s->head_dim,
+                    &(weight *){layer_of(p)->o}, 1);
+    pass_each_row(p, step_quantise);
+}
+
+/* ---- Activation ---- */
+
+/* Biases and swiglu of rows [from, to), columns [k_from, k_to). */
+static void swiglu_part(const model_pass *p, int32_t from, int32_t to, int64_t k_from, int64_t k_to)
+{
+    const kernel_table *kernels = p->r->kernels;
+    const float *gate_bias = layer_of(p)->gate_bias, *up_bias = layer_of(p)->up_bias;
+    for (int32_t i = from; i < to; i++) {
+        float *gate = p->r->ws->gate + i * pass_ff_ld(p) + k_from;
+        float *up = p->r->ws->up + i * pass_ff_ld(p) + k_from;
+        if (gate_bias)
+            kernels->add(gate, gate_bias + k_from, k_to - k_from);
+        if (up_bias)
+            kernels->add(up, up_bias + k_from, k_to - k_from);
+        kernels->swiglu(gate, gate, up, k_to - k_from);
+    }
+}
+
+static void step_swiglu(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    swiglu_part(p, from, to, 0, p->source_k);
+    pass_quantise_rows(p, from, to);
+}
+
+/* A thread's columns of a tile's swiglu, in whole blocks, and their quantised form. */
+static void swiglu_columns(void *arg, int32_t thread, int32_t n_threads)
+{
+    const model_pass *p = arg;
+    int64_t k = p->source_k, n_blocks = ceil_div_i64(k, ACT_COLUMNS);
+    int64_t from = n_blocks * thread / n_threads * ACT_COLUMNS;
+    int64_t to = min_i64(n_blocks * (thread + 1) / n_threads * ACT_COLUMNS, k);
+    if (from >= to)
+        return;
+    swiglu_part(p, 0, p->n_rows, from, to);
+    for (int kind = 0; kind < ACT_KINDS; kind++)
+        if (p->kinds[kind])
+            p->r->kernels->quantise[kind](
+                act_columns((act_kind)kind, p->r->ws->acts[kind], p->n_rows, from),
+                p->source + from, p->source_ld, 0, p->n_rows, p->n_rows, to - from);
+}
+
+void layer_activate(model_pass *p)
+{
+    pass_set_source(p, p->r->ws->gate, pass_ff_ld(p), p->r->layout->shape.n_ff,
+                    &(weight *){layer_of(p)->down}, 1);
+    if (p->n_rows <= TOKEN_TILE && p->n_rows * p->source_k >= p->r->weights->tuning.shared_numbers)
+        pool_run(p->r->pool, swiglu_columns, p);
+    else
+        pass_each_row(p, step_swiglu);
+}

@@ -1,0 +1,603 @@
+#!/usr/bin/env python3
+"""The page of `drey serve` in Chromium, against a stub that answers when the test says so: nothing depends on
+the clock. PAGE is the page as the program has it, in C. Screenshots go to PICTURES where that is named.
+    page.py PAGE [PICTURES]"""
+import http.server
+import json
+import queue
+import re
+import select
+import sys
+import tempfile
+import threading
+
+sys.dont_write_bytecode = True  # the tree is not the test's to write to
+import chromium
+
+METRICS = """# TYPE llamacpp:tokens_predicted_total counter
+llamacpp:tokens_predicted_total {tokens}
+drey:disk_read_bytes_total {read}
+drey:stall_seconds_total {stall}
+drey:ceiling_tokens_per_second 0.61
+drey:budget_limit_bytes 2684354560
+drey:budget_bytes{{part="pinned_weights"}} 1503238553
+drey:budget_bytes{{part="ring"}} 268435456
+drey:budget_bytes{{part="kv"}} 402653184
+drey:budget_bytes{{part="draft"}} 314572800
+drey:budget_bytes{{part="process"}} 41943040
+"""
+
+
+# ---- A server that does as it is told ----
+
+class Turn:
+    """One request for an answer, and what is to be sent for it."""
+
+    def __init__(self, request, headers):
+        self.request, self.headers = request, headers
+        self.out = queue.Queue()
+        self.gone = threading.Event()
+
+    def begin(self):
+        self.out.put("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n:\n\n")
+        self.event(choices=[{"index": 0, "delta": {"role": "assistant", "content": None}}])
+        return self
+
+    def event(self, **keys):
+        self.out.put(f"data: {json.dumps(keys)}\n\n")
+
+    def say(self, text=None, provisional=None, finish=None, **keys):
+        delta = {} if text is None else {"content": text}
+        drey = {} if provisional is None else {"drey": {"provisional": provisional}}
+        self.event(choices=[{"index": 0, "delta": delta, "finish_reason": finish}], **drey, **keys)
+
+    def end(self, tokens=7, finish="stop"):
+        self.say(finish=finish)
+        self.event(choices=[], usage={"prompt_tokens": 40, "completion_tokens": tokens,
+                                      "prompt_tokens_details": {"cached_tokens": 30}},
+                   timings={"predicted_n": tokens, "predicted_per_second": 0.52},
+                   drey={"ceiling_tokens_per_s": 0.61, "disk_bytes_per_s": 1.2e9, "read_bytes_per_s": 1.02e9,
+                         "stall_share": 0.71, "drafted": 40, "accepted": 30})
+        self.out.put("data: [DONE]\n\n")
+        self.out.put(None)
+
+    def refuse(self, status, message, *headers):
+        body = json.dumps({"error": {"code": status, "message": message, "type": "x"}})
+        self.out.put("\r\n".join([f"HTTP/1.1 {status} x", *headers, "Content-Type: application/json",
+                                  f"Content-Length: {len(body)}", "Connection: close", "", body]))
+        self.out.put(None)
+
+
+class Stub(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, page, policy):
+        self.page, self.policy = page, policy
+        self.turns = queue.Queue()
+        self.counted = 0
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def turn(self):
+        return self.turns.get(timeout=chromium.PATIENCE_S)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def give(self, body, kind, status=200, **headers):
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": len(body), **headers}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            pass  # a page that is left asks no more
+
+    def do_GET(self):
+        if self.path == "/":
+            self.give(self.server.page, "text/html; charset=utf-8",
+                      **{"Content-Security-Policy": self.server.policy})
+        elif self.path == "/metrics":
+            n = self.server.counted = self.server.counted + 1
+            self.give(METRICS.format(tokens=n, read=2_040_000_000 * n, stall=1.42 * n).encode(), "text/plain")
+        elif self.path == "/v1/models":
+            self.give(b'{"object": "list", "data": [{"id": "toy-14B", "object": "model"}]}', "application/json")
+        else:
+            self.give(b"{}", "application/json", 404)
+
+    def do_POST(self):
+        turn = Turn(json.loads(self.rfile.read(int(self.headers["Content-Length"]))), self.headers)
+        self.server.turns.put(turn)
+        while True:
+            try:
+                data = turn.out.get(timeout=0.05)
+            except queue.Empty:  # has the page hung up?
+                if not select.select([self.connection], [], [], 0)[0]:
+                    continue
+                turn.gone.set()
+                break
+            if data is None:
+                break
+            try:
+                self.wfile.write(data.encode())
+            except OSError:
+                turn.gone.set()
+                break
+        self.close_connection = True
+
+
+# ---- What is looked at ----
+
+# The last answer's text that is solid, after each change of it, and all that was ever said to screen readers.
+WATCH = """
+window.solid = [];
+window.said = [];
+window.solid_now = () => {
+    const body = [...document.querySelectorAll("article.assistant .body")].at(-1);
+    if (!body) return "";
+    const copy = body.cloneNode(true);
+    copy.querySelectorAll(".provisional").forEach((span) => span.remove());
+    return copy.textContent.trimEnd();
+};
+window.provisional_now = () => [...document.querySelectorAll(".provisional")].map((s) => s.textContent).join("|");
+new MutationObserver(() => solid.push(solid_now()))
+    .observe(document.getElementById("log"), { subtree: true, childList: true, characterData: true });
+new MutationObserver((changes) => changes.forEach((c) => c.addedNodes.forEach((n) => said.push(n.textContent))))
+    .observe(document.getElementById("said"), { childList: true });
+window.tool = (name, role) => [...[...document.querySelectorAll(`article.${role}`)].at(-1)
+    .querySelectorAll(".tools button")].find((b) => b.textContent === name || b.ariaLabel === name);
+window.idle = () => document.getElementById("send").textContent === "Send";
+window.contrast = (selector) => {
+    const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+    const light = (colour) => {
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+        const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((v) =>
+            v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const element = document.querySelector(selector);
+    let behind = element;
+    while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
+    const both = [light(getComputedStyle(element).color), light(getComputedStyle(behind).backgroundColor)];
+    return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+};
+true
+"""
+
+
+def load(browser, url):
+    browser.open(url)
+    browser.js(WATCH)
+
+
+def fresh(browser, url):
+    """The page with nothing kept."""
+    browser.open(url)
+    browser.js("localStorage.clear()")
+    load(browser, url)
+
+
+def ask(browser, stub, text):
+    browser.js("document.getElementById('text').focus()")
+    browser.write(text)
+    browser.press("Enter")
+    return stub.turn()
+
+
+def is_solid(browser, text):
+    browser.wait(f"solid_now() === {json.dumps(text)}", f"solid: {text!r}")
+
+
+def is_provisional(browser, text):
+    browser.wait(f"provisional_now() === {json.dumps(text)}", f"provisional: {text!r}")
+
+
+def messages(turn):
+    return [(m["role"], m["content"]) for m in turn.request["messages"]]
+
+
+def test_provisional(browser, stub):
+    fresh(browser, stub.url)
+    turn = ask(browser, stub, "Tell me of the fox.")
+    assert messages(turn) == [("user", "Tell me of the fox.")]
+    assert turn.request["stream"] and turn.request["drey_provisional"] and turn.request["return_progress"]
+    assert "temperature" not in turn.request and "Authorization" not in turn.headers
+    turn.begin().event(choices=[], prompt_progress={"total": 400, "cache": 0, "processed": 100, "time_ms": 9000})
+    status = browser.wait("document.querySelector('.assistant progress')?.value === 100 && "
+                          "document.querySelector('.assistant .status').textContent")
+    assert "Reading the prompt: 100 of 400 tokens" in status and "about 0:27 left" in status, status
+    turn.say("The quick ", "brown fox")
+    is_provisional(browser, " brown fox")
+    is_solid(browser, "The quick")
+    for scheme in "light", "dark":
+        browser.screen(1100, 800, scheme)
+        dim, solid = browser.js("contrast('.provisional')"), browser.js("contrast('.body p')")
+        assert 4.5 <= dim < solid, (scheme, dim, solid)
+    turn.say("brown ")  # what is verified of it becomes solid; the rest stays as it was
+    is_provisional(browser, " fox")
+    turn.say(provisional="dog")
+    is_provisional(browser, " dog")
+    turn.say("cat sat. And\n\n", "then")
+    is_solid(browser, "The quick brown cat sat. And")
+    is_provisional(browser, "then")
+    assert browser.js("document.querySelector('.provisional').parentElement.className") == "body"
+    turn.say("```c\nint x;\n", "int y;")
+    browser.wait("document.querySelector('.fence code .provisional')?.textContent === 'int y;'")
+    turn.say("```\n", "")
+    turn.end()
+    browser.wait("idle()")
+    seen = browser.js("solid")
+    assert all(after.startswith(before) for before, after in zip(seen, seen[1:])), seen
+    said = browser.js("said.join(' ')")
+    assert "cat sat." in said and "fox" not in said and "dog" not in said and "int y" not in said, said
+    figures = browser.js("document.querySelector('.figures').textContent")
+    assert "7 tokens · 0.52 tokens/s · 75 % of drafts accepted · reused 30 of 40" in figures, figures
+    strip = browser.js("document.getElementById('strip').innerText").replace("\n", " ")
+    for part in "0.52 of 0.61 tokens/s", "1.02 of 1.20 GB/s", "71 %", "2.36 GiB of 2.50 GiB":
+        assert part in strip, strip
+    browser.js("document.getElementById('memory').click()")
+    assert "pinned weights" in browser.js("document.getElementById('parts').innerText")
+    browser.press("Escape")
+    assert browser.js("document.getElementById('parts').hidden")
+
+
+MARKDOWN = r"""# Title & more #
+
+Text with *one*, **two _three_**, `a*b*`, ~~gone~~, 2 * 3 * 4, snake_case_name and \*stars\*.
+[safe](https://example.org/a_(b)), [not](javascript:alert(1)), <https://example.org/>, https://example.org/x.
+<img src=x onerror="document.title='broken'"><script>document.title = 'broken'</script>
+
+- one
+- two
+  1. deep
+  2. deeper
+
+     ```py
+     print("x")
+     ```
+- three
+
+> quoted
+> - list
+
+| name | n |
+|:-----|--:|
+| `a`  | 1 |
+| b \| c | 22 |
+
+***
+
+~~~
+<b>plain</b>
+~~~
+![picture](https://example.org/p.png) **open *and `never closed"""
+
+
+def test_markdown(browser, stub):
+    fresh(browser, stub.url)
+    turn = ask(browser, stub, "Show *all*.").begin()
+    for at in range(0, len(MARKDOWN), 7):  # cut anywhere
+        turn.say(MARKDOWN[at:at + 7])
+    turn.end()
+    browser.wait("idle()")
+    count = lambda selector: browser.js(f"document.querySelectorAll('.assistant .body {selector}').length")
+    text = lambda selector: browser.js(f"document.querySelector('.assistant .body {selector}').textContent")
+    assert text("h1") == "Title & more" and text("strong") == "two three" and text("strong em") == "three"
+    assert text("p") == """Text with one, two three, a*b*, gone, 2 * 3 * 4, snake_case_name and *stars*.
+safe, [not](javascript:alert(1)), https://example.org/, https://example.org/x.
+<img src=x onerror="document.title='broken'"><script>document.title = 'broken'</script>""", text("p")
+    assert text("del") == "gone" and text("p code") == "a*b*" and count("p em") == 2, count("p em")
+    links = browser.js("[...document.querySelectorAll('.body a')].map((a) => [a.href, a.rel, a.target])")
+    assert links == [[url, "noopener noreferrer", "_blank"] for url in (
+        "https://example.org/a_(b)", "https://example.org/", "https://example.org/x",
+        "https://example.org/p.png")], links
+    assert count("> ul > li") == 3 and count("> ul > li > ol > li") == 2 and text("ol pre") == 'print("x")'
+    assert text("blockquote li") == "list" and count("hr") == 1 and text("> .fence pre") == "<b>plain</b>"
+    assert count("tr") == 3 and text("tr:last-child td") == "b | c" and count("td.right") == 2
+    assert count("img") == 0 and count("script") == 0 and browser.js("document.title") == "Show *all*. – drey"
+    assert text("> p:last-child") == "picture **open *and `never closed"
+    assert text("> p:last-child") and browser.js("document.querySelector('.user .body').textContent") == "Show *all*."
+    # However it is cut, a text looks the same as when it comes at once.
+    assert browser.js("""(() => {
+        const box = document.createElement("div");
+        draw_markdown(box, %s);
+        return box.innerHTML === [...document.querySelectorAll(".assistant .body")].at(-1).innerHTML;
+    })()""" % json.dumps(MARKDOWN))
+    for hostile in "*" * 20000, "[" * 20000, "`" * 20000 + " x", "> " * 20000, "- " * 20000, "a_" * 20000, \
+            "# " + " " * 20000 + "x", "|-" * 20000, "`a" * 20000, "**a *b " * 5000, "[a](" * 9000, "http://" * 9000:
+        assert browser.js("(draw_markdown(document.createElement('div'), %s), true)" % json.dumps(hostile + "\nx"))
+
+
+def test_stop(browser, stub):
+    fresh(browser, stub.url)
+    for press in (lambda: browser.press("Escape"), lambda: browser.js("document.getElementById('send').click()")):
+        turn = ask(browser, stub, "Count.").begin()
+        turn.say("One, two, ", "three")
+        is_provisional(browser, " three")
+        press()
+        assert turn.gone.wait(chromium.PATIENCE_S), "the page did not hang up"
+        browser.wait("idle()")
+        is_solid(browser, "One, two,")
+        assert browser.js("provisional_now()") == ""
+        assert browser.js("[...document.querySelectorAll('.problem')].at(-1).textContent") == "Stopped."
+    turn = ask(browser, stub, "Go on.").begin()
+    assert messages(turn)[-2:] == [("assistant", "One, two, "), ("user", "Go on.")]
+    turn.say("three.")
+    turn.end()
+    browser.wait("idle()")
+
+
+def test_edit_and_retry(browser, stub):
+    fresh(browser, stub.url)
+    for question, answer in ("A?", "a."), ("B?", "b."):
+        turn = ask(browser, stub, question).begin()
+        turn.say(answer)
+        turn.end()
+        browser.wait("idle()")
+    browser.js("tool('Retry', 'assistant').click()")
+    turn = stub.turn().begin()
+    assert messages(turn) == [("user", "A?"), ("assistant", "a."), ("user", "B?")]
+    turn.say("second b.")
+    turn.end()
+    browser.wait("idle() && solid_now() === 'second b.'")
+    browser.js("tool('Earlier version', 'assistant').click()")
+    is_solid(browser, "b.")
+    browser.js("tool('Edit', 'user').click()")
+    browser.wait("document.activeElement.ariaLabel === 'Edited message'")
+    browser.js("document.activeElement.select()")
+    browser.write("C?")
+    browser.press("Enter")
+    turn = stub.turn().begin()
+    assert messages(turn) == [("user", "A?"), ("assistant", "a."), ("user", "C?")]
+    turn.say("c.")
+    # Asking again while an answer is coming ends that one; the new one is not harmed by it.
+    is_solid(browser, "c.")
+    browser.js("retry(path_of(current).at(-1))")
+    again = stub.turn().begin()
+    assert turn.gone.wait(chromium.PATIENCE_S)
+    again.say("c, again.")
+    is_solid(browser, "c, again.")
+    assert browser.js("!idle()")
+    again.end()
+    browser.wait("idle()")
+    browser.js("tool('Earlier version', 'user').click()")
+    browser.wait("document.querySelectorAll('article').length === 4 && solid_now().endsWith('b.')")
+    # An answer that was edited is what the model is told it said.
+    browser.js("tool('Edit', 'assistant').click()")
+    browser.wait("document.activeElement.ariaLabel === 'Edited message'")
+    browser.js("document.activeElement.select()")
+    browser.write("bee.")
+    browser.js("document.activeElement.form.requestSubmit()")
+    is_solid(browser, "bee.")
+    turn = ask(browser, stub, "D?").begin()
+    assert messages(turn)[-3:] == [("user", "B?"), ("assistant", "bee."), ("user", "D?")]
+    turn.end()
+    browser.wait("idle()")
+
+
+def test_errors(browser, stub):
+    fresh(browser, stub.url)
+    problem, status = (f"[...document.querySelectorAll('.{name}')].at(-1)" for name in ("problem", "status"))
+    full = "It would need 1.2 GB, and 0.4 GB are free."
+    ask(browser, stub, "Is there room?").refuse(503, full, "Retry-After: 1")
+    browser.wait(f"{status}.textContent.startsWith({json.dumps(full)})")
+    stub.turn().refuse(503, full, "Retry-After: 5000")  # it has asked again by itself
+    browser.wait("/Trying again in 1:23:[12]/.test(" + status + ".textContent)")
+    browser.js(status + ".querySelector('button').click()")
+    stub.turn().refuse(503, full, "Retry-After: 5000")
+    browser.wait(status + ".querySelector('button') !== null")
+    browser.press("Escape")
+    browser.wait(f"idle() && {problem}.textContent === 'Stopped.'")
+    ask(browser, stub, "Anything?").refuse(400, "The prompt has 9000 tokens; the context holds 4096.")
+    browser.wait(f"idle() && {problem}.textContent.startsWith('The prompt has 9000')")
+    ask(browser, stub, "And now?").refuse(401, "Invalid API Key")
+    browser.wait("document.getElementById('settings-dialog').open && document.activeElement.name === 'key'")
+    browser.write("secret")
+    browser.press("Enter")
+    browser.wait("settings.key === 'secret'")
+    turn = ask(browser, stub, "With the key.").begin()
+    assert turn.headers["Authorization"] == "Bearer secret"
+    assert messages(turn) == [("user", "Is there room?\n\nAnything?\n\nAnd now?\n\nWith the key.")]
+    turn.say("Half an ans")
+    is_solid(browser, "Half an ans")
+    turn.event(error={"code": 500, "message": "The disk failed."})
+    turn.out.put(None)
+    browser.wait(f"idle() && {problem}.textContent === 'The disk failed.'")
+    is_solid(browser, "Half an ans")
+    turn = ask(browser, stub, "Once more.").begin()
+    turn.say("An")
+    turn.out.put(None)
+    browser.wait(f"idle() && {problem}.textContent === 'The connection ended before the answer did.'")
+
+
+def test_keeping(browser, stub):
+    fresh(browser, stub.url)
+    titles = "[...document.querySelectorAll('#chats .name')].map((b) => b.textContent)"
+    turn = ask(browser, stub, "First").begin()
+    turn.say("one.")
+    turn.end()
+    browser.wait("idle()")
+    browser.js("document.getElementById('new').click()")
+    assert browser.js("document.querySelector('#welcome') !== null")
+    turn = ask(browser, stub, "Second").begin()
+    turn.say("An answer that")
+    browser.wait(f"JSON.parse(localStorage.getItem('drey.chat.' + current.id)).leaf === current.leaf && "
+                 "solid_now() === 'An answer that'")
+    # Two answers at once, each in its conversation.
+    browser.js("[...document.querySelectorAll('#chats .name')].find((b) => b.textContent === 'First').click()")
+    other = ask(browser, stub, "First, on").begin()
+    other.say("two.")
+    other.end()
+    browser.wait("idle()")
+    assert browser.js("document.querySelectorAll('#chats .busy').length") == 1
+    browser.js("[...document.querySelectorAll('#chats .name')].find((b) => b.textContent === 'Second').click()")
+    is_solid(browser, "An answer that")
+    browser.js("save(current)")
+    load(browser, stub.url)
+    assert turn.gone.wait(chromium.PATIENCE_S)
+    is_solid(browser, "An answer that")
+    assert browser.js("document.querySelector('.assistant .problem').textContent") == "The answer was cut short."
+    assert sorted(browser.js(titles)) == ["First", "Second"]
+    browser.js("[...document.querySelectorAll('#chats .tool')].find((b) => b.ariaLabel === 'Rename Second').click()")
+    browser.wait("document.activeElement.ariaLabel === 'Name of the conversation'")
+    browser.js("document.activeElement.select()")
+    browser.write("Renamed")
+    browser.press("Enter")
+    assert "Renamed" in browser.js(titles)
+    # Exported, deleted, imported: as it was.
+    browser.js("""(() => {
+        const create = URL.createObjectURL;
+        URL.createObjectURL = (blob) => (window.exported = blob.text(), create(blob));
+        document.getElementById("export").click();
+    })()""")
+    exported = json.loads(browser.js("exported"))
+    assert exported["format"] == "drey-conversations" and len(exported["conversations"]) == 2
+    assert "secret" not in json.dumps(exported)
+    for left in 1, 0:
+        browser.js("document.querySelector('#chats .tool[aria-label^=Delete]').click()")
+        browser.js("document.querySelector('#delete-dialog button.main').click()")
+        browser.wait(f"{titles}.length === {left}")
+    load(browser, stub.url)
+    assert browser.js(titles) == []
+    exported["conversations"].append({"id": "x", "nodes": {"a": {"id": "a", "parent": "nowhere"}}})
+    put = lambda text: browser.js("import_chats(new File([%s], 'f.json'))" % json.dumps(text))
+    put(json.dumps(exported))
+    assert browser.js("document.getElementById('notice').textContent") == \
+        "Imported 2 conversations; 1 could not be read."
+    assert sorted(browser.js(titles)) == ["First", "Renamed"]
+    put("[1, 2")
+    assert "f.json holds no conversations" in browser.js("document.getElementById('notice').textContent")
+
+
+def test_settings(browser, stub):
+    fresh(browser, stub.url)
+    browser.js("document.getElementById('settings').click()")
+    for name, value in ("system", "Be brief."), ("temperature", "0"), ("top_p", "0.9"), ("max_tokens", "64"), \
+            ("seed", "7"):
+        browser.js(f"document.getElementById('settings-form').elements.{name}.focus()")
+        browser.write(value)
+    browser.press("Enter")
+    browser.wait("settings.seed === 7")
+    load(browser, stub.url)
+    browser.js("document.getElementById('text').focus()")
+    browser.write("Line one")
+    browser.press("Enter", shift=True)
+    turn = ask(browser, stub, "line two").begin()
+    assert messages(turn) == [("system", "Be brief."), ("user", "Line one\nline two")], messages(turn)
+    assert [turn.request[k] for k in ("temperature", "top_p", "max_tokens", "seed")] == [0, 0.9, 64, 7]
+    turn.end(finish="length")
+    browser.wait("idle() && /as many tokens as it may/.test(document.querySelector('.assistant .problem').textContent)")
+    browser.js("document.getElementById('theme').click()")
+    assert browser.js("document.documentElement.dataset.theme") == "light"  # the system's is dark
+    load(browser, stub.url)
+    assert browser.js("document.documentElement.dataset.theme") == "light"
+
+
+CONTROLS = {"button", "textbox", "combobox", "spinbutton", "link", "MenuListPopup", "log", "navigation",
+            "progressbar", "dialog", "searchbox"}
+
+
+def unnamed(browser):
+    """Controls that a screen reader has no name for."""
+    nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
+    return [node for node in nodes if not node.get("ignored") and node["role"]["value"] in CONTROLS and
+            not node.get("name", {}).get("value", "").strip() and node["role"]["value"] != "MenuListPopup"]
+
+
+def test_looks(browser, stub, pictures):
+    """No scrolling sideways, names for all controls, colours that can be read; pictures for people."""
+    fresh(browser, stub.url)
+    turn = ask(browser, stub, "How does a model that is larger than memory write text?").begin()
+    turn.say(MARKDOWN.replace("never closed", "never` closed, " + "x" * 200))
+    turn.end()
+    browser.wait("idle()")
+    turn = ask(browser, stub, "And is it the same text? " + "y" * 300).begin()
+    turn.say("Yes: what is fainter has been **drafted**. A pass of the target ", "reads all its weights, and verifies")
+    is_provisional(browser, " reads all its weights, and verifies")
+    for width, height, scheme in (1100, 800, "light"), (1100, 800, "dark"), (360, 740, "light"), (360, 740, "dark"):
+        browser.screen(width, height, scheme, mobile=width < 500)
+        browser.wait(f"innerWidth === {width} && document.documentElement.dataset.theme === '{scheme}'")
+        wide = browser.js("""[document.documentElement.scrollWidth - innerWidth,
+            document.getElementById("log").scrollWidth - document.getElementById("log").clientWidth]""")
+        assert max(wide) <= 0, (width, wide)
+        for selector in (".provisional", ".figures", ".body a", ".body code", "#send", ".meter .label",
+                         ".user .body", "#new", "#title", ".tools button", ".body blockquote", ".fence .bar"):
+            assert browser.js(f"contrast('{selector}')") >= 4.5, (scheme, selector)
+        if pictures:
+            browser.picture(f"{pictures}/{scheme}-{width}.png")
+    assert not unnamed(browser), unnamed(browser)
+    browser.js("document.getElementById('menu').click()")
+    browser.wait("getComputedStyle(document.getElementById('side')).visibility === 'visible'")
+    if pictures:
+        browser.picture(f"{pictures}/menu.png")
+    browser.press("Escape")
+    assert browser.js("!document.getElementById('side').classList.contains('open') && !idle()")
+    browser.js("document.getElementById('settings').click()")
+    assert not unnamed(browser), unnamed(browser)
+    if pictures:
+        browser.picture(f"{pictures}/settings.png")
+    browser.press("Escape")
+    turn.end()
+    browser.wait("idle()")
+
+
+def test_focus(browser, stub):
+    """Every control can be reached by the keyboard, from the first to the last and round."""
+    browser.screen(1100, 800, "light")
+    load(browser, stub.url)
+    seen = []
+    while len(seen) < 60 and seen.count("text") < 2:  # round once, from the message box on
+        seen.append(browser.js("document.activeElement.id || document.activeElement.textContent.slice(0, 30)"))
+        browser.press("Tab")
+    for name in "new", "export", "theme", "settings", "log", "memory", "send", "Edit", "Retry":
+        assert name in seen, (name, seen)
+    order = [seen.index(name) for name in ("text", "send", "Go to the message box", "new", "settings", "log", "memory")]
+    assert order == sorted(order) and seen[-1] == "text", seen
+
+
+def complaints(browser, *urls):
+    """Requests to others, and what the browser has to say of the page."""
+    found = []
+    for method, params in browser.events:
+        if method == "Network.requestWillBeSent":
+            address = params["request"]["url"]
+            if not address.startswith((*urls, "data:", "blob:")):
+                found.append(address)
+        elif method == "Runtime.exceptionThrown":
+            found.append(params["exceptionDetails"])
+        elif method == "Log.entryAdded" and params["entry"]["source"] not in ("network",):
+            found.append(params["entry"])
+    return found
+
+
+def main():
+    if not chromium.find():
+        print("skipped: no Chromium here")
+        sys.exit(77)
+    pictures = sys.argv[2] if len(sys.argv) > 2 else None
+    with open(sys.argv[1]) as file:
+        source = file.read()
+    page = bytes(int(byte, 16) for byte in re.findall(r"0x(..),", source))
+    policy = re.search(r'page_policy\[\] = "(.*)";', source)[1]
+    with tempfile.TemporaryDirectory(prefix="drey page ") as folder:
+        stub = Stub(page, policy)
+        browser = chromium.Browser(folder)
+        try:
+            for test in test_provisional, test_markdown, test_stop, test_edit_and_retry, test_errors, \
+                    test_keeping, test_settings:
+                print(test.__name__, flush=True)
+                test(browser, stub)
+            test_looks(browser, stub, pictures)
+            test_focus(browser, stub)
+            found = complaints(browser, stub.url)
+            assert not found, found
+        finally:
+            browser.close()
+
+
+main()
