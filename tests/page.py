@@ -25,6 +25,7 @@ drey:budget_bytes{{part="ring"}} 268435456
 drey:budget_bytes{{part="kv"}} 402653184
 drey:budget_bytes{{part="draft"}} 314572800
 drey:budget_bytes{{part="process"}} 41943040
+drey:budget_bytes{{part="spare"}} 153681920
 """
 
 
@@ -55,8 +56,8 @@ class Turn:
         self.say(finish=finish)
         self.event(choices=[], usage={"prompt_tokens": 40, "completion_tokens": tokens,
                                       "prompt_tokens_details": {"cached_tokens": 30}},
-                   timings={"predicted_n": tokens, "predicted_per_second": 0.52},
-                   drey={"ceiling_tokens_per_s": 0.61, "disk_bytes_per_s": 1.2e9, "read_bytes_per_s": 1.02e9,
+                   timings={"predicted_n": tokens, "predicted_per_second": 0.52, "predicted_ms": 10000},
+                   drey={"ceiling_tokens_per_s": 0.61, "disk_bytes_per_s": 1.2e9, "read_bytes": 1.02e10,
                          "stall_share": 0.71, "drafted": 40, "accepted": 30})
         self.out.put("data: [DONE]\n\n")
         self.out.put(None)
@@ -491,7 +492,7 @@ def test_settings(browser, stub):
     assert messages(turn) == [("system", "Be brief."), ("user", "Line one\nline two")], messages(turn)
     assert [turn.request[k] for k in ("temperature", "top_p", "max_tokens", "seed")] == [0, 0.9, 64, 7]
     turn.end(finish="length")
-    browser.wait("idle() && /as many tokens as it may/.test(document.querySelector('.assistant .problem').textContent)")
+    browser.wait("idle() && /^Cut here/.test(document.querySelector('.assistant .problem').textContent)")
     browser.js("document.getElementById('theme').click()")
     assert browser.js("document.documentElement.dataset.theme") == "light"  # the system's is dark
     load(browser, stub.url)
