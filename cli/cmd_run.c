@@ -227,6 +227,8 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
     cJSON_AddItemToObject(root, "speculation", json_speculation(&speculation));
     if (exits.mode != DREY_EXIT_OFF)
         cJSON_AddItemToObject(root, "exits", json_exits(&exits));
+    if (r->settings->units)
+        cJSON_AddItemToObject(root, "units", json_units(r->engine));
     drey_status status = json_write(r->settings->stats, root, err);
     cJSON_Delete(root);
     return status;
@@ -286,6 +288,7 @@ static void report_all(const run *r, const drey_statistics *statistics)
     report_statistics(stderr, statistics);
     report_speculation(stderr, &speculation);
     report_exits(stderr, &exits);
+    report_units(stderr, r->engine);
 }
 
 static drey_status generate(run *r, drey_error *err)

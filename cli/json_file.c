@@ -362,6 +362,25 @@ cJSON *json_speculation(const drey_speculation *c)
     return root;
 }
 
+cJSON *json_units(const drey_engine *engine)
+{
+    cJSON *all = cJSON_CreateArray();
+    drey_unit u;
+    for (int32_t i = 0; all && drey_engine_unit(engine, i, &u); i++) {
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "name", u.name);
+        cJSON_AddStringToObject(one, "cpu_tier", u.cpu_tier);
+        cJSON_AddNumberToObject(one, "threads", u.n_threads);
+        cJSON_AddNumberToObject(one, "slow", u.slow);
+        cJSON_AddItemToObject(one, "share", cJSON_CreateDoubleArray(u.share, DREY_UNIT_WIDTHS));
+        cJSON_AddNumberToObject(one, "groups", (double)u.n_groups);
+        if (u.failed[0])
+            cJSON_AddStringToObject(one, "failed", u.failed);
+        cJSON_AddItemToArray(all, one);
+    }
+    return all;
+}
+
 cJSON *json_exits(const drey_exits *c)
 {
     const number_key keys[] = {

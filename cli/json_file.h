@@ -38,6 +38,8 @@ cJSON *json_statistics(const drey_statistics *s);
 /* What came of drafting, likewise. */
 cJSON *json_speculation(const drey_speculation *c);
 
+/* The engine's units, a list. */
+cJSON *json_units(const drey_engine *engine);
 /* What came of early exits, likewise. */
 cJSON *json_exits(const drey_exits *c);
 

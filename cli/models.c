@@ -95,6 +95,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.prompt_chunk = settings->prompt_chunk;
     options.trace_spans = settings->trace ? TRACE_FILE_SPANS : 0;
     options.cpu_tier = settings->cpu_tier;
+    options.units = settings->units;
     options.tuning = m->tuned ? &m->tuning : NULL;
     options.profile = m->profile;
     options.io = settings->io;

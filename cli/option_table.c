@@ -96,6 +96,7 @@ const cli_option cli_options[] = {
     TEXT("exit-file", 0, TEXTS | CLI_BENCH_EXIT, exit_file),
     COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK),
     TEXT("cpu", 0, CORES, cpu_tier),
+    TEXT("units", 0, TEXTS | CLI_BENCH_MODEL, units),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, io, io),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, kv, kv),
     SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, read_bytes, DREY_MIN_READ_BYTES,

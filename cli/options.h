@@ -64,7 +64,7 @@ typedef struct cli_settings {
     int32_t n_context; /* 0: the command chooses */
     int32_t n_threads; /* 0: the cores */
     int32_t n_predict, draft_tokens, tree_nodes, prompt_chunk;
-    const char *cpu_tier;
+    const char *cpu_tier, *units;
     const char *sidecar; /* a file, "none", or NULL: the one beside the model */
 
     const char *prompt, *file, *system;

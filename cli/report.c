@@ -393,6 +393,28 @@ static void exit_layers(FILE *out, const drey_exits *c)
     fputs(" (layers: share of the tokens)\n", out);
 }
 
+void report_units(FILE *out, const drey_engine *engine)
+{
+    drey_unit units[DREY_MAX_UNITS];
+    int32_t n = 0;
+    double sum = 0;
+    for (; n < DREY_MAX_UNITS && drey_engine_unit(engine, n, &units[n]); n++)
+        sum += (double)units[n].n_groups;
+    for (int32_t i = 0; i < n && n > 1 && sum > 0; i++) {
+        const drey_unit *u = &units[i];
+        fprintf(out, "  %-9s %s", i ? "" : "units", u->name);
+        if (u->n_threads)
+            fprintf(out, " (%s, %d thread%s)", u->cpu_tier, u->n_threads,
+                    u->n_threads > 1 ? "s" : "");
+        fprintf(out, ": %.1f %% of the products; its share of a row is %.1f %%\n",
+                percent((double)u->n_groups, sum), 100 * u->share[0]);
+    }
+    for (int32_t i = 0; i < n; i++)
+        if (units[i].failed[0])
+            complain("warning: the unit %s is used no longer, and the others do its part: %s",
+                     units[i].name, units[i].failed);
+}
+
 void report_exits(FILE *out, const drey_exits *c)
 {
     char a[16], b[16];

@@ -28,6 +28,8 @@ void report_plan_briefly(FILE *out, const drey_plan *plan);
 void report_statistics(FILE *out, const drey_statistics *s);
 /* What came of drafting; nothing where nothing was drafted. */
 void report_speculation(FILE *out, const drey_speculation *c);
+/* What each unit did; one that has failed is complained of. Nothing where there is one cluster. */
+void report_units(FILE *out, const drey_engine *engine);
 /* What came of early exits; nothing where they are off. */
 void report_exits(FILE *out, const drey_exits *c);
 

@@ -4,7 +4,7 @@ _drey() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]-} kind=${COMP_WORDS[2]-} words=""
     local engine="-m --model --memory -t --threads --cpu --io --kv --read-size --sidecar --prompt-chunk -h --help"
-    local drafting="-d --draft -c --context --policy --without --draft-tokens --tree --exit --exit-file --exit-threshold"
+    local drafting="-d --draft -c --context --policy --without --draft-tokens --tree --exit --exit-file --exit-threshold --units"
     COMPREPLY=()
 
     if ((COMP_CWORD == 1)); then
@@ -42,6 +42,7 @@ _drey() {
     --io) words="auto uring pread buffered" ;;
     --kv) words="f16 q8_0" ;;
     --read-size) words="256K 512K 1M 2M 4M" ;;
+    --units) words="cpu auto" ;;
     --cpu) words="amx avx512 avxvnni avx2 i8mm dotprod neon ref float" ;;
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
@@ -98,7 +99,7 @@ _drey() {
                 ;;
             disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;
             model)
-                words="$engine --prompt-tokens --decode-tokens --contexts --sessions --every --svg
+                words="$engine --units --prompt-tokens --decode-tokens --contexts --sessions --every --svg
                     --json"
                 ;;
             esac

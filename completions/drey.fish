@@ -42,6 +42,7 @@ complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmc
     -d 'How to draft'
 complete -c drey -n $drafting -l without -x -a 'tree fallback batching provisional slice schedule predictors hyper' \
     -d 'What to draft without'
+complete -c drey -n '__drey_is run plan bench' -l units -x -a 'cpu auto' -d 'Who computes'
 complete -c drey -n $drafting -l draft-tokens -x -d 'Length of a chain'
 complete -c drey -n $drafting -l tree -x -d 'Most nodes of a tree'
 complete -c drey -n $drafting -l exit -x -a 'off fast exact' -d 'Leave passes early'

@@ -40,6 +40,8 @@ refused 2 "-m MODEL.gguf" run -p hello
 refused 2 "-p and -f contradict" run -m "$toy" -p hello -f "$toy"
 refused 2 "--memory takes a size" run -m "$toy" -p hello --memory 2GB
 refused 2 "--cpu takes .*ref.* not \"abacus\"" run -m "$toy" -p hello --cpu abacus
+refused 2 "\"gpu\" is no unit; there are cpu" run -m "$toy" -p hello --units gpu
+refused 2 "have 2 threads together, not 1; .* \\(-t\\)" run -m "$toy" -p hello --units cpu+cpu -t 1
 refused 2 "the prompt is empty" run -m "$toy" -p ""
 refused 2 "standard output is for the text" run -m "$toy" -p hello --stats -
 refused 2 "drey inspect takes no -m" inspect -m "$toy"

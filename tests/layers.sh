@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-order=(base os gguf kernel weights text model sample exit draft verify accept engine profile train)
+order=(base os gguf kernel unit weights text model sample exit draft verify accept engine profile train)
 
 mapfile -t sources < <(find src -name '*.[ch]' | sort)
 awk -v order="${order[*]}" '

@@ -34,7 +34,8 @@ static void sizes_stay(void **state)
         STRUCTURE(drey_speculation, 1424),  STRUCTURE(drey_trace_visitor, 56),
         STRUCTURE(drey_event, 40),          STRUCTURE(drey_profile, 1088),
         STRUCTURE(drey_exits, 1272),        STRUCTURE(drey_saved_session, 152),
-        STRUCTURE(drey_counts, 160),
+        STRUCTURE(drey_counts, 160),        STRUCTURE(drey_unit_shares, 264),
+        STRUCTURE(drey_unit, 712),
     };
     if (strncmp(drey_version(), soname, strlen(soname)) != 0)
         fail_msg("version %s is not of the soname that these sizes belong to", drey_version());

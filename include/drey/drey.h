@@ -313,6 +313,29 @@ typedef struct drey_profile {
 /* Nothing is known. */
 DREY_API void drey_profile_init(drey_profile *profile);
 
+/* Units that share a pass: clusters of processor cores, and devices. Which there are is a text,
+ * drey_engine_options.units: "cpu:0-3=3+cpu:4-7=1".
+ *
+ *   units  = unit {"+" unit} ["+static"] | "auto"
+ *   unit   = ("cpu" [":" cores] | device [":" which]) ["=" share] {"/" word}
+ *   word   = a CPU tier | "slow=" factor | "threads=" n      (of clusters)
+ *
+ * Each matrix is split between them by rows, in proportion to their shares; who is done first goes
+ * on with what is left of the others', unless "static" is among the words. A cluster with cores
+ * ("0-3,6") has a thread on each, one without has n_threads, or 1 beside other clusters. Devices
+ * compute with what is pinned of the target. "auto": a cluster for each speed of cores that the
+ * system tells of. Texts do not depend on any of this. */
+enum { DREY_MAX_UNITS = 4, DREY_UNIT_WIDTHS = 7 };
+
+/* What was measured. */
+typedef struct drey_unit_shares {
+    int32_t n_units;
+    /* [w][unit]: of passes of up to 2^w rows, the last also of more; only their proportion counts.
+     * Units as drey_engine_unit counts them: clusters, then devices. */
+    double share[DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
+    uint64_t reserved[4]; /* zero */
+} drey_unit_shares;
+
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
     const drey_model *draft;  /* borrowed as long; NULL unless drafter is DREY_DRAFTER_MODEL */
@@ -349,7 +372,10 @@ typedef struct drey_engine_options {
      * the engine or planner opens, unless exits are off. */
     const char *exit_file;
     uint64_t held_bytes; /* that the caller holds beside the engine, or will: within memory_bytes */
-    uint64_t reserved[8]; /* zero */
+    const char *units;   /* copied; NULL: "cpu", a thread for each core, alike */
+    const drey_unit_shares *unit_shares; /* copied; where `units` itself names none. NULL: a
+                                            thread's worth for each thread and device */
+    uint64_t reserved[6];                /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -472,6 +498,20 @@ DREY_API drey_status drey_engine_open(drey_engine **out, const drey_engine_optio
                                       drey_error *err);
 DREY_API void drey_engine_close(drey_engine **engine);
 DREY_API void drey_engine_plan(const drey_engine *engine, drey_plan *plan);
+
+typedef struct drey_unit {
+    char name[80];     /* "cpu:0-3", "opencl" */
+    char cpu_tier[16]; /* of a cluster; "" of a device */
+    int32_t n_threads; /* of a cluster; 0: a device */
+    double slow; /* of a cluster: the factor by which it is made to take longer; 1: it is not */
+    double share[DREY_UNIT_WIDTHS]; /* of passes of up to 2^w rows; the units' sum is 1 */
+    uint64_t n_groups;    /* groups of 32 rows that it has computed; 0 where there is one cluster */
+    char failed[500];     /* why it is used no longer, others doing its part; "" */
+    uint64_t reserved[4]; /* zero */
+} drey_unit;
+/* The engine's units, counted from 0; false: there is no such unit. Between steps of its sessions.
+ */
+DREY_API bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out);
 
 /* ---- Session: one timeline of tokens ---- */
 

@@ -121,7 +121,6 @@ static drey_status check_numbers(drey_engine_options *o, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "a trace of %d spans is not possible (0 to %d)", o->trace_spans,
              DREY_MAX_TRACE_SPANS);
     TRY(stream_check_read_bytes(o->read_bytes, err));
-    o->n_threads = o->n_threads ? o->n_threads : pool_default_threads();
     o->n_sessions = o->n_sessions ? o->n_sessions : 1;
     return DREY_OK;
 }
@@ -140,9 +139,11 @@ static drey_status settle_budget(drey_engine *e, drey_error *err)
 }
 
 drey_status engine_check_options(drey_engine *e, const drey_engine_options *options,
-                                 drey_error *err)
+                                 const engine_tuning *tuning, drey_error *err)
 {
     *e = (drey_engine){.options = *options};
+    if (tuning)
+        e->tuning = *tuning;
     drey_engine_options *o = &e->options;
     TRY(check_choices(o, err));
     TRY(check_exits(o, err));
@@ -159,6 +160,7 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the CPU tier \"%s\" does not run on this machine; the best that does is %s",
              o->cpu_tier, kernel_tiers()[0]);
+    TRY(engine_take_units(e, err));
     const drey_model *draft = options->draft; /* also the one that writes alone */
     if (draft && (o->draft || o->policy == DREY_POLICY_DRAFT))
         TRY(tokenizer_compare(o->target->tokenizer, draft->tokenizer, err));
@@ -186,6 +188,7 @@ void engine_release(drey_engine *e)
     medusa_close(&e->heads);
     exit_close(&e->predictors);
     pool_close(&e->pool);
+    units_close(&e->units);
     free(e->sidecar);
     e->sidecar = NULL;
 }
@@ -225,6 +228,12 @@ static drey_status open_table(engine_side *side, const tokenizer *t, drey_error 
     return DREY_OK;
 }
 
+static int32_t most_rows(const drey_engine *e)
+{
+    const workspace_limits limits = plan_workspace(&e->inputs, &e->plan, PLAN_TARGET);
+    return limits.max_rows + limits.max_deferred;
+}
+
 static drey_status open_side(drey_engine *e, int model, engine_side *side, const drey_model *m,
                              drey_error *err)
 {
@@ -242,6 +251,8 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
                                .sidecar_stamp = e->sidecar_stamp,
                                .ring_bytes = ring,
                                .n_threads = e->options.n_threads,
+                               .units = e->units,
+                               .most_rows = model == PLAN_TARGET ? most_rows(e) : 0,
                                .io = e->options.io,
                                .in_turns = e->options.policy == DREY_POLICY_STD,
                                .tuning = &e->cpu,
@@ -257,7 +268,7 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
 size_t engine_view_bytes(const drey_engine *e)
 {
     const model_layout *l = &e->target.layout;
-    return weights_view_bytes(l->matrix, l->n_matrices, e->options.n_threads) +
+    return weights_view_bytes(l->matrix, l->n_matrices, e->options.n_threads, e->units) +
            arena_size((size_t)l->n_matrices * sizeof(weight)) + model_layout_view_bytes(l);
 }
 
@@ -325,7 +336,7 @@ static drey_status open_workspace(drey_engine *e, drey_error *err)
 static drey_status open_planned(drey_engine *e, drey_error *err)
 {
     engine_apply_plan(e);
-    TRY(pool_open(&e->pool, e->options.n_threads, err));
+    TRY(engine_open_pool(e, err));
     TRY(open_side(e, PLAN_TARGET, &e->target, e->options.target, err));
     if (e->has_draft)
         TRY(open_side(e, PLAN_DRAFT, &e->draft, e->options.draft, err));
@@ -345,10 +356,8 @@ drey_status engine_open(drey_engine **out, const drey_engine_options *options,
     drey_engine *e = malloc(sizeof *e);
     if (!e)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
-    if ((status = engine_check_options(e, options, err)) != DREY_OK)
+    if ((status = engine_check_options(e, options, tuning, err)) != DREY_OK)
         goto fail;
-    if (tuning)
-        e->tuning = *tuning;
     if ((status = engine_gather(e, err)) != DREY_OK)
         goto fail;
     if ((status = plan_make(&e->inputs, e->budget_bytes, &e->plan, err)) != DREY_OK)

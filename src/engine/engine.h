@@ -37,6 +37,7 @@ typedef struct engine_tuning { /* what measurements and tests settle themselves 
      * instead of predictors and candidates. NULL: those are asked. */
     bool (*exit_here)(void *user, int32_t layer, int32_t position);
     void *exit_user;
+    const device_class *device; /* that units may name, beside those of the build */
 } engine_tuning;
 
 typedef struct engine_side { /* the target, or the draft */
@@ -55,6 +56,7 @@ struct drey_engine {
         profile; /* what sessions begin with; options.profile is NULL where there is none */
     const kernel_table *kernels;
     pool *pool;
+    unit_set *units; /* NULL: one cluster, whose threads are alike */
     engine_side target, draft;
     plan_inputs inputs;
     plan_result plan; /* applied, once the engine is open */
@@ -80,9 +82,9 @@ struct drey_planner {
 };
 
 /* An engine's way to be open; each step wants the one before it, and engine_release undoes them
- * all. *e = options as given, with defaults filled in and checked. */
+ * all. *e = options as given, with defaults filled in and checked. tuning: NULL: none. */
 drey_status engine_check_options(drey_engine *e, const drey_engine_options *options,
-                                 drey_error *err);
+                                 const engine_tuning *tuning, drey_error *err);
 /* Copies options.profile and checks it. */
 drey_status engine_take_profile(drey_engine *e, drey_error *err);
 /* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */
@@ -95,6 +97,11 @@ void engine_apply_plan(drey_engine *e);
 size_t engine_view_bytes(const drey_engine *e);
 /* Memory of e->trace. */
 size_t engine_trace_bytes(const drey_engine *e);
+/* engine_units.c. Reads options.units: settles n_threads and how kernels lie; needs e->kernels. */
+drey_status engine_take_units(drey_engine *e, drey_error *err);
+drey_status engine_open_pool(drey_engine *e, drey_error *err);
+/* Memory of the units, and what their devices take of this machine's. */
+size_t engine_units_bytes(const drey_engine *e);
 void engine_release(drey_engine *e);
 /* drey_engine_open with settings of its own; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,

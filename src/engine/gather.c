@@ -123,9 +123,9 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
         .shape = &l->shape,
         .matrix = matrix,
         .n_matrices = n,
-        .overhead_bytes =
-            weights_overhead_bytes(l->matrix, n, l->embedding, n_parts, e->options.n_threads) +
-            side->layout_memory.size_bytes + table_bytes,
+        .overhead_bytes = weights_overhead_bytes(l->matrix, n, l->embedding, n_parts,
+                                                 e->options.n_threads, e->units) +
+                          side->layout_memory.size_bytes + table_bytes,
         .queue_bytes = weights_stream_bytes(l->matrix, n, n_parts),
         .ring_least_bytes =
             max_u64(weights_ring_least(l->matrix, n), is_draft ? draft_ring_bytes : 0),
@@ -231,9 +231,9 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
         gather_heads(e);
     if (e->self_draft)
         in->model[PLAN_TARGET].overhead_bytes += engine_view_bytes(e);
-    in->model[PLAN_TARGET].overhead_bytes += e->plan_memory.size_bytes + engine_trace_bytes(e) +
-                                             e->tuning.more_bytes +
-                                             exit_memory_bytes(&e->predictors);
+    in->model[PLAN_TARGET].overhead_bytes +=
+        e->plan_memory.size_bytes + engine_trace_bytes(e) + e->tuning.more_bytes +
+        exit_memory_bytes(&e->predictors) + engine_units_bytes(e);
     if (e->has_draft)
         gather_model(e, PLAN_DRAFT, &e->draft, o->draft);
     for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)

@@ -24,6 +24,7 @@ enum { STACK_BYTES = 256 * 1024, CACHE_LINE = 64 };
 typedef struct worker {
     pool *owner;
     int32_t index;
+    const core_set *cores; /* until it has started; NULL: any */
     pthread_t thread;
 } worker;
 
@@ -35,6 +36,9 @@ struct pool {
     _Alignas(CACHE_LINE) _Atomic uint32_t unfinished; /* workers still in the latest job */
     _Atomic uint32_t caller_sleeps;                   /* the caller may be asleep on unfinished */
     int32_t n_threads;
+    bool pinned; /* the caller is, as `caller` had him before */
+    pthread_t caller;
+    core_set before;
     int64_t spin_ns; /* 0 when there are more threads than cores: spinning would take theirs */
     worker workers[];
 };
@@ -97,6 +101,8 @@ static void *work(void *arg)
     worker *w = arg;
     pool *p = w->owner;
     float_mode_enter(); /* a thread begins with its maker's */
+    if (w->cores)
+        cores_pin(w->cores);
     for (uint32_t job = 0;;) {
         job = await_job(p, job);
         if (!p->fn)
@@ -119,6 +125,18 @@ static void start_job(pool *p, pool_fn *fn, void *arg)
 
 drey_status pool_open(pool **out, int32_t n_threads, drey_error *err)
 {
+    return pool_open_on(out, n_threads, NULL, err);
+}
+
+static void pin_caller(pool *p, const core_set *cores)
+{
+    p->caller = pthread_self();
+    p->pinned = cores && cores_of_thread(&p->before) && cores_pin(cores);
+}
+
+drey_status pool_open_on(pool **out, int32_t n_threads, const core_set *const *cores,
+                         drey_error *err)
+{
     *out = NULL;
     if (n_threads < 1 || n_threads > DREY_MAX_THREADS)
         FAIL(err, DREY_ERR_USAGE, "%d threads cannot be used; choose 1 to %d", n_threads,
@@ -132,7 +150,7 @@ drey_status pool_open(pool **out, int32_t n_threads, drey_error *err)
                 .spin_ns =
                     n_threads <= pool_default_threads() ? cpu_tuning_default()->pool_spin_ns : 0};
     for (int32_t i = 1; i < n_threads; i++) {
-        p->workers[i] = (worker){.owner = p, .index = i};
+        p->workers[i] = (worker){.owner = p, .index = i, .cores = cores ? cores[i] : NULL};
         char name[32];
         snprintf(name, sizeof name, "drey-work-%d", i);
         drey_status status =
@@ -143,6 +161,8 @@ drey_status pool_open(pool **out, int32_t n_threads, drey_error *err)
             return status;
         }
     }
+    if (cores)
+        pin_caller(p, cores[0]);
     *out = p;
     return DREY_OK;
 }
@@ -156,6 +176,8 @@ void pool_close(pool **out)
     start_job(p, NULL, NULL);
     for (int32_t i = 1; i < p->n_threads; i++)
         pthread_join(p->workers[i].thread, NULL);
+    if (p->pinned && pthread_equal(p->caller, pthread_self()))
+        cores_pin(&p->before);
     free(p);
 }
 

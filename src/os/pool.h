@@ -6,11 +6,17 @@
 #define DREY_OS_POOL_H
 
 #include "base/error.h"
+#include "os/cores.h"
 
 typedef struct pool pool;
 typedef void pool_fn(void *arg, int32_t thread, int32_t n_threads);
 
 drey_status pool_open(pool **out, int32_t n_threads, drey_error *err);
+/* The same with threads that stay on cores: cores[n_threads], NULL where a thread goes as it likes.
+ * Thread 0 is the caller, who stays on his until he closes the pool; threads that he starts
+ * meanwhile begin there. */
+drey_status pool_open_on(pool **out, int32_t n_threads, const core_set *const *cores,
+                         drey_error *err);
 void pool_close(pool **p);
 int32_t pool_n_threads(const pool *p);
 

@@ -27,8 +27,8 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-/* What is left of the pinned groups that a thread was dealt. A cache line each: their owners write
- * them often. */
+/* What is left of the pinned groups that a slot was dealt: a thread, or a device (unit/units.h). A
+ * cache line each: their owners write them often. */
 typedef struct group_share {
     _Alignas(64) _Atomic uint64_t groups;
 } group_share;
@@ -45,7 +45,7 @@ typedef struct job_product {
     product p;
     bool loading;         /* its groups all come from the stream, and what stays is put in place */
     int32_t claim_groups; /* groups in memory per claim */
-    group_share *share;   /* [n_threads], of groups in memory; empty while loading */
+    group_share *share;   /* [n_slots], of groups in memory; empty while loading */
     int32_t step_groups;  /* streamed groups per item; no item crosses the end of a run */
     int32_t run_items;    /* items of a whole run */
     int32_t n_items;      /* of streamed groups */
@@ -74,19 +74,30 @@ struct product_job {
     _Atomic int32_t n_idle; /* threads that found nothing to do, or have returned */
     _Atomic bool failed;
     _Atomic(const weight *) damaged; /* one that holds numbers that are not finite */
-    group_share *shares;             /* [PRODUCTS_MAX][n_threads] */
+    group_share *shares;             /* [PRODUCTS_MAX][n_slots] */
 };
 
-size_t product_job_bytes(int32_t n_threads)
+/* Who can be dealt groups, of an engine with such units. */
+static int32_t slots_of(int32_t n_threads, const unit_set *us)
+{
+    return us ? us->n_slots : n_threads;
+}
+
+static int32_t n_slots(const weights *w)
+{
+    return slots_of(w->n_threads, w->units);
+}
+
+size_t product_job_bytes(int32_t n_threads, const unit_set *us)
 {
     return arena_size(sizeof(product_job)) +
-           arena_size((size_t)n_threads * PRODUCTS_MAX * sizeof(group_share));
+           arena_size((size_t)slots_of(n_threads, us) * PRODUCTS_MAX * sizeof(group_share));
 }
 
 product_job *product_job_make(weights *w, arena *a)
 {
     product_job *j = arena_take(a, sizeof *j);
-    group_share *shares = arena_take(a, (size_t)w->n_threads * PRODUCTS_MAX * sizeof *shares);
+    group_share *shares = arena_take(a, (size_t)n_slots(w) * PRODUCTS_MAX * sizeof *shares);
     if (j)
         *j = (product_job){.w = w, .shares = shares};
     return j;
@@ -157,10 +168,31 @@ static int32_t resident_groups(const weights *w, const weight *m)
     return w->view_of ? range_end(m, RANGE_ALL - 1) : m->n_pinned;
 }
 
-/* The first group of a thread's share. */
-static int32_t share_start(const weights *w, const weight *m, int32_t thread)
+/* Devices know the matrices that stand in the order of a pass. */
+static bool devices_know(const weights *w, const weight *m)
 {
-    return (int32_t)((int64_t)resident_groups(w, m) * thread / w->n_threads);
+    return w->attached && !m->resident;
+}
+
+/* The first group of a slot's share, in a pass of n rows. */
+static int32_t share_start(const weights *w, const weight *m, int32_t slot, int32_t n)
+{
+    int32_t groups = resident_groups(w, m);
+    if (w->units)
+        return units_from(w->units, slot, n, groups, devices_know(w, m));
+    return (int32_t)((int64_t)groups * slot / w->n_threads);
+}
+
+/* Puts groups back that their owner took: from the front of its share, or, when that was empty,
+ * from another's end. */
+static void share_give_back(group_share *share, int32_t from, int32_t to)
+{
+    uint64_t groups = atomic_load_explicit(&share->groups, memory_order_relaxed), all;
+    do {
+        bool empty = share_is_empty(groups);
+        all = pair(from, empty ? to : (int32_t)(groups >> 32));
+    } while (!atomic_compare_exchange_weak_explicit(&share->groups, &groups, all,
+                                                    memory_order_relaxed, memory_order_relaxed));
 }
 
 /* ---- Beginning ---- */
@@ -199,11 +231,11 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
     q->step_groups = m->sidecar_offset && most > 1 ? most : 1;
     q->run_items = ceil_div_i32(m->piece_groups, q->step_groups);
     q->claim_groups = n > 0 && most > n ? most / n : 1;
-    for (int32_t t = 0; t < w->n_threads; t++)
-        atomic_store_explicit(
-            &q->share[t].groups,
-            q->loading || n == 0 ? 0 : pair(share_start(w, m, t), share_start(w, m, t + 1)),
-            memory_order_relaxed);
+    for (int32_t t = 0, from = 0, end; t < n_slots(w); t++, from = end) {
+        end = share_start(w, m, t + 1, n);
+        atomic_store_explicit(&q->share[t].groups, q->loading || n == 0 ? 0 : pair(from, end),
+                              memory_order_relaxed);
+    }
     job_ranges_init(q, w, n);
 }
 
@@ -237,7 +269,7 @@ static void job_begin(weights *w, const product *products, int32_t n_products,
     for (int32_t i = 0; i < n_products; i++) {
         job_product *q = &j->product[i];
         const weight *m = products[i].matrix;
-        job_product_init(q, w, &products[i], j->shares + i * w->n_threads, n);
+        job_product_init(q, w, &products[i], j->shares + i * n_slots(w), n);
         if (m->resident || aside)
             continue;
         j->n_items += q->n_items;
@@ -258,11 +290,28 @@ void product_begin(weights *w, const product *products, int32_t n_products,
 
 /* ---- On every thread ---- */
 
+/* Of groups in memory, as the thread's unit computes. */
+static void dot_on_unit(const product_job *j, const job_product *q, const uint8_t *packed,
+                        int32_t group, int32_t n_groups, int32_t thread)
+{
+    const weight *m = q->p.matrix;
+    unit_slot *slot = &j->w->units->slot[thread];
+    int64_t start = slot->slow > 1 ? clock_ns() : 0;
+    slot->kernels->matmul[m->tensor->type].dot(q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy,
+                                               packed, n_groups, j->acts[m->kernel->act], j->n,
+                                               m->k, j->w->dot_scratch[thread]);
+    if (slot->slow > 1)
+        unit_linger(slot, start);
+    slot->n_groups += (uint64_t)n_groups;
+}
+
 static void dot_groups(const product_job *j, const job_product *q, const uint8_t *packed,
                        int32_t group, int32_t n_groups, int32_t thread)
 {
     const weight *m = q->p.matrix;
-    if (j->n > 0)
+    if (j->n > 0 && j->w->units)
+        dot_on_unit(j, q, packed, group, n_groups, thread);
+    else if (j->n > 0)
         m->kernel->dot(q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy, packed, n_groups,
                        j->acts[m->kernel->act], j->n, m->k, j->w->dot_scratch[thread]);
 }
@@ -272,8 +321,9 @@ static void dot_split(const product_job *j, const job_product *q, plane_blocks b
                       int32_t group, int32_t n_groups, int32_t thread)
 {
     const weight *m = q->p.matrix;
+    const kernel_table *kernels = j->w->units ? j->w->units->slot[thread].kernels : m->kernels;
     for (int32_t g = group; g < group + n_groups && j->n > 0; g++) {
-        dot_planes(m->kernels, m->tensor->type, q->p.y + (int64_t)g * GROUP_ROWS, q->p.ldy, &blocks,
+        dot_planes(kernels, m->tensor->type, q->p.y + (int64_t)g * GROUP_ROWS, q->p.ldy, &blocks,
                    j->acts[m->kernel->act], j->n, m->k, j->w->dot_scratch[thread],
                    j->w->pack_scratch[thread]);
         for (int i = 0; i < N_PLANES; i++)
@@ -319,7 +369,7 @@ static void look_ahead(const product_job *j, int32_t thread)
     const weight *next = j->last + 1;
     if (next == w->matrix + w->n_matrices)
         next = w->matrix + (w->matrix->in_pass ? 0 : 1);
-    size_t at = (size_t)share_start(w, next, thread) * next->group_bytes,
+    size_t at = (size_t)share_start(w, next, thread, j->n) * next->group_bytes,
            end = weight_pinned_bytes(next);
     end = min_size(end, at + w->tuning.ahead_bytes);
     for (; at < end; at += 64)
@@ -470,8 +520,12 @@ static bool look_on(product_job *j, int32_t n_threads)
 static void job_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     product_job *j = arg;
-    for (int32_t i = 0; i < n_threads; i++)
-        use_shares(j, (thread + i) % n_threads, thread);
+    const weights *w = j->w;
+    for (int32_t i = 0, n = n_slots(w); i < n; i++) {
+        int32_t owner = (thread + i) % n;
+        if (!w->units || units_may_take(w->units, thread, owner))
+            use_shares(j, owner, thread);
+    }
     while (!all_claimed(j) && !is_late(j)) {
         int32_t item;
         if (claim(j, &item)) {
@@ -486,12 +540,98 @@ static void job_thread(void *arg, int32_t thread, int32_t n_threads)
         look_ahead(j, thread);
 }
 
+/* ---- On a device's driver ---- */
+
+/* A round of a device: groups of each product. */
+typedef struct device_round {
+    int32_t n;
+    device_work work[PRODUCTS_MAX];
+    int32_t product[PRODUCTS_MAX];
+} device_round;
+
+/* A round takes half of what is left, so that others find something to take over, and never less
+ * than this many groups: beginning has its price. Where nobody may take over, all. */
+enum { ROUND_GROUPS = 8 };
+
+static bool round_take(const product_job *j, const job_product *q, int32_t owner, int32_t slot,
+                       int32_t *from, int32_t *to)
+{
+    uint64_t groups = atomic_load_explicit(&q->share[owner].groups, memory_order_relaxed);
+    int32_t left = (int32_t)(groups >> 32) - (int32_t)(uint32_t)groups;
+    return left > 0 &&
+           share_take(&q->share[owner], owner == slot,
+                      j->w->units->steal ? max_i32((left + 1) / 2, ROUND_GROUPS) : left, from, to);
+}
+
+/* From its own share, then, where it can read all, from others'. */
+static device_round round_of(const product_job *j, int32_t slot, bool reads_all)
+{
+    const weights *w = j->w;
+    device_round r = {.n = 0};
+    for (int32_t i = 0; i < j->n_products && !is_late(j); i++) {
+        const job_product *q = &j->product[i];
+        const weight *m = q->p.matrix;
+        int32_t from, to, owners = devices_know(w, m) ? (reads_all ? n_slots(w) : 1) : 0;
+        bool taken = false;
+        for (int32_t k = 0; k < owners && !taken; k++) {
+            int32_t owner = (slot + k) % n_slots(w);
+            taken =
+                units_may_take(w->units, slot, owner) && round_take(j, q, owner, slot, &from, &to);
+        }
+        if (!taken)
+            continue;
+        r.product[r.n] = i;
+        r.work[r.n++] = (device_work){.matrix = (int32_t)(m - w->matrix),
+                                      .first_group = from,
+                                      .n_groups = to - from,
+                                      .acts = j->acts[m->kernel->act],
+                                      .act = m->kernel->act,
+                                      .act_bytes = act_bytes(m->kernel->act, j->n, m->k),
+                                      .n = j->n,
+                                      .y = q->p.y,
+                                      .ldy = q->p.ldy};
+    }
+    return r;
+}
+
+static drey_status round_run(device *d, const device_round *r, drey_error *err)
+{
+    for (int32_t i = 0; i < r->n; i++)
+        TRY(d->class->submit(d, &r->work[i], err));
+    return d->class->wait(d, err);
+}
+
+/* What a device that fails was given goes back, for the threads. */
+static void device_thread(void *arg, int32_t slot)
+{
+    product_job *j = arg;
+    unit_set *us = j->w->units;
+    device *d = units_device(us, slot);
+    bool reads_all = d && d->class->unified(d);
+    while (d) {
+        drey_error err = {0};
+        device_round r = round_of(j, slot, reads_all);
+        if (r.n == 0)
+            return;
+        if (round_run(d, &r, &err) == DREY_OK) {
+            for (int32_t i = 0; i < r.n; i++)
+                us->slot[slot].n_groups += (uint64_t)r.work[i].n_groups;
+            continue;
+        }
+        units_fail(us, slot, &err);
+        for (int32_t i = 0; i < r.n; i++)
+            share_give_back(&j->product[r.product[i]].share[slot], r.work[i].first_group,
+                            r.work[i].first_group + r.work[i].n_groups);
+        return;
+    }
+}
+
 /* ---- For the caller ---- */
 
 static bool shares_are_empty(const product_job *j)
 {
     for (int32_t i = 0; i < j->n_products; i++)
-        for (int32_t t = 0; t < j->w->n_threads; t++)
+        for (int32_t t = 0; t < n_slots(j->w); t++)
             if (!share_is_empty(
                     atomic_load_explicit(&j->product[i].share[t].groups, memory_order_relaxed)))
                 return false;
@@ -504,6 +644,24 @@ static bool must_wait(product_job *j)
     return j->w->in_turns && !all_claimed(j) && !item_ready(j, atomic_load(&j->next));
 }
 
+/* On all slots. When a device fails after the threads have left, they come back for its groups. */
+static void run_all(product_job *j, pool *p)
+{
+    weights *w = j->w;
+    bool devices = w->attached && units_have_devices(w->units);
+    atomic_store_explicit(&j->n_idle, 0, memory_order_relaxed);
+    if (devices)
+        units_start(w->units, device_thread, j);
+    pool_run(p, job_thread, j);
+    if (!devices)
+        return;
+    units_wait(w->units);
+    if (!shares_are_empty(j) && !is_late(j) && !atomic_load(&j->failed)) {
+        atomic_store_explicit(&j->n_idle, 0, memory_order_relaxed);
+        pool_run(p, job_thread, j);
+    }
+}
+
 drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *state,
                         drey_error *err)
 {
@@ -514,8 +672,7 @@ drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *st
         *state = PRODUCT_STARVED;
         return DREY_OK;
     }
-    atomic_store_explicit(&j->n_idle, 0, memory_order_relaxed);
-    pool_run(p, job_thread, j);
+    run_all(j, p);
     if (atomic_load(&j->failed)) {
         j->open = false;
         *state = PRODUCT_DONE;

@@ -20,7 +20,7 @@ typedef enum product_state {
 } product_state;
 
 /* Memory of the state of a product, and taking it; the arena's owner checks the arena. */
-size_t product_job_bytes(int32_t n_threads);
+size_t product_job_bytes(int32_t n_threads, const unit_set *us);
 product_job *product_job_make(weights *w, arena *a);
 
 /* Between weights_pass_begin and _end: the next matrices in the order of a pass, n activation rows;

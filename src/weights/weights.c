@@ -2,6 +2,7 @@
 #include "weights/weights.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fmath.h"
@@ -141,13 +142,13 @@ size_t weights_stream_bytes(const weight *matrix, int32_t n, int32_t n_parts)
 }
 
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
-                              int32_t n_parts, int32_t n_threads)
+                              int32_t n_parts, int32_t n_threads, const unit_set *us)
 {
     size_t pack, dot, pieces = (size_t)most_pieces(matrix, n);
     scratch_sizes(matrix, n, &pack, &dot);
     size_t per_thread =
         arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 + ARENA_ALIGN;
-    return (size_t)n_threads * per_thread + product_job_bytes(n_threads) +
+    return (size_t)n_threads * per_thread + product_job_bytes(n_threads, us) +
            pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
            ((size_t)n_parts + 1) * (sizeof(file) + sizeof(file_stamp) + 3 * ARENA_ALIGN) +
            16 * ARENA_ALIGN + 8192;
@@ -274,17 +275,18 @@ void weights_view(weights *view, weights *of, weight *matrix, arena *a)
                       .file = of->file,
                       .paths = of->paths,
                       .n_paths = of->n_paths,
-                      .n_threads = of->n_threads};
+                      .n_threads = of->n_threads,
+                      .units = of->units};
     memcpy(matrix, of->matrix, (size_t)of->n_matrices * sizeof *matrix);
     take_scratch(view, a);
 }
 
-size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads)
+size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads, const unit_set *us)
 {
     size_t pack, dot;
     scratch_sizes(matrix, n, &pack, &dot);
     return (size_t)n_threads * (arena_size(pack) + arena_size(dot)) +
-           2 * arena_size((size_t)n_threads * sizeof(uint8_t *)) + product_job_bytes(n_threads);
+           2 * arena_size((size_t)n_threads * sizeof(uint8_t *)) + product_job_bytes(n_threads, us);
 }
 
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
@@ -299,6 +301,8 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
                    .io = options->io,
                    .in_turns = options->in_turns,
                    .n_threads = options->n_threads,
+                   .units = options->units,
+                   .most_rows = options->most_rows,
                    .fault = options->fault,
                    .fault_user = options->fault_user,
                    .ring_bytes = options->ring_bytes & ~(size_t)4095};
@@ -495,6 +499,28 @@ int64_t weights_room_ns(const weights *w)
     return per_ns > 0 ? (int64_t)((double)count.room_bytes / per_ns) : 0;
 }
 
+/* Gives the units' devices what stays in memory. */
+static drey_status attach_devices(weights *w, drey_error *err)
+{
+    size_t n = (size_t)w->n_matrices;
+    device_matrix *all = malloc(2 * n * sizeof *all);
+    if (!all)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the list of %zu matrices", n);
+    for (size_t i = 0; i < n; i++) {
+        const weight *m = &w->matrix[i];
+        all[i] = (device_matrix){.type = m->tensor->type,
+                                 .act = m->kernel->act,
+                                 .k = m->k,
+                                 .group_bytes = m->group_bytes,
+                                 .n_groups = m->in_pass ? m->n_pinned : 0,
+                                 .packed = m->packed};
+    }
+    units_attach(w->units, all, all + n, w->n_matrices, w->most_rows);
+    w->attached = true;
+    free(all);
+    return DREY_OK;
+}
+
 drey_status weights_pass_end(weights *w, drey_error *err)
 {
     if (w->view_of)
@@ -502,6 +528,8 @@ drey_status weights_pass_end(weights *w, drey_error *err)
     TRY(stream_status(w->stream, err));
     TRY(check_files(w, err));
     w->loaded = true;
+    if (w->units && w->most_rows && !w->attached)
+        TRY(attach_devices(w, err));
     assert(weights_is_valid(w));
     return DREY_OK;
 }

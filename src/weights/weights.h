@@ -52,6 +52,7 @@
 #include "kernel/planes.h"
 #include "os/file.h"
 #include "os/pool.h"
+#include "unit/units.h"
 #include "weights/stream.h"
 
 enum { PRODUCTS_MAX = 3 };
@@ -121,6 +122,9 @@ struct weights {
     stream_fault_fn *fault;  /* as in stream_options */
     void *fault_user;
     int32_t n_threads;
+    unit_set *units;   /* borrowed: the threads' and the devices' parts; NULL: threads are alike */
+    int32_t most_rows; /* of a pass: devices are told; 0: they do not get these weights */
+    bool attached;     /* they have them */
     product_job *job;
     const row_table *table; /* of rows of a matrix that was cut; NULL: there is none */
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
@@ -220,7 +224,7 @@ plane_blocks weight_blocks(const weight *m, int32_t group);
 
 /* Memory of weights_open beside pinned groups and ring. */
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
-                              int32_t n_parts, int32_t n_threads);
+                              int32_t n_parts, int32_t n_threads, const unit_set *us);
 /* Memory of the stream that the first pass starts. */
 size_t weights_stream_bytes(const weight *matrix, int32_t n, int32_t n_parts);
 /* The ring's least size for these matrices. */
@@ -235,6 +239,9 @@ typedef struct weights_options {
     file_stamp sidecar_stamp; /* what it was then */
     size_t ring_bytes;
     int32_t n_threads;
+    unit_set *units; /* NULL: threads are alike */
+    int32_t
+        most_rows; /* of a pass on the units' devices, which read these weights; 0: they do not */
     drey_io io;
     bool in_turns;            /* for comparison: nothing is computed while something is read */
     const cpu_tuning *tuning; /* NULL: the family's; also of the passes over these weights */
@@ -248,7 +255,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
  * over it read nothing, and may run while those of `of` wait. It may be used once `of` is loaded.
  * matrix: [of->n_matrices] in the caller's memory, filled here; embedding among them. */
 void weights_view(weights *view, weights *of, weight *matrix, arena *a);
-size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads);
+size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads, const unit_set *us);
 void weights_close(weights *w);
 
 /* A pass: begin, products of its matrices in order (product.h), end. The first pass starts the

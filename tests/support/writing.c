@@ -48,6 +48,9 @@ void writing_run_tuned(writing *out, const drey_engine_options *options,
         drey_session_speculation(s, &out->speculation);
     if (out->status == DREY_OK)
         drey_session_exits(s, &out->exits);
+    while (out->status == DREY_OK && out->n_units < DREY_MAX_UNITS &&
+           drey_engine_unit(e, out->n_units, &out->units[out->n_units]))
+        out->n_units++;
     drey_session_close(&s);
     drey_engine_close(&e);
 }

@@ -16,6 +16,8 @@ typedef struct writing {
     drey_statistics stats;
     drey_speculation speculation;
     drey_exits exits;
+    drey_unit units[DREY_MAX_UNITS]; /* [n_units] */
+    int32_t n_units;
     drey_status status;
     drey_error error;
 } writing;

@@ -1,0 +1,99 @@
+/* An engine's units: what its options say of them, and what they tell. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
+{
+    for (int32_t w = 0; shares && w < DREY_UNIT_WIDTHS; w++) {
+        double sum = 0;
+        for (int32_t i = 0; i < shares->n_units && i < DREY_MAX_UNITS; i++) {
+            if (!(shares->share[w][i] >= 0))
+                FAIL(err, DREY_ERR_USAGE, "a unit's share is %g; it is 0 or more",
+                     shares->share[w][i]);
+            sum += shares->share[w][i];
+        }
+        if (!(sum > 0) || isinf(sum))
+            FAIL(err, DREY_ERR_USAGE, "the units' shares of passes of %d rows have no sum", 1 << w);
+    }
+    return DREY_OK;
+}
+
+drey_status engine_take_units(drey_engine *e, drey_error *err)
+{
+    drey_engine_options *o = &e->options;
+    const drey_unit_shares *shares = o->unit_shares;
+    unit_words words;
+    bool mixed;
+    TRY(unit_words_parse(&words, o->units, e->tuning.device, o->n_threads, err));
+    TRY(check_shares(shares, err));
+    TRY(units_check(&words, e->kernels, &mixed, err));
+    o->n_threads = unit_words_threads(&words);
+    o->units = NULL; /* the caller's may go */
+    o->unit_shares = NULL;
+    if (mixed) {
+        e->cpu.shape &= ~SHAPE_LINES;
+        e->kernels = kernel_select_shape(e->kernels->tier, e->cpu.shape);
+    }
+    if (unit_words_are_plain(&words))
+        return DREY_OK;
+    return units_open(&e->units, &words, e->kernels, shares, err);
+}
+
+drey_status engine_open_pool(drey_engine *e, drey_error *err)
+{
+    const core_set *cores[DREY_MAX_THREADS];
+    bool any = false;
+    for (int32_t i = 0; e->units && i < e->options.n_threads; i++) {
+        const core_set *of = &e->units->unit[e->units->slot[i].unit].word.cores;
+        cores[i] = cores_count(of) > 0 ? of : NULL;
+        any = any || cores[i];
+    }
+    return pool_open_on(&e->pool, e->options.n_threads, any ? cores : NULL, err);
+}
+
+size_t engine_units_bytes(const drey_engine *e)
+{
+    uint64_t weight_bytes = 0;
+    if (!e->units)
+        return 0;
+    for (int32_t i = 0; i < e->target.layout.n_matrices; i++) {
+        const weight *m = &e->target.layout.matrix[i];
+        weight_bytes += m->in_pass ? (uint64_t)m->n_groups * m->group_bytes : 0;
+    }
+    int32_t rows = e->options.prompt_chunk ? e->options.prompt_chunk : DREY_MAX_PROMPT_CHUNK;
+    return units_bytes(e->units) + units_device_bytes(e->units, weight_bytes, rows);
+}
+
+bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out)
+{
+    const unit_set *us = engine->units;
+    *out = (drey_unit){.slow = 1};
+    if (i < 0 || i >= (us ? us->n : 1))
+        return false;
+    if (!us) {
+        snprintf(out->name, sizeof out->name, "cpu");
+        snprintf(out->cpu_tier, sizeof out->cpu_tier, "%s", engine->kernels->tier);
+        out->n_threads = engine->options.n_threads;
+        for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++)
+            out->share[w] = 1;
+        return true;
+    }
+    const unit *u = &us->unit[i];
+    snprintf(out->name, sizeof out->name, "%s%s%s", u->word.device ? u->word.device->name : "cpu",
+             u->word.which[0] ? ":" : "", u->word.which);
+    if (!u->word.device) {
+        snprintf(out->cpu_tier, sizeof out->cpu_tier, "%s", us->slot[u->first_slot].kernels->tier);
+        out->n_threads = u->n_slots;
+        out->slow = u->word.slow;
+    }
+    for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++)
+        out->share[w] = units_share(us, 1 << w, i);
+    for (int32_t k = 0; k < u->n_slots; k++)
+        out->n_groups += us->slot[u->first_slot + k].n_groups;
+    if (u->failed)
+        snprintf(out->failed, sizeof out->failed, "%s", u->why);
+    return true;
+}

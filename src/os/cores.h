@@ -1,0 +1,36 @@
+/* Sets of processor cores: which a process may use, which a thread is to run on, and which are
+ * alike. */
+#ifndef DREY_OS_CORES_H
+#define DREY_OS_CORES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "drey/drey.h"
+
+typedef struct core_set {
+    uint64_t bits[DREY_MAX_THREADS / 64];
+} core_set;
+
+static inline bool cores_has(const core_set *s, int32_t core)
+{
+    return s->bits[core / 64] >> (core % 64) & 1;
+}
+static inline void cores_add(core_set *s, int32_t core)
+{
+    s->bits[core / 64] |= UINT64_C(1) << (core % 64);
+}
+int32_t cores_count(const core_set *s);
+
+/* Those that the calling thread may run on; false: the system does not say. */
+bool cores_of_thread(core_set *out);
+/* Keeps the calling thread on them; false: the system refuses. */
+bool cores_pin(const core_set *s);
+
+/* Cores of `among` by how fast they are, the fastest first: as many sets as there are different
+ * values of cpuN/cpu_capacity in `folder` (/sys/devices/system/cpu), at most `most`; what is slower
+ * than all of those joins the last. Returns how many; 0: some core has no such file. */
+int32_t cores_by_capacity(const char *folder, const core_set *among, core_set *sets,
+                          int32_t *capacity, int32_t most);
+
+#endif

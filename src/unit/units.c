@@ -1,0 +1,338 @@
+/* Shares, devices and their drivers: see units.h. */
+#include "unit/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/clock.h"
+#include "os/float_mode.h"
+#include "os/futex.h"
+#include "os/thread.h"
+
+enum { DRIVER_STACK_BYTES = 1 << 20, CLUSTERS_ALONE = 1 };
+
+/* A device's thread: a job is a number that goes up, and its end the same number in `done`. */
+struct unit_driver {
+    unit_set *owner;
+    int32_t slot;
+    pthread_t thread;
+    bool runs;
+    units_fn *fn; /* NULL: leave */
+    void *arg;
+    _Alignas(64) _Atomic uint32_t job;
+    _Alignas(64) _Atomic uint32_t done;
+};
+
+/* ---- Drivers ---- */
+
+static void *drive(void *arg)
+{
+    unit_driver *d = arg;
+    float_mode_enter();
+    for (uint32_t seen = 0;; seen++) {
+        while (atomic_load(&d->job) == seen)
+            futex_sleep(&d->job, seen);
+        if (d->fn)
+            d->fn(d->arg, d->slot);
+        bool leaves = !d->fn;
+        atomic_fetch_add(&d->done, 1);
+        futex_wake_all(&d->done);
+        if (leaves)
+            return NULL;
+    }
+}
+
+static void driver_start(unit_driver *d, units_fn *fn, void *arg)
+{
+    d->fn = fn;
+    d->arg = arg;
+    atomic_fetch_add(&d->job, 1);
+    futex_wake_all(&d->job);
+}
+
+static drey_status driver_open(unit_set *us, unit *u, drey_error *err)
+{
+    char name[32];
+    u->driver = aligned_alloc(64, sizeof *u->driver);
+    if (!u->driver)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the driver of %s", u->word.device->name);
+    *u->driver = (unit_driver){.owner = us, .slot = u->first_slot};
+    snprintf(name, sizeof name, "drey-unit-%d", u->first_slot);
+    TRY(thread_start(&u->driver->thread, name, DRIVER_STACK_BYTES, drive, u->driver, err));
+    u->driver->runs = true;
+    return DREY_OK;
+}
+
+static void driver_close(unit *u)
+{
+    if (u->driver && u->driver->runs) {
+        driver_start(u->driver, NULL, NULL);
+        pthread_join(u->driver->thread, NULL);
+    }
+    free(u->driver);
+    u->driver = NULL;
+}
+
+void units_start(unit_set *us, units_fn *fn, void *arg)
+{
+    for (int32_t i = 0; i < us->n; i++)
+        if (us->unit[i].driver && !us->unit[i].failed)
+            driver_start(us->unit[i].driver, fn, arg);
+}
+
+void units_wait(unit_set *us)
+{
+    for (int32_t i = 0; i < us->n; i++) {
+        unit_driver *d = us->unit[i].driver;
+        uint32_t done;
+        while (d && (done = atomic_load(&d->done)) != atomic_load(&d->job))
+            futex_sleep(&d->done, done);
+    }
+}
+
+/* ---- Shares ---- */
+
+/* Of DREY_UNIT_WIDTHS: passes of up to 2^w rows, the last also of more. */
+static int32_t width_of(int32_t rows)
+{
+    int32_t w = 0;
+    while (w < DREY_UNIT_WIDTHS - 1 && rows > 1 << w)
+        w++;
+    return w;
+}
+
+static void set_ends(const unit_set *us, const double *share, bool clusters_alone, double *end)
+{
+    double sum = 0, before = 0;
+    int32_t n = 0; /* that have a part */
+    for (int32_t i = 0; i < us->n; i++)
+        if (!(clusters_alone && us->unit[i].word.device)) {
+            sum += share[i];
+            n = i + 1;
+        }
+    for (int32_t i = 0; i < us->n; i++) {
+        double part = i >= n ? 0 : share[i];
+        if (sum <= 0 && i < n) /* the devices had all: what is left of units is alike */
+            part = us->unit[i].n_slots;
+        before += part;
+        end[i] = before;
+    }
+    for (int32_t i = 0; i < us->n; i++)
+        end[i] = i + 1 >= n ? 1 : end[i] / before;
+}
+
+static void set_width(unit_set *us, int32_t w, const double *share)
+{
+    set_ends(us, share, false, us->end[0][w]);
+    set_ends(us, share, true, us->end[CLUSTERS_ALONE][w]);
+}
+
+void units_set_shares(unit_set *us, int32_t rows, const double *share)
+{
+    set_width(us, width_of(rows), share);
+}
+
+double units_share(const unit_set *us, int32_t rows, int32_t i)
+{
+    const double *end = us->end[0][width_of(rows)];
+    return end[i] - (i ? end[i - 1] : 0);
+}
+
+/* What was said, else what was measured, else a thread's worth for each. */
+static void settle_shares(unit_set *us, const unit_words *words, const drey_unit_shares *shares)
+{
+    for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++) {
+        double share[DREY_MAX_UNITS];
+        for (int32_t i = 0; i < us->n; i++)
+            share[i] = words->has_shares ? words->unit[i].share
+                       : shares          ? shares->share[w][i]
+                                         : us->unit[i].n_slots;
+        set_width(us, w, share);
+    }
+}
+
+int32_t units_from(const unit_set *us, int32_t slot, int32_t rows, int32_t n_groups, bool devices)
+{
+    if (slot >= us->n_slots)
+        return n_groups;
+    bool all = devices && units_have_devices(us);
+    const double *end = us->end[all ? 0 : CLUSTERS_ALONE][width_of(rows)];
+    int32_t i = us->slot[slot].unit;
+    const unit *u = &us->unit[i];
+    double from = i ? end[i - 1] : 0;
+    from += (end[i] - from) * (slot - u->first_slot) / u->n_slots;
+    return (int32_t)(from * n_groups + 0.5);
+}
+
+bool units_may_take(const unit_set *us, int32_t slot, int32_t from)
+{
+    int32_t of = us->slot[from].unit;
+    return us->steal || us->slot[slot].unit == of || us->unit[of].failed;
+}
+
+/* ---- Devices ---- */
+
+bool units_have_devices(const unit_set *us)
+{
+    for (int32_t i = 0; i < us->n && us->attached; i++)
+        if (us->unit[i].device && !us->unit[i].failed)
+            return true;
+    return false;
+}
+
+device *units_device(const unit_set *us, int32_t slot)
+{
+    const unit *u = &us->unit[us->slot[slot].unit];
+    return u->failed ? NULL : u->device;
+}
+
+void units_fail(unit_set *us, int32_t slot, const drey_error *err)
+{
+    unit *u = &us->unit[us->slot[slot].unit];
+    if (u->failed)
+        return;
+    snprintf(u->why, sizeof u->why, "%s", err->message);
+    u->failed = true;
+}
+
+/* The groups that some pass may ask a device for. */
+static void cut_for(const unit_set *us, int32_t slot, device_matrix *m)
+{
+    int32_t from = m->n_groups, end = 0;
+    for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++) {
+        int32_t a = units_from(us, slot, 1 << w, m->n_groups, true);
+        int32_t b = units_from(us, slot + 1, 1 << w, m->n_groups, true);
+        if (a < b) {
+            from = a < from ? a : from;
+            end = b > end ? b : end;
+        }
+    }
+    m->first_group += from;
+    m->packed += (size_t)from * m->group_bytes;
+    m->n_groups = end > from ? end - from : 0;
+}
+
+void units_attach(unit_set *us, const device_matrix *matrix, device_matrix *scratch, int32_t n,
+                  int32_t most_rows)
+{
+    us->attached = true;
+    for (int32_t i = 0; i < us->n; i++) {
+        unit *u = &us->unit[i];
+        drey_error err = {0};
+        if (!u->device || u->failed)
+            continue;
+        memcpy(scratch, matrix, (size_t)n * sizeof *matrix);
+        for (int32_t k = 0; k < n && !u->device->class->unified(u->device); k++)
+            cut_for(us, u->first_slot, &scratch[k]);
+        if (u->device->class->attach(u->device, scratch, n, most_rows, &err) != DREY_OK)
+            units_fail(us, u->first_slot, &err);
+    }
+}
+
+size_t units_device_bytes(const unit_set *us, uint64_t weight_bytes, int32_t most_rows)
+{
+    size_t bytes = 0;
+    for (int32_t i = 0; i < us->n; i++) {
+        const device *d = us->unit[i].device;
+        if (d)
+            bytes += DRIVER_STACK_BYTES + d->class->host_bytes(d, weight_bytes, most_rows);
+    }
+    return bytes;
+}
+
+/* ---- Opening ---- */
+
+drey_status units_check(const unit_words *words, const kernel_table *kernels, bool *mixed,
+                        drey_error *err)
+{
+    *mixed = words->n > words->n_clusters;
+    for (int32_t i = 0; i < words->n_clusters; i++) {
+        const char *tier = words->unit[i].tier[0] ? words->unit[i].tier : kernels->tier;
+        if ((strcmp(tier, "float") == 0) != (strcmp(kernels->tier, "float") == 0))
+            FAIL(err, DREY_ERR_USAGE,
+                 "the tier float computes other numbers than %s: units cannot mix the two",
+                 strcmp(tier, "float") == 0 ? kernels->tier : tier);
+        *mixed = *mixed || strcmp(tier, kernels->tier) != 0;
+    }
+    return DREY_OK;
+}
+
+static void init_slots(unit_set *us, const unit_words *words, const kernel_table *kernels)
+{
+    int32_t slot = 0;
+    for (int32_t i = 0; i < us->n; i++) {
+        unit *u = &us->unit[i];
+        u->word = words->unit[i];
+        u->first_slot = slot;
+        u->n_slots = u->word.device ? 1 : u->word.n_threads;
+        for (int32_t k = 0; k < u->n_slots; k++, slot++)
+            us->slot[slot] = (unit_slot){
+                .kernels =
+                    u->word.tier[0] ? kernel_select_shape(u->word.tier, kernels->shape) : kernels,
+                .slow = u->word.slow,
+                .unit = i};
+    }
+}
+
+static drey_status open_devices(unit_set *us, drey_error *err)
+{
+    for (int32_t i = 0; i < us->n; i++) {
+        unit *u = &us->unit[i];
+        if (!u->word.device)
+            continue;
+        TRY(u->word.device->open(&u->device, u->word.which[0] ? u->word.which : NULL, err));
+        TRY(driver_open(us, u, err));
+    }
+    return DREY_OK;
+}
+
+drey_status units_open(unit_set **out, const unit_words *words, const kernel_table *kernels,
+                       const drey_unit_shares *shares, drey_error *err)
+{
+    int32_t n_threads = unit_words_threads(words);
+    int32_t n_slots = n_threads + words->n - words->n_clusters;
+    *out = NULL;
+    if (shares && shares->n_units != words->n)
+        FAIL(err, DREY_ERR_USAGE, "there are shares for %d units, and %d units", shares->n_units,
+             words->n);
+    size_t bytes = sizeof(unit_set) + (size_t)n_slots * sizeof(unit_slot);
+    unit_set *us = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!us)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for %d units", words->n);
+    *us = (unit_set){
+        .n = words->n, .n_threads = n_threads, .n_slots = n_slots, .steal = !words->is_static};
+    init_slots(us, words, kernels);
+    settle_shares(us, words, shares);
+    drey_status status = open_devices(us, err);
+    if (status != DREY_OK)
+        units_close(&us);
+    *out = us;
+    return status;
+}
+
+void units_close(unit_set **out)
+{
+    unit_set *us = *out;
+    *out = NULL;
+    for (int32_t i = 0; us && i < us->n; i++) {
+        unit *u = &us->unit[i];
+        driver_close(u);
+        if (u->device)
+            u->device->class->close(&u->device);
+    }
+    free(us);
+}
+
+size_t units_bytes(const unit_set *us)
+{
+    return sizeof *us + ((size_t)us->n_slots + 1) * sizeof(unit_slot);
+}
+
+void unit_linger(const unit_slot *slot, int64_t start_ns)
+{
+    int64_t took = clock_ns() - start_ns;
+    int64_t until = start_ns + (int64_t)(slot->slow * (double)took);
+    while (clock_ns() < until)
+        thread_pause();
+}

@@ -1,0 +1,165 @@
+/* See fake_device.h. */
+#include "support/fake_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_WORK = 3, MOST_MATRICES = 256 };
+
+typedef struct fake {
+    device base;
+    const kernel_table *kernels;
+    bool copies, foreign, slow;
+    int32_t fail_at, wait_at, n_submitted, n_waited; /* 0: never */
+    device_matrix matrix[MOST_MATRICES];
+    int32_t n_matrices;
+    device_work work[MOST_WORK];
+    int32_t n_work;
+    bool over; /* it has failed, and must hear nothing more */
+    uint8_t *scratch;
+} fake;
+
+/* Also where asserts are off. */
+static void must(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static void take_word(fake *f, const char *word)
+{
+    int32_t n;
+    f->copies = f->copies || strcmp(word, "copies") == 0;
+    f->foreign = f->foreign || strcmp(word, "foreign") == 0;
+    f->slow = f->slow || strcmp(word, "slow") == 0;
+    if (sscanf(word, "fail%d", &n) == 1)
+        f->fail_at = n;
+    if (sscanf(word, "wait%d", &n) == 1)
+        f->wait_at = n;
+}
+
+static drey_status fake_open(device **out, const char *which, drey_error *err)
+{
+    char words[64] = "", *at = NULL;
+    *out = NULL;
+    if (which && strcmp(which, "refuse") == 0)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "the fake device flushes denormals, and is not used");
+    fake *f = calloc(1, sizeof *f);
+    must(f);
+    f->base.class = &fake_device;
+    f->kernels = kernel_select_shape("ref", 0);
+    snprintf(words, sizeof words, "%s", which ? which : "");
+    for (char *word = strtok_r(words, ".", &at); word; word = strtok_r(NULL, ".", &at))
+        take_word(f, word);
+    *out = &f->base;
+    return DREY_OK;
+}
+
+static void fake_close(device **d)
+{
+    fake *f = (fake *)*d;
+    for (int32_t i = 0; f && f->copies && i < f->n_matrices; i++)
+        free((void *)(uintptr_t)f->matrix[i].packed);
+    if (f)
+        free(f->scratch);
+    free(f);
+    *d = NULL;
+}
+
+static bool fake_unified(const device *d)
+{
+    return !((const fake *)d)->copies;
+}
+
+static size_t fake_host_bytes(const device *d, uint64_t weight_bytes, int32_t most_rows)
+{
+    (void)most_rows;
+    return fake_unified(d) ? 0 : weight_bytes;
+}
+
+static drey_status fake_attach(device *d, const device_matrix *matrix, int32_t n, int32_t most_rows,
+                               drey_error *err)
+{
+    fake *f = (fake *)d;
+    int64_t k = 0;
+    must(n <= MOST_MATRICES && most_rows > 0 && f->n_matrices == 0);
+    if (f->foreign)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "the fake device has no kernel for these weights");
+    for (int32_t i = 0; i < n; i++) {
+        device_matrix *m = &f->matrix[i];
+        *m = matrix[i];
+        k = m->k > k ? m->k : k;
+        size_t bytes = (size_t)m->n_groups * m->group_bytes;
+        if (!f->copies)
+            continue;
+        uint8_t *own = aligned_alloc(64, bytes + 64 - bytes % 64);
+        must(own);
+        memcpy(own, m->packed, bytes);
+        m->packed = own;
+    }
+    f->n_matrices = n;
+    size_t scratch = dot_scratch_bytes(k);
+    f->scratch = aligned_alloc(64, scratch + 64 - scratch % 64);
+    must(f->scratch);
+    return DREY_OK;
+}
+
+static void spoil(const device_work *w)
+{
+    for (int32_t t = 0; t < w->n; t++)
+        for (int32_t i = 0; i < w->n_groups * GROUP_ROWS; i++)
+            w->y[t * w->ldy + (int64_t)w->first_group * GROUP_ROWS + i] = 12345;
+}
+
+static drey_status fake_submit(device *d, const device_work *w, drey_error *err)
+{
+    fake *f = (fake *)d;
+    const device_matrix *m = &f->matrix[w->matrix];
+    must(!f->over && f->n_work < MOST_WORK && w->n_groups > 0 && w->n > 0);
+    must(w->first_group >= m->first_group &&
+         w->first_group + w->n_groups <= m->first_group + m->n_groups);
+    must(w->act == m->act && w->act_bytes == act_bytes(m->act, w->n, m->k));
+    if (++f->n_submitted == f->fail_at) {
+        f->over = true;
+        spoil(w);
+        FAIL(err, DREY_ERR_IO, "the fake device is gone");
+    }
+    f->work[f->n_work++] = *w;
+    return DREY_OK;
+}
+
+static drey_status fake_wait(device *d, drey_error *err)
+{
+    fake *f = (fake *)d;
+    must(!f->over);
+    if (f->slow)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    bool fails = ++f->n_waited == f->wait_at;
+    for (int32_t i = 0; i < f->n_work; i++) {
+        const device_work *w = &f->work[i];
+        const device_matrix *m = &f->matrix[w->matrix];
+        const uint8_t *groups =
+            m->packed + (size_t)(w->first_group - m->first_group) * m->group_bytes;
+        if (fails)
+            spoil(w);
+        else
+            f->kernels->matmul[m->type].dot(w->y + (int64_t)w->first_group * GROUP_ROWS, w->ldy,
+                                            groups, w->n_groups, w->acts, w->n, m->k, f->scratch);
+    }
+    f->n_work = 0;
+    f->over = fails;
+    if (fails)
+        FAIL(err, DREY_ERR_IO, "the fake device was lost");
+    return DREY_OK;
+}
+
+const device_class fake_device = {.name = "fake",
+                                  .open = fake_open,
+                                  .close = fake_close,
+                                  .unified = fake_unified,
+                                  .host_bytes = fake_host_bytes,
+                                  .attach = fake_attach,
+                                  .submit = fake_submit,
+                                  .wait = fake_wait};

@@ -1,0 +1,15 @@
+/* A device that is none: plain C kernels on its driver's thread, for tests of what units do with
+ * devices. What stands behind "fake:" says how it behaves, words between dots:
+ *
+ *   refuse   it does not open                    failN    its call N of submit fails, having
+ *   copies   its memory is its own: it gets               spoilt what it was to write
+ *            its share alone, and copies it      waitN    its call N of wait fails
+ *   foreign  it has no kernels for the matrices  slow     each wait takes a millisecond */
+#ifndef DREY_TESTS_FAKE_DEVICE_H
+#define DREY_TESTS_FAKE_DEVICE_H
+
+#include "unit/device.h"
+
+extern const device_class fake_device;
+
+#endif

@@ -1,0 +1,438 @@
+/* Units: what is said of them, where their parts begin, and that no text depends on any of it,
+ * whoever is slow, of another tier, or gone in the middle of a pass. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "support/fake_device.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+/* ---- Words ---- */
+
+static void parse(unit_words *w, const char *text)
+{
+    drey_error err;
+    if (unit_words_parse(w, text, &fake_device, 0, &err) != DREY_OK)
+        fail_msg("%s: %s", text, err.message);
+}
+
+static void refuses(const char *text, int32_t n_threads, const char *why)
+{
+    unit_words w;
+    drey_error err = {0};
+    assert_int_equal(unit_words_parse(&w, text, &fake_device, n_threads, &err), DREY_ERR_USAGE);
+    if (!strstr(err.message, why) || strchr(err.message, '\n'))
+        fail_msg("%s: \"%s\" does not say \"%s\"", text, err.message, why);
+}
+
+static int32_t first_core(void)
+{
+    core_set cores;
+    int32_t core = 0;
+    assert_true(cores_of_thread(&cores));
+    while (!cores_has(&cores, core))
+        core++;
+    return core;
+}
+
+static void words(void **state)
+{
+    (void)state;
+    unit_words w;
+    char text[64];
+    assert_int_equal(unit_words_parse(&w, NULL, NULL, 3, NULL), DREY_OK);
+    assert_true(unit_words_are_plain(&w) && unit_words_threads(&w) == 3);
+    parse(&w, "cpu/threads=2");
+    assert_true(unit_words_are_plain(&w) && w.unit[0].n_threads == 2);
+    parse(&w, "fake:copies=0.5+cpu=2/ref/slow=1.5/threads=3+static+cpu=.25");
+    assert_true(w.n == 3 && w.n_clusters == 2 && w.is_static && w.has_shares);
+    assert_true(w.unit[0].share == 2 && w.unit[0].slow == 1.5 && w.unit[0].n_threads == 3);
+    assert_string_equal(w.unit[0].tier, "ref");
+    assert_true(w.unit[1].share == 0.25 && w.unit[1].slow == 1 && w.unit[1].n_threads == 1);
+    assert_true(w.unit[2].device == &fake_device && w.unit[2].share == 0.5);
+    assert_string_equal(w.unit[2].which, "copies");
+    assert_int_equal(unit_words_threads(&w), 4);
+    snprintf(text, sizeof text, "cpu:%d", first_core());
+    parse(&w, text);
+    assert_true(!unit_words_are_plain(&w) && cores_has(&w.unit[0].cores, first_core()));
+    assert_int_equal(cores_count(&w.unit[0].cores), 1);
+}
+
+static void words_that_cannot_be(void **state)
+{
+    (void)state;
+    char text[600];
+    refuses("", 0, "\"\" is no unit; there are cpu");
+    refuses("gpu", 0, "\"gpu\" is no unit");
+    refuses("cpu+", 0, "is no unit");
+    refuses("static", 0, "a CPU cluster has to be among the units");
+    refuses("fake", 0, "a CPU cluster has to be among the units");
+    refuses("cpu:", 0, "behind \"cpu:\"");
+    refuses("cpu:3-1", 0, "\"3-1\" are no cores");
+    refuses("cpu:0,", 0, "are no cores");
+    refuses("cpu:-1", 0, "are no cores");
+    refuses("cpu:99999999999999999999", 0, "are no cores");
+    refuses("cpu:1023", 0, "core 1023 is none of this process's");
+    snprintf(text, sizeof text, "cpu:%d+cpu:%d", first_core(), first_core());
+    refuses(text, 0, "stands in two units");
+    snprintf(text, sizeof text, "cpu:%d/threads=2", first_core());
+    refuses(text, 0, "a unit of 1 cores cannot have 2 threads");
+    refuses("cpu=1+cpu", 0, "some units have a share and some have not");
+    refuses("cpu+cpu=1", 0, "some units have a share and some have not");
+    refuses("cpu=-1", 0, "\"-1\" is no share");
+    refuses("cpu=nan", 0, "\"nan\" is no share");
+    refuses("cpu=1e99", 0, "is no share");
+    refuses("cpu=0+cpu=0", 0, "all units have a share of 0");
+    refuses("cpu/slow=0.5", 0, "slowed by a factor from 1");
+    refuses("cpu/threads=0", 0, "1 to 1024 threads");
+    refuses("cpu/threads=1.5", 0, "1 to 1024 threads");
+    refuses("cpu/abacus", 0, "\"abacus\" is no word about a unit");
+    refuses("cpu/", 0, "\"\" is no word about a unit");
+    refuses("cpu+fake/slow=2", 0, "said of CPU clusters alone, not of fake");
+    refuses("cpu+cpu+cpu+cpu+cpu", 0, "4 units at most");
+    refuses("cpu+cpu", 3, "have 2 threads together, not 3");
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    refuses(text, 0, "too many");
+}
+
+/* ---- Cores of different speeds ---- */
+
+static void put_capacity(int32_t core, const char *value)
+{
+    char name[64];
+    snprintf(name, sizeof name, "cpu%d", core);
+    assert_int_equal(mkdir(temp_path(name), 0700), 0);
+    snprintf(name, sizeof name, "cpu%d/cpu_capacity", core);
+    FILE *f = fopen(temp_path(name), "w");
+    assert_non_null(f);
+    fputs(value, f);
+    fclose(f);
+}
+
+static void speeds_of_cores(void **state)
+{
+    (void)state;
+    core_set among = {{0}}, sets[4];
+    int32_t capacity[4];
+    temp_dir();
+    static const char *const of[] = {"446\n", "446\n", "1024\n", "871\n", "1024\n", "200\n"};
+    for (int32_t core = 0; core < 6; core++) {
+        put_capacity(core, of[core]);
+        cores_add(&among, core);
+    }
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s", temp_path("."));
+    assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 4), 4);
+    assert_true(capacity[0] == 1024 && capacity[1] == 871 && capacity[2] == 446);
+    assert_true(sets[0].bits[0] == (1 << 2 | 1 << 4) && sets[1].bits[0] == 1 << 3);
+    assert_true(sets[2].bits[0] == 3 && sets[3].bits[0] == 1 << 5);
+    assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 2), 2);
+    assert_true(sets[0].bits[0] == (1 << 2 | 1 << 4) && cores_count(&sets[1]) == 4);
+    cores_add(&among, 6); /* which tells nothing */
+    assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 4), 0);
+    unit_words w;
+    unit_words_auto(&w, temp_path("."), 2); /* a number of threads is no number of clusters */
+    assert_true(unit_words_are_plain(&w) && w.unit[0].n_threads == 2);
+    temp_dir_remove();
+}
+
+/* ---- Parts ---- */
+
+static unit_set *open_set(const char *text, const drey_unit_shares *shares)
+{
+    unit_words w;
+    unit_set *us;
+    drey_error err;
+    parse(&w, text);
+    if (units_open(&us, &w, kernel_select_shape("ref", 0), shares, &err) != DREY_OK)
+        fail_msg("%s: %s", text, err.message);
+    return us;
+}
+
+static void parts(void **state)
+{
+    (void)state;
+    unit_set *us = open_set("cpu=3/threads=2+cpu=1", NULL);
+    static const int32_t begins[] = {0, 15, 30, 40};
+    for (int32_t slot = 0; slot <= 3; slot++)
+        assert_int_equal(units_from(us, slot, 1, 40, false), begins[slot]);
+    assert_true(units_share(us, 1, 0) == 0.75 && units_share(us, 64, 1) == 0.25);
+    units_set_shares(us, 8, (const double[]){1, 3});
+    assert_int_equal(units_from(us, 2, 5, 40, false), 10);
+    assert_int_equal(units_from(us, 2, 4, 40, false), 30);
+    assert_true(units_may_take(us, 0, 2));
+    units_close(&us);
+
+    us = open_set("cpu/threads=3+fake", NULL);            /* a thread's worth each */
+    assert_int_equal(units_from(us, 3, 1, 40, true), 40); /* it has no weights yet */
+    us->attached = true;
+    assert_int_equal(units_from(us, 3, 1, 40, true), 30);
+    assert_int_equal(units_from(us, 3, 1, 40, false), 40);
+    units_fail(us, 3, &(drey_error){.message = "gone"});
+    assert_int_equal(units_from(us, 3, 1, 40, true), 40);
+    units_close(&us);
+
+    drey_unit_shares measured = {.n_units = 2};
+    for (int w = 0; w < DREY_UNIT_WIDTHS; w++) {
+        measured.share[w][0] = 1;
+        measured.share[w][1] = w;
+    }
+    us = open_set("cpu+cpu+static", &measured);
+    assert_int_equal(units_from(us, 1, 1, 12, false), 12);
+    assert_int_equal(units_from(us, 1, 2, 12, false), 6);
+    assert_int_equal(units_from(us, 1, 3, 12, false), 4);
+    assert_int_equal(units_from(us, 1, 1000, 14, false), 2);
+    assert_true(!units_may_take(us, 0, 1) && units_may_take(us, 1, 1));
+    units_close(&us);
+    unit_words w;
+    drey_error err;
+    parse(&w, "cpu");
+    assert_int_equal(units_open(&us, &w, kernel_select("ref"), &measured, &err), DREY_ERR_USAGE);
+    assert_null(us);
+}
+
+/* ---- Texts ---- */
+
+#ifdef TESTS_SANITIZED
+enum { N_TEXT = 4, GUESSERS = 1 };
+#else
+enum { N_TEXT = 8, GUESSERS = 3 }; /* of drafters, for each split */
+#endif
+
+typedef struct scene {
+    drey_model *target, *draft;
+    int32_t prompt[96];
+    size_t n_prompt;
+    writing want;
+} scene;
+
+static void open_model(drey_model **m, const char *name, const toy_options *toy)
+{
+    drey_error err;
+    toy_write(temp_path(name), toy);
+    if (drey_model_open(m, temp_path(name), &err) != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+static drey_engine_options plain(const scene *s)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = s->target;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 128;
+    return o;
+}
+
+static void write_text(const scene *s, writing *out, const drey_engine_options *o, double share)
+{
+    const engine_tuning tuning = {
+        .set_share = share >= 0, .share = share, .untimed = true, .device = &fake_device};
+    writing_run_tuned(out, o, &tuning, s->prompt, s->n_prompt, N_TEXT, NULL);
+}
+
+static int set_up(void **state)
+{
+    static scene s;
+    static const char text[] = "the quick brown fox jumps over the lazy dog: the quick brown";
+    toy_options target, draft;
+    toy_options_init(&target);
+    target.type = TOY_TYPE_MIXED;
+    target.n_embd = target.n_ff = 256;
+    draft = target;
+    draft.n_layers = 2;
+    temp_dir();
+    open_model(&s.target, "target.gguf", &target);
+    open_model(&s.draft, "draft.gguf", &draft);
+    assert_int_equal(
+        drey_tokenize(s.target, text, strlen(text), 0, s.prompt, 96, &s.n_prompt, NULL), DREY_OK);
+    drey_engine_options o = plain(&s);
+    o.n_threads = 1;
+    o.cpu_tier = "ref";
+    write_text(&s, &s.want, &o, -1);
+    assert_int_equal(s.want.status, DREY_OK);
+    *state = &s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    scene *s = *state;
+    drey_model_close(&s->draft);
+    drey_model_close(&s->target);
+    temp_dir_remove();
+    return 0;
+}
+
+static void set_drafter(const scene *s, drey_engine_options *o, int which)
+{
+    o->drafter = which == 0   ? DREY_DRAFTER_NONE
+                 : which == 1 ? DREY_DRAFTER_LOOKUP
+                              : DREY_DRAFTER_MODEL;
+    o->draft = which == 2 ? s->draft : NULL;
+}
+
+static writing *same(const scene *s, const char *units, const char *tier, int guesser, double share)
+{
+    static writing got;
+    drey_engine_options o = plain(s);
+    set_drafter(s, &o, guesser);
+    o.units = units;
+    o.cpu_tier = tier;
+    write_text(s, &got, &o, share);
+    if (got.status != DREY_OK)
+        fail_msg("%s: %s", units, got.error.message);
+    if (got.n_ids != s->want.n_ids ||
+        memcmp(got.ids, s->want.ids, (size_t)got.n_ids * sizeof got.ids[0]) != 0)
+        fail_msg("%s, drafter %d, share %g: another text", units, guesser, share);
+    return &got;
+}
+
+/* Every split, with each drafter and budget in turn. */
+static void same_text(void **state)
+{
+    const scene *s = *state;
+    char mixed[64], core[64];
+    snprintf(mixed, sizeof mixed, "cpu/%s+cpu/ref", drey_cpu_tiers()[0]);
+    snprintf(core, sizeof core, "cpu:%d=1/slow=2+cpu=2", first_core());
+    const char *const splits[] = {"cpu",
+                                  "auto",
+                                  "cpu+cpu",
+                                  "cpu/threads=2+cpu/threads=2",
+                                  "cpu=1+cpu=0",
+                                  "cpu=0+cpu=1",
+                                  "cpu=1+cpu=100+static",
+                                  "cpu=100+cpu=1",
+                                  "cpu=3+cpu=1+cpu=2+cpu=5+static",
+                                  mixed,
+                                  "cpu=1/slow=4+cpu=1",
+                                  "cpu=1/slow=4+cpu=1+static",
+                                  core,
+                                  "cpu+fake",
+                                  "cpu=1+fake=100",
+                                  "cpu=1+fake=0+static",
+                                  "cpu=0+fake=1+static",
+                                  "cpu=1+fake:copies=2",
+                                  "cpu=2+fake:copies=1+static",
+                                  "cpu=1+fake:slow=1",
+                                  "cpu=1+fake=1+fake:copies=1"};
+    static const double shares[] = {-1, 0.6, 0.25, 0};
+    int32_t n = (int32_t)(sizeof splits / sizeof *splits);
+    for (int32_t i = 0; i < n; i++)
+        for (int guesser = i % 3, k = 0; k < GUESSERS; k++, guesser = (guesser + 1) % 3)
+            same(s, splits[i], i % 2 ? "ref" : NULL, guesser, shares[(i + guesser) % 4]);
+}
+
+/* Who was given what, where nobody takes over anything. */
+static void parts_are_computed_where_they_belong(void **state)
+{
+    const scene *s = *state;
+    const writing *w = same(s, "cpu=1+cpu=3+fake=4+static", "ref", 0, -1);
+    assert_int_equal(w->n_units, 3);
+    assert_string_equal(w->units[2].name, "fake");
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(w->units[i].failed, "");
+        sum += (double)w->units[i].n_groups;
+    }
+    assert_true(w->units[0].share[0] == 0.125 && w->units[2].share[6] == 0.5);
+    assert_in_range(w->units[0].n_groups, (uint64_t)(0.06 * sum), (uint64_t)(0.25 * sum));
+    assert_in_range(w->units[2].n_groups, (uint64_t)(0.35 * sum), (uint64_t)(0.6 * sum));
+    w = same(s, "cpu", NULL, 0, -1);
+    assert_true(w->n_units == 1 && w->units[0].share[0] == 1 && w->units[0].n_groups == 0);
+}
+
+/* A device that goes, at any call, leaves its groups to the threads. */
+static void devices_that_fail(void **state)
+{
+    const scene *s = *state;
+    static const char *const ways[] = {"fail", "wait"};
+    static const char *const forms[] = {"cpu=1+fake:%s%d=3", "cpu=1+fake:%s%d=3+static",
+                                        "cpu=1+fake:copies.%s%d=3"};
+    for (int way = 0; way < 2; way++)
+        for (int call = 1; call <= 9; call += 2)
+            for (int form = 0; form < 3; form++) {
+                char text[64];
+                snprintf(text, sizeof text, forms[form], ways[way], call);
+                const writing *w = same(s, text, NULL, call % 3, form == 1 ? 0.6 : -1);
+                if (form == 1) /* otherwise a thread may have been quicker each time */
+                    assert_non_null(strstr(w->units[1].failed, "the fake device"));
+            }
+    const writing *w = same(s, "cpu=1+fake:foreign=3+static", NULL, 0, -1);
+    assert_non_null(strstr(w->units[1].failed, "no kernel for these weights"));
+    assert_int_equal(w->units[1].n_groups, 0);
+}
+
+static void what_is_refused(void **state)
+{
+    const scene *s = *state;
+    static const struct {
+        const char *units, *tier, *why;
+    } cases[] = {{"cpu+fake:refuse", NULL, "flushes denormals"},
+                 {"cpu/float+cpu/ref", "ref", "cannot mix"},
+                 {"cpu+cpu/float", NULL, "cannot mix"},
+                 {"gpu", NULL, "\"gpu\" is no unit"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static writing got;
+        drey_engine_options o = plain(s);
+        o.units = cases[i].units;
+        o.cpu_tier = cases[i].tier;
+        write_text(s, &got, &o, -1);
+        assert_true(got.status != DREY_OK);
+        assert_non_null(strstr(got.error.message, cases[i].why));
+    }
+    static writing got;
+    drey_unit_shares shares = {.n_units = 2, .share = {{1, -1}}};
+    drey_engine_options o = plain(s);
+    o.units = "cpu+cpu";
+    o.unit_shares = &shares;
+    write_text(s, &got, &o, -1);
+    assert_int_equal(got.status, DREY_ERR_USAGE);
+}
+
+/* What a device takes of this machine's memory is in the budget. */
+static void memory_is_counted(void **state)
+{
+    const scene *s = *state;
+    uint64_t smallest[2];
+    for (int i = 0; i < 2; i++) {
+        drey_planner planner = {0};
+        const engine_tuning tuning = {.device = &fake_device};
+        drey_engine_options o = plain(s);
+        o.units = i ? "cpu+fake:copies" : "cpu+fake";
+        drey_error err;
+        if (engine_check_options(&planner.engine, &o, &tuning, &err) != DREY_OK ||
+            engine_gather(&planner.engine, &err) != DREY_OK ||
+            planner_make(&planner, 0, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        smallest[i] = planner.engine.plan.report.work_bytes +
+                      planner.engine.inputs.model[PLAN_TARGET].overhead_bytes;
+        engine_release(&planner.engine);
+    }
+    assert_true(smallest[1] > smallest[0] + 500000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words),
+        cmocka_unit_test(words_that_cannot_be),
+        cmocka_unit_test(speeds_of_cores),
+        cmocka_unit_test(parts),
+        cmocka_unit_test_setup_teardown(same_text, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(parts_are_computed_where_they_belong, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(devices_that_fail, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_is_counted, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
