@@ -1,7 +1,9 @@
 /* The devices that this build knows. */
 #include "unit/device.h"
 
-static const device_class *const classes[] = {NULL};
+#include "unit/opencl.h"
+
+static const device_class *const classes[] = {&opencl_class, NULL};
 
 const device_class *const *device_all(void)
 {

@@ -1,0 +1,26 @@
+/* A device behind OpenCL, which is opened at run time (Ghidorah III-B: the wide unit of a machine).
+ *
+ * Its kernels (dot.cl) have the numeric contract of kernel/kernel.h. Before a device is used it has
+ * to say that it keeps denormal numbers, show what its arithmetic does with numbers that tell, and,
+ * for each weight type that it will meet, compute test vectors with the bits of the plain C kernels.
+ * The whole opening is tried in a child process first: a driver that crashes or hangs is refused
+ * like one that is missing.
+ *
+ * Where device and processor share their memory, weights are used where they lie; else a copy of
+ * the groups that the device may be asked for goes to its memory. Activations and results, some KB
+ * for a matrix, pass through a buffer of fixed size each: what does not fit goes in parts. */
+#ifndef DREY_UNIT_OPENCL_H
+#define DREY_UNIT_OPENCL_H
+
+#include "unit/device.h"
+
+/* which: the number of a device, counted over all platforms, or a part of its name; "gpu": the
+ * first that is no processor; NULL: that one, or else the first. */
+extern const device_class opencl_class;
+
+/* The same with a library of another name, and with weights copied even where memory is shared: for
+ * tests. */
+drey_status opencl_open(device **out, const char *library, const char *which, bool copies,
+                        drey_error *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* What the files of the OpenCL unit share: opencl.c chooses a device and answers for it,
+ * opencl_product.c has it compute. */
+#ifndef DREY_UNIT_OPENCL_DEVICE_H
+#define DREY_UNIT_OPENCL_DEVICE_H
+
+#include "unit/device.h"
+#include "unit/opencl_api.h"
+
+/* Kernels are built for 1, 2, 4 and 8 activation rows of a tile. */
+enum { OPENCL_VARIANTS = 4, OPENCL_EVENTS = 64, OPENCL_PART_BYTES = 4 << 20 };
+
+typedef struct opencl_matrix {
+    device_matrix m;
+    cl_buffer weights;
+    uint64_t at; /* where the first group lies in it */
+} opencl_matrix;
+
+typedef struct opencl_unit {
+    device device;
+    opencl_api api;
+    char name[96]; /* "the OpenCL device \"...\"" */
+    cl_device id;
+    cl_context context;
+    cl_queue queue;
+    bool shares_memory;
+    uint32_t lanes;      /* rows of a work item */
+    uint64_t most_bytes; /* of a buffer */
+    cl_program program[OPENCL_VARIANTS];
+    cl_kernel kernel[TYPE_LIMIT][OPENCL_VARIANTS]; /* NULL: not needed so far */
+    cl_buffer acts, y;                             /* OPENCL_PART_BYTES each */
+    const void
+        *acts_there; /* what `acts` holds: rows from this address on, of this batch; or NULL */
+    opencl_matrix *matrix;
+    int32_t n_matrices;
+    cl_event event[OPENCL_EVENTS]; /* of what was enqueued and not looked at */
+    int32_t n_events;
+} opencl_unit;
+
+/* One product with groups in a buffer of the device. */
+typedef struct opencl_job {
+    tensor_type type;
+    int64_t k;
+    cl_buffer weights;
+    uint64_t at;
+    int32_t n_groups;
+    const void *acts;
+    int32_t n;
+    float *y; /* the first group's first row */
+    int64_t ldy;
+} opencl_job;
+
+/* The sentence of a failed call. */
+drey_status opencl_failed(const opencl_unit *u, const char *call, int32_t code, drey_error *err);
+
+/* Builds the programs: all types, each number of rows. */
+drey_status opencl_build(opencl_unit *u, drey_error *err);
+/* The kernels of a type, held against test vectors; nothing if that has been done. */
+drey_status opencl_learn(opencl_unit *u, tensor_type type, drey_error *err);
+/* What the device's arithmetic does (check_vectors.h). */
+drey_status opencl_check_numbers(opencl_unit *u, drey_error *err);
+
+drey_status opencl_enqueue(opencl_unit *u, const opencl_job *job, drey_error *err);
+/* Waits for what was enqueued. */
+drey_status opencl_finish(opencl_unit *u, drey_error *err);
+
+#endif
