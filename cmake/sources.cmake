@@ -8,7 +8,7 @@ pkg_check_modules(XXHASH REQUIRED libxxhash) # its header alone: nothing is link
 
 file(GLOB DREY_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/os/*.c src/gguf/*.c src/kernel/*.c src/kernel/ref/*.c src/unit/*.c src/weights/*.c src/model/*.c
-  src/text/*.c src/draft/*.c src/verify/*.c src/sample/*.c src/exit/*.c src/accept/*.c src/engine/*.c src/profile/*.c src/train/*.c)
+  src/text/*.c src/chat/*.c src/draft/*.c src/verify/*.c src/sample/*.c src/exit/*.c src/accept/*.c src/engine/*.c src/profile/*.c src/train/*.c)
 file(GLOB DREY_X86_SOURCES CONFIGURE_DEPENDS src/kernel/x86/*.c)
 file(GLOB DREY_ARM_SOURCES CONFIGURE_DEPENDS src/kernel/arm/*.c)
 

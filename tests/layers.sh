@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-order=(base os gguf kernel unit weights text model sample exit draft verify accept engine profile train)
+order=(base os gguf kernel unit weights text chat model sample exit draft verify accept engine profile train)
 
 mapfile -t sources < <(find src -name '*.[ch]' | sort)
 awk -v order="${order[*]}" '
@@ -13,7 +13,7 @@ awk -v order="${order[*]}" '
     FNR == 1 && !(from in rank) { bad(from " is a folder that tests/layers.sh does not know") }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\""); to = quoted[2]
-        if (to ~ /^drey\/(drey|bench|train)\.h$/) next
+        if (to ~ /^drey\/(drey|bench|chat|train)\.h$/) next
         if (split(to, target, "/") < 2) { bad("\"" to "\": name the folder too"); next }
         if (!(target[1] in rank)) bad("\"" to "\": no such folder in src/")
         else if (rank[target[1]] > rank[from])

@@ -123,8 +123,9 @@ DREY_API drey_status drey_detokenize(const drey_model *model, const int32_t *ids
                                      int flags, char *text, size_t capacity, size_t *n_bytes,
                                      drey_error *err);
 
-/* One turn in the model's own chat format, as text. system may be NULL. *out is a NUL-terminated
- * string that the caller frees with drey_free. An unknown template is DREY_ERR_UNSUPPORTED. Whoever
+/* One turn in the model's own chat format, as text; for whole conversations see drey/chat.h. system
+ * may be NULL. *out is a NUL-terminated string that the caller frees with drey_free. A model without
+ * a template, and one whose template uses what is not supported, is DREY_ERR_UNSUPPORTED. Whoever
  * tokenizes it with DREY_TOKENIZE_SPECIAL lets system and user write special tokens too, and so end
  * their own turn: drey_chat_tokenize does not. */
 DREY_API drey_status drey_chat_format(const drey_model *model, const char *system, const char *user,

@@ -5,7 +5,6 @@
 
 #include "engine/engine.h"
 #include "os/cpu.h"
-#include "text/chat.h"
 #include "weights/identity.h"
 
 static drey_status open_tokenizer(drey_model *m, drey_error *err)
@@ -86,43 +85,6 @@ drey_status drey_detokenize(const drey_model *m, const int32_t *ids, size_t n, i
                             char *text, size_t capacity, size_t *n_bytes, drey_error *err)
 {
     return tokenizer_decode(m->tokenizer, ids, n, flags, text, capacity, n_bytes, err);
-}
-
-static drey_status format_turn(const drey_model *m, const char *system, const char *user,
-                               chat_turn *turn, drey_error *err)
-{
-    gguf_string chat = gguf_text(m->file, "tokenizer.chat_template");
-    char eos[256];
-    size_t n_eos =
-        tokenizer_piece(m->tokenizer, tokenizer_eos(m->tokenizer), true, false, eos, sizeof eos);
-    eos[n_eos < sizeof eos ? n_eos : 0] = 0;
-    if (!chat.text)
-        FAIL_HINT(err, DREY_ERR_UNSUPPORTED, DREY_HINT_CHAT,
-                  "the model has no chat template; write the prompt in the form it was made for");
-    return chat_format_turn(chat.text, chat.n_bytes, eos, system, user, turn, err);
-}
-
-drey_status drey_chat_format(const drey_model *m, const char *system, const char *user, char **out,
-                             drey_error *err)
-{
-    chat_turn turn = {0};
-    drey_status status = format_turn(m, system, user, &turn, err);
-    *out = turn.text;
-    return status;
-}
-
-drey_status drey_chat_tokenize(const drey_model *m, const char *system, const char *user, int flags,
-                               int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
-{
-    chat_turn turn;
-    *n_ids = 0;
-    TRY(format_turn(m, system, user, &turn, err));
-    bool trusted = flags & DREY_TOKENIZE_SPECIAL;
-    drey_status status = tokenizer_encode_around(
-        m->tokenizer, turn.text, turn.n_bytes, flags | DREY_TOKENIZE_SPECIAL, turn.content,
-        trusted ? 0 : turn.n_content, ids, capacity, n_ids, err);
-    free(turn.text);
-    return status;
 }
 
 void drey_free(void *memory)

@@ -1,4 +1,4 @@
-/* UTF-8, seen byte by byte: what is a character, what may become one, what never will. */
+/* UTF-8, seen byte by byte: what is a character, what may become one, what never will; and written. */
 #ifndef DREY_TEXT_UTF8_H
 #define DREY_TEXT_UTF8_H
 
@@ -37,10 +37,24 @@ static inline uint32_t utf8_code_point(const uint8_t *p, int length)
 {
     if (length == 1)
         return p[0];
-    uint32_t value = p[0] & (0x7Fu >> length);
+    uint32_t code = p[0] & (0x7Fu >> length);
     for (int i = 1; i < length; i++)
-        value = value << 6 | (p[i] & 0x3Fu);
-    return value;
+        code = code << 6 | (p[i] & 0x3Fu);
+    return code;
+}
+
+/* Writes a code point of at most U+10FFFF; returns how many bytes. */
+static inline size_t utf8_write(uint32_t code, char out[4])
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)((0xF00u >> n & 0xF0) | code);
+    return n;
 }
 
 #endif

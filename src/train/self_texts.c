@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "chat/conversation.h"
 #include "engine/session.h"
 #include "os/float_mode.h"
-#include "text/chat.h"
 #include "weights/identity.h"
 
 enum {
@@ -155,29 +155,32 @@ static drey_status encode(const tokenizer *t, const char *text, size_t n_bytes, 
     return DREY_OK;
 }
 
-/* What stands around the user's text. A model without a chat format writes from its first
- * token on. */
+/* What stands around the user's text. A model whose template is none, or cannot be run, writes from
+ * its first token on. */
 static drey_status find_frame(writing_room *r, drey_error *err)
 {
     const drey_model *m = r->job->engine->target;
     const tokenizer *t = m->tokenizer;
     gguf_string chat = gguf_text(m->file, "tokenizer.chat_template");
-    chat_turn turn = {0};
-    char eos[256];
-    size_t n_eos = tokenizer_piece(t, tokenizer_eos(t), true, false, eos, sizeof eos);
-    eos[n_eos < sizeof eos ? n_eos : 0] = 0;
-    const char *nothing = "x";
-    if (chat.text &&
-        chat_format_turn(chat.text, chat.n_bytes, eos, NULL, nothing, &turn, NULL) == DREY_OK) {
-        text_range x = turn.content[turn.n_content - 1];
+    char *chat_template = chat.text ? strndup(chat.text, chat.n_bytes) : NULL;
+    const drey_chat_message nothing = {"user", "x", 1};
+    const drey_chat_request request = {
+        .messages = &nothing, .n_messages = 1, .chat_template = chat_template};
+    chat_text turn = {0};
+    if (chat_template && chat_render_for(t, &request, &turn, NULL) == DREY_OK && turn.n_plain > 0) {
+        text_range x = turn.plain[turn.n_plain - 1];
         drey_status status =
             encode(t, turn.text, x.begin, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_BOS, r->prefix,
                    &r->n_prefix, err);
         if (status == DREY_OK)
             status = encode(t, turn.text + x.end, turn.n_bytes - x.end, DREY_TOKENIZE_SPECIAL,
                             r->suffix, &r->n_suffix, err);
-        free(turn.text);
+        chat_text_free(&turn);
+        free(chat_template);
         TRY(status);
+    } else {
+        chat_text_free(&turn);
+        free(chat_template);
     }
     if (r->n_prefix == 0) {
         r->prefix[0] = max_i32(tokenizer_bos(t) >= 0 ? tokenizer_bos(t) : tokenizer_eos(t), 0);

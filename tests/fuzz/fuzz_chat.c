@@ -1,75 +1,82 @@
-/* Property: any bytes are an unknown template, which is refused with a sentence, or give a turn
- * that holds the user's text and, where there is one, the system's, and says where.
+/* Property: any bytes are a template that is refused with a sentence, within its bounds, or that
+ * writes a text of which every byte of the conversation is marked.
  *
- * A zero byte ends the template; what follows it is the system text, and after another the user's.
- */
+ * A zero byte ends the template; what follows is the messages as JSON, or else the text of a user's
+ * one message. The bounds are a hundredth of those in use, so that an endless loop ends soon. */
+#include "chat/jinja_run.h"
+#include "chat/json.h"
 #include "fuzz/fuzz.h"
-#include "text/chat.h"
 
 #include <string.h>
 
-/* The next text up to a zero byte or the end, with bytes of its own. */
-static char *next_text(const uint8_t **bytes, size_t *n_bytes, size_t *n)
+enum { MOST_TEXT = 1 << 20, MOST_OBJECTS = 4 << 20, MOST_STEPS = 300 * 1000 };
+
+/* A byte that templates have to write themselves if it is to stand in a text unmarked. */
+static const char SAID = '\x01';
+
+static value given_messages(room *r, const char *text, size_t n)
 {
-    const uint8_t *zero = *n_bytes ? memchr(*bytes, 0, *n_bytes) : NULL;
-    *n = zero ? (size_t)(zero - *bytes) : *n_bytes;
-    char *text = malloc(*n + 1);
-    FUZZ_CHECK(text);
-    if (*n)
-        memcpy(text, *bytes, *n);
-    text[*n] = 0;
-    size_t used = *n + (zero != NULL);
-    *bytes += used;
-    *n_bytes -= used;
-    return text;
+    value messages = json_parse(r, text, n, true, "the messages");
+    if (room_ok(r) && messages.kind == VALUE_LIST)
+        return messages;
+    r->status = DREY_OK;
+    messages = list_new(r, 1, STYLE_LIST);
+    value message = map_new(r, 2);
+    size_t at = text_begin(r);
+    text_put_marked(r, text, n, true);
+    text_put_marked(r, &SAID, 1, true);
+    value content = text_end(r, at);
+    map_set(r, message, string_of("role"), string_copy(r, "user", 4, true));
+    map_set(r, message, string_of("content"), content);
+    list_add(r, messages, message);
+    return messages;
 }
 
-/* Whether a text is in another but for blanks around it, which templates may strip: looked for by
- * its longest part without any. */
-static bool holds(const char *whole, const char *text)
+static void check_output(const room *r, const capture *c, bool may_write)
 {
-    for (; *text; text++) {
-        size_t n = 0;
-        while ((text[n] > 0x20 && text[n] != 0x7F)) /* ASCII only: wide blanks may go too */
-            n++;
-        if (n > 0) {
-            const char *at = memmem(whole, strlen(whole), text, n);
-            return at != NULL;
-        }
+    size_t n = 0;
+    for (const piece *p = c->first; p; p = p->next) {
+        n += p->text.n;
+        for (uint32_t i = 0; i < p->text.n && !may_write; i++)
+            FUZZ_CHECK(p->text.text[i] != SAID || text_is_marked(r, p->text.text + i));
     }
-    return true;
+    FUZZ_CHECK(n == c->n_bytes && n <= MOST_TEXT);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-    size_t n_template, n_system, n_user;
-    char *template = next_text(&bytes, &n_bytes, &n_template);
-    bool has_system = n_bytes > 0;
-    char *system = next_text(&bytes, &n_bytes, &n_system);
-    char *user = next_text(&bytes, &n_bytes, &n_user);
-    /* A copy without a byte behind it, so that a sanitizer sees one that is read. */
-    char *exact = malloc(n_template ? n_template : 1);
-    chat_turn turn;
-    FUZZ_CHECK(exact);
-    memcpy(exact, template, n_template);
+    const char *text = (const char *)bytes;
+    const char *zero = n_bytes ? memchr(text, 0, n_bytes) : NULL;
+    size_t n_template = zero ? (size_t)(zero - text) : n_bytes;
+    size_t n_rest = zero ? n_bytes - n_template - 1 : 0;
+    /* Copies without a byte behind them, so that a sanitizer sees one that is read. */
+    char *chat_template = malloc(n_template ? n_template : 1), *rest = malloc(n_rest ? n_rest : 1);
+    room r;
     drey_error err = {0};
-    drey_status status =
-        chat_format_turn(exact, n_template, "</s>", has_system ? system : NULL, user, &turn, &err);
-    const char *out = turn.text;
-    if (n_template > CHAT_TEMPLATE_BYTES || chat_recognise(exact, n_template) == CHAT_UNKNOWN) {
-        FUZZ_CHECK(status == DREY_ERR_UNSUPPORTED && !out && strlen(err.message) > 20);
-    } else {
-        FUZZ_CHECK(status == DREY_OK && out);
-        FUZZ_CHECK(holds(out, user) && (!has_system || holds(out, system)));
-        FUZZ_CHECK(turn.n_bytes == strlen(out) && turn.n_content >= 1 && turn.n_content <= 2);
-        const text_range *last = &turn.content[turn.n_content - 1];
-        FUZZ_CHECK(last->begin <= last->end && last->end <= turn.n_bytes);
-        FUZZ_CHECK(turn.n_content == 1 || turn.content[0].end <= last->begin);
-    }
-    free(turn.text);
-    free(exact);
-    free(user);
-    free(system);
-    free(template);
+    FUZZ_CHECK(chat_template && rest);
+    memcpy(chat_template, bytes, n_template);
+    if (zero)
+        memcpy(rest, zero + 1, n_rest);
+    FUZZ_CHECK(room_init(&r, MOST_TEXT, MOST_OBJECTS, MOST_STEPS, &err) == DREY_OK);
+    r.where = "the template";
+    capture c = {.end = &c.first};
+    jinja j = {.r = &r, .out = &c};
+    value variables = map_new(&r, 4);
+    map_set(&r, variables, string_of("messages"), given_messages(&r, rest, n_rest));
+    map_set(&r, variables, string_of("add_generation_prompt"), value_bool(true));
+    map_set(&r, variables, string_of("eos_token"), string_of("</s>"));
+    const node *body = jinja_parse(&r, chat_template, n_template);
+    if (room_ok(&r))
+        jinja_run(&j, body, variables);
+    if (room_ok(&r))
+        check_output(&r, &c,
+                     memchr(chat_template, SAID, n_template) ||
+                         memchr(chat_template, '\\', n_template));
+    else
+        FUZZ_CHECK(strlen(err.message) > 10 && err.code == r.status);
+    FUZZ_CHECK(r.n_text <= MOST_TEXT && r.n_objects <= MOST_OBJECTS);
+    room_free(&r);
+    free(rest);
+    free(chat_template);
     return 0;
 }

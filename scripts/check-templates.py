@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Compares drey's chat templates with Python's jinja2, over a folder of templates and seeded conversations.
+
+    pip install jinja2==3.1.6
+    scripts/check-templates.py RENDER_CHAT FOLDER [--cases N] [--seed S] [--show] [--write FILE | --against FILE]
+
+RENDER_CHAT is the test program of that name (BUILD/tests/render_chat). FOLDER holds *.jinja; llama.cpp's models/templates
+is one. Jinja runs as Hugging Face's apply_chat_template sets it up: a sandbox with trim_blocks, lstrip_blocks, loop
+controls, {% generation %}, tojson, raise_exception and strftime_now; and with from_json, which some templates take for
+granted. Where a template refuses a system message, its text goes in front of the first user's, in both.
+
+A case agrees where both write the same text, or both refuse. What a conversation wrote has to be marked as such: each
+message that is unique in the text is looked for. --show: the first case of each template that does not. Exit status 1
+where any does not agree. With --write the conversations and jinja2's answers are kept as JSON lines, and with --against
+they are what is compared with, so that jinja2 is not needed then (tests/data/templates/answers.jsonl).
+"""
+import argparse
+import datetime
+import json
+import os
+import random
+import subprocess
+import sys
+
+NOW = 1753000000
+WORDS = ["Hello", "world", "what's", "the <b>weather</b>", "in \"Paris\"", "\u4f60\u597d", "\U0001f600", "caf\u00e9", "a\\nb",
+         "{{ x }}", "{% if %}", "<|im_start|>system", "<|im_end|>", "</s>", "[INST]", "line\nbreak", "tab\there", "&amp;",
+         "<think>", "</think>", "1", "  ", "\u00a0", "<tool_call>", "```code```", "'quoted'", "end."]
+
+
+class Refused(Exception):
+    pass
+
+
+# ---- Conversations ----
+
+def text(r):
+    words = [r.choice(WORDS) for _ in range(r.randint(0, 7))]
+    return r.choice(["", " ", "\n"]) * r.randint(0, 1) + " ".join(words) + r.choice(["", " ", "\n\n"]) * r.randint(0, 1)
+
+
+def number(r):
+    return r.choice([0, 1, -7, 3.5, 1e20, 0.1, -0.0, 1e-7, 12345678901, 123456789012345678901234567890, 2.0])
+
+
+def plain_value(r, depth=0):
+    kinds = [lambda: text(r), lambda: number(r), lambda: r.random() < 0.5, lambda: None]
+    if depth < 2:
+        kinds += [lambda: [plain_value(r, depth + 1) for _ in range(r.randint(0, 3))],
+                  lambda: {r.choice(["a", "b", "key c", "items", "name"]): plain_value(r, depth + 1)
+                           for _ in range(r.randint(0, 3))}]
+    return r.choice(kinds)()
+
+
+def schema(r, depth=0):
+    kind = r.choice(["string", "number", "integer", "boolean"] + (["array", "object"] if depth < 2 else []))
+    s = {"type": kind}
+    if r.random() < 0.7:
+        s["description"] = text(r)
+    if kind == "string" and r.random() < 0.4:
+        s["enum"] = ["one", "two", text(r)]
+    if kind == "array":
+        s["items"] = schema(r, depth + 1)
+    if kind == "object":
+        s["properties"] = {n: schema(r, depth + 1) for n in r.sample(["x", "y", "Zed", "city"], r.randint(1, 3))}
+        if r.random() < 0.6:
+            s["required"] = list(s["properties"])[:1]
+    if r.random() < 0.15:
+        s["default"] = plain_value(r, 2)
+    return s
+
+
+def tool(r, i):
+    properties = {n: schema(r) for n in r.sample(["location", "unit", "days", "Filter"], r.randint(0, 3))}
+    parameters = {"type": "object", "properties": properties}
+    if r.random() < 0.7:
+        parameters["required"] = list(properties)[:1]
+    function = {"name": f"tool_{i}", "description": text(r), "parameters": parameters}
+    if r.random() < 0.15:
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def content(r, parts):
+    if parts and r.random() < 0.25:
+        return [{"type": "text", "text": text(r)} for _ in range(r.randint(1, 2))]
+    return text(r)
+
+
+def assistant(r, tools, calls, parts, number_of_call):
+    message = {"role": "assistant", "content": content(r, parts)}
+    if r.random() < 0.2:
+        message["content"] = "<think>\n" + text(r) + "\n</think>\n\n" + text(r)
+    if r.random() < 0.2:
+        message["reasoning_content"] = text(r)
+    if calls:
+        arguments = {n: plain_value(r) for n in r.sample(["location", "unit", "days"], r.randint(0, 3))}
+        call = {"type": "function", "function": {"name": r.choice(tools)["function"]["name"] if tools else "f",
+                                                 "arguments": arguments}}
+        if r.random() < 0.3:
+            call["function"]["arguments"] = json.dumps(arguments)
+        if r.random() < 0.8:
+            call["id"] = "call%05d" % number_of_call
+        message["tool_calls"] = [call] * (2 if r.random() < 0.2 else 1)
+        if r.random() < 0.5:
+            message["content"] = r.choice([None, ""])
+    return message
+
+
+def conversation(r):
+    tools = [tool(r, i) for i in range(r.randint(1, 3))] if r.random() < 0.5 else None
+    parts = r.random() < 0.3
+    messages = []
+    if r.random() < 0.5:
+        messages.append({"role": r.choice(["system", "system", "system", "developer"]), "content": content(r, parts)})
+    for turn in range(r.randint(1, 3)):
+        messages.append({"role": "user", "content": content(r, parts)})
+        if turn and r.random() < 0.3:
+            messages[-1]["name"] = "Ann"
+        if tools and r.random() < 0.5:
+            call = assistant(r, tools, True, parts, turn)
+            messages.append(call)
+            for c in call["tool_calls"]:
+                answer = {"role": "tool", "name": c["function"]["name"], "content": text(r)}
+                if "id" in c:
+                    answer["tool_call_id"] = c["id"]
+                if r.random() < 0.2:
+                    answer["content"] = json.dumps(plain_value(r))
+                messages.append(answer)
+        messages.append(assistant(r, tools, False, parts, turn))
+    if r.random() < 0.7:
+        messages.pop()
+    variables = {"add_generation_prompt": r.random() < 0.8}
+    for name, values in (("enable_thinking", [True, False]), ("thinking", [True, False]), ("date_string", ["01 Jan 2025"]),
+                         ("reasoning_effort", ["low", "high"]), ("keep_past_thinking", [True])):
+        if r.random() < 0.2:
+            variables[name] = r.choice(values)
+    return {"messages": messages, "tools": tools, "variables": variables}
+
+
+# ---- Jinja ----
+
+def make_environment():
+    import jinja2.ext
+    from jinja2 import nodes
+    from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
+
+    class Generation(jinja2.ext.Extension):
+        tags = {"generation"}
+
+        def parse(self, parser):
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+            return nodes.CallBlock(self.call_method("_shown"), [], [], body).set_lineno(line)
+
+        def _shown(self, caller):
+            return caller()
+
+    def raise_exception(message):
+        raise Refused(message)
+
+    def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+        return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+    def strftime_now(form):
+        return datetime.datetime.fromtimestamp(NOW, datetime.timezone.utc).strftime(form)
+
+    made = []
+    for kind in (ImmutableSandboxedEnvironment, SandboxedEnvironment):
+        e = kind(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
+        e.filters["tojson"] = tojson
+        e.filters["from_json"] = json.loads
+        e.globals.update(raise_exception=raise_exception, strftime_now=strftime_now)
+        made.append(e)
+    return made
+
+
+def render(template, case, messages):
+    values = {"messages": messages, "tools": case["tools"], "documents": None, "add_generation_prompt": True,
+              "bos_token": "<s>", "eos_token": "</s>"}
+    values.update(case["variables"])
+    return template.render(**json.loads(json.dumps(values)))
+
+
+def folded(messages):
+    if len(messages) < 2 or [m["role"] for m in messages[:2]] != ["system", "user"]:
+        return None
+    contents = [m["content"] for m in messages[:2]]
+    if not all(isinstance(c, str) for c in contents):
+        return None
+    return [{"role": "user", "content": "\n\n".join(contents)}] + messages[2:]
+
+
+def jinja_answer(environments, source, case):
+    """The text, or None where Jinja refuses. What HF's sandbox forbids, changing lists, is asked of the other one."""
+    from jinja2.exceptions import SecurityError
+    for environment in environments:
+        try:
+            template = environment.from_string(source)
+            try:
+                return render(template, case, case["messages"])
+            except Refused:
+                other = folded(case["messages"])
+                return render(template, case, other) if other else None
+        except SecurityError:
+            continue
+        except Exception as error:
+            return None
+    return None
+
+
+# ---- drey ----
+
+def drey_answers(program, path, cases):
+    lines = []
+    for case in cases:
+        lines.append(json.dumps(case["messages"], ensure_ascii=False))
+        lines.append(json.dumps(case["tools"], ensure_ascii=False) if case["tools"] else "-")
+        lines.append(json.dumps(case["variables"], ensure_ascii=False))
+        lines.append(str(NOW))
+    run = subprocess.run([program, path], input=("\n".join(lines) + "\n").encode(), capture_output=True, check=True)
+    out, answers = run.stdout, []
+    while out:
+        head, _, out = out.partition(b"\n")
+        if head.startswith(b"error"):
+            answers.append((None, head.decode(), []))
+            continue
+        _, n, n_ranges = head.split()
+        body, out = out[:int(n)], out[int(n) + 1:]
+        ranges = []
+        for _ in range(int(n_ranges)):
+            line, _, out = out.partition(b"\n")
+            ranges.append(tuple(int(x) for x in line.split()))
+        answers.append((body.decode(), "", ranges))
+    return answers
+
+
+def marks_fail(case, said, ranges):
+    """A message's text that stands once in the answer has to lie in what is marked; None, or the text."""
+    whole = said.encode()
+    for message in case["messages"]:
+        parts = message.get("content")
+        for part in [parts] if isinstance(parts, str) else [p["text"] for p in parts or []]:
+            part = part.strip().encode()
+            at = whole.find(part)
+            if b"think" in part:  # which templates take apart and write themselves
+                continue
+            if len(part) < 12 or at < 0 or whole.find(part, at + 1) >= 0:
+                continue
+            inside = sum(min(end, at + len(part)) - max(begin, at) for begin, end in ranges
+                         if begin < at + len(part) and end > at)
+            if inside < len(part):
+                return part.decode()
+    return None
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("render_chat")
+    p.add_argument("folder")
+    p.add_argument("--cases", type=int, default=40)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--show", action="store_true")
+    p.add_argument("--write")
+    p.add_argument("--against")
+    o = p.parse_args()
+    r = random.Random(o.seed)
+    environments, kept = None, {}
+    if o.against:
+        with open(o.against, encoding="utf-8") as f:
+            cases = json.loads(f.readline())["cases"]
+            for line in f:
+                entry = json.loads(line)
+                kept[entry["template"]] = entry["answers"]
+    else:
+        cases = [conversation(r) for _ in range(o.cases)]
+        environments = make_environment()
+    good, n_same, n_refused, n_cases, names = 0, 0, 0, 0, sorted(os.listdir(o.folder))
+    names = [n for n in names if n.endswith(".jinja")]
+    written = [{"cases": cases}]
+    for name in names:
+        path = os.path.join(o.folder, name)
+        with open(path, encoding="utf-8", newline="") as f:
+            source = f.read()
+        answers = drey_answers(o.render_chat, path, cases)
+        wanted = kept[name] if o.against else [jinja_answer(environments, source, c) for c in cases]
+        written.append({"template": name, "answers": wanted})
+        bad = 0
+        for case, (said, why, ranges), want in zip(cases, answers, wanted):
+            n_cases += 1
+            unmarked = said is not None and marks_fail(case, said, ranges)
+            if said == want and not unmarked:
+                n_same += 1
+                n_refused += said is None
+                continue
+            bad += 1
+            if bad == 1 and o.show:
+                print(name, json.dumps(case, ensure_ascii=False))
+                print("  drey: ", repr(said) if said is not None else why)
+                print("  jinja:", repr(want))
+                if unmarked:
+                    print("  not marked:", repr(unmarked))
+        good += bad == 0
+        if bad:
+            print(f"{name}: {bad} of {len(cases)} cases differ")
+    if o.write:
+        with open(o.write, "w", encoding="utf-8") as f:
+            for entry in written:
+                f.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    print(f"{good} of {len(names)} templates agree; {n_same} of {n_cases} cases ({n_refused} of them refused by both)")
+    return 0 if names and good == len(names) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+/* Conversations behind the public functions: see drey/chat.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat/conversation.h"
+#include "engine/engine.h"
+
+void drey_chat_request_init(drey_chat_request *request)
+{
+    *request = (drey_chat_request){0};
+}
+
+/* The file's own template, with an end; the caller frees. */
+static drey_status own_template(const drey_model *m, char **out, drey_error *err)
+{
+    gguf_string chat = gguf_text(m->file, "tokenizer.chat_template");
+    if (!chat.text)
+        FAIL_HINT(err, DREY_ERR_UNSUPPORTED, DREY_HINT_CHAT,
+                  "the model has no chat template; write the prompt in the form it was made for");
+    if (memchr(chat.text, 0, chat.n_bytes))
+        FAIL_HINT(err, DREY_ERR_FORMAT, DREY_HINT_CHAT,
+                  "the model's chat template has a zero byte, which no template has");
+    *out = strndup(chat.text, chat.n_bytes);
+    if (!*out)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a chat template of %zu bytes", chat.n_bytes);
+    return DREY_OK;
+}
+
+static drey_status render(const drey_model *m, const drey_chat_request *request, chat_text *out,
+                          drey_error *err)
+{
+    drey_chat_request filled = *request;
+    char *own = NULL;
+    *out = (chat_text){0};
+    if (!filled.chat_template) {
+        TRY(own_template(m, &own, err));
+        filled.chat_template = own;
+    }
+    drey_status status = chat_render_for(m->tokenizer, &filled, out, err);
+    if (status == DREY_ERR_UNSUPPORTED && err)
+        err->hint = DREY_HINT_CHAT;
+    free(own);
+    return status;
+}
+
+drey_status drey_chat_render(const drey_model *m, const drey_chat_request *request, char **text,
+                             size_t *n_bytes, drey_error *err)
+{
+    chat_text out;
+    *text = NULL;
+    *n_bytes = 0;
+    TRY(render(m, request, &out, err));
+    free(out.plain);
+    *text = out.text;
+    *n_bytes = out.n_bytes;
+    return DREY_OK;
+}
+
+drey_status drey_chat_encode(const drey_model *m, const drey_chat_request *request, int flags,
+                             int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
+{
+    chat_text out;
+    *n_ids = 0;
+    TRY(render(m, request, &out, err));
+    size_t n_plain = flags & DREY_TOKENIZE_SPECIAL ? 0 : out.n_plain;
+    drey_status status =
+        tokenizer_encode_around(m->tokenizer, out.text, out.n_bytes, flags | DREY_TOKENIZE_SPECIAL,
+                                out.plain, n_plain, ids, capacity, n_ids, err);
+    chat_text_free(&out);
+    return status;
+}
+
+/* One turn as a request; messages[2] is its room. */
+static drey_chat_request one_turn(const char *system, const char *user,
+                                  drey_chat_message messages[static 2])
+{
+    size_t n = 0;
+    if (system)
+        messages[n++] = (drey_chat_message){"system", system, strlen(system)};
+    messages[n++] = (drey_chat_message){"user", user, strlen(user)};
+    return (drey_chat_request){.messages = messages, .n_messages = n};
+}
+
+drey_status drey_chat_format(const drey_model *m, const char *system, const char *user, char **out,
+                             drey_error *err)
+{
+    drey_chat_message messages[2];
+    const drey_chat_request request = one_turn(system, user, messages);
+    size_t n_bytes;
+    return drey_chat_render(m, &request, out, &n_bytes, err);
+}
+
+drey_status drey_chat_tokenize(const drey_model *m, const char *system, const char *user, int flags,
+                               int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
+{
+    drey_chat_message messages[2];
+    const drey_chat_request request = one_turn(system, user, messages);
+    return drey_chat_encode(m, &request, flags, ids, capacity, n_ids, err);
+}
