@@ -125,6 +125,8 @@ static drey_status measure(const cli_settings *s, FILE *out, cJSON *root, drey_e
         return bench_exit(s, out, root, err);
     case CLI_BENCH_SESSIONS:
         return bench_sessions(s, out, root, err);
+    case CLI_BENCH_UNITS:
+        return bench_units(s, out, root, err);
     case CLI_BENCH_EDGE:
         return bench_edge(s, out, root, err);
     default:

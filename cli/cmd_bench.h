@@ -12,6 +12,7 @@ drey_status bench_kernels(const cli_settings *s, FILE *out, cJSON *root, drey_er
 drey_status bench_exit(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
 drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
 drey_status bench_sessions(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
+drey_status bench_units(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
 drey_status bench_model(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
 
 /* "0,4096": up to DREY_BENCH_MAX_CONTEXTS lengths, ascending. */

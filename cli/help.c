@@ -128,6 +128,7 @@ static const char help_tune[] =
     "\n"
     "  -m, --model FILE, -d, --draft FILE|lookup|self|none|auto  as for run\n"
     "  --prompts FILE.jsonl     to draft for (some of drey's own); as for bench edge\n"
+    "  --units UNITS            as for run: also how to divide passes between them\n"
     "  --show                   measure nothing; show what was measured\n"
     "  --svg FILE, --json FILE|-  of models: draw it; write it as JSON, too\n"
     "  --memory SIZE|auto|unlimited, --io auto|uring|pread|buffered, --kv f16|q8_0,\n"
@@ -290,8 +291,29 @@ static const char help_bench_sessions[] =
     "example:\n"
     "  drey bench sessions -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G\n";
 
+static const char help_bench_units[] =
+    "usage: drey bench units -m TARGET.gguf --units UNITS [-d DRAFT.gguf] [options]\n"
+    "Divides passes of 1, 4, 16 and 64 rows between units in every way there is: even\n"
+    "parts, by their speeds alone, as searched with all at work; with and without\n"
+    "taking over. With a draft and prompts, also what each way makes of texts.\n"
+    "\n"
+    "  -m, --model FILE, -d, --draft FILE|lookup|self|medusa   as for run\n"
+    "  --units UNITS            who computes, as for run: cpu+cpu/slow=4\n"
+    "  --every                  of two units: try all ratios, too, in steps of 1/40\n"
+    "  --prompts FILE.jsonl     texts, as for bench edge; -n, --predict N: tokens (64)\n"
+    "  --rounds N               of texts (3)\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  --without LIST, --draft-tokens N, --tree N, -t, --threads N, --cpu TIER,\n"
+    "  --kv f16|q8_0, --prompt-chunk ROWS, --io auto|uring|pread|buffered,\n"
+    "  --read-size SIZE, --sidecar FILE|none   as for run\n"
+    "  --csv FILE, --json FILE|-  the table as CSV, as JSON\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey bench units -m t.gguf --units cpu+cpu/slow=4 --every\n";
+
 const char help_bench[] =
-    "usage: drey bench machine|disk|kernels|model|edge|exit|sessions [options]\n"
+    "usage: drey bench machine|disk|kernels|model|edge|exit|sessions|units [options]\n"
     "  machine                  what memory, cores and threads give at most\n"
     "  disk -m MODEL.gguf       reading a model's tensors as a pass does\n"
     "  kernels                  each kernel, against what the machine gives\n"
@@ -343,6 +365,8 @@ const char *help_text(cli_command command)
         return help_edge;
     case CLI_BENCH_EXIT:
         return help_bench_exit;
+    case CLI_BENCH_UNITS:
+        return help_bench_units;
     case CLI_BENCH_SESSIONS:
         return help_bench_sessions;
     case CLI_BENCH_MACHINE:

@@ -34,6 +34,7 @@ static const command commands[] = {
     {"bench", "edge", CLI_BENCH_EDGE, bench_main},
     {"bench", "exit", CLI_BENCH_EXIT, bench_main},
     {"bench", "sessions", CLI_BENCH_SESSIONS, bench_main},
+    {"bench", "units", CLI_BENCH_UNITS, bench_main},
 };
 
 static bool is_help(const char *word)

@@ -4,6 +4,7 @@
 #include "cli/terminal.h"
 #include "cli/trace_file.h"
 #include "cli/tuning_file.h"
+#include "cli/units_file.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -25,6 +26,14 @@ drey_status models_check_tier(const char *cpu_tier, drey_error *err)
                 "--cpu takes what this machine and build have, %s, not \"%.40s\"", names, cpu_tier);
 }
 
+static void find_shares(models *m, const cli_settings *s)
+{
+    drey_units_report known;
+    m->divided = s->units && units_load(m->target, s, &known);
+    if (m->divided)
+        m->shares = known.shares;
+}
+
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
     *m = (models){.drafter = settings->drafter};
@@ -35,6 +44,8 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
         m->tuned = tuning_load(settings->cpu_tier, &m->tuning);
     if (status == DREY_OK)
         status = drey_model_open(&m->target, settings->model, err);
+    if (status == DREY_OK)
+        find_shares(m, settings);
     if (status == DREY_OK && settings->drafter == DREY_DRAFTER_MODEL &&
         drey_is_heads_file(settings->draft_path)) {
         m->drafter = DREY_DRAFTER_MEDUSA;
@@ -96,6 +107,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.trace_spans = settings->trace ? TRACE_FILE_SPANS : 0;
     options.cpu_tier = settings->cpu_tier;
     options.units = settings->units;
+    options.unit_shares = m->divided ? &m->shares : NULL;
     options.tuning = m->tuned ? &m->tuning : NULL;
     options.profile = m->profile;
     options.io = settings->io;

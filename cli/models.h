@@ -15,6 +15,8 @@ typedef struct models {
     char why[512];             /* why -d auto took that; "" where it had not to choose */
     bool tuned;                /* by drey tune, for this machine: */
     drey_tuning tuning;
+    bool divided; /* between its units, by drey tune: */
+    drey_unit_shares shares;
     const drey_profile *profile; /* of these models, borrowed; NULL: nothing was measured */
 } models;
 

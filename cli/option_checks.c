@@ -69,8 +69,8 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
 
 static drey_status check_tune(const cli_settings *s, drey_error *err)
 {
-    static const char *const of_models[] = {"draft", "memory",  "io",  "kv",   "sidecar",
-                                            "quiet", "prompts", "svg", "json", NULL};
+    static const char *const of_models[] = {
+        "draft", "memory", "io", "kv", "sidecar", "quiet", "prompts", "svg", "json", "units", NULL};
     if (s->simulate && (s->show || s->model || option_given(s, "threads") || s->cpu_tier))
         return fail(err, DREY_ERR_USAGE,
                     "--simulate stands alone, with --json: nothing of this machine is used");
@@ -81,6 +81,18 @@ static drey_status check_tune(const cli_settings *s, drey_error *err)
     if (s->show && s->prompts)
         return fail(err, DREY_ERR_USAGE, "--show measures nothing: leave --prompts out");
     return DREY_OK;
+}
+
+/* "cpu=3", where what follows a slash is no share: "cpu/slow=4". */
+static bool names_shares(const char *units)
+{
+    for (const char *at = units; at && *at; at += strspn(at, "+")) {
+        size_t n = strcspn(at, "+/");
+        if (memchr(at, '=', n))
+            return true;
+        at += strcspn(at, "+");
+    }
+    return false;
 }
 
 drey_status options_check(const cli_settings *s, drey_error *err)
@@ -98,12 +110,17 @@ drey_status options_check(const cli_settings *s, drey_error *err)
                     "--turn and --turns contradict each other: one draws a tree, the other a "
                     "timeline");
     bool takes_model = option_find("model")->commands & s->command;
+    if (s->command & (CLI_BENCH_UNITS | CLI_TUNE) && names_shares(s->units))
+        return fail(err, DREY_ERR_USAGE,
+                    "leave the shares out of --units: they are what is measured");
+    if (s->command == CLI_BENCH_UNITS && !s->units)
+        return fail(err, DREY_ERR_USAGE, "name units with --units, such as cpu+cpu/slow=4");
     if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
     bool drafts = option_find("draft")->commands & s->command;
     if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_BENCH_SESSIONS) && !s->prompts)
         return fail(err, DREY_ERR_USAGE, "name a file of prompts with --prompts FILE.jsonl");
-    if (drafts && !(s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_TUNE)) &&
+    if (drafts && !(s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_BENCH_UNITS | CLI_TUNE)) &&
         check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (option_find("exit")->commands & s->command && check_exits(s, err) != DREY_OK)

@@ -10,13 +10,13 @@ enum {
     /* commands that plan memory */
     TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA,
     TURNS = CLI_BENCH_EDGE | CLI_BENCH_EXIT, /* several sides over prompts */
-    ENGINE =
-        CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_SESSIONS | TURNS | TRAIN,
+    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_SESSIONS |
+             CLI_BENCH_UNITS | TURNS | TRAIN,
     BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS |
-            CLI_BENCH_SESSIONS | TURNS,
+            CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TURNS,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     TEXTS = CLI_RUN | CLI_PLAN,
-    DRAFTING = TEXTS | CLI_BENCH_EDGE | CLI_BENCH_SESSIONS,
+    DRAFTING = TEXTS | CLI_BENCH_EDGE | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS,
     SAMPLED = CLI_RUN | CLI_BENCH_EDGE
 };
 
@@ -96,7 +96,7 @@ const cli_option cli_options[] = {
     TEXT("exit-file", 0, TEXTS | CLI_BENCH_EXIT, exit_file),
     COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK),
     TEXT("cpu", 0, CORES, cpu_tier),
-    TEXT("units", 0, TEXTS | CLI_BENCH_MODEL, units),
+    TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_BENCH_UNITS | CLI_TUNE, units),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, io, io),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, kv, kv),
     SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, read_bytes, DREY_MIN_READ_BYTES,
@@ -104,7 +104,8 @@ const cli_option cli_options[] = {
     TEXT("sidecar", 0, ENGINE | CLI_TUNE, sidecar),
     TEXT("prompt", 'p', CLI_RUN, prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
-    COUNT("predict", 'n', CLI_RUN | TURNS | CLI_BENCH_SESSIONS | TRAIN, n_predict, 1, INT32_MAX),
+    COUNT("predict", 'n', CLI_RUN | TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TRAIN, n_predict,
+          1, INT32_MAX),
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
@@ -140,9 +141,10 @@ const cli_option cli_options[] = {
     COUNT("prompt-tokens", 0, CLI_BENCH_MODEL, n_prompt, 1, 1048576),
     COUNT("decode-tokens", 0, CLI_BENCH_MODEL, n_decode, 1, 1048576),
     TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
-    FLAG("every", 0, CLI_BENCH_MODEL, every),
+    FLAG("every", 0, CLI_BENCH_MODEL | CLI_BENCH_UNITS, every),
     TEXT("svg", 0, CLI_BENCH_MODEL | TURNS | CLI_TUNE, svg),
-    TEXT("prompts", 0, TURNS | CLI_BENCH_SESSIONS | CLI_TUNE | CLI_TRAIN_EXIT, prompts),
+    TEXT("prompts", 0, TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | CLI_TUNE | CLI_TRAIN_EXIT,
+         prompts),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
     REAL("exit-threshold", 0, TEXTS | CLI_BENCH_EXIT | CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
     CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
@@ -152,9 +154,9 @@ const cli_option cli_options[] = {
     REAL("rate", 0, CLI_TRAIN_MEDUSA, rate, 1e-6, 1),
     FLAG("keep-texts", 0, CLI_TRAIN_MEDUSA, keep_texts),
     TEXT("policies", 0, CLI_BENCH_EDGE, policies),
-    COUNT("rounds", 0, TURNS, n_rounds, 1, 1000),
+    COUNT("rounds", 0, TURNS | CLI_BENCH_UNITS, n_rounds, 1, 1000),
     COUNT("plain-tokens", 0, CLI_BENCH_EDGE, n_plain, 2, 1048576),
-    TEXT("csv", 0, TURNS, csv),
+    TEXT("csv", 0, TURNS | CLI_BENCH_UNITS, csv),
     TEXT("sides", 0, CLI_BENCH_EXIT, sides),
     TEXT("confidence-file", 0, CLI_BENCH_EXIT, confidence_file),
     TEXT("type", 0, CLI_BENCH_KERNELS, type),
@@ -207,6 +209,8 @@ const char *command_name(cli_command command)
         return "bench edge";
     case CLI_BENCH_EXIT:
         return "bench exit";
+    case CLI_BENCH_UNITS:
+        return "bench units";
     case CLI_BENCH_SESSIONS:
         return "bench sessions";
     case CLI_TRAIN_EXIT:

@@ -26,7 +26,8 @@ typedef enum cli_command {
     CLI_TRAIN_EXIT = 1 << 13,
     CLI_TRAIN_MEDUSA = 1 << 14,
     CLI_BENCH_EXIT = 1 << 15,
-    CLI_BENCH_SESSIONS = 1 << 16
+    CLI_BENCH_SESSIONS = 1 << 16,
+    CLI_BENCH_UNITS = 1 << 17
 } cli_command;
 
 /* Commands that take a file without -m. */

@@ -20,9 +20,12 @@ static const char *tier_of(const cli_settings *s)
     return s->cpu_tier ? s->cpu_tier : drey_cpu_tiers()[0];
 }
 
+/* Units say themselves how many they have: 0. */
 static int32_t threads_of(const cli_settings *s)
 {
     cpu_set_t cores;
+    if (s->units)
+        return 0;
     if (s->n_threads)
         return s->n_threads;
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
@@ -38,6 +41,14 @@ static bool any_was_tuned(void)
     if (folder)
         closedir(folder);
     return folder != NULL;
+}
+
+static uint64_t hash_units(const char *text)
+{
+    uint64_t hash = text ? UINT64_C(0xcbf29ce484222325) : 0;
+    for (; text && *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
 }
 
 /* FNV-1a of a file's bytes; false: it cannot be read. */
@@ -80,8 +91,9 @@ bool profile_name(char *out, size_t capacity, const models *m, const cli_setting
         snprintf(drafter, sizeof drafter, "%016llx", (unsigned long long)draft);
     else
         snprintf(drafter, sizeof drafter, "%s", drey_drafter_name(m->drafter));
-    snprintf(out, capacity, "profiles/%016llx-%s-%.16s-%d.json", (unsigned long long)target,
-             drafter, tier_of(s), threads_of(s));
+    snprintf(out, capacity, "profiles/%016llx-%s-%.16s-%d%s%.0llx.json", (unsigned long long)target,
+             drafter, tier_of(s), threads_of(s), s->units ? "-" : "",
+             (unsigned long long)hash_units(s->units));
     return true;
 }
 
@@ -260,7 +272,7 @@ static bool take(const cJSON *root, const char *path, const cli_settings *s, dre
                  path);
         return false;
     }
-    return says(root, "cpu_tier", tier_of(s)) && out->n_threads == threads_of(s);
+    return says(root, "cpu_tier", tier_of(s)) && (s->units || out->n_threads == threads_of(s));
 }
 
 bool profile_load(const models *m, const cli_settings *s, drey_pair_report *out)

@@ -11,6 +11,7 @@
 #include "cli/prompts.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
+#include "cli/units_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ typedef struct session {
     prompt_list prompts;
     drey_tune_prompt *list; /* [prompts.n] */
     progress bar;
+    drey_units_report units; /* with --units */
 } session;
 
 static void tell_stage(void *user, const char *what)
@@ -81,11 +83,37 @@ static drey_status take_prompts(session *t, drey_error *err)
     return DREY_OK;
 }
 
+static void tell_width(void *user, int32_t rows)
+{
+    char what[64];
+    snprintf(what, sizeof what, "units, passes of %d row%s", rows, rows > 1 ? "s" : "");
+    tell_stage(user, what);
+}
+
+/* First, as all else is measured with what came out. */
+static drey_status measure_units(session *t, drey_error *err)
+{
+    const cli_settings *s = t->settings;
+    drey_engine_options options = models_engine_options(&t->models, s, CONTEXT);
+    const drey_units_options tune = {.stage = tell_width, .user = t};
+    options.progress = progress_report;
+    options.progress_user = &t->bar;
+    drey_status status = drey_tune_units(&options, &tune, &t->units, err);
+    progress_clear(&t->bar);
+    if (status == DREY_OK)
+        status = units_save(t->models.target, s, &t->units, err);
+    t->models.divided = status == DREY_OK;
+    t->models.shares = t->units.shares;
+    return status;
+}
+
 static drey_status measure(session *t, drey_pair_report *report, drey_error *err)
 {
     const cli_settings *s = t->settings;
-    char name[80];
+    char name[100];
     drey_status status = take_prompts(t, err);
+    if (status == DREY_OK && s->units)
+        status = measure_units(t, err);
     if (status != DREY_OK)
         return status;
     drey_engine_options options = models_engine_options(&t->models, s, CONTEXT);
@@ -112,9 +140,13 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
     const char *draft = t->models.draft ? drawing_file_name(t->models.draft_path)
                                         : drey_drafter_name(t->models.drafter);
     drey_status status = DREY_OK;
+    if (s->units)
+        units_table(json_only ? stderr : stdout, &t->units);
     tune_table(json_only ? stderr : stdout, report);
     if (s->json) {
         cJSON *root = profile_json(&t->models, s, report);
+        if (s->units)
+            cJSON_AddItemToObject(root, "division", units_json(s, &t->units));
         status = json_write(s->json, root, err);
         cJSON_Delete(root);
     }
@@ -134,10 +166,11 @@ drey_status tune_models(const cli_settings *s, drey_error *err)
         status = open_all(&t, err);
     if (status == DREY_OK && !s->show)
         status = measure(&t, &report, err);
-    else if (status == DREY_OK && !profile_load(&t.models, s, &report))
+    else if (status == DREY_OK && ((s->units && !units_load(t.models.target, s, &t.units)) ||
+                                   !profile_load(&t.models, s, &report)))
         status = fail(err, DREY_ERR_IO,
-                      "nothing was measured of these models with this tier and number of threads: "
-                      "drey tune -m without --show does that");
+                      "nothing was measured of these models with this tier and number of threads, "
+                      "or with these units: drey tune -m without --show does that");
     if (status == DREY_OK)
         status = show(&t, &report, err);
     free(t.list);

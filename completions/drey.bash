@@ -17,7 +17,7 @@ _drey() {
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model edge exit sessions --help" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model edge exit sessions units --help" -- "$cur")
         return
     fi
 
@@ -68,7 +68,7 @@ _drey() {
             ;;
         tune)
             words="-m --model -d --draft --memory --io --kv --sidecar --prompts --svg -t --threads --cpu
-                --show --simulate --json -q --quiet -h --help"
+                --units --show --simulate --json -q --quiet -h --help"
             ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
         perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;
@@ -92,6 +92,10 @@ _drey() {
             exit)
                 words="$engine -d --draft --tree --prompts --sides --exit-file --exit-threshold
                     --confidence-file -n --predict --rounds --csv --json --svg -q --quiet"
+                ;;
+            units)
+                words="$engine -d --draft --units --without --draft-tokens --tree --every --prompts -n --predict
+                    --rounds --csv --json"
                 ;;
             sessions)
                 words="$engine -d --draft --policy --without --draft-tokens --tree --prompts --sessions -n --predict

@@ -19,7 +19,7 @@ complete -c drey -n __fish_use_subcommand -a train -d 'Learn when tokens may lea
 complete -c drey -n __fish_use_subcommand -a tune -d 'Find the fastest kernels'
 complete -c drey -n __fish_use_subcommand -a bench -d 'Measure machine, disk, kernels or model'
 complete -c drey -n '__drey_is train' -a 'exit medusa'
-complete -c drey -n '__drey_is bench' -a 'machine disk kernels model edge exit sessions'
+complete -c drey -n '__drey_is bench' -a 'machine disk kernels model edge exit sessions units'
 complete -c drey -s h -l help -d 'Show the options'
 complete -c drey -n '__drey_is inspect prepare report' -F
 
@@ -42,7 +42,7 @@ complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmc
     -d 'How to draft'
 complete -c drey -n $drafting -l without -x -a 'tree fallback batching provisional slice schedule predictors hyper' \
     -d 'What to draft without'
-complete -c drey -n '__drey_is run plan bench' -l units -x -a 'cpu auto' -d 'Who computes'
+complete -c drey -n '__drey_is run plan tune bench' -l units -x -a 'cpu auto' -d 'Who computes'
 complete -c drey -n $drafting -l draft-tokens -x -d 'Length of a chain'
 complete -c drey -n $drafting -l tree -x -d 'Most nodes of a tree'
 complete -c drey -n $drafting -l exit -x -a 'off fast exact' -d 'Leave passes early'

@@ -197,6 +197,53 @@ DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
                                     const drey_tune_options *tune, drey_pair_report *report,
                                     drey_error *err);
 
+/* ---- Units of this machine ---- */
+
+/* Ways of dividing a pass between units. */
+typedef enum drey_units_side {
+    DREY_UNITS_EVEN = 0, /* equal parts, and nobody takes over: as tensor parallelism has it */
+    DREY_UNITS_ALONE_RATIO = 1,  /* in proportion to speeds alone, and nobody takes over (EdgeNN) */
+    DREY_UNITS_STATIC = 2,       /* as searched while all are at work, and nobody takes over */
+    DREY_UNITS_DYNAMIC_EVEN = 3, /* equal parts, and who is done takes over */
+    DREY_UNITS_DYNAMIC = 4,      /* as searched, and who is done takes over */
+    DREY_UNITS_SWEPT = 5         /* the best of all ratios, tried one by one; nobody takes over */
+} drey_units_side;
+enum { DREY_UNITS_SIDES = 6 };
+/* "even", "alone ratio", "static", "dynamic, even", "dynamic", "best of all"; NULL: no such one. */
+DREY_API const char *drey_units_side_name(drey_units_side side);
+
+typedef struct drey_units_width {
+    int32_t rows;                    /* of the pass */
+    double alone_s[DREY_MAX_UNITS];  /* with all products on one unit */
+    double side_s[DREY_UNITS_SIDES]; /* medians, measured in turns; 0: not measured */
+    double share[DREY_UNITS_SIDES][DREY_MAX_UNITS];
+    int32_t n_measured; /* ratios that the search looked at */
+} drey_units_width;
+
+typedef struct drey_units_report {
+    int32_t n_units, n_widths;
+    drey_unit units[DREY_MAX_UNITS];
+    drey_units_width widths[DREY_UNIT_WIDTHS];
+    drey_unit_shares shares; /* what the search found, for every width */
+    double seconds;          /* that measuring took */
+} drey_units_report;
+
+typedef struct drey_units_options {
+    int32_t
+        rows[DREY_UNIT_WIDTHS]; /* widths to measure, ascending; 0 ends them; none: 1, 4, 16, 64 */
+    int32_t n_sweep;            /* of two units: ratios that are tried one by one, too; 0: none */
+    void (*stage)(void *user, int32_t rows); /* what is measured next; may be NULL */
+    void *user;
+} drey_units_options;
+
+/* Finds how to divide passes between options.units: from their times alone, then by measuring with
+ * all at work (Ghidorah III-C3), width by width; half a minute or so. options: as for
+ * drey_engine_open, but for drafter, policy and unit_shares, which are its own.
+ * DREY_ERR_USAGE: there is one cluster alone, nothing to divide. */
+DREY_API drey_status drey_tune_units(const drey_engine_options *options,
+                                     const drey_units_options *tune, drey_units_report *report,
+                                     drey_error *err);
+
 /* ---- Machines that are not here ----
  *
  * What several units of one device would make of drafting with heads (Ghidorah, III), from tables

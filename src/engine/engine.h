@@ -37,6 +37,7 @@ typedef struct engine_tuning { /* what measurements and tests settle themselves 
      * instead of predictors and candidates. NULL: those are asked. */
     bool (*exit_here)(void *user, int32_t layer, int32_t position);
     void *exit_user;
+    bool whole_devices;         /* devices may be asked for all groups, whatever their share is */
     const device_class *device; /* that units may name, beside those of the build */
 } engine_tuning;
 

@@ -39,7 +39,9 @@ drey_status engine_take_units(drey_engine *e, drey_error *err)
     }
     if (unit_words_are_plain(&words))
         return DREY_OK;
-    return units_open(&e->units, &words, e->kernels, shares, err);
+    TRY(units_open(&e->units, &words, e->kernels, shares, err));
+    e->units->whole = e->tuning.whole_devices;
+    return DREY_OK;
 }
 
 drey_status engine_open_pool(drey_engine *e, drey_error *err)

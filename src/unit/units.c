@@ -223,7 +223,7 @@ void units_attach(unit_set *us, const device_matrix *matrix, device_matrix *scra
         if (!u->device || u->failed)
             continue;
         memcpy(scratch, matrix, (size_t)n * sizeof *matrix);
-        for (int32_t k = 0; k < n && !u->device->class->unified(u->device); k++)
+        for (int32_t k = 0; k < n && !us->whole && !u->device->class->unified(u->device); k++)
             cut_for(us, u->first_slot, &scratch[k]);
         if (u->device->class->attach(u->device, scratch, n, most_rows, &err) != DREY_OK)
             units_fail(us, u->first_slot, &err);

@@ -43,6 +43,7 @@ typedef struct unit {
 typedef struct unit_set {
     int32_t n, n_threads, n_slots;
     bool steal, attached;
+    bool whole; /* devices are given all groups: their shares will change */
     /* Where the units' parts end, of 1: [all, or the clusters alone][rows][unit]. */
     double end[2][DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
     unit unit[DREY_MAX_UNITS];
@@ -65,7 +66,8 @@ size_t units_bytes(const unit_set *us);
 /* What the devices take of this machine's memory. */
 size_t units_device_bytes(const unit_set *us, uint64_t weight_bytes, int32_t most_rows);
 
-/* Another split of passes of so many rows: share[n]. Not while a product is at work. */
+/* Another split of passes of so many rows: share[n]. Not while a product is at work, nor, once
+ * devices that have memory of their own are attached, beyond what they have (`whole`). */
 void units_set_shares(unit_set *us, int32_t rows, const double *share);
 /* Of unit i; all of them together are 1. */
 double units_share(const unit_set *us, int32_t rows, int32_t i);
