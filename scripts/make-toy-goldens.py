@@ -5,7 +5,7 @@
 
 Toys are written by `test_logits --toys DIR`. Only numpy is needed, and matrices have to be F32, F16
 or BF16. Everything is computed in double precision, from the definitions: the models as their papers
-have them (Llama, Qwen2, Qwen3, Mistral, Granite), biases as llama.cpp adds them (to the product of the matrix of that name), RoPE
+have them (Llama, Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3), biases as llama.cpp adds them (to the product of the matrix of that name), RoPE
 scaling as llama.cpp derives it from the file's keys. Nothing of drey takes part. The toys without
 quantised types that make-logit-goldens.py covers come out the same here, to the last digit written
 or nearly: that holds the two against each other.
@@ -91,7 +91,11 @@ class Model:
         self.head_dim = self.get("attention.key_length", self.get("embedding_length") // self.n_heads)
         self.n_rot = self.get("rope.dimension_count", self.head_dim)
         self.eps = self.get("attention.layer_norm_rms_epsilon")
-        self.frequencies, self.magnitude = self.rope()
+        self.gemma = self.arch in ("gemma2", "gemma3")
+        self.ropes = {False: self.rope(), True: self.rope()}
+        if self.arch == "gemma3":  # local layers: an own base, no scaling
+            pair = np.arange(self.n_rot // 2)
+            self.ropes[True] = self.get("rope.freq_base_swa", 10000.0) ** (-2.0 * pair / self.n_rot), 1.0
         self.scale = self.get("attention.scale", 1 / math.sqrt(self.head_dim))
 
     def rope(self):
@@ -128,12 +132,13 @@ class Model:
         angle = angle / factor * (1 - mix) + angle * mix
         return angle, magnitude * self.get("rope.scaling.attn_factor", 1.0)
 
-    def rotate(self, x):
+    def rotate(self, x, layer):
         """x: [T][heads][head_dim]"""
-        angle = np.arange(x.shape[0])[:, None, None] * self.frequencies
-        c, s = np.cos(angle) * self.magnitude, np.sin(angle) * self.magnitude
+        frequencies, magnitude = self.ropes[self.is_local(layer)]
+        angle = np.arange(x.shape[0])[:, None, None] * frequencies
+        c, s = np.cos(angle) * magnitude, np.sin(angle) * magnitude
         half = self.n_rot // 2
-        if self.arch in ("qwen2", "qwen3"):
+        if self.arch in ("qwen2", "qwen3") or self.gemma:
             first, second = np.arange(half), np.arange(half) + half
         else:
             first, second = 2 * np.arange(half), 2 * np.arange(half) + 1
@@ -142,11 +147,18 @@ class Model:
         out[..., second] = x[..., first] * s + x[..., second] * c
         return out
 
+    def is_local(self, layer):
+        usual = {"gemma2": 2, "gemma3": 6}.get(self.arch, 0)
+        period = self.get("attention.sliding_window_pattern", usual)
+        return period == 0 or layer % period < period - 1
+
     def window(self, layer):
-        """How many positions a row of this layer sees."""
-        period = self.get("attention.sliding_window_pattern", 0)
-        is_local = period == 0 or layer % period < period - 1
-        return self.get("attention.sliding_window", 0) if is_local else 0
+        """How many positions a row of this layer sees; 0: all."""
+        return self.get("attention.sliding_window", 0) if self.is_local(layer) else 0
+
+    @staticmethod
+    def cap(x, most):
+        return most * np.tanh(x / most) if most else x
 
     def norm(self, x, name):
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * self.t[name]
@@ -159,36 +171,48 @@ class Model:
         y = self.product(x, name).reshape(x.shape[0], n_heads, self.head_dim)
         return self.norm(y, name + "_norm.weight") if name + "_norm.weight" in self.t else y
 
+    def post(self, y, name):
+        return self.norm(y, name) if name in self.t else y
+
     def attend(self, x, number):
         layer = f"blk.{number}."
         n, shape = x.shape[0], lambda heads: (x.shape[0], heads, self.head_dim)
-        q = self.rotate(self.heads(x, layer + "attn_q", self.n_heads))
-        k = self.rotate(self.heads(x, layer + "attn_k", self.n_heads_kv))
+        q = self.rotate(self.heads(x, layer + "attn_q", self.n_heads), number)
+        k = self.rotate(self.heads(x, layer + "attn_k", self.n_heads_kv), number)
         seen = np.arange(n)[:, None] - np.arange(n)  # how far back
         hidden = (seen < 0) | (seen >= (self.window(number) or n))
         v = self.product(x, layer + "attn_v").reshape(shape(self.n_heads_kv))
         out = np.zeros(shape(self.n_heads))
         for head in range(self.n_heads):
             shared = head * self.n_heads_kv // self.n_heads
-            scores = q[:, head] @ k[:, shared].T * self.scale
+            scores = self.cap(q[:, head] @ k[:, shared].T * self.scale,
+                              self.get("attn_logit_softcapping", 0))
             scores[hidden] = -np.inf
             p = np.exp(scores - scores.max(axis=1, keepdims=True))
             out[:, head] = p / p.sum(axis=1, keepdims=True) @ v[:, shared]
-        return self.product(out.reshape(n, -1), layer + "attn_output")
+        return self.post(self.product(out.reshape(n, -1), layer + "attn_output"),
+                         layer + "post_attention_norm.weight")
 
     def feed_forward(self, x, layer):
         gate, up = self.product(x, layer + "ffn_gate"), self.product(x, layer + "ffn_up")
-        return self.product(gate / (1 + np.exp(-gate)) * up, layer + "ffn_down")
+        if self.gemma:
+            act = 0.5 * gate * (1 + np.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate ** 3)))
+        else:
+            act = gate / (1 + np.exp(-gate))
+        return self.post(self.product(act * up, layer + "ffn_down"), layer + "post_ffw_norm.weight")
 
     def logits(self, ids):
         x = self.t["token_embd.weight"][ids] * self.get("embedding_scale", 1.0)
+        if self.gemma:
+            x = x * math.sqrt(x.shape[1])
         residual = self.get("residual_scale", 1.0)
         for i in range(self.n_layers):
             layer = f"blk.{i}."
             x = x + residual * self.attend(self.norm(x, layer + "attn_norm.weight"), i)
             x = x + residual * self.feed_forward(self.norm(x, layer + "ffn_norm.weight"), layer)
         head = "output.weight" if "output.weight" in self.t else "token_embd.weight"
-        return self.norm(x, "output_norm.weight") @ self.t[head].T / self.get("logit_scale", 1.0)
+        logits = self.norm(x, "output_norm.weight") @ self.t[head].T / self.get("logit_scale", 1.0)
+        return self.cap(logits, self.get("final_logit_softcapping", 0))
 
 
 def write(out, path, logits, ids):

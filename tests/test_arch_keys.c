@@ -49,17 +49,19 @@ static drey_status open_with(const char *architecture, toy_key key, drey_error *
     return open_toy(&toy, err);
 }
 
-/* llama reads its window, granite its scales. */
+/* llama reads its window, granite its scales, gemma windows and caps. */
 static bool is_read(const char *architecture, const char *suffix)
 {
     static const char *const scales[] = {"attention.scale", "logit_scale", "embedding_scale",
                                          "residual_scale"};
-    bool is_scale = false;
+    bool is_scale = false, is_window = strcmp(suffix, "attention.sliding_window") == 0;
+    bool is_cap = strstr(suffix, "logit_softcapping") != NULL;
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
         is_scale = is_scale || strcmp(suffix, scales[i]) == 0;
-    return strcmp(architecture, "llama") == 0     ? strcmp(suffix, "attention.sliding_window") == 0
-           : strcmp(architecture, "granite") == 0 ? is_scale
-                                                  : false;
+    return strcmp(architecture, "llama") == 0       ? is_window
+           : strncmp(architecture, "gemma", 5) == 0 ? is_window || is_cap
+           : strcmp(architecture, "granite") == 0   ? is_scale
+                                                    : false;
 }
 
 static void refuses_keys_that_change_the_arithmetic(void **state)
@@ -90,7 +92,8 @@ static void refuses_keys_that_change_the_arithmetic(void **state)
         {"not.known.to.anybody", GGUF_STRING, 0, "x"},
         {"not.known.to.anybody", GGUF_ARRAY, 1, NULL},
     };
-    static const char *const architectures[] = {"llama", "qwen2", "qwen3", "granite"};
+    static const char *const architectures[] = {"llama",   "qwen2",  "qwen3",
+                                                "granite", "gemma2", "gemma3"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         for (size_t a = 0; a < sizeof architectures / sizeof *architectures; a++) {
             drey_error err;

@@ -64,7 +64,7 @@ enum { MAX_ROWS = 70 };
 typedef struct problem {
     kv_format format;
     int32_t n_rows, n_q, dim, n_positions, n_slots, window;
-    float scale;
+    float scale, cap;
     int64_t ld;
     float *keys, *values; /* [n_slots][dim], as the cache rounds them */
     float *want;          /* [n_rows][n_q * dim] */
@@ -102,7 +102,10 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
             float lane[SUM_LANES] = {0};
             for (int32_t i = 0; i < p->dim; i++)
                 lane[i % 16] = fmaf(q[i], key[i], lane[i % 16]);
-            s[j] = start + j < first ? -INFINITY : p->scale * sum16(lane);
+            s[j] = p->scale * sum16(lane);
+            if (p->cap > 0)
+                s[j] = p->cap - 2 * p->cap / (1 + exp_f32(s[j] * (2 / p->cap)));
+            s[j] = start + j < first ? -INFINITY : s[j];
             m_b = s[j] > m_b ? s[j] : m_b;
         }
         memset(a_b, 0, (size_t)p->dim * sizeof *a_b);
@@ -267,6 +270,7 @@ static attention attention_of(problem *p, const kernel_table *t)
                        .n_q = p->n_q,
                        .n_rows = p->n_rows,
                        .scale = p->scale,
+                       .cap = p->cap,
                        .window = p->window,
                        .keys = p->cache_keys.data,
                        .values = p->cache_values.data,
@@ -364,6 +368,7 @@ static void check_windows(problem *p)
     static const int32_t windows[] = {1, 3, 40, 63, 64, 65, 130, 1000};
     for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
         p->window = windows[w];
+        p->cap = w % 2 ? 3.0f : 0;
         expect(p);
         FOR_EACH_TIER(t)
         {
@@ -384,7 +389,7 @@ static void check_windows(problem *p)
     }
 }
 
-/* Rows see only their last positions: chains and trees, whose rows begin in different blocks. */
+/* Rows see only their last positions, and scores may be capped: chains and trees, whose rows begin in different blocks. */
 static void test_windows(void **state)
 {
     (void)state;

@@ -113,6 +113,34 @@ static void test_rmsnorm_definition(void **state)
     }
 }
 
+static void test_layernorm(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t n = sizes[i];
+        guarded x = floats(n), w = floats(n), b = floats(n), want = floats(n), got = floats(n);
+        for (int64_t j = 0; j < n; j++) /* a mean that matters */
+            ((float *)x.data)[j] =
+                ((float *)x.data)[j] * (i % 4 == 3 ? 1e-30f : 1) + (float)(i % 3 * 3);
+        ref->layernorm(want.data, x.data, w.data, b.data, n, 1e-6f);
+        FOR_EACH_TIER(t)
+        {
+            memset(got.data, 0xff, got.size_bytes);
+            t->layernorm(got.data, x.data, w.data, b.data, n, 1e-6f);
+            same_bits(t->tier, "layernorm", n, &got, &want);
+            memcpy(got.data, x.data, x.size_bytes);
+            t->layernorm(got.data, got.data, w.data, b.data, n, 1e-6f);
+            same_bits(t->tier, "layernorm in place", n, &got, &want);
+        }
+        guard_free(&x), guard_free(&w), guard_free(&b), guard_free(&want), guard_free(&got);
+    }
+    /* Mean 2, variance 1: -1 and 1, times 3, plus 0.5. */
+    float x[2] = {1, 3}, w[2] = {3, 3}, b[2] = {0.5f, 0.5f}, y[2];
+    ref->layernorm(y, x, w, b, 2, 0);
+    assert_true(y[0] == -2.5f && y[1] == 3.5f);
+}
+
 static void test_rope(void **state)
 {
     (void)state;
@@ -175,6 +203,67 @@ static void test_swiglu(void **state)
     float gate = 2, up = 3, y;
     ref->swiglu(&y, &gate, &up, 1);
     assert_true(fabs((double)y - 6 / (1 + exp(-2))) < 1e-6);
+}
+
+static void test_geglu(void **state)
+{
+    (void)state;
+    static const float gates[] = {12.0f, -12.0f, 5.4f, -5.4f, 1e18f, -1e18f, 1e30f, -1e30f};
+    const kernel_table *ref = kernel_select("ref");
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t n = sizes[i];
+        guarded gate = floats(n), up = floats(n), want = floats(n), got = floats(n);
+        for (int64_t j = 0; j < n && j < 8; j++)
+            ((float *)gate.data)[j * 37 % n] = gates[(j + i) % 8];
+        for (int gated = 0; gated < 2; gated++) {
+            const float *by = gated ? up.data : NULL;
+            ref->geglu(want.data, gate.data, by, n);
+            FOR_EACH_TIER(t)
+            {
+                memcpy(got.data, gate.data, gate.size_bytes);
+                t->geglu(got.data, got.data, by, n);
+                same_bits(t->tier, gated ? "geglu" : "gelu", n, &got, &want);
+            }
+        }
+        guard_free(&gate), guard_free(&up), guard_free(&want), guard_free(&got);
+    }
+    const double linear = 0.7978845608028654; /* sqrt(2 / pi) */
+    for (int i = 0; i < 4000; i++) {
+        float x = uniform(-9, 9), up = 1.5f, y, z;
+        double cube = (double)x * (double)x * (double)x;
+        double gelu = 0.5 * (double)x * (1 + tanh(linear * ((double)x + 0.044715 * cube)));
+        ref->geglu(&y, &x, &up, 1);
+        ref->geglu(&z, &x, NULL, 1);
+        /* The exponent is off by a few roundings of at most 200. */
+        double bound = fabs(gelu) * 1e-4 + 1e-12;
+        assert_true(fabs((double)y - 1.5 * gelu) < 1.5 * bound && fabs((double)z - gelu) < bound);
+    }
+}
+
+static void test_softcap(void **state)
+{
+    (void)state;
+    const kernel_table *ref = kernel_select("ref");
+    static const float caps[] = {30, 50, 1, 0.37f};
+    for (int i = 0; i < N_SIZES; i++) {
+        int64_t n = sizes[i];
+        float cap = caps[i % 4];
+        guarded x = floats(n), want = floats(n), got = floats(n);
+        ((float *)x.data)[n / 2] = i % 2 ? INFINITY : -INFINITY;
+        memcpy(want.data, x.data, x.size_bytes);
+        ref->softcap(want.data, n, cap);
+        FOR_EACH_TIER(t)
+        {
+            memcpy(got.data, x.data, x.size_bytes);
+            t->softcap(got.data, n, cap);
+            same_bits(t->tier, "softcap", n, &got, &want);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            double exact = (double)cap * tanh((double)((float *)x.data)[j] / (double)cap);
+            assert_true(fabs((double)((float *)want.data)[j] - exact) <= 1e-6 * (double)cap);
+        }
+        guard_free(&x), guard_free(&want), guard_free(&got);
+    }
 }
 
 static void test_add(void **state)

@@ -231,6 +231,20 @@ static int32_t first_sparse_group(const pair_batch *r, int32_t start)
     return least / KV_GROUP;
 }
 
+/* Softcaps scores [from, to) of the block of n pairs. */
+static void cap_scores(const attention *a, float *p, int32_t n, int32_t from, int32_t to)
+{
+    for (int32_t i = 0; a->cap > 0 && from < to && i < n; i++)
+        a->kernels->softcap(p + (int64_t)i * ATTEND_BLOCK + from, to - from, a->cap);
+}
+
+/* Scores of the batch's pairs with a block's dense positions. */
+static void dense_scores(const attention *a, const attend_pairs *pairs, const attend_block *b)
+{
+    a->kernels->attend->scores(pairs, b);
+    cap_scores(a, pairs->p, pairs->n, 0, b->dense);
+}
+
 /* Scores of the first block that lie before what a row sees weigh nothing. */
 static void hide(const pair_batch *r, float *p, int32_t row, int32_t n_pairs)
 {
@@ -259,7 +273,7 @@ static void dense_blocks(pair_batch *r, int32_t from, int32_t to)
         dense_block(a, &b, i * ATTEND_BLOCK, ATTEND_BLOCK);
         b.ahead_values = b.value[0];
         b.ahead_keys = i + 1 < to ? b.keys[0] + bytes : NULL;
-        a->kernels->attend->scores(&r->pairs, &b);
+        dense_scores(a, &r->pairs, &b);
         if (i == r->first_block)
             hide_rows(r);
         a->kernels->attend->rest(&r->pairs, &b, i == r->first_block);
@@ -287,8 +301,10 @@ static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b
         take_row(r, all, row);
         b->count = min_i32(a->n_prefix[row] + a->n_path[row] - start, ATTEND_BLOCK);
         row_keys(r, b, row, start);
-        if (b->count > 0)
-            a->kernels->attend->row_scores(&r->pairs, b);
+        if (b->count <= 0)
+            continue;
+        a->kernels->attend->row_scores(&r->pairs, b);
+        cap_scores(a, r->pairs.p, r->pairs.n, b->dense, b->count);
     }
     for (int32_t row = r->first_row; row < r->last_row; row++) {
         int32_t from = take_row(r, all, row);
@@ -319,7 +335,7 @@ static void rest_of_rows(pair_batch *r)
     attend_block b;
     dense_block(a, &b, start, max_i32(r->n_dense - start, 0));
     if (b.dense)
-        a->kernels->attend->scores(&all, &b);
+        dense_scores(a, &all, &b);
     r->first_group = first_sparse_group(r, start);
     r->pairs.m = r->row_m;
     r->pairs.l = r->row_l;
@@ -382,7 +398,7 @@ void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_fir
         dense_block(a, &b, i * ATTEND_BLOCK, ATTEND_BLOCK);
         b.ahead_values = b.value[0];
         b.ahead_keys = i + 1 < to_block ? b.keys[0] + bytes : NULL;
-        a->kernels->attend->scores(&r.pairs, &b);
+        dense_scores(a, &r.pairs, &b);
         a->kernels->attend->rest(&r.pairs, &b, true);
     }
 }

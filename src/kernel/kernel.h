@@ -129,6 +129,12 @@ typedef struct kernel_table {
      * is 1.0f / sqrtf(mean + eps); products left to right. y may be x. */
     void (*rmsnorm)(float *y, const float *x, const float *w, int64_t d, float eps);
 
+    /* y[i] = (x[i] - m) * (1 / sqrt(v + eps)) * w[i] + b[i]. m and v are means: sums over 16 lanes i =
+     * l, l + 16, ..., of x by additions, of (x - m)^2 by fma, each through sum16 and divided by d.
+     * Differences, products and the last sum are rounded one by one. y may be x. */
+    void (*layernorm)(float *y, const float *x, const float *w, const float *b, int64_t d,
+                      float eps);
+
     /* Rotates n_heads heads of head_dim, head_dim apart, in place, the first 2 * n_pairs numbers of
      * each. cos_sin[n_pairs][2]. neox: pairs (i, i + n_pairs), else (2 i, 2 i + 1). a' = fma(a, c,
      * -(b * s)), b' = fma(a, s, b * c). */
@@ -137,6 +143,12 @@ typedef struct kernel_table {
 
     /* y = gate / (1 + exp(-gate)) * up, exp by exp_f32's formula. y may be gate. */
     void (*swiglu)(float *y, const float *gate, const float *up, int64_t n);
+    /* y = gelu(gate) * up with GELU's tanh form, tanh as a quotient: v = gate * fma(gate * gate,
+     * GELU_F32_CUBIC, GELU_F32_LINEAR), y = gate / (1 + exp(-v)) * up. up NULL: without that
+     * product. y may be gate. */
+    void (*geglu)(float *y, const float *gate, const float *up, int64_t n);
+    /* y = cap * tanh(y / cap), computed as cap - (2 cap) / (1 + exp(y * (2 / cap))). */
+    void (*softcap)(float *y, int64_t n, float cap);
     void (*add)(float *y, const float *x, int64_t n); /* y += x */
 
     /* f32 to f16, round to nearest even. */
@@ -153,7 +165,8 @@ typedef struct kernel_table {
      * fma(p, v[i], a_b[i]) in order. Blocks fold in order: the first is taken as it is; then m' =
      * max(m, m_b), c = exp(m - m'), c_b = exp(m_b - m'), l = fma(l, c, l_b * c_b), a[i] = fma(a[i],
      * c, a_b[i] * c_b). out = a * (1 / l). NaN is passed over by the maxima. With a window the first
-     * block is the one where what the row sees begins, and s = -inf in front of that. Neither the
+     * block is the one where what the row sees begins, and s = -inf in front of that; with a cap s goes
+     * through softcap first. Neither the
      * slots where positions lie nor the rows and heads that are computed together appear in it. */
     const attend_kernel *attend;
 
@@ -179,13 +192,20 @@ typedef struct kernel_table {
  * (src/profile/kernel_speed.c) beside attention. Types are in KERNEL_TYPES (layout.h). */
 #define KERNEL_ROWS(X)                                                                             \
     X(rmsnorm)                                                                                     \
+    X(layernorm)                                                                                   \
     X(rope)                                                                                        \
     X(swiglu)                                                                                      \
+    X(geglu)                                                                                       \
+    X(softcap)                                                                                     \
     X(add)                                                                                         \
     X(to_f16)                                                                                      \
     X(from_f16)                                                                                    \
     X(arg_max)                                                                                     \
     X(sum_exp)
+
+/* 2 sqrt(2 / pi), and that times 0.044715. */
+#define GELU_F32_LINEAR 0x1.988454p+0f
+#define GELU_F32_CUBIC  0x1.2444f2p-4f
 
 /* The fixed tree over 16 lanes: lanes 8 apart, then 4, 2, 1 (as halving a vector does). */
 static inline float sum16(const float lane[SUM_LANES])
@@ -208,6 +228,7 @@ typedef struct attention {
     int32_t head_dim, n_q;
     int32_t n_rows;
     float scale;
+    float cap;                    /* scores are softcapped; 0: they stay */
     int32_t window;               /* a row sees the last so many of its positions; 0: all */
     const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
     /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p lies in slot p for p <

@@ -13,6 +13,25 @@ static const arch archs[] = {
     {.name = "qwen2", .rope = ROPE_HALVES},
     {.name = "qwen3", .rope = ROPE_HALVES, .head_norms = true},
     {.name = "granite", .keys = KEYS_SCALES},
+    {.name = "gemma2",
+     .rope = ROPE_HALVES,
+     .ffn = FFN_GEGLU,
+     .keys = KEYS_WINDOW | KEYS_CAPS,
+     .post_norms = true,
+     .sqrt_embedding = true,
+     .window = 4096,
+     .window_period = 2,
+     .wide_layers = 46},
+    {.name = "gemma3",
+     .rope = ROPE_HALVES,
+     .ffn = FFN_GEGLU,
+     .keys = KEYS_WINDOW | KEYS_CAPS,
+     .head_norms = true,
+     .post_norms = true,
+     .sqrt_embedding = true,
+     .window_period = 6,
+     .local_base = 10000,
+     .wide_layers = 62},
 };
 
 const arch *arch_find(gguf_string name)
@@ -92,7 +111,7 @@ static drey_status read_window(model_shape *s, const gguf *g, drey_error *err)
     char key[96];
     if (!(a->keys & KEYS_WINDOW))
         return DREY_OK;
-    int64_t window = gguf_int(g, arch_key(a, "attention.sliding_window", key), 0);
+    int64_t window = gguf_int(g, arch_key(a, "attention.sliding_window", key), a->window);
     if (window < 0)
         FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)window);
     s->window = window < s->n_context_train ? (int32_t)window : 0;
@@ -108,8 +127,14 @@ static drey_status read_window(model_shape *s, const gguf *g, drey_error *err)
 static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
 {
     const arch *a = s->arch;
-    s->attention_scale = 1.0f / sqrtf((float)s->head_dim);
-    s->embedding_scale = s->residual_scale = s->logit_scale = 1.0f;
+    bool wide = a->wide_layers == s->n_layers;
+    s->attention_scale = 1.0f / sqrtf((float)(wide ? s->n_embd / s->n_heads : s->head_dim));
+    s->embedding_scale = a->sqrt_embedding ? sqrtf((float)s->n_embd) : 1.0f;
+    s->residual_scale = s->logit_scale = 1.0f;
+    if (a->keys & KEYS_CAPS) {
+        TRY(read_number(g, a, "attn_logit_softcapping", 0, &s->attention_cap, err));
+        TRY(read_number(g, a, "final_logit_softcapping", 0, &s->logit_cap, err));
+    }
     if (!(a->keys & KEYS_SCALES))
         return DREY_OK;
     float attention, embedding, residual, logit;

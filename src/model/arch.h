@@ -12,18 +12,31 @@ typedef enum rope_kind {
     ROPE_HALVES      /* rotates pairs (i, i + n / 2) */
 } rope_kind;
 
+typedef enum ffn_kind {
+    FFN_SWIGLU, /* silu(gate) * up */
+    FFN_GEGLU   /* gelu(gate) * up */
+} ffn_kind;
+
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
 enum {
     KEYS_SCALES = 1, /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
-    KEYS_WINDOW = 2  /* attention.sliding_window and its pattern */
+    KEYS_WINDOW = 2, /* attention.sliding_window and its pattern, rope.freq_base_swa */
+    KEYS_CAPS = 4    /* attn_logit_softcapping, final_logit_softcapping */
 };
 
 typedef struct arch {
     const char *name; /* general.architecture, and the prefix of its keys */
     rope_kind rope;
+    ffn_kind ffn;
     uint32_t keys;         /* KEYS_... */
     bool head_norms;       /* each head of Q and K is normed before it is rotated */
+    bool post_norms;       /* what attention and feed-forward add is normed, too */
+    bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
+    int32_t window;        /* of local layers, where the file does not say; 0: none */
     int32_t window_period; /* every so many layers the last one sees all; 0: none does */
+    double local_base;     /* of local layers' rotation, unscaled; 0: as in the others */
+    int32_t wide_layers;   /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
+                              instead of sqrt(head_dim); 0: none */
 } arch;
 
 const arch *arch_find(gguf_string name);
@@ -43,6 +56,9 @@ typedef struct rope_shape {
     double magnitude;        /* cosines and sines are multiplied with it */
 } rope_shape;
 
+/* Rotations of a model's layers: of those that see all, of local ones. */
+enum { ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
+
 /* Letters used beside tensors: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
 typedef struct model_shape {
     const arch *arch;
@@ -52,8 +68,10 @@ typedef struct model_shape {
     int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
     float embedding_scale, residual_scale, attention_scale;
-    float logit_scale; /* logits are multiplied with it */
-    rope_shape rope;
+    float logit_scale;              /* logits are multiplied with it */
+    float attention_cap, logit_cap; /* x becomes cap * tanh(x / cap); 0: it stays */
+    rope_shape rope[ROPES];
+    int32_t n_ropes; /* 1: local layers rotate as the others do */
 } model_shape;
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
@@ -73,10 +91,11 @@ static inline bool layer_is_local(const model_shape *s, int32_t layer)
  * shape's sizes have been read. */
 drey_status arch_keys_check(const model_shape *s, const gguf *g, drey_error *err);
 
-/* Reads the RoPE keys; head_dim and n_context_train have been read. */
+/* Reads the RoPE keys; sizes and the window have been read. */
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err);
 /* Angle per position of each of the n_rot / 2 pairs; factors: rope_freqs [n_rot / 2] or NULL.
  * Returns what cosines and sines are multiplied with. */
-double rope_frequencies(const model_shape *s, const float *factors, double *out);
+double rope_frequencies(const model_shape *s, const rope_shape *rope, const float *factors,
+                        double *out);
 
 #endif

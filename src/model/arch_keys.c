@@ -29,6 +29,9 @@ typedef struct known_key {
 static const known_key known[] = {
     {"attention.sliding_window", KEY_INT, KEYS_WINDOW},
     {"attention.sliding_window_pattern", KEY_INT, KEYS_WINDOW},
+    {"rope.freq_base_swa", KEY_NUMBER, KEYS_WINDOW},
+    {"attn_logit_softcapping", KEY_NUMBER, KEYS_CAPS},
+    {"final_logit_softcapping", KEY_NUMBER, KEYS_CAPS},
     {"attention.scale", KEY_NUMBER, KEYS_SCALES},
     {"logit_scale", KEY_NUMBER, KEYS_SCALES},
     {"embedding_scale", KEY_NUMBER, KEYS_SCALES},

@@ -37,8 +37,9 @@ void layer_norm_attention(model_pass *p)
     pass_each_row(p, step_attn_norm);
 }
 
-/* Adds a product and its bias (or NULL) to the residual stream. */
-static void add_rows(const model_pass *p, const float *bias, int32_t from, int32_t to)
+/* Adds a product with its bias and norm (or NULL) to the residual stream. */
+static void add_rows(const model_pass *p, const float *bias, const float *norm, int32_t from,
+                     int32_t to)
 {
     const kernel_table *kernels = p->r->kernels;
     const model_shape *s = &p->r->layout->shape;
@@ -47,6 +48,8 @@ static void add_rows(const model_pass *p, const float *bias, int32_t from, int32
         float *y = p->r->ws->y + i * pass_embd_ld(p);
         if (bias)
             kernels->add(y, bias, n);
+        if (norm)
+            kernels->rmsnorm(y, y, norm, n, s->norm_eps);
         pass_scale(y, s->residual_scale, n);
         kernels->add(p->r->ws->x + i * pass_embd_ld(p), y, n);
     }
@@ -55,7 +58,7 @@ static void add_rows(const model_pass *p, const float *bias, int32_t from, int32
 static void step_ffn_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    add_rows(p, layer_of(p)->o_bias, from, to);
+    add_rows(p, layer_of(p)->o_bias, layer_of(p)->attn_post_norm, from, to);
     norm_rows(p, layer_of(p)->ffn_norm, from, to);
 }
 
@@ -70,7 +73,7 @@ void layer_norm_ffn(model_pass *p)
 static void step_add(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    add_rows(p, layer_of(p)->down_bias, from, to);
+    add_rows(p, layer_of(p)->down_bias, layer_of(p)->ffn_post_norm, from, to);
 }
 
 void layer_add_ffn(model_pass *p)
@@ -90,8 +93,10 @@ static void norm_heads(const model_pass *p, float *x, const float *norm, int32_t
 static void rotate(const model_pass *p, float *x, int32_t row, int32_t n_heads)
 {
     const model_shape *s = &p->r->layout->shape;
-    p->r->kernels->rope(x, p->r->ws->rope + (int64_t)row * s->n_rot, n_heads, s->head_dim,
-                        s->n_rot / 2, s->arch->rope == ROPE_HALVES);
+    const float *angles =
+        p->r->ws->rope + ((int64_t)row * s->n_ropes + layer_of(p)->rope) * s->n_rot;
+    p->r->kernels->rope(x, angles, n_heads, s->head_dim, s->n_rot / 2,
+                        s->arch->rope == ROPE_HALVES);
 }
 
 /* Biases, norms and rotation; keys and values go to their slots of the cache. */
@@ -152,6 +157,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           .n_q = s->n_heads / s->n_heads_kv,
                           .n_rows = end - first,
                           .scale = s->attention_scale,
+                          .cap = s->attention_cap,
                           .window = layer_of(p)->window,
                           .keys = kv->keys + at,
                           .values = kv->values + at,
@@ -228,10 +234,12 @@ void layer_attend(model_pass *p)
 
 /* ---- Activation ---- */
 
-/* Biases and swiglu of rows [from, to), columns [k_from, k_to). */
-static void swiglu_part(const model_pass *p, int32_t from, int32_t to, int64_t k_from, int64_t k_to)
+/* Biases and activation of rows [from, to), columns [k_from, k_to). */
+static void activate_part(const model_pass *p, int32_t from, int32_t to, int64_t k_from,
+                          int64_t k_to)
 {
     const kernel_table *kernels = p->r->kernels;
+    bool gelu = p->r->layout->shape.arch->ffn == FFN_GEGLU;
     const float *gate_bias = layer_of(p)->gate_bias, *up_bias = layer_of(p)->up_bias;
     for (int32_t i = from; i < to; i++) {
         float *gate = p->r->ws->gate + i * pass_ff_ld(p) + k_from;
@@ -240,19 +248,19 @@ static void swiglu_part(const model_pass *p, int32_t from, int32_t to, int64_t k
             kernels->add(gate, gate_bias + k_from, k_to - k_from);
         if (up_bias)
             kernels->add(up, up_bias + k_from, k_to - k_from);
-        kernels->swiglu(gate, gate, up, k_to - k_from);
+        (gelu ? kernels->geglu : kernels->swiglu)(gate, gate, up, k_to - k_from);
     }
 }
 
-static void step_swiglu(model_pass *p, int32_t from, int32_t to, int32_t thread)
+static void step_activate(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    swiglu_part(p, from, to, 0, p->source_k);
+    activate_part(p, from, to, 0, p->source_k);
     pass_quantise_rows(p, from, to);
 }
 
-/* A thread's columns of a tile's swiglu, in whole blocks, and their quantised form. */
-static void swiglu_columns(void *arg, int32_t thread, int32_t n_threads)
+/* A thread's columns of a tile's activation, in whole blocks, and their quantised form. */
+static void activate_columns(void *arg, int32_t thread, int32_t n_threads)
 {
     const model_pass *p = arg;
     int64_t k = p->source_k, n_blocks = ceil_div_i64(k, ACT_COLUMNS);
@@ -260,7 +268,7 @@ static void swiglu_columns(void *arg, int32_t thread, int32_t n_threads)
     int64_t to = min_i64(n_blocks * (thread + 1) / n_threads * ACT_COLUMNS, k);
     if (from >= to)
         return;
-    swiglu_part(p, 0, p->n_rows, from, to);
+    activate_part(p, 0, p->n_rows, from, to);
     for (int kind = 0; kind < ACT_KINDS; kind++)
         if (p->kinds[kind])
             p->r->kernels->quantise[kind](
@@ -273,7 +281,7 @@ void layer_activate(model_pass *p)
     pass_set_source(p, p->r->ws->gate, pass_ff_ld(p), p->r->layout->shape.n_ff,
                     &(weight *){layer_of(p)->down}, 1);
     if (p->n_rows <= TOKEN_TILE && p->n_rows * p->source_k >= p->r->weights->tuning.shared_numbers)
-        pool_run(p->r->pool, swiglu_columns, p);
+        pool_run(p->r->pool, activate_columns, p);
     else
-        pass_each_row(p, step_swiglu);
+        pass_each_row(p, step_activate);
 }

@@ -4,8 +4,9 @@
  *   n = norm(x)                        m = norm(x)
  *   q, k, v = Q n, K n, V n (+ biases) g, u = Gate m, Up m (+ biases)
  *   q, k = norm of each head (or not)
- *   q, k = rotated                     x += scale * (Down (act(g) * u) + bias)
- *   x += scale * (O attend(q, k, v) + bias)
+ *   q, k = rotated                     y = Down (act(g) * u) + bias
+ *   y = O attend(q, k, v) + bias       x += scale * norm(y), or of y
+ *   x += scale * norm(y), or of y
  *
  * Each step leaves the next product's activations in the workspace (pass_steps.h). */
 #ifndef DREY_MODEL_LAYER_H

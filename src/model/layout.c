@@ -12,7 +12,7 @@ enum { MATRICES_PER_LAYER = 7 };
 
 /* How many numbers a vector has. */
 typedef enum vector_length { LENGTH_D, LENGTH_Q, LENGTH_KV, LENGTH_HEAD, LENGTH_FF } vector_length;
-typedef enum vector_need { NEED_ALWAYS, NEED_HEAD_NORMS, NEED_NONE } vector_need;
+typedef enum vector_need { NEED_ALWAYS, NEED_HEAD_NORMS, NEED_POST_NORMS, NEED_NONE } vector_need;
 
 /* The vectors that a layer may have. */
 typedef struct vector_role {
@@ -25,6 +25,9 @@ typedef struct vector_role {
 static const vector_role roles[] = {
     {"attn_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_ALWAYS},
     {"ffn_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_ALWAYS},
+    {"post_attention_norm.weight", offsetof(layer_layout, attn_post_norm), LENGTH_D,
+     NEED_POST_NORMS},
+    {"post_ffw_norm.weight", offsetof(layer_layout, ffn_post_norm), LENGTH_D, NEED_POST_NORMS},
     {"attn_q_norm.weight", offsetof(layer_layout, q_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
     {"attn_k_norm.weight", offsetof(layer_layout, k_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
     {"attn_q.bias", offsetof(layer_layout, q_bias), LENGTH_Q, NEED_NONE},
@@ -64,9 +67,16 @@ static int64_t length_of(const model_shape *s, vector_length length)
 static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const vector_role *role)
 {
     char name[64];
-    if (role->need == NEED_NONE)
+    switch (role->need) {
+    case NEED_NONE:
         return gguf_find_tensor(g, layer_tensor(name, layer, role->name)) != NULL;
-    return role->need == NEED_ALWAYS || s->arch->head_norms;
+    case NEED_HEAD_NORMS:
+        return s->arch->head_norms;
+    case NEED_POST_NORMS:
+        return s->arch->post_norms;
+    default:
+        return true;
+    }
 }
 
 static size_t vector_bytes(int64_t n)
@@ -83,7 +93,7 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
                 vectors += vector_bytes(length_of(s, roles[i].length));
     return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) + 2 * sizeof(weight) +
            (n * N_ROLES + 1) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
-           (size_t)s->n_rot * sizeof(double) + 8 * ARENA_ALIGN;
+           (size_t)(s->n_ropes * s->n_rot) * sizeof(double) + 8 * ARENA_ALIGN;
 }
 
 typedef struct binder {
@@ -164,7 +174,9 @@ static drey_status bind_layer(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->l->shape;
     int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
-    y->window = layer_is_local(s, b->layer) ? s->window : 0;
+    bool local = layer_is_local(s, b->layer);
+    y->window = local ? s->window : 0;
+    y->rope = local && s->n_ropes > 1 ? ROPE_OF_LOCAL : ROPE_OF_ALL;
     TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &y->q));
     TRY(bind_matrix(b, "attn_k.weight", n_kv, s->n_embd, &y->k));
     TRY(bind_matrix(b, "attn_v.weight", n_kv, s->n_embd, &y->v));
@@ -220,7 +232,8 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     l->layer = arena_take(a, n_layers * sizeof *l->layer);
     l->matrix = arena_take(a, (n_layers * MATRICES_PER_LAYER + 2) * sizeof *l->matrix);
     l->vector = arena_take(a, (n_layers * N_ROLES + 1) * sizeof *l->vector);
-    l->rope_frequency = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
+    for (int32_t i = 0; i < s->n_ropes; i++)
+        l->rope_frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     return error_in_file(err, gguf_part_path(g, 0), bind_model(&b));
 }
 
@@ -276,6 +289,8 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
         if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
             FAIL(err, DREY_ERR_FORMAT, "%s: tensor rope_freqs.weight holds %g; the file is broken",
                  SHOWN_PATH(gguf_part_path(g, t->part)), (double)factors[i]);
-    l->rope_scale = rope_frequencies(&l->shape, t ? factors : NULL, l->rope_frequency);
+    for (int32_t i = 0; i < l->shape.n_ropes; i++)
+        l->rope_scale[i] = rope_frequencies(&l->shape, &l->shape.rope[i], t ? factors : NULL,
+                                            l->rope_frequency[i]);
     return DREY_OK;
 }

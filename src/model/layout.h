@@ -8,14 +8,16 @@
 
 /* What a layer is: layer.c reads it and nothing else. What is NULL or 0 the layer does without. */
 typedef struct layer_layout {
-    weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
-    weight *gate, *up, *down;    /* [F][D] twice, [D][F] */
-    float *attn_norm, *ffn_norm; /* [D] */
-    float *q_norm, *k_norm;      /* [S]: of each head */
+    weight *q, *k, *v, *o;                 /* [H*S][D], [K*S][D] twice, [D][H*S] */
+    weight *gate, *up, *down;              /* [F][D] twice, [D][F] */
+    float *attn_norm, *ffn_norm;           /* [D] */
+    float *attn_post_norm, *ffn_post_norm; /* [D]: of what is added to the residual stream */
+    float *q_norm, *k_norm;                /* [S]: of each head */
     /* Added to the product of the matrix of that name. */
     float *q_bias, *k_bias, *v_bias, *o_bias; /* [H*S], [K*S] twice, [D] */
     float *gate_bias, *up_bias, *down_bias;   /* [F] twice, [D] */
     int32_t window;                           /* a row sees so many positions; 0: all */
+    int32_t rope;                             /* its rotation: of model_shape.rope */
 } layer_layout;
 
 /* A norm or a bias: where it lies in the file, and in memory. */
@@ -37,9 +39,9 @@ typedef struct model_layout {
     layout_vector *vector;
     int32_t n_vectors;
     weight *head;
-    float *final_norm;      /* [D] */
-    double *rope_frequency; /* [n_rot / 2] */
-    double rope_scale;
+    float *final_norm;             /* [D] */
+    double *rope_frequency[ROPES]; /* [n_rot / 2], as many as there are */
+    double rope_scale[ROPES];
 } model_layout;
 
 /* Memory of a layout's arrays and vectors. */

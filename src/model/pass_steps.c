@@ -99,12 +99,13 @@ static void place_row(workspace *ws, kv_cache *kv, int32_t i, int32_t self, int3
 
 static void place_angles(workspace *ws, const model_layout *l, int32_t i)
 {
-    for (int32_t j = 0; j < l->shape.n_rot / 2; j++) {
-        double angle = ws->position[i] * l->rope_frequency[j];
-        float *out = ws->rope + (int64_t)i * l->shape.n_rot + 2 * j;
-        out[0] = (float)(cos_f64(angle) * l->rope_scale);
-        out[1] = (float)(sin_f64(angle) * l->rope_scale);
-    }
+    float *out = ws->rope + (int64_t)i * l->shape.n_ropes * l->shape.n_rot;
+    for (int32_t rope = 0; rope < l->shape.n_ropes; rope++)
+        for (int32_t j = 0; j < l->shape.n_rot / 2; j++, out += 2) {
+            double angle = ws->position[i] * l->rope_frequency[rope][j];
+            out[0] = (float)(cos_f64(angle) * l->rope_scale[rope]);
+            out[1] = (float)(sin_f64(angle) * l->rope_scale[rope]);
+        }
 }
 
 void pass_place_rows(model_pass *p)
@@ -268,7 +269,10 @@ drey_status pass_norm_head(model_pass *p, drey_error *err)
 
 void pass_finish(const runner *r, float *logits, int64_t n)
 {
-    pass_scale(logits, r->layout->shape.logit_scale, n);
+    const model_shape *s = &r->layout->shape;
+    pass_scale(logits, s->logit_scale, n);
+    if (s->logit_cap > 0)
+        r->kernels->softcap(logits, n, s->logit_cap);
 }
 
 static void step_finish(model_pass *p, int32_t from, int32_t to, int32_t thread)
@@ -281,6 +285,7 @@ static void step_finish(model_pass *p, int32_t from, int32_t to, int32_t thread)
 
 void pass_finish_logits(model_pass *p)
 {
-    if (p->r->layout->shape.logit_scale != 1.0f)
+    const model_shape *s = &p->r->layout->shape;
+    if (s->logit_scale != 1.0f || s->logit_cap > 0)
         pass_each_row(p, step_finish);
 }

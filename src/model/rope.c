@@ -29,7 +29,8 @@ static drey_status read_number(const gguf *g, const arch *a, const char *suffix,
 }
 
 /* A factor without a type means linear scaling; 0 stands for none. */
-static drey_status read_factor(model_shape *s, const gguf *g, drey_error *err)
+static drey_status read_factor(const model_shape *s, rope_shape *rope, const gguf *g,
+                               drey_error *err)
 {
     char key[96];
     gguf_string type = gguf_text(g, arch_key(s->arch, "rope.scaling.type", key));
@@ -40,30 +41,51 @@ static drey_status read_factor(model_shape *s, const gguf *g, drey_error *err)
              gguf_printable((char[48]){0}, 48, type.text, type.n_bytes));
     bool old = !gguf_find_key(g, arch_key(s->arch, "rope.scaling.factor", key));
     TRY(read_number(g, s->arch, old ? "rope.scale_linear" : "rope.scaling.factor", 0, 0, 1e6,
-                    &s->rope.factor, err));
-    if (s->rope.factor == 0.0 || none)
-        s->rope.factor = 1.0;
-    TRY(read_number(g, s->arch, "rope.scaling.yarn_ext_factor", -1, -1e6, 1e3, &s->rope.blend,
-                    err));
-    if (s->rope.blend < 0)
-        s->rope.blend = yarn ? 1.0 : 0.0;
+                    &rope->factor, err));
+    if (rope->factor == 0.0 || none)
+        rope->factor = 1.0;
+    TRY(read_number(g, s->arch, "rope.scaling.yarn_ext_factor", -1, -1e6, 1e3, &rope->blend, err));
+    if (rope->blend < 0)
+        rope->blend = yarn ? 1.0 : 0.0;
     return DREY_OK;
 }
 
-static drey_status read_magnitude(model_shape *s, const gguf *g, drey_error *err)
+static drey_status read_magnitude(const model_shape *s, rope_shape *rope, const gguf *g,
+                                  drey_error *err)
 {
     const double least = 1e-3, most = 1e3;
     double own, attention;
     TRY(read_number(g, s->arch, "rope.scaling.yarn_attn_factor", 1, least, most, &own, err));
     TRY(read_number(g, s->arch, "rope.scaling.attn_factor", 1, least, most, &attention, err));
-    if (s->rope.blend != 0.0) /* YaRN's own, in place of what the file says */
-        own = s->rope.factor > 1.0 ? 1.0 + 0.1 * log_f64(s->rope.factor) : 1.0;
-    s->rope.magnitude = own * attention;
+    if (rope->blend != 0.0) /* YaRN's own, in place of what the file says */
+        own = rope->factor > 1.0 ? 1.0 + 0.1 * log_f64(rope->factor) : 1.0;
+    rope->magnitude = own * attention;
+    return DREY_OK;
+}
+
+/* Local layers have a base of their own, without scaling: the file's, or the architecture's. */
+static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
+{
+    rope_shape *rope = &s->rope[ROPE_OF_LOCAL];
+    char key[96];
+    *rope = s->rope[ROPE_OF_ALL];
+    s->n_ropes = 1;
+    bool own = gguf_find_key(g, arch_key(s->arch, "rope.freq_base_swa", key));
+    if (s->window == 0 || (!own && s->arch->local_base == 0))
+        return DREY_OK;
+    s->n_ropes = ROPES;
+    TRY(read_number(g, s->arch, "rope.freq_base_swa", s->arch->local_base, 1.001, 1e12, &rope->base,
+                    err));
+    if (s->arch->local_base > 0) {
+        rope->factor = rope->magnitude = 1.0;
+        rope->blend = 0.0;
+    }
     return DREY_OK;
 }
 
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
 {
+    rope_shape *rope = &s->rope[ROPE_OF_ALL];
     char key[96];
     int64_t n_rot = gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), s->head_dim);
     if (n_rot < 2 || n_rot % 2 || n_rot > s->head_dim)
@@ -71,24 +93,24 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
              "%s is %lld, but must be even and at most the head size %d; the file is broken", key,
              (long long)n_rot, s->head_dim);
     s->n_rot = (int32_t)n_rot;
-    TRY(read_number(g, s->arch, "rope.freq_base", 10000, 1.001, 1e12, &s->rope.base, err));
-    TRY(read_factor(s, g, err));
-    TRY(read_magnitude(s, g, err));
-    TRY(read_number(g, s->arch, "rope.scaling.yarn_beta_fast", 32, 1e-3, 1e6, &s->rope.fast, err));
-    TRY(read_number(g, s->arch, "rope.scaling.yarn_beta_slow", 1, 1e-3, 1e6, &s->rope.slow, err));
+    TRY(read_number(g, s->arch, "rope.freq_base", 10000, 1.001, 1e12, &rope->base, err));
+    TRY(read_factor(s, rope, g, err));
+    TRY(read_magnitude(s, rope, g, err));
+    TRY(read_number(g, s->arch, "rope.scaling.yarn_beta_fast", 32, 1e-3, 1e6, &rope->fast, err));
+    TRY(read_number(g, s->arch, "rope.scaling.yarn_beta_slow", 1, 1e-3, 1e6, &rope->slow, err));
     const char *original = "rope.scaling.original_context_length";
-    TRY(read_number(g, s->arch, original, 0, 0, 1 << 30, &s->rope.original_context, err));
-    if (s->rope.original_context == 0.0)
-        s->rope.original_context = s->n_context_train;
-    return DREY_OK;
+    TRY(read_number(g, s->arch, original, 0, 0, 1 << 30, &rope->original_context, err));
+    if (rope->original_context == 0.0)
+        rope->original_context = s->n_context_train;
+    return read_local(s, g, err);
 }
 
 /* The pair that turns `turns` times within the original context. */
-static double pair_of(const model_shape *s, double turns)
+static double pair_of(const model_shape *s, const rope_shape *rope, double turns)
 {
     double two_pi = 6.283185307179586;
-    return s->n_rot * log_f64(s->rope.original_context / (turns * two_pi)) /
-           (2 * log_f64(s->rope.base));
+    return s->n_rot * log_f64(rope->original_context / (turns * two_pi)) /
+           (2 * log_f64(rope->base));
 }
 
 static double clamp(double x, double low, double high)
@@ -96,17 +118,18 @@ static double clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-double rope_frequencies(const model_shape *s, const float *factors, double *out)
+double rope_frequencies(const model_shape *s, const rope_shape *rope, const float *factors,
+                        double *out)
 {
-    double low = clamp(floor(pair_of(s, s->rope.fast)), 0, s->n_rot - 1);
-    double high = clamp(ceil(pair_of(s, s->rope.slow)), 0, s->n_rot - 1);
+    double low = clamp(floor(pair_of(s, rope, rope->fast)), 0, s->n_rot - 1);
+    double high = clamp(ceil(pair_of(s, rope, rope->slow)), 0, s->n_rot - 1);
     double width = max_f64(high - low, 0.001);
     for (int32_t i = 0; i < s->n_rot / 2; i++) {
-        double frequency = pow_f64(s->rope.base, -2.0 * i / s->n_rot);
+        double frequency = pow_f64(rope->base, -2.0 * i / s->n_rot);
         if (factors)
             frequency /= (double)factors[i];
-        double kept = s->rope.blend * (1 - clamp((i - low) / width, 0, 1));
-        out[i] = frequency / s->rope.factor * (1 - kept) + frequency * kept;
+        double kept = rope->blend * (1 - clamp((i - low) / width, 0, 1));
+        out[i] = frequency / rope->factor * (1 - kept) + frequency * kept;
     }
-    return s->rope.magnitude;
+    return rope->magnitude;
 }

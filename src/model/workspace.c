@@ -50,7 +50,7 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(att, floats(rows, n_q));
     TAKE(gate, floats(rows, s->n_ff));
     TAKE(up, floats(rows, s->n_ff));
-    TAKE(rope, (size_t)rows * (size_t)s->n_rot * sizeof(float));
+    TAKE(rope, (size_t)rows * (size_t)(s->n_ropes * s->n_rot) * sizeof(float));
     TAKE(logits, floats(logits, l->n_logits ? l->n_logits : s->n_vocab));
     TAKE(rows, (size_t)rows * sizeof(pass_row));
     TAKE(group, ints);

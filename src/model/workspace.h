@@ -28,7 +28,7 @@ typedef struct workspace {
     float *x, *y;           /* [B][D]: the residual stream, and what is added to it */
     float *q, *k, *v, *att; /* [B][H*S], [B][K*S] twice, [B][H*S] */
     float *gate, *up;       /* [B][F] */
-    float *rope;            /* [B][n_rot]: cosine and sine of each pair */
+    float *rope;            /* [B][n_ropes][n_rot]: cosine and sine of each pair */
     float *logits;          /* [max_logit_rows + max_deferred][n_logits] */
     pass_row *rows;         /* [B]: for a chain of tokens, and for whoever has no better place */
     int32_t *group;         /* [B]: a row's */

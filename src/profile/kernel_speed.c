@@ -200,6 +200,12 @@ static int64_t run_rmsnorm(bench *b)
     return ROW_D * 12;
 }
 
+static int64_t run_layernorm(bench *b)
+{
+    b->kernels->layernorm(b->y, b->x, b->z, b->z, ROW_D, 1e-5f);
+    return ROW_D * 16;
+}
+
 static int64_t run_rope(bench *b)
 {
     b->kernels->rope(b->y, b->x, ROW_HEADS, ROW_HEAD_DIM, ROW_HEAD_DIM / 2, true);
@@ -210,6 +216,18 @@ static int64_t run_swiglu(bench *b)
 {
     b->kernels->swiglu(b->y, b->x, b->z, ROW_FF);
     return ROW_FF * 12;
+}
+
+static int64_t run_geglu(bench *b)
+{
+    b->kernels->geglu(b->y, b->x, b->z, ROW_FF);
+    return ROW_FF * 12;
+}
+
+static int64_t run_softcap(bench *b)
+{
+    b->kernels->softcap(b->y, N_NUMBERS, 30.0f);
+    return (int64_t)N_NUMBERS * 8;
 }
 
 static int64_t run_add(bench *b)
@@ -256,9 +274,11 @@ static const char *row_shape(const char *name)
 {
     if (strcmp(name, "rope") == 0)
         return "12 heads of 128";
-    if (strcmp(name, "swiglu") == 0)
+    if (strcmp(name, "swiglu") == 0 || strcmp(name, "geglu") == 0)
         return "8960";
-    return strcmp(name, "arg_max") == 0 || strcmp(name, "sum_exp") == 0 ? "151936" : "1536";
+    bool all = strcmp(name, "arg_max") == 0 || strcmp(name, "sum_exp") == 0 ||
+               strcmp(name, "softcap") == 0;
+    return all ? "151936" : "1536";
 }
 
 static void bench_row(bench *b, const row_entry *e)

@@ -1,6 +1,8 @@
 /* Toys with golden logits: see logit_toys.h. */
 #include "support/logit_toys.h"
 
+#include <string.h>
+
 static void mixed(toy_options *o) /* every type; grouped heads; an output matrix */
 {
     o->n_embd = 256;
@@ -63,15 +65,29 @@ const char *arch_toy(int i, toy_options *o)
     static const toy_key pattern[] = {{"attention.sliding_window", GGUF_U32, 70, NULL},
                                       {"attention.sliding_window_pattern", GGUF_U32, 2, NULL},
                                       {0}};
+    static const toy_key gemma2[] = {{"attention.sliding_window", GGUF_U32, 45, NULL},
+                                     {"attn_logit_softcapping", GGUF_F32, 4, NULL},
+                                     {"final_logit_softcapping", GGUF_F32, 9, NULL},
+                                     {0}};
+    static const toy_key gemma3[] = {{"attention.sliding_window", GGUF_U32, 20, NULL},
+                                     {"rope.scaling.type", GGUF_STRING, 0, "linear"},
+                                     {"rope.scaling.factor", GGUF_F32, 8, NULL},
+                                     {0}};
+    static const toy_key local[] = {{"attention.sliding_window", GGUF_U32, 70, NULL},
+                                    {"attention.sliding_window_pattern", GGUF_U32, 2, NULL},
+                                    {"rope.freq_base_swa", GGUF_F32, 500, NULL},
+                                    {"final_logit_softcapping", GGUF_F32, 20, NULL},
+                                    {0}};
     static const struct {
         const char *name, *architecture;
         const toy_key *keys;
-        int32_t head_dim;
+        int32_t head_dim, n_layers;
     } toys[] = {
-        {"toy-qwen3", "qwen3", NULL, 32}, /* heads wider than width / heads */
-        {"toy-granite", "granite", scales, 0},
-        {"toy-mistral", "llama", window, 0},
-        {"toy-pattern", "llama", pattern, 0},
+        {"toy-qwen3", "qwen3", NULL, 32, 3}, /* heads wider than width / heads */
+        {"toy-granite", "granite", scales, 0, 3},    {"toy-mistral", "llama", window, 0, 3},
+        {"toy-pattern", "llama", pattern, 0, 3},     {"toy-gemma2", "gemma2", gemma2, 0, 3},
+        {"toy-gemma3", "gemma3", gemma3, 32, 7}, /* the sixth layer sees all */
+        {"toy-gemma3-local", "gemma3", local, 0, 3},
     };
     toy_options_init(o);
     o->seed = 114 + (uint64_t)i;
@@ -79,6 +95,8 @@ const char *arch_toy(int i, toy_options *o)
     o->architecture = toys[i].architecture;
     o->keys = toys[i].keys;
     o->head_dim = toys[i].head_dim;
+    o->n_layers = toys[i].n_layers;
+    o->tied = strcmp(toys[i].architecture, "gemma2") == 0;
     return toys[i].name;
 }
 

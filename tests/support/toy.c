@@ -101,6 +101,11 @@ static const char *layer_name(char out[64], int32_t layer, const char *what)
     return out;
 }
 
+static bool is_arch(const toy_options *o, const char *name)
+{
+    return strcmp(o->architecture, name) == 0;
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
@@ -111,7 +116,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     float weight = o->tied ? 8.0f : 4.0f;
     for (int32_t i = 0; i < layer; i++)
         weight *= 0.6f;
-    bool biased = o->biases || strcmp(o->architecture, "qwen2") == 0;
+    bool biased = o->biases || is_arch(o, "qwen2");
+    bool gemma = is_arch(o, "gemma2") || is_arch(o, "gemma3");
     add_vector(m, layer_name(name, layer, "attn_norm.weight"), d, 1.0f, 0.1f);
     add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
     add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, kv, 1.5f);
@@ -121,17 +127,21 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_k.bias"), kv, 0.0f, 0.3f);
         add_vector(m, layer_name(name, layer, "attn_v.bias"), kv, 0.0f, 0.3f);
     }
-    if (strcmp(o->architecture, "qwen3") == 0) {
+    if (is_arch(o, "qwen3") || is_arch(o, "gemma3")) {
         add_vector(m, layer_name(name, layer, "attn_q_norm.weight"), head_dim, 1.0f, 0.2f);
         add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), head_dim, 1.0f, 0.2f);
     }
     add_matrix(m, layer_name(name, layer, "attn_output.weight"), q, d, weight);
     if (o->biases)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
+    if (gemma) /* next to embeddings that are multiplied with sqrt(d) */
+        add_vector(m, layer_name(name, layer, "post_attention_norm.weight"), d, weight, 0.2f);
     add_vector(m, layer_name(name, layer, "ffn_norm.weight"), d, 1.0f, 0.1f);
     add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
     add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, ff, 1.0f);
     add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, weight);
+    if (gemma)
+        add_vector(m, layer_name(name, layer, "post_ffw_norm.weight"), d, weight, 0.2f);
     if (o->biases) {
         add_vector(m, layer_name(name, layer, "ffn_gate.bias"), ff, 0.0f, 0.3f);
         add_vector(m, layer_name(name, layer, "ffn_up.bias"), ff, 0.0f, 0.3f);

@@ -28,6 +28,43 @@ static void rmsnorm_neon(float *y, const float *x, const float *w, int64_t d, fl
         y[i] = x[i] * scale * w[i];
 }
 
+/* The 16 lanes' sums of x, or (squares) of the squares of x - shift. */
+static float lane_sums(const float *x, int64_t d, float shift, bool squares)
+{
+    float lane[SUM_LANES] = {0};
+    v16 sum = zero_16();
+    int64_t i = 0;
+    for (; i + 16 <= d; i += 16) {
+        v16 a = load_16(x + i);
+        UNROLL
+        for (int j = 0; j < 4; j++) {
+            float32x4_t v = squares ? vsubq_f32(a.v[j], vdupq_n_f32(shift)) : a.v[j];
+            sum.v[j] = squares ? vfmaq_f32(sum.v[j], v, v) : vaddq_f32(sum.v[j], v);
+        }
+    }
+    for (int j = 0; j < 4; j++)
+        vst1q_f32(lane + 4 * j, sum.v[j]);
+    for (; i < d; i++) {
+        float *to = &lane[i % SUM_LANES];
+        *to = squares ? fmaf(x[i] - shift, x[i] - shift, *to) : *to + x[i];
+    }
+    return sum16(lane);
+}
+
+static void layernorm_neon(float *y, const float *x, const float *w, const float *b, int64_t d,
+                           float eps)
+{
+    float mean = lane_sums(x, d, 0, false) / (float)d;
+    float scale = 1.0f / sqrtf(lane_sums(x, d, mean, true) / (float)d + eps);
+    int64_t i = 0;
+    for (; i + 4 <= d; i += 4) {
+        float32x4_t v = vmulq_n_f32(vsubq_f32(vld1q_f32(x + i), vdupq_n_f32(mean)), scale);
+        vst1q_f32(y + i, vaddq_f32(vmulq_f32(v, vld1q_f32(w + i)), vld1q_f32(b + i)));
+    }
+    for (; i < d; i++)
+        y[i] = (x[i] - mean) * scale * w[i] + b[i];
+}
+
 /* One pair in the scalar form. */
 static inline void rotate(float *a, float *b, float c, float s)
 {
@@ -79,6 +116,41 @@ static void swiglu_neon(float *y, const float *gate, const float *up, int64_t n)
     }
     for (; i < n; i++)
         y[i] = gate[i] / (1.0f + exp_f32(-gate[i])) * up[i];
+}
+
+static inline float32x4_t gelu_4(float32x4_t x)
+{
+    float32x4_t v =
+        vfmaq_f32(vdupq_n_f32(GELU_F32_LINEAR), vmulq_f32(x, x), vdupq_n_f32(GELU_F32_CUBIC));
+    float32x4_t e = exp_neon(vnegq_f32(vmulq_f32(x, v)));
+    return vdivq_f32(x, vaddq_f32(vdupq_n_f32(1.0f), e));
+}
+
+static void geglu_neon(float *y, const float *gate, const float *up, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        float32x4_t v = gelu_4(vld1q_f32(gate + i));
+        vst1q_f32(y + i, up ? vmulq_f32(v, vld1q_f32(up + i)) : v);
+    }
+    for (; i < n; i++) {
+        float x = gate[i], v = x * fmaf(x * x, GELU_F32_CUBIC, GELU_F32_LINEAR);
+        float gelu = x / (1.0f + exp_f32(-v));
+        y[i] = up ? gelu * up[i] : gelu;
+    }
+}
+
+static void softcap_neon(float *y, int64_t n, float cap)
+{
+    float factor = 2.0f / cap;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        float32x4_t e = exp_neon(vmulq_n_f32(vld1q_f32(y + i), factor));
+        e = vdivq_f32(vdupq_n_f32(2.0f * cap), vaddq_f32(vdupq_n_f32(1.0f), e));
+        vst1q_f32(y + i, vsubq_f32(vdupq_n_f32(cap), e));
+    }
+    for (; i < n; i++)
+        y[i] = cap - 2.0f * cap / (1.0f + exp_f32(y[i] * factor));
 }
 
 static void add_neon(float *y, const float *x, int64_t n)
@@ -150,8 +222,11 @@ static float sum_exp_neon(const float *x, int64_t n, float shift, float factor)
 void neon_rows_init(kernel_table *table)
 {
     table->rmsnorm = rmsnorm_neon;
+    table->layernorm = layernorm_neon;
     table->rope = rope_neon;
     table->swiglu = swiglu_neon;
+    table->geglu = geglu_neon;
+    table->softcap = softcap_neon;
     table->add = add_neon;
     table->to_f16 = to_f16_neon;
     table->from_f16 = from_f16_neon;

@@ -17,6 +17,20 @@ static void rmsnorm_ref(float *y, const float *x, const float *w, int64_t d, flo
         y[i] = x[i] * scale * w[i];
 }
 
+static void layernorm_ref(float *y, const float *x, const float *w, const float *b, int64_t d,
+                          float eps)
+{
+    float sum[SUM_LANES] = {0}, square[SUM_LANES] = {0};
+    for (int64_t i = 0; i < d; i++)
+        sum[i % SUM_LANES] += x[i];
+    float mean = sum16(sum) / (float)d;
+    for (int64_t i = 0; i < d; i++)
+        square[i % SUM_LANES] = fmaf(x[i] - mean, x[i] - mean, square[i % SUM_LANES]);
+    float scale = 1.0f / sqrtf(sum16(square) / (float)d + eps);
+    for (int64_t i = 0; i < d; i++)
+        y[i] = (x[i] - mean) * scale * w[i] + b[i];
+}
+
 static void rope_ref(float *x, const float *cos_sin, int32_t n_heads, int32_t head_dim,
                      int32_t n_pairs, bool neox)
 {
@@ -36,6 +50,22 @@ static void swiglu_ref(float *y, const float *gate, const float *up, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = gate[i] / (1.0f + exp_f32(-gate[i])) * up[i];
+}
+
+static void geglu_ref(float *y, const float *gate, const float *up, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float x = gate[i], v = x * fmaf(x * x, GELU_F32_CUBIC, GELU_F32_LINEAR);
+        float gelu = x / (1.0f + exp_f32(-v));
+        y[i] = up ? gelu * up[i] : gelu;
+    }
+}
+
+static void softcap_ref(float *y, int64_t n, float cap)
+{
+    float factor = 2.0f / cap;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = cap - 2.0f * cap / (1.0f + exp_f32(y[i] * factor));
 }
 
 static void add_ref(float *y, const float *x, int64_t n)
@@ -77,8 +107,11 @@ static float sum_exp_ref(const float *x, int64_t n, float shift, float factor)
 void ref_rows_init(kernel_table *table)
 {
     table->rmsnorm = rmsnorm_ref;
+    table->layernorm = layernorm_ref;
     table->rope = rope_ref;
     table->swiglu = swiglu_ref;
+    table->geglu = geglu_ref;
+    table->softcap = softcap_ref;
     table->add = add_ref;
     table->to_f16 = to_f16_ref;
     table->from_f16 = from_f16_ref;

@@ -34,6 +34,49 @@ static void rmsnorm_avx2(float *y, const float *x, const float *w, int64_t d, fl
     }
 }
 
+/* The 16 lanes' sums of x (shift 0), or of the squares of x - shift. */
+static inline float lane_sums(const float *x, int64_t d, float shift, bool squares)
+{
+    const __m256 m = _mm256_set1_ps(shift);
+    __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (int64_t i = 0; i < d; i += 8) {
+        __m256i lanes = first_lanes(d - i);
+        __m256 v = i + 8 <= d ? _mm256_loadu_ps(x + i) : _mm256_maskload_ps(x + i, lanes);
+        if (squares) {
+            v = _mm256_and_ps(_mm256_sub_ps(v, m), _mm256_castsi256_ps(lanes));
+            sum[i / 8 % 2] = _mm256_fmadd_ps(v, v, sum[i / 8 % 2]);
+        } else {
+            sum[i / 8 % 2] = _mm256_add_ps(sum[i / 8 % 2], v);
+        }
+    }
+    return sum16_avx2(sum[0], sum[1]);
+}
+
+static inline __m256 layernorm_8(__m256 x, __m256 mean, __m256 scale, __m256 w, __m256 b)
+{
+    __m256 v = _mm256_mul_ps(_mm256_sub_ps(x, mean), scale);
+    return _mm256_add_ps(_mm256_mul_ps(v, w), b);
+}
+
+static void layernorm_avx2(float *y, const float *x, const float *w, const float *b, int64_t d,
+                           float eps)
+{
+    float m = lane_sums(x, d, 0, false) / (float)d;
+    float s = 1.0f / sqrtf(lane_sums(x, d, m, true) / (float)d + eps);
+    const __m256 mean = _mm256_set1_ps(m), scale = _mm256_set1_ps(s);
+    int64_t i = 0;
+    for (; i + 8 <= d; i += 8)
+        _mm256_storeu_ps(y + i, layernorm_8(_mm256_loadu_ps(x + i), mean, scale,
+                                            _mm256_loadu_ps(w + i), _mm256_loadu_ps(b + i)));
+    if (i < d) {
+        __m256i l = first_lanes(d - i);
+        _mm256_maskstore_ps(y + i, l,
+                            layernorm_8(_mm256_maskload_ps(x + i, l), mean, scale,
+                                        _mm256_maskload_ps(w + i, l),
+                                        _mm256_maskload_ps(b + i, l)));
+    }
+}
+
 /* Cosines and sines of eight pairs, given as two registers of (c, s). */
 static inline void split_pairs(__m256 p, __m256 q, __m256 *c, __m256 *s)
 {
@@ -124,6 +167,37 @@ static void swiglu_avx2(float *y, const float *gate, const float *up, int64_t n)
     }
 }
 
+static inline __m256 gelu_8(__m256 x)
+{
+    __m256 v = _mm256_fmadd_ps(_mm256_mul_ps(x, x), _mm256_set1_ps(GELU_F32_CUBIC),
+                               _mm256_set1_ps(GELU_F32_LINEAR));
+    __m256 e = exp_avx2(_mm256_xor_ps(_mm256_mul_ps(x, v), _mm256_set1_ps(-0.0f)));
+    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
+}
+
+static void geglu_avx2(float *y, const float *gate, const float *up, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 8) {
+        __m256i m = first_lanes(n - i);
+        __m256 v = gelu_8(_mm256_maskload_ps(gate + i, m));
+        if (up)
+            v = _mm256_mul_ps(v, _mm256_maskload_ps(up + i, m));
+        _mm256_maskstore_ps(y + i, m, v);
+    }
+}
+
+static void softcap_avx2(float *y, int64_t n, float cap)
+{
+    const __m256 factor = _mm256_set1_ps(2.0f / cap), one = _mm256_set1_ps(1.0f);
+    const __m256 c = _mm256_set1_ps(cap), twice = _mm256_set1_ps(2.0f * cap);
+    for (int64_t i = 0; i < n; i += 8) {
+        __m256i m = first_lanes(n - i);
+        __m256 e = exp_avx2(_mm256_mul_ps(_mm256_maskload_ps(y + i, m), factor));
+        e = _mm256_div_ps(twice, _mm256_add_ps(one, e));
+        _mm256_maskstore_ps(y + i, m, _mm256_sub_ps(c, e));
+    }
+}
+
 static void add_avx2(float *y, const float *x, int64_t n)
 {
     int64_t i = 0;
@@ -207,8 +281,11 @@ static float sum_exp_avx2(const float *x, int64_t n, float shift, float factor)
 void avx2_rows_init(kernel_table *table)
 {
     table->rmsnorm = rmsnorm_avx2;
+    table->layernorm = layernorm_avx2;
     table->rope = rope_avx2;
     table->swiglu = swiglu_avx2;
+    table->geglu = geglu_avx2;
+    table->softcap = softcap_avx2;
     table->add = add_avx2;
     table->to_f16 = to_f16_avx2;
     table->from_f16 = from_f16_avx2;

@@ -19,6 +19,27 @@ static void rmsnorm_avx512(float *y, const float *x, const float *w, int64_t d, 
     }
 }
 
+static void layernorm_avx512(float *y, const float *x, const float *w, const float *b, int64_t d,
+                             float eps)
+{
+    __m512 sum = _mm512_setzero_ps(), square = sum;
+    for (int64_t i = 0; i < d; i += 16)
+        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(first_lanes(d - i), x + i));
+    const __m512 mean = _mm512_set1_ps(sum16_avx512(sum) / (float)d);
+    for (int64_t i = 0; i < d; i += 16) {
+        __mmask16 m = first_lanes(d - i);
+        __m512 v = _mm512_maskz_sub_ps(m, _mm512_maskz_loadu_ps(m, x + i), mean);
+        square = _mm512_fmadd_ps(v, v, square);
+    }
+    const __m512 scale = _mm512_set1_ps(1.0f / sqrtf(sum16_avx512(square) / (float)d + eps));
+    for (int64_t i = 0; i < d; i += 16) {
+        __mmask16 m = first_lanes(d - i);
+        __m512 v = _mm512_mul_ps(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, x + i), mean), scale);
+        v = _mm512_mul_ps(v, _mm512_maskz_loadu_ps(m, w + i));
+        _mm512_mask_storeu_ps(y + i, m, _mm512_add_ps(v, _mm512_maskz_loadu_ps(m, b + i)));
+    }
+}
+
 /* Pairs (i, i + n_pairs), 16 at a time; their cosines are the even numbers of cos_sin. */
 static void rope_neox_avx512(float *x, const float *cos_sin, int32_t n_heads, int32_t head_dim,
                              int32_t n_pairs)
@@ -79,6 +100,37 @@ static void swiglu_avx512(float *y, const float *gate, const float *up, int64_t 
         __m512 g = _mm512_maskz_loadu_ps(m, gate + i);
         __m512 v = _mm512_div_ps(g, _mm512_add_ps(one, exp_avx512(_mm512_xor_ps(g, sign))));
         _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(m, up + i)));
+    }
+}
+
+static inline __m512 gelu_16(__m512 x)
+{
+    __m512 v = _mm512_fmadd_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(GELU_F32_CUBIC),
+                               _mm512_set1_ps(GELU_F32_LINEAR));
+    __m512 e = exp_avx512(_mm512_xor_ps(_mm512_mul_ps(x, v), _mm512_set1_ps(-0.0f)));
+    return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
+}
+
+static void geglu_avx512(float *y, const float *gate, const float *up, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 16) {
+        __mmask16 m = first_lanes(n - i);
+        __m512 v = gelu_16(_mm512_maskz_loadu_ps(m, gate + i));
+        if (up)
+            v = _mm512_mul_ps(v, _mm512_maskz_loadu_ps(m, up + i));
+        _mm512_mask_storeu_ps(y + i, m, v);
+    }
+}
+
+static void softcap_avx512(float *y, int64_t n, float cap)
+{
+    const __m512 factor = _mm512_set1_ps(2.0f / cap), one = _mm512_set1_ps(1.0f);
+    const __m512 c = _mm512_set1_ps(cap), twice = _mm512_set1_ps(2.0f * cap);
+    for (int64_t i = 0; i < n; i += 16) {
+        __mmask16 m = first_lanes(n - i);
+        __m512 e = exp_avx512(_mm512_mul_ps(_mm512_maskz_loadu_ps(m, y + i), factor));
+        e = _mm512_div_ps(twice, _mm512_add_ps(one, e));
+        _mm512_mask_storeu_ps(y + i, m, _mm512_sub_ps(c, e));
     }
 }
 
@@ -148,8 +200,11 @@ static float sum_exp_avx512(const float *x, int64_t n, float shift, float factor
 void avx512_rows_init(kernel_table *table)
 {
     table->rmsnorm = rmsnorm_avx512;
+    table->layernorm = layernorm_avx512;
     table->rope = rope_avx512;
     table->swiglu = swiglu_avx512;
+    table->geglu = geglu_avx512;
+    table->softcap = softcap_avx512;
     table->add = add_avx512;
     table->to_f16 = to_f16_avx512;
     table->from_f16 = from_f16_avx512;
