@@ -34,6 +34,7 @@ static void sizes_stay(void **state)
         STRUCTURE(drey_speculation, 1424),  STRUCTURE(drey_trace_visitor, 56),
         STRUCTURE(drey_event, 40),          STRUCTURE(drey_profile, 1088),
         STRUCTURE(drey_exits, 1272),        STRUCTURE(drey_saved_session, 152),
+        STRUCTURE(drey_prefix_options, 56), STRUCTURE(drey_prefixes, 104),
         STRUCTURE(drey_counts, 160),        STRUCTURE(drey_unit_shares, 264),
         STRUCTURE(drey_unit, 712),
     };

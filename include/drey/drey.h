@@ -337,6 +337,17 @@ typedef struct drey_unit_shares {
     uint64_t reserved[4]; /* zero */
 } drey_unit_shares;
 
+/* Beginnings of texts that were computed are kept in blocks of 64 tokens, and restored where another
+ * text begins alike: with the same bytes, so that it is the same text. In memory, which is in the
+ * plan, and in a folder, from where they come back after a restart. */
+typedef struct drey_prefix_options {
+    uint64_t memory_bytes; /* 0: none are kept; else for one block at least */
+    const char *folder;    /* NULL: memory alone. Made if it is not there; one engine at a time has
+                              it. Of other models nothing is restored from it */
+    uint64_t disk_bytes;   /* of the folder at most: what was used longest ago goes */
+    uint64_t reserved[4];  /* zero */
+} drey_prefix_options;
+
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
     const drey_model *draft;  /* borrowed as long; NULL unless drafter is DREY_DRAFTER_MODEL */
@@ -376,7 +387,8 @@ typedef struct drey_engine_options {
     const char *units;   /* copied; NULL: "cpu", a thread for each core, alike */
     const drey_unit_shares *unit_shares; /* copied; where `units` itself names none. NULL: a
                                             thread's worth for each thread and device */
-    uint64_t reserved[6];                /* zero */
+    const drey_prefix_options *prefixes; /* borrowed for the call; NULL: none are kept */
+    uint64_t reserved[5];                /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -444,7 +456,8 @@ typedef struct drey_plan {
     int64_t front_layers; /* so many of the first layers stay, or most of each, as passes end early;
                              0: of each layer an equal share stays */
     uint64_t held_bytes;  /* the caller's, as the options say */
-    uint64_t reserved[12]; /* zero */
+    uint64_t prefix_bytes; /* for prefixes that are kept */
+    uint64_t reserved[11]; /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens; from
@@ -639,7 +652,10 @@ typedef struct drey_statistics {
     /* What tokens_per_s would have been with a sidecar: without the packing of streamed weights, as
      * far as reads leave the time. 0: there is one, or nothing was streamed. */
     double sidecar_tokens_per_s;
-    uint64_t reserved[14]; /* zero */
+    /* Of the timeline when the text began: those that were not computed for it, but kept or
+     * restored (drey_prefix_options). */
+    int64_t cached_tokens;
+    uint64_t reserved[13]; /* zero */
 } drey_statistics;
 
 /* What came of drafting in one text. Arrays' last elements hold all that is beyond them, too. */
@@ -786,6 +802,17 @@ DREY_API drey_status drey_session_save(const drey_session *session, const char *
  * DREY_ERR_CONTEXT: longer than the engine's n_context; DREY_ERR_IO. */
 DREY_API drey_status drey_session_load(drey_session *session, const char *path,
                                        drey_saved_session *saved, drey_error *err);
+
+/* Kept prefixes since the engine opened. */
+typedef struct drey_prefixes {
+    uint64_t memory_bytes, disk_bytes; /* set aside in memory; what the folder holds */
+    int64_t blocks, files;             /* there now */
+    int64_t restored_tokens;
+    int64_t kept_blocks, read_blocks, written_blocks; /* kept in memory, from and to the folder */
+    bool disk_failed;     /* the folder's disk is full or fails: nothing more is written to it */
+    uint64_t reserved[4]; /* zero */
+} drey_prefixes;
+DREY_API void drey_engine_prefixes(const drey_engine *engine, drey_prefixes *out);
 
 /* Sums over all that an engine has done since it opened. Between two steps. */
 typedef struct drey_counts {

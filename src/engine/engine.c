@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "engine/saved.h"
 #include "engine/sharing.h"
 #include "exit/exit_file.h"
 #include "os/cpu.h"
@@ -154,6 +155,9 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
         e->cpu.shape =
             (o->tuning->whole_lines ? SHAPE_LINES : 0) | (o->tuning->near_fetch ? SHAPE_NEAR : 0);
     o->tuning = NULL; /* the caller's may go */
+    if (o->prefixes)
+        e->prefix_options = *o->prefixes;
+    o->prefixes = NULL;
     TRY(engine_take_profile(e, err));
     e->kernels = kernel_select_shape(o->cpu_tier, e->cpu.shape);
     if (!e->kernels)
@@ -176,6 +180,8 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
 
 void engine_release(drey_engine *e)
 {
+    prefix_close(&e->prefixes);
+    arena_free(&e->prefix_memory);
     weights_close(&e->target.weights);
     weights_close(&e->draft.weights);
     arena_free(&e->target.weight_memory);
@@ -333,6 +339,21 @@ static drey_status open_workspace(drey_engine *e, drey_error *err)
     return arena_check(&e->work_memory, err);
 }
 
+static drey_status open_prefixes(drey_engine *e, drey_error *err)
+{
+    drey_prefix_options *o = &e->prefix_options;
+    saved_origin origin;
+    if (e->inputs.prefix_bytes == 0)
+        return DREY_OK;
+    TRY(saved_origin_make(&origin, e, err));
+    TRY(arena_init(&e->prefix_memory, e->inputs.prefix_bytes, false, err));
+    drey_status status = prefix_open(
+        &e->prefixes, o, &origin, prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e)),
+        e->options.n_context, &e->prefix_memory, err);
+    o->folder = NULL; /* the caller's may go */
+    return status;
+}
+
 static drey_status open_planned(drey_engine *e, drey_error *err)
 {
     engine_apply_plan(e);
@@ -345,6 +366,7 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
     if (e->has_heads)
         TRY(open_heads(e, err));
     sharing_begin(e);
+    TRY(open_prefixes(e, err));
     return open_workspace(e, err);
 }
 
@@ -391,6 +413,12 @@ void drey_engine_close(drey_engine **engine)
 void drey_engine_plan(const drey_engine *engine, drey_plan *plan)
 {
     *plan = engine->plan.report;
+}
+
+void drey_engine_prefixes(const drey_engine *engine, drey_prefixes *out)
+{
+    prefix_count(&engine->prefixes, out);
+    out->memory_bytes = engine->inputs.prefix_bytes;
 }
 
 void drey_settle_memory(void)

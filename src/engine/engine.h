@@ -11,6 +11,7 @@
 #include "draft/model_drafter.h"
 #include "draft/policy.h"
 #include "engine/plan.h"
+#include "engine/prefix_store.h"
 #include "exit/exit.h"
 #include "text/tokenizer.h"
 #include "weights/row_table.h"
@@ -69,6 +70,9 @@ struct drey_engine {
     medusa_heads heads;                        /* its Medusa heads, where they draft */
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
+    prefix_store prefixes;
+    drey_prefix_options prefix_options; /* memory_bytes 0: none */
+    arena prefix_memory;
     turn_cost cost;             /* of turns, shared or not (sharing.h) */
     stream_counters reads;      /* of the target, when a pass was last begun */
     trace trace;                /* of the engine's threads, and of its reads */

@@ -1,4 +1,5 @@
 /* What a plan needs to know, gathered once: the models' tensors, their sidecar, the process. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,21 @@ static void gather_heads(drey_engine *e)
         medusa_work_bytes(&e->heads, e->target.layout.head) + gguf_header_bytes(e->heads.file);
 }
 
+/* What prefixes take depends on the target and the context. */
+static drey_status gather_prefixes(drey_engine *e, drey_error *err)
+{
+    const drey_prefix_options *o = &e->prefix_options;
+    if (o->memory_bytes == 0)
+        return DREY_OK;
+    size_t block = prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e));
+    e->inputs.prefix_bytes = prefix_memory(o, block, e->options.n_context);
+    if (e->inputs.prefix_bytes)
+        return DREY_OK;
+    FAIL(err, DREY_ERR_USAGE,
+         "%" PRIu64 " bytes are too little to keep prefixes; a block of %d tokens takes %zu",
+         o->memory_bytes, PREFIX_POSITIONS, block + (size_t)e->options.n_context * sizeof(int32_t));
+}
+
 static size_t plan_memory_bytes(const drey_engine *e)
 {
     size_t total = 0, per_matrix = sizeof(plan_matrix) + (1 + N_PLANES) * sizeof(int32_t);
@@ -241,6 +257,7 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     in->sidecar = e->sidecar != NULL;
     if (model_layout_is_sliced(&e->draft.layout))
         in->draft_ids = (int32_t)e->draft.layout.head->n_rows;
+    TRY(gather_prefixes(e, err));
     in->session_state_bytes = engine_session_state_bytes(e);
     return arena_check(&e->plan_memory, err);
 }

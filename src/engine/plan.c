@@ -190,7 +190,7 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
     t->process_bytes =
         t->program_bytes + t->tokenizer_bytes + t->stack_bytes + t->queue_bytes + t->reserve_bytes;
     return with_page_tables(t->ring_bytes + t->kv_bytes + t->work_bytes + t->held_bytes +
-                            t->process_bytes + stays);
+                            t->prefix_bytes + t->process_bytes + stays);
 }
 
 /* The most generous setting whose memory beyond the least, a larger ring included, is at most a
@@ -397,6 +397,7 @@ static void begin_report(const plan_inputs *in, uint64_t budget_bytes, drey_plan
                      .budget_is_estimate = in->budget_is_estimate,
                      .target_bytes = in->target_bytes,
                      .held_bytes = in->held_bytes,
+                     .prefix_bytes = in->prefix_bytes,
                      .program_bytes = in->program_bytes,
                      .tokenizer_bytes = in->tokenizer_bytes,
                      .stack_bytes = in->stack_bytes,
@@ -434,7 +435,7 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
     t->prompt_chunk = r->chunk;
     uint64_t used = fixed + with_page_tables(t->pinned_bytes + t->draft_bytes - stays);
     uint64_t named = t->pinned_bytes + t->draft_bytes + t->ring_bytes + t->kv_bytes +
-                     t->work_bytes + t->held_bytes + t->process_bytes;
+                     t->work_bytes + t->held_bytes + t->prefix_bytes + t->process_bytes;
     t->reserve_bytes += used - named;
     t->process_bytes += used - named;
     t->spare_bytes = t->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : t->budget_bytes - used;

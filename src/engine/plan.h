@@ -63,7 +63,8 @@ typedef struct plan_inputs {
     double share;             /* budget allows (0 .. 1) */
     /* Of the process, whatever the budget is. */
     uint64_t program_bytes, tokenizer_bytes, stack_bytes, reserve_bytes;
-    uint64_t held_bytes; /* the caller's */
+    uint64_t held_bytes;   /* the caller's */
+    uint64_t prefix_bytes; /* for prefixes that are kept */
     /* Facts that a plan repeats. */
     uint64_t target_bytes; /* all its tensors */
     drey_kv kv_name;

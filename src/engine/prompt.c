@@ -52,6 +52,7 @@ void prompt_take(drey_session *s, const pass_group *group)
     prompt_report(&line, (uint64_t)(s->target_kv.n_committed - g->prompt_from));
     if (group->head == HEAD_NONE)
         return;
+    prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
     if (s->drafter && s->drafter->class->see)
         s->drafter->class->see(s->drafter, s->n_timeline - 1, group->hidden);
     /* What follows the prompt's last row needs no turn. */

@@ -17,8 +17,7 @@ typedef struct saved_origin {
 /* Raised whenever a model's keys and values become other numbers (kernel/kernel.h). */
 enum { SAVED_ARITHMETIC = 1, SAVED_ARITHMETIC_FLOAT = 0x10001 };
 
-/* Of a cache of the model in that file. Reads some MiB of it: DREY_ERR_IO, DREY_ERR_MEMORY. */
-drey_status saved_origin_make(saved_origin *o, const drey_engine *e, const gguf *model,
-                              const kv_cache *kv, drey_error *err);
+/* Of the target's. Reads some MiB of its file: DREY_ERR_IO, DREY_ERR_MEMORY. */
+drey_status saved_origin_make(saved_origin *o, const drey_engine *e, drey_error *err);
 
 #endif

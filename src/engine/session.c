@@ -411,6 +411,8 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
         return status;
     }
     append(s, ids, n);
+    prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, &s->target_kv);
+    s->text.stats.cached_tokens = s->target_kv.n_committed;
     s->text.report = report;
     s->text.prompt_from = s->target_kv.n_committed;
     s->text.prompt_end = s->n_timeline;
@@ -443,6 +445,7 @@ void session_end(drey_session *s, drey_finish why)
     text_flush(s);
     events_clear(s);
     exits_drop(s);
+    prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
     statistics_end(s);
     release_text(g);
     s->state = SESSION_IDLE;

@@ -94,7 +94,6 @@ static drey_status write_all(new_file *f, const session_header *h, const drey_se
 static drey_status make_header(session_header *h, const drey_session *s, const void *note,
                                size_t n_note_bytes, drey_error *err)
 {
-    const drey_engine *e = s->engine;
     const drey_sampling *sampling = &s->text.options.sampling;
     hash64 body;
     *h = (session_header){.version = VERSION,
@@ -108,7 +107,7 @@ static drey_status make_header(session_header *h, const drey_session *s, const v
                           .seed = sampling->seed,
                           .n_note_bytes = n_note_bytes};
     memcpy(h->magic, magic, sizeof magic);
-    TRY(saved_origin_make(&h->origin, e, e->options.target->file, &s->target_kv, err));
+    TRY(saved_origin_make(&h->origin, s->engine, err));
     hash64_init(&body);
     hash64_add(&body, s->timeline, (size_t)ids_bytes(h));
     hash64_add(&body, note, n_note_bytes);
@@ -194,7 +193,7 @@ static drey_status check_origin(const session_source *f, const drey_session *s, 
     const session_header *h = &f->header;
     const drey_engine *e = s->engine;
     saved_origin mine;
-    TRY(saved_origin_make(&mine, e, e->options.target->file, &s->target_kv, err));
+    TRY(saved_origin_make(&mine, e, err));
     if (h->origin.model != mine.model)
         FAIL(err, DREY_ERR_MISMATCH, "%s belongs to another model than %s; load it with its own",
              SHOWN_PATH(f->path), SHOWN_PATH(gguf_part_path(e->options.target->file, 0)));

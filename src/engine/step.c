@@ -150,6 +150,7 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
         else
             session_retry(p.session[at]);
     }
+    prefix_write(&p.session[0]->engine->prefixes);
     return status;
 }
 

@@ -1,0 +1,261 @@
+/* A bounded folder of files: see kept_files.h. */
+#include "os/kept_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/num.h"
+
+enum { NAME_BYTES = 32, PIECE_BYTES = 1 << 20 };
+static const char ending[] = ".kept", growing[] = ".keep";
+
+static void name_of(char out[NAME_BYTES], uint64_t key, const char *end)
+{
+    snprintf(out, NAME_BYTES, "%016" PRIx64 "%s", key, end);
+}
+
+/* Is it a name that name_of makes? */
+static bool is_named(const char *name, const char *end, uint64_t *key)
+{
+    char again[NAME_BYTES];
+    *key = strtoull(name, NULL, 16);
+    name_of(again, *key, end);
+    return strcmp(name, again) == 0;
+}
+
+/* ---- The list ---- */
+
+static int32_t find(const kept_files *k, uint64_t key)
+{
+    for (int32_t i = 0; i < k->n; i++)
+        if (k->file[i].key == key)
+            return i;
+    return -1;
+}
+
+static void forget(kept_files *k, int32_t at)
+{
+    char name[NAME_BYTES];
+    name_of(name, k->file[at].key, ending);
+    unlinkat(k->fd, name, 0);
+    k->n_bytes -= k->file[at].n_bytes;
+    k->file[at] = k->file[--k->n];
+}
+
+/* Until one more of n_bytes fits. */
+static void make_room(kept_files *k, uint64_t n_bytes)
+{
+    while (k->n > 0 && (k->n == k->max || k->n_bytes + n_bytes > k->max_bytes)) {
+        int32_t oldest = 0;
+        for (int32_t i = 1; i < k->n; i++)
+            if (k->file[i].used < k->file[oldest].used)
+                oldest = i;
+        forget(k, oldest);
+    }
+}
+
+static void add(kept_files *k, uint64_t key, uint64_t n_bytes, int64_t used)
+{
+    k->file[k->n++] = (kept_file){key, n_bytes, used};
+    k->n_bytes += n_bytes;
+}
+
+size_t kept_files_memory(int32_t max_files)
+{
+    return arena_size((size_t)max_files * sizeof(kept_file));
+}
+
+/* ---- Opening ---- */
+
+static void look_at(kept_files *k, const char *name)
+{
+    struct stat about;
+    uint64_t key;
+    if (is_named(name, growing, &key)) /* whose writer has ended */
+        unlinkat(k->fd, name, 0);
+    if (!is_named(name, ending, &key) || fstatat(k->fd, name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(about.st_mode))
+        return;
+    int64_t used = (int64_t)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec;
+    make_room(k, (uint64_t)about.st_size);
+    if (k->max == 0 || (uint64_t)about.st_size > k->max_bytes)
+        unlinkat(k->fd, name, 0);
+    else
+        add(k, key, (uint64_t)about.st_size, used);
+    k->now = max_i64(k->now, used);
+}
+
+static bool scan(kept_files *k)
+{
+    int fd = openat(k->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    for (struct dirent *at; (at = readdir(dir));)
+        look_at(k, at->d_name);
+    closedir(dir);
+    return true;
+}
+
+drey_status kept_files_open(kept_files *k, const char *folder, uint64_t max_bytes,
+                            int32_t max_files, arena *a, drey_error *err)
+{
+    *k = (kept_files){.fd = -1, .max = max_files, .max_bytes = max_bytes};
+    k->file = arena_take(a, (size_t)max_files * sizeof *k->file);
+    TRY(arena_check(a, err));
+    if (mkdir(folder, 0700) == 0 || errno == EEXIST)
+        k->fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (k->fd < 0)
+        FAIL(err, DREY_ERR_IO, "cannot keep files in %s: %s; name another folder",
+             SHOWN_PATH(folder), strerror(errno));
+    bool busy = flock(k->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!busy && faccessat(k->fd, ".", W_OK | X_OK, 0) == 0 && scan(k))
+        return DREY_OK;
+    int reason = errno;
+    kept_files_close(k);
+    if (busy)
+        FAIL(err, DREY_ERR_IO, "%s is in use by another process; name another folder",
+             SHOWN_PATH(folder));
+    FAIL(err, DREY_ERR_IO, "cannot keep files in %s: %s; name another folder", SHOWN_PATH(folder),
+         strerror(reason));
+}
+
+void kept_files_close(kept_files *k)
+{
+    if (k->fd >= 0)
+        close(k->fd);
+    *k = (kept_files){.fd = -1};
+}
+
+/* ---- Files ---- */
+
+bool kept_files_has(const kept_files *k, uint64_t key)
+{
+    return find(k, key) >= 0;
+}
+
+void kept_files_drop(kept_files *k, uint64_t key)
+{
+    int32_t at = find(k, key);
+    if (at >= 0)
+        forget(k, at);
+}
+
+/* Nothing stays in the page cache, which counts as this process's memory. */
+static void let_go(int fd)
+{
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+static bool put(int fd, const kept_part *part)
+{
+    const uint8_t *from = part->bytes;
+    for (size_t left = part->n; left > 0;) {
+        ssize_t n = write(fd, from, min_size(left, PIECE_BYTES));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        from += n;
+        left -= (size_t)n;
+        sync_file_range(fd, 0, 0,
+                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                            SYNC_FILE_RANGE_WAIT_AFTER);
+        let_go(fd);
+    }
+    return true;
+}
+
+static bool take(int fd, const kept_part *part)
+{
+    uint8_t *to = part->bytes;
+    for (size_t left = part->n; left > 0;) {
+        ssize_t n = read(fd, to, min_size(left, PIECE_BYTES));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        to += n;
+        left -= (size_t)n;
+        let_go(fd);
+    }
+    return true;
+}
+
+static uint64_t bytes_of(const kept_part *parts, int n_parts)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < n_parts; i++)
+        n += parts[i].n;
+    return n;
+}
+
+static int open_file(const kept_files *k, const char *name, int flags)
+{
+    int fd;
+    do
+        fd = openat(k->fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+bool kept_files_read(kept_files *k, uint64_t key, const kept_part *parts, int n_parts)
+{
+    char name[NAME_BYTES];
+    struct stat about;
+    int32_t at = find(k, key);
+    if (at < 0)
+        return false;
+    name_of(name, key, ending);
+    int fd = open_file(k, name, O_RDONLY);
+    bool good = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
+                (uint64_t)about.st_size == bytes_of(parts, n_parts);
+    if (good)
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead: it would not be dropped */
+    for (int i = 0; i < n_parts && good; i++)
+        good = take(fd, &parts[i]);
+    if (fd >= 0) {
+        futimens(fd, NULL);
+        close(fd);
+    }
+    if (good)
+        k->file[at].used = ++k->now;
+    else
+        forget(k, at);
+    return good;
+}
+
+bool kept_files_write(kept_files *k, uint64_t key, const kept_part *parts, int n_parts)
+{
+    char name[NAME_BYTES], grows[NAME_BYTES];
+    uint64_t n_bytes = bytes_of(parts, n_parts);
+    if (n_bytes > k->max_bytes || k->max == 0)
+        return false;
+    kept_files_drop(k, key);
+    make_room(k, n_bytes);
+    name_of(name, key, ending);
+    name_of(grows, key, growing);
+    int fd = open_file(k, grows, O_WRONLY | O_CREAT | O_TRUNC);
+    bool good = fd >= 0;
+    for (int i = 0; i < n_parts && good; i++)
+        good = put(fd, &parts[i]);
+    if (fd >= 0 && close(fd) != 0)
+        good = false;
+    good = good && renameat(k->fd, grows, k->fd, name) == 0;
+    if (good)
+        add(k, key, n_bytes, ++k->now);
+    else
+        unlinkat(k->fd, grows, 0);
+    return good;
+}
