@@ -170,6 +170,11 @@ static void parts(void **state)
     assert_int_equal(units_from(us, 2, 5, 40, false), 10);
     assert_int_equal(units_from(us, 2, 4, 40, false), 30);
     assert_true(units_may_take(us, 0, 2));
+    assert_int_equal(units_take_over(us, 0, 2, 8, 10), 1); /* speeds of 1/8 and 3/4 */
+    assert_int_equal(units_take_over(us, 0, 2, 8, 6), 0);
+    assert_int_equal(units_take_over(us, 2, 0, 8, 6), 6);
+    assert_int_equal(units_take_over(us, 0, 1, 8, 1), 1); /* alike */
+    assert_int_equal(units_take_over(us, 0, 1, 8, 6), 3);
     units_close(&us);
 
     us = open_set("cpu/threads=3+fake", NULL);            /* a thread's worth each */
@@ -178,6 +183,7 @@ static void parts(void **state)
     assert_int_equal(units_from(us, 3, 1, 40, true), 30);
     assert_int_equal(units_from(us, 3, 1, 40, false), 40);
     units_fail(us, 3, &(drey_error){.message = "gone"});
+    assert_int_equal(units_take_over(us, 0, 3, 1, 7), 7);
     assert_int_equal(units_from(us, 3, 1, 40, true), 40);
     units_close(&us);
 

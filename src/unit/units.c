@@ -171,6 +171,21 @@ bool units_may_take(const unit_set *us, int32_t slot, int32_t from)
     return us->steal || us->slot[slot].unit == of || us->unit[of].failed;
 }
 
+static double slot_speed(const unit_set *us, int32_t slot, int32_t rows)
+{
+    int32_t i = us->slot[slot].unit;
+    return units_share(us, rows, i) / us->unit[i].n_slots;
+}
+
+int32_t units_take_over(const unit_set *us, int32_t slot, int32_t from, int32_t rows, int32_t left)
+{
+    if (us->unit[us->slot[from].unit].failed)
+        return left;
+    double own = slot_speed(us, slot, rows), other = slot_speed(us, from, rows);
+    double part = own + other > 0 ? left * own / (own + other) : 0;
+    return (int32_t)(own < other ? part : part + 0.999);
+}
+
 /* ---- Devices ---- */
 
 bool units_have_devices(const unit_set *us)

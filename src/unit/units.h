@@ -77,6 +77,10 @@ int32_t units_from(const unit_set *us, int32_t slot, int32_t rows, int32_t n_gro
 /* Whether a slot may take what another was given. */
 bool units_may_take(const unit_set *us, int32_t slot, int32_t from);
 
+/* Of so many groups that are left to slot `from`, how many another had better take over: by their
+ * shares both are then done at the same time. All of a device that has failed. */
+int32_t units_take_over(const unit_set *us, int32_t slot, int32_t from, int32_t rows, int32_t left);
+
 /* Devices that can be asked. */
 bool units_have_devices(const unit_set *us);
 /* Gives the devices the weights: matrix[n], with all groups that there are; each gets what it may

@@ -150,7 +150,7 @@ static bool share_take(group_share *share, bool owner, int32_t n, int32_t *from,
 {
     uint64_t groups = atomic_load_explicit(&share->groups, memory_order_relaxed), rest;
     do {
-        if (share_is_empty(groups))
+        if (share_is_empty(groups) || n == 0)
             return false;
         int32_t first = (int32_t)(uint32_t)groups, end = (int32_t)(groups >> 32);
         int32_t taken = min_i32(n, end - first);
@@ -349,14 +349,33 @@ static bool is_late(const product_job *j)
     return j->until_ns != 0 && clock_ns() >= j->until_ns;
 }
 
+static int32_t share_left(const group_share *share)
+{
+    uint64_t groups = atomic_load_explicit(&share->groups, memory_order_relaxed);
+    return max_i32((int32_t)(groups >> 32) - (int32_t)(uint32_t)groups, 0);
+}
+
+/* How much a thread takes of a share at a time. Of units that differ in speed a claim is a quarter
+ * of what is left at most, so that others find something to take over from a slow one; and a slow
+ * one takes over no more than it has done as soon as the owner the rest. */
+static int32_t claim_of(const product_job *j, const job_product *q, int32_t owner, int32_t thread)
+{
+    if (!j->w->units)
+        return q->claim_groups;
+    int32_t left = share_left(&q->share[owner]);
+    int32_t part = owner == thread ? ceil_div_i32(left, 4)
+                                   : units_take_over(j->w->units, thread, owner, j->n, left);
+    return min_i32(part, q->claim_groups);
+}
+
 /* Takes all it can get from one thread's shares. */
 static void use_shares(const product_job *j, int32_t owner, int32_t thread)
 {
     for (int32_t i = 0; i < j->n_products; i++) {
         const job_product *q = &j->product[i];
         int32_t from, to;
-        while (!is_late(j) &&
-               share_take(&q->share[owner], owner == thread, q->claim_groups, &from, &to))
+        while (!is_late(j) && share_take(&q->share[owner], owner == thread,
+                                         claim_of(j, q, owner, thread), &from, &to))
             dot_resident(j, q, from, to, thread);
     }
 }
@@ -556,11 +575,14 @@ enum { ROUND_GROUPS = 8 };
 static bool round_take(const product_job *j, const job_product *q, int32_t owner, int32_t slot,
                        int32_t *from, int32_t *to)
 {
-    uint64_t groups = atomic_load_explicit(&q->share[owner].groups, memory_order_relaxed);
-    int32_t left = (int32_t)(groups >> 32) - (int32_t)(uint32_t)groups;
-    return left > 0 &&
-           share_take(&q->share[owner], owner == slot,
-                      j->w->units->steal ? max_i32((left + 1) / 2, ROUND_GROUPS) : left, from, to);
+    const unit_set *us = j->w->units;
+    int32_t left = share_left(&q->share[owner]), part = left;
+    if (owner != slot)
+        part = units_take_over(us, slot, owner, j->n, left);
+    else if (us->steal)
+        part = max_i32(ceil_div_i32(left, 2), ROUND_GROUPS);
+    return (owner == slot || part >= ROUND_GROUPS) &&
+           share_take(&q->share[owner], owner == slot, part, from, to);
 }
 
 /* From its own share, then, where it can read all, from others'. */
