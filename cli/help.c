@@ -7,6 +7,7 @@ const char help_drey[] =
     "help, and writes exactly the text that the large model alone would have written.\n"
     "\n"
     "  drey run -m MODEL.gguf ...       write on from a prompt\n"
+    "  drey serve -m MODEL.gguf ...     an HTTP server for other programs, and a page\n"
     "  drey prepare MODEL.gguf          packs the weights once, beside the model\n"
     "  drey plan -m MODEL.gguf ...      what a memory budget would pin and stream\n"
     "  drey inspect FILE.gguf           header, keys and tensors of a file\n"
@@ -52,6 +53,28 @@ static const char help_run[] =
     "  -q, --quiet              text alone; --raw-ids: as ids; -h, --help: this text\n"
     "example:\n"
     "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n";
+
+static const char help_serve[] =
+    "usage: drey serve -m TARGET.gguf [options]\n"
+    "An HTTP server for programs that speak OpenAI's API, or llama.cpp's server's.\n"
+    "  -m, --model FILE; -d, --draft FILE|lookup|self|medusa|none|auto; --alias NAME\n"
+    "  --host ADDRESS|PATH.sock (127.0.0.1), --port N (8080; 0: any)\n"
+    "  --api-key KEY,...        asked of all; --cors-origin ORIGIN,...|localhost|*\n"
+    "  --sessions N             texts at the same time (4); --queue N: that wait (32)\n"
+    "  -c, --context N          tokens of each (4096); -n, --predict N: most to write\n"
+    "  --connections N (64), --max-body SIZE (1M), --timeout S (30): of a client\n"
+    "  --grace S                for texts, once the server is told to stop (10)\n"
+    "  --temp T, --top-k K, --top-p P, --min-p P, --seed S  unless asked otherwise\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  --policy           how to draft; with --draft-tokens N (8) or --tree N (47)\n"
+    "    auto|none|sequence|specinfer|llmcad|edgellm|optimal|bld|draft|std|single\n"
+    "  --without tree|fallback|batching|provisional|slice|schedule|predictors|hyper\n"
+    "  --exit off|fast|exact, --exit-file FILE, --exit-threshold X  as for drey run\n"
+    "  -t, --threads N, --units U, --cpu TIER, --prompt-chunk ROWS, --read-size SIZE\n"
+    "  --io auto|uring|pread|buffered; --kv f16|q8_0; --sidecar FILE|none\n"
+    "  -q, --quiet              say nothing but the address; -h, --help: this text\n"
+    "example:\n"
+    "  drey serve -m big.gguf -d small.gguf --memory 4G --port 8080\n";
 
 static const char help_plan[] =
     "usage: drey plan -m TARGET.gguf [options]\n"
@@ -343,6 +366,8 @@ const char *help_text(cli_command command)
     switch (command) {
     case CLI_RUN:
         return help_run;
+    case CLI_SERVE:
+        return help_serve;
     case CLI_PLAN:
         return help_plan;
     case CLI_PREPARE:

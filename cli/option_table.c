@@ -3,6 +3,7 @@
 #include "cli/options.h"
 
 #include "drey/train.h"
+#include "serve/server.h"
 
 #include <string.h>
 
@@ -10,14 +11,14 @@ enum {
     /* commands that plan memory */
     TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA,
     TURNS = CLI_BENCH_EDGE | CLI_BENCH_EXIT, /* several sides over prompts */
-    ENGINE = CLI_RUN | CLI_PLAN | CLI_PERPLEXITY | CLI_BENCH_MODEL | CLI_BENCH_SESSIONS |
-             CLI_BENCH_UNITS | TURNS | TRAIN,
+    ENGINE = CLI_RUN | CLI_PLAN | CLI_SERVE | CLI_PERPLEXITY | CLI_BENCH_MODEL |
+             CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TURNS | TRAIN,
     BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS |
             CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TURNS,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
-    TEXTS = CLI_RUN | CLI_PLAN,
+    TEXTS = CLI_RUN | CLI_PLAN | CLI_SERVE,
     DRAFTING = TEXTS | CLI_BENCH_EDGE | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS,
-    SAMPLED = CLI_RUN | CLI_BENCH_EDGE
+    SAMPLED = CLI_RUN | CLI_SERVE | CLI_BENCH_EDGE
 };
 
 /* What the library calls the values of an enum, and what it takes for one. */
@@ -102,10 +103,21 @@ const cli_option cli_options[] = {
     SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, read_bytes, DREY_MIN_READ_BYTES,
          DREY_MAX_READ_BYTES),
     TEXT("sidecar", 0, ENGINE | CLI_TUNE, sidecar),
+    TEXT("host", 0, CLI_SERVE, host),
+    COUNT("port", 0, CLI_SERVE, port, 0, 65535),
+    TEXT("alias", 0, CLI_SERVE, alias),
+    TEXT("api-key", 0, CLI_SERVE, api_key),
+    TEXT("cors-origin", 0, CLI_SERVE, cors_origin),
+    COUNT("queue", 0, CLI_SERVE, n_queue, 0, SERVE_MAX_QUEUE),
+    COUNT("connections", 0, CLI_SERVE, n_connections, 1, SERVE_MAX_CONNECTIONS),
+    SIZE("max-body", 0, CLI_SERVE, body_bytes, SERVE_MIN_BODY, SERVE_MAX_BODY),
+    COUNT("timeout", 0, CLI_SERVE, timeout_s, 1, 86400),
+    COUNT("grace", 0, CLI_SERVE, grace_s, 0, 86400),
     TEXT("prompt", 'p', CLI_RUN, prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
-    COUNT("predict", 'n', CLI_RUN | TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TRAIN, n_predict,
-          1, INT32_MAX),
+    COUNT("predict", 'n',
+          CLI_RUN | CLI_SERVE | TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TRAIN, n_predict, 1,
+          INT32_MAX),
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
@@ -120,7 +132,8 @@ const cli_option cli_options[] = {
     FLAG("no-provisional-text", 0, CLI_RUN, no_provisional_text),
     TEXT("stats", 0, CLI_RUN, stats),
     TEXT("trace", 0, CLI_RUN, trace),
-    FLAG("quiet", 'q', CLI_RUN | CLI_PERPLEXITY | CLI_PREPARE | TURNS | CLI_TUNE | TRAIN, quiet),
+    FLAG("quiet", 'q',
+         CLI_RUN | CLI_SERVE | CLI_PERPLEXITY | CLI_PREPARE | TURNS | CLI_TUNE | TRAIN, quiet),
     TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | TRAIN, output),
     COUNT("turn", 0, CLI_REPORT, turn, 0, INT32_MAX),
     TEXT("turns", 0, CLI_REPORT, turns),
@@ -130,7 +143,7 @@ const cli_option cli_options[] = {
     RATE("disk", 0, CLI_PLAN, disk_bytes_per_s),
     FLAG("no-measure", 0, CLI_PLAN, no_measure),
     FLAG("tensors", 0, CLI_PLAN, tensors),
-    COUNT("sessions", 0, CLI_PLAN | CLI_BENCH_MODEL | CLI_BENCH_SESSIONS, n_sessions, 1,
+    COUNT("sessions", 0, CLI_PLAN | CLI_SERVE | CLI_BENCH_MODEL | CLI_BENCH_SESSIONS, n_sessions, 1,
           DREY_MAX_SESSIONS),
     FLAG("show", 0, CLI_TUNE, show),
     TEXT("simulate", 0, CLI_TUNE, simulate),
@@ -189,6 +202,8 @@ const char *command_name(cli_command command)
         return "run";
     case CLI_PLAN:
         return "plan";
+    case CLI_SERVE:
+        return "serve";
     case CLI_INSPECT:
         return "inspect";
     case CLI_TOKENIZE:

@@ -27,7 +27,8 @@ typedef enum cli_command {
     CLI_TRAIN_MEDUSA = 1 << 14,
     CLI_BENCH_EXIT = 1 << 15,
     CLI_BENCH_SESSIONS = 1 << 16,
-    CLI_BENCH_UNITS = 1 << 17
+    CLI_BENCH_UNITS = 1 << 17,
+    CLI_SERVE = 1 << 18
 } cli_command;
 
 /* Commands that take a file without -m. */
@@ -100,13 +101,16 @@ typedef struct cli_settings {
     const char *turns;           /* report: "3-7"; NULL: in the middle */
     const char
         *output; /* prepare, train: the side file; NULL: beside the model. report: the picture */
-    bool check, force, planes;               /* prepare */
-    int32_t n_hidden;                        /* train exit; 0: what is usual */
-    cli_features features;                   /* train exit */
-    int32_t n_heads, n_vocabulary, n_epochs; /* train medusa; 0: what is usual */
-    float rate;                              /* train medusa; 0: what is usual */
-    bool keep_texts;                         /* train medusa */
-    const char *operand;                     /* inspect, prepare, report: the file */
+    bool check, force, planes;                                /* prepare */
+    int32_t n_hidden;                                         /* train exit; 0: what is usual */
+    cli_features features;                                    /* train exit */
+    int32_t n_heads, n_vocabulary, n_epochs;                  /* train medusa; 0: what is usual */
+    float rate;                                               /* train medusa; 0: what is usual */
+    bool keep_texts;                                          /* train medusa */
+    const char *host, *api_key, *cors_origin, *alias;         /* serve; NULL: as usual, or none */
+    int32_t port, n_queue, n_connections, timeout_s, grace_s; /* serve: if given */
+    uint64_t body_bytes;                                      /* serve; 0: what is usual */
+    const char *operand; /* inspect, prepare, report: the file */
 } cli_settings;
 
 typedef enum cli_value {

@@ -9,7 +9,7 @@ _drey() {
 
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W \
-            "run prepare plan inspect tokenize perplexity report train tune bench --help --version" -- "$cur")
+            "run serve prepare plan inspect tokenize perplexity report train tune bench --help --version" -- "$cur")
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == train ]]; then
@@ -47,7 +47,8 @@ _drey() {
     -p | --prompt | -n | --predict | -c | --context | -t | --threads | --system | --stop | \
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
         --prompt-chunk | --window | --unscored | --prompt-tokens | --decode-tokens | --contexts | --type | \
-        --turn | --turns | --policies | --rounds | --plain-tokens | --hidden | --exit-threshold) return ;;
+        --host | --port | --alias | --api-key | --cors-origin | --sessions | --queue | --connections | --max-body | \
+        --timeout | --grace | --turn | --turns | --policies | --rounds | --plain-tokens | --hidden | --exit-threshold) return ;;
     esac
 
     if [[ -z $words ]]; then
@@ -56,6 +57,10 @@ _drey() {
             words="$engine $drafting -p --prompt -f --file -n --predict --chat --system --special
                 --temp --top-k --top-p --min-p --seed --stop --ignore-eos --raw-ids --no-provisional-text --stats --trace
                 -q --quiet"
+            ;;
+        serve)
+            words="$engine $drafting --host --port --alias --api-key --cors-origin --sessions --queue --connections
+                --max-body --timeout --grace -n --predict --temp --top-k --top-p --min-p --seed -q --quiet"
             ;;
         plan) words="$engine $drafting --disk --no-measure --tensors --sessions --json" ;;
         report)

@@ -9,6 +9,7 @@ end
 
 complete -c drey -n __fish_use_subcommand -l version -d 'Show the version'
 complete -c drey -n __fish_use_subcommand -a run -d 'Write on from a prompt'
+complete -c drey -n __fish_use_subcommand -a serve -d 'Serve other programs over HTTP'
 complete -c drey -n __fish_use_subcommand -a prepare -d 'Pack the weights once'
 complete -c drey -n __fish_use_subcommand -a plan -d 'What a memory budget would keep'
 complete -c drey -n __fish_use_subcommand -a inspect -d 'What is in a GGUF file'
@@ -23,9 +24,9 @@ complete -c drey -n '__drey_is bench' -a 'machine disk kernels model edge exit s
 complete -c drey -s h -l help -d 'Show the options'
 complete -c drey -n '__drey_is inspect prepare report' -F
 
-set -l engine '__drey_is run plan perplexity train bench'
-set -l cores '__drey_is run plan perplexity train tune bench'
-complete -c drey -n '__drey_is run plan tokenize perplexity train tune bench' -s m -l model -r -F -d 'Model file'
+set -l engine '__drey_is run serve plan perplexity train bench'
+set -l cores '__drey_is run serve plan perplexity train tune bench'
+complete -c drey -n '__drey_is run serve plan tokenize perplexity train tune bench' -s m -l model -r -F -d 'Model file'
 complete -c drey -n $engine -l memory -x -a 'auto unlimited' -d 'Bound on memory'
 complete -c drey -n $cores -s t -l threads -x -d Threads
 complete -c drey -n $cores -l cpu -x -a 'amx avx512 avxvnni avx2 i8mm dotprod neon ref float' -d Kernels
@@ -35,7 +36,7 @@ complete -c drey -n $engine -l read-size -x -a '256K 512K 1M 2M 4M' -d 'Size of 
 complete -c drey -n $engine -l sidecar -r -F -a none -d 'Packed weights'
 complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
 
-set -l drafting '__drey_is run plan'
+set -l drafting '__drey_is run serve plan'
 complete -c drey -n $drafting -s d -l draft -r -F -a 'auto lookup self medusa none' -d 'What guesses ahead'
 complete -c drey -n $drafting -s c -l context -x -d 'Tokens of prompt and text'
 complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std single' \
@@ -46,22 +47,22 @@ complete -c drey -n '__drey_is run plan tune bench' -l units -x -a 'cpu auto' -d
 complete -c drey -n $drafting -l draft-tokens -x -d 'Length of a chain'
 complete -c drey -n $drafting -l tree -x -d 'Most nodes of a tree'
 complete -c drey -n $drafting -l exit -x -a 'off fast exact' -d 'Leave passes early'
-complete -c drey -n '__drey_is run plan bench' -l exit-file -r -F -d 'Predictors of exits'
+complete -c drey -n '__drey_is run serve plan bench' -l exit-file -r -F -d 'Predictors of exits'
 complete -c drey -n '__drey_is bench' -l confidence-file -r -F -d 'Predictors of a baseline'
 complete -c drey -n '__drey_is bench' -l sides -x -d 'Sides to compare'
-complete -c drey -n '__drey_is run plan bench' -l exit-threshold -x -d 'How sure they have to be'
+complete -c drey -n '__drey_is run serve plan bench' -l exit-threshold -x -d 'How sure they have to be'
 
 complete -c drey -n '__drey_is run' -s p -l prompt -x -d Prompt
 complete -c drey -n '__drey_is run perplexity' -s f -l file -r -F -d 'Prompt or text file'
-complete -c drey -n '__drey_is run train' -s n -l predict -x -d 'Most tokens to write'
+complete -c drey -n '__drey_is run serve train' -s n -l predict -x -d 'Most tokens to write'
 complete -c drey -n '__drey_is run' -l chat -d 'One turn of a chat'
 complete -c drey -n '__drey_is run' -l system -x -d 'Text before the turn'
 complete -c drey -n '__drey_is run tokenize' -l special -d 'Special tokens count as such'
-complete -c drey -n '__drey_is run bench' -l temp -x -d Temperature
-complete -c drey -n '__drey_is run bench' -l top-k -x -d 'Among the k most likely'
-complete -c drey -n '__drey_is run bench' -l top-p -x -d 'Among those that make up p'
-complete -c drey -n '__drey_is run bench' -l min-p -x -d 'At least p times the best'
-complete -c drey -n '__drey_is run train bench' -l seed -x -d 'One seed, one text'
+complete -c drey -n '__drey_is run serve bench' -l temp -x -d Temperature
+complete -c drey -n '__drey_is run serve bench' -l top-k -x -d 'Among the k most likely'
+complete -c drey -n '__drey_is run serve bench' -l top-p -x -d 'Among those that make up p'
+complete -c drey -n '__drey_is run serve bench' -l min-p -x -d 'At least p times the best'
+complete -c drey -n '__drey_is run serve train bench' -l seed -x -d 'One seed, one text'
 complete -c drey -n '__drey_is run' -l stop -x -d 'Text that ends it'
 complete -c drey -n '__drey_is run' -l ignore-eos -d 'Go on past the end'
 complete -c drey -n '__drey_is run' -l raw-ids -d 'Token ids instead of text'
@@ -89,12 +90,22 @@ complete -c drey -n '__drey_is prepare report train' -s o -l output -r -F -d 'Wh
 complete -c drey -n '__drey_is prepare' -l check -d 'Compare all of it'
 complete -c drey -n '__drey_is prepare' -l planes -d 'High and low bits apart, for -d self'
 complete -c drey -n '__drey_is prepare' -l force -d 'Write again'
-complete -c drey -n '__drey_is run perplexity prepare train tune' -s q -l quiet -d 'No progress'
+complete -c drey -n '__drey_is run serve perplexity prepare train tune' -s q -l quiet -d 'No progress'
 
+complete -c drey -n '__drey_is serve' -l host -x -d 'Address, or path of a socket'
+complete -c drey -n '__drey_is serve' -l port -x -d Port
+complete -c drey -n '__drey_is serve' -l alias -x -d 'Name of the model'
+complete -c drey -n '__drey_is serve' -l api-key -x -d 'Asked of everybody'
+complete -c drey -n '__drey_is serve' -l cors-origin -x -d 'Pages that may ask'
+complete -c drey -n '__drey_is serve' -l queue -x -d 'Texts that wait'
+complete -c drey -n '__drey_is serve' -l connections -x -d 'Open at the same time'
+complete -c drey -n '__drey_is serve' -l max-body -x -d 'Bytes of a request'
+complete -c drey -n '__drey_is serve' -l timeout -x -d 'Seconds for a client'
+complete -c drey -n '__drey_is serve' -l grace -x -d 'Seconds for texts at the end'
 complete -c drey -n '__drey_is plan' -l disk -x -d 'Speed of the disk'
 complete -c drey -n '__drey_is plan' -l no-measure -d 'Measure nothing'
 complete -c drey -n '__drey_is plan' -l tensors -d 'List each tensor'
-complete -c drey -n '__drey_is plan bench' -l sessions -x -d 'Texts that go on at the same time'
+complete -c drey -n '__drey_is plan serve bench' -l sessions -x -d 'Texts that go on at the same time'
 complete -c drey -n '__drey_is tokenize' -l bos -d 'Begin with BOS'
 complete -c drey -n '__drey_is tokenize' -l ids -d 'Ids to text'
 complete -c drey -n '__drey_is perplexity' -l window -x -d 'Tokens of a window'

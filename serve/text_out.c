@@ -33,22 +33,30 @@ void out_format(text_out *o, const char *format, ...)
         o->n += (size_t)n;
 }
 
-size_t utf8_character(const char *text, size_t n)
+/* Of the character that text[0..n) begins: *length is how long it would be, 0 for a byte that begins
+ * none. Returns how many of its bytes are there and right. */
+static size_t character_front(const char *text, size_t n, size_t *length)
 {
     const unsigned char *p = (const unsigned char *)text;
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] < 0xC2 || p[0] > 0xF4)
-        return 0;
-    size_t length = p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    *length = p[0] < 0x80                  ? 1
+              : p[0] < 0xC2 || p[0] > 0xF4 ? 0
+              : p[0] < 0xE0                ? 2
+              : p[0] < 0xF0                ? 3
+                                           : 4;
     unsigned char low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
     unsigned char high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
-    if (n < length || p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if (p[i] < 0x80 || p[i] > 0xBF)
-            return 0;
-    return length;
+    size_t i = 1;
+    for (; i < *length && i < n && p[i] >= low && p[i] <= high; i++) {
+        low = 0x80;
+        high = 0xBF;
+    }
+    return i;
+}
+
+size_t utf8_character(const char *text, size_t n)
+{
+    size_t length, front = character_front(text, n, &length);
+    return front == length ? length : 0;
 }
 
 static void put_character(text_out *o, const char *text, size_t length)
@@ -69,9 +77,9 @@ static void put_character(text_out *o, const char *text, size_t length)
 void out_escaped(text_out *o, const char *text, size_t n)
 {
     for (size_t i = 0; i < n;) {
-        size_t length = utf8_character(text + i, n - i);
-        put_character(o, text + i, length);
-        i += length ? length : 1;
+        size_t length, front = character_front(text + i, n - i, &length);
+        put_character(o, text + i, front == length ? length : 0);
+        i += front;
     }
 }
 

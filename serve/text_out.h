@@ -17,7 +17,8 @@ void out_bytes(text_out *o, const char *bytes, size_t n);
 void out_text(text_out *o, const char *text);
 void out_format(text_out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
+/* A JSON string with its quotes. What is no UTF-8 becomes U+FFFD: one for each longest part that
+ * might have begun a character, as Unicode recommends (3.9). */
 void out_string(text_out *o, const char *text, size_t n);
 /* The same without quotes. */
 void out_escaped(text_out *o, const char *text, size_t n);

@@ -385,7 +385,8 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a -d none --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d auto --policy none", "--policy none and -d contradict");
-    refuses(CLI_BENCH_EDGE, "-m a -d auto --prompts p", "for drey run, drey plan and drey tune");
+    refuses(CLI_BENCH_EDGE, "-m a -d auto --prompts p",
+            "for drey run, drey serve, drey plan and drey tune");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
     refuses(CLI_RUN, "-m a -d b --policy std", "--policy std and -d contradict");
     refuses(CLI_RUN, "-m a -d lookup --policy draft", "lets the draft write alone");
@@ -475,9 +476,10 @@ static void words(void **state)
 
 /* ---- What is written about the options ---- */
 
-static const cli_command commands[] = {
-    CLI_RUN,           CLI_PLAN,       CLI_INSPECT,     CLI_TOKENIZE, CLI_PERPLEXITY,
-    CLI_BENCH_MACHINE, CLI_BENCH_DISK, CLI_BENCH_MODEL, CLI_PREPARE,  CLI_BENCH_KERNELS};
+static const cli_command commands[] = {CLI_RUN,           CLI_PLAN,        CLI_INSPECT,
+                                       CLI_TOKENIZE,      CLI_PERPLEXITY,  CLI_BENCH_MACHINE,
+                                       CLI_BENCH_DISK,    CLI_BENCH_MODEL, CLI_PREPARE,
+                                       CLI_BENCH_KERNELS, CLI_SERVE};
 
 /* The option stands in text as a whole word behind prefix. */
 static bool names_option(const char *text, const char *prefix, const char *name)

@@ -1,0 +1,304 @@
+/* The server's memory and address: see server.h. */
+#include "serve/server.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve/network.h"
+#include "serve/worker.h"
+
+struct server {
+    serve_options options;
+    shared shared;
+    network network;
+    worker worker;
+    char address[300];
+    char *memory; /* [n_memory]: one mapping, touched as it is needed */
+    size_t n_memory, n_used;
+};
+
+static drey_status fail(drey_error *err, drey_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static drey_status fail(drey_error *err, drey_status code, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    if (err) {
+        *err = (drey_error){.code = code};
+        vsnprintf(err->message, sizeof err->message, format, values);
+    }
+    va_end(values);
+    return code;
+}
+
+/* ---- Memory ---- */
+
+/* The next n bytes; without a mapping they are only counted. */
+static void *take(server *s, size_t n)
+{
+    void *memory = s->memory ? s->memory + s->n_used : NULL;
+    s->n_used += (n + 63) / 64 * 64;
+    return memory;
+}
+
+/* An answer's text, about four bytes a token and as much again for what stands in front of each. */
+static size_t record_bytes(const serve_options *o)
+{
+    return (64 << 10) + (size_t)o->n_context * 24;
+}
+
+static void place_jobs(server *s)
+{
+    const serve_options *o = &s->options;
+    shared *sh = &s->shared;
+    sh->n_tasks = o->n_queue + 2 * o->n_sessions;
+    sh->n_jobs = sh->n_tasks;
+    sh->tasks = take(s, (size_t)sh->n_tasks * sizeof *sh->tasks);
+    sh->jobs = take(s, (size_t)sh->n_jobs * sizeof *sh->jobs);
+    sh->queue = take(s, (size_t)sh->n_jobs * sizeof *sh->queue);
+    for (int32_t i = 0; i < sh->n_tasks; i++) {
+        int32_t *ids = take(s, (size_t)o->n_context * sizeof *ids);
+        char *records = take(s, record_bytes(o));
+        if (!s->memory)
+            continue;
+        sh->tasks[i].ids = ids;
+        sh->jobs[i].records = records;
+        sh->jobs[i].capacity = record_bytes(o);
+    }
+}
+
+static void place_connections(server *s)
+{
+    const serve_options *o = &s->options;
+    network *n = &s->network;
+    n->n_large = (size_t)o->body_bytes;
+    n->n_values = 1024 + n->n_large / 16;
+    n->n_ids = n->n_large / 4;
+    n->connections = take(s, (size_t)o->n_connections * sizeof *n->connections);
+    for (int32_t i = 0; i < o->n_connections; i++) {
+        char *in = take(s, CONNECTION_IN_BYTES), *out = take(s, CONNECTION_OUT_BYTES);
+        if (s->memory) {
+            n->connections[i].in = in;
+            n->connections[i].out = out;
+        }
+    }
+    for (int i = 0; i < NETWORK_LARGE; i++)
+        n->large[i] = take(s, n->n_large + 1);
+    n->values = take(s, n->n_values * sizeof *n->values);
+    n->ids = take(s, n->n_ids * sizeof *n->ids);
+    n->scratch.capacity = n->n_large + NETWORK_PAGE_BYTES;
+    n->scratch.text = take(s, n->scratch.capacity);
+}
+
+/* First counted, then taken. */
+static drey_status take_memory(server *s, drey_error *err)
+{
+    for (int round = 0; round < 2; round++) {
+        s->n_used = 0;
+        place_jobs(s);
+        place_connections(s);
+        if (round > 0)
+            break;
+        s->n_memory = (s->n_used + 4095) / 4096 * 4096;
+        s->memory = mmap(NULL, s->n_memory, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (s->memory == MAP_FAILED) {
+            s->memory = NULL;
+            return fail(err, DREY_ERR_MEMORY, "the server finds no room for its %zu MiB",
+                        s->n_memory >> 20);
+        }
+    }
+    return DREY_OK;
+}
+
+uint64_t server_bytes(const server *s)
+{
+    /* And what the kernel keeps of a connection: its buffers, for which it may be charged. */
+    return s->n_memory + (uint64_t)s->options.n_connections * (32 << 10) + sizeof *s;
+}
+
+/* ---- Addresses ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+    return n > n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+/* A socket that nobody listens on any more is left over from a server that was killed. */
+static bool is_left_over(const struct sockaddr_un *name)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool left = fd >= 0 && connect(fd, (const struct sockaddr *)name, sizeof *name) != 0 &&
+                errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return left;
+}
+
+/* The user's own: a socket in a folder that others may read is not theirs to ask. */
+static drey_status listen_unix(server *s, drey_error *err)
+{
+    const char *path = s->options.host;
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof name.sun_path)
+        return fail(err, DREY_ERR_USAGE, "a socket's path has at most %zu bytes",
+                    sizeof name.sun_path - 1);
+    memcpy(name.sun_path, path, strlen(path) + 1);
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode) && is_left_over(&name))
+        unlink(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    mode_t before = umask(0177);
+    int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&name, sizeof name);
+    int error = errno;
+    umask(before);
+    s->network.listener = fd;
+    if (bound != 0 || listen(fd, 128) != 0)
+        return fail(err, DREY_ERR_IO, "cannot listen on %s: %s", path,
+                    strerror(bound != 0 ? error : errno));
+    s->network.is_unix = true;
+    snprintf(s->address, sizeof s->address, "unix:%s", path);
+    return DREY_OK;
+}
+
+static void note_address(server *s, int fd)
+{
+    struct sockaddr_storage name;
+    socklen_t n = sizeof name;
+    char host[200] = "", port[16] = "";
+    getsockname(fd, (struct sockaddr *)&name, &n);
+    getnameinfo((struct sockaddr *)&name, n, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+    bool v6 = strchr(host, ':') != NULL;
+    snprintf(s->address, sizeof s->address, "http://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "",
+             port);
+}
+
+static int listen_at(const struct addrinfo *at)
+{
+    int one = 1;
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 511) == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static drey_status listen_tcp(server *s, drey_error *err)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    char port[16];
+    snprintf(port, sizeof port, "%d", s->options.port);
+    int code = getaddrinfo(s->options.host, port, &hints, &found);
+    if (code != 0)
+        return fail(err, DREY_ERR_IO, "cannot find the address \"%.100s\": %s", s->options.host,
+                    gai_strerror(code));
+    int fd = -1;
+    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
+        fd = listen_at(at);
+    int error = errno;
+    freeaddrinfo(found);
+    s->network.listener = fd;
+    if (fd < 0)
+        return fail(err, DREY_ERR_IO, "cannot listen on %.100s, port %d: %s%s", s->options.host,
+                    s->options.port, strerror(error),
+                    error == EADDRINUSE ? "; another server may be running there" : "");
+    note_address(s, fd);
+    return DREY_OK;
+}
+
+/* ---- Opening, running, closing ---- */
+
+static drey_status init(server *s, drey_error *err)
+{
+    shared *sh = &s->shared;
+    network *n = &s->network;
+    n->listener = n->epoll = sh->wake = -1;
+    sh->options = n->options = &s->options;
+    n->shared = sh;
+    sh->began = (int64_t)time(NULL);
+    pthread_mutex_init(&sh->lock, NULL);
+    pthread_cond_init(&sh->work, NULL);
+    drey_status status =
+        ends_with(s->options.host, ".sock") ? listen_unix(s, err) : listen_tcp(s, err);
+    if (status == DREY_OK)
+        status = take_memory(s, err);
+    sh->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    n->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (status == DREY_OK && (sh->wake < 0 || n->epoll < 0))
+        status = fail(err, DREY_ERR_IO, "the system has no more files: %s", strerror(errno));
+    return status;
+}
+
+drey_status server_open(server **out, const serve_options *options, drey_error *err)
+{
+    *out = NULL;
+    server *s = calloc(1, sizeof *s);
+    if (!s)
+        return fail(err, DREY_ERR_MEMORY, "not enough memory for a server");
+    s->options = *options;
+    drey_status status = init(s, err);
+    if (status != DREY_OK)
+        server_close(&s);
+    *out = s;
+    return status;
+}
+
+const char *server_address(const server *s)
+{
+    return s->address;
+}
+
+drey_status server_run(server *s, drey_engine *engine, drey_error *err)
+{
+    shared *sh = &s->shared;
+    drey_engine_plan(engine, &sh->plan);
+    s->worker = (worker){.shared = sh, .engine = engine};
+    if (!worker_start(&s->worker))
+        return fail(err, DREY_ERR_MEMORY, "the system gives the server no thread");
+    network_run(&s->network);
+    worker_join(&s->worker);
+    if (sh->failed.code != DREY_OK && err)
+        *err = sh->failed;
+    return sh->failed.code;
+}
+
+void server_close(server **closed)
+{
+    server *s = *closed;
+    if (!s)
+        return;
+    if (s->network.listener >= 0)
+        close(s->network.listener);
+    if (s->network.is_unix)
+        unlink(s->options.host);
+    if (s->shared.wake >= 0)
+        close(s->shared.wake);
+    if (s->network.epoll >= 0)
+        close(s->network.epoll);
+    if (s->memory)
+        munmap(s->memory, s->n_memory);
+    pthread_mutex_destroy(&s->shared.lock);
+    pthread_cond_destroy(&s->shared.work);
+    free(s);
+    *closed = NULL;
+}

@@ -1,0 +1,57 @@
+/* drey serve: HTTP for programs that speak OpenAI's or llama.cpp's API, in front of one engine.
+ *
+ *   network.c, the caller's thread                     worker.c, a thread of its own
+ *   sockets, HTTP, JSON, prompts    --- queue --->     the engine and its sessions: a step for all
+ *   answers as JSON and events      <-- records ---    that write, then the next one
+ *
+ * The two share the jobs (jobs.h), under one lock that nobody holds while he waits or computes. All
+ * memory is taken once, by server_open, and server_bytes says how much: the engine counts it in its
+ * budget. */
+#ifndef DREY_SERVE_SERVER_H
+#define DREY_SERVE_SERVER_H
+
+#include "drey/drey.h"
+
+typedef struct serve_options {
+    const drey_model *model; /* borrowed, as all that is borrowed until server_close */
+    const char *name;        /* of the model, as clients write it; borrowed */
+    const char *host;        /* an address, a name, or a path that ends in ".sock"; borrowed */
+    int32_t port;            /* 0: one that is free */
+    const char *api_keys;    /* separated by commas; NULL: nobody needs one. Borrowed */
+    const char *origins; /* pages that may ask, by their origins, with commas; "*"; NULL: none */
+    int32_t n_sessions, n_context; /* as the engine's */
+    int32_t n_queue;               /* requests that wait for a session */
+    int32_t n_connections;
+    uint64_t body_bytes;    /* of a request, at most */
+    int32_t timeout_s;      /* for a request to arrive, and for a client that does not read */
+    int32_t grace_s;        /* for texts that are being written when the server is told to stop */
+    int32_t n_predict;      /* tokens of a text, where a request does not say; 0: to the end */
+    drey_sampling sampling; /* likewise */
+    bool (*go_on)(void *user); /* asked several times a second: false stops the server */
+    void (*log)(void *user, const char *line); /* what happens, a line each; NULL: nobody hears */
+    void *user;
+} serve_options;
+
+enum {
+    SERVE_MAX_QUEUE = 1024,
+    SERVE_MAX_CONNECTIONS = 4096,
+    SERVE_MAX_BODY = 64 << 20,
+    SERVE_MIN_BODY = 4 << 10
+};
+
+typedef struct server server;
+
+/* Takes the address and all memory. DREY_ERR_IO: the address is taken, or cannot be had. */
+drey_status server_open(server **out, const serve_options *options, drey_error *err);
+/* Of its memory, all of it. */
+uint64_t server_bytes(const server *s);
+/* "http://127.0.0.1:8080", or "unix:/run/drey.sock"; borrowed. */
+const char *server_address(const server *s);
+/* Serves until it is told to stop: then texts that are being written may end within the grace, and
+ * what is left of them ends as it is. The engine is used by another thread until this returns. An
+ * error is one of the engine's sessions, which could not be opened. */
+drey_status server_run(server *s, drey_engine *engine, drey_error *err);
+/* Accepts NULL; nulls the pointer. */
+void server_close(server **s);
+
+#endif

@@ -1,0 +1,200 @@
+"""What the endpoints of drey serve answer: the text of drey run, whole and in events, for several clients at a time.
+serve_api.py DREY FOLDER: where toy.gguf and draft.gguf lie"""
+import threading
+
+from serve_client import *
+
+drey, folder = sys.argv[1:]
+model, draft = f"{folder}/toy.gguf", f"{folder}/draft.gguf"
+prompts = ["The tree is not for the draft", "A text begins", "While the disk reads", "0123456789", "return x;", "print(print("]
+N = 40
+plain = {"max_tokens": N, "ignore_eos": True}
+
+
+def text_of(server, prompt, **more):
+    status, answer = server.post("/v1/completions", dict(plain, prompt=prompt, **more))
+    check(status == 200, f"{prompt}: {status} {answer}")
+    return answer["choices"][0]["text"]
+
+
+def streamed(events):
+    """The text of a stream's first choice, and its last chunk with a choice."""
+    chunks = [e for e in events if isinstance(e, dict) and e.get("choices")]
+    texts = [c["choices"][0].get("text") or (c["choices"][0].get("delta") or {}).get("content") or "" for c in chunks]
+    return "".join(texts), chunks[-1]
+
+
+def same_texts(s, wanted):
+    for prompt, text in wanted.items():
+        check(text_of(s, prompt) == text, f"{prompt}: not the text of drey run")
+        status, events = s.stream("/v1/completions", dict(plain, prompt=prompt, stream_options={"include_usage": True}))
+        got, last = streamed(events)
+        check(status == 200 and got == text, f"{prompt}: another text in a stream: {got!r} for {text!r}")
+        check(last["choices"][0]["finish_reason"] == "length" and events[-1] == "[DONE]", f"the stream's end: {events[-3:]}")
+        check(events[-2]["choices"] == [] and events[-2]["usage"]["completion_tokens"] == N, f"usage: {events[-2]}")
+        status, native = s.post("/completion", {"prompt": prompt, "n_predict": N, "ignore_eos": True, "return_tokens": True})
+        check(native["content"] == text and len(native["tokens"]) == N and native["stop_type"] == "limit", f"native: {native}")
+
+
+def same_texts_together(s, wanted):
+    got = {}
+
+    def ask(i):
+        prompt = prompts[i % len(prompts)]
+        if i % 2:
+            got[i] = (prompt, text_of(s, prompt))
+        else:
+            got[i] = (prompt, streamed(s.stream("/v1/completions", dict(plain, prompt=prompt))[1])[0])
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(16)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check(len(got) == 16, f"{len(got)} of 16 clients have an answer")
+    for prompt, text in got.values():
+        check(text == wanted[prompt], f"{prompt}: another text in company")
+
+
+def chats(s):
+    messages = [{"role": "system", "content": "Be short."}, {"role": "user", "content": [{"type": "text", "text": "Hello"}, {"type": "text", "text": "there"}]}]
+    body = dict(plain, messages=messages, model="toy", temperature=None, unknown_key={"a": [1]})
+    status, whole = s.post("/v1/chat/completions", body)
+    if not check(status == 200, f"chat: {whole}"):
+        return
+    message = whole["choices"][0]["message"]
+    wanted = run(drey, model, "Hello\nthere", N, "--chat", "--system", "Be short.", "--ignore-eos")
+    check(message == {"role": "assistant", "content": wanted}, f"chat: {message} for {wanted!r}")
+    check(whole["object"] == "chat.completion" and whole["model"] == "toy", f"chat: {whole}")
+    usage, timings = whole["usage"], whole["timings"]
+    check(usage["total_tokens"] == usage["prompt_tokens"] + N == usage["prompt_tokens"] + usage["completion_tokens"], f"usage: {usage}")
+    check(timings["predicted_n"] == N and timings["cache_n"] + timings["prompt_n"] == usage["prompt_tokens"], f"timings: {timings}")
+    check(whole["drey"]["finish"] == "length" and whole["drey"]["ceiling_tokens_per_s"] > 0, f"drey: {whole['drey']}")
+    # Again: all but the last token of the prompt is known.
+    status, again = s.post("/v1/chat/completions", body)
+    check(again["usage"]["prompt_tokens_details"]["cached_tokens"] == usage["prompt_tokens"] - 1, f"cached: {again['usage']}")
+    check(again["choices"][0]["message"] == message, "another text with a known prompt")
+    status, fresh = s.post("/v1/chat/completions", dict(body, cache_prompt=False))
+    check(fresh["usage"]["prompt_tokens_details"]["cached_tokens"] == 0, f"cache_prompt false: {fresh['usage']}")
+    status, events = s.stream("/v1/chat/completions", dict(body, return_progress=True, cache_prompt=False, timings_per_token=True))
+    text, last = streamed(events)
+    check(text == wanted, f"chat in events: {text!r}")
+    check(events[0]["choices"][0]["delta"] == {"role": "assistant", "content": None}, f"the first event: {events[0]}")
+    check(last["choices"][0]["delta"] == {} and "timings" in last and "usage" not in last, f"the last event: {last}")
+    progress = [e["prompt_progress"] for e in events if isinstance(e, dict) and "prompt_progress" in e]
+    check(progress and progress[-1]["processed"] == progress[-1]["total"], f"progress: {progress}")
+    # Provisional text: what becomes of it is the text; each state stands behind what has come.
+    status, events = s.stream("/v1/chat/completions", dict(body, drey_provisional=True))
+    check(streamed(events)[0] == wanted, "another text with provisional text")
+    check(any("provisional" in e.get("drey", {}) for e in events if isinstance(e, dict)), "no provisional text")
+
+
+def choices(s):
+    status, answer = s.post("/v1/completions", dict(plain, prompt=prompts[0], n=3, temperature=1.5, seed=5))
+    texts = [c["text"] for c in answer["choices"]]
+    check(status == 200 and [c["index"] for c in answer["choices"]] == [0, 1, 2] and len(set(texts)) == 3, f"n: {answer}")
+    for i in range(2):
+        check(text_of(s, prompts[0], temperature=1.5, seed=5 + i) == texts[i], f"choice {i} is not the text of its seed")
+    status, events = s.stream("/v1/completions", dict(plain, prompt=prompts[0], n=3, temperature=1.5, seed=5))
+    got = ["", "", ""]
+    for e in events:
+        for c in e["choices"] if isinstance(e, dict) else []:
+            got[c["index"]] += c["text"]
+    check(got == texts, "n: other texts in a stream")
+    wanted = run(drey, model, prompts[0], N, "--ignore-eos", "--temp", "0.9", "--top-k", "20", "--top-p", "0.9", "--min-p", "0.02", "--seed", "9")
+    check(text_of(s, prompts[0], temperature=0.9, top_k=20, top_p=0.9, min_p=0.02, seed=9) == wanted, "sampling is not that of drey run")
+    seeds = {s.post("/v1/completions", dict(plain, prompt="a", temperature=1))[1]["drey"]["seed"] for _ in range(3)}
+    check(len(seeds) == 3, f"seeds without a seed: {seeds}")
+
+
+def stops(s, text):
+    for stop in (text[8:11], ["nowhere", text[8:11]]):
+        if "\ufffd" in text[8:11]:
+            continue
+        got = text_of(s, prompts[0], stop=stop)
+        check(got == text[:text.index(text[8:11])], f"stop {stop!r}: {got!r}")
+        events = s.stream("/v1/completions", dict(plain, prompt=prompts[0], stop=stop))[1]
+        check(streamed(events)[0] == got and streamed(events)[1]["choices"][0]["finish_reason"] == "stop", "stop in a stream")
+
+
+def logprobs(s):
+    body = dict(plain, prompt=prompts[1], logprobs=3)
+    status, whole = s.post("/v1/completions", body)
+    lists = whole["choices"][0]["logprobs"]
+    check([len(lists[k]) for k in ("tokens", "token_logprobs", "top_logprobs", "text_offset")] == [N] * 4, f"logprobs: {lists}")
+    events = s.stream("/v1/completions", body)[1]
+    merged = {k: [] for k in lists}
+    for e in events:
+        for c in e["choices"] if isinstance(e, dict) else []:
+            for k in lists if c["logprobs"] else []:
+                merged[k] += c["logprobs"][k]
+    check(merged == lists, "other logprobs in a stream")
+    status, native = s.post("/completion", {"prompt": prompts[1], "n_predict": N, "ignore_eos": True, "n_probs": 3})
+    probs = native["completion_probabilities"]
+    check([p["logprob"] for p in probs] == lists["token_logprobs"], "other logprobs by /completion")
+    check(all(len(p["top_logprobs"]) == 3 and p["top_logprobs"][0]["id"] == p["id"] for p in probs), f"top_logprobs: {probs[0]}")
+    written = bytes(b for p in probs for b in p["bytes"])  # the text lacks special tokens
+    check(re.sub(rb"<\|\w+\|>", b"", written).decode("utf-8", "replace") == native["content"], "bytes are not the text's")
+    status, chat = s.post("/v1/chat/completions", dict(plain, messages=[{"role": "user", "content": "a"}], logprobs=True, top_logprobs=2))
+    content = chat["choices"][0]["logprobs"]["content"]
+    check(len(content) == N and all(len(c["top_logprobs"]) == 2 for c in content), f"chat logprobs: {content[:1]}")
+    first = probs[0]["id"]
+    for bias in ({str(first): False}, [[first, -1e9]], {probs[0]["token"]: False}):
+        status, other = s.post("/completion", {"prompt": prompts[1], "n_predict": N, "ignore_eos": True, "return_tokens": True, "logit_bias": bias})
+        check(status == 200 and first not in other["tokens"] if "\ufffd" not in probs[0]["token"] else status == 200, f"logit_bias {bias}: {other}")
+    status, forced = s.post("/completion", {"prompt": prompts[1], "n_predict": 5, "return_tokens": True, "logit_bias": {"70": 100000}})
+    check(forced["tokens"] == [70] * 5, f"logit_bias: {forced}")
+
+
+def others(s):
+    status, models = s.post("/tokenize", {"content": "Hello world", "add_special": False})
+    ids = models["tokens"]
+    check(s.post("/detokenize", {"tokens": ids})[1] == {"content": "Hello world"}, "detokenize")
+    pieces = s.post("/tokenize", {"content": "Hello world", "with_pieces": True})[1]["tokens"]
+    check("".join(p["piece"] for p in pieces) == "Hello world" and [p["id"] for p in pieces] == ids, f"pieces: {pieces}")
+    by_ids = s.post("/v1/completions", dict(plain, prompt=ids))[1]["choices"][0]["text"]
+    check(by_ids == text_of(s, "Hello world"), "a prompt in ids")
+    check(s.post("/completion", {"prompt": [ids[0], "ello", *ids[5:]], "n_predict": 5})[0] == 200, "a mixed prompt")
+    models = json.loads(s.get("/v1/models")[1])
+    check(models["data"][0]["id"] == "toy" and json.loads(s.get("/v1/models/toy")[1])["id"] == "toy", f"models: {models}")
+    slots = json.loads(s.get("/slots")[1])
+    check(len(slots) == 3 and not any(x["is_processing"] for x in slots), f"slots: {slots}")
+    props = json.loads(s.get("/props")[1])
+    check(props["total_slots"] == 3 and props["default_generation_settings"]["n_ctx"] == 256, f"props: {props}")
+    prompt = s.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})[1]["prompt"]
+    check(prompt.endswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"), f"template: {prompt}")
+    status, headers, body = s.request("GET", "/")
+    check(status == 200 and b"<html" in body and "sha256-" in headers["Content-Security-Policy"], f"the page: {status} {headers}")
+    status, headers, body = s.request("HEAD", "/health")
+    check(status == 200 and body == b"" and int(headers["Content-Length"]) > 0, "HEAD")
+
+
+def metrics(s):
+    text = s.get("/metrics")[1].decode()
+    names = {line.split("{")[0].split()[0] for line in text.splitlines() if not line.startswith("#")}
+    for line in text.splitlines():
+        check(re.match(r"(# (HELP|TYPE) [a-z_]+:[a-z_]+ .*|[a-z_]+:[a-z_]+(\{[a-z]+=\"[a-z0-9]+\"\})? [0-9.e+-]+)$", line), f"metrics: {line}")
+    for name in ("llamacpp:tokens_predicted_total", "llamacpp:spec_decode_num_accepted_tokens_total", "drey:budget_bytes", "drey:cancelled_total"):
+        check(name in names, f"metrics lack {name}")
+    check(s.metric("llamacpp:tokens_predicted_total") > 1000, "tokens were not counted")
+
+
+def main():
+    wanted = {p: run(drey, model, p, N, "--ignore-eos") for p in prompts}
+    for options in (("-d", draft, "--policy", "specinfer", "--sessions", "3", "-c", "256"), ("-d", "lookup", "--sessions", "2", "-c", "128")):
+        s = Server(drey, model, *options).wait_ready()
+        same_texts(s, wanted)
+        same_texts_together(s, wanted)
+        if "3" in options:
+            chats(s)
+            choices(s)
+            stops(s, wanted[prompts[0]])
+            logprobs(s)
+            others(s)
+            metrics(s)
+        check(s.idle(), "sessions are busy at the end")
+        code = s.stop()
+        check(code == 0, f"the server ends with {code}: {s.errors()[-500:]}")
+
+
+main()
+done()

@@ -1,0 +1,218 @@
+"""What drey serve makes of bad input and bad clients: one clear answer to each, and everybody else is served on.
+serve_bad.py DREY FOLDER"""
+import threading
+
+from serve_client import *
+
+drey, folder = sys.argv[1:]
+model = f"{folder}/toy.gguf"
+usual = ("-d", "none", "--sessions", "2", "-c", "2000")
+long_text = {"prompt": "The tree", "max_tokens": 1500, "ignore_eos": True}
+
+
+def refused(s, path, body, status, *parts, headers=None):
+    """The answer is an error in OpenAI's shape, with these words in it."""
+    got, _, text = s.request("POST", path, body, headers)
+    try:
+        error = json.loads(text)["error"]
+        good = got == error["code"] == status and all(p in error["message"] + error["type"] for p in parts) and len(error["message"]) > 8
+    except (ValueError, KeyError):
+        good = False
+    check(good, f"{path} {str(body)[:80]}: {got} {text[:300]}")
+
+
+def bad_bodies(s):
+    chat, text = "/v1/chat/completions", "/v1/completions"
+    for body, part in (("", "too early"), ("{", "key"), ("[1]", "object"), ('{"prompt": "a"} x', "behind"), ('{"prompt": "\\x"}', "\\"),
+                       (b'{"prompt": "\xff\xfe"}', "UTF-8"), ("[" * 100000, "too deep"), ('{"prompt": "a', "no end"), ("{'a': 1}", "key"),
+                       ('{"prompt": 1e999}', "too large"), ('{"a": [' + "0," * 200000 + "0]}", "more values")):
+        refused(s, text, body, 400, "no JSON" if body not in ("[1]",) else "object", part)
+    refused(s, text, {}, 400, "prompt")
+    refused(s, text, {"prompt": {}}, 400, "prompt")
+    refused(s, text, {"prompt": ""}, 400, "empty")
+    refused(s, text, {"prompt": [1, -1]}, 400, "ids are 0 to")
+    refused(s, text, {"prompt": [1.5]}, 400, "ids are 0 to")
+    refused(s, text, {"prompt": ["a", "b"]}, 400, "2 prompts")
+    refused(s, text, {"prompt": [[1], [2]]}, 400, "2 prompts")
+    refused(s, text, {"prompt": "a", "model": "gpt-9"}, 404, "gpt-9", "toy")
+    refused(s, text, {"prompt": "a " * 3000}, 400, "exceed_context_size_error", "2000")
+    status, answer = s.post(text, {"prompt": "a " * 3000})
+    check(answer["error"]["n_prompt_tokens"] > 2000 and answer["error"]["n_ctx"] == 2000, f"too long: {answer}")
+    for key, value in (("temperature", -1), ("temperature", "hot"), ("top_p", 2), ("n", 0), ("n", 100), ("max_tokens", "x"), ("max_tokens", 1.5),
+                       ("seed", "x"), ("stream", 1), ("stop", 5), ("stop", ["x"] * 17), ("stop", "x" * 5000), ("logit_bias", 1), ("logit_bias", {"999999": 1}),
+                       ("logit_bias", [[1]]), ("logprobs", 50), ("id_slot", 7), ("min_p", 3), ("model", 3)):
+        refused(s, text, {"prompt": "a", key: value}, 400, key)
+    for key, value in (("presence_penalty", 0.5), ("frequency_penalty", 1), ("repeat_penalty", 1.1), ("mirostat", 2), ("grammar", "root ::= x"),
+                       ("json_schema", {"type": "object"}), ("response_format", {"type": "json_object"}), ("best_of", 2), ("echo", True), ("suffix", "x"),
+                       ("typical_p", 0.5), ("tool_choice", "required"), ("tools", [{}])):
+        refused(s, text, {"prompt": "a", key: value}, 400, key)
+    for key, value in (("presence_penalty", 0), ("frequency_penalty", 0.0), ("repeat_penalty", 1), ("tools", []), ("best_of", 1), ("stop", None),
+                       ("response_format", {"type": "text"}), ("logit_bias", {}), ("user", "me"), ("max_tokens", None), ("suffix", ""), ("top_k", -1)):
+        status, answer = s.post(text, {"prompt": "a", "max_tokens": 1, key: value})
+        check(status == 200, f"{key} {value}: {answer}")
+    hello = [{"role": "user", "content": "a"}]
+    refused(s, chat, {}, 400, "messages")
+    for messages in ([], "x", [1], [{}], [{"role": 1}], [{"role": "user", "content": 5}], [{"role": "user", "content": [{"type": "image_url"}]}]):
+        refused(s, chat, {"messages": messages}, 400)
+    refused(s, chat, {"messages": hello, "top_logprobs": 2}, 400, "top_logprobs")
+    refused(s, chat, {"messages": [{"role": "user", "content": "a\0b"}]}, 400, "NUL")
+    refused(s, "/tokenize", {"content": 1}, 400, "content")
+    refused(s, "/detokenize", {"tokens": [1, "x"]}, 400, "tokens")
+    refused(s, "/detokenize", {"tokens": [99999999]}, 400)
+    refused(s, "/apply-template", {"messages": 1}, 400, "messages")
+
+
+def bad_http(s):
+    def status(data):
+        answer = s.raw(data)
+        return int(answer.split()[1]) if answer.startswith(b"HTTP/1.1 ") else answer
+    host = b"Host: localhost\r\n"
+    post = b"POST /v1/completions HTTP/1.1\r\n" + host
+    for data, wanted in ((b"x\r\n\r\n", 400), (b"GET / HTTP/2.0\r\n\r\n", 505), (b"GET / HTTP/1.1\r\n\r\n", 400), (b"GET /health HTTP/1.1\n\n", 400),
+                         (b"GET /health HTTP/1.1\r\n" + host + b"A : b\r\n\r\n", 400), (post + b"Content-Length: x\r\n\r\n", 400),
+                         (post + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400), (post + b"Transfer-Encoding: gzip\r\n\r\n", 501),
+                         (post + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", 400), (post + b"Content-Length: 99999999999\r\n\r\n", 413),
+                         (post + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400), (b"GET /" + b"a" * 20000, 431), (b"GET /health HTTP/1.1\r\n" + host + b"A: b\r\n" * 99 + b"\r\n", 400),
+                         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 50 + b"\r\n", 400), (b"PUT /health HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 405),
+                         (b"GET /v1/completions HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 405), (b"GET /none HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 404),
+                         (b"GET /health HTTP/1.1\r\nConnection: close\r\nHost: evil.example\r\n\r\n", 403),
+                         (b"POST /v1/completions HTTP/1.1\r\nConnection: close\r\nOrigin: http://evil.example\r\n" + host + b"\r\n", 403),
+                         (b"GET /health HTTP/1.0\r\n\r\n", 200)):
+        got = status(data)
+        check(got == wanted, f"{data[:60]}: {got} instead of {wanted}")
+    body = b'{"prompt": "a", "max_tokens": 2}'
+    chunked = post + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(b"%x\r\n%c\r\n" % (1, c) for c in body) + b"0\r\n\r\n"
+    check(b" 200 " in s.raw(chunked)[:20], "a body in chunks")
+    large = b"{" + b" " * 100000 + body[1:]
+    check(b" 200 " in s.raw(post + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(large) + large)[:20], "a large body")
+    refused(s, "/v1/completions", b" " * (2 << 20), 413, "larger")
+    expects = post + b"Connection: close\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)
+    c = s.connect()
+    c.sendall(expects)
+    check(c.recv(100).startswith(b"HTTP/1.1 100"), "100-continue")
+    c.sendall(body)
+    check(b" 200 " in c.recv(100), "behind 100-continue")
+    c.close()
+    # Several requests at once on a connection: an answer to each, in their order.
+    get = b"GET /v1/models HTTP/1.1\r\n" + host
+    answers = s.raw((get + b"\r\n") * 5 + get + b"Connection: close\r\n\r\n")
+    check(answers.count(b"HTTP/1.1 200 OK") == 6, f"requests at once: {answers[:200]}")
+    old = s.raw(b"POST /v1/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    check(b"chunked" not in old and json.loads(old.split(b"\r\n\r\n", 1)[1])["choices"], f"HTTP/1.0: {old[:200]}")
+
+
+def hang_ups(s):
+    """Wherever a client goes, its session is free again."""
+    for where in ("queue", "prompt", "writing"):
+        before = s.get("/metrics")[1].decode()
+        clients = []
+        for _ in range(5 if where == "queue" else 1):
+            c = s.connect()
+            body = json.dumps(dict(long_text, stream=True)).encode()
+            c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            clients.append(c)
+        if where == "writing":
+            clients[0].recv(100)
+        for c in clients:
+            c.close()
+        check(s.idle(), f"hang-up in {where}: the session stays busy")
+    check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200, "nobody is served behind hang-ups")
+
+
+def keys():
+    s = Server(drey, model, *usual, "--api-key", "alpha,beta", "--cors-origin", "https://a.example,localhost").wait_ready()
+    asks = {"prompt": "a", "max_tokens": 1}
+    for headers, status in (({}, 401), ({"Authorization": "Bearer alph"}, 401), ({"Authorization": "Bearer alpha,beta"}, 401), ({"Authorization": "alpha"}, 401),
+                            ({"Authorization": "Bearer alpha"}, 200), ({"X-Api-Key": "beta"}, 200), ({"X-Api-Key": ""}, 401),
+                            ({"X-Api-Key": "beta", "Origin": "https://b.example"}, 403), ({"X-Api-Key": "beta", "Origin": "null"}, 403),
+                            ({"X-Api-Key": "beta", "Origin": "https://a.example"}, 200), ({"X-Api-Key": "beta", "Origin": "http://localhost:3000"}, 200)):
+        got, answer_headers, text = s.request("POST", "/v1/completions", asks, headers)
+        check(got == status, f"{headers}: {got} {text[:100]}")
+        origin = headers.get("Origin") if got == 200 else None
+        check(answer_headers["Access-Control-Allow-Origin"] == origin, f"{headers}: {answer_headers}")
+    check(s.get("/health")[0] == 200 and s.get("/metrics")[0] == 401, "keys of GET")
+    got, headers, _ = s.request("OPTIONS", "/v1/completions", None, {"Origin": "https://a.example", "Access-Control-Request-Headers": "authorization"})
+    check(got == 204 and headers["Access-Control-Allow-Headers"] == "authorization", f"preflight: {got} {headers}")
+    check(s.request("OPTIONS", "/v1/completions", None, {"Origin": "https://b.example"})[0] == 403, "a foreign preflight")
+    taken = subprocess.run([drey, "serve", "-m", model, "--port", str(s.port), "-d", "none"], capture_output=True, text=True)
+    check(taken.returncode == 1 and "cannot listen" in taken.stderr and str(s.port) in taken.stderr, f"a port in use: {taken}")
+    check(s.stop() == 0, "the end of the server with keys")
+
+
+def limits():
+    path = f"{folder}/d.sock"
+    s = Server(drey, model, "-d", "none", "--sessions", "1", "--queue", "1", "-c", "2000", "--host", path, "--connections", "6", "--timeout", "1").wait_ready()
+    check(s.address == f"unix:{path}" and os.stat(path).st_mode & 0o77 == 0, f"the socket: {s.address}")
+    # A head, and a body, that never arrive.
+    for data in (b"GET /health HT", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"):
+        check(b" 408 " in s.raw(data)[:20], f"{data}: {s.raw(data)[:50]}")
+    # More clients than there are connections: each hears so.
+    idle = [s.connect() for _ in range(40)]
+    time.sleep(0.3)
+    answers = []
+    for c in idle:
+        c.settimeout(0.2)
+        try:
+            answers.append(c.recv(1000))
+        except OSError:
+            answers.append(b"")
+        c.close()
+    check(sum(b" 503 " in a and b"connections" in a for a in answers) == 34, f"40 connections for 6: {[a[:12] for a in answers]}")
+    check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200, "nobody is served behind them")
+    # A client that never reads is left; its text does not hold up anybody.
+    c = s.connect()
+    body = json.dumps(dict(long_text, stream=True, logprobs=20)).encode()
+    c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    check(s.idle(), "a client that never reads keeps its session")
+    for _ in range(400):
+        if s.metric("drey:slow_clients_total"):
+            break
+        time.sleep(0.05)
+    check(s.metric("drey:slow_clients_total") == 1, "a client that never reads is not left")
+    c.close()
+    # One writes, one waits, the third is told when to come again.
+    asked = []
+
+    def ask():
+        asked.append(s.request("POST", "/v1/completions", long_text))
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    statuses = sorted(a[0] for a in asked)
+    check(set(statuses) <= {200, 503} and statuses.count(200) >= 2, f"a full queue: {statuses}")
+    for status, headers, text in asked:
+        if status == 503:
+            check(int(headers["Retry-After"]) >= 1 and b"MiB" in text and b"seconds" in text, f"a full queue: {text}")
+    check(s.stop() == 0 and not os.path.exists(path), "the end of the server on a socket")
+
+
+def the_end():
+    """What is being written ends with a reason, and the server with 0."""
+    s = Server(drey, model, *usual, "--grace", "0").wait_ready()
+    c = s.connection()
+    c.request("POST", "/v1/completions", json.dumps(dict(long_text, stream=True)))
+    r = c.getresponse()
+    r.read(10)
+    code = s.stop()
+    rest = r.read().decode()
+    check(code == 0, f"SIGTERM in a text: {code}")
+    check("[DONE]" in rest and ('"finish_reason":"length"' in rest), f"the text's end: {rest[-300:]}")
+    s = Server(drey, model, *usual)
+    check(s.stop() == 0, "SIGTERM at the beginning")
+
+
+def main():
+    s = Server(drey, model, *usual).wait_ready()
+    bad_bodies(s)
+    bad_http(s)
+    hang_ups(s)
+    check(s.stop() == 0, f"the server's end: {s.errors()[-500:]}")
+    keys()
+    limits()
+    the_end()
+
+
+main()
+done()

@@ -1,0 +1,141 @@
+"""What the tests of drey serve share: a server of their own on a toy, and plain requests to it (standard library only)."""
+import http.client, json, os, re, signal, socket, subprocess, sys, tempfile, time
+
+failed = 0
+
+
+def wrong(what):
+    global failed
+    failed += 1
+    print(f"{os.path.basename(sys.argv[0])}: {what}")
+
+
+def check(good, what):
+    if not good:
+        wrong(what)
+    return good
+
+
+class Server:
+    """drey serve on a free port; stop() says how it ended."""
+
+    def __init__(self, drey, model, *options, log=None):
+        self.log = log or tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([drey, "serve", "-m", model, "--port", "0", "-t", "1", "--memory", "unlimited", *options],
+                                        stdout=subprocess.PIPE, stderr=self.log, text=True)
+        line = self.process.stdout.readline().strip()
+        if not line:
+            self.process.wait()
+            raise SystemExit(f"the server did not start: {self.errors()}")
+        self.address = line
+        if line.startswith("http://"):
+            host, port = line[len("http://"):].rsplit(":", 1)
+            self.host, self.port = host.strip("[]"), int(port)
+
+    def errors(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def wait_ready(self):
+        for _ in range(3000):
+            if self.get("/health")[0] == 200:
+                return self
+            time.sleep(0.05)
+        raise SystemExit("the server was never ready")
+
+    def connect(self):
+        if self.address.startswith("unix:"):
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(self.address[len("unix:"):])
+        else:
+            s = socket.create_connection((self.host, self.port))
+        s.settimeout(120)
+        return s
+
+    def connection(self):
+        c = http.client.HTTPConnection("localhost", timeout=120)
+        c.sock = self.connect()
+        return c
+
+    def request(self, method, path, body=None, headers=None):
+        """(status, headers, bytes)"""
+        c = self.connection()
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body)
+        c.request(method, path, body, headers or {})
+        r = c.getresponse()
+        text = r.read()
+        c.close()
+        return r.status, r.headers, text
+
+    def get(self, path, headers=None):
+        status, _, text = self.request("GET", path, None, headers)
+        return status, text
+
+    def post(self, path, body, headers=None):
+        """(status, JSON)"""
+        status, _, text = self.request("POST", path, body, headers)
+        return status, json.loads(text)
+
+    def raw(self, data, until_closed=True):
+        """What the server answers to these bytes, up to where it closes."""
+        s = self.connect()
+        try:
+            s.sendall(data)
+        except OSError:
+            pass
+        got = b""
+        try:
+            while until_closed or b"\r\n\r\n" not in got:
+                piece = s.recv(65536)
+                if not piece:
+                    break
+                got += piece
+        except OSError:
+            pass
+        s.close()
+        return got
+
+    def stream(self, path, body):
+        """The events of an answer, [DONE] as a text; comments as ":". """
+        c = self.connection()
+        c.request("POST", path, json.dumps(dict(body, stream=True)))
+        r = c.getresponse()
+        events = []
+        if r.status != 200:
+            return r.status, [json.loads(r.read())]
+        for line in r.read().decode().split("\n\n"):
+            if line.startswith("data: "):
+                events.append(line[6:] if line[6:] == "[DONE]" else json.loads(line[6:]))
+            elif line:
+                events.append(line)
+        c.close()
+        return r.status, events
+
+    def metric(self, name):
+        for line in self.get("/metrics")[1].decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[-1])
+        return None
+
+    def idle(self):
+        """Waits until nothing is written and nothing waits; False: it never came to that."""
+        for _ in range(2400):
+            if self.metric("llamacpp:requests_processing") == 0 == self.metric("llamacpp:requests_deferred"):
+                return True
+            time.sleep(0.05)
+        return False
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.stdout.close()
+        return self.process.wait()
+
+
+def run(drey, model, prompt, n, *options):
+    return subprocess.run([drey, "run", "-m", model, "-t", "1", "--memory", "unlimited", "-d", "none", "-q", "-p", prompt, "-n", str(n), *options],
+                          capture_output=True, check=True).stdout.decode("utf-8", "replace")
+
+
+def done():
+    sys.exit(1 if failed else 0)
