@@ -22,6 +22,7 @@ enum { USUAL_PREDICT = 128 };
  * and exits of whole trees. */
 typedef enum side_kind {
     SIDE_WRITES,
+    SIDE_GUESSES,    /* a draft is asked, and nobody uses what it says */
     SIDE_WATCHED,    /* predictors are asked, and nobody leaves: no score is above this */
     SIDE_CONFIDENCE, /* by predictors of another file */
     SIDE_ORACLE
@@ -37,6 +38,7 @@ typedef struct side {
 
 static const side sides[] = {
     {"off", SIDE_WRITES, false, DREY_EXIT_OFF, 0},
+    {"off-draft", SIDE_GUESSES, false, DREY_EXIT_OFF, 0},
     {"watched", SIDE_WATCHED, false, DREY_EXIT_FAST, 0},
     {"fast-every-layer", SIDE_WRITES, false, DREY_EXIT_FAST, DREY_WITHOUT(DREY_PART_SCHEDULE)},
     {"fast", SIDE_WRITES, false, DREY_EXIT_FAST, 0},
@@ -81,7 +83,8 @@ static drey_status choose_sides(exits *e, drey_error *err)
     if (!e->s->sides) {
         for (int i = 0; i < N_SIDES; i++)
             if ((sides[i].kind != SIDE_CONFIDENCE || e->s->confidence_file) &&
-                (!sides[i].tree || e->s->drafter != DREY_DRAFTER_NONE))
+                ((!sides[i].tree && sides[i].kind != SIDE_GUESSES) ||
+                 e->s->drafter != DREY_DRAFTER_NONE))
                 e->side[e->n_sides++] = &sides[i];
         return DREY_OK;
     }
@@ -111,7 +114,7 @@ static drey_engine_options options_of(const exits *e, const side *s, const bench
         o.exit_threshold = nobody;
     if (s->kind == SIDE_CONFIDENCE)
         o.exit_file = e->s->confidence_file;
-    if (s->exit == DREY_EXIT_OFF && !s->tree) {
+    if (s->exit == DREY_EXIT_OFF && !s->tree && s->kind != SIDE_GUESSES) {
         o.policy = DREY_POLICY_NONE;
         o.drafter = DREY_DRAFTER_NONE;
         o.draft = NULL;

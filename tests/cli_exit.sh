@@ -34,14 +34,14 @@ import csv, json, statistics, sys, xml.dom.minidom
 rows = list(csv.DictReader(open(sys.argv[1])))
 told = json.load(open(sys.argv[2]))
 xml.dom.minidom.parse(sys.argv[3])
-sides = ["off", "watched", "fast-every-layer", "fast", "exact", "fast-confidence", "fast-random", "tree",
+sides = ["off", "off-draft", "watched", "fast-every-layer", "fast", "exact", "fast-confidence", "fast-random", "tree",
          "tree-fast", "tree-exact", "oracle"]
 prompts = {"a": "code", "b": "code", "81": "chat"}
-assert {(r["side"], r["prompt"]) for r in rows} == {(s, p) for s in sides for p in prompts} and len(rows) == 33
+assert {(r["side"], r["prompt"]) for r in rows} == {(s, p) for s in sides for p in prompts} and len(rows) == 36
 number = lambda r, k: float(r[k])
 near = lambda a, b: abs(a - b) <= 1e-4 * abs(b)
 for r in rows:
-    off = r["side"] in ("off", "tree")
+    off = r["side"] in ("off", "off-draft", "tree")
     assert r["draft"] == "d.gguf" and r["group"] == prompts[r["prompt"]]
     assert (r["lossy"] == "yes") == ("fast" in r["side"]), r
     assert r["n_layers"] == ("0" if off else "8") and bool(r["by_layer"]) != off
@@ -65,7 +65,7 @@ for case in told["cases"]:
         got = of(s["side"])
         assert s["prompts"] == len(got)
         assert near(s["tokens_per_s"], statistics.median(number(r, "tokens_per_s") for r in got))
-        if s["side"] in ("off", "tree"):
+        if s["side"] in ("off", "off-draft", "tree"):
             continue
         assert near(s["layers_per_token"], mean(s["side"])) and near(sum(s["at_layer"]), 1)
         assert abs(s["of_oracle"] - (8 - mean(s["side"])) / (8 - mean("oracle"))) < 1e-4
@@ -76,6 +76,21 @@ for case in told["cases"]:
     table = [line for line in open(sys.argv[4]) if line.startswith("| fast (lossy) |")]
     assert len(table) == 2 and all(line.count("|") == 12 for line in table)
 PYTHON
+
+# Of a model made twice as wide the same predictors, widened, let the same tokens leave.
+if python3 -c 'import numpy' 2>/dev/null; then
+    python3 -B scripts/widen_gguf.py "$tmp/t.gguf" "$tmp/wide.gguf" >/dev/null
+    python3 -B scripts/widen_exits.py "$tmp/t.gguf.drey-exit" "$tmp/wide.gguf" "$tmp/wide.gguf.drey-exit"
+    for m in t wide; do
+        "$drey" run -m "$tmp/$m.gguf" -d "$tmp/d.gguf" --policy single --exit fast --exit-threshold 0.3 -p "Reverse" -n 40 \
+            -q --ignore-eos --stats "$tmp/$m.json" >"$tmp/$m.txt" || wrong "run of $m"
+        python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["exits"]["left"])' "$tmp/$m.json" >"$tmp/$m.left"
+    done
+    cmp -s "$tmp/t.txt" "$tmp/wide.txt" || wrong "the wide model writes another text"
+    cmp -s "$tmp/t.left" "$tmp/wide.left" || wrong "others left: $(cat "$tmp/t.left" "$tmp/wide.left")"
+else
+    echo "cli_exit: no numpy, widened predictors are not tried"
+fi
 
 # 2. Broken off within a line: the rest is measured, what was there is not.
 head -n 9 "$tmp/csv" >"$tmp/part"

@@ -1,6 +1,7 @@
-/* The same text for every drafter, policy and ablation, while reads take random times: each case is
- * compared with plain decoding in memory on one thread, token by token and byte by byte. Policies
- * that say themselves that they are lossy are left out. */
+/* The same text for every drafter, policy and ablation, with early exits of the exact kind and
+ * without, while reads take random times: each case is compared with plain decoding in memory on
+ * one thread, token by token and byte by byte. Policies that say themselves that they are lossy are
+ * left out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -40,8 +41,17 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
     return 0;
 }
 
+/* One layer of three is said to be enough, whatever it would say. */
+static bool leaves_here(void *user, int32_t layer, int32_t position)
+{
+    (void)user;
+    rng r = rng_from(100 * (uint64_t)position + (uint64_t)layer);
+    return rng_below(&r, 3) == 0;
+}
+
 typedef struct seen { /* over all cases: what the matrix is about has to happen in it */
     int64_t n_cases, accepted, refused, provisional_kept, provisional_lost, outside_slice;
+    int64_t left, taken_back;
 } seen;
 
 static void compare(const writing *want, const writing *got, const char *what)
@@ -67,12 +77,14 @@ static void write_case(const drey_engine_options *o, const drey_sampling *sampli
                             .fault = slow_read,
                             .fault_user = &n_reads,
                             .untimed = all->n_cases % 2,
+                            .exit_here = leaves_here,
                             .slice_ids = SLICE_IDS,
                             .slice_room = SLICE_ROOM};
     char what[200];
-    snprintf(what, sizeof what, "drafter %s, policy %s, without %x, share %g, temperature %g",
+    snprintf(what, sizeof what,
+             "drafter %s, policy %s, without %x, exits %s, share %g, temperature %g",
              drey_drafter_name(o->drafter), drey_policy_name(o->policy), (unsigned)o->without,
-             share, sampling ? (double)sampling->temperature : 0);
+             drey_exit_name(o->exit), share, sampling ? (double)sampling->temperature : 0);
     writing_run_tuned(&got, o, &tuning, prompt, N_PROMPT, N_TEXT, sampling);
     compare(want, &got, what);
     assert_true(got.stats.streamed_bytes_per_pass > 0);
@@ -85,6 +97,8 @@ static void write_case(const drey_engine_options *o, const drey_sampling *sampli
     all->provisional_kept += got.speculation.provisional_kept;
     all->provisional_lost += got.speculation.provisional_lost;
     all->outside_slice += got.speculation.outside_slice;
+    all->left += got.exits.left;
+    all->taken_back += got.exits.taken_back;
 }
 
 /* Nothing left out, each part by itself, all parts. */
@@ -98,6 +112,44 @@ static bool is_lossless(drey_policy policy)
     return policy != DREY_POLICY_BLD && policy != DREY_POLICY_DRAFT && policy != DREY_POLICY_STD;
 }
 
+static drey_engine_options options_of(drey_drafter which, drey_policy policy, int n)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.draft = which == DREY_DRAFTER_MODEL ? draft : NULL;
+    o.drafter = which;
+    o.heads = which == DREY_DRAFTER_MEDUSA ? heads : NULL;
+    o.sidecar = which == DREY_DRAFTER_SELF ? planes : NULL;
+    o.policy = policy;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 96;
+    o.n_threads = 1 + n % 2;
+    o.tree_nodes = n % 3 ? 24 : 0;
+    return o;
+}
+
+/* Each part that is left out comes by turns; so do budgets: all is streamed, half, a ninth. */
+static void write_exits(const drey_sampling *sampling, const writing *want, seen *all)
+{
+    static const drey_drafter drafters[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_MODEL,
+                                            DREY_DRAFTER_LOOKUP};
+    static const double shares[] = {0, 0.5, 0.9};
+    int n = sampling != NULL;
+    for (int d = 0; d < 3; d++)
+        for (int p = DREY_POLICY_NONE; drey_policy_name((drey_policy)p); p++) {
+            bool drafts = drafters[d] != DREY_DRAFTER_NONE;
+            if (drafts == (p == DREY_POLICY_NONE) || !is_lossless((drey_policy)p))
+                continue;
+            for (int i = 0; i < 3; i++, n++) {
+                drey_engine_options o = options_of(drafters[d], (drey_policy)p, n);
+                o.exit = DREY_EXIT_EXACT;
+                o.without = ablation(n % (N_PARTS + 2));
+                write_case(&o, sampling, shares[i], want, all);
+            }
+        }
+}
+
 static void write_all(const drey_sampling *sampling, const writing *want, seen *all)
 {
     int n = 0;
@@ -106,19 +158,8 @@ static void write_all(const drey_sampling *sampling, const writing *want, seen *
             for (int a = 0; a <= N_PARTS + 1 && is_lossless((drey_policy)p); a++, n++) {
                 if (n % EVERY)
                     continue;
-                drey_engine_options o;
-                drey_engine_options_init(&o);
-                o.target = target;
-                o.draft = d == DREY_DRAFTER_MODEL ? draft : NULL;
-                o.drafter = (drey_drafter)d;
-                o.heads = d == DREY_DRAFTER_MEDUSA ? heads : NULL;
-                o.sidecar = d == DREY_DRAFTER_SELF ? planes : NULL;
-                o.policy = (drey_policy)p;
+                drey_engine_options o = options_of((drey_drafter)d, (drey_policy)p, n);
                 o.without = ablation(a);
-                o.memory_bytes = DREY_MEMORY_UNLIMITED;
-                o.n_context = 96;
-                o.n_threads = 1 + n % 2;
-                o.tree_nodes = n % 3 ? 24 : 0;
                 write_case(&o, sampling, n % 4 ? 0.5 : 0.0, want, all);
             }
         }
@@ -179,14 +220,16 @@ static void the_text_is_the_same(void **state)
             fail_msg("%s", want.error.message);
         assert_int_equal(want.n_ids, N_TEXT);
         write_all(sampling, &want, &all);
+        write_exits(sampling, &want, &all);
     }
     print_message("%lld cases; accepted %lld, refused %lld, provisional kept %lld, lost %lld, "
-                  "outside the slice %lld\n",
+                  "outside the slice %lld; left early %lld, taken back %lld\n",
                   (long long)all.n_cases, (long long)all.accepted, (long long)all.refused,
                   (long long)all.provisional_kept, (long long)all.provisional_lost,
-                  (long long)all.outside_slice);
+                  (long long)all.outside_slice, (long long)all.left, (long long)all.taken_back);
     assert_true(all.accepted > all.n_cases && all.refused > all.n_cases);
     assert_true(all.provisional_kept + all.provisional_lost > 0 && all.outside_slice > 0);
+    assert_true(all.left > all.taken_back && all.taken_back > 0);
     drey_model_close(&target);
     drey_model_close(&draft);
     temp_dir_remove();

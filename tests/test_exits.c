@@ -658,6 +658,16 @@ static void predictors_of_other_layers_are_refused(void **state)
     }
 }
 
+/* Three passes of 100 bytes at most that used 210. */
+static void the_ceiling_counts_what_passes_read(void **state)
+{
+    (void)state;
+    assert_int_equal(statistics_pass_bytes(100, true, 210, 3), 70);
+    assert_int_equal(statistics_pass_bytes(100, false, 210, 3), 100);
+    assert_int_equal(statistics_pass_bytes(100, true, 210, 0), 100);
+    assert_int_equal(statistics_pass_bytes(100, true, 400, 3), 100); /* read ahead */
+}
+
 /* Drafts that share a name are told apart. */
 static void predictors_know_their_draft(void **state)
 {
@@ -693,6 +703,7 @@ int main(void)
         cmocka_unit_test(company_completes_what_left),
         cmocka_unit_test(some_things_do_not_go_together),
         cmocka_unit_test(predictors_of_other_layers_are_refused),
+        cmocka_unit_test(the_ceiling_counts_what_passes_read),
         cmocka_unit_test(predictors_know_their_draft),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);

@@ -42,6 +42,7 @@ typedef struct statistics_mark {
     int64_t t_ns;
     trace_sums sums;
     uint64_t read_bytes; /* of both models */
+    uint64_t vain_bytes; /* of those, given up */
     int64_t busy_ns;     /* of their disks */
     int64_t major_faults;
 } statistics_mark;
@@ -202,6 +203,10 @@ void statistics_begin(drey_session *s);
 /* Decoding begins. */
 void statistics_decode(drey_session *s);
 void statistics_end(drey_session *s);
+
+/* What a pass reads in the mean: all that is streamed, or, where passes may be stopped, what n of
+ * them used. */
+uint64_t statistics_pass_bytes(uint64_t streamed, bool may_stop, uint64_t used, int64_t n);
 
 /* Of a turn whose tokens have been chosen, before the tree moves; n_written of them
  * were written. */

@@ -13,6 +13,7 @@ static void take_mark(const drey_engine *e, statistics_mark *m)
         stream_counters c;
         weights_count(i ? &e->draft.weights : &e->target.weights, &c);
         m->read_bytes += c.read_bytes;
+        m->vain_bytes += c.vain_bytes;
         m->busy_ns += c.busy_ns;
     }
 }
@@ -38,9 +39,14 @@ static double disk_speed(const statistics_mark *from, const statistics_mark *to)
     return ratio((double)(to->read_bytes - from->read_bytes), seconds(from->busy_ns, to->busy_ns));
 }
 
+uint64_t statistics_pass_bytes(uint64_t streamed, bool may_stop, uint64_t used, int64_t n)
+{
+    return may_stop && n > 0 ? min_u64(used / (uint64_t)n, streamed) : streamed;
+}
+
 /* The ceiling: a turn takes at least its reads or its computation, whichever is longer, and the
  * drafting that outlasts what the ring can take meanwhile. */
-static double ceiling(const drey_session *s, double draft_s, double compute_s)
+static double ceiling(const drey_session *s, uint64_t pass_bytes, double draft_s, double compute_s)
 {
     const drey_statistics *t = &s->text.stats;
     double turns = (double)t->n_passes;
@@ -50,7 +56,7 @@ static double ceiling(const drey_session *s, double draft_s, double compute_s)
     if (t->disk_bytes_per_s <= 0)
         return 0;
     double hidden = (double)s->engine->plan.ring_bytes[PLAN_TARGET] / t->disk_bytes_per_s;
-    double read = (double)t->streamed_bytes_per_pass / t->disk_bytes_per_s;
+    double read = (double)pass_bytes / t->disk_bytes_per_s;
     return ratio(t->tokens_per_pass, max_f64(read, compute) + max_f64(draft - hidden, 0));
 }
 
@@ -129,7 +135,10 @@ void statistics_end(drey_session *s)
     t->verify_share = ratio(compute_s, t->decode_s);
     t->draft_share = ratio(draft_s, t->decode_s);
     t->provisional_share = ratio(hidden_s, t->decode_s);
-    t->ceiling_tokens_per_s = ceiling(s, draft_s, compute_s);
+    uint64_t used = t->read_bytes - (end.vain_bytes - start->vain_bytes);
+    uint64_t pass_bytes =
+        statistics_pass_bytes(t->streamed_bytes_per_pass, s->exits, used, t->n_passes);
+    t->ceiling_tokens_per_s = ceiling(s, pass_bytes, draft_s, compute_s);
     t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();

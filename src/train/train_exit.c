@@ -154,7 +154,8 @@ static drey_status gather(trainer *t, drey_error *err)
         longest = max_size(longest, o->prompts[i].n_ids);
     options.n_context = (int32_t)longest + t->n_predict;
     options.n_sessions = 1;
-    options.policy = DREY_POLICY_AUTO;
+    /* Trees that time decides about would bring other rows into the draft's slice in each run. */
+    options.policy = options.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_AUTO : DREY_POLICY_SEQUENCE;
     options.exit = DREY_EXIT_OFF;
     options.progress = loading_progress;
     options.progress_user = t;
