@@ -29,8 +29,12 @@ refuses() {
 mkdir "$tmp/broken" "$tmp/crashing"
 echo "no library" >"$tmp/broken/libOpenCL.so.1"
 cp "$crashing" "$tmp/crashing/libOpenCL.so.1"
-refuses "there is no OpenCL library here (" cpu+opencl "$tmp/broken"
+refuses "there is no OpenCL library here: " cpu+opencl "$tmp/broken"
 refuses "the OpenCL library crashes when it is opened (" cpu+opencl "$tmp/crashing"
+mkdir "$tmp/broken-cuda"
+version=$("$drey" --version)
+echo "no library" >"$tmp/broken-cuda/libdrey-cuda.so.${version##* }"
+refuses "there is no CUDA library here: " cpu+cuda "$tmp/broken-cuda"
 
 if ! "${text[@]}" --units cpu+opencl >"$tmp/out" 2>"$tmp/err"; then
     [ $failed = 0 ] || exit 1

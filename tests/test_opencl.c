@@ -1,6 +1,6 @@
 /* The OpenCL unit: what it says of libraries that are missing or crash, and, where a device is there
  * (PoCL is one), products of every type with the bits of the plain C kernels, in parts, in ranges of
- * groups, with weights shared and copied. */
+ * groups, with weights shared and copied, rows in vectors and alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,13 +17,26 @@
 
 static const char LIBRARY[] = "libOpenCL.so.1";
 
+static drey_status open_with(device **d, const char *library, const char *which, bool as_gpu,
+                             drey_error *err)
+{
+    /* As a device with memory of its own, whose work items are lanes of the hardware. */
+    const opencl_opening how = {.class = &opencl_class,
+                                .library = library,
+                                .kind = "OpenCL",
+                                .which = which,
+                                .copies = as_gpu,
+                                .lanes = as_gpu ? 1 : 0};
+    return opencl_open(d, &how, err);
+}
+
 /* ---- Libraries that cannot be used ---- */
 
 static void expect_refusal(const char *library, const char *which, const char *word)
 {
     drey_error err;
     device *d = (device *)&err;
-    assert_int_equal(opencl_open(&d, library, which, false, &err), DREY_ERR_UNSUPPORTED);
+    assert_int_equal(open_with(&d, library, which, false, &err), DREY_ERR_UNSUPPORTED);
     assert_null(d);
     if (!strstr(err.message, word))
         fail_msg("\"%s\" lacks \"%s\"", err.message, word);
@@ -51,11 +64,11 @@ static void test_crashing(void **state)
 
 #ifndef TESTS_SANITIZED /* drivers leak and race as they like */
 
-static device *open_any(bool copies)
+static device *open_any(bool as_gpu)
 {
     drey_error err;
     device *d;
-    drey_status status = opencl_open(&d, LIBRARY, NULL, copies, &err);
+    drey_status status = open_with(&d, LIBRARY, NULL, as_gpu, &err);
     if (status == DREY_OK)
         return d;
     print_message("no OpenCL device is tested: %s\n", err.message);
@@ -73,7 +86,7 @@ static void test_choice(void **state)
     expect_refusal(LIBRARY, "99", "there is no OpenCL device \"99\" here; there is: 0 \"");
     expect_refusal(LIBRARY, "no such name", "\"no such name\"");
     drey_error err;
-    assert_int_equal(opencl_open(&d, LIBRARY, "0", false, &err), DREY_OK);
+    assert_int_equal(open_with(&d, LIBRARY, "0", false, &err), DREY_OK);
     opencl_class.close(&d);
 }
 
@@ -198,11 +211,11 @@ static void check_examples(device *d, example *e, int32_t n, int32_t skipped)
     }
 }
 
-static void check_types(const tensor_type *types, int32_t n_types, bool copies)
+static void check_types(const tensor_type *types, int32_t n_types, bool as_gpu)
 {
-    device *d = open_any(copies);
+    device *d = open_any(as_gpu);
     example e[16];
-    assert_int_equal(d->class->unified(d) && copies, false);
+    assert_int_equal(d->class->unified(d) && as_gpu, false);
     for (int32_t i = 0; i < n_types; i++)
         e[i] = example_make(types[i], 512, 5, 1 + i * 3 % 17);
     check_examples(d, e, n_types, 1);
@@ -220,11 +233,11 @@ static void test_types(void **state)
     check_types(types, sizeof types / sizeof types[0], false);
 }
 
-static void test_copies(void **state)
+static void test_as_gpu(void **state)
 {
     (void)state;
-    static const tensor_type types[] = {TYPE_Q4_K, TYPE_F16};
-    check_types(types, 2, true);
+    static const tensor_type types[] = {TYPE_Q4_K, TYPE_Q5_1, TYPE_IQ4_XS, TYPE_F16};
+    check_types(types, 4, true);
 }
 
 /* More results, and more activations, than the buffers hold. */
@@ -248,7 +261,7 @@ int main(void)
         cmocka_unit_test(test_crashing),
 #ifndef TESTS_SANITIZED
         cmocka_unit_test(test_choice),   cmocka_unit_test(test_types),
-        cmocka_unit_test(test_copies),   cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_as_gpu),   cmocka_unit_test(test_parts),
 #endif
     };
     setenv("POCL_CACHE_DIR", temp_dir(), 1);

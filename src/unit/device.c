@@ -3,7 +3,7 @@
 
 #include "unit/opencl.h"
 
-static const device_class *const classes[] = {&opencl_class, NULL};
+static const device_class *const classes[] = {&opencl_class, &cuda_class, NULL};
 
 const device_class *const *device_all(void)
 {

@@ -51,15 +51,19 @@ typedef JOIN(float, LANES) lanes_f;
 #define EACH_TOKEN for (uint j = 0u; j < TOKENS; j++)
 #define TOKEN      (j < m ? j : m - 1u)
 
+#ifndef DEVICE /* CUDA has another word for a function of the device (cuda_library.cu) */
+#define DEVICE inline
+#endif
+
 /* A finite half, exact: denormals become normal numbers by the product. */
-inline lanes_f half_to_float(lanes_u h)
+DEVICE lanes_f half_to_float(lanes_u h)
 {
     lanes_f v = AS_F((h & 0x7fffu) << 13u) * 0x1p112f;
     return AS_F(AS_U(v) | (h & 0x8000u) << 16u);
 }
 
 /* acc + four unsigned bytes of each lane times four signed bytes. */
-inline lanes_i dot_bytes(lanes_i acc, lanes_u w, int x)
+DEVICE lanes_i dot_bytes(lanes_i acc, lanes_u w, int x)
 {
     char4 c = as_char4(x);
     acc += AS_I(w & 255u) * (int)c.x;
@@ -69,7 +73,7 @@ inline lanes_i dot_bytes(lanes_i acc, lanes_u w, int x)
 }
 
 /* The same with four indices below 16 of the table of levels. */
-inline lanes_i dot_levels(lanes_i acc, lanes_u w, int x)
+DEVICE lanes_i dot_levels(lanes_i acc, lanes_u w, int x)
 {
 #if LANES == 1
     const int levels[16] = {LEVELS};
@@ -139,11 +143,12 @@ KERNEL(iq4_nl, 18u, 40u, BLOCK_32(dot_levels, NIBBLES(block + 64), 0, ))
 
 /* ---- Blocks of 256: sub-blocks s of 4 or 8 words g, 64 in all ---- */
 
-/* WORDS words of a sub-block, whose scale is SCALE_S; FROM is the dot product's begin, MINIMUM
- * what a sub-block adds to the minima. */
-#define BLOCK_256(WORDS, DOT, WORD_G, SCALE_S, FROM, MINIMUM, FOLD)                                \
-    lanes_i products[TOKENS], minima[TOKENS];                                                      \
-    EACH_TOKEN products[j] = minima[j] = (lanes_i)0;                                               \
+/* WORDS words of a sub-block, whose scale is SCALE_S; FROM is the dot product's begin. The last
+ * three are empty or make the minima, add a sub-block to them, and fold them into the sums. */
+#define BLOCK_256(WORDS, DOT, WORD_G, SCALE_S, FROM, MINIMA, MINIMUM, FOLD)                        \
+    lanes_i products[TOKENS];                                                                      \
+    EACH_TOKEN products[j] = (lanes_i)0;                                                           \
+    MINIMA                                                                                         \
     for (uint s = 0u; s < 64u / (WORDS); s++) {                                                    \
         lanes_i dot[TOKENS];                                                                       \
         EACH_TOKEN dot[j] = (lanes_i)(FROM);                                                       \
@@ -161,6 +166,9 @@ KERNEL(iq4_nl, 18u, 40u, BLOCK_32(dot_levels, NIBBLES(block + 64), 0, ))
 
 /* -32 times the sum of 16 activations. */
 #define SUM16(i)           ACT(276u, i, TOKEN)
+#define ZERO_MINIMA                                                                                \
+    lanes_i minima[TOKENS];                                                                        \
+    EACH_TOKEN minima[j] = (lanes_i)0;
 #define SUB_MINIMUM(MIN_S, SUM_S)                                                                  \
     const lanes_i least = AS_I(MIN_S);                                                             \
     EACH_TOKEN minima[j] += least * ((SUM_S) / -32);
@@ -172,16 +180,18 @@ KERNEL(iq4_nl, 18u, 40u, BLOCK_32(dot_levels, NIBBLES(block + 64), 0, ))
 #define K4_BYTE(i, s)      ((WORD(block + 128, i) >> (8u * ((s) % 4u))) & 255u)
 #define K4_SCALE                                                                                   \
     AS_I(s < 4u ? K4_BYTE(0u, s) & 63u : (K4_BYTE(2u, s) & 15u) | (K4_BYTE(0u, s) >> 6u) << 4u)
-#define K4_MIN             (s < 4u ? K4_BYTE(1u, s) & 63u : K4_BYTE(2u, s) >> 4u | (K4_BYTE(1u, s) >> 6u) << 4u)
+#define K4_MIN                                                                                     \
+    (s < 4u ? K4_BYTE(1u, s) & 63u : K4_BYTE(2u, s) >> 4u | (K4_BYTE(1u, s) >> 6u) << 4u)
 #define K4_NIBBLES(QS)     ((WORD(QS, g / 16u * 8u + g % 8u) >> (g / 8u % 2u * 4u)) & 0x0f0f0f0fu)
 #define K4_MINIMUM         SUB_MINIMUM(K4_MIN, SUM16(2u * s) + SUM16(2u * s + 1u))
 #define Q5_K_HIGH          (((WORD(block + 512, g % 8u) >> (g / 8u)) & 0x01010101u) << 4u)
 
 KERNEL(q4_k, 144u, 340u,
-       BLOCK_256(8u, dot_bytes, K4_NIBBLES(block + 512), K4_SCALE, 0, K4_MINIMUM, FOLD_MINIMA))
+       BLOCK_256(8u, dot_bytes, K4_NIBBLES(block + 512), K4_SCALE, 0, ZERO_MINIMA,
+                 K4_MINIMUM, FOLD_MINIMA))
 KERNEL(q5_k, 176u, 340u,
-       BLOCK_256(8u, dot_bytes, K4_NIBBLES(block + 1536) | Q5_K_HIGH, K4_SCALE, 0, K4_MINIMUM,
-                 FOLD_MINIMA))
+       BLOCK_256(8u, dot_bytes, K4_NIBBLES(block + 1536) | Q5_K_HIGH, K4_SCALE, 0, ZERO_MINIMA,
+                 K4_MINIMUM, FOLD_MINIMA))
 
 /* Two bits of 4 words that lie 32 weights apart in a byte. */
 #define TWO_BITS(QS)       ((WORD(QS, g / 32u * 8u + g % 8u) >> (g % 32u / 8u * 2u)) & 0x03030303u)
@@ -189,7 +199,7 @@ KERNEL(q5_k, 176u, 340u,
 
 KERNEL(q2_k, 84u, 340u,
        BLOCK_256(4u, dot_bytes, TWO_BITS(block + 640), AS_I(Q2_K_SCALES & 15u), 0,
-                 SUB_MINIMUM(Q2_K_SCALES >> 4u, SUM16(s)), FOLD_MINIMA))
+                 ZERO_MINIMA, SUB_MINIMUM(Q2_K_SCALES >> 4u, SUM16(s)), FOLD_MINIMA))
 
 #define Q3_K_HIGH          (((WORD(block + 448, g % 8u) >> (g / 8u)) & 0x01010101u) << 2u)
 #define Q3_K_SCALE                                                                                 \
@@ -198,7 +208,7 @@ KERNEL(q2_k, 84u, 340u,
      32)
 
 KERNEL(q3_k, 110u, 340u,
-       BLOCK_256(4u, dot_bytes, TWO_BITS(block + 1472) | Q3_K_HIGH, Q3_K_SCALE, SUM16(s) / 8, , ))
+       BLOCK_256(4u, dot_bytes, TWO_BITS(block + 1472) | Q3_K_HIGH, Q3_K_SCALE, SUM16(s) / 8, , , ))
 
 /* Q6_K: quarters of 12 words, each 16 columns of four sub-blocks that are 32 weights apart. */
 #define Q6_K_QUARTER       (block + 576 + (g / 32u * 2u + g / 4u % 2u) * 1536u)
@@ -209,7 +219,7 @@ KERNEL(q3_k, 110u, 340u,
 #define Q6_K_SCALE         (AS_I(BYTE(block + 64, s) << 24u) >> 24)
 
 KERNEL(q6_k, 210u, 340u,
-       BLOCK_256(4u, dot_bytes, Q6_K_LOW | Q6_K_HIGH, Q6_K_SCALE, SUM16(s), , ))
+       BLOCK_256(4u, dot_bytes, Q6_K_LOW | Q6_K_HIGH, Q6_K_SCALE, SUM16(s), , , ))
 
 #define IQ4_XS_SCALE                                                                               \
     (AS_I(((WORD(block + 128, 0u) >> (4u * s)) & 15u) |                                            \
@@ -218,7 +228,7 @@ KERNEL(q6_k, 210u, 340u,
 #define IQ4_XS_NIBBLES                                                                             \
     ((WORD(block + 256, g / 8u * 4u + g % 4u) >> (g / 4u % 2u * 4u)) & 0x0f0f0f0fu)
 
-KERNEL(iq4_xs, 136u, 340u, BLOCK_256(8u, dot_levels, IQ4_XS_NIBBLES, IQ4_XS_SCALE, 0, , ))
+KERNEL(iq4_xs, 136u, 340u, BLOCK_256(8u, dot_levels, IQ4_XS_NIBBLES, IQ4_XS_SCALE, 0, , , ))
 
 /* ---- Floats: a block is one k ---- */
 

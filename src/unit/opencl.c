@@ -23,8 +23,6 @@ enum {
     PROBE_IDLE_S = 20 /* after which an opening that does nothing is given up */
 };
 
-static const char LIBRARY[] = "libOpenCL.so.1";
-
 /* ---- Which device ---- */
 
 typedef struct found {
@@ -106,24 +104,24 @@ static int device_choose(const found *devices, int n, const char *which)
     return n;
 }
 
-static drey_status device_find(opencl_unit *u, const char *which, bool *is_cpu, drey_error *err)
+static drey_status device_find(opencl_unit *u, const opencl_opening *how, bool *is_cpu,
+                               drey_error *err)
 {
     found devices[DEVICES_MAX];
     const int n = devices_list(&u->api, devices);
     if (n == 0)
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the OpenCL library here knows no device: install the "
-             "driver of one");
-    const int chosen = device_choose(devices, n, which);
+             "the %s library here knows no device: install the driver of one", how->kind);
+    const int chosen = device_choose(devices, n, how->which);
     if (chosen == n) {
         char names[300];
         names_join(names, sizeof names, devices, n);
-        FAIL(err, DREY_ERR_UNSUPPORTED, "there is no OpenCL device \"%.60s\" here; there is: %s",
-             which, names);
+        FAIL(err, DREY_ERR_UNSUPPORTED, "there is no %s device \"%.60s\" here; there is: %s",
+             how->kind, how->which, names);
     }
     u->id = devices[chosen].id;
     *is_cpu = devices[chosen].is_cpu;
-    snprintf(u->name, sizeof u->name, "the OpenCL device \"%s\"", devices[chosen].name);
+    snprintf(u->name, sizeof u->name, "the %s device \"%s\"", how->kind, devices[chosen].name);
     return DREY_OK;
 }
 
@@ -136,7 +134,8 @@ static uint64_t info_number(const opencl_unit *u, uint32_t what, size_t bytes)
     return number;
 }
 
-static drey_status properties_read(opencl_unit *u, bool is_cpu, drey_error *err)
+static drey_status properties_read(opencl_unit *u, const opencl_opening *how, bool is_cpu,
+                                   drey_error *err)
 {
     if (!info_number(u, OPENCL_DEVICE_AVAILABLE, 4) ||
         !info_number(u, OPENCL_DEVICE_COMPILER_AVAILABLE, 4))
@@ -150,11 +149,14 @@ static drey_status properties_read(opencl_unit *u, bool is_cpu, drey_error *err)
     if (!(config & OPENCL_FP_ROUND_TO_NEAREST))
         FAIL(err, DREY_ERR_UNSUPPORTED, "%s does not round to the nearest: its texts would differ",
              u->name);
-    u->shares_memory = info_number(u, OPENCL_DEVICE_UNIFIED_MEMORY, 4) != 0;
+    u->is_unified = info_number(u, OPENCL_DEVICE_UNIFIED_MEMORY, 4) != 0;
+    u->shares_memory = u->is_unified && !how->copies;
     u->most_bytes = info_number(u, OPENCL_DEVICE_MAX_ALLOCATION, 8);
     /* Processors run a work item after the other: there it has a vector of rows. */
     const uint64_t width = info_number(u, OPENCL_DEVICE_PREFERRED_INT_WIDTH, 4);
     u->lanes = !is_cpu ? 1 : width >= 16 ? 16 : width >= 8 ? 8 : width >= 4 ? 4 : 1;
+    if (how->lanes > 0)
+        u->lanes = how->lanes;
     return DREY_OK;
 }
 
@@ -177,21 +179,17 @@ static drey_status work_prepare(opencl_unit *u, drey_error *err)
 /* ---- Opening ---- */
 
 typedef struct opening {
-    const char *library, *which;
-    bool copies;
+    const opencl_opening *how;
     device *opened;
 } opening;
 
-static void opencl_close(device **d);
-
 /* Up to the first products: of two types, one with whole numbers and minima, one with floats. */
-static drey_status opening_steps(opencl_unit *u, const opening *o, drey_error *err)
+static drey_status opening_steps(opencl_unit *u, const opencl_opening *how, drey_error *err)
 {
     bool is_cpu;
-    TRY(opencl_api_open(&u->api, o->library, err));
-    TRY(device_find(u, o->which, &is_cpu, err));
-    TRY(properties_read(u, is_cpu, err));
-    u->shares_memory &= !o->copies;
+    TRY(opencl_api_open(&u->api, how->library, how->kind, err));
+    TRY(device_find(u, how, &is_cpu, err));
+    TRY(properties_read(u, how, is_cpu, err));
     TRY(work_prepare(u, err));
     TRY(opencl_build(u, err));
     TRY(opencl_check_numbers(u, err));
@@ -204,31 +202,44 @@ static drey_status opening_try(void *user, drey_error *err)
     opening *o = user;
     opencl_unit *u = calloc(1, sizeof *u);
     if (!u)
-        FAIL(err, DREY_ERR_MEMORY, "no memory for an OpenCL device");
-    u->device.class = &opencl_class;
+        FAIL(err, DREY_ERR_MEMORY, "no memory for an %s device", o->how->kind);
+    u->device.class = o->how->class;
     o->opened = &u->device;
-    drey_status status = opening_steps(u, o, err);
+    drey_status status = opening_steps(u, o->how, err);
     if (status != DREY_OK)
-        opencl_close(&o->opened);
+        u->device.class->close(&o->opened);
     return status;
 }
 
-drey_status opencl_open(device **out, const char *library, const char *which, bool copies,
-                        drey_error *err)
+drey_status opencl_open(device **out, const opencl_opening *how, drey_error *err)
 {
-    opening o = {.library = library, .which = which, .copies = copies};
+    opening o = {.how = how};
+    char what[32];
+    snprintf(what, sizeof what, "the %s library", how->kind);
     *out = NULL;
     /* A library that this process has open is known to open, and a child would lack its threads. */
-    if (!opencl_api_is_open(library))
-        TRY(probe_in_child(opening_try, &o, "the OpenCL library", PROBE_IDLE_S, err));
+    if (!opencl_api_is_open(how->library))
+        TRY(probe_in_child(opening_try, &o, what, PROBE_IDLE_S, err));
     TRY(opening_try(&o, err));
     *out = o.opened;
     return DREY_OK;
 }
 
-static drey_status open_first(device **out, const char *which, drey_error *err)
+static drey_status open_opencl(device **out, const char *which, drey_error *err)
 {
-    return opencl_open(out, LIBRARY, which, false, err);
+    const opencl_opening how = {
+        .class = &opencl_class, .library = "libOpenCL.so.1", .kind = "OpenCL", .which = which};
+    return opencl_open(out, &how, err);
+}
+
+static drey_status open_cuda(device **out, const char *which, drey_error *err)
+{
+    const opencl_opening how = {.class = &cuda_class,
+                                .library = "libdrey-cuda.so." DREY_VERSION,
+                                .kind = "CUDA",
+                                .which = which,
+                                .copies = true};
+    return opencl_open(out, &how, err);
 }
 
 static void opencl_close(device **d)
@@ -272,10 +283,10 @@ static bool opencl_unified(const device *d)
 
 static size_t opencl_host_bytes(const device *d, uint64_t weight_bytes, int32_t most_rows)
 {
-    (void)weight_bytes; /* used where they lie, or in the device's own memory */
-    (void)most_rows;    /* more than the buffers hold go in parts */
-    (void)d;
-    return 2 * (size_t)OPENCL_PART_BYTES + BUILD_BYTES;
+    const opencl_unit *u = (const opencl_unit *)d;
+    (void)most_rows; /* more than the buffers hold go in parts */
+    return 2 * (size_t)OPENCL_PART_BYTES + BUILD_BYTES +
+           (u->is_unified && !u->shares_memory ? (size_t)weight_bytes : 0);
 }
 
 /* A buffer over memory of ours begins with a page: some devices copy what does not. */
@@ -357,13 +368,11 @@ static drey_status opencl_wait(device *d, drey_error *err)
     return opencl_finish((opencl_unit *)d, err);
 }
 
-const device_class opencl_class = {
-    .name = "opencl",
-    .open = open_first,
-    .close = opencl_close,
-    .unified = opencl_unified,
-    .host_bytes = opencl_host_bytes,
-    .attach = opencl_attach,
-    .submit = opencl_submit,
-    .wait = opencl_wait,
-};
+#define DEVICE_CLASS(name_, open_)                                                                 \
+    {                                                                                              \
+        .name = name_, .open = open_, .close = opencl_close, .unified = opencl_unified,            \
+        .host_bytes = opencl_host_bytes, .attach = opencl_attach, .submit = opencl_submit,         \
+        .wait = opencl_wait                                                                        \
+    }
+const device_class opencl_class = DEVICE_CLASS("opencl", open_opencl);
+const device_class cuda_class = DEVICE_CLASS("cuda", open_cuda);

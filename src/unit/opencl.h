@@ -17,10 +17,19 @@
 /* which: the number of a device, counted over all platforms, or a part of its name; "gpu": the
  * first that is no processor; NULL: that one, or else the first. */
 extern const device_class opencl_class;
+/* The same through libdrey-cuda (cuda_library.cu), which a build with CUDA's compiler makes. Weights
+ * are always copied to the device's memory. */
+extern const device_class cuda_class;
 
-/* The same with a library of another name, and with weights copied even where memory is shared: for
- * tests. */
-drey_status opencl_open(device **out, const char *library, const char *which, bool copies,
-                        drey_error *err);
+/* How a device is found and used. */
+typedef struct opencl_opening {
+    const device_class *class;
+    const char *library; /* the file, as the loader takes it */
+    const char *kind;    /* "OpenCL", for sentences */
+    const char *which;
+    bool copies;    /* weights, even where memory is shared */
+    uint32_t lanes; /* rows of a work item; 0: as suits the device */
+} opencl_opening;
+drey_status opencl_open(device **out, const opencl_opening *how, drey_error *err);
 
 #endif

@@ -3,13 +3,11 @@
 #include <dlfcn.h>
 #include <string.h>
 
-drey_status opencl_api_open(opencl_api *api, const char *library, drey_error *err)
+drey_status opencl_api_open(opencl_api *api, const char *library, const char *kind, drey_error *err)
 {
     *api = (opencl_api){.library = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
     if (!api->library)
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "there is no OpenCL library here (%s): install a device's driver and an OpenCL loader",
-             dlerror());
+        FAIL(err, DREY_ERR_UNSUPPORTED, "there is no %s library here: %s", kind, dlerror());
 #define OPENCL_LOAD(result, name, arguments)                                                       \
     {                                                                                              \
         void *function = dlsym(api->library, "cl" #name);                                          \

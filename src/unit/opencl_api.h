@@ -105,7 +105,8 @@ typedef struct opencl_api {
 
 /* The library stays open until the process ends: drivers leave threads and handlers behind.
  * DREY_ERR_UNSUPPORTED: there is none, or it lacks a function. */
-drey_status opencl_api_open(opencl_api *api, const char *library, drey_error *err);
+drey_status opencl_api_open(opencl_api *api, const char *library, const char *kind,
+                            drey_error *err);
 /* Whether this process has it open already, by whomever. */
 bool opencl_api_is_open(const char *library);
 

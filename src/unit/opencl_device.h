@@ -22,7 +22,8 @@ typedef struct opencl_unit {
     cl_device id;
     cl_context context;
     cl_queue queue;
-    bool shares_memory;
+    bool is_unified;     /* its memory is the processor's, */
+    bool shares_memory;  /* and weights are used where they lie */
     uint32_t lanes;      /* rows of a work item */
     uint64_t most_bytes; /* of a buffer */
     cl_program program[OPENCL_VARIANTS];
