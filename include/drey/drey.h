@@ -536,10 +536,11 @@ typedef struct drey_session drey_session;
 DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err);
 DREY_API void drey_session_close(drey_session **session);
 
-/* Stops the text that is being written, or the scoring, at the next operation, and where several
- * sessions share a pass behind it. Any thread, and signal handlers. Where nothing is written it
- * does nothing: a text begins without what came before it. Where the first pass is still reading
- * the weights, the next one reads them again from the beginning. */
+/* Stops the text that is being written, or the scoring, at the next operation; where several
+ * sessions share a pass behind it, or at its next layer if all of them are cancelled. Any thread,
+ * and signal handlers. Where nothing is written it does nothing: a text begins without what came
+ * before it. Where the first pass is still reading the weights, the next one reads them again from
+ * the beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
 
 typedef struct drey_sampling {

@@ -33,13 +33,22 @@ static void take_in(shared_pass *p, drey_session *const *sessions, int32_t n, se
             p->session[p->n++] = sessions[i];
 }
 
-/* A session whose prompt the target has read begins to decode. */
+static int32_t count_cancelled(drey_session *const *sessions, int32_t n)
+{
+    int32_t n_cancelled = 0;
+    for (int32_t i = 0; i < n; i++)
+        n_cancelled += atomic_load_explicit(&sessions[i]->cancel, memory_order_relaxed);
+    return n_cancelled;
+}
+
+/* A session whose prompt the target has read begins to decode. One that is cancelled holds up
+ * nobody else. */
 static drey_status settle(drey_session *const *sessions, int32_t n, drey_error *err)
 {
+    if (count_cancelled(sessions, n) == n)
+        FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     for (int32_t i = 0; i < n; i++) {
         drey_session *s = sessions[i];
-        if (atomic_load(&s->cancel))
-            FAIL(err, DREY_ERR_CANCELLED, "cancelled");
         if (s->state == SESSION_PROMPT)
             TRY(prompt_left(s) ? prompt_begin(s, err) : prompt_end(s, n > 1, err));
     }
@@ -80,6 +89,10 @@ static drey_status run_pass(shared_pass *p, drey_error *err)
     idle_begin(&idle, p->session, p->n);
     for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
         TRY(pass_step(pass, 0, &state, err));
+        if (p->n > 1 && count_cancelled(p->session, p->n) == p->n) {
+            pass_leave(pass);
+            FAIL(err, DREY_ERR_CANCELLED, "cancelled");
+        }
         if (state == PASS_GOES_ON && p->n == 1 && exits_look(p->session[0], pass))
             return pass_stop(pass, err);
         if (state == PASS_STARVED && !idle_fill(&idle, pass))
@@ -93,7 +106,7 @@ static drey_status compute(shared_pass *p, drey_error *err)
     static const _Atomic bool never = false;
     drey_engine *e = p->session[0]->engine;
     p->runner = p->session[0]->target;
-    if (p->n > 1) /* one session's cancel is nothing to the others: it is seen between two steps */
+    if (p->n > 1) /* one session's cancel is nothing to the others */
         p->runner.cancel = &never;
     trace_kind what = !weights_loaded(p->runner.weights)       ? TRACE_LOAD
                       : p->session[0]->state == SESSION_DECODE ? TRACE_VERIFY
@@ -106,6 +119,14 @@ static drey_status compute(shared_pass *p, drey_error *err)
     if (what == TRACE_VERIFY)
         sharing_pass_ends(e, &watch, p->n_rows, p->n == 1);
     return DREY_OK;
+}
+
+/* Somebody cancelled it while the others' pass went on: it takes nothing of it. */
+static void leave(drey_session *s)
+{
+    session_retry(s);
+    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+    session_end(s, DREY_FINISH_INTERRUPTED);
 }
 
 static void take(drey_session *s, const model_pass *pass, pass_group *group)
@@ -145,13 +166,21 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
         idle_end_chunk(sessions[i]);
     for (int32_t i = 0, first = first_to_take(&p); i < n; i++) {
         int32_t at = (first + i) % n;
-        if (status == DREY_OK)
-            take(p.session[at], &p.pass, &p.group[at]);
-        else
+        if (status != DREY_OK)
             session_retry(p.session[at]);
+        else if (n > 1 && !p.session[at]->exits && atomic_load(&p.session[at]->cancel))
+            leave(p.session[at]);
+        else
+            take(p.session[at], &p.pass, &p.group[at]);
     }
     prefix_write(&p.session[0]->engine->prefixes);
     return status;
+}
+
+static void end_if_cancelled(drey_session *s)
+{
+    if (s->state != SESSION_IDLE && atomic_load(&s->cancel))
+        session_end(s, DREY_FINISH_INTERRUPTED);
 }
 
 drey_status drey_engine_step(drey_engine *e, int32_t *n_writing, drey_error *err)
@@ -160,18 +189,18 @@ drey_status drey_engine_step(drey_engine *e, int32_t *n_writing, drey_error *err
     drey_session *writing[DREY_MAX_SESSIONS];
     int32_t n = 0;
     for (int32_t i = 0; i < e->n_sessions; i++) {
-        drey_session *s = e->sessions[i];
-        if (s->state != SESSION_IDLE && atomic_load(&s->cancel))
-            session_end(s, DREY_FINISH_INTERRUPTED);
-        if (s->state != SESSION_IDLE)
-            writing[n++] = s;
+        end_if_cancelled(e->sessions[i]);
+        if (e->sessions[i]->state != SESSION_IDLE)
+            writing[n++] = e->sessions[i];
     }
     drey_status status = n > 0 ? sessions_step(writing, n, err) : DREY_OK;
-    if (status == DREY_ERR_CANCELLED) /* seen too late: the next step ends those texts */
+    if (status == DREY_ERR_CANCELLED)
         status = DREY_OK;
     *n_writing = 0;
-    for (int32_t i = 0; i < e->n_sessions; i++)
+    for (int32_t i = 0; i < e->n_sessions; i++) {
+        end_if_cancelled(e->sessions[i]);
         *n_writing += e->sessions[i]->state != SESSION_IDLE;
+    }
     float_mode_leave(caller);
     return status;
 }

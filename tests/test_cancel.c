@@ -1,0 +1,313 @@
+/* Cancelled in the middle of a pass, by another thread: those who go on write what they would have
+ * written, and who was cancelled is free with the end of the step, or of a layer where nobody goes
+ * on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/session.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+enum { N_CONTEXT = 120, N_SESSIONS = 3, N_TEXT = 20, N_PROMPT = 30 };
+#ifdef TESTS_SANITIZED
+enum { N_ROUNDS = 8 };
+#else
+enum { N_ROUNDS = 40 };
+#endif
+
+static drey_model *target, *draft;
+
+static void must(drey_status status, const drey_error *err)
+{
+    if (status != DREY_OK)
+        fail_msg("%s", err->message);
+}
+
+typedef struct text {
+    int32_t ids[N_TEXT], n;
+    drey_statistics stats;
+} text;
+
+typedef struct place {
+    drey_engine *engine;
+    drey_session *session[N_SESSIONS];
+    text text[N_SESSIONS];
+    /* Who is cancelled at which read, by the thread that reads. */
+    _Atomic int64_t n_reads, cancel_at;
+    _Atomic uint32_t who; /* a bit each */
+} place;
+
+static int count_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    (void)part;
+    (void)offset;
+    (void)n_bytes;
+    place *p = user;
+    if (atomic_fetch_add(&p->n_reads, 1) == atomic_load(&p->cancel_at))
+        for (int i = 0; i < N_SESSIONS; i++)
+            if (atomic_load(&p->who) >> i & 1)
+                drey_session_cancel(p->session[i]);
+    return 0;
+}
+
+static void open_place(place *p, double share, bool drafts)
+{
+    drey_error err = {0};
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    *p = (place){.cancel_at = -1};
+    o.target = target;
+    o.draft = drafts ? draft : NULL;
+    o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = N_CONTEXT;
+    o.n_sessions = N_SESSIONS;
+    o.n_threads = 1;
+    o.prompt_chunk = 16;
+    o.read_bytes = 64 << 10;
+    engine_tuning tuning = {
+        .set_share = share <= 1, .share = share, .fault = count_read, .fault_user = p};
+    must(engine_open(&p->engine, &o, &tuning, &err), &err);
+    for (int i = 0; i < N_SESSIONS; i++)
+        must(drey_session_open(&p->session[i], p->engine, &err), &err);
+}
+
+static void close_place(place *p)
+{
+    atomic_store(&p->cancel_at, -1);
+    for (int i = 0; i < N_SESSIONS; i++)
+        drey_session_close(&p->session[i]);
+    drey_engine_close(&p->engine);
+}
+
+static bool keep_id(void *user, int32_t id)
+{
+    text *t = user;
+    t->ids[t->n++] = id;
+    return true;
+}
+
+static void begin(place *p, int i)
+{
+    drey_error err = {0};
+    int32_t prompt[N_PROMPT];
+    rng r = rng_from((uint64_t)i + 1);
+    text *t = &p->text[i];
+    drey_generate_options g;
+    for (int k = 0; k < N_PROMPT; k++)
+        prompt[k] = 1 + rng_below(&r, 250);
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT;
+    g.ignore_eos = true;
+    g.on_token = keep_id;
+    g.user = t;
+    *t = (text){.n = 0};
+    must(drey_session_sync(p->session[i], prompt, N_PROMPT, NULL, &err), &err);
+    must(drey_session_begin(p->session[i], &g, &t->stats, &err), &err);
+}
+
+static void write_all(place *p)
+{
+    drey_error err = {0};
+    int32_t n_writing;
+    do
+        must(drey_engine_step(p->engine, &n_writing, &err), &err);
+    while (n_writing);
+}
+
+static void make_right(text right[N_SESSIONS])
+{
+    place p;
+    open_place(&p, 2, false);
+    for (int i = 0; i < N_SESSIONS; i++) {
+        begin(&p, i);
+        write_all(&p);
+        right[i] = p.text[i];
+        assert_int_equal(right[i].n, N_TEXT);
+    }
+    close_place(&p);
+}
+
+static void check_beginning(const text *got, const text *right)
+{
+    assert_memory_equal(got->ids, right->ids, (size_t)got->n * sizeof *got->ids);
+}
+
+static void test_company_goes_on(void **state)
+{
+    (void)state;
+    rng r = rng_from(4);
+    text right[N_SESSIONS];
+    place p;
+    int n_interrupted = 0;
+    make_right(right);
+    open_place(&p, 0.3, true);
+    for (int i = 0; i < N_SESSIONS; i++)
+        begin(&p, i);
+    write_all(&p); /* the first pass loads */
+    int64_t n_reads = atomic_load(&p.n_reads);
+    for (int round = 0; round < N_ROUNDS; round++) {
+        atomic_store(&p.cancel_at, -1);
+        for (int i = 0; i < N_SESSIONS; i++) {
+            drey_session_reset(p.session[i]);
+            begin(&p, i);
+        }
+        uint32_t who = (uint32_t)rng_below(&r, (1 << N_SESSIONS) - 1);
+        atomic_store(&p.who, who);
+        atomic_store(&p.n_reads, 0);
+        atomic_store(&p.cancel_at, rng_below(&r, (int32_t)n_reads));
+        write_all(&p);
+        for (int i = 0; i < N_SESSIONS; i++) {
+            bool cut = p.text[i].stats.finish == DREY_FINISH_INTERRUPTED;
+            check_beginning(&p.text[i], &right[i]);
+            assert_true(cut ? who >> i & 1 : p.text[i].n == N_TEXT);
+            assert_true(session_is_valid(p.session[i]));
+            n_interrupted += cut;
+        }
+    }
+    assert_true(n_interrupted > 0);
+    close_place(&p);
+}
+
+static int64_t n_passes(const drey_engine *e)
+{
+    drey_counts c;
+    drey_engine_count(e, &c);
+    return c.passes + c.prompt_passes;
+}
+
+/* A pass that nobody wants any more ends, and the next text is right. */
+static void test_all_leave(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    text right[N_SESSIONS];
+    place p;
+    int32_t n_writing;
+    int n_left = 0;
+    make_right(right);
+    open_place(&p, 0, false);
+    for (int i = 0; i < N_SESSIONS; i++)
+        begin(&p, i);
+    write_all(&p);
+    for (int round = 0; round < N_ROUNDS; round++) {
+        atomic_store(&p.cancel_at, -1);
+        for (int i = 0; i < N_SESSIONS; i++) {
+            drey_session_reset(p.session[i]);
+            begin(&p, i);
+        }
+        for (int k = 0; k < round % 4; k++)
+            must(drey_engine_step(p.engine, &n_writing, &err), &err);
+        int64_t n_before = n_passes(p.engine);
+        atomic_store(&p.who, (1 << N_SESSIONS) - 1);
+        atomic_store(&p.n_reads, 0);
+        atomic_store(&p.cancel_at, 2); /* of the ring's, ahead of this pass or in it */
+        must(drey_engine_step(p.engine, &n_writing, &err), &err);
+        bool left = n_writing == 0 && n_passes(p.engine) == n_before;
+        n_left += left;
+        if (n_writing)
+            write_all(&p);
+        for (int i = 0; i < N_SESSIONS; i++) {
+            assert_int_equal(p.text[i].stats.finish, DREY_FINISH_INTERRUPTED);
+            check_beginning(&p.text[i], &right[i]);
+            assert_true(session_is_valid(p.session[i]));
+        }
+        atomic_store(&p.cancel_at, -1);
+        begin(&p, round % N_SESSIONS);
+        write_all(&p);
+        check_beginning(&p.text[round % N_SESSIONS], &right[round % N_SESSIONS]);
+        assert_int_equal(p.text[round % N_SESSIONS].n, N_TEXT);
+    }
+    assert_true(n_left > 0);
+    close_place(&p);
+}
+
+/* From a callback of another one's text. */
+static drey_session *victim;
+
+static bool cancel_other(void *user, int32_t id)
+{
+    keep_id(user, id);
+    if (((text *)user)->n == 3)
+        drey_session_cancel(victim);
+    return true;
+}
+
+static void test_from_a_callback(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    text right[N_SESSIONS];
+    place p;
+    make_right(right);
+    open_place(&p, 2, true);
+    begin(&p, 0);
+    begin(&p, 2);
+    victim = p.session[2];
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT;
+    g.ignore_eos = true;
+    g.on_token = cancel_other;
+    g.user = &p.text[1];
+    begin(&p, 1);
+    drey_session_end(p.session[1]);
+    p.text[1] = (text){.n = 0};
+    must(drey_session_begin(p.session[1], &g, &p.text[1].stats, &err), &err);
+    write_all(&p);
+    for (int i = 0; i < N_SESSIONS; i++)
+        check_beginning(&p.text[i], &right[i]);
+    assert_true(p.text[0].n == N_TEXT && p.text[1].n == N_TEXT);
+    assert_int_equal(p.text[2].stats.finish, DREY_FINISH_INTERRUPTED);
+    assert_true(p.text[2].n < N_TEXT);
+    close_place(&p);
+}
+
+/* ---- */
+
+static drey_model *make_model(const char *name, const toy_options *toy)
+{
+    drey_model *m = NULL;
+    drey_error err = {0};
+    toy_write(temp_path(name), toy);
+    must(drey_model_open(&m, temp_path(name), &err), &err);
+    return m;
+}
+
+static int make_models(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 128;
+    toy.n_ff = 256;
+    target = make_model("target.gguf", &toy);
+    toy.n_layers = 2;
+    draft = make_model("draft.gguf", &toy);
+    return 0;
+}
+
+static int close_models(void **state)
+{
+    (void)state;
+    drey_model_close(&target);
+    drey_model_close(&draft);
+    temp_dir_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_company_goes_on),
+                                       cmocka_unit_test(test_all_leave),
+                                       cmocka_unit_test(test_from_a_callback)};
+    return cmocka_run_group_tests(tests, make_models, close_models);
+}
