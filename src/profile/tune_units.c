@@ -13,7 +13,7 @@
 #include "profile/machine_limits.h"
 #include "profile/search.h"
 
-enum { WIDEST = 64, CONTEXT = 256, ROUNDS = 5 };
+enum { WIDEST = 64, CONTEXT = 256, ROUNDS = 5, MOST_LOOKS = 16 };
 
 /* A ratio's time is the least of a few passes: as many as fit in here, two at least. */
 static const double look_s = 0.06;
@@ -80,7 +80,7 @@ static double look(void *user, const double *share)
     double least = 0, spent = 0, seconds;
     divide(t, share, false);
     t->n_looks++;
-    for (int i = 0; t->status == DREY_OK && (i < 2 || (i < ROUNDS && spent < look_s)); i++) {
+    for (int i = 0; t->status == DREY_OK && (i < 2 || (i < MOST_LOOKS && spent < look_s)); i++) {
         t->status = time_pass(t, &seconds);
         spent += seconds;
         least = i == 0 ? seconds : min_f64(least, seconds);
@@ -107,17 +107,36 @@ static void sweep(tuner *t, drey_units_width *w)
 /* So that all sides meet the same machine. */
 static drey_status take_turns(tuner *t, drey_units_width *w, bool swept)
 {
-    double seconds[DREY_UNITS_SIDES][ROUNDS];
+    double seconds[DREY_UNITS_SIDES][ROUNDS], alone_s[DREY_MAX_UNITS][ROUNDS];
     int32_t n = swept ? DREY_UNITS_SIDES : DREY_UNITS_SWEPT;
-    for (int32_t round = 0; round < ROUNDS; round++)
+    for (int32_t round = 0; round < ROUNDS; round++) {
         for (int32_t side = 0; side < n; side++) {
             bool steal = side == DREY_UNITS_DYNAMIC || side == DREY_UNITS_DYNAMIC_EVEN;
             divide(t, w->share[side], steal);
             TRY(time_pass(t, &seconds[side][round]));
         }
+        for (int32_t i = 0; i < t->units->n; i++) {
+            double alone[DREY_MAX_UNITS] = {0};
+            alone[i] = 1;
+            divide(t, alone, false);
+            TRY(time_pass(t, &alone_s[i][round]));
+        }
+    }
+    for (int32_t i = 0; i < t->units->n; i++)
+        w->alone_s[i] = median(alone_s[i], ROUNDS);
     for (int32_t side = 0; side < n; side++)
         w->side_s[side] = median(seconds[side], ROUNDS);
     return DREY_OK;
+}
+
+/* A hiccup may have led the search astray: where it lost against its own beginning, that counts. */
+static void keep_the_better(drey_units_width *w)
+{
+    const int from = DREY_UNITS_ALONE_RATIO;
+    if (w->side_s[from] >= w->side_s[DREY_UNITS_STATIC])
+        return;
+    w->side_s[DREY_UNITS_STATIC] = w->side_s[from];
+    memcpy(w->share[DREY_UNITS_STATIC], w->share[from], sizeof w->share[from]);
 }
 
 static drey_status measure_width(tuner *t, drey_units_width *w)
@@ -143,7 +162,9 @@ static drey_status measure_width(tuner *t, drey_units_width *w)
     if (swept)
         sweep(t, w);
     TRY(t->status);
-    return take_turns(t, w, swept);
+    TRY(take_turns(t, w, swept));
+    keep_the_better(w);
+    return DREY_OK;
 }
 
 /* Widths that were not measured lie between their neighbours, or are like the one they have. */
