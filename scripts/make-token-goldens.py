@@ -151,6 +151,8 @@ def write_goldens(name, encode):
 
 LATER = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*"
          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+CAPITALS, SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+CASED = {"gpt-4o": (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"\p{N}{1,3}"), "tekken": ("", r"\p{N}")}
 ALPHABET = {}
 for byte in range(256):
     itself = 0x21 <= byte <= 0x7E or 0xA1 <= byte <= 0xAC or 0xAE <= byte
@@ -166,6 +168,12 @@ def splitter(pre):
         return level
     if pre == "smollm":
         return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), level])
+    if pre in CASED:
+        contraction, digits = CASED[pre]
+        regex = (r"[^\r\n\p{L}\p{N}]?" + CAPITALS + "*" + SMALL + "+" + contraction +
+                 r"|[^\r\n\p{L}\p{N}]?" + CAPITALS + "+" + SMALL + "*" + contraction + "|" + digits +
+                 r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+        return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(regex), "isolated"), level])
     regex = LATER % ("" if pre == "qwen2" else "{1,3}")
     return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(regex), "isolated"), level])
 
@@ -174,7 +182,7 @@ def reference(pre, tokens, types, merges):
     """The reference tokenizer for a GGUF file's vocabulary."""
     vocab = {t: i for i, t in enumerate(tokens) if types[i] == NORMAL}
     pairs = [tuple(m.split(" ")) for m in merges]
-    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=pairs, ignore_merges=pre == "llama-bpe"))
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=pairs, ignore_merges=pre in ("llama-bpe", "tekken")))
     tokenizer.pre_tokenizer = splitter(pre)
     # Ids of added tokens follow the vocabulary's here, whatever they are in the file.
     ids = {i: i for i in vocab.values()}
@@ -311,6 +319,9 @@ def main():
         ("<|begin_of_text|>", CONTROL), ("<|end_of_text|>", CONTROL), ("<|eot_id|>", CONTROL)],
         whole_words=(" squirrels", "supercalifragilisticexpialidocious", "1234", " \n\n", "123"),
         bos="<|begin_of_text|>", eos="<|end_of_text|>", eot="<|eot_id|>")
+    make_bpe("gpt-4o", "gpt-4o", 700, [("<|endoftext|>", CONTROL)], bos="<|endoftext|>", eos="<|endoftext|>")
+    make_bpe("tekken", "tekken", 700, [("<s>", CONTROL), ("</s>", CONTROL)],
+             whole_words=(" squirrels", "snakeCase"), bos="<s>", eos="</s>")
     make_sentencepiece("sentencepiece")
     if len(sys.argv) > 1:
         make_real(sys.argv[1], "real-qwen2", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")

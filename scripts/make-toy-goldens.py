@@ -2,10 +2,11 @@
 """Makes tests/data/logits/toy-NAME.txt: what a plain numpy model computes for a toy GGUF file.
 
     make-toy-goldens.py TOY.gguf OUT.txt
+    make-toy-goldens.py MODEL.gguf OUT.txt IDS.txt      (a real model, and the tokens of a text)
 
-Toys are written by `test_logits --toys DIR`. Only numpy is needed, and matrices have to be F32, F16
-or BF16. Everything is computed in double precision, from the definitions: the models as their papers
-have them (Llama, Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3), biases as llama.cpp adds them (to the product of the matrix of that name), RoPE
+Toys are written by `test_logits --toys DIR`. Only numpy is needed where matrices are F32, F16
+or BF16, else the public package gguf, which dequantises them (made with 0.19.0). Everything is computed in double precision, from the definitions: the models as their papers
+have them (Llama, Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3, Phi 3, GPT-2), biases as llama.cpp adds them (to the product of the matrix of that name), RoPE
 scaling as llama.cpp derives it from the file's keys. Nothing of drey takes part. The toys without
 quantised types that make-logit-goldens.py covers come out the same here, to the last digit written
 or nearly: that holds the two against each other.
@@ -20,6 +21,7 @@ import sys
 import numpy as np
 
 TOY_IDS = 140
+REAL_PROMPT = 60
 POSITIONS = [0, 1, 10, 40, 63, 64, 128]  # and the last; drey folds keys in blocks of 64
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 
@@ -76,7 +78,12 @@ class Gguf:
             words = np.frombuffer(self.bytes, "<u2", n, offset).astype("<u4") << 16
             numbers = words.view("<f4")
         else:
-            sys.exit(f"type {kind} is not known here; use make-logit-goldens.py")
+            import gguf
+            kind = gguf.GGMLQuantizationType(kind)
+            block, size = gguf.GGML_QUANT_SIZES[kind]
+            raw = np.frombuffer(self.bytes, np.uint8, n // block * size, offset)
+            return gguf.quants.dequantize(raw.reshape(-1, size), kind).astype(np.float64) \
+                .reshape(dims[::-1])
         return numbers.astype(np.float64).reshape(dims[::-1])
 
 
@@ -90,7 +97,8 @@ class Model:
         self.n_heads_kv = self.get("attention.head_count_kv", self.n_heads)
         self.head_dim = self.get("attention.key_length", self.get("embedding_length") // self.n_heads)
         self.n_rot = self.get("rope.dimension_count", self.head_dim)
-        self.eps = self.get("attention.layer_norm_rms_epsilon")
+        self.eps = self.get("attention.layer_norm_rms_epsilon",
+                            self.get("attention.layer_norm_epsilon"))
         self.gemma = self.arch in ("gemma2", "gemma3")
         self.ropes = {False: self.rope(), True: self.rope()}
         if self.arch == "gemma3":  # local layers: an own base, no scaling
@@ -103,8 +111,9 @@ class Model:
         base = self.get("rope.freq_base", 10000.0)
         pair = np.arange(self.n_rot // 2)
         angle = base ** (-2.0 * pair / self.n_rot)
-        if "rope_freqs.weight" in self.t:
-            angle = angle / self.t["rope_freqs.weight"]
+        for factors in ("rope_freqs.weight", "rope_factors_short.weight"):
+            if factors in self.t:
+                angle = angle / self.t[factors]
         kind = self.get("rope.scaling.type", "linear")
         factor = self.get("rope.scaling.factor", self.get("rope.scale_linear", 0.0)) or 1.0
         if kind == "none":
@@ -134,11 +143,13 @@ class Model:
 
     def rotate(self, x, layer):
         """x: [T][heads][head_dim]"""
+        if self.arch == "gpt2":
+            return x
         frequencies, magnitude = self.ropes[self.is_local(layer)]
         angle = np.arange(x.shape[0])[:, None, None] * frequencies
         c, s = np.cos(angle) * magnitude, np.sin(angle) * magnitude
         half = self.n_rot // 2
-        if self.arch in ("qwen2", "qwen3") or self.gemma:
+        if self.arch in ("qwen2", "qwen3", "phi3") or self.gemma:
             first, second = np.arange(half), np.arange(half) + half
         else:
             first, second = 2 * np.arange(half), 2 * np.arange(half) + 1
@@ -161,6 +172,11 @@ class Model:
         return most * np.tanh(x / most) if most else x
 
     def norm(self, x, name):
+        bias = name.replace(".weight", ".bias")
+        if bias in self.t:  # LayerNorm
+            x = x - x.mean(axis=-1, keepdims=True)
+            return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * self.t[name] \
+                + self.t[bias]
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * self.t[name]
 
     def product(self, x, name):
@@ -168,7 +184,13 @@ class Model:
         return y + self.t[name + ".bias"] if name + ".bias" in self.t else y
 
     def heads(self, x, name, n_heads):
-        y = self.product(x, name).reshape(x.shape[0], n_heads, self.head_dim)
+        whole = name[:-1] + "qkv"  # Q, K and V one below the other
+        if whole + ".weight" in self.t:
+            sizes = np.array([self.n_heads, self.n_heads_kv, self.n_heads_kv]) * self.head_dim
+            y = np.split(self.product(x, whole), np.cumsum(sizes)[:2], axis=1)["qkv".index(name[-1])]
+        else:
+            y = self.product(x, name)
+        y = y.reshape(x.shape[0], n_heads, self.head_dim)
         return self.norm(y, name + "_norm.weight") if name + "_norm.weight" in self.t else y
 
     def post(self, y, name):
@@ -181,7 +203,7 @@ class Model:
         k = self.rotate(self.heads(x, layer + "attn_k", self.n_heads_kv), number)
         seen = np.arange(n)[:, None] - np.arange(n)  # how far back
         hidden = (seen < 0) | (seen >= (self.window(number) or n))
-        v = self.product(x, layer + "attn_v").reshape(shape(self.n_heads_kv))
+        v = self.heads(x, layer + "attn_v", self.n_heads_kv)
         out = np.zeros(shape(self.n_heads))
         for head in range(self.n_heads):
             shared = head * self.n_heads_kv // self.n_heads
@@ -194,8 +216,14 @@ class Model:
                          layer + "post_attention_norm.weight")
 
     def feed_forward(self, x, layer):
-        gate, up = self.product(x, layer + "ffn_gate"), self.product(x, layer + "ffn_up")
-        if self.gemma:
+        up = self.product(x, layer + "ffn_up")
+        if self.arch == "gpt2":
+            gate, up = up, 1
+        elif self.arch == "phi3":
+            gate, up = np.split(up, 2, axis=1)
+        else:
+            gate = self.product(x, layer + "ffn_gate")
+        if self.gemma or self.arch == "gpt2":
             act = 0.5 * gate * (1 + np.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate ** 3)))
         else:
             act = gate / (1 + np.exp(-gate))
@@ -205,6 +233,8 @@ class Model:
         x = self.t["token_embd.weight"][ids] * self.get("embedding_scale", 1.0)
         if self.gemma:
             x = x * math.sqrt(x.shape[1])
+        if "position_embd.weight" in self.t:
+            x = x + self.t["position_embd.weight"][:len(ids)]
         residual = self.get("residual_scale", 1.0)
         for i in range(self.n_layers):
             layer = f"blk.{i}."
@@ -215,12 +245,12 @@ class Model:
         return self.cap(logits, self.get("final_logit_softcapping", 0))
 
 
-def write(out, path, logits, ids):
+def write(out, path, logits, ids, n_prompt):
     n_vocab = logits.shape[1]
     print("model", os.path.basename(path), os.path.getsize(path), file=out)
-    print("prompt", len(ids), file=out)
-    print(*ids, file=out)
-    last = len(ids) - 1
+    print("prompt", n_prompt, file=out)
+    print(*ids[:n_prompt], file=out)
+    last = n_prompt - 1
     for position in [p for p in POSITIONS if p < last] + [last]:
         print("position", position, file=out)
         row = logits[position]
@@ -229,6 +259,7 @@ def write(out, path, logits, ids):
         for i in range(50):
             token = i * (n_vocab - 1) // 49
             print(f"other {token} {row[token]:.6f}", file=out)
+    last = len(ids) - 1
     most = logits.max(axis=1)
     log_sums = most + np.log(np.exp(logits - most[:, None]).sum(axis=1))
     total = sum(logits[i][ids[i + 1]] - log_sums[i] for i in range(last))
@@ -239,12 +270,17 @@ def write(out, path, logits, ids):
 
 
 def main():
-    path, out_path = sys.argv[1:]
+    path, out_path = sys.argv[1:3]
     model = Model(Gguf(path))
     n_vocab = model.t["token_embd.weight"].shape[0]
     ids = [(i * 7919 + 13) % n_vocab for i in range(TOY_IDS)]
+    prompt = ids
+    if len(sys.argv) > 3:
+        with open(sys.argv[3], encoding="ascii") as f:
+            ids = [int(word) for word in f.read().split()]
+        prompt = ids[:REAL_PROMPT]
     with open(out_path, "w", encoding="ascii") as out:
-        write(out, path, model.logits(ids), ids)
+        write(out, path, model.logits(ids), ids, len(prompt))
 
 
 if __name__ == "__main__":

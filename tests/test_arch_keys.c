@@ -49,7 +49,7 @@ static drey_status open_with(const char *architecture, toy_key key, drey_error *
     return open_toy(&toy, err);
 }
 
-/* llama reads its window, granite its scales, gemma windows and caps. */
+/* llama and phi3 read their window, granite its scales, gemma windows and caps. */
 static bool is_read(const char *architecture, const char *suffix)
 {
     static const char *const scales[] = {"attention.scale", "logit_scale", "embedding_scale",
@@ -58,10 +58,11 @@ static bool is_read(const char *architecture, const char *suffix)
     bool is_cap = strstr(suffix, "logit_softcapping") != NULL;
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
         is_scale = is_scale || strcmp(suffix, scales[i]) == 0;
-    return strcmp(architecture, "llama") == 0       ? is_window
-           : strncmp(architecture, "gemma", 5) == 0 ? is_window || is_cap
-           : strcmp(architecture, "granite") == 0   ? is_scale
-                                                    : false;
+    if (strcmp(architecture, "llama") == 0 || strcmp(architecture, "phi3") == 0)
+        return is_window;
+    if (strncmp(architecture, "gemma", 5) == 0)
+        return is_window || is_cap;
+    return strcmp(architecture, "granite") == 0 && is_scale;
 }
 
 static void refuses_keys_that_change_the_arithmetic(void **state)
@@ -92,8 +93,8 @@ static void refuses_keys_that_change_the_arithmetic(void **state)
         {"not.known.to.anybody", GGUF_STRING, 0, "x"},
         {"not.known.to.anybody", GGUF_ARRAY, 1, NULL},
     };
-    static const char *const architectures[] = {"llama",   "qwen2",  "qwen3",
-                                                "granite", "gemma2", "gemma3"};
+    static const char *const architectures[] = {"llama",  "qwen2",  "qwen3", "granite",
+                                                "gemma2", "gemma3", "phi3",  "gpt2"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         for (size_t a = 0; a < sizeof architectures / sizeof *architectures; a++) {
             drey_error err;
@@ -184,6 +185,49 @@ static void refuses_tensors_without_a_role(void **state)
     }
 }
 
+/* What has no numbers for further positions is not asked for them; what a text's length decides is
+ * refused. */
+static void contexts_end(void **state)
+{
+    (void)state;
+    toy_options toy;
+    drey_error err;
+    for (int i = 0; i < 2; i++) {
+        toy_options_init(&toy);
+        toy.architecture = i ? "phi3" : "gpt2";
+        toy.n_layers = 1;
+        toy.n_heads_kv = toy.n_heads;
+        toy.n_context = i ? 4096 : 63;
+        toy.longrope = i;
+        toy.n_rot = i ? 16 : 0;
+        static const toy_key original[] = {
+            {"rope.scaling.original_context_length", GGUF_U32, 63, NULL}, {0}};
+        toy.keys = i ? original : NULL;
+        assert_int_equal(open_toy(&toy, &err), DREY_ERR_UNSUPPORTED); /* it asks for 64 */
+        assert_non_null(strstr(err.message, "positions for 63 tokens"));
+    }
+}
+
+/* A matrix of three, and further tensors beside it. */
+static void fused_tensors_have_their_roles(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"blk.0.attn_q.bias", "blk.0.ffn_gate.bias",
+                                        "blk.0.attn_q.weight", "rope_freqs.weight"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        toy_options toy;
+        toy_options_init(&toy);
+        toy.architecture = "gpt2";
+        toy.n_layers = 1;
+        toy.n_heads_kv = toy.n_heads;
+        toy.more_tensor = names[i];
+        drey_error err;
+        drey_status status = open_toy(&toy, &err);
+        if (status != DREY_ERR_UNSUPPORTED || !strstr(err.message, names[i]))
+            fail_msg("%s: %d, \"%s\"", names[i], status, err.message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +235,8 @@ int main(void)
         cmocka_unit_test(takes_neutral_keys),
         cmocka_unit_test(refuses_rope_keys),
         cmocka_unit_test(refuses_tensors_without_a_role),
+        cmocka_unit_test(contexts_end),
+        cmocka_unit_test(fused_tensors_have_their_roles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

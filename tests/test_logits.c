@@ -3,7 +3,7 @@
  * tests/data/logits holds what scripts/make-logit-goldens.py computed (its header has the format).
  * On the "float" tier activations, keys and values stay float, and every logit must come within
  * 1e-3 of the reference. On the best tier activations have 8 bits, and perplexity must come within
- * 0.3 %.
+ * 0.3 % (of a small model with wide numbers 2 %).
  *
  * Toys are written here; real models are taken from $DREY_MODELS, or skipped.
  *
@@ -205,7 +205,8 @@ static void check_text_ids(const bench *b, const int32_t *ids, int32_t n)
     size_t n_bytes = fread(text, 1, sizeof text, f), n_own;
     fclose(f);
     drey_error err;
-    need(drey_tokenize(b->model, text, n_bytes, 0, own, MAX_IDS, &n_own, &err), &err);
+    int flags = DREY_TOKENIZE_BOS; /* where the model wants one */
+    need(drey_tokenize(b->model, text, n_bytes, flags, own, MAX_IDS, &n_own, &err), &err);
     assert_int_equal(n_own, n);
     assert_memory_equal(own, ids, (size_t)n * sizeof *ids);
 }
@@ -266,8 +267,9 @@ static bool real_model(char path[512], const char *file_name)
     return false;
 }
 
-/* The float tier is slow: only prompts of at most max_prompt tokens. */
-static void compare_real(const char *name, const char *file_name, int32_t max_prompt)
+/* The float tier is slow: only prompts of at most max_prompt tokens. most: of perplexity's change by
+ * 8-bit activations. */
+static void compare_real(const char *name, const char *file_name, int32_t max_prompt, double most)
 {
     char path[512];
     if (!real_model(path, file_name))
@@ -280,7 +282,7 @@ static void compare_real(const char *name, const char *file_name, int32_t max_pr
     double ratio = perplexity_ratio(&g, &b, true);
     print_message("%s: perplexity with 8-bit activations is %.5f of the float reference's\n", name,
                   ratio);
-    assert_true(fabs(ratio - 1) < 0.003);
+    assert_true(fabs(ratio - 1) < most);
     bench_close(&b);
     fclose(g.file);
 }
@@ -288,13 +290,21 @@ static void compare_real(const char *name, const char *file_name, int32_t max_pr
 static void smol(void **state)
 {
     (void)state;
-    compare_real("smol", "SmolLM2-135M-Instruct.Q4_1.gguf", 60);
+    compare_real("smol", "SmolLM2-135M-Instruct.Q4_1.gguf", 60, 0.003);
 }
 
 static void draft(void **state)
 {
     (void)state;
-    compare_real("draft", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 20);
+    compare_real("draft", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 20, 0.003);
+}
+
+/* Its golden logits are make-toy-goldens.py's; the ids are llama.cpp's. It is small, and its numbers
+ * spread widely: 8 bits cost it more than others. */
+static void gemma(void **state)
+{
+    (void)state;
+    compare_real("gemma", "gemma-3-270m-q4_k_m.gguf", 60, 0.02);
 }
 
 static int write_toys(const char *folder)
@@ -316,6 +326,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(toys_on_the_float_tier),
         cmocka_unit_test(smol),
         cmocka_unit_test(draft),
+        cmocka_unit_test(gemma),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -442,7 +442,7 @@ static void broken_files(void **state)
     keys.model = "wordpiece";
     refused(&keys, DREY_ERR_UNSUPPORTED, "\"wordpiece\" is not supported");
     keys = tiny_keys;
-    keys.pre = "tekken";
+    keys.pre = "bloom";
     refused(&keys, DREY_ERR_UNSUPPORTED, "gpt-2, qwen2, llama-bpe, smollm");
     keys = tiny_keys;
     keys.tokens = NULL;
@@ -489,6 +489,8 @@ int main(void)
         GOLDENS("qwen2"),
         GOLDENS("smollm"),
         GOLDENS("llama-bpe"),
+        GOLDENS("gpt-4o"),
+        GOLDENS("tekken"),
         GOLDENS("sentencepiece"),
         cmocka_unit_test_prestate(real_goldens, real_qwen2),
         cmocka_unit_test_prestate(real_goldens, real_smollm),

@@ -98,6 +98,21 @@ static drey_status check_kv(const drey_engine_options *o, drey_error *err)
     return DREY_OK;
 }
 
+/* Positions of which a file has numbers only up to some. */
+static drey_status check_context(const drey_engine_options *o, drey_error *err)
+{
+    const drey_model *models[] = {o->target, o->draft};
+    for (int i = 0; i < 2; i++) {
+        const model_shape *s = models[i] ? &models[i]->shape : NULL;
+        if (s && s->context_ends && o->n_context > s->n_context_train)
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "%s has positions for %d tokens only, not for a context of %d: ask for a shorter "
+                 "one",
+                 SHOWN_PATH(gguf_part_path(models[i]->file, 0)), s->n_context_train, o->n_context);
+    }
+    return DREY_OK;
+}
+
 static drey_status check_numbers(drey_engine_options *o, drey_error *err)
 {
     if (o->n_context < 1 || o->n_context > DREY_MAX_CONTEXT)
@@ -149,6 +164,7 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
     TRY(check_choices(o, err));
     TRY(check_exits(o, err));
     TRY(check_numbers(o, err));
+    TRY(check_context(o, err));
     TRY(check_kv(o, err));
     e->cpu = *cpu_tuning_default();
     if (o->tuning)

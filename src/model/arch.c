@@ -32,6 +32,12 @@ static const arch archs[] = {
      .window_period = 6,
      .local_base = 10000,
      .wide_layers = 62},
+    {.name = "phi3",
+     .rope = ROPE_HALVES,
+     .keys = KEYS_WINDOW,
+     .gate_in_up = true,
+     .longrope = true},
+    {.name = "gpt2", .rope = ROPE_NONE, .ffn = FFN_GELU, .layer_norm = true},
 };
 
 const arch *arch_find(gguf_string name)
@@ -98,7 +104,9 @@ static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
     s->head_dim = (int32_t)dim;
     if (gguf_int(g, arch_key(a, "attention.value_length", key), s->head_dim) != s->head_dim)
         FAIL(err, DREY_ERR_UNSUPPORTED, "keys and values of different sizes are not supported");
-    s->norm_eps = (float)gguf_number(g, arch_key(a, "attention.layer_norm_rms_epsilon", key), 1e-5);
+    const char *eps =
+        a->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    s->norm_eps = (float)gguf_number(g, arch_key(a, eps, key), 1e-5);
     if (!(s->norm_eps >= 0.0f && s->norm_eps < 1.0f))
         FAIL(err, DREY_ERR_FORMAT, "%s is %g; the file is broken", key, (double)s->norm_eps);
     return DREY_OK;

@@ -9,12 +9,14 @@
 /* How positions enter a model. */
 typedef enum rope_kind {
     ROPE_NEIGHBOURS, /* rotates pairs (2 i, 2 i + 1) of a head */
-    ROPE_HALVES      /* rotates pairs (i, i + n / 2) */
+    ROPE_HALVES,     /* rotates pairs (i, i + n / 2) */
+    ROPE_NONE        /* learned: position_embd has a row for each */
 } rope_kind;
 
 typedef enum ffn_kind {
     FFN_SWIGLU, /* silu(gate) * up */
-    FFN_GEGLU   /* gelu(gate) * up */
+    FFN_GEGLU,  /* gelu(gate) * up */
+    FFN_GELU    /* gelu(up) */
 } ffn_kind;
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -29,8 +31,11 @@ typedef struct arch {
     rope_kind rope;
     ffn_kind ffn;
     uint32_t keys;         /* KEYS_... */
+    bool layer_norm;       /* norms take the mean off, and have a bias; else RMS */
     bool head_norms;       /* each head of Q and K is normed before it is rotated */
     bool post_norms;       /* what attention and feed-forward add is normed, too */
+    bool gate_in_up;       /* ffn_up has the gate's rows in front of its own */
+    bool longrope;         /* may have RoPE factors for short and for long contexts */
     bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
     int32_t window;        /* of local layers, where the file does not say; 0: none */
     int32_t window_period; /* every so many layers the last one sees all; 0: none does */
@@ -63,8 +68,10 @@ enum { ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
 typedef struct model_shape {
     const arch *arch;
     int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
-    int32_t n_rot; /* rotated numbers of a head, even */
+    int32_t n_rot; /* rotated numbers of a head, even; 0: none */
     int32_t n_context_train;
+    bool context_ends; /* the file has no numbers for positions behind n_context_train */
+    bool longrope;     /* frequencies are divided by rope_factors_short */
     int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
     float embedding_scale, residual_scale, attention_scale;

@@ -45,7 +45,8 @@ static const known_key known[] = {
     {"attention.head_count_kv", KEY_INT, 0},
     {"attention.key_length", KEY_INT, 0},
     {"attention.value_length", KEY_INT, 0},
-    {"attention.layer_norm_rms_epsilon", KEY_NUMBER, 0},
+    {"attention.layer_norm_rms_epsilon", KEY_NUMBER, 0}, /* of the two the one of its norms */
+    {"attention.layer_norm_epsilon", KEY_NUMBER, 0},
     {"rope.dimension_count", KEY_INT, 0},
     {"rope.freq_base", KEY_NUMBER, 0},
     {"rope.scale_linear", KEY_NUMBER, 0},
@@ -60,7 +61,6 @@ static const known_key known[] = {
     {"vocab_size", KEY_WITHOUT, 0},                       /* the embedding's rows say it */
     {"tensor_data_layout", KEY_WITHOUT, 0},               /* where the file came from */
     {"rope.scaling.finetuned", KEY_WITHOUT, 0},           /* how the model was trained */
-    {"attention.layer_norm_epsilon", KEY_WITHOUT, 0},     /* of norms that these models lack */
     {"attention.sliding_window_pattern", KEY_WITHOUT, 0}, /* of a window that is refused */
     {"logit_scale", KEY_FACTOR, 0},
     {"embedding_scale", KEY_FACTOR, 0},
@@ -145,6 +145,8 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
     char name[96], value[64];
     gguf_printable(name, sizeof name, key->name.text, key->name.n_bytes);
     const known_key *k = find_known(suffix, s->arch);
+    if (s->arch->rope == ROPE_NONE && suffix.n_bytes > 5 && memcmp(suffix.text, "rope.", 5) == 0)
+        k = NULL;
     if (k && k->use == KEY_WITHOUT)
         return DREY_OK;
     if (k && k->use != KEY_FACTOR && k->use != KEY_SET) {

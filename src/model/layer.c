@@ -12,21 +12,19 @@ static const layer_layout *layer_of(const model_pass *p)
 
 /* ---- Norms ---- */
 
-/* y = rmsnorm(x), then quantised. */
-static void norm_rows(model_pass *p, const float *norm, int32_t from, int32_t to)
+/* y = norm(x), then quantised. */
+static void norm_rows(model_pass *p, const float *norm, const float *bias, int32_t from, int32_t to)
 {
-    const model_shape *s = &p->r->layout->shape;
     workspace *ws = p->r->ws;
     for (int32_t i = from; i < to; i++)
-        p->r->kernels->rmsnorm(ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p), norm,
-                               s->n_embd, s->norm_eps);
+        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p), norm, bias);
     pass_quantise_rows(p, from, to);
 }
 
 static void step_attn_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    norm_rows(p, layer_of(p)->attn_norm, from, to);
+    norm_rows(p, layer_of(p)->attn_norm, layer_of(p)->attn_norm_bias, from, to);
 }
 
 void layer_norm_attention(model_pass *p)
@@ -59,14 +57,14 @@ static void step_ffn_norm(model_pass *p, int32_t from, int32_t to, int32_t threa
 {
     (void)thread;
     add_rows(p, layer_of(p)->o_bias, layer_of(p)->attn_post_norm, from, to);
-    norm_rows(p, layer_of(p)->ffn_norm, from, to);
+    norm_rows(p, layer_of(p)->ffn_norm, layer_of(p)->ffn_norm_bias, from, to);
 }
 
 void layer_norm_ffn(model_pass *p)
 {
     const layer_layout *y = layer_of(p);
     pass_set_source(p, p->r->ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd,
-                    (weight *[]){y->gate, y->up}, 2);
+                    (weight *[]){y->up, y->gate}, y->gate ? 2 : 1);
     pass_each_row(p, step_ffn_norm);
 }
 
@@ -93,6 +91,8 @@ static void norm_heads(const model_pass *p, float *x, const float *norm, int32_t
 static void rotate(const model_pass *p, float *x, int32_t row, int32_t n_heads)
 {
     const model_shape *s = &p->r->layout->shape;
+    if (s->n_rot == 0)
+        return;
     const float *angles =
         p->r->ws->rope + ((int64_t)row * s->n_ropes + layer_of(p)->rope) * s->n_rot;
     p->r->kernels->rope(x, angles, n_heads, s->head_dim, s->n_rot / 2,
@@ -239,16 +239,18 @@ static void activate_part(const model_pass *p, int32_t from, int32_t to, int64_t
                           int64_t k_to)
 {
     const kernel_table *kernels = p->r->kernels;
-    bool gelu = p->r->layout->shape.arch->ffn == FFN_GEGLU;
-    const float *gate_bias = layer_of(p)->gate_bias, *up_bias = layer_of(p)->up_bias;
+    const layer_layout *y = layer_of(p);
+    bool silu = p->r->layout->shape.arch->ffn == FFN_SWIGLU;
+    const float *gate_bias = y->gate ? y->gate_bias : y->up_bias;
+    int64_t n = k_to - k_from;
     for (int32_t i = from; i < to; i++) {
         float *gate = p->r->ws->gate + i * pass_ff_ld(p) + k_from;
-        float *up = p->r->ws->up + i * pass_ff_ld(p) + k_from;
+        float *up = y->gate ? p->r->ws->up + i * pass_ff_ld(p) + k_from : NULL;
         if (gate_bias)
-            kernels->add(gate, gate_bias + k_from, k_to - k_from);
-        if (up_bias)
-            kernels->add(up, up_bias + k_from, k_to - k_from);
-        (gelu ? kernels->geglu : kernels->swiglu)(gate, gate, up, k_to - k_from);
+            kernels->add(gate, gate_bias + k_from, n);
+        if (up && y->up_bias)
+            kernels->add(up, y->up_bias + k_from, n);
+        (silu ? kernels->swiglu : kernels->geglu)(gate, gate, up, n);
     }
 }
 

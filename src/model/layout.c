@@ -8,11 +8,29 @@
 
 #include "base/num.h"
 
-enum { MATRICES_PER_LAYER = 7 };
+enum { MATRICES_PER_LAYER = 7, PARTS_PER_LAYER = 5 };
 
 /* How many numbers a vector has. */
-typedef enum vector_length { LENGTH_D, LENGTH_Q, LENGTH_KV, LENGTH_HEAD, LENGTH_FF } vector_length;
-typedef enum vector_need { NEED_ALWAYS, NEED_HEAD_NORMS, NEED_POST_NORMS, NEED_NONE } vector_need;
+typedef enum vector_length {
+    LENGTH_D,
+    LENGTH_Q,
+    LENGTH_KV,
+    LENGTH_QKV,
+    LENGTH_HEAD,
+    LENGTH_FF
+} vector_length;
+
+/* When a layer has a vector. */
+typedef enum vector_need {
+    NEED_ALWAYS,
+    NEED_LAYER_NORM,
+    NEED_HEAD_NORMS,
+    NEED_POST_NORMS,
+    NEED_NONE,  /* where the file has it */
+    NEED_GATE,  /* the same, beside a gate */
+    NEED_SPLIT, /* the same, beside Q, K and V of their own */
+    NEED_FUSED  /* or beside one matrix of the three */
+} vector_need;
 
 /* The vectors that a layer may have. */
 typedef struct vector_role {
@@ -25,16 +43,19 @@ typedef struct vector_role {
 static const vector_role roles[] = {
     {"attn_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_ALWAYS},
     {"ffn_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_ALWAYS},
+    {"attn_norm.bias", offsetof(layer_layout, attn_norm_bias), LENGTH_D, NEED_LAYER_NORM},
+    {"ffn_norm.bias", offsetof(layer_layout, ffn_norm_bias), LENGTH_D, NEED_LAYER_NORM},
     {"post_attention_norm.weight", offsetof(layer_layout, attn_post_norm), LENGTH_D,
      NEED_POST_NORMS},
     {"post_ffw_norm.weight", offsetof(layer_layout, ffn_post_norm), LENGTH_D, NEED_POST_NORMS},
     {"attn_q_norm.weight", offsetof(layer_layout, q_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
     {"attn_k_norm.weight", offsetof(layer_layout, k_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
-    {"attn_q.bias", offsetof(layer_layout, q_bias), LENGTH_Q, NEED_NONE},
-    {"attn_k.bias", offsetof(layer_layout, k_bias), LENGTH_KV, NEED_NONE},
-    {"attn_v.bias", offsetof(layer_layout, v_bias), LENGTH_KV, NEED_NONE},
+    {"attn_qkv.bias", offsetof(layer_layout, q_bias), LENGTH_QKV, NEED_FUSED},
+    {"attn_q.bias", offsetof(layer_layout, q_bias), LENGTH_Q, NEED_SPLIT},
+    {"attn_k.bias", offsetof(layer_layout, k_bias), LENGTH_KV, NEED_SPLIT},
+    {"attn_v.bias", offsetof(layer_layout, v_bias), LENGTH_KV, NEED_SPLIT},
     {"attn_output.bias", offsetof(layer_layout, o_bias), LENGTH_D, NEED_NONE},
-    {"ffn_gate.bias", offsetof(layer_layout, gate_bias), LENGTH_FF, NEED_NONE},
+    {"ffn_gate.bias", offsetof(layer_layout, gate_bias), LENGTH_FF, NEED_GATE},
     {"ffn_up.bias", offsetof(layer_layout, up_bias), LENGTH_FF, NEED_NONE},
     {"ffn_down.bias", offsetof(layer_layout, down_bias), LENGTH_D, NEED_NONE},
 };
@@ -54,6 +75,8 @@ static int64_t length_of(const model_shape *s, vector_length length)
         return (int64_t)s->n_heads * s->head_dim;
     case LENGTH_KV:
         return (int64_t)s->n_heads_kv * s->head_dim;
+    case LENGTH_QKV:
+        return length_of(s, LENGTH_Q) + 2 * length_of(s, LENGTH_KV);
     case LENGTH_HEAD:
         return s->head_dim;
     case LENGTH_FF:
@@ -63,13 +86,26 @@ static int64_t length_of(const model_shape *s, vector_length length)
     }
 }
 
+static bool has_tensor(const gguf *g, int32_t layer, const char *tensor)
+{
+    char name[64];
+    return gguf_find_tensor(g, layer_tensor(name, layer, tensor)) != NULL;
+}
+
 /* Whether a layer of this shape and file has it. One that has to be there is looked for. */
 static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const vector_role *role)
 {
-    char name[64];
     switch (role->need) {
     case NEED_NONE:
-        return gguf_find_tensor(g, layer_tensor(name, layer, role->name)) != NULL;
+        return has_tensor(g, layer, role->name);
+    case NEED_GATE:
+        return has_tensor(g, layer, role->name) && s->arch->ffn != FFN_GELU;
+    case NEED_SPLIT:
+    case NEED_FUSED:
+        return has_tensor(g, layer, role->name) &&
+               has_tensor(g, layer, "attn_qkv.weight") == (role->need == NEED_FUSED);
+    case NEED_LAYER_NORM:
+        return s->arch->layer_norm;
     case NEED_HEAD_NORMS:
         return s->arch->head_norms;
     case NEED_POST_NORMS:
@@ -86,13 +122,16 @@ static size_t vector_bytes(int64_t n)
 
 size_t model_layout_bytes(const model_shape *s, const gguf *g)
 {
-    size_t n = (size_t)s->n_layers, vectors = vector_bytes(s->n_embd);
+    size_t n = (size_t)s->n_layers, vectors = 2 * vector_bytes(s->n_embd);
+    if (s->arch->rope == ROPE_NONE)
+        vectors += vector_bytes((int64_t)s->n_context_train * s->n_embd);
     for (int32_t layer = 0; layer < s->n_layers; layer++)
         for (int32_t i = 0; i < N_ROLES; i++)
             if (has_vector(s, g, layer, &roles[i]))
                 vectors += vector_bytes(length_of(s, roles[i].length));
+    size_t parts = n * PARTS_PER_LAYER * arena_size(sizeof(gguf_tensor));
     return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) + 2 * sizeof(weight) +
-           (n * N_ROLES + 1) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
+           parts + (n * N_ROLES + 3) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
            (size_t)(s->n_ropes * s->n_rot) * sizeof(double) + 8 * ARENA_ALIGN;
 }
 
@@ -131,6 +170,55 @@ static drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_
     return weight_describe(*out, t, b->kernels, b->err);
 }
 
+/* Rows of a tensor that holds several matrices, as a tensor of their own by the usual name. */
+static drey_status bind_rows(binder *b, const gguf_tensor *of, int64_t first, int64_t rows,
+                             const char *name, weight **out)
+{
+    gguf_tensor *t = arena_take(b->a, sizeof *t);
+    uint64_t row_bytes = of->n_bytes / (uint64_t)of->dims[1];
+    *t = *of;
+    layer_tensor(t->name, b->layer, name);
+    t->dims[1] = rows;
+    t->offset += (uint64_t)first * row_bytes;
+    t->n_bytes = (uint64_t)rows * row_bytes;
+    *out = &b->l->matrix[b->l->n_matrices++];
+    return weight_describe(*out, t, b->kernels, b->err);
+}
+
+static drey_status bind_qkv(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->l->shape;
+    int64_t n_q = length_of(s, LENGTH_Q), n_kv = length_of(s, LENGTH_KV), all = n_q + 2 * n_kv;
+    if (!has_tensor(b->g, b->layer, "attn_qkv.weight")) {
+        TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &y->q));
+        TRY(bind_matrix(b, "attn_k.weight", n_kv, s->n_embd, &y->k));
+        return bind_matrix(b, "attn_v.weight", n_kv, s->n_embd, &y->v);
+    }
+    char name[64];
+    const gguf_tensor *t;
+    TRY(find(b, layer_tensor(name, b->layer, "attn_qkv.weight"), s->n_embd, all, &t));
+    TRY(bind_rows(b, t, 0, n_q, "attn_q.weight", &y->q));
+    TRY(bind_rows(b, t, n_q, n_kv, "attn_k.weight", &y->k));
+    return bind_rows(b, t, n_q + n_kv, n_kv, "attn_v.weight", &y->v);
+}
+
+static drey_status bind_ffn(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->l->shape;
+    char name[64];
+    const gguf_tensor *t;
+    if (s->arch->gate_in_up) {
+        TRY(find(b, layer_tensor(name, b->layer, "ffn_up.weight"), s->n_embd, 2 * s->n_ff, &t));
+        TRY(bind_rows(b, t, 0, s->n_ff, "ffn_gate.weight", &y->gate));
+        TRY(bind_rows(b, t, s->n_ff, s->n_ff, "ffn_up.weight", &y->up));
+    } else {
+        if (s->arch->ffn != FFN_GELU)
+            TRY(bind_matrix(b, "ffn_gate.weight", s->n_ff, s->n_embd, &y->gate));
+        TRY(bind_matrix(b, "ffn_up.weight", s->n_ff, s->n_embd, &y->up));
+    }
+    return bind_matrix(b, "ffn_down.weight", s->n_embd, s->n_ff, &y->down);
+}
+
 static drey_status bind_vocabulary(binder *b, const char *name, weight **out)
 {
     const gguf_tensor *t;
@@ -148,13 +236,19 @@ static drey_status bind_embedding(binder *b)
     return DREY_OK;
 }
 
-static drey_status bind_vector(binder *b, const char *name, int64_t n, float **out)
+static drey_status bind_vectors_of(binder *b, const char *name, int64_t n, int64_t rows,
+                                   float **out)
 {
     const gguf_tensor *t;
-    TRY(find(b, name, n, 1, &t));
-    *out = arena_take(b->a, (size_t)n * sizeof(float));
+    TRY(find(b, name, n, rows, &t));
+    *out = arena_take(b->a, (size_t)(n * rows) * sizeof(float));
     b->l->vector[b->l->n_vectors++] = (layout_vector){t, *out};
     return DREY_OK;
+}
+
+static drey_status bind_vector(binder *b, const char *name, int64_t n, float **out)
+{
+    return bind_vectors_of(b, name, n, 1, out);
 }
 
 static drey_status bind_vectors(binder *b, layer_layout *y)
@@ -167,23 +261,22 @@ static drey_status bind_vectors(binder *b, layer_layout *y)
             TRY(bind_vector(b, layer_tensor(name, b->layer, roles[i].name),
                             length_of(s, roles[i].length), out));
     }
+    if (y->q_bias && has_tensor(b->g, b->layer, "attn_qkv.weight")) {
+        y->k_bias = y->q_bias + length_of(s, LENGTH_Q);
+        y->v_bias = y->k_bias + length_of(s, LENGTH_KV);
+    }
     return DREY_OK;
 }
 
 static drey_status bind_layer(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->l->shape;
-    int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
     bool local = layer_is_local(s, b->layer);
     y->window = local ? s->window : 0;
     y->rope = local && s->n_ropes > 1 ? ROPE_OF_LOCAL : ROPE_OF_ALL;
-    TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &y->q));
-    TRY(bind_matrix(b, "attn_k.weight", n_kv, s->n_embd, &y->k));
-    TRY(bind_matrix(b, "attn_v.weight", n_kv, s->n_embd, &y->v));
-    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, n_q, &y->o));
-    TRY(bind_matrix(b, "ffn_gate.weight", s->n_ff, s->n_embd, &y->gate));
-    TRY(bind_matrix(b, "ffn_up.weight", s->n_ff, s->n_embd, &y->up));
-    TRY(bind_matrix(b, "ffn_down.weight", s->n_embd, s->n_ff, &y->down));
+    TRY(bind_qkv(b, y));
+    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, length_of(s, LENGTH_Q), &y->o));
+    TRY(bind_ffn(b, y));
     return bind_vectors(b, y);
 }
 
@@ -210,9 +303,18 @@ static drey_status bind_model(binder *b)
         TRY(bind_embedding(b));
     for (b->layer = 0; b->layer < s->n_layers; b->layer++)
         TRY(bind_layer(b, &l->layer[b->layer]));
-    if (gguf_find_tensor(g, "rope_freqs.weight"))
+    if (s->arch->rope == ROPE_NONE)
+        TRY(bind_vectors_of(b, "position_embd.weight", s->n_embd, s->n_context_train,
+                            &l->positions));
+    else if (gguf_find_tensor(g, "rope_freqs.weight"))
         TRY(find(b, "rope_freqs.weight", s->n_rot / 2, 1, &t));
+    if (s->longrope) {
+        TRY(find(b, "rope_factors_short.weight", s->n_rot / 2, 1, &t));
+        TRY(find(b, "rope_factors_long.weight", s->n_rot / 2, 1, &t));
+    }
     TRY(bind_vector(b, "output_norm.weight", s->n_embd, &l->final_norm));
+    if (s->arch->layer_norm)
+        TRY(bind_vector(b, "output_norm.bias", s->n_embd, &l->final_norm_bias));
     TRY(bind_vocabulary(b, l->tied ? "token_embd.weight" : "output.weight", &l->head));
     if (l->tied)
         l->embedding = l->head;
@@ -231,7 +333,7 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     b.bound = arena_take(a, gguf_n_tensors(g) * sizeof *b.bound);
     l->layer = arena_take(a, n_layers * sizeof *l->layer);
     l->matrix = arena_take(a, (n_layers * MATRICES_PER_LAYER + 2) * sizeof *l->matrix);
-    l->vector = arena_take(a, (n_layers * N_ROLES + 1) * sizeof *l->vector);
+    l->vector = arena_take(a, (n_layers * N_ROLES + 3) * sizeof *l->vector);
     for (int32_t i = 0; i < s->n_ropes; i++)
         l->rope_frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     return error_in_file(err, gguf_part_path(g, 0), bind_model(&b));
@@ -261,14 +363,14 @@ void model_layout_view(model_layout *view, const model_layout *of, weight *matri
         layer_layout *y = &view->layer[i];
         weight **const role[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
         for (size_t j = 0; j < sizeof role / sizeof *role; j++)
-            *role[j] = matrix + (*role[j] - of->matrix);
+            *role[j] = *role[j] ? matrix + (*role[j] - of->matrix) : NULL;
     }
 }
 
 static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w, drey_error *err)
 {
     TRY(weights_read_vector(w, v->tensor, v->numbers, err));
-    for (int64_t i = 0; i < v->tensor->dims[0]; i++)
+    for (int64_t i = 0; i < v->tensor->dims[0] * v->tensor->dims[1]; i++)
         if (!isfinite(v->numbers[i]))
             FAIL(err, DREY_ERR_FORMAT,
                  "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it "
@@ -282,13 +384,14 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
     for (int32_t i = 0; i < l->n_vectors; i++)
         TRY(read_vector(&l->vector[i], g, w, err));
     float factors[512];
-    const gguf_tensor *t = gguf_find_tensor(g, "rope_freqs.weight");
+    const char *name = l->shape.longrope ? "rope_factors_short.weight" : "rope_freqs.weight";
+    const gguf_tensor *t = l->shape.n_rot > 0 ? gguf_find_tensor(g, name) : NULL;
     if (t)
         TRY(weights_read_vector(w, t, factors, err));
     for (int32_t i = 0; t && i < l->shape.n_rot / 2; i++)
         if (!(factors[i] >= 1e-6f && factors[i] <= 1e6f))
-            FAIL(err, DREY_ERR_FORMAT, "%s: tensor rope_freqs.weight holds %g; the file is broken",
-                 SHOWN_PATH(gguf_part_path(g, t->part)), (double)factors[i]);
+            FAIL(err, DREY_ERR_FORMAT, "%s: tensor %s holds %g; the file is broken",
+                 SHOWN_PATH(gguf_part_path(g, t->part)), name, (double)factors[i]);
     for (int32_t i = 0; i < l->shape.n_ropes; i++)
         l->rope_scale[i] = rope_frequencies(&l->shape, &l->shape.rope[i], t ? factors : NULL,
                                             l->rope_frequency[i]);

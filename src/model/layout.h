@@ -8,9 +8,10 @@
 
 /* What a layer is: layer.c reads it and nothing else. What is NULL or 0 the layer does without. */
 typedef struct layer_layout {
-    weight *q, *k, *v, *o;                 /* [H*S][D], [K*S][D] twice, [D][H*S] */
-    weight *gate, *up, *down;              /* [F][D] twice, [D][F] */
-    float *attn_norm, *ffn_norm;           /* [D] */
+    weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
+    weight *gate, *up, *down;    /* [F][D] twice, [D][F]; gate NULL: up alone is activated */
+    float *attn_norm, *ffn_norm; /* [D] */
+    float *attn_norm_bias, *ffn_norm_bias; /* [D]: of norms that take the mean off */
     float *attn_post_norm, *ffn_post_norm; /* [D]: of what is added to the residual stream */
     float *q_norm, *k_norm;                /* [S]: of each head */
     /* Added to the product of the matrix of that name. */
@@ -39,7 +40,8 @@ typedef struct model_layout {
     layout_vector *vector;
     int32_t n_vectors;
     weight *head;
-    float *final_norm;             /* [D] */
+    float *final_norm, *final_norm_bias; /* [D]; bias NULL: RMS */
+    float *positions; /* [n_context_train][D], added to embeddings; NULL: there are none */
     double *rope_frequency[ROPES]; /* [n_rot / 2], as many as there are */
     double rope_scale[ROPES];
 } model_layout;

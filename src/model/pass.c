@@ -64,9 +64,11 @@ static void open_gate_up(model_pass *p)
     const layer_layout *y = &p->r->layout->layer[p->layer];
     workspace *ws = p->r->ws;
     layer_norm_ffn(p);
-    open_product(p, GATE_UP,
-                 (product[]){{y->gate, ws->gate, pass_ff_ld(p)}, {y->up, ws->up, pass_ff_ld(p)}},
-                 2);
+    product gate = {y->gate, ws->gate, pass_ff_ld(p)}, up = {y->up, ws->up, pass_ff_ld(p)};
+    if (y->gate)
+        open_product(p, GATE_UP, (product[]){gate, up}, 2);
+    else
+        open_product(p, GATE_UP, &(product){y->up, ws->gate, pass_ff_ld(p)}, 1);
 }
 
 static void open_down(model_pass *p)

@@ -30,10 +30,9 @@ bool pass_can_look(const model_pass *p)
 static float *norm_row(const model_pass *p, int32_t row, int32_t i)
 {
     const runner *r = p->r;
-    const model_shape *s = &r->layout->shape;
     float *y = r->ws->y + i * pass_embd_ld(p);
-    r->kernels->rmsnorm(y, r->ws->x + row * pass_embd_ld(p), r->layout->final_norm, s->n_embd,
-                        s->norm_eps);
+    pass_norm(r, y, r->ws->x + row * pass_embd_ld(p), r->layout->final_norm,
+              r->layout->final_norm_bias);
     return y;
 }
 

@@ -122,6 +122,15 @@ void pass_place_rows(model_pass *p)
     }
 }
 
+void pass_norm(const runner *r, float *y, const float *x, const float *norm, const float *bias)
+{
+    const model_shape *s = &r->layout->shape;
+    if (s->arch->layer_norm)
+        r->kernels->layernorm(y, x, norm, bias, s->n_embd, s->norm_eps);
+    else
+        r->kernels->rmsnorm(y, x, norm, s->n_embd, s->norm_eps);
+}
+
 void pass_scale(float *x, float factor, int64_t n)
 {
     for (int64_t i = 0; i < n && factor != 1.0f; i++)
@@ -188,7 +197,12 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
         if (weights_row(p->r->weights, token_of(p, i), x, thread, &err) != DREY_OK &&
             !atomic_exchange(&p->failed, true))
             p->error = err;
-        pass_scale(x, p->r->layout->shape.embedding_scale, p->r->layout->shape.n_embd);
+        const model_shape *s = &p->r->layout->shape;
+        pass_scale(x, s->embedding_scale, s->n_embd);
+        if (p->r->layout->positions) { /* what is drafted behind the last one will not count */
+            int64_t position = min_i32(p->r->ws->position[i], s->n_context_train - 1);
+            p->r->kernels->add(x, p->r->layout->positions + position * s->n_embd, s->n_embd);
+        }
     }
 }
 
@@ -207,12 +221,11 @@ drey_status pass_embed(model_pass *p, drey_error *err)
 static void step_final_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    const model_shape *s = &p->r->layout->shape;
+    const model_layout *l = p->r->layout;
     const workspace *ws = p->r->ws;
     for (int32_t i = from; i < to; i++)
-        p->r->kernels->rmsnorm(ws->y + i * pass_embd_ld(p),
-                               ws->x + ws->head_row[i] * pass_embd_ld(p), p->r->layout->final_norm,
-                               s->n_embd, s->norm_eps);
+        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + ws->head_row[i] * pass_embd_ld(p),
+                  l->final_norm, l->final_norm_bias);
     pass_quantise_rows(p, from, to);
 }
 

@@ -35,6 +35,8 @@ void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
                      weight *const matrices[], int32_t n);
 /* Quantises rows [from, to) of that, from a multiple of TOKEN_TILE. */
 void pass_quantise_rows(model_pass *p, int32_t from, int32_t to);
+/* y = norm(x), of [D], as the architecture has it. y may be x. */
+void pass_norm(const runner *r, float *y, const float *x, const float *norm, const float *bias);
 /* x *= factor, unless that is 1. */
 void pass_scale(float *x, float factor, int64_t n);
 

@@ -28,13 +28,14 @@ static drey_status read_number(const gguf *g, const arch *a, const char *suffix,
     return DREY_OK;
 }
 
-/* A factor without a type means linear scaling; 0 stands for none. */
+/* A factor without a type means linear scaling; 0 stands for none, as longrope has factors of its
+ * own. */
 static drey_status read_factor(const model_shape *s, rope_shape *rope, const gguf *g,
                                drey_error *err)
 {
     char key[96];
     gguf_string type = gguf_text(g, arch_key(s->arch, "rope.scaling.type", key));
-    bool yarn = is_text(type, "yarn"), none = is_text(type, "none");
+    bool yarn = is_text(type, "yarn"), none = is_text(type, "none") || s->longrope;
     if (type.text && !yarn && !none && !is_text(type, "linear"))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "RoPE scaling \"%s\" is not supported (none, linear and yarn are)",
@@ -83,10 +84,31 @@ static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
+/* Which of the two lists of factors counts depends on how long a text will be, and a text may not
+ * depend on that: only contexts of the short one are computed. */
+static void read_longrope(model_shape *s, const gguf *g)
+{
+    char key[96];
+    s->longrope = s->arch->longrope && (gguf_find_tensor(g, "rope_factors_short.weight") ||
+                                        gguf_find_tensor(g, "rope_factors_long.weight"));
+    if (!s->longrope)
+        return;
+    int64_t original = gguf_int(g, arch_key(s->arch, "rope.scaling.original_context_length", key),
+                                s->n_context_train);
+    if (original >= 1 && original < s->n_context_train)
+        s->n_context_train = (int32_t)original;
+    s->context_ends = true;
+}
+
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
 {
     rope_shape *rope = &s->rope[ROPE_OF_ALL];
     char key[96];
+    if (s->arch->rope == ROPE_NONE) {
+        s->context_ends = true;
+        return DREY_OK;
+    }
+    read_longrope(s, g);
     int64_t n_rot = gguf_int(g, arch_key(s->arch, "rope.dimension_count", key), s->head_dim);
     if (n_rot < 2 || n_rot % 2 || n_rot > s->head_dim)
         FAIL(err, DREY_ERR_FORMAT,

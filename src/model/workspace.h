@@ -27,7 +27,7 @@ typedef struct workspace {
     workspace_limits limits;
     float *x, *y;           /* [B][D]: the residual stream, and what is added to it */
     float *q, *k, *v, *att; /* [B][H*S], [B][K*S] twice, [B][H*S] */
-    float *gate, *up;       /* [B][F] */
+    float *gate, *up;       /* [B][F]; without gates gate holds Up's product */
     float *rope;            /* [B][n_ropes][n_rot]: cosine and sine of each pair */
     float *logits;          /* [max_logit_rows + max_deferred][n_logits] */
     pass_row *rows;         /* [B]: for a chain of tokens, and for whoever has no better place */

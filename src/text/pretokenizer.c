@@ -25,6 +25,16 @@ static const char smollm[] = "'(?:s|t|re|ve|m|ll|d)| ?\\p{L}+|\\p{N}| ?" NO_WORD
 static const char qwen2[] = LATER("\\p{N}");
 static const char llama3[] = LATER("\\p{N}{1,3}");
 
+/* Words that change from small letters to capitals are cut there: gpt-4o, and Mistral's tekken, which
+ * has neither contractions nor numbers of several digits. */
+#define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASED(contraction, digits)                                                                 \
+    "[^\\r\\n\\p{L}\\p{N}]?" CAPITALS "*" SMALL "+" contraction "|[^\\r\\n\\p{L}\\p{N}]?" CAPITALS \
+    "+" SMALL "*" contraction "|" digits "| ?" NO_WORD "[\\r\\n/]*|[" BLANK "]*[\\r\\n]+" TAIL("")
+static const char gpt4o[] = CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}");
+static const char tekken[] = CASED("", "\\p{N}");
+
 static const struct family {
     const char *name, *expression;
     bool ignore_merges, wants_bos;
@@ -33,6 +43,9 @@ static const struct family {
     {"qwen2", qwen2, false, false},   {"deepseek-r1-qwen", qwen2, false, false},
     {"smollm", smollm, false, false}, {"llama-bpe", llama3, true, true},
     {"llama3", llama3, true, true},   {"llama-v3", llama3, true, true},
+    {"refact", smollm, false, false}, {"starcoder", smollm, false, false},
+    {"dbrx", llama3, false, false},   {"gpt-4o", gpt4o, false, false},
+    {"tekken", tekken, true, true},
 };
 
 drey_status pretokenizer_init(pretokenizer *p, const char *name, size_t n_bytes, drey_error *err)
@@ -49,7 +62,7 @@ drey_status pretokenizer_init(pretokenizer *p, const char *name, size_t n_bytes,
     if (!f)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the pre-tokenizer \"%s\" is not supported; use a model with one of gpt-2, qwen2, "
-             "llama-bpe, smollm",
+             "llama-bpe, smollm, refact, starcoder, dbrx, gpt-4o, tekken",
              gguf_printable((char[64]){0}, 64, name, n_bytes));
     int code;
     PCRE2_SIZE at;

@@ -78,16 +78,26 @@ const char *arch_toy(int i, toy_options *o)
                                     {"rope.freq_base_swa", GGUF_F32, 500, NULL},
                                     {"final_logit_softcapping", GGUF_F32, 20, NULL},
                                     {0}};
+    static const toy_key phi3[] = {{"attention.sliding_window", GGUF_U32, 100, NULL}, {0}};
+    static const toy_key longrope[] = {
+        {"rope.scaling.original_context_length", GGUF_U32, 1024, NULL},
+        {"rope.scaling.attn_factor", GGUF_F32, 1.19, NULL},
+        {0}};
     static const struct {
         const char *name, *architecture;
         const toy_key *keys;
         int32_t head_dim, n_layers;
     } toys[] = {
         {"toy-qwen3", "qwen3", NULL, 32, 3}, /* heads wider than width / heads */
-        {"toy-granite", "granite", scales, 0, 3},    {"toy-mistral", "llama", window, 0, 3},
-        {"toy-pattern", "llama", pattern, 0, 3},     {"toy-gemma2", "gemma2", gemma2, 0, 3},
+        {"toy-granite", "granite", scales, 0, 3},
+        {"toy-mistral", "llama", window, 0, 3},
+        {"toy-pattern", "llama", pattern, 0, 3},
+        {"toy-gemma2", "gemma2", gemma2, 0, 3},
         {"toy-gemma3", "gemma3", gemma3, 32, 7}, /* the sixth layer sees all */
         {"toy-gemma3-local", "gemma3", local, 0, 3},
+        {"toy-phi3", "phi3", phi3, 0, 3},
+        {"toy-phi3-long", "phi3", longrope, 0, 3}, /* a part of each head is rotated */
+        {"toy-gpt2", "gpt2", NULL, 0, 3},
     };
     toy_options_init(o);
     o->seed = 114 + (uint64_t)i;
@@ -97,6 +107,10 @@ const char *arch_toy(int i, toy_options *o)
     o->head_dim = toys[i].head_dim;
     o->n_layers = toys[i].n_layers;
     o->tied = strcmp(toys[i].architecture, "gemma2") == 0;
+    o->longrope = toys[i].keys == longrope;
+    o->n_rot = o->longrope ? 12 : 0;
+    if (strcmp(toys[i].architecture, "gpt2") == 0)
+        o->n_heads_kv = o->n_heads;
     return toys[i].name;
 }
 

@@ -5,7 +5,7 @@
 
 #include "support/toy.h"
 
-enum { N_ARCH_TOYS = 7, N_LOGIT_TOYS = 14 + N_ARCH_TOYS };
+enum { N_ARCH_TOYS = 10, N_LOGIT_TOYS = 14 + N_ARCH_TOYS };
 
 /* Fills the options of toy i and returns its name. Changing anything here or in toy.c's output
  * means making the goldens again with scripts/make-logit-goldens.py or make-toy-goldens.py. */

@@ -118,10 +118,19 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         weight *= 0.6f;
     bool biased = o->biases || is_arch(o, "qwen2");
     bool gemma = is_arch(o, "gemma2") || is_arch(o, "gemma3");
+    bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
     add_vector(m, layer_name(name, layer, "attn_norm.weight"), d, 1.0f, 0.1f);
-    add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
-    add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, kv, 1.5f);
-    add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, kv, 1.0f);
+    if (gpt2)
+        add_vector(m, layer_name(name, layer, "attn_norm.bias"), d, 0.0f, 0.3f);
+    if (gpt2 || phi3) {
+        add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + 2 * kv, 1.3f);
+        if (gpt2)
+            add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + 2 * kv, 0.0f, 0.3f);
+    } else {
+        add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
+        add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, kv, 1.5f);
+        add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, kv, 1.0f);
+    }
     if (biased) {
         add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
         add_vector(m, layer_name(name, layer, "attn_k.bias"), kv, 0.0f, 0.3f);
@@ -132,18 +141,22 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), head_dim, 1.0f, 0.2f);
     }
     add_matrix(m, layer_name(name, layer, "attn_output.weight"), q, d, weight);
-    if (o->biases)
+    if (o->biases || gpt2)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
     if (gemma) /* next to embeddings that are multiplied with sqrt(d) */
         add_vector(m, layer_name(name, layer, "post_attention_norm.weight"), d, weight, 0.2f);
     add_vector(m, layer_name(name, layer, "ffn_norm.weight"), d, 1.0f, 0.1f);
-    add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, ff, 1.0f);
+    if (gpt2)
+        add_vector(m, layer_name(name, layer, "ffn_norm.bias"), d, 0.0f, 0.3f);
+    if (!gpt2 && !phi3)
+        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, phi3 ? 2 * ff : ff, 1.0f);
     add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, weight);
     if (gemma)
         add_vector(m, layer_name(name, layer, "post_ffw_norm.weight"), d, weight, 0.2f);
-    if (o->biases) {
+    if (o->biases)
         add_vector(m, layer_name(name, layer, "ffn_gate.bias"), ff, 0.0f, 0.3f);
+    if (o->biases || gpt2) {
         add_vector(m, layer_name(name, layer, "ffn_up.bias"), ff, 0.0f, 0.3f);
         add_vector(m, layer_name(name, layer, "ffn_down.bias"), d, 0.0f, 0.3f);
     }
@@ -152,6 +165,18 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 static int64_t head_dim_of(const toy_options *o)
 {
     return o->head_dim ? o->head_dim : o->n_embd / o->n_heads;
+}
+
+/* A table of floats with a row for each of n things. */
+static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
+                      float deviation)
+{
+    tensor_plan *t = add_tensor(m, name);
+    t->type = TYPE_F32;
+    t->n_dims = 2;
+    t->dims[0] = n_columns;
+    t->dims[1] = n;
+    t->deviation = deviation;
 }
 
 static void plan_tensors(model_plan *m)
@@ -166,9 +191,17 @@ static void plan_tensors(model_plan *m)
         m->tensors[m->n_tensors - 1].n_dims = 2;
         m->tensors[m->n_tensors - 1].dims[1] = o->rope_freqs_rows;
     }
+    if (is_arch(o, "gpt2"))
+        add_table(m, "position_embd.weight", o->n_embd, o->n_context, 0.5f);
+    if (o->longrope) {
+        add_vector(m, "rope_factors_short.weight", o->n_rot / 2, 1.5f, 0.2f);
+        add_vector(m, "rope_factors_long.weight", o->n_rot / 2, 9.0f, 2.0f);
+    }
     for (int32_t i = 0; i < o->n_layers; i++)
         plan_layer(m, i, head_dim_of(o));
     add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
+    if (is_arch(o, "gpt2"))
+        add_vector(m, "output_norm.bias", o->n_embd, 0.0f, 0.3f);
     if (o->more_tensor)
         add_vector(m, o->more_tensor, o->n_embd, 3.0f, 0.0f);
     for (int32_t i = 0; i < m->n_tensors; i++)
@@ -230,7 +263,7 @@ static uint64_t put_more_keys(gguf_writer *w, const toy_options *o)
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
-    bool llama = strcmp(o->architecture, "llama") == 0;
+    bool llama = is_arch(o, "llama");
     writer_key_text(w, "general.architecture", o->architecture);
     writer_key_text(w, "general.name", "toy");
     writer_key_u32(w, "general.quantization_version", 2);
@@ -240,11 +273,17 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     writer_key_u32(w, key_name(name, o, "feed_forward_length"), (uint32_t)o->n_ff);
     writer_key_u32(w, key_name(name, o, "attention.head_count"), (uint32_t)o->n_heads);
     writer_key_u32(w, key_name(name, o, "attention.head_count_kv"), (uint32_t)o->n_heads_kv);
-    writer_key_f32(w, key_name(name, o, "attention.layer_norm_rms_epsilon"), 1e-5f);
-    writer_key_f32(w, key_name(name, o, "rope.freq_base"), llama ? 10000.0f : 1000000.0f);
-    uint64_t n_keys = 11;
-    if (llama) {
-        writer_key_u32(w, "llama.rope.dimension_count", (uint32_t)head_dim_of(o));
+    bool gpt2 = is_arch(o, "gpt2");
+    const char *eps = gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    writer_key_f32(w, key_name(name, o, eps), 1e-5f);
+    uint64_t n_keys = 10;
+    if (!gpt2) {
+        writer_key_f32(w, key_name(name, o, "rope.freq_base"), llama ? 10000.0f : 1000000.0f);
+        n_keys++;
+    }
+    if (llama || o->n_rot) {
+        int64_t n_rot = o->n_rot ? o->n_rot : head_dim_of(o);
+        writer_key_u32(w, key_name(name, o, "rope.dimension_count"), (uint32_t)n_rot);
         n_keys++;
     }
     if (o->head_dim) {

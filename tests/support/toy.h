@@ -29,6 +29,8 @@ typedef struct toy_options {
     const char *architecture; /* with the tensors that it has beside llama's */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff;
     int32_t head_dim;         /* 0: n_embd / n_heads, and no key in the file */
+    int32_t n_rot;            /* rotated numbers of a head; 0: all */
+    bool longrope;            /* with rope_factors tensors, n_rot / 2 each */
     int32_t n_context;        /* as the file says */
     uint32_t type;            /* of matrices: a runnable tensor_type, or TOY_TYPE_MIXED */
     bool tied;                /* no output matrix: the embedding serves */
