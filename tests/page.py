@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""The page of `drey serve` in Chromium, against a stub that answers when the test says so: nothing depends on
-the clock. PAGE is the page as the program has it, in C. Screenshots go to PICTURES where that is named.
-    page.py PAGE [PICTURES]"""
+"""The page of `drey serve` in Chromium: against the server on a toy, and against a stub that gives out the same
+page and answers when the test says so, so that nothing depends on the clock. Screenshots go to PICTURES where
+that is named.
+    page.py DREY MAKE_TOY [PICTURES]"""
 import http.server
 import json
 import queue
-import re
 import select
+import subprocess
 import sys
 import tempfile
 import threading
 
 sys.dont_write_bytecode = True  # the tree is not the test's to write to
 import chromium
+import serve_client
 
 METRICS = """# TYPE llamacpp:tokens_predicted_total counter
 llamacpp:tokens_predicted_total {tokens}
@@ -561,6 +563,39 @@ def test_focus(browser, stub):
     assert order == sorted(order) and seen[-1] == "text", seen
 
 
+def test_server(browser, server):
+    """The same text as from the API; a place that is free again for whoever comes next."""
+    fresh(browser, server.address)
+    assert browser.wait("document.getElementById('model').textContent") == "toy"
+    browser.js("write_store('drey.settings', settings = { temperature: 0, max_tokens: 100 })")
+    question = {"messages": [{"role": "user", "content": "once upon a time"}], "temperature": 0, "max_tokens": 100}
+    status, whole = server.post("/v1/chat/completions", question)
+    assert status == 200, whole
+    for _ in range(2):
+        browser.js("document.getElementById('new').click()")
+        browser.write("once upon a time")
+        browser.press("Enter")
+        browser.wait("answers.size === 1 || path_of(current).length === 2 && idle()")
+        browser.wait("idle()")
+        assert browser.js("path_of(current).at(-1).text") == whole["choices"][0]["message"]["content"]
+    figures = browser.js("document.querySelector('.figures').textContent")
+    assert f"{whole['usage']['completion_tokens']} tokens" in figures, figures
+    browser.js("document.getElementById('memory').click()")
+    browser.wait("/kv/.test(document.getElementById('parts').innerText)")
+    browser.press("Escape")
+    browser.js("settings = {}")
+    browser.write("and on")
+    browser.press("Enter")
+    browser.wait("path_of(current).length === 4 && (path_of(current).at(-1).text || idle())")
+    browser.press("Escape")
+    browser.wait("idle()")
+    assert server.idle(), "the page's request goes on"
+    assert server.post("/v1/chat/completions", question)[1]["choices"] == whole["choices"]
+    browser.write("x" * 5000)
+    browser.press("Enter")
+    browser.wait("idle() && /context/.test([...document.querySelectorAll('.problem')].at(-1).textContent)")
+
+
 def complaints(browser, *urls):
     """Requests to others, and what the browser has to say of the page."""
     found = []
@@ -580,25 +615,28 @@ def main():
     if not chromium.find():
         print("skipped: no Chromium here")
         sys.exit(77)
-    pictures = sys.argv[2] if len(sys.argv) > 2 else None
-    with open(sys.argv[1]) as file:
-        source = file.read()
-    page = bytes(int(byte, 16) for byte in re.findall(r"0x(..),", source))
-    policy = re.search(r'page_policy\[\] = "(.*)";', source)[1]
+    drey, make_toy, pictures = (*sys.argv[1:], None)[:3]
     with tempfile.TemporaryDirectory(prefix="drey page ") as folder:
-        stub = Stub(page, policy)
-        browser = chromium.Browser(folder)
+        subprocess.run([make_toy, f"{folder}/toy.gguf", "3"], check=True)
+        server = serve_client.Server(drey, f"{folder}/toy.gguf", "-q", "-d", "lookup", "--sessions", "1", "-c", "1024")
+        browser = None
         try:
+            _, headers, page = server.wait_ready().request("GET", "/")
+            stub = Stub(page, headers["Content-Security-Policy"])
+            browser = chromium.Browser(folder)
             for test in test_provisional, test_markdown, test_stop, test_edit_and_retry, test_errors, \
                     test_keeping, test_settings:
                 print(test.__name__, flush=True)
                 test(browser, stub)
             test_looks(browser, stub, pictures)
             test_focus(browser, stub)
-            found = complaints(browser, stub.url)
+            test_server(browser, server)
+            found = complaints(browser, stub.url, server.address)
             assert not found, found
         finally:
-            browser.close()
+            if browser:
+                browser.close()
+            assert server.stop() == 0
 
 
 if __name__ == "__main__":
