@@ -328,9 +328,15 @@ def test_stop(browser, stub):
         is_solid(browser, "One, two,")
         assert browser.js("provisional_now()") == ""
         assert browser.js("[...document.querySelectorAll('.problem')].at(-1).textContent") == "Stopped."
-    turn = ask(browser, stub, "Go on.").begin()
-    assert messages(turn)[-2:] == [("assistant", "One, two, "), ("user", "Go on.")]
+    browser.js("tool('Go on', 'assistant').click()")
+    turn = stub.turn().begin()
+    assert messages(turn)[-1] == ("assistant", "One, two, ") and turn.request["continue_final_message"]
     turn.say("three.")
+    turn.end()
+    browser.wait("idle() && solid_now() === 'One, two, three.' && !tool('Go on', 'assistant')")
+    turn = ask(browser, stub, "And then?").begin()
+    assert messages(turn)[-2:] == [("assistant", "One, two, three."), ("user", "And then?")]
+    assert "continue_final_message" not in turn.request
     turn.end()
     browser.wait("idle()")
 
@@ -575,22 +581,22 @@ def test_server(browser, server):
         browser.js("document.getElementById('new').click()")
         browser.write("once upon a time")
         browser.press("Enter")
-        browser.wait("answers.size === 1 || path_of(current).length === 2 && idle()")
-        browser.wait("idle()")
+        browser.wait("current && path_of(current).length === 2 && idle()")
         assert browser.js("path_of(current).at(-1).text") == whole["choices"][0]["message"]["content"]
     figures = browser.js("document.querySelector('.figures').textContent")
     assert f"{whole['usage']['completion_tokens']} tokens" in figures, figures
     browser.js("document.getElementById('memory').click()")
     browser.wait("/kv/.test(document.getElementById('parts').innerText)")
     browser.press("Escape")
-    browser.js("settings = {}")
+    browser.js("settings = {}; document.getElementById('new').click()")
     browser.write("and on")
     browser.press("Enter")
-    browser.wait("path_of(current).length === 4 && (path_of(current).at(-1).text || idle())")
+    browser.wait("current && path_of(current).length === 2 && (path_of(current).at(-1).text || idle())")
     browser.press("Escape")
     browser.wait("idle()")
     assert server.idle(), "the page's request goes on"
     assert server.post("/v1/chat/completions", question)[1]["choices"] == whole["choices"]
+    browser.js("document.getElementById('new').click()")
     browser.write("x" * 5000)
     browser.press("Enter")
     browser.wait("idle() && /context/.test([...document.querySelectorAll('.problem')].at(-1).textContent)")
