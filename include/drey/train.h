@@ -95,9 +95,9 @@ typedef struct drey_train_exit_report {
 } drey_train_exit_report;
 
 /* Lets the target write on from each prompt, looks at every layer of what it wrote, trains a
- * predictor for each layer of the second half, judges them on prompts that they have not seen, and
- * writes the side file whole or not at all. The same text, layers and seed give the same file.
- * report may be NULL. DREY_ERR_USAGE, and whatever an engine says. */
+ * predictor for each layer of the second half, judges them on prompts that they have not seen, lets
+ * them learn from those, too, and writes the side file whole or not at all. The same text, layers
+ * and seed give the same file. report may be NULL. DREY_ERR_USAGE, and whatever an engine says. */
 DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
                                      drey_train_exit_report *report, drey_error *err);
 

@@ -20,12 +20,14 @@ enum { N_BATCH = 256, LEAST_STEPS = 2000, LEAST_EPOCHS = 10 };
 static const float learning_rate = 0.003f, weight_decay = 0.01f;
 static const double passes_of_a_mistake = 1; /* C, in passes through the whole model */
 
-/* A position that can teach p something. */
-static bool teaches(const exit_samples *s, const exit_predictors *p, int32_t i)
+/* A position that can teach the predictors something. */
+static bool teaches(const exit_training *t, int32_t i)
 {
+    const exit_predictors *p = t->p;
     exit_walk w;
-    exit_walk_begin(&w, s, p, i);
-    return !exit_is_held_out(s, i) && (p->kind == EXIT_CONFIDENCE || w.candidates->n > 0);
+    exit_walk_begin(&w, t->samples, p, i);
+    return (t->all || !exit_is_held_out(t->samples, i)) &&
+           (p->kind == EXIT_CONFIDENCE || w.candidates->n > 0);
 }
 
 /* Rows of all layers: a position's changes are since the layer before. */
@@ -36,7 +38,7 @@ static void take_samples(const exit_training *t, float *x, uint8_t *label, uint8
     float all[EXIT_FEATURES];
     for (int32_t i = 0; i < s->n; i++) {
         exit_walk w;
-        if (!teaches(s, p, i))
+        if (!teaches(t, i))
             continue;
         exit_walk_begin(&w, s, p, i);
         for (int32_t layer = p->first; layer < p->n_layers; layer++) {
@@ -70,7 +72,7 @@ drey_status exit_fit(const exit_training *t, drey_error *err)
     arena memory;
     _Static_assert(EXIT_LAYERS <= 256, "a group is a byte");
     for (int32_t i = 0; i < t->samples->n; i++)
-        s.n += teaches(t->samples, p, i) ? s.n_groups : 0;
+        s.n += teaches(t, i) ? s.n_groups : 0;
     if (s.n == 0)
         FAIL(err, DREY_ERR_USAGE,
              "there is nothing to learn from: no candidates for any token of the texts; give more "

@@ -78,12 +78,13 @@ drey_status exit_gather(exit_gatherer *g, const drey_train_prompt *prompt, int32
 /* ---- Learning ---- */
 
 /* Trains p's predictors, whose kind, source, sizes and memory (numbers: of exit_take) are settled,
- * on the positions that are not held out. tell: now and then, so much of 1 is done; false ends it
+ * on the positions that are not held out, or on all. tell: now and then, so much of 1 is done; false ends it
  * with DREY_ERR_CANCELLED; may be NULL. DREY_ERR_USAGE where no position has candidates. */
 typedef struct exit_training {
     exit_predictors *p;
     float *numbers[4];
     const exit_samples *samples;
+    bool all;
     uint64_t seed;
     bool (*tell)(void *user, double part);
     void *user;

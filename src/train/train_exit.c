@@ -20,7 +20,8 @@ typedef struct trainer {
     drey_train_exit_report *report;
     exit_samples samples;
     arena memory;                                 /* the samples' */
-    exit_predictors main, plain, own, confidence; /* the file's, and those to compare with */
+    exit_predictors main, plain, own, confidence; /* what the file's are judged by, and others */
+    exit_predictors whole;                        /* the file's: of all prompts */
     int32_t n_predict;
     int64_t n_done, n_text, n_all; /* steps: so far, of all texts, of all */
     int64_t prompt_end;            /* n_done when this prompt is done with */
@@ -216,7 +217,7 @@ static drey_status fit_all(trainer *t, drey_error *err)
 {
     exit_source source = source_of(t->o->engine);
     bool guessed = source != EXIT_FROM_TARGET;
-    t->n_fits = guessed ? 4 : 2;
+    t->n_fits = guessed ? 5 : 3;
     TRY(fit(t, &t->confidence, EXIT_CONFIDENCE, source, 2, err));
     TRY(fit(t, &t->own, EXIT_SPECULATIVE, EXIT_FROM_TARGET, 12, err));
     if (!guessed)
@@ -225,7 +226,7 @@ static drey_status fit_all(trainer *t, drey_error *err)
     return fit(t, &t->main, EXIT_SPECULATIVE, source, 16, err);
 }
 
-/* What the file will hold. */
+/* What the file's predictors are judged by: they have seen half of the prompts. */
 static const exit_predictors *chosen(const trainer *t)
 {
     if (t->o->confidence)
@@ -233,6 +234,24 @@ static const exit_predictors *chosen(const trainer *t)
     if (source_of(t->o->engine) == EXIT_FROM_TARGET)
         return &t->own;
     return t->o->plain ? &t->plain : &t->main;
+}
+
+/* Once that is known the other half is learnt from, too: more prompts make better predictors. */
+static drey_status fit_whole(trainer *t, drey_error *err)
+{
+    exit_predictors *p = &t->whole;
+    exit_training training = {.p = p,
+                              .samples = &t->samples,
+                              .all = true,
+                              .seed = t->o->seed,
+                              .tell = tell_fit,
+                              .user = t};
+    *p = *chosen(t);
+    p->memory = (arena){0};
+    TRY(exit_take(p, training.numbers, err));
+    TRY(exit_fit(&training, err));
+    t->n_fitted++;
+    return DREY_OK;
 }
 
 /* ---- Judging ---- */
@@ -403,10 +422,11 @@ static drey_status train(trainer *t, const char *path, drey_error *err)
     int64_t begun_ns = clock_ns();
     TRY(fit_all(t, err));
     report_all(t);
+    TRY(fit_whole(t, err));
     t->report->fit_s = (double)(clock_ns() - begun_ns) * 1e-9;
     t->n_done = t->n_all;
     report_progress(t);
-    return exit_write(chosen(t), path, t->o->engine->target->file, err);
+    return exit_write(&t->whole, path, t->o->engine->target->file, err);
 }
 
 drey_status drey_train_exit(const drey_train_exit_options *options, drey_train_exit_report *report,
@@ -430,8 +450,8 @@ drey_status drey_train_exit(const drey_train_exit_options *options, drey_train_e
     if (report)
         *report = *t.report;
     free(t.report);
-    exit_predictors *all[] = {&t.main, &t.plain, &t.own, &t.confidence};
-    for (int i = 0; i < 4; i++)
+    exit_predictors *all[] = {&t.main, &t.plain, &t.own, &t.confidence, &t.whole};
+    for (int i = 0; i < 5; i++)
         exit_close(all[i]);
     arena_free(&t.memory);
     return status;
