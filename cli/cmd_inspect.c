@@ -74,6 +74,16 @@ static void show_tensor(void *user, const char *name, const char *type, const in
     count_type(in, type, bytes, runnable);
 }
 
+static void show_missing(void *user, const char *what)
+{
+    int *n_missing = user;
+    if ((*n_missing)++ == 0)
+        printf("drey cannot run this file\n");
+    fputs("  ", stdout);
+    print_clean(stdout, what);
+    putchar('\n');
+}
+
 int inspect_main(const cli_settings *settings)
 {
     inspection in = {0};
@@ -91,6 +101,12 @@ int inspect_main(const cli_settings *settings)
         printf("  %-9s %5d tensors %8s%s\n", in.types[i].name, in.types[i].n_tensors,
                format_bytes(size, (double)in.types[i].bytes),
                in.types[i].runnable ? "" : "  (drey cannot run this type)");
+    }
+    int n_missing = 0;
+    status = drey_missing(settings->operand, show_missing, &n_missing, &err);
+    if (status != DREY_OK) {
+        complain_error(&err);
+        return exit_code(status);
     }
     return 0;
 }

@@ -228,6 +228,58 @@ static void fused_tensors_have_their_roles(void **state)
     }
 }
 
+/* ---- What keeps a file from running ---- */
+
+typedef struct complaints {
+    int n;
+    char text[4096];
+} complaints;
+
+static void note(void *user, const char *what)
+{
+    complaints *c = user;
+    c->n++;
+    strncat(c->text, what, sizeof c->text - strlen(c->text) - 1);
+}
+
+static complaints complaints_of(const toy_options *toy)
+{
+    complaints c = {0};
+    drey_error err;
+    temp_dir();
+    toy_write(temp_path("model.gguf"), toy);
+    assert_int_equal(drey_missing(temp_path("model.gguf"), note, &c, &err), DREY_OK);
+    temp_dir_remove();
+    return c;
+}
+
+static void says_what_is_missing(void **state)
+{
+    (void)state;
+    static const toy_key keys[] = {
+        {"attention.clamp_kqv", GGUF_F32, 30, NULL}, {"residual_scale", GGUF_F32, 0.5, NULL}, {0}};
+    toy_options toy;
+    toy_options_init(&toy);
+    assert_int_equal(complaints_of(&toy).n, 0);
+    toy.keys = keys;
+    complaints c = complaints_of(&toy);
+    assert_int_equal(c.n, 2);
+    assert_true(strstr(c.text, "clamp_kqv") && strstr(c.text, "residual_scale"));
+    toy_options_init(&toy);
+    toy.architecture = "mamba"; /* of which it cannot tell what else is missing */
+    c = complaints_of(&toy);
+    assert_int_equal(c.n, 1);
+    assert_non_null(strstr(c.text, "architecture \"mamba\" is not supported (llama, "));
+    toy_options_init(&toy);
+    toy.more_tensor = "blk.0.attn_sinks.weight";
+    toy.pre = "bloom";
+    c = complaints_of(&toy);
+    assert_int_equal(c.n, 2);
+    assert_true(strstr(c.text, "attn_sinks") && strstr(c.text, "\"bloom\""));
+    drey_error err;
+    assert_int_not_equal(drey_missing("/nowhere/at/all.gguf", note, &c, &err), DREY_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +288,7 @@ int main(void)
         cmocka_unit_test(refuses_rope_keys),
         cmocka_unit_test(refuses_tensors_without_a_role),
         cmocka_unit_test(contexts_end),
+        cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(fused_tensors_have_their_roles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

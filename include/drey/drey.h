@@ -930,6 +930,12 @@ typedef struct drey_inspector {
 DREY_API drey_status drey_inspect(const char *path, const drey_inspector *inspector,
                                   drey_error *err);
 
+/* What keeps a file from running, a sentence each; none where nothing does: an unknown architecture,
+ * each key that drey does not compute, the first tensor that is missing or has no role, the
+ * tokenizer. Sentences are valid during the call. Errors are those of opening the file alone. */
+DREY_API drey_status drey_missing(const char *path, void (*missing)(void *user, const char *what),
+                                  void *user, drey_error *err);
+
 /* Names of the CPU tiers that this build and machine have, the best first, NULL at the end. "ref"
  * is always the last but one; "float" (activations stay float: slow, for judging accuracy) the
  * last. */

@@ -98,6 +98,10 @@ static inline bool layer_is_local(const model_shape *s, int32_t layer)
  * shape's sizes have been read. */
 drey_status arch_keys_check(const model_shape *s, const gguf *g, drey_error *err);
 
+/* The same for all keys: each that is refused is told. Returns how many. */
+int32_t arch_keys_refused(const model_shape *s, const gguf *g,
+                          void (*refused)(void *user, const drey_error *error), void *user);
+
 /* Reads the RoPE keys; sizes and the window have been read. */
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err);
 /* Angle per position of each of the n_rot / 2 pairs; factors: rope_freqs [n_rot / 2] or NULL.

@@ -167,16 +167,39 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
          name, show_value(key, value), s->arch->name);
 }
 
+/* The key's name behind "ARCH."; text NULL: it is another's. */
+static gguf_string suffix_of(const model_shape *s, const gguf_key *key)
+{
+    size_t n = strlen(s->arch->name);
+    if (key->name.n_bytes <= n || key->name.text[n] != '.' ||
+        memcmp(key->name.text, s->arch->name, n) != 0)
+        return (gguf_string){0};
+    return (gguf_string){key->name.text + n + 1, key->name.n_bytes - n - 1};
+}
+
 drey_status arch_keys_check(const model_shape *s, const gguf *g, drey_error *err)
 {
-    size_t n_prefix = strlen(s->arch->name);
     for (uint64_t i = 0; i < gguf_n_keys(g); i++) {
         const gguf_key *key = gguf_key_at(g, i);
-        if (key->name.n_bytes <= n_prefix || key->name.text[n_prefix] != '.' ||
-            memcmp(key->name.text, s->arch->name, n_prefix) != 0)
-            continue;
-        gguf_string suffix = {key->name.text + n_prefix + 1, key->name.n_bytes - n_prefix - 1};
-        TRY(check_key(key, suffix, s, err));
+        gguf_string suffix = suffix_of(s, key);
+        if (suffix.text)
+            TRY(check_key(key, suffix, s, err));
     }
     return DREY_OK;
+}
+
+int32_t arch_keys_refused(const model_shape *s, const gguf *g,
+                          void (*refused)(void *user, const drey_error *error), void *user)
+{
+    int32_t n = 0;
+    for (uint64_t i = 0; i < gguf_n_keys(g); i++) {
+        const gguf_key *key = gguf_key_at(g, i);
+        gguf_string suffix = suffix_of(s, key);
+        drey_error error;
+        if (!suffix.text || check_key(key, suffix, s, &error) == DREY_OK)
+            continue;
+        refused(user, &error);
+        n++;
+    }
+    return n;
 }

@@ -1,0 +1,68 @@
+/* What keeps a file from running: the checks of opening it, gone through one after another. */
+#include <string.h>
+
+#include "engine/engine.h"
+
+typedef struct listener {
+    void (*missing)(void *user, const char *what);
+    void *user;
+} listener;
+
+static void tell(void *user, const drey_error *error)
+{
+    const listener *l = user;
+    l->missing(l->user, error->message);
+}
+
+/* A key that is refused ends the reading of a shape: all of those are told. */
+static bool check_shape(model_shape *shape, const gguf *g, listener *l)
+{
+    drey_error error;
+    if (model_shape_read(shape, g, &error) == DREY_OK)
+        return true;
+    bool has_sizes = shape->arch && shape->norm_eps > 0;
+    if (!has_sizes || arch_keys_refused(shape, g, tell, l) == 0)
+        tell(l, &error);
+    return false;
+}
+
+static drey_status bind_tensors(const model_shape *shape, const gguf *g, drey_error *error)
+{
+    arena memory = {0};
+    model_layout layout;
+    TRY(arena_init(&memory, model_layout_bytes(shape, g), false, error));
+    drey_status status = model_layout_init(&layout, g, kernel_select(NULL), &memory, error);
+    arena_free(&memory);
+    return status;
+}
+
+static void check_file(const gguf *g, listener *l)
+{
+    model_shape shape;
+    drey_error error;
+    tokenizer *tokens = NULL;
+    if (check_shape(&shape, g, l) && bind_tensors(&shape, g, &error) != DREY_OK)
+        tell(l, &error);
+    if (tokenizer_open(&tokens, g, &error) != DREY_OK)
+        tell(l, &error);
+    tokenizer_close(&tokens);
+}
+
+/* Heads and predictors of a model are no models. */
+static bool is_side_file(const gguf *g)
+{
+    gguf_string name = gguf_text(g, "general.architecture");
+    return name.n_bytes > 5 && memcmp(name.text, "drey-", 5) == 0;
+}
+
+drey_status drey_missing(const char *path, void (*missing)(void *user, const char *what),
+                         void *user, drey_error *err)
+{
+    listener l = {missing, user};
+    gguf *g = NULL;
+    TRY(gguf_open(&g, path, err));
+    if (!is_side_file(g))
+        check_file(g, &l);
+    gguf_close(&g);
+    return DREY_OK;
+}
