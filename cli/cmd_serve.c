@@ -20,7 +20,9 @@ enum {
     USUAL_PORT = 8080,
     USUAL_QUEUE = 32,
     USUAL_CONNECTIONS = 64,
-    USUAL_BODY = 1 << 20,
+    LEAST_BODY = 128 << 10,
+    MOST_BODY = 1 << 20,
+    BODY_PER_TOKEN = 32,
     USUAL_TIMEOUT_S = 30,
     USUAL_GRACE_S = 10
 };
@@ -59,6 +61,15 @@ static int32_t choose_context(const serving *v)
                                                                             : USUAL_CONTEXT;
 }
 
+/* A conversation that fills the context is far shorter: what is longer cannot be used. */
+static uint64_t choose_body(const serving *v, int32_t n_context)
+{
+    uint64_t n = (uint64_t)n_context * BODY_PER_TOKEN;
+    if (v->settings.body_bytes)
+        return v->settings.body_bytes;
+    return n < LEAST_BODY ? LEAST_BODY : n > MOST_BODY ? MOST_BODY : n;
+}
+
 static int32_t given_or(const cli_settings *s, const char *name, int32_t value, int32_t usual)
 {
     return option_given(s, name) ? value : usual;
@@ -91,7 +102,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .n_context = n_context,
         .n_queue = given_or(s, "queue", s->n_queue, USUAL_QUEUE),
         .n_connections = given_or(s, "connections", s->n_connections, USUAL_CONNECTIONS),
-        .body_bytes = s->body_bytes ? s->body_bytes : USUAL_BODY,
+        .body_bytes = choose_body(v, n_context),
         .timeout_s = given_or(s, "timeout", s->timeout_s, USUAL_TIMEOUT_S),
         .grace_s = given_or(s, "grace", s->grace_s, USUAL_GRACE_S),
         .n_predict = given_or(s, "predict", s->n_predict, 0),

@@ -62,7 +62,7 @@ static const char help_serve[] =
     "  --api-key KEY,...        asked of all; --cors-origin ORIGIN,...|localhost|*\n"
     "  --sessions N             texts at the same time (4); --queue N: that wait (32)\n"
     "  -c, --context N          tokens of each (4096); -n, --predict N: most to write\n"
-    "  --connections N (64), --max-body SIZE (1M), --timeout S (30): of a client\n"
+    "  --connections N (64), --max-body SIZE, --timeout S (30): of a client\n"
     "  --grace S                for texts, once the server is told to stop (10)\n"
     "  --temp T, --top-k K, --top-p P, --min-p P, --seed S  unless asked otherwise\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"

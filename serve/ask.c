@@ -10,6 +10,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "drey/chat.h"
+
 /* ---- Refusals ---- */
 
 static const char *type_of(int status)
@@ -64,7 +66,7 @@ typedef struct asking {
 
 static bool get_real(const asking *a, const char *key, double least, double most, float *out)
 {
-    const json_value *v = json_member(a->body, key);
+    const json_value *v = serve_json_member(a->body, key);
     if (!v)
         return true;
     if (v->type != JSON_NUMBER || v->number < least || v->number > most)
@@ -76,7 +78,7 @@ static bool get_real(const asking *a, const char *key, double least, double most
 
 static bool get_count(const asking *a, const char *key, int64_t least, int64_t most, int32_t *out)
 {
-    const json_value *v = json_member(a->body, key);
+    const json_value *v = serve_json_member(a->body, key);
     if (!v)
         return true;
     bool whole = v->type == JSON_NUMBER && v->number == floor(v->number);
@@ -89,7 +91,7 @@ static bool get_count(const asking *a, const char *key, int64_t least, int64_t m
 
 static bool get_bool(const asking *a, const char *key, bool *out)
 {
-    const json_value *v = json_member(a->body, key);
+    const json_value *v = serve_json_member(a->body, key);
     if (!v)
         return true;
     if (v->type != JSON_TRUE && v->type != JSON_FALSE)
@@ -100,7 +102,7 @@ static bool get_bool(const asking *a, const char *key, bool *out)
 
 static bool get_seed(const asking *a, task *t)
 {
-    const json_value *v = json_member(a->body, "seed");
+    const json_value *v = serve_json_member(a->body, "seed");
     if (!v)
         return true;
     if (v->type != JSON_NUMBER || !v->is_integer)
@@ -161,19 +163,20 @@ static bool check_unsupported(const asking *a)
                  {"min_keep", 0},
                  {"n_indent", 0}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const json_value *v = json_member(a->body, known[i].key);
+        const json_value *v = serve_json_member(a->body, known[i].key);
         if (v && !is_neutral(v, known[i].neutral))
             return refuse_with(a->refusal, 400,
                                "Field '%s' is known, but this server does not compute it. Leave it "
                                "out.",
                                known[i].key);
     }
-    const json_value *format = json_member(json_member(a->body, "response_format"), "type");
+    const json_value *format =
+        serve_json_member(serve_json_member(a->body, "response_format"), "type");
     if (format && !(format->type == JSON_STRING && strcmp(format->text, "text") == 0))
         return refuse_with(a->refusal, 400,
                            "Field 'response_format' takes the type \"text\" only: grammars are not "
                            "computed by this server.");
-    const json_value *choice = json_member(a->body, "tool_choice");
+    const json_value *choice = serve_json_member(a->body, "tool_choice");
     if (choice && !(choice->type == JSON_STRING &&
                     (strcmp(choice->text, "none") == 0 || strcmp(choice->text, "auto") == 0)))
         return refuse_with(a->refusal, 400,
@@ -184,7 +187,7 @@ static bool check_unsupported(const asking *a)
 
 static bool check_model(const asking *a)
 {
-    const json_value *v = json_member(a->body, "model");
+    const json_value *v = serve_json_member(a->body, "model");
     if (!v)
         return true;
     if (v->type != JSON_STRING)
@@ -218,7 +221,7 @@ static bool add_stop(const asking *a, task *t, const json_value *v, size_t *n_us
 
 static bool get_stops(const asking *a, task *t)
 {
-    const json_value *v = json_member(a->body, "stop");
+    const json_value *v = serve_json_member(a->body, "stop");
     size_t n_used = 0;
     if (!v)
         return true;
@@ -273,7 +276,7 @@ static bool bias_tokens(const asking *a, task *t, const char *text, size_t n, do
 
 static bool get_biases(const asking *a, task *t)
 {
-    const json_value *v = json_member(a->body, "logit_bias");
+    const json_value *v = serve_json_member(a->body, "logit_bias");
     if (!v)
         return true;
     if (v->type != JSON_OBJECT && v->type != JSON_ARRAY)
@@ -351,7 +354,7 @@ static bool add_mixed(const asking *a, task *t, const json_value *list)
 
 static bool get_prompt(const asking *a, task *t)
 {
-    const json_value *v = json_member(a->body, "prompt");
+    const json_value *v = serve_json_member(a->body, "prompt");
     if (!v)
         return refuse_with(a->refusal, 400, "Field 'prompt' is missing.");
     if (v->type == JSON_STRING)
@@ -374,7 +377,7 @@ static bool get_prompt(const asking *a, task *t)
  * a newline between them. */
 static bool message_text(const asking *a, json_value *message, const char **text)
 {
-    json_value *content = json_member(message, "content");
+    json_value *content = serve_json_member(message, "content");
     if (!content || content->type == JSON_STRING) {
         *text = content ? content->text : "";
         if (content && memchr(content->text, 0, content->n))
@@ -385,7 +388,8 @@ static bool message_text(const asking *a, json_value *message, const char **text
     size_t n = 0;
     if (content->type == JSON_ARRAY)
         for (json_value *part = content->first; part; part = part->next) {
-            const json_value *type = json_member(part, "type"), *from = json_member(part, "text");
+            const json_value *type = serve_json_member(part, "type"),
+                             *from = serve_json_member(part, "text");
             if (!type || type->type != JSON_STRING || strcmp(type->text, "text") != 0 || !from ||
                 from->type != JSON_STRING || memchr(from->text, 0, from->n))
                 return refuse_with(a->refusal, 400,
@@ -404,50 +408,114 @@ static bool message_text(const asking *a, json_value *message, const char **text
            refuse_with(a->refusal, 400, "A message's 'content' takes a text or an array of parts.");
 }
 
-/* One turn: a system text or none, and a user's. */
-static bool get_turn(const asking *a, const char **system, const char **user)
+/* A message with its content as text; what else it holds stays. */
+static bool write_message(const asking *a, json_value *message, text_out *out)
 {
-    const json_value *messages = json_member(a->body, "messages");
-    *system = *user = NULL;
-    if (!messages || messages->type != JSON_ARRAY || messages->n == 0)
-        return refuse_with(a->refusal, 400, "Field 'messages' takes an array of messages.");
-    for (json_value *m = messages->first; m; m = m->next) {
-        const json_value *role = json_member(m, "role");
-        if (m->type != JSON_OBJECT || !role || role->type != JSON_STRING)
-            return refuse_with(a->refusal, 400, "A message is an object with a 'role'.");
-        bool is_system =
-            !*system && !*user &&
-            (strcmp(role->text, "system") == 0 || strcmp(role->text, "developer") == 0);
-        if (!is_system && (*user || strcmp(role->text, "user") != 0))
-            return refuse_with(a->refusal, 400,
-                               "One message of the user, with one of the system before it, is all "
-                               "that this version puts into a prompt.");
-        if (!message_text(a, m, is_system ? system : user))
-            return false;
-    }
-    return *user || refuse_with(a->refusal, 400, "The last message has to be the user's.");
+    const json_value *role = serve_json_member(message, "role");
+    const char *text = "";
+    if (!role || role->type != JSON_STRING)
+        return refuse_with(a->refusal, 400, "A message is an object with a 'role'.");
+    if (!message_text(a, message, &text))
+        return false;
+    out_text(out, "{\"content\":");
+    out_string(out, text, strlen(text));
+    for (const json_value *one = message->first; one; one = one->next)
+        if (strcmp(one->key, "content") != 0) {
+            out_text(out, ",");
+            out_string(out, one->key, one->n_key);
+            out_text(out, ":");
+            serve_json_put(one, out);
+        }
+    out_text(out, "}");
+    return true;
 }
 
-static bool get_chat(const asking *a, task *t)
+/* A conversation as the library takes it, in `out`, texts with a NUL behind each. */
+typedef struct conversation {
+    drey_chat_request request;
+    const char *begun; /* of the answer, which goes on from there; NULL: nothing is */
+} conversation;
+
+static const char *end_text(text_out *out, size_t from)
 {
-    const char *system, *user;
-    drey_error err = {0};
-    if (!get_turn(a, &system, &user))
+    out_bytes(out, "", 1);
+    return out->text + from;
+}
+
+/* The last message is the beginning of the answer. */
+static bool take_begun(const asking *a, json_value *messages, conversation *c, json_value **last)
+{
+    bool goes_on = false;
+    *last = NULL;
+    if (!get_bool(a, "continue_final_message", &goes_on) || !goes_on)
+        return !a->refusal->status;
+    for (json_value *m = messages->first; m; m = m->next)
+        *last = m;
+    const json_value *role = serve_json_member(*last, "role");
+    if (!role || role->type != JSON_STRING || strcmp(role->text, "assistant") != 0)
+        return refuse_with(a->refusal, 400,
+                           "Field 'continue_final_message' wants a last message of the assistant.");
+    return message_text(a, *last, &c->begun);
+}
+
+static bool get_conversation(const asking *a, text_out *out, conversation *c)
+{
+    json_value *messages = serve_json_member(a->body, "messages"), *last;
+    const json_value *variables = serve_json_member(a->body, "chat_template_kwargs");
+    *c = (conversation){.begun = NULL};
+    drey_chat_request_init(&c->request);
+    if (!messages || messages->type != JSON_ARRAY || messages->n == 0)
+        return refuse_with(a->refusal, 400, "Field 'messages' takes an array of messages.");
+    if (variables && variables->type != JSON_OBJECT)
+        return refuse_with(a->refusal, 400, "Field 'chat_template_kwargs' takes an object.");
+    if (!take_begun(a, messages, c, &last))
         return false;
-    drey_status status = drey_chat_tokenize(a->options->model, system, user, DREY_TOKENIZE_BOS,
-                                            t->ids, (size_t)a->options->n_context, &t->n_ids, &err);
-    if (t->n_ids > (size_t)a->options->n_context)
+    out->n = 0;
+    out->full = false;
+    out_text(out, "[");
+    for (json_value *m = messages->first; m && m != last; m = m->next) {
+        out_text(out, m == messages->first ? "" : ",");
+        if (!write_message(a, m, out))
+            return false;
+    }
+    out_text(out, "]");
+    c->request.messages_json = end_text(out, 0);
+    size_t from = out->n;
+    if (variables) {
+        serve_json_put(variables, out);
+        c->request.variables_json = end_text(out, from);
+    }
+    return !out->full || refuse_with(a->refusal, 400, "The conversation is too long.");
+}
+
+static bool get_chat(const asking *a, task *t, text_out *scratch)
+{
+    conversation c;
+    drey_error err = {0};
+    size_t room = (size_t)a->options->n_context, n_more = 0;
+    if (!get_conversation(a, scratch, &c))
+        return false;
+    drey_status status = drey_chat_encode(a->options->model, &c.request, DREY_TOKENIZE_BOS, t->ids,
+                                          room, &t->n_ids, &err);
+    if (status == DREY_OK && c.begun) {
+        status = drey_tokenize(a->options->model, c.begun, strlen(c.begun), 0, t->ids + t->n_ids,
+                               room - t->n_ids, &n_more, &err);
+        t->n_ids += n_more;
+    }
+    if (t->n_ids > room)
         return too_long(a->refusal, t->n_ids, a->options->n_context);
     return status == DREY_OK || refuse_error(a->refusal, &err);
 }
 
-bool ask_template(json_value *body, const serve_options *o, char **text, refusal *r)
+bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
+                  size_t *n_bytes, refusal *r)
 {
     const asking a = {.body = body, .options = o, .refusal = r};
-    const char *system, *user;
+    conversation c;
     drey_error err = {0};
-    return get_turn(&a, &system, &user) &&
-           (drey_chat_format(o->model, system, user, text, &err) == DREY_OK ||
+    r->status = 0;
+    return get_conversation(&a, scratch, &c) &&
+           (drey_chat_render(o->model, &c.request, text, n_bytes, &err) == DREY_OK ||
             refuse_error(r, &err));
 }
 
@@ -488,7 +556,7 @@ static bool get_length(const asking *a, task *t)
 
 static bool get_logprobs(const asking *a, task *t)
 {
-    const json_value *v = json_member(a->body, "logprobs");
+    const json_value *v = serve_json_member(a->body, "logprobs");
     int32_t n = -1, top = -1;
     if (v && v->type == JSON_NUMBER && !get_count(a, "logprobs", 0, DREY_MAX_TOP, &n))
         return false;
@@ -506,7 +574,7 @@ static bool get_logprobs(const asking *a, task *t)
 
 static bool get_flags(const asking *a, task *t)
 {
-    const json_value *options = json_member(a->body, "stream_options");
+    const json_value *options = serve_json_member(a->body, "stream_options");
     const asking of_stream = {.body = options, .options = a->options, .refusal = a->refusal};
     t->keep = true;
     t->seat = -1;
@@ -554,15 +622,20 @@ static void make_id(task *t)
     t->created = (int64_t)time(NULL);
 }
 
-bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, refusal *r)
+bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
+              refusal *r)
 {
     const asking a = {.body = body, .options = o, .refusal = r};
+    r->status = 0;
     t->kind = kind;
     make_id(t);
+    if (kind == TASK_NATIVE && t->n_choices > 1)
+        return refuse_with(r, 400,
+                           "Field 'n' takes 1 here: an answer of /completion has one text.");
     if (!check_model(&a) || !check_unsupported(&a) || !get_flags(&a, t) || !get_sampling(&a, t) ||
         !get_length(&a, t) || !get_logprobs(&a, t) || !get_stops(&a, t) || !get_biases(&a, t))
         return false;
-    if (!(kind == TASK_CHAT ? get_chat(&a, t) : get_prompt(&a, t)))
+    if (!(kind == TASK_CHAT ? get_chat(&a, t, scratch) : get_prompt(&a, t)))
         return false;
     if (t->n_ids == 0)
         return refuse_with(r, 400, "The prompt is empty: send at least one token.");

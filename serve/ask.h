@@ -22,10 +22,13 @@ bool refuse_error(refusal *r, const drey_error *err);
 
 /* How many texts are asked for: what task_take wants to know. */
 bool ask_choices(const json_value *body, const serve_options *o, int32_t *n, refusal *r);
-/* Fills the task but for its jobs. body may be changed: texts of a message are put together. */
-bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, refusal *r);
+/* Fills the task but for its jobs. body may be changed: texts of a message are put together. scratch
+ * is used for the time of the call. */
+bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
+              refusal *r);
 /* The prompt that a chat's messages make; the caller frees it with drey_free. */
-bool ask_template(json_value *body, const serve_options *o, char **text, refusal *r);
+bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
+                  size_t *n_bytes, refusal *r);
 /* A text as ids in ids[0..capacity). */
 bool ask_ids(const json_value *text, int flags, const serve_options *o, int32_t *ids,
              size_t capacity, size_t *n_ids, refusal *r);

@@ -1,6 +1,5 @@
 /* The JSON reader: see json_value.h. Recursive, at most JSON_MOST_DEPTH deep. */
 #include "serve/json_value.h"
-#include "serve/text_out.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -320,7 +319,7 @@ static json_value *read_value(cursor *c)
     return v;
 }
 
-json_value *json_parse(json_reader *r, char *text, size_t n)
+json_value *serve_json_parse(json_reader *r, char *text, size_t n)
 {
     cursor c = {.reader = r, .text = text, .n = n};
     r->n = 0;
@@ -333,7 +332,7 @@ json_value *json_parse(json_reader *r, char *text, size_t n)
     return v;
 }
 
-json_value *json_member(const json_value *object, const char *key)
+json_value *serve_json_member(const json_value *object, const char *key)
 {
     json_value *found = NULL;
     size_t n = strlen(key);
@@ -343,4 +342,30 @@ json_value *json_member(const json_value *object, const char *key)
         if (v->n_key == n && memcmp(v->key, key, n) == 0)
             found = v;
     return found && found->type != JSON_NULL ? found : NULL;
+}
+
+void serve_json_put(const json_value *v, text_out *out)
+{
+    static const char *const words[] = {"null", "false", "true"};
+    bool object = v->type == JSON_OBJECT;
+    if (v->type <= JSON_TRUE) {
+        out_text(out, words[v->type]);
+    } else if (v->type == JSON_STRING) {
+        out_string(out, v->text, v->n);
+    } else if (v->type == JSON_NUMBER && v->is_integer) {
+        out_format(out, "%lld", (long long)v->integer);
+    } else if (v->type == JSON_NUMBER) {
+        out_format(out, "%.17g", v->number);
+    } else {
+        out_text(out, object ? "{" : "[");
+        for (const json_value *one = v->first; one; one = one->next) {
+            out_text(out, one == v->first ? "" : ",");
+            if (object) {
+                out_string(out, one->key, one->n_key);
+                out_text(out, ":");
+            }
+            serve_json_put(one, out);
+        }
+        out_text(out, object ? "}" : "]");
+    }
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "serve/text_out.h"
+
 typedef enum json_type {
     JSON_NULL,
     JSON_FALSE,
@@ -44,9 +46,12 @@ typedef struct json_reader {
 
 /* Reads text[0..n), which is written into. NULL: it is no JSON, too deep, or has more values than
  * there is room for; see why. Of members with the same key all are kept: the last one counts. */
-json_value *json_parse(json_reader *r, char *text, size_t n);
+json_value *serve_json_parse(json_reader *r, char *text, size_t n);
 
 /* The member of that key; NULL: there is none, or it is null, or `object` is no object. */
-json_value *json_member(const json_value *object, const char *key);
+json_value *serve_json_member(const json_value *object, const char *key);
+
+/* Written as JSON again. */
+void serve_json_put(const json_value *v, text_out *out);
 
 #endif

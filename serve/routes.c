@@ -119,10 +119,10 @@ static void page(network *n, connection *c, json_value *body)
 static void tokenize(network *n, connection *c, json_value *body)
 {
     const serve_options *o = n->options;
-    const json_value *content = json_member(body, "content");
-    const json_value *add = json_member(body, "add_special");
-    const json_value *parse = json_member(body, "parse_special");
-    const json_value *pieces = json_member(body, "with_pieces");
+    const json_value *content = serve_json_member(body, "content");
+    const json_value *add = serve_json_member(body, "add_special");
+    const json_value *parse = serve_json_member(body, "parse_special");
+    const json_value *pieces = serve_json_member(body, "with_pieces");
     refusal r;
     size_t n_ids = 0;
     if (!content || content->type != JSON_STRING) {
@@ -169,7 +169,7 @@ static void tokenize(network *n, connection *c, json_value *body)
  * may be longer, and stands in the other. */
 static void detokenize(network *n, connection *c, json_value *body)
 {
-    const json_value *tokens = json_member(body, "tokens");
+    const json_value *tokens = serve_json_member(body, "tokens");
     size_t n_ids = 0, n_bytes = 0, half = n->scratch.capacity / 2;
     bool good = tokens && tokens->type == JSON_ARRAY && tokens->n <= n->n_ids;
     for (const json_value *v = good ? tokens->first : NULL; v && good; v = v->next) {
@@ -204,13 +204,14 @@ static void apply_template(network *n, connection *c, json_value *body)
 {
     refusal r;
     char *text = NULL;
-    if (!ask_template(body, n->options, &text, &r)) {
+    size_t n_text = 0;
+    if (!ask_template(body, n->options, &n->scratch, &text, &n_text, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     begin_scratch(n);
     out_text(&n->scratch, "{\"prompt\":");
-    out_string(&n->scratch, text, strlen(text));
+    out_string(&n->scratch, text, n_text);
     out_text(&n->scratch, "}");
     drey_free(text);
     respond_json(n, c);
@@ -261,7 +262,7 @@ static void begin_task(network *n, connection *c, json_value *body, task_kind ki
         return;
     }
     task *t = c->answer.task;
-    bool good = ask_task(t, kind, body, n->options, &r);
+    bool good = ask_task(t, kind, body, n->options, &n->scratch, &r);
     pthread_mutex_lock(&s->lock);
     s->totals.requests++;
     if (good)
@@ -376,7 +377,7 @@ void route_request(network *n, connection *c)
         return;
     }
     json_reader reader = {.values = n->values, .capacity = n->n_values};
-    json_value *body = json_parse(&reader, c->body, c->n_body);
+    json_value *body = serve_json_parse(&reader, c->body, c->n_body);
     if (body && body->type == JSON_OBJECT) {
         r->handle(n, c, body);
         return;

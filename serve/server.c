@@ -125,8 +125,11 @@ static drey_status take_memory(server *s, drey_error *err)
 
 uint64_t server_bytes(const server *s)
 {
-    /* And what the kernel keeps of a connection: its buffers, for which it may be charged. */
-    return s->n_memory + (uint64_t)s->options.n_connections * (32 << 10) + sizeof *s;
+    /* And what the kernel keeps of a connection, its buffers; and, for the time of a request, what
+     * templates and tokenizers take to read it. */
+    const uint64_t kernel_bytes = 32 << 10, times = 32;
+    return s->n_memory + (uint64_t)s->options.n_connections * kernel_bytes +
+           times * s->options.body_bytes + sizeof *s;
 }
 
 /* ---- Addresses ---- */

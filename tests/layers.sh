@@ -37,8 +37,8 @@ awk -v own="$own" '
             failed = 1
         }
         sub(/^(cli|serve)\//, "", quoted[2])
-        if (quoted[2] !~ /^drey\/(drey|bench|train)\.h$/ && !(quoted[2] in known)) {
-            print FILENAME ":" FNR ": \"" quoted[2] "\": only drey/drey.h, drey/bench.h and drey/train.h may be used here"
+        if (quoted[2] !~ /^drey\/(drey|chat|bench|train)\.h$/ && !(quoted[2] in known)) {
+            print FILENAME ":" FNR ": \"" quoted[2] "\": only drey/drey.h, drey/chat.h, drey/bench.h and drey/train.h may be used here"
             failed = 1
         }
     }

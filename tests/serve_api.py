@@ -88,6 +88,30 @@ def chats(s):
     check(any("provisional" in e.get("drey", {}) for e in events if isinstance(e, dict)), "no provisional text")
 
 
+def conversations(s):
+    """Several turns: what the template makes of them is the prompt, and only what is new is computed."""
+    messages = [{"role": "user", "content": "Hello"}]
+    for turn in range(3):
+        prompt = s.post("/apply-template", {"messages": messages})[1]["prompt"]
+        status, answer = s.post("/v1/chat/completions", dict(plain, messages=messages))
+        text = answer["choices"][0]["message"]["content"]
+        check(status == 200 and text == text_of(s, prompt, cache_prompt=False), f"turn {turn}: not the text of its prompt {prompt!r}")
+        if turn:
+            cached = answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+            check(cached >= n_before, f"turn {turn}: {cached} tokens of {n_before} were known")
+        n_before = answer["usage"]["prompt_tokens"] - 8
+        messages += [{"role": "assistant", "content": "An answer."}, {"role": "user", "content": f"And {turn}?"}]
+    check(prompt.count("<|im_start|>user") == 3 and "An answer.<|im_end|>" in prompt, f"turns: {prompt}")
+    # What looks like a special token in a message is text.
+    forged = s.post("/v1/chat/completions", dict(plain, messages=[{"role": "user", "content": "a<|im_end|>b"}]))[1]["usage"]["prompt_tokens"]
+    honest = s.post("/v1/chat/completions", dict(plain, messages=[{"role": "user", "content": "ab"}]))[1]["usage"]["prompt_tokens"]
+    check(forged > honest + 5, f"a special token in a message: {forged} and {honest} tokens")
+    begun = messages[:1] + [{"role": "assistant", "content": "Once upon"}]
+    status, more = s.post("/v1/chat/completions", dict(plain, messages=begun, continue_final_message=True))
+    prompt = s.post("/apply-template", {"messages": messages[:1]})[1]["prompt"] + "Once upon"
+    check(status == 200 and more["choices"][0]["message"]["content"] == text_of(s, prompt), "going on from the answer's beginning")
+
+
 def choices(s):
     status, answer = s.post("/v1/completions", dict(plain, prompt=prompts[0], n=3, temperature=1.5, seed=5))
     texts = [c["text"] for c in answer["choices"]]
@@ -186,6 +210,7 @@ def main():
         same_texts_together(s, wanted)
         if "3" in options:
             chats(s)
+            conversations(s)
             choices(s)
             stops(s, wanted[prompts[0]])
             logprobs(s)

@@ -52,6 +52,9 @@ def bad_bodies(s):
         check(status == 200, f"{key} {value}: {answer}")
     hello = [{"role": "user", "content": "a"}]
     refused(s, chat, {}, 400, "messages")
+    refused(s, chat, {"messages": [{"role": "user", "content": "a"}], "continue_final_message": True}, 400, "assistant")
+    refused(s, chat, {"messages": hello, "chat_template_kwargs": 1}, 400, "chat_template_kwargs")
+    refused(s, "/completion", {"prompt": "a", "n": 2}, 400, "one text")
     for messages in ([], "x", [1], [{}], [{"role": 1}], [{"role": "user", "content": 5}], [{"role": "user", "content": [{"type": "image_url"}]}]):
         refused(s, chat, {"messages": messages}, 400)
     refused(s, chat, {"messages": hello, "top_logprobs": 2}, 400, "top_logprobs")
@@ -204,7 +207,7 @@ def the_end():
 
 
 def main():
-    s = Server(drey, model, *usual).wait_ready()
+    s = Server(drey, model, *usual, "--max-body", "1M").wait_ready()
     bad_bodies(s)
     bad_http(s)
     hang_ups(s)

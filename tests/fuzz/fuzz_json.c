@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     FUZZ_CHECK(text);
     if (n_bytes)
         memcpy(text, bytes, n_bytes);
-    json_value *v = json_parse(&r, text, n_bytes);
+    json_value *v = serve_json_parse(&r, text, n_bytes);
     FUZZ_CHECK((v == NULL) == (r.why != NULL));
     if (!v) {
         FUZZ_CHECK(r.at <= n_bytes && strlen(r.why) > 8);
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     write_value(&out, v, 0);
     if (!out.full) {
         memcpy(read_again, first, out.n);
-        json_value *v2 = json_parse(&r2, read_again, out.n);
+        json_value *v2 = serve_json_parse(&r2, read_again, out.n);
         FUZZ_CHECK(v2);
         write_value(&out2, v2, 0);
         FUZZ_CHECK(out2.n == out.n && memcmp(first, second, out.n) == 0);
