@@ -64,6 +64,7 @@ static const char help_serve[] =
     "  -c, --context N          tokens of each (4096); -n, --predict N: most to write\n"
     "  --connections N (64), --max-body SIZE, --timeout S (30): of a client\n"
     "  --grace S                for texts, once the server is told to stop (10)\n"
+    "  --prefix-memory SIZE, --prefix-folder DIR, --prefix-disk SIZE  kept\n"
     "  --temp T, --top-k K, --top-p P, --min-p P, --seed S  unless asked otherwise\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
     "  --policy           how to draft; with --draft-tokens N (8) or --tree N (47)\n"

@@ -125,6 +125,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         return DREY_ERR_USAGE;
     if (option_find("exit")->commands & s->command && check_exits(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
+    if (s->prefix_disk && !s->prefix_folder)
+        return fail(err, DREY_ERR_USAGE, "--prefix-disk needs --prefix-folder: name a folder");
     if (s->command == CLI_RUN)
         return check_run(s, err);
     if (s->check && s->force)

@@ -109,6 +109,8 @@ typedef struct cli_settings {
     bool keep_texts;                                          /* train medusa */
     const char *host, *api_key, *cors_origin, *alias;         /* serve; NULL: as usual, or none */
     int32_t port, n_queue, n_connections, timeout_s, grace_s; /* serve: if given */
+    uint64_t prefix_memory, prefix_disk;                      /* serve; 0: what is usual */
+    const char *prefix_folder;                                /* serve; NULL: none */
     uint64_t body_bytes;                                      /* serve; 0: what is usual */
     const char *operand; /* inspect, prepare, report: the file */
 } cli_settings;

@@ -26,6 +26,10 @@ _drey() {
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
+    --prefix-folder)
+        mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+        return
+        ;;
     -d | --draft)
         mapfile -t COMPREPLY < <(compgen -f -W "auto lookup self medusa none" -- "$cur")
         return
@@ -48,7 +52,7 @@ _drey() {
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
         --prompt-chunk | --window | --unscored | --prompt-tokens | --decode-tokens | --contexts | --type | \
         --host | --port | --alias | --api-key | --cors-origin | --sessions | --queue | --connections | --max-body | \
-        --timeout | --grace | --turn | --turns | --policies | --rounds | --plain-tokens | --hidden | --exit-threshold) return ;;
+        --prefix-memory | --prefix-disk | --timeout | --grace | --turn | --turns | --policies | --rounds | --plain-tokens | --hidden | --exit-threshold) return ;;
     esac
 
     if [[ -z $words ]]; then
@@ -60,7 +64,7 @@ _drey() {
             ;;
         serve)
             words="$engine $drafting --host --port --alias --api-key --cors-origin --sessions --queue --connections
-                --max-body --timeout --grace -n --predict --temp --top-k --top-p --min-p --seed -q --quiet"
+                --max-body --timeout --grace --prefix-memory --prefix-folder --prefix-disk -n --predict --temp --top-k --top-p --min-p --seed -q --quiet"
             ;;
         plan) words="$engine $drafting --disk --no-measure --tensors --sessions --json" ;;
         report)

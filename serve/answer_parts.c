@@ -50,7 +50,7 @@ void part_timings(const task *t, text_out *out)
     for (int32_t i = 0; i < t->n_choices; i++) {
         const drey_statistics *s = &t->jobs[i]->statistics;
         n_cached += (double)t->jobs[i]->counts.n_cached;
-        sum.prompt_tokens += s->prompt_tokens;
+        sum.prompt_tokens += (int64_t)t->n_ids - t->jobs[i]->counts.n_cached;
         sum.generated_tokens += s->generated_tokens;
         sum.prompt_s = fmax(sum.prompt_s, s->prompt_s);
         sum.decode_s = fmax(sum.decode_s, s->decode_s);

@@ -112,6 +112,7 @@ typedef struct serve_totals {
     double ceiling;   /* of the last text, tokens a second */
     double job_s;     /* a job's usual time, of late */
     drey_counts engine;
+    drey_prefixes prefixes;
 } serve_totals;
 
 /* A session of the engine, which jobs take in turns. */

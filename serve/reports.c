@@ -73,12 +73,13 @@ static void budget_metrics(const drey_plan *p, text_out *out)
     const struct {
         const char *part;
         uint64_t bytes;
-    } parts[] = {{"pinned", p->pinned_bytes},   {"draft", p->draft_bytes},
-                 {"ring", p->ring_bytes},       {"kv", p->kv_bytes},
-                 {"work", p->work_bytes},       {"server", p->held_bytes},
-                 {"program", p->program_bytes}, {"tokenizer", p->tokenizer_bytes},
-                 {"stack", p->stack_bytes},     {"queue", p->queue_bytes},
-                 {"reserve", p->reserve_bytes}, {"spare", p->spare_bytes}};
+    } parts[] = {{"pinned", p->pinned_bytes},       {"draft", p->draft_bytes},
+                 {"ring", p->ring_bytes},           {"kv", p->kv_bytes},
+                 {"work", p->work_bytes},           {"server", p->held_bytes},
+                 {"prefixes", p->prefix_bytes},     {"program", p->program_bytes},
+                 {"tokenizer", p->tokenizer_bytes}, {"stack", p->stack_bytes},
+                 {"queue", p->queue_bytes},         {"reserve", p->reserve_bytes},
+                 {"spare", p->spare_bytes}};
     out_text(out, "# HELP drey:budget_bytes The memory budget by its parts, as planned.\n"
                   "# TYPE drey:budget_bytes gauge\n");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -115,6 +116,12 @@ static void drey_metrics(const shared *s, text_out *out)
     gauge(out, "drey:streamed_bytes_per_pass", "Of the target, read by each pass.",
           (double)s->plan.streamed_bytes_per_pass);
     budget_metrics(&s->plan, out);
+    counter(out, "drey:prefix_restored_tokens_total", "Tokens restored from kept beginnings.",
+            (double)t->prefixes.restored_tokens);
+    gauge(out, "drey:prefix_memory_bytes", "Set aside for kept beginnings.",
+          (double)t->prefixes.memory_bytes);
+    gauge(out, "drey:prefix_disk_bytes", "Kept beginnings in their folder.",
+          (double)t->prefixes.disk_bytes);
     gauge(out, "drey:budget_peak_bytes", "The process' own high-water mark.",
           (double)e->peak_memory_bytes);
     out_format(out,

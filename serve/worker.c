@@ -102,7 +102,9 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     drey_session_speculation(place->session, &speculation);
     pthread_mutex_lock(&s->lock);
     serve_totals *total = &s->totals;
-    total->prompt_tokens += t->prompt_tokens;
+    if (status == DREY_OK)
+        j->live.n_cached = t->cached_tokens; /* what was restored, too */
+    total->prompt_tokens += (int64_t)j->task->n_ids - j->live.n_cached;
     total->cached_tokens += j->live.n_cached;
     total->prompt_s += t->prompt_s;
     total->predicted_tokens += t->generated_tokens;
@@ -259,10 +261,13 @@ static void publish(loop *l, drey_status status, const drey_error *err)
 {
     shared *s = l->shared;
     drey_counts counts;
+    drey_prefixes prefixes;
     int32_t n_seats = s->options->n_sessions;
     drey_engine_count(l->worker->engine, &counts);
+    drey_engine_prefixes(l->worker->engine, &prefixes);
     pthread_mutex_lock(&s->lock);
     s->totals.engine = counts;
+    s->totals.prefixes = prefixes;
     s->totals.steps++;
     s->totals.busy_seats += s->n_running;
     pthread_mutex_unlock(&s->lock);

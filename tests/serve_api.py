@@ -202,6 +202,23 @@ def metrics(s):
     check(s.metric("llamacpp:tokens_predicted_total") > 1000, "tokens were not counted")
 
 
+def kept_beginnings():
+    """Beginnings come back, in another session and after a restart; the text stays."""
+    options = ("-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/kept")
+    prompt = "".join(chr(97 + i * i % 26) for i in range(200))
+    wanted = run(drey, model, prompt, N, "--ignore-eos")
+    for start in range(2):
+        s = Server(drey, model, *options).wait_ready()
+        for slot in range(2):
+            status, answer = s.post("/v1/completions", dict(plain, prompt=prompt, id_slot=slot))
+            cached = answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+            check(status == 200 and answer["choices"][0]["text"] == wanted, f"start {start}, slot {slot}: another text")
+            check((cached >= 64) == (start + slot > 0), f"start {start}, slot {slot}: {cached} tokens came back")
+            check(answer["timings"]["cache_n"] + answer["timings"]["prompt_n"] == answer["usage"]["prompt_tokens"], f"timings: {answer['timings']}")
+        check(s.metric("drey:prefix_restored_tokens_total") >= 64, "restored tokens were not counted")
+        check(s.stop() == 0, "the server's end")
+
+
 def main():
     wanted = {p: run(drey, model, p, N, "--ignore-eos") for p in prompts}
     for options in (("-d", draft, "--policy", "specinfer", "--sessions", "3", "-c", "256"), ("-d", "lookup", "--sessions", "2", "-c", "128")):
@@ -222,4 +239,5 @@ def main():
 
 
 main()
+kept_beginnings()
 done()

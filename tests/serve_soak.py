@@ -89,6 +89,8 @@ def client(s, seed, n, wanted):
                 malformed(s, rng)
             else:
                 answered(s, rng, wanted)
+        except ConnectionResetError:  # one connection too many, whose answer its own request overtook
+            count("refused")
         except (OSError, http.client.HTTPException) as e:
             wrong(f"a client: {e!r}")
 
@@ -150,7 +152,7 @@ def main():
     many_connections(s)
     after = resident(server_pid(s))
     check(after < before + 1024, f"memory grew from {before} to {after} KiB")
-    check(counts["answered"] > n_requests / 3, f"{counts}")
+    check(counts["answered"] > n_requests / 3 and counts["refused"] < n_requests / 20, f"{counts}")
     code = s.stop()
     check(code == 0, f"the server ends with {code}: {s.errors()[-2000:]}")
     if n_requests > 1000:
