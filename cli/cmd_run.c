@@ -7,13 +7,13 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/json_file.h"
-#include "cli/live_text.h"
 #include "cli/models.h"
 #include "cli/profile_file.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "cli/text_writer.h"
 #include "cli/trace_file.h"
 
 #include <errno.h>
@@ -31,95 +31,13 @@ typedef struct run {
     int32_t *ids; /* [n_ids]: the prompt */
     size_t n_ids;
     progress progress;
-    live_text live;   /* where text is shown before it is verified */
-    int output_error; /* of standard output: 0, an errno, or EINTR: see write_out */
-    char last_byte;   /* of the text on standard output; 0: none yet */
+    text_writer out;
 } run;
-
-/* ---- Output ---- */
-
-/* Writes to standard output at once, not by stdio, whose writes no signal ends. 0, an errno, or
- * EINTR: it would block, and a signal has come. */
-static int write_out(const char *bytes, size_t n)
-{
-    while (n > 0) {
-        if (!signals_wait_writable(STDOUT_FILENO))
-            return EINTR;
-        /* A pipe that takes anything takes PIPE_BUF. */
-        ssize_t written = write(STDOUT_FILENO, bytes, n < PIPE_BUF ? n : PIPE_BUF);
-        if (written < 0 && errno != EINTR && errno != EAGAIN)
-            return errno;
-        if (written > 0) {
-            bytes += written;
-            n -= (size_t)written;
-        }
-    }
-    return 0;
-}
-
-/* The draft loads after the first word: no bar and no line in the text. */
-static void end_progress(run *r)
-{
-    progress_clear(&r->progress);
-    if (terminal_attended() || terminal_shared())
-        r->progress.quiet = true;
-}
-
-/* False ends the generation. */
-static bool put(run *r, const char *bytes, size_t n)
-{
-    progress_clear(&r->progress);
-    if (n == 0 || r->output_error)
-        return !r->output_error;
-    end_progress(r);
-    r->output_error = write_out(bytes, n);
-    r->last_byte = bytes[n - 1];
-    return !r->output_error;
-}
-
-static bool on_text(void *user, const char *bytes, size_t n_bytes)
-{
-    return put(user, bytes, n_bytes);
-}
-
-static void write_live(void *user, const char *bytes, size_t n)
-{
-    run *r = user;
-    if (!r->output_error)
-        r->output_error = write_out(bytes, n);
-}
-
-static void on_event(void *user, const drey_event *event)
-{
-    run *r = user;
-    int32_t columns = 0, rows = 0;
-    end_progress(r);
-    if (event->kind == DREY_EVENT_VERIFIED)
-        r->last_byte = event->bytes[event->n_bytes - 1];
-    terminal_size(&columns, &rows);
-    live_text_size(&r->live, columns, rows);
-    live_text_event(&r->live, event);
-}
-
-/* Where on_event has written it. */
-static bool go_on(void *user, const char *bytes, size_t n_bytes)
-{
-    (void)bytes;
-    (void)n_bytes;
-    return !((run *)user)->output_error;
-}
-
-static bool on_id(void *user, int32_t id)
-{
-    char line[16];
-    int n = snprintf(line, sizeof line, "%d\n", id);
-    return put(user, line, (size_t)n);
-}
 
 /* So that what follows in the same place begins on a line of its own. */
 static void end_line(const run *r)
 {
-    if (r->last_byte && r->last_byte != '\n' && terminal_shared())
+    if (r->out.last_byte && r->out.last_byte != '\n' && terminal_shared())
         putc('\n', stderr);
 }
 
@@ -238,10 +156,10 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
 static drey_status settle(const run *r, drey_status status, drey_statistics *statistics,
                           drey_error *err)
 {
-    if (r->output_error && r->output_error != EINTR) {
+    if (r->out.error && r->out.error != EINTR) {
         statistics->finish = DREY_FINISH_ERROR;
         return fail(err, DREY_ERR_IO, "cannot write to standard output: %s",
-                    strerror(r->output_error));
+                    strerror(r->out.error));
     }
     if (signals_exit_code() && status == DREY_OK)
         statistics->finish = DREY_FINISH_INTERRUPTED;
@@ -260,8 +178,7 @@ static drey_status write_text(run *r, const drey_generate_options *options,
     for (bool done = status != DREY_OK; status == DREY_OK && !done;)
         status = drey_session_step(r->session, &done, err);
     drey_session_end(r->session);
-    if (options->on_event)
-        live_text_draw(&r->live); /* nothing provisional is left */
+    text_writer_end(&r->out);
     if (status != DREY_OK && status != DREY_ERR_CANCELLED)
         statistics->finish = DREY_FINISH_ERROR;
     return status;
@@ -302,16 +219,10 @@ static drey_status generate(run *r, drey_error *err)
     options.stops = s->stops;
     options.n_stops = s->n_stops;
     options.ignore_eos = s->ignore_eos;
-    options.user = r;
-    if (s->raw_ids) {
-        options.on_token = on_id;
-    } else if (terminal_shows_drafts() && !s->no_provisional_text) {
-        live_text_init(&r->live, write_live, r);
-        options.on_event = on_event;
-        options.on_text = go_on;
-    } else {
-        options.on_text = on_text;
-    }
+    if (s->raw_ids)
+        text_writer_begin_ids(&r->out, &r->progress, &options);
+    else
+        text_writer_begin(&r->out, &r->progress, &options, !s->no_provisional_text);
     drey_status status = write_text(r, &options, &statistics, err);
     signals_unwatch();
     progress_clear(&r->progress);
@@ -367,7 +278,7 @@ int run_main(const cli_settings *settings)
     drey_session_close(&r.session);
     drey_engine_close(&r.engine);
     models_close(&r.models);
-    live_text_free(&r.live);
+    text_writer_free(&r.out);
     free(r.ids);
     int interrupted = signals_exit_code();
     return interrupted ? interrupted : exit_code(status);

@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 int run_main(const cli_settings *settings);
+int chat_main(const cli_settings *settings);
 int serve_main(const cli_settings *settings);
 int plan_main(const cli_settings *settings);
 int inspect_main(const cli_settings *settings);

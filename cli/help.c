@@ -7,6 +7,7 @@ const char help_drey[] =
     "help, and writes exactly the text that the large model alone would have written.\n"
     "\n"
     "  drey run -m MODEL.gguf ...       write on from a prompt\n"
+    "  drey chat -m MODEL.gguf ...      talk with a model, turn by turn\n"
     "  drey serve -m MODEL.gguf ...     an HTTP server for other programs, and a page\n"
     "  drey prepare MODEL.gguf          packs the weights once, beside the model\n"
     "  drey plan -m MODEL.gguf ...      what a memory budget would pin and stream\n"
@@ -18,8 +19,7 @@ const char help_drey[] =
     "                                   to guess several tokens ahead\n"
     "  drey tune [-m MODEL.gguf ...]    measures what is fastest on this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
-    "  drey bench edge|exit|sessions    what drafting, leaving passes early and\n"
-    "                                   sharing them are worth\n"
+    "  drey bench edge|exit|sessions    what drafting, exits and sharing are worth\n"
     "  drey --version\n"
     "\n"
     "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
@@ -53,6 +53,28 @@ static const char help_run[] =
     "  -q, --quiet              text alone; --raw-ids: as ids; -h, --help: this text\n"
     "example:\n"
     "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n";
+
+static const char help_chat[] =
+    "usage: drey chat -m TARGET.gguf [options]           turn by turn; /help inside\n"
+    "  -m, --model FILE         the model that decides the text\n"
+    "  -d, --draft FILE|lookup|self|medusa|none|auto  what guesses (auto)\n"
+    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
+    "  --system TEXT            the system message\n"
+    "  -n, --predict N          most tokens of an answer (512); -c, --context N: of all\n"
+    "                           (4096, or what the model was made for)\n"
+    "  --stop TEXT              ends an answer, one of several\n"
+    "  --temp T (0: the most likely token), --top-k K, --top-p P, --min-p P, --seed S\n"
+    "  --policy           how to draft; with --draft-tokens N (8) or --tree N (47)\n"
+    "    auto|none|sequence|specinfer|llmcad|edgellm|optimal|bld|draft|std|single\n"
+    "  --without LIST, --exit off|fast|exact, --exit-file FILE, --exit-threshold X,\n"
+    "  --units U, -t, --threads N, --cpu TIER, --prompt-chunk ROWS,\n"
+    "  --io auto|uring|pread|buffered, --kv f16|q8_0, --read-size SIZE,\n"
+    "  --sidecar FILE|none      as for run\n"
+    "  --no-provisional-text    on a terminal: text only once it is verified\n"
+    "  -q, --quiet              answers alone; -h, --help: this text\n"
+    "\n"
+    "example:\n"
+    "  drey chat -m big.gguf -d small.gguf --memory 2G --system \"Be brief.\"\n";
 
 static const char help_serve[] =
     "usage: drey serve -m TARGET.gguf [options]\n"
@@ -367,6 +389,8 @@ const char *help_text(cli_command command)
     switch (command) {
     case CLI_RUN:
         return help_run;
+    case CLI_CHAT:
+        return help_chat;
     case CLI_SERVE:
         return help_serve;
     case CLI_PLAN:

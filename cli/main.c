@@ -18,6 +18,7 @@ typedef struct command {
 
 static const command commands[] = {
     {"run", NULL, CLI_RUN, run_main},
+    {"chat", NULL, CLI_CHAT, chat_main},
     {"serve", NULL, CLI_SERVE, serve_main},
     {"plan", NULL, CLI_PLAN, plan_main},
     {"prepare", NULL, CLI_PREPARE, prepare_main},

@@ -54,7 +54,7 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
     static const char *const sampled[] = {"top-k", "top-p", "min-p", "seed", NULL};
     if (s->prompt && s->file)
         return fail(err, DREY_ERR_USAGE, "-p and -f contradict each other: there is one prompt");
-    if (s->system && !s->chat)
+    if (s->system && !s->chat && s->command == CLI_RUN)
         return fail(err, DREY_ERR_USAGE, "--system needs --chat");
     for (int i = 0; sampled[i]; i++)
         if (option_given(s, sampled[i]) && !option_given(s, "temp"))

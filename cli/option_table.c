@@ -11,14 +11,14 @@ enum {
     /* commands that plan memory */
     TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA,
     TURNS = CLI_BENCH_EDGE | CLI_BENCH_EXIT, /* several sides over prompts */
-    ENGINE = CLI_RUN | CLI_PLAN | CLI_SERVE | CLI_PERPLEXITY | CLI_BENCH_MODEL |
+    ENGINE = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_PERPLEXITY | CLI_BENCH_MODEL |
              CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TURNS | TRAIN,
     BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS |
             CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TURNS,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
-    TEXTS = CLI_RUN | CLI_PLAN | CLI_SERVE,
+    TEXTS = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE,
     DRAFTING = TEXTS | CLI_BENCH_EDGE | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS,
-    SAMPLED = CLI_RUN | CLI_SERVE | CLI_BENCH_EDGE
+    SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_BENCH_EDGE
 };
 
 /* What the library calls the values of an enum, and what it takes for one. */
@@ -119,24 +119,25 @@ const cli_option cli_options[] = {
     TEXT("prompt", 'p', CLI_RUN, prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
     COUNT("predict", 'n',
-          CLI_RUN | CLI_SERVE | TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TRAIN, n_predict, 1,
-          INT32_MAX),
+          CLI_RUN | CLI_CHAT | CLI_SERVE | TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TRAIN,
+          n_predict, 1, INT32_MAX),
     FLAG("chat", 0, CLI_RUN, chat),
-    TEXT("system", 0, CLI_RUN, system),
+    TEXT("system", 0, CLI_RUN | CLI_CHAT, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
     REAL("temp", 0, SAMPLED | CLI_TRAIN_MEDUSA, sampling.temperature, 0, 100),
     COUNT("top-k", 0, SAMPLED, sampling.top_k, 0, INT32_MAX),
     REAL("top-p", 0, SAMPLED, sampling.top_p, 0, 1),
     REAL("min-p", 0, SAMPLED, sampling.min_p, 0, 1),
     SEED("seed", 0, SAMPLED | TRAIN, sampling.seed),
-    STOP("stop", 0, CLI_RUN, stops),
+    STOP("stop", 0, CLI_RUN | CLI_CHAT, stops),
     FLAG("ignore-eos", 0, CLI_RUN, ignore_eos),
     FLAG("raw-ids", 0, CLI_RUN, raw_ids),
-    FLAG("no-provisional-text", 0, CLI_RUN, no_provisional_text),
+    FLAG("no-provisional-text", 0, CLI_RUN | CLI_CHAT, no_provisional_text),
     TEXT("stats", 0, CLI_RUN, stats),
     TEXT("trace", 0, CLI_RUN, trace),
     FLAG("quiet", 'q',
-         CLI_RUN | CLI_SERVE | CLI_PERPLEXITY | CLI_PREPARE | TURNS | CLI_TUNE | TRAIN, quiet),
+         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_PREPARE | TURNS | CLI_TUNE | TRAIN,
+         quiet),
     TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | TRAIN, output),
     COUNT("turn", 0, CLI_REPORT, turn, 0, INT32_MAX),
     TEXT("turns", 0, CLI_REPORT, turns),
@@ -203,6 +204,8 @@ const char *command_name(cli_command command)
     switch (command) {
     case CLI_RUN:
         return "run";
+    case CLI_CHAT:
+        return "chat";
     case CLI_PLAN:
         return "plan";
     case CLI_SERVE:

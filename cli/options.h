@@ -28,7 +28,8 @@ typedef enum cli_command {
     CLI_BENCH_EXIT = 1 << 15,
     CLI_BENCH_SESSIONS = 1 << 16,
     CLI_BENCH_UNITS = 1 << 17,
-    CLI_SERVE = 1 << 18
+    CLI_SERVE = 1 << 18,
+    CLI_CHAT = 1 << 19
 } cli_command;
 
 /* Commands that take a file without -m. */

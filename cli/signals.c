@@ -71,6 +71,14 @@ void signals_note(void)
     noting = 1;
 }
 
+bool signals_take_interrupt(void)
+{
+    bool interrupted = caught == SIGINT;
+    if (interrupted)
+        caught = 0;
+    return interrupted;
+}
+
 int signals_exit_code(void)
 {
     return caught ? 128 + caught : 0;

@@ -9,7 +9,7 @@ _drey() {
 
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W \
-            "run serve prepare plan inspect tokenize perplexity report train tune bench --help --version" -- "$cur")
+            "run chat serve prepare plan inspect tokenize perplexity report train tune bench --help --version" -- "$cur")
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == train ]]; then
@@ -61,6 +61,10 @@ _drey() {
             words="$engine $drafting -p --prompt -f --file -n --predict --chat --system --special
                 --temp --top-k --top-p --min-p --seed --stop --ignore-eos --raw-ids --no-provisional-text --stats --trace
                 -q --quiet"
+            ;;
+        chat)
+            words="$engine $drafting -n --predict --system --stop --temp --top-k --top-p --min-p --seed
+                --no-provisional-text -q --quiet"
             ;;
         serve)
             words="$engine $drafting --host --port --alias --api-key --cors-origin --sessions --queue --connections

@@ -9,6 +9,7 @@ end
 
 complete -c drey -n __fish_use_subcommand -l version -d 'Show the version'
 complete -c drey -n __fish_use_subcommand -a run -d 'Write on from a prompt'
+complete -c drey -n __fish_use_subcommand -a chat -d 'Talk with a model'
 complete -c drey -n __fish_use_subcommand -a serve -d 'Serve other programs over HTTP'
 complete -c drey -n __fish_use_subcommand -a prepare -d 'Pack the weights once'
 complete -c drey -n __fish_use_subcommand -a plan -d 'What a memory budget would keep'
@@ -24,9 +25,9 @@ complete -c drey -n '__drey_is bench' -a 'machine disk kernels model edge exit s
 complete -c drey -s h -l help -d 'Show the options'
 complete -c drey -n '__drey_is inspect prepare report' -F
 
-set -l engine '__drey_is run serve plan perplexity train bench'
-set -l cores '__drey_is run serve plan perplexity train tune bench'
-complete -c drey -n '__drey_is run serve plan tokenize perplexity train tune bench' -s m -l model -r -F -d 'Model file'
+set -l engine '__drey_is run chat serve plan perplexity train bench'
+set -l cores '__drey_is run chat serve plan perplexity train tune bench'
+complete -c drey -n '__drey_is run chat serve plan tokenize perplexity train tune bench' -s m -l model -r -F -d 'Model file'
 complete -c drey -n $engine -l memory -x -a 'auto unlimited' -d 'Bound on memory'
 complete -c drey -n $cores -s t -l threads -x -d Threads
 complete -c drey -n $cores -l cpu -x -a 'amx avx512 avxvnni avx2 i8mm dotprod neon ref float' -d Kernels
@@ -36,37 +37,37 @@ complete -c drey -n $engine -l read-size -x -a '256K 512K 1M 2M 4M' -d 'Size of 
 complete -c drey -n $engine -l sidecar -r -F -a none -d 'Packed weights'
 complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
 
-set -l drafting '__drey_is run serve plan'
+set -l drafting '__drey_is run chat serve plan'
 complete -c drey -n $drafting -s d -l draft -r -F -a 'auto lookup self medusa none' -d 'What guesses ahead'
 complete -c drey -n $drafting -s c -l context -x -d 'Tokens of prompt and text'
 complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std single' \
     -d 'How to draft'
 complete -c drey -n $drafting -l without -x -a 'tree fallback batching provisional slice schedule predictors hyper' \
     -d 'What to draft without'
-complete -c drey -n '__drey_is run plan tune bench' -l units -x -a 'cpu auto' -d 'Who computes'
+complete -c drey -n '__drey_is run chat plan tune bench' -l units -x -a 'cpu auto' -d 'Who computes'
 complete -c drey -n $drafting -l draft-tokens -x -d 'Length of a chain'
 complete -c drey -n $drafting -l tree -x -d 'Most nodes of a tree'
 complete -c drey -n $drafting -l exit -x -a 'off fast exact' -d 'Leave passes early'
-complete -c drey -n '__drey_is run serve plan bench' -l exit-file -r -F -d 'Predictors of exits'
+complete -c drey -n '__drey_is run chat serve plan bench' -l exit-file -r -F -d 'Predictors of exits'
 complete -c drey -n '__drey_is bench' -l confidence-file -r -F -d 'Predictors of a baseline'
 complete -c drey -n '__drey_is bench' -l sides -x -d 'Sides to compare'
-complete -c drey -n '__drey_is run serve plan bench' -l exit-threshold -x -d 'How sure they have to be'
+complete -c drey -n '__drey_is run chat serve plan bench' -l exit-threshold -x -d 'How sure they have to be'
 
 complete -c drey -n '__drey_is run' -s p -l prompt -x -d Prompt
 complete -c drey -n '__drey_is run perplexity' -s f -l file -r -F -d 'Prompt or text file'
-complete -c drey -n '__drey_is run serve train' -s n -l predict -x -d 'Most tokens to write'
+complete -c drey -n '__drey_is run chat serve train' -s n -l predict -x -d 'Most tokens to write'
 complete -c drey -n '__drey_is run' -l chat -d 'One turn of a chat'
-complete -c drey -n '__drey_is run' -l system -x -d 'Text before the turn'
+complete -c drey -n '__drey_is run chat' -l system -x -d 'Text before the turn'
 complete -c drey -n '__drey_is run tokenize' -l special -d 'Special tokens count as such'
-complete -c drey -n '__drey_is run serve bench' -l temp -x -d Temperature
-complete -c drey -n '__drey_is run serve bench' -l top-k -x -d 'Among the k most likely'
-complete -c drey -n '__drey_is run serve bench' -l top-p -x -d 'Among those that make up p'
-complete -c drey -n '__drey_is run serve bench' -l min-p -x -d 'At least p times the best'
-complete -c drey -n '__drey_is run serve train bench' -l seed -x -d 'One seed, one text'
-complete -c drey -n '__drey_is run' -l stop -x -d 'Text that ends it'
+complete -c drey -n '__drey_is run chat serve bench' -l temp -x -d Temperature
+complete -c drey -n '__drey_is run chat serve bench' -l top-k -x -d 'Among the k most likely'
+complete -c drey -n '__drey_is run chat serve bench' -l top-p -x -d 'Among those that make up p'
+complete -c drey -n '__drey_is run chat serve bench' -l min-p -x -d 'At least p times the best'
+complete -c drey -n '__drey_is run chat serve train bench' -l seed -x -d 'One seed, one text'
+complete -c drey -n '__drey_is run chat' -l stop -x -d 'Text that ends it'
 complete -c drey -n '__drey_is run' -l ignore-eos -d 'Go on past the end'
 complete -c drey -n '__drey_is run' -l raw-ids -d 'Token ids instead of text'
-complete -c drey -n '__drey_is run' -l no-provisional-text -d 'Text only once it is verified'
+complete -c drey -n '__drey_is run chat' -l no-provisional-text -d 'Text only once it is verified'
 complete -c drey -n '__drey_is run' -l stats -r -F -d 'Statistics file'
 complete -c drey -n '__drey_is run' -l trace -r -F -d 'What ran when'
 complete -c drey -n '__drey_is train' -s d -l draft -r -F -a 'lookup none' -d 'Who names candidates'
@@ -90,7 +91,7 @@ complete -c drey -n '__drey_is prepare report train' -s o -l output -r -F -d 'Wh
 complete -c drey -n '__drey_is prepare' -l check -d 'Compare all of it'
 complete -c drey -n '__drey_is prepare' -l planes -d 'High and low bits apart, for -d self'
 complete -c drey -n '__drey_is prepare' -l force -d 'Write again'
-complete -c drey -n '__drey_is run serve perplexity prepare train tune' -s q -l quiet -d 'No progress'
+complete -c drey -n '__drey_is run chat serve perplexity prepare train tune' -s q -l quiet -d 'No progress'
 
 complete -c drey -n '__drey_is serve' -l host -x -d 'Address, or path of a socket'
 complete -c drey -n '__drey_is serve' -l port -x -d Port
