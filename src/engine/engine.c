@@ -33,6 +33,15 @@ void drey_cpu_id(char *out, size_t capacity)
         cpu_name(out, capacity);
 }
 
+/* Trees of heads are small, and each turn brings a little: what `optimal` learns from its first few
+ * turns is luck, and it rests where EdgeLLM's pacer gains. */
+static drey_policy usual_policy(drey_drafter which)
+{
+    return which == DREY_DRAFTER_NONE     ? DREY_POLICY_NONE
+           : which == DREY_DRAFTER_MEDUSA ? DREY_POLICY_EDGELLM
+                                          : DREY_POLICY_OPTIMAL;
+}
+
 static drey_status check_choices(drey_engine_options *o, drey_error *err)
 {
     if (!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
@@ -47,7 +56,7 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
     if (o->heads && o->drafter != DREY_DRAFTER_MEDUSA)
         FAIL(err, DREY_ERR_USAGE, "a file of heads and the drafter \"medusa\" go together");
     if (o->policy == DREY_POLICY_AUTO)
-        o->policy = o->drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_OPTIMAL;
+        o->policy = usual_policy(o->drafter);
     if (o->policy == DREY_POLICY_DRAFT && !o->draft)
         FAIL(err, DREY_ERR_USAGE, "the policy \"draft\" lets the draft model write; give one");
     if (o->policy == DREY_POLICY_NONE || o->policy == DREY_POLICY_STD ||
