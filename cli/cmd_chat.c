@@ -22,8 +22,10 @@
 #include <string.h>
 
 enum {
-    USUAL_CONTEXT = 4096,  /* positions, where the model was made for as many */
-    MOST_CONTEXT_SHARE = 4 /* -n is at most the context's quarter, unless it was given */
+    USUAL_CONTEXT = 4096,   /* positions, where the model was made for as many */
+    MOST_CONTEXT_SHARE = 4, /* -n is at most the context's quarter, unless it was given */
+    HELD_BYTES = 1 << 20,
+    HELD_BYTES_A_TOKEN = 128 /* some four bytes of text; rendering touches 25 times as many */
 };
 
 typedef struct chat {
@@ -63,6 +65,8 @@ static void say(const chat *c, const char *format, ...)
 static drey_status open_session(chat *c, drey_error *err)
 {
     drey_engine_options options = models_engine_options(&c->models, &c->settings, c->n_context);
+    /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
+    options.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
     options.progress = progress_report;
     options.progress_user = &c->progress;
     signals_hold();
