@@ -18,6 +18,8 @@
 #include "serve/http.h"
 
 enum { CONNECTION_IN_BYTES = 16 << 10, CONNECTION_OUT_BYTES = 64 << 10 };
+/* Beyond those that are let in: to be told so. */
+enum { CONNECTIONS_TURNED_AWAY = 8 };
 
 typedef enum connection_state {
     CONNECTION_FREE,

@@ -407,29 +407,42 @@ static void readable(network *n, connection *c)
 
 /* ---- New connections ---- */
 
-static connection *free_connection(network *n)
+/* Among those that are let in; or among those that are turned away. */
+static connection *free_connection(network *n, bool turned_away)
 {
-    for (int32_t i = 0; i < n->options->n_connections; i++)
+    int32_t from = turned_away ? n->options->n_connections : 0;
+    int32_t to = turned_away ? n->n_connections : n->options->n_connections;
+    for (int32_t i = from; i < to; i++)
         if (n->connections[i].state == CONNECTION_FREE)
             return &n->connections[i];
     return NULL;
 }
 
-/* Its answer is short enough for any socket. */
+/* There is no room for it: it is told so, and read for a moment, as the request that it has sent
+ * would else have the answer thrown away. */
 static void turn_away(network *n, int fd)
 {
-    char text[512];
-    int length = snprintf(
-        text, sizeof text,
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json; charset=utf-8\r\n"
-        "Retry-After: 1\r\nConnection: close\r\n\r\n{\"error\":{\"code\":503,\"message\":\"%d "
-        "connections are open already, as many as this server has memory for.\",\"type\":"
-        "\"unavailable_error\"}}",
-        n->options->n_connections);
-    ssize_t sent = send(fd, text, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent; /* whoever does not take it learns it from the end of the connection */
-    shutdown(fd, SHUT_WR);
-    close(fd);
+    static const char briefly[] =
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+        "{\"error\":{\"code\":503,\"message\":\"Too many connections are open.\",\"type\":"
+        "\"unavailable_error\"}}";
+    connection *c = free_connection(n, true);
+    refusal r;
+    if (!c) { /* even of these there are too many */
+        ssize_t sent = send(fd, briefly, sizeof briefly - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)sent; /* whoever does not take it learns it from the end of the connection */
+        close(fd);
+        return;
+    }
+    c->fd = fd;
+    c->n_in = 0;
+    begin_request(c);
+    refuse_with(&r, 503, "%d connections are open already, as many as this server has memory for.",
+                n->options->n_connections);
+    r.retry_s = 1;
+    c->keeps = false;
+    respond_refusal(n, c, &r);
+    go_on(n, c, false);
 }
 
 static void listen_on(network *n, bool wanted)
@@ -450,7 +463,7 @@ static void accept_all(network *n)
                 listen_on(n, false);
             return;
         }
-        connection *c = free_connection(n);
+        connection *c = free_connection(n, false);
         if (!c) {
             turn_away(n, fd);
             continue;
@@ -548,7 +561,7 @@ static void cancel_running(network *n)
 static bool stop_further(network *n, double now)
 {
     int32_t n_open = 0;
-    for (int32_t i = 0; i < n->options->n_connections; i++)
+    for (int32_t i = 0; i < n->n_connections; i++)
         n_open += n->connections[i].state != CONNECTION_FREE;
     if (now > n->stop_s)
         cancel_running(n);
@@ -561,7 +574,7 @@ static bool stop_further(network *n, double now)
 static bool tick(network *n)
 {
     double now = serve_clock_s();
-    for (int32_t i = 0; i < n->options->n_connections; i++)
+    for (int32_t i = 0; i < n->n_connections; i++)
         tick_connection(n, &n->connections[i], now);
     release_tasks(n);
     pthread_mutex_lock(&n->shared->lock);
@@ -580,7 +593,7 @@ static void news_from_worker(network *n)
 {
     eventfd_t count;
     eventfd_read(n->shared->wake, &count);
-    for (int32_t i = 0; i < n->options->n_connections; i++) {
+    for (int32_t i = 0; i < n->n_connections; i++) {
         connection *c = &n->connections[i];
         if (c->state == CONNECTION_ANSWER && c->answer.task && c->n_out == 0)
             go_on(n, c, false);
@@ -606,7 +619,7 @@ static void connection_event(network *n, connection *c, uint32_t events)
 static bool read_waiting(network *n)
 {
     bool more = false;
-    for (int32_t i = 0; i < n->options->n_connections; i++) {
+    for (int32_t i = 0; i < n->n_connections; i++) {
         connection *c = &n->connections[i];
         if (c->state != CONNECTION_HEAD || !c->waits)
             continue;
@@ -641,7 +654,7 @@ void network_run(network *n)
             over = tick(n);
         }
     }
-    for (int32_t i = 0; i < n->options->n_connections; i++)
+    for (int32_t i = 0; i < n->n_connections; i++)
         if (n->connections[i].state != CONNECTION_FREE)
             close_connection(n, &n->connections[i]);
 }

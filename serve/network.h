@@ -12,7 +12,8 @@ typedef struct network {
     const serve_options *options;
     int epoll, listener;
     bool is_unix;
-    connection *connections;    /* [options->n_connections] */
+    connection *connections; /* [n_connections]: those that are let in, then the others */
+    int32_t n_connections;
     char *large[NETWORK_LARGE]; /* [n_large + 1] bytes each */
     bool large_taken[NETWORK_LARGE];
     size_t n_large;

@@ -86,8 +86,9 @@ static void place_connections(server *s)
     n->n_large = (size_t)o->body_bytes;
     n->n_values = 1024 + n->n_large / 16;
     n->n_ids = n->n_large / 4;
-    n->connections = take(s, (size_t)o->n_connections * sizeof *n->connections);
-    for (int32_t i = 0; i < o->n_connections; i++) {
+    n->n_connections = o->n_connections + CONNECTIONS_TURNED_AWAY;
+    n->connections = take(s, (size_t)n->n_connections * sizeof *n->connections);
+    for (int32_t i = 0; i < n->n_connections; i++) {
         char *in = take(s, CONNECTION_IN_BYTES), *out = take(s, CONNECTION_OUT_BYTES);
         if (s->memory) {
             n->connections[i].in = in;
@@ -128,7 +129,7 @@ uint64_t server_bytes(const server *s)
     /* And what the kernel keeps of a connection, its buffers; and, for the time of a request, what
      * templates and tokenizers take to read it. */
     const uint64_t kernel_bytes = 32 << 10, times = 32;
-    return s->n_memory + (uint64_t)s->options.n_connections * kernel_bytes +
+    return s->n_memory + (uint64_t)s->network.n_connections * kernel_bytes +
            times * s->options.body_bytes + sizeof *s;
 }
 
