@@ -16,10 +16,11 @@
 #include "kernel/attend.h"
 #include "kernel/packing.h"
 
-#define GOLDEN_FLOAT  0x79eb0c2a3fff6ebau
-#define GOLDEN_DOUBLE 0xc75f782d592841d9u
-#define GOLDEN_ROWS   0xf0cb066d7cd9d685u
-#define GOLDEN_KV_Q8  0xf5abcd437e3a36a8u
+#define GOLDEN_FLOAT        0x79eb0c2a3fff6ebau
+#define GOLDEN_DOUBLE       0xc75f782d592841d9u
+#define GOLDEN_ROWS         0xf0cb066d7cd9d685u
+#define GOLDEN_KV_Q8        0xf5abcd437e3a36a8u
+#define GOLDEN_FURTHER_ROWS 0x9c19b9557199bfd4u
 /* By weight type: with the type's own activations; on the float tier. */
 #define GOLDEN_F32    0xfe718d65426114d6u, 0xfe718d65426114d6u
 #define GOLDEN_F16    0xf932451571a1f7dau, 0xf932451571a1f7dau
@@ -255,6 +256,24 @@ static uint64_t rows_hash(const kernel_table *t)
     return hash_more(hash, &at, sizeof at);
 }
 
+/* Of architectures beside llama's kind. */
+static uint64_t further_rows_hash(const kernel_table *t)
+{
+    static float x[1001], y[1001], w[1001], b[1001];
+    rng_state = 6;
+    uint64_t hash = hash_start;
+    for (int i = 0; i < 1001; i++)
+        x[i] = uniform(9), w[i] = uniform(2), b[i] = uniform(1);
+    t->layernorm(y, x, w, b, 1001, 1e-5f);
+    hash = hash_more(hash, y, sizeof y);
+    t->geglu(y, x, w, 1001);
+    hash = hash_more(hash, y, sizeof y);
+    t->geglu(y, x, NULL, 1001);
+    hash = hash_more(hash, y, sizeof y);
+    t->softcap(x, 1001, 5.0f);
+    return hash_more(hash, x, sizeof x);
+}
+
 static void test_rows_bits(void **state)
 {
     (void)state;
@@ -262,6 +281,9 @@ static void test_rows_bits(void **state)
         expect("row operations", *tier, rows_hash(kernel_select(*tier)), GOLDEN_ROWS);
     for (const char *const *tier = kernel_tiers(); *tier; tier++)
         expect("attention over q8_0", *tier, q8_hash(kernel_select(*tier)), GOLDEN_KV_Q8);
+    for (const char *const *tier = kernel_tiers(); *tier; tier++)
+        expect("further row operations", *tier, further_rows_hash(kernel_select(*tier)),
+               GOLDEN_FURTHER_ROWS);
     assert_int_equal(n_wrong, 0);
 }
 
