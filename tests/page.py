@@ -588,10 +588,21 @@ def test_server(browser, server):
     browser.js("document.getElementById('memory').click()")
     browser.wait("/kv/.test(document.getElementById('parts').innerText)")
     browser.press("Escape")
-    browser.js("settings = {}; document.getElementById('new').click()")
+    # An answer that reached its most tokens goes on as if there had been no end.
+    browser.js("settings.max_tokens = 10; document.getElementById('new').click()")
+    browser.write("once upon a time")
+    browser.press("Enter")
+    browser.wait("current && path_of(current).length === 2 && idle() && tool('Go on', 'assistant')?.isConnected")
+    ten = browser.js("path_of(current).at(-1).text")
+    assert whole["choices"][0]["message"]["content"].startswith(ten)
+    browser.js("tool('Go on', 'assistant').click()")
+    browser.wait(f"path_of(current).at(-1).text.length > {len(ten)} && idle()")
+    assert browser.js(f"path_of(current).at(-1).text.startsWith({json.dumps(ten)})")
+    # A second turn, stopped.
+    browser.js("settings = {}")
     browser.write("and on")
     browser.press("Enter")
-    browser.wait("current && path_of(current).length === 2 && (path_of(current).at(-1).text || idle())")
+    browser.wait("path_of(current).length === 4 && (path_of(current).at(-1).text || idle())")
     browser.press("Escape")
     browser.wait("idle()")
     assert server.idle(), "the page's request goes on"
