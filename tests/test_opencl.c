@@ -15,7 +15,7 @@
 #include "support/temp_dir.h"
 #include "unit/opencl.h"
 
-static const char LIBRARY[] = "libOpenCL.so.1";
+#define LIBRARY "libOpenCL.so.1"
 
 static drey_status open_with(device **d, const char *library, const char *which, bool as_gpu,
                              drey_error *err)
