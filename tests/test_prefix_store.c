@@ -21,7 +21,7 @@
 
 enum { N_CONTEXT = 320, N_TEXT = 12, MOST_PROMPT = 290 };
 #ifdef TESTS_SANITIZED
-enum { N_ROUNDS = 12 };
+enum { N_ROUNDS = 40 };
 #else
 enum { N_ROUNDS = 60 };
 #endif

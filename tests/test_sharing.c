@@ -78,7 +78,8 @@ static void test_best_of_all(void **state)
     assert_int_equal(n_submitted(&sure.tree), 1);
     assert_int_equal(n_submitted(&doubtful.tree), 0);
     /* Of equal ones the older tree's. */
-    sure.tree.nodes[1].cumulative = 0.75f;
+    tree_reset(&sure.tree, 7);
+    tree_push(&sure.tree, 0, 10, 0.75f);
     company_submit(&c);
     assert_int_equal(n_submitted(&sure.tree), 1);
     assert_int_equal(n_submitted(&doubtful.tree), 0);
