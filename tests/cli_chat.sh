@@ -152,7 +152,9 @@ check(code == 0, "the history", shown)
 print("\n".join(bad))
 sys.exit(bool(bad))
 END
-if python3 -c 'import ctypes; ctypes.CDLL("libedit.so.2")' 2>/dev/null; then
+if grep -aq __tsan_init "$drey"; then
+    echo "not run: TSan holds signals back while libedit waits, so nothing was typed at a terminal"
+elif python3 -c 'import ctypes; ctypes.CDLL("libedit.so.2")' 2>/dev/null; then
     python3 terminal.py "$drey" || wrong "on a terminal"
 else
     echo "not run: there is no libedit.so.2, so nothing was typed at a terminal"
