@@ -130,6 +130,8 @@ static void by_hand(void **state)
     drey_engine *e = loaded(&o, &s);
     medusa_heads *heads = &e->heads;
     assert_int_equal(e->options.policy, DREY_POLICY_EDGELLM); /* which nobody asked for */
+    e->cost.draft_s = 1; /* a turn's second step takes as long as its first */
+    assert_true(cost_step(&e->cost, 1) > 0);
     enum { D = 256, HEADS = 2, NODES = 4 };
     static const medusa_node nodes[NODES] = {{1, 7}, {0, 250}, {1, SLICE}, {0, 7}};
     static float hidden[D], w[HEADS][D * 2 * D], b[HEADS * D], v[SLICE * D], none[D];

@@ -89,10 +89,7 @@ void cost_seed(turn_cost *c, const drey_profile *known)
 
 void cost_saw_step(turn_cost *c, int32_t n, double seconds)
 {
-    bool paid = c->step_once && c->draft_s > 0;
     c->draft_s += seconds;
-    if (paid)
-        return;
     if (!c->step_measured)
         c->step = seconds / step_shape(n);
     follow(&c->step, seconds / step_shape(n), 0.25);
@@ -139,7 +136,7 @@ double cost_pass(const turn_cost *c, int32_t n_rows)
 
 double cost_step(const turn_cost *c, int32_t n)
 {
-    return c->step_once && c->draft_s > 0 ? 0 : step_shape(n) * c->step;
+    return step_shape(n) * c->step;
 }
 
 bool cost_steps_are_free(const turn_cost *c)

@@ -28,7 +28,6 @@ typedef struct turn_cost {
     double read_s;     /* of a pass that found nothing in the ring */
     double ring_share; /* of it at most so much is read ahead */
     bool reads_measured;
-    bool step_once; /* all steps of a turn are paid with its first one */
     double draft_s; /* of the turn under way; the next pass takes it up */
     double turn_s;  /* the last turn, drafting and pass; 0: others shared it, and nobody's own is
                        known */

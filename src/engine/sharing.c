@@ -29,7 +29,6 @@ void sharing_begin(drey_engine *e)
     }
     cost_init(&e->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
               plan->ring_bytes);
-    e->cost.step_once = e->has_heads;
     if (e->options.profile)
         cost_seed(&e->cost, e->options.profile);
 }
