@@ -123,6 +123,31 @@ static void test_opened_again(void **state)
     close_folder(&f);
 }
 
+/* The youngest stays, in whatever order the folder names its files; also one that is dated as no
+ * clock should say. */
+static void test_youngest_stays(void **state)
+{
+    (void)state;
+    for (int young = 1; young <= 3; young++) {
+        folder f;
+        open_folder(&f, "y", 10 * N_BYTES, 10);
+        for (int key = 1; key <= 3; key++) {
+            char name[40];
+            snprintf(name, sizeof name, "y/%016x.kept", key);
+            int64_t s = key == young ? 15000000000 : 1000; /* the year 2445 */
+            struct timespec times[2] = {{.tv_sec = s}, {.tv_sec = s}};
+            assert_true(put(&f, (uint64_t)key));
+            assert_int_equal(utimensat(AT_FDCWD, temp_path(name), times, 0), 0);
+        }
+        close_folder(&f);
+        open_folder(&f, "y", N_BYTES, 10);
+        assert_true(f.files.n == 1 && get(&f, (uint64_t)young));
+        assert_true(put(&f, 4) && get(&f, 4)); /* what comes is younger still */
+        assert_false(kept_files_has(&f.files, (uint64_t)young));
+        close_folder(&f);
+    }
+}
+
 static void test_one_at_a_time(void **state)
 {
     (void)state;
@@ -161,8 +186,8 @@ static int remove_place(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_oldest_goes),
-                                       cmocka_unit_test(test_opened_again),
-                                       cmocka_unit_test(test_one_at_a_time)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_oldest_goes), cmocka_unit_test(test_opened_again),
+        cmocka_unit_test(test_youngest_stays), cmocka_unit_test(test_one_at_a_time)};
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

@@ -50,14 +50,21 @@ static void forget(kept_files *k, int32_t at)
     k->file[at] = k->file[--k->n];
 }
 
-/* Until one more of n_bytes fits. */
-static void make_room(kept_files *k, uint64_t n_bytes)
+static bool fits(const kept_files *k, uint64_t n_bytes)
 {
-    while (k->n > 0 && (k->n == k->max || k->n_bytes + n_bytes > k->max_bytes)) {
+    return k->n < k->max && k->n_bytes + n_bytes <= k->max_bytes;
+}
+
+/* Files that were used before `used` go, the oldest first, until one more of n_bytes fits. */
+static void make_room(kept_files *k, uint64_t n_bytes, int64_t used)
+{
+    while (k->n > 0 && !fits(k, n_bytes)) {
         int32_t oldest = 0;
         for (int32_t i = 1; i < k->n; i++)
             if (k->file[i].used < k->file[oldest].used)
                 oldest = i;
+        if (k->file[oldest].used >= used)
+            return;
         forget(k, oldest);
     }
 }
@@ -75,6 +82,14 @@ size_t kept_files_memory(int32_t max_files)
 
 /* ---- Opening ---- */
 
+/* In nanoseconds; of dates that nobody's clock should have the nearest that leaves room for uses. */
+static int64_t time_of(const struct stat *about)
+{
+    const int64_t most_s = INT64_MAX / 1000000000 - 1;
+    int64_t s = min_i64(max_i64(about->st_mtim.tv_sec, 0), most_s);
+    return s * 1000000000 + about->st_mtim.tv_nsec;
+}
+
 static void look_at(kept_files *k, const char *name)
 {
     struct stat about;
@@ -84,12 +99,14 @@ static void look_at(kept_files *k, const char *name)
     if (!is_named(name, ending, &key) || fstatat(k->fd, name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(about.st_mode))
         return;
-    int64_t used = (int64_t)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec;
-    make_room(k, (uint64_t)about.st_size);
-    if (k->max == 0 || (uint64_t)about.st_size > k->max_bytes)
-        unlinkat(k->fd, name, 0);
+    int64_t used = time_of(&about);
+    uint64_t n_bytes = (uint64_t)about.st_size;
+    if (n_bytes <= k->max_bytes)
+        make_room(k, n_bytes, used);
+    if (fits(k, n_bytes))
+        add(k, key, n_bytes, used);
     else
-        add(k, key, (uint64_t)about.st_size, used);
+        unlinkat(k->fd, name, 0);
     k->now = max_i64(k->now, used);
 }
 
@@ -243,7 +260,7 @@ bool kept_files_write(kept_files *k, uint64_t key, const kept_part *parts, int n
     if (n_bytes > k->max_bytes || k->max == 0)
         return false;
     kept_files_drop(k, key);
-    make_room(k, n_bytes);
+    make_room(k, n_bytes, INT64_MAX);
     name_of(name, key, ending);
     name_of(grows, key, growing);
     int fd = open_file(k, grows, O_WRONLY | O_CREAT | O_TRUNC);
