@@ -213,6 +213,19 @@ static void bounds(void **state)
         over, "nested more than");
     check_refused("{% set a = [] %}{{ a.append(a) }}{{ a }}", over, "too deep");
     check_refused("{{ range(1000000) }}", over, "more than 100000 numbers");
+    check_refused(
+        "{% set a = 'x' * 1000000 %}{% for i in range(5000) %}{{ a.count('y') }}{% endfor %}", over,
+        "million steps");
+    /* Lists of many lengths: the room ends at each of the places that a filter takes it at. */
+    for (int n = 1000; n < 1020; n++) {
+        char sorts[200];
+        snprintf(sorts, sizeof sorts,
+                 "{%% set a = range(%d) %%}{%% for i in range(9999) %%}"
+                 "{%% set b = a | sort(reverse=true) %%}{%% endfor %%}",
+                 n);
+        check_refused(sorts, over, "MiB");
+    }
+    check_text("{{ 9223372036854775807 % (-9223372036854775807 - 1) }}", "-1");
     check_text("{% for i in [1] %}{% set a = [1] %}{% for x in a %}{{ a.append(x) }}{% endfor %}"
                "{{ a | length }}{% endfor %}",
                "None2");
@@ -224,10 +237,19 @@ static void nested_templates(void **state)
     (void)state;
     static const struct {
         const char *front, *unit, *back;
-    } cases[] = {{"{{ ", "(", ""},      {"{{ ", "[", ""},       {"{{ ", "{1:", ""},
-                 {"{{ ", "-", "1"},     {"{{ ", "not ", "1"},   {"", "{% if a %}", ""},
-                 {"{{ 1", "+1", ""},    {"{{ a", ".a", ""},     {"{{ 1", " if 1", ""},
-                 {"{{ a", "|trim", ""}, {"{{ 1", " and 1", ""}, {"{{ a", "[0]", ""}};
+    } cases[] = {{"{{ ", "(", ""},
+                 {"{{ ", "[", ""},
+                 {"{{ ", "{1:", ""},
+                 {"{{ ", "-", "1"},
+                 {"{{ ", "not ", "1"},
+                 {"", "{% if a %}", ""},
+                 {"{{ 1", "+1", ""},
+                 {"{{ a", ".a", ""},
+                 {"{{ 1", " if 1", ""},
+                 {"{{ a", "|trim", ""},
+                 {"{{ 1", " and 1", ""},
+                 {"{{ a", "[0]", ""},
+                 {"{% filter trim", "|trim", "%}{% endfilter %}{{ 1"}};
     enum { N_UNITS = 20000 };
     char *chat_template = malloc(N_UNITS * 16);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -502,6 +524,43 @@ static size_t count(const int32_t *ids, size_t n, int32_t id)
     return found;
 }
 
+/* Whether the steps suffice for a system message, whose many long keys take nearly all of them, and
+ * for a template that takes more and refuses it. */
+static bool suffice(const char *messages, int n)
+{
+    char chat_template[400];
+    chat_text out;
+    drey_error err;
+    snprintf(chat_template, sizeof chat_template,
+             "{%% set a = 'x' * 4096 %%}{%% for i in range(%d) %%}{{ 'y' in a }}{%% endfor %%}"
+             "{%% if messages[0].role == 'system' %%}{{ raise_exception('no') }}{%% endif %%}",
+             n);
+    const drey_chat_request request = {.messages_json = messages, .chat_template = chat_template};
+    drey_status status = chat_render(&request, "", "</s>", &out, &err);
+    chat_text_free(&out);
+    return status != DREY_ERR_UNSUPPORTED;
+}
+
+/* The steps may end anywhere: where the system message is put in front of the user's, too. */
+static void system_folded_last(void **state)
+{
+    (void)state;
+    enum { N_KEYS = 2000, N_KEY = 1500 };
+    char *messages = malloc(N_KEYS * (N_KEY + 10) + 200);
+    char *at = messages + sprintf(messages, "[{");
+    for (int i = 0; i < N_KEYS; i++)
+        at += sprintf(at, "\"%04d%0*d\":0,", i, N_KEY - 4, 0);
+    sprintf(at, "\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"}]");
+    int few = 0, many = 100000;
+    assert_true(suffice(messages, few));
+    assert_false(suffice(messages, many));
+    while (many - few > 1) {
+        int middle = few + (many - few) / 2;
+        *(suffice(messages, middle) ? &few : &many) = middle;
+    }
+    free(messages);
+}
+
 /* A user cannot end their own turn, unless they may write special tokens. */
 static void users_write_text(void **state)
 {
@@ -555,13 +614,21 @@ static void users_write_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goldens),          cmocka_unit_test(unknown_constructs),
-        cmocka_unit_test(broken_templates), cmocka_unit_test(errors_of_running),
-        cmocka_unit_test(bounds),           cmocka_unit_test(nested_templates),
-        cmocka_unit_test(long_templates),   cmocka_unit_test(broken_text),
-        cmocka_unit_test(end_of_text),      cmocka_unit_test(marks_stay),
-        cmocka_unit_test(escapes_stay),     cmocka_unit_test(requests),
-        cmocka_unit_test(broken_requests),  cmocka_unit_test(system_folded),
+        cmocka_unit_test(goldens),
+        cmocka_unit_test(unknown_constructs),
+        cmocka_unit_test(broken_templates),
+        cmocka_unit_test(errors_of_running),
+        cmocka_unit_test(bounds),
+        cmocka_unit_test(nested_templates),
+        cmocka_unit_test(long_templates),
+        cmocka_unit_test(broken_text),
+        cmocka_unit_test(end_of_text),
+        cmocka_unit_test(marks_stay),
+        cmocka_unit_test(escapes_stay),
+        cmocka_unit_test(requests),
+        cmocka_unit_test(broken_requests),
+        cmocka_unit_test(system_folded),
+        cmocka_unit_test(system_folded_last),
         cmocka_unit_test(users_write_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

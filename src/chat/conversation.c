@@ -75,8 +75,12 @@ static value variables(room *r, const drey_chat_request *q, value messages, cons
 static bool fold_system(room *r, value *messages)
 {
     const value_list *l = messages->list;
-    if (l->n < 2 || !string_is(*map_get_text(r, l->items[0], "role"), "system") ||
-        !string_is(*map_get_text(r, l->items[1], "role"), "user"))
+    if (l->n < 2)
+        return false;
+    /* They are there, but the steps may end while they are looked for. */
+    const value *from = map_get_text(r, l->items[0], "role");
+    const value *to = map_get_text(r, l->items[1], "role");
+    if (!from || !to || !string_is(*from, "system") || !string_is(*to, "user"))
         return false;
     const value *system = map_get_text(r, l->items[0], "content");
     const value *user = map_get_text(r, l->items[1], "content");
@@ -88,7 +92,7 @@ static bool fold_system(room *r, value *messages)
     text_put_value(r, *user);
     value both = text_end(r, at), folded = list_new(r, l->n, STYLE_LIST), first = map_new(r, 2);
     folded.marked = first.marked = true;
-    map_set(r, first, string_of("role"), *map_get_text(r, l->items[1], "role"));
+    map_set(r, first, string_of("role"), *to);
     map_set(r, first, string_of("content"), both);
     list_add(r, folded, first);
     for (uint32_t i = 2; i < l->n; i++)

@@ -130,7 +130,8 @@ static value compute_whole(jinja *j, char sign, int64_t a, int64_t b)
     } else if (sign == SIGN_FLOOR_DIV) {
         out = floor_divide(a, b);
     } else if (sign == '%') {
-        out = a - b * floor_divide(a, b);
+        out = a % b;
+        out += out != 0 && (out < 0) != (b < 0) ? b : 0;
     } else if (sign == '+') {
         over = __builtin_add_overflow(a, b, &out);
     } else if (sign == '-') {

@@ -326,7 +326,7 @@ static value listed(jinja *j, const keyed *all, uint32_t n, bool backwards)
     value out = list_new(j->r, n, STYLE_LIST);
     for (uint32_t i = 0; all && i < n; i++)
         list_add(j->r, out, all[i].item);
-    if (!backwards || !all)
+    if (!backwards || !room_ok(j->r)) /* without room the list has no items */
         return out;
     /* Equal ones stay in their order, as Python's reverse=True leaves them. */
     for (uint32_t end = n; end > 0;) {

@@ -387,6 +387,8 @@ value method_call(jinja *j, const method *m, const arguments *a)
         {VALUE_MAP, "values", method_view},
         {VALUE_MAP, "get", method_get},
     };
+    if (m->of.kind == VALUE_STRING && !room_charge(j->r, m->of.n)) /* most look at all of it */
+        return value_none();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].of == (value_kind)m->of.kind && strcmp(known[i].name, m->name) == 0)
             return known[i].call(j, m, a);

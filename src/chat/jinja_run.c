@@ -242,10 +242,14 @@ static value filtered(jinja *j, const node *filter, value text)
     if (!filter)
         return text;
     arguments a;
-    text = filtered(j, filter->a, text);
-    j->r->line = filter->line;
-    jinja_arguments(j, filter->b, &a);
-    return filter_apply(j, filter->v, text, &a);
+    if (jinja_deeper(j)) {
+        text = filtered(j, filter->a, text);
+        j->r->line = filter->line;
+        jinja_arguments(j, filter->b, &a);
+        text = room_ok(j->r) ? filter_apply(j, filter->v, text, &a) : text;
+    }
+    j->depth--;
+    return text;
 }
 
 static void run_macro(jinja *j, const node *n)

@@ -247,7 +247,7 @@ value *map_get(room *r, value map, value key)
                                                                         : value_equal(r, *k, key);
         if (same)
             return &m->pairs[i].item;
-        if (i % 16 == 15 && !room_charge(r, 0))
+        if (i % 16 == 15 && !room_charge(r, 16 * (uint64_t)key.n))
             return NULL;
     }
     return NULL;
