@@ -328,11 +328,14 @@ static void head_is_whole(network *n, connection *c)
         refuse_request(n, c, 413, "The request's body is larger than this server takes.", false);
         return;
     }
+    bool keeps = c->keeps;
+    /* An answer without the body ends the connection, and says so. */
+    c->keeps = keeps && !c->head.n_body && !c->head.chunked;
     if (route_head(n, c)) {
-        c->keeps = c->keeps && !c->head.n_body && !c->head.chunked;
         go_on(n, c, false);
         return;
     }
+    c->keeps = keeps;
     bool fits = c->head.n_body <= CONNECTION_IN_BYTES - c->n_head;
     if (c->head.chunked || !fits) {
         c->large = network_take_large(n);
@@ -638,15 +641,18 @@ void network_run(network *n)
     double next_tick = 0;
     for (bool over = false, waiting = false; !over;) {
         int n_events = epoll_wait(n->epoll, events, 64, waiting ? 0 : (int)(1000 * tick_s));
+        bool accepts = false; /* last: an event of one that has gone is not its successor's */
         for (int i = 0; i < n_events; i++) {
             int of = events[i].data.fd;
             if (of == OF_LISTENER)
-                accept_all(n);
+                accepts = true;
             else if (of == OF_WORKER)
                 news_from_worker(n);
             else
                 connection_event(n, &n->connections[of], events[i].events);
         }
+        if (accepts)
+            accept_all(n);
         waiting = read_waiting(n);
         double now = serve_clock_s();
         if (now >= next_tick || n_events < 0) {

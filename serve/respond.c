@@ -47,13 +47,14 @@ static bool has_key(const network *n, const connection *c)
 static http_part host_name(http_part host)
 {
     size_t n = host.n;
-    if (n && host.text[0] == '[')
-        n = strcspn(host.text, "]") + 1;
+    const char *end = n && host.text[0] == '[' ? memchr(host.text, ']', n) : NULL;
+    if (end)
+        n = (size_t)(end - host.text) + 1;
     else
         for (size_t i = 0; i < host.n; i++)
             if (host.text[i] == ':')
                 n = i;
-    return (http_part){host.text, n < host.n ? n : host.n};
+    return (http_part){host.text, n};
 }
 
 static bool is_local_name(http_part name)

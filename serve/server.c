@@ -127,9 +127,9 @@ static drey_status take_memory(server *s, drey_error *err)
 uint64_t server_bytes(const server *s)
 {
     /* And what the kernel keeps of a connection, its buffers; and, for the time of a request, what
-     * templates and tokenizers take to read it. */
-    const uint64_t kernel_bytes = 32 << 10, times = 32;
-    return s->n_memory + (uint64_t)s->network.n_connections * kernel_bytes +
+     * templates, however short it is, and tokenizers take to read it. */
+    const uint64_t kernel_bytes = 32 << 10, template_bytes = 1 << 20, times = 32;
+    return s->n_memory + (uint64_t)s->network.n_connections * kernel_bytes + template_bytes +
            times * s->options.body_bytes + sizeof *s;
 }
 

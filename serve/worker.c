@@ -369,8 +369,13 @@ static void *run(void *user)
     s->failed = err;
     s->failed.code = status;
     pthread_mutex_unlock(&s->lock);
-    for (int32_t i = s->options->n_sessions; i-- > 0;)
-        drey_session_close(&s->seats[i].session);
+    for (int32_t i = s->options->n_sessions; i-- > 0;) {
+        pthread_mutex_lock(&s->lock); /* whoever stops the server may be about to cancel it */
+        drey_session *session = s->seats[i].session;
+        s->seats[i].session = NULL;
+        pthread_mutex_unlock(&s->lock);
+        drey_session_close(&session);
+    }
     pthread_mutex_lock(&s->lock);
     s->over = true;
     pthread_mutex_unlock(&s->lock);

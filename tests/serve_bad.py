@@ -86,6 +86,9 @@ def bad_http(s):
     body = b'{"prompt": "a", "max_tokens": 2}'
     chunked = post + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(b"%x\r\n%c\r\n" % (1, c) for c in body) + b"0\r\n\r\n"
     check(b" 200 " in s.raw(chunked)[:20], "a body in chunks")
+    # An answer that does not wait for the body ends the connection, and says so.
+    unread = s.raw(b"POST /none HTTP/1.1\r\n" + host + b"Content-Length: 2\r\n\r\n{}")
+    check(b" 404 " in unread[:20] and b"Connection: close\r\n" in unread, f"an answer in front of the body: {unread[:200]}")
     large = b"{" + b" " * 100000 + body[1:]
     check(b" 200 " in s.raw(post + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(large) + large)[:20], "a large body")
     refused(s, "/v1/completions", b" " * (2 << 20), 413, "larger")
