@@ -239,8 +239,9 @@ static bool take_task(network *n, connection *c, int32_t n_choices, refusal *r)
 {
     shared *s = n->shared;
     pthread_mutex_lock(&s->lock);
-    bool room = s->n_queued + n_choices <= n->options->n_queue ||
-                s->n_queued + s->n_running + n_choices <= n->options->n_sessions;
+    /* Among those in the queue are some that an idle session will take in a moment. */
+    bool room =
+        s->n_queued + s->n_running + n_choices <= n->options->n_queue + n->options->n_sessions;
     task *t = room && !n->stopping ? task_take(s, n_choices) : NULL;
     if (n->stopping)
         refuse_with(r, 503, "The server is being stopped: ask again in a moment.");
