@@ -2,6 +2,7 @@
  * command needs it, and a machine without it can chat too. */
 #include "cli/ask_line.h"
 
+#include "cli/signals.h"
 #include "cli/terminal.h"
 
 #include <dlfcn.h>
@@ -78,6 +79,29 @@ static char *show_prompt(EditLine *edit)
 {
     (void)edit;
     return (char *)(uintptr_t)at_terminal->prompt;
+}
+
+/* The next character. A signal that comes just before it would be read ends the wait, too; libedit's
+ * own reading sleeps through that one. */
+static int read_character(EditLine *edit, wchar_t *c)
+{
+    mbstate_t state = {0};
+    char byte;
+    (void)edit;
+    for (;;) {
+        if (!signals_wait_readable(STDIN_FILENO)) {
+            errno = EINTR;
+            return -1;
+        }
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n <= 0)
+            return (int)n;
+        size_t used = mbrtowc(c, &byte, 1, &state);
+        if (used == (size_t)-1)
+            state = (mbstate_t){0}; /* no character: passed over */
+        else if (used != (size_t)-2)
+            return 1;
+    }
 }
 
 /* A terminal puts what is pasted between ESC[200~ and ESC[201~: its newlines are text, too. */
@@ -187,6 +211,7 @@ static line_editor *open_editor(void)
     l->use.set(l->edit, EL_PROMPT, show_prompt);
     l->use.set(l->edit, EL_EDITOR, "emacs");
     l->use.set(l->edit, EL_SIGNAL, 0);
+    l->use.set(l->edit, EL_GETCFN, read_character);
     l->use.set(l->edit, EL_ADDFN, "drey-paste", "Inserts what is pasted", take_paste);
     l->use.set(l->edit, EL_BIND, "\\e[200~", "drey-paste", NULL);
     l->use.source(l->edit, NULL);

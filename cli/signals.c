@@ -84,10 +84,10 @@ int signals_exit_code(void)
     return caught ? 128 + caught : 0;
 }
 
-bool signals_wait_writable(int file)
+static bool wait_for(int file, short events)
 {
     static const struct timespec now = {0};
-    struct pollfd wanted = {.fd = file, .events = POLLOUT};
+    struct pollfd wanted = {.fd = file, .events = events};
     sigset_t set = endings(), before;
     /* Only the waiting itself lets signals in: none comes between the look at `caught` and it. */
     pthread_sigmask(SIG_BLOCK, &set, &before);
@@ -97,4 +97,14 @@ bool signals_wait_writable(int file)
     while (n < 0 && (errno == EINTR || errno == EAGAIN));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return n != 0;
+}
+
+bool signals_wait_writable(int file)
+{
+    return wait_for(file, POLLOUT);
+}
+
+bool signals_wait_readable(int file)
+{
+    return wait_for(file, POLLIN);
 }

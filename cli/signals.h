@@ -28,5 +28,7 @@ int signals_exit_code(void);
 /* Waits until a write to the file would not block, as long as no signal has come; false: it would,
  * and one has. */
 bool signals_wait_writable(int file);
+/* The same of a read. */
+bool signals_wait_readable(int file);
 
 #endif

@@ -134,9 +134,10 @@ shown, code = run([(b"> ", b"what is\n"), (b"333", b"\x03"), (b"stopped, and wha
                    (b"> ", b"/save stopped\n"), (b"saved 2 messages", b""), (b"> ", b"/quit\n")],
                   "-n", "100000", "-c", "150000")
 check(code == 0, "Ctrl-C in an answer", shown)
-# At the prompt it ends nothing.
-shown, code = run([(b"> ", b"he\x03"), (b"Ctrl-D ends", b""), (b"> ", b"/quit\n")])
-check(code == 0, "Ctrl-C at the prompt", shown)
+# At the prompt it ends nothing, whenever it comes.
+for _ in range(5):
+    shown, code = run([(b"> ", b"he\x03"), (b"Ctrl-D ends", b""), (b"> ", b"/quit\n")])
+    check(code == 0, "Ctrl-C at the prompt", shown)
 # A backslash, and pasted text: one message each.
 shown, code = run([(b"> ", b"one \\\n"), (b"| ", b"two\n"), (b"written", b""),
                    (b"> ", b"\x1b[200~three\rfour\x1b[201~ five\n"), (b"written", b""), (b"> ", b"/save kept\n"),
@@ -152,9 +153,7 @@ check(code == 0, "the history", shown)
 print("\n".join(bad))
 sys.exit(bool(bad))
 END
-if grep -aq __tsan_init "$drey"; then
-    echo "not run: TSan holds signals back while libedit waits, so nothing was typed at a terminal"
-elif python3 -c 'import ctypes; ctypes.CDLL("libedit.so.2")' 2>/dev/null; then
+if python3 -c 'import ctypes; ctypes.CDLL("libedit.so.2")' 2>/dev/null; then
     python3 terminal.py "$drey" || wrong "on a terminal"
 else
     echo "not run: there is no libedit.so.2, so nothing was typed at a terminal"
