@@ -174,7 +174,9 @@ void respond(network *n, connection *c, int status, const char *content_type, co
     }
     text_out out = begin_out(c);
     put_head(n, c, status, content_type, headers, &out);
-    out_format(&out, "Content-Length: %zu\r\n\r\n", n_body);
+    if (status != 204) /* which has no body, and must not say so (RFC 9110, 8.6) */
+        out_format(&out, "Content-Length: %zu\r\n", n_body);
+    out_text(&out, "\r\n");
     bool silent = c->head.method == HTTP_HEAD;
     if (fits && !silent)
         out_bytes(&out, body, n_body);
