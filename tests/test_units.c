@@ -351,7 +351,9 @@ static void parts_are_computed_where_they_belong(void **state)
         sum += (double)w->units[i].n_groups;
     }
     assert_true(w->units[0].share[0] == 0.125 && w->units[2].share[6] == 0.5);
-    assert_in_range(w->units[0].n_groups, (uint64_t)(0.06 * sum), (uint64_t)(0.25 * sum));
+    /* Of the pass that loads, the threads take what has arrived, whoever is there. */
+    const double loading = 1.0 / N_TEXT, most = (1 - loading) / 8 + loading + 0.02;
+    assert_in_range(w->units[0].n_groups, (uint64_t)(0.06 * sum), (uint64_t)(most * sum));
     assert_in_range(w->units[2].n_groups, (uint64_t)(0.35 * sum), (uint64_t)(0.6 * sum));
     w = same(s, "cpu", NULL, 0, -1);
     assert_true(w->n_units == 1 && w->units[0].share[0] == 1 && w->units[0].n_groups == 0);
