@@ -230,6 +230,8 @@ static void held_bytes_are_planned(void **state)
                                           p->kv_bytes + p->work_bytes + p->held_bytes +
                                           p->program_bytes + p->tokenizer_bytes + p->stack_bytes +
                                           p->queue_bytes + p->reserve_bytes + p->spare_bytes);
+    o.held_bytes = UINT64_MAX; /* no sum of bytes wraps */
+    assert_int_equal(drey_plan_make(&o, NULL, &with, &err), DREY_ERR_MEMORY);
 }
 
 static int open_models(void **state)

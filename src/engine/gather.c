@@ -15,6 +15,9 @@ static const uint64_t slack_bytes = 2 << 20, least_cached_bytes = 4 << 20;
 /* The draft's weights are read once; a ring of this size does that at the disk's speed. */
 static const uint64_t draft_ring_bytes = 4 << 20;
 
+/* More than any budget, and little enough that a sum with it is one. */
+static const uint64_t most_held_bytes = (uint64_t)1 << 60;
+
 /* The draft's head over a slice of its vocabulary. In vocabularies that are made by merging pairs,
  * low ids are those that were merged first: the frequent ones. Of the others those come to memory
  * that the text or its prompt has used.
@@ -202,7 +205,7 @@ static void gather_options(drey_engine *e)
     in->draft_nodes = TREE_MAX_NODES;
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = o->prompt_chunk;
-    in->held_bytes = o->held_bytes;
+    in->held_bytes = min_u64(o->held_bytes, most_held_bytes);
     in->least_logit_rows = e->tuning.least_logit_rows;
     in->deferred_rows = max_i32(e->tuning.deferred_rows, exits_most_deferred(o));
     in->set_share = e->tuning.set_share;

@@ -82,7 +82,7 @@ size_t kept_files_memory(int32_t max_files)
 
 /* ---- Opening ---- */
 
-/* In nanoseconds; of dates that nobody's clock should have the nearest that leaves room for uses. */
+/* In nanoseconds; of a date that no clock should have the nearest that leaves room for uses. */
 static int64_t time_of(const struct stat *about)
 {
     const int64_t most_s = INT64_MAX / 1000000000 - 1;
