@@ -1,5 +1,5 @@
-/* How Python reads numbers and writes values: str and repr. Floats take the fewest digits that read back as the same
- * number; nothing depends on the locale. See value.h. */
+/* How Python reads numbers and writes values: str and repr. Floats take the fewest digits that read
+ * back as the same number; nothing depends on the locale. See value.h. */
 #include "chat/value.h"
 
 #include <inttypes.h>

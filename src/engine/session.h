@@ -12,8 +12,9 @@
  *    +------------------------------------------------------------+
  *
  * In PROMPT what the timeline holds is read by the target in chunks, the last of which writes the
- * first token, and by the draft, while the target waits for weights and afterwards. In DECODE each step is a turn. A step whose pass fails changes nothing that was verified, and the next one
- * tries again.
+ * first token, and by the draft, while the target waits for weights and afterwards. In DECODE each
+ * step is a turn. A step whose pass fails changes nothing that was verified, and the next one tries
+ * again.
  *
  * Invariants between steps, which session_is_valid checks:
  *   (1) 0 <= n_timeline <= n_context, and every id of the timeline exists;

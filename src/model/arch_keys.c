@@ -25,7 +25,8 @@ typedef struct known_key {
     uint32_t keys; /* of architectures that have these (arch.h); 0: of all */
 } known_key;
 
-/* The first entry that fits counts. Any other key is neutral where it is 0, false or empty, and an array where every item is. */
+/* The first entry that fits counts. Any other key is neutral where it is 0, false or empty, and an
+ * array where every item is. */
 static const known_key known[] = {
     {"attention.sliding_window", KEY_INT, KEYS_WINDOW},
     {"attention.sliding_window_pattern", KEY_INT, KEYS_WINDOW},
