@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static _Atomic(drey_session *) watched;
-static volatile sig_atomic_t caught, noting;
+static _Atomic int caught, noting; /* the server asks from its other thread, too */
 
 static void on_signal(int number)
 {
