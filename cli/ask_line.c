@@ -181,6 +181,8 @@ static void remember(line_editor *l, const char *entry)
 
 /* ---- The editor ---- */
 
+/* The library stays: what it and the terminal's library keep for a next time hangs on their own
+ * variables. */
 static void close_editor(line_editor *l)
 {
     if (!l)
@@ -189,8 +191,6 @@ static void close_editor(line_editor *l)
         l->use.history_end(l->history);
     if (l->edit)
         l->use.end(l->edit);
-    if (l->use.library)
-        dlclose(l->use.library);
     at_terminal = NULL;
     free(l);
 }
