@@ -16,9 +16,9 @@ typedef struct tree_yield {
     int32_t steps;                                    /* of a model, over up to 8 nodes each */
 } tree_yield;
 
-static const tree_yield yields[] = {{1, 1.8, 1.15, 1.5, 1},  {3, 2.9, 1.25, 1.8, 3},
-                                    {7, 4.7, 1.35, 2.1, 5},  {15, 6.7, 1.45, 2.3, 9},
-                                    {31, 8.8, 1.5, 2.4, 14}, {63, 10.3, 1.55, 2.5, 22}};
+static const tree_yield yields[] = {{1, 1.8, 1.15, 1.4, 1},   {3, 2.9, 1.25, 1.6, 3},
+                                    {7, 4.7, 1.35, 1.8, 5},   {15, 6.7, 1.45, 2.0, 9},
+                                    {31, 8.8, 1.5, 2.05, 14}, {63, 10.3, 1.55, 2.1, 22}};
 
 static double tokens_of(const plan_inputs *in, const tree_yield *y)
 {
