@@ -15,7 +15,12 @@
 #include "support/temp_dir.h"
 #include "support/toy.h"
 
-enum { N_TEXT = 20, N_PROMPT = 5 };
+enum {
+    N_TEXT = 20,
+    N_PROMPT = 5,
+    N_TREE = 2,             /* nodes of a tree: */
+    N_TURN_MAX = N_TREE + 1 /* tokens of a turn with a draft */
+};
 static const int32_t prompt[N_PROMPT] = {5, 77, 140, 9, 201};
 
 /* An engine over a toy that is streamed, a draft beside it, and its session. */
@@ -30,10 +35,11 @@ typedef struct rig {
     int32_t n_ids;
     int32_t touch_at; /* written token at which the target's file is touched; 0: none */
     const char *touch;
-    /* the faults */
-    _Atomic int64_t n_reads;
-    int64_t fail_from, fail_to; /* reads that fail */
-    int64_t cancel_at;          /* read that cancels the session */
+    int32_t fail_at;      /* written token from which on reads fail; 0: none */
+    _Atomic bool no_disk; /* reads fail */
+    int n_reports;        /* of the target's load, */
+    int cancel_report;    /* the one that cancels the session, */
+    int fail_report;      /* and the one from which on reads fail; 0: none */
 } rig;
 
 static char target_path[2048], draft_path[2048];
@@ -67,11 +73,21 @@ static int fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
     (void)part;
     (void)offset;
     (void)n_bytes;
+    return atomic_load(&((rig *)user)->no_disk) ? EIO : 0;
+}
+
+static void count_report(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    (void)done;
+    (void)total;
     rig *r = user;
-    int64_t n = atomic_fetch_add(&r->n_reads, 1);
-    if (n == r->cancel_at)
+    if (what != DREY_PROGRESS_LOAD_TARGET)
+        return;
+    r->n_reports++;
+    if (r->n_reports == r->cancel_report)
         drey_session_cancel(r->session);
-    return n >= r->fail_from && n < r->fail_to ? EIO : 0;
+    if (r->n_reports == r->fail_report)
+        atomic_store(&r->no_disk, true);
 }
 
 static void must(rig *r, drey_status status)
@@ -83,7 +99,7 @@ static void must(rig *r, drey_status status)
 /* share: of each of the target's matrices that is pinned. */
 static void rig_open(rig *r, drey_io io, bool with_draft, double share)
 {
-    *r = (rig){.cancel_at = -1};
+    *r = (rig){0};
     must(r, drey_model_open(&r->target, target_path, &r->err));
     drey_engine_options_init(&r->options);
     r->options.target = r->target;
@@ -93,10 +109,13 @@ static void rig_open(rig *r, drey_io io, bool with_draft, double share)
     r->options.prompt_chunk = 3;
     r->options.read_bytes = 64 << 10; /* more reads to go wrong */
     r->options.io = io;
+    r->options.progress = count_report;
+    r->options.progress_user = r;
     if (with_draft) {
         must(r, drey_model_open(&r->draft, draft_path, &r->err));
         r->options.draft = r->draft;
         r->options.drafter = DREY_DRAFTER_MODEL;
+        r->options.tree_nodes = N_TREE;
     }
     r->tuning = (engine_tuning){.set_share = true, .share = share, .fault = fault, .fault_user = r};
     must(r, engine_open(&r->engine, &r->options, &r->tuning, &r->err));
@@ -119,6 +138,8 @@ static bool keep(void *user, int32_t id)
         struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
         assert_int_equal(utimensat(AT_FDCWD, r->touch, past, 0), 0);
     }
+    if (r->n_ids == r->fail_at)
+        atomic_store(&r->no_disk, true);
     return true;
 }
 
@@ -138,7 +159,7 @@ static drey_status write_on(rig *r, drey_statistics *stats)
 
 static int32_t expected[N_TEXT];
 
-static int64_t write_expected(bool with_draft, double share, drey_io io, int64_t *n_load)
+static void write_expected(bool with_draft, double share, drey_io io, int *n_reports)
 {
     rig r;
     drey_statistics stats;
@@ -146,11 +167,9 @@ static int64_t write_expected(bool with_draft, double share, drey_io io, int64_t
     must(&r, write_on(&r, &stats));
     assert_int_equal(r.n_ids, N_TEXT);
     memcpy(expected, r.ids, sizeof expected);
-    int64_t n = r.n_reads;
-    *n_load = r.engine->target.weights.n_first;
+    *n_reports = r.n_reports;
     assert_true(share == 1 || stats.read_bytes > 0);
     rig_close(&r);
-    return n;
 }
 
 static const drey_io ways[] = {DREY_IO_AUTO, DREY_IO_PREAD, DREY_IO_BUFFERED};
@@ -162,25 +181,20 @@ static void cancelled_loads_begin_again(void **state)
         bool with_draft = i % 2;
         double share = i < 4 ? 0.4 : 1;
         drey_io io = ways[i % 3];
-        int64_t n_load;
-        write_expected(with_draft, share, io, &n_load);
+        int n_reports;
+        write_expected(with_draft, share, io, &n_reports);
         rig r;
         drey_statistics stats;
         rig_open(&r, io, with_draft, share);
-        int n_cancelled = 0;
         for (int turn = 0; turn < 3; turn++) { /* each load is given up at another place */
-            r.cancel_at = r.n_reads + 1 + n_load * turn / 4;
-            drey_status status = write_on(&r, &stats);
-            n_cancelled += status == DREY_ERR_CANCELLED;
-            assert_true(status == DREY_OK || status == DREY_ERR_CANCELLED);
-            if (status == DREY_ERR_CANCELLED)
-                assert_int_equal(stats.finish, DREY_FINISH_INTERRUPTED);
-            if (r.n_ids == N_TEXT)
-                break;
+            r.n_reports = 0;
+            r.cancel_report = 1 + n_reports * turn / 4;
+            assert_int_equal(write_on(&r, &stats), DREY_ERR_CANCELLED);
+            assert_int_equal(stats.finish, DREY_FINISH_INTERRUPTED);
+            assert_int_equal(r.n_ids, 0);
         }
-        assert_true(n_cancelled > 0);
-        if (r.n_ids < N_TEXT)
-            must(&r, write_on(&r, &stats));
+        r.cancel_report = 0;
+        must(&r, write_on(&r, &stats));
         assert_int_equal(r.n_ids, N_TEXT);
         assert_memory_equal(r.ids, expected, sizeof expected);
         rig_close(&r);
@@ -188,30 +202,35 @@ static void cancelled_loads_begin_again(void **state)
 }
 
 /* Reads of the disk fail for a while, so often that retrying does not help, at any point of load
- * and text: the text stops with what is verified, and goes on when the disk is back. */
+ * and text: the text stops with what is verified, and goes on when the disk is back. How many
+ * passes a drafted text takes is up to clocks, and two of them may have been read when the disk
+ * goes: behind the tokens that are named here at least a third is needed. */
 static void text_goes_on_when_the_disk_is_back(void **state)
 {
     (void)state;
+    static const int32_t fail_at[] = {0, 0, 1, 5, N_TEXT - 3, N_TEXT - 3 * N_TURN_MAX};
     for (int i = 0; i < 6; i++) {
         bool with_draft = i % 2;
         drey_io io = ways[i % 3];
-        int64_t n_load, n_reads = write_expected(with_draft, 0.4, io, &n_load);
+        int n_reports;
+        write_expected(with_draft, 0.4, io, &n_reports);
         rig r;
         drey_statistics stats;
         rig_open(&r, io, with_draft, 0.4);
-        r.fail_from = n_reads * i / 6;
-        r.fail_to = INT64_MAX;
+        r.fail_at = fail_at[i];
+        r.fail_report = i == 1 ? n_reports / 2 : 0;
+        atomic_store(&r.no_disk, i == 0);
         assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
         assert_int_equal(stats.finish, DREY_FINISH_ERROR);
         assert_int_equal(stats.generated_tokens, r.n_ids);
-        assert_true(r.n_ids < N_TEXT);
+        assert_true(r.n_ids >= r.fail_at && r.n_ids < N_TEXT);
         assert_non_null(strstr(r.err.message, "cannot read"));
         assert_non_null(strstr(r.err.message, "at byte "));
         assert_non_null(strstr(r.err.message, "Input/output error; check the disk"));
         int32_t before = r.n_ids;
         assert_int_equal(write_on(&r, &stats), DREY_ERR_IO); /* still gone */
         assert_int_equal(r.n_ids, before);
-        r.fail_to = 0;
+        atomic_store(&r.no_disk, false);
         must(&r, write_on(&r, &stats));
         assert_int_equal(r.n_ids, N_TEXT);
         assert_memory_equal(r.ids, expected, sizeof expected);
@@ -223,8 +242,8 @@ static void text_goes_on_when_the_disk_is_back(void **state)
 static void changed_model_ends_the_text(void **state)
 {
     (void)state;
-    int64_t n_load;
-    write_expected(false, 0.4, DREY_IO_AUTO, &n_load);
+    int n_reports;
+    write_expected(false, 0.4, DREY_IO_AUTO, &n_reports);
     for (int i = 0; i < 3; i++) {
         rig r;
         drey_statistics stats;
@@ -285,8 +304,8 @@ static void loaded_model_may_change(void **state)
 static void changed_sidecar_ends_the_text(void **state)
 {
     (void)state;
-    int64_t n_load;
-    write_expected(false, 0.4, DREY_IO_AUTO, &n_load);
+    int n_reports;
+    write_expected(false, 0.4, DREY_IO_AUTO, &n_reports);
     for (int i = 0; i < 2; i++) {
         drey_error err = {0};
         rig r;
