@@ -9,6 +9,7 @@
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "drey/drey.h"
+#include "model/arch.h"
 
 /* Opens a toy with these further things as model and engine. */
 static drey_status open_toy(const toy_options *toy, drey_error *err)
@@ -228,6 +229,46 @@ static void fused_tensors_have_their_roles(void **state)
     }
 }
 
+static model_shape shape_of(const char *architecture, const toy_key *keys)
+{
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.architecture = architecture;
+    toy.n_layers = 7;
+    toy.keys = keys;
+    temp_dir();
+    toy_write(temp_path("model.gguf"), &toy);
+    gguf *g = NULL;
+    drey_error err = {0};
+    model_shape s;
+    if (gguf_open(&g, temp_path("model.gguf"), &err) != DREY_OK ||
+        model_shape_read(&s, g, &err) != DREY_OK)
+        fail_msg("%s: %s", architecture, err.message);
+    gguf_close(&g);
+    temp_dir_remove();
+    return s;
+}
+
+/* What an architecture is where its file does not say, as llama.cpp's loaders have it. */
+static void missing_keys_have_their_defaults(void **state)
+{
+    (void)state;
+    model_shape s = shape_of("gemma2", NULL);
+    assert_true(s.attention_cap == 50 && s.logit_cap == 30 && s.n_ropes == 1);
+    assert_true(s.window == 0); /* 4096 is as wide as this context */
+    s = shape_of("gemma3", NULL);
+    assert_true(s.attention_cap == 0 && s.logit_cap == 0 && s.window == 0 && s.n_ropes == 1);
+    /* Layers of a window rotate in their own way, however wide it is. */
+    static const toy_key wide[] = {{"attention.sliding_window", GGUF_U32, 1 << 20, NULL}, {0}};
+    s = shape_of("gemma3", wide);
+    assert_true(s.n_ropes == ROPES && s.rope[ROPE_OF_LOCAL].base == 10000);
+    assert_true(layer_is_local(&s, 4) && !layer_is_local(&s, 5) && layer_is_local(&s, 6));
+    assert_int_equal(shape_of("llama", wide).window, 0);
+    s = shape_of("granite", NULL);
+    assert_true(s.embedding_scale == 1 && s.residual_scale == 1 && s.logit_scale == 1);
+    assert_true(s.attention_scale * s.attention_scale * (float)s.head_dim == 1);
+}
+
 /* ---- What keeps a file from running ---- */
 
 typedef struct complaints {
@@ -290,6 +331,7 @@ int main(void)
         cmocka_unit_test(contexts_end),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(fused_tensors_have_their_roles),
+        cmocka_unit_test(missing_keys_have_their_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

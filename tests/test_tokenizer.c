@@ -15,6 +15,7 @@
 #include "support/rng.h"
 #include "support/vocab_file.h"
 #include "text/merge.h"
+#include "text/pretokenizer.h"
 
 /* ---- Golden files ---- */
 
@@ -332,6 +333,63 @@ static void special_tokens_and_ends(void **state)
     vocab_close(&v);
 }
 
+/* Phi 3's special tokens take the blanks behind them along, but for three; other models' do not. A
+ * file that names no ids has SentencePiece's own. */
+static void blanks_behind_special_tokens(void **state)
+{
+    (void)state;
+    static const char *const tokens[] = {"<unk>",    "<s>", "</s>", "\xE2\x96\x81",  "a",
+                                         "<|user|>", "\n",  "<x>",  "<|endoftext|>", NULL};
+    static const int32_t types[] = {2, 3, 4, 1, 1, 3, 1, 4, 3};
+    static const float scores[9] = {0};
+    static const struct {
+        const char *architecture, *text;
+        size_t n;
+        int32_t ids[8];
+    } cases[] = {
+        {"phi3", "<|user|>\n a", 4, {5, 3, 4}},    {"llama", "<|user|>\na", 4, {5, 3, 6, 4}},
+        {"phi3", "<s> a", 4, {1, 3, 3, 4}},        {"phi3", "<|endoftext|>\na", 4, {8, 3, 6, 4}},
+        {"phi3", "<x> \t\na", 3, {3, 7, 4}},       {"phi3", "a</s> \n", 3, {3, 4, 2}},
+        {"phi3", "<|user|> <|user|>\n", 2, {5, 5}}};
+    vocab_keys keys = {.model = "llama", .tokens = tokens, .types = types, .scores = scores};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_vocab v;
+        drey_error err = {0};
+        int32_t ids[8] = {0};
+        size_t n;
+        keys.architecture = cases[i].architecture;
+        assert_int_equal(vocab_make(&v, &keys, &err), DREY_OK);
+        assert_int_equal(tokenizer_encode(v.tokenizer, cases[i].text, strlen(cases[i].text),
+                                          DREY_TOKENIZE_SPECIAL, ids, 8, &n, &err),
+                         DREY_OK);
+        assert_memory_equal(ids, cases[i].ids, sizeof ids);
+        assert_int_equal(tokenizer_bos(v.tokenizer), 1);
+        assert_int_equal(tokenizer_eos(v.tokenizer), -1); /* </s> is a tag here */
+        assert_false(tokenizer_is_end(v.tokenizer, 2));
+        assert_true(tokenizer_is_end(v.tokenizer, 8));
+        vocab_close(&v);
+    }
+}
+
+/* Names of several families stand for one expression. */
+static void names_of_one_expression(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {{"gpt-2", "mellum"},      {"qwen2", "megrez"},
+                                           {"llama-bpe", "falcon3"}, {"llama-bpe", "pixtral"},
+                                           {"smollm", "minerva-7b"}, {"dbrx", "smaug-bpe"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        pretokenizer p[2];
+        for (int j = 0; j < 2; j++)
+            assert_int_equal(pretokenizer_init(&p[j], pairs[i][j], strlen(pairs[i][j]), NULL),
+                             DREY_OK);
+        assert_int_equal(p[0].ignore_merges, p[1].ignore_merges);
+        assert_int_equal(p[0].wants_bos, p[1].wants_bos);
+        for (int j = 0; j < 2; j++)
+            pretokenizer_free(&p[j]);
+    }
+}
+
 static void begin_of_text(void **state)
 {
     (void)state;
@@ -498,6 +556,8 @@ int main(void)
         cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(long_texts),
         cmocka_unit_test(special_tokens_and_ends),
+        cmocka_unit_test(blanks_behind_special_tokens),
+        cmocka_unit_test(names_of_one_expression),
         cmocka_unit_test(begin_of_text),
         cmocka_unit_test(first_blank_is_dropped),
         cmocka_unit_test(drafts_that_fit_and_do_not),

@@ -21,6 +21,8 @@ static const arch archs[] = {
      .sqrt_embedding = true,
      .window = 4096,
      .window_period = 2,
+     .attention_cap = 50,
+     .logit_cap = 30,
      .wide_layers = 46},
     {.name = "gemma3",
      .rope = ROPE_HALVES,
@@ -112,7 +114,8 @@ static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
-/* A window as wide as the context hides nothing. */
+/* A window as wide as the context hides nothing: it counts only where local layers rotate in a way
+ * of their own. */
 static drey_status read_window(model_shape *s, const gguf *g, drey_error *err)
 {
     const arch *a = s->arch;
@@ -122,7 +125,9 @@ static drey_status read_window(model_shape *s, const gguf *g, drey_error *err)
     int64_t window = gguf_int(g, arch_key(a, "attention.sliding_window", key), a->window);
     if (window < 0)
         FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)window);
-    s->window = window < s->n_context_train ? (int32_t)window : 0;
+    bool own = a->local_base > 0 || gguf_find_key(g, arch_key(a, "rope.freq_base_swa", key));
+    bool hides = own || window < s->n_context_train;
+    s->window = !hides ? 0 : window < INT32_MAX ? (int32_t)window : INT32_MAX;
     int64_t period =
         gguf_int(g, arch_key(a, "attention.sliding_window_pattern", key), a->window_period);
     if (period < 0 || period > INT32_MAX)
@@ -140,8 +145,8 @@ static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
     s->embedding_scale = a->sqrt_embedding ? sqrtf((float)s->n_embd) : 1.0f;
     s->residual_scale = s->logit_scale = 1.0f;
     if (a->keys & KEYS_CAPS) {
-        TRY(read_number(g, a, "attn_logit_softcapping", 0, &s->attention_cap, err));
-        TRY(read_number(g, a, "final_logit_softcapping", 0, &s->logit_cap, err));
+        TRY(read_number(g, a, "attn_logit_softcapping", a->attention_cap, &s->attention_cap, err));
+        TRY(read_number(g, a, "final_logit_softcapping", a->logit_cap, &s->logit_cap, err));
     }
     if (!(a->keys & KEYS_SCALES))
         return DREY_OK;

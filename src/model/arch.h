@@ -30,17 +30,18 @@ typedef struct arch {
     const char *name; /* general.architecture, and the prefix of its keys */
     rope_kind rope;
     ffn_kind ffn;
-    uint32_t keys;         /* KEYS_... */
-    bool layer_norm;       /* norms take the mean off, and have a bias; else RMS */
-    bool head_norms;       /* each head of Q and K is normed before it is rotated */
-    bool post_norms;       /* what attention and feed-forward add is normed, too */
-    bool gate_in_up;       /* ffn_up has the gate's rows in front of its own */
-    bool longrope;         /* may have RoPE factors for short and for long contexts */
-    bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
-    int32_t window;        /* of local layers, where the file does not say; 0: none */
-    int32_t window_period; /* every so many layers the last one sees all; 0: none does */
-    double local_base;     /* of local layers' rotation, unscaled; 0: as in the others */
-    int32_t wide_layers;   /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
+    uint32_t keys;                  /* KEYS_... */
+    bool layer_norm;                /* norms take the mean off, and have a bias; else RMS */
+    bool head_norms;                /* each head of Q and K is normed before it is rotated */
+    bool post_norms;                /* what attention and feed-forward add is normed, too */
+    bool gate_in_up;                /* ffn_up has the gate's rows in front of its own */
+    bool longrope;                  /* may have RoPE factors for short and for long contexts */
+    bool sqrt_embedding;            /* embeddings are multiplied with sqrt(n_embd) */
+    int32_t window;                 /* of local layers, where the file does not say; 0: none */
+    int32_t window_period;          /* every so many layers the last one sees all; 0: none does */
+    double local_base;              /* of local layers' rotation, unscaled; 0: as in the others */
+    float attention_cap, logit_cap; /* where the file does not say; 0: none */
+    int32_t wide_layers; /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
                               instead of sqrt(head_dim); 0: none */
 } arch;
 

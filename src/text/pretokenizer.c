@@ -35,17 +35,23 @@ static const char llama3[] = LATER("\\p{N}{1,3}");
 static const char gpt4o[] = CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}");
 static const char tekken[] = CASED("", "\\p{N}");
 
+/* Names as converters write them; several families have the same expression. */
 static const struct family {
     const char *name, *expression;
     bool ignore_merges, wants_bos;
 } families[] = {
-    {"default", gpt2, false, false},  {"gpt-2", gpt2, false, false},
-    {"qwen2", qwen2, false, false},   {"deepseek-r1-qwen", qwen2, false, false},
-    {"smollm", smollm, false, false}, {"llama-bpe", llama3, true, true},
-    {"llama3", llama3, true, true},   {"llama-v3", llama3, true, true},
-    {"refact", smollm, false, false}, {"starcoder", smollm, false, false},
-    {"dbrx", llama3, false, false},   {"gpt-4o", gpt4o, false, false},
-    {"tekken", tekken, true, true},
+    {"default", gpt2, false, false},     {"gpt-2", gpt2, false, false},
+    {"a.x-4.0", gpt2, false, false},     {"mellum", gpt2, false, false},
+    {"trillion", gpt2, false, false},    {"granite-docling", gpt2, false, false},
+    {"qwen2", qwen2, false, false},      {"deepseek-r1-qwen", qwen2, false, false},
+    {"megrez", qwen2, false, false},     {"kormo", qwen2, false, false},
+    {"smollm", smollm, false, false},    {"refact", smollm, false, false},
+    {"starcoder", smollm, false, false}, {"minerva-7b", smollm, false, false},
+    {"llama-bpe", llama3, true, true},   {"llama3", llama3, true, true},
+    {"llama-v3", llama3, true, true},    {"falcon3", llama3, true, true},
+    {"pixtral", llama3, true, true},     {"midm-2.0", llama3, true, true},
+    {"dbrx", llama3, false, false},      {"smaug-bpe", llama3, false, false},
+    {"gpt-4o", gpt4o, false, false},     {"tekken", tekken, true, true},
 };
 
 drey_status pretokenizer_init(pretokenizer *p, const char *name, size_t n_bytes, drey_error *err)

@@ -19,15 +19,17 @@ struct tokenizer {
     sentencepiece sentencepiece;
     int32_t bos, eos;
     bool wants_bos;
+    bool takes_blanks; /* special tokens do: see blanks_taken */
     int32_t ends[END_TOKENS];
     size_t n_ends;
     size_t longest_piece;
 };
 
-static drey_status read_id(const tokenizer *t, const gguf *g, const char *key, int32_t *id,
-                           drey_error *err)
+/* fallback: where the file does not say; -1: none. */
+static drey_status read_id(const tokenizer *t, const gguf *g, const char *key, int32_t fallback,
+                           int32_t *id, drey_error *err)
 {
-    int64_t value = gguf_int(g, key, -1);
+    int64_t value = gguf_int(g, key, fallback);
     *id = -1;
     if (value < 0 || value == UINT32_MAX) /* some converters write "none" so */
         return DREY_OK;
@@ -42,6 +44,13 @@ static void add_end(tokenizer *t, int32_t id)
 {
     if (id >= 0 && t->n_ends < END_TOKENS && !tokenizer_is_end(t, id))
         t->ends[t->n_ends++] = id;
+}
+
+/* What SentencePiece's own trainer gives the id, where the file does not name one. */
+static int32_t usual_id(const tokenizer *t, int32_t id)
+{
+    bool is_control = id < t->vocab.n_tokens && vocab_type(&t->vocab, id) == TOKEN_CONTROL;
+    return !t->byte_level && is_control ? id : -1;
 }
 
 static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
@@ -64,10 +73,10 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
         "<｜end▁of▁sentence｜>",
     };
     int32_t eot, eom;
-    TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", &t->bos, err));
-    TRY(read_id(t, g, "tokenizer.ggml.eos_token_id", &t->eos, err));
-    TRY(read_id(t, g, "tokenizer.ggml.eot_token_id", &eot, err));
-    TRY(read_id(t, g, "tokenizer.ggml.eom_token_id", &eom, err));
+    TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", usual_id(t, 1), &t->bos, err));
+    TRY(read_id(t, g, "tokenizer.ggml.eos_token_id", usual_id(t, 2), &t->eos, err));
+    TRY(read_id(t, g, "tokenizer.ggml.eot_token_id", -1, &eot, err));
+    TRY(read_id(t, g, "tokenizer.ggml.eom_token_id", -1, &eom, err));
     add_end(t, t->eos);
     add_end(t, eot);
     add_end(t, eom);
@@ -76,10 +85,26 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
         if (id < 0)
             continue;
         token_type type = vocab_type(&t->vocab, id);
-        if (type == TOKEN_CONTROL || type == TOKEN_USER_DEFINED)
+        bool markup = strcmp(names[i], "</s>") == 0; /* a tag of HTML, to Gemma */
+        if (type == TOKEN_CONTROL || (type == TOKEN_USER_DEFINED && !markup))
             add_end(t, id);
     }
     return DREY_OK;
+}
+
+/* How many blanks at the beginning of text[0..n) the special token in front of it takes along. Phi
+ * 3's do, though its files do not say so. */
+static size_t blanks_taken(const tokenizer *t, gguf_string token, const char *text, size_t n)
+{
+    static const char *const others[] = {"<unk>", "<s>", "<|endoftext|>"};
+    bool takes = t->takes_blanks;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        takes &=
+            token.n_bytes != strlen(others[i]) || memcmp(token.text, others[i], token.n_bytes) != 0;
+    size_t taken = 0;
+    while (takes && taken < n && (text[taken] == ' ' || (text[taken] >= 9 && text[taken] <= 13)))
+        taken++;
+    return taken;
 }
 
 /* The tokenizer model that the file names, and its tables. */
@@ -106,6 +131,9 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
     else
         TRY(sentencepiece_init(&t->sentencepiece, &t->vocab, g, err));
     TRY(read_ends(t, g, err));
+    gguf_string architecture = gguf_text(g, "general.architecture");
+    t->takes_blanks =
+        llama && architecture.n_bytes == 4 && memcmp(architecture.text, "phi3", 4) == 0;
     t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token",
                                             llama || t->bpe.pretokenizer.wants_bos);
     return DREY_OK;
@@ -241,6 +269,7 @@ drey_status tokenizer_encode_around(const tokenizer *t, const char *text, size_t
         id_push(&sink, s->id);
         begins = !s->user_defined;
         at += s->text.n_bytes;
+        at += blanks_taken(t, s->text, text + at, n_bytes - at);
         done = at;
     }
     if (done < n_bytes)

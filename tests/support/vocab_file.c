@@ -59,7 +59,7 @@ drey_status vocab_make(test_vocab *v, const vocab_keys *k, drey_error *err)
                  1u + (k->model != NULL) + (k->pre != NULL) + (k->tokens != NULL) +
                      (k->types != NULL) + (k->scores != NULL) + (k->merges != NULL) +
                      (k->eos_plus_1 != 0) + (k->bos_plus_1 != 0));
-    writer_key_text(&w, "general.architecture", "llama");
+    writer_key_text(&w, "general.architecture", k->architecture ? k->architecture : "llama");
     if (k->model)
         writer_key_text(&w, "tokenizer.ggml.model", k->model);
     if (k->pre)

@@ -15,11 +15,11 @@ void vocab_close(test_vocab *v);
 
 /* What a handmade file says; NULL and 0 leave a key out. */
 typedef struct vocab_keys {
-    const char *model, *pre;
-    const char *const *tokens; /* up to NULL */
-    const int32_t *types;      /* one for each token */
-    const float *scores;       /* one for each token */
-    const char *const *merges; /* up to NULL */
+    const char *model, *pre, *architecture; /* the last is llama where it is left out */
+    const char *const *tokens;              /* up to NULL */
+    const int32_t *types;                   /* one for each token */
+    const float *scores;                    /* one for each token */
+    const char *const *merges;              /* up to NULL */
     int64_t eos_plus_1, bos_plus_1;
     int n_types_wrong_by, n_scores_wrong_by; /* for broken files */
 } vocab_keys;
