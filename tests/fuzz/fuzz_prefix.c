@@ -1,0 +1,121 @@
+/* Property: any bytes in the file of a kept block are taken exactly when they are that block, of
+ * these tokens and this model, and whole; otherwise nothing is restored, and the file is gone.
+ *
+ * With an odd first byte the file gets the head and the hash that belong to what follows. */
+#include "engine/prefix_store.h"
+#include "engine/saved.h"
+#include "fuzz/fuzz.h"
+#include "support/bytes_file.h"
+#include "support/temp_dir.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+enum { N_IDS = 2 * PREFIX_POSITIONS + 3, N_CONTEXT = 160, IDS_BYTES = PREFIX_POSITIONS * 4 };
+
+static const model_shape shape = {.n_layers = 1, .n_heads_kv = 1, .head_dim = 4};
+static const saved_origin origin = {.model = 11, .arithmetic = 1, .n_layers = 1, .n_heads_kv = 1};
+static int32_t ids[N_IDS];
+static kv_cache kv;
+static arena memory;
+static drey_prefix_options options;
+static size_t block_bytes;
+static char path[4096]; /* of the first block's file */
+
+static uint64_t hash_of(const void *bytes, size_t n, const void *more, size_t n_more)
+{
+    hash64 hash;
+    hash64_init(&hash);
+    hash64_add(&hash, bytes, n);
+    hash64_add(&hash, more, n_more);
+    return hash64_get(&hash);
+}
+
+static prefix_header head_of(const uint8_t *body)
+{
+    prefix_header h = {.magic = "dreypref", .n_ids = PREFIX_POSITIONS, .version = 1};
+    memcpy(h.origin, &origin, sizeof origin);
+    h.hash = hash_of(body, IDS_BYTES, body + IDS_BYTES, block_bytes);
+    return h;
+}
+
+static void make(void)
+{
+    uint64_t padded[5] = {0};
+    drey_error err = {0};
+    block_bytes = prefix_block_bytes(&shape, KV_F16);
+    options = (drey_prefix_options){
+        .memory_bytes = 1 << 16, .folder = strdup(temp_path("kept")), .disk_bytes = 1 << 16};
+    FUZZ_CHECK(options.folder);
+    size_t n_bytes =
+        kv_bytes(&shape, N_CONTEXT, 1, KV_F16) + prefix_memory(&options, block_bytes, N_CONTEXT);
+    FUZZ_CHECK(arena_init(&memory, n_bytes, false, &err) == DREY_OK);
+    kv_init(&kv, &shape, N_CONTEXT, 1, KV_F16, &memory);
+    for (int32_t i = 0; i < N_IDS; i++)
+        ids[i] = 3 * i + 1;
+    memcpy(padded, &origin, sizeof origin);
+    snprintf(path, sizeof path, "%s/%016llx.kept", options.folder,
+             (unsigned long long)hash_of(padded, sizeof padded, ids, IDS_BYTES));
+}
+
+static bool is_right(const uint8_t *kept, size_t n)
+{
+    if (n != sizeof(prefix_header) + IDS_BYTES + block_bytes)
+        return false;
+    prefix_header right = head_of(kept + sizeof right);
+    return memcmp(kept, &right, sizeof right) == 0 &&
+           memcmp(kept + sizeof right, ids, IDS_BYTES) == 0;
+}
+
+static void check_restored(const uint8_t *block)
+{
+    size_t n = PREFIX_POSITIONS / KV_GROUP * kv_group_bytes(&kv);
+    FUZZ_CHECK(n * (size_t)kv_n_pieces(&kv) == block_bytes);
+    for (int32_t i = 0; i < kv_n_pieces(&kv); i++)
+        FUZZ_CHECK(memcmp(kv_piece(&kv, i, 0), block + (size_t)i * n, n) == 0);
+}
+
+static void try_file(const uint8_t *kept, size_t n)
+{
+    prefix_store store;
+    drey_error err = {0};
+    size_t before = arena_mark(&memory);
+    kv_truncate(&kv, 0);
+    bytes_file_write(path, kept, n);
+    FUZZ_CHECK(prefix_open(&store, &options, &origin, block_bytes, N_CONTEXT, &memory, &err) ==
+               DREY_OK);
+    prefix_restore(&store, ids, N_IDS, &kv);
+    bool right = is_right(kept, n);
+    FUZZ_CHECK(kv.n_committed == (right ? PREFIX_POSITIONS : 0));
+    FUZZ_CHECK((access(path, F_OK) == 0) == right);
+    if (right)
+        check_restored(kept + sizeof(prefix_header) + IDS_BYTES);
+    prefix_close(&store);
+    arena_rewind(&memory, before);
+    unlink(path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+    if (!block_bytes) {
+        temp_dir();
+        atexit(temp_dir_remove);
+        make();
+    }
+    if (n_bytes == 0)
+        return 0;
+    size_t n = n_bytes - 1;
+    uint8_t *kept = malloc(n ? n : 1);
+    FUZZ_CHECK(kept);
+    memcpy(kept, bytes + 1, n);
+    if (bytes[0] % 2 && n >= sizeof(prefix_header) + IDS_BYTES + block_bytes) {
+        prefix_header right = head_of(kept + sizeof right);
+        memcpy(kept, &right, sizeof right);
+    }
+    try_file(kept, n);
+    free(kept);
+    return 0;
+}
