@@ -73,13 +73,19 @@ static void put_top(const shared *s, const drey_logprob *all, int32_t n, text_ou
     out_text(out, "}");
 }
 
-static const char *native_stop(const job *j)
+/* Why it ended, and at which of its stop texts. */
+static void put_native_stop(const job *j, text_out *out)
 {
-    drey_finish finish = j->statistics.finish;
-    return finish == DREY_FINISH_LENGTH ? "limit"
-           : finish != DREY_FINISH_STOP ? "none"
-           : j->task->n_stops           ? "word"
-                                        : "eos";
+    const drey_statistics *s = &j->statistics;
+    bool stopped = s->finish == DREY_FINISH_STOP;
+    const char *word = stopped && s->stop_text > 0 ? j->task->stops[s->stop_text - 1] : NULL;
+    const char *type = word                              ? "word"
+                       : stopped && s->stop_text == 0    ? "eos"
+                       : s->finish == DREY_FINISH_LENGTH ? "limit"
+                                                         : "none";
+    out_format(out, "\"stop_type\":\"%s\",\"stopping_word\":", type);
+    out_string(out, word ? word : "", word ? strlen(word) : 0);
+    out_text(out, ",");
 }
 
 static void put_native_end(const job *j, const shared *s, text_out *out)
@@ -89,9 +95,9 @@ static void put_native_end(const job *j, const shared *s, text_out *out)
     out_string(out, s->options->name, strlen(s->options->name));
     out_format(out,
                ",\"tokens_predicted\":%lld,\"tokens_evaluated\":%zu,\"tokens_cached\":%lld,"
-               "\"truncated\":false,\"stop_type\":\"%s\",",
-               (long long)j->statistics.generated_tokens, t->n_ids, (long long)j->counts.n_cached,
-               native_stop(j));
+               "\"truncated\":false,",
+               (long long)j->statistics.generated_tokens, t->n_ids, (long long)j->counts.n_cached);
+    put_native_stop(j, out);
     put_end(t, out);
     out_text(out, "}");
 }

@@ -131,13 +131,20 @@ def choices(s):
 
 
 def stops(s, text):
-    for stop in (text[8:11], ["nowhere", text[8:11]]):
-        if "\ufffd" in text[8:11]:
-            continue
+    word = next(text[i:i + 3] for i in range(5, N) if "\ufffd" not in text[i:i + 3])
+    for stop in (word, ["nowhere", word]):
         got = text_of(s, prompts[0], stop=stop)
-        check(got == text[:text.index(text[8:11])], f"stop {stop!r}: {got!r}")
+        check(got == text[:text.index(word)], f"stop {stop!r}: {got!r}")
         events = s.stream("/v1/completions", dict(plain, prompt=prompts[0], stop=stop))[1]
         check(streamed(events)[0] == got and streamed(events)[1]["choices"][0]["finish_reason"] == "stop", "stop in a stream")
+    # Why a text ended: its own end (here a bias makes it the likeliest token), a stop text and which, or its length.
+    end = s.post("/tokenize", {"content": "<|im_end|>"})[1]["tokens"]
+    native = {"prompt": prompts[0], "n_predict": N, "stop": ["nowhere", word]}
+    for more, reason, which in (({"logit_bias": {str(end[0]): 1e6}}, "eos", ""), ({}, "word", word), ({"n_predict": 2}, "limit", "")):
+        status, answer = s.post("/completion", dict(native, **more))
+        check((answer["stop_type"], answer["stopping_word"]) == (reason, which), f"stop_type {reason}: {answer}")
+        last = s.stream("/completion", dict(native, **more))[1][-1]
+        check(last["stop"] and (last["stop_type"], last["stopping_word"]) == (reason, which), f"stop_type {reason} in a stream: {last}")
 
 
 def logprobs(s):

@@ -88,6 +88,8 @@ static void check_stream(const tokenizer *t, const int32_t *ids, size_t n_ids,
         assert_int_equal(n_shown, expected);
         assert_memory_equal(shown, all, n_shown);
         assert_int_equal(d.stopped, stopped);
+        if (stopped)
+            assert_memory_equal(all + expected, stops[d.stop], strlen(stops[d.stop]));
     }
     detokenizer_flush(&d, &text, &n_bytes);
     memcpy(shown + n_shown, text, n_bytes);

@@ -656,7 +656,10 @@ typedef struct drey_statistics {
     /* Of the timeline when the text began: those that were not computed for it, but kept or
      * restored (drey_prefix_options). */
     int64_t cached_tokens;
-    uint64_t reserved[13]; /* zero */
+    /* Of DREY_FINISH_STOP: the stop text that was written, counted from 1; 0: the text's own end; -1:
+     * a callback said so. */
+    int32_t stop_text, zero;
+    uint64_t reserved[12]; /* zero */
 } drey_statistics;
 
 /* What came of drafting in one text. Arrays' last elements hold all that is beyond them, too. */

@@ -2,10 +2,15 @@
 #include "engine/session.h"
 #include "os/clock.h"
 
-static void finish(generation *g, drey_finish why)
+enum { BY_CALLBACK = -1, BY_ITSELF }; /* drey_statistics.stop_text */
+
+/* stop_text: see drey_statistics. */
+static void finish(generation *g, drey_finish why, int32_t stop_text)
 {
-    if (!g->done)
+    if (!g->done) {
         g->stats.finish = why;
+        g->stats.stop_text = stop_text;
+    }
     g->done = true;
 }
 
@@ -16,7 +21,7 @@ static void deliver(generation *g, const char *text, size_t n_bytes)
         return;
     g->refused = !g->options.on_text(g->options.user, text, n_bytes);
     if (g->refused)
-        finish(g, DREY_FINISH_STOP);
+        finish(g, DREY_FINISH_STOP, BY_CALLBACK);
 }
 
 void text_emit_at(drey_session *s, int32_t position)
@@ -25,21 +30,21 @@ void text_emit_at(drey_session *s, int32_t position)
     const drey_engine_options *o = &s->engine->options;
     int32_t id = s->timeline[position];
     if (!g->options.ignore_eos && tokenizer_is_end(o->target->tokenizer, id)) {
-        finish(g, DREY_FINISH_STOP);
+        finish(g, DREY_FINISH_STOP, BY_ITSELF);
         return;
     }
     if (g->stats.generated_tokens++ == 0)
         g->stats.first_token_s = (double)(clock_ns() - g->begin.t_ns) * 1e-9;
     if (g->options.on_token && !g->options.on_token(g->options.user, id))
-        finish(g, DREY_FINISH_STOP);
+        finish(g, DREY_FINISH_STOP, BY_CALLBACK);
     const char *text;
     size_t n_bytes;
     detokenizer_push(&g->detokenizer, id, &text, &n_bytes);
     deliver(g, text, n_bytes);
     if (g->detokenizer.stopped)
-        finish(g, DREY_FINISH_STOP);
+        finish(g, DREY_FINISH_STOP, (int32_t)g->detokenizer.stop + 1);
     if (g->stats.generated_tokens >= g->options.n_predict || position + 1 >= o->n_context)
-        finish(g, DREY_FINISH_LENGTH);
+        finish(g, DREY_FINISH_LENGTH, 0);
 }
 
 static void append(drey_session *s, int32_t i)

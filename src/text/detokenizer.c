@@ -38,8 +38,8 @@ void detokenizer_follow(detokenizer *d, const detokenizer *other)
     d->held = memcpy(held, other->held, other->n_held);
 }
 
-/* Where the stop text begins that is complete first; n_held: none is. */
-static size_t find_stop(const detokenizer *d)
+/* Where the stop text begins that is complete first, and which it is; n_held: none is. */
+static size_t find_stop(const detokenizer *d, size_t *which)
 {
     size_t begin = d->n_held, end = d->n_held + 1;
     for (size_t i = 0; i < d->n_stops; i++) {
@@ -51,6 +51,7 @@ static size_t find_stop(const detokenizer *d)
         if (first + length < end || (first + length == end && first < begin)) {
             begin = first;
             end = first + length;
+            *which = i;
         }
     }
     return begin;
@@ -100,7 +101,7 @@ void detokenizer_push(detokenizer *d, int32_t id, const char **text, size_t *n_b
     assert(piece <= room);
     d->n_held += piece;
     d->started |= !tokenizer_is_special(d->tokenizer, id);
-    size_t cut = find_stop(d);
+    size_t cut = find_stop(d, &d->stop);
     if (cut < d->n_held)
         d->stopped = true;
     else

@@ -20,7 +20,8 @@ typedef struct detokenizer {
     /* Something was written: SentencePiece drops no blank any more. Set it after init where the
      * text goes on from another one. */
     bool started;
-    bool stopped; /* a stop text was found; nothing more comes out */
+    bool stopped; /* a stop text was found, stops[stop]; nothing more comes out */
+    size_t stop;
 } detokenizer;
 
 /* Allocates for the longest token and stop text. Empty stop texts are ignored. DREY_ERR_MEMORY. */
