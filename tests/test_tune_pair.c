@@ -9,6 +9,7 @@
 
 #include "drey/bench.h"
 #include "engine/engine.h"
+#include "profile/heads_truth.h"
 #include "support/heads_file.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
@@ -155,7 +156,20 @@ static void without_a_model(void **state)
     assert_int_equal(r.n_tokens, 0);
 }
 
-/* Two heads guess two tokens ahead: no tree is deeper, and one step pays for all of it. */
+/* Of a tree no deeper than two: a step over the root, and one over its children that have some. */
+static double two_steps(const drey_tune_tree *t, const double *step_s)
+{
+    bool expands[64] = {false};
+    int32_t n = 0;
+    for (int32_t i = 1; i < t->n; i++) {
+        n += t->parent[i] > 0 && !expands[t->parent[i]];
+        expands[t->parent[i]] = true;
+    }
+    assert_true(n <= DREY_PROFILE_NODES);
+    return (t->n > 1 ? step_s[0] : 0) + (n > 0 ? step_s[n - 1] : 0);
+}
+
+/* Two heads guess two tokens ahead: no tree is deeper. */
 static void with_heads(void **state)
 {
     (void)state;
@@ -167,13 +181,13 @@ static void with_heads(void **state)
     static writing plain, known;
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
-    assert_true(r.profile.step_s[0] > 0 && r.profile.step_s[1] == 0);
+    rises(r.profile.step_s, DREY_PROFILE_NODES);
     assert_int_equal(r.n_trees, DREY_TUNE_TREES);
     assert_true(r.n_places > 0 && r.n_places <= r.n_tokens);
     for (int rank = 0; rank < DREY_TUNE_RANKS; rank++)
         assert_true(r.share[2][rank] == 0);
-    for (int32_t i = 1; i < r.n_trees; i++)
-        assert_true(r.trees[i].n == 1 || r.trees[i].draft_s == r.profile.step_s[0]);
+    for (int32_t i = 0; i < r.n_trees; i++)
+        assert_true(fabs(r.trees[i].draft_s - two_steps(&r.trees[i], r.profile.step_s)) < 1e-9);
     o.profile = &r.profile;
     writing_run(&known, &o, -1, prompt, N_PROMPT, 60, NULL);
     assert_int_equal(known.status, DREY_OK);
@@ -181,6 +195,80 @@ static void with_heads(void **state)
     writing_run(&plain, &o, -1, prompt, N_PROMPT, 60, NULL);
     assert_int_equal(plain.n_ids, known.n_ids);
     assert_memory_equal(plain.ids, known.ids, (size_t)plain.n_ids * sizeof *plain.ids);
+}
+
+/* ---- Ranks of heads ---- */
+
+/* Two heads: what follows token t is 10 t to the first one, else 10 t + 1; then come 10 t + 2 and
+ * 10 t + 3. The row that said the root holds the root. */
+static drey_status expand_by_hand(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
+                                  drey_error *err)
+{
+    const medusa_drafter *m = (const medusa_drafter *)d;
+    (void)err;
+    assert_true(m->seen_for == m->n_tokens - 1);
+    assert_true(m->hidden[1] == (float)tree->nodes[0].token);
+    for (int32_t i = 0; i < n; i++) {
+        tree_node *node = &tree->nodes[nodes[i]];
+        const int32_t last[] = {node->depth, 2, 3};
+        node->n_guesses = node->depth < 2 ? 3 : 0;
+        for (int32_t r = 0; r < node->n_guesses; r++)
+            node->guess[r] = (candidate){.token = 10 * node->token + last[r], .confidence = 0.5f};
+    }
+    return DREY_OK;
+}
+
+static drey_status begin_by_hand(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
+{
+    (void)tokens;
+    (void)err;
+    ((medusa_drafter *)d)->n_tokens = n;
+    return DREY_OK;
+}
+
+static void see_by_hand(drafter *d, int32_t position, const float *hidden)
+{
+    medusa_drafter *m = (medusa_drafter *)d;
+    memcpy(m->hidden, hidden, 2 * sizeof *hidden);
+    m->seen_for = position + 1;
+}
+
+static void ranks_behind_what_came(void **state)
+{
+    (void)state;
+    static const drafter_class by_hand = {
+        .begin = begin_by_hand, .expand = expand_by_hand, .see = see_by_hand};
+    /* Behind 7 came 72, the second guess, and behind that 721, the first one of the second head: the
+     * best guess, 70, would have had the second head say 701. */
+    static const int32_t text[] = {1, 7, 72, 721, 9, 90};
+    static const int8_t want[][2] = {{1, 0}, {-1}, {-1}, {0}};
+    static const int32_t n_want[] = {2, 1, 1, 0}; /* of the last one the text ends too early */
+    static token_tree tree;
+    float hidden[2];
+    arena a;
+    heads_places p;
+    medusa_drafter d = {.base = {.class = &by_hand}, .hidden = hidden};
+    assert_int_equal(arena_init(&a, heads_places_bytes(4, 2), false, NULL), DREY_OK);
+    heads_places_init(&p, 4, 2, &a);
+    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    for (int32_t root = 0; root < 6; root++) { /* none of the first, and no room for the last */
+        hidden[1] = (float)text[root];
+        d.seen_for = root;
+        heads_places_keep(&p, &d, root);
+    }
+    assert_int_equal(p.n, 4);
+    for (int32_t i = 0; i < 4; i++) {
+        int8_t rank[STATIC_DEPTHS];
+        int32_t n = 7;
+        assert_int_equal(heads_ranks(&d.base, &p, i, text, 6, &tree, rank, &n, NULL), DREY_OK);
+        assert_int_equal(n, n_want[i]);
+        assert_memory_equal(rank, want[i], (size_t)n);
+    }
+    d.seen_for = 4; /* of another row */
+    p.n = 0;
+    heads_places_keep(&p, &d, 5);
+    assert_int_equal(p.n, 0);
+    arena_free(&a);
 }
 
 static void refuses(const drey_profile *profile)
@@ -223,9 +311,8 @@ static void what_is_no_profile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_a_model),
-        cmocka_unit_test(without_a_model),
-        cmocka_unit_test(with_heads),
+        cmocka_unit_test(with_a_model),       cmocka_unit_test(without_a_model),
+        cmocka_unit_test(with_heads),         cmocka_unit_test(ranks_behind_what_came),
         cmocka_unit_test(what_is_no_profile),
     };
     return cmocka_run_group_tests(tests, open_toys, close_toys);

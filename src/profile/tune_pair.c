@@ -4,8 +4,9 @@
  *
  * All in one engine and one session. Texts are drafted as chains: a chain follows the draft's best
  * guesses, so that at each place it passes, and where it fails, all of the draft's guesses meet the
- * token that came; only behind a chain that was right to its end nobody had guessed. Heads guess
- * for all depths from the root alone: theirs wait for the tokens that come. */
+ * token that came; only behind a chain that was right to its end nobody had guessed. What heads
+ * guess depends on how far ahead they look: they are asked behind what came, for each turn's root
+ * (heads_truth.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "draft/static_tree.h"
 #include "engine/session.h"
 #include "os/clock.h"
+#include "profile/heads_truth.h"
 #include "profile/machine_limits.h"
 
 enum {
@@ -29,12 +31,6 @@ static const double passes_s = 45, texts_s = 60;
 
 enum { NONE_RIGHT = -1, NOT_GUESSED = -2 }; /* in the place of a rank */
 
-/* What heads guessed behind a place of the text, depth by depth. */
-typedef struct asked {
-    int32_t root, n_depths; /* index in the timeline */
-    int32_t token[STATIC_DEPTHS][STATIC_RANKS], n_guesses[STATIC_DEPTHS];
-} asked;
-
 typedef struct tuner {
     turn_watch watch;
     drey_session *session;
@@ -46,9 +42,8 @@ typedef struct tuner {
     truth_log truth[3]; /* of every other text, of the others, of all */
     int32_t n_texts;
     int8_t *rank; /* [n_ranks]: of the token at each place of the text that is being written */
-    asked *asked; /* [n_asked]: of its turns, where heads draft */
-    int32_t n_ranks, n_asked, most; /* of either */
-    int32_t n_known;                /* length of the timeline behind the last turn */
+    int32_t n_ranks, most;
+    heads_places places; /* of its turns, where heads draft */
     bool timed_steps;
 } tuner;
 
@@ -146,6 +141,14 @@ static drey_status measure_passes(tuner *t, drey_error *err)
 
 /* ---- Steps of the draft ---- */
 
+/* What a step reads lies in the caches after another one, and not after a pass. Where passes wait for
+ * a disk, neither matters. */
+static drey_status leave_caches(tuner *t, drey_error *err)
+{
+    double pass_s;
+    return t->report->streamed_bytes_per_pass ? DREY_OK : time_pass(t, 1, &pass_s, err);
+}
+
 /* Steps over the root, then over n of its children. */
 static drey_status time_step(tuner *t, int32_t n, double *root_s, double *step_s, bool *timed,
                              drey_error *err)
@@ -153,6 +156,7 @@ static drey_status time_step(tuner *t, int32_t n, double *root_s, double *step_s
     drey_session *s = t->session;
     drafter *d = s->drafter;
     int32_t nodes[DRAFT_MAX_BATCH] = {0};
+    TRY(leave_caches(t, err));
     tree_reset(&t->tree, s->timeline[s->n_timeline - 1]);
     TRY(d->class->begin(d, s->timeline, s->n_timeline, err));
     double start = clock_s();
@@ -164,6 +168,7 @@ static drey_status time_step(tuner *t, int32_t n, double *root_s, double *step_s
         return DREY_OK;
     for (int32_t i = 0; i < n; i++)
         nodes[i] = tree_push(&t->tree, 0, root->guess[i].token, root->guess[i].confidence);
+    TRY(leave_caches(t, err));
     start = clock_s();
     TRY(d->class->expand(d, &t->tree, nodes, n, err));
     *step_s = clock_s() - start;
@@ -204,26 +209,6 @@ static int8_t rank_of(const tree_node *node, int32_t token)
     return NONE_RIGHT;
 }
 
-/* Along the chain of best guesses, whose nodes hold what each head said. */
-static void hear_heads(tuner *t, const token_tree *tree)
-{
-    asked *x = &t->asked[t->n_asked];
-    if (t->n_asked == t->most || tree->nodes[0].n_guesses == 0)
-        return;
-    t->n_asked++;
-    t->report->n_places++;
-    *x = (asked){.root = t->n_known - 1};
-    for (int32_t node = 0; node >= 0 && x->n_depths < STATIC_DEPTHS; x->n_depths++) {
-        const tree_node *from = &tree->nodes[node];
-        if (from->n_guesses == 0)
-            break;
-        x->n_guesses[x->n_depths] = from->n_guesses;
-        for (int32_t i = 0; i < from->n_guesses; i++)
-            x->token[x->n_depths][i] = from->guess[i].token;
-        node = tree_child(tree, node, from->guess[0].token);
-    }
-}
-
 static void hear_path(tuner *t, const token_tree *tree, const accepted *a)
 {
     for (int32_t i = 0; i <= a->n_path && t->n_ranks < t->most; i++) {
@@ -239,11 +224,8 @@ static void hear_turn(turn_watch *w, const token_tree *tree, const accepted *a)
     tuner *t = (tuner *)w;
     calibration_learn(&t->counts, tree, a->path, a->n_path, a->next);
     t->counts.n_positions = 0; /* nothing of it is to fade */
-    if (t->session->engine->has_heads)
-        hear_heads(t, tree);
-    else
+    if (!t->session->engine->has_heads)
         hear_path(t, tree, a);
-    t->n_known = t->session->n_timeline;
 }
 
 static void note(tuner *t, const int8_t *rank, int32_t n)
@@ -252,25 +234,20 @@ static void note(tuner *t, const int8_t *rank, int32_t n)
     truth_add(&t->truth[2], rank, n);
 }
 
-static void note_heads(tuner *t)
+static drey_status note_heads(tuner *t, drey_error *err)
 {
-    const drey_session *s = t->session;
-    for (int32_t k = 0; k < t->n_asked; k++) {
-        const asked *x = &t->asked[k];
-        int8_t rank[STATIC_DEPTHS];
-        int32_t n = 0;
-        bool known = false; /* to the last depth, or to where none was right */
-        while (!known && x->root + 1 + n < s->n_timeline) {
-            rank[n] = NONE_RIGHT;
-            for (int8_t i = 0; i < x->n_guesses[n]; i++)
-                if (x->token[n][i] == s->timeline[x->root + 1 + n])
-                    rank[n] = i;
-            known = rank[n++] == NONE_RIGHT || n == x->n_depths;
-        }
-        if (known)
+    drey_session *s = t->session;
+    int8_t rank[STATIC_DEPTHS];
+    int32_t n;
+    for (int32_t place = 0; place < t->places.n; place++) {
+        TRY(heads_ranks(s->drafter, &t->places, place, s->timeline, s->n_timeline, &t->tree, rank,
+                        &n, err));
+        t->report->n_places += n > 0;
+        if (n > 0)
             note(t, rank, n);
     }
-    t->n_asked = 0;
+    t->places.n = 0;
+    return DREY_OK;
 }
 
 /* What came behind each place of the text. */
@@ -293,12 +270,13 @@ static drey_status write_text(tuner *t, const drey_tune_prompt *prompt, drey_err
     drey_generate_options o;
     drey_generate_options_init(&o);
     o.n_predict = t->options->n_predict ? t->options->n_predict : TEXT_TOKENS;
-    bool steps_take_time = s->drafter->class->start != NULL;
+    bool steps_take_time = s->drafter->class->start != NULL || s->engine->has_heads;
     TRY(drey_session_sync(s, prompt->ids, prompt->n, NULL, err));
     drey_statistics statistics = {0};
     TRY(drey_session_begin(s, &o, &statistics, err));
     for (bool done = false; !done;) {
-        t->n_known = s->n_timeline;
+        if (s->state == SESSION_DECODE && s->engine->has_heads)
+            heads_places_keep(&t->places, (const medusa_drafter *)s->drafter, s->n_timeline - 1);
         if (s->state == SESSION_DECODE && steps_take_time && !t->timed_steps) {
             t->timed_steps = true;
             TRY(measure_steps(t, err));
@@ -307,7 +285,7 @@ static drey_status write_text(tuner *t, const drey_tune_prompt *prompt, drey_err
     }
     t->report->n_tokens += statistics.generated_tokens;
     if (s->engine->has_heads)
-        note_heads(t);
+        TRY(note_heads(t, err));
     else
         note_path(t);
     t->n_texts++;
@@ -322,9 +300,6 @@ static drey_status write_texts(tuner *t, drey_error *err)
     t->session->watch = &t->watch;
     for (int32_t i = 0; i < t->options->n_prompts && (i == 0 || clock_s() - start < texts_s); i++)
         TRY(write_text(t, &t->options->prompts[i], err));
-    const drey_engine *e = t->session->engine;
-    if (e->has_heads && e->cost.step_measured)
-        t->report->profile.step_s[0] = e->cost.step;
     for (int r = 0; r < CALIBRATION_RANKS; r++)
         for (int bin = 0; bin < CALIBRATION_BINS; bin++) {
             t->report->profile.guessed[r][bin] = t->counts.trials[r][bin];
@@ -412,18 +387,21 @@ static void choose_trees(tuner *t)
 
 /* ---- The engine ---- */
 
-static drey_status take_memory(tuner *t, int32_t n_context, drey_error *err)
+static drey_status take_memory(tuner *t, const drey_engine_options *o, drey_error *err)
 {
     size_t nodes = 3 * arena_size(TRUTH_NODES * sizeof(truth_node));
-    size_t ranks = arena_size((size_t)n_context);
-    size_t heads = arena_size((size_t)n_context * sizeof(asked));
-    TRY(arena_init(&t->memory, nodes + ranks + heads, false, err));
+    size_t ranks = arena_size((size_t)o->n_context);
+    int32_t n_embd = o->target->shape.n_embd;
+    bool heads = o->drafter == DREY_DRAFTER_MEDUSA;
+    size_t places = heads ? heads_places_bytes(o->n_context, n_embd) : 0;
+    TRY(arena_init(&t->memory, nodes + ranks + places, false, err));
     for (int i = 0; i < 3; i++)
         truth_init(&t->truth[i], arena_take(&t->memory, nodes / 3), TRUTH_NODES);
     t->rank = arena_take(&t->memory, ranks);
-    t->asked = arena_take(&t->memory, heads);
-    t->most = n_context;
-    return DREY_OK;
+    t->most = o->n_context;
+    if (heads)
+        heads_places_init(&t->places, o->n_context, n_embd, &t->memory);
+    return arena_check(&t->memory, err);
 }
 
 static drey_engine_options options_for(const drey_engine_options *options,
@@ -476,7 +454,7 @@ drey_status drey_tune_pair(const drey_engine_options *options, const drey_tune_o
         FAIL(err, DREY_ERR_MEMORY, "not enough memory to tune");
     t->options = tune;
     t->report = report;
-    drey_status status = take_memory(t, o.n_context, err);
+    drey_status status = take_memory(t, &o, err);
     if (status == DREY_OK)
         status = engine_open(&e, &o,
                              &(engine_tuning){.least_logit_rows = WIDEST,
