@@ -16,7 +16,8 @@ from widen_gguf import read, read_value, write_value
 MASK = (1 << 64) - 1
 P1, P2, P3, P4, P5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
                       0x27D4EB2F165667C5)
-ROW_BYTES = {0: (1, 4), 1: (1, 2), 8: (32, 34)}  # type: (elements, bytes) of a block
+# type: (elements, bytes) of a block; of quantised ones the first two bytes are the scale
+ROW_BYTES = {0: (1, 4), 1: (1, 2), 8: (32, 34), 20: (32, 18), 23: (256, 136)}
 
 
 def rotated(x, n):
@@ -95,9 +96,9 @@ class Gguf:
 
 
 def halved(rows, kind):
-    """The same numbers over two; Q8_0: its scales, the first two bytes of 34."""
-    if kind == 8:
-        blocks = rows.reshape(*rows.shape[:-1], -1, 34).copy()
+    """The same numbers over two."""
+    if ROW_BYTES[kind][0] > 1:
+        blocks = rows.reshape(*rows.shape[:-1], -1, ROW_BYTES[kind][1]).copy()
         scale = np.ascontiguousarray(blocks[..., :2]).view("<f2") / np.float16(2)
         blocks[..., :2] = scale.astype("<f2").view(np.uint8)
         return blocks.reshape(rows.shape)
@@ -110,7 +111,7 @@ def widened(heads, n_heads):
     out = []
     for name, dims, kind, offset in heads.tensors:
         n, size = ROW_BYTES[kind]
-        assert dims[0] % n == 0
+        assert dims[0] % (2 * n) == 0 or len(dims) == 1
         row_bytes, n_rows = dims[0] // n * size, dims[1] if len(dims) > 1 else 1
         rows = np.frombuffer(heads.bytes_at(heads.base + offset, row_bytes * n_rows), np.uint8)
         if len(dims) > 1:

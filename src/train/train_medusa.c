@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fmath.h"
 #include "base/num.h"
 #include "drey/train.h"
 #include "gguf/new_gguf.h"
@@ -13,6 +12,7 @@
 #include "os/float_mode.h"
 #include "os/memory.h"
 #include "os/new_file.h"
+#include "train/encode.h"
 #include "train/medusa_trainer.h"
 #include "weights/identity.h"
 
@@ -217,16 +217,20 @@ static void restore(training *t)
 
 /* ---- Training ---- */
 
-/* Blocks are Q8_0 where rows have whole ones, else half precision. */
 static uint32_t encoded_type(const training *t)
 {
-    return t->target->shape.n_embd % 32 == 0 ? TYPE_Q8_0 : TYPE_F16;
+    return encode_type(t->target->shape.n_embd);
+}
+
+static uint64_t encoded_row_bytes(const training *t)
+{
+    return (uint64_t)type_row_bytes(type_find(encoded_type(t)),
+                                    2 * (int64_t)t->target->shape.n_embd);
 }
 
 static uint64_t encoded_bytes(const training *t)
 {
-    int64_t d = t->target->shape.n_embd;
-    return (uint64_t)(t->n_heads * d * type_row_bytes(type_find(encoded_type(t)), 2 * d));
+    return (uint64_t)t->n_heads * (uint64_t)t->target->shape.n_embd * encoded_row_bytes(t);
 }
 
 static drey_status open_trainer(training *t, drey_error *err)
@@ -291,41 +295,14 @@ static drey_status run_steps(training *t, drey_error *err)
 
 /* ---- The file ---- */
 
-typedef struct q8_block {
-    uint16_t scale;
-    int8_t q[32];
-} q8_block;
-
-/* Blocks of a row, which then holds what they stand for. */
-static void quantise_row(q8_block *out, float *row, int64_t n)
-{
-    for (int64_t b = 0; b < n / 32; b++) {
-        float most = 0, *x = row + 32 * b;
-        for (int i = 0; i < 32; i++)
-            most = max_f32(most, fabsf(x[i]));
-        out[b].scale = f32_to_f16(most / 127);
-        float scale = f16_to_f32(out[b].scale);
-        for (int i = 0; i < 32; i++) {
-            float q = scale > 0 ? rintf(x[i] / scale) : 0;
-            out[b].q[i] = (int8_t)max_f32(min_f32(q, 127), -127);
-            x[i] = (float)out[b].q[i] * scale;
-        }
-    }
-}
-
+/* The parameters become what the file says. */
 static void *encode_blocks(training *t)
 {
-    int64_t d = t->target->shape.n_embd, rows = (int64_t)t->n_heads * d;
-    float *w = t->trainer.parameters;
-    uint64_t n_bytes = encoded_bytes(t);
-    uint8_t *out = malloc((size_t)n_bytes);
-    for (int64_t i = 0; out && i < rows; i++) {
-        uint8_t *at = out + (uint64_t)i * (n_bytes / (uint64_t)rows);
-        if (encoded_type(t) == TYPE_Q8_0)
-            quantise_row((q8_block *)(void *)at, w + i * 2 * d, 2 * d);
-        else
-            t->kernels->to_f16((uint16_t *)(void *)at, w + i * 2 * d, 2 * d);
-    }
+    int64_t n = 2 * (int64_t)t->target->shape.n_embd, rows = t->n_heads * n / 2;
+    uint8_t *out = malloc((size_t)encoded_bytes(t));
+    for (int64_t i = 0; out && i < rows; i++)
+        encode_row(encoded_type(t), out + (uint64_t)i * encoded_row_bytes(t),
+                   t->trainer.parameters + i * n, n);
     return out;
 }
 
