@@ -555,7 +555,7 @@ static void hold_reads(bench *b, const answer *a)
     assert_int_equal(after.vain_bytes, 0);
     pass_hold_from(r, 2);
     for (int tries = 0;
-         tries < 5000 && after.read_bytes != before.read_bytes + layer_bytes(b, 0, 2); tries++) {
+         tries < 120000 && after.read_bytes != before.read_bytes + layer_bytes(b, 0, 2); tries++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         weights_count(r->weights, &after);
     }

@@ -250,7 +250,7 @@ static void std_reads_planes(void **state)
     o.policy = DREY_POLICY_STD;
     o.read_bytes = DREY_MIN_READ_BYTES;
     o.memory_bytes = least(o);
-    alarm(60); /* instead of waiting for ever */
+    alarm(600); /* instead of waiting for ever */
     writing_run(&got, &o, -1, prompt, N_PROMPT, N_TEXT, NULL);
     alarm(0);
     assert_int_equal(got.status, DREY_OK);
