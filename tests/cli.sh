@@ -155,7 +155,7 @@ interrupt() { # SIGNAL CODE
     "${run[@]}" -n 200000 --ignore-eos --raw-ids --stats "$tmp/stats" -p "$prompt" \
         >"$tmp/out" 2>"$tmp/err" &
     local pid=$!
-    until [ -s "$tmp/out" ] || [ $((tries++)) -gt 400 ]; do sleep 0.05; done
+    until [ -s "$tmp/out" ] || [ $((tries++)) -gt 2400 ]; do sleep 0.05; done
     kill -"$signal" $pid 2>/dev/null || true
     wait $pid || got=$?
     [ $got = "$code" ] || wrong "SIG$signal: exit code $got: $(tail -n 1 "$tmp/err")"

@@ -32,6 +32,7 @@ python3 - "$drey" "$toy" "$tmp" "$shim" "$plain" "$lookup" "$draft" <<'PYTHON' |
 import fcntl, json, os, signal, subprocess, sys, termios, time
 
 drey, toy, tmp, shim, *budgets = sys.argv[1:]
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup the children would be told to ignore it
 expected = open(tmp + "/expected").read().split()
 failed = False
 env = dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(shim), LD_PRELOAD=os.path.basename(shim),
@@ -57,7 +58,7 @@ def start(kind=0):
 
 def check(what, child, codes, finish):
     try:
-        out, err = child.communicate(timeout=100)
+        out, err = child.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         child.kill()
         return wrong(what, "it hangs")
@@ -83,18 +84,26 @@ def check(what, child, codes, finish):
 def the_rest(child):
     """What comes behind a line that was read; communicate() would lose what was read with it."""
     rest, err = child.stdout.read(), child.stderr.read()
-    child.wait(timeout=100)
+    child.wait(timeout=300)
     return rest, err
 
 
-begin = time.time()
-child = start()
-check("undisturbed", child, [0], "length")
-if json.load(open(tmp + "/stats"))["read_bytes"] == 0:
-    wrong("nothing was streamed in a budget of", budgets[0])
-whole = time.time() - begin
-middle = 0
-for i in range(12):
+def undisturbed():
+    """How long it takes, about: a machine with other work makes it longer, or what comes later shorter."""
+    begin = time.time()
+    check("undisturbed", start(), [0], "length")
+    if json.load(open(tmp + "/stats"))["read_bytes"] == 0:
+        wrong("nothing was streamed in a budget of", budgets[0])
+    return time.time() - begin
+
+
+whole, middle = undisturbed(), 0
+for n in range(60):
+    i = n % 12
+    if n and i == 0:
+        if middle:
+            break
+        whole = undisturbed()
     number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[(i + i // 3) % 3]
     what = f"{number.name} after {i}/12 of a run:"
     child = start(i % 3)
@@ -121,7 +130,7 @@ for stderr in (subprocess.PIPE, subprocess.STDOUT):
             count = int.from_bytes(fcntl.ioctl(child.stdout, termios.FIONREAD, b"    "), sys.byteorder)
         child.send_signal(number)
         try:
-            if child.wait(timeout=60) != 128 + number:
+            if child.wait(timeout=300) != 128 + number:
                 wrong(number.name, "while blocked in writing: exit code", child.returncode)
         except subprocess.TimeoutExpired:
             child.kill()
@@ -137,9 +146,10 @@ rest, err = the_rest(child)
 if child.returncode != 0 or rest.split() != expected[1:]:
     wrong("SIGHUP that is ignored: exit code", child.returncode, err)
 
-# Between the windows of a perplexity and at their ends, too.
+# Between the windows of a perplexity and at their ends, too. One may be over before the signal comes.
 with open(tmp + "/corpus", "w") as f:
-    f.write("the tree is not for the draft and that is " * 4000)
+    f.write("the tree is not for the draft and that is " * 20000)
+n_over = 0
 for i in range(30):
     child = subprocess.Popen([drey, "perplexity", "-m", tmp + "/draft.gguf", "-t", "1", "--window", "2",
                               "-f", tmp + "/corpus"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -147,10 +157,15 @@ for i in range(30):
     child.stderr.readline()  # it has begun
     time.sleep(0.0017 * i)
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=100)
-    if child.returncode not in (130, -2) or out:
+    out, err = child.communicate(timeout=300)
+    over = child.returncode == 0 and out.startswith("perplexity ") and " over 100001 tokens" in out
+    n_over += over
+    if not over and (child.returncode not in (130, -2) or out):
         wrong("SIGINT in perplexity: exit code", child.returncode, out, err[-300:])
+if n_over == 30:
+    wrong("SIGINT in perplexity: no signal came in time")
 
+env["FAULT_US"] = "5000"  # a text of half a minute
 child = start()
 child.stdout.readline()  # the first token
 os.utime(toy, (1, 1))

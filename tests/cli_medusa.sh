@@ -97,7 +97,7 @@ says "$tmp/err" "warning: .*another model"
 rm "$side"
 "$drey" train medusa -m "$tmp/m.gguf" -t 1 -n 100000000 -q >"$tmp/out" 2>"$tmp/err" &
 child=$!
-for _ in $(seq 400); do # 64 bytes are more than the head
+for _ in $(seq 2400); do # 64 bytes are more than the head
     if [ "$(stat -c %s "$side.texts" 2>/dev/null || echo 0)" -gt 64 ]; then break; fi
     sleep 0.05
 done

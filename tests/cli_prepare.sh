@@ -115,13 +115,14 @@ told "$tmp/json" true false
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "--quiet is not quiet"
 [ "$sum" = "$(cksum <"$side")" ] || wrong "another sidecar of the same model"
 
-# 4. Ctrl-C, kill and a closed terminal while the model is read slowly: what was written goes.
+# 4. Ctrl-C, kill and a closed terminal while the model is read slowly: what was written goes. (Under
+# nohup a closed terminal would be ignored.)
 for signal in INT TERM HUP; do
     ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" LD_LIBRARY_PATH=${shim%/*} \
         LD_PRELOAD=${shim##*/} FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 \
-        "$drey" prepare "$toy" --force >"$tmp/out" 2>"$tmp/err" &
+        env --default-signal=HUP "$drey" prepare "$toy" --force >"$tmp/out" 2>"$tmp/err" &
     pid=$! code=0
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         [ ! -e "$side.partial" ] || break
         sleep 0.02
     done

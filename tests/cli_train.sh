@@ -82,9 +82,9 @@ prompts=$tmp/none train 1
 [ ! -e "$side" ] || wrong "a file after an error"
 
 # Ended in the middle (the shell lets its background children ignore SIGINT).
-"$drey" train exit -m "$tmp/m.gguf" -t 1 -n 4000 --prompts "$tmp/prompts" >"$tmp/out" 2>"$tmp/err" &
+"$drey" train exit -m "$tmp/m.gguf" -t 1 -n 20000 --prompts "$tmp/prompts" >"$tmp/out" 2>"$tmp/err" &
 child=$!
-for _ in $(seq 400); do
+for _ in $(seq 2400); do
     if grep -q "^train: " "$tmp/err"; then break; fi
     sleep 0.05
 done
