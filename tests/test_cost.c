@@ -92,6 +92,7 @@ static void what_is_measured(void **state)
     near(c.turn_s, 1.33);
     near(c.draft_s, 0);
     near(cost_pass(&c, 9), 0.31);
+    assert_true(cost_knows_pass(&c, 12) && !cost_knows_pass(&c, 8) && !cost_knows_pass(&c, 13));
     near(cost_pass(&c, 1), 0.2); /* and so the rest */
     near(cost_pass(&c, 29), 0.61);
     cost_saw_pass(&c, 29, 0.305, 0); /* the shape's own: between them in proportion */
@@ -100,6 +101,31 @@ static void what_is_measured(void **state)
     near(cost_pass(&c, 9), small * 1.55);
     near(cost_pass(&c, 16), (small + (0.1 - small) / 3) * 2.075);
     near(cost_pass(&c, 64), 0.1 * 5.675);
+}
+
+/* Nobody drafts: what steps took is forgotten, for what is usual beside such passes. */
+static void steps_are_forgotten(void **state)
+{
+    (void)state;
+    turn_cost c = resident();
+    cost_saw_pass(&c, 1, 0.05, 0); /* half of what was assumed: so will steps be */
+    near(cost_step(&c, 1), 0.005);
+    cost_saw_step(&c, 1, 0.133);
+    cost_saw_pass(&c, 1, 0.05, 0); /* it had one */
+    near(cost_step(&c, 1), 0.133);
+    cost_saw_pass(&c, 1, 0.05, 0);
+    near(cost_step(&c, 1), 0.132); /* a 128th of the way to 0.005 */
+    for (int i = 0; i < 4000; i++)
+        cost_saw_pass(&c, 1, 0.05, 0);
+    near(cost_step(&c, 1), 0.005);
+    /* Where it was measured beforehand, that is usual. */
+    drey_profile known;
+    drey_profile_init(&known);
+    known.step_s[0] = 0.02;
+    c = resident();
+    cost_seed(&c, &known);
+    cost_saw_pass(&c, 1, 0.2, 0);
+    near(cost_step(&c, 1), 0.02 + 0.02 / 128); /* passes take twice as long today */
 }
 
 static void reading_is_measured_by_waiting(void **state)
@@ -164,7 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_assumed),     cmocka_unit_test(what_is_known),
         cmocka_unit_test(what_is_measured),    cmocka_unit_test(reading_is_measured_by_waiting),
-        cmocka_unit_test(the_number_of_nodes),
+        cmocka_unit_test(the_number_of_nodes), cmocka_unit_test(steps_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,6 +289,28 @@ static void a_pause_forgets(void **state)
     assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
 }
 
+/* In company, which has no pauses: what nobody asked for lately is hoped for again. */
+static void worth_comes_back(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    policy_wish wish;
+    world w = make_world(0.9f, false, 0.1, 0.01, 0);
+    draft_policy *p = make_policy(&memory, &cost, &w);
+    tree_reset(&t, 0);
+    tree_guess(&t, 0, NULL, 0);
+    for (int i = 0; i < 100; i++)
+        draft_observe(p, &t, NULL, 0, 1);
+    tree_reset(&t, 0);
+    assert_true(p->class->wish(p, &t, 100, &wish) && wish.worth[0] < 1e-5f);
+    for (int i = 0; i < 128; i++)
+        draft_observe(p, &t, NULL, 0, 1);
+    assert_true(p->class->wish(p, &t, 100, &wish));
+    assert_true(wish.worth[0] > 0.47f && wish.worth[0] < 0.48f); /* 0.75 (1 - (127/128)^128) */
+}
+
 /* What guesses were worth lately says how deep to draft: a text that cannot be guessed takes the
  * root's step alone, although more would cost little. */
 static void worth_and_calibration_follow_the_text(void **state)
@@ -370,6 +392,7 @@ int main(void)
         cmocka_unit_test(a_hopeless_step_is_a_pause),
         cmocka_unit_test(free_steps_never_pause),
         cmocka_unit_test(a_pause_forgets),
+        cmocka_unit_test(worth_comes_back),
         cmocka_unit_test(worth_and_calibration_follow_the_text),
         cmocka_unit_test(pauses_end_in_company),
         cmocka_unit_test(parts_can_be_left_out),

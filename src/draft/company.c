@@ -17,6 +17,11 @@ static bool competes(const draft_company *c)
     return c->trees[0].policy->class->wish && cost_of(c);
 }
 
+static bool is_alone(const draft_company *c)
+{
+    return c->n == 1 && c->n_plain == 0;
+}
+
 /* The part of tree i, where each grows for itself. */
 static int32_t share_of(const draft_company *c, int32_t i)
 {
@@ -149,39 +154,77 @@ static int32_t gather(const draft_company *c, policy_wish *wishes, wished best[D
     return n;
 }
 
+/* The best number of these nodes; *rate: in tokens a second. */
+static int32_t choose(const draft_company *c, const values *v, double draft_s, double *rate)
+{
+    return cost_choose_among(cost_of(c), c->n + c->n_plain, v->value, v->n, draft_s, rate);
+}
+
+/* At first, and where nobody drafts for long, all of it. */
+static float trusted(const draft_company *c)
+{
+    const double given = 4; /* accepted nodes, as if they had come */
+    const company_trust *t = c->trust;
+    return t ? (float)min_f64((t->came + given) / (t->promised + given), 1) : 1;
+}
+
+void company_hears(company_trust *t, const token_tree *tree, int32_t n_path)
+{
+    double promised = 0;
+    for (int32_t i = 1; i < tree->n_nodes; i++)
+        if (tree->nodes[i].submitted)
+            promised += (double)tree->nodes[i].cumulative;
+    double fading = promised > 0 ? 31.0 / 32 : 255.0 / 256;
+    t->came = t->came * fading + n_path;
+    t->promised = t->promised * fading + promised;
+}
+
 static values values_of(const draft_company *c)
 {
+    const float part = trusted(c);
     values v = {.n = 0};
     for (int32_t i = 0; i < c->n; i++)
         for (int32_t k = 1; !c->trees[i].ready && k < c->trees[i].tree->n_nodes; k++)
-            values_insert(&v, c->trees[i].tree->nodes[k].cumulative,
+            values_insert(&v, part * c->trees[i].tree->nodes[k].cumulative,
                           min_i32(c->most, TREE_MAX_DRAFTED));
     return v;
 }
 
 /* How many of the best nodes to expand: as many as promise the highest rate of all trees together.
- * 0: no step raises it. */
+ * 0: no step raises it. *gain: by which part the best step does, or falls short. */
 static int32_t worth_a_step(const draft_company *c, const policy_wish *wishes, const wished *best,
-                            int32_t n)
+                            int32_t n, double *gain)
 {
     const turn_cost *cost = cost_of(c);
     const int32_t most = min_i32(c->most, TREE_MAX_DRAFTED);
+    const float part = trusted(c);
     values v = values_of(c);
-    double highest, rate;
+    double without, rate, highest = 0;
     int32_t chosen = 0;
-    cost_choose_among(cost, c->n, c->n, v.value, v.n, cost->draft_s, &highest);
+    choose(c, &v, cost->draft_s, &without);
     for (int32_t i = 0; i < n; i++) {
         const policy_wish *w = &wishes[best[i].tree];
         for (int32_t r = 0; r < w->n_ranks; r++)
-            values_insert(&v, best[i].value * w->worth[r], most);
-        cost_choose_among(cost, c->n, c->n, v.value, v.n, cost->draft_s + cost_step(cost, 1 + i),
-                          &rate);
+            values_insert(&v, part * (best[i].value * w->worth[r]), most);
+        choose(c, &v, cost->draft_s + cost_step(cost, 1 + i), &rate);
         if (rate > highest) {
             highest = rate;
             chosen = 1 + i;
         }
     }
-    return chosen;
+    *gain = highest / without - 1;
+    return *gain > 0 ? chosen : 0;
+}
+
+double company_promise(const draft_company *c)
+{
+    policy_wish wishes[DREY_MAX_SESSIONS];
+    wished best[DRAFT_MAX_BATCH];
+    double gain;
+    if (!competes(c) || cost_steps_are_free(cost_of(c)))
+        return 1;
+    worth_a_step(c, wishes, best, gather(c, wishes, best), &gain);
+    return gain;
 }
 
 static drey_status grow_together(draft_company *c, drey_error *err)
@@ -190,9 +233,10 @@ static drey_status grow_together(draft_company *c, drey_error *err)
     wished best[DRAFT_MAX_BATCH];
     for (;;) {
         const turn_cost *cost = cost_of(c);
+        double gain;
         int32_t n = gather(c, wishes, best);
         if (cost->step_measured && !cost_steps_are_free(cost))
-            n = worth_a_step(c, wishes, best, n);
+            n = worth_a_step(c, wishes, best, n, &gain);
         if (n == 0)
             return DREY_OK;
         shared_step s = {.n = 0};
@@ -212,7 +256,7 @@ drey_status company_grow(draft_company *c, drey_error *err)
 {
     company_tree *only = &c->trees[0];
     assert(c->n >= 1 && c->n <= DREY_MAX_SESSIONS && c->most >= 0);
-    if (c->n == 1) {
+    if (is_alone(c)) {
         int32_t size = only->policy->size;
         only->policy->size = min_i32(size, c->most);
         drey_status status =
@@ -232,14 +276,15 @@ drey_status company_grow(draft_company *c, drey_error *err)
 static void submit_best(draft_company *c)
 {
     double rate;
+    const float part = trusted(c);
     values v = values_of(c);
-    int32_t n = cost_choose_among(cost_of(c), c->n, c->n, v.value, v.n, cost_of(c)->draft_s, &rate);
+    int32_t n = choose(c, &v, cost_of(c)->draft_s, &rate);
     float least = n > 0 ? v.value[n - 1] : 2;
     for (int32_t i = 0; i < c->n; i++) {
         const company_tree *t = &c->trees[i];
         int32_t count = 0, room = t->ready ? 0 : min_i32(n, t->policy->size);
         for (int32_t k = 1; k < t->tree->n_nodes; k++)
-            count += t->tree->nodes[k].cumulative >= least;
+            count += part * t->tree->nodes[k].cumulative >= least;
         count = min_i32(count, room);
         tree_submit(t->tree, count);
         n -= count;
@@ -249,7 +294,7 @@ static void submit_best(draft_company *c)
 void company_submit(draft_company *c)
 {
     policy_wish wish;
-    if (c->n == 1 || !competes(c)) {
+    if (is_alone(c) || !competes(c)) {
         for (int32_t i = 0; i < c->n; i++)
             draft_submit(c->trees[i].policy, c->trees[i].tree, share_of(c, i));
         return;

@@ -38,6 +38,7 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
     *c = (turn_cost){.usual_pass = max_f64((double)pass_bytes / memory, least),
                      .step = max_f64((double)step_bytes / memory, least),
                      .read_s = (double)streamed_bytes / disk};
+    c->usual_step = c->step;
     for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
         c->shape[n - 1] = usual_shape(n);
     if (streamed_bytes)
@@ -74,15 +75,17 @@ void cost_seed(turn_cost *c, const drey_profile *known)
     for (int32_t n = 1; n <= DREY_PROFILE_ROWS && one > 0; n++)
         if (known->pass_s[n - 1] > 0)
             c->shape[n - 1] = known->pass_s[n - 1] / one;
-    if (one > 0)
+    if (one > 0) {
+        c->usual_step *= one / c->usual_pass;
         c->usual_pass = one;
+    }
     for (int32_t nodes = 1; nodes <= DREY_PROFILE_NODES; nodes++)
         if (known->step_s[nodes - 1] > 0) {
             steps += known->step_s[nodes - 1] / step_shape(nodes);
             n_steps++;
         }
     if (n_steps) {
-        c->step = steps / n_steps;
+        c->step = c->usual_step = steps / n_steps;
         c->step_measured = true;
     }
 }
@@ -108,6 +111,13 @@ static void saw_computing(turn_cost *c, int32_t n_rows, double scale)
             follow(&c->pass[i], scale, i == range ? 0.25 : 1.0 / 32);
 }
 
+static void forget_steps(turn_cost *c)
+{
+    const double fading = 1.0 / 128;
+    double usual = c->usual_step * scale_of(c, 0) / c->usual_pass;
+    c->step += (usual - c->step) * (c->step_measured ? fading : 1);
+}
+
 void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
 {
     const double noticeable = 0.03; /* share of a pass; less is a late thread */
@@ -119,6 +129,8 @@ void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
     } else {
         c->read_s = min_f64(c->read_s, wall_s + ahead);
     }
+    if (c->draft_s <= 0)
+        forget_steps(c);
     c->turn_s = c->draft_s + wall_s;
     c->draft_s = 0;
 }
@@ -139,6 +151,11 @@ double cost_step(const turn_cost *c, int32_t n)
     return step_shape(n) * c->step;
 }
 
+bool cost_knows_pass(const turn_cost *c, int32_t n_rows)
+{
+    return c->pass[range_of(n_rows)] > 0;
+}
+
 bool cost_steps_are_free(const turn_cost *c)
 {
     const double of_turn = 1.0 / 256;
@@ -156,13 +173,13 @@ double cost_turn(const turn_cost *c, int32_t n, double draft_s)
     return cost_shared(c, 1 + n, draft_s);
 }
 
-int32_t cost_choose_among(const turn_cost *c, int32_t n_rows, int32_t n_tokens, const float *value,
-                          int32_t n, double draft_s, double *tokens_per_s)
+int32_t cost_choose_among(const turn_cost *c, int32_t n_roots, const float *value, int32_t n,
+                          double draft_s, double *tokens_per_s)
 {
-    double tokens = n_tokens, best = 0;
+    double tokens = n_roots, best = 0;
     int32_t chosen = 0;
     for (int32_t i = 0; i <= n; i++) {
-        double rate = tokens / cost_shared(c, n_rows + i, draft_s);
+        double rate = tokens / cost_shared(c, n_roots + i, draft_s);
         if (rate > best) {
             best = rate;
             chosen = i;
@@ -177,5 +194,5 @@ int32_t cost_choose_among(const turn_cost *c, int32_t n_rows, int32_t n_tokens, 
 int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double draft_s,
                     double *tokens_per_s)
 {
-    return cost_choose_among(c, 1, 1, value, n, draft_s, tokens_per_s);
+    return cost_choose_among(c, 1, value, n, draft_s, tokens_per_s);
 }

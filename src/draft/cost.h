@@ -24,6 +24,7 @@ typedef struct turn_cost {
     double pass[COST_RANGES];        /* seconds over the shape's; 0: not measured */
     double usual_pass;               /* the same as long as none was measured */
     double step;                     /* the same of the draft's steps */
+    double usual_step;               /* of usual_pass; 0: nobody knows */
     bool step_measured;
     double read_s;     /* of a pass that found nothing in the ring */
     double ring_share; /* of it at most so much is read ahead */
@@ -47,7 +48,8 @@ void cost_seed(turn_cost *c, const drey_profile *known);
  * measured in a bad moment would be avoided, and never be measured again. */
 void cost_saw_step(turn_cost *c, int32_t n, double seconds);
 /* A pass over n_rows: of wall_s it had nothing to compute for wait_s. It ends the turn: what its
- * steps took is draft_s. */
+ * steps took is draft_s. After turns without steps, what those took is forgotten: they come to be
+ * taken for as much of a pass as is usual, and so are tried again. */
 void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s);
 
 /* The disk would bring what a pass streams in so long, if it were kept busy. */
@@ -56,6 +58,8 @@ void cost_saw_disk(turn_cost *c, double read_s);
 /* The prediction, in seconds. */
 double cost_pass(const turn_cost *c, int32_t n_rows);
 double cost_step(const turn_cost *c, int32_t n);
+/* A pass over about so many rows was measured. */
+bool cost_knows_pass(const turn_cost *c, int32_t n_rows);
 /* Next to a turn, steps take no time: a drafter that looks up computes nothing. */
 bool cost_steps_are_free(const turn_cost *c);
 /* Of a turn with n submitted nodes and so much drafting. */
@@ -68,9 +72,8 @@ double cost_shared(const turn_cost *c, int32_t n_rows, double draft_s);
  * that any choice gives. */
 int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double draft_s,
                     double *tokens_per_s);
-/* The same of nodes that share a pass with n_rows others, which write so many tokens for certain:
- * the roots of trees. */
-int32_t cost_choose_among(const turn_cost *c, int32_t n_rows, int32_t n_tokens, const float *value,
-                          int32_t n, double draft_s, double *tokens_per_s);
+/* The same of nodes that share a pass with n_roots rows, which write a token each for certain. */
+int32_t cost_choose_among(const turn_cost *c, int32_t n_roots, const float *value, int32_t n,
+                          double draft_s, double *tokens_per_s);
 
 #endif

@@ -291,9 +291,12 @@ static void control(optimal *o, int32_t n_tokens, bool with_tree)
     }
 }
 
-/* Guesses where the text went are what the next ones are taken to be worth. */
+/* Guesses where the text went are what the next ones are taken to be worth. As long as none are
+ * made, that is forgotten: what is hoped for comes back. */
 static void learn_worth(optimal *o, const token_tree *tree, const int32_t *path, int32_t n_path)
 {
+    for (int32_t r = 0; r < RANKS && !tree->nodes[0].expanded; r++)
+        o->worth[r] += (o->first_worth[r] - o->worth[r]) / 128;
     for (int32_t i = 0; i <= n_path; i++) {
         const tree_node *node = &tree->nodes[i ? path[i - 1] : 0];
         for (int32_t r = 0; r < RANKS && node->expanded; r++) {

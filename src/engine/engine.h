@@ -7,6 +7,7 @@
 
 #include "accept/accept.h"
 #include "base/trace.h"
+#include "draft/company.h"
 #include "draft/medusa_drafter.h"
 #include "draft/model_drafter.h"
 #include "draft/policy.h"
@@ -74,6 +75,8 @@ struct drey_engine {
     drey_prefix_options prefix_options; /* memory_bytes 0: none */
     arena prefix_memory;
     turn_cost cost;             /* of turns, shared or not (sharing.h) */
+    company_trust trust;        /* in what is drafted for them */
+    double promised;            /* of late to texts whose drafts have still to read (sharing.c) */
     stream_counters reads;      /* of the target, when a pass was last begun */
     trace trace;                /* of the engine's threads, and of its reads */
     exit_predictors predictors; /* exits.h; of early exits */

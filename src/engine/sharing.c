@@ -92,6 +92,14 @@ static drey_status read_on(drey_session *const *sessions, int32_t n, int64_t unt
     }
 }
 
+static company_tree tree_of(drey_session *s)
+{
+    return (company_tree){.drafter = s->drafter,
+                          .policy = s->policy,
+                          .tree = &s->tree,
+                          .max_depth = turn_depth_left(s)};
+}
+
 /* Those that guess in this turn. */
 static int32_t take_in(drey_session *const *sessions, int32_t n, company_tree *trees)
 {
@@ -100,14 +108,53 @@ static int32_t take_in(drey_session *const *sessions, int32_t n, company_tree *t
         drey_session *s = sessions[i];
         s->text.draft_behind = prompt_unread(s);
         if (s->drafter && !s->text.draft_behind)
-            trees[n_trees++] = (company_tree){.drafter = s->drafter,
-                                              .policy = s->policy,
-                                              .tree = &s->tree,
-                                              .max_depth = turn_depth_left(s)};
+            trees[n_trees++] = tree_of(s);
         else
             tree_submit(&s->tree, 0);
     }
     return n_trees;
+}
+
+/* Whether its text is long enough for what its draft has to read, if all write faster by that
+ * part. */
+static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
+{
+    const double tokens_a_turn = 2; /* about */
+    const turn_cost *cost = &s->engine->cost;
+    double reading_s = (s->n_timeline - s->draft_kv.n_committed) *
+                       (cost_step(cost, DRAFT_MAX_BATCH) / DRAFT_MAX_BATCH);
+    return turn_depth_left(s) / tokens_a_turn * cost_shared(cost, n, 0) * gain / n > reading_s;
+}
+
+/* Those in company, or who have been, whose drafts shall read what they have still to. What
+ * drafting promises if they had, and if the others wrote, too, that now read prompts, has to come
+ * to more than half a turn of all: in one turn, or over a few, once it is known what they take
+ * without. A time that was measured in a bad moment promises a little for a while. A draft that was
+ * not asked for long has the text to read. */
+static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
+                         drey_session **readers)
+{
+    const double enough = 0.6;
+    drey_engine *e = sessions[0]->engine;
+    company_tree trees[DREY_MAX_SESSIONS];
+    draft_company c = {.trees = trees, .trust = &e->trust, .most = most};
+    int32_t n_unread = 0, n_readers = 0;
+    for (int32_t i = 0; i < n; i++) {
+        sessions[i]->text.draft_behind = true;
+        n_unread += prompt_unread(sessions[i]);
+        if (sessions[i]->drafter)
+            trees[c.n++] = tree_of(sessions[i]);
+    }
+    if (n_unread == 0)
+        return 0;
+    c.n_plain = n + n_reading - c.n;
+    double gain = company_promise(&c);
+    if (gain > enough || cost_knows_pass(&e->cost, n + n_reading))
+        e->promised = max_f64(min_f64(e->promised + gain, 1), 0);
+    for (int32_t i = 0; i < n && e->promised > enough; i++)
+        if (prompt_unread(sessions[i]) && outweighs_reading(sessions[i], n + n_reading, gain))
+            readers[n_readers++] = sessions[i];
+    return n_readers;
 }
 
 static int32_t count_nodes(const company_tree *trees, int32_t n)
@@ -118,17 +165,25 @@ static int32_t count_nodes(const company_tree *trees, int32_t n)
     return n_nodes;
 }
 
-drey_status sharing_draft(drey_session *const *sessions, int32_t n, bool company, int32_t most,
+drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
                           drey_error *err)
 {
     company_tree trees[DREY_MAX_SESSIONS];
     if (n == 0)
         return DREY_OK;
     drey_engine *e = sessions[0]->engine;
-    bool bounded = company && sharing_measures(e);
+    bool chosen = sharing_measures(e) && (n + n_reading > 1 || sessions[0]->text.draft_behind);
     int64_t pass_ns = (int64_t)(1e9 * cost_shared(&e->cost, n, 0));
-    TRY(read_on(sessions, n, bounded ? clock_ns() + pass_ns : 0, err));
+    drey_session *readers[DREY_MAX_SESSIONS];
+    if (chosen) {
+        int32_t n_readers = who_reads(sessions, n, n_reading, most, readers);
+        TRY(read_on(readers, n_readers, clock_ns() + pass_ns, err));
+    } else {
+        TRY(read_on(sessions, n, 0, err));
+    }
     draft_company c = {.trees = trees, .n = take_in(sessions, n, trees), .most = most};
+    c.n_plain = n - c.n;
+    c.trust = sharing_measures(e) ? &e->trust : NULL;
     e->cost.draft_s = 0;
     if (c.n == 0)
         return DREY_OK;

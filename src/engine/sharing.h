@@ -11,10 +11,11 @@ void sharing_begin(drey_engine *e);
 bool sharing_measures(const drey_engine *e);
 
 /* Grows the trees of the sessions, which are in DECODE, and marks what is submitted: `most` drafted
- * nodes together. Drafts that have still to read do so before; where others wait for that
- * (company), about as long as a pass takes, and those that are not ready draft nothing. Fails only
- * where the draft's reads do; it may be called again. n may be 0. */
-drey_status sharing_draft(drey_session *const *sessions, int32_t n, bool company, int32_t most,
+ * nodes together. n_reading others read prompts in the same pass. Drafts that have still to read do
+ * so before; in company only where drafting promises to pay, and about as long as a pass takes, and
+ * those that are not ready draft nothing. Fails only where the draft's reads do; it may be called
+ * again. n may be 0. */
+drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
                           drey_error *err);
 
 /* Rows of prompts for the next pass, rows[i] of sessions[i], which are n in PROMPT: at least one

@@ -61,7 +61,7 @@ static drey_status offer(shared_pass *p, drey_error *err)
     workspace *ws = p->session[0]->target.ws;
     int32_t n_reading = p->n - p->n_writing;
     int32_t most = min_i32(ws->limits.max_rows, ws->limits.max_logit_rows) - n_reading;
-    TRY(sharing_draft(p->session, p->n_writing, p->n > 1, most - p->n_writing, err));
+    TRY(sharing_draft(p->session, p->n_writing, n_reading, most - p->n_writing, err));
     p->n_rows = 0;
     for (int32_t i = 0; i < p->n_writing; i++) {
         turn_offer(p->session[i], ws->rows + p->n_rows, &p->group[i]);

@@ -2,6 +2,7 @@
 #include "engine/turn.h"
 
 #include "base/num.h"
+#include "draft/company.h"
 #include "engine/exits.h"
 #include "engine/idle.h"
 #include "os/clock.h"
@@ -26,6 +27,7 @@ static void reroot(drey_session *s)
             moved[i] = -1;
     if (s->drafter) {
         idle_settle(s, moved);
+        company_hears(&s->engine->trust, &s->tree, a->n_path);
         draft_observe(s->policy, &s->tree, a->path, a->n_path, a->next);
         s->drafter->class->reroot(s->drafter, &s->tree, a->path, a->n_path, a->next, moved);
     }
