@@ -119,7 +119,7 @@ sys.exit(not (112 < budget <= 120 / 1.05 and charged["peak_mib"] <= budget
               and charged["limit_hits"] == charged["oom_kills"] == 0))
 PYTHON
 auto() { # LOW HIGH LIMIT_MIB PYTHON: the budget in MiB that `plan` makes of auto when PYTHON runs it
-    python3 scripts/memlimit.py "$3" --timeout 60 -- python3 -c 'import json, os, subprocess, sys
+    python3 scripts/memlimit.py "$3" --timeout 300 -- python3 -c 'import json, os, subprocess, sys
 plan = [sys.argv[1], "plan", "-m", sys.argv[2], "--memory", "auto", "--no-measure", "--json", "-"]
 def auto(**how):
     out = subprocess.run(plan, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, **how)

@@ -103,7 +103,7 @@ def run(steps, *options):
         os.environ.pop("NO_COLOR", None)
         os.execv(drey, [drey, "chat", "-m", "model.gguf", "-t", "1", *options])
     shown, seen, steps = b"", 0, list(steps)
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while time.monotonic() < end:
         if steps and shown.find(steps[0][0], seen) >= 0:
             wanted, typed = steps.pop(0)

@@ -13,7 +13,7 @@ failed=0
 refused() {
     local code=$1 pattern=$2 got=0
     shift 2
-    timeout 60 "$drey" "$@" </dev/null >"$tmp/out" 2>"$tmp/err" || got=$?
+    timeout 300 "$drey" "$@" </dev/null >"$tmp/out" 2>"$tmp/err" || got=$?
     if [ $got != "$code" ] || [ "$(wc -l <"$tmp/err")" != 1 ] || [ -s "$tmp/out" ] ||
         ! grep -qE "^drey: .*$pattern" "$tmp/err"; then
         echo "cli_errors: drey $*"

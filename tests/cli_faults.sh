@@ -36,7 +36,7 @@ run() {
     # folder stands apart, since LD_PRELOAD ends a name at a blank.
     ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" LD_LIBRARY_PATH=${shim%/*} \
         LD_PRELOAD=${shim##*/} FAULT_FILE=toy.gguf FAULT_KIND=${FAULT_KIND-none} \
-        timeout 120 "$drey" run -m "$toy" -d $draft -t 1 -n 24 --ignore-eos -q --raw-ids -p "The tree" \
+        timeout 300 "$drey" run -m "$toy" -d $draft -t 1 -n 24 --ignore-eos -q --raw-ids -p "The tree" \
         --memory "$budget" --stats "$tmp/stats" "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
     return $code
 }

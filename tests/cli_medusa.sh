@@ -30,7 +30,7 @@ says() { # FILE PATTERN
     grep -qE "$2" "$1" || wrong "\"$2\" is not said: $(head -n 5 "$1")"
 }
 write() { # OPTION...: a text to $tmp/text
-    timeout 60 "$drey" run -m "$tmp/m.gguf" -t 2 -n 40 --ignore-eos -p "The quick brown" -q "$@" \
+    timeout 300 "$drey" run -m "$tmp/m.gguf" -t 2 -n 40 --ignore-eos -p "The quick brown" -q "$@" \
         >"$tmp/text" 2>"$tmp/err" || wrong "run $*: $(head -n 3 "$tmp/err")"
 }
 

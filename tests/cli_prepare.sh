@@ -29,7 +29,7 @@ prepare() {
     shift
     ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" LD_LIBRARY_PATH=${shim%/*} \
         LD_PRELOAD=${shim##*/} FAULT_FILE=${FAULT_FILE-.partial} FAULT_KIND=${FAULT_KIND-none} \
-        timeout 120 "$drey" prepare "$toy" "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
+        timeout 300 "$drey" prepare "$toy" "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
     [ $code = "$want" ] || wrong "prepare $*: exit code $code: $(head -n 3 "$tmp/err")"
 }
 run() { # OPTION...: a text of a streamed model

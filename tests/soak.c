@@ -31,9 +31,9 @@ enum {
     N_TEXT = 32,
     N_PROMPTS = 4,
     PROMPT = 12,
-    STUCK_S = 120,      /* a round that takes longer hangs */
+    STUCK_S = 600,      /* a round that takes longer hangs */
     N_BROKEN = 12,      /* attempts that fail in a row: more than are forgiven, on all threads */
-    SETTLE_MS = 5000,   /* the kernel's own threads for a ring leave a little later */
+    SETTLE_MS = 60000,  /* the kernel's own threads for a ring leave a little later */
     GROWTH_KB = 2 << 10 /* of resident memory, from the first half to the last quarter */
 };
 
@@ -414,11 +414,11 @@ static void report(const soak *s, double seconds)
     fflush(stdout);
 }
 
-/* The first quarter fills the allocator; after that nothing may grow. */
+/* The first quarter fills the allocator, if it is long enough; after that nothing may grow. */
 static void check_growth(const soak *s)
 {
     int64_t n = s->n.rounds < s->capacity ? s->n.rounds : s->capacity, quarter = n / 4;
-    if (quarter < 4) {
+    if (quarter < 16) {
         printf("soak: too few rounds to compare memory\n");
         return;
     }

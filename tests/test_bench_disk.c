@@ -34,6 +34,19 @@ static uint64_t weight_region(const char *path)
     return sum;
 }
 
+/* Once through it, unless that takes two seconds: a machine that did something else is asked again. */
+static drey_status read_whole(const char *path, drey_io io, uint64_t read_bytes, uint64_t n_bytes,
+                              drey_disk_report *report, drey_error *err)
+{
+    drey_status status = DREY_OK;
+    for (int tries = 0; tries < 50; tries++) {
+        status = drey_bench_disk(path, io, read_bytes, 0, report, err);
+        if (status != DREY_OK || report->read_bytes >= n_bytes)
+            break;
+    }
+    return status;
+}
+
 static void reads_all_tensors(void **state)
 {
     (void)state;
@@ -51,8 +64,7 @@ static void reads_all_tensors(void **state)
         for (drey_io io = DREY_IO_AUTO; io <= DREY_IO_BUFFERED; io++) {
             drey_disk_report report;
             drey_error err;
-            drey_status status =
-                drey_bench_disk(path, io, io % 2 ? 256 << 10 : 0, 0, &report, &err);
+            drey_status status = read_whole(path, io, io % 2 ? 256 << 10 : 0, bytes, &report, &err);
             if (io == DREY_IO_URING && status == DREY_ERR_IO &&
                 strstr(err.message, "refuses io_uring"))
                 continue;
@@ -83,9 +95,9 @@ static void reads_a_sidecar(void **state)
     assert_int_equal(drey_prepare(&options, &prepared, &err), DREY_OK);
     drey_model_close(&m);
     drey_disk_report report;
-    assert_int_equal(
-        drey_bench_disk(temp_path("packed.gguf.drey"), DREY_IO_PREAD, 0, 0, &report, &err),
-        DREY_OK);
+    assert_int_equal(read_whole(temp_path("packed.gguf.drey"), DREY_IO_PREAD, 0,
+                                prepared.sidecar_bytes, &report, &err),
+                     DREY_OK);
     assert_int_equal(report.read_bytes, prepared.sidecar_bytes);
 }
 
@@ -98,7 +110,10 @@ static void reads_as_long_as_asked(void **state)
     toy_write(path, &toy);
     drey_disk_report report;
     drey_error err;
-    assert_int_equal(drey_bench_disk(path, DREY_IO_PREAD, 0, 0.2, &report, &err), DREY_OK);
+    double seconds = 0.2; /* of which others may have most */
+    do
+        assert_int_equal(drey_bench_disk(path, DREY_IO_PREAD, 0, seconds, &report, &err), DREY_OK);
+    while (report.read_bytes <= weight_region(path) && (seconds *= 2) < 60);
     assert_true(report.read_bytes > weight_region(path));
 }
 
