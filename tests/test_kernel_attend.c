@@ -434,38 +434,71 @@ static void test_runs(void **state)
         }
 }
 
-/* The blocks of a dense prefix in ranges, the last range first. */
+/* The blocks of a dense prefix in ranges, the last range first, on one tier and what is left of them, and the
+ * tail where it is a part of its own, on another. */
+static void check_parts(problem *p, const kernel_table *t, const kernel_table *other, int32_t first,
+                        int32_t last, bool has_tail)
+{
+    attention a = attention_of(p, t), b = attention_of(p, other);
+    int32_t blocks = attend_dense_blocks(&a, first, last);
+    if (blocks < 1)
+        return;
+    int32_t cut = 1 + (int32_t)(rng() % (uint32_t)blocks);
+    int32_t middle = cut + (blocks - cut) / 2, kept = blocks - cut;
+    kept += has_tail ? attend_tail_blocks(&a, first, last) : 0;
+    guarded parts = guard_alloc(attend_partials_floats(last - first, p->dim, kept) * sizeof(float));
+    if (has_tail)
+        attend_tail(&b, first, last, cut, parts.data, p->scratch.data);
+    if (middle > cut)
+        attend_range(&a, first, last, cut, cut, middle, parts.data, p->scratch.data);
+    attend_range(&a, first, last, cut, 0, cut, parts.data, p->scratch.data);
+    if (blocks > middle)
+        attend_range(&b, first, last, cut, middle, blocks, parts.data, p->scratch.data);
+    memset(p->scratch.data, 0xff, p->scratch.size_bytes);
+    attend_finish(&b, first, last, cut, has_tail, parts.data, p->scratch.data);
+    check(p, t->tier, has_tail ? "attention with its tail apart" : "attention in parts", first,
+          last);
+    assert_true(guard_intact(&parts));
+    guard_free(&parts);
+}
+
+static void check_all_parts(problem *p)
+{
+    FOR_EACH_TIER(t)
+    {
+        const kernel_table *other = kernel_select("ref");
+        int32_t n = p->n_rows * p->n_q, most = ATTEND_SPLIT_PAIRS;
+        if (strcmp(t->tier, "float") == 0)
+            other = t;
+        for (int32_t first = 0; first < n; first += most)
+            for (int has_tail = 0; has_tail < 2; has_tail++)
+                check_parts(p, t, other, first, first + most < n ? first + most : n, has_tail);
+    }
+}
+
 static void test_parts(void **state)
 {
     (void)state;
+    static const tree_shape trees[] = {
+        /* rows, query heads, head_dim, prefix, reach, stride */
+        {16, 6, 128, 64, 16, 1}, {33, 2, 64, 190, 5, 1}, {64, 1, 64, 120, 12, 1},
+        {40, 2, 32, 130, 3, 19}, {12, 3, 34, 65, 4, 2},  {24, 3, 80, 127, 2, 1},
+    };
     for (int i = 0; i < N_SHAPES; i++) {
         problem p = problem_make(&shapes[i], fits(KV_Q8_0, &shapes[i]) ? KV_Q8_0 : KV_F16, 3.0f);
-        int32_t n = p.n_rows * p.n_q;
-        FOR_EACH_TIER(t)
-        {
-            attention a = attention_of(&p, t);
-            for (int32_t first = 0; first < n; first += ATTEND_SPLIT_PAIRS) {
-                int32_t last = first + ATTEND_SPLIT_PAIRS < n ? first + ATTEND_SPLIT_PAIRS : n;
-                int32_t blocks = attend_dense_blocks(&a, first, last);
-                if (blocks < 2)
-                    continue;
-                int32_t cut = 1 + (int32_t)(rng() % (uint32_t)(blocks - 1));
-                int32_t middle = cut + (blocks - cut) / 2;
-                guarded parts = guard_alloc(
-                    attend_partials_floats(last - first, p.dim, blocks - cut) * sizeof(float));
-                if (middle > cut)
-                    attend_range(&a, first, last, cut, cut, middle, parts.data, p.scratch.data);
-                attend_range(&a, first, last, cut, 0, cut, parts.data, p.scratch.data);
-                attend_range(&a, first, last, cut, middle, blocks, parts.data, p.scratch.data);
-                memset(p.scratch.data, 0xff, p.scratch.size_bytes);
-                attend_finish(&a, first, last, cut, blocks, parts.data, p.scratch.data);
-                check(&p, t->tier, "attention in parts", first, last);
-                assert_true(guard_intact(&parts));
-                guard_free(&parts);
-            }
-        }
+        check_all_parts(&p);
         problem_free(&p);
     }
+    for (int f = KV_F16; f <= KV_F32; f++)
+        for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
+            if (f == KV_Q8_0 && trees[i].dim % KV_Q8_BLOCK)
+                continue;
+            problem p = tree_make(&trees[i], (kv_format)f, i % 3 == 2 ? 40.0f : 2.0f);
+            p.cap = i % 2 ? 5.0f : 0;
+            expect(&p);
+            check_all_parts(&p);
+            problem_free(&p);
+        }
 }
 
 /* What a row has become in the cache: a query that is one dimension reads a key's number, a single

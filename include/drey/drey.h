@@ -326,7 +326,7 @@ DREY_API void drey_profile_init(drey_profile *profile);
  * ("0-3,6") has a thread on each, one without has n_threads, or 1 beside other clusters. Devices
  * compute with what is pinned of the target. "auto": a cluster for each speed of cores that the
  * system tells of. Texts do not depend on any of this. */
-enum { DREY_MAX_UNITS = 4, DREY_UNIT_WIDTHS = 7 };
+enum { DREY_MAX_UNITS = 4, DREY_UNIT_WIDTHS = 7, DREY_UNIT_CONTEXTS = 5, DREY_UNIT_CONTEXT = 256 };
 
 /* What was measured. */
 typedef struct drey_unit_shares {
@@ -334,7 +334,14 @@ typedef struct drey_unit_shares {
     /* [w][unit]: of passes of up to 2^w rows, the last also of more; only their proportion counts.
      * Units as drey_engine_unit counts them: clusters, then devices. */
     double share[DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
-    uint64_t reserved[4]; /* zero */
+    /* Attention's boundary between the last cluster and those before it, in [-1, 1], behind
+     * DREY_UNIT_CONTEXT positions, four times as many, and so on: at 0 what rows see alike, the
+     * dense part, is computed by those before the last, and what they do not, a tree's part, by the
+     * last one. Above 0 so much of the dense part is its, too; below 0 so much of the tree's part
+     * the others'. n_boundaries 0: it follows from the shares. */
+    int32_t n_boundaries;
+    float boundary[DREY_UNIT_CONTEXTS];
+    uint64_t reserved[1]; /* zero */
 } drey_unit_shares;
 
 /* Beginnings of texts that were computed are kept in blocks of 64 tokens, and restored where another

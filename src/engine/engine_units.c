@@ -18,6 +18,15 @@ static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
         if (!(sum > 0) || isinf(sum))
             FAIL(err, DREY_ERR_USAGE, "the units' shares of passes of %d rows have no sum", 1 << w);
     }
+    int32_t n = shares ? shares->n_boundaries : 0;
+    if (n < 0 || n > DREY_UNIT_CONTEXTS)
+        FAIL(err, DREY_ERR_USAGE,
+             "attention has boundaries for up to %d lengths of context, not %d", DREY_UNIT_CONTEXTS,
+             n);
+    for (int32_t i = 0; i < n; i++)
+        if (!(fabsf(shares->boundary[i]) <= 1))
+            FAIL(err, DREY_ERR_USAGE, "attention's boundary is %g; it is between -1 and 1",
+                 (double)shares->boundary[i]);
     return DREY_OK;
 }
 

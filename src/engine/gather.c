@@ -195,6 +195,7 @@ static void gather_options(drey_engine *e)
     const drey_engine_options *o = &e->options;
     plan_inputs *in = &e->inputs;
     in->n_units = 1;
+    in->n_clusters = e->units ? e->units->n_clusters : 1;
     in->n_sessions = o->n_sessions;
     in->n_context = o->n_context;
     in->n_threads = o->n_threads;

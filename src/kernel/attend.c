@@ -291,10 +291,11 @@ static int32_t take_row(pair_batch *r, const attend_pairs *all, int32_t row)
     return from;
 }
 
-/* The rows' positions from `start` on, at most a block, whose first b->dense scores are there. All
- * rows' scores come before what reads them: whole vectors of what was just written in pieces would
- * have to wait for it. */
-static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b, int32_t start)
+/* The rows' positions from `start` on, at most a block, whose first b->dense scores are there; into
+ * m, l and a of `all`, as they are if it is the first there. All rows' scores come before what
+ * reads them: whole vectors of what was just written in pieces would have to wait for it. */
+static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b, int32_t start,
+                         bool first)
 {
     const attention *a = r->a;
     for (int32_t row = r->first_row; row < r->last_row; row++) {
@@ -315,8 +316,7 @@ static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b
         size_t bytes = (size_t)r->pairs.n * sizeof(float);
         memcpy(r->row_m, all->m + from, bytes);
         memcpy(r->row_l, all->l + from, bytes);
-        bool first = start == r->first_block * ATTEND_BLOCK;
-        if (first)
+        if (start == r->first_block * ATTEND_BLOCK)
             hide(r, r->pairs.p, row, r->pairs.n);
         a->kernels->attend->rest(&r->pairs, b, first);
         memcpy(all->m + from, r->row_m, bytes);
@@ -324,24 +324,33 @@ static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b
     }
 }
 
-/* What is left of each row of the batch behind its dense blocks, and the end. */
-static void rest_of_rows(pair_batch *r)
+/* Turns to what is left of each row behind the batch's dense blocks, from `start` on: scores of the
+ * positions that still lie dense. Returns how many positions there are. */
+static int32_t tail_begin(pair_batch *r, const attend_pairs *all, attend_block *b, int32_t start)
 {
     const attention *a = r->a;
-    const attend_pairs all = r->pairs;
-    int32_t start = max_i32(r->n_dense / ATTEND_BLOCK, r->first_block) * ATTEND_BLOCK, n_seen = 0;
+    int32_t n_seen = 0;
     for (int32_t row = r->first_row; row < r->last_row; row++)
         n_seen = max_i32(n_seen, a->n_prefix[row] + a->n_path[row]);
-    attend_block b;
-    dense_block(a, &b, start, max_i32(r->n_dense - start, 0));
-    if (b.dense)
-        dense_scores(a, &all, &b);
+    dense_block(a, b, start, max_i32(r->n_dense - start, 0));
+    if (b->dense)
+        dense_scores(a, all, b);
     r->first_group = first_sparse_group(r, start);
     r->pairs.m = r->row_m;
     r->pairs.l = r->row_l;
+    return n_seen;
+}
+
+/* All of that, and the end. */
+static void rest_of_rows(pair_batch *r)
+{
+    const attend_pairs all = r->pairs;
+    int32_t start = max_i32(r->n_dense / ATTEND_BLOCK, r->first_block) * ATTEND_BLOCK;
+    attend_block b;
+    int32_t n_seen = tail_begin(r, &all, &b, start);
     for (; start < n_seen; start += ATTEND_BLOCK, b.dense = 0)
-        sparse_block(r, &all, &b, start);
-    a->kernels->attend->divide(&all);
+        sparse_block(r, &all, &b, start, start == r->first_block * ATTEND_BLOCK);
+    r->a->kernels->attend->divide(&all);
 }
 
 void attend(const attention *a, int32_t first, int32_t last, void *scratch)
@@ -355,7 +364,9 @@ void attend(const attention *a, int32_t first, int32_t last, void *scratch)
     }
 }
 
-/* ---- In partials: [m, l of the first range] [blocks: m, l [16] each, a [n][head_dim]] ---- */
+/* ---- In partials: [m, l of the first range] [blocks: m, l, a [n][head_dim]] ----
+ *
+ * m and l are padded to whole vectors of pairs. */
 
 int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last)
 {
@@ -365,14 +376,44 @@ int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last)
     return n / ATTEND_BLOCK;
 }
 
+int32_t attend_tail_blocks(const attention *a, int32_t first, int32_t last)
+{
+    int32_t n = 0;
+    for (int32_t row = first / a->n_q; row <= (last - 1) / a->n_q; row++)
+        n = max_i32(n, a->n_prefix[row] + a->n_path[row]);
+    return ceil_div_i32(n, ATTEND_BLOCK) - attend_dense_blocks(a, first, last);
+}
+
+/* Of m, or of l. */
+static int32_t padded_pairs(int32_t n_pairs)
+{
+    return (n_pairs + 15) / 16 * 16;
+}
+
 static size_t part_floats(int32_t n_pairs, int32_t head_dim)
 {
-    return 2 * ATTEND_SPLIT_PAIRS + (size_t)n_pairs * (size_t)head_dim;
+    return 2 * (size_t)padded_pairs(n_pairs) + (size_t)n_pairs * (size_t)head_dim;
 }
 
 size_t attend_partials_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks)
 {
-    return 2 * ATTEND_SPLIT_PAIRS + (size_t)n_blocks * part_floats(n_pairs, head_dim);
+    return 2 * (size_t)padded_pairs(n_pairs) + (size_t)n_blocks * part_floats(n_pairs, head_dim);
+}
+
+/* Where a block's results are, counted from the first range's end. */
+static float *part_at(const pair_batch *r, float *partials, int32_t block)
+{
+    return partials + attend_partials_floats(r->n, r->a->head_dim, block);
+}
+
+/* The next block's results go there. */
+static void set_part(pair_batch *r, attend_pairs *pairs, float *part)
+{
+    const int32_t padded = padded_pairs(r->n);
+    pairs->m = part;
+    pairs->l = part + padded;
+    for (int32_t i = 0; i < r->n; i++)
+        r->sums[i] = part + 2 * padded + (int64_t)i * r->a->head_dim;
 }
 
 void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
@@ -383,17 +424,12 @@ void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_fir
     if (from_block == 0) {
         dense_blocks(&r, 0, to_block);
         memcpy(partials, r.pairs.m, (size_t)r.n * sizeof(float));
-        memcpy(partials + ATTEND_SPLIT_PAIRS, r.pairs.l, (size_t)r.n * sizeof(float));
+        memcpy(partials + padded_pairs(r.n), r.pairs.l, (size_t)r.n * sizeof(float));
         return;
     }
     size_t bytes = ATTEND_GROUPS * group_bytes(a->format, a->head_dim);
     for (int32_t i = from_block; i < to_block; i++) {
-        float *part = partials + 2 * ATTEND_SPLIT_PAIRS +
-                      (size_t)(i - n_first_range) * part_floats(r.n, a->head_dim);
-        r.pairs.m = part;
-        r.pairs.l = part + ATTEND_SPLIT_PAIRS;
-        for (int32_t j = 0; j < r.n; j++)
-            r.sums[j] = part + 2 * ATTEND_SPLIT_PAIRS + (int64_t)j * a->head_dim;
+        set_part(&r, &r.pairs, part_at(&r, partials, i - n_first_range));
         attend_block b;
         dense_block(a, &b, i * ATTEND_BLOCK, ATTEND_BLOCK);
         b.ahead_values = b.value[0];
@@ -403,18 +439,63 @@ void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_fir
     }
 }
 
-void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
-                   int32_t n_blocks, float *partials, void *scratch)
+void attend_tail(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
+                 float *partials, void *scratch)
 {
     pair_batch r = batch_make(a, first, last - first, scratch);
     batch_pack(&r);
+    attend_pairs all = r.pairs;
+    int32_t block = r.n_dense / ATTEND_BLOCK, start = block * ATTEND_BLOCK;
+    attend_block b;
+    int32_t n_seen = tail_begin(&r, &all, &b, start);
+    for (; start < n_seen; start += ATTEND_BLOCK, b.dense = 0, block++) {
+        set_part(&r, &all, part_at(&r, partials, block - n_first_range));
+        sparse_block(&r, &all, &b, start, true);
+    }
+}
+
+/* A block of the tail is folded into those rows that see some of it. */
+static void fold_tail(pair_batch *r, const attend_pairs *all, int32_t block, const float *part)
+{
+    const attention *a = r->a;
+    for (int32_t row = r->first_row; row < r->last_row; row++) {
+        if (a->n_prefix[row] + a->n_path[row] <= block * ATTEND_BLOCK)
+            continue;
+        int32_t from = take_row(r, all, row);
+        size_t bytes = (size_t)r->pairs.n * sizeof(float);
+        const float *m = part + from, *l = m + padded_pairs(r->n);
+        memcpy(r->row_m, all->m + from, bytes);
+        memcpy(r->row_l, all->l + from, bytes);
+        a->kernels->attend->fold(&r->pairs, m, l,
+                                 part + 2 * padded_pairs(r->n) + (int64_t)from * a->head_dim);
+        memcpy(all->m + from, r->row_m, bytes);
+        memcpy(all->l + from, r->row_l, bytes);
+    }
+}
+
+void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
+                   bool has_tail, float *partials, void *scratch)
+{
+    pair_batch r = batch_make(a, first, last - first, scratch);
+    const int32_t padded = padded_pairs(r.n);
+    batch_pack(&r);
     memcpy(r.pairs.m, partials, (size_t)r.n * sizeof(float));
-    memcpy(r.pairs.l, partials + ATTEND_SPLIT_PAIRS, (size_t)r.n * sizeof(float));
-    partials += 2 * ATTEND_SPLIT_PAIRS;
-    for (int32_t i = n_first_range; i < n_blocks; i++, partials += part_floats(r.n, a->head_dim))
-        a->kernels->attend->fold(&r.pairs, partials, partials + ATTEND_SPLIT_PAIRS,
-                                 partials + 2 * ATTEND_SPLIT_PAIRS);
-    rest_of_rows(&r);
+    memcpy(r.pairs.l, partials + padded, (size_t)r.n * sizeof(float));
+    int32_t i = n_first_range, n_blocks = r.n_dense / ATTEND_BLOCK;
+    for (; i < n_blocks; i++) {
+        const float *part = part_at(&r, partials, i - n_first_range);
+        a->kernels->attend->fold(&r.pairs, part, part + padded, part + 2 * padded);
+    }
+    if (!has_tail) {
+        rest_of_rows(&r);
+        return;
+    }
+    const attend_pairs all = r.pairs;
+    r.pairs.m = r.row_m;
+    r.pairs.l = r.row_l;
+    for (n_blocks += attend_tail_blocks(a, first, last); i < n_blocks; i++)
+        fold_tail(&r, &all, i, part_at(&r, partials, i - n_first_range));
+    a->kernels->attend->divide(&all);
 }
 
 /* ---- Rows of the cache ---- */

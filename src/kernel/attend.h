@@ -31,8 +31,8 @@
 enum {
     KV_Q8_BLOCK = 32, /* numbers of q8_0 with one scale */
     ATTEND_GROUPS = ATTEND_BLOCK / KV_GROUP,
-    ATTEND_PAIRS = 96, /* pairs that go through a block together, at most */
-    ATTEND_TURNED = 8  /* groups whose keys are kept as rows */
+    ATTEND_PAIRS = ATTEND_SPLIT_PAIRS, /* pairs that go through a block together, at most */
+    ATTEND_TURNED = 8                  /* groups whose keys are kept as rows */
 };
 
 /* Partial sums in the order of the tree: position in the layout -> lane. */

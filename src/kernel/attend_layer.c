@@ -11,6 +11,7 @@
 enum {
     TASK_ROWS = 16, /* rows of a prompt see different prefixes: what they do not share goes alone */
     TASK_PAIRS = 8, /* fewer would leave registers empty */
+    CUT_PAIRS = 16, /* more come from so many rows that tasks come out even */
     RANGE_BLOCKS = 4 /* a range should be worth the fold */
 };
 
@@ -34,7 +35,7 @@ static int32_t rows_of_task(const attend_layer *l)
 }
 
 /* No row's window leaves anything out: then all begin at block 0. */
-static bool sees_all(const attention *a)
+bool attend_sees_all(const attention *a)
 {
     for (int32_t row = 0; a->window > 0 && row < a->n_rows; row++)
         if (a->n_prefix[row] + a->n_path[row] > a->window)
@@ -48,14 +49,14 @@ void attend_cut(attend_layer *l)
     l->task_rows = rows_of_task(l);
     int32_t tasks = ceil_div(a->n_rows, l->task_rows) * l->n_heads;
     int32_t rest = tasks % l->n_threads;
-    l->n_whole = tasks;
+    l->n_tasks = l->n_whole = tasks;
     l->n_cut = 0;
     l->n_ranges = 1;
     int32_t ranges = rest && l->n_threads % rest == 0 ? l->n_threads / rest : l->n_threads;
     size_t one = attend_partials_floats(l->task_rows * a->n_q, a->head_dim, 1);
     if (rest && rest <= (int32_t)(sizeof l->left / sizeof *l->left) &&
-        l->task_rows * a->n_q <= ATTEND_SPLIT_PAIRS && l->n_partials / (size_t)rest >= one &&
-        a->n_prefix[0] >= ranges * RANGE_BLOCKS * ATTEND_BLOCK && sees_all(a)) {
+        l->task_rows * a->n_q <= CUT_PAIRS && l->n_partials / (size_t)rest >= one &&
+        a->n_prefix[0] >= ranges * RANGE_BLOCKS * ATTEND_BLOCK && attend_sees_all(a)) {
         l->n_whole = tasks - rest;
         l->n_cut = rest;
         l->n_ranges = ranges;
@@ -65,8 +66,7 @@ void attend_cut(attend_layer *l)
     atomic_store_explicit(&l->next, 0, memory_order_relaxed);
 }
 
-/* A task's head and pairs. */
-static attention task_of(const attend_layer *l, int32_t task, int32_t *first, int32_t *last)
+attention attend_task(const attend_layer *l, int32_t task, int32_t *first, int32_t *last)
 {
     attention a = l->head;
     int32_t head = task % l->n_heads, row = task / l->n_heads * l->task_rows;
@@ -81,10 +81,12 @@ static attention task_of(const attend_layer *l, int32_t task, int32_t *first, in
 }
 
 /* Range `range` of the task that is number `cut` of those that are cut. */
-static void range_work(attend_layer *l, int32_t cut, int32_t range, void *scratch)
+static void range_work(attend_layer *l, const kernel_table *kernels, int32_t cut, int32_t range,
+                       void *scratch)
 {
     int32_t first, last;
-    attention a = task_of(l, l->n_whole + cut, &first, &last);
+    attention a = attend_task(l, l->n_whole + cut, &first, &last);
+    a.kernels = kernels;
     int32_t n_blocks = attend_dense_blocks(&a, first, last);
     size_t share = l->n_partials / (size_t)l->n_cut;
     float *partials = l->partials + (size_t)cut * share;
@@ -98,30 +100,36 @@ static void range_work(attend_layer *l, int32_t cut, int32_t range, void *scratc
     int32_t to = range ? head + rest * range / others : head;
     attend_range(&a, first, last, head, from, to, partials, scratch);
     if (atomic_fetch_sub_explicit(&l->left[cut], 1, memory_order_acq_rel) == 1)
-        attend_finish(&a, first, last, head, n_blocks, partials, scratch);
+        attend_finish(&a, first, last, head, false, partials, scratch);
+}
+
+bool attend_next(attend_layer *l, const kernel_table *kernels, void *scratch)
+{
+    int32_t item = atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed);
+    if (item >= l->n_whole + l->n_cut * l->n_ranges)
+        return false;
+    if (item >= l->n_whole) {
+        item -= l->n_whole;
+        range_work(l, kernels, item / l->n_ranges, item % l->n_ranges, scratch);
+        return true;
+    }
+    int32_t first, last;
+    attention a = attend_task(l, item, &first, &last);
+    a.kernels = kernels;
+    attend(&a, first, last, scratch);
+    return true;
 }
 
 void attend_work(attend_layer *l, void *scratch)
 {
-    for (;;) {
-        int32_t item = atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed);
-        if (item >= l->n_whole + l->n_cut * l->n_ranges)
-            return;
-        if (item >= l->n_whole) {
-            item -= l->n_whole;
-            range_work(l, item / l->n_ranges, item % l->n_ranges, scratch);
-            continue;
-        }
-        int32_t first, last;
-        attention a = task_of(l, item, &first, &last);
-        attend(&a, first, last, scratch);
-    }
+    while (attend_next(l, l->head.kernels, scratch))
+        ;
 }
 
 size_t attend_partials_wanted(int32_t n_q, int32_t head_dim, int32_t n_positions, int32_t n_threads)
 {
     const size_t most = 256 << 10; /* a MiB */
-    if (n_threads < 2 || n_q > ATTEND_SPLIT_PAIRS)
+    if (n_threads < 2 || n_q > CUT_PAIRS)
         return 0;
     /* At most n_threads - 1 tasks are cut, and they keep all blocks but their first ranges'. */
     size_t floats = attend_partials_floats(n_q, head_dim, n_positions / ATTEND_BLOCK);

@@ -249,18 +249,30 @@ void attend(const attention *a, int32_t first, int32_t last, void *scratch);
 size_t attend_scratch_bytes(int32_t head_dim);
 
 /* The same in partials that different threads may compute, for at most ATTEND_SPLIT_PAIRS pairs of
- * rows that see all their positions:
- * blocks [0, n) that lie in a dense prefix of all the pairs' rows are cut into ranges, each given
- * to attend_range once; when all have returned, attend_finish folds what they left in `partials` in
- * order and does the rest. partials: attend_partials_floats(last - first, head_dim, blocks not in
- * the first range). */
-enum { ATTEND_SPLIT_PAIRS = 16 };
+ * rows that see all their positions. What lies in a dense prefix of all the pairs' rows is n whole
+ * blocks, and the rest, a tree's part among it, is the tail:
+ *
+ *   positions  |block 0|block 1|block 2|block 3|block 4| part of a block, then the tree |
+ *              |  first range  |another|    another    |              tail              |
+ *
+ * Blocks [0, n), at least one, are cut into ranges, each given to attend_range once: the first one
+ * folds as it goes, the others leave their blocks' results. So does attend_tail, if it is called.
+ * When all have returned, attend_finish folds in order what they left in `partials`, and does
+ * without has_tail the tail itself. partials: attend_partials_floats(last - first, head_dim, blocks
+ * that are not in the first range, the tail's among them if it is called). */
+enum { ATTEND_SPLIT_PAIRS = 96 };
 int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last);
+int32_t attend_tail_blocks(const attention *a, int32_t first, int32_t last);
 size_t attend_partials_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks);
 void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
                   int32_t from_block, int32_t to_block, float *partials, void *scratch);
+void attend_tail(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
+                 float *partials, void *scratch);
 void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
-                   int32_t n_blocks, float *partials, void *scratch);
+                   bool has_tail, float *partials, void *scratch);
+
+/* No row's window leaves anything out. */
+bool attend_sees_all(const attention *a);
 
 /* The attention of a whole layer, shared among threads: fill in the first part, call attend_cut,
  * then attend_work on every thread. */
@@ -273,11 +285,15 @@ typedef struct attend_layer {
     size_t n_partials;
     /* Of attend_cut: ranges of rows times heads are tasks; those that do not come out even among
      * the threads are cut into ranges of blocks. */
-    int32_t task_rows, n_whole, n_cut, n_ranges;
+    int32_t task_rows, n_tasks, n_whole, n_cut, n_ranges;
     _Atomic int32_t next, left[64];
 } attend_layer;
 void attend_cut(attend_layer *l);
 void attend_work(attend_layer *l, void *scratch);
+/* A thread's next part of it, with any tier's kernels of the same bits. False: there is none. */
+bool attend_next(attend_layer *l, const kernel_table *kernels, void *scratch);
+/* One of n_tasks after attend_cut: its head, whose pairs are [*first, *last). */
+attention attend_task(const attend_layer *l, int32_t task, int32_t *first, int32_t *last);
 /* What attend_layer.partials should have: for one row in n_positions. */
 size_t attend_partials_wanted(int32_t n_q, int32_t head_dim, int32_t n_positions,
                               int32_t n_threads);

@@ -135,12 +135,36 @@ static void step_store(model_pass *p, int32_t from, int32_t to, int32_t thread)
         store_row(p, i, p->r->ws->scratch[thread]);
 }
 
+/* With a cluster's own kernels, and as slow as it was made. */
+static void attend_on_unit(attend_layer *l, const unit_slot *slot, void *scratch)
+{
+    for (bool more = true; more;) {
+        int64_t start = slot->slow > 1 ? clock_ns() : 0;
+        more = attend_next(l, slot->kernels, scratch);
+        if (more && slot->slow > 1)
+            unit_linger(slot, start);
+    }
+}
+
 static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     (void)n_threads;
     const model_pass *p = arg;
-    for (int32_t i = 0; i < p->n_runs; i++)
-        attend_work(&p->r->ws->attend[i], p->r->ws->scratch[thread]);
+    const unit_set *units = p->r->weights->units;
+    for (int32_t i = 0; i < p->n_runs; i++) {
+        attend_layer *l = &p->r->ws->attend[i];
+        if (units)
+            attend_on_unit(l, &units->slot[thread], p->r->ws->scratch[thread]);
+        else
+            attend_work(l, p->r->ws->scratch[thread]);
+    }
+}
+
+static void split_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    (void)n_threads;
+    const model_pass *p = arg;
+    attend_split_work(p->r->ws->split, thread, p->r->ws->scratch[thread]);
 }
 
 /* What a run of rows, [first, end), asks of their cache. */
@@ -208,8 +232,12 @@ static void attend_rows(model_pass *p)
     bool alone = attend_size(p) < p->r->weights->tuning.attend_alone;
     int32_t n_threads = alone ? 1 : pool_n_threads(p->r->pool);
     set_runs(p, n_threads);
+    workspace *ws = p->r->ws;
     if (alone)
         attend_thread(p, 0, 1);
+    else if (ws->split && p->n_runs == 1 &&
+             attend_split_cut(ws->split, p->r->weights->units, ws->attend))
+        pool_run(p->r->pool, split_thread, p);
     else
         pool_run(p->r->pool, attend_thread, p);
     if (p->r->trace)

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "kernel/kernel.h"
 #include "model/arch.h"
+#include "unit/attend_split.h"
 
 typedef struct pass_row {
     int32_t token;
@@ -19,7 +20,8 @@ typedef struct workspace_limits {
     int32_t max_groups;               /* caches that a pass may be about */
     int32_t max_pending, n_slots;     /* of each cache */
     int32_t n_threads;
-    int32_t n_logits; /* numbers of a row of logits; 0: V */
+    int32_t n_clusters; /* of cores; above 1: attention is divided between them */
+    int32_t n_logits;   /* numbers of a row of logits; 0: V */
 } workspace_limits;
 
 /* B: max_rows + max_deferred. Rows of numbers are padded (row_stride). */
@@ -44,6 +46,7 @@ typedef struct workspace {
     void **scratch;         /* [n_threads]: attention */
     float *partials;        /* [n_partials]: of heads that several threads share */
     size_t n_partials;
+    attend_split *split; /* NULL: one cluster */
     void *acts[ACT_KINDS];
     void **look; /* [n_threads]: the quantised form of one row of D */
 } workspace;

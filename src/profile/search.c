@@ -170,22 +170,11 @@ static double measure_boundary(void *user, double at)
 
 /* It moves little from one context to the next. */
 void boundaries_search(boundary_fn *measure, void *user, const int32_t *contexts, int32_t n,
-                       double *boundary)
+                       float *boundary)
 {
     for (int32_t i = 0; i < n; i++) {
         attention a = {measure, user, contexts[i]};
-        double start = i ? boundary[i - 1] : 0;
-        boundary[i] = search_least(measure_boundary, &a, -1, 1, start, 0.01).at;
+        double start = i ? (double)boundary[i - 1] : 0;
+        boundary[i] = (float)search_least(measure_boundary, &a, -1, 1, start, 0.01).at;
     }
-}
-
-double boundary_at(const int32_t *contexts, const double *boundary, int32_t n, int32_t n_positions)
-{
-    int32_t i = 0;
-    while (i < n && contexts[i] < n_positions)
-        i++;
-    if (i == 0 || i == n)
-        return boundary[i ? n - 1 : 0];
-    double share = (double)(n_positions - contexts[i - 1]) / (contexts[i] - contexts[i - 1]);
-    return boundary[i - 1] + share * (boundary[i] - boundary[i - 1]);
 }

@@ -39,8 +39,6 @@ double shares_search(shares_fn *measure, void *user, const double *alone_s, int3
 typedef double boundary_fn(void *user, int32_t n_positions, double boundary);
 /* The best boundary, in [-1, 1], for each of `contexts` (ascending, [n]). */
 void boundaries_search(boundary_fn *measure, void *user, const int32_t *contexts, int32_t n,
-                       double *boundary);
-/* The boundary for any context: between those that were searched, in proportion. n at least 1. */
-double boundary_at(const int32_t *contexts, const double *boundary, int32_t n, int32_t n_positions);
+                       float *boundary);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "os/futex.h"
@@ -171,6 +172,71 @@ bool units_may_take(const unit_set *us, int32_t slot, int32_t from)
     return us->steal || us->slot[slot].unit == of || us->unit[of].failed;
 }
 
+/* ---- Attention ---- */
+
+void units_set_boundaries(unit_set *us, const float *boundary, int32_t n)
+{
+    us->n_boundaries = n;
+    for (int32_t i = 0; i < n; i++)
+        us->boundary[i] = boundary[i];
+}
+
+double boundary_at(const int32_t *contexts, const float *boundary, int32_t n, int32_t n_positions)
+{
+    int32_t i = 0;
+    while (i < n && contexts[i] < n_positions)
+        i++;
+    if (i == 0 || i == n)
+        return (double)boundary[i ? n - 1 : 0];
+    double share = (double)(n_positions - contexts[i - 1]) / (contexts[i] - contexts[i - 1]);
+    return (1 - share) * (double)boundary[i - 1] + share * (double)boundary[i];
+}
+
+/* What a tail costs, in dense blocks: about, of trees of 16 to 64 nodes. */
+static const double tail_blocks = 2;
+
+double units_boundary(const unit_set *us, int32_t rows, int32_t n_positions)
+{
+    int32_t contexts[DREY_UNIT_CONTEXTS];
+    for (int32_t i = 0; i < us->n_boundaries; i++)
+        contexts[i] = DREY_UNIT_CONTEXT << 2 * i;
+    if (us->n_boundaries > 0)
+        return boundary_at(contexts, us->boundary, us->n_boundaries, n_positions);
+    const double *end = us->end[CLUSTERS_ALONE][width_of(rows)];
+    double dense = max_i32(n_positions / ATTEND_BLOCK, 1);
+    double part = 1 - (us->n_clusters > 1 ? end[us->n_clusters - 2] : 0);
+    part *= dense + tail_blocks;
+    return part < tail_blocks ? part / tail_blocks - 1 : (part - tail_blocks) / dense;
+}
+
+/* Where a cluster's parts end. */
+static void attend_end(const unit_set *us, int32_t i, int32_t rows, double boundary, double *dense,
+                       double *tail)
+{
+    const double *end = us->end[CLUSTERS_ALONE][width_of(rows)];
+    double place = 1;
+    if (i < us->n_clusters - 1) { /* one of the wide ones, of whose shares only the ratio counts */
+        double all = end[us->n_clusters - 2];
+        place = all > 0 ? end[i] / all : (i + 1.0) / (us->n_clusters - 1);
+    }
+    bool last = i == us->n_clusters - 1;
+    *dense = last ? 1 : place * (1 - max_f64(boundary, 0));
+    *tail = last ? 1 : place * max_f64(-boundary, 0);
+}
+
+void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary,
+                      double *dense, double *tail)
+{
+    int32_t i = us->slot[slot].unit;
+    const unit *u = &us->unit[i];
+    double part = (slot + 1.0 - u->first_slot) / u->n_slots, dense_from = 0, tail_from = 0;
+    attend_end(us, i, rows, boundary, dense, tail);
+    if (i > 0)
+        attend_end(us, i - 1, rows, boundary, &dense_from, &tail_from);
+    *dense = part < 1 ? dense_from + part * (*dense - dense_from) : *dense;
+    *tail = part < 1 ? tail_from + part * (*tail - tail_from) : *tail;
+}
+
 static double slot_speed(const unit_set *us, int32_t slot, int32_t rows)
 {
     int32_t i = us->slot[slot].unit;
@@ -315,10 +381,15 @@ drey_status units_open(unit_set **out, const unit_words *words, const kernel_tab
     unit_set *us = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!us)
         FAIL(err, DREY_ERR_MEMORY, "no memory for %d units", words->n);
-    *us = (unit_set){
-        .n = words->n, .n_threads = n_threads, .n_slots = n_slots, .steal = !words->is_static};
+    *us = (unit_set){.n = words->n,
+                     .n_clusters = words->n_clusters,
+                     .n_threads = n_threads,
+                     .n_slots = n_slots,
+                     .steal = !words->is_static};
     init_slots(us, words, kernels);
     settle_shares(us, words, shares);
+    if (shares && !words->has_shares)
+        units_set_boundaries(us, shares->boundary, shares->n_boundaries);
     drey_status status = open_devices(us, err);
     if (status != DREY_OK)
         units_close(&us);

@@ -13,8 +13,9 @@
  * what another was given is one word (`steal`); of a device that has failed anybody does. Shares
  * depend on the rows of a pass: one unit may be flat to 64 rows where another is not.
  *
- * Products alone are shared this way; norms, attention and all else go to the pool's threads as
- * ever, and so do streamed groups, in the order of their arrival. */
+ * Products are shared this way, and attention by what it is made of (attend_split.h); norms and all
+ * else go to the pool's threads as ever, and so do streamed groups, in the order of their arrival.
+ */
 #ifndef DREY_UNIT_UNITS_H
 #define DREY_UNIT_UNITS_H
 
@@ -41,11 +42,14 @@ typedef struct unit {
 } unit;
 
 typedef struct unit_set {
-    int32_t n, n_threads, n_slots;
+    int32_t n, n_clusters, n_threads, n_slots;
     bool steal, attached;
     bool whole; /* devices are given all groups: their shares will change */
     /* Where the units' parts end, of 1: [all, or the clusters alone][rows][unit]. */
     double end[2][DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
+    /* Of attention behind 256 positions, 1024, ... 0 of them: it follows from the shares. */
+    int32_t n_boundaries;
+    float boundary[DREY_UNIT_CONTEXTS];
     unit unit[DREY_MAX_UNITS];
     unit_slot slot[];
 } unit_set;
@@ -76,6 +80,19 @@ double units_share(const unit_set *us, int32_t rows, int32_t i);
 int32_t units_from(const unit_set *us, int32_t slot, int32_t rows, int32_t n_groups, bool devices);
 /* Whether a slot may take what another was given. */
 bool units_may_take(const unit_set *us, int32_t slot, int32_t from);
+
+/* A boundary for any context: between those of `contexts` (ascending, [n], n at least 1), in
+ * proportion. */
+double boundary_at(const int32_t *contexts, const float *boundary, int32_t n, int32_t n_positions);
+/* Attention's boundary in a pass of so many rows behind n_positions (attend_split.h): what was
+ * measured, between the lengths that were, or else what gives the last cluster as much work as its
+ * share of the clusters' products. */
+double units_boundary(const unit_set *us, int32_t rows, int32_t n_positions);
+/* boundary[n], n up to DREY_UNIT_CONTEXTS; 0: of the shares again. */
+void units_set_boundaries(unit_set *us, const float *boundary, int32_t n);
+/* Where a thread's parts of attention end, each of 1: of the dense blocks, and of the tails. */
+void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary,
+                      double *dense, double *tail);
 
 /* Of so many groups that are left to slot `from`, how many another had better take over: by their
  * shares both are then done at the same time. All of a device that has failed. */

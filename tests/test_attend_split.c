@@ -1,0 +1,421 @@
+/* Attention divided between clusters: which cluster is given what at a boundary, that every block is
+ * somebody's once, and that a row has the same bits wherever the boundary is, whoever does what in
+ * whatever order; and the merge of partial results by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/attend.h"
+#include "support/rng.h"
+#include "unit/attend_split.h"
+
+static void within(double got, double want, double tolerance)
+{
+    if (!(fabs(got - want) <= tolerance))
+        fail_msg("%.9g, not %.9g", got, want);
+}
+
+static unit_set *open_set(const char *text, const drey_unit_shares *shares)
+{
+    unit_words w;
+    unit_set *us;
+    drey_error err;
+    if (unit_words_parse(&w, text, NULL, 0, &err) != DREY_OK ||
+        units_open(&us, &w, kernel_select_shape("ref", 0), shares, &err) != DREY_OK)
+        fail_msg("%s: %s", text, err.message);
+    return us;
+}
+
+/* ---- Boundaries ---- */
+
+static void between_contexts(void **state)
+{
+    (void)state;
+    static const int32_t contexts[] = {0, 100, 400, 1000};
+    static const float boundary[] = {-0.5f, -0.25f, 0, 0.75f};
+    within(boundary_at(contexts, boundary, 4, 0), -0.5, 0);
+    within(boundary_at(contexts, boundary, 4, 250), -0.125, 1e-12);
+    within(boundary_at(contexts, boundary, 4, 600), 0.25, 1e-12);
+    within(boundary_at(contexts, boundary, 4, 9000), 0.75, 0);
+    within(boundary_at(contexts + 3, boundary + 3, 1, 5), 0.75, 0);
+}
+
+/* A tail counts as two blocks. Behind 1280 positions, 20 blocks, a fifth of all is 4.4: the tail and
+ * 2.4 of 20; a twentieth is 1.1, 0.55 of the tail. */
+static void from_shares(void **state)
+{
+    (void)state;
+    unit_set *us = open_set("cpu=4+cpu=1", NULL);
+    within(units_boundary(us, 1, 1280), 0.12, 1e-9);
+    within(units_boundary(us, 1, 1280 + 63), 0.12, 1e-9);
+    units_close(&us);
+    us = open_set("cpu=19+cpu=1", NULL);
+    within(units_boundary(us, 64, 1280), -0.45, 1e-9);
+    units_close(&us);
+    us = open_set("cpu=1+cpu=0", NULL);
+    within(units_boundary(us, 1, 1280), -1, 0);
+    units_close(&us);
+    us = open_set("cpu=0+cpu=1", NULL);
+    within(units_boundary(us, 1, 1280), 1, 1e-9);
+    units_close(&us);
+
+    drey_unit_shares measured = {.n_units = 2, .n_boundaries = 3, .boundary = {-0.5f, 0, 0.5f}};
+    for (int w = 0; w < DREY_UNIT_WIDTHS; w++)
+        measured.share[w][0] = measured.share[w][1] = 1;
+    us = open_set("cpu+cpu", &measured);
+    within(units_boundary(us, 1, 100), -0.5, 0);
+    within(units_boundary(us, 1, 640), -0.25, 1e-9); /* of 256 and 1024 */
+    within(units_boundary(us, 1, 2560), 0.25, 1e-9);
+    within(units_boundary(us, 1, 100000), 0.5, 0);
+    units_close(&us);
+    us = open_set("cpu=4+cpu=1", &measured); /* what was said counts */
+    within(units_boundary(us, 1, 1280), 0.12, 1e-9);
+    units_close(&us);
+}
+
+static void ends_are(const unit_set *us, int32_t slot, double boundary, double dense, double tail)
+{
+    double got_dense, got_tail;
+    units_attend_end(us, slot, 1, boundary, &got_dense, &got_tail);
+    within(got_dense, dense, 1e-9);
+    within(got_tail, tail, 1e-9);
+}
+
+static void parts_of_threads(void **state)
+{
+    (void)state;
+    unit_set *us = open_set("cpu=3+cpu=1/threads=2+cpu=4/threads=2", NULL);
+    ends_are(us, 0, 0, 0.75, 0); /* the wide ones by their shares, the last one all tails */
+    ends_are(us, 1, 0, 0.875, 0);
+    ends_are(us, 2, 0, 1, 0);
+    ends_are(us, 3, 0, 1, 0.5);
+    ends_are(us, 4, 0, 1, 1);
+    ends_are(us, 0, 0.5, 0.375, 0);
+    ends_are(us, 2, 0.5, 0.5, 0);
+    ends_are(us, 3, 0.5, 0.75, 0.5);
+    ends_are(us, 4, 0.5, 1, 1);
+    ends_are(us, 0, -0.4, 0.75, 0.3);
+    ends_are(us, 2, -0.4, 1, 0.4);
+    ends_are(us, 3, -0.4, 1, 0.7);
+    ends_are(us, 4, -1, 1, 1);
+    units_close(&us);
+    us = open_set("cpu=0+cpu=0+cpu=1", NULL); /* alike, where there is nothing to go by */
+    ends_are(us, 0, 0, 0.5, 0);
+    ends_are(us, 1, 0, 1, 0);
+    units_close(&us);
+}
+
+/* ---- A layer ---- */
+
+enum { HEADS = 3, N_Q = 2, DIM = 32, ROWS = 21, WIDTH = HEADS * N_Q * DIM, MOST_PREFIX = 900 };
+enum { SLOTS = MOST_PREFIX + ROWS, PARTIALS = 200000 };
+
+typedef struct scene {
+    kv_format format;
+    size_t head_bytes;
+    uint8_t *keys, *values;
+    float *q, *want, *out, *partials; /* [ROWS][WIDTH]; [PARTIALS] */
+    int32_t n_prefix[ROWS], n_path[ROWS], path[ROWS * ROWS];
+    void *scratch;
+    attend_layer layer;
+} scene;
+
+static void *must_alloc(size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    assert_non_null(p);
+    memset(p, 0, bytes);
+    return p;
+}
+
+/* Rows with random parents behind a prefix; or, as a chain, each in its place. */
+static void place(scene *s, rng *r, int32_t n_prefix, bool chain)
+{
+    for (int32_t row = 0; row < ROWS; row++) {
+        int32_t *path = s->path + row * ROWS;
+        int32_t parent = rng_below(r, row + 1) - 1;
+        s->n_prefix[row] = chain ? n_prefix + row + 1 : n_prefix;
+        s->n_path[row] = chain ? 0 : parent < 0 ? 1 : s->n_path[parent] + 1;
+        if (parent >= 0)
+            memcpy(path, s->path + parent * ROWS, ROWS * sizeof *path);
+        if (!chain)
+            path[s->n_path[row] - 1] = n_prefix + row;
+    }
+}
+
+static void fill(scene *s, rng *r)
+{
+    const kernel_table *ref = kernel_select("ref");
+    for (int32_t slot = 0; slot < SLOTS * HEADS; slot++) {
+        float x[2][DIM];
+        size_t at = (size_t)(slot % HEADS) * s->head_bytes;
+        for (int32_t i = 0; i < 2 * DIM; i++)
+            x[i / DIM][i % DIM] = (float)(4 * rng_unit(r) - 2);
+        kv_store_key(ref, s->format, s->keys + at, slot / HEADS, x[0], DIM, s->scratch);
+        kv_store_value(ref, s->format, s->values + at, slot / HEADS, x[1], DIM, s->scratch);
+    }
+    for (int32_t i = 0; i < ROWS * WIDTH; i++)
+        s->q[i] = (float)(4 * rng_unit(r) - 2);
+}
+
+static attend_layer layer_of(scene *s, float *out, int32_t n_threads)
+{
+    return (attend_layer){.head = {.kernels = kernel_select("ref"),
+                                   .format = s->format,
+                                   .head_dim = DIM,
+                                   .n_q = N_Q,
+                                   .n_rows = ROWS,
+                                   .scale = 0.2f,
+                                   .keys = s->keys,
+                                   .values = s->values,
+                                   .n_prefix = s->n_prefix,
+                                   .n_path = s->n_path,
+                                   .path = s->path,
+                                   .path_ld = ROWS,
+                                   .q = s->q,
+                                   .out = out,
+                                   .ld = WIDTH},
+                          .head_bytes = s->head_bytes,
+                          .n_heads = HEADS,
+                          .n_threads = n_threads,
+                          .partials = s->partials,
+                          .n_partials = PARTIALS};
+}
+
+static void scene_make(scene *s, kv_format format, int32_t n_prefix, bool chain, uint64_t seed)
+{
+    rng r = rng_from(seed);
+    *s = (scene){.format = format, .head_bytes = kv_head_bytes(format, SLOTS, DIM)};
+    s->keys = must_alloc(HEADS * s->head_bytes);
+    s->values = must_alloc(HEADS * s->head_bytes);
+    s->q = must_alloc(ROWS * WIDTH * sizeof(float));
+    s->want = must_alloc(ROWS * WIDTH * sizeof(float));
+    s->out = must_alloc(ROWS * WIDTH * sizeof(float));
+    s->partials = must_alloc(PARTIALS * sizeof(float));
+    s->scratch = must_alloc(attend_scratch_bytes(DIM));
+    place(s, &r, n_prefix, chain);
+    fill(s, &r);
+    attend_layer l = layer_of(s, s->want, 1);
+    l.n_partials = 0;
+    attend_cut(&l);
+    attend_work(&l, s->scratch);
+}
+
+static void scene_free(scene *s)
+{
+    free(s->keys);
+    free(s->values);
+    free(s->q);
+    free(s->want);
+    free(s->out);
+    free(s->partials);
+    free(s->scratch);
+}
+
+/* Blocks of each task are given away once each, and its tail, or all of it at once. */
+static void check_pieces(const attend_split *p, const attend_layer *l, int32_t *n_dense,
+                         int32_t *n_tails)
+{
+    int32_t blocks[SPLIT_TASKS] = {0}, tails[SPLIT_TASKS] = {0}, pieces[SPLIT_TASKS] = {0};
+    for (int32_t slot = 0; slot < p->units->n_threads; slot++) {
+        n_dense[slot] = n_tails[slot] = 0;
+        for (int32_t i = 0; i < p->queue[slot].n; i++) {
+            const split_piece *x = &p->queue[slot].piece[i];
+            int32_t first, last;
+            attention a = attend_task(l, x->task, &first, &last);
+            bool whole = x->kind == SPLIT_WHOLE;
+            int32_t n = whole                   ? attend_dense_blocks(&a, first, last)
+                        : x->kind == SPLIT_TAIL ? 0
+                                                : x->to - x->from;
+            if (x->kind == SPLIT_DENSE)
+                assert_int_equal(x->from, blocks[x->task]); /* slots are in order, so are parts */
+            blocks[x->task] += n;
+            n_dense[slot] += n;
+            n_tails[slot] += x->kind != SPLIT_DENSE;
+            tails[x->task] += x->kind != SPLIT_DENSE;
+            pieces[x->task]++;
+        }
+    }
+    for (int32_t task = 0; task < l->n_tasks; task++) {
+        int32_t first, last;
+        attention a = attend_task(l, task, &first, &last);
+        assert_int_equal(blocks[task], attend_dense_blocks(&a, first, last));
+        assert_int_equal(tails[task], 1);
+        assert_int_equal(pieces[task], atomic_load(&p->task[task].left));
+    }
+}
+
+static void compare(const scene *s, const char *units, double boundary)
+{
+    for (int32_t i = 0; i < ROWS * WIDTH; i++)
+        if (memcmp(&s->out[i], &s->want[i], sizeof(float)) != 0)
+            fail_msg("%s, boundary %g, format %d, %d positions: row %d has other bits", units,
+                     boundary, (int)s->format, s->n_prefix[0], i / WIDTH);
+}
+
+static void split_at(scene *s, const char *text, float boundary, size_t n_partials, rng *r)
+{
+    unit_set *us = open_set(text, NULL);
+    attend_split *p = must_alloc(attend_split_bytes(us->n_threads));
+    attend_layer l = layer_of(s, s->out, us->n_threads);
+    int32_t n_dense[8], n_tails[8], order[8];
+    l.n_partials = n_partials;
+    units_set_boundaries(us, &boundary, 1);
+    attend_cut(&l);
+    assert_true(attend_split_cut(p, us, &l));
+    check_pieces(p, &l, n_dense, n_tails);
+    memset(s->out, 0xff, ROWS * WIDTH * sizeof *s->out);
+    memset(s->partials, 0xff, PARTIALS * sizeof *s->partials);
+    for (int32_t i = 0; i < us->n_threads; i++) {
+        int32_t k = rng_below(r, i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (int32_t i = 0; i < us->n_threads; i++)
+        attend_split_work(p, order[i], s->scratch);
+    compare(s, text, (double)boundary);
+    free(p);
+    units_close(&us);
+}
+
+static void same_bits(void **state)
+{
+    (void)state;
+    static scene s;
+    char mixed[64];
+    snprintf(mixed, sizeof mixed, "cpu=3/%s+cpu=1/ref", drey_cpu_tiers()[0]);
+    const char *const units[] = {"cpu+cpu+static", "cpu=4+cpu=1/slow=2", mixed,
+                                 "cpu=2/threads=3+cpu=1+cpu=1/threads=2+static"};
+    static const int32_t prefixes[] = {256, 400, 640, 899};
+    rng r = rng_from(5);
+    for (int i = 0; i < 4; i++) {
+        scene_make(&s, (kv_format)(i % 3), prefixes[i], i == 1, 7 + (uint64_t)i);
+        for (int k = -4; k <= 4; k++)
+            for (int u = k & 1; u < 4; u += 2)
+                split_at(&s, units[u], (float)k / 4, i % 2 ? PARTIALS : 3000u << (k + 4), &r);
+        scene_free(&s);
+    }
+}
+
+/* 640 positions are 10 blocks, of 3 heads and a range of rows each. */
+static void who_has_what(void **state)
+{
+    (void)state;
+    static scene s;
+    scene_make(&s, KV_F16, 640, false, 3);
+    unit_set *us = open_set("cpu=1+cpu=1+static", NULL);
+    attend_split *p = must_alloc(attend_split_bytes(2));
+    attend_layer l = layer_of(&s, s.out, 2);
+    attend_cut(&l);
+    const int32_t tasks = l.n_tasks, blocks = 10 * tasks;
+    static const float at[] = {0, 0.5f, 1, -1};
+    const int32_t want[][4] = {{blocks, 0, 0, tasks}, /* dense, tails of both */
+                               {blocks / 2, 0, blocks / 2, tasks},
+                               {0, 0, blocks, tasks},
+                               {blocks, tasks, 0, 0}};
+    for (int i = 0; i < 4; i++) {
+        int32_t n_dense[2], n_tails[2];
+        units_set_boundaries(us, &at[i], 1);
+        assert_true(attend_split_cut(p, us, &l));
+        check_pieces(p, &l, n_dense, n_tails);
+        assert_int_equal(n_tails[0], want[i][1]);
+        assert_int_equal(n_tails[1], want[i][3]);
+        assert_in_range(n_dense[0], want[i][0] > 5 ? want[i][0] - 5 : 0, want[i][0]);
+        assert_in_range(n_dense[1], want[i][2], want[i][2] + 5);
+    }
+    l.n_partials = 0; /* no room: tasks stay whole */
+    int32_t n_dense[2], n_tails[2];
+    units_set_boundaries(us, at, 1);
+    assert_true(attend_split_cut(p, us, &l));
+    check_pieces(p, &l, n_dense, n_tails);
+    assert_true(n_dense[0] == blocks && n_tails[0] == tasks);
+    free(p);
+    units_close(&us);
+    us = open_set("cpu/threads=2", NULL);
+    p = must_alloc(attend_split_bytes(2));
+    assert_false(attend_split_cut(p, us, &l)); /* nobody to divide with */
+    free(p);
+    units_close(&us);
+    scene_free(&s);
+    scene_make(&s, KV_F16, 255, false, 3); /* three blocks are too few */
+    us = open_set("cpu+cpu", NULL);
+    p = must_alloc(attend_split_bytes(2));
+    l = layer_of(&s, s.out, 2);
+    attend_cut(&l);
+    assert_false(attend_split_cut(p, us, &l));
+    free(p);
+    units_close(&us);
+    scene_free(&s);
+}
+
+/* ---- By hand ---- */
+
+/* Two blocks of positions and a tail of one. Keys are their scores, values (1, 0), (3, 0) and (x,
+ * 1) in turn: 64 * 1 * w0 + 64 * 3 * w1 + x * w2 over 64 w0 + 64 w1 + w2. */
+static void merge_is(float score0, float score1, float score2, float x, double want, double want_1)
+{
+    enum { N = 129 };
+    const kernel_table *ref = kernel_select("ref");
+    static uint8_t keys[8192], values[8192];
+    static _Alignas(64) uint8_t scratch[1 << 20];
+    static float partials[4096];
+    assert_true(kv_head_bytes(KV_F32, N + 15, 2) <= sizeof keys &&
+                attend_scratch_bytes(2) <= sizeof scratch);
+    for (int32_t i = 0; i < N; i++) {
+        const float key[2] = {i < 64 ? score0 : i < 128 ? score1 : score2, 0};
+        const float value[2] = {i < 64 ? 1 : i < 128 ? 3 : x, i < 128 ? 0 : 1};
+        kv_store_key(ref, KV_F32, keys, i, key, 2, scratch);
+        kv_store_value(ref, KV_F32, values, i, value, 2, scratch);
+    }
+    const float q[2] = {1, 0};
+    float out[2] = {NAN, NAN};
+    const attention a = {.kernels = ref,
+                         .format = KV_F32,
+                         .head_dim = 2,
+                         .n_q = 1,
+                         .n_rows = 1,
+                         .scale = 1,
+                         .keys = keys,
+                         .values = values,
+                         .n_prefix = (int32_t[]){N - 1},
+                         .n_path = (int32_t[]){1},
+                         .path = (int32_t[]){N - 1},
+                         .q = q,
+                         .out = out};
+    assert_true(attend_partials_floats(1, 2, 2) <= sizeof partials / sizeof *partials);
+    attend_tail(&a, 0, 1, 1, partials, scratch);
+    attend_range(&a, 0, 1, 1, 1, 2, partials, scratch);
+    attend_range(&a, 0, 1, 1, 0, 1, partials, scratch);
+    attend_finish(&a, 0, 1, 1, true, partials, scratch);
+    within((double)out[0], want, 1e-5 * fabs(want) + 1e-6);
+    within((double)out[1], want_1, 1e-6);
+}
+
+static void merged_by_hand(void **state)
+{
+    (void)state;
+    const float ln2 = 0.69314718f;
+    merge_is(0, 0, 0, 131, (64 + 192 + 131) / 129., 1 / 129.);
+    merge_is(0, 0, 6 * ln2, 64, (64 + 192 + 64 * 64) / 192., 64 / 192.); /* weighs 64 */
+    merge_is(0, -ln2, -ln2, 10, (64 + 96 + 5) / 96.5, 0.5 / 96.5);
+    merge_is(200, 0, 0, 131, 1, 0); /* a maximum that the others vanish beside, at each place */
+    merge_is(0, 200, 0, 131, 3, 0);
+    merge_is(0, 0, 200, 131, 131, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(between_contexts), cmocka_unit_test(from_shares),
+        cmocka_unit_test(parts_of_threads), cmocka_unit_test(same_bits),
+        cmocka_unit_test(who_has_what),     cmocka_unit_test(merged_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
