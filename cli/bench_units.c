@@ -37,7 +37,7 @@ typedef struct units {
     const cli_settings *s;
     models models;
     prompt_list prompts;
-    drey_units_report report;
+    units_measured measured;
     double tokens_per_s[N_SIDES], tokens_per_pass[N_SIDES];
     int n_other;
 } units;
@@ -49,10 +49,17 @@ static const char *name_of(const side *w)
 
 /* ---- Texts ---- */
 
-/* A width that was not measured has the shares of the next narrower one. */
+/* A width that was not measured has the shares of the next narrower one. Attention follows the
+ * shares, but where they were searched: there the boundary is 0, and, with taking over, searched. */
 static drey_unit_shares shares_of(const drey_units_report *r, const side *w)
 {
     drey_unit_shares all = {.n_units = r->n_units};
+    if (w->kind == DIVIDED && w->division == DREY_UNITS_STATIC)
+        all.n_boundaries = 1;
+    if (w->kind == DIVIDED && w->division == DREY_UNITS_DYNAMIC) {
+        all.n_boundaries = r->shares.n_boundaries;
+        memcpy(all.boundary, r->shares.boundary, sizeof all.boundary);
+    }
     for (int i = 0; i < DREY_UNIT_WIDTHS; i++) {
         const drey_units_width *of = &r->widths[0];
         for (int32_t k = 0; k < r->n_widths && r->widths[k].rows <= 1 << i; k++)
@@ -72,7 +79,7 @@ static drey_status write_text(const units *b, const side *w, const bench_prompt 
     char text[600];
     bool takes_over = w->division == DREY_UNITS_DYNAMIC || w->division == DREY_UNITS_DYNAMIC_EVEN;
     int32_t n_predict = option_given(b->s, "predict") ? b->s->n_predict : USUAL_PREDICT;
-    const drey_unit_shares shares = shares_of(&b->report, w);
+    const drey_unit_shares shares = shares_of(&b->measured.products, w);
     drey_engine *engine = NULL;
     drey_session *session = NULL;
     drey_engine_options o = models_engine_options(&b->models, b->s, (int32_t)p->n_ids + n_predict);
@@ -160,7 +167,7 @@ static void tell_texts_of(const units *b, FILE *out, cJSON *root)
 static bool put_csv(FILE *file, void *user)
 {
     const units *b = user;
-    const drey_units_report *r = &b->report;
+    const drey_units_report *r = &b->measured.products;
     fprintf(file, "what,rows,side,seconds,tokens_per_s,shares\n");
     for (int32_t k = 0; k < r->n_widths; k++) {
         const drey_units_width *w = &r->widths[k];
@@ -174,28 +181,36 @@ static bool put_csv(FILE *file, void *user)
             fputc('\n', file);
         }
     }
+    for (int32_t k = 0; k < b->measured.attention.n_contexts; k++)
+        for (int i = 0; i < DREY_BOUNDARY_SIDES; i++) {
+            const drey_boundary_context *c = &b->measured.attention.contexts[k];
+            fprintf(file, "attention,%d,\"%s\",%.6g,,%.4f\n", c->n_positions,
+                    drey_boundary_side_name((drey_boundary_side)i), c->side_s[i],
+                    i == DREY_BOUNDARY_AFFINITY ? 0 : (double)c->boundary);
+        }
     for (int w = 0; w < N_SIDES && b->prompts.n; w++)
         fprintf(file, "text,,\"%s\",,%.6g,\n", name_of(&sides[w]), b->tokens_per_s[w]);
     return !ferror(file);
 }
 
-static void tell_rows(void *user, int32_t rows)
+static void tell_stage(void *user, const char *what)
 {
     (void)user;
-    fprintf(stderr, "passes of %d rows\n", rows);
+    fprintf(stderr, "%s\n", what);
 }
 
 static drey_status measure(units *b, FILE *out, cJSON *root, drey_error *err)
 {
     const cli_settings *s = b->s;
     drey_engine_options o = models_engine_options(&b->models, s, 1);
-    const drey_units_options tune = {.n_sweep = s->every ? SWEEP : 0, .stage = tell_rows};
-    drey_status status = drey_tune_units(&o, &tune, &b->report, err);
+    const units_steps steps = {
+        .stage = tell_stage, .n_sweep = s->every ? SWEEP : 0, .most_positions = s->n_context};
+    drey_status status = units_measure(b->models.target, &o, &steps, &b->measured, err);
     if (status != DREY_OK)
         return status;
-    units_table(out, &b->report);
+    units_table(out, &b->measured);
     fflush(out);
-    cJSON_AddItemToObject(root, "cases", units_json(s, &b->report));
+    cJSON_AddItemToObject(root, "cases", units_json(s, &b->measured));
     if (!s->prompts)
         return DREY_OK;
     status = write_all(b, err);

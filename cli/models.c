@@ -28,10 +28,10 @@ drey_status models_check_tier(const char *cpu_tier, drey_error *err)
 
 static void find_shares(models *m, const cli_settings *s)
 {
-    drey_units_report known;
+    units_measured known;
     m->divided = s->units && units_load(m->target, s, &known);
     if (m->divided)
-        m->shares = known.shares;
+        m->shares = known.products.shares;
 }
 
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)

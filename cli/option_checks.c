@@ -69,8 +69,9 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
 
 static drey_status check_tune(const cli_settings *s, drey_error *err)
 {
-    static const char *const of_models[] = {
-        "draft", "memory", "io", "kv", "sidecar", "quiet", "prompts", "svg", "json", "units", NULL};
+    static const char *const of_models[] = {"draft",   "memory", "io",      "kv",
+                                            "sidecar", "quiet",  "prompts", "svg",
+                                            "json",    "units",  "context", NULL};
     if (s->simulate && (s->show || s->model || option_given(s, "threads") || s->cpu_tier))
         return fail(err, DREY_ERR_USAGE,
                     "--simulate stands alone, with --json: nothing of this machine is used");

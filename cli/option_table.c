@@ -87,7 +87,7 @@ const cli_option cli_options[] = {
          model),
     DRAFT("draft", 'd', DRAFTING | CLI_BENCH_EXIT | CLI_TUNE | CLI_TRAIN_EXIT, draft_path),
     MEMORY("memory", 0, ENGINE | CLI_TUNE, memory_bytes),
-    COUNT("context", 'c', TEXTS, n_context, 2, DREY_MAX_CONTEXT),
+    COUNT("context", 'c', TEXTS | CLI_BENCH_UNITS | CLI_TUNE, n_context, 2, DREY_MAX_CONTEXT),
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
     CHOICE("policy", 0, TEXTS | CLI_BENCH_SESSIONS, policy, policy),
     SET("without", 0, DRAFTING, without, part),

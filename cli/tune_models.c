@@ -43,7 +43,7 @@ typedef struct session {
     prompt_list prompts;
     drey_tune_prompt *list; /* [prompts.n] */
     progress bar;
-    drey_units_report units; /* with --units */
+    units_measured units; /* with --units */
 } session;
 
 static void tell_stage(void *user, const char *what)
@@ -83,27 +83,20 @@ static drey_status take_prompts(session *t, drey_error *err)
     return DREY_OK;
 }
 
-static void tell_width(void *user, int32_t rows)
-{
-    char what[64];
-    snprintf(what, sizeof what, "units, passes of %d row%s", rows, rows > 1 ? "s" : "");
-    tell_stage(user, what);
-}
-
 /* First, as all else is measured with what came out. */
 static drey_status measure_units(session *t, drey_error *err)
 {
     const cli_settings *s = t->settings;
     drey_engine_options options = models_engine_options(&t->models, s, CONTEXT);
-    const drey_units_options tune = {.stage = tell_width, .user = t};
+    const units_steps steps = {.stage = tell_stage, .user = t, .most_positions = s->n_context};
     options.progress = progress_report;
     options.progress_user = &t->bar;
-    drey_status status = drey_tune_units(&options, &tune, &t->units, err);
+    drey_status status = units_measure(t->models.target, &options, &steps, &t->units, err);
     progress_clear(&t->bar);
     if (status == DREY_OK)
         status = units_save(t->models.target, s, &t->units, err);
     t->models.divided = status == DREY_OK;
-    t->models.shares = t->units.shares;
+    t->models.shares = t->units.products.shares;
     return status;
 }
 

@@ -14,6 +14,72 @@
 static const char format[] = "drey units 1";
 enum { ID_BYTES = 128, MOST_SHARES = DREY_UNIT_WIDTHS * DREY_MAX_UNITS };
 
+/* ---- Measuring ---- */
+
+typedef struct teller {
+    const units_steps *steps;
+    const char *form;
+} teller;
+
+static void tell_number(void *user, int32_t n)
+{
+    const teller *t = user;
+    char what[80];
+    snprintf(what, sizeof what, t->form, n);
+    t->steps->stage(t->steps->user, what);
+}
+
+static int32_t clusters_of(const drey_units_report *r)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->n_units; i++)
+        n += r->units[i].n_threads > 0;
+    return n;
+}
+
+/* That the model was made for, beside the tree's rows. */
+static int32_t positions_of(const drey_model *target, int32_t most)
+{
+    enum { USUAL = 4096, TREE = 65 };
+    drey_model_info info;
+    drey_model_describe(target, &info);
+    most = most ? most : USUAL;
+    return info.n_context_train > 0 && info.n_context_train - TREE < most
+               ? info.n_context_train - TREE
+               : most;
+}
+
+drey_status units_measure(const drey_model *target, const drey_engine_options *options,
+                          const units_steps *steps, units_measured *out, drey_error *err)
+{
+    teller rows = {steps, "units, passes of %d rows"};
+    teller positions = {steps, "units, attention behind %d positions"};
+    const drey_units_options products = {
+        .n_sweep = steps->n_sweep, .stage = tell_number, .user = &rows};
+    const drey_boundaries_options attention = {.most_positions =
+                                                   positions_of(target, steps->most_positions),
+                                               .stage = tell_number,
+                                               .user = &positions};
+    drey_engine_options o = *options;
+    drey_unit_shares *shares = &out->products.shares;
+    out->attention = (drey_boundaries_report){.n_contexts = 0};
+    drey_status status = drey_tune_units(&o, &products, &out->products, err);
+    if (status != DREY_OK || clusters_of(&out->products) < 2 ||
+        attention.most_positions < DREY_UNIT_CONTEXT)
+        return status;
+    o.unit_shares = shares;
+    status = drey_tune_boundaries(&o, &attention, &out->attention, err);
+    if (status == DREY_ERR_MEMORY) {
+        complain("attention's boundary was not measured behind %d positions: %s",
+                 attention.most_positions, err->message);
+        return DREY_OK;
+    }
+    shares->n_boundaries = out->attention.n_contexts;
+    for (int32_t i = 0; i < shares->n_boundaries; i++)
+        shares->boundary[i] = out->attention.contexts[i].boundary;
+    return status;
+}
+
 static const char *tier_of(const cli_settings *s)
 {
     return s->cpu_tier ? s->cpu_tier : drey_cpu_tiers()[0];
@@ -51,8 +117,25 @@ static cJSON *width_json(const drey_units_width *w, int32_t n_units)
     return one;
 }
 
-cJSON *units_json(const cli_settings *s, const drey_units_report *r)
+static cJSON *attention_json(const drey_boundary_context *c)
 {
+    cJSON *one = cJSON_CreateObject(), *sides = cJSON_CreateArray();
+    cJSON_AddNumberToObject(one, "positions", c->n_positions);
+    cJSON_AddNumberToObject(one, "boundary", (double)c->boundary);
+    cJSON_AddNumberToObject(one, "boundaries_measured", c->n_measured);
+    cJSON_AddItemToObject(one, "sides", sides);
+    for (int i = 0; i < DREY_BOUNDARY_SIDES; i++) {
+        cJSON *side = cJSON_CreateObject();
+        cJSON_AddStringToObject(side, "side", drey_boundary_side_name((drey_boundary_side)i));
+        cJSON_AddNumberToObject(side, "attention_s", c->side_s[i]);
+        cJSON_AddItemToArray(sides, side);
+    }
+    return one;
+}
+
+cJSON *units_json(const cli_settings *s, const units_measured *m)
+{
+    const drey_units_report *r = &m->products;
     char id[ID_BYTES];
     double shares[MOST_SHARES];
     cJSON *root = cJSON_CreateObject(), *names = cJSON_CreateArray(), *widths = cJSON_CreateArray();
@@ -75,16 +158,19 @@ cJSON *units_json(const cli_settings *s, const drey_units_report *r)
     cJSON_AddItemToObject(root, "widths", widths);
     for (int32_t w = 0; w < r->n_widths; w++)
         cJSON_AddItemToArray(widths, width_json(&r->widths[w], r->n_units));
+    cJSON *attention = cJSON_AddArrayToObject(root, "attention");
+    for (int32_t i = 0; i < m->attention.n_contexts; i++)
+        cJSON_AddItemToArray(attention, attention_json(&m->attention.contexts[i]));
     return root;
 }
 
-drey_status units_save(const drey_model *target, const cli_settings *s, const drey_units_report *r,
+drey_status units_save(const drey_model *target, const cli_settings *s, const units_measured *m,
                        drey_error *err)
 {
     char name[120];
     if (!name_of(name, sizeof name, target, s))
         return fail(err, DREY_ERR_IO, "cannot read the model again to know it by");
-    cJSON *root = units_json(s, r);
+    cJSON *root = units_json(s, m);
     drey_status status = cache_write(name, root, err);
     cJSON_Delete(root);
     return status;
@@ -151,13 +237,54 @@ static bool take_report(const cJSON *root, drey_units_report *r)
     return good;
 }
 
+static bool take_context(const cJSON *from, int32_t n_positions, drey_boundary_context *c)
+{
+    const cJSON *sides = cJSON_GetObjectItemCaseSensitive(from, "sides"), *side;
+    double boundary = json_number(from, "boundary"),
+           measured = json_number(from, "boundaries_measured");
+    int i = 0;
+    bool good = json_number(from, "positions") == n_positions && fabs(boundary) <= 1 &&
+                measured >= 0 && measured <= 1e6 &&
+                cJSON_GetArraySize(sides) == DREY_BOUNDARY_SIDES;
+    cJSON_ArrayForEach(side, sides)
+    {
+        double seconds = json_number(side, "attention_s");
+        good = good && seconds >= 0;
+        if (good)
+            c->side_s[i++] = seconds;
+    }
+    c->n_positions = n_positions;
+    c->boundary = good ? (float)boundary : 0;
+    c->n_measured = good ? (int32_t)measured : 0;
+    return good;
+}
+
+/* Where there are boundaries, of the lengths of context that the library knows. */
+static bool take_attention(const cJSON *root, units_measured *m)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "attention"), *one;
+    drey_boundaries_report *a = &m->attention;
+    *a = (drey_boundaries_report){.n_contexts = 0};
+    bool good = cJSON_GetArraySize(list) <= DREY_UNIT_CONTEXTS;
+    cJSON_ArrayForEach(one, list)
+    {
+        int32_t i = a->n_contexts, n_positions = DREY_UNIT_CONTEXT << 2 * i;
+        good = good && take_context(one, n_positions, &a->contexts[i]);
+        if (!good)
+            return false;
+        m->products.shares.boundary[i] = a->contexts[i].boundary;
+        m->products.shares.n_boundaries = ++a->n_contexts;
+    }
+    return good;
+}
+
 static bool says(const cJSON *root, const char *key, const char *wanted)
 {
     const char *text = json_text(root, key);
     return text && strcmp(text, wanted) == 0;
 }
 
-bool units_load(const drey_model *target, const cli_settings *s, drey_units_report *out)
+bool units_load(const drey_model *target, const cli_settings *s, units_measured *out)
 {
     char name[120], path[PATH_MAX], id[ID_BYTES];
     drey_error err;
@@ -171,7 +298,7 @@ bool units_load(const drey_model *target, const cli_settings *s, drey_units_repo
     drey_cpu_id(id, sizeof id);
     bool good = json_read(&root, path, "the shares of units", &err) == DREY_OK;
     if (!good || !says(root, "format", format) || !says(root, "units", s->units) ||
-        !take_report(root, out)) {
+        !take_report(root, &out->products) || !take_attention(root, out)) {
         complain("%s is not what drey tune writes, and is passed over", path);
         good = false;
     } else if (!says(root, "cpu", id) || !says(root, "version", drey_version())) {
@@ -200,7 +327,7 @@ static double alone_sum_s(const drey_units_report *r, const drey_units_width *w)
     return speed > 0 ? 1 / speed : 0;
 }
 
-void units_table(FILE *out, const drey_units_report *r)
+static void products_table(FILE *out, const drey_units_report *r)
 {
     char a[16];
     fprintf(out, "| rows | unit alone |");
@@ -230,4 +357,30 @@ void units_table(FILE *out, const drey_units_report *r)
             fprintf(out, "%.2f ", s[DREY_UNITS_SWEPT] / s[DREY_UNITS_STATIC]);
         fprintf(out, "|\n");
     }
+}
+
+static void attention_table(FILE *out, const drey_boundaries_report *r)
+{
+    char a[16];
+    fprintf(out, "\n| attention behind |");
+    for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
+        fprintf(out, " %s |", drey_boundary_side_name((drey_boundary_side)i));
+    fprintf(out, " boundary |\n|---|");
+    for (int i = 0; i < DREY_BOUNDARY_SIDES + 1; i++)
+        fprintf(out, "---|");
+    fputc('\n', out);
+    for (int32_t k = 0; k < r->n_contexts; k++) {
+        const drey_boundary_context *c = &r->contexts[k];
+        fprintf(out, "| %d |", c->n_positions);
+        for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
+            fprintf(out, " %s |", format_seconds(a, c->side_s[i]));
+        fprintf(out, " %+.2f |\n", (double)c->boundary);
+    }
+}
+
+void units_table(FILE *out, const units_measured *m)
+{
+    products_table(out, &m->products);
+    if (m->attention.n_contexts)
+        attention_table(out, &m->attention);
 }

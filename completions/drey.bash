@@ -81,7 +81,7 @@ _drey() {
             ;;
         tune)
             words="-m --model -d --draft --memory --io --kv --sidecar --prompts --svg -t --threads --cpu
-                --units --show --simulate --json -q --quiet -h --help"
+                --units -c --context --show --simulate --json -q --quiet -h --help"
             ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
         perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;
@@ -107,8 +107,8 @@ _drey() {
                     --confidence-file -n --predict --rounds --csv --json --svg -q --quiet"
                 ;;
             units)
-                words="$engine -d --draft --units --without --draft-tokens --tree --every --prompts -n --predict
-                    --rounds --csv --json"
+                words="$engine -d --draft --units --without --draft-tokens --tree --every -c --context --prompts
+                    -n --predict --rounds --csv --json"
                 ;;
             sessions)
                 words="$engine -d --draft --policy --without --draft-tokens --tree --prompts --sessions -n --predict

@@ -39,7 +39,7 @@ PYTHON
 
 mixed=cpu/ref+cpu
 echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts"
-"$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" --prompts "$tmp/prompts" --json "$tmp/tuned" -q \
+"$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" -c 300 --prompts "$tmp/prompts" --json "$tmp/tuned" -q \
     >"$tmp/out" 2>"$tmp/err" || wrong "tune --units: $(cat "$tmp/err")"
 grep -q '^| 16 | ' "$tmp/out" || wrong "no table: $(cat "$tmp/out")"
 "$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" --show >"$tmp/show" || wrong "--show"
@@ -55,8 +55,12 @@ for u, unit in enumerate(used["units"]):
     for w in range(7):
         pair = kept["shares"][2 * w:2 * w + 2]
         assert abs(unit["share"][w] - pair[u] / sum(pair)) < 1e-9
+behind = kept["attention"]
+assert [c["positions"] for c in behind] == [256] and abs(behind[0]["boundary"]) <= 1
+assert len(behind[0]["sides"]) == 4 and all(s["attention_s"] > 1e-8 for s in behind[0]["sides"])
 PYTHON
-for bad in 's/"drey units 1"/"drey units 0"/' 's/"shares":/"pieces":/' 's/"rows":/"columns":/'; do
+for bad in 's/"drey units 1"/"drey units 0"/' 's/"shares":/"pieces":/' 's/"rows":/"columns":/' \
+    's/"boundary":/"border":/' 's/"positions":.*256/"positions": 257/'; do
     sed "$bad" "$kept" >"$tmp/bad"
     cp "$kept" "$tmp/good"
     cp "$tmp/bad" "$kept"
@@ -68,7 +72,7 @@ for bad in 's/"drey units 1"/"drey units 0"/' 's/"shares":/"pieces":/' 's/"rows"
     cp "$tmp/good" "$kept"
 done
 
-"$drey" bench units -m "$tmp/t.gguf" -d lookup --units cpu+cpu/slow=2 --every --prompts "$tmp/prompts" -n 8 --rounds 1 \
+"$drey" bench units -m "$tmp/t.gguf" -d lookup --units cpu+cpu/slow=2 --every -c 1024 --prompts "$tmp/prompts" -n 8 --rounds 1 \
     --memory unlimited --json "$tmp/json" --csv "$tmp/csv" >"$tmp/out" 2>"$tmp/err" || wrong "bench units: $(cat "$tmp/err")"
 grep -q 'wrote the same texts' "$tmp/out" || wrong "bench units: $(cat "$tmp/out")"
 python3 - "$tmp/json" "$tmp/csv" <<'PYTHON' || wrong "what bench units told"
@@ -82,6 +86,9 @@ for w in told["cases"]["widths"]:
 assert [t["side"] for t in told["texts"]][:2] == ["sequential", "one unit"] and len(told["texts"]) == 7
 rows = list(csv.DictReader(open(sys.argv[2])))
 assert sum(r["what"] == "pass" for r in rows) == 4 * 8 and sum(r["what"] == "text" for r in rows) == 7
+assert [r["rows"] for r in rows if r["what"] == "attention"] == 4 * ["256"] + 4 * ["1024"]
+assert {r["side"] for r in rows if r["what"] == "attention"} == {
+    "whole heads", "dense and sparse", "searched", "searched, dynamic"}
 PYTHON
 
 refused() { # PATTERN WORD...
@@ -97,4 +104,5 @@ refused 'leave the shares out' bench units -m "$tmp/t.gguf" --units cpu/slow=2+c
 refused 'leave the shares out' tune -m "$tmp/t.gguf" --units cpu=1+cpu=3
 refused 'nothing to divide' bench units -m "$tmp/t.gguf" --units cpu
 refused 'units is about models' tune --units cpu+cpu
+refused 'context is about models' tune -c 300
 exit $failed

@@ -244,6 +244,50 @@ DREY_API drey_status drey_tune_units(const drey_engine_options *options,
                                      const drey_units_options *tune, drey_units_report *report,
                                      drey_error *err);
 
+/* Ways of dividing attention between clusters of cores. */
+typedef enum drey_boundary_side {
+    DREY_BOUNDARY_HEADS = 0,    /* whole heads and rows, whoever comes first, as without clusters */
+    DREY_BOUNDARY_AFFINITY = 1, /* what is dense to those before the last cluster, a tree's part to
+                                   the last one, and nobody takes over */
+    DREY_BOUNDARY_STATIC = 2,   /* the same with the boundary as searched */
+    DREY_BOUNDARY_DYNAMIC = 3   /* as searched, and who is done takes over */
+} drey_boundary_side;
+enum { DREY_BOUNDARY_SIDES = 4 };
+/* "whole heads", "dense and sparse", "searched", "searched, dynamic"; NULL: no such one. */
+DREY_API const char *drey_boundary_side_name(drey_boundary_side side);
+
+typedef struct drey_boundary_context {
+    int32_t n_positions;                /* behind which a tree is computed */
+    float boundary;                     /* as searched: drey_unit_shares.boundary */
+    double side_s[DREY_BOUNDARY_SIDES]; /* attention of a pass, medians, measured in turns */
+    int32_t n_measured;                 /* boundaries that the search looked at */
+} drey_boundary_context;
+
+typedef struct drey_boundaries_report {
+    int32_t n_contexts;
+    drey_boundary_context contexts[DREY_UNIT_CONTEXTS];
+    double seconds; /* that measuring took */
+    uint64_t reserved[4];
+} drey_boundaries_report;
+
+typedef struct drey_boundaries_options {
+    int32_t rows;           /* of the tree; 0: 16 */
+    int32_t most_positions; /* contexts are DREY_UNIT_CONTEXT, four times as many, ... up to so
+                               many; 0: 4096 */
+    void (*stage)(void *user, int32_t n_positions); /* what is measured next; may be NULL */
+    void *user;
+    uint64_t reserved[4]; /* zero */
+} drey_boundaries_options;
+
+/* Finds attention's boundary between clusters for each length of context by measuring with all at
+ * work (Ghidorah III-C3). options: as for drey_engine_open, but for drafter, policy and context,
+ * which are its own; unit_shares are how products are divided, whose boundaries are not looked at.
+ * DREY_ERR_USAGE: there is one cluster alone. DREY_ERR_MEMORY: there is no room for the longest
+ * context. */
+DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
+                                          const drey_boundaries_options *tune,
+                                          drey_boundaries_report *report, drey_error *err);
+
 /* ---- Machines that are not here ----
  *
  * What several units of one device would make of drafting with heads (Ghidorah, III), from tables
