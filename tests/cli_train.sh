@@ -44,7 +44,7 @@ for source in draft text target; do
     train 0 ${who[@]+"${who[@]}"} --json "$tmp/json"
     says "$tmp/out" "candidates  of the $source.*, right in [0-9.]+ %"
     says "$tmp/out" "^oracle +leaves behind [0-9.]+ of 6 layers"
-    says "$tmp/out" "^the file's, two levels +0.50 "
+    says "$tmp/out" "^the file's, two levels +0.60 "
     says "$tmp/out" "^written +$side, "
     says "$tmp/err" "^train: "
     [ "$(json candidates)" = $source ] || wrong "candidates of $source are called $(json candidates)"

@@ -413,7 +413,7 @@ static void every_source_makes_a_file(void **state)
         assert_true((int)p.source == i && (int)report.source == i);
         assert_true(p.n_features == n_features[i] && p.first == first[i] && p.n_hidden == 4);
         assert_int_equal(p.source_layer, i == 2 ? 4 : 0);
-        near((double)p.threshold, 0.5);
+        near((double)p.threshold, 0.6);
         assert_true(exit_fits_draft(&p, identity) == (i == 0));
         assert_false(exit_fits_draft(&p, other));
         exit_close(&p);

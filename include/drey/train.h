@@ -40,7 +40,7 @@ typedef struct drey_train_exit_options {
     int32_t n_prompts;
     int32_t n_predict;  /* tokens of text of each prompt, at most; 0: 128 */
     int32_t n_hidden;   /* of a predictor; 0: 64 */
-    float threshold;    /* that the file suggests; 0: 0.5, where leaving begins to pay */
+    float threshold;    /* that the file suggests; 0: 0.6. From 0.5 on leaving pays */
     bool plain;         /* without the drafter's own log-probabilities: the paper's 12 features */
     bool confidence;    /* AdaInfer's instead: 2 features of the whole head, for comparison */
     uint64_t seed;      /* of what training begins with */

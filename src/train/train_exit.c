@@ -190,7 +190,7 @@ static drey_status fit(trainer *t, exit_predictors *p, exit_kind kind, exit_sour
                            .n_hidden = t->o->n_hidden ? t->o->n_hidden : 64,
                            .threshold = t->o->threshold > 0       ? t->o->threshold
                                         : kind == EXIT_CONFIDENCE ? 0.9f
-                                                                  : 0.5f};
+                                                                  : 0.6f};
     p->first = p->source_layer ? p->source_layer + 1 : s->first;
     if (p->first >= p->n_layers)
         p->first = p->source_layer = p->n_layers - 1;
@@ -305,7 +305,7 @@ static void judge_unpriced(trainer *t, const exit_predictors *priced)
 
 static void judge_all(trainer *t)
 {
-    static const float thresholds[] = {0.3f, 0.4f, 0.6f, 0.7f, 0.8f, 0.9f};
+    static const float thresholds[] = {0.4f, 0.5f, 0.7f, 0.8f, 0.9f};
     const exit_predictors *p = chosen(t);
     exit_rule rule = {.p = p, .threshold = p->threshold, .seed = t->o->seed};
     add_verdict(t, "the file's, every layer", &rule);
