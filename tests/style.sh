@@ -56,8 +56,10 @@ fi
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     fail "paths of one machine:" "$(git grep -nIE '/(work|root|home)/[a-z.]' -- . ':!tests/style.sh' |
         cut -c1-160 || true)"
-    fail "files of more than 1 MiB:" "$(git ls-files -z | xargs -0 -r du -k --apparent-size |
-        awk '$1 > 1024 { print "  " $0 }')"
+    fail "files of more than 1 MiB:" "$(git ls-files -z -- ':!heads/*.drey-medusa' |
+        xargs -0 -r du -k --apparent-size | awk '$1 > 1024 { print "  " $0 }')"
+    fail "trained heads of more than 12 MB:" "$(git ls-files -z -- 'heads/*.drey-medusa' |
+        xargs -0 -r du -bc | awk '$2 == "total" && $1 > 12000000')"
 else
     echo "not run: this is not a git checkout, so what is committed cannot be listed"
 fi
