@@ -1,225 +1,14 @@
-/* Reading entries: see ask_line.h. libedit is loaded when a terminal asks for it, so that no other
- * command needs it, and a machine without it can chat too. */
+/* Reading entries: see ask_line.h. */
 #include "cli/ask_line.h"
 
 #include "cli/signals.h"
 #include "cli/terminal.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <histedit.h>
-#include <limits.h>
-#include <locale.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <wchar.h>
-
-static const char prompt_first[] = "> ", prompt_more[] = "| ";
-enum { HISTORY_ENTRIES = 1000 };
-
-/* What is used of libedit. */
-typedef struct editing {
-    void *library;
-    __typeof__(el_init) *init;
-    __typeof__(el_end) *end;
-    __typeof__(el_set) *set;
-    __typeof__(el_gets) *gets;
-    __typeof__(el_source) *source;
-    __typeof__(el_wgetc) *wgetc;
-    __typeof__(el_winsertstr) *winsertstr;
-    __typeof__(history_init) *history_init;
-    __typeof__(history_end) *history_end;
-    __typeof__(history) *history;
-} editing;
-
-struct line_editor {
-    editing use;
-    EditLine *edit;
-    History *history;
-    const char *prompt;
-    char history_path[PATH_MAX]; /* "": none */
-};
-
-/* ---- libedit ---- */
-
-static bool load(editing *e)
-{
-    e->library = dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!e->library)
-        return false;
-    const struct {
-        const char *name;
-        void **to;
-    } wanted[] = {{"el_init", (void **)&e->init},
-                  {"el_end", (void **)&e->end},
-                  {"el_set", (void **)&e->set},
-                  {"el_gets", (void **)&e->gets},
-                  {"el_source", (void **)&e->source},
-                  {"el_wgetc", (void **)&e->wgetc},
-                  {"el_winsertstr", (void **)&e->winsertstr},
-                  {"history_init", (void **)&e->history_init},
-                  {"history_end", (void **)&e->history_end},
-                  {"history", (void **)&e->history}};
-    bool whole = true;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        *wanted[i].to = dlsym(e->library, wanted[i].name);
-        whole = whole && *wanted[i].to;
-    }
-    return whole;
-}
-
-/* libedit's callbacks get its own handle alone, and there is one terminal. */
-static line_editor *at_terminal;
-
-static char *show_prompt(EditLine *edit)
-{
-    (void)edit;
-    return (char *)(uintptr_t)at_terminal->prompt;
-}
-
-/* The next character. A signal that comes just before it would be read ends the wait, too; libedit's
- * own reading sleeps through that one. */
-static int read_character(EditLine *edit, wchar_t *c)
-{
-    mbstate_t state = {0};
-    char byte;
-    (void)edit;
-    for (;;) {
-        if (!signals_wait_readable(STDIN_FILENO)) {
-            errno = EINTR;
-            return -1;
-        }
-        ssize_t n = read(STDIN_FILENO, &byte, 1);
-        if (n <= 0)
-            return (int)n;
-        size_t used = mbrtowc(c, &byte, 1, &state);
-        if (used == (size_t)-1)
-            state = (mbstate_t){0}; /* no character: passed over */
-        else if (used != (size_t)-2)
-            return 1;
-    }
-}
-
-/* A terminal puts what is pasted between ESC[200~ and ESC[201~: its newlines are text, too. */
-static unsigned char take_paste(EditLine *edit, int key)
-{
-    static const wchar_t end[] = L"\033[201~";
-    enum { END = 6 };
-    wchar_t text[1024 + END];
-    size_t n = 0;
-    const line_editor *l = at_terminal;
-    (void)key;
-    while (l->use.wgetc(edit, &text[n]) == 1) {
-        text[n] = text[n] == L'\r' ? L'\n' : text[n];
-        n++;
-        bool ended = n >= END && wmemcmp(text + n - END, end, END) == 0;
-        if (!ended && n < 1024)
-            continue;
-        /* The end may have begun: its bytes stay for the next round. */
-        size_t whole = ended ? n - END : n - (END - 1);
-        wchar_t next = text[whole];
-        text[whole] = 0;
-        if (whole > 0 && l->use.winsertstr(edit, text) != 0)
-            return CC_ERROR;
-        text[whole] = next;
-        if (ended)
-            return CC_REFRESH;
-        wmemmove(text, text + whole, n - whole);
-        n -= whole;
-    }
-    return CC_EOF;
-}
-/* ---- History ---- */
-
-static bool history_file(char *out, size_t capacity)
-{
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int n = -1;
-    if (state && state[0] == '/')
-        n = snprintf(out, capacity, "%s/drey/history", state);
-    else if (home && home[0] == '/')
-        n = snprintf(out, capacity, "%s/.local/state/drey/history", home);
-    bool named = n > 0 && (size_t)n < capacity;
-    if (!named)
-        out[0] = 0;
-    for (char *slash = named ? strchr(out + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(out, 0700); /* what is not there is seen when the file is written */
-        *slash = '/';
-    }
-    return named;
-}
-
-static void open_history(line_editor *l)
-{
-    HistEvent event;
-    l->history = l->use.history_init();
-    if (!l->history)
-        return;
-    l->use.history(l->history, &event, H_SETSIZE, HISTORY_ENTRIES);
-    l->use.history(l->history, &event, H_SETUNIQUE, 1);
-    if (history_file(l->history_path, sizeof l->history_path))
-        l->use.history(l->history, &event, H_LOAD, l->history_path);
-    l->use.set(l->edit, EL_HIST, l->use.history, l->history);
-}
-
-static void remember(line_editor *l, const char *entry)
-{
-    HistEvent event;
-    if (!l || !l->history || !*entry)
-        return;
-    l->use.history(l->history, &event, H_ENTER, entry);
-    mode_t before = umask(077);
-    if (l->history_path[0])
-        l->use.history(l->history, &event, H_SAVE, l->history_path);
-    umask(before);
-}
-
-/* ---- The editor ---- */
-
-/* The library stays: what it and the terminal's library keep for a next time hangs on their own
- * variables. */
-static void close_editor(line_editor *l)
-{
-    if (!l)
-        return;
-    if (l->history)
-        l->use.history_end(l->history);
-    if (l->edit)
-        l->use.end(l->edit);
-    at_terminal = NULL;
-    free(l);
-}
-
-static line_editor *open_editor(void)
-{
-    line_editor *l = calloc(1, sizeof *l);
-    if (!l)
-        return NULL;
-    if (load(&l->use))
-        l->edit = l->use.init("drey", stdin, stderr, stderr);
-    if (!l->edit) {
-        close_editor(l);
-        return NULL;
-    }
-    at_terminal = l;
-    l->prompt = prompt_first;
-    l->use.set(l->edit, EL_PROMPT, show_prompt);
-    l->use.set(l->edit, EL_EDITOR, "emacs");
-    l->use.set(l->edit, EL_SIGNAL, 0);
-    l->use.set(l->edit, EL_GETCFN, read_character);
-    l->use.set(l->edit, EL_ADDFN, "drey-paste", "Inserts what is pasted", take_paste);
-    l->use.set(l->edit, EL_BIND, "\\e[200~", "drey-paste", NULL);
-    l->use.source(l->edit, NULL);
-    open_history(l);
-    return l;
-}
-
-/* ---- Entries ---- */
 
 static bool add(asker *a, const char *text, size_t n)
 {
@@ -237,34 +26,37 @@ static bool add(asker *a, const char *text, size_t n)
     return true;
 }
 
-/* Says to the terminal whether pasted text is to be told apart. */
-static void tell_pastes(const asker *a, bool apart)
+/* EOF with errno EINTR: a signal has come. One that comes just before a terminal would be read ends
+ * the wait, too. */
+static int next_byte(const asker *a)
 {
-    if (a->editor)
-        fputs(apart ? "\033[?2004h" : "\033[?2004l", stderr);
+    errno = 0;
+    if (!a->terminal || signals_wait_readable(STDIN_FILENO))
+        return getc(stdin);
+    errno = EINTR;
+    return EOF;
 }
 
 /* The next line with its end, a->entry grown by it. */
-static asked next_line(asker *a)
+static asked next_line(asker *a, const char *prompt)
 {
     if (a->editor) {
-        int n = 0;
-        tell_pastes(a, true);
-        const char *line = a->editor->use.gets(a->editor->edit, &n);
-        int why = errno;
-        tell_pastes(a, false);
+        int n;
+        const char *line = line_editor_read(a->editor, prompt, &n);
         if (!line || n <= 0)
-            return n < 0 && why == EINTR ? ASKED_INTERRUPTED : ASKED_END;
+            return n < 0 && errno == EINTR ? ASKED_INTERRUPTED : ASKED_END;
         return add(a, line, (size_t)n) ? ASKED_ENTRY : ASKED_END;
     }
-    for (int c; (c = getc(stdin)) != EOF;) {
+    if (a->terminal)
+        fputs(prompt, stderr);
+    for (int c; (c = next_byte(a)) != EOF;) {
         char byte = (char)c;
         if (!add(a, &byte, 1))
             return ASKED_END;
         if (c == '\n')
             return ASKED_ENTRY;
     }
-    bool interrupted = ferror(stdin) && errno == EINTR;
+    bool interrupted = errno == EINTR;
     clearerr(stdin);
     return interrupted ? ASKED_INTERRUPTED : a->n > 0 ? ASKED_ENTRY : ASKED_END;
 }
@@ -272,25 +64,17 @@ static asked next_line(asker *a)
 void asker_init(asker *a)
 {
     *a = (asker){.terminal = isatty(STDIN_FILENO) == 1 && terminal_attended()};
-    if (!a->terminal)
-        return;
-    if (!setlocale(LC_CTYPE, "")) /* for libedit; where the locale is unknown ASCII remains */
-        setlocale(LC_CTYPE, "C");
-    a->editor = open_editor();
-    if (!a->editor)
-        complain("libedit.so.2 is not there, so lines cannot be edited (Debian: libedit2)");
+    if (a->terminal)
+        a->editor = line_editor_open();
+    if (a->terminal && !a->editor)
+        setvbuf(stdin, NULL, _IONBF, 0);
 }
 
 asked asker_ask(asker *a)
 {
     a->n = 0;
     for (bool more = true, first = true; more; first = false) {
-        const char *prompt = first ? prompt_first : prompt_more;
-        if (a->editor)
-            a->editor->prompt = prompt;
-        else if (a->terminal)
-            fputs(prompt, stderr);
-        asked got = next_line(a);
+        asked got = next_line(a, first ? "> " : "| ");
         if (got != ASKED_ENTRY)
             return first || got == ASKED_INTERRUPTED ? got : ASKED_ENTRY;
         if (a->n > 0 && a->entry[a->n - 1] == '\n')
@@ -300,13 +84,14 @@ asked asker_ask(asker *a)
             a->entry[a->n - 1] = '\n';
         a->entry[a->n] = 0;
     }
-    remember(a->editor, a->entry);
+    if (a->editor)
+        line_editor_remember(a->editor, a->entry);
     return ASKED_ENTRY;
 }
 
 void asker_free(asker *a)
 {
-    close_editor(a->editor);
+    line_editor_close(a->editor);
     free(a->entry);
     *a = (asker){0};
 }

@@ -3,10 +3,10 @@
 #ifndef DREY_CLI_ASK_LINE_H
 #define DREY_CLI_ASK_LINE_H
 
+#include "cli/line_editor.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-typedef struct line_editor line_editor;
 
 typedef struct asker {
     bool terminal; /* a person: there are prompts */
@@ -17,8 +17,6 @@ typedef struct asker {
 
 typedef enum asked { ASKED_ENTRY, ASKED_END, ASKED_INTERRUPTED } asked;
 
-/* The history is $XDG_STATE_HOME/drey/history, or ~/.local/state/drey/history, for its owner's
- * eyes; without either folder it lives as long as the process. */
 void asker_init(asker *a);
 /* The next entry in a->entry. Interrupted: by a signal, see signals.h. */
 asked asker_ask(asker *a);

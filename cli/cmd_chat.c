@@ -65,6 +65,8 @@ static void say(const chat *c, const char *format, ...)
 static drey_status open_session(chat *c, drey_error *err)
 {
     drey_engine_options options = models_engine_options(&c->models, &c->settings, c->n_context);
+    const drey_prefix_options prefixes = models_prefixes(&c->settings);
+    options.prefixes = prefixes.memory_bytes ? &prefixes : NULL;
     /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
     options.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
     options.progress = progress_report;
@@ -164,7 +166,7 @@ static int32_t room_left(const chat *c)
     return left < c->n_predict ? left : c->n_predict;
 }
 
-static drey_status write_answer(chat *c, int32_t n_predict, size_t *n_kept, drey_error *err)
+static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
 {
     const cli_settings *s = &c->settings;
     drey_generate_options options;
@@ -176,7 +178,7 @@ static drey_status write_answer(chat *c, int32_t n_predict, size_t *n_kept, drey
     options.n_stops = s->n_stops;
     c->progress = (progress){.quiet = s->quiet};
     text_writer_begin(&c->out, &c->progress, &options, !s->no_provisional_text);
-    drey_status status = drey_session_sync(c->session, c->talk.ids, c->talk.n_ids, n_kept, err);
+    drey_status status = drey_session_sync(c->session, c->talk.ids, c->talk.n_ids, NULL, err);
     if (status == DREY_OK)
         status = drey_session_begin(c->session, &options, &c->statistics, err);
     signals_watch(c->session);
@@ -194,32 +196,31 @@ static drey_status write_answer(chat *c, int32_t n_predict, size_t *n_kept, drey
 }
 
 /* What stands under an answer. */
-static void say_how(const chat *c, bool stopped, size_t n_kept)
+static void say_how(const chat *c, bool stopped)
 {
     const drey_statistics *s = &c->statistics;
     const char *end = stopped                           ? "; stopped, and what was written stays"
                       : s->finish == DREY_FINISH_LENGTH ? "; cut by its length (-n)"
                                                         : "";
-    say(c, "[reused %zu of %zu tokens; %lld written, %.2f/s%s]", n_kept, c->talk.n_ids,
-        (long long)s->generated_tokens, s->tokens_per_s, end);
+    say(c, "[reused %lld of %zu tokens; %lld written, %.2f/s%s]", (long long)s->cached_tokens,
+        c->talk.n_ids, (long long)s->generated_tokens, s->tokens_per_s, end);
 }
 
 /* The answer to the messages as they are, which joins them. */
 static drey_status answer(chat *c, drey_error *err)
 {
-    size_t n_kept = 0;
     c->out.n_kept = 0;
     drey_status status = talk_encode(&c->talk, c->models.target, err);
     int32_t n_predict = status == DREY_OK ? room_left(c) : 0;
     if (n_predict > 0)
-        status = write_answer(c, n_predict, &n_kept, err);
+        status = write_answer(c, n_predict, err);
     bool stopped = signals_take_interrupt();
     if (status == DREY_ERR_CANCELLED)
         status = DREY_OK;
     if (c->out.n_kept > 0) {
         if (c->out.error == 0 && text_writer_write("\n", 1) != 0)
             c->out.error = EPIPE;
-        say_how(c, stopped, n_kept);
+        say_how(c, stopped);
         drey_status added = talk_add(&c->talk, "assistant", c->out.kept, c->out.n_kept,
                                      status == DREY_OK ? err : NULL);
         status = status == DREY_OK ? added : status;

@@ -113,25 +113,13 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
     return server_open(&v->server, &options, err);
 }
 
-/* Beginnings of texts that are kept: in memory, and with a folder there, too. */
-static drey_prefix_options choose_prefixes(const cli_settings *s)
-{
-    const uint64_t usual_memory = 64 << 20, usual_disk = UINT64_C(1) << 30;
-    drey_prefix_options p = {.memory_bytes = s->prefix_memory, .folder = s->prefix_folder};
-    if (p.folder && !p.memory_bytes)
-        p.memory_bytes = usual_memory;
-    if (p.folder)
-        p.disk_bytes = s->prefix_disk ? s->prefix_disk : usual_disk;
-    return p;
-}
-
 static drey_status open_engine(serving *v, int32_t n_context, drey_error *err)
 {
     auto_draft_choose(&v->models, &v->settings, n_context);
     if (v->models.drafter != DREY_DRAFTER_NONE && profile_load(&v->models, &v->settings, &v->known))
         v->models.profile = &v->known.profile;
     drey_engine_options options = models_engine_options(&v->models, &v->settings, n_context);
-    const drey_prefix_options prefixes = choose_prefixes(&v->settings);
+    const drey_prefix_options prefixes = models_prefixes(&v->settings);
     options.prefixes = prefixes.memory_bytes ? &prefixes : NULL;
     options.held_bytes = server_bytes(v->server);
     options.progress = show_progress;

@@ -64,6 +64,7 @@ static const char help_chat[] =
     "                           (4096, or what the model was made for)\n"
     "  --stop TEXT              ends an answer, one of several\n"
     "  --temp T (0: the most likely token), --top-k K, --top-p P, --min-p P, --seed S\n"
+    "  --prefix-memory SIZE, --prefix-folder DIR, --prefix-disk SIZE  as for serve\n"
     "  --policy           how to draft; with --draft-tokens N (8) or --tree N (47)\n"
     "    auto|none|sequence|specinfer|llmcad|edgellm|optimal|bld|draft|std|single\n"
     "  --without LIST, --exit off|fast|exact, --exit-file FILE, --exit-threshold X,\n"

@@ -116,3 +116,15 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.sidecar = options.no_sidecar ? NULL : settings->sidecar;
     return options;
 }
+
+drey_prefix_options models_prefixes(const cli_settings *settings)
+{
+    const uint64_t usual_memory = 64 << 20, usual_disk = UINT64_C(1) << 30;
+    drey_prefix_options p = {.memory_bytes = settings->prefix_memory,
+                             .folder = settings->prefix_folder};
+    if (p.folder && !p.memory_bytes)
+        p.memory_bytes = usual_memory;
+    if (p.folder)
+        p.disk_bytes = settings->prefix_disk ? settings->prefix_disk : usual_disk;
+    return p;
+}

@@ -33,6 +33,9 @@ void models_close(models *m);
 drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
                                           int32_t n_context);
 
+/* Beginnings of texts that are kept: in memory, and with a folder there, too; memory_bytes 0: none. */
+drey_prefix_options models_prefixes(const cli_settings *settings);
+
 /* Says why the sidecar beside the target is not used, if there is one and it is not, and that what
  * "auto" means had to be guessed, if it had. */
 void models_warn_of_plan(const drey_plan *plan);

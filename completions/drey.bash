@@ -64,7 +64,7 @@ _drey() {
             ;;
         chat)
             words="$engine $drafting -n --predict --system --stop --temp --top-k --top-p --min-p --seed
-                --no-provisional-text -q --quiet"
+                --prefix-memory --prefix-folder --prefix-disk --no-provisional-text -q --quiet"
             ;;
         serve)
             words="$engine $drafting --host --port --alias --api-key --cors-origin --sessions --queue --connections

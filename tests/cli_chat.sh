@@ -5,7 +5,7 @@
 set -euo pipefail
 usage="usage: cli_chat.sh DREY MAKE_TOY"
 drey=$(realpath "${1:?$usage}") make_toy=$(realpath "${2:?$usage}")
-docs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../docs" && pwd)
+tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) docs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../docs" && pwd)
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -46,6 +46,29 @@ assert int(second[0]) >= int(first[1]) and int(second[1]) > int(second[0]), (fir
 END
 cmp -s both out || wrong "-q changes answers"
 
+# Three turns, put together from their parts: whatever of a prompt has been computed before is not computed again.
+printf 'hello\nand \\\nthen\nso\n' | talk -n 12
+python3 - "$drey" err <<'END' || wrong "several turns: $(cat err)"
+import json, re, subprocess, sys
+drey = lambda *words, text=b"": subprocess.run([sys.argv[1], *words, "-m", "model.gguf"], input=text, check=True,
+                                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+told = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[2], errors="replace").read())
+assert len(told) == 3, told
+talk, computed = b"<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n", []
+for message, (reused, total) in zip((b"hello", b"and \nthen", b"so"), told):
+    talk += b"<|im_start|>user\n" + message + b"<|im_end|>\n<|im_start|>assistant\n"
+    ids = json.loads(drey("tokenize", "--special", text=talk))
+    common = 0
+    while common < min(len(computed), len(ids) - 1) and computed[common] == ids[common]:
+        common += 1
+    assert (int(reused), int(total)) == (common, len(ids)), (reused, total, common, len(ids))
+    open("talk", "wb").write(talk)
+    written = list(map(int, drey("run", "-t", "1", "-q", "-n", "12", "--special", "--raw-ids", "-f", "talk").split()))
+    computed = ids + written[:-1]  # the last one nobody has asked for yet
+    talk += drey("tokenize", "--ids", text=json.dumps(written).encode()) + b"<|im_end|>\n"
+assert common > 40, common
+END
+
 # Saved and loaded it goes on as if it had never ended; in another model, or damaged, it does not.
 printf 'hello\n/save a talk\n' | talk -n 12 || wrong "/save: $(cat err)"
 cp out first
@@ -76,6 +99,14 @@ printf 'hello\n%s\nhello\n' "$(printf 'word %.0s' {1..60})" | talk -n 12 -c 120 
 said "nothing was cut"
 printf 'hello\n' | talk -n 64 -c 64 || wrong "a context that is nearly full: $(cat err)"
 said "nearly full"
+# Beginnings of texts that are kept, in memory and beyond the process: the system message is not computed twice.
+long=$(printf 'word %.0s' {1..80})
+printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$long" | talk -n 8 --prefix-folder beginnings
+cp out first
+printf '/system %s\nhello\n' "$long" | talk -n 8 --prefix-folder beginnings || wrong "kept beginnings: $(cat err)"
+cmp -s <(head -c "$(wc -c <out)" first) out || wrong "another text from what was kept"
+said "reused 128 of " # whole blocks of 64
+
 printf 'a\0b\n' | talk && wrong "a NUL byte"
 "$drey" chat -m model.gguf </dev/null >out 2>err || wrong "no message at all: $(cat err)"
 
@@ -87,77 +118,13 @@ awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$docs/chat.md" >examples
 PATH=$PWD/bin:$PATH bash -e examples >out 2>err || wrong "an example of docs/chat.md: $(cat err)"
 [ "$(wc -l <out)" -ge 6 ] || wrong "examples wrote too little"
 
-cat >terminal.py <<'END'
-"""drey chat on a terminal: each case types something once the screen shows what it waits for."""
-import os, pty, select, signal, sys, time
-
-drey = sys.argv[1]
-bad = []
-
-
-def run(steps, *options):
-    """steps: (what to wait for behind the last thing seen, what is typed then). All that was shown, and the exit code."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm", LC_ALL="C.UTF-8")
-        os.environ.pop("NO_COLOR", None)
-        os.execv(drey, [drey, "chat", "-m", "model.gguf", "-t", "1", *options])
-    shown, seen, steps = b"", 0, list(steps)
-    end = time.monotonic() + 300
-    while time.monotonic() < end:
-        if steps and shown.find(steps[0][0], seen) >= 0:
-            wanted, typed = steps.pop(0)
-            seen = shown.find(wanted, seen) + len(wanted)
-            os.write(terminal, typed)
-            continue
-        if select.select([terminal], [], [], 1)[0]:
-            try:
-                more = os.read(terminal, 65536)
-            except OSError:
-                break
-            if not more:
-                break
-            shown += more
-    else:
-        os.kill(pid, signal.SIGKILL)
-        bad.append(f"waited in vain for {steps[:1]}: {shown[-600:]}")
-    return shown, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def check(good, what, shown):
-    if not good:
-        bad.append(f"{what}: {shown[-800:]}")
-
-
-# Ctrl-C stops an answer without an end in sight; what was written stays, and the talk goes on.
-shown, code = run([(b"> ", b"what is\n"), (b"333", b"\x03"), (b"stopped, and what was written stays", b""),
-                   (b"> ", b"/save stopped\n"), (b"saved 2 messages", b""), (b"> ", b"/quit\n")],
-                  "-n", "100000", "-c", "150000")
-check(code == 0, "Ctrl-C in an answer", shown)
-# At the prompt it ends nothing, whenever it comes.
-for _ in range(5):
-    shown, code = run([(b"> ", b"he\x03"), (b"Ctrl-D ends", b""), (b"> ", b"/quit\n")])
-    check(code == 0, "Ctrl-C at the prompt", shown)
-# A backslash, and pasted text: one message each.
-shown, code = run([(b"> ", b"one \\\n"), (b"| ", b"two\n"), (b"written", b""),
-                   (b"> ", b"\x1b[200~three\rfour\x1b[201~ five\n"), (b"written", b""), (b"> ", b"/save kept\n"),
-                   (b"saved 4 messages", b""), (b"> ", b"/quit\n")], "-n", "8")
-check(code == 0, "messages of two lines", shown)
-kept = open("kept", "rb").read() if os.path.exists("kept") else b""
-check(b"one \\ntwo" in kept and b"three\\nfour five" in kept, "the messages that were saved", kept[-300:])
-# The history is there the next time, and nobody else's to read.
-path = os.environ["XDG_STATE_HOME"] + "/drey/history"
-check(os.path.exists(path) and os.stat(path).st_mode & 0o077 == 0, "the history's file", b"")
-shown, code = run([(b"> ", b"\x1b[A\x1b[A\x1b[A\n"), (b"written", b""), (b"> ", b"/quit\n")], "-n", "8")
-check(code == 0, "the history", shown)
-print("\n".join(bad))
-sys.exit(bool(bad))
-END
 if python3 -c 'import ctypes; ctypes.CDLL("libedit.so.2")' 2>/dev/null; then
     # libedit forgets the names of functions that were added to it.
     echo "leak:wcsdup" >forgotten
-    LSAN_OPTIONS="suppressions=$PWD/forgotten:print_suppressions=0" python3 terminal.py "$drey" || wrong "on a terminal"
+    LSAN_OPTIONS="suppressions=$PWD/forgotten:print_suppressions=0" python3 "$tests/chat_terminal.py" "$drey" ||
+        wrong "on a terminal"
 else
-    echo "not run: there is no libedit.so.2, so nothing was typed at a terminal"
+    echo "not run: there is no libedit.so.2, so no line was edited"
+    python3 "$tests/chat_terminal.py" "$drey" --without-libedit || wrong "on a terminal without libedit"
 fi
 exit $failed

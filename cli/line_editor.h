@@ -1,0 +1,17 @@
+/* One line of a terminal, which whoever types it can edit, with those before it at hand. */
+#ifndef DREY_CLI_LINE_EDITOR_H
+#define DREY_CLI_LINE_EDITOR_H
+
+typedef struct line_editor line_editor;
+
+/* Takes the terminal's locale. NULL where there is no library for it, which has been said. The
+ * history is $XDG_STATE_HOME/drey/history, or ~/.local/state/drey/history, for its owner's eyes;
+ * without either folder it lives as long as the process. */
+line_editor *line_editor_open(void);
+/* The next line, *n bytes with its newline, which the editor keeps. NULL: *n is 0 at the end, below
+ * 0 where a signal came (errno EINTR). */
+const char *line_editor_read(line_editor *l, const char *prompt, int *n);
+void line_editor_remember(line_editor *l, const char *entry);
+void line_editor_close(line_editor *l); /* NULL: nothing */
+
+#endif
