@@ -231,6 +231,7 @@ def test_provisional(browser, stub):
     assert browser.js("document.querySelector('.provisional').parentElement.className") == "body"
     turn.say("```c\nint x;\n", "int y;")
     browser.wait("document.querySelector('.fence code .provisional')?.textContent === 'int y;'")
+    assert browser.js("getComputedStyle(document.querySelector('.provisional')).whiteSpace") == "pre"  # as what is verified
     turn.say("```\n", "")
     turn.end()
     browser.wait("idle()")
@@ -327,6 +328,7 @@ def test_stop(browser, stub):
         is_solid(browser, "One, two,")
         assert browser.js("provisional_now()") == ""
         assert browser.js("[...document.querySelectorAll('.problem')].at(-1).textContent") == "Stopped."
+        assert browser.js("[...document.querySelectorAll('.problem')].at(-1).matches('.calm')")
     browser.js("tool('Go on', 'assistant').click()")
     turn = stub.turn().begin()
     assert messages(turn)[-1] == ("assistant", "One, two, ") and turn.request["continue_final_message"]
@@ -402,7 +404,8 @@ def test_errors(browser, stub):
     browser.press("Escape")
     browser.wait(f"idle() && {problem}.textContent === 'Stopped.'")
     ask(browser, stub, "Anything?").refuse(400, "The prompt has 9000 tokens; the context holds 4096.")
-    browser.wait(f"idle() && {problem}.textContent.startsWith('The prompt has 9000')")
+    browser.wait(f"idle() && {problem}.textContent.startsWith('The prompt has 9000') && !{problem}.matches('.calm')")
+    assert browser.js("tool('Retry', 'assistant') && !tool('Edit', 'assistant') && !tool('Copy', 'assistant')")
     ask(browser, stub, "And now?").refuse(401, "Invalid API Key")
     browser.wait("document.getElementById('settings-dialog').open && document.activeElement.name === 'key'")
     browser.write("secret")
