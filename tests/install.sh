@@ -41,6 +41,7 @@ case $version in 0.*) soversion=${version%.*} ;; *) soversion=${version%%.*} ;; 
 read -ra flags < <(pkg-config --cflags --libs drey)
 read -ra static_flags < <(pkg-config --cflags --libs --static drey)
 "$cc" -std=c11 -Wall -Wextra -Werror examples/simple.c -o "$tmp/pc-shared" "${flags[@]}"
+"$cc" -std=c11 -Wall -Wextra -Werror examples/chat.c -o "$tmp/chat" "${flags[@]}"
 static_flags=("${static_flags[@]/#-ldrey/$lib/libdrey.a}")
 "$cc" -std=c11 -Wall -Wextra -Werror examples/simple.c -o "$tmp/pc-static" "${static_flags[@]}"
 # A program may give its functions the names that drey has inside: neither calls the other's.
@@ -105,6 +106,10 @@ fi
 
 # 3. All four are the same program and write the same; the static ones need no libdrey.so.
 "$make_toy" "$tmp/toy.gguf"
+[ -n "$("$tmp/chat" "$tmp/toy.gguf" 8 "Be brief." hello)" ] || {
+    echo "install: examples/chat.c answers nothing"
+    exit 1
+}
 [ "$("$tmp/own" "$tmp/toy.gguf")" = opened ] || {
     echo "install: a program with a file_open of its own does not run"
     exit 1
