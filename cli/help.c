@@ -19,7 +19,7 @@ const char help_drey[] =
     "                                   to guess several tokens ahead\n"
     "  drey tune [-m MODEL.gguf ...]    measures what is fastest on this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
-    "  drey bench edge|exit|sessions    what drafting, exits and sharing are worth\n"
+    "  drey bench edge|exit|sessions|units  what drafting, exits, sharing are worth\n"
     "  drey --version\n"
     "\n"
     "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
@@ -319,7 +319,7 @@ static const char help_bench_exit[] =
     "  -h, --help               this text\n"
     "\n"
     "example:\n"
-    "  drey bench exit -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G --csv r.csv\n";
+    "  drey bench exit -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G --csv e.csv\n";
 
 static const char help_bench_sessions[] =
     "usage: drey bench sessions -m TARGET.gguf [-d DRAFT.gguf] --prompts FILE [options]\n"
@@ -383,8 +383,8 @@ const char help_bench[] =
     "  --sidecar FILE|none      what drey prepare wrote (model: beside it, if there)\n"
     "  --json FILE|-            write the numbers as JSON; -: to standard output\n"
     "  -h, --help               this text\n"
-    "\n"
     "example:\n"
+    "  drey bench machine; drey bench kernels; drey bench disk -m model.gguf\n"
     "  drey bench model -m model.gguf --json result.json --svg passes.svg\n";
 
 const char *help_text(cli_command command)
