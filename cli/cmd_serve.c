@@ -88,6 +88,13 @@ static bool go_on(void *user)
     return signals_exit_code() == 0;
 }
 
+static void say(void *user, const char *line)
+{
+    const serving *v = user;
+    if (!v->settings.quiet)
+        complain("%s", line);
+}
+
 static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
 {
     const cli_settings *s = &v->settings;
@@ -108,6 +115,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .n_predict = given_or(s, "predict", s->n_predict, 0),
         .sampling = s->sampling,
         .go_on = go_on,
+        .log = say,
         .user = v,
     };
     return server_open(&v->server, &options, err);

@@ -18,6 +18,12 @@
 #include "serve/http.h"
 
 enum { CONNECTION_IN_BYTES = 16 << 10, CONNECTION_OUT_BYTES = 64 << 10 };
+/* What its socket is allowed to hold, of which the kernel makes twice as much to keep books. */
+enum {
+    SOCKET_IN_BYTES = 16 << 10,
+    SOCKET_OUT_BYTES = 32 << 10,
+    CONNECTION_KERNEL_BYTES = 2 * (SOCKET_IN_BYTES + SOCKET_OUT_BYTES)
+};
 /* Beyond those that are let in: to be told so. */
 enum { CONNECTIONS_TURNED_AWAY = 8 };
 

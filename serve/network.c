@@ -456,6 +456,16 @@ static void listen_on(network *n, bool wanted)
     n->listening = wanted;
 }
 
+/* A socket's buffers grow to megabytes if they may, which nobody counted; and what a client does not
+ * read waits in its records as well as there. */
+static void set_up_socket(int fd)
+{
+    const int one = 1, in = SOCKET_IN_BYTES, out = SOCKET_OUT_BYTES;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &in, sizeof in);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &out, sizeof out);
+}
+
 static void accept_all(network *n)
 {
     for (int i = 0; i < 64; i++) {
@@ -467,12 +477,11 @@ static void accept_all(network *n)
             return;
         }
         connection *c = free_connection(n, false);
+        set_up_socket(fd);
         if (!c) {
             turn_away(n, fd);
             continue;
         }
-        int one = 1;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         c->fd = fd;
         c->n_in = 0;
         begin_request(c);
@@ -574,12 +583,27 @@ static bool stop_further(network *n, double now)
     return over && (n_open == 0 || now > n->stop_s + most_end_s);
 }
 
+/* What nobody asked for, but whoever runs the server has to know. */
+static void tell_news(network *n)
+{
+    pthread_mutex_lock(&n->shared->lock);
+    bool disk_failed = n->shared->totals.prefixes.disk_failed;
+    pthread_mutex_unlock(&n->shared->lock);
+    if (disk_failed && !n->told_disk && n->options->log)
+        n->options->log(n->options->user,
+                        "beginnings of texts cannot be written to their folder any more: the disk "
+                        "is full, or fails. They are kept in memory alone; make room, and start "
+                        "the server again");
+    n->told_disk = disk_failed;
+}
+
 static bool tick(network *n)
 {
     double now = serve_clock_s();
     for (int32_t i = 0; i < n->n_connections; i++)
         tick_connection(n, &n->connections[i], now);
     release_tasks(n);
+    tell_news(n);
     pthread_mutex_lock(&n->shared->lock);
     bool failed = n->shared->over && !n->stopping;
     pthread_mutex_unlock(&n->shared->lock);

@@ -23,7 +23,8 @@ typedef struct network {
     int32_t *ids;     /* [n_ids]: of /tokenize and /detokenize */
     size_t n_ids;
     bool listening, stopping;
-    double stop_s; /* when texts that are being written end */
+    bool told_disk; /* that beginnings cannot be kept in their folder any more */
+    double stop_s;  /* when texts that are being written end */
 } network;
 
 /* ---- Answers (respond.c) ---- */

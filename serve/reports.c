@@ -122,6 +122,8 @@ static void drey_metrics(const shared *s, text_out *out)
           (double)t->prefixes.memory_bytes);
     gauge(out, "drey:prefix_disk_bytes", "Kept beginnings in their folder.",
           (double)t->prefixes.disk_bytes);
+    gauge(out, "drey:prefix_disk_failed", "1: the folder of beginnings cannot be written to.",
+          t->prefixes.disk_failed);
     gauge(out, "drey:budget_peak_bytes", "The process' own high-water mark.",
           (double)e->peak_memory_bytes);
     out_format(out,

@@ -124,13 +124,21 @@ static drey_status take_memory(server *s, drey_error *err)
     return DREY_OK;
 }
 
+/* For the time of a request: what a template takes to write it, however short it is; and after that,
+ * what the tokenizer takes to read it, most for one endless word. */
+static uint64_t reading_bytes(uint64_t body_bytes)
+{
+    const uint64_t a_template = 1 << 20, times = 32, word_times = 264, longest_word = 12 << 20;
+    uint64_t writing = a_template + times * body_bytes;
+    uint64_t word = word_times * body_bytes;
+    uint64_t reading = 4 * body_bytes + (word < longest_word ? word : longest_word);
+    return writing > reading ? writing : reading;
+}
+
 uint64_t server_bytes(const server *s)
 {
-    /* And what the kernel keeps of a connection, its buffers; and, for the time of a request, what
-     * templates, however short it is, and tokenizers take to read it. */
-    const uint64_t kernel_bytes = 32 << 10, template_bytes = 1 << 20, times = 32;
-    return s->n_memory + (uint64_t)s->network.n_connections * kernel_bytes + template_bytes +
-           times * s->options.body_bytes + sizeof *s;
+    return s->n_memory + (uint64_t)s->network.n_connections * CONNECTION_KERNEL_BYTES +
+           reading_bytes(s->options.body_bytes) + sizeof *s;
 }
 
 /* ---- Addresses ---- */

@@ -146,6 +146,52 @@ def keys():
     check(s.stop() == 0, "the end of the server with keys")
 
 
+def slow_clients(s):
+    """A byte now and then: they are told when their time is over, and meanwhile the others are served."""
+    def drip(front, answers):
+        c = s.connect()
+        c.sendall(front)
+        while not select.select([c], [], [], 0.1)[0]:
+            c.sendall(b"b")
+        answers.append(c.recv(1000))
+        c.close()
+    answers = []
+    fronts = (b"", b"GET /health HTTP/1.1\r\nA: ", b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n",
+              b"POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2000\r\n")
+    threads = [threading.Thread(target=drip, args=(front, answers)) for front in fronts]
+    for t in threads:
+        t.start()
+    n_served = 0
+    while any(t.is_alive() for t in threads):
+        n_served += s.post("/completion", {"prompt": "a", "n_predict": 2})[0] == 200
+    check(n_served > 0, "nobody is served beside slow clients")
+    check(len(answers) == 4 and all(b" 408 " in a[:20] for a in answers), f"slow clients: {answers}")
+    # Slow, but there in time.
+    c = s.connect()
+    for byte in b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n":
+        c.sendall(bytes([byte]))
+    check(b" 200 " in c.recv(100)[:20], "a request byte by byte")
+    c.close()
+
+
+def full_disk():
+    """Beginnings that cannot be written are kept in memory alone; it is said once, and nothing else happens."""
+    s = Server(drey, model, "-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/full",
+               behind=("bash", "-c", 'ulimit -f 16; exec "$@"', "limited")).wait_ready()
+    texts = set()
+    prompt = "".join(chr(97 + i * i % 26) for i in range(200))
+    for i in range(600):
+        status, answer = s.post("/v1/completions", {"prompt": prompt, "max_tokens": 20, "ignore_eos": True, "id_slot": i % 2})
+        texts.add(answer["choices"][0]["text"] if status == 200 else str(answer))
+        if i and s.metric("drey:prefix_disk_failed"):
+            break
+    check(s.metric("drey:prefix_disk_failed") == 1 and s.metric("drey:prefix_disk_bytes") == 0, "a full disk is not told")
+    check(texts == {run(drey, model, prompt, 20, "--ignore-eos")}, f"texts with a full disk: {texts}")
+    check(answer["usage"]["prompt_tokens_details"]["cached_tokens"] >= 128, f"memory with a full disk: {answer['usage']}")
+    check(s.stop() == 0, "the end with a full disk")
+    check(s.errors().count("make room") == 1, f"a full disk: {s.errors()[-400:]}")
+
+
 def limits():
     path = f"{folder}/d.sock"
     s = Server(drey, model, "-d", "none", "--sessions", "1", "--queue", "1", "-c", "2000", "--host", path, "--connections", "6", "--timeout", "1").wait_ready()
@@ -154,6 +200,7 @@ def limits():
     for data in (b"GET /health HT", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"):
         answer = s.raw(data)
         check(b" 408 " in answer[:20], f"{data}: {answer[:50]}")
+    slow_clients(s)
     # More clients than there are connections: each hears so.
     idle = [s.connect() for _ in range(40)]
     answers, waiting, since = [], list(idle), time.monotonic()
@@ -176,6 +223,8 @@ def limits():
             break
         time.sleep(0.05)
     check(s.metric("drey:slow_clients_total") == 1, "a client that never reads is not left")
+    unread = len(c.recv(1 << 20, socket.MSG_WAITALL))
+    check(0 < unread < 100000, f"{unread} bytes wait in the socket of a client that never read")
     c.close()
     # One writes, one waits, the third is told when to come again.
     asked = []
@@ -202,8 +251,12 @@ def the_end():
     c.request("POST", "/v1/completions", json.dumps(dict(long_text, stream=True)))
     r = c.getresponse()
     r.read(10)
+    rest = []
+    reads = threading.Thread(target=lambda: rest.append(r.read().decode()))
+    reads.start()
     code = s.stop()
-    rest = r.read().decode()
+    reads.join()
+    rest = "".join(rest)
     check(code == 0, f"SIGTERM in a text: {code}")
     check("[DONE]" in rest and ('"finish_reason":"length"' in rest), f"the text's end: {rest[-300:]}")
     s = Server(drey, model, *usual)
@@ -218,6 +271,7 @@ def main():
     check(s.stop() == 0, f"the server's end: {s.errors()[-500:]}")
     keys()
     limits()
+    full_disk()
     the_end()
 
 

@@ -6,7 +6,7 @@ import random, resource, threading
 from serve_client import *
 
 drey, folder = sys.argv[1:3]
-n_requests, n_clients, n_connections = [int(x) for x in (sys.argv[3:] + ["300", "12", "300"][len(sys.argv) - 3:])]
+n_requests, n_clients, n_connections = [int(x) for x in (sys.argv[3:] + ["300", "12", "2000"][len(sys.argv) - 3:])]
 model = f"{folder}/toy.gguf"
 prompts = ["The tree", "A text begins", "While the disk reads", "0123456789", "return x;"]
 N = 60
@@ -131,12 +131,18 @@ def server_pid(s):
 def many_connections(s):
     most = min(n_connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100)
     open_ones = []
+    known = s.connection()  # it is in already
+    known.request("GET", "/health")
+    known.getresponse().read()
     for _ in range(most):
         try:
             open_ones.append(s.connect())
         except OSError:
             break
     check(len(open_ones) == most, f"{len(open_ones)} of {most} connections")
+    known.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 2}))
+    check(known.getresponse().status == 200, f"who was there before {most} connections is not served on")
+    known.close()
     for c in open_ones:
         c.close()
     for _ in range(2000):
