@@ -20,7 +20,7 @@ static const model_shape shape = {.n_layers = 1, .n_heads_kv = 1, .head_dim = 4}
 static const saved_origin origin = {.model = 11, .arithmetic = 1, .n_layers = 1, .n_heads_kv = 1};
 static int32_t ids[N_IDS];
 static kv_cache kv;
-static arena memory;
+static arena cache_memory;
 static drey_prefix_options options;
 static size_t block_bytes;
 static char path[4096]; /* of the first block's file */
@@ -50,10 +50,9 @@ static void make(void)
     options = (drey_prefix_options){
         .memory_bytes = 1 << 16, .folder = strdup(temp_path("kept")), .disk_bytes = 1 << 16};
     FUZZ_CHECK(options.folder);
-    size_t n_bytes =
-        kv_bytes(&shape, N_CONTEXT, 1, KV_F16) + prefix_memory(&options, block_bytes, N_CONTEXT);
-    FUZZ_CHECK(arena_init(&memory, n_bytes, false, &err) == DREY_OK);
-    kv_init(&kv, &shape, N_CONTEXT, 1, KV_F16, &memory);
+    size_t n_bytes = kv_bytes(&shape, N_CONTEXT, 1, KV_F16);
+    FUZZ_CHECK(arena_init(&cache_memory, n_bytes, false, &err) == DREY_OK);
+    kv_init(&kv, &shape, N_CONTEXT, 1, KV_F16, &cache_memory);
     for (int32_t i = 0; i < N_IDS; i++)
         ids[i] = 3 * i + 1;
     memcpy(padded, &origin, sizeof origin);
@@ -82,7 +81,9 @@ static void try_file(const uint8_t *kept, size_t n)
 {
     prefix_store store;
     drey_error err = {0};
-    size_t before = arena_mark(&memory);
+    arena memory;
+    size_t n_bytes = prefix_memory(&options, block_bytes, N_CONTEXT);
+    FUZZ_CHECK(arena_init(&memory, n_bytes, false, &err) == DREY_OK);
     kv_truncate(&kv, 0);
     bytes_file_write(path, kept, n);
     FUZZ_CHECK(prefix_open(&store, &options, &origin, block_bytes, N_CONTEXT, &memory, &err) ==
@@ -94,7 +95,7 @@ static void try_file(const uint8_t *kept, size_t n)
     if (right)
         check_restored(kept + sizeof(prefix_header) + IDS_BYTES);
     prefix_close(&store);
-    arena_rewind(&memory, before);
+    arena_free(&memory);
     unlink(path);
 }
 

@@ -22,6 +22,7 @@ enum { ORIGIN_AT = 16, TOKENS_AT = 48, NOTE_AT = 80, BODY_HASH_AT = 88, HASH_AT 
 static drey_model *model;
 static drey_engine *engine;
 static drey_session *session;
+static saved_origin origin;
 static const int32_t before[N_KEPT] = {5, 6, 7, 8, 9};
 
 static void must(drey_status status, const drey_error *err)
@@ -60,6 +61,7 @@ static void open_all(void)
     o.n_threads = 1;
     must(drey_engine_open(&engine, &o, &err), &err);
     must(drey_session_open(&session, engine, &err), &err);
+    must(saved_origin_make(&origin, engine, &err), &err);
 }
 
 /* ---- Files that are more likely to be taken ---- */
@@ -90,14 +92,10 @@ static void put_hashes(uint8_t *bytes, size_t n)
 
 static void mend(uint8_t *bytes, size_t n, uint8_t how)
 {
-    saved_origin origin;
-    drey_error err = {0};
     if (n < HEAD)
         return;
-    if (how & 1) {
-        must(saved_origin_make(&origin, engine, &err), &err);
+    if (how & 1)
         memcpy(bytes + ORIGIN_AT, &origin, sizeof origin);
-    }
     if (how & 2)
         put_hashes(bytes, n);
 }
