@@ -218,6 +218,18 @@ static seat *take_job(loop *l)
     return NULL;
 }
 
+static void note_progress(loop *l, seat *place)
+{
+    job *j = place->job;
+    record_progress p = {.s = serve_clock_s() - j->began_s};
+    drey_session_prompt(place->session, &p.done, &p.total);
+    bool moved = p.done != j->live.prompt_done || p.total != j->live.prompt_total;
+    j->live.prompt_done = p.done;
+    j->live.prompt_total = p.total;
+    if (moved && j->task->progress && j->live.n_tokens == 0)
+        job_record(l->shared, j, RECORD_PROGRESS, &p, sizeof p);
+}
+
 /* All that can begin does. */
 static void begin_jobs(loop *l)
 {
@@ -234,6 +246,8 @@ static void begin_jobs(loop *l)
             finish(l, place, status, &err);
             continue;
         }
+        note_progress(l, place); /* how long the prompt is, before any of it is read */
+        job_publish(s, place->job);
         /* A text begins without what came before it: whoever cancelled since is heard now. */
         pthread_mutex_lock(&s->lock);
         if (place->job->cancelled)
@@ -243,18 +257,6 @@ static void begin_jobs(loop *l)
 }
 
 /* ---- Steps ---- */
-
-static void note_progress(loop *l, seat *place)
-{
-    job *j = place->job;
-    record_progress p = {.s = serve_clock_s() - j->began_s};
-    drey_session_prompt(place->session, &p.done, &p.total);
-    bool moved = p.done != j->live.prompt_done || p.total != j->live.prompt_total;
-    j->live.prompt_done = p.done;
-    j->live.prompt_total = p.total;
-    if (moved && j->task->progress && j->live.n_tokens == 0)
-        job_record(l->shared, j, RECORD_PROGRESS, &p, sizeof p);
-}
 
 /* What a step has brought. */
 static void publish(loop *l, drey_status status, const drey_error *err)

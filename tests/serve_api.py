@@ -82,6 +82,7 @@ def chats(s):
     check(last["choices"][0]["delta"] == {} and "timings" in last and "usage" not in last, f"the last event: {last}")
     progress = [e["prompt_progress"] for e in events if isinstance(e, dict) and "prompt_progress" in e]
     check(progress and progress[-1]["processed"] == progress[-1]["total"], f"progress: {progress}")
+    check(progress[0] == {"total": usage["prompt_tokens"], "cache": 0, "processed": 0, "time_ms": progress[0]["time_ms"]}, f"progress: {progress[0]}")
     # Provisional text: what becomes of it is the text; each state stands behind what has come. A state that is over before anybody
     # looks is not told, so that one text may have none.
     for _ in range(50):
@@ -131,6 +132,8 @@ def choices(s):
     check(got == texts, "n: other texts in a stream")
     wanted = run(drey, model, prompts[0], N, "--ignore-eos", "--temp", "0.9", "--top-k", "20", "--top-p", "0.9", "--min-p", "0.02", "--seed", "9")
     check(text_of(s, prompts[0], temperature=0.9, top_k=20, top_p=0.9, min_p=0.02, seed=9) == wanted, "sampling is not that of drey run")
+    both = s.post("/v1/completions", {"prompt": "a", "max_completion_tokens": 3, "max_tokens": 9, "ignore_eos": True})[1]
+    check(both["usage"]["completion_tokens"] == 3, f"max_completion_tokens: {both['usage']}")
     seeds = {s.post("/v1/completions", dict(plain, prompt="a", temperature=1))[1]["drey"]["seed"] for _ in range(3)}
     check(len(seeds) == 3, f"seeds without a seed: {seeds}")
 

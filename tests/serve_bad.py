@@ -174,6 +174,23 @@ def slow_clients(s):
     c.close()
 
 
+def pings():
+    """While others write, whoever waits hears that the server is there."""
+    s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "4000", "--queue", "40").wait_ready()
+    body = json.dumps({"prompt": "a", "max_tokens": 3900, "ignore_eos": True, "stream": True}).encode()
+    clients = [s.connect() for _ in range(40)]
+    for c in clients:
+        c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    answer, more = b"", b"more"
+    while answer.count(b":\n\n") < 2 and len(answer) < 20000 and more:
+        more = clients[-1].recv(1000)
+        answer += more
+    check(b" 200 " in answer[:20] and b"text/event-stream" in answer and b"data:" not in answer, f"whoever waits hears {answer[:400]}")
+    for c in clients:
+        c.close()
+    check(s.idle() and s.stop() == 0, "the end behind pings")
+
+
 def full_disk():
     """Beginnings that cannot be written are kept in memory alone; it is said once, and nothing else happens."""
     s = Server(drey, model, "-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/full",
@@ -271,6 +288,7 @@ def main():
     check(s.stop() == 0, f"the server's end: {s.errors()[-500:]}")
     keys()
     limits()
+    pings()
     full_disk()
     the_end()
 
