@@ -15,7 +15,7 @@
 #include "engine/session.h"
 #include "support/policy_memory.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 #include "support/writing.h"
 
 /* ---- bld ---- */
@@ -98,7 +98,6 @@ static void bld_lets_likely_tokens_pass(void **state)
 
 /* ---- Texts ---- */
 
-static drey_model *target, *draft;
 static const int32_t prompt[] = {65, 66, 67, 68, 65, 66};
 
 static drey_engine_options options_of(const drey_model *m, drey_policy policy)
@@ -134,11 +133,11 @@ static bool same(const writing *a, const writing *b)
 static void draft_writes_its_own_text(void **state)
 {
     (void)state;
-    static writing alone, baseline, other;
+    static writing alone, baseline, of_target;
     drey_engine_options o = options_of(draft, DREY_POLICY_NONE);
     write_text(&alone, &o, -1);
     o = options_of(target, DREY_POLICY_NONE);
-    write_text(&other, &o, -1);
+    write_text(&of_target, &o, -1);
     o.policy = DREY_POLICY_DRAFT;
     drey_error err;
     drey_engine *e;
@@ -147,7 +146,7 @@ static void draft_writes_its_own_text(void **state)
     with_draft(&o);
     write_text(&baseline, &o, -1);
     assert_true(same(&alone, &baseline));
-    assert_false(same(&other, &baseline));
+    assert_false(same(&of_target, &baseline));
     assert_true(drey_policy_is_lossy(DREY_POLICY_DRAFT) && drey_policy_is_lossy(DREY_POLICY_BLD));
     assert_false(drey_policy_is_lossy(DREY_POLICY_STD) || drey_policy_is_lossy(DREY_POLICY_AUTO));
 }
@@ -268,29 +267,6 @@ static void a_ring_is_read_then_used(void **state)
     free(ring);
 }
 
-static int open_models(void **state)
-{
-    (void)state;
-    drey_error err;
-    toy_options toy;
-    toy_options_init(&toy);
-    temp_dir();
-    toy_write(temp_path("target.gguf"), &toy);
-    toy.n_layers = 2;
-    toy_write(temp_path("draft.gguf"), &toy);
-    return drey_model_open(&target, temp_path("target.gguf"), &err) != DREY_OK ||
-           drey_model_open(&draft, temp_path("draft.gguf"), &err) != DREY_OK;
-}
-
-static int close_models(void **state)
-{
-    (void)state;
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,5 +277,5 @@ int main(void)
         cmocka_unit_test(bld_counts_what_it_let_pass),
         cmocka_unit_test(a_ring_is_read_then_used),
     };
-    return cmocka_run_group_tests(tests, open_models, close_models);
+    return cmocka_run_group_tests(tests, toys_open, toys_close);
 }

@@ -12,7 +12,7 @@
 #include "engine/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 
 enum { N_CONTEXT = 120, N_SESSIONS = 3, N_TEXT = 20, N_PROMPT = 30 };
 #ifdef TESTS_SANITIZED
@@ -20,14 +20,6 @@ enum { N_ROUNDS = 8 };
 #else
 enum { N_ROUNDS = 40 };
 #endif
-
-static drey_model *target, *draft;
-
-static void must(drey_status status, const drey_error *err)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", err->message);
-}
 
 typedef struct text {
     int32_t ids[N_TEXT], n;
@@ -289,35 +281,14 @@ static void test_from_a_callback(void **state)
 
 /* ---- */
 
-static drey_model *make_model(const char *name, const toy_options *toy)
-{
-    drey_model *m = NULL;
-    drey_error err = {0};
-    toy_write(temp_path(name), toy);
-    must(drey_model_open(&m, temp_path(name), &err), &err);
-    return m;
-}
-
 static int make_models(void **state)
 {
     (void)state;
-    temp_dir();
     toy_options toy;
     toy_options_init(&toy);
     toy.n_embd = 128;
     toy.n_ff = 256;
-    target = make_model("target.gguf", &toy);
-    toy.n_layers = 2;
-    draft = make_model("draft.gguf", &toy);
-    return 0;
-}
-
-static int close_models(void **state)
-{
-    (void)state;
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
+    toys_open_pair(&toy);
     return 0;
 }
 
@@ -326,5 +297,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_company_goes_on),
                                        cmocka_unit_test(test_all_leave),
                                        cmocka_unit_test(test_from_a_callback)};
-    return cmocka_run_group_tests(tests, make_models, close_models);
+    return cmocka_run_group_tests(tests, make_models, toys_close);
 }

@@ -12,7 +12,7 @@
 #include "engine/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 
 enum { N_CONTEXT = 90, MOST_NEW = 20, MOST_TEXT = 24, N_BROKEN = 12 };
 #ifdef TESTS_SANITIZED
@@ -20,8 +20,6 @@ enum { N_STEPS = 40 };
 #else
 enum { N_STEPS = 150 };
 #endif
-
-static drey_model *target, *draft;
 
 /* One of the company, and the text that it writes. */
 typedef struct member {
@@ -51,12 +49,6 @@ static int read_fault(void *user, int32_t part, uint64_t offset, uint32_t n_byte
     (void)n_bytes;
     company *c = user;
     return atomic_load(&c->n_broken) > 0 && atomic_fetch_sub(&c->n_broken, 1) > 0 ? EIO : 0;
-}
-
-static void must(drey_status status, const drey_error *err)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", err->message);
 }
 
 static drey_engine *open_engine(company *c, int32_t n_sessions, drey_drafter kind,
@@ -305,35 +297,14 @@ static void test_wrong_company(void **state)
     drey_engine_close(&c.engine);
 }
 
-static drey_model *make_model(const char *name, const toy_options *toy)
-{
-    drey_model *m = NULL;
-    drey_error err = {0};
-    toy_write(temp_path(name), toy);
-    must(drey_model_open(&m, temp_path(name), &err), &err);
-    return m;
-}
-
 static int make_models(void **state)
 {
     (void)state;
-    temp_dir();
     toy_options toy;
     toy_options_init(&toy);
     toy.n_embd = 128;
     toy.n_ff = 256;
-    target = make_model("target.gguf", &toy);
-    toy.n_layers = 2;
-    draft = make_model("draft.gguf", &toy);
-    return 0;
-}
-
-static int close_models(void **state)
-{
-    (void)state;
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
+    toys_open_pair(&toy);
     return 0;
 }
 
@@ -341,5 +312,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_company),
                                        cmocka_unit_test(test_wrong_company)};
-    return cmocka_run_group_tests(tests, make_models, close_models);
+    return cmocka_run_group_tests(tests, make_models, toys_close);
 }

@@ -11,11 +11,9 @@
 
 #include "engine/session.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 
 enum { N_TEXT = 60, ROOM = 8192 };
-
-static drey_model *target, *draft;
 
 typedef struct reader {
     char verified[ROOM], provisional[ROOM], text[ROOM];
@@ -140,31 +138,8 @@ static void events_add_up(void **state)
     }
 }
 
-static int open_models(void **state)
-{
-    (void)state;
-    drey_error err = {0};
-    toy_options toy;
-    toy_options_init(&toy);
-    temp_dir();
-    toy_write(temp_path("target.gguf"), &toy);
-    toy.n_layers = 2;
-    toy_write(temp_path("draft.gguf"), &toy);
-    return drey_model_open(&target, temp_path("target.gguf"), &err) ||
-           drey_model_open(&draft, temp_path("draft.gguf"), &err);
-}
-
-static int close_models(void **state)
-{
-    (void)state;
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(events_add_up)};
-    return cmocka_run_group_tests(tests, open_models, close_models);
+    return cmocka_run_group_tests(tests, toys_open, toys_close);
 }

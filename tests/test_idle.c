@@ -16,7 +16,7 @@
 #include "engine/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 
 #ifdef TESTS_SANITIZED
 enum { N_TEXT = 16, SLOWER = 10 }; /* computing is slower by so much, and so are reads */
@@ -25,7 +25,6 @@ enum { N_TEXT = 40, SLOWER = 1 };
 #endif
 enum { N_PROMPT = 9, MOST_SESSIONS = 3 };
 
-static drey_model *target, *draft;
 static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101};
 
 typedef struct text {
@@ -365,26 +364,15 @@ static void the_prompt(void **state)
 static int open_models(void **state)
 {
     (void)state;
-    drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
     toy.architecture = "qwen2";
     toy.n_embd = 256;
     toy.n_ff = 2048;
     temp_dir();
-    toy_write(temp_path("target.gguf"), &toy);
+    target = toy_open("target.gguf", &toy);
     toy.n_ff = 256; /* shares attention with the target: often right, often not */
-    toy_write(temp_path("draft.gguf"), &toy);
-    return drey_model_open(&target, temp_path("target.gguf"), &err) ||
-           drey_model_open(&draft, temp_path("draft.gguf"), &err);
-}
-
-static int close_models(void **state)
-{
-    (void)state;
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
+    draft = toy_open("draft.gguf", &toy);
     return 0;
 }
 
@@ -395,5 +383,5 @@ int main(void)
         cmocka_unit_test(interruptions), cmocka_unit_test(a_failing_draft),
         cmocka_unit_test(the_prompt),
     };
-    return cmocka_run_group_tests(tests, open_models, close_models);
+    return cmocka_run_group_tests(tests, open_models, toys_close);
 }

@@ -9,11 +9,10 @@
 
 #include "engine/session.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 
 enum { N_TEXT = 40, N_PROMPT = 5, N_TOP = 4 };
 
-static drey_model *target, *draft;
 static const int32_t prompt[N_PROMPT] = {84, 104, 101, 32, 113};
 
 typedef struct heard {
@@ -234,29 +233,6 @@ static void held_bytes_are_planned(void **state)
     assert_int_equal(drey_plan_make(&o, NULL, &with, &err), DREY_ERR_MEMORY);
 }
 
-static int open_models(void **state)
-{
-    (void)state;
-    drey_error err = {0};
-    toy_options toy;
-    toy_options_init(&toy);
-    temp_dir();
-    toy_write(temp_path("target.gguf"), &toy);
-    toy.n_layers = 2;
-    toy_write(temp_path("draft.gguf"), &toy);
-    return drey_model_open(&target, temp_path("target.gguf"), &err) ||
-           drey_model_open(&draft, temp_path("draft.gguf"), &err);
-}
-
-static int close_models(void **state)
-{
-    (void)state;
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,5 +240,5 @@ int main(void)
         cmocka_unit_test(what_makes_no_sense_is_refused), cmocka_unit_test(counts_and_prompts),
         cmocka_unit_test(held_bytes_are_planned),
     };
-    return cmocka_run_group_tests(tests, open_models, close_models);
+    return cmocka_run_group_tests(tests, toys_open, toys_close);
 }

@@ -17,7 +17,7 @@
 #include "support/bytes_file.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 
 enum { N_CONTEXT = 320, N_TEXT = 12, MOST_PROMPT = 290 };
 #ifdef TESTS_SANITIZED
@@ -25,14 +25,6 @@ enum { N_ROUNDS = 40 };
 #else
 enum { N_ROUNDS = 60 };
 #endif
-
-static drey_model *target, *draft, *other;
-
-static void must(drey_status status, const drey_error *err)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", err->message);
-}
 
 typedef struct place {
     drey_engine *engine;
@@ -352,37 +344,14 @@ static void test_full_disk(void **state)
 
 /* ---- */
 
-static drey_model *make_model(const char *name, const toy_options *toy)
-{
-    drey_model *m = NULL;
-    drey_error err = {0};
-    toy_write(temp_path(name), toy);
-    must(drey_model_open(&m, temp_path(name), &err), &err);
-    return m;
-}
-
 static int make_models(void **state)
 {
     (void)state;
-    temp_dir();
     toy_options toy;
     toy_options_init(&toy);
-    target = make_model("target.gguf", &toy);
-    toy.n_layers = 2;
-    draft = make_model("draft.gguf", &toy);
-    toy.n_layers = 3;
+    toys_open_pair(&toy);
     toy.seed++;
-    other = make_model("other.gguf", &toy);
-    return 0;
-}
-
-static int close_models(void **state)
-{
-    (void)state;
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    drey_model_close(&other);
-    temp_dir_remove();
+    other = toy_open("other.gguf", &toy);
     return 0;
 }
 
@@ -392,5 +361,5 @@ int main(void)
         cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_whole_blocks),
         cmocka_unit_test(test_many_texts), cmocka_unit_test(test_restart),
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_full_disk)};
-    return cmocka_run_group_tests(tests, make_models, close_models);
+    return cmocka_run_group_tests(tests, make_models, toys_close);
 }

@@ -16,18 +16,11 @@
 #include "support/bytes_file.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 
 enum { N_CONTEXT = 160, N_PROMPT = 37, N_TEXT = 30, HEADER_BYTES = 128 };
 
-static drey_model *target, *draft, *other;
 static int32_t prompt[N_PROMPT];
-
-static void must(drey_status status, const drey_error *err)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", err->message);
-}
 
 typedef struct place { /* an engine with one session */
     drey_engine *engine;
@@ -325,41 +318,18 @@ static void test_full_disk(void **state)
 
 /* ---- */
 
-static drey_model *make_model(const char *name, const toy_options *toy)
-{
-    drey_model *m = NULL;
-    drey_error err = {0};
-    toy_write(temp_path(name), toy);
-    must(drey_model_open(&m, temp_path(name), &err), &err);
-    return m;
-}
-
 static int make_models(void **state)
 {
     (void)state;
-    temp_dir();
     toy_options toy;
     toy_options_init(&toy);
     rng r = rng_from(9);
     for (int i = 0; i < N_PROMPT; i++)
         prompt[i] = 1 + rng_below(&r, 250);
     toy.head_dim = 32;
-    target = make_model("target.gguf", &toy);
-    toy.n_layers = 2;
-    draft = make_model("draft.gguf", &toy);
-    toy.n_layers = 3;
+    toys_open_pair(&toy);
     toy.seed++;
-    other = make_model("other.gguf", &toy);
-    return 0;
-}
-
-static int close_models(void **state)
-{
-    (void)state;
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    drey_model_close(&other);
-    temp_dir_remove();
+    other = toy_open("other.gguf", &toy);
     return 0;
 }
 
@@ -369,5 +339,5 @@ int main(void)
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_little_to_save),
         cmocka_unit_test(test_while_writing), cmocka_unit_test(test_damage),
         cmocka_unit_test(test_foreign),       cmocka_unit_test(test_full_disk)};
-    return cmocka_run_group_tests(tests, make_models, close_models);
+    return cmocka_run_group_tests(tests, make_models, toys_close);
 }
