@@ -414,7 +414,7 @@ static void converse(chat *c)
             break;
         if (take_entry(c, &err) == DREY_OK)
             continue;
-        complain_error(&err);
+        complain("%s", err.message); /* no option is given from here on: the hint is not for it */
         c->failed = true;
     }
     if (c->asker.terminal && !signals_exit_code() && !c->ended)

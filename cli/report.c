@@ -63,7 +63,7 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
     snprintf(note, sizeof note, "activations, logits, scratch; %d rows in a prompt pass",
              plan->prompt_chunk);
     plan_row(out, "work", plan->work_bytes, note);
-    plan_row(out, "server", plan->held_bytes, "connections, requests, answers");
+    plan_row(out, "texts, requests", plan->held_bytes, "what a chat or a server keeps of them");
     plan_row(out, "prefixes", plan->prefix_bytes, "kept for texts that begin alike");
     if (plan->n_sessions > 1)
         fprintf(out, "  %-24s %8s  of cache and work, for each of %d sessions\n", "  a session",

@@ -92,7 +92,11 @@ cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "commands change answe
 for part in "/retry" "system message is set" "tokens/s" "smallest" "a new conversation"; do said "$part"; done
 printf '/budget 1M\nhello\n' | talk --system "Be brief." -n 12 && wrong "a budget that is too small"
 said "budget"
+! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"
 cmp -s <(cat wanted; echo) out || wrong "the old budget did not come back"
+printf '/save no/folder/here\n' | talk && wrong "a folder that is not there"
+said "cannot write"
+! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"
 
 # What does not fit is said, and nothing is cut.
 printf 'hello\n%s\nhello\n' "$(printf 'word %.0s' {1..60})" | talk -n 12 -c 120 && wrong "a message beyond the context"
