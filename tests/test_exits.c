@@ -30,6 +30,7 @@ enum { N_PROMPT = 12, N_LAYERS = 6, SLOW_US = 1000 };
 
 static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 32, 116, 104};
 static drey_model *target, *draft;
+static drey_model *shallow; /* the target's first layers: guesses what its head says behind them */
 
 /* ---- Made up predictors ---- */
 
@@ -64,6 +65,12 @@ static int open_models(void **state)
     toy_write(path, &t);
     if (drey_model_open(&target, path, &err) != DREY_OK)
         fail_msg("%s", err.message);
+    t.n_layers = 4;
+    path = temp_path("shallow.gguf");
+    toy_write(path, &t);
+    if (drey_model_open(&shallow, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    t.n_layers = N_LAYERS;
     t.noise = 0.01f;
     t.noise_seed = 3;
     path = temp_path("draft.gguf");
@@ -78,6 +85,7 @@ static int close_models(void **state)
     (void)state;
     drey_model_close(&target);
     drey_model_close(&draft);
+    drey_model_close(&shallow);
     temp_dir_remove();
     return 0;
 }
@@ -128,6 +136,7 @@ static drey_engine_options with_exits(const guesser *g, drey_exit exit)
     return o;
 }
 
+/* says: NULL: what predictors say that the options name. */
 static void write_with(writing *w, const drey_engine_options *o, oracle *says, double share,
                        const drey_sampling *sampling)
 {
@@ -136,7 +145,7 @@ static void write_with(writing *w, const drey_engine_options *o, oracle *says, d
                                   .share = share,
                                   .fault = slow_read,
                                   .fault_user = &n_reads,
-                                  .exit_here = exit_here,
+                                  .exit_here = says ? exit_here : NULL,
                                   .exit_user = says};
     writing_run_tuned(w, o, &tuning, prompt, N_PROMPT, N_TEXT, sampling);
     if (w->status != DREY_OK)
@@ -260,6 +269,78 @@ static void fast_exits_write_one_text(void **state)
             compared += want.exits.compared;
         }
     assert_true(left > 0 && agreed > 0 && agreed < compared); /* or it would be exact */
+}
+
+/* ---- Predictors that were read from a file ---- */
+
+typedef struct judged {
+    exit_source source;
+    int32_t first, n_features; /* 2: AdaInfer's */
+    bool leaves;               /* seldom where a path has to leave, or the text knows little */
+    guesser by;
+} judged;
+
+static const judged files[] = {
+    {EXIT_FROM_DRAFT, 2, 16, true, {DREY_DRAFTER_MODEL, DREY_POLICY_SINGLE}},
+    {EXIT_FROM_DRAFT, 2, 12, false, {DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL}},
+    {EXIT_FROM_TEXT, 2, 16, false, {DREY_DRAFTER_LOOKUP, DREY_POLICY_SINGLE}},
+    {EXIT_FROM_TARGET, 4, 12, true, {DREY_DRAFTER_NONE, DREY_POLICY_NONE}},
+    {EXIT_FROM_TARGET, 2, 2, true, {DREY_DRAFTER_NONE, DREY_POLICY_NONE}},
+};
+
+static drey_engine_options with_file(const judged *j, const char *path, drey_exit exit)
+{
+    exit_predictors p;
+    make_predictors(&p, N_LAYERS, j->first, j->n_features, 8, 12);
+    p.source = j->source;
+    p.source_layer = j->source == EXIT_FROM_TARGET && j->n_features > 2 ? j->first - 1 : 0;
+    for (int32_t layer = j->first; layer < N_LAYERS; layer++)
+        p.offline[layer] = true;
+    p.drafter_identity = 0;
+    if (j->source == EXIT_FROM_DRAFT)
+        assert_int_equal(model_identity(shallow->file, &p.drafter_identity, NULL), DREY_OK);
+    else
+        p.drafter[0] = 0;
+    assert_int_equal(exit_write(&p, path, target->file, NULL), DREY_OK);
+    exit_close(&p);
+    drey_engine_options o = with_exits(&j->by, exit);
+    o.draft = o.draft ? shallow : NULL;
+    o.exit_file = path;
+    o.exit_threshold = 0.02f;
+    return o;
+}
+
+/* Whoever names the candidates: what looks and scores say depends on no tier, budget, disk or
+ * number of threads, so that fast exits write one text, and exact ones the target's. */
+static void each_source_keeps_the_promise(void **state)
+{
+    (void)state;
+    static writing plainly, want, got;
+    const char *path = temp_path("source");
+    const char *const *tiers = drey_cpu_tiers();
+    int n_tiers = 0;
+    while (strcmp(tiers[n_tiers], "float") != 0)
+        n_tiers++;
+    drey_engine_options o = plain();
+    writing_run(&plainly, &o, -1, prompt, N_PROMPT, N_TEXT, NULL);
+    for (int i = 0; i < (int)(sizeof files / sizeof *files); i++) {
+        char what[80];
+        o = with_file(&files[i], path, DREY_EXIT_FAST);
+        write_with(&want, &o, NULL, -1, NULL);
+        assert_true(want.exits.looks > 0 && (want.exits.left > 0 || !files[i].leaves));
+        for (int n = 0; n < 2 * n_tiers; n++) {
+            o.exit = n % 2 ? DREY_EXIT_FAST : DREY_EXIT_EXACT;
+            o.cpu_tier = tiers[n / 2];
+            o.n_threads = 1 + n / 2 % 2;
+            write_with(&got, &o, NULL, shares[n % 3], NULL);
+            snprintf(what, sizeof what, "file %d, exits %s, tier %s, share %g", i,
+                     drey_exit_name(o.exit), o.cpu_tier, shares[n % 3]);
+            compare(n % 2 ? &want : &plainly, &got, what);
+            if (n % 2)
+                assert_memory_equal(got.exits.at_layer, want.exits.at_layer,
+                                    sizeof want.exits.at_layer);
+        }
+    }
 }
 
 /* ---- How texts end ---- */
@@ -697,6 +778,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_exits_write_the_targets_text),
         cmocka_unit_test(fast_exits_write_one_text),
+        cmocka_unit_test(each_source_keeps_the_promise),
         cmocka_unit_test(texts_end_as_they_would),
         cmocka_unit_test(failed_reads_change_nothing),
         cmocka_unit_test(an_interrupted_text_goes_on),

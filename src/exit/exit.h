@@ -82,7 +82,8 @@ typedef struct exit_mlp { /* w1 NULL: this layer has none */
 typedef struct exit_predictors {
     exit_kind kind;
     exit_source source;
-    int32_t source_layer; /* EXIT_FROM_TARGET: complete layers where its four are taken; else 0 */
+    int32_t source_layer; /* EXIT_FROM_TARGET: complete layers where its four are taken; else 0, and
+                             with EXIT_CONFIDENCE, which takes none */
     int32_t n_layers;     /* of the target */
     int32_t first;        /* the first layer with a predictor */
     int32_t n_features;   /* K */

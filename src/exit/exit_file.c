@@ -149,7 +149,7 @@ static bool read_source(const gguf *g, exit_predictors *p)
     for (int i = 0; exit_source_name((exit_source)i); i++)
         if (text_is(text, exit_source_name((exit_source)i))) {
             p->source = (exit_source)i;
-            bool own = p->source == EXIT_FROM_TARGET;
+            bool own = p->source == EXIT_FROM_TARGET && p->kind == EXIT_SPECULATIVE;
             return read_int(g, KEY("source_layer"), own, own ? p->first : 0, &p->source_layer);
         }
     return false;
@@ -160,9 +160,11 @@ static bool read_numbers(const gguf *g, exit_predictors *p)
     if (!read_int(g, KEY("layers"), 2, EXIT_LAYERS, &p->n_layers) ||
         !read_int(g, KEY("first"), 1, p->n_layers - 1, &p->first) ||
         !read_int(g, KEY("features"), 2, EXIT_FEATURES, &p->n_features) ||
-        !read_int(g, KEY("hidden"), 1, EXIT_HIDDEN, &p->n_hidden) || !read_source(g, p))
+        !read_int(g, KEY("hidden"), 1, EXIT_HIDDEN, &p->n_hidden))
         return false;
     p->kind = p->n_features == 2 ? EXIT_CONFIDENCE : EXIT_SPECULATIVE;
+    if (!read_source(g, p))
+        return false;
     p->threshold = (float)gguf_number(g, KEY("threshold"), -1);
     gguf_string drafter = gguf_text(g, KEY("drafter"));
     if (drafter.text)
