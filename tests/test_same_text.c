@@ -65,7 +65,7 @@ static drey_engine_options plain(const pair *p)
 }
 
 #ifdef TESTS_SANITIZED
-enum { N_TEXT = 14 };
+enum { N_TEXT = 8 };
 #else
 enum { N_TEXT = 28 };
 #endif
