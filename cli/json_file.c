@@ -376,6 +376,8 @@ cJSON *json_units(const drey_engine *engine)
         cJSON_AddNumberToObject(one, "slow", u.slow);
         cJSON_AddItemToObject(one, "share", cJSON_CreateDoubleArray(u.share, DREY_UNIT_WIDTHS));
         cJSON_AddNumberToObject(one, "groups", (double)u.n_groups);
+        cJSON_AddNumberToObject(one, "dense_blocks", (double)u.n_dense_blocks);
+        cJSON_AddNumberToObject(one, "tails", (double)u.n_tails);
         if (u.failed[0])
             cJSON_AddStringToObject(one, "failed", u.failed);
         cJSON_AddItemToArray(all, one);

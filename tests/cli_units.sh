@@ -72,6 +72,15 @@ for bad in 's/"drey units 1"/"drey units 0"/' 's/"shares":/"pieces":/' 's/"rows"
     cp "$tmp/good" "$kept"
 done
 
+sed 's/"cpu":\t*"[^"]*"/"cpu":"another one"/' "$kept" >"$tmp/bad"
+cmp -s "$tmp/bad" "$kept" && wrong "no processor in $(cat "$kept")"
+cp "$tmp/bad" "$kept"
+write_on "$tmp/text" --units "$mixed" -q
+cmp -s "$tmp/text" "$tmp/usual" || wrong "another text with another processor's shares"
+if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q 'measured on another processor' "$tmp/err"; then
+    wrong "another processor's shares: $(cat "$tmp/err")"
+fi
+
 "$drey" bench units -m "$tmp/t.gguf" -d lookup --units cpu+cpu/slow=2 --every -c 1024 --prompts "$tmp/prompts" -n 8 --rounds 1 \
     --memory unlimited --json "$tmp/json" --csv "$tmp/csv" >"$tmp/out" 2>"$tmp/err" || wrong "bench units: $(cat "$tmp/err")"
 grep -q 'wrote the same texts' "$tmp/out" || wrong "bench units: $(cat "$tmp/out")"

@@ -526,9 +526,12 @@ typedef struct drey_unit {
     int32_t n_threads; /* of a cluster; 0: a device */
     double slow; /* of a cluster: the factor by which it is made to take longer; 1: it is not */
     double share[DREY_UNIT_WIDTHS]; /* of passes of up to 2^w rows; the units' sum is 1 */
-    uint64_t n_groups;    /* groups of 32 rows that it has computed; 0 where there is one cluster */
-    char failed[500];     /* why it is used no longer, others doing its part; "" */
-    uint64_t reserved[4]; /* zero */
+    uint64_t n_groups; /* groups of 32 rows that it has computed; 0 where there is one cluster */
+    char failed[500];  /* why it is used no longer, others doing its part; "" */
+    /* Of attention that was divided between clusters: blocks of 64 positions that all rows of a
+     * task (a key head, some rows) see, and how often what is left of one. */
+    uint64_t n_dense_blocks, n_tails;
+    uint64_t reserved[2]; /* zero */
 } drey_unit;
 /* The engine's units, counted from 0; false: there is no such unit. Between steps of its sessions.
  */

@@ -102,8 +102,12 @@ bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out)
     }
     for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++)
         out->share[w] = units_share(us, 1 << w, i);
-    for (int32_t k = 0; k < u->n_slots; k++)
-        out->n_groups += us->slot[u->first_slot + k].n_groups;
+    for (int32_t k = 0; k < u->n_slots; k++) {
+        const unit_slot *slot = &us->slot[u->first_slot + k];
+        out->n_groups += slot->n_groups;
+        out->n_dense_blocks += slot->n_dense_blocks;
+        out->n_tails += slot->n_tails;
+    }
     if (u->failed)
         snprintf(out->failed, sizeof out->failed, "%s", u->why);
     return true;

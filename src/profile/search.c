@@ -168,13 +168,12 @@ static double measure_boundary(void *user, double at)
     return a->measure(a->user, a->n_positions, at);
 }
 
-/* It moves little from one context to the next. */
 void boundaries_search(boundary_fn *measure, void *user, const int32_t *contexts, int32_t n,
                        float *boundary)
 {
     for (int32_t i = 0; i < n; i++) {
         attention a = {measure, user, contexts[i]};
-        double start = i ? (double)boundary[i - 1] : 0;
+        double start = (double)boundary[i];
         boundary[i] = (float)search_least(measure_boundary, &a, -1, 1, start, 0.01).at;
     }
 }

@@ -106,8 +106,10 @@ static drey_status measure(bounder *b, int32_t most_positions)
     TRY(time_attention(b, &seconds)); /* brings the weights */
     for (int32_t n = DREY_UNIT_CONTEXT; n <= most_positions && r->n_contexts < DREY_UNIT_CONTEXTS;
          n *= 4) {
-        r->contexts[r->n_contexts].n_positions = n;
-        contexts[r->n_contexts++] = n;
+        int32_t i = r->n_contexts++;
+        r->contexts[i].n_positions = contexts[i] = n;
+        units_set_boundaries(b->units, NULL, 0);
+        boundary[i] = (float)units_boundary(b->units, b->rows, n); /* where the search begins */
     }
     boundaries_search(look, b, contexts, r->n_contexts, boundary);
     TRY(b->status);

@@ -5,7 +5,8 @@
 #include "os/clock.h"
 
 enum {
-    LEAST_BLOCKS = 4, /* a piece should be worth the fold */
+    LEAST_BLOCKS = 2, /* a piece should be worth the fold */
+    LEAST_TASK = 4,   /* dense blocks; less is quicker done than divided */
     MOST_ROWS = 64    /* of passes that partial results have room for */
 };
 
@@ -92,7 +93,7 @@ static void cut_task(cutter *c, int32_t task, int64_t first_block)
     int32_t end = max_i32(part_end(c, slot, first_block, n), least);
     atomic_store_explicit(&t->left, 0, memory_order_relaxed);
     if ((end == n && tail == slot) || least > n) {
-        push(c, slot, (split_piece){.kind = SPLIT_WHOLE, .task = task});
+        push(c, slot, (split_piece){SPLIT_WHOLE, task, 0, n});
         return;
     }
     t->first_range = end;
@@ -116,7 +117,7 @@ static bool count_blocks(cutter *c)
         int32_t first, last;
         attention a = attend_task(c->l, task, &first, &last);
         int32_t n = attend_dense_blocks(&a, first, last);
-        if (n < LEAST_BLOCKS)
+        if (n < LEAST_TASK)
             return false;
         c->n_blocks += n;
     }
@@ -153,7 +154,7 @@ bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l)
 
 static void do_piece(attend_split *s, const split_piece *piece, int32_t thread, void *scratch)
 {
-    const unit_slot *slot = &s->units->slot[thread];
+    unit_slot *slot = &s->units->slot[thread];
     split_task *t = &s->task[piece->task];
     int64_t start = slot->slow > 1 ? clock_ns() : 0;
     int32_t first, last;
@@ -170,6 +171,8 @@ static void do_piece(attend_split *s, const split_piece *piece, int32_t thread, 
         attend_finish(&a, first, last, t->first_range, true, t->partials, scratch);
     if (slot->slow > 1)
         unit_linger(slot, start);
+    slot->n_dense_blocks += (uint64_t)(piece->to - piece->from);
+    slot->n_tails += piece->kind != SPLIT_DENSE;
 }
 
 static int32_t left_in(split_queue *q)

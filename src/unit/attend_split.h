@@ -25,7 +25,7 @@
 
 enum { SPLIT_TASKS = 64 };
 
-/* What a thread does at once: dense blocks [from, to) of a task, its tail, or all of it. */
+/* What a thread does at once: dense blocks [from, to) of a task, its tail, or both. */
 typedef enum split_kind { SPLIT_DENSE, SPLIT_TAIL, SPLIT_WHOLE } split_kind;
 typedef struct split_piece {
     split_kind kind;

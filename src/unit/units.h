@@ -27,7 +27,8 @@ typedef struct unit_slot {
     _Alignas(64) const kernel_table *kernels; /* of a thread */
     double slow;
     int32_t unit;
-    uint64_t n_groups; /* that it has computed; its own to write */
+    uint64_t n_groups;                /* that it has computed; these are its own to write */
+    uint64_t n_dense_blocks, n_tails; /* of attention that was divided */
 } unit_slot;
 
 typedef struct unit_driver unit_driver;

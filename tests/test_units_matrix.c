@@ -1,0 +1,244 @@
+/* The same text whoever computes: heads and other drafters, with clusters of different kernels and
+ * speeds, devices, parts that are taken over and parts that are not, attention's boundary wherever
+ * it may be, weights in memory and streamed: each case is compared with plain decoding on one
+ * thread. The text is long enough that attention is divided. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "support/heads_file.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+#ifdef TESTS_SANITIZED
+enum { N_TEXT = 6, EVERY = 5 };
+#else
+enum { N_TEXT = 12, EVERY = 1 };
+#endif
+enum { N_PROMPT = 300, N_BOUNDARIES = 6 };
+
+typedef struct scene {
+    drey_model *target, *draft;
+    char heads[512], planes[512];
+    int32_t prompt[N_PROMPT];
+    writing want[2]; /* greedy, and sampled */
+    int64_t n_cases, accepted, refused, dense_blocks, tails;
+} scene;
+
+static const drey_sampling sampled = {.temperature = 0.8f, .top_p = 1.0f, .seed = 11};
+
+static void open_model(drey_model **m, const char *name, const toy_options *toy)
+{
+    drey_error err;
+    toy_write(temp_path(name), toy);
+    if (drey_model_open(m, temp_path(name), &err) != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+static void open_models(scene *s)
+{
+    drey_error err;
+    toy_options target, draft;
+    toy_options_init(&target);
+    target.architecture = "qwen2";
+    target.type = TOY_TYPE_MIXED;
+    target.n_embd = target.n_ff = 256;
+    target.n_vocab = 900;
+    target.n_context = 512;
+    draft = target;
+    draft.noise = 0.01f; /* right often enough, and wrong often enough */
+    draft.noise_seed = 3;
+    open_model(&s->target, "target.gguf", &target);
+    open_model(&s->draft, "draft.gguf", &draft);
+    snprintf(s->planes, sizeof s->planes, "%s", temp_path("planes"));
+    const drey_prepare_options prepare = {.model = s->target, .output = s->planes, .planes = true};
+    if (drey_prepare(&prepare, NULL, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    heads_file h;
+    heads_file_init(&h, s->target->file, &s->target->shape);
+    h.shape.n_heads = 4;
+    h.spread = 0.002f; /* they repeat what the target thought a step ago, about */
+    snprintf(s->heads, sizeof s->heads, "%s", temp_path("heads"));
+    heads_file_write(s->heads, &h);
+}
+
+static drey_engine_options plain(const scene *s)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = s->target;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = N_PROMPT + N_TEXT + 4;
+    return o;
+}
+
+static int set_up(void **state)
+{
+    static scene s;
+    rng r = rng_from(4);
+    temp_dir();
+    setenv("POCL_CACHE_DIR", temp_path("pocl"), 1); /* PoCL keeps what it compiles */
+    open_models(&s);
+    for (int32_t i = 0; i < N_PROMPT; i++)
+        s.prompt[i] = i < 8 ? 60 + i : s.prompt[i - 8 + rng_below(&r, 8)];
+    for (int i = 0; i < 2; i++) {
+        drey_engine_options o = plain(&s);
+        o.n_threads = 1;
+        o.cpu_tier = "ref";
+        writing_run(&s.want[i], &o, -1, s.prompt, N_PROMPT, N_TEXT, i ? &sampled : NULL);
+        if (s.want[i].status != DREY_OK)
+            fail_msg("%s", s.want[i].error.message);
+    }
+    *state = &s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    scene *s = *state;
+    drey_model_close(&s->draft);
+    drey_model_close(&s->target);
+    temp_dir_remove();
+    return 0;
+}
+
+static void set_drafter(const scene *s, drey_engine_options *o, drey_drafter who)
+{
+    o->drafter = who;
+    o->draft = who == DREY_DRAFTER_MODEL ? s->draft : NULL;
+    o->heads = who == DREY_DRAFTER_MEDUSA ? s->heads : NULL;
+    o->sidecar = who == DREY_DRAFTER_SELF ? s->planes : NULL;
+    o->policy = who == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_OPTIMAL;
+    o->tree_nodes = who == DREY_DRAFTER_NONE ? 0 : 24;
+}
+
+/* boundary: of attention, the first one being what the shares say. */
+static const writing *write_case(scene *s, const char *units, drey_drafter who, int boundary)
+{
+    static const float boundaries[N_BOUNDARIES] = {0, -0.6f, 0, 0.3f, 0.75f, 1};
+    static const double pinned[] = {-1, 0.5, 0};
+    static writing got;
+    int64_t n = s->n_cases++;
+    drey_engine_options o = plain(s);
+    drey_unit_shares shares = {.n_boundaries = boundary > 0, .boundary = {boundaries[boundary]}};
+    shares.n_units = 1;
+    for (const char *c = units; *c; c++)
+        shares.n_units += *c == '+' && strncmp(c, "+static", 7) != 0;
+    for (int32_t i = 0; i < DREY_UNIT_WIDTHS * DREY_MAX_UNITS; i++)
+        shares.share[i / DREY_MAX_UNITS][i % DREY_MAX_UNITS] = 1 + i % DREY_MAX_UNITS;
+    set_drafter(s, &o, who);
+    o.units = units;
+    o.unit_shares = &shares;
+    const engine_tuning tuning = {.set_share = n % 3 > 0, .share = pinned[n % 3], .untimed = true};
+    const writing *want = &s->want[n % 2];
+    writing_run_tuned(&got, &o, &tuning, s->prompt, N_PROMPT, N_TEXT, n % 2 ? &sampled : NULL);
+    if (got.status != DREY_OK)
+        return &got;
+    if (got.n_ids != want->n_ids || got.n_bytes != want->n_bytes ||
+        memcmp(got.ids, want->ids, (size_t)got.n_ids * sizeof *got.ids) != 0 ||
+        memcmp(got.text, want->text, got.n_bytes) != 0)
+        fail_msg("%s, drafter %s, boundary %d, %s: another text", units, drey_drafter_name(who),
+                 boundary, n % 2 ? "sampled" : "greedy");
+    s->accepted += got.stats.accepted;
+    s->refused += got.stats.drafted - got.stats.accepted;
+    for (int32_t i = 0; i < got.n_units; i++) {
+        s->dense_blocks += (int64_t)got.units[i].n_dense_blocks;
+        s->tails += (int64_t)got.units[i].n_tails;
+    }
+    return &got;
+}
+
+static void must(const writing *w, const char *units)
+{
+    if (w->status != DREY_OK)
+        fail_msg("%s: %s", units, w->error.message);
+}
+
+/* Heads at every boundary, the other drafters in turn beside them. */
+static void every_division(void **state)
+{
+    scene *s = *state;
+    static const drey_drafter others[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_MODEL,
+                                          DREY_DRAFTER_LOOKUP, DREY_DRAFTER_SELF};
+    const char *const *tiers = drey_cpu_tiers();
+    char mixed[64], slowed[64];
+    snprintf(mixed, sizeof mixed, "cpu/%s+cpu/%s", tiers[0], tiers[tiers[1] ? 1 : 0]);
+    snprintf(slowed, sizeof slowed, "cpu/slow=2+cpu/%s+static", tiers[tiers[1] ? 1 : 0]);
+    const char *const units[] = {"cpu",
+                                 "cpu+cpu",
+                                 "cpu+cpu+static",
+                                 mixed,
+                                 slowed,
+                                 "cpu/threads=2+cpu+static",
+                                 "cpu+cpu/slow=3",
+                                 "cpu+cpu/threads=2+cpu"};
+    enum { N = sizeof units / sizeof *units };
+    for (int i = 0, k = 0; i < N; i++)
+        for (int b = 0; b < N_BOUNDARIES; b++, k++) {
+            if (k % EVERY)
+                continue;
+            must(write_case(s, units[i], DREY_DRAFTER_MEDUSA, b), units[i]);
+            if (b % 2 == i % 2)
+                must(write_case(s, units[i], others[k / 2 % 4], b), units[i]);
+        }
+    print_message("%d cases; accepted %d, refused %d; %d dense blocks, %d tails\n", (int)s->n_cases,
+                  (int)s->accepted, (int)s->refused, (int)s->dense_blocks, (int)s->tails);
+    assert_true(s->accepted > 0 && s->refused > s->n_cases);
+    assert_true(s->dense_blocks > s->n_cases && s->tails > s->n_cases);
+}
+
+/* Where nobody takes over, the boundary says who has what; where one cluster is, nothing is
+ * divided. */
+static void the_boundary_decides(void **state)
+{
+    scene *s = *state;
+    static const char units[] = "cpu+cpu+static";
+    const writing *w = write_case(s, units, DREY_DRAFTER_MEDUSA, 2); /* 0 */
+    must(w, units);
+    assert_true(w->units[0].n_dense_blocks > 0 && w->units[0].n_tails == 0);
+    assert_true(w->units[1].n_dense_blocks == 0 && w->units[1].n_tails > 0);
+    w = write_case(s, units, DREY_DRAFTER_MEDUSA, 5); /* 1 */
+    must(w, units);
+    assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails == 0);
+    assert_true(w->units[1].n_dense_blocks > 0 && w->units[1].n_tails > 0);
+    w = write_case(s, "cpu", DREY_DRAFTER_MEDUSA, 5);
+    must(w, "cpu");
+    assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails == 0);
+}
+
+#ifndef TESTS_SANITIZED /* drivers leak and race as they like */
+/* A device beside clusters, if there is one. */
+static void with_a_device(void **state)
+{
+    scene *s = *state;
+    static const char *const units[] = {"cpu+cpu+opencl", "cpu+opencl+static"};
+    for (int i = 0; i < 2; i++) {
+        const writing *w = write_case(s, units[i], DREY_DRAFTER_MEDUSA, 3);
+        if (w->status == DREY_ERR_UNSUPPORTED) {
+            print_message("no device is tested: %s\n", w->error.message);
+            skip();
+        }
+        must(w, units[i]);
+        assert_string_equal(w->units[w->n_units - 1].failed, "");
+    }
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_division),
+        cmocka_unit_test(the_boundary_decides),
+#ifndef TESTS_SANITIZED
+        cmocka_unit_test(with_a_device),
+#endif
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
