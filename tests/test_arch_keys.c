@@ -240,7 +240,7 @@ static model_shape shape_of(const char *architecture, const toy_key *keys)
     toy_write(temp_path("model.gguf"), &toy);
     gguf *g = NULL;
     drey_error err = {0};
-    model_shape s;
+    model_shape s = {0};
     if (gguf_open(&g, temp_path("model.gguf"), &err) != DREY_OK ||
         model_shape_read(&s, g, &err) != DREY_OK)
         fail_msg("%s: %s", architecture, err.message);
