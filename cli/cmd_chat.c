@@ -62,13 +62,19 @@ static void say(const chat *c, const char *format, ...)
 
 /* ---- Engine and session ---- */
 
+/* Another budget may have room for another draft. */
+static void choose_draft(chat *c)
+{
+    c->models.profile = NULL;
+    auto_draft_choose(&c->models, &c->settings, c->n_context);
+    if (c->models.drafter != DREY_DRAFTER_NONE && profile_load(&c->models, &c->settings, &c->known))
+        c->models.profile = &c->known.profile;
+}
+
 static drey_status open_session(chat *c, drey_error *err)
 {
+    choose_draft(c);
     drey_engine_options options = models_engine_options(&c->models, &c->settings, c->n_context);
-    const drey_prefix_options prefixes = models_prefixes(&c->settings);
-    options.prefixes = prefixes.memory_bytes ? &prefixes : NULL;
-    /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
-    options.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
     options.progress = progress_report;
     options.progress_user = &c->progress;
     signals_hold();
@@ -128,9 +134,8 @@ static drey_status begin(chat *c, drey_error *err)
     if (status != DREY_OK)
         return status;
     choose_lengths(c);
-    auto_draft_choose(&c->models, s, c->n_context);
-    if (c->models.drafter != DREY_DRAFTER_NONE && profile_load(&c->models, s, &c->known))
-        c->models.profile = &c->known.profile;
+    /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
+    c->models.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
     return open_session(c, err);
 }
 
@@ -318,6 +323,7 @@ static drey_status do_budget(chat *c, const char *rest, drey_error *err)
     }
     drey_engine_plan(c->engine, &plan);
     report_plan(stderr, &plan);
+    report_draft(stderr, c->models.why);
     return status;
 }
 

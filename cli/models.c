@@ -34,9 +34,22 @@ static void find_shares(models *m, const cli_settings *s)
         m->shares = known.products.shares;
 }
 
+/* In memory, and with a folder there, too. */
+static drey_prefix_options prefixes_of(const cli_settings *settings)
+{
+    const uint64_t usual_memory = 64 << 20, usual_disk = UINT64_C(1) << 30;
+    drey_prefix_options p = {.memory_bytes = settings->prefix_memory,
+                             .folder = settings->prefix_folder};
+    if (p.folder && !p.memory_bytes)
+        p.memory_bytes = usual_memory;
+    if (p.folder)
+        p.disk_bytes = settings->prefix_disk ? settings->prefix_disk : usual_disk;
+    return p;
+}
+
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
-    *m = (models){.drafter = settings->drafter};
+    *m = (models){.drafter = settings->drafter, .prefixes = prefixes_of(settings)};
     snprintf(m->draft_path, sizeof m->draft_path, "%s",
              settings->draft_path ? settings->draft_path : "");
     drey_status status = models_check_tier(settings->cpu_tier, err);
@@ -110,21 +123,11 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.unit_shares = m->divided ? &m->shares : NULL;
     options.tuning = m->tuned ? &m->tuning : NULL;
     options.profile = m->profile;
+    options.held_bytes = m->held_bytes;
+    options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
     options.io = settings->io;
     options.kv = settings->kv;
     options.no_sidecar = settings->sidecar && strcmp(settings->sidecar, "none") == 0;
     options.sidecar = options.no_sidecar ? NULL : settings->sidecar;
     return options;
-}
-
-drey_prefix_options models_prefixes(const cli_settings *settings)
-{
-    const uint64_t usual_memory = 64 << 20, usual_disk = UINT64_C(1) << 30;
-    drey_prefix_options p = {.memory_bytes = settings->prefix_memory,
-                             .folder = settings->prefix_folder};
-    if (p.folder && !p.memory_bytes)
-        p.memory_bytes = usual_memory;
-    if (p.folder)
-        p.disk_bytes = settings->prefix_disk ? settings->prefix_disk : usual_disk;
-    return p;
 }

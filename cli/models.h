@@ -17,7 +17,9 @@ typedef struct models {
     drey_tuning tuning;
     bool divided; /* between its units, by drey tune: */
     drey_unit_shares shares;
-    const drey_profile *profile; /* of these models, borrowed; NULL: nothing was measured */
+    const drey_profile *profile;  /* of these models, borrowed; NULL: nothing was measured */
+    uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
+    drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
 } models;
 
 /* DREY_ERR_USAGE, with the tiers to choose from, for a tier that this machine or build lacks; NULL
@@ -32,9 +34,6 @@ void models_close(models *m);
  * command chose. The options borrow the models. */
 drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
                                           int32_t n_context);
-
-/* Beginnings of texts that are kept: in memory, and with a folder there, too; memory_bytes 0: none. */
-drey_prefix_options models_prefixes(const cli_settings *settings);
 
 /* Says why the sidecar beside the target is not used, if there is one and it is not, and that what
  * "auto" means had to be guessed, if it had. */

@@ -98,9 +98,9 @@ static bool names_shares(const char *units)
 
 drey_status options_check(const cli_settings *s, drey_error *err)
 {
-    if (s->draft_auto && !(s->command & (CLI_RUN | CLI_PLAN | CLI_SERVE | CLI_TUNE)))
+    if (s->draft_auto && !(s->command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_TUNE)))
         return fail(err, DREY_ERR_USAGE,
-                    "-d auto is for drey run, drey serve, drey plan and drey tune: name a draft");
+                    "-d auto is for drey run, chat, serve, plan and tune: name a draft");
     if (s->command & CLI_OPERAND && !s->operand)
         return fail(err, DREY_ERR_USAGE, "name a %s",
                     s->command == CLI_PREPARE  ? "model to prepare"

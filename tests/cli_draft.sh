@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# -d auto, which is what drey run and drey plan do: the small model beside the target, or lookup, or
+# -d auto, which is what drey run, drey chat and drey plan do: the small model beside the target, or lookup, or
 # none; a line says why, and the text is the target's.
 #   cli_draft.sh DREY MAKE_TOY
 set -euo pipefail
@@ -43,12 +43,18 @@ says "a policy without a draft" '' -m "$target" --policy none
 says "quiet" '' -m "$target" -q
 (cd "$tmp/family" && "$drey" plan -m target.gguf --memory unlimited --no-measure) >"$tmp/out"
 [[ $(grep '^draft ' "$tmp/out") =~ ^$beside$ ]] || wrong "plan: $(grep '^draft ' "$tmp/out")"
+echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 >"$tmp/out" 2>"$tmp/err" || wrong "chat: $(tail -n 1 "$tmp/err")"
+[[ $(grep '^draft ' "$tmp/err") =~ ^$beside$ ]] || wrong "chat: $(cat "$tmp/err")"
+echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 -d none -q | cmp -s - "$tmp/out" || wrong "chat: another text"
 
 # A budget that has no room for the model takes what it has room for, down to the least there is.
 least=$("$drey" "${text[@]}" -m "$target" --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
 "$drey" "${text[@]}" -m "$target" --memory "${least}M" >"$tmp/out" 2>"$tmp/err" ||
     wrong "the least budget: $(tail -n 1 "$tmp/err")"
 cmp -s "$tmp/out" "$tmp/expected" || wrong "the least budget: another text"
+least=$(echo hello | "$drey" chat -m "$target" -d none --prefix-memory 16M --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
+echo hello | "$drey" chat -m "$target" --prefix-memory 16M --memory "${least}M" -n 24 >/dev/null 2>"$tmp/err" ||
+    wrong "what chat keeps itself is not counted: $(tail -n 1 "$tmp/err")"
 code=0
 "$drey" bench model -m "$target" -d auto >"$tmp/out" 2>"$tmp/err" || code=$?
 [ $code = 2 ] || wrong "bench model -d auto: exit code $code"

@@ -169,6 +169,12 @@ static void the_draft_chooses_itself(void **state)
     assert_true(s.draft_auto && s.drafter == DREY_DRAFTER_NONE);
     accepts(&s, CLI_PLAN, "-m t -d auto --policy edgellm");
     assert_true(s.draft_auto);
+    accepts(&s, CLI_CHAT, "-m t");
+    assert_true(s.draft_auto);
+    accepts(&s, CLI_CHAT, "-m t -d auto");
+    assert_true(s.draft_auto);
+    accepts(&s, CLI_SERVE, "-m t");
+    assert_true(s.draft_auto);
     accepts(&s, CLI_RUN, "-m t -p x --policy std");
     assert_false(s.draft_auto);
     accepts(&s, CLI_RUN, "-m t -p x -d ./auto");
@@ -385,8 +391,7 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a -d none --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d auto --policy none", "--policy none and -d contradict");
-    refuses(CLI_BENCH_EDGE, "-m a -d auto --prompts p",
-            "for drey run, drey serve, drey plan and drey tune");
+    refuses(CLI_BENCH_EDGE, "-m a -d auto --prompts p", "for drey run, chat, serve, plan and tune");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
     refuses(CLI_RUN, "-m a -d b --policy std", "--policy std and -d contradict");
     refuses(CLI_RUN, "-m a -d lookup --policy draft", "lets the draft write alone");
