@@ -143,6 +143,9 @@ drey_status drey_tune_boundaries(const drey_engine_options *options,
     if (most < DREY_UNIT_CONTEXT)
         FAIL(err, DREY_ERR_USAGE, "attention is divided behind %d positions and more, not %d",
              DREY_UNIT_CONTEXT, most);
+    if (most > DREY_MAX_CONTEXT - MOST_ROWS - 1)
+        FAIL(err, DREY_ERR_USAGE, "a context holds up to %d positions, and a tree behind %d not",
+             DREY_MAX_CONTEXT, most);
     double start = clock_s();
     drey_engine *e = NULL;
     bounder b = {.options = tune, .report = report, .rows = rows, .err = err};
