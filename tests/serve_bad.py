@@ -223,7 +223,7 @@ def limits():
     answers, waiting, since = [], list(idle), time.monotonic()
     while len(answers) < 34 and time.monotonic() < since + 60:
         for c in select.select(waiting, [], [], 1)[0]:
-            answers.append(c.recv(1000))
+            answers.append(b"".join(iter(lambda: c.recv(1000), b"")))
             waiting.remove(c)
     for c in idle:
         c.close()
