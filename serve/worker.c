@@ -12,7 +12,9 @@ enum { MOST_FAILURES = 3 };
 
 /* ---- What the engine tells while it writes ---- */
 
+typedef struct loop loop;
 typedef struct listener {
+    loop *loop;
     shared *shared;
     job *job;
     const drey_session *session;
@@ -84,14 +86,15 @@ static void on_event(void *user, const drey_event *event)
 
 /* ---- Jobs ---- */
 
-typedef struct loop {
+struct loop {
     worker *worker;
     shared *shared;
     listener listeners[DREY_MAX_SESSIONS];
     drey_statistics statistics[DREY_MAX_SESSIONS];
     int64_t n_begun;
     int32_t n_failures;
-} loop;
+    bool stepping;
+};
 
 static void finish(loop *l, seat *place, drey_status status, const drey_error *err)
 {
@@ -134,6 +137,21 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     eventfd_write(s->wake, 1);
 }
 
+static void begin_jobs(loop *l);
+
+/* Whoever hangs up leaves in the middle of the others' pass, and the first that waits has the
+ * place. Other texts end with the step. */
+static void on_end(void *user)
+{
+    listener *n = user;
+    loop *l = n->loop;
+    seat *place = &l->shared->seats[n->job->seat];
+    if (!l->stepping || l->statistics[n->job->seat].finish != DREY_FINISH_INTERRUPTED)
+        return;
+    finish(l, place, DREY_OK, NULL);
+    begin_jobs(l);
+}
+
 static drey_status begin(loop *l, seat *place, drey_error *err)
 {
     const task *t = place->job->task;
@@ -141,7 +159,7 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     drey_generate_options o;
     size_t n_kept = 0;
     drey_generate_options_init(&o);
-    l->listeners[i] = (listener){l->shared, place->job, place->session};
+    l->listeners[i] = (listener){l, l->shared, place->job, place->session};
     l->statistics[i] = (drey_statistics){.finish = DREY_FINISH_ERROR};
     o.n_predict = t->n_predict;
     o.sampling = t->sampling;
@@ -156,6 +174,7 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     o.on_logprobs = t->logprobs ? on_logprobs : NULL;
     o.n_top = t->n_top;
     o.on_event = t->provisional ? on_event : NULL;
+    o.on_end = on_end;
     o.user = &l->listeners[i];
     if (!t->keep)
         drey_session_reset(place->session);
@@ -292,7 +311,9 @@ static void step(loop *l)
 {
     drey_error err = {0};
     int32_t n_writing;
+    l->stepping = true;
     drey_status status = drey_engine_step(l->worker->engine, &n_writing, &err);
+    l->stepping = false;
     if (status == DREY_OK) {
         l->n_failures = 0;
     } else if (++l->n_failures < MOST_FAILURES) {

@@ -1,6 +1,5 @@
 /* Cancelled in the middle of a pass, by another thread: those who go on write what they would have
- * written, and who was cancelled is free with the end of the step, or of a layer where nobody goes
- * on. */
+ * written, and who was cancelled is free with the end of a layer, for a text that begins there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <pthread.h>
@@ -18,7 +17,7 @@ enum { N_CONTEXT = 120, N_SESSIONS = 3, N_TEXT = 20, N_PROMPT = 30 };
 #ifdef TESTS_SANITIZED
 enum { N_ROUNDS = 8 };
 #else
-enum { N_ROUNDS = 40 };
+enum { N_ROUNDS = 24 };
 #endif
 
 typedef struct text {
@@ -26,15 +25,28 @@ typedef struct text {
     drey_statistics stats;
 } text;
 
-typedef struct place {
+typedef struct place place;
+typedef struct writer { /* what callbacks get */
+    text text;          /* first */
+    place *place;
+    int i;
+    text *cut; /* the one before, which was cancelled while others went on; NULL: none yet */
+} writer;
+
+struct place {
     drey_engine *engine;
     drey_session *session[N_SESSIONS];
-    text text[N_SESSIONS];
+    writer writer[N_SESSIONS];
+    text cut[N_SESSIONS];
+    bool goes_on; /* whoever is cancelled begins the same text anew, in the same step */
+    /* Of the pass that loads: products so far, behind which one who_behind is cancelled, and behind
+     * which it was first heard of a text's end. */
+    int32_t n_products, cancel_behind, heard_behind, who_behind;
     /* Who is cancelled at which read, by the thread that reads; under the lock. */
     pthread_mutex_t lock;
     int64_t n_reads, cancel_at; /* cancel_at -1: nobody is */
     uint32_t who;               /* a bit each */
-} place;
+};
 
 static int count_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
@@ -63,6 +75,16 @@ static int64_t cancel_at(place *p, uint32_t who, int64_t read)
     return n_reads;
 }
 
+/* In the thread that takes the steps, behind each product of the pass that loads. */
+static void count_product(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    (void)done;
+    (void)total;
+    place *p = user;
+    if (what == DREY_PROGRESS_LOAD_TARGET && ++p->n_products == p->cancel_behind)
+        drey_session_cancel(p->session[p->who_behind]);
+}
+
 static void open_place(place *p, double share, bool drafts)
 {
     drey_error err = {0};
@@ -78,6 +100,8 @@ static void open_place(place *p, double share, bool drafts)
     o.n_threads = 1;
     o.prompt_chunk = 16;
     o.read_bytes = 64 << 10;
+    o.progress = count_product;
+    o.progress_user = p;
     engine_tuning tuning = {
         .set_share = share <= 1, .share = share, .fault = count_read, .fault_user = p};
     must(engine_open(&p->engine, &o, &tuning, &err), &err);
@@ -100,12 +124,28 @@ static bool keep_id(void *user, int32_t id)
     return true;
 }
 
+static void begin(place *p, int i);
+
+static void begin_again(void *user)
+{
+    writer *w = user;
+    place *p = w->place;
+    if (p->heard_behind == 0)
+        p->heard_behind = p->n_products;
+    if (!p->goes_on || w->cut || w->text.stats.finish != DREY_FINISH_INTERRUPTED)
+        return;
+    p->cut[w->i] = w->text;
+    begin(p, w->i);
+    w->cut = &p->cut[w->i];
+}
+
 static void begin(place *p, int i)
 {
     drey_error err = {0};
     int32_t prompt[N_PROMPT];
     rng r = rng_from((uint64_t)i + 1);
-    text *t = &p->text[i];
+    writer *w = &p->writer[i];
+    text *t = &w->text;
     drey_generate_options g;
     for (int k = 0; k < N_PROMPT; k++)
         prompt[k] = 1 + rng_below(&r, 250);
@@ -113,8 +153,9 @@ static void begin(place *p, int i)
     g.n_predict = N_TEXT;
     g.ignore_eos = true;
     g.on_token = keep_id;
-    g.user = t;
-    *t = (text){.n = 0};
+    g.on_end = begin_again;
+    g.user = w;
+    *w = (writer){.place = p, .i = i};
     must(drey_session_sync(p->session[i], prompt, N_PROMPT, NULL, &err), &err);
     must(drey_session_begin(p->session[i], &g, &t->stats, &err), &err);
 }
@@ -135,7 +176,7 @@ static void make_right(text right[N_SESSIONS])
     for (int i = 0; i < N_SESSIONS; i++) {
         begin(&p, i);
         write_all(&p);
-        right[i] = p.text[i];
+        right[i] = p.writer[i].text;
         assert_int_equal(right[i].n, N_TEXT);
     }
     close_place(&p);
@@ -152,7 +193,7 @@ static void test_company_goes_on(void **state)
     rng r = rng_from(4);
     text right[N_SESSIONS];
     place p;
-    int n_interrupted = 0;
+    int n_interrupted = 0, n_again = 0;
     make_right(right);
     open_place(&p, 0.3, true);
     for (int i = 0; i < N_SESSIONS; i++)
@@ -160,7 +201,8 @@ static void test_company_goes_on(void **state)
     write_all(&p); /* the first pass loads */
     int64_t n_reads = cancel_at(&p, 0, -1);
     /* A read may be past before there is a text, or never come: some rounds cut nothing. */
-    for (int round = 0; round < N_ROUNDS || (n_interrupted == 0 && round < 50 * N_ROUNDS);
+    for (int round = 0;
+         round < N_ROUNDS || ((n_interrupted == 0 || n_again == 0) && round < 50 * N_ROUNDS);
          round++) {
         cancel_at(&p, 0, -1);
         for (int i = 0; i < N_SESSIONS; i++) {
@@ -168,18 +210,53 @@ static void test_company_goes_on(void **state)
             begin(&p, i);
         }
         uint32_t who = (uint32_t)rng_below(&r, (1 << N_SESSIONS) - 1);
+        p.goes_on = round % 2;
         cancel_at(&p, who, rng_below(&r, (int32_t)n_reads));
         write_all(&p);
         for (int i = 0; i < N_SESSIONS; i++) {
-            bool cut = p.text[i].stats.finish == DREY_FINISH_INTERRUPTED;
-            check_beginning(&p.text[i], &right[i]);
-            assert_true(cut ? who >> i & 1 : p.text[i].n == N_TEXT);
+            bool cut = p.writer[i].text.stats.finish == DREY_FINISH_INTERRUPTED;
+            check_beginning(&p.writer[i].text, &right[i]);
+            assert_true(cut ? who >> i & 1 : p.writer[i].text.n == N_TEXT);
             assert_true(session_is_valid(p.session[i]));
             n_interrupted += cut;
+            if (!p.writer[i].cut)
+                continue;
+            check_beginning(p.writer[i].cut, &right[i]);
+            assert_true(!cut && who >> i & 1);
+            n_again++;
         }
     }
-    assert_true(n_interrupted > 0);
+    assert_true(n_interrupted > 0 && n_again > 0);
     close_place(&p);
+}
+
+/* Behind each product of the pass that loads, which reads three prompts: four products are a layer,
+ * and one stands before the first. Who is cancelled hears of it by the layer's end, and its next
+ * text is right as are the others'. */
+static void test_within_a_layer(void **state)
+{
+    (void)state;
+    text right[N_SESSIONS];
+    make_right(right);
+    for (int32_t n_products = 9, behind = 1; behind <= n_products; behind++) {
+        place p;
+        int i = behind % N_SESSIONS;
+        open_place(&p, behind % 2 ? 0 : 0.5, behind % 3 == 0);
+        p.goes_on = true;
+        p.cancel_behind = behind;
+        p.who_behind = i;
+        for (int k = 0; k < N_SESSIONS; k++)
+            begin(&p, k);
+        write_all(&p);
+        assert_int_equal(p.writer[i].cut->n, 0);
+        assert_in_range(p.heard_behind, behind, behind + 4);
+        for (int k = 0; k < N_SESSIONS; k++) {
+            assert_int_equal(p.writer[k].text.n, N_TEXT);
+            check_beginning(&p.writer[k].text, &right[k]);
+        }
+        n_products = p.n_products;
+        close_place(&p);
+    }
 }
 
 static int64_t n_passes(const drey_engine *e)
@@ -220,15 +297,15 @@ static void test_all_leave(void **state)
         if (n_writing)
             write_all(&p);
         for (int i = 0; i < N_SESSIONS; i++) {
-            assert_int_equal(p.text[i].stats.finish, DREY_FINISH_INTERRUPTED);
-            check_beginning(&p.text[i], &right[i]);
+            assert_int_equal(p.writer[i].text.stats.finish, DREY_FINISH_INTERRUPTED);
+            check_beginning(&p.writer[i].text, &right[i]);
             assert_true(session_is_valid(p.session[i]));
         }
         cancel_at(&p, 0, -1);
         begin(&p, round % N_SESSIONS);
         write_all(&p);
-        check_beginning(&p.text[round % N_SESSIONS], &right[round % N_SESSIONS]);
-        assert_int_equal(p.text[round % N_SESSIONS].n, N_TEXT);
+        check_beginning(&p.writer[round % N_SESSIONS].text, &right[round % N_SESSIONS]);
+        assert_int_equal(p.writer[round % N_SESSIONS].text.n, N_TEXT);
     }
     assert_true(n_left > 0);
     close_place(&p);
@@ -259,23 +336,23 @@ static void test_from_a_callback(void **state)
     g.n_predict = N_TEXT;
     g.ignore_eos = true;
     g.on_token = cancel_other;
-    g.user = &p.text[1];
+    g.user = &p.writer[1];
     begin(&p, 1);
     drey_session_end(p.session[1]);
-    p.text[1] = (text){.n = 0};
-    must(drey_session_begin(p.session[1], &g, &p.text[1].stats, &err), &err);
+    p.writer[1] = (writer){.place = &p, .i = 1};
+    must(drey_session_begin(p.session[1], &g, &p.writer[1].text.stats, &err), &err);
     /* The victim comes last: its prompt takes two passes, by when the other has three tokens. How
      * many rows of a prompt join a pass is up to clocks. */
-    for (int32_t n_writing; p.text[1].n == 0;)
+    for (int32_t n_writing; p.writer[1].text.n == 0;)
         must(drey_engine_step(p.engine, &n_writing, &err), &err);
     begin(&p, 2);
     victim = p.session[2];
     write_all(&p);
     for (int i = 0; i < N_SESSIONS; i++)
-        check_beginning(&p.text[i], &right[i]);
-    assert_true(p.text[0].n == N_TEXT && p.text[1].n == N_TEXT);
-    assert_int_equal(p.text[2].stats.finish, DREY_FINISH_INTERRUPTED);
-    assert_true(p.text[2].n < N_TEXT);
+        check_beginning(&p.writer[i].text, &right[i]);
+    assert_true(p.writer[0].text.n == N_TEXT && p.writer[1].text.n == N_TEXT);
+    assert_int_equal(p.writer[2].text.stats.finish, DREY_FINISH_INTERRUPTED);
+    assert_true(p.writer[2].text.n < N_TEXT);
     close_place(&p);
 }
 
@@ -294,8 +371,8 @@ static int make_models(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_company_goes_on),
-                                       cmocka_unit_test(test_all_leave),
-                                       cmocka_unit_test(test_from_a_callback)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_company_goes_on), cmocka_unit_test(test_within_a_layer),
+        cmocka_unit_test(test_all_leave), cmocka_unit_test(test_from_a_callback)};
     return cmocka_run_group_tests(tests, make_models, toys_close);
 }

@@ -547,7 +547,8 @@ DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, 
 DREY_API void drey_session_close(drey_session **session);
 
 /* Stops the text that is being written, or the scoring, at the next operation; where several
- * sessions share a pass behind it, or at its next layer if all of them are cancelled. Any thread,
+ * sessions share a pass at its next layer, which computes no more for it (behind the pass where
+ * passes may end early: drey_exit). Any thread,
  * and signal handlers. Where nothing is written it does nothing: a text begins without what came
  * before it. Where the first pass is still reading the weights, the next one reads them again from
  * the beginning. */
@@ -605,6 +606,12 @@ typedef struct drey_bias {
     float bias;
 } drey_bias;
 
+/* The text is over, for whatever reason, and its statistics are complete. Of a text that was
+ * cancelled while others' pass goes on that is in the middle of the pass (drey_engine_step). In a
+ * step of the engine, idle sessions, this one too, may be synced and begin texts from there, which
+ * join with the next step; nothing else of the engine may be called, nor anything at other times. */
+typedef void drey_end_fn(void *user);
+
 typedef struct drey_generate_options {
     int32_t n_predict; /* most tokens to write */
     drey_sampling sampling;
@@ -620,8 +627,9 @@ typedef struct drey_generate_options {
     drey_logprobs_fn *on_logprobs;
     const drey_bias *biases; /* [n_biases], copied */
     int32_t n_biases;
-    int32_t n_top;        /* for on_logprobs: 0 to DREY_MAX_TOP */
-    uint64_t reserved[4]; /* zero */
+    int32_t n_top; /* for on_logprobs: 0 to DREY_MAX_TOP */
+    drey_end_fn *on_end;
+    uint64_t reserved[3]; /* zero */
 } drey_generate_options;
 DREY_API void drey_generate_options_init(drey_generate_options *options);
 
@@ -779,8 +787,9 @@ DREY_API void drey_session_prompt(const drey_session *session, int64_t *done, in
 
 /* A step of every session of the engine that is writing, all in one pass: each weight is read once
  * for all of them. Sessions may begin and end between any two steps; the text of each is what it
- * would be alone. *n_writing: how many go on. A cancelled session's text ends, without an error.
- * DREY_ERR_IO is everybody's, and all may go on with the next step. */
+ * would be alone. *n_writing: how many go on. A cancelled session's text ends, without an error, at
+ * the next layer, which on_end tells. DREY_ERR_IO is everybody's, and all may go on with the next
+ * step. */
 DREY_API drey_status drey_engine_step(drey_engine *engine, int32_t *n_writing, drey_error *err);
 
 /* ---- Sessions in files ----

@@ -137,6 +137,18 @@ void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n)
             w->session[w->n++] = sessions[i];
 }
 
+void idle_drop(idle_work *w, const drey_session *s)
+{
+    for (int32_t i = 0; i < w->n; i++)
+        if (w->session[i] == s) {
+            w->session[i] = w->session[--w->n];
+            if (w->next == w->n) /* it may have a step under way, and goes on with it */
+                w->next = i;
+        }
+    if (w->next >= w->n)
+        w->next = 0;
+}
+
 bool idle_fill(idle_work *w, const model_pass *pass)
 {
     if (w->n == 0)

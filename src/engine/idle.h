@@ -24,6 +24,8 @@ void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n);
 /* Drafts until the pass can go on; false: there is nothing to draft, or no time, and the caller
  * waits. A step may be left under way: idle_settle or session_retry end it. */
 bool idle_fill(idle_work *w, const model_pass *pass);
+/* A session has left the pass, its step and chunk were given up. */
+void idle_drop(idle_work *w, const drey_session *s);
 /* The pass is over; `moved` as tree_moves has it. The session's step under way, if there is one, is
  * finished where one of its nodes stays, and given up otherwise. */
 void idle_settle(drey_session *s, const int32_t *moved);

@@ -451,6 +451,8 @@ void session_end(drey_session *s, drey_finish why)
     s->state = SESSION_IDLE;
     if (g->report)
         *g->report = g->stats;
+    if (g->options.on_end) /* which may begin the next text */
+        g->options.on_end(g->options.user);
 }
 
 void session_retry(drey_session *s)

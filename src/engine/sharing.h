@@ -29,7 +29,8 @@ typedef struct pass_watch { /* when a pass began */
     int64_t begun_ns, waited_ns;
 } pass_watch;
 void sharing_pass_begins(drey_engine *e, pass_watch *w);
-/* A pass of texts is over. alone: its time is one session's. */
+/* A pass of texts is over. n_rows 0: some left on the way, and its time says nothing. alone: it is
+ * one session's. */
 void sharing_pass_ends(drey_engine *e, const pass_watch *w, int32_t n_rows, bool alone);
 
 #endif

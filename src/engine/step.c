@@ -20,10 +20,13 @@
 typedef struct shared_pass {
     drey_session *session[DREY_MAX_SESSIONS];
     pass_group group[DREY_MAX_SESSIONS];
+    bool left[DREY_MAX_SESSIONS]; /* cancelled on the way */
+    bool fewer;                   /* somebody has left */
     int32_t n, n_writing; /* n_writing: those in the middle of a text, which are the first */
     int32_t n_rows;
     runner runner; /* the pass's */
     model_pass pass;
+    idle_work idle;
 } shared_pass;
 
 static void take_in(shared_pass *p, drey_session *const *sessions, int32_t n, session_state state)
@@ -33,11 +36,16 @@ static void take_in(shared_pass *p, drey_session *const *sessions, int32_t n, se
             p->session[p->n++] = sessions[i];
 }
 
+static bool is_cancelled(const drey_session *s)
+{
+    return atomic_load_explicit(&s->cancel, memory_order_relaxed);
+}
+
 static int32_t count_cancelled(drey_session *const *sessions, int32_t n)
 {
     int32_t n_cancelled = 0;
     for (int32_t i = 0; i < n; i++)
-        n_cancelled += atomic_load_explicit(&sessions[i]->cancel, memory_order_relaxed);
+        n_cancelled += is_cancelled(sessions[i]);
     return n_cancelled;
 }
 
@@ -78,24 +86,52 @@ static drey_status offer(shared_pass *p, drey_error *err)
     return DREY_OK;
 }
 
+/* Somebody cancelled it while the others' pass goes on, or went: it takes nothing of it. */
+static void leave(drey_session *s)
+{
+    session_retry(s);
+    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+    session_end(s, DREY_FINISH_INTERRUPTED);
+}
+
+/* Between two layers of a pass that several share. Whose rows may be carried on by other passes
+ * stays until the end of this one. Fails if nobody goes on. */
+static drey_status let_leave(shared_pass *p, drey_error *err)
+{
+    int32_t n_stay = 0;
+    for (int32_t i = 0; i < p->n; i++)
+        n_stay += !p->left[i] && !is_cancelled(p->session[i]);
+    if (n_stay == 0) {
+        pass_leave(&p->pass);
+        FAIL(err, DREY_ERR_CANCELLED, "cancelled");
+    }
+    for (int32_t i = 0; i < p->n && pass_at_layer(&p->pass); i++) {
+        drey_session *s = p->session[i];
+        if (p->left[i] || s->exits || !is_cancelled(s))
+            continue;
+        p->left[i] = p->fewer = true;
+        pass_drop(&p->pass, i);
+        leave(s);
+        idle_drop(&p->idle, s);
+    }
+    return DREY_OK;
+}
+
 /* While the pass waits for weights, the drafts go on with their trees. */
 static drey_status run_pass(shared_pass *p, drey_error *err)
 {
     model_pass *pass = &p->pass;
-    idle_work idle;
     for (int32_t i = 0; i < p->n; i++)
         exits_watch(p->session[i], &p->group[i], p->n == 1);
     TRY(pass_begin(pass, &p->runner, p->group, p->n, err));
-    idle_begin(&idle, p->session, p->n);
+    idle_begin(&p->idle, p->session, p->n);
     for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
         TRY(pass_step(pass, 0, &state, err));
-        if (p->n > 1 && count_cancelled(p->session, p->n) == p->n) {
-            pass_leave(pass);
-            FAIL(err, DREY_ERR_CANCELLED, "cancelled");
-        }
+        if (p->n > 1)
+            TRY(let_leave(p, err));
         if (state == PASS_GOES_ON && p->n == 1 && exits_look(p->session[0], pass))
             return pass_stop(pass, err);
-        if (state == PASS_STARVED && !idle_fill(&idle, pass))
+        if (state == PASS_STARVED && !idle_fill(&p->idle, pass))
             pass_wait(pass);
     }
     return pass_end(pass, err);
@@ -117,16 +153,8 @@ static drey_status compute(shared_pass *p, drey_error *err)
     TRY(run_pass(p, err));
     trace_add(&e->trace, 0, what, start, clock_ns(), p->n_rows);
     if (what == TRACE_VERIFY)
-        sharing_pass_ends(e, &watch, p->n_rows, p->n == 1);
+        sharing_pass_ends(e, &watch, p->fewer ? 0 : p->n_rows, p->n == 1);
     return DREY_OK;
-}
-
-/* Somebody cancelled it while the others' pass went on: it takes nothing of it. */
-static void leave(drey_session *s)
-{
-    session_retry(s);
-    kv_truncate(&s->target_kv, s->target_kv.n_committed);
-    session_end(s, DREY_FINISH_INTERRUPTED);
 }
 
 static void take(drey_session *s, const model_pass *pass, pass_group *group)
@@ -163,15 +191,19 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
     if (status == DREY_OK)
         status = compute(&p, err);
     for (int32_t i = 0; i < n && status == DREY_OK; i++)
-        idle_end_chunk(sessions[i]);
+        if (!p.left[i])
+            idle_end_chunk(p.session[i]);
     for (int32_t i = 0, first = first_to_take(&p); i < n; i++) {
         int32_t at = (first + i) % n;
+        drey_session *s = p.session[at];
+        if (p.left[at]) /* and may have begun another text since */
+            continue;
         if (status != DREY_OK)
-            session_retry(p.session[at]);
-        else if (n > 1 && !p.session[at]->exits && atomic_load(&p.session[at]->cancel))
-            leave(p.session[at]);
+            session_retry(s);
+        else if (n > 1 && !s->exits && is_cancelled(s))
+            leave(s);
         else
-            take(p.session[at], &p.pass, &p.group[at]);
+            take(s, &p.pass, &p.group[at]);
     }
     prefix_write(&p.session[0]->engine->prefixes);
     return status;

@@ -12,7 +12,7 @@
  *               ^                                        |
  *               +-------------- next layer --------------+
  *
- * At LAYER a pass may be looked into and stopped (STOPPED). Deferred rows join it before their
+ * At LAYER a pass may be looked into and stopped (STOPPED), and groups may leave it. Deferred rows join it before their
  * first product, behind the rows that are there: no row moves in the middle of a pass.
  *
  * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
@@ -334,6 +334,17 @@ drey_status pass_stop(model_pass *p, drey_error *err)
     for (int32_t g = 0; g < p->n_groups; g++)
         p->groups[g].kv->n_pending += p->groups[g].n;
     return DREY_OK;
+}
+
+void pass_drop(model_pass *p, int32_t group)
+{
+    pass_group *gone = &p->groups[group];
+    assert(p->stage == LAYER && p->n_rows == p->n_own && p->n_rows > gone->n);
+    pass_drop_rows(p, gone->first_row, gone->n);
+    for (int32_t g = group + 1; g < p->n_groups; g++)
+        p->groups[g].first_row -= gone->n;
+    p->n_logits -= gone->n_logits;
+    gone->n = gone->n_logits = 0;
 }
 
 static weight *first_of_layer(const runner *r, int32_t layer)

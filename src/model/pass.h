@@ -128,6 +128,11 @@ drey_status pass_end(model_pass *p, drey_error *err);
 /* Gives the pass up, at any point before pass_end: nothing more is read for it. */
 void pass_leave(model_pass *p);
 
+/* Nobody wants that group's rows any more: they are neither computed nor pending, and it has no
+ * logits. At a layer, of a pass that other groups remain in and nobody has deferred rows for. Its
+ * cache and rows are the caller's again. */
+void pass_drop(model_pass *p, int32_t group);
+
 /* Layers that are complete. */
 static inline int32_t pass_layers_done(const model_pass *p)
 {

@@ -183,6 +183,27 @@ void pass_put_back(const model_pass *p)
         pass_keep_row(p, row, p->groups[ws->group[row]].deferred, ws->pending[row]);
 }
 
+static void move_rows(void *rows, size_t row_bytes, int32_t to, int32_t from, int32_t end)
+{
+    memmove((uint8_t *)rows + (size_t)to * row_bytes, (uint8_t *)rows + (size_t)from * row_bytes,
+            (size_t)(end - from) * row_bytes);
+}
+
+void pass_drop_rows(model_pass *p, int32_t first, int32_t n)
+{
+    const model_shape *s = &p->r->layout->shape;
+    workspace *ws = p->r->ws;
+    int32_t from = first + n, end = p->n_rows;
+    int32_t *numbers[] = {ws->group, ws->pending, ws->slot, ws->position, ws->n_path, ws->n_prefix};
+    move_rows(ws->x, (size_t)pass_embd_ld(p) * sizeof(float), first, from, end);
+    move_rows(ws->rope, (size_t)s->n_ropes * (size_t)s->n_rot * sizeof(float), first, from, end);
+    move_rows(ws->path, (size_t)ws->limits.max_pending * sizeof(int32_t), first, from, end);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        move_rows(numbers[i], sizeof(int32_t), first, from, end);
+    p->n_rows -= n;
+    p->n_own -= n;
+}
+
 static int32_t token_of(const model_pass *p, int32_t row)
 {
     const pass_group *group = &p->groups[p->r->ws->group[row]];
