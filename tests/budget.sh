@@ -104,6 +104,48 @@ for more in 0 30; do
     held "medusa" $((budget + more))
 done
 
+# A server in about the least budget and with some more: three texts at once, over beginnings that are kept.
+words=(-m "$smol" -t 2 -c 256 --sessions 3 --prefix-memory 4M --host "$tmp/s.sock" -q)
+budget=$("$drey" serve "${words[@]}" --memory 1M 2>&1 | sed -n 's/.* is \([0-9]*\) MiB .*/\1/p' || true)
+for more in 20 40; do
+    python3 - "$tmp/s.sock" python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" serve \
+        "${words[@]}" --memory "$((budget + more))M" >"$tmp/out" 2>&1 <<'PYTHON' || wrong "serve: $(tail -n 3 "$tmp/out")"
+import http.client, json, os, signal, socket, subprocess, sys, threading, time
+server = subprocess.Popen(sys.argv[2:])
+def ask(i):
+    body = json.dumps({"prompt": "The squirrel " * 40 + "number %d" % i, "max_tokens": 12, "ignore_eos": True})
+    while server.poll() is None: # until it listens, and has read the weights
+        try:
+            to = http.client.HTTPConnection("localhost", timeout=100)
+            to.sock = socket.socket(socket.AF_UNIX)
+            to.sock.connect(sys.argv[1])
+            to.request("POST", "/v1/completions", body)
+            answer = to.getresponse()
+            if answer.status == 200:
+                answers.append(json.load(answer)["usage"]["completion_tokens"])
+                return
+        except OSError:
+            pass
+        time.sleep(0.1)
+answers = []
+for turn in range(2):
+    texts = [threading.Thread(target=ask, args=(i,)) for i in range(3)]
+    for t in texts: t.start()
+    for t in texts: t.join()
+for process in filter(str.isdigit, os.listdir("/proc")): # memlimit.py's child
+    try:
+        with open("/proc/%s/stat" % process) as f:
+            if int(f.read().rsplit(")", 1)[1].split()[1]) == server.pid:
+                os.kill(int(process), signal.SIGTERM)
+    except OSError: # it has ended
+        pass
+server.wait()
+print(answers)
+sys.exit(answers != [12] * 6)
+PYTHON
+    held "serve" $((budget + more))
+done
+
 # --memory auto: the group's limit over 1.05, less what others in the group hold; of a group in a
 # group the smaller limit.
 python3 scripts/memlimit.py 120 --timeout 300 --json "$tmp/limit" -- "$drey" run -m "$smol" -n 24 -t 2 \

@@ -285,6 +285,42 @@ static void test_guesses_stay(void **state)
     drey_engine_close(&e);
 }
 
+/* Beside a prompt that takes many passes, the other text has a token of each. */
+static void test_nobody_waits_for_a_prompt(void **state)
+{
+    drey_engine_options o = *(const drey_engine_options *)*state;
+    drey_error err = {0};
+    drey_engine *e = NULL;
+    drey_session *s[2];
+    text first, second;
+    int32_t n_writing, n_steps = 0;
+    o.draft = NULL;
+    o.drafter = DREY_DRAFTER_NONE;
+    o.policy = DREY_POLICY_NONE;
+    o.prompt_chunk = 4;
+    if (drey_engine_open(&e, &o, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(drey_session_open(&s[i], e, &err), DREY_OK);
+    begin_text(s[0], 0, &first);
+    while (first.n == 0)
+        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+    int32_t before = first.n;
+    begin_text(s[1], 1, &second);
+    while (second.n == 0) {
+        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+        n_steps++;
+    }
+    assert_int_equal(n_steps, 5); /* 20 tokens, in fours */
+    assert_int_equal(first.n, before + n_steps);
+    do
+        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+    while (n_writing);
+    for (int i = 0; i < 2; i++)
+        drey_session_close(&s[i]);
+    drey_engine_close(&e);
+}
+
 /* ---- */
 
 static drey_model *make_model(const char *name, const toy_options *toy)
@@ -339,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_steps_go_where_they_pay),
         cmocka_unit_test(test_rows_of_prompts),
         cmocka_unit_test_setup_teardown(test_guesses_stay, open_models, close_models),
+        cmocka_unit_test_setup_teardown(test_nobody_waits_for_a_prompt, open_models, close_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
