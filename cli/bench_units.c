@@ -184,9 +184,11 @@ static bool put_csv(FILE *file, void *user)
     for (int32_t k = 0; k < b->measured.attention.n_contexts; k++)
         for (int i = 0; i < DREY_BOUNDARY_SIDES; i++) {
             const drey_boundary_context *c = &b->measured.attention.contexts[k];
-            fprintf(file, "attention,%d,\"%s\",%.6g,,%.4f\n", c->n_positions,
-                    drey_boundary_side_name((drey_boundary_side)i), c->side_s[i],
-                    i == DREY_BOUNDARY_AFFINITY ? 0 : (double)c->boundary);
+            fprintf(file, "attention,%d,\"%s\",%.6g,,", c->n_positions,
+                    drey_boundary_side_name((drey_boundary_side)i), c->side_s[i]);
+            if (i != DREY_BOUNDARY_HEADS)
+                fprintf(file, "%.4f", i == DREY_BOUNDARY_AFFINITY ? 0 : (double)c->boundary);
+            fputc('\n', file);
         }
     for (int w = 0; w < N_SIDES && b->prompts.n; w++)
         fprintf(file, "text,,\"%s\",,%.6g,\n", name_of(&sides[w]), b->tokens_per_s[w]);

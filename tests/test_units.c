@@ -378,6 +378,9 @@ static void devices_that_fail(void **state)
     const writing *w = same(s, "cpu=1+fake:foreign=3+static", NULL, 0, -1);
     assert_non_null(strstr(w->units[1].failed, "no kernel for these weights"));
     assert_int_equal(w->units[1].n_groups, 0);
+    w = same(s, "cpu=1+fake:copies.poor=3+static", NULL, 1, -1);
+    assert_non_null(strstr(w->units[1].failed, "no memory for these weights"));
+    assert_int_equal(w->units[1].n_groups, 0);
 }
 
 static void what_is_refused(void **state)

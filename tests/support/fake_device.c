@@ -11,7 +11,7 @@ enum { MOST_WORK = 3, MOST_MATRICES = 256 };
 typedef struct fake {
     device base;
     const kernel_table *kernels;
-    bool copies, foreign, slow;
+    bool copies, foreign, poor, slow;
     int32_t fail_at, wait_at, n_submitted, n_waited; /* 0: never */
     device_matrix matrix[MOST_MATRICES];
     int32_t n_matrices;
@@ -33,6 +33,7 @@ static void take_word(fake *f, const char *word)
     int32_t n;
     f->copies = f->copies || strcmp(word, "copies") == 0;
     f->foreign = f->foreign || strcmp(word, "foreign") == 0;
+    f->poor = f->poor || strcmp(word, "poor") == 0;
     f->slow = f->slow || strcmp(word, "slow") == 0;
     if (sscanf(word, "fail%d", &n) == 1)
         f->fail_at = n;
@@ -85,6 +86,8 @@ static drey_status fake_attach(device *d, const device_matrix *matrix, int32_t n
     fake *f = (fake *)d;
     int64_t k = 0;
     must(n <= MOST_MATRICES && most_rows > 0 && f->n_matrices == 0);
+    if (f->poor)
+        FAIL(err, DREY_ERR_MEMORY, "the fake device has no memory for these weights");
     if (f->foreign)
         FAIL(err, DREY_ERR_UNSUPPORTED, "the fake device has no kernel for these weights");
     for (int32_t i = 0; i < n; i++) {

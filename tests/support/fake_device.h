@@ -4,7 +4,8 @@
  *   refuse   it does not open                    failN    its call N of submit fails, having
  *   copies   its memory is its own: it gets               spoilt what it was to write
  *            its share alone, and copies it      waitN    its call N of wait fails
- *   foreign  it has no kernels for the matrices  slow     each wait takes a millisecond */
+ *   foreign  it has no kernels for the matrices  slow     each wait takes a millisecond
+ *   poor     it has no memory for them */
 #ifndef DREY_TESTS_FAKE_DEVICE_H
 #define DREY_TESTS_FAKE_DEVICE_H
 
