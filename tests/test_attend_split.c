@@ -294,7 +294,8 @@ static void same_bits(void **state)
         scene_make(&s, (kv_format)(i % 3), prefixes[i], i == 1, 7 + (uint64_t)i);
         for (int k = -4; k <= 4; k++)
             for (int u = k & 1; u < 4; u += 2)
-                split_at(&s, units[u], (float)k / 4, i % 2 ? PARTIALS : 3000u << (k + 4), &r);
+                split_at(&s, units[u], (float)k / 4, i % 2 || k > 2 ? PARTIALS : 3000u << (k + 4),
+                         &r);
         scene_free(&s);
     }
 }
