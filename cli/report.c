@@ -205,7 +205,8 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
 {
     char budget[16], target[16], pinned[16], draft[16], kv[16], rest[16];
     const char *strong = style(out, STYLE_STRONG), *plain = style(out, STYLE_PLAIN);
-    uint64_t other = plan->ring_bytes + plan->work_bytes + plan->process_bytes;
+    uint64_t other = plan->ring_bytes + plan->work_bytes + plan->held_bytes + plan->prefix_bytes +
+                     plan->process_bytes;
     bool unlimited = plan->budget_bytes == DREY_MEMORY_UNLIMITED;
     fprintf(out, "%smemory plan%s %s: pinned %s of %s", strong, plain,
             unlimited ? "unlimited" : format_bytes(budget, (double)plan->budget_bytes),
