@@ -38,7 +38,8 @@ struct place {
     drey_session *session[N_SESSIONS];
     writer writer[N_SESSIONS];
     text cut[N_SESSIONS];
-    bool goes_on; /* whoever is cancelled begins the same text anew, in the same step */
+    bool goes_on;      /* whoever is cancelled begins the same text anew, in the same step */
+    bool takes_others; /* and cancels all others */
     /* Of the pass that loads: products so far, behind which one who_behind is cancelled, and behind
      * which it was first heard of a text's end. */
     int32_t n_products, cancel_behind, heard_behind, who_behind;
@@ -132,6 +133,8 @@ static void begin_again(void *user)
     place *p = w->place;
     if (p->heard_behind == 0)
         p->heard_behind = p->n_products;
+    for (int i = 0; i < N_SESSIONS && p->takes_others; i++)
+        drey_session_cancel(p->session[i]);
     if (!p->goes_on || w->cut || w->text.stats.finish != DREY_FINISH_INTERRUPTED)
         return;
     p->cut[w->i] = w->text;
@@ -259,6 +262,38 @@ static void test_within_a_layer(void **state)
     }
 }
 
+/* While one leaves in the middle of a pass all others are cancelled, too: at the next layer nobody
+ * wants it any more. */
+static void test_the_last_leave_together(void **state)
+{
+    (void)state;
+    text right[N_SESSIONS];
+    make_right(right);
+    for (int i = 0; i < N_SESSIONS; i++) {
+        place p;
+        open_place(&p, 2, false);
+        p.takes_others = true;
+        p.cancel_behind = 6;
+        p.who_behind = i;
+        for (int k = 0; k < N_SESSIONS; k++)
+            begin(&p, k);
+        write_all(&p);
+        p.takes_others = false;
+        for (int k = 0; k < N_SESSIONS; k++) {
+            assert_int_equal(p.writer[k].text.stats.finish, DREY_FINISH_INTERRUPTED);
+            assert_int_equal(p.writer[k].text.n, 0);
+            assert_true(session_is_valid(p.session[k]));
+            begin(&p, k);
+        }
+        write_all(&p);
+        for (int k = 0; k < N_SESSIONS; k++) {
+            assert_int_equal(p.writer[k].text.n, N_TEXT);
+            check_beginning(&p.writer[k].text, &right[k]);
+        }
+        close_place(&p);
+    }
+}
+
 static int64_t n_passes(const drey_engine *e)
 {
     drey_counts c;
@@ -373,6 +408,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_company_goes_on), cmocka_unit_test(test_within_a_layer),
-        cmocka_unit_test(test_all_leave), cmocka_unit_test(test_from_a_callback)};
+        cmocka_unit_test(test_the_last_leave_together), cmocka_unit_test(test_all_leave),
+        cmocka_unit_test(test_from_a_callback)};
     return cmocka_run_group_tests(tests, make_models, toys_close);
 }

@@ -99,15 +99,18 @@ static void leave(drey_session *s)
 static drey_status let_leave(shared_pass *p, drey_error *err)
 {
     int32_t n_stay = 0;
-    for (int32_t i = 0; i < p->n; i++)
-        n_stay += !p->left[i] && !is_cancelled(p->session[i]);
+    bool goes[DREY_MAX_SESSIONS]; /* whoever is cancelled from here on goes at the next layer */
+    for (int32_t i = 0; i < p->n; i++) {
+        goes[i] = !p->left[i] && is_cancelled(p->session[i]);
+        n_stay += !p->left[i] && !goes[i];
+    }
     if (n_stay == 0) {
         pass_leave(&p->pass);
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     }
     for (int32_t i = 0; i < p->n && pass_at_layer(&p->pass); i++) {
         drey_session *s = p->session[i];
-        if (p->left[i] || s->exits || !is_cancelled(s))
+        if (!goes[i] || s->exits)
             continue;
         p->left[i] = p->fewer = true;
         pass_drop(&p->pass, i);
