@@ -344,6 +344,8 @@ void pass_drop(model_pass *p, int32_t group)
     for (int32_t g = group + 1; g < p->n_groups; g++)
         p->groups[g].first_row -= gone->n;
     p->n_logits -= gone->n_logits;
+    if (p->n_logits == 0 && gone->n_logits > 0)
+        weights_pass_without_head(p->r->weights);
     gone->n = gone->n_logits = 0;
 }
 

@@ -437,6 +437,16 @@ void weights_let_read(const weights *w)
         stream_let_go(w->stream);
 }
 
+void weights_pass_without_head(weights *w)
+{
+    if (w->view_of)
+        return;
+    const weight *head = &w->matrix[w->n_matrices - 1];
+    int64_t end = w->end_seq;
+    w->end_seq -= w->loaded ? head->n_cycle : head->n_first_all;
+    stream_skip(w->stream, w->end_seq, end);
+}
+
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
 {
     if (w->view_of) {
@@ -446,12 +456,9 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
     TRY(have_stream(w, err));
     w->pass_seq = w->cursor = w->next_seq;
     w->next_seq += w->loaded ? w->n_cycle : w->n_first;
-    int64_t end = w->end_seq = w->next_seq;
-    if (!with_head) {
-        const weight *head = &w->matrix[w->n_matrices - 1];
-        w->end_seq -= w->loaded ? head->n_cycle : head->n_first_all;
-        stream_skip(w->stream, w->end_seq, end);
-    }
+    w->end_seq = w->next_seq;
+    if (!with_head)
+        weights_pass_without_head(w);
     if (!w->loaded)
         read_next(w);
     assert(weights_is_valid(w));

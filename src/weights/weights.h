@@ -266,6 +266,8 @@ void weights_close(weights *w);
  * before anybody uses what was computed from it. */
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err);
 drey_status weights_pass_end(weights *w, drey_error *err);
+/* Of a pass that was begun with it, before its product: nobody wants the head any more. Once. */
+void weights_pass_without_head(weights *w);
 /* Right after weights_pass_begin, of a pass that is not the first: leaves out what comes before
  * `m`, one of the matrices. */
 void weights_pass_skip(weights *w, const weight *m);
