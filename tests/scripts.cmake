@@ -22,7 +22,7 @@ add_executable(refuse refuse.c)
 target_link_libraries(refuse PRIVATE drey_test_support)
 # The library's way to answer, as programs of others use it.
 add_executable(chat_example ${CMAKE_SOURCE_DIR}/examples/chat.c)
-target_link_libraries(chat_example PRIVATE drey_shared)
+target_link_libraries(chat_example PRIVATE drey_shared drey_options)
 drey_script_test(exports $<TARGET_FILE:drey_shared> $<TARGET_FILE:drey_static>)
 # It brings its own compiler, so once is enough for all builds of a machine.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DREY_SANITIZE)
