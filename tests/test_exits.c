@@ -333,7 +333,9 @@ static void each_source_keeps_the_promise(void **state)
         char what[80];
         o = with_file(&files[i], path, DREY_EXIT_FAST);
         write_with(&want, &o, NULL, -1, NULL);
-        assert_true(want.exits.looks > 0 && (want.exits.left > 0 || !files[i].leaves));
+        /* The few tokens that are written under sanitizers leave nothing to look up. */
+        assert_true(want.exits.looks > 0 || (files[i].source == EXIT_FROM_TEXT && EVERY > 1));
+        assert_true(want.exits.left > 0 || !files[i].leaves);
         for (int n = 0; n < 2 * n_tiers; n++) {
             o.exit = n % 2 ? DREY_EXIT_FAST : DREY_EXIT_EXACT;
             o.cpu_tier = tiers[n / 2];
