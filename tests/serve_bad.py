@@ -1,6 +1,6 @@
 """What drey serve makes of bad input and bad clients: one clear answer to each, and everybody else is served on.
 serve_bad.py DREY FOLDER"""
-import select, threading
+import resource, select, threading
 
 from serve_client import *
 
@@ -193,8 +193,8 @@ def pings():
 
 def full_disk():
     """Beginnings that cannot be written are kept in memory alone; it is said once, and nothing else happens."""
-    s = Server(drey, model, "-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/full",
-               behind=("bash", "-c", 'ulimit -f 16; exec "$@"', "limited")).wait_ready()
+    s = Server(drey, model, "-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/full").wait_ready()
+    resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (16384, 16384))  # once it runs: a sanitizer's beginning writes files, too
     texts = set()
     prompt = "".join(chr(97 + i * i % 26) for i in range(200))
     for i in range(600):

@@ -19,10 +19,9 @@ def check(good, what):
 class Server:
     """drey serve on a free port; stop() says how it ended."""
 
-    def __init__(self, drey, model, *options, log=None, behind=()):
-        """behind: a command that runs this one"""
+    def __init__(self, drey, model, *options, log=None):
         self.log = log or tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([*behind, drey, "serve", "-m", model, "--port", "0", "-t", "1", "--memory", "unlimited", *options],
+        self.process = subprocess.Popen([drey, "serve", "-m", model, "--port", "0", "-t", "1", "--memory", "unlimited", *options],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline().strip()
         if not line:
