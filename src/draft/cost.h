@@ -24,7 +24,8 @@ typedef struct turn_cost {
     double pass[COST_RANGES];        /* seconds over the shape's; 0: not measured */
     double usual_pass;               /* the same as long as none was measured */
     double step;                     /* the same of the draft's steps */
-    double usual_step;               /* of usual_pass; 0: nobody knows */
+    double usual_step; /* what a step is taken for, where a pass takes usual_pass, as long as none
+                          was measured; never 0 */
     bool step_measured;
     double read_s;     /* of a pass that found nothing in the ring */
     double ring_share; /* of it at most so much is read ahead */
