@@ -198,6 +198,7 @@ has "$tmp/out" '^memory plan: budget ' 'target, pinned' '^ +\[#*-+\.*\]  # pinne
     'disk .*\(measured\), memory' '^  ceiling without a draft .* tokens/s' '^  with drafting about .* tokens/s on usual texts' \
     '^  256M more: .* instead of .* speed'
 # A page more or less of what the program has written to may be the one that makes another MiB.
+tests/man_keys.py Plans "$tmp/json" 2>"$tmp/err" || wrong "$(cat "$tmp/err")"
 holds "plan --json" "$tmp/json" 'disk == "measured" and disk_bytes_per_s > 0 and tree_ops_per_s > 0' \
     "budget_bytes == $least + $room == more['budget_bytes'] - (256 << 20)" \
     "abs(smallest_budget_bytes - $least) <= 2**20 or bool($room)" \

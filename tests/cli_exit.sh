@@ -77,6 +77,10 @@ for case in told["cases"]:
     assert len(table) == 2 and all(line.count("|") == 12 for line in table)
 PYTHON
 
+"$drey" run -m "$tmp/t.gguf" -d "$tmp/d.gguf" --policy single --exit fast -p "Reverse" -n 8 -q --ignore-eos \
+    --stats "$tmp/stats" >"$tmp/out" || wrong "run with exits"
+tests/man_keys.py Statistics "$tmp/stats" 2>"$tmp/err" || wrong "$(cat "$tmp/err")"
+
 # Of a model made twice as wide the same predictors, widened, let the same tokens leave.
 if python3 -c 'import numpy' 2>/dev/null; then
     python3 -B scripts/widen_gguf.py "$tmp/t.gguf" "$tmp/wide.gguf" >/dev/null

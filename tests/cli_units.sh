@@ -36,6 +36,7 @@ units = json.load(open(sys.argv[1]))["units"]
 assert [u["threads"] for u in units] == [1, 1] and units[1]["share"] == [0.75] * 7
 assert all(u["groups"] >= 0 and "failed" not in u for u in units) and sum(u["groups"] for u in units) > 0
 PYTHON
+tests/man_keys.py Statistics "$tmp/stats" 2>"$tmp/err" || wrong "$(cat "$tmp/err")"
 
 mixed=cpu/ref+cpu
 echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts"
