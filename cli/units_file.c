@@ -18,14 +18,14 @@ enum { ID_BYTES = 128, MOST_SHARES = DREY_UNIT_WIDTHS * DREY_MAX_UNITS };
 
 typedef struct teller {
     const units_steps *steps;
-    const char *form;
+    const char *form; /* of a number, and of what makes a plural of it */
 } teller;
 
 static void tell_number(void *user, int32_t n)
 {
     const teller *t = user;
     char what[80];
-    snprintf(what, sizeof what, t->form, n);
+    snprintf(what, sizeof what, t->form, n, n == 1 ? "" : "s");
     t->steps->stage(t->steps->user, what);
 }
 
@@ -52,8 +52,8 @@ static int32_t positions_of(const drey_model *target, int32_t most)
 drey_status units_measure(const drey_model *target, const drey_engine_options *options,
                           const units_steps *steps, units_measured *out, drey_error *err)
 {
-    teller rows = {steps, "units, passes of %d rows"};
-    teller positions = {steps, "units, attention behind %d positions"};
+    teller rows = {steps, "units, passes of %d row%s"};
+    teller positions = {steps, "units, attention behind %d position%s"};
     const drey_units_options products = {
         .n_sweep = steps->n_sweep, .stage = tell_number, .user = &rows};
     const drey_boundaries_options attention = {.most_positions =
@@ -64,9 +64,14 @@ drey_status units_measure(const drey_model *target, const drey_engine_options *o
     drey_unit_shares *shares = &out->products.shares;
     out->attention = (drey_boundaries_report){.n_contexts = 0};
     drey_status status = drey_tune_units(&o, &products, &out->products, err);
-    if (status != DREY_OK || clusters_of(&out->products) < 2 ||
-        attention.most_positions < DREY_UNIT_CONTEXT)
+    if (status != DREY_OK || clusters_of(&out->products) < 2)
         return status;
+    if (attention.most_positions < DREY_UNIT_CONTEXT) {
+        complain("attention's boundary was not measured: attention is divided behind %d positions "
+                 "and more, and the context is to hold %d",
+                 DREY_UNIT_CONTEXT, attention.most_positions);
+        return DREY_OK;
+    }
     o.unit_shares = shares;
     status = drey_tune_boundaries(&o, &attention, &out->attention, err);
     if (status == DREY_ERR_MEMORY) {

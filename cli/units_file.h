@@ -15,8 +15,9 @@ typedef struct units_measured {
     drey_boundaries_report attention; /* without contexts where it was not measured */
 } units_measured;
 
-/* Both, one after the other. Attention's boundaries are measured where there are several clusters
- * and room, and are in products.shares, too. options: as for drey_tune_units. */
+/* Both, one after the other. Attention's boundaries are measured where there are several clusters,
+ * and are in products.shares, too; where the context or memory is too small for that, a sentence on
+ * standard error says so. options: as for drey_tune_units. */
 typedef struct units_steps {
     void (*stage)(void *user, const char *what);
     void *user;

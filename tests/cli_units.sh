@@ -40,6 +40,11 @@ tests/man_keys.py Statistics "$tmp/stats" 2>"$tmp/err" || wrong "$(cat "$tmp/err
 
 mixed=cpu/ref+cpu
 echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts"
+"$drey" tune -m "$tmp/t.gguf" -d lookup --units "$mixed" -c 255 --prompts "$tmp/prompts" >"$tmp/out" 2>"$tmp/err" ||
+    wrong "tune -c 255: $(cat "$tmp/err")"
+for line in 'passes of 1 row' 'passes of 4 rows' 'behind 256 positions and more, and the context is to hold 255'; do
+    grep -q "$line\$" "$tmp/err" || wrong "tune -c 255 does not say '$line': $(cat "$tmp/err")"
+done
 "$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" -c 300 --prompts "$tmp/prompts" --json "$tmp/tuned" -q \
     >"$tmp/out" 2>"$tmp/err" || wrong "tune --units: $(cat "$tmp/err")"
 grep -q '^| 16 | ' "$tmp/out" || wrong "no table: $(cat "$tmp/out")"
