@@ -112,8 +112,10 @@ class Answer(http.server.BaseHTTPRequestHandler):
                                  "draft_n_accepted": 4 * drafts}})
 
 
-port = int(sys.argv[sys.argv.index("--port") + 1])
-http.server.HTTPServer(("127.0.0.1", port), Answer).serve_forever()
+assert sys.argv[sys.argv.index("--port") + 1] == "0", "a port that another may have by now"
+server = http.server.HTTPServer(("127.0.0.1", 0), Answer)
+print(f"main: server is listening on http://127.0.0.1:{server.server_port} - starting", file=sys.stderr, flush=True)
+server.serve_forever()
 """
 
 

@@ -6,13 +6,11 @@ slots (-np, continuous batching) decodes as many requests at once; its rate is t
 in which all of them write, counted from the tokens as they arrive. "One" is an engine that is open for
 one session; one session in an engine that is open for all has less room for weights and is shown apart."""
 import json
-import socket
-import subprocess
 import threading
 import time
-import urllib.error
 import urllib.request
 
+from llama_server import llama_server
 from record import figure, spread, table
 from sides import TARGET, WIDE, Peer, Stop, commit_of
 
@@ -75,35 +73,11 @@ def measure(drey, name, n, tokens, limit=None):
 # ---- llama-server
 
 def serve(args, model, peer):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
     context = args.sessions * (args.tokens + 64)
-    with open("/dev/null", "w") as nowhere:
-        server = subprocess.Popen(
-            [f"{peer.folder}/llama-server", "-m", model, "-t", peer.threads, "-tb", peer.threads,
-             "-np", str(args.sessions), "-c", str(context), "-cb", "--host", "127.0.0.1", "--port",
-             str(port)], env=peer.env, stdin=subprocess.DEVNULL, stdout=nowhere, stderr=nowhere)
-    try:
-        wait_for(server, f"http://127.0.0.1:{port}/health")
-        return ask_all(args, f"http://127.0.0.1:{port}/completion")
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def wait_for(server, url):
-    for _ in range(600):
-        if server.poll() is not None:
-            raise Stop("llama-server ended while it was loading")
-        try:
-            with urllib.request.urlopen(url, timeout=1) as answer:
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, OSError):
-            pass
-        time.sleep(0.2)
-    raise Stop("llama-server did not answer within two minutes")
+    command = [f"{peer.folder}/llama-server", "-m", model, "-t", peer.threads, "-tb", peer.threads,
+               "-np", str(args.sessions), "-c", str(context), "-cb"]
+    with llama_server(command, peer.env) as address:
+        return ask_all(args, f"{address}/completion")
 
 
 def ask_all(args, url):
