@@ -114,6 +114,11 @@ static void what_is_refused(void **state)
     assert_int_equal(symlink(temp_path("elsewhere"), temp_path("link.partial")), 0);
     refuses(temp_path("link"), "cannot write");
     holds(temp_path("elsewhere"), "kept");
+    assert_int_equal(mkdir(temp_path("taken"), 0700), 0);
+    refuses(temp_path("taken"), "is a folder");
+    assert_int_equal(mkfifo(temp_path("pipe"), 0600), 0);
+    refuses(temp_path("pipe"), "is a device, a pipe or a socket");
+    assert_false(exists(temp_path("pipe.partial")));
     temp_dir_remove();
 }
 

@@ -25,6 +25,18 @@ static drey_status write_failed(const new_file *f, int reason, drey_error *err)
               SHOWN_PATH(f->path), strerror(reason));
 }
 
+/* A name that is taken by something else than a file: a device would be gone when the new file gets
+ * its name. */
+static drey_status check_place(const new_file *f, drey_error *err)
+{
+    struct stat there;
+    if (stat(f->path, &there) != 0 || S_ISREG(there.st_mode))
+        return DREY_OK;
+    FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_OUTPUT,
+              "%s is %s, which a file cannot take the place of; name another", SHOWN_PATH(f->path),
+              S_ISDIR(there.st_mode) ? "a folder" : "a device, a pipe or a socket");
+}
+
 /* Opens the .partial under a lock. The writer before may have given it its name meanwhile: then
  * what was locked is no longer there, and it is tried again. Returns 0 or an errno. */
 static int open_locked(new_file *f)
@@ -76,12 +88,17 @@ drey_status new_file_open(new_file *f, const char *path, drey_error *err)
         new_file_discard(f);
         FAIL(err, DREY_ERR_MEMORY, "no memory to write %s", SHOWN_PATH(path));
     }
+    drey_status status = check_place(f, err);
+    if (status != DREY_OK) {
+        new_file_discard(f);
+        return status;
+    }
     int reason = open_locked(f);
     if (reason == 0 && ftruncate(f->fd, 0) != 0)
         reason = errno;
     if (reason == 0)
         return DREY_OK;
-    drey_status status =
+    status =
         reason == EWOULDBLOCK
             ? error_set(err, DREY_ERR_IO, "%s is being written by another process; wait for it",
                         SHOWN_PATH(f->path))

@@ -21,7 +21,8 @@ typedef struct new_file {
 /* The path that a file grows under: NAME.partial, with links followed. The caller frees; NULL when
  * memory is short. */
 char *new_file_partial(const char *path);
-/* Makes NAME.partial, empty. DREY_ERR_IO: the folder, the rights, or another writer. */
+/* Makes NAME.partial, empty. DREY_ERR_IO: the folder, the rights, another writer, or NAME is
+ * something else than a file. */
 drey_status new_file_open(new_file *f, const char *path, drey_error *err);
 /* Bytes that the file system still has for this user. */
 drey_status new_file_space(const new_file *f, uint64_t *free_bytes, drey_error *err);
