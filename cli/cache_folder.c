@@ -30,12 +30,18 @@ static void make_folders(char *path)
     }
 }
 
+drey_status cache_place(char *out, size_t capacity, const char *name, drey_error *err)
+{
+    if (!cache_path(out, capacity, name))
+        return fail(err, DREY_ERR_USAGE,
+                    "there is no cache directory to write to: set HOME or XDG_CACHE_HOME");
+    make_folders(out);
+    return DREY_OK;
+}
+
 drey_status cache_write(const char *name, const cJSON *root, drey_error *err)
 {
     char path[PATH_MAX];
-    if (!cache_path(path, sizeof path, name))
-        return fail(err, DREY_ERR_USAGE,
-                    "there is no cache directory to write to: set HOME or XDG_CACHE_HOME");
-    make_folders(path);
-    return json_write(path, root, err);
+    drey_status status = cache_place(path, sizeof path, name, err);
+    return status == DREY_OK ? json_write(path, root, err) : status;
 }

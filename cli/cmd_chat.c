@@ -6,6 +6,7 @@
  * answer begins. */
 #include "cli/ask_line.h"
 #include "cli/auto_draft.h"
+#include "cli/cache_folder.h"
 #include "cli/commands.h"
 #include "cli/format.h"
 #include "cli/models.h"
@@ -17,9 +18,12 @@
 #include "cli/text_writer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     USUAL_CONTEXT = 4096,   /* positions, where the model was made for as many */
@@ -299,28 +303,60 @@ static drey_status do_system(chat *c, const char *rest, drey_error *err)
     return status;
 }
 
-/* Reopens the engine within another budget; the old one comes back where that fails. */
+/* Writes what was computed of the conversation to a file for its owner's eyes. False: there is
+ * nothing, or it cannot be written, which is said. */
+static bool put_aside(const chat *c, char *path, size_t capacity)
+{
+    char name[64];
+    const int32_t *ids;
+    size_t n;
+    drey_error err = {0};
+    drey_session_timeline(c->session, &ids, &n);
+    if (n == 0)
+        return false;
+    snprintf(name, sizeof name, "chat-%ld.drey-session", (long)getpid());
+    drey_status status = cache_place(path, capacity, name, &err);
+    mode_t usual = umask(077);
+    if (status == DREY_OK)
+        status = drey_session_save(c->session, path, NULL, 0, &err);
+    umask(usual);
+    if (status != DREY_OK)
+        say(c, "[the conversation will be computed again: %s]", err.message);
+    return status == DREY_OK;
+}
+
+/* Reopens the engine within another budget; the old one comes back where that fails. What was
+ * computed of the conversation is gone on with. */
+static drey_status change_budget(chat *c, uint64_t wanted, drey_error *err)
+{
+    uint64_t before = c->settings.memory_bytes;
+    char kept[PATH_MAX];
+    bool aside = put_aside(c, kept, sizeof kept);
+    close_session(c);
+    c->settings.memory_bytes = wanted;
+    drey_status status = open_session(c, err);
+    if (status != DREY_OK) {
+        c->settings.memory_bytes = before;
+        c->ended = open_session(c, NULL) != DREY_OK;
+    }
+    if (aside && !c->ended)
+        drey_session_load(c->session, kept, NULL, NULL); /* or it is computed again */
+    if (aside)
+        unlink(kept);
+    return status;
+}
+
 static drey_status do_budget(chat *c, const char *rest, drey_error *err)
 {
     drey_plan plan;
-    uint64_t wanted = DREY_MEMORY_AUTO, before = c->settings.memory_bytes;
-    drey_status status = DREY_OK;
+    uint64_t wanted = DREY_MEMORY_AUTO;
     if (strcmp(rest, "unlimited") == 0)
         wanted = DREY_MEMORY_UNLIMITED;
     else if (*rest && strcmp(rest, "auto") != 0 && !size_parse(rest, &wanted))
         return fail(err, DREY_ERR_USAGE, "/budget takes a size (2.5G), auto or unlimited");
-    if (*rest) {
-        close_session(c);
-        c->settings.memory_bytes = wanted;
-        status = open_session(c, err);
-        if (status != DREY_OK) {
-            c->settings.memory_bytes = before;
-            if (open_session(c, NULL) != DREY_OK) {
-                c->ended = true;
-                return status;
-            }
-        }
-    }
+    drey_status status = *rest ? change_budget(c, wanted, err) : DREY_OK;
+    if (c->ended)
+        return status;
     drey_engine_plan(c->engine, &plan);
     report_plan(stderr, &plan);
     report_draft(stderr, c->models.why);

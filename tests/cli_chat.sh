@@ -47,7 +47,10 @@ END
 cmp -s both out || wrong "-q changes answers"
 
 # Three turns, put together from their parts: whatever of a prompt has been computed before is not computed again.
+reused() { grep -o 'reused [0-9]* of [0-9]*' err; }
 printf 'hello\nand \\\nthen\nso\n' | talk -n 12
+cp out three
+reused >three.reused
 python3 - "$drey" err <<'END' || wrong "several turns: $(cat err)"
 import json, re, subprocess, sys
 drey = lambda *words, text=b"": subprocess.run([sys.argv[1], *words, "-m", "model.gguf"], input=text, check=True,
@@ -94,6 +97,15 @@ printf '/budget 1M\nhello\n' | talk --system "Be brief." -n 12 && wrong "a budge
 said "budget"
 ! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"
 cmp -s <(cat wanted; echo) out || wrong "the old budget did not come back"
+# Within another budget a conversation goes on as if nothing had happened, and nothing of it is left in the cache folder.
+printf 'hello\n/budget 64M\nand \\\nthen\n/budget 1M\nso\n' | talk -n 12 && wrong "a budget that is too small"
+cmp -s three out || wrong "another budget, another answer"
+reused | cmp -s three.reused - || wrong "with other budgets $(reused) instead of $(cat three.reused)"
+[ -z "$(find cache -name '*session*')" ] || wrong "left in the cache folder: $(find cache)"
+printf 'hello\n/budget 64M\nand \\\nthen\nso\n' | env -u HOME -u XDG_CACHE_HOME "${chat[@]}" -n 12 >out 2>err ||
+    wrong "without a cache folder: $(cat err)"
+cmp -s three out || wrong "another answer without a cache folder"
+said "computed again: there is no cache directory"
 printf '/save no/folder/here\n' | talk && wrong "a folder that is not there"
 said "cannot write"
 ! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"
