@@ -225,7 +225,7 @@ static const char help_train_medusa[] =
     "  -o, --output FILE        another place\n"
     "  -n, --predict N          tokens of text, in all (500000)\n"
     "  --heads N                tokens that they guess ahead (4)\n"
-    "  --vocabulary N           the first N tokens can be guessed (half, 32768 at most)\n"
+    "  --vocabulary N           the N most frequent tokens can be guessed (12288)\n"
     "  --epochs N, --rate X     how often each token is seen (2); of learning (0.002)\n"
     "  --temp T, --seed S       of the texts' answers (0.3; 0: the likeliest tokens)\n"
     "  --keep-texts             keep OUTPUT.texts for another training\n"

@@ -111,7 +111,7 @@ train 0 -q --keep-texts
 [ -s "$side" ] || wrong "it did not go on"
 [ -s "$side.texts" ] || wrong "the texts were not kept"
 train 2 --heads 9
-train 2 --vocabulary 33
+train 2 --vocabulary 1000000
 train 1 --memory 1M
 train 1 -o "$tmp/nowhere/file"
 exit $failed

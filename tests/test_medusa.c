@@ -19,7 +19,7 @@
 #include "support/toy.h"
 #include "support/writing.h"
 
-enum { N_TEXT = 24, N_CONTEXT = 128, SLICE = 256 };
+enum { N_TEXT = 24, N_CONTEXT = 128, SLICE = 250, ABSENT = 5 };
 
 static const int32_t prompt[] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 114, 101};
 enum { N_PROMPT = sizeof prompt / sizeof *prompt };
@@ -60,6 +60,21 @@ static heads_file heads_for(const drey_model *m)
     return h;
 }
 
+/* All but every sixth, of which ABSENT is the first. */
+static const int32_t *some_ids(void)
+{
+    static int32_t ids[SLICE];
+    for (int32_t i = 0; i < SLICE; i++)
+        ids[i] = i + i / 5;
+    return ids;
+}
+
+static void cut_to_slice(heads_file *h)
+{
+    h->shape.n_ids = SLICE;
+    h->ids = some_ids();
+}
+
 static void put_beside(const heads_file *h)
 {
     heads_file_write(temp_path("model.gguf.drey-medusa"), h);
@@ -67,12 +82,13 @@ static void put_beside(const heads_file *h)
 
 /* ---- What they say ---- */
 
-/* An engine whose weights are loaded. */
-static drey_engine *loaded(const drey_engine_options *o, drey_session **s)
+/* An engine whose weights are loaded, this share of them for good. */
+static drey_engine *loaded(const drey_engine_options *o, double share, drey_session **s)
 {
     drey_engine *e;
     drey_error err = {0};
-    if (drey_engine_open(&e, o, &err) != DREY_OK || drey_session_open(s, e, &err) != DREY_OK ||
+    const engine_tuning tuning = {.set_share = true, .share = share};
+    if (engine_open(&e, o, &tuning, &err) != DREY_OK || drey_session_open(s, e, &err) != DREY_OK ||
         pass_prompt(&(*s)->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL, &err) != DREY_OK)
         fail_msg("%s", err.message);
     return e;
@@ -114,49 +130,63 @@ static void input_by_hand(float *out, const float *hidden, const float *row, int
         out[d + i] = row[i] * scale * 1.0f;
 }
 
-/* Of weights in float; nodes of one step, of both heads and of a token that is no input. */
-static void by_hand(void **state)
+enum { D = 256, HEADS = 2, NODES = 4, MOST_VOCABULARY = 512 };
+
+/* Nodes of one step, of both heads and of a token that is not guessed. */
+static void check_by_hand(drey_engine *e)
 {
-    (void)state;
-    drey_model *m = make("model.gguf", TYPE_F32, false);
-    heads_file h = heads_for(m);
-    h.shape.n_ids = SLICE;
-    h.shape.scale = 0.5f;
-    h.spread = 0.1f;
-    put_beside(&h);
-    drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
-    drey_session *s;
-    drey_error err = {0};
-    drey_engine *e = loaded(&o, &s);
+    static const medusa_node nodes[NODES] = {{1, 7}, {0, 250}, {1, ABSENT}, {0, 7}};
+    static float hidden[D], w[HEADS][D * 2 * D], b[HEADS * D], v[MOST_VOCABULARY * D];
     medusa_heads *heads = &e->heads;
-    assert_int_equal(e->options.policy, DREY_POLICY_EDGELLM); /* which nobody asked for */
-    e->cost.draft_s = 1; /* a turn's second step takes as long as its first */
-    assert_true(cost_step(&e->cost, 1) > 0);
-    enum { D = 256, HEADS = 2, NODES = 4 };
-    static const medusa_node nodes[NODES] = {{1, 7}, {0, 250}, {1, SLICE}, {0, 7}};
-    static float hidden[D], w[HEADS][D * 2 * D], b[HEADS * D], v[SLICE * D], none[D];
+    drey_error err = {0};
     rng r = rng_from(9);
     for (int32_t i = 0; i < D; i++)
         hidden[i] = (float)rng_normal(&r);
     read_rows(heads->file, "blocks.0.weight", w[0], D * 2 * D);
     read_rows(heads->file, "blocks.1.weight", w[1], D * 2 * D);
     read_rows(heads->file, "blocks.bias", b, HEADS * D);
-    read_rows(m->file, "output.weight", v, SLICE * D);
+    const int32_t n_vocab = e->options.target->shape.n_vocab;
+    assert_true(n_vocab > some_ids()[SLICE - 1] && n_vocab <= MOST_VOCABULARY);
+    read_rows(e->options.target->file, "output.weight", v, (size_t)(n_vocab * D));
     if (medusa_compute(heads, hidden, nodes, NODES, &err) != DREY_OK)
         fail_msg("%s", err.message);
     for (int32_t at = 0; at < NODES; at++) {
-        const int32_t k = nodes[at].head, token = nodes[at].token;
+        const int32_t k = nodes[at].head;
         float x[D], input[2 * D];
-        input_by_hand(input, hidden, token < SLICE ? v + token * D : none, D);
+        input_by_hand(input, hidden, v + nodes[at].token * D, D);
         for (int32_t i = 0; i < D; i++) {
             float gate = dot(w[k] + i * 2 * D, input, 2 * D) + b[k * D + i];
             x[i] = hidden[i] + gate / (1 + exp_f32(-gate)) * 0.5f;
         }
         for (int32_t i = 0; i < SLICE; i++)
-            assert_true(heads->logits[at * heads->logits_ld + i] == dot(v + i * D, x, D));
+            assert_true(heads->logits[at * heads->logits_ld + i] ==
+                        dot(v + some_ids()[i] * D, x, D));
     }
-    drey_session_close(&s);
-    drey_engine_close(&e);
+}
+
+/* Of weights in float, where the target's head is in memory and where it is not. */
+static void by_hand(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_F32, false);
+    heads_file h = heads_for(m);
+    cut_to_slice(&h);
+    h.shape.scale = 0.5f;
+    h.spread = 0.1f;
+    put_beside(&h);
+    for (int i = 0; i < 2; i++) {
+        drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
+        drey_session *s;
+        drey_engine *e = loaded(&o, 1 - i, &s);
+        const weight *head = e->target.layout.head;
+        assert_int_equal(head->n_pinned == head->n_groups, i == 0);
+        assert_int_equal(e->options.policy, DREY_POLICY_EDGELLM); /* which nobody asked for */
+        e->cost.draft_s = 1; /* a turn's second step takes as long as its first */
+        assert_true(cost_step(&e->cost, 1) > 0);
+        check_by_hand(e);
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
     drey_model_close(&m);
     temp_dir_remove();
 }
@@ -167,7 +197,7 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
     drey_model *m = make("model.gguf", type, tied);
     heads_file h = heads_for(m);
     h.type = blocks;
-    h.shape.n_ids = SLICE;
+    cut_to_slice(&h);
     put_beside(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     const char *const *tiers = drey_cpu_tiers();
@@ -179,7 +209,7 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
         drey_error err = {0};
         o.cpu_tier = tiers[t];
         o.n_threads = 1 + t % 3;
-        drey_engine *e = loaded(&o, &s);
+        drey_engine *e = loaded(&o, 1, &s);
         const medusa_node nodes[] = {{0, 3}, {1, 100}};
         assert_int_equal(medusa_compute(&e->heads, hidden, nodes, 2, &err), DREY_OK);
         for (int32_t k = 0; k < 2; k++) {
@@ -216,7 +246,7 @@ static void guesses_by_depth(void **state)
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     drey_session *s;
     drey_error err = {0};
-    drey_engine *e = loaded(&o, &s);
+    drey_engine *e = loaded(&o, 1, &s);
     drafter *d = s->drafter;
     token_tree tree;
     int32_t tokens[N_PROMPT + 1], top[TREE_MAX_GUESSES], node = 0;
@@ -275,6 +305,7 @@ static void check_texts(uint32_t type, bool tied, const drey_sampling *sampling)
     assert_int_equal(want.status, DREY_OK);
     for (int i = 0; i < 8; i++) {
         h.shape.n_ids = i % 2 ? SLICE : m->shape.n_vocab;
+        h.ids = i % 2 ? some_ids() : NULL;
         put_beside(&h);
         o = options_of(m, DREY_DRAFTER_MEDUSA);
         o.heads = i % 3 ? NULL : temp_path("model.gguf.drey-medusa");
@@ -309,7 +340,7 @@ static void plan_counts_them(void **state)
     (void)state;
     drey_model *m = make("model.gguf", TYPE_Q8_0, false);
     heads_file h = heads_for(m);
-    h.shape.n_ids = SLICE;
+    cut_to_slice(&h);
     h.shape.n_heads = 4;
     put_beside(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
@@ -317,10 +348,10 @@ static void plan_counts_them(void **state)
     drey_plan plan;
     drey_error err = {0};
     const uint64_t blocks = 4 * 256 * 512 * sizeof(float) + 4 * 256 * sizeof(float);
+    const uint64_t slice = 8 * 32 * 256 * 34 / 32, ids = 1024; /* 1000, aligned */
     assert_int_equal(drey_planner_open(&planner, &o, &err), DREY_OK);
     assert_int_equal(drey_planner_make(planner, least(o), NULL, &plan, &err), DREY_OK);
-    assert_int_equal(plan.draft_bytes, blocks);
-    assert_true(plan.pinned_bytes >= (uint64_t)SLICE * 256 * 34 / 32);
+    assert_int_equal(plan.draft_bytes, blocks + slice + ids);
     uint64_t parts = plan.pinned_bytes + plan.draft_bytes + plan.ring_bytes + plan.kv_bytes +
                      plan.work_bytes + plan.process_bytes + plan.spare_bytes;
     assert_int_equal(parts, plan.budget_bytes);
@@ -353,6 +384,37 @@ static void cut_short(const char *path)
     assert_int_equal(truncate(path, (off_t)f.n_bytes - 64), 0);
 }
 
+static void bad_lists_of_ids(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_Q8_0, false);
+    const heads_file good = heads_for(m);
+    heads_file h;
+    const int32_t n_vocab = m->shape.n_vocab;
+    const struct {
+        int32_t ids[4], n;
+        drey_status status;
+        const char *says;
+    } lists[] = {{{0}, 0, DREY_ERR_FORMAT, "list of token ids"},
+                 {{0, 1, 1, 2}, 4, DREY_ERR_FORMAT, "rising"},
+                 {{7, 3}, 2, DREY_ERR_FORMAT, "rising"},
+                 {{0, n_vocab}, 2, DREY_ERR_MISMATCH, "train others"},
+                 {{0, -1}, 2, DREY_ERR_MISMATCH, "token 4294967295"}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        h = good;
+        h.ids = lists[i].ids;
+        h.shape.n_ids = lists[i].n;
+        put_beside(&h);
+        refused(m, lists[i].status, lists[i].says);
+    }
+    h = good; /* longer than the vocabulary */
+    h.shape.n_ids = n_vocab + 1;
+    put_beside(&h);
+    refused(m, DREY_ERR_MISMATCH, "train others");
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
 static void bad_files(void **state)
 {
     (void)state;
@@ -373,13 +435,6 @@ static void bad_files(void **state)
     put_beside(&h);
     refused(m, DREY_ERR_MISMATCH, "width 128");
     h = good;
-    h.shape.n_ids = 100;
-    put_beside(&h);
-    refused(m, DREY_ERR_MISMATCH, "100 tokens");
-    h.shape.n_ids = m->shape.n_vocab + 32;
-    put_beside(&h);
-    refused(m, DREY_ERR_MISMATCH, "tokens");
-    h = good;
     h.shape.accuracy[1][3] = NAN;
     put_beside(&h);
     refused(m, DREY_ERR_FORMAT, "accuracy");
@@ -387,6 +442,10 @@ static void bad_files(void **state)
     h.shape.scale = INFINITY;
     put_beside(&h);
     refused(m, DREY_ERR_FORMAT, "scale");
+    h = good;
+    h.version--;
+    put_beside(&h);
+    refused(m, DREY_ERR_UNSUPPORTED, "train them again");
     h = good;
     h.architecture = "llama";
     put_beside(&h);
@@ -415,6 +474,7 @@ int main(void)
         cmocka_unit_test(by_hand),          cmocka_unit_test(tiers_agree),
         cmocka_unit_test(guesses_by_depth), cmocka_unit_test(texts_are_those_of_plain_decoding),
         cmocka_unit_test(plan_counts_them), cmocka_unit_test(bad_files),
+        cmocka_unit_test(bad_lists_of_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

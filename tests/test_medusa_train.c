@@ -84,6 +84,7 @@ static void make_case(small_case *c, int32_t n_batch, int32_t n_drawn)
     c->about = (medusa_training){.n_heads = 2,
                                  .n_embd = D,
                                  .n_ids = IDS,
+                                 .n_rows = IDS,
                                  .texts = &c->texts,
                                  .kernels = k,
                                  .pool = threads,
@@ -118,6 +119,57 @@ static void begin_case(small_case *c)
     drey_error err = {0};
     if (medusa_trainer_init(&c->trainer, &c->about, &c->memory, &err) != DREY_OK)
         fail_msg("%s", err.message);
+}
+
+/* Of ten tokens the four most frequent: of the two that are there twice, the lower one. */
+static void slice_by_hand(void **state)
+{
+    (void)state;
+    static const int64_t learnt[10] = {0, 2, 9, 0, 1, 5, 0, 5, 2, 0};
+    static const int32_t four[] = {1, 2, 5, 7, 4, 8, 9},
+                         all_nine[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    arena a;
+    token_slice s;
+    assert_int_equal(arena_init(&a, token_slice_bytes(10), false, NULL), DREY_OK);
+    token_slice_init(&s, 10, &a);
+    for (int32_t i = 0; i < 10; i++) {
+        s.learnt[i] = learnt[i];
+        s.there[i] = learnt[i] > 0 || i == 9; /* held out alone */
+    }
+    token_slice_choose(&s, 4);
+    assert_int_equal(s.n_ids, 4);
+    assert_int_equal(s.n_rows, 7);
+    assert_memory_equal(s.id, four, sizeof four);
+    for (int32_t i = 0; i < 7; i++)
+        assert_int_equal(s.place[four[i]], i);
+    assert_true(s.place[0] == -1 && s.place[3] == -1 && s.place[6] == -1);
+    token_slice_choose(&s, 9); /* of those that nobody has seen the first ones */
+    assert_int_equal(s.n_rows, 10);
+    assert_memory_equal(s.id, all_nine, 9 * sizeof *all_nine);
+    assert_int_equal(s.place[9], 9);
+    arena_free(&a);
+}
+
+/* A token that is not guessed is no label, and is an input all the same. */
+static void tokens_beyond_the_slice(void **state)
+{
+    (void)state;
+    small_case c;
+    make_case(&c, 1, IDS);
+    for (int32_t i = 0; i < N; i++)
+        c.texts.token[i] = i % 2 ? 1 : IDS - 1;
+    c.about.n_ids = IDS - 2;
+    begin_case(&c);
+    c.trainer.batch[0] = 1; /* said 1; then the token beyond comes, then 1 */
+    medusa_trainer_gradient(&c.trainer);
+    assert_true(c.trainer.label[0] < 0 && c.trainer.label[1] >= 0);
+    float row[D], sum = 0;
+    c.about.kernels->from_f16(row, c.head_rows + (IDS - 1) * D, D);
+    for (int32_t i = 0; i < D; i++)
+        sum += row[i] * row[i];
+    for (int32_t i = 0; i < D; i++) /* of the second block */
+        assert_true(fabsf(c.trainer.input[3 * D + i] - row[i] / sqrtf(sum / D)) < 1e-4f);
+    arena_free(&c.memory);
 }
 
 static double loss_with(medusa_trainer *m, int64_t i, float value)
@@ -300,6 +352,7 @@ static drey_status train(const drey_model *m, const char *output, drey_error *er
     engine.n_threads = 2;
     o.engine = &engine;
     o.n_heads = 3;
+    o.n_ids = 200;
     o.n_positions = 3000;
     o.n_epochs = 12;
     o.seed = 7;
@@ -397,6 +450,7 @@ static void toy_is_trained(void **state)
     if (train(m, NULL, &err, &report) != DREY_OK)
         fail_msg("%s", err.message);
     assert_int_equal(report.n_heads, 3);
+    assert_int_equal(report.n_ids, 200);
     assert_true(report.n_positions > 2000 && report.n_held[0] > 0 && report.loss > 0);
     for (int32_t k = 0; k < 3; k++)
         for (int32_t r = 0; r < MEDUSA_RANKS; r++)
@@ -440,7 +494,7 @@ static void what_cannot_be(void **state)
     o.n_heads = 9;
     assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
     o.n_heads = 0;
-    o.n_ids = 33;
+    o.n_ids = m->shape.n_vocab + 1;
     assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
     o.n_ids = 0;
     bytes_file_write(temp_path("model.gguf.drey-medusa.texts"), "no texts at all....", 19);
@@ -468,6 +522,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products),       cmocka_unit_test(gradient_is_the_slope),
         cmocka_unit_test(loss_by_hand),   cmocka_unit_test(chances_by_hand),
+        cmocka_unit_test(slice_by_hand),  cmocka_unit_test(tokens_beyond_the_slice),
         cmocka_unit_test(ranks_by_hand),  cmocka_unit_test(learns),
         cmocka_unit_test(toy_is_trained), cmocka_unit_test(what_cannot_be),
     };

@@ -12,6 +12,7 @@
 #include "engine/session.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
+#include "weights/gather_rows.h"
 
 enum { N_VOCAB = 1000, N_IDS = 256, ROOM = 96, N_PROMPT = 24 };
 
@@ -94,6 +95,42 @@ static void close_bench(bench *b)
     drey_model_close(&b->target);
     drey_model_close(&b->draft);
     temp_dir_remove();
+}
+
+/* Rows by number, from the file: those that a table or the whole head has in memory. Neighbours,
+ * gaps of some rows and of many, the first and the last one, and a group that is not full. */
+static void gathered_rows(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    drey_error err = {0};
+    weights *w = &b.whole.engine->draft.weights;
+    const weight *head = b.whole.engine->draft.layout.head;
+    const gguf_tensor *t = head->tensor;
+    int32_t id[N_VOCAB], n = 0, pass_prompt_ids[] = {1, 2};
+    must(pass_prompt(&b.whole.session->draft, pass_prompt_ids, 2, 8, HEAD_LAST, NULL, NULL, &err),
+         &err);
+    for (int32_t i = 0; i < N_VOCAB; i++)
+        if (i < 70 || i % 7 == 3 || i == N_VOCAB - 1)
+            if (i < 300 || i > 800)
+                id[n++] = i;
+    assert_true(n % GROUP_ROWS != 0 && id[0] == 0 && id[n - 1] == N_VOCAB - 1);
+    size_t bytes = (size_t)gathered_groups(n) * head->group_bytes;
+    uint8_t *packed = malloc(bytes);
+    float *want = malloc((size_t)head->k * sizeof *want),
+          *got = malloc((size_t)head->k * sizeof *got);
+    must(gather_rows(head, &w->parts[t->part], w->paths[t->part], id, n, packed, &err), &err);
+    for (int32_t i = 0; i < n; i++) {
+        must(weights_row_of(w, head, id[i], want, 0, &err), &err);
+        head->kernel->unpack_row(got, packed + (size_t)(i / GROUP_ROWS) * head->group_bytes,
+                                 i % GROUP_ROWS, head->k);
+        assert_memory_equal(got, want, (size_t)head->k * sizeof *want);
+    }
+    free(packed);
+    free(want);
+    free(got);
+    close_bench(&b);
 }
 
 /* Ids on both sides of the slice's end; every third one is the same. */
@@ -403,6 +440,7 @@ static void texts_are_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gathered_rows),
         cmocka_unit_test(ids_of_the_target_alone),
         cmocka_unit_test(guesses_are_the_whole_heads),
         cmocka_unit_test(guesses_are_the_whole_heads_tied),

@@ -128,8 +128,8 @@ typedef struct drey_train_medusa_options {
      * progress are not looked at. Memory bounds the texts that training holds, too. */
     const drey_engine_options *engine;
     int32_t n_heads; /* 0: 4 */
-    int32_t n_ids;   /* tokens that they can guess, the first ones of the vocabulary; 0: half of it,
-                            at most 32768 */
+    int32_t n_ids;   /* tokens that they can guess, those that texts hold most often; 0: 12288, or
+                        all of a smaller vocabulary */
     int64_t n_positions; /* tokens of text that the target writes at least; 0: 500,000 */
     int32_t n_epochs;    /* how often each is seen, about; 0: 2 */
     float rate;          /* of learning; 0: 0.002 */

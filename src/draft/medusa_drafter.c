@@ -49,7 +49,7 @@ static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t 
     const medusa_heads *m = d->heads;
     medusa_node asked[DRAFT_MAX_BATCH];
     int32_t place[DRAFT_MAX_BATCH], n_asked = 0, root = d->n_tokens - 1;
-    bool seen = root > 0 && d->seen_for == root;
+    bool seen = root > 0 && d->seen_for == root && d->n_ids > 0;
     for (int32_t i = 0; i < n; i++) {
         const tree_node *node = &tree->nodes[nodes[i]];
         if (!seen || node->depth >= m->shape.n_heads)
@@ -63,7 +63,7 @@ static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t 
         tree->nodes[nodes[i]].expanded = true;
         tree->nodes[nodes[i]].n_guesses = 0;
     }
-    const logit_ids ids = {.n_first = d->n_ids};
+    const logit_ids ids = {.n_more = d->n_ids, .more = m->ids};
     for (int32_t i = 0; i < n_asked; i++) {
         tree_node *node = &tree->nodes[place[i]];
         node->n_guesses =
@@ -107,7 +107,7 @@ drafter *medusa_drafter_init(void *memory, medusa_heads *heads, sampler *s, int3
     *d = (medusa_drafter){.base = {.class = &drafter_medusa_class},
                           .heads = heads,
                           .sampler = s,
-                          .n_ids = min_i32(heads->shape.n_ids, n_vocab)};
+                          .n_ids = medusa_ids_below(heads, n_vocab)};
     d->hidden = (float *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
     return &d->base;
 }

@@ -9,8 +9,9 @@
 
 #include "base/num.h"
 #include "model/workspace.h"
-#include "weights/product.h"
+#include "weights/gather_rows.h"
 #include "weights/identity.h"
+#include "weights/product.h"
 
 #define KEY(name) MEDUSA_ARCHITECTURE "." name
 
@@ -61,31 +62,50 @@ static drey_status read_accuracy(medusa_shape *s, const gguf *g, drey_error *err
     return DREY_OK;
 }
 
+static const gguf_key *find_ids(const gguf *g)
+{
+    return gguf_find_key(g, KEY("tokens"));
+}
+
+static drey_status read_ids(medusa_shape *s, const gguf *g, int32_t n_vocab, drey_error *err)
+{
+    const gguf_key *key = find_ids(g);
+    int64_t last = -1;
+    if (!key || key->kind != GGUF_ARRAY || key->item_kind != GGUF_U32 || key->n_items < 1)
+        FAIL(err, DREY_ERR_FORMAT, "%s has to be a list of token ids", KEY("tokens"));
+    for (uint64_t i = 0; i < key->n_items; i++) {
+        int64_t id = gguf_item_int(key, i);
+        if (id >= n_vocab)
+            FAIL(err, DREY_ERR_MISMATCH,
+                 "these heads guess token %lld, and the model has %d; train others", (long long)id,
+                 n_vocab);
+        if (id <= last)
+            FAIL(err, DREY_ERR_FORMAT, "%s is no rising list of token ids", KEY("tokens"));
+        last = id;
+    }
+    s->n_ids = (int32_t)key->n_items;
+    return DREY_OK;
+}
+
 static drey_status read_shape(medusa_shape *s, const gguf *g, const model_shape *target,
                               drey_error *err)
 {
-    int64_t version, n_heads, n_embd, n_ids;
+    int64_t version, n_heads, n_embd;
     TRY(gguf_require_int(g, KEY("version"), 1, INT32_MAX, &version, err));
     if (version != MEDUSA_VERSION)
         FAIL(err, DREY_ERR_UNSUPPORTED, "these heads are of another version; train them again");
     TRY(gguf_require_int(g, KEY("head_count"), 1, MEDUSA_MAX_HEADS, &n_heads, err));
     TRY(gguf_require_int(g, KEY("embedding_length"), 1, INT32_MAX, &n_embd, err));
-    TRY(gguf_require_int(g, KEY("vocabulary_length"), 1, INT32_MAX, &n_ids, err));
     if (n_embd != target->n_embd)
         FAIL(err, DREY_ERR_MISMATCH,
              "these heads are for a model of width %lld, and this one has %d; train others",
              (long long)n_embd, target->n_embd);
-    if (n_ids > target->n_vocab || (n_ids < target->n_vocab && n_ids % GROUP_ROWS != 0))
-        FAIL(
-            err, DREY_ERR_MISMATCH,
-            "these heads are for %lld tokens, which the model's %d do not begin with; train others",
-            (long long)n_ids, target->n_vocab);
     *s = (medusa_shape){.n_heads = (int32_t)n_heads,
                         .n_embd = (int32_t)n_embd,
-                        .n_ids = (int32_t)n_ids,
                         .scale = (float)gguf_number(g, KEY("scale"), 1)};
     if (!isfinite(s->scale))
         FAIL(err, DREY_ERR_FORMAT, "%s is no number", KEY("scale"));
+    TRY(read_ids(s, g, target->n_vocab, err));
     return read_accuracy(s, g, err);
 }
 
@@ -163,21 +183,22 @@ void medusa_close(medusa_heads *m)
 
 /* ---- Memory ---- */
 
-int32_t medusa_least_groups(const medusa_heads *m)
+static size_t slice_bytes(const medusa_heads *m, const weight *head)
 {
-    return ceil_div_i32(m->shape.n_ids, GROUP_ROWS);
+    return (size_t)gathered_groups(m->shape.n_ids) * head->group_bytes;
 }
 
-size_t medusa_weight_bytes(const medusa_heads *m)
+size_t medusa_weight_bytes(const medusa_heads *m, const weight *head)
 {
     size_t n = (size_t)m->shape.n_heads;
-    return n * arena_size(weight_pinned_bytes(&m->block[0])) +
+    return n * arena_size(weight_pinned_bytes(&m->block[0])) + arena_size(slice_bytes(m, head)) +
+           arena_size((size_t)m->shape.n_ids * sizeof *m->ids) +
            arena_size(n * (size_t)m->shape.n_embd * sizeof(float));
 }
 
 static int64_t logits_ld(const medusa_heads *m)
 {
-    return row_stride((int64_t)medusa_least_groups(m) * GROUP_ROWS);
+    return row_stride((int64_t)gathered_groups(m->shape.n_ids) * GROUP_ROWS);
 }
 
 static int64_t gate_ld(const medusa_heads *m)
@@ -252,29 +273,43 @@ static drey_status load_bias(medusa_heads *m, const loader *l, drey_error *err)
     return DREY_OK;
 }
 
-/* The first rows of the target's head, which are in memory and in nobody's order of reads. */
-static void take_slice(medusa_heads *m, const weight *head)
+/* Rows of the target's head in memory of their own, in nobody's order of reads. */
+static void take_slice(medusa_heads *m, const weight *head, arena *a)
 {
+    const gguf_key *ids = find_ids(m->file);
     m->slice = *head;
     m->slice.n_rows = m->shape.n_ids;
-    m->slice.n_groups = m->slice.n_pinned = medusa_least_groups(m);
+    m->slice.n_groups = m->slice.n_pinned = gathered_groups(m->shape.n_ids);
     m->slice.resident = true;
     m->slice.planes = NULL;
     m->slice.run_left = NULL;
+    m->slice.sidecar_offset = 0;
     m->slice.n_first = m->slice.n_cycle = 0;
+    m->slice.packed = arena_take(a, slice_bytes(m, head));
+    m->ids = arena_take(a, (size_t)m->shape.n_ids * sizeof *m->ids);
+    for (int32_t i = 0; m->ids && i < m->shape.n_ids; i++)
+        m->ids[i] = (int32_t)gguf_item_int(ids, (uint64_t)i);
+}
+
+static drey_status load_slice(medusa_heads *m, drey_error *err)
+{
+    int32_t part = m->head->tensor->part;
+    return gather_rows(m->head, &m->target->parts[part], m->target->paths[part], m->ids,
+                       m->shape.n_ids, m->slice.packed, err);
 }
 
 drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
                         drey_error *err)
 {
     const medusa_shape *s = &m->shape;
-    assert(head->n_pinned >= medusa_least_groups(m) && head->k == m->shape.n_embd);
+    assert(head->k == m->shape.n_embd);
     m->target = target;
+    m->head = head;
     m->pool = p;
     for (int32_t k = 0; k < s->n_heads; k++)
         m->block[k].packed = arena_take(a, weight_pinned_bytes(&m->block[k]));
     m->bias = arena_take(a, (size_t)s->n_heads * (size_t)s->n_embd * sizeof *m->bias);
-    take_slice(m, head);
+    take_slice(m, head, a);
     take_work(m, a);
     TRY(arena_check(a, err));
     for (int32_t i = 0; i < s->n_embd; i++) {
@@ -299,7 +334,7 @@ drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, po
     file_close(&l.file);
     free(l.bounce);
     free(l.raw);
-    return status;
+    return status == DREY_OK ? load_slice(m, err) : status;
 }
 
 /* ---- Guessing ---- */
@@ -314,20 +349,42 @@ static drey_status multiply(medusa_heads *m, weight *matrix, void *acts, int32_t
     return product_finish(m->target, m->pool, err);
 }
 
-/* [h; e(token)] */
-static void fill_input(const medusa_heads *m, float *input, const float *hidden, int32_t token)
+/* The first of the slice's rows whose id is not below `id`. */
+static int32_t place_of(const medusa_heads *m, int32_t id)
+{
+    int32_t low = 0, high = m->shape.n_ids;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (m->ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int32_t medusa_ids_below(const medusa_heads *m, int32_t n_vocab)
+{
+    return place_of(m, n_vocab);
+}
+
+/* [h; e(token)]. What heads guess is in the slice; a root need not be. */
+static drey_status fill_input(const medusa_heads *m, float *input, const float *hidden,
+                              int32_t token, drey_error *err)
 {
     int64_t d = m->shape.n_embd;
     const weight *v = &m->slice;
     float *of_token = input + d;
     const float eps = 1e-6f;
+    int32_t place = place_of(m, token);
     memcpy(input, hidden, (size_t)d * sizeof *hidden);
-    memset(of_token, 0, (size_t)d * sizeof *of_token);
-    if (token >= m->shape.n_ids)
-        return;
-    v->kernel->unpack_row(of_token, v->packed + (size_t)(token / GROUP_ROWS) * v->group_bytes,
-                          token % GROUP_ROWS, d);
+    if (place < m->shape.n_ids && m->ids[place] == token)
+        v->kernel->unpack_row(of_token, v->packed + (size_t)(place / GROUP_ROWS) * v->group_bytes,
+                              place % GROUP_ROWS, d);
+    else
+        TRY(weights_row_of(m->target, m->head, token, of_token, 0, err));
     m->kernels->rmsnorm(of_token, of_token, m->ones, d, eps);
+    return DREY_OK;
 }
 
 /* x of the nodes whose head is k, in their places. */
@@ -339,7 +396,7 @@ static drey_status run_block(medusa_heads *m, int32_t k, const float *hidden,
     int32_t place[DRAFT_MAX_BATCH], n_rows = 0;
     for (int32_t i = 0; i < n; i++)
         if (nodes[i].head == k) {
-            fill_input(m, m->input + n_rows * m->input_ld, hidden, nodes[i].token);
+            TRY(fill_input(m, m->input + n_rows * m->input_ld, hidden, nodes[i].token, err));
             place[n_rows++] = i;
         }
     if (n_rows == 0)

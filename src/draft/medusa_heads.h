@@ -4,19 +4,20 @@
  * sequentially-dependent draft heads for Medusa decoding").
  *
  *      h: the target's hidden state behind its final norm, of the last accepted row
- *      e(t): row t of V over its root mean square; 0 where t is not among the first n_ids
+ *      e(t): row t of V over its root mean square
  *   head 0 (the target's own)  logits = V h                              the next token: the root
  *   head k = 1, 2, ...         logits = V (h + scale * silu(W_k [h; e(t)] + b_k))
  *                              what follows t, the token k - 1 behind the root
  *
- * V: the target's own head, of which the first n_ids rows count and stay in memory. A file of heads
- * is GGUF of the architecture "drey-medusa":
+ * V: the target's own head. Heads guess among n_ids of its tokens, the frequent ones, whose rows are
+ * gathered into a matrix of its own, the slice. A file of heads is GGUF of the architecture
+ * "drey-medusa":
  *
- *      drey-medusa.version           u32   2
+ *      drey-medusa.version           u32   3
  *      drey-medusa.target            u64   model_identity of the model that they were trained for
  *      drey-medusa.head_count        u32   1 .. MEDUSA_MAX_HEADS
  *      drey-medusa.embedding_length  u32   D
- *      drey-medusa.vocabulary_length u32   n_ids: a multiple of 32, or all of the target's
+ *      drey-medusa.tokens            u32[] [n_ids]: that can be guessed, rising
  *      drey-medusa.scale             f32   1; 0.5 where the model was widened
  *      drey-medusa.accuracy          f32[] [head_count][MEDUSA_RANKS]: how often the guess of a
  *                                          rank was right where t was, on text they were not trained
@@ -32,14 +33,14 @@
 #include "draft/drafter.h"
 #include "model/layout.h"
 
-enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 2 };
+enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 3 };
 
 #define MEDUSA_ARCHITECTURE "drey-medusa"
 
 /* What a file says, held against the target. */
 typedef struct medusa_shape {
     int32_t n_heads, n_embd;
-    int32_t n_ids; /* rows of V that count */
+    int32_t n_ids; /* rows of the slice */
     float scale;
     float accuracy[MEDUSA_MAX_HEADS][MEDUSA_RANKS];
 } medusa_shape;
@@ -48,9 +49,11 @@ typedef struct medusa_heads {
     medusa_shape shape;
     gguf *file;                     /* owned */
     weight block[MEDUSA_MAX_HEADS]; /* [D][2 D] */
-    weight slice;    /* the first n_ids rows of the target's head: no memory of its own */
-    float *bias;     /* [n_heads * D] */
-    weights *target; /* borrowed: whose threads' scratch products use */
+    weight slice;                   /* [n_ids][D]: rows ids[] of the target's head */
+    int32_t *ids;                   /* [n_ids], rising */
+    float *bias;                    /* [n_heads * D] */
+    weights *target;                /* borrowed: whose threads' scratch products use */
+    const weight *head;             /* borrowed: the target's */
     const kernel_table *kernels;
     pool *pool;
     /* Of one step at a time, whichever session asks. */
@@ -75,16 +78,15 @@ drey_status medusa_parse(medusa_heads *m, const uint8_t *bytes, size_t n_bytes, 
                          const model_shape *shape, const kernel_table *kernels, drey_error *err);
 void medusa_close(medusa_heads *m);
 
-/* Groups of the target's head that have to stay in memory. */
-int32_t medusa_least_groups(const medusa_heads *m);
-/* Of an arena: the blocks, and what a guess takes. head: the target's, for how it wants its
- * activations. */
-size_t medusa_weight_bytes(const medusa_heads *m);
+/* Of an arena, head being the target's: blocks and slice, and what a guess takes. */
+size_t medusa_weight_bytes(const medusa_heads *m, const weight *head);
 size_t medusa_work_bytes(const medusa_heads *m, const weight *head);
-/* Reads the blocks to memory that it takes from `a`, whose owner checks it. target, head, pool:
+/* Reads blocks and slice to memory that it takes from `a`, whose owner checks it. target, head, pool:
  * borrowed, and open; used once the target is loaded. DREY_ERR_IO, DREY_ERR_FORMAT. */
 drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
                         drey_error *err);
+/* How many of the ids are below n_vocab: those that exist. */
+int32_t medusa_ids_below(const medusa_heads *m, int32_t n_vocab);
 
 /* A node that is to be guessed behind. */
 typedef struct medusa_node {
@@ -92,8 +94,8 @@ typedef struct medusa_node {
     int32_t token;
 } medusa_node;
 
-/* m->logits of what follows each of n nodes, 1 to DRAFT_MAX_BATCH, for hidden[D]; between two
- * passes of the target. */
+/* m->logits [n_ids] of what follows each of n nodes, 1 to DRAFT_MAX_BATCH, for hidden[D]; between
+ * two passes of the target. DREY_ERR_IO: a row of its head that is not in memory is not read. */
 drey_status medusa_compute(medusa_heads *m, const float *hidden, const medusa_node *nodes,
                            int32_t n, drey_error *err);
 

@@ -317,11 +317,10 @@ static drey_status open_view(drey_engine *e, drey_error *err)
 
 static drey_status open_heads(drey_engine *e, drey_error *err)
 {
-    size_t bytes =
-        medusa_weight_bytes(&e->heads) + medusa_work_bytes(&e->heads, e->target.layout.head);
+    const weight *head = e->target.layout.head;
+    size_t bytes = medusa_weight_bytes(&e->heads, head) + medusa_work_bytes(&e->heads, head);
     TRY(arena_init(&e->heads_memory, bytes, true, err));
-    return medusa_load(&e->heads, &e->target.weights, e->target.layout.head, e->pool,
-                       &e->heads_memory, err);
+    return medusa_load(&e->heads, &e->target.weights, head, e->pool, &e->heads_memory, err);
 }
 
 /* One for each thread, and one for the reads of each model. */

@@ -66,7 +66,7 @@ double plan_expect(const plan_inputs *in, const plan_result *r)
 {
     const drey_plan *t = &r->report;
     turn_cost cost;
-    uint64_t step_bytes = in->self_draft ? t->pinned_bytes : t->draft_bytes + in->slice_bytes;
+    uint64_t step_bytes = in->self_draft ? t->pinned_bytes : t->draft_bytes;
     cost_init(&cost, t->target_bytes, t->streamed_bytes_per_pass, step_bytes, t->ring_bytes);
     cost.step = step_s((double)step_bytes);
     return expect_best(in, usual_turn, &cost);

@@ -121,8 +121,6 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], is_draft || e->self_draft ||
                                                 (e->inputs.deferred_rows > 0 && i == n - 1));
-    if (!is_draft && e->has_heads) /* with the slice of the head they are multiplied */
-        matrix[n - 1].least_groups = medusa_least_groups(&e->heads);
     e->plan.n_pinned[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(int32_t));
     if (model == PLAN_TARGET)
         e->plan.n_planes = arena_take(&e->plan_memory, (size_t)n * sizeof *e->plan.n_planes);
@@ -157,13 +155,12 @@ static drey_status find_heads(drey_engine *e, drey_error *err)
 static void gather_heads(drey_engine *e)
 {
     plan_inputs *in = &e->inputs;
-    const plan_matrix *head = &in->model[PLAN_TARGET].matrix[e->target.layout.n_matrices - 1];
-    in->heads_bytes = medusa_weight_bytes(&e->heads);
+    const weight *head = e->target.layout.head;
+    in->heads_bytes = medusa_weight_bytes(&e->heads, head);
     in->n_heads = e->heads.shape.n_heads;
     in->draft_steps = min_i32(in->draft_steps, in->n_heads); /* a level each */
-    in->slice_bytes = (uint64_t)head->least_groups * head->group_bytes;
     in->model[PLAN_TARGET].overhead_bytes +=
-        medusa_work_bytes(&e->heads, e->target.layout.head) + gguf_header_bytes(e->heads.file);
+        medusa_work_bytes(&e->heads, head) + gguf_header_bytes(e->heads.file);
 }
 
 /* What prefixes take depends on the target and the context. */

@@ -73,8 +73,7 @@ static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, 
 static uint64_t staying_bytes(const plan_matrix *m)
 {
     uint64_t group_bytes = m->split ? m->plane_bytes[0] : m->group_bytes;
-    return m->must_stay ? (uint64_t)m->n_groups * group_bytes
-                        : (uint64_t)m->least_groups * m->group_bytes;
+    return m->must_stay ? (uint64_t)m->n_groups * group_bytes : 0;
 }
 
 static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format format,
@@ -219,7 +218,7 @@ static void pin_least(const plan_inputs *in, plan_result *r)
     for (int i = 0; i < PLAN_MODELS; i++)
         for (int32_t j = 0; j < in->model[i].n_matrices; j++) {
             const plan_matrix *m = &in->model[i].matrix[j];
-            r->n_pinned[i][j] = m->must_stay && !m->split ? m->n_groups : m->least_groups;
+            r->n_pinned[i][j] = m->must_stay && !m->split ? m->n_groups : 0;
             for (int p = 0; m->split && p < N_PLANES; p++)
                 r->n_planes[j][p] = m->must_stay && p == 0 ? m->n_groups : 0;
         }

@@ -21,7 +21,6 @@ typedef struct plan_matrix {
     double numbers;            /* [n_rows][k] */
     bool in_pass;              /* false: never streamed; its rows are looked up, or it is pinned */
     bool must_stay;            /* pinned whatever the budget is */
-    int32_t least_groups;      /* of one that need not, the first so many are */
     bool split;                /* in planes: */
     int32_t first_bits;        /* of a weight that are in the first one */
     uint64_t plane_bytes[N_PLANES]; /* of a group */
@@ -46,10 +45,9 @@ typedef struct plan_inputs {
     int32_t n_context, n_threads;
     /* The target drafts with the planes that are in memory: the first one of all. */
     bool self_draft;
-    uint64_t heads_bytes; /* of Medusa heads */
+    uint64_t heads_bytes; /* of Medusa heads, and of the rows that they guess among */
     int32_t n_heads;
-    uint64_t slice_bytes; /* of the target's head that they are multiplied with */
-    int32_t draft_ids;    /* of the slice that the draft's head is over; 0: of all */
+    int32_t draft_ids; /* of the slice that the draft's head is over; 0: of all */
     drey_drafter drafter;
     int32_t tree_nodes;    /* most drafted nodes */
     int32_t draft_steps;   /* that the draft takes for those, about */

@@ -89,8 +89,7 @@ static pass_work step_of(const plan_inputs *in, const plan_result *r, pass_work 
         return (pass_work){.bytes = (double)t->pinned_bytes, .numbers = target.numbers};
     if (in->model[PLAN_DRAFT].n_matrices > 0)
         return work_of(&in->model[PLAN_DRAFT], t->draft_kv_bytes / (uint64_t)in->n_sessions);
-    return (pass_work){.bytes =
-                           (double)(in->heads_bytes + (in->heads_bytes ? in->slice_bytes : 0))};
+    return (pass_work){.bytes = (double)in->heads_bytes};
 }
 
 void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *r)

@@ -19,8 +19,7 @@ bool sharing_measures(const drey_engine *e)
 void sharing_begin(drey_engine *e)
 {
     const drey_plan *plan = &e->plan.report;
-    uint64_t step_bytes =
-        e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes + e->inputs.slice_bytes;
+    uint64_t step_bytes = e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes;
     if (e->options.exit == DREY_EXIT_FAST) {
         /* No measurement and no budget may change the text: trees are as large as is assumed to be
          * best for a target in memory. */

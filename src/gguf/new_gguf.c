@@ -112,6 +112,13 @@ void new_gguf_f32s(new_gguf *g, const char *name, const float *values, uint64_t 
         put_f32(b, values[i]);
 }
 
+void new_gguf_u32s(new_gguf *g, const char *name, const uint32_t *values, uint64_t n)
+{
+    gguf_bytes *b = put_array(g, name, GGUF_U32, n);
+    for (uint64_t i = 0; i < n; i++)
+        put_int(b, values[i], sizeof *values);
+}
+
 void new_gguf_bools(new_gguf *g, const char *name, const bool *values, uint64_t n)
 {
     gguf_bytes *b = put_array(g, name, GGUF_BOOL, n);

@@ -28,6 +28,7 @@ void new_gguf_f32(new_gguf *g, const char *name, float value);
 void new_gguf_text(new_gguf *g, const char *name, const char *value);
 /* Arrays. */
 void new_gguf_f32s(new_gguf *g, const char *name, const float *values, uint64_t n);
+void new_gguf_u32s(new_gguf *g, const char *name, const uint32_t *values, uint64_t n);
 void new_gguf_bools(new_gguf *g, const char *name, const bool *values, uint64_t n);
 /* name: 63 bytes at most; dims: [n_dims], the row length first; bytes: n_bytes, borrowed until the
  * file is saved. */

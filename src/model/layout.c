@@ -339,6 +339,12 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     return error_in_file(err, gguf_part_path(g, 0), bind_model(&b));
 }
 
+const gguf_tensor *model_head_tensor(const gguf *g)
+{
+    const gguf_tensor *own = gguf_find_tensor(g, "output.weight");
+    return own ? own : gguf_find_tensor(g, "token_embd.weight");
+}
+
 void model_layout_slice(model_layout *l, int32_t n_ids, int32_t room)
 {
     weight_cut(l->head, n_ids);

@@ -182,7 +182,7 @@ static void load_token(const medusa_training *t, int32_t token, float *out)
     int64_t d = t->n_embd;
     double sum = 0;
     memset(out, 0, (size_t)d * sizeof *out);
-    if (token >= t->n_ids)
+    if (token >= t->n_rows)
         return;
     t->kernels->from_f16(out, t->head_rows + token * d, d);
     for (int64_t i = 0; i < d; i++)
@@ -200,7 +200,7 @@ static void load_inputs(medusa_trainer *m, int64_t row)
     int64_t d = t->n_embd, at = m->batch[row / t->n_heads], k = row % t->n_heads;
     float *input = m->input + row * n_inputs(t);
     t->kernels->from_f16(input, x->hidden + at * d, d);
-    load_token(t, k <= x->left[at] ? x->token[at + k] : t->n_ids, input + d);
+    load_token(t, k <= x->left[at] ? x->token[at + k] : t->n_rows, input + d);
 }
 
 static void load_candidate(medusa_trainer *m, int64_t row)

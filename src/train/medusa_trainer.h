@@ -5,7 +5,8 @@
  *
  * h: a position's hidden state; y_k: the token that the model said k + 1 positions later, k = 0,
  * 1, ... (block k of the file); t_k: the one before it, and e(t_k) what medusa_heads.h says. V: rows
- * of the target's own head, frozen. The heads begin as the target's own: W = 0, b = 0.
+ * of the target's own head, frozen, those of the slice. The heads begin as the target's own: W = 0,
+ * b = 0. Tokens are places of token_slice.h.
  *
  * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few: z is
  * computed for the batch's own labels and some more that are drawn, half from what the texts hold
@@ -21,8 +22,9 @@
 #include "train/self_texts.h"
 
 typedef struct medusa_training {
-    int32_t n_heads, n_embd, n_ids;
-    const uint16_t *head_rows; /* V: [n_ids][D] in half precision, borrowed */
+    int32_t n_heads, n_embd;
+    int32_t n_ids, n_rows;     /* that are guessed, and of which there are rows */
+    const uint16_t *head_rows; /* [n_rows][D] in half precision, borrowed; V: the first n_ids */
     const self_texts *texts;   /* borrowed */
     const kernel_table *kernels;
     pool *pool;

@@ -38,6 +38,11 @@ typedef struct run_head {
 
 static const char magic[8] = {'d', 'r', 'e', 'y', 't', 'e', 'x', 't'};
 
+static bool is_held(const run_head *run)
+{
+    return run->seed % HELD_EVERY == 0;
+}
+
 static uint64_t run_bytes(int32_t n, int32_t n_embd)
 {
     return sizeof(run_head) + (uint64_t)n * (sizeof(int32_t) + (uint64_t)n_embd * 2);
@@ -326,9 +331,7 @@ static drey_status open_room(writing_room *r, drey_error *err)
     o.n_sessions = N_WRITERS;
     o.n_context = r->n_prefix + MOST_ASKED + r->n_suffix + MOST_SAID;
     const int32_t n_embd = o.target->shape.n_embd;
-    const engine_tuning tuning = {.more_bytes = self_texts_room(n_embd) + (size_t)r->job->n_ids *
-                                                                              (size_t)n_embd *
-                                                                              sizeof(uint16_t)};
+    const engine_tuning tuning = {.more_bytes = self_texts_room(n_embd)};
     TRY(engine_open(&r->engine, &o, &tuning, err));
     size_t d = (size_t)r->engine->target.layout.shape.n_embd;
     r->writer = calloc(N_WRITERS, sizeof *r->writer);
@@ -357,41 +360,19 @@ static void close_room(writing_room *r)
         close(r->fd);
 }
 
-/* From the groups in memory, which the first pass has loaded. */
-static drey_status copy_head(const writing_room *r, drey_error *err)
-{
-    const weight *head = r->engine->target.layout.head;
-    const kernel_table *k = r->engine->kernels;
-    if ((int64_t)head->n_pinned * GROUP_ROWS < r->job->n_ids)
-        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
-                  "the budget leaves no room for the model's head, which training needs in memory");
-    float *row = malloc((size_t)head->k * sizeof *row);
-    if (!row)
-        FAIL(err, DREY_ERR_MEMORY, "no memory for a row of the head");
-    for (int32_t i = 0; i < r->job->n_ids; i++) {
-        const uint8_t *group = head->packed + (size_t)(i / GROUP_ROWS) * head->group_bytes;
-        head->kernel->unpack_row(row, group, i % GROUP_ROWS, head->k);
-        k->to_f16(r->job->head_rows + (int64_t)i * head->k, row, head->k);
-    }
-    free(row);
-    return DREY_OK;
-}
-
 static drey_status write_all(writing_room *r, drey_error *err)
 {
     const self_texts_job *job = r->job;
+    TRY(open_texts(job, job->engine->target->shape.n_embd, &r->fd, &r->extent, err));
+    if (r->extent.n >= job->n_positions)
+        return DREY_OK;
     TRY(open_room(r, err));
-    TRY(open_texts(job, r->engine->target.layout.shape.n_embd, &r->fd, &r->extent, err));
     r->next_seed = r->extent.seeds;
-    /* A text is begun at least, so that the weights are loaded. */
-    r->n_wanted = max_i64(job->n_positions, r->extent.n + 1);
+    r->n_wanted = job->n_positions;
     for (int32_t i = 0; i < N_WRITERS; i++)
         begin_text(r, &r->writer[i]);
-    int64_t before = r->extent.n;
     for (bool any = true; any;) {
         TRY(write_on(r, &any, err));
-        if (before >= job->n_positions) /* all were there */
-            break;
         if (job->progress)
             job->progress(job->user, DREY_PROGRESS_TRAIN,
                           (uint64_t)min_i64(r->extent.n, job->n_positions),
@@ -400,7 +381,7 @@ static drey_status write_all(writing_room *r, drey_error *err)
             FAIL(err, DREY_ERR_CANCELLED, "interrupted; what was written stays in %s",
                  SHOWN_PATH(job->path));
     }
-    return copy_head(r, err);
+    return DREY_OK;
 }
 
 drey_status self_texts_write(const self_texts_job *job, drey_error *err)
@@ -432,15 +413,44 @@ static drey_status open_to_read(const char *path, int *fd, texts_head *head, tex
     return DREY_OK;
 }
 
-drey_status self_texts_count(const char *path, int64_t *n, drey_error *err)
+static drey_status damaged(const char *path, drey_error *err)
+{
+    FAIL(err, DREY_ERR_FORMAT, "%s is damaged; remove it", SHOWN_PATH(path));
+}
+
+static drey_status count_run(int fd, const char *path, const run_head *run, uint64_t at,
+                             token_slice *s, drey_error *err)
+{
+    for (int32_t from = 0, n; from < run->n; from += n) {
+        int32_t token[MOST_SAID];
+        n = min_i32(run->n - from, MOST_SAID);
+        if (!get(fd, token, (size_t)n * sizeof *token, at + (uint64_t)from * sizeof *token))
+            return io_failed(path, "read", err);
+        for (int32_t i = 0; i < n; i++) {
+            if (token[i] < 0 || token[i] >= s->n_vocab)
+                return damaged(path, err);
+            s->there[token[i]] = true;
+            s->learnt[token[i]] += !is_held(run);
+        }
+    }
+    return DREY_OK;
+}
+
+drey_status self_texts_count(const char *path, token_slice *s, int64_t *n, drey_error *err)
 {
     int fd;
     texts_head head;
     texts_extent x;
+    run_head run;
     TRY(open_to_read(path, &fd, &head, &x, err));
+    drey_status status = DREY_OK;
+    for (uint64_t at = sizeof head;
+         status == DREY_OK && at < x.n_bytes && get(fd, &run, sizeof run, at);
+         at += run_bytes(run.n, head.n_embd))
+        status = count_run(fd, path, &run, at + sizeof run, s, err);
     close(fd);
     *n = x.n;
-    return DREY_OK;
+    return status;
 }
 
 size_t self_texts_bytes(int64_t n, int32_t n_embd)
@@ -449,8 +459,8 @@ size_t self_texts_bytes(int64_t n, int32_t n_embd)
            arena_size((size_t)n * sizeof(int32_t)) + 2 * arena_size((size_t)n);
 }
 
-drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd, arena *a,
-                            drey_error *err)
+drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd,
+                            const token_slice *s, arena *a, drey_error *err)
 {
     int fd;
     texts_head head;
@@ -473,12 +483,14 @@ drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t 
         if (!get(fd, t->token + t->n, (size_t)most * sizeof *t->token, tokens) ||
             !get(fd, t->hidden + t->n * n_embd, (size_t)most * (size_t)n_embd * 2, states))
             status = io_failed(path, "read", err);
-        for (int32_t i = 0; i < most; i++) {
-            if (status == DREY_OK && t->token[t->n + i] < 0)
-                status =
-                    error_set(err, DREY_ERR_FORMAT, "%s is damaged; remove it", SHOWN_PATH(path));
-            t->left[t->n + i] = (uint8_t)min_i32(most - 1 - i, 255);
-            t->held[t->n + i] = run.seed % HELD_EVERY == 0;
+        for (int64_t i = t->n; i < t->n + most && status == DREY_OK; i++) {
+            if (t->token[i] < 0 || t->token[i] >= s->n_vocab || s->place[t->token[i]] < 0) {
+                status = damaged(path, err);
+                break;
+            }
+            t->token[i] = s->place[t->token[i]];
+            t->left[i] = (uint8_t)min_i64(t->n + most - 1 - i, 255);
+            t->held[i] = is_held(&run);
         }
         t->n += most;
         posix_fadvise(fd, (off_t)at, (off_t)run_bytes(run.n, n_embd), POSIX_FADV_DONTNEED);

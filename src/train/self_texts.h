@@ -16,6 +16,7 @@
 #define DREY_TRAIN_SELF_TEXTS_H
 
 #include "engine/engine.h"
+#include "train/token_slice.h"
 
 typedef struct self_texts_job {
     const drey_engine_options
@@ -27,13 +28,9 @@ typedef struct self_texts_job {
     drey_progress_fn *progress;
     bool (*go_on)(void *user); /* either may be NULL */
     void *user;
-    /* Rows of the target's head that are copied to head_rows[n_ids][D] in half precision, the
-     * caller's memory. */
-    int32_t n_ids;
-    uint16_t *head_rows;
 } self_texts_job;
 
-/* Memory that writing takes beside the engine and head_rows. */
+/* Memory that writing takes beside the engine. */
 size_t self_texts_room(int32_t n_embd);
 /* Goes on with the file, or begins it. Opens an engine and closes it again. DREY_ERR_CANCELLED:
  * go_on said so; what was written stays. DREY_ERR_MISMATCH: the file is another model's. */
@@ -43,16 +40,17 @@ typedef struct self_texts {
     int32_t n_embd;
     int64_t n;        /* positions */
     uint16_t *hidden; /* [n][D] */
-    int32_t *token;   /* [n]: what the model said there */
+    int32_t *token;   /* [n]: what the model said there, by its place in the slice */
     uint8_t *left;    /* [n]: positions behind it in its run, 255 at most */
     bool *held;       /* [n]: not to be trained with */
 } self_texts;
 
-/* Positions that the file holds, and the memory that they take. */
-drey_status self_texts_count(const char *path, int64_t *n, drey_error *err);
-size_t self_texts_bytes(int64_t n, int32_t n_embd);
+/* Positions that the file holds, and their tokens into s, which is then chosen from. DREY_ERR_FORMAT:
+ * there are tokens that the model has not. */
+drey_status self_texts_count(const char *path, token_slice *s, int64_t *n, drey_error *err);
 /* Reads the first n of them to memory from `a`, whose owner checks it. Every 16th text is held. */
-drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd, arena *a,
-                            drey_error *err);
+size_t self_texts_bytes(int64_t n, int32_t n_embd);
+drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd,
+                            const token_slice *s, arena *a, drey_error *err);
 
 #endif

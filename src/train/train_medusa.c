@@ -14,10 +14,12 @@
 #include "os/new_file.h"
 #include "train/encode.h"
 #include "train/medusa_trainer.h"
+#include "weights/gather_rows.h"
 #include "weights/identity.h"
 
 enum {
     USUAL_HEADS = 4,
+    USUAL_IDS = 12288,
     USUAL_POSITIONS = 500000,
     USUAL_EPOCHS = 2,
     N_BATCH = 256,
@@ -38,8 +40,9 @@ typedef struct training {
     int64_t n_positions;
     int32_t n_epochs;
     float rate;
-    arena head_memory, memory;
-    uint16_t *head_rows;
+    arena slice_memory, memory;
+    token_slice slice;
+    uint16_t *head_rows; /* of the slice's places */
     self_texts data;
     medusa_trainer trainer;
     pool *pool;
@@ -62,22 +65,13 @@ static drey_status check_options(const drey_train_medusa_options *o, drey_error 
         FAIL(err, DREY_ERR_USAGE, "%d heads are not possible (1 to %d)", o->n_heads,
              MEDUSA_MAX_HEADS);
     int32_t n_vocab = o->engine->target->shape.n_vocab;
-    if (o->n_ids < 0 || o->n_ids > n_vocab || (o->n_ids < n_vocab && o->n_ids % GROUP_ROWS != 0))
-        FAIL(err, DREY_ERR_USAGE,
-             "a vocabulary of %d tokens is not possible (a multiple of %d, or all %d)", o->n_ids,
-             GROUP_ROWS, n_vocab);
+    if (o->n_ids < 0 || o->n_ids > n_vocab)
+        FAIL(err, DREY_ERR_USAGE, "a vocabulary of %d tokens is not possible (1 to %d)", o->n_ids,
+             n_vocab);
     if (o->n_positions < 0 || o->n_epochs < 0 || o->rate < 0 || !isfinite(o->rate) ||
         o->temperature < 0 || !isfinite(o->temperature))
         FAIL(err, DREY_ERR_USAGE, "tokens, epochs, rate and temperature are not negative");
     return DREY_OK;
-}
-
-/* The frequent half, at most what holds nearly all that is written of larger vocabularies. */
-static int32_t usual_ids(int32_t n_vocab)
-{
-    enum { MOST = 32768, STEP = 4096 };
-    int32_t half = ceil_div_i32(n_vocab / 2, STEP) * STEP;
-    return min_i32(min_i32(half, MOST), n_vocab);
 }
 
 static char *with_suffix(const char *path, const char *suffix)
@@ -99,7 +93,7 @@ static drey_status settle(training *t, drey_error *err)
     if (!t->texts || !t->checkpoint)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the names of files");
     t->n_heads = o->n_heads ? o->n_heads : USUAL_HEADS;
-    t->n_ids = o->n_ids ? o->n_ids : usual_ids(t->target->shape.n_vocab);
+    t->n_ids = o->n_ids ? o->n_ids : min_i32(USUAL_IDS, t->target->shape.n_vocab);
     t->n_positions = o->n_positions ? o->n_positions : USUAL_POSITIONS;
     t->n_epochs = o->n_epochs ? o->n_epochs : USUAL_EPOCHS;
     t->rate = o->rate > 0 ? o->rate : usual_rate;
@@ -123,9 +117,6 @@ static bool has_budget(const training *t)
 static drey_status write_texts(training *t, drey_error *err)
 {
     drey_engine_options engine = *t->o->engine;
-    size_t d = (size_t)t->target->shape.n_embd, bytes = (size_t)t->n_ids * d * sizeof(uint16_t);
-    TRY(arena_init(&t->head_memory, bytes, false, err));
-    t->head_rows = arena_take(&t->head_memory, bytes);
     engine.memory_bytes = t->budget_bytes;
     const self_texts_job job = {.engine = &engine,
                                 .path = t->texts,
@@ -136,10 +127,68 @@ static drey_status write_texts(training *t, drey_error *err)
                                                                        : usual_temperature,
                                 .progress = t->o->progress,
                                 .go_on = t->o->go_on,
-                                .user = t->o->user,
-                                .n_ids = t->n_ids,
-                                .head_rows = t->head_rows};
+                                .user = t->o->user};
     return self_texts_write(&job, err);
+}
+
+static drey_status choose_slice(training *t, int64_t *n_positions, drey_error *err)
+{
+    int32_t n_vocab = t->target->shape.n_vocab;
+    TRY(arena_init(&t->slice_memory, token_slice_bytes(n_vocab), false, err));
+    token_slice_init(&t->slice, n_vocab, &t->slice_memory);
+    TRY(arena_check(&t->slice_memory, err));
+    TRY(self_texts_count(t->texts, &t->slice, n_positions, err));
+    token_slice_choose(&t->slice, t->n_ids);
+    return DREY_OK;
+}
+
+/* ---- The head's rows ---- */
+
+static size_t row_bytes(const training *t)
+{
+    return (size_t)t->slice.n_rows * (size_t)t->target->shape.n_embd * sizeof(uint16_t);
+}
+
+/* Of places [from, to), rising by id. */
+static drey_status read_places(training *t, const weight *head, const file *f, const char *path,
+                               int32_t from, int32_t to, drey_error *err)
+{
+    enum { AT_ONCE = 4 * GROUP_ROWS };
+    size_t most = (size_t)gathered_groups(min_i32(to - from, AT_ONCE)) * head->group_bytes;
+    uint8_t *packed = malloc(most);
+    float *row = malloc((size_t)head->k * sizeof *row);
+    drey_status status =
+        packed && row ? DREY_OK : error_set(err, DREY_ERR_MEMORY, "no memory for rows of the head");
+    for (int32_t at = from, n; at < to && status == DREY_OK; at += n) {
+        n = min_i32(to - at, AT_ONCE);
+        status = gather_rows(head, f, path, t->slice.id + at, n, packed, err);
+        for (int32_t i = 0; i < n && status == DREY_OK; i++) {
+            head->kernel->unpack_row(row, packed + (size_t)(i / GROUP_ROWS) * head->group_bytes,
+                                     i % GROUP_ROWS, head->k);
+            t->kernels->to_f16(t->head_rows + (int64_t)(at + i) * head->k, row, head->k);
+        }
+    }
+    free(packed);
+    free(row);
+    return status;
+}
+
+static drey_status read_rows(training *t, drey_error *err)
+{
+    const gguf *g = t->target->file;
+    const gguf_tensor *tensor = model_head_tensor(g);
+    const char *path = gguf_part_path(g, tensor->part);
+    weight head;
+    file f;
+    TRY(weight_describe(&head, tensor, t->kernels, err));
+    TRY(file_open(&f, path, true, err));
+    drey_status status = file_check(&f, path, gguf_part_stamp(g, tensor->part), err);
+    if (status == DREY_OK)
+        status = read_places(t, &head, &f, path, 0, t->slice.n_ids, err);
+    if (status == DREY_OK)
+        status = read_places(t, &head, &f, path, t->slice.n_ids, t->slice.n_rows, err);
+    file_close(&f);
+    return status;
 }
 
 /* ---- The checkpoint: a head, then parameters and Adam's moments ---- */
@@ -155,7 +204,7 @@ typedef struct checkpoint_head {
 static checkpoint_head checkpoint_of(const training *t)
 {
     const medusa_trainer *m = &t->trainer;
-    return (checkpoint_head){.magic = {'d', 'r', 'e', 'y', 's', 't', 'e', 'p'},
+    return (checkpoint_head){.magic = {'d', 'r', 'e', 'y', 's', 't', 'p', '3'},
                              .identity = t->identity,
                              .seed = t->o->seed,
                              .n_parameters = m->n_parameters,
@@ -237,11 +286,11 @@ static drey_status open_trainer(training *t, drey_error *err)
 {
     int64_t n;
     int32_t d = t->target->shape.n_embd, n_threads = t->o->engine->n_threads;
-    TRY(self_texts_count(t->texts, &n, err));
+    TRY(choose_slice(t, &n, err));
     medusa_training about = {.n_heads = t->n_heads,
                              .n_embd = d,
                              .n_ids = t->n_ids,
-                             .head_rows = t->head_rows,
+                             .n_rows = t->slice.n_rows,
                              .texts = &t->data,
                              .kernels = t->kernels,
                              .n_batch = N_BATCH,
@@ -250,8 +299,8 @@ static drey_status open_trainer(training *t, drey_error *err)
                              .rate = t->rate,
                              .seed = t->o->seed};
     t->data.n = n;
-    size_t bytes = self_texts_bytes(n, d) + medusa_trainer_bytes(&about);
-    uint64_t all = bytes + t->head_memory.size_bytes + encoded_bytes(t) + memory_program();
+    size_t bytes = self_texts_bytes(n, d) + arena_size(row_bytes(t)) + medusa_trainer_bytes(&about);
+    uint64_t all = bytes + t->slice_memory.size_bytes + encoded_bytes(t) + memory_program();
     if (has_budget(t) && all > t->budget_bytes)
         FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
                   "training with %lld tokens takes %.0f MiB, and the budget is %.0f MiB; take "
@@ -260,7 +309,10 @@ static drey_status open_trainer(training *t, drey_error *err)
     TRY(pool_open(&t->pool, n_threads ? n_threads : pool_default_threads(), err));
     about.pool = t->pool;
     TRY(arena_init(&t->memory, bytes, true, err));
-    TRY(self_texts_read(&t->data, t->texts, n, d, &t->memory, err));
+    about.head_rows = t->head_rows = arena_take(&t->memory, row_bytes(t));
+    TRY(arena_check(&t->memory, err));
+    TRY(read_rows(t, err));
+    TRY(self_texts_read(&t->data, t->texts, n, d, &t->slice, &t->memory, err));
     TRY(medusa_trainer_init(&t->trainer, &about, &t->memory, err));
     restore(t);
     return DREY_OK;
@@ -325,7 +377,7 @@ static drey_status write_file(training *t, drey_error *err)
     new_gguf_text(&g, "drey-medusa.target_name", t->target->name);
     new_gguf_u32(&g, "drey-medusa.head_count", (uint32_t)t->n_heads);
     new_gguf_u32(&g, "drey-medusa.embedding_length", (uint32_t)d);
-    new_gguf_u32(&g, "drey-medusa.vocabulary_length", (uint32_t)t->n_ids);
+    new_gguf_u32s(&g, "drey-medusa.tokens", (const uint32_t *)t->slice.id, (uint64_t)t->n_ids);
     new_gguf_f32(&g, "drey-medusa.scale", 1);
     new_gguf_f32s(&g, "drey-medusa.accuracy", accuracy, (uint64_t)t->n_heads * MEDUSA_RANKS);
     for (int32_t k = 0; k < t->n_heads; k++) {
@@ -377,7 +429,7 @@ drey_status drey_train_medusa(const drey_train_medusa_options *options,
     float_mode_leave(caller);
     pool_close(&t.pool);
     arena_free(&t.memory);
-    arena_free(&t.head_memory);
+    arena_free(&t.slice_memory);
     free(t.output);
     free(t.texts);
     free(t.checkpoint);

@@ -116,9 +116,11 @@ static int32_t count_runs(const weight *m)
     return runs;
 }
 
-static size_t lookup_bytes(const weight *embedding)
+/* A row of the embedding, or of the head, which is the last matrix. */
+static size_t lookup_bytes(const weight *matrix, int32_t n, const weight *embedding)
 {
-    size_t bytes = ((size_t)embedding->row_bytes + 3 * 4096) & ~(size_t)4095;
+    int64_t row_bytes = max_i64(embedding->row_bytes, matrix[n - 1].row_bytes);
+    size_t bytes = ((size_t)row_bytes + 3 * 4096) & ~(size_t)4095;
     return bytes > 65536 ? bytes : 65536;
 }
 
@@ -146,8 +148,8 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
 {
     size_t pack, dot, pieces = (size_t)most_pieces(matrix, n);
     scratch_sizes(matrix, n, &pack, &dot);
-    size_t per_thread =
-        arena_size(pack) + arena_size(dot) + 2 * lookup_bytes(embedding) + 4096 + ARENA_ALIGN;
+    size_t per_thread = arena_size(pack) + arena_size(dot) +
+                        2 * lookup_bytes(matrix, n, embedding) + 4096 + ARENA_ALIGN;
     return (size_t)n_threads * per_thread + product_job_bytes(n_threads, us) +
            pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
            ((size_t)n_parts + 1) * (sizeof(file) + sizeof(file_stamp) + 3 * ARENA_ALIGN) +
@@ -325,7 +327,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
     lay_out(w, a);
     uint8_t *ring = arena_take(a, w->ring_bytes + 4096);
     w->ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);
-    w->bounce_bytes = lookup_bytes(w->embedding);
+    w->bounce_bytes = lookup_bytes(w->matrix, w->n_matrices, w->embedding);
     take_scratch(w, a);
     w->row_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->row_scratch);
     for (int32_t i = 0; i < w->n_threads; i++) {
@@ -584,10 +586,9 @@ drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw
                      w->row_scratch[thread], w->bounce_bytes, err);
 }
 
-/* Of the embedding, where it is in memory. */
-static bool row_in_memory(const weights *w, int64_t row, float *out)
+/* Where it is in memory. */
+static bool row_in_memory(const weights *w, const weight *m, int64_t row, float *out)
 {
-    const weight *m = w->embedding;
     if (!weights_loaded(w) || row / GROUP_ROWS >= m->n_pinned) {
         int32_t place = w->table && w->table->source == m ? row_table_find(w->table, row) : -1;
         if (place < 0)
@@ -607,10 +608,10 @@ plane_blocks weight_blocks(const weight *m, int32_t group)
     return blocks;
 }
 
-drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, drey_error *err)
+drey_status weights_row_of(weights *w, const weight *m, int64_t row, float *out, int32_t thread,
+                           drey_error *err)
 {
-    const weight *m = w->embedding;
-    if (row_in_memory(w, row, out))
+    if (row_in_memory(w, m, row, out))
         return DREY_OK;
     if (w->view_of && m->planes && row / GROUP_ROWS < range_end(m, RANGE_ALL - 1)) {
         plane_blocks blocks = weight_blocks(m, (int32_t)(row / GROUP_ROWS));
@@ -620,7 +621,8 @@ drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, dre
         return DREY_OK;
     }
     if (w->view_of)
-        return weights_row(w->view_of, row, out, thread, err);
+        return weights_row_of(w->view_of, &w->view_of->matrix[m - w->matrix], row, out, thread,
+                              err);
     uint8_t *raw = w->row_scratch[thread] + w->bounce_bytes;
     TRY(weights_read_row(w, m, row, raw, thread, err));
     if (!m->kernel->pack(w->pack_scratch[thread], raw, m->row_bytes, 1, m->k))

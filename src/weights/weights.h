@@ -300,10 +300,15 @@ int64_t weights_room_ns(const weights *w);
 /* Row `row` of a matrix as the file holds it (row_bytes), by `thread`: from disk. */
 drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw, int32_t thread,
                              drey_error *err);
-/* Row `row` of the embedding as k floats, by `thread`: from memory when it is there, else
- * from disk.
- */
-drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread, drey_error *err);
+/* Row `row` of the embedding or of the head as k floats, by `thread`: from memory when it is there,
+ * else from disk. */
+drey_status weights_row_of(weights *w, const weight *m, int64_t row, float *out, int32_t thread,
+                           drey_error *err);
+static inline drey_status weights_row(weights *w, int64_t row, float *out, int32_t thread,
+                                      drey_error *err)
+{
+    return weights_row_of(w, w->embedding, row, out, thread, err);
+}
 
 /* Products of chosen rows of a pinned matrix, which may be any, at any time once weights_loaded:
  * out[i] = matrix row rows[i] . the one activation row in act (of the kind its kernel wants), with

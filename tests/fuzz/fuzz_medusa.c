@@ -15,6 +15,13 @@ static void check_taken(const medusa_heads *m, size_t n_bytes)
     FUZZ_CHECK(s->n_heads >= 1 && s->n_heads <= MEDUSA_MAX_HEADS);
     FUZZ_CHECK(s->n_embd == target.n_embd && isfinite(s->scale));
     FUZZ_CHECK(s->n_ids >= 1 && s->n_ids <= target.n_vocab);
+    const gguf_key *ids = gguf_find_key(m->file, MEDUSA_ARCHITECTURE ".tokens");
+    int64_t last = -1;
+    for (int32_t i = 0; i < s->n_ids; i++) {
+        FUZZ_CHECK(gguf_item_int(ids, (uint64_t)i) > last);
+        last = gguf_item_int(ids, (uint64_t)i);
+    }
+    FUZZ_CHECK(last < target.n_vocab);
     for (int32_t k = 0; k < s->n_heads; k++)
         for (int32_t r = 0; r < MEDUSA_RANKS; r++)
             FUZZ_CHECK(s->accuracy[k][r] >= 0 && s->accuracy[k][r] <= 1);

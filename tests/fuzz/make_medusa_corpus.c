@@ -15,6 +15,7 @@ static void save(const heads_file *h, const char *folder, const char *name)
 int main(int n_args, char **args)
 {
     const heads_file good = {.architecture = MEDUSA_ARCHITECTURE,
+                             .version = MEDUSA_VERSION,
                              .target = 5,
                              .shape = {.n_heads = 2, .n_embd = 32, .n_ids = 320, .scale = 1},
                              .type = TYPE_Q8_0,
@@ -30,9 +31,23 @@ int main(int n_args, char **args)
     save(&h, args[1], "slice");
     h.target = 6;
     save(&h, args[1], "foreign");
+    static const struct {
+        int32_t ids[4], n;
+        const char *name;
+    } lists[] = {{{3, 64, 65, 319}, 4, "few"}, {{0}, 0, "nobody"},      {{1, 7, 7, 8}, 4, "twice"},
+                 {{9, 2}, 2, "falling"},       {{0, 320}, 2, "beyond"}, {{0, -1}, 2, "huge"}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        h = good;
+        h.ids = lists[i].ids;
+        h.shape.n_ids = lists[i].n;
+        save(&h, args[1], lists[i].name);
+    }
     h = good;
-    h.shape.n_ids = 65;
+    h.shape.n_ids = 321;
     save(&h, args[1], "vocabulary");
+    h = good;
+    h.version = 2;
+    save(&h, args[1], "version");
     h = good;
     h.shape.scale = NAN;
     save(&h, args[1], "scale");

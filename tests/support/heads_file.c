@@ -12,6 +12,7 @@ void heads_file_init(heads_file *h, const gguf *target, const model_shape *shape
     drey_error err = {0};
     *h = (heads_file){
         .architecture = MEDUSA_ARCHITECTURE,
+        .version = MEDUSA_VERSION,
         .shape = {.n_heads = 2, .n_embd = shape->n_embd, .n_ids = shape->n_vocab, .scale = 1},
         .type = TYPE_F32,
         .spread = 0.02f,
@@ -47,12 +48,14 @@ void heads_file_build(gguf_writer *w, const heads_file *h)
     int64_t bytes = (block + 31) / 32 * 32;
     writer_begin(w, (uint64_t)s->n_heads + 1, 8);
     writer_key_text(w, "general.architecture", h->architecture);
-    writer_key_u32(w, "drey-medusa.version", MEDUSA_VERSION);
+    writer_key_u32(w, "drey-medusa.version", h->version);
     writer_key(w, "drey-medusa.target", GGUF_U64);
     writer_u64(w, h->target);
     writer_key_u32(w, "drey-medusa.head_count", (uint32_t)s->n_heads);
     writer_key_u32(w, "drey-medusa.embedding_length", (uint32_t)s->n_embd);
-    writer_key_u32(w, "drey-medusa.vocabulary_length", (uint32_t)s->n_ids);
+    writer_key_array(w, "drey-medusa.tokens", GGUF_U32, (uint64_t)s->n_ids);
+    for (int32_t i = 0; i < s->n_ids; i++)
+        writer_u32(w, (uint32_t)(h->ids ? h->ids[i] : i));
     writer_key_f32(w, "drey-medusa.scale", s->scale);
     writer_key_array(w, "drey-medusa.accuracy", GGUF_F32, (uint64_t)s->n_heads * MEDUSA_RANKS);
     for (int32_t i = 0; i < s->n_heads; i++)
