@@ -42,6 +42,18 @@ static drey_policy usual_policy(drey_drafter which)
                                           : DREY_POLICY_OPTIMAL;
 }
 
+drey_engine_options engine_options_alone(const drey_engine_options *options)
+{
+    drey_engine_options o = *options;
+    o.drafter = DREY_DRAFTER_NONE;
+    o.policy = DREY_POLICY_NONE;
+    o.draft = NULL;
+    o.heads = NULL;
+    o.exit = DREY_EXIT_OFF;
+    o.profile = NULL;
+    return o;
+}
+
 static drey_status check_choices(drey_engine_options *o, drey_error *err)
 {
     if (!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||

@@ -93,6 +93,9 @@ struct drey_planner {
  * all. *e = options as given, with defaults filled in and checked. tuning: NULL: none. */
 drey_status engine_check_options(drey_engine *e, const drey_engine_options *options,
                                  const engine_tuning *tuning, drey_error *err);
+/* For an engine that measures or writes by the target alone: nobody drafts, no pass ends early, and
+ * no profile is used. Everything else is as in `options`. */
+drey_engine_options engine_options_alone(const drey_engine_options *options);
 /* Copies options.profile and checks it. */
 drey_status engine_take_profile(drey_engine *e, drey_error *err);
 /* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */

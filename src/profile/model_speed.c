@@ -325,11 +325,8 @@ static drey_status check(const drey_model_bench *what, drey_error *err)
 static drey_engine_options options_for(const drey_engine_options *options,
                                        const drey_model_bench *what, int32_t context)
 {
-    drey_engine_options o = *options;
+    drey_engine_options o = engine_options_alone(options);
     int32_t longest = max_i32(what->n_prompt, what->n_decode);
-    o.drafter = DREY_DRAFTER_NONE;
-    o.draft = NULL;
-    o.policy = DREY_POLICY_NONE;
     o.n_context = max_i32(context, longest) + WIDEST + 1;
     if (o.prompt_chunk && o.prompt_chunk < WIDEST)
         o.prompt_chunk = WIDEST;

@@ -149,13 +149,7 @@ drey_status drey_tune_boundaries(const drey_engine_options *options,
     double start = clock_s();
     drey_engine *e = NULL;
     bounder b = {.options = tune, .report = report, .rows = rows, .err = err};
-    drey_engine_options o = *options;
-    o.drafter = DREY_DRAFTER_NONE;
-    o.policy = DREY_POLICY_NONE;
-    o.draft = NULL;
-    o.heads = NULL;
-    o.exit = DREY_EXIT_OFF;
-    o.profile = NULL;
+    drey_engine_options o = engine_options_alone(options);
     o.n_sessions = 1;
     o.n_context = most + MOST_ROWS + 1;
     drey_status status = engine_open(&e, &o, &(engine_tuning){.least_logit_rows = MOST_ROWS}, err);

@@ -233,13 +233,7 @@ drey_status drey_tune_units(const drey_engine_options *options, const drey_units
     double start = clock_s();
     drey_engine *e = NULL;
     tuner t = {.options = tune, .report = report};
-    drey_engine_options o = *options;
-    o.drafter = DREY_DRAFTER_NONE;
-    o.policy = DREY_POLICY_NONE;
-    o.draft = NULL;
-    o.heads = NULL;
-    o.exit = DREY_EXIT_OFF;
-    o.profile = NULL;
+    drey_engine_options o = engine_options_alone(options);
     o.unit_shares = NULL;
     o.n_sessions = 1;
     o.n_context = CONTEXT + WIDEST + 1;

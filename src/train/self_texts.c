@@ -321,13 +321,8 @@ size_t self_texts_room(int32_t n_embd)
 
 static drey_status open_room(writing_room *r, drey_error *err)
 {
-    drey_engine_options o = *r->job->engine;
+    drey_engine_options o = engine_options_alone(r->job->engine);
     TRY(find_frame(r, err));
-    o.drafter = DREY_DRAFTER_NONE;
-    o.policy = DREY_POLICY_NONE;
-    o.draft = NULL;
-    o.heads = NULL;
-    o.exit = DREY_EXIT_OFF;
     o.n_sessions = N_WRITERS;
     o.n_context = r->n_prefix + MOST_ASKED + r->n_suffix + MOST_SAID;
     const int32_t n_embd = o.target->shape.n_embd;
