@@ -136,20 +136,6 @@ static void refuses_what_is_no_model(void **state)
     assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, NAN, &report, &err), DREY_ERR_USAGE);
 }
 
-static int make_directory(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,5 +144,5 @@ int main(void)
         cmocka_unit_test(reads_as_long_as_asked),
         cmocka_unit_test(refuses_what_is_no_model),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

@@ -241,20 +241,6 @@ static void closing_nothing(void **state)
     drey_model_close(NULL);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,5 +253,5 @@ int main(void)
         cmocka_unit_test(goes_on_without_new_tokens),
         cmocka_unit_test(closing_nothing),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

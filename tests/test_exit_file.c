@@ -165,20 +165,6 @@ static void damage_is_noticed(void **state)
     gguf_close(&g);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,5 +173,5 @@ int main(void)
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(damage_is_noticed),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

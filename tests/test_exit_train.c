@@ -563,20 +563,6 @@ static void wrong_options_are_refused(void **state)
     drey_model_close(&m);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,5 +582,5 @@ int main(void)
         cmocka_unit_test(training_ends_when_it_is_told_to),
         cmocka_unit_test(wrong_options_are_refused),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

@@ -110,13 +110,6 @@ static int make_file(void **state)
     return 0;
 }
 
-static int remove_file(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     if (argc == 2)
@@ -126,5 +119,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_fault_arrives),
         cmocka_unit_test(other_files_are_left_alone),
     };
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, make_file, temp_dir_tear_down);
 }

@@ -200,20 +200,6 @@ static void reasons_become_sentences(void **state)
                                      "the disk, or copy the file again");
 }
 
-static int make_directory(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,5 +212,5 @@ int main(void)
         cmocka_unit_test(what_is_no_file_is_told),
         cmocka_unit_test(reasons_become_sentences),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

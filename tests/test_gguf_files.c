@@ -521,20 +521,6 @@ static void inspects_a_real_model(void **state)
     assert_true(s.runnable);
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -554,5 +540,5 @@ int main(void)
         cmocka_unit_test(inspects_a_toy),
         cmocka_unit_test(inspects_a_real_model),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

@@ -170,24 +170,10 @@ static void test_one_at_a_time(void **state)
     close_folder(&f);
 }
 
-static int make_place(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_oldest_goes), cmocka_unit_test(test_opened_again),
         cmocka_unit_test(test_youngest_stays), cmocka_unit_test(test_one_at_a_time)};
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

@@ -192,20 +192,6 @@ static void the_system_answers(void **state)
     assert_true(memory_major_faults() >= 0);
 }
 
-static int make_directory(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,5 +206,5 @@ int main(void)
         cmocka_unit_test(budgets_follow_from_what_is_known),
         cmocka_unit_test(the_system_answers),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

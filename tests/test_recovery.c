@@ -61,13 +61,6 @@ static int make_models(void **state)
     return 0;
 }
 
-static int remove_models(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 static int fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
     (void)part;
@@ -346,5 +339,5 @@ int main(void)
         cmocka_unit_test(loaded_model_may_change),
         cmocka_unit_test(changed_sidecar_ends_the_text),
     };
-    return cmocka_run_group_tests(tests, make_models, remove_models);
+    return cmocka_run_group_tests(tests, make_models, temp_dir_tear_down);
 }

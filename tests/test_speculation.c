@@ -159,20 +159,6 @@ static void texts_add_up(void **state)
     drey_model_close(&draft);
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,5 +166,5 @@ int main(void)
         cmocka_unit_test(long_paths_are_counted_at_the_end),
         cmocka_unit_test(texts_add_up),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

@@ -327,20 +327,6 @@ static void plans_count_it(void **state)
     drey_model_close(&target);
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    temp_dir();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_dir_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,5 +337,5 @@ int main(void)
         cmocka_unit_test(texts_are_traced),
         cmocka_unit_test(plans_count_it),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

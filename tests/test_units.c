@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "support/fake_device.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 #include "support/writing.h"
 
 /* ---- Words ---- */
@@ -215,25 +215,16 @@ enum { N_TEXT = 8, GUESSERS = 3 }; /* of drafters, for each split */
 #endif
 
 typedef struct scene {
-    drey_model *target, *draft;
     int32_t prompt[96];
     size_t n_prompt;
     writing want;
 } scene;
 
-static void open_model(drey_model **m, const char *name, const toy_options *toy)
-{
-    drey_error err;
-    toy_write(temp_path(name), toy);
-    if (drey_model_open(m, temp_path(name), &err) != DREY_OK)
-        fail_msg("%s", err.message);
-}
-
-static drey_engine_options plain(const scene *s)
+static drey_engine_options plain(void)
 {
     drey_engine_options o;
     drey_engine_options_init(&o);
-    o.target = s->target;
+    o.target = target;
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.n_context = 128;
     return o;
@@ -250,18 +241,14 @@ static int set_up(void **state)
 {
     static scene s;
     static const char text[] = "the quick brown fox jumps over the lazy dog: the quick brown";
-    toy_options target, draft;
-    toy_options_init(&target);
-    target.type = TOY_TYPE_MIXED;
-    target.n_embd = target.n_ff = 256;
-    draft = target;
-    draft.n_layers = 2;
-    temp_dir();
-    open_model(&s.target, "target.gguf", &target);
-    open_model(&s.draft, "draft.gguf", &draft);
-    assert_int_equal(
-        drey_tokenize(s.target, text, strlen(text), 0, s.prompt, 96, &s.n_prompt, NULL), DREY_OK);
-    drey_engine_options o = plain(&s);
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.type = TOY_TYPE_MIXED;
+    toy.n_embd = toy.n_ff = 256;
+    toys_open_pair(&toy);
+    assert_int_equal(drey_tokenize(target, text, strlen(text), 0, s.prompt, 96, &s.n_prompt, NULL),
+                     DREY_OK);
+    drey_engine_options o = plain();
     o.n_threads = 1;
     o.cpu_tier = "ref";
     write_text(&s, &s.want, &o, -1);
@@ -270,28 +257,19 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    scene *s = *state;
-    drey_model_close(&s->draft);
-    drey_model_close(&s->target);
-    temp_dir_remove();
-    return 0;
-}
-
-static void set_drafter(const scene *s, drey_engine_options *o, int which)
+static void set_drafter(drey_engine_options *o, int which)
 {
     o->drafter = which == 0   ? DREY_DRAFTER_NONE
                  : which == 1 ? DREY_DRAFTER_LOOKUP
                               : DREY_DRAFTER_MODEL;
-    o->draft = which == 2 ? s->draft : NULL;
+    o->draft = which == 2 ? draft : NULL;
 }
 
 static writing *same(const scene *s, const char *units, const char *tier, int guesser, double share)
 {
     static writing got;
-    drey_engine_options o = plain(s);
-    set_drafter(s, &o, guesser);
+    drey_engine_options o = plain();
+    set_drafter(&o, guesser);
     o.units = units;
     o.cpu_tier = tier;
     write_text(s, &got, &o, share);
@@ -394,7 +372,7 @@ static void what_is_refused(void **state)
                  {"gpu", NULL, "\"gpu\" is no unit"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static writing got;
-        drey_engine_options o = plain(s);
+        drey_engine_options o = plain();
         o.units = cases[i].units;
         o.cpu_tier = cases[i].tier;
         write_text(s, &got, &o, -1);
@@ -403,7 +381,7 @@ static void what_is_refused(void **state)
     }
     static writing got;
     drey_unit_shares shares = {.n_units = 2, .share = {{1, -1}}};
-    drey_engine_options o = plain(s);
+    drey_engine_options o = plain();
     o.units = "cpu+cpu";
     o.unit_shares = &shares;
     write_text(s, &got, &o, -1);
@@ -413,12 +391,12 @@ static void what_is_refused(void **state)
 /* What a device takes of this machine's memory is in the budget. */
 static void memory_is_counted(void **state)
 {
-    const scene *s = *state;
+    (void)state;
     uint64_t smallest[2];
     for (int i = 0; i < 2; i++) {
         drey_planner planner = {0};
         const engine_tuning tuning = {.device = &fake_device};
-        drey_engine_options o = plain(s);
+        drey_engine_options o = plain();
         o.units = i ? "cpu+fake:copies" : "cpu+fake";
         drey_error err;
         if (engine_check_options(&planner.engine, &o, &tuning, &err) != DREY_OK ||
@@ -439,11 +417,11 @@ int main(void)
         cmocka_unit_test(words_that_cannot_be),
         cmocka_unit_test(speeds_of_cores),
         cmocka_unit_test(parts),
-        cmocka_unit_test_setup_teardown(same_text, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(parts_are_computed_where_they_belong, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(devices_that_fail, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(memory_is_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(same_text, set_up, toys_close),
+        cmocka_unit_test_setup_teardown(parts_are_computed_where_they_belong, set_up, toys_close),
+        cmocka_unit_test_setup_teardown(devices_that_fail, set_up, toys_close),
+        cmocka_unit_test_setup_teardown(what_is_refused, set_up, toys_close),
+        cmocka_unit_test_setup_teardown(memory_is_counted, set_up, toys_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include "support/heads_file.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/toy_models.h"
 #include "support/writing.h"
 
 #ifdef TESTS_SANITIZED
@@ -25,7 +25,6 @@ enum { N_TEXT = 12, EVERY = 1 };
 enum { N_PROMPT = 300, N_BOUNDARIES = 6 };
 
 typedef struct scene {
-    drey_model *target, *draft;
     char heads[512], planes[512];
     int32_t prompt[N_PROMPT];
     writing want[2]; /* greedy, and sampled */
@@ -34,46 +33,36 @@ typedef struct scene {
 
 static const drey_sampling sampled = {.temperature = 0.8f, .top_p = 1.0f, .seed = 11};
 
-static void open_model(drey_model **m, const char *name, const toy_options *toy)
-{
-    drey_error err;
-    toy_write(temp_path(name), toy);
-    if (drey_model_open(m, temp_path(name), &err) != DREY_OK)
-        fail_msg("%s", err.message);
-}
-
 static void open_models(scene *s)
 {
     drey_error err;
-    toy_options target, draft;
-    toy_options_init(&target);
-    target.architecture = "qwen2";
-    target.type = TOY_TYPE_MIXED;
-    target.n_embd = target.n_ff = 256;
-    target.n_vocab = 900;
-    target.n_context = 512;
-    draft = target;
-    draft.noise = 0.01f; /* right often enough, and wrong often enough */
-    draft.noise_seed = 3;
-    open_model(&s->target, "target.gguf", &target);
-    open_model(&s->draft, "draft.gguf", &draft);
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.architecture = "qwen2";
+    toy.type = TOY_TYPE_MIXED;
+    toy.n_embd = toy.n_ff = 256;
+    toy.n_vocab = 900;
+    toy.n_context = 512;
+    target = toy_open("target.gguf", &toy);
+    toy.noise = 0.01f; /* right often enough, and wrong often enough */
+    toy.noise_seed = 3;
+    draft = toy_open("draft.gguf", &toy);
     snprintf(s->planes, sizeof s->planes, "%s", temp_path("planes"));
-    const drey_prepare_options prepare = {.model = s->target, .output = s->planes, .planes = true};
-    if (drey_prepare(&prepare, NULL, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    const drey_prepare_options prepare = {.model = target, .output = s->planes, .planes = true};
+    must(drey_prepare(&prepare, NULL, &err), &err);
     heads_file h;
-    heads_file_init(&h, s->target->file, &s->target->shape);
+    heads_file_init(&h, target->file, &target->shape);
     h.shape.n_heads = 4;
     h.spread = 0.002f; /* they repeat what the target thought a step ago, about */
     snprintf(s->heads, sizeof s->heads, "%s", temp_path("heads"));
     heads_file_write(s->heads, &h);
 }
 
-static drey_engine_options plain(const scene *s)
+static drey_engine_options plain(void)
 {
     drey_engine_options o;
     drey_engine_options_init(&o);
-    o.target = s->target;
+    o.target = target;
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.n_context = N_PROMPT + N_TEXT + 4;
     return o;
@@ -89,7 +78,7 @@ static int set_up(void **state)
     for (int32_t i = 0; i < N_PROMPT; i++)
         s.prompt[i] = i < 8 ? 60 + i : s.prompt[i - 8 + rng_below(&r, 8)];
     for (int i = 0; i < 2; i++) {
-        drey_engine_options o = plain(&s);
+        drey_engine_options o = plain();
         o.n_threads = 1;
         o.cpu_tier = "ref";
         writing_run(&s.want[i], &o, -1, s.prompt, N_PROMPT, N_TEXT, i ? &sampled : NULL);
@@ -100,19 +89,10 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    scene *s = *state;
-    drey_model_close(&s->draft);
-    drey_model_close(&s->target);
-    temp_dir_remove();
-    return 0;
-}
-
 static void set_drafter(const scene *s, drey_engine_options *o, drey_drafter who)
 {
     o->drafter = who;
-    o->draft = who == DREY_DRAFTER_MODEL ? s->draft : NULL;
+    o->draft = who == DREY_DRAFTER_MODEL ? draft : NULL;
     o->heads = who == DREY_DRAFTER_MEDUSA ? s->heads : NULL;
     o->sidecar = who == DREY_DRAFTER_SELF ? s->planes : NULL;
     o->policy = who == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_OPTIMAL;
@@ -126,7 +106,7 @@ static const writing *write_case(scene *s, const char *units, drey_drafter who, 
     static const double pinned[] = {-1, 0.5, 0};
     static writing got;
     int64_t n = s->n_cases++;
-    drey_engine_options o = plain(s);
+    drey_engine_options o = plain();
     drey_unit_shares shares = {.n_boundaries = boundary > 0, .boundary = {boundaries[boundary]}};
     shares.n_units = 1;
     for (const char *c = units; *c; c++)
@@ -155,7 +135,7 @@ static const writing *write_case(scene *s, const char *units, drey_drafter who, 
     return &got;
 }
 
-static void must(const writing *w, const char *units)
+static void written(const writing *w, const char *units)
 {
     if (w->status != DREY_OK)
         fail_msg("%s: %s", units, w->error.message);
@@ -184,9 +164,9 @@ static void every_division(void **state)
         for (int b = 0; b < N_BOUNDARIES; b++, k++) {
             if (k % EVERY)
                 continue;
-            must(write_case(s, units[i], DREY_DRAFTER_MEDUSA, b), units[i]);
+            written(write_case(s, units[i], DREY_DRAFTER_MEDUSA, b), units[i]);
             if (b % 2 == i % 2)
-                must(write_case(s, units[i], others[k / 2 % 4], b), units[i]);
+                written(write_case(s, units[i], others[k / 2 % 4], b), units[i]);
         }
     print_message("%d cases; accepted %d, refused %d; %d dense blocks, %d tails\n", (int)s->n_cases,
                   (int)s->accepted, (int)s->refused, (int)s->dense_blocks, (int)s->tails);
@@ -201,15 +181,15 @@ static void the_boundary_decides(void **state)
     scene *s = *state;
     static const char units[] = "cpu+cpu+static";
     const writing *w = write_case(s, units, DREY_DRAFTER_MEDUSA, 2); /* 0 */
-    must(w, units);
+    written(w, units);
     assert_true(w->units[0].n_dense_blocks > 0 && w->units[0].n_tails == 0);
     assert_true(w->units[1].n_dense_blocks == 0 && w->units[1].n_tails > 0);
     w = write_case(s, units, DREY_DRAFTER_MEDUSA, 5); /* 1 */
-    must(w, units);
+    written(w, units);
     assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails == 0);
     assert_true(w->units[1].n_dense_blocks > 0 && w->units[1].n_tails > 0);
     w = write_case(s, "cpu", DREY_DRAFTER_MEDUSA, 5);
-    must(w, "cpu");
+    written(w, "cpu");
     assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails == 0);
 }
 
@@ -225,7 +205,7 @@ static void with_a_device(void **state)
             print_message("no device is tested: %s\n", w->error.message);
             skip();
         }
-        must(w, units[i]);
+        written(w, units[i]);
         assert_string_equal(w->units[w->n_units - 1].failed, "");
     }
 }
@@ -240,5 +220,5 @@ int main(void)
         cmocka_unit_test(with_a_device),
 #endif
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, toys_close);
 }

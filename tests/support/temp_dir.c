@@ -42,3 +42,17 @@ void temp_dir_remove(void)
         nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     directory[0] = '\0';
 }
+
+int temp_dir_set_up(void **state)
+{
+    (void)state;
+    temp_dir();
+    return 0;
+}
+
+int temp_dir_tear_down(void **state)
+{
+    (void)state;
+    temp_dir_remove();
+    return 0;
+}

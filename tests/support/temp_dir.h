@@ -10,4 +10,8 @@ const char *temp_path(const char *name);
 /* Removes the directory and all that is in it. */
 void temp_dir_remove(void);
 
+/* Setup and teardown of a group of tests that needs no more than the directory. */
+int temp_dir_set_up(void **state);
+int temp_dir_tear_down(void **state);
+
 #endif
