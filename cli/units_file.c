@@ -332,16 +332,22 @@ static double alone_sum_s(const drey_units_report *r, const drey_units_width *w)
     return speed > 0 ? 1 / speed : 0;
 }
 
+/* Behind the names of a table's columns. */
+static void put_rule(FILE *out, int n_columns)
+{
+    for (int i = 0; i < n_columns; i++)
+        fputs("|---", out);
+    fputs("|\n", out);
+}
+
 static void products_table(FILE *out, const drey_units_report *r)
 {
     char a[16];
     fprintf(out, "| rows | unit alone |");
     for (int i = 0; i < DREY_UNITS_SIDES; i++)
         fprintf(out, " %s |", drey_units_side_name((drey_units_side)i));
-    fprintf(out, " static over even | of both alone | of the best |\n|---|---|");
-    for (int i = 0; i < DREY_UNITS_SIDES + 3; i++)
-        fprintf(out, "---|");
-    fputc('\n', out);
+    fprintf(out, " static over even | of both alone | of the best |\n");
+    put_rule(out, DREY_UNITS_SIDES + 5);
     for (int32_t k = 0; k < r->n_widths; k++) {
         const drey_units_width *w = &r->widths[k];
         const double *s = w->side_s;
@@ -370,10 +376,8 @@ static void attention_table(FILE *out, const drey_boundaries_report *r)
     fprintf(out, "\n| attention behind |");
     for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
         fprintf(out, " %s |", drey_boundary_side_name((drey_boundary_side)i));
-    fprintf(out, " boundary |\n|---|");
-    for (int i = 0; i < DREY_BOUNDARY_SIDES + 1; i++)
-        fprintf(out, "---|");
-    fputc('\n', out);
+    fprintf(out, " boundary |\n");
+    put_rule(out, DREY_BOUNDARY_SIDES + 2);
     for (int32_t k = 0; k < r->n_contexts; k++) {
         const drey_boundary_context *c = &r->contexts[k];
         fprintf(out, "| %d |", c->n_positions);
