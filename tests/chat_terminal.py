@@ -12,7 +12,7 @@ import termios
 import time
 
 sys.dont_write_bytecode = True  # the tree is not the test's to write to
-from terminal import Screen, set_size
+from terminal import Screen, read_some, set_size
 
 COLUMNS = 60
 drey = sys.argv[1]
@@ -43,10 +43,7 @@ def run(steps, *options, edited=True, **environment):
             os.write(terminal, typed)
             continue
         if select.select([terminal], [], [], 0.01 if early else 1)[0]:
-            try:
-                more = os.read(terminal, 65536)
-            except OSError:
-                break
+            more = read_some(terminal)
             if not more:
                 break
             shown += more

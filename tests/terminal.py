@@ -15,6 +15,14 @@ def set_size(terminal, rows, columns):
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
+def read_some(terminal):
+    """What is there to read, or b"" once the program has gone."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
+
+
 class Screen:
     """Rows of (character, dim); the second column of a wide character is ("", dim)."""
 
@@ -88,13 +96,7 @@ def main():
         set_size(0, 30, columns)
         os.execvp(sys.argv[2], sys.argv[2:])
     written = b""
-    while True:
-        try:
-            more = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not more:
-            break
+    while more := read_some(terminal):
         written += more
     os.waitpid(pid, 0)
     with open(sys.argv[1], "wb") as f:
