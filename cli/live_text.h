@@ -8,7 +8,8 @@
  * flickers. Where a character stands follows from the widths of those before it in its line, which
  * is known again after each newline; where it is not (a control character, a width on which
  * terminals disagree), nothing provisional is shown until then. A terminal whose width changes is
- * taken to flow its lines anew. */
+ * taken to flow its lines anew. Lines are broken by the terminal, at the margin and not at blanks:
+ * what is copied from it has no newlines that the text lacks, and it can be flowed anew. */
 #ifndef DREY_CLI_LIVE_TEXT_H
 #define DREY_CLI_LIVE_TEXT_H
 

@@ -229,9 +229,9 @@ typedef struct drey_units_report {
 } drey_units_report;
 
 typedef struct drey_units_options {
-    int32_t
-        rows[DREY_UNIT_WIDTHS]; /* widths to measure, ascending; 0 ends them; none: 1, 4, 16, 64 */
-    int32_t n_sweep;            /* of two units: ratios that are tried one by one, too; 0: none */
+    /* Widths to measure, ascending, up to the first 0; none: 1, 4, 16 and 64. */
+    int32_t rows[DREY_UNIT_WIDTHS];
+    int32_t n_sweep; /* of two units: ratios that are tried one by one, too; 0: none */
     void (*stage)(void *user, int32_t rows); /* what is measured next; may be NULL */
     void *user;
 } drey_units_options;

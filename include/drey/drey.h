@@ -196,7 +196,8 @@ DREY_API bool drey_part_parse(const char *name, drey_part *part);
 typedef enum drey_drafter {
     DREY_DRAFTER_NONE = 0,
     DREY_DRAFTER_MODEL = 1,  /* the model in options.draft */
-    DREY_DRAFTER_LOOKUP = 2, /* looks them up in the text so far, and in what the target thought */
+    DREY_DRAFTER_LOOKUP = 2, /* guesses what followed the last tokens earlier in the text, and what
+                                the target found likely behind them */
     DREY_DRAFTER_SELF = 3,  /* the target, with the bits of its weights that are in memory: for that
                                its sidecar holds planes (drey_prepare_options) */
     DREY_DRAFTER_MEDUSA = 4 /* heads that were trained for the target (Medusa), in options.heads */
@@ -250,6 +251,8 @@ typedef enum drey_exit {
 DREY_API const char *drey_exit_name(drey_exit exit);
 DREY_API bool drey_exit_parse(const char *name, drey_exit *exit);
 
+/* As drey_engine_options.memory_bytes. AUTO: what the machine has available or what the process'
+ * memory cgroups leave to it, whichever is less, over 1.05; a look at the moment of opening. */
 #define DREY_MEMORY_AUTO      0u
 #define DREY_MEMORY_UNLIMITED UINT64_MAX
 
@@ -364,7 +367,7 @@ typedef struct drey_engine_options {
     int32_t n_context;     /* positions of prompt and text together */
     int32_t n_threads;     /* 0: one for each core this process may use */
     int32_t n_sessions;    /* that are open at the same time; 0: 1 */
-    int32_t draft_tokens;  /* length of a sequence draft; 0: 8 */
+    int32_t draft_tokens;  /* length of a drafted chain; 0: the policy's standard */
     int32_t tree_nodes;    /* most nodes of a tree; 0: the policy's standard */
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: what the plan chooses */
     const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
@@ -392,7 +395,7 @@ typedef struct drey_engine_options {
     const char *exit_file;
     uint64_t held_bytes; /* that the caller holds beside the engine, or will: within memory_bytes */
     const char *units;   /* copied; NULL: "cpu", a thread for each core, alike */
-    const drey_unit_shares *unit_shares; /* copied; where `units` itself names none. NULL: a
+    const drey_unit_shares *unit_shares; /* copied; used where `units` names no shares. NULL: a
                                             thread's worth for each thread and device */
     const drey_prefix_options *prefixes; /* borrowed for the call; NULL: none are kept */
     uint64_t reserved[5];                /* zero */
@@ -409,8 +412,8 @@ typedef struct drey_speeds {
 } drey_speeds;
 
 /* What a budget buys. All in bytes unless the name says otherwise. Of a budget these are the parts:
- * pinned, draft, ring, kv, work, held, program, tokenizer, stack, queue, reserve and spare bytes.
- */
+ * pinned, draft, ring, kv, work, held, prefix, program, tokenizer, stack, queue, reserve and spare
+ * bytes. */
 typedef struct drey_plan {
     uint64_t budget_bytes;
     uint64_t smallest_budget_bytes; /* the least that works for certain, in whole MiB */
@@ -454,15 +457,14 @@ typedef struct drey_plan {
     double alone_pass_s; /* without a draft: the longer of read_s and compute_s */
     double passes_per_s; /* 1 / pass_s: a pass writes from 1 to tree_rows tokens */
     double ceiling_tokens_per_s; /* without a draft: 1 / alone_pass_s */
-    int64_t draft_ids; /* tokens that the draft can guess at first, those of the text come to them;
-                          0: all, or there is none */
-    double
-        expected_tokens_per_s; /* with its drafter, on texts of usual sorts, at these speeds, or on
-                                     a machine and a disk of usual sorts where none were given:
-                                     to rank drafters before anything is measured */
-    int64_t front_layers; /* so many of the first layers stay, or most of each, as passes end early;
-                             0: of each layer an equal share stays */
-    uint64_t held_bytes;  /* the caller's, as the options say */
+    int64_t draft_ids; /* tokens that the draft can guess before the text has used others; 0: all,
+                          or there is no draft */
+    /* With its drafter, on texts of usual sorts, at these speeds, or on a machine and a disk of
+     * usual sorts where none were given: to rank drafters before anything is measured. */
+    double expected_tokens_per_s;
+    int64_t front_layers;  /* above 0: passes end early, and so many of the first layers stay in
+                             memory, or most of each; 0: an equal share of each layer stays */
+    uint64_t held_bytes;   /* the caller's, as the options say */
     uint64_t prefix_bytes; /* for prefixes that are kept */
     uint64_t reserved[11]; /* zero */
 } drey_plan;
@@ -528,8 +530,8 @@ typedef struct drey_unit {
     double share[DREY_UNIT_WIDTHS]; /* of passes of up to 2^w rows; the units' sum is 1 */
     uint64_t n_groups; /* groups of 32 rows that it has computed; 0 where there is one cluster */
     char failed[500];  /* why it is used no longer, others doing its part; "" */
-    /* Of attention that was divided between clusters: blocks of 64 positions that all rows of a
-     * task (a key head, some rows) see, and how often what is left of one. */
+    /* Of attention that was divided between clusters, by tasks of a key head and some rows: blocks
+     * of 64 positions that all rows of a task see, and tasks of which it computed what is left. */
     uint64_t n_dense_blocks, n_tails;
     uint64_t reserved[2]; /* zero */
 } drey_unit;
@@ -546,12 +548,11 @@ typedef struct drey_session drey_session;
 DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err);
 DREY_API void drey_session_close(drey_session **session);
 
-/* Stops the text that is being written, or the scoring, at the next operation; where several
- * sessions share a pass at its next layer, which computes no more for it (behind the pass where
- * passes may end early: drey_exit). Any thread,
- * and signal handlers. Where nothing is written it does nothing: a text begins without what came
- * before it. Where the first pass is still reading the weights, the next one reads them again from
- * the beginning. */
+/* Stops the text that is being written, or the scoring. Any thread may call it, and signal handlers.
+ * A session that computes alone stops at the next operation; where several share a pass, it goes on
+ * without this one from the next layer on (where passes may end early, drey_exit, from the next pass
+ * on). Where nothing is written it does nothing, and nothing of it stays for the next text. Stopped
+ * while the first pass reads the weights, the next pass reads them from the beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
 
 typedef struct drey_sampling {
@@ -575,8 +576,8 @@ enum { DREY_MAX_PROVISIONAL = 2048 }; /* bytes */
 typedef enum drey_event_kind {
     DREY_EVENT_PROVISIONAL = 0, /* bytes join the end of the provisional text */
     DREY_EVENT_TAKEN_BACK = 1,  /* bytes, which are its end, go */
-    /* bytes join the end of the verified text, and as many leave the beginning of the provisional
-     * one, which begins with them (or all of it, where they begin with it) */
+    /* bytes join the end of the verified text. The provisional text begins with them, and as many
+     * bytes leave its beginning; or, where it is shorter, they begin with it, and all of it goes */
     DREY_EVENT_VERIFIED = 2
 } drey_event_kind;
 typedef struct drey_event {
@@ -606,10 +607,11 @@ typedef struct drey_bias {
     float bias;
 } drey_bias;
 
-/* The text is over, for whatever reason, and its statistics are complete. Of a text that was
- * cancelled while others' pass goes on that is in the middle of the pass (drey_engine_step). In a
- * step of the engine, idle sessions, this one too, may be synced and begin texts from there, which
- * join with the next step; nothing else of the engine may be called, nor anything at other times. */
+/* The text is over, for whatever reason, and its statistics are complete. From within
+ * drey_engine_step it may call drey_session_sync and drey_session_begin for sessions that write
+ * nothing, the one that has ended too: what they begin joins with the next step. Nothing else of the
+ * engine may be called from here, and nothing at all from within other functions. A text that is
+ * cancelled ends in the middle of a pass that goes on for others. */
 typedef void drey_end_fn(void *user);
 
 typedef struct drey_generate_options {
@@ -724,11 +726,10 @@ typedef struct drey_exits {
     int64_t looks;      /* scores asked for */
     int64_t candidates; /* scores above the threshold, for which the whole head was computed */
     int64_t refused;    /* of them those where it found another token, or one that may not leave */
-    int64_t
-        compared;   /* tokens that left, compared with the whole depth when a pass completed them */
-    int64_t agreed; /* of them those that it chose, too */
-    int64_t taken_back;     /* exact: tokens that another one replaced, and those behind it */
-    int64_t n_full;         /* passes that completed tokens which had left */
+    int64_t compared;   /* tokens that left and were then completed by a pass to the last layer */
+    int64_t agreed;     /* of them those that the whole depth chose, too */
+    int64_t taken_back; /* exact: tokens that another one replaced, and those behind it */
+    int64_t n_full;     /* passes that completed tokens which had left */
     uint64_t skipped_bytes; /* streamed bytes behind the exits, */
     uint64_t vain_bytes;    /* and those of them that had been read by then */
     double look_s, head_s;  /* features and scores; whole heads for candidates */
@@ -804,10 +805,10 @@ DREY_API void drey_session_timeline(const drey_session *session, const int32_t *
 
 typedef struct drey_saved_session {
     drey_sampling sampling; /* of the last text; as drey_generate_options_init has it: none */
-    int64_t n_tokens;       /* of the timeline; of them those that are not computed again: */
-    int64_t n_kept;
-    char
-        *note; /* what drey_session_save was given, and a NUL behind it: drey_free; NULL: nothing */
+    int64_t n_tokens;       /* of the timeline */
+    int64_t n_kept;         /* of them those that are not computed again */
+    char *note; /* [n_note_bytes], and a NUL behind it: what drey_session_save was given; NULL:
+                   nothing. The caller frees it with drey_free */
     size_t n_note_bytes;
     uint64_t reserved[8]; /* zero */
 } drey_saved_session;
@@ -844,7 +845,7 @@ typedef struct drey_counts {
     double pass_s, prompt_s, draft_s;   /* draft_s: beside passes; hidden_s: during them */
     double hidden_s, stall_s;           /* stall_s: passes that waited for weights */
     uint64_t read_bytes;                /* of both models */
-    double read_s;                      /* their disks were busy */
+    double read_s;                      /* in which these reads were under way */
     uint64_t peak_memory_bytes;         /* the process' own high-water mark */
     uint64_t reserved[8];               /* zero */
 } drey_counts;

@@ -64,9 +64,8 @@ typedef struct drey_exit_layer {
     double positive;          /* share of positions */
     double precision, recall; /* of scores above the threshold */
     double exits;             /* share of positions that leave here, every layer active */
-    double
-        final_for_good; /* share of positions whose token is final here and at every later layer */
-    double recall_own;  /* share whose final token is among the target's four likeliest here */
+    double final_for_good;    /* share whose token is final here and at every later layer */
+    double recall_own; /* share whose final token is among the target's four likeliest here */
 } drey_exit_layer;
 
 /* What one way of deciding would do to the held-out positions, one after another. */
@@ -88,8 +87,7 @@ typedef struct drey_train_exit_report {
     double oracle_layers;     /* a token: where its token is final for good */
     int32_t n_layer_reports, n_verdicts;
     drey_exit_layer layers[DREY_EXIT_LAYERS];
-    drey_exit_verdict
-        verdicts[DREY_EXIT_VERDICTS]; /* the first: as the file suggests, every layer */
+    drey_exit_verdict verdicts[DREY_EXIT_VERDICTS]; /* the first: every layer, as the file says */
     double write_s, gather_s, fit_s;
     uint64_t file_bytes; /* of predictors in memory */
 } drey_train_exit_report;
