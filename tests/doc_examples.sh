@@ -16,8 +16,9 @@ failed=0 n_run=0
 
 # What examples name.
 mkdir "$tmp/bin" "$tmp/here"
-for name in big model t target; do "$make_toy" "$tmp/here/$name.gguf" 6; done
-for name in small d draft; do "$make_toy" "$tmp/here/$name.gguf" 4; done
+coder=qwen2.5-coder
+for name in big model t target $coder-1.5b-instruct-q4_k_m; do "$make_toy" "$tmp/here/$name.gguf" 6; done
+for name in small d draft $coder-0.5b-instruct-q4_k_m; do "$make_toy" "$tmp/here/$name.gguf" 4; done
 for i in 1 2 3 4; do
     echo "{\"id\": $i, \"group\": \"a\", \"turns\": [\"The quick brown fox number $i jumps\"]}"
 done >"$tmp/here/p.jsonl"
