@@ -100,6 +100,12 @@ static bool get_bool(const asking *a, const char *key, bool *out)
     return true;
 }
 
+bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r)
+{
+    const asking a = {.body = body, .refusal = r};
+    return get_bool(&a, key, out);
+}
+
 static bool get_seed(const asking *a, task *t)
 {
     const json_value *v = serve_json_member(a->body, "seed");
@@ -115,73 +121,106 @@ static bool get_seed(const asking *a, task *t)
 
 /* ---- What is known and not computed ---- */
 
-/* A value that asks for nothing. */
-static bool is_neutral(const json_value *v, double neutral)
+static bool is_empty(const json_value *v)
 {
-    switch (v->type) {
-    case JSON_NUMBER:
-        return v->number == neutral || v->number == -1;
-    case JSON_FALSE:
-        return true;
-    case JSON_STRING:
-        return v->n == 0;
-    case JSON_ARRAY:
-    case JSON_OBJECT:
-        return v->n == 0;
-    default:
-        return false;
-    }
+    bool has_parts = v->type == JSON_STRING || v->type == JSON_ARRAY || v->type == JSON_OBJECT;
+    return v->type == JSON_FALSE || (has_parts && v->n == 0);
 }
 
-static bool check_unsupported(const asking *a)
+/* Numbers and parts that would change the text: a value that asks for nothing may stand there. */
+static bool check_values(const asking *a)
 {
+    enum { NUMBER, UP_TO, PARTS, ANY }; /* the value itself; that or less; nothing in it; none */
     static const struct {
         const char *key;
-        double neutral;
-    } known[] = {{"presence_penalty", 0},
-                 {"frequency_penalty", 0},
-                 {"repeat_penalty", 1},
-                 {"typical_p", 1},
-                 {"mirostat", 0},
-                 {"dynatemp_range", 0},
-                 {"xtc_probability", 0},
-                 {"dry_multiplier", 0},
-                 {"top_n_sigma", -1},
-                 {"best_of", 1},
-                 {"suffix", 0},
-                 {"echo", 0},
-                 {"tools", 0},
-                 {"functions", 0},
-                 {"grammar", 0},
-                 {"json_schema", 0},
-                 {"audio", 0},
-                 {"t_max_predict_ms", 0},
-                 {"lora", 0},
-                 {"response_fields", 0},
-                 {"post_sampling_probs", 0},
-                 {"samplers", 0},
-                 {"min_keep", 0},
-                 {"n_indent", 0}};
+        int neutral;
+        double number;
+    } known[] = {{"presence_penalty", NUMBER, 0},
+                 {"frequency_penalty", NUMBER, 0},
+                 {"repeat_penalty", NUMBER, 1},
+                 {"typical_p", NUMBER, 1},
+                 {"mirostat", NUMBER, 0},
+                 {"dynatemp_range", NUMBER, 0},
+                 {"xtc_probability", NUMBER, 0},
+                 {"dry_multiplier", NUMBER, 0},
+                 {"top_n_sigma", UP_TO, 0},
+                 {"t_max_predict_ms", UP_TO, 0},
+                 {"best_of", NUMBER, 1},
+                 {"min_keep", NUMBER, 0},
+                 {"n_indent", NUMBER, 0},
+                 {"suffix", PARTS, 0},
+                 {"echo", PARTS, 0},
+                 {"tools", PARTS, 0},
+                 {"functions", PARTS, 0},
+                 {"grammar", PARTS, 0},
+                 {"json_schema", ANY, 0},
+                 {"audio", PARTS, 0},
+                 {"web_search_options", ANY, 0},
+                 {"lora", PARTS, 0},
+                 {"response_fields", PARTS, 0},
+                 {"post_sampling_probs", PARTS, 0},
+                 {"samplers", PARTS, 0}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const json_value *v = serve_json_member(a->body, known[i].key);
-        if (v && !is_neutral(v, known[i].neutral))
+        bool number = v && v->type == JSON_NUMBER;
+        bool neutral = known[i].neutral == NUMBER  ? number && v->number == known[i].number
+                       : known[i].neutral == UP_TO ? number && v->number <= known[i].number
+                                                   : known[i].neutral == PARTS && v && is_empty(v);
+        if (v && !neutral)
             return refuse_with(a->refusal, 400,
                                "Field '%s' is known, but this server does not compute it. Leave it "
                                "out.",
                                known[i].key);
     }
-    const json_value *format =
-        serve_json_member(serve_json_member(a->body, "response_format"), "type");
-    if (format && !(format->type == JSON_STRING && strcmp(format->text, "text") == 0))
+    return true;
+}
+
+/* Fields that choose by a word; those that ask for nothing else than what is done may stand there. */
+static bool check_words(const asking *a)
+{
+    static const struct {
+        const char *key, *words[2], *why;
+    } known[] = {
+        {"tool_choice", {"none", "auto"}, "takes \"none\" or \"auto\": this server calls no tools"},
+        {"function_call",
+         {"none", "auto"},
+         "takes \"none\" or \"auto\": this server calls no tools"},
+        {"reasoning_format",
+         {"none", "auto"},
+         "takes \"none\" or \"auto\": what a model thinks stays in its text"},
+        {"reasoning_effort",
+         {NULL, NULL},
+         "is not computed by this server: where the model's template knows it, send it in "
+         "'chat_template_kwargs'"},
+        {"verbosity", {"medium", NULL}, "takes \"medium\": this server does not compute it"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const json_value *v = serve_json_member(a->body, known[i].key);
+        bool good = !v;
+        for (int w = 0; w < 2 && known[i].words[w] && !good; w++)
+            good = v->type == JSON_STRING && strcmp(v->text, known[i].words[w]) == 0;
+        if (!good)
+            return refuse_with(a->refusal, 400, "Field '%s' %s.", known[i].key, known[i].why);
+    }
+    return true;
+}
+
+static bool check_unsupported(const asking *a)
+{
+    if (!check_values(a) || !check_words(a))
+        return false;
+    const json_value *format = serve_json_member(a->body, "response_format"),
+                     *type = serve_json_member(format, "type"),
+                     *modalities = serve_json_member(a->body, "modalities"),
+                     *one = modalities && modalities->type == JSON_ARRAY ? modalities->first : NULL;
+    if (format && (format->type != JSON_OBJECT ||
+                   (type && !(type->type == JSON_STRING && strcmp(type->text, "text") == 0))))
         return refuse_with(a->refusal, 400,
-                           "Field 'response_format' takes the type \"text\" only: grammars are not "
-                           "computed by this server.");
-    const json_value *choice = serve_json_member(a->body, "tool_choice");
-    if (choice && !(choice->type == JSON_STRING &&
-                    (strcmp(choice->text, "none") == 0 || strcmp(choice->text, "auto") == 0)))
+                           "Field 'response_format' takes an object of the type \"text\" only: "
+                           "grammars are not computed by this server.");
+    if (modalities &&
+        (!one || modalities->n != 1 || one->type != JSON_STRING || strcmp(one->text, "text") != 0))
         return refuse_with(a->refusal, 400,
-                           "Field 'tool_choice' takes \"none\" or \"auto\": this server calls no "
-                           "tools.");
+                           "Field 'modalities' takes [\"text\"]: this server writes nothing else.");
     return true;
 }
 
@@ -462,14 +501,16 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
 {
     json_value *messages = serve_json_member(a->body, "messages"), *last;
     const json_value *variables = serve_json_member(a->body, "chat_template_kwargs");
+    bool answers = true;
     *c = (conversation){.begun = NULL};
     drey_chat_request_init(&c->request);
     if (!messages || messages->type != JSON_ARRAY || messages->n == 0)
         return refuse_with(a->refusal, 400, "Field 'messages' takes an array of messages.");
     if (variables && variables->type != JSON_OBJECT)
         return refuse_with(a->refusal, 400, "Field 'chat_template_kwargs' takes an object.");
-    if (!take_begun(a, messages, c, &last))
+    if (!take_begun(a, messages, c, &last) || !get_bool(a, "add_generation_prompt", &answers))
         return false;
+    c->request.no_generation_prompt = !answers && !c->begun; /* what is begun stands behind it */
     out->n = 0;
     out->full = false;
     out_text(out, "[");
@@ -508,15 +549,17 @@ static bool get_chat(const asking *a, task *t, text_out *scratch)
 }
 
 bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
-                  size_t *n_bytes, refusal *r)
+                  size_t *n_bytes, const char **begun, refusal *r)
 {
     const asking a = {.body = body, .options = o, .refusal = r};
     conversation c;
     drey_error err = {0};
     r->status = 0;
-    return get_conversation(&a, scratch, &c) &&
-           (drey_chat_render(o->model, &c.request, text, n_bytes, &err) == DREY_OK ||
-            refuse_error(r, &err));
+    if (!check_unsupported(&a) || !get_conversation(&a, scratch, &c))
+        return false;
+    *begun = c.begun ? c.begun : "";
+    return drey_chat_render(o->model, &c.request, text, n_bytes, &err) == DREY_OK ||
+           refuse_error(r, &err);
 }
 
 /* ---- The task ---- */
@@ -578,6 +621,8 @@ static bool get_flags(const asking *a, task *t)
     const asking of_stream = {.body = options, .options = a->options, .refusal = a->refusal};
     t->keep = true;
     t->seat = -1;
+    if (options && options->type != JSON_OBJECT)
+        return refuse_with(a->refusal, 400, "Field 'stream_options' takes an object.");
     return get_bool(a, "stream", &t->stream) && get_bool(&of_stream, "include_usage", &t->usage) &&
            get_bool(a, "return_progress", &t->progress) &&
            get_bool(a, "timings_per_token", &t->timings) &&

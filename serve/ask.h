@@ -26,9 +26,12 @@ bool ask_choices(const json_value *body, const serve_options *o, int32_t *n, ref
  * is used for the time of the call. */
 bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
               refusal *r);
-/* The prompt that a chat's messages make; the caller frees it with drey_free. */
+/* The prompt that a chat's messages make: *text, which the caller frees with drey_free, and behind it
+ * *begun, what the messages hold of the answer itself, in the body's memory. */
 bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
-                  size_t *n_bytes, refusal *r);
+                  size_t *n_bytes, const char **begun, refusal *r);
+/* A member that is true or false; *out stays where there is none. */
+bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r);
 /* A text as ids in ids[0..capacity). */
 bool ask_ids(const json_value *text, int flags, const serve_options *o, int32_t *ids,
              size_t capacity, size_t *n_ids, refusal *r);

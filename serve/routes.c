@@ -120,17 +120,19 @@ static void tokenize(network *n, connection *c, json_value *body)
 {
     const serve_options *o = n->options;
     const json_value *content = serve_json_member(body, "content");
-    const json_value *add = serve_json_member(body, "add_special");
-    const json_value *parse = serve_json_member(body, "parse_special");
-    const json_value *pieces = serve_json_member(body, "with_pieces");
+    bool add = false, parse = true, pieces = false;
     refusal r;
     size_t n_ids = 0;
     if (!content || content->type != JSON_STRING) {
         refuse_now(n, c, 400, "Field 'content' takes a text.");
         return;
     }
-    int flags = (add && add->type == JSON_TRUE ? DREY_TOKENIZE_BOS : 0) |
-                (parse && parse->type == JSON_FALSE ? 0 : DREY_TOKENIZE_SPECIAL);
+    if (!ask_flag(body, "add_special", &add, &r) || !ask_flag(body, "parse_special", &parse, &r) ||
+        !ask_flag(body, "with_pieces", &pieces, &r)) {
+        respond_refusal(n, c, &r);
+        return;
+    }
+    int flags = (add ? DREY_TOKENIZE_BOS : 0) | (parse ? DREY_TOKENIZE_SPECIAL : 0);
     drey_error err = {0};
     drey_status status =
         drey_tokenize(o->model, content->text, content->n, flags, n->ids, n->n_ids, &n_ids, &err);
@@ -149,7 +151,7 @@ static void tokenize(network *n, connection *c, json_value *body)
     out_text(&n->scratch, "{\"tokens\":[");
     for (size_t i = 0; i < n_ids; i++) {
         out_text(&n->scratch, i ? "," : "");
-        if (!pieces || pieces->type != JSON_TRUE) {
+        if (!pieces) {
             out_format(&n->scratch, "%d", n->ids[i]);
             continue;
         }
@@ -204,15 +206,17 @@ static void apply_template(network *n, connection *c, json_value *body)
 {
     refusal r;
     char *text = NULL;
+    const char *begun;
     size_t n_text = 0;
-    if (!ask_template(body, n->options, &n->scratch, &text, &n_text, &r)) {
+    if (!ask_template(body, n->options, &n->scratch, &text, &n_text, &begun, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     begin_scratch(n);
-    out_text(&n->scratch, "{\"prompt\":");
-    out_string(&n->scratch, text, n_text);
-    out_text(&n->scratch, "}");
+    out_text(&n->scratch, "{\"prompt\":\"");
+    out_escaped(&n->scratch, text, n_text);
+    out_escaped(&n->scratch, begun, strlen(begun));
+    out_text(&n->scratch, "\"}");
     drey_free(text);
     respond_json(n, c);
 }

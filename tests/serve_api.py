@@ -115,6 +115,8 @@ def conversations(s):
     begun = messages[:1] + [{"role": "assistant", "content": "Once upon"}]
     status, more = s.post("/v1/chat/completions", dict(plain, messages=begun, continue_final_message=True))
     prompt = s.post("/apply-template", {"messages": messages[:1]})[1]["prompt"] + "Once upon"
+    shown = s.post("/apply-template", {"messages": begun, "continue_final_message": True})[1]["prompt"]
+    check(shown == prompt, f"the begun answer in the template: {shown!r}")
     check(status == 200 and more["choices"][0]["message"]["content"] == text_of(s, prompt), "going on from the answer's beginning")
 
 
@@ -201,6 +203,12 @@ def others(s):
     check(props["total_slots"] == 3 and props["default_generation_settings"]["n_ctx"] == 256, f"props: {props}")
     prompt = s.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})[1]["prompt"]
     check(prompt.endswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"), f"template: {prompt}")
+    # Without the words that begin an answer.
+    bare = {"messages": [{"role": "user", "content": "Hi"}], "add_generation_prompt": False}
+    shown = s.post("/apply-template", bare)[1]["prompt"]
+    check(shown + "<|im_start|>assistant\n" == prompt, f"template without an answer's beginning: {shown!r}")
+    status, answer = s.post("/v1/chat/completions", dict(plain, **bare))
+    check(status == 200 and answer["choices"][0]["message"]["content"] == text_of(s, shown), "a chat without an answer's beginning")
     status, headers, body = s.request("GET", "/")
     check(status == 200 and b"<html" in body and "sha256-" in headers["Content-Security-Policy"], f"the page: {status} {headers}")
     status, headers, body = s.request("HEAD", "/health")

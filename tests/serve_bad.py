@@ -44,10 +44,16 @@ def bad_bodies(s):
         refused(s, text, {"prompt": "a", key: value}, 400, key)
     for key, value in (("presence_penalty", 0.5), ("frequency_penalty", 1), ("repeat_penalty", 1.1), ("mirostat", 2), ("grammar", "root ::= x"),
                        ("json_schema", {"type": "object"}), ("response_format", {"type": "json_object"}), ("best_of", 2), ("echo", True), ("suffix", "x"),
-                       ("typical_p", 0.5), ("tool_choice", "required"), ("tools", [{}])):
-        refused(s, text, {"prompt": "a", key: value}, 400, key)
+                       ("typical_p", 0.5), ("tool_choice", "required"), ("tools", [{}]), ("presence_penalty", -1), ("frequency_penalty", -1),
+                       ("repeat_penalty", -1), ("presence_penalty", "x"), ("json_schema", {}), ("top_n_sigma", 1), ("t_max_predict_ms", 5),
+                       ("function_call", {"name": "f"}), ("function_call", "f"), ("modalities", ["audio"]), ("modalities", ["text", "audio"]),
+                       ("modalities", "text"), ("reasoning_effort", "high"), ("reasoning_format", "deepseek"), ("web_search_options", {}),
+                       ("verbosity", "low"), ("stream_options", 5), ("response_format", "x"), ("response_format", {"type": 1})):
+        refused(s, text, {"prompt": "a", key: value}, 400, f"'{key}'")
     for key, value in (("presence_penalty", 0), ("frequency_penalty", 0.0), ("repeat_penalty", 1), ("tools", []), ("best_of", 1), ("stop", None),
-                       ("response_format", {"type": "text"}), ("logit_bias", {}), ("user", "me"), ("max_tokens", None), ("suffix", ""), ("top_k", -1)):
+                       ("response_format", {"type": "text"}), ("logit_bias", {}), ("user", "me"), ("max_tokens", None), ("suffix", ""), ("top_k", -1),
+                       ("top_n_sigma", -1), ("t_max_predict_ms", -1), ("function_call", "auto"), ("modalities", ["text"]), ("reasoning_format", "auto"),
+                       ("stream_options", {}), ("reasoning_effort", None)):
         status, answer = s.post(text, {"prompt": "a", "max_tokens": 1, key: value})
         check(status == 200, f"{key} {value}: {answer}")
     hello = [{"role": "user", "content": "a"}]
@@ -58,8 +64,15 @@ def bad_bodies(s):
     for messages in ([], "x", [1], [{}], [{"role": 1}], [{"role": "user", "content": 5}], [{"role": "user", "content": [{"type": "image_url"}]}]):
         refused(s, chat, {"messages": messages}, 400)
     refused(s, chat, {"messages": hello, "top_logprobs": 2}, 400, "top_logprobs")
+    for path in (chat, "/apply-template"):
+        for key, value in (("add_generation_prompt", "no"), ("continue_final_message", 1), ("tools", [{}]), ("chat_template_kwargs", "x")):
+            refused(s, path, {"messages": hello, key: value}, 400, f"'{key}'")
     refused(s, chat, {"messages": [{"role": "user", "content": "a\0b"}]}, 400, "NUL")
     refused(s, "/tokenize", {"content": 1}, 400, "content")
+    for key in ("add_special", "parse_special", "with_pieces"):
+        for value in ("x", 5):
+            refused(s, "/tokenize", {"content": "a", key: value}, 400, f"'{key}'")
+        check(s.post("/tokenize", {"content": "a", key: None})[0] == 200, f"{key} null")
     refused(s, "/detokenize", {"tokens": [1, "x"]}, 400, "tokens")
     refused(s, "/detokenize", {"tokens": [99999999]}, 400)
     refused(s, "/apply-template", {"messages": 1}, 400, "messages")
