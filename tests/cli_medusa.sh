@@ -56,6 +56,10 @@ for d in medusa "$side" auto; do
     write -d "$d"
     cmp -s "$tmp/text" "$tmp/plain" || wrong "another text with -d $d"
 done
+code=0
+"$drey" train exit -m "$tmp/m.gguf" -d "$side" -q 2>"$tmp/err" || code=$?
+[ $code = 2 ] || wrong "predictors of exits with heads: exit code $code"
+says "$tmp/err" "cannot be trained with heads"
 write -d medusa --policy sequence --stats "$tmp/stats"
 cmp -s "$tmp/text" "$tmp/plain" || wrong "another text with a sequence"
 

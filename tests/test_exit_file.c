@@ -69,6 +69,7 @@ static void what_is_written_is_read(void **state)
         assert_memory_equal(q.offline, p.offline, sizeof p.offline);
         assert_memory_equal(q.expected, p.expected, sizeof p.expected);
         assert_string_equal(q.drafter, "Toy");
+        assert_string_equal(q.drafter_file, "toy.gguf");
         assert_true(q.drafter_identity == p.drafter_identity && p.drafter_identity != 0);
         assert_true(q.kind == p.kind && q.source == p.source && q.first == 2 && q.n_layers == 6);
         assert_true(q.source_layer == p.source_layer && q.threshold == 0.75f);

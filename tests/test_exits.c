@@ -764,7 +764,19 @@ static void the_ceiling_counts_what_passes_read(void **state)
     assert_int_equal(statistics_pass_bytes(100, true, 400, 3), 100); /* read ahead */
 }
 
-/* Drafts that share a name are told apart. */
+static void refuses_guesses(const char *path, const char *says)
+{
+    drey_engine *e = NULL;
+    drey_error err = {0};
+    drey_engine_options o = with_exits(&guessers[2], DREY_EXIT_EXACT);
+    o.exit_file = path;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_MISMATCH);
+    if (!strstr(err.message, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+    drey_engine_close(&e);
+}
+
+/* Drafts that share a name are told apart, and both are named. */
 static void predictors_know_their_draft(void **state)
 {
     (void)state;
@@ -772,18 +784,34 @@ static void predictors_know_their_draft(void **state)
     exit_predictors p;
     uint64_t identity;
     assert_int_equal(model_identity(draft->file, &identity, NULL), DREY_OK);
-    for (uint64_t off = 0; off < 2; off++) {
+    const struct {
+        uint64_t identity;
+        const char *file, *name, *says;
+    } cases[] = {
+        {identity, "draft.gguf", "toy", NULL},
+        {identity + 1, "other.gguf", "toy",
+         "guesses of other.gguf (\"toy\"), and draft.gguf (\"toy\") "
+         "guesses here; take the former"},
+        {identity + 1, "", "",
+         "of a draft (a model without a name), and draft.gguf (\"toy\") guesses"},
+        {identity + 1, "draft.gguf", "toy", "guesses here, which is another model of that name;"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         drey_engine *e = NULL;
         drey_error err = {0};
         make_predictors(&p, N_LAYERS, 2, 16, 4, 7);
-        p.drafter_identity = identity + off;
+        p.drafter_identity = cases[i].identity;
+        snprintf(p.drafter_file, sizeof p.drafter_file, "%s", cases[i].file);
+        snprintf(p.drafter, sizeof p.drafter, "%s", cases[i].name);
         assert_int_equal(exit_write(&p, path, target->file, &err), DREY_OK);
         exit_close(&p);
+        if (cases[i].says) {
+            refuses_guesses(path, cases[i].says);
+            continue;
+        }
         drey_engine_options o = with_exits(&guessers[2], DREY_EXIT_EXACT);
         o.exit_file = path;
-        assert_int_equal(drey_engine_open(&e, &o, &err), off ? DREY_ERR_MISMATCH : DREY_OK);
-        if (off && !strstr(err.message, "for guesses of Toy, which is not what guesses here"))
-            fail_msg("%s", err.message);
+        assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
         drey_engine_close(&e);
     }
 }

@@ -2,7 +2,9 @@
 #include "engine/exits.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fmath.h"
@@ -51,6 +53,42 @@ static drey_status check_layers(const drey_engine *e, const char *path, drey_err
          SHOWN_PATH(path), e->predictors.n_layers, n_layers);
 }
 
+typedef struct words {
+    char text[160];
+} words;
+
+/* Siblings may share a general.name, and files in two folders theirs: both are said. */
+static words draft_words(const char *path, const char *name)
+{
+    words w;
+    char shown[64];
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    gguf_printable(shown, sizeof shown, base, strlen(base));
+    const char *who = shown[0] ? shown : "a draft";
+    if (name[0])
+        snprintf(w.text, sizeof w.text, "%s (\"%.80s\")", who, name);
+    else
+        snprintf(w.text, sizeof w.text, "%s (a model without a name)", who);
+    return w;
+}
+
+static words trained_with(const exit_predictors *p)
+{
+    return p->source == EXIT_FROM_TEXT ? (words){"the drafter \"lookup\""}
+                                       : draft_words(p->drafter_file, p->drafter);
+}
+
+static words guesses_here(const drey_engine_options *o)
+{
+    words w;
+    if (o->draft)
+        return draft_words(gguf_part_path(o->draft->file, 0), o->draft->name);
+    if (o->drafter == DREY_DRAFTER_NONE)
+        return (words){"nothing"};
+    snprintf(w.text, sizeof w.text, "the drafter \"%s\"", drey_drafter_name(o->drafter));
+    return w;
+}
+
 /* Candidates of another drafter than the one they were trained with would be judged by chance. */
 static drey_status check_source(const drey_engine *e, const char *path, drey_error *err)
 {
@@ -64,13 +102,13 @@ static drey_status check_source(const drey_engine *e, const char *path, drey_err
         TRY(model_identity(o->draft->file, &identity, err));
     if (o->draft && exit_fits_draft(p, identity))
         return DREY_OK;
-    FAIL_HINT(err, DREY_ERR_MISMATCH, DREY_HINT_EXIT_FILE,
-              "%s holds predictors for guesses of %s%s, which is not what guesses here; take that "
-              "draft, or have predictors trained for this one",
-              SHOWN_PATH(path), p->source == EXIT_FROM_TEXT ? "the drafter \"lookup\"" : "",
-              p->source == EXIT_FROM_TEXT ? ""
-              : p->drafter[0]             ? p->drafter
-                                          : "a model without a name");
+    words trained = trained_with(p), here = guesses_here(o);
+    FAIL_HINT(
+        err, DREY_ERR_MISMATCH, DREY_HINT_EXIT_FILE,
+        "%s holds predictors for guesses of %s, and %s guesses here%s; take the former, or have "
+        "predictors trained for what guesses here",
+        SHOWN_PATH(path), trained.text, here.text,
+        strcmp(trained.text, here.text) == 0 ? ", which is another model of that name" : "");
 }
 
 static drey_status open_at(drey_engine *e, const char *path, drey_error *err)

@@ -90,7 +90,8 @@ typedef struct exit_predictors {
     int32_t n_hidden;     /* H */
     float threshold;      /* what the trainer suggests; a score above it is looked into */
     char drafter[128];    /* the draft model's general.name; "" where the source is not a draft */
-    uint64_t drafter_identity;       /* its model_identity; 0 where the source is not a draft */
+    char drafter_file[128];    /* its file's name then; "": not a draft, or an older side file */
+    uint64_t drafter_identity; /* its model_identity; 0 where the source is not a draft */
     bool offline[EXIT_LAYERS + 1];   /* the most frequent layers of the training prompts */
     float expected[EXIT_LAYERS + 1]; /* share of the training tokens that left at a layer; of those
                                         that went through at n_layers: sums to 1 */

@@ -155,6 +155,13 @@ static bool read_source(const gguf *g, exit_predictors *p)
     return false;
 }
 
+static void read_name(const gguf *g, const char *key, char *out, size_t size)
+{
+    gguf_string text = gguf_text(g, key);
+    if (text.text)
+        gguf_printable(out, size, text.text, text.n_bytes);
+}
+
 static bool read_numbers(const gguf *g, exit_predictors *p)
 {
     if (!read_int(g, KEY("layers"), 2, EXIT_LAYERS, &p->n_layers) ||
@@ -166,9 +173,8 @@ static bool read_numbers(const gguf *g, exit_predictors *p)
     if (!read_source(g, p))
         return false;
     p->threshold = (float)gguf_number(g, KEY("threshold"), -1);
-    gguf_string drafter = gguf_text(g, KEY("drafter"));
-    if (drafter.text)
-        gguf_printable(p->drafter, sizeof p->drafter, drafter.text, drafter.n_bytes);
+    read_name(g, KEY("drafter"), p->drafter, sizeof p->drafter);
+    read_name(g, KEY("drafter_file"), p->drafter_file, sizeof p->drafter_file);
     return read_u64(g, KEY("drafter_identity"), &p->drafter_identity) &&
            (p->n_features == 2 || p->n_features == 12 || p->n_features == 16) &&
            p->threshold >= 0 && p->threshold <= 1;
@@ -283,6 +289,7 @@ static void put_keys(new_gguf *g, const exit_predictors *p, uint64_t identity, c
     new_gguf_text(g, KEY("candidates"), exit_source_name(p->source));
     new_gguf_u32(g, KEY("source_layer"), (uint32_t)p->source_layer);
     new_gguf_text(g, KEY("drafter"), p->drafter);
+    new_gguf_text(g, KEY("drafter_file"), p->drafter_file);
     new_gguf_u64(g, KEY("drafter_identity"), p->drafter_identity);
     new_gguf_u32(g, KEY("layers"), (uint32_t)p->n_layers);
     new_gguf_u32(g, KEY("first"), (uint32_t)p->first);

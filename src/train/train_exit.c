@@ -65,6 +65,12 @@ static drey_status check_options(const drey_train_exit_options *o, drey_error *e
             err, DREY_ERR_USAGE,
             "predictors cannot be trained with the target as its own draft; name a draft model, or "
             "let candidates be looked up");
+    if (o->engine->drafter == DREY_DRAFTER_MEDUSA)
+        FAIL(
+            err, DREY_ERR_USAGE,
+            "predictors cannot be trained with heads for a draft: heads guess from the last layer, "
+            "which a token that leaves early lacks; name a draft model, or let candidates be "
+            "looked up");
     int32_t n_layers = o->engine->target->shape.n_layers;
     if (n_layers < 4 || n_layers > EXIT_LAYERS)
         FAIL(err, DREY_ERR_UNSUPPORTED,
@@ -196,7 +202,9 @@ static drey_status fit(trainer *t, exit_predictors *p, exit_kind kind, exit_sour
         p->first = p->source_layer = p->n_layers - 1;
     if (source == EXIT_FROM_DRAFT) {
         const drey_model *draft = t->o->engine->draft;
+        const char *path = gguf_part_path(draft->file, 0), *slash = strrchr(path, '/');
         snprintf(p->drafter, sizeof p->drafter, "%s", draft->name);
+        snprintf(p->drafter_file, sizeof p->drafter_file, "%s", slash ? slash + 1 : path);
         TRY(model_identity(draft->file, &p->drafter_identity, err));
     }
     TRY(exit_take(p, training.numbers, err));

@@ -24,6 +24,7 @@ void make_predictors(exit_predictors *p, int32_t n_layers, int32_t first, int32_
                            .n_hidden = n_hidden,
                            .threshold = 0.75f,
                            .drafter = "Toy",
+                           .drafter_file = "toy.gguf",
                            .drafter_identity = seed};
     if (exit_take(p, numbers, NULL) != DREY_OK)
         abort();
