@@ -124,33 +124,37 @@ typedef struct promises { /* tokens a second; 0: it cannot be had */
     double model, self, heads, lookup, none;
 } promises;
 
+/* What can be had, the taken one first; nothing where no plan can be made: its error says more. */
 static void say_why(models *m, const promises *p)
 {
-    char others[160];
+    const struct {
+        drey_drafter drafter;
+        const char *name;
+        double promised;
+    } all[] = {{DREY_DRAFTER_MODEL, "the model beside it", p->model},
+               {DREY_DRAFTER_SELF, "its planes", p->self},
+               {DREY_DRAFTER_MEDUSA, "its heads", p->heads},
+               {DREY_DRAFTER_LOOKUP, "lookup", p->lookup},
+               {DREY_DRAFTER_NONE, "no draft", p->none}};
+    char others[160] = "";
+    double taken = 0;
     size_t n = 0;
-    others[0] = 0;
-    if (p->model > 0 && m->drafter != DREY_DRAFTER_MODEL)
-        n +=
-            (size_t)snprintf(others + n, sizeof others - n, "the model beside it %.3g, ", p->model);
-    if (p->self > 0 && m->drafter != DREY_DRAFTER_SELF)
-        n += (size_t)snprintf(others + n, sizeof others - n, "its planes %.3g, ", p->self);
-    if (p->heads > 0 && m->drafter != DREY_DRAFTER_MEDUSA)
-        n += (size_t)snprintf(others + n, sizeof others - n, "its heads %.3g, ", p->heads);
-    if (m->drafter != DREY_DRAFTER_LOOKUP)
-        n += (size_t)snprintf(others + n, sizeof others - n, "lookup %.3g, ", p->lookup);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].drafter == m->drafter)
+            taken = all[i].promised;
+        else if (all[i].promised > 0)
+            n += (size_t)snprintf(others + n, sizeof others - n, ", %s %.3g", all[i].name,
+                                  all[i].promised);
+    if (taken <= 0)
+        return;
     if (m->drafter == DREY_DRAFTER_MODEL)
         snprintf(m->why, sizeof m->why,
-                 "%.200s, which lies beside the target: it promises %.3g tokens/s, %sno draft %.3g",
-                 file_name(m->draft_path), p->model, others, p->none);
+                 "%.200s, which lies beside the target: it promises %.3g tokens/s%s",
+                 file_name(m->draft_path), taken, others);
     else
-        snprintf(m->why, sizeof m->why, "%s%s: it promises %.3g tokens/s, %sno draft %.3g",
+        snprintf(m->why, sizeof m->why, "%s%s: it promises %.3g tokens/s%s",
                  drey_drafter_name(m->drafter),
-                 p->model > 0 ? "" : ", as no model beside the target fits",
-                 m->drafter == DREY_DRAFTER_SELF     ? p->self
-                 : m->drafter == DREY_DRAFTER_MEDUSA ? p->heads
-                 : m->drafter == DREY_DRAFTER_LOOKUP ? p->lookup
-                                                     : p->none,
-                 others, p->none);
+                 p->model > 0 ? "" : ", as no model beside the target fits", taken, others);
 }
 
 /* Those beside the target; 0, and a word about it, where they are not good. */
@@ -159,7 +163,8 @@ static double promise_of_heads(const models *m, const cli_settings *s, int32_t n
     char path[PATH_MAX];
     drey_error err = {0};
     drey_plan plan;
-    if (snprintf(path, sizeof path, "%s.drey-medusa", s->model) >= (int)sizeof path ||
+    if (s->exit != DREY_EXIT_OFF || /* a pass that ends early has no state for heads */
+        snprintf(path, sizeof path, "%s.drey-medusa", s->model) >= (int)sizeof path ||
         access(path, F_OK) != 0)
         return 0;
     drey_engine_options options = models_engine_options(m, s, n_context);
