@@ -9,6 +9,7 @@
 #include "cli/cache_folder.h"
 #include "cli/commands.h"
 #include "cli/format.h"
+#include "cli/json_file.h"
 #include "cli/models.h"
 #include "cli/profile_file.h"
 #include "cli/report.h"
@@ -271,10 +272,13 @@ static drey_status do_save(chat *c, const char *rest, drey_error *err)
 {
     if (!*rest)
         return fail(err, DREY_ERR_USAGE, "/save wants a file: /save talk.drey-session");
+    drey_status status = json_check_path(rest, err); /* a model would be a dear file to lose */
+    if (status != DREY_OK)
+        return status;
     char *note = talk_note(&c->talk);
     if (!note)
         return fail(err, DREY_ERR_MEMORY, "out of memory for the conversation");
-    drey_status status = drey_session_save(c->session, rest, note, strlen(note), err);
+    status = drey_session_save(c->session, rest, note, strlen(note), err);
     free(note);
     if (status == DREY_OK)
         say(c, "[saved %zu messages in %s]", c->talk.n, rest);

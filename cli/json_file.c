@@ -26,15 +26,16 @@ static bool is_special(const char *path)
     return strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode));
 }
 
-/* Whether a file begins as models do: nobody means to replace one by some numbers. */
+/* Whether a file begins as models, side files or sidecars do: nobody means to replace one by some
+ * numbers. */
 static bool is_model(const char *path)
 {
-    char front[4] = "";
+    char front[8] = "";
     FILE *file = fopen(path, "rb");
     if (!file)
         return false;
     bool is_one = fread(front, 1, sizeof front, file) == sizeof front &&
-                  memcmp(front, "GGUF", sizeof front) == 0;
+                  (memcmp(front, "GGUF", 4) == 0 || memcmp(front, "dreyside", 8) == 0);
     fclose(file);
     return is_one;
 }
@@ -47,7 +48,8 @@ drey_status json_check_path(const char *path, drey_error *err)
     if (is_special(path))
         return DREY_OK;
     if (is_model(path))
-        return fail(err, DREY_ERR_USAGE, "%s is a model; name another file for the numbers", path);
+        return fail(err, DREY_ERR_USAGE, "%s is a model, or a file beside one; name another file",
+                    path);
     char *folder = folder_of(path);
     if (!folder)
         return fail(err, DREY_ERR_MEMORY, "out of memory");

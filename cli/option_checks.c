@@ -3,6 +3,7 @@
 #include "cli/terminal.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 /* Parts of early exits. */
 static const uint64_t of_exits = DREY_WITHOUT(DREY_PART_SCHEDULE) |
@@ -96,8 +97,55 @@ static bool names_shares(const char *units)
     return false;
 }
 
+/* ---- Files ---- */
+
+/* The file that an option names; NULL: none, or standard output. */
+static const char *file_of(const cli_settings *s, const char *name)
+{
+    const char *path = NULL;
+    if (option_given(s, name))
+        memcpy(&path, (const char *)s + option_find(name)->offset, sizeof path);
+    return path && strcmp(path, "-") != 0 ? path : NULL;
+}
+
+/* Devices and pipes are nobody's: all may write to /dev/null. */
+static bool is_one_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (stat(a, &x) != 0 || stat(b, &y) != 0)
+        return stat(a, &x) != 0 && stat(b, &y) != 0 && strcmp(a, b) == 0;
+    return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Nothing is written over what is read, nor over what is written. */
+static drey_status check_files(const cli_settings *s, drey_error *err)
+{
+    static const char *const written[] = {"output", "json", "svg", "csv", "stats", "trace"};
+    static const char *const read[] = {"model",    "draft",     "prompts",         "file",
+                                       "simulate", "exit-file", "confidence-file", "sidecar"};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        const char *path = file_of(s, written[i]), *other;
+        if (!path)
+            continue;
+        bool over = s->operand && is_one_file(path, s->operand);
+        for (size_t k = 0; k < sizeof read / sizeof *read; k++)
+            over |= (other = file_of(s, read[k])) && is_one_file(path, other);
+        if (over)
+            return fail(err, DREY_ERR_USAGE,
+                        "--%s would write over %.200s, which is read; name another file",
+                        written[i], path);
+        for (size_t k = 0; k < i; k++)
+            if ((other = file_of(s, written[k])) && is_one_file(path, other))
+                return fail(err, DREY_ERR_USAGE, "--%s and --%s name one file, %.200s; name two",
+                            written[k], written[i], path);
+    }
+    return DREY_OK;
+}
+
 drey_status options_check(const cli_settings *s, drey_error *err)
 {
+    if (check_files(s, err) != DREY_OK)
+        return DREY_ERR_USAGE;
     if (s->draft_auto && !(s->command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_TUNE)))
         return fail(err, DREY_ERR_USAGE,
                     "-d auto is for drey run, chat, serve, plan and tune: name a draft");
@@ -118,6 +166,12 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         return fail(err, DREY_ERR_USAGE, "name units with --units, such as cpu+cpu/slow=4");
     if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
+    if (s->peer)
+        return fail(
+            err, DREY_ERR_USAGE,
+            "drey bench edge measures drey alone; llama.cpp beside it, in memory limits that "
+            "take root: python3 scripts/bench edge %.160s, in drey's source",
+            s->peer);
     bool drafts = option_find("draft")->commands & s->command;
     if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_BENCH_SESSIONS) && !s->prompts)
         return fail(err, DREY_ERR_USAGE, "name a file of prompts with --prompts FILE.jsonl");

@@ -173,6 +173,7 @@ const cli_option cli_options[] = {
     TEXT("policies", 0, CLI_BENCH_EDGE, policies),
     COUNT("rounds", 0, TURNS | CLI_BENCH_UNITS, n_rounds, 1, 1000),
     COUNT("plain-tokens", 0, CLI_BENCH_EDGE, n_plain, 2, 1048576),
+    TEXT("peer", 0, CLI_BENCH_EDGE, peer),
     TEXT("csv", 0, TURNS | CLI_BENCH_UNITS, csv),
     TEXT("sides", 0, CLI_BENCH_EXIT, sides),
     TEXT("confidence-file", 0, CLI_BENCH_EXIT, confidence_file),

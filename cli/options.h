@@ -94,6 +94,7 @@ typedef struct cli_settings {
     int32_t seconds;             /* bench disk; 0: the usual time */
     const char *prompts;         /* bench edge, train: a file; NULL: the usual ones */
     const char *policies, *csv;  /* bench edge: names, a file; NULL: all, none */
+    const char *peer;            /* bench edge: a folder of llama.cpp's programs */
     int32_t n_rounds, n_plain;   /* bench edge; 0: what is usual */
     const char *sides;           /* bench exit: names; NULL: all */
     const char *confidence_file; /* bench exit: AdaInfer's predictors; NULL: none */

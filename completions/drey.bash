@@ -100,7 +100,7 @@ _drey() {
             kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
             edge)
                 words="$engine -d --draft --without --draft-tokens --tree --prompts --policies -n --predict
-                    --plain-tokens --rounds --temp --top-k --top-p --min-p --seed --csv --json --svg -q --quiet"
+                    --plain-tokens --rounds --peer --temp --top-k --top-p --min-p --seed --csv --json --svg -q --quiet"
                 ;;
             exit)
                 words="$engine -d --draft --tree --prompts --sides --exit-file --exit-threshold

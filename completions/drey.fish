@@ -84,6 +84,7 @@ complete -c drey -n '__drey_is train bench tune' -l prompts -r -F -d 'Prompts, o
 complete -c drey -n '__drey_is bench' -l policies -x -d 'Policies to compare'
 complete -c drey -n '__drey_is bench' -l rounds -x -d 'How often'
 complete -c drey -n '__drey_is bench' -l plain-tokens -x -d 'Tokens without a draft'
+complete -c drey -n '__drey_is bench' -l peer -r -d 'Where llama.cpp takes part'
 complete -c drey -n '__drey_is bench' -l csv -r -F -d 'Keep each result'
 complete -c drey -n '__drey_is report' -l turn -x -d 'Whose tree to draw'
 complete -c drey -n '__drey_is report' -l turns -x -d 'Turns to draw'

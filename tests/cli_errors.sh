@@ -46,8 +46,26 @@ refused 2 "the prompt is empty" run -m "$toy" -p ""
 refused 2 "standard output is for the text" run -m "$toy" -p hello --stats -
 refused 2 "drey inspect takes no -m" inspect -m "$toy"
 refused 2 "name a model to prepare" prepare
-refused 2 "is a model; name another" plan -m "$toy" --no-measure --json "$toy"
-refused 2 "is a model; name another" run -m "$toy" -p x -n 1 --stats "$toy"
+
+# Nothing is written over what is read, over a model, or twice.
+cp "$toy" "$tmp/kept.gguf"
+ln "$toy" "$tmp/link.gguf"
+echo '{"prompt": "x"}' >"$tmp/prompts"
+refused 2 "--json would write over .*, which is read" plan -m "$toy" --no-measure --json "$tmp/link.gguf"
+refused 2 "--stats would write over" run -m "$toy" -f "$tmp/prompts" -n 1 --stats "$tmp/prompts"
+refused 2 "--svg would write over" bench edge -m "$toy" --prompts "$tmp/prompts" --svg "$tmp/prompts"
+refused 2 "--json would write over" train exit -m "$toy" --prompts "$tmp/prompts" --json "$tmp/prompts"
+refused 2 "--json would write over" tune --simulate "$tmp/prompts" --json "$tmp/prompts"
+refused 2 "--output would write over" report "$tmp/prompts" -o "$tmp/prompts"
+refused 2 "--json and --svg name one file" tune -m "$toy" --svg "$tmp/one" --json "$tmp/one"
+refused 2 "--stats and --trace name one file" run -m "$toy" -p x --trace "$tmp/prompts" --stats "$tmp/prompts"
+refused 2 "is a model, or a file beside one; name another" plan -m "$toy" --no-measure --json "$tmp/kept.gguf"
+refused 2 "is a model, or a file beside one; name another" run -m "$toy" -p x -n 1 --stats "$tmp/kept.gguf"
+"$drey" prepare "$toy" -q -o "$tmp/sidecar"
+refused 2 "is a model, or a file beside one; name another" run -m "$toy" -p x -n 1 --stats "$tmp/sidecar"
+refused 2 "holds no heads; name another" train medusa -m "$toy" -o "$tmp/kept.gguf"
+cmp "$toy" "$tmp/kept.gguf"
+"$drey" plan -m "$toy" --no-measure --json /dev/null >"$tmp/out"
 
 # Files.
 refused 1 "$tmp/none.gguf" run -m "$tmp/none.gguf" -p hello

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/num.h"
@@ -83,6 +84,16 @@ static char *with_suffix(const char *path, const char *suffix)
     return out;
 }
 
+/* A name by mistake would cost a model. */
+static drey_status check_place(const char *path, drey_error *err)
+{
+    struct stat about;
+    if (stat(path, &about) == 0 && about.st_size > 0 && !drey_is_heads_file(path))
+        FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
+                  "%s is there and holds no heads; name another file", SHOWN_PATH(path));
+    return DREY_OK;
+}
+
 static drey_status settle(training *t, drey_error *err)
 {
     const drey_train_medusa_options *o = t->o;
@@ -92,6 +103,7 @@ static drey_status settle(training *t, drey_error *err)
     t->checkpoint = t->output ? with_suffix(t->output, ".checkpoint") : NULL;
     if (!t->texts || !t->checkpoint)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the names of files");
+    TRY(check_place(t->output, err));
     t->n_heads = o->n_heads ? o->n_heads : USUAL_HEADS;
     t->n_ids = o->n_ids ? o->n_ids : min_i32(USUAL_IDS, t->target->shape.n_vocab);
     t->n_positions = o->n_positions ? o->n_positions : USUAL_POSITIONS;
