@@ -86,7 +86,8 @@ void report_plan(FILE *out, const drey_plan *plan)
     bool unlimited = plan->budget_bytes == DREY_MEMORY_UNLIMITED;
     fprintf(out, "%smemory plan%s: budget %s", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             unlimited ? "unlimited" : format_bytes(size, (double)plan->budget_bytes));
-    fprintf(out, " (smallest %s)\n", format_bytes(size, (double)plan->smallest_budget_bytes));
+    fprintf(out, " (smallest %s for a context of %d)\n",
+            format_bytes(size, (double)plan->smallest_budget_bytes), plan->n_context);
     plan_sizes(out, plan);
     fprintf(out, "%starget%s: %s%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             format_bytes(size, (double)plan->target_bytes),

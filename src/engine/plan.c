@@ -444,9 +444,10 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
 static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_error *err)
 {
     FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
-              "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB%s",
+              "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB for "
+              "a context of %d%s",
               (double)t->budget_bytes / (double)mib,
-              (unsigned long long)(t->smallest_budget_bytes / mib),
+              (unsigned long long)(t->smallest_budget_bytes / mib), t->n_context,
               is_there(&in->model[PLAN_DRAFT]) || in->self_draft || in->heads_bytes
                   ? " (less without a draft)"
                   : "");
