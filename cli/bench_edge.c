@@ -1,4 +1,4 @@
-/* drey bench edge: every policy, and the best one with a part left out, write the same prompts in
+/* drey bench edge: every policy, and policies with a part left out, write the same prompts in
  * turns. For each prompt and budget the sides follow each other, so that a machine that drifts
  * slows all of them; each text is written by an engine of its own, and its result kept at once. */
 #include "cli/cmd_bench.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_PREDICT = 128, USUAL_PLAIN = 24, MOST_SIDES = 32 };
+enum { USUAL_PREDICT = 128, USUAL_PLAIN = 24, MOST_SIDES = 64 };
 
 typedef struct side {
     char name[48];
@@ -39,20 +39,35 @@ static bool is_plain(drey_policy policy)
     return policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD;
 }
 
-/* Parts that make a difference to the policy. */
-static bool has_part(drey_policy policy, drey_part part)
+/* Parts that make a difference to the policy. All but the draft alone draft several nodes in a step
+ * while a pass waits. */
+static bool has_part(const edge *e, drey_policy policy, drey_part part)
 {
-    if (part >= DREY_PART_SCHEDULE) /* of early exits, which are off here */
-        return false;
     bool follows = policy == DREY_POLICY_LLMCAD || policy == DREY_POLICY_EDGELLM;
-    return part == DREY_PART_FALLBACK ? follows : policy == DREY_POLICY_OPTIMAL;
+    switch (part) {
+    case DREY_PART_TREE:
+        return follows || policy == DREY_POLICY_SPECINFER || policy == DREY_POLICY_OPTIMAL;
+    case DREY_PART_FALLBACK:
+        return follows;
+    case DREY_PART_BATCHING:
+    case DREY_PART_PROVISIONAL:
+        return !is_plain(policy) && policy != DREY_POLICY_DRAFT;
+    case DREY_PART_SLICE:
+        return !is_plain(policy) && e->models.drafter == DREY_DRAFTER_MODEL;
+    default: /* of early exits, which are off here */
+        return false;
+    }
+}
+
+static bool can_draft(const edge *e, drey_policy policy)
+{
+    return is_plain(policy) || e->models.drafter == DREY_DRAFTER_MODEL ||
+           (policy != DREY_POLICY_DRAFT && e->models.drafter != DREY_DRAFTER_NONE);
 }
 
 static void add_side(edge *e, drey_policy policy, uint64_t without, const char *part)
 {
-    bool can = is_plain(policy) || e->s->drafter == DREY_DRAFTER_MODEL ||
-               (policy != DREY_POLICY_DRAFT && e->s->drafter != DREY_DRAFTER_NONE);
-    if (!can || e->n_sides == MOST_SIDES)
+    if (!can_draft(e, policy) || e->n_sides == MOST_SIDES)
         return;
     side *s = &e->sides[e->n_sides++];
     *s = (side){.policy = policy, .without = without};
@@ -81,6 +96,9 @@ static drey_status add_policies(edge *e, drey_error *err)
             return fail(err, DREY_ERR_USAGE,
                         "--policies takes policies with commas between, not \"%.40s\"",
                         e->s->policies);
+        if (!can_draft(e, policy))
+            return fail(err, DREY_ERR_USAGE, "the policy %s needs a draft: add -d %s", name,
+                        policy == DREY_POLICY_DRAFT ? "DRAFT.gguf" : "DRAFT.gguf or -d lookup");
         add_side(e, policy, 0, NULL);
         at += n;
         if (!*at)
@@ -88,18 +106,33 @@ static drey_status add_policies(edge *e, drey_error *err)
     }
 }
 
-/* --without LIST: what is left out, one at a time. */
-static void add_ablations(edge *e)
+/* Where nothing is asked for: what of it is ours, and what is theirs alone. */
+static bool is_usual(const edge *e, drey_policy policy, drey_part part)
+{
+    return !e->s->policies && (part == DREY_PART_FALLBACK || policy == DREY_POLICY_OPTIMAL);
+}
+
+/* --without LIST: what is left out, one at a time, of each policy that is measured. */
+static drey_status add_ablations(edge *e, drey_error *err)
 {
     bool given = option_given(e->s, "without");
-    for (int part = 0; drey_part_name((drey_part)part); part++) {
-        uint64_t bit = DREY_WITHOUT(part);
-        if (given ? !(e->s->without & bit) : e->s->policies != NULL)
+    int n_policies = e->n_sides;
+    for (int i = 0; drey_part_name((drey_part)i); i++) {
+        drey_part part = (drey_part)i;
+        int n_before = e->n_sides;
+        if (given && !(e->s->without & DREY_WITHOUT(part)))
             continue;
-        for (int policy = 0; drey_policy_name((drey_policy)policy); policy++)
-            if (has_part((drey_policy)policy, (drey_part)part))
-                add_side(e, (drey_policy)policy, bit, drey_part_name((drey_part)part));
+        for (int k = 0; k < n_policies; k++) {
+            drey_policy policy = e->sides[k].policy;
+            if (has_part(e, policy, part) && (given || is_usual(e, policy, part)))
+                add_side(e, policy, DREY_WITHOUT(part), drey_part_name(part));
+        }
+        if (given && e->n_sides == n_before)
+            return fail(err, DREY_ERR_USAGE,
+                        "--without %s makes no difference to any of these policies with this draft",
+                        drey_part_name(part));
     }
+    return DREY_OK;
 }
 
 /* ---- A text ---- */
@@ -243,11 +276,11 @@ static drey_status tell(edge *e, FILE *out, cJSON *root, drey_error *err)
     edge_print(cases, n, out);
     cJSON_AddItemToObject(root, "cases", edge_json(cases, n));
     fputc('\n', out);
-    int n_other = edge_texts_differ(&e->rows, out);
+    int n_texts, n_other = edge_texts_differ(&e->rows, out, &n_texts);
     if (e->s->svg)
         status = edge_svg(e->s->svg, cases, n, err);
     free(cases);
-    return status == DREY_OK ? tell_texts(n_other, e->n_failed, out, root, err) : status;
+    return status == DREY_OK ? tell_texts(n_texts, n_other, e->n_failed, out, root, err) : status;
 }
 
 drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
@@ -255,13 +288,13 @@ drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error
     edge e = {.s = s};
     drey_status status = prompts_read(&e.prompts, s->prompts, err);
     if (status == DREY_OK)
-        status = add_policies(&e, err);
-    if (status == DREY_OK) {
-        add_ablations(&e);
-        status = csv_open(&e.rows, &edge_format, s->csv, err);
-    }
-    if (status == DREY_OK)
         status = models_open(&e.models, s, err);
+    if (status == DREY_OK)
+        status = add_policies(&e, err);
+    if (status == DREY_OK)
+        status = add_ablations(&e, err);
+    if (status == DREY_OK)
+        status = csv_open(&e.rows, &edge_format, s->csv, err);
     if (status == DREY_OK)
         status = prompts_tokenize(&e.prompts, e.models.target, err);
     if (status == DREY_OK)

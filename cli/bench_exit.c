@@ -63,18 +63,36 @@ typedef struct exits {
 
 /* ---- Sides ---- */
 
+static bool lacks_draft(const exits *e, const side *s)
+{
+    return (s->tree || s->kind == SIDE_GUESSES) && e->s->drafter == DREY_DRAFTER_NONE;
+}
+
+static bool lacks_predictors(const exits *e, const side *s)
+{
+    return s->kind == SIDE_CONFIDENCE && !e->s->confidence_file;
+}
+
 static drey_status add_side(exits *e, const char *name, size_t n, drey_error *err)
 {
+    const side *s = NULL;
     for (int i = 0; i < N_SIDES; i++)
-        if (strlen(sides[i].name) == n && strncmp(sides[i].name, name, n) == 0) {
-            for (int k = 0; k < e->n_sides; k++)
-                if (e->side[k] == &sides[i])
-                    return DREY_OK;
-            e->side[e->n_sides++] = &sides[i];
+        if (strlen(sides[i].name) == n && strncmp(sides[i].name, name, n) == 0)
+            s = &sides[i];
+    if (!s)
+        return fail(err, DREY_ERR_USAGE, "--sides takes names with commas between, not \"%.40s\"",
+                    e->s->sides);
+    if (lacks_draft(e, s))
+        return fail(err, DREY_ERR_USAGE,
+                    "the side %s needs a draft: add -d DRAFT.gguf or -d lookup", s->name);
+    if (lacks_predictors(e, s))
+        return fail(err, DREY_ERR_USAGE, "the side %s needs predictors: add --confidence-file FILE",
+                    s->name);
+    for (int k = 0; k < e->n_sides; k++)
+        if (e->side[k] == s)
             return DREY_OK;
-        }
-    return fail(err, DREY_ERR_USAGE, "--sides takes names with commas between, not \"%.40s\"",
-                e->s->sides);
+    e->side[e->n_sides++] = s;
+    return DREY_OK;
 }
 
 /* --sides LIST; without it all that can be. */
@@ -82,9 +100,7 @@ static drey_status choose_sides(exits *e, drey_error *err)
 {
     if (!e->s->sides) {
         for (int i = 0; i < N_SIDES; i++)
-            if ((sides[i].kind != SIDE_CONFIDENCE || e->s->confidence_file) &&
-                ((!sides[i].tree && sides[i].kind != SIDE_GUESSES) ||
-                 e->s->drafter != DREY_DRAFTER_NONE))
+            if (!lacks_draft(e, &sides[i]) && !lacks_predictors(e, &sides[i]))
                 e->side[e->n_sides++] = &sides[i];
         return DREY_OK;
     }
@@ -265,11 +281,11 @@ static drey_status tell(exits *e, FILE *out, cJSON *root, drey_error *err)
     exit_print(cases, n, out);
     cJSON_AddItemToObject(root, "cases", exit_json(cases, n));
     fputc('\n', out);
-    int n_other = exit_texts_differ(&e->rows, out);
+    int n_texts, n_other = exit_texts_differ(&e->rows, out, &n_texts);
     if (e->s->svg)
         status = exit_svg(e->s->svg, cases, n, err);
     free(cases);
-    return status == DREY_OK ? tell_texts(n_other, e->n_failed, out, root, err) : status;
+    return status == DREY_OK ? tell_texts(n_texts, n_other, e->n_failed, out, root, err) : status;
 }
 
 drey_status bench_exit(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)

@@ -265,7 +265,7 @@ static drey_status measure_all(sessions *b, FILE *out, cJSON *root, drey_error *
     if (status != DREY_OK)
         return status;
     fputc('\n', out);
-    return tell_texts(b->n_other, 0, out, root, err);
+    return tell_texts(most > 1 ? 2 * b->prompts.n : 1, b->n_other, 0, out, root, err);
 }
 
 static drey_status prepare(sessions *b, drey_error *err)

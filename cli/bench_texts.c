@@ -51,11 +51,12 @@ double median_of(double *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-drey_status tell_texts(int n_other, int n_failed, FILE *out, cJSON *root, drey_error *err)
+drey_status tell_texts(int n_texts, int n_other, int n_failed, FILE *out, cJSON *root,
+                       drey_error *err)
 {
     cJSON_AddNumberToObject(root, "other_texts", n_other);
     cJSON_AddNumberToObject(root, "failed", n_failed);
-    if (!n_other)
+    if (!n_other && n_texts > 1)
         fprintf(out, "all sides that are not lossy wrote the same texts\n");
     if (n_other)
         return fail(err, DREY_ERR_INTERNAL, "%d texts differ that have to be the same", n_other);

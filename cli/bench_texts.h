@@ -34,8 +34,9 @@ const char *budget_words(char *out, double mib);
 
 /* Sorts the values; 0 for none. */
 double median_of(double *values, size_t n);
-/* So many texts differ that have to be the same, and so many could not be written: said on `out` and
- * in `root`; where there are any that is the error. */
-drey_status tell_texts(int n_other, int n_failed, FILE *out, cJSON *root, drey_error *err);
+/* Of so many texts of sides that are not lossy so many differ that have to be the same, and so many
+ * could not be written: said on `out` and in `root`; where there are any that is the error. */
+drey_status tell_texts(int n_texts, int n_other, int n_failed, FILE *out, cJSON *root,
+                       drey_error *err);
 
 #endif

@@ -219,7 +219,7 @@ static drey_status measure(units *b, FILE *out, cJSON *root, drey_error *err)
     if (status != DREY_OK)
         return status;
     tell_texts_of(b, out, root);
-    return tell_texts(b->n_other, 0, out, root, err);
+    return tell_texts(N_SIDES * b->prompts.n, b->n_other, 0, out, root, err);
 }
 
 drey_status bench_units(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)

@@ -172,10 +172,11 @@ static bool contradicts(const edge_row *a, const edge_row *b)
     return a->text[0] && b->text[0] && a->tokens == b->tokens && strcmp(a->text, b->text) != 0;
 }
 
-int edge_texts_differ(const csv_rows *r, FILE *out)
+int edge_texts_differ(const csv_rows *r, FILE *out, int *n_texts)
 {
-    int n = 0;
-    for (size_t i = 0; i < r->n; i++)
+    int n = *n_texts = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        *n_texts += !edge_row_at(r, i)->lossy && edge_row_at(r, i)->text[0];
         for (size_t k = 0; k < i; k++)
             if (contradicts(edge_row_at(r, i), edge_row_at(r, k))) {
                 fprintf(out, "%s: %s (%g MiB) wrote another text than %s (%g MiB)\n",
@@ -185,6 +186,7 @@ int edge_texts_differ(const csv_rows *r, FILE *out)
                 n++;
                 break;
             }
+    }
     return n;
 }
 

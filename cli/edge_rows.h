@@ -64,7 +64,7 @@ drey_status edge_cases(const csv_rows *r, edge_case **cases, int *n, drey_error 
 
 /* Rows whose text is not that of the other lossless ones of their target and prompt; told
  * on out. */
-int edge_texts_differ(const csv_rows *r, FILE *out);
+int edge_texts_differ(const csv_rows *r, FILE *out, int *n_texts);
 
 /* A Markdown table a case. */
 void edge_print(const edge_case *cases, int n, FILE *out);

@@ -178,10 +178,11 @@ drey_status exit_cases(const csv_rows *r, exit_case **cases, int *n, drey_error 
 
 /* ---- The same text ---- */
 
-int exit_texts_differ(const csv_rows *r, FILE *out)
+int exit_texts_differ(const csv_rows *r, FILE *out, int *n_texts)
 {
-    int n = 0;
-    for (size_t i = 0; i < r->n; i++)
+    int n = *n_texts = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        *n_texts += !exit_row_at(r, i)->lossy && exit_row_at(r, i)->text[0];
         for (size_t k = 0; k < i; k++) {
             const exit_row *a = exit_row_at(r, i), *b = exit_row_at(r, k);
             if (a->lossy || b->lossy || !a->text[0] || !b->text[0] || a->tokens != b->tokens ||
@@ -193,6 +194,7 @@ int exit_texts_differ(const csv_rows *r, FILE *out)
             n++;
             break;
         }
+    }
     return n;
 }
 
@@ -229,8 +231,10 @@ void exit_print(const exit_case *cases, int n, FILE *out)
         char budget[32] = "in memory";
         if (c->budget_mib > 0)
             snprintf(budget, sizeof budget, "%.0f MiB", c->budget_mib);
-        fprintf(out, "\n%s of %d layers, %s, draft %s, %s\n\n", c->target, c->n_layers, budget,
-                c->draft, c->group);
+        char layers[32] = ""; /* not known where only sides without exits were measured */
+        if (c->n_layers > 0)
+            snprintf(layers, sizeof layers, " of %d layers", c->n_layers);
+        fprintf(out, "\n%s%s, %s, draft %s, %s\n\n", c->target, layers, budget, c->draft, c->group);
         fputs(
             "| side | tokens/s | of off | layers a token | of the oracle | left | agree | heads "
             "in vain | looking | heads | unread |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
@@ -271,7 +275,8 @@ cJSON *exit_json(const exit_case *cases, int n)
         cJSON_AddStringToObject(one, "draft", c->draft);
         cJSON_AddStringToObject(one, "group", c->group);
         cJSON_AddNumberToObject(one, "budget_mib", c->budget_mib);
-        cJSON_AddNumberToObject(one, "layers", c->n_layers);
+        if (c->n_layers > 0)
+            cJSON_AddNumberToObject(one, "layers", c->n_layers);
         cJSON *sides = cJSON_AddArrayToObject(one, "sides");
         for (int k = 0; k < c->n_sides; k++)
             cJSON_AddItemToArray(sides, side_json(&c->side[k], c->n_layers));

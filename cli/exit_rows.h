@@ -74,8 +74,8 @@ typedef struct exit_case {
 drey_status exit_cases(const csv_rows *r, exit_case **cases, int *n, drey_error *err);
 
 /* Rows whose text is not that of the other lossless ones of their target and prompt; told
- * on out. */
-int exit_texts_differ(const csv_rows *r, FILE *out);
+ * on out. n_texts: of how many lossless ones. */
+int exit_texts_differ(const csv_rows *r, FILE *out, int *n_texts);
 
 /* A Markdown table a case; the same as JSON; as a picture: speeds, and tokens by layer. */
 void exit_print(const exit_case *cases, int n, FILE *out);

@@ -108,6 +108,21 @@ tests/json_value.py "$tmp/json" 'other_texts > 0' >"$tmp/null" || failed=1
 [ "$(tail -n +2 "$tmp/few" | cut -d, -f3 | sort | uniq -c | tr -s ' ')" = " 10 optimal
  10 optimal without tree
  10 sequence" ] || wrong "some sides: $(cut -d, -f3 "$tmp/few" | sort | uniq -c)"
+"${edge[@]}" --policies edgellm,specinfer,sp --without tree,provisional,fallback --csv "$tmp/theirs" --memory unlimited -q \
+    >"$tmp/out"
+[ "$(tail -n +2 "$tmp/theirs" | cut -d, -f3 | sort | uniq -c | tr -s ' ')" = " 5 edgellm
+ 5 edgellm without fallback
+ 5 edgellm without provisional
+ 5 edgellm without tree
+ 5 sequence
+ 5 sequence without provisional
+ 5 specinfer
+ 5 specinfer without provisional
+ 5 specinfer without tree" ] || wrong "their sides: $(cut -d, -f3 "$tmp/theirs" | sort | uniq -c)"
+got=0
+"${edge[@]}" --policies optimal --memory 1M >"$tmp/out" 2>"$tmp/err" || got=$?
+[ $got = 1 ] || wrong "a budget too small for all: exit code $got"
+! grep -q "same texts" "$tmp/out" || wrong "texts that were not written are the same: $(cat "$tmp/out")"
 got=0
 "${edge[@]}" --policies optimal --memory 1M,unlimited --csv "$tmp/small" >"$tmp/out" 2>"$tmp/err" || got=$?
 [ $got = 1 ] || wrong "a budget too small: exit code $got"
@@ -124,13 +139,19 @@ refused() { # CODE PATTERN WORD...
         wrong "$pattern: $got, $(cat "$tmp/err")"
     fi
 }
-refused 1 "is there already and holds no results" "${edge[@]}" --csv "$tmp/prompts"
+refused 1 "is there already and holds no results" "${edge[@]}" --csv "$tmp/json"
 echo '{"id": "x"}' >"$tmp/odd"
 refused 1 "line 1 of .* is no prompt" "$drey" bench edge -m "$tmp/t.gguf" --prompts "$tmp/odd"
 : >"$tmp/empty"
 refused 1 "holds no prompt" "$drey" bench edge -m "$tmp/t.gguf" --prompts "$tmp/empty"
 refused 2 "takes policies with commas between" "${edge[@]}" --policies optimal,,sp
 refused 2 "takes policies with commas between" "${edge[@]}" --policies auto
+refused 2 "python3 scripts/bench edge /a/b, in drey's source" "${edge[@]}" --peer /a/b
+refused 2 "without fallback makes no difference" "${edge[@]}" --policies optimal,sp --without fallback
+lookup=("$drey" bench edge -m "$tmp/t.gguf" -d lookup --prompts "$tmp/prompts")
+refused 2 "the policy draft needs a draft: add -d DRAFT.gguf$" "${lookup[@]}" --policies draft
+refused 2 "without slice makes no difference" "${lookup[@]}" --policies optimal --without slice
+refused 2 "the policy si needs a draft" "$drey" bench edge -m "$tmp/t.gguf" --prompts "$tmp/prompts" --policies si
 sed "5s/,$mib,0,/,soon,0,/" "$tmp/csv" >"$tmp/bad"
 refused 1 "line 5 of .* is damaged at" "${edge[@]}" --csv "$tmp/bad"
 

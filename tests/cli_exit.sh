@@ -114,7 +114,17 @@ refused() { # WORDS OPTION...
     fi
 }
 refused "sides takes names" --sides off,slow
-refused "no results of drey bench exit" --csv "$tmp/prompts" --sides off
+refused "no results of drey bench exit" --csv "$tmp/json" --sides off
 refused "3 texts could not be written" --exit-file "$tmp/d.gguf" --sides off,fast
 grep -q "^| off |" "$tmp/out" || wrong "no table of what could run"
+grep -q "^t.gguf, in memory, draft d.gguf, code$" "$tmp/out" || wrong "layers nobody has said: $(cat "$tmp/out")"
+refused "3 texts could not be written" --exit-file "$tmp/d.gguf" --sides exact
+! grep -q "same texts" "$tmp/out" || wrong "texts that were not written are the same: $(cat "$tmp/out")"
+refused "the side fast-confidence needs predictors" --sides off,fast-confidence
+[ "$(wc -l <"$tmp/err")" = 1 ] || wrong "more than a sentence: $(cat "$tmp/err")"
+bench=("$drey" bench exit -m "$tmp/t.gguf" -d none --prompts "$tmp/prompts")
+for side in tree off-draft; do # before anything runs, in one line
+    refused "the side $side needs a draft" --sides off,$side
+    [ "$(wc -l <"$tmp/err")" = 1 ] || wrong "more than a sentence: $(cat "$tmp/err")"
+done
 exit $failed
