@@ -11,7 +11,7 @@ typedef struct listing {
     cJSON *root, *array;
     const drey_limits *limits;
     char type[16];  /* of the block of lines that was begun */
-    double first_s; /* of one row; of drey's own way with a tree */
+    double first_s; /* of one row; of drey's own way with a tree; of blocks that are not split */
     bool in_rows, begun;
 } listing;
 
@@ -35,6 +35,17 @@ static void show_dot(listing *l, const drey_kernel_report *r)
             r->seconds / l->first_s);
 }
 
+static void show_planes(listing *l, const drey_kernel_report *r)
+{
+    if (strcmp(r->shape, "unsplit") == 0) {
+        l->first_s = r->seconds;
+        if (r->rows == 1)
+            fprintf(l->out, "  rows   GB/s joined from planes, over unsplit\n");
+        return;
+    }
+    fprintf(l->out, "%6d %6.1f %39.2f\n", r->rows, 1e-9 * r->bytes_per_s, r->seconds / l->first_s);
+}
+
 static void show_table(listing *l, const drey_kernel_report *r)
 {
     if (r->what == DREY_KERNEL_ROW) {
@@ -53,6 +64,8 @@ static void show_table(listing *l, const drey_kernel_report *r)
         fputc('\n', l->out);
     } else if (r->what == DREY_KERNEL_DOT) {
         show_dot(l, r);
+    } else if (r->what == DREY_KERNEL_PLANES) {
+        show_planes(l, r);
     } else if (r->what == DREY_KERNEL_PACK) {
         fprintf(l->out, "%-6s packed at %.1f GB/s", r->kernel, 1e-9 * r->bytes_per_s);
     } else {

@@ -262,7 +262,8 @@ holds "bench kernels --type rmsnorm" "$tmp/json" \
 "$drey" bench kernels -t 1 --type q4_0 --json "$tmp/json" >"$tmp/out"
 holds "bench kernels --type q4_0" "$tmp/json" \
     '[(k["what"], k["rows"]) for k in kernels] == [("pack", 1), ("quantise", 1)] + [
-        ("dot", n) for n in (1, 2, 4, 8, 16, 32, 64, 512)]' \
+        ("dot", n) for n in (1, 2, 4, 8, 16, 32, 64, 512)] + [("planes", n) for n in (1, 8, 32) for way in "us"]' \
+    '[k["shape"] for k in kernels[10:]] == ["unsplit", "joined"] * 3' \
     'all(k["bytes_per_s"] > 0 for k in kernels) and all(k["peak_share"] > 0 for k in kernels[2:])'
 "$drey" bench kernels -t 1 --type tree --json "$tmp/json" >"$tmp/out"
 holds "bench kernels --type tree" "$tmp/json" \

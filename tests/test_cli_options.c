@@ -454,7 +454,8 @@ static void names_come_back(void **state)
     assert_string_equal(drey_progress_name(DREY_PROGRESS_TRAIN), "train");
     assert_null(drey_progress_name((drey_progress)(DREY_PROGRESS_TRAIN + 1)));
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_ROW), "row");
-    assert_null(drey_kernel_figure_name((drey_kernel_figure)(DREY_KERNEL_ROW + 1)));
+    assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PLANES), "planes");
+    assert_null(drey_kernel_figure_name((drey_kernel_figure)(DREY_KERNEL_PLANES + 1)));
     assert_int_equal(io, DREY_IO_PREAD);
 }
 

@@ -46,22 +46,27 @@ typedef enum drey_kernel_figure {
     DREY_KERNEL_PACK = 0,     /* a type's blocks brought into the layout that its products want */
     DREY_KERNEL_QUANTISE = 1, /* activations for them */
     DREY_KERNEL_DOT = 2,      /* products */
-    DREY_KERNEL_ROW = 3       /* an operation on rows of activations: norms, RoPE, attention, ... */
+    DREY_KERNEL_ROW = 3,      /* an operation on rows of activations: norms, RoPE, attention, ... */
+    DREY_KERNEL_PLANES = 4    /* products of blocks whose high and low bits lie apart, and, in turns
+                                 with them, of ordinary ones: two reports for each number of rows */
 } drey_kernel_figure;
-/* "pack", "quantise", "dot", "row"; NULL: there is no such figure. */
+/* "pack", "quantise", "dot", "row", "planes"; NULL: there is no such figure. */
 DREY_API const char *drey_kernel_figure_name(drey_kernel_figure what);
 
 /* One figure about one kernel. */
 typedef struct drey_kernel_report {
     const char *kernel; /* a tensor type, or a row operation */
     drey_kernel_figure what;
-    const char *shape;  /* of a row operation: what it ran on; else "" */
-    int32_t rows;       /* dot, attention: rows of a pass; else 1 */
-    double seconds;     /* dot: of a pass over all weights in memory, scaled to 1 GiB of them;
+    const char *shape; /* of a row operation: what it ran on; planes: "unsplit", then "joined";
+                           else "" */
+    int32_t rows;      /* dot, planes, attention: rows of a pass; else 1 */
+    double seconds; /* dot, planes: of a pass over all weights in memory, scaled to 1 GiB of them;
                            row: of a call; else 0 */
-    double bytes_per_s; /* dot, pack: of weights; quantise, row: of what is read and written */
-    double ops_per_s;   /* dot: a multiply-add is two; else 0 */
-    double bandwidth_share, peak_share; /* dot: of limits, int8 or float as the kernel's products
+    double
+        bytes_per_s; /* dot, planes, pack: of weights; quantise, row: of what is read and written */
+    double ops_per_s; /* dot, planes: a multiply-add is two; else 0 */
+    double bandwidth_share,
+        peak_share; /* dot, planes: of limits, int8 or float as the kernel's products
                                            are; else 0 */
 } drey_kernel_report;
 typedef void drey_kernel_fn(void *user, const drey_kernel_report *report);

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
-#include "kernel/packing.h"
+#include "kernel/planes.h"
 #include "os/clock.h"
 #include "profile/attention_speed.h"
 #include "profile/machine_limits.h"
@@ -29,7 +29,7 @@ enum {
 };
 static const size_t block_bytes = (size_t)192 << 20;
 static const double round_s = 0.03; /* a round is not much longer, however slow the tier */
-static const int32_t row_counts[] = {1, 2, 4, 8, 16, 32, 64, 512};
+static const int32_t row_counts[] = {1, 2, 4, 8, 16, 32, 64, 512}, plane_rows[] = {1, 8, 32};
 
 typedef struct type_entry {
     tensor_type type;
@@ -61,7 +61,7 @@ typedef struct bench {
     uint8_t *per_thread; /* [n_threads][thread_bytes()]: sums, a packed group, scratch */
     /* The round that runs. */
     const type_entry *type;
-    bool packing;
+    bool packing, in_planes;
     int32_t n;                             /* activation rows */
     int64_t first, n_groups, claim, n_all; /* groups; of the block */
     thread_share *shares;                  /* [n_threads] */
@@ -86,6 +86,27 @@ static int64_t share_first(const bench *b, int32_t thread, int32_t n_threads)
     return b->n_groups / b->claim * thread / n_threads * b->claim;
 }
 
+/* One by one, as a pass takes them. Each plane of all groups lies behind the one before it. */
+static void sweep_planes(const bench *b, uint8_t *mine, int64_t group)
+{
+    const plane_layout *l = plane_layout_find(b->type->type);
+    size_t bytes[N_PLANES];
+    plane_blocks from;
+    const uint8_t *plane = b->block;
+    for (int i = 0; i < N_PLANES; i++) {
+        bytes[i] = BENCH_K / (size_t)b->type->block_k * plane_block_bytes(l, i);
+        from.plane[i] = plane + (size_t)group * bytes[i];
+        plane += (size_t)b->n_all * bytes[i];
+    }
+    for (int64_t g = 0; g < b->claim; g++) {
+        dot_planes(b->kernels, b->type->type, (float *)(void *)mine + g * GROUP_ROWS,
+                   b->claim * GROUP_ROWS, &from, b->acts, b->n, BENCH_K,
+                   mine + SUM_BYTES + GROUP_BYTES, mine + SUM_BYTES);
+        for (int i = 0; i < N_PLANES; i++)
+            from.plane[i] += bytes[i];
+    }
+}
+
 /* A claim's groups, from the at-th of the round on. */
 static void sweep(bench *b, uint8_t *mine, int64_t at)
 {
@@ -94,7 +115,9 @@ static void sweep(bench *b, uint8_t *mine, int64_t at)
     int64_t row_bytes = BENCH_K / b->type->block_k * b->type->block_bytes;
     int64_t group = (b->first + at) % (b->n_all - b->claim + 1);
     const uint8_t *from = b->block + (size_t)group * group_bytes;
-    if (!b->packing)
+    if (b->in_planes)
+        sweep_planes(b, mine, group);
+    else if (!b->packing)
         m->dot((float *)(void *)mine, b->claim * GROUP_ROWS, from, (int32_t)b->claim, b->acts, b->n,
                BENCH_K, mine + SUM_BYTES + GROUP_BYTES);
     for (int64_t g = 0; b->packing && g < b->claim; g++)
@@ -128,14 +151,20 @@ static double type_round(bench *b, int64_t *n_groups)
     return taken;
 }
 
-/* Median seconds per group. A first round finds out how many groups are enough. */
-static double group_seconds(bench *b)
+/* A first round finds out how many groups are enough. */
+static int64_t enough_groups(bench *b)
 {
     int64_t n_groups = b->claim * pool_n_threads(b->pool);
-    double each = type_round(b, &n_groups) / (double)n_groups, seconds[ROUNDS];
-    double enough = round_s / each;
+    double each = type_round(b, &n_groups) / (double)n_groups, enough = round_s / each;
     n_groups = enough > (double)b->n_all ? b->n_all : (int64_t)enough;
-    n_groups = max_i64(n_groups, b->claim);
+    return max_i64(n_groups, b->claim);
+}
+
+/* Median seconds per group. */
+static double group_seconds(bench *b)
+{
+    int64_t n_groups = enough_groups(b);
+    double seconds[ROUNDS];
     for (int i = 0; i < ROUNDS; i++)
         seconds[i] = type_round(b, &n_groups) / (double)n_groups;
     return median(seconds, ROUNDS);
@@ -157,12 +186,52 @@ static double quantise_rate(bench *b, act_kind act)
     return median(rate, ROUNDS);
 }
 
+static void report_products(const bench *b, drey_kernel_report *r, double group_s)
+{
+    const matmul_kernel *m = &b->kernels->matmul[b->type->type];
+    double peak = m->act == ACT_F32 ? b->limits->float_ops_per_s : b->limits->int8_ops_per_s;
+    r->rows = b->n;
+    r->bytes_per_s = (double)m->group_bytes(BENCH_K) / group_s;
+    r->ops_per_s = 2.0 * GROUP_ROWS * BENCH_K * b->n / group_s;
+    r->seconds = (double)(1 << 30) / r->bytes_per_s;
+    r->bandwidth_share = r->bytes_per_s / b->limits->memory_bytes_per_s;
+    r->peak_share = r->ops_per_s / peak;
+    b->visit(b->user, r);
+}
+
+static void take_rows(bench *b, int32_t n)
+{
+    act_kind act = b->kernels->matmul[b->type->type].act;
+    b->n = n;
+    b->kernels->quantise[act](b->acts, b->x, BENCH_K, 0, n, n, BENCH_K);
+}
+
+/* What joining blocks costs a product, whose planes come from memory in three streams. */
+static void bench_planes(bench *b)
+{
+    static const char *const ways[] = {"unsplit", "joined"};
+    double seconds[2][ROUNDS];
+    for (size_t i = 0; i < sizeof plane_rows / sizeof *plane_rows; i++) {
+        take_rows(b, plane_rows[i]);
+        int64_t n_groups = enough_groups(b);
+        for (int round = 0; round < ROUNDS; round++)
+            for (int way = 0; way < 2; way++) {
+                b->in_planes = way == 1;
+                seconds[way][round] = type_round(b, &n_groups) / (double)n_groups;
+            }
+        b->in_planes = false;
+        for (int way = 0; way < 2; way++) {
+            drey_kernel_report r = {
+                .kernel = b->type->name, .what = DREY_KERNEL_PLANES, .shape = ways[way]};
+            report_products(b, &r, median(seconds[way], ROUNDS));
+        }
+    }
+}
+
 static void bench_type(bench *b, const type_entry *t)
 {
     const matmul_kernel *m = &b->kernels->matmul[t->type];
     double group_bytes = (double)m->group_bytes(BENCH_K);
-    double group_ops = 2.0 * GROUP_ROWS * BENCH_K;
-    double peak = m->act == ACT_F32 ? b->limits->float_ops_per_s : b->limits->int8_ops_per_s;
     b->type = t;
     b->n_all = (int64_t)((double)block_bytes / group_bytes);
     b->claim = (int64_t)(CLAIM_BYTES / group_bytes);
@@ -178,16 +247,11 @@ static void bench_type(bench *b, const type_entry *t)
     b->packing = false;
     r.what = DREY_KERNEL_DOT;
     for (size_t i = 0; i < sizeof row_counts / sizeof *row_counts; i++) {
-        b->n = r.rows = row_counts[i];
-        b->kernels->quantise[m->act](b->acts, b->x, BENCH_K, 0, b->n, b->n, BENCH_K);
-        double each = group_seconds(b);
-        r.bytes_per_s = group_bytes / each;
-        r.ops_per_s = group_ops * b->n / each;
-        r.seconds = (double)(1 << 30) / r.bytes_per_s;
-        r.bandwidth_share = r.bytes_per_s / b->limits->memory_bytes_per_s;
-        r.peak_share = r.ops_per_s / peak;
-        b->visit(b->user, &r);
+        take_rows(b, row_counts[i]);
+        report_products(b, &r, group_seconds(b));
     }
+    if (plane_layout_find(t->type))
+        bench_planes(b);
 }
 
 /* ---- Row operations: each runs once and returns the bytes that it reads and writes ---- */
@@ -391,7 +455,7 @@ drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const ch
 
 const char *drey_kernel_figure_name(drey_kernel_figure what)
 {
-    static const char *const names[] = {"pack", "quantise", "dot", "row"};
+    static const char *const names[] = {"pack", "quantise", "dot", "row", "planes"};
     return (unsigned)what < sizeof names / sizeof *names ? names[what] : NULL;
 }
 
