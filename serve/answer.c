@@ -32,15 +32,6 @@ static int32_t get_token(const record *r, drey_logprob all[1 + DREY_MAX_TOP])
     return (int32_t)(r->n / sizeof *all);
 }
 
-/* Characters of a text, which offsets count. */
-static size_t characters(const record *r)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < r->n; i++)
-        n += (r->bytes[i] & 0xC0) != 0x80;
-    return n;
-}
-
 /* ---- What is common ---- */
 
 static void put_front(const task *t, const shared *s, bool stream, text_out *out)
@@ -206,7 +197,7 @@ static bool put_record(answer *a, const shared *s, text_out *out)
     if (a->stage == WHOLE_TEXT && r.kind == RECORD_TEXT)
         out_escaped(out, r.bytes, r.n);
     if (a->stage == WHOLE_LIST && r.kind == RECORD_TEXT)
-        a->n_characters += characters(&r);
+        a->n_characters += utf8_characters(r.bytes, r.n);
     if (a->stage == WHOLE_LIST && r.kind == RECORD_TOKEN) {
         put_in_list(a, s, &r, out);
         a->comma = true;
@@ -450,7 +441,7 @@ static void put_next(answer *a, job *j, const shared *s, text_out *out)
         }
     }
     if (c.text)
-        a->offset[j->choice] += characters(c.text);
+        a->offset[j->choice] += utf8_characters(c.text->bytes, c.text->n);
     put_chunk(j, s, &c, out);
     close_chunk(out);
     j->n_read = next;

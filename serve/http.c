@@ -18,6 +18,15 @@ static bool is_text(char c)
     return c == '\t' || (u >= 0x20 && u != 0x7F);
 }
 
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 bool http_part_is(http_part part, const char *text)
 {
     return part.text && part.n == strlen(text) && memcmp(part.text, text, part.n) == 0;
@@ -35,7 +44,7 @@ typedef struct reading {
     int *status;
     const char **why;
     bool has_length;
-    http_part connection;
+    http_part connection, authority; /* authority: of the request line */
 } reading;
 
 static bool refuse(reading *r, int status, const char *why)
@@ -63,18 +72,42 @@ static http_method method_of(http_part word)
     return HTTP_OTHER;
 }
 
+/* "http://host/path": the target goes on behind the host. */
+static bool read_authority(reading *r, http_part *target)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    size_t n = 0, end;
+    for (int i = 0; i < 2; i++)
+        if (target->n >= strlen(schemes[i]) &&
+            strncasecmp(target->text, schemes[i], strlen(schemes[i])) == 0)
+            n = strlen(schemes[i]);
+    if (n == 0)
+        return refuse(r, 400, "The request's target has to begin with \"/\".");
+    for (end = n; end < target->n && !strchr("/?", target->text[end]); end++)
+        if (target->text[end] == '@')
+            return refuse(r, 400, "The request's target holds a user's name.");
+    if (end == n)
+        return refuse(r, 400, "The request's target names no host.");
+    r->authority = (http_part){target->text + n, end - n};
+    *target = (http_part){target->text + end, target->n - end};
+    return true;
+}
+
 static bool read_target(reading *r, http_part target)
 {
     http_head *h = r->head;
-    if (target.n == 0 || target.text[0] != '/')
-        return refuse(r, 400, "The request's target has to begin with \"/\".");
     for (size_t i = 0; i < target.n; i++)
         if ((unsigned char)target.text[i] <= 0x20 || target.text[i] == 0x7F)
             return refuse(r, 400, "The request's target holds a control character.");
+    bool everything = h->method == HTTP_OPTIONS && http_part_is(target, "*");
+    if (!everything && (target.n == 0 || target.text[0] != '/') && !read_authority(r, &target))
+        return false;
     const char *mark = memchr(target.text, '?', target.n);
     h->path = (http_part){target.text, mark ? (size_t)(mark - target.text) : target.n};
+    if (h->path.n == 0) /* a host alone: the last "/" in front of it */
+        h->path = (http_part){r->authority.text - 1, 1};
     if (mark)
-        h->query = (http_part){mark + 1, target.n - h->path.n - 1};
+        h->query = (http_part){mark + 1, (size_t)(target.text + target.n - mark) - 1};
     return true;
 }
 
@@ -212,6 +245,8 @@ static bool settle(reading *r)
         return refuse(r, 400, "HTTP/1.0 has no chunks.");
     if (!h->host.text && !h->http_1_0)
         return refuse(r, 400, "The header Host is missing.");
+    if (r->authority.text)
+        h->host = r->authority;
     h->keep_alive = h->http_1_0 ? r->connection.text && names(r->connection, "keep-alive")
                                 : !(r->connection.text && names(r->connection, "close"));
     return true;
@@ -261,15 +296,6 @@ enum { /* states: where the next byte stands */
 
 /* Lines of sizes and trailers are not kept, but neither are they endless. */
 enum { MOST_LINE_BYTES = 4096 };
-
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 static bool size_byte(http_chunks *c, char byte)
 {
@@ -348,6 +374,30 @@ http_result http_read_chunks(http_chunks *c, const char *in, size_t n_in, size_t
 }
 
 /* ---- The rest ---- */
+
+size_t http_path_front(http_part path, const char *front)
+{
+    size_t i = 0;
+    for (; *front; front++) {
+        if (i >= path.n)
+            return 0;
+        char c = path.text[i++];
+        int high = c == '%' && i + 1 < path.n ? digit_of(path.text[i]) : -1;
+        int low = high >= 0 ? digit_of(path.text[i + 1]) : -1;
+        if (low >= 0) {
+            c = (char)(16 * high + low);
+            i += 2;
+        }
+        if (c != *front)
+            return 0;
+    }
+    return i;
+}
+
+bool http_path_is(http_part path, const char *text)
+{
+    return http_path_front(path, text) == path.n;
+}
 
 http_part http_query(http_part query, const char *key)
 {

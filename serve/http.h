@@ -19,13 +19,14 @@ typedef enum http_method { HTTP_GET, HTTP_POST, HTTP_OPTIONS, HTTP_HEAD, HTTP_OT
 
 typedef struct http_head {
     http_method method;
-    http_part path, query; /* query: behind the "?" */
+    http_part path, query; /* as written; "*" of OPTIONS alone. query: behind the "?" */
     bool keep_alive;       /* the client wants the connection to stay */
     bool http_1_0;         /* it knows no chunks */
     bool chunked;          /* of the body; otherwise it has */
     uint64_t n_body;       /* bytes */
     bool expects;          /* to be told to go on before it sends the body */
-    http_part host, origin, authorization, api_key;
+    http_part host; /* the target's, where that names one ("http://host/path"), or the header's */
+    http_part origin, authorization, api_key;
     http_part asked_headers; /* of a preflight: Access-Control-Request-Headers */
 } http_head;
 
@@ -59,6 +60,9 @@ http_result http_read_chunks(http_chunks *c, const char *in, size_t n_in, size_t
 /* The value of a key in a query, as written; text NULL: it is not there. */
 http_part http_query(http_part query, const char *key);
 bool http_part_is(http_part part, const char *text);
+/* How many bytes of a path spell its beginning `front`, "%2F" as well as "/"; 0: it begins otherwise. */
+size_t http_path_front(http_part path, const char *front);
+bool http_path_is(http_part path, const char *text);
 
 /* "Not Found" */
 const char *http_status_text(int status);

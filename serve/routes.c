@@ -89,7 +89,7 @@ static void models(network *n, connection *c, json_value *body)
 
 static void one_model(network *n, connection *c, http_part name)
 {
-    if (!http_part_is(name, n->options->name)) {
+    if (!http_path_is(name, n->options->name)) {
         refusal r;
         refuse_with(&r, 404, "The model \"%.*s\" is not here; this server has \"%.100s\".",
                     (int)(name.n < 100 ? name.n : 100), name.text, n->options->name);
@@ -223,19 +223,30 @@ static void apply_template(network *n, connection *c, json_value *body)
 
 /* ---- Texts ---- */
 
-/* Nobody has a place for it: what a place costs, and when there may be one. With the lock. */
+/* Nobody has a place for it: how many have one, when there may be another, and whether memory would
+ * let the server write more at a time. With the lock. */
 static void refuse_full(const network *n, int32_t n_choices, refusal *r)
 {
     const shared *s = n->shared;
+    const serve_options *o = n->options;
     const drey_plan *p = &s->plan;
     double jobs_s = s->totals.job_s > 0 ? s->totals.job_s : 10;
-    double wait_s = jobs_s * (double)(s->n_queued + n_choices) / n->options->n_sessions;
+    double wait_s = jobs_s * (double)(s->n_queued + n_choices) / o->n_sessions;
+    bool unlimited = p->budget_bytes == DREY_MEMORY_UNLIMITED;
+    char left[64] = "memory is not limited";
+    if (!unlimited)
+        snprintf(left, sizeof left, "the memory budget has %.1f MiB left",
+                 (double)p->spare_bytes / 1048576);
     refuse_with(r, 503,
-                "All %d sessions are writing and %d texts wait, as many as the queue holds. One "
-                "session more would take %.1f MiB, and the memory budget has %.1f MiB left. There "
-                "may be room in about %.0f seconds.",
-                n->options->n_sessions, s->n_queued, (double)p->session_bytes / 1048576,
-                (double)p->spare_bytes / 1048576, wait_s < 1 ? 1 : wait_s);
+                "%d texts are here: this server writes %d at a time and lets %d wait, and the "
+                "request asks for %d. One session more would take %.1f MiB, and %s%s. There may be "
+                "room in about %.0f seconds.",
+                s->n_running + s->n_queued, o->n_sessions, o->n_queue, n_choices,
+                (double)p->session_bytes / 1048576, left,
+                unlimited || p->spare_bytes >= p->session_bytes
+                    ? ": the server could be started with more"
+                    : "",
+                wait_s < 1 ? 1 : wait_s);
     r->retry_s = wait_s < 1 ? 1 : wait_s > 3600 ? 3600 : (int32_t)wait_s;
 }
 
@@ -320,16 +331,17 @@ static const route routes[] = {
 
 static const char model_path[] = "/v1/models/";
 
-static bool is_model_path(http_part path)
+/* What stands behind it: the name of a model. n 0: it is another path. */
+static http_part model_name(http_part path)
 {
-    size_t n = sizeof model_path - 1;
-    return path.n > n && memcmp(path.text, model_path, n) == 0;
+    size_t n = http_path_front(path, model_path);
+    return n ? (http_part){path.text + n, path.n - n} : (http_part){"", 0};
 }
 
 static const route *find_route(http_part path)
 {
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
-        if (http_part_is(path, routes[i].path))
+        if (http_path_is(path, routes[i].path))
             return &routes[i];
     return NULL;
 }
@@ -345,7 +357,7 @@ bool route_head(network *n, connection *c)
 {
     const http_head *h = &c->head;
     const route *r = find_route(h->path);
-    bool model = is_model_path(h->path), reads = h->method == HTTP_GET || h->method == HTTP_HEAD;
+    bool model = model_name(h->path).n > 0, reads = h->method == HTTP_GET || h->method == HTTP_HEAD;
     refusal why;
     if (!respond_allows(n, c, h->method != HTTP_OPTIONS && !(r && r->open), &why)) {
         count_bad(n);
@@ -373,8 +385,7 @@ void route_request(network *n, connection *c)
 {
     const route *r = find_route(c->head.path);
     if (!r) {
-        size_t n_front = sizeof model_path - 1;
-        one_model(n, c, (http_part){c->head.path.text + n_front, c->head.path.n - n_front});
+        one_model(n, c, model_name(c->head.path));
         return;
     }
     if (!r->post) {

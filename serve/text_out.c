@@ -83,6 +83,14 @@ void out_escaped(text_out *o, const char *text, size_t n)
     }
 }
 
+size_t utf8_characters(const char *text, size_t n)
+{
+    size_t n_characters = 0;
+    for (size_t i = 0, length; i < n; n_characters++)
+        i += character_front(text + i, n - i, &length);
+    return n_characters;
+}
+
 void out_string(text_out *o, const char *text, size_t n)
 {
     out_text(o, "\"");

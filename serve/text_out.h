@@ -28,5 +28,7 @@ void out_number(text_out *o, double value);
 /* Bytes of the UTF-8 character at text[0..n), n > 0; 0: it is none (no surrogates, nothing overlong).
  */
 size_t utf8_character(const char *text, size_t n);
+/* Characters of a text as out_string writes it, each U+FFFD one of them. */
+size_t utf8_characters(const char *text, size_t n);
 
 #endif

@@ -162,6 +162,14 @@ def logprobs(s):
     status, whole = s.post("/v1/completions", body)
     lists = whole["choices"][0]["logprobs"]
     check([len(lists[k]) for k in ("tokens", "token_logprobs", "top_logprobs", "text_offset")] == [N] * 4, f"logprobs: {lists}")
+    # Offsets count the characters in front of a token; a byte that is no UTF-8 is one of them in the text.
+    odd = next(i for i in range(256) if s.post("/detokenize", {"tokens": [i]})[1]["content"] == "\ufffd")
+    forced = {"prompt": "a", "max_tokens": 4, "logprobs": 0, "logit_bias": {str(odd): 1e6}}
+    broken = s.post("/v1/completions", forced)[1]["choices"][0]
+    check((broken["text"], broken["logprobs"]["text_offset"]) == ("\ufffd" * 4, [0, 1, 2, 3]), f"offsets of broken UTF-8: {broken}")
+    events = s.stream("/v1/completions", forced)[1]
+    offsets = [o for e in events if isinstance(e, dict) and e.get("choices") and e["choices"][0]["logprobs"] for o in e["choices"][0]["logprobs"]["text_offset"]]
+    check(offsets == [0, 1, 2, 3], f"offsets of broken UTF-8 in a stream: {offsets}")
     events = s.stream("/v1/completions", body)[1]
     merged = {k: [] for k in lists}
     for e in events:
@@ -195,6 +203,7 @@ def others(s):
     by_ids = s.post("/v1/completions", dict(plain, prompt=ids))[1]["choices"][0]["text"]
     check(by_ids == text_of(s, "Hello world"), "a prompt in ids")
     check(s.post("/completion", {"prompt": [ids[0], "ello", *ids[5:]], "n_predict": 5})[0] == 200, "a mixed prompt")
+    check(json.loads(s.get("/v1/models/t%6Fy")[1])["id"] == "toy" and s.get("/v1/models/to%2Fy")[0] == 404, "a model's name in percents")
     models = json.loads(s.get("/v1/models")[1])
     check(models["data"][0]["id"] == "toy" and json.loads(s.get("/v1/models/toy")[1])["id"] == "toy", f"models: {models}")
     slots = json.loads(s.get("/slots")[1])
@@ -242,6 +251,16 @@ def kept_beginnings():
         check(s.stop() == 0, "the server's end")
 
 
+def slash():
+    """A name with a slash, as written and in percents."""
+    s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "64", "--alias", "org/toy").wait_ready()
+    for name in ("org/toy", "org%2Ftoy", "org%2ft%6fy"):
+        check(json.loads(s.get(f"/v1/models/{name}")[1]).get("id") == "org/toy", f"the model {name}")
+    for name in ("org", "org%252Ftoy", "org%2Ftoy%2F", "org/toy/"):
+        check(s.get(f"/v1/models/{name}")[0] == 404, f"the model {name}")
+    check(s.stop() == 0, "the end of the server with a slash")
+
+
 def main():
     wanted = {p: run(drey, model, p, N, "--ignore-eos") for p in prompts}
     for options in (("-d", draft, "--policy", "specinfer", "--sessions", "3", "-c", "256"), ("-d", "lookup", "--sessions", "2", "-c", "128")):
@@ -262,5 +281,6 @@ def main():
 
 
 main()
+slash()
 kept_beginnings()
 done()

@@ -93,7 +93,15 @@ def bad_http(s):
                          (b"GET /v1/completions HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 405), (b"GET /none HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 404),
                          (b"GET /health HTTP/1.1\r\nConnection: close\r\nHost: evil.example\r\n\r\n", 403),
                          (b"POST /v1/completions HTTP/1.1\r\nConnection: close\r\nOrigin: http://evil.example\r\n" + host + b"\r\n", 403),
-                         (b"GET /health HTTP/1.0\r\n\r\n", 200)):
+                         (b"GET /health HTTP/1.0\r\n\r\n", 200), (b"GET http://localhost/health HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 200),
+                         (b"GET HTTPS://127.0.0.1:80 HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 200),
+                         (b"GET http://localhost?a=/b HTTP/1.1\r\nConnection: close\r\nHost: evil.example\r\n\r\n", 200),
+                         (b"GET http://evil.example/health HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 403),
+                         (b"GET http://localhost/health HTTP/1.1\r\n\r\n", 400), (b"GET http:///health HTTP/1.1\r\n" + host + b"\r\n", 400),
+                         (b"GET http://me@localhost/health HTTP/1.1\r\n" + host + b"\r\n", 400), (b"GET ftp://localhost/ HTTP/1.1\r\n" + host + b"\r\n", 400),
+                         (b"OPTIONS * HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 204), (b"GET * HTTP/1.1\r\n" + host + b"\r\n", 400),
+                         (b"GET /%68ealth HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 200),
+                         (b"GET /%6 HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 404), (b"GET /v1/models/ HTTP/1.1\r\nConnection: close\r\n" + host + b"\r\n", 404)):
         got = status(data)
         check(got == wanted, f"{data[:60]}: {got} instead of {wanted}")
     body = b'{"prompt": "a", "max_tokens": 2}'
@@ -279,6 +287,27 @@ def limits():
     check(s.stop() == 0 and not os.path.exists(path), "the end of the server on a socket")
 
 
+def no_queue():
+    """Where nobody may wait, whoever comes too late hears how many may write, and that memory is not what is short."""
+    s = Server(drey, model, "-d", "none", "--sessions", "2", "--queue", "0", "-c", "4000").wait_ready()
+    body = json.dumps(dict(long_text, max_tokens=3900)).encode()
+    told = []
+    for _ in range(50):
+        s.process.send_signal(signal.SIGSTOP)  # so that they all are there when it looks
+        clients = [s.connect() for _ in range(6)]
+        for c in clients:
+            c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        s.process.send_signal(signal.SIGCONT)
+        answers = [b"".join(iter(lambda: c.recv(65536), b"")) for c in clients]
+        told = [json.loads(a.split(b"\r\n\r\n", 1)[1])["error"]["message"] for a in answers if b" 503 " in a[:20]]
+        if told:
+            break
+    check(told and all(re.match(r"2 texts are here: this server writes 2 at a time and lets 0 wait, and the request asks for 1\. One session more "
+                                r"would take [0-9.]+ MiB, and memory is not limited: the server could be started with more\. .* seconds\.$", t)
+                       for t in told), f"no queue: {told}")
+    check(s.idle() and s.stop() == 0, "the end without a queue")
+
+
 def the_end():
     """What is being written ends with a reason, and the server with 0."""
     s = Server(drey, model, *usual, "--grace", "0").wait_ready()
@@ -306,6 +335,7 @@ def main():
     check(s.stop() == 0, f"the server's end: {s.errors()[-500:]}")
     keys()
     limits()
+    no_queue()
     pings()
     full_disk()
     the_end()
