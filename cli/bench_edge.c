@@ -137,9 +137,11 @@ static drey_status add_ablations(edge *e, drey_error *err)
 
 /* ---- A text ---- */
 
-static void fill_row(edge_row *row, const drey_statistics *t, const drey_speculation *c,
-                     const text_hash *w)
+static void fill_row(edge_row *row, const bench_text *text)
 {
+    const drey_statistics *t = &text->statistics;
+    const drey_speculation *c = &text->speculation;
+    const text_hash *w = &text->hash;
     row->tokens = w->n;
     row->tokens_per_s = t->tokens_per_s;
     row->tokens_per_pass = t->tokens_per_pass;
@@ -165,11 +167,8 @@ static drey_engine_options options_of(const edge *e, const side *s, const bench_
         models_engine_options(&e->models, e->s, (int32_t)p->n_ids + row->n_predict);
     o.policy = s->policy;
     o.without = s->without;
-    if (is_plain(s->policy)) {
-        o.drafter = DREY_DRAFTER_NONE;
-        o.draft = NULL;
-        o.heads = NULL;
-    }
+    if (is_plain(s->policy))
+        models_leave_draft(&o);
     bool chain = s->policy == DREY_POLICY_SEQUENCE || s->policy == DREY_POLICY_BLD;
     o.draft_tokens = chain ? o.draft_tokens : 0;
     o.memory_bytes = bytes_of_mib(row->budget_mib);
@@ -179,30 +178,11 @@ static drey_engine_options options_of(const edge *e, const side *s, const bench_
 static drey_status write_text(const edge *e, const side *s, const bench_prompt *p, edge_row *row,
                               drey_error *err)
 {
-    drey_engine *engine = NULL;
-    drey_session *session = NULL;
-    drey_statistics statistics;
-    drey_speculation speculation;
-    text_hash w = text_hash_begin();
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = row->n_predict;
-    g.sampling = e->s->sampling;
-    g.ignore_eos = true;
-    g.on_token = text_hash_id;
-    g.user = &w;
+    bench_text text;
     drey_engine_options o = options_of(e, s, p, row);
-    drey_status status = drey_engine_open(&engine, &o, err);
+    drey_status status = bench_text_write(&text, &o, p, row->n_predict, &e->s->sampling, err);
     if (status == DREY_OK)
-        status = drey_session_open(&session, engine, err);
-    if (status == DREY_OK)
-        status = drey_session_generate(session, p->ids, p->n_ids, &g, &statistics, err);
-    if (status == DREY_OK) {
-        drey_session_speculation(session, &speculation);
-        fill_row(row, &statistics, &speculation, &w);
-    }
-    drey_session_close(&session);
-    drey_engine_close(&engine);
+        fill_row(row, &text);
     return status;
 }
 
@@ -253,15 +233,13 @@ static drey_status measure(edge *e, const side *s, const bench_prompt *p, edge_r
 static drey_status measure_all(edge *e, drey_error *err)
 {
     drey_status status = DREY_OK;
-    int n_rounds = e->s->n_rounds ? e->s->n_rounds : 1;
-    int n_budgets = e->s->n_budgets ? e->s->n_budgets : 1; /* auto */
-    int n_prompts = e->prompts.n, n_texts = n_rounds * n_prompts * n_budgets * e->n_sides;
-    for (int i = 0; i < n_texts && status == DREY_OK; i++) {
-        int k = i % e->n_sides, m = i / e->n_sides % n_budgets;
-        const bench_prompt *p = &e->prompts.prompts[i / e->n_sides / n_budgets % n_prompts];
-        int round = i / e->n_sides / n_budgets / n_prompts;
-        edge_row row = row_of(e, &e->sides[k], p, e->s->budgets[m], round);
-        status = measure(e, &e->sides[k], p, &row, err);
+    int n = text_count(e->s, e->prompts.n, e->n_sides);
+    for (int i = 0; i < n && status == DREY_OK; i++) {
+        text_place at = text_place_of(e->s, e->prompts.n, e->n_sides, i);
+        const side *s = &e->sides[at.side];
+        const bench_prompt *p = &e->prompts.prompts[at.prompt];
+        edge_row row = row_of(e, s, p, e->s->budgets[at.budget], at.round);
+        status = measure(e, s, p, &row, err);
     }
     return status;
 }

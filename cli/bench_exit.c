@@ -132,17 +132,18 @@ static drey_engine_options options_of(const exits *e, const side *s, const bench
         o.exit_file = e->s->confidence_file;
     if (s->exit == DREY_EXIT_OFF && !s->tree && s->kind != SIDE_GUESSES) {
         o.policy = DREY_POLICY_NONE;
-        o.drafter = DREY_DRAFTER_NONE;
-        o.draft = NULL;
+        models_leave_draft(&o);
     }
     if (s->exit == DREY_EXIT_OFF)
         o.exit_threshold = 0;
     return o;
 }
 
-static void fill_row(exit_row *row, const drey_statistics *t, const drey_exits *c,
-                     const text_hash *w)
+static void fill_row(exit_row *row, const bench_text *text)
 {
+    const drey_statistics *t = &text->statistics;
+    const drey_exits *c = &text->exits;
+    const text_hash *w = &text->hash;
     row->tokens = w->n;
     row->tokens_per_s = t->tokens_per_s;
     row->tokens_per_pass = t->tokens_per_pass;
@@ -169,28 +170,10 @@ static void fill_row(exit_row *row, const drey_statistics *t, const drey_exits *
 static drey_status write_text(const drey_engine_options *o, const bench_prompt *p, exit_row *row,
                               drey_error *err)
 {
-    drey_engine *engine = NULL;
-    drey_session *session = NULL;
-    drey_statistics statistics;
-    drey_exits counts;
-    text_hash w = text_hash_begin();
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = row->n_predict;
-    g.ignore_eos = true;
-    g.on_token = text_hash_id;
-    g.user = &w;
-    drey_status status = drey_engine_open(&engine, o, err);
+    bench_text text;
+    drey_status status = bench_text_write(&text, o, p, row->n_predict, NULL, err);
     if (status == DREY_OK)
-        status = drey_session_open(&session, engine, err);
-    if (status == DREY_OK)
-        status = drey_session_generate(session, p->ids, p->n_ids, &g, &statistics, err);
-    if (status == DREY_OK) {
-        drey_session_exits(session, &counts);
-        fill_row(row, &statistics, &counts, &w);
-    }
-    drey_session_close(&session);
-    drey_engine_close(&engine);
+        fill_row(row, &text);
     return status;
 }
 
@@ -258,14 +241,12 @@ static drey_status measure(exits *e, const side *s, const bench_prompt *p, exit_
 static drey_status measure_all(exits *e, drey_error *err)
 {
     drey_status status = DREY_OK;
-    int n_rounds = e->s->n_rounds ? e->s->n_rounds : 1;
-    int n_budgets = e->s->n_budgets ? e->s->n_budgets : 1; /* auto */
-    int n_prompts = e->prompts.n, n_texts = n_rounds * n_prompts * n_budgets * e->n_sides;
-    for (int i = 0; i < n_texts && status == DREY_OK; i++) {
-        const side *s = e->side[i % e->n_sides];
-        const bench_prompt *p = &e->prompts.prompts[i / e->n_sides / n_budgets % n_prompts];
-        int m = i / e->n_sides % n_budgets, round = i / e->n_sides / n_budgets / n_prompts;
-        exit_row row = row_of(e, s, p, e->s->budgets[m], round);
+    int n = text_count(e->s, e->prompts.n, e->n_sides);
+    for (int i = 0; i < n && status == DREY_OK; i++) {
+        text_place at = text_place_of(e->s, e->prompts.n, e->n_sides, i);
+        const side *s = e->side[at.side];
+        const bench_prompt *p = &e->prompts.prompts[at.prompt];
+        exit_row row = row_of(e, s, p, e->s->budgets[at.budget], at.round);
         status = measure(e, s, p, &row, err);
     }
     return status;

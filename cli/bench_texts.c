@@ -21,6 +21,55 @@ void text_hash_put(const text_hash *h, char *out, size_t size)
     snprintf(out, size, "%016llx", (unsigned long long)h->value);
 }
 
+drey_status bench_text_write(bench_text *out, const drey_engine_options *options,
+                             const bench_prompt *prompt, int32_t n_predict,
+                             const drey_sampling *sampling, drey_error *err)
+{
+    drey_engine *engine = NULL;
+    drey_session *session = NULL;
+    drey_generate_options g;
+    *out = (bench_text){.hash = text_hash_begin()};
+    drey_generate_options_init(&g);
+    g.n_predict = n_predict;
+    if (sampling)
+        g.sampling = *sampling;
+    g.ignore_eos = true;
+    g.on_token = text_hash_id;
+    g.user = &out->hash;
+    drey_status status = drey_engine_open(&engine, options, err);
+    if (status == DREY_OK)
+        status = drey_session_open(&session, engine, err);
+    if (status == DREY_OK)
+        status =
+            drey_session_generate(session, prompt->ids, prompt->n_ids, &g, &out->statistics, err);
+    if (status == DREY_OK) {
+        drey_session_speculation(session, &out->speculation);
+        drey_session_exits(session, &out->exits);
+    }
+    drey_session_close(&session);
+    drey_engine_close(&engine);
+    return status;
+}
+
+static int budgets_of(const cli_settings *s)
+{
+    return s->n_budgets ? s->n_budgets : 1; /* auto */
+}
+
+int text_count(const cli_settings *s, int n_prompts, int n_sides)
+{
+    return (s->n_rounds ? s->n_rounds : 1) * n_prompts * budgets_of(s) * n_sides;
+}
+
+text_place text_place_of(const cli_settings *s, int n_prompts, int n_sides, int i)
+{
+    int n_budgets = budgets_of(s);
+    return (text_place){.side = i % n_sides,
+                        .budget = i / n_sides % n_budgets,
+                        .prompt = i / n_sides / n_budgets % n_prompts,
+                        .round = i / n_sides / n_budgets / n_prompts};
+}
+
 double kept_mib(uint64_t bytes)
 {
     return bytes == DREY_MEMORY_UNLIMITED ? 0 : csv_kept((double)bytes / 1048576);

@@ -1,8 +1,10 @@
-/* What benchmarks share that let several sides write the same texts: hashes of texts, budgets in a
- * file of results, medians, and what is told at the end. */
+/* What benchmarks share that let several sides write the same texts: writing one, its hash, the
+ * order of all of them, budgets in a file of results, medians, and what is told at the end. */
 #ifndef DREY_CLI_BENCH_TEXTS_H
 #define DREY_CLI_BENCH_TEXTS_H
 
+#include "cli/options.h"
+#include "cli/prompts.h"
 #include "drey/drey.h"
 
 #include <cjson/cJSON.h>
@@ -24,6 +26,27 @@ static inline text_hash text_hash_begin(void)
 bool text_hash_id(void *user, int32_t id);
 /* 17 bytes. */
 void text_hash_put(const text_hash *h, char *out, size_t size);
+
+/* A text, and what came of it. */
+typedef struct bench_text {
+    text_hash hash;
+    drey_statistics statistics;
+    drey_speculation speculation;
+    drey_exits exits;
+} bench_text;
+/* Writes n_predict tokens behind a prompt, the text's own end ignored, with an engine of its own.
+ * sampling: NULL: the likeliest tokens. */
+drey_status bench_text_write(bench_text *out, const drey_engine_options *options,
+                             const bench_prompt *prompt, int32_t n_predict,
+                             const drey_sampling *sampling, drey_error *err);
+
+/* All texts of a benchmark in order: of each round every prompt, of each prompt every budget, of each
+ * budget every side, so that sides take turns. */
+typedef struct text_place {
+    int side, budget, prompt, round; /* each from 0 on */
+} text_place;
+int text_count(const cli_settings *s, int n_prompts, int n_sides);
+text_place text_place_of(const cli_settings *s, int n_prompts, int n_sides, int i);
 
 /* As a CSV file keeps it; 0: no bound. */
 double kept_mib(uint64_t bytes);

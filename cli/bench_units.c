@@ -73,40 +73,23 @@ static drey_unit_shares shares_of(const drey_units_report *r, const side *w)
     return all;
 }
 
-static drey_status write_text(const units *b, const side *w, const bench_prompt *p,
-                              drey_statistics *statistics, text_hash *hash, drey_error *err)
+static drey_status write_text(const units *b, const side *w, const bench_prompt *p, bench_text *out,
+                              drey_error *err)
 {
     char text[600];
     bool takes_over = w->division == DREY_UNITS_DYNAMIC || w->division == DREY_UNITS_DYNAMIC_EVEN;
     int32_t n_predict = option_given(b->s, "predict") ? b->s->n_predict : USUAL_PREDICT;
     const drey_unit_shares shares = shares_of(&b->measured.products, w);
-    drey_engine *engine = NULL;
-    drey_session *session = NULL;
     drey_engine_options o = models_engine_options(&b->models, b->s, (int32_t)p->n_ids + n_predict);
     snprintf(text, sizeof text, "%s%s", b->s->units, takes_over ? "" : "+static");
     o.units = text;
     o.unit_shares = &shares;
     if (w->kind == SEQUENTIAL) {
-        o.drafter = DREY_DRAFTER_NONE;
-        o.draft = NULL;
-        o.heads = NULL;
+        models_leave_draft(&o);
         o.tree_nodes = o.draft_tokens = 0;
         o.without = 0;
     }
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = n_predict;
-    g.ignore_eos = true;
-    g.on_token = text_hash_id;
-    g.user = hash;
-    drey_status status = drey_engine_open(&engine, &o, err);
-    if (status == DREY_OK)
-        status = drey_session_open(&session, engine, err);
-    if (status == DREY_OK)
-        status = drey_session_generate(session, p->ids, p->n_ids, &g, statistics, err);
-    drey_session_close(&session);
-    drey_engine_close(&engine);
-    return status;
+    return bench_text_write(out, &o, p, n_predict, NULL, err);
 }
 
 /* A side's speed is the median, over rounds, of all prompts' tokens by all their seconds. */
@@ -120,18 +103,17 @@ static drey_status write_all(units *b, drey_error *err)
         for (int i = 0; i < b->prompts.n; i++) {
             uint64_t first = 0;
             for (int w = 0; w < N_SIDES; w++) {
-                drey_statistics t = {0};
-                text_hash hash = text_hash_begin();
-                drey_status status =
-                    write_text(b, &sides[w], &b->prompts.prompts[i], &t, &hash, err);
+                bench_text text;
+                const drey_statistics *t = &text.statistics;
+                drey_status status = write_text(b, &sides[w], &b->prompts.prompts[i], &text, err);
                 if (status != DREY_OK)
                     return status;
-                first = w == 0 ? hash.value : first;
-                b->n_other += hash.value != first;
-                written[w] += (double)t.generated_tokens - 1; /* the first is the prompt's */
-                seconds[w] += t.decode_s;
-                passes[w] += (double)t.n_passes;
-                tokens[w] += (double)t.generated_tokens;
+                first = w == 0 ? text.hash.value : first;
+                b->n_other += text.hash.value != first;
+                written[w] += (double)t->generated_tokens - 1; /* the first is the prompt's */
+                seconds[w] += t->decode_s;
+                passes[w] += (double)t->n_passes;
+                tokens[w] += (double)t->generated_tokens;
             }
         }
         for (int w = 0; w < N_SIDES; w++)

@@ -131,3 +131,10 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.sidecar = options.no_sidecar ? NULL : settings->sidecar;
     return options;
 }
+
+void models_leave_draft(drey_engine_options *options)
+{
+    options->drafter = DREY_DRAFTER_NONE;
+    options->draft = NULL;
+    options->heads = NULL;
+}

@@ -35,6 +35,9 @@ void models_close(models *m);
 drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
                                           int32_t n_context);
 
+/* Takes the drafter out of them. */
+void models_leave_draft(drey_engine_options *options);
+
 /* Says why the sidecar beside the target is not used, if there is one and it is not, and that what
  * "auto" means had to be guessed, if it had. */
 void models_warn_of_plan(const drey_plan *plan);
