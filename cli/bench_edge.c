@@ -266,13 +266,13 @@ drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error
     edge e = {.s = s};
     drey_status status = prompts_read(&e.prompts, s->prompts, err);
     if (status == DREY_OK)
+        status = csv_open(&e.rows, &edge_format, s->csv, err); /* scripts/bench asks for its head */
+    if (status == DREY_OK)
         status = models_open(&e.models, s, err);
     if (status == DREY_OK)
         status = add_policies(&e, err);
     if (status == DREY_OK)
         status = add_ablations(&e, err);
-    if (status == DREY_OK)
-        status = csv_open(&e.rows, &edge_format, s->csv, err);
     if (status == DREY_OK)
         status = prompts_tokenize(&e.prompts, e.models.target, err);
     if (status == DREY_OK)
