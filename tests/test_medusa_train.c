@@ -186,6 +186,8 @@ static void gradient_is_the_slope(void **state)
     (void)state;
     small_case c;
     make_case(&c, 5, IDS);
+    c.about.soft = 0.4f;
+    c.about.pull = 2;
     begin_case(&c);
     medusa_trainer *m = &c.trainer;
     rng r = rng_from(8);
@@ -210,28 +212,54 @@ static void gradient_is_the_slope(void **state)
     arena_free(&c.memory);
 }
 
-/* The loss of one position by hand: W = b = 0, so that both heads say softmax(V h). */
-static void loss_by_hand(void **state)
+/* z[i] = V h of a position; the logarithm of the sum of their exponentials. */
+static double say(const small_case *c, int64_t at, double *z, float *h)
 {
-    (void)state;
-    small_case c;
-    make_case(&c, 1, IDS);
-    begin_case(&c);
-    float h[D], v[D];
-    double z[IDS], sum = 0;
-    c.about.kernels->from_f16(h, c.texts.hidden + 3 * D, D);
+    float v[D];
+    double sum = 0;
+    c->about.kernels->from_f16(h, c->texts.hidden + at * D, D);
     for (int32_t i = 0; i < IDS; i++) {
-        c.about.kernels->from_f16(v, c.head_rows + i * D, D);
+        c->about.kernels->from_f16(v, c->head_rows + i * D, D);
         z[i] = 0;
         for (int32_t j = 0; j < D; j++)
             z[i] += (double)h[j] * (double)v[j];
         sum += exp(z[i]);
     }
-    c.trainer.batch[0] = 3;
-    medusa_trainer_gradient(&c.trainer);
-    double want = log(sum) - z[c.texts.token[4]] + 0.8 * (log(sum) - z[c.texts.token[5]]);
-    assert_true(fabs(c.trainer.loss - want) < 1e-5);
-    arena_free(&c.memory);
+    return log(sum);
+}
+
+/* The loss of one position by hand: W = b = 0, so that both heads say softmax(V h). */
+static void loss_by_hand(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        small_case c;
+        make_case(&c, 1, IDS);
+        const double soft = 0.25 * more, pull = 3 * more;
+        c.about.soft = (float)soft;
+        c.about.pull = (float)pull;
+        begin_case(&c);
+        float h[D], said[D];
+        double z[IDS], q[IDS], want = 0, sum = say(&c, 3, z, h);
+        for (int32_t k = 0; k < 2; k++) {
+            double divisor = say(&c, 4 + k, q, said), cross = 0, squares = 0, distance = 0;
+            for (int32_t i = 0; i < IDS; i++)
+                cross += exp(q[i] - divisor) * (sum - z[i]);
+            for (int32_t i = 0; i < D; i++)
+                squares += (double)said[i] * (double)said[i] / D;
+            for (int32_t i = 0; i < D; i++) {
+                double x = fabs((double)h[i] - (double)said[i]) / sqrt(squares);
+                distance += (x < 1 ? x * x / 2 : x - 0.5) / D;
+            }
+            double loss =
+                (1 - soft) * (sum - z[c.texts.token[4 + k]]) + soft * cross + pull * distance;
+            want += loss * (k ? 0.8 : 1);
+        }
+        c.trainer.batch[0] = 3;
+        medusa_trainer_gradient(&c.trainer);
+        assert_true(fabs(c.trainer.loss - want) < 1e-5 * (1 + want));
+        arena_free(&c.memory);
+    }
 }
 
 /* Of 30 tokens that are learnt from, `count` are this one. 2 * 3 labels and 2 of 4 draws come from

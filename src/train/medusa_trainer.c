@@ -59,8 +59,8 @@ size_t medusa_trainer_bytes(const medusa_training *t)
     gemm_limits(t, &m, &n, &k);
     return 2 * FLOATS(n_parameters(t)) + adam_bytes(n_parameters(t)) + gemm_bytes(m, n, k) +
            LONGS(t->texts->n) + FLOATS(t->n_ids) + LONGS(t->n_batch) + INTS(candidates) +
-           INTS(t->n_ids) + INTS(rows) + FLOATS(rows * n_inputs(t)) + 3 * FLOATS(rows * d) +
-           FLOATS(candidates * d) + FLOATS(rows * candidates) + LONGS(rows);
+           INTS(t->n_ids) + INTS(rows) + FLOATS(rows * n_inputs(t)) + 4 * FLOATS(rows * d) +
+           FLOATS(candidates * d) + 2 * FLOATS(rows * candidates) + LONGS(rows);
 }
 
 static void take_memory(medusa_trainer *m, arena *a)
@@ -88,6 +88,8 @@ static void take_memory(medusa_trainer *m, arena *a)
     m->dx = arena_take(a, (size_t)(rows * d) * sizeof(float));
     m->v = arena_take(a, (size_t)(m->max_candidates * d) * sizeof(float));
     m->z = arena_take(a, (size_t)(rows * m->max_candidates) * sizeof(float));
+    m->said = arena_take(a, (size_t)(rows * d) * sizeof(float));
+    m->q = arena_take(a, (size_t)(rows * m->max_candidates) * sizeof(float));
     m->row_loss = arena_take(a, (size_t)rows * sizeof(double));
 }
 
@@ -210,6 +212,18 @@ static void load_candidate(medusa_trainer *m, int64_t row)
     t->kernels->from_f16(m->v + row * d, t->head_rows + m->candidate[row] * d, d);
 }
 
+/* h_k; of a row without label nothing is asked. */
+static void load_said(medusa_trainer *m, int64_t row)
+{
+    const medusa_training *t = &m->about;
+    int64_t d = t->n_embd, at = m->batch[row / t->n_heads], k = row % t->n_heads;
+    float *said = m->said + row * d;
+    if (m->label[row] >= 0)
+        t->kernels->from_f16(said, t->texts->hidden + (at + k + 1) * d, d);
+    else
+        memset(said, 0, (size_t)d * sizeof *said);
+}
+
 static float logistic(float x)
 {
     return 1 / (1 + exp_f32(-x));
@@ -279,33 +293,78 @@ static void choose_candidates(medusa_trainer *m)
     assert(m->n_candidates <= m->max_candidates);
 }
 
+/* What a head's loss counts, of a step's. */
+static double worth_of(const medusa_trainer *m, int64_t row)
+{
+    return pow(0.8, (double)(row % m->about.n_heads)) / m->about.n_batch;
+}
+
+/* Logits become probabilities: those of tokens that are there by chance stand for others, too.
+ * Returns the logarithm of what they were divided by. */
+static double normalise(const medusa_trainer *m, int32_t label, float *z)
+{
+    int32_t n = m->n_candidates;
+    float top = -INFINITY;
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++) {
+        z[i] -= i == label ? 0 : m->log_chance[m->candidate[i]];
+        top = max_f32(top, z[i]);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        z[i] = exp_f32(z[i] - top);
+        sum += (double)z[i];
+    }
+    float scale = (float)(1 / sum);
+    for (int32_t i = 0; i < n; i++)
+        z[i] *= scale;
+    return log(sum) + (double)top;
+}
+
 /* z becomes the loss's derivative by it; rows without label: 0. */
 static void softmax(medusa_trainer *m, int64_t row)
 {
-    const medusa_training *t = &m->about;
     int32_t n = m->n_candidates, label = m->label[row];
-    float *z = m->z + row * n, top = -INFINITY;
+    float *z = m->z + row * n, *q = m->q + row * n, soft = m->about.soft;
     m->row_loss[row] = 0;
     if (label < 0) {
         memset(z, 0, (size_t)n * sizeof *z);
         return;
     }
-    for (int32_t i = 0; i < n; i++) {
-        z[i] -= i == label ? 0 : m->log_chance[m->candidate[i]];
-        top = max_f32(top, z[i]);
+    double loss = 0, of_label = (double)z[label], worth = worth_of(m, row);
+    if (soft > 0) {
+        normalise(m, label, q);
+        for (int32_t i = 0; i < n; i++) {
+            float chance = i == label ? 0 : m->log_chance[m->candidate[i]];
+            loss -= (double)(soft * q[i] * (z[i] - chance));
+            q[i] *= soft;
+        }
     }
-    float of_label = z[label];
-    double sum = 0;
-    for (int32_t i = 0; i < n; i++) {
-        z[i] = exp_f32(z[i] - top);
-        sum += (double)z[i];
-    }
-    double worth = pow(0.8, (double)(row % t->n_heads)) / t->n_batch;
-    float scale = (float)(worth / sum);
+    double divisor = normalise(m, label, z);
+    loss += divisor - (double)(1 - soft) * of_label;
     for (int32_t i = 0; i < n; i++)
-        z[i] *= scale;
-    z[label] -= (float)worth;
-    m->row_loss[row] = worth * (log(sum) - (double)(of_label - top));
+        z[i] = (float)worth * (z[i] - (soft > 0 ? q[i] : 0));
+    z[label] -= (float)worth * (1 - soft);
+    m->row_loss[row] = worth * loss;
+}
+
+/* The distance to h_k joins the loss, and dx. */
+static void pull(medusa_trainer *m, int64_t row)
+{
+    int64_t d = m->about.n_embd;
+    const float *x = m->x + row * d, *said = m->said + row * d;
+    float *dx = m->dx + row * d;
+    double squares = 0, distance = 0, worth = worth_of(m, row) * (double)m->about.pull / (double)d;
+    if (m->label[row] < 0)
+        return;
+    for (int64_t i = 0; i < d; i++)
+        squares += (double)said[i] * (double)said[i];
+    float scale = (float)(1 / sqrt(squares / (double)d + 1e-6)), slope = (float)worth * scale;
+    for (int64_t i = 0; i < d; i++) {
+        float z = (x[i] - said[i]) * scale, size = fabsf(z);
+        distance += (double)(size < 1 ? 0.5f * z * z : size - 0.5f);
+        dx[i] += slope * min_f32(max_f32(z, -1), 1);
+    }
+    m->row_loss[row] += worth * distance;
 }
 
 /* dx becomes the loss's derivative by g. */
@@ -339,11 +398,17 @@ void medusa_trainer_gradient(medusa_trainer *m)
     int64_t n = m->n_candidates;
     forward(m, t->n_batch);
     each_row(m, n, load_candidate);
+    each_row(m, rows, load_said);
     gemm_run(&m->gemm, m->z, n, (gemm_matrix){m->x, d, 1}, (gemm_matrix){m->v, 1, d}, rows, n, d,
              false);
+    if (t->soft > 0)
+        gemm_run(&m->gemm, m->q, n, (gemm_matrix){m->said, d, 1}, (gemm_matrix){m->v, 1, d}, rows,
+                 n, d, false);
     each_row(m, rows, softmax);
     gemm_run(&m->gemm, m->dx, d, (gemm_matrix){m->z, n, 1}, (gemm_matrix){m->v, d, 1}, rows, d, n,
              false);
+    if (t->pull > 0)
+        each_row(m, rows, pull);
     each_row(m, t->n_batch, derive);
     for (int64_t k = 0; k < t->n_heads; k++)
         gemm_run(&m->gemm, m->gradient + k * d * n_in, n_in, (gemm_matrix){m->dx + k * d, 1, units},

@@ -1,12 +1,18 @@
 /* Training of Medusa heads: the target stays as it is, only the blocks learn (Medusa-1).
  *
  *   g = W_k [h; e(t_k)] + b_k,  x = h + silu(g),  z = V x
- *   loss = sum over heads k of 0.8^k * -log softmax(z)[y_k]
+ *   loss = sum over heads k of 0.8^k * (  (1 - soft) * -log softmax(z)[y_k]
+ *                                       + soft * -sum over tokens i of q_k[i] log softmax(z)[i]
+ *                                       + pull * mean over D of huber((x - h_k) / rms(h_k)))
  *
  * h: a position's hidden state; y_k: the token that the model said k + 1 positions later, k = 0,
  * 1, ... (block k of the file); t_k: the one before it, and e(t_k) what medusa_heads.h says. V: rows
  * of the target's own head, frozen, those of the slice. The heads begin as the target's own: W = 0,
  * b = 0. Tokens are places of token_slice.h.
+ *
+ * h_k: the state that y_k was said with, and q_k = softmax(V h_k). Where there is little text, blocks
+ * learn by heart the one token that was drawn; what else it might have been, and the state itself,
+ * tell them more. EAGLE (Li et al. 2024) learns from both.
  *
  * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few: z is
  * computed for the batch's own labels and some more that are drawn, half from what the texts hold
@@ -33,6 +39,7 @@ typedef struct medusa_training {
         n_drawn; /* tokens that are drawn beside a step's labels; n_ids or more: all are there */
     int64_t n_steps;
     float rate; /* at first, after a short rise; it falls to 0 along half a cosine */
+    float soft, pull;
     uint64_t seed;
 } medusa_training;
 
@@ -56,6 +63,7 @@ typedef struct medusa_trainer {
     float *input;      /* [n_batch][n_heads][2 D] */
     float *g, *x, *dx; /* [n_batch][n_heads][D] each */
     float *v, *z;      /* [n_candidates][D], [n_batch * n_heads][n_candidates] */
+    float *said, *q;   /* as x and z: the states h_k, and what they say */
     double *row_loss;  /* [n_batch * n_heads] */
 } medusa_trainer;
 

@@ -28,7 +28,7 @@ enum {
     MOST_JUDGED = 8192,
     STEPS_BETWEEN = 20, /* looks at the clock */
 };
-static const float usual_rate = 0.002f, usual_temperature = 0.3f;
+static const float usual_rate = 0.002f, usual_temperature = 0.3f, soft = 0.7f, pull = 16;
 static const int64_t save_every_ns = INT64_C(60000000000);
 
 typedef struct training {
@@ -309,6 +309,8 @@ static drey_status open_trainer(training *t, drey_error *err)
                              .n_drawn = N_DRAWN,
                              .n_steps = max_i64(n * t->n_epochs / N_BATCH, 1),
                              .rate = t->rate,
+                             .soft = soft,
+                             .pull = pull,
                              .seed = t->o->seed};
     t->data.n = n;
     size_t bytes = self_texts_bytes(n, d) + arena_size(row_bytes(t)) + medusa_trainer_bytes(&about);
