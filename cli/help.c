@@ -169,11 +169,11 @@ static const char help_report[] =
 static const char help_tune[] =
     "usage: drey tune [-m TARGET.gguf [-d DRAFT.gguf]] [options]\n"
     "Measures once what every run needs, and keeps it in the user's cache directory\n"
-    "for drey run. Alone: which variants of the kernels are faster here (seconds).\n"
+    "for run, chat and serve. Alone: which variants of kernels are faster (seconds).\n"
     "With models: passes by rows, the draft's steps, how often its guesses are right\n"
     "(two minutes). It changes speed, never a text.\n"
     "\n"
-    "  -m, --model FILE, -d, --draft FILE|lookup|self|none|auto  as for run\n"
+    "  -m, --model FILE, -d, --draft FILE|lookup|self|medusa|none|auto  as for run\n"
     "  --prompts FILE.jsonl     to draft for (some of drey's own); as for bench edge\n"
     "  --units UNITS            as for run: also how to divide passes between them\n"
     "  -c, --context N          of units: divide attention behind up to so many (4096)\n"
