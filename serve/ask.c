@@ -585,15 +585,15 @@ static bool get_sampling(const asking *a, task *t)
     return true;
 }
 
-/* Of the names of the same thing the first that is there counts. 0 and less: to the end. */
+/* Of the names of the same thing the first that is there counts. -1: to the end; 0: the prompt alone. */
 static bool get_length(const asking *a, task *t)
 {
     static const char *const names[] = {"max_completion_tokens", "max_tokens", "n_predict"};
-    int32_t n = a->options->n_predict;
+    int32_t n = a->options->n_predict > 0 ? a->options->n_predict : -1;
     for (int i = 2; i >= 0; i--)
         if (!get_count(a, names[i], -1, INT32_MAX, &n))
             return false;
-    t->n_predict = n > 0 ? n : INT32_MAX;
+    t->n_predict = n >= 0 ? n : INT32_MAX;
     return true;
 }
 

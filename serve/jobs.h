@@ -41,8 +41,9 @@ typedef struct task {
     task_kind kind;
     bool stream, usage, progress, logprobs, provisional, tokens, timings, ignore_eos, keep;
     bool has_seed;
-    int32_t n_choices, n_predict, n_top;
-    int32_t seat; /* the session that is wanted; -1: any */
+    int32_t n_choices, n_top;
+    int32_t n_predict; /* tokens to write; 0: the prompt is computed, and kept */
+    int32_t seat;      /* the session that is wanted; -1: any */
     drey_sampling sampling;
     drey_bias biases[TASK_MOST_BIASES];
     int32_t n_biases;

@@ -58,6 +58,8 @@ static bool on_token(void *user, int32_t id)
     listener *l = user;
     const drey_logprob written = {.id = id};
     bool wanted = l->job->task->tokens && !l->job->task->logprobs;
+    if (l->job->task->n_predict == 0)
+        return true;
     note_first(l);
     l->job->live.n_tokens++;
     return !wanted || job_record(l->shared, l->job, RECORD_TOKEN, &written, sizeof written);
@@ -137,6 +139,25 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     eventfd_write(s->wake, 1);
 }
 
+/* A text that ended without a token: its prompt has been read all the same. Where none was asked for,
+ * the one that the prompt's last pass gives is nobody's. */
+static void end_prompt(loop *l, seat *place)
+{
+    job *j = place->job;
+    drey_statistics *t = &l->statistics[place - l->shared->seats];
+    record_progress p = {j->live.prompt_total, j->live.prompt_total, serve_clock_s() - j->began_s};
+    if (j->live.n_tokens > 0 || (t->finish != DREY_FINISH_STOP && t->finish != DREY_FINISH_LENGTH))
+        return;
+    if (j->task->n_predict == 0) {
+        t->finish = DREY_FINISH_LENGTH;
+        t->stop_text = 0;
+        t->generated_tokens = 0;
+        t->first_token_s = 0;
+    }
+    if (j->task->progress && j->live.prompt_done < p.total)
+        job_record(l->shared, j, RECORD_PROGRESS, &p, sizeof p);
+}
+
 static void begin_jobs(loop *l);
 
 /* Whoever hangs up leaves in the middle of the others' pass, and the first that waits has the
@@ -161,7 +182,8 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     drey_generate_options_init(&o);
     l->listeners[i] = (listener){l, l->shared, place->job, place->session};
     l->statistics[i] = (drey_statistics){.finish = DREY_FINISH_ERROR};
-    o.n_predict = t->n_predict;
+    bool writes = t->n_predict > 0;
+    o.n_predict = writes ? t->n_predict : 1;
     o.sampling = t->sampling;
     o.sampling.seed += (uint64_t)place->job->choice;
     o.stops = t->stops;
@@ -169,11 +191,11 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     o.ignore_eos = t->ignore_eos;
     o.biases = t->biases;
     o.n_biases = t->n_biases;
-    o.on_text = on_text;
+    o.on_text = writes ? on_text : NULL;
     o.on_token = on_token;
-    o.on_logprobs = t->logprobs ? on_logprobs : NULL;
+    o.on_logprobs = writes && t->logprobs ? on_logprobs : NULL;
     o.n_top = t->n_top;
-    o.on_event = t->provisional ? on_event : NULL;
+    o.on_event = writes && t->provisional ? on_event : NULL;
     o.on_end = on_end;
     o.user = &l->listeners[i];
     if (!t->keep)
@@ -299,6 +321,8 @@ static void publish(loop *l, drey_status status, const drey_error *err)
         if (status != DREY_OK)
             drey_session_end(place->session);
         if (!drey_session_is_writing(place->session)) {
+            if (status == DREY_OK)
+                end_prompt(l, place);
             finish(l, place, status, err);
             continue;
         }

@@ -120,6 +120,32 @@ def conversations(s):
     check(status == 200 and more["choices"][0]["message"]["content"] == text_of(s, prompt), "going on from the answer's beginning")
 
 
+def prompts_alone(s):
+    """No tokens are asked for: the prompt is computed, and kept for whoever asks next."""
+    for n, (path, key) in enumerate((("/completion", "n_predict"), ("/v1/completions", "max_tokens"), ("/v1/completions", "max_completion_tokens"))):
+        prompt = f"{n} is warmed up before anybody asks"
+        n_ids = len(s.post("/tokenize", {"content": prompt, "add_special": True})[1]["tokens"])
+        status, answer = s.post(path, {"prompt": prompt, key: 0, "return_tokens": True, "logprobs": 1, "n_probs": 1, "stop": ["a", "b", "c"]})
+        text, finish = (answer["content"], answer["stop_type"]) if path == "/completion" else (answer["choices"][0][k] for k in ("text", "finish_reason"))
+        check(status == 200 and text == "" and finish in ("limit", "length"), f"{key} 0: {answer}")
+        timings = answer["timings"]
+        check((timings["prompt_n"] + timings["cache_n"], timings["predicted_n"]) == (n_ids, 0) and answer["drey"]["finish"] == "length", f"{key} 0: {answer}")
+        later = s.post("/v1/completions", dict(plain, prompt=prompt))[1]
+        check(later["usage"]["prompt_tokens_details"]["cached_tokens"] == n_ids - 1, f"behind {key} 0: {later['usage']}")
+        check(later["choices"][0]["text"] == text_of(s, prompt, cache_prompt=False), f"another text behind {key} 0")
+    body = {"messages": [{"role": "user", "content": "Nothing yet"}], "max_tokens": 0, "return_progress": True, "stream_options": {"include_usage": True}}
+    status, events = s.stream("/v1/chat/completions", body)
+    text, last = streamed(events)
+    progress = [e["prompt_progress"] for e in events if isinstance(e, dict) and "prompt_progress" in e]
+    check((text, last["choices"][0]["finish_reason"], events[-2]["usage"]["completion_tokens"]) == ("", "length", 0), f"a chat of no tokens: {events}")
+    check(progress and progress[-1]["processed"] == progress[-1]["total"] == events[-2]["usage"]["prompt_tokens"], f"progress of no tokens: {progress}")
+    # Likewise where the model's end is the first token.
+    end = s.post("/tokenize", {"content": "<|im_end|>"})[1]["tokens"]
+    events = s.stream("/v1/chat/completions", dict(body, max_tokens=5, cache_prompt=False, logit_bias={str(end[0]): 1e6}))[1]
+    progress = [e["prompt_progress"] for e in events if isinstance(e, dict) and "prompt_progress" in e]
+    check(streamed(events)[1]["choices"][0]["finish_reason"] == "stop" and progress[-1]["processed"] == progress[-1]["total"], f"an end at once: {events}")
+
+
 def choices(s):
     status, answer = s.post("/v1/completions", dict(plain, prompt=prompts[0], n=3, temperature=1.5, seed=5))
     texts = [c["text"] for c in answer["choices"]]
@@ -270,6 +296,7 @@ def main():
         if "3" in options:
             chats(s)
             conversations(s)
+            prompts_alone(s)
             choices(s)
             stops(s, wanted[prompts[0]])
             logprobs(s)
