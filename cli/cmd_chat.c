@@ -399,6 +399,7 @@ static drey_status do_help(chat *c, const char *rest, drey_error *err)
           "/system TEXT    the system message; without a text: none\n"
           "/budget [SIZE]  shows the memory plan; with a size, auto or unlimited: another one\n"
           "/stats          of the last answer\n"
+          "/help           this list\n"
           "/quit           ends, as Ctrl-D does\n"
           "Ctrl-C stops an answer; what was written stays. A line that ends in \\ goes on in the\n"
           "next one. A message that begins with / is written with a blank in front.\n",

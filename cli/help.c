@@ -190,6 +190,19 @@ static const char help_tune[] =
     "example:\n"
     "  drey tune && drey tune -m big.gguf -d small.gguf\n";
 
+const char help_train[] =
+    "usage: drey train exit|medusa -m TARGET.gguf [options]\n"
+    "Lets a model write, and trains a small file beside it from what it writes.\n"
+    "\n"
+    "  exit                     when tokens may leave before the last layer, for\n"
+    "                           drey run --exit; drey train exit --help\n"
+    "  medusa                   heads that guess the next tokens, for drey run -d\n"
+    "                           medusa; drey train medusa --help\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "example:\n"
+    "  drey train medusa -m big.gguf && drey run -m big.gguf -d medusa -p \"Hello\"\n";
+
 static const char help_train_exit[] =
     "usage: drey train exit -m TARGET.gguf [options]\n"
     "Lets the target write on from prompts, looks at it behind every layer, and trains\n"

@@ -5,7 +5,7 @@
 
 #include "cli/options.h"
 
-extern const char help_drey[], help_bench[];
+extern const char help_drey[], help_bench[], help_train[];
 
 const char *help_text(cli_command command);
 

@@ -67,6 +67,12 @@ static bool kinds_of(const char *name, char *kinds, size_t size)
     return at > 0;
 }
 
+/* Of a command that takes a second word: what those are; NULL: it takes none. */
+static const char *help_of_kinds(const char *name)
+{
+    return strcmp(name, "bench") == 0 ? help_bench : strcmp(name, "train") == 0 ? help_train : NULL;
+}
+
 static int run_command(const command *c, int argc, char **argv)
 {
     cli_settings settings;
@@ -96,8 +102,9 @@ static int dispatch(int argc, char **argv)
         printf("drey %s\n", drey_version());
         return 0;
     }
-    if (strcmp(argv[1], "bench") == 0 && argc > 2 && is_help(argv[2])) {
-        fputs(help_bench, stdout);
+    const char *help = argc > 2 && is_help(argv[2]) ? help_of_kinds(argv[1]) : NULL;
+    if (help) {
+        fputs(help, stdout);
         return 0;
     }
     int n_words;

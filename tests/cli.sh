@@ -275,7 +275,7 @@ has "$tmp/out" '^\| type \|.* ref \|' '^\| Q4_K \|' '^\| BF16 \|'
 code=0
 "$drey" bench kernels --type Q9 2>"$tmp/err" >"$tmp/out" || code=$?
 [ $code = 2 ] || wrong "bench kernels --type Q9: exit code $code"
-for command in run plan inspect tokenize perplexity bench; do
+for command in run plan inspect tokenize perplexity train bench; do
     "$drey" $command --help >"$tmp/out"
     has "$tmp/out" "usage: drey $command"
 done

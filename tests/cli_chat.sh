@@ -92,7 +92,7 @@ printf '/stats\n' | talk && wrong "/stats without an answer"
 printf '/help\n/system Be brief.\nhello\n/stats\n/budget\n/budget 64M\n/budget auto\n/reset\nhello\n/quit\nhello\n' | talk -n 12 ||
     wrong "commands: $(cat err)"
 cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "commands change answers, or /quit does not end"
-for part in "/retry" "system message is set" "tokens/s" "smallest" "a new conversation"; do said "$part"; done
+for part in /reset /retry "/save FILE" "/load FILE" "/system TEXT" "/budget [SIZE]" /stats /help /quit "system message is set" "tokens/s" "smallest" "a new conversation"; do said "$part"; done
 printf '/budget 1M\nhello\n' | talk --system "Be brief." -n 12 && wrong "a budget that is too small"
 said "budget"
 ! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"

@@ -524,6 +524,8 @@ static void help_is_complete(void **state)
 {
     (void)state;
     fits_on_a_screen(help_drey);
+    fits_on_a_screen(help_train);
+    assert_non_null(strstr(help_text(CLI_TUNE), "FILE|lookup|self|medusa|none|auto"));
     for (size_t c = 0; c < sizeof commands / sizeof *commands; c++) {
         const char *text = help_text(commands[c]);
         fits_on_a_screen(text);
