@@ -146,6 +146,8 @@ refused 1 "line 1 of .* is no prompt" "$drey" bench edge -m "$tmp/t.gguf" --prom
 refused 1 "holds no prompt" "$drey" bench edge -m "$tmp/t.gguf" --prompts "$tmp/empty"
 refused 2 "takes policies with commas between" "${edge[@]}" --policies optimal,,sp
 refused 2 "takes policies with commas between" "${edge[@]}" --policies auto
+refused 1 "none.gguf" "$drey" bench edge -m "$tmp/none.gguf" --prompts "$tmp/prompts" --csv "$tmp/head"
+cmp -s <(head -n 1 "$tmp/csv") "$tmp/head" || wrong "scripts/bench asks for the columns: $(cat "$tmp/head")"
 refused 2 "python3 scripts/bench edge /a/b, in drey's source" "${edge[@]}" --peer /a/b
 refused 2 "without fallback makes no difference" "${edge[@]}" --policies optimal,sp --without fallback
 lookup=("$drey" bench edge -m "$tmp/t.gguf" -d lookup --prompts "$tmp/prompts")
