@@ -8,6 +8,7 @@
 #include "cli/edge_rows.h"
 #include "cli/json_file.h"
 #include "cli/models.h"
+#include "cli/profile_file.h"
 #include "cli/prompts.h"
 #include "cli/terminal.h"
 
@@ -26,6 +27,7 @@ typedef struct side {
 typedef struct edge {
     const cli_settings *s;
     models models;
+    drey_pair_report known; /* what drey tune -m measured, where models.profile is not NULL */
     prompt_list prompts;
     csv_rows rows;
     side sides[MOST_SIDES];
@@ -79,9 +81,9 @@ static void add_side(edge *e, drey_policy policy, uint64_t without, const char *
 static drey_status add_policies(edge *e, drey_error *err)
 {
     static const drey_policy all[] = {
-        DREY_POLICY_STD,      DREY_POLICY_NONE,    DREY_POLICY_DRAFT,
-        DREY_POLICY_SEQUENCE, DREY_POLICY_BLD,     DREY_POLICY_SPECINFER,
-        DREY_POLICY_LLMCAD,   DREY_POLICY_EDGELLM, DREY_POLICY_OPTIMAL};
+        DREY_POLICY_STD,    DREY_POLICY_NONE,      DREY_POLICY_DRAFT,  DREY_POLICY_SEQUENCE,
+        DREY_POLICY_BLD,    DREY_POLICY_SPECINFER, DREY_POLICY_LLMCAD, DREY_POLICY_EDGELLM,
+        DREY_POLICY_STATIC, DREY_POLICY_OPTIMAL};
     if (!e->s->policies) {
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             add_side(e, all[i], 0, NULL);
@@ -273,8 +275,10 @@ drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error
         status = add_policies(&e, err);
     if (status == DREY_OK)
         status = add_ablations(&e, err);
-    if (status == DREY_OK)
+    if (status == DREY_OK) {
+        profile_use(&e.models, s, &e.known);
         status = prompts_tokenize(&e.prompts, e.models.target, err);
+    }
     if (status == DREY_OK)
         status = measure_all(&e, err);
     if (status == DREY_OK)

@@ -72,8 +72,7 @@ static void choose_draft(chat *c)
 {
     c->models.profile = NULL;
     auto_draft_choose(&c->models, &c->settings, c->n_context);
-    if (c->models.drafter != DREY_DRAFTER_NONE && profile_load(&c->models, &c->settings, &c->known))
-        c->models.profile = &c->known.profile;
+    profile_use(&c->models, &c->settings, &c->known);
 }
 
 static drey_status open_session(chat *c, drey_error *err)

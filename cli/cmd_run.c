@@ -108,8 +108,7 @@ static drey_status open_session(run *r, drey_error *err)
     if (status != DREY_OK)
         return status;
     auto_draft_choose(&r->models, r->settings, n_context);
-    if (r->models.drafter != DREY_DRAFTER_NONE && profile_load(&r->models, r->settings, &r->known))
-        r->models.profile = &r->known.profile;
+    profile_use(&r->models, r->settings, &r->known);
     drey_engine_options options = models_engine_options(&r->models, r->settings, n_context);
     options.progress = progress_report;
     options.progress_user = &r->progress;

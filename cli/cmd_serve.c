@@ -125,8 +125,7 @@ static drey_status open_engine(serving *v, int32_t n_context, drey_error *err)
 {
     v->models.held_bytes = server_bytes(v->server);
     auto_draft_choose(&v->models, &v->settings, n_context);
-    if (v->models.drafter != DREY_DRAFTER_NONE && profile_load(&v->models, &v->settings, &v->known))
-        v->models.profile = &v->known.profile;
+    profile_use(&v->models, &v->settings, &v->known);
     drey_engine_options options = models_engine_options(&v->models, &v->settings, n_context);
     options.progress = show_progress;
     options.progress_user = &v->progress;

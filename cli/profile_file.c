@@ -104,7 +104,7 @@ static void add_doubles(cJSON *to, const char *key, const double *x, int n)
     cJSON_AddItemToObject(to, key, cJSON_CreateDoubleArray(x, n));
 }
 
-static cJSON *tree_json(const drey_tune_tree *t)
+static cJSON *tree_json(const drey_static_tree *t)
 {
     cJSON *one = cJSON_CreateObject();
     cJSON_AddNumberToObject(one, "rows", t->width);
@@ -143,7 +143,7 @@ cJSON *profile_json(const models *m, const cli_settings *s, const drey_pair_repo
     cJSON_AddNumberToObject(root, "streamed_bytes_per_pass", (double)r->streamed_bytes_per_pass);
     add_doubles(root, "pass_s", r->profile.pass_s, DREY_PROFILE_ROWS);
     add_doubles(root, "step_s", r->profile.step_s, DREY_PROFILE_NODES);
-    add_doubles(root, "share", r->share[0], DREY_TUNE_DEPTHS * DREY_TUNE_RANKS);
+    add_doubles(root, "share", r->trees.share[0], DREY_STATIC_DEPTHS * DREY_STATIC_RANKS);
     cJSON_AddItemToObject(
         root, "guessed",
         cJSON_CreateFloatArray(r->profile.guessed[0], DREY_PROFILE_RANKS * DREY_PROFILE_BINS));
@@ -151,9 +151,9 @@ cJSON *profile_json(const models *m, const cli_settings *s, const drey_pair_repo
         root, "right",
         cJSON_CreateFloatArray(r->profile.right[0], DREY_PROFILE_RANKS * DREY_PROFILE_BINS));
     cJSON *trees = cJSON_AddArrayToObject(root, "trees");
-    for (int32_t i = 0; i < r->n_trees; i++)
-        cJSON_AddItemToArray(trees, tree_json(&r->trees[i]));
-    cJSON_AddNumberToObject(root, "best", r->best);
+    for (int32_t i = 0; i < r->trees.n_trees; i++)
+        cJSON_AddItemToArray(trees, tree_json(&r->trees.tree[i]));
+    cJSON_AddNumberToObject(root, "best", r->trees.best);
     return root;
 }
 
@@ -185,10 +185,10 @@ static bool take_counts(const cJSON *root, const char *key, void *out)
 
 static bool take_shares(const cJSON *root, drey_pair_report *r)
 {
-    double shares[DREY_TUNE_DEPTHS * DREY_TUNE_RANKS];
-    if (!take_numbers(root, "share", shares, DREY_TUNE_DEPTHS * DREY_TUNE_RANKS))
+    double shares[DREY_STATIC_DEPTHS * DREY_STATIC_RANKS];
+    if (!take_numbers(root, "share", shares, DREY_STATIC_DEPTHS * DREY_STATIC_RANKS))
         return false;
-    memcpy(r->share, shares, sizeof r->share);
+    memcpy(r->trees.share, shares, sizeof r->trees.share);
     return true;
 }
 
@@ -199,7 +199,7 @@ static bool take_whole(const cJSON *root, const char *key, double least, double 
     return *out >= least && *out <= most && *out == floor(*out);
 }
 
-static bool take_tree(const cJSON *from, drey_tune_tree *t)
+static bool take_tree(const cJSON *from, drey_static_tree *t)
 {
     double parent[WIDEST], rank[WIDEST], width;
     int n = json_numbers(from, "parent", parent, WIDEST - 1);
@@ -216,7 +216,7 @@ static bool take_tree(const cJSON *from, drey_tune_tree *t)
     t->parent[0] = -1;
     for (int i = 1; good && i <= n; i++) {
         good = parent[i - 1] >= 0 && parent[i - 1] < i && rank[i - 1] >= 1 &&
-               rank[i - 1] <= DREY_TUNE_RANKS;
+               rank[i - 1] <= DREY_STATIC_RANKS; /* the rest is checked of all together */
         t->parent[i] = good ? (int8_t)parent[i - 1] : 0;
         t->rank[i] = good ? (int8_t)(rank[i - 1] - 1) : 0;
     }
@@ -237,19 +237,18 @@ bool profile_parse(const cJSON *root, drey_pair_report *r)
                 take_numbers(root, "step_s", r->profile.step_s, DREY_PROFILE_NODES) &&
                 take_shares(root, r) && take_counts(root, "guessed", r->profile.guessed) &&
                 take_counts(root, "right", r->profile.right) && cJSON_IsArray(trees) &&
-                cJSON_GetArraySize(trees) <= DREY_TUNE_TREES && r->seconds >= 0;
-    for (int rank = 0; rank < DREY_PROFILE_RANKS; rank++)
-        for (int bin = 0; bin < DREY_PROFILE_BINS; bin++)
-            good = good && r->profile.right[rank][bin] <= r->profile.guessed[rank][bin];
-    cJSON_ArrayForEach(from, trees) good = good && take_tree(from, &r->trees[r->n_trees++]);
-    if (!good || !take_whole(root, "best", 0, r->n_trees ? r->n_trees - 1 : 0, &best))
+                cJSON_GetArraySize(trees) <= DREY_STATIC_TREES && r->seconds >= 0;
+    drey_static_trees *all = &r->trees;
+    cJSON_ArrayForEach(from, trees) good = good && take_tree(from, &all->tree[all->n_trees++]);
+    if (!good || !take_whole(root, "best", 0, all->n_trees ? all->n_trees - 1 : 0, &best))
         return false;
     r->n_threads = (int32_t)threads;
     r->n_tokens = (int64_t)tokens;
     r->n_places = (int64_t)places;
     r->streamed_bytes_per_pass = (uint64_t)bytes;
-    r->best = (int32_t)best;
-    return true;
+    r->trees.best = (int32_t)best;
+    r->profile.trees = &r->trees;
+    return drey_profile_is_sound(&r->profile);
 }
 
 static bool says(const cJSON *root, const char *key, const char *wanted)
@@ -294,4 +293,10 @@ bool profile_load(const models *m, const cli_settings *s, drey_pair_report *out)
     bool good = take(root, path, s, out);
     cJSON_Delete(root);
     return good;
+}
+
+void profile_use(models *m, const cli_settings *s, drey_pair_report *known)
+{
+    bool there = m->drafter != DREY_DRAFTER_NONE && profile_load(m, s, known);
+    m->profile = there ? &known->profile : NULL;
 }

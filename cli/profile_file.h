@@ -18,7 +18,12 @@ bool profile_name(char *out, size_t capacity, const models *m, const cli_setting
  * said. */
 bool profile_load(const models *m, const cli_settings *settings, drey_pair_report *out);
 
-/* What the file's contents say; false if any of it is missing or odd. */
+/* Lets engines of these models begin with it, where there is one and something drafts: known is where
+ * it then lies, as long as the models are used. */
+void profile_use(models *m, const cli_settings *settings, drey_pair_report *known);
+
+/* What the file's contents say; false if any of it is missing or odd. out->profile.trees point to
+ * out->trees, here and above: it is not to be copied. */
 bool profile_parse(const cJSON *root, drey_pair_report *out);
 
 /* The file's contents; NULL if memory is short. */

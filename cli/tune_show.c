@@ -18,12 +18,22 @@ static void show_steps(FILE *out, const drey_profile *p)
                 format_seconds(b, p->step_s[DREY_PROFILE_NODES - 1]), DREY_PROFILE_NODES);
 }
 
+/* Of a depth that guesses were never right at there is nothing to say, nor of those below it. */
 static void show_shares(FILE *out, const drey_pair_report *r)
 {
-    fprintf(out, "guesses    right by rank, of %lld:", (long long)r->n_places);
-    for (int rank = 0; rank < DREY_TUNE_RANKS; rank++)
-        fprintf(out, " %.1f%%", 100 * r->share[0][rank]);
-    fprintf(out, "\n");
+    fprintf(out, "guesses    right by depth and rank, where those above were, of %lld\n",
+            (long long)r->n_places);
+    for (int depth = 0; depth < DREY_STATIC_DEPTHS; depth++) {
+        double any = 0;
+        for (int rank = 0; rank < DREY_STATIC_RANKS; rank++)
+            any += r->trees.share[depth][rank];
+        if (any <= 0)
+            break;
+        fprintf(out, "  %4d    ", depth + 1);
+        for (int rank = 0; rank < DREY_STATIC_RANKS; rank++)
+            fprintf(out, " %5.1f%%", 100 * r->trees.share[depth][rank]);
+        fprintf(out, "\n");
+    }
 }
 
 void tune_table(FILE *out, const drey_pair_report *r)
@@ -36,15 +46,15 @@ void tune_table(FILE *out, const drey_pair_report *r)
         fprintf(out, "disk       every pass reads %s: times are of computing alone\n",
                 format_bytes(a, (double)r->streamed_bytes_per_pass));
     show_steps(out, &r->profile);
-    if (r->n_trees == 0)
+    if (r->trees.n_trees == 0)
         return;
     show_shares(out, r);
     fprintf(out, "static trees\n  rows  expected  held out       pass   drafting  tokens/s\n");
-    for (int32_t i = 0; i < r->n_trees; i++) {
-        const drey_tune_tree *t = &r->trees[i];
+    for (int32_t i = 0; i < r->trees.n_trees; i++) {
+        const drey_static_tree *t = &r->trees.tree[i];
         fprintf(out, "  %4d %9.2f %9.2f %10s %10s %9.2f%s\n", t->width, t->expected_tokens,
                 t->measured_tokens, format_seconds(a, t->pass_s), format_seconds(b, t->draft_s),
-                t->tokens_per_s, i == r->best ? "  best" : "");
+                t->tokens_per_s, i == r->trees.best ? "  best" : "");
     }
 }
 
@@ -100,23 +110,23 @@ static void put_trees(FILE *out, const picture *pic)
 {
     const drey_pair_report *r = pic->report;
     panel p = {.top = TOP + PANEL + GAP, .most = 1e-9};
-    for (int32_t i = 0; i < r->n_trees; i++)
-        p.most = fmax(p.most, 1.1 * r->trees[i].tokens_per_s);
+    for (int32_t i = 0; i < r->trees.n_trees; i++)
+        p.most = fmax(p.most, 1.1 * r->trees.tree[i].tokens_per_s);
     put_axes(out, &p, "tokens/s of the best tree of so many rows, and tokens of a pass");
     fprintf(out, "<path class=\"line provisional\" d=\"");
-    for (int32_t i = 0; i < r->n_trees; i++)
-        fprintf(out, "%s%.1f %.1f", i ? "L" : "M", x_of(r->trees[i].width),
-                y_of(&p, r->trees[i].tokens_per_s));
+    for (int32_t i = 0; i < r->trees.n_trees; i++)
+        fprintf(out, "%s%.1f %.1f", i ? "L" : "M", x_of(r->trees.tree[i].width),
+                y_of(&p, r->trees.tree[i].tokens_per_s));
     fprintf(out, "\"/>\n");
-    for (int32_t i = 0; i < r->n_trees; i++) {
-        const drey_tune_tree *t = &r->trees[i];
+    for (int32_t i = 0; i < r->trees.n_trees; i++) {
+        const drey_static_tree *t = &r->trees.tree[i];
         double x = x_of(t->width), y = y_of(&p, t->tokens_per_s);
         fprintf(out, "<circle class=\"provisional\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>\n", x, y,
-                i == r->best ? 6 : 3);
+                i == r->trees.best ? 6 : 3);
         drawing_text(out, x, y + 20,
-                     i == 0               ? "start"
-                     : i + 1 < r->n_trees ? "middle"
-                                          : "end",
+                     i == 0                     ? "start"
+                     : i + 1 < r->trees.n_trees ? "middle"
+                                                : "end",
                      "small", "%.2f", t->measured_tokens);
     }
 }
@@ -124,7 +134,7 @@ static void put_trees(FILE *out, const picture *pic)
 static bool put_all(FILE *out, void *user)
 {
     const picture *p = user;
-    bool trees = p->report->n_trees > 0;
+    bool trees = p->report->trees.n_trees > 0;
     drawing_begin(out, WIDTH, TOP + PANEL + 40 + (trees ? PANEL + GAP : 0),
                   "drey: passes and trees by rows");
     drawing_text(out, LEFT, 26, "start", "title", "%s", p->target);

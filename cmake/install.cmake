@@ -8,7 +8,7 @@ set_target_properties(drey_static PROPERTIES EXPORT_NAME static)
 install(TARGETS drey_shared drey_static EXPORT drey-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS drey RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES include/drey/drey.h include/drey/bench.h include/drey/chat.h include/drey/train.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/drey)
+install(FILES include/drey/drey.h include/drey/bench.h include/drey/chat.h include/drey/profile.h include/drey/train.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/drey)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(EXISTS ${CMAKE_SOURCE_DIR}/docs/drey.1)
   install(FILES docs/drey.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -39,7 +39,7 @@ _drey() {
         return
         ;;
     --memory) words="auto unlimited" ;;
-    --policy) words="auto none sequence specinfer llmcad edgellm optimal bld draft std single" ;;
+    --policy) words="auto none sequence specinfer llmcad edgellm optimal bld draft std single static" ;;
     --without) words="tree fallback batching provisional slice schedule predictors hyper" ;;
     --exit) words="off fast exact" ;;
     --features) words="all plain confidence" ;;

@@ -40,7 +40,7 @@ complete -c drey -n $engine -l prompt-chunk -x -d 'Rows of a prompt pass'
 set -l drafting '__drey_is run chat serve plan'
 complete -c drey -n $drafting -s d -l draft -r -F -a 'auto lookup self medusa none' -d 'What guesses ahead'
 complete -c drey -n $drafting -s c -l context -x -d 'Tokens of prompt and text'
-complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std single' \
+complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std single static' \
     -d 'How to draft'
 complete -c drey -n $drafting -l without -x -a 'tree fallback batching provisional slice schedule predictors hyper' \
     -d 'What to draft without'

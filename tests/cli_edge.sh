@@ -40,12 +40,12 @@ import csv, json, statistics, sys, xml.dom.minidom
 rows = list(csv.DictReader(open(sys.argv[1])))
 told = json.load(open(sys.argv[2]))
 xml.dom.minidom.parse(sys.argv[3])
-sides = ["std", "spl", "draft", "sequence", "bld", "specinfer", "llmcad", "edgellm", "optimal",
+sides = ["std", "spl", "draft", "sequence", "bld", "specinfer", "llmcad", "edgellm", "static", "optimal",
          "optimal without tree", "llmcad without fallback", "edgellm without fallback",
          "optimal without batching", "optimal without provisional", "optimal without slice"]
 prompts = {"a": "code", "b__c": "code", "81": "chat", "121": "code", "6": "math"}
 assert {(r["side"], r["prompt"], r["budget_mib"]) for r in rows} == {
-    (s, p, b) for s in sides for p in prompts for b in (sys.argv[-1], "0")} and len(rows) == 150
+    (s, p, b) for s in sides for p in prompts for b in (sys.argv[-1], "0")} and len(rows) == 160
 for r in rows:
     plain = r["side"] in ("std", "spl")
     assert r["group"] == prompts[r["prompt"]] and r["draft"] == ("none" if plain else "d.gguf")
@@ -76,7 +76,7 @@ head -n 20 "$tmp/csv" >"$tmp/part"
 head -n 21 "$tmp/csv" | tail -n 1 | head -c 40 >>"$tmp/part"
 "${edge[@]}" --memory ${mib}M,unlimited --csv "$tmp/part" -q >"$tmp/out" 2>"$tmp/err" || wrong "going on: exit code $?"
 [ -s "$tmp/err" ] && wrong "-q: $(cat "$tmp/err")"
-[ "$(wc -l <"$tmp/part")" = 151 ] || wrong "going on: $(wc -l <"$tmp/part") lines"
+[ "$(wc -l <"$tmp/part")" = 161 ] || wrong "going on: $(wc -l <"$tmp/part") lines"
 cmp -s <(head -n 20 "$tmp/csv") <(head -n 20 "$tmp/part") || wrong "what was there has changed"
 cp "$tmp/part" "$tmp/same"
 "${edge[@]}" --memory ${mib}M,unlimited --csv "$tmp/part" >"$tmp/out" 2>"$tmp/err" || wrong "again: exit code $?"

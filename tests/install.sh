@@ -16,7 +16,7 @@ cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || {
 }
 mv "$tmp/first" "$tmp/prefix" # nothing installed may remember where it was put
 prefix=$tmp/prefix
-for file in bin/drey include/drey/drey.h include/drey/bench.h include/drey/chat.h include/drey/train.h share/doc/drey/LICENSE; do
+for file in bin/drey include/drey/drey.h include/drey/bench.h include/drey/chat.h include/drey/profile.h include/drey/train.h share/doc/drey/LICENSE; do
     [ -f "$prefix/$file" ] || {
         echo "install: $file is missing"
         exit 1

@@ -13,7 +13,7 @@ awk -v order="${order[*]}" '
     FNR == 1 && !(from in rank) { bad(from " is a folder that tests/layers.sh does not know") }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\""); to = quoted[2]
-        if (to ~ /^drey\/(drey|bench|chat|train)\.h$/) next
+        if (to ~ /^drey\/(drey|bench|chat|profile|train)\.h$/) next
         if (split(to, target, "/") < 2) { bad("\"" to "\": name the folder too"); next }
         if (!(target[1] in rank)) bad("\"" to "\": no such folder in src/")
         else if (rank[target[1]] > rank[from])
@@ -37,8 +37,8 @@ awk -v own="$own" '
             failed = 1
         }
         sub(/^(cli|serve)\//, "", quoted[2])
-        if (quoted[2] !~ /^drey\/(drey|chat|bench|train)\.h$/ && !(quoted[2] in known)) {
-            print FILENAME ":" FNR ": \"" quoted[2] "\": only drey/drey.h, drey/chat.h, drey/bench.h and drey/train.h may be used here"
+        if (quoted[2] !~ /^drey\/(drey|chat|bench|profile|train)\.h$/ && !(quoted[2] in known)) {
+            print FILENAME ":" FNR ": \"" quoted[2] "\": only drey/drey.h, drey/chat.h, drey/bench.h, drey/profile.h and drey/train.h may be used here"
             failed = 1
         }
     }

@@ -330,8 +330,9 @@ static void faults(void **state)
     refuses(CLI_RUN, "-m a --memory 18446744073709551615", "--memory takes a size");
     refuses(CLI_PLAN, "-m a --disk fast", "--disk takes a speed");
     refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
-    refuses(CLI_RUN, "-m a --policy forest",
-            "auto, none, sequence, specinfer, llmcad, edgellm, optimal, bld, draft, std or");
+    refuses(
+        CLI_RUN, "-m a --policy forest",
+        "auto, none, sequence, specinfer, llmcad, edgellm, optimal, bld, draft, std, single or");
     refuses(CLI_RUN, "-m a -d b --without tree,leaves",
             "tree, fallback, batching, provisional, slice, schedule, predictors or hyper");
     refuses(CLI_RUN, "-m a -d b --without tree,", "--without takes");

@@ -370,11 +370,11 @@ static void single_asks_and_submits_nothing(void **state)
 static void a_tree_goes_on_growing(void **state)
 {
     (void)state;
-    const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
+    const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal", "static"};
     rng r = {11};
     for (uint64_t seed = 1; seed < 600; seed++) {
         static token_tree once, twice;
-        const char *name = names[seed % 4];
+        const char *name = names[seed % 5];
         int32_t size = 1 + rng_below(&r, 40);
         scripted s = {.base.class = &scripted_class, .seed = seed};
         assert_int_equal(grow(&s.base, name, size, MAX_DEPTH, &once, NULL), DREY_OK);
@@ -643,8 +643,8 @@ static void names_and_bounds(void **state)
         assert_true(most <= TREE_MAX_DRAFTED);
         n_drafting += drafts;
     }
-    assert_int_equal(n, DREY_POLICY_SINGLE + 1);
-    assert_int_equal(n_drafting, 7);
+    assert_int_equal(n, DREY_POLICY_STATIC + 1);
+    assert_int_equal(n_drafting, 8);
     drey_policy found = DREY_POLICY_OPTIMAL;
     assert_false(drey_policy_parse("tree", &found));
     assert_int_equal(found, DREY_POLICY_OPTIMAL);

@@ -108,6 +108,28 @@ static void records_by_hand(void **state)
     near(static_tree_measured(&t, &log), 1 + (6 + 3 + 3 + 3) / 10.);
 }
 
+/* Steps are levels, those of more than eight nodes more than one. */
+static void steps_by_hand(void **state)
+{
+    (void)state;
+    int32_t nodes[STATIC_WIDEST];
+    static_tree t = static_tree_grow(&two_heads, 1);
+    assert_int_equal(static_tree_steps(&t, nodes), 0);
+    t = static_tree_grow(&two_heads, 4);
+    assert_int_equal(static_tree_steps(&t, nodes), 2);
+    assert_true(nodes[0] == 1 && nodes[1] == 1);
+    t = static_tree_grow(&two_heads, 13);
+    assert_int_equal(static_tree_steps(&t, nodes), 2);
+    assert_true(nodes[0] == 1 && nodes[1] == 3);
+    rank_shares alike = {.n_depths = 3, .n_ranks = 3};
+    for (int d = 0; d < 3; d++)
+        for (int rank = 0; rank < 3; rank++)
+            alike.share[d][rank] = 0.3f;
+    t = static_tree_grow(&alike, 40); /* all of three levels */
+    assert_int_equal(static_tree_steps(&t, nodes), 4);
+    assert_true(nodes[0] == 1 && nodes[1] == 3 && nodes[2] == 8 && nodes[3] == 1);
+}
+
 static void no_room_notes_nothing(void **state)
 {
     (void)state;
@@ -208,9 +230,10 @@ static void widths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grown_by_hand),      cmocka_unit_test(nothing_is_right),
-        cmocka_unit_test(records_by_hand),    cmocka_unit_test(no_room_notes_nothing),
-        cmocka_unit_test(against_every_tree), cmocka_unit_test(widths),
+        cmocka_unit_test(grown_by_hand),   cmocka_unit_test(nothing_is_right),
+        cmocka_unit_test(records_by_hand), cmocka_unit_test(no_room_notes_nothing),
+        cmocka_unit_test(steps_by_hand),   cmocka_unit_test(against_every_tree),
+        cmocka_unit_test(widths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,22 +86,22 @@ static void rises(const double *seconds, int n)
 /* What is counted, whatever the clock says. */
 static void check_trees(const drey_pair_report *r)
 {
-    assert_int_equal(r->n_trees, DREY_TUNE_TREES);
-    assert_true(r->best >= 0 && r->best < r->n_trees);
-    for (int32_t i = 0; i < r->n_trees; i++) {
-        const drey_tune_tree *t = &r->trees[i];
+    assert_int_equal(r->trees.n_trees, DREY_STATIC_TREES);
+    assert_true(r->trees.best >= 0 && r->trees.best < r->trees.n_trees);
+    for (int32_t i = 0; i < r->trees.n_trees; i++) {
+        const drey_static_tree *t = &r->trees.tree[i];
         assert_int_equal(t->width, 1 << i);
         assert_true(t->n >= 1 && t->n <= t->width && t->expected_tokens >= 1);
         assert_true(t->measured_tokens >= 1 && t->measured_tokens <= t->n);
-        assert_true(i == 0 || t->expected_tokens >= r->trees[i - 1].expected_tokens);
-        assert_true(t->tokens_per_s <= r->trees[r->best].tokens_per_s);
+        assert_true(i == 0 || t->expected_tokens >= r->trees.tree[i - 1].expected_tokens);
+        assert_true(t->tokens_per_s <= r->trees.tree[r->trees.best].tokens_per_s);
         assert_true(fabs(t->tokens_per_s * (t->pass_s + t->draft_s) - t->measured_tokens) < 1e-6);
         for (int32_t node = 1; node < t->n; node++)
             assert_true(t->parent[node] >= 0 && t->parent[node] < node && t->rank[node] >= 0 &&
-                        t->rank[node] < DREY_TUNE_RANKS);
+                        t->rank[node] < DREY_STATIC_RANKS);
     }
     /* A second node is the best guess behind the root, right as often as it was counted. */
-    assert_true(fabs(r->trees[1].expected_tokens - 1 - r->share[0][0]) < 1e-6);
+    assert_true(fabs(r->trees.tree[1].expected_tokens - 1 - r->trees.share[0][0]) < 1e-6);
 }
 
 static void check_counts(const drey_pair_report *r)
@@ -130,7 +130,7 @@ static void with_a_model(void **state)
     check_counts(&r);
     check_trees(&r);
     measure(&o, &again); /* what was guessed and came has nothing to do with clocks */
-    assert_memory_equal(r.share, again.share, sizeof r.share);
+    assert_memory_equal(r.trees.share, again.trees.share, sizeof r.trees.share);
     assert_memory_equal(r.profile.right, again.profile.right, sizeof r.profile.right);
     writing_run(&plain, &o, -1, prompt, N_PROMPT, 60, NULL);
     o.profile = &r.profile;
@@ -148,16 +148,16 @@ static void without_a_model(void **state)
     drey_engine_options o = options_of(DREY_DRAFTER_LOOKUP);
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
-    assert_true(r.profile.step_s[0] == 0 && r.n_trees == DREY_TUNE_TREES);
+    assert_true(r.profile.step_s[0] == 0 && r.trees.n_trees == DREY_STATIC_TREES);
     o = options_of(DREY_DRAFTER_NONE);
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
-    assert_int_equal(r.n_trees, 0);
+    assert_int_equal(r.trees.n_trees, 0);
     assert_int_equal(r.n_tokens, 0);
 }
 
 /* Of a tree no deeper than two: a step over the root, and one over its children that have some. */
-static double two_steps(const drey_tune_tree *t, const double *step_s)
+static double two_steps(const drey_static_tree *t, const double *step_s)
 {
     bool expands[64] = {false};
     int32_t n = 0;
@@ -182,12 +182,13 @@ static void with_heads(void **state)
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
     rises(r.profile.step_s, DREY_PROFILE_NODES);
-    assert_int_equal(r.n_trees, DREY_TUNE_TREES);
+    assert_int_equal(r.trees.n_trees, DREY_STATIC_TREES);
     assert_true(r.n_places > 0 && r.n_places <= r.n_tokens);
-    for (int rank = 0; rank < DREY_TUNE_RANKS; rank++)
-        assert_true(r.share[2][rank] == 0);
-    for (int32_t i = 0; i < r.n_trees; i++)
-        assert_true(fabs(r.trees[i].draft_s - two_steps(&r.trees[i], r.profile.step_s)) < 1e-9);
+    for (int rank = 0; rank < DREY_STATIC_RANKS; rank++)
+        assert_true(r.trees.share[2][rank] == 0);
+    for (int32_t i = 0; i < r.trees.n_trees; i++)
+        assert_true(fabs(r.trees.tree[i].draft_s - two_steps(&r.trees.tree[i], r.profile.step_s)) <
+                    1e-9);
     o.profile = &r.profile;
     writing_run(&known, &o, -1, prompt, N_PROMPT, 60, NULL);
     assert_int_equal(known.status, DREY_OK);

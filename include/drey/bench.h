@@ -7,7 +7,7 @@
 #ifndef DREY_BENCH_H
 #define DREY_BENCH_H
 
-#include "drey/drey.h"
+#include "drey/profile.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -153,32 +153,12 @@ DREY_API drey_status drey_bench_model(const drey_engine_options *options,
 
 /* ---- A pair of models on this machine ---- */
 
-enum { DREY_TUNE_DEPTHS = 8, DREY_TUNE_RANKS = 8, DREY_TUNE_TREES = 7 };
-
-/* The best static tree of a width, and what it would write. */
-typedef struct drey_tune_tree {
-    int32_t width; /* rows of the pass: 1, 2, 4 .. 64 */
-    int32_t n;     /* nodes, the root's among them; below the width where no more were ever right */
-    double expected_tokens; /* of a pass, by the product of shares */
-    /* By what came on texts that such a tree was not made with: the mean over trees of one half of
-     * the texts, on the other half each; of all where there is one text. */
-    double measured_tokens;
-    bool refined; /* leaves were exchanged for what came more often: that was better there */
-    double pass_s, draft_s;      /* of a turn: the target's pass, the draft's steps */
-    double tokens_per_s;         /* measured_tokens over both */
-    int8_t parent[64], rank[64]; /* [n]: as an index of a node, -1 of the root; among the guesses */
-} drey_tune_tree;
-
 typedef struct drey_pair_report {
-    drey_profile profile;
-    double seconds;   /* that measuring took */
-    int64_t n_tokens; /* written to count what came */
-    int64_t n_places; /* of them, where the draft had guessed */
-    /* [d][r]: guesses of rank r + 1 at depth d + 1 that were right where those above them were */
-    double share[DREY_TUNE_DEPTHS][DREY_TUNE_RANKS];
-    int32_t n_trees; /* 0: no drafter */
-    drey_tune_tree trees[DREY_TUNE_TREES];
-    int32_t best;                     /* of trees: most tokens a second */
+    drey_profile profile; /* whose trees are NULL: who wants them used sets them to those below */
+    double seconds;       /* that measuring took */
+    int64_t n_tokens;     /* written to count what came */
+    int64_t n_places;     /* of them, where the draft had guessed */
+    drey_static_trees trees;          /* none without a drafter */
     uint64_t streamed_bytes_per_pass; /* above 0: pass_s is computing alone, and the disk decides */
     int32_t n_threads;
 } drey_pair_report;

@@ -151,16 +151,18 @@ typedef enum drey_policy {
     /* What the papers compare with, to be measured against; the first two are lossy. */
     DREY_POLICY_BLD = 7, /* Big Little Decoder: a chain while the draft is sure, of which the target
                               lets pass what it finds likely enough */
-    DREY_POLICY_DRAFT = 8,  /* the draft model alone writes: nothing else is loaded */
-    DREY_POLICY_STD = 9,    /* plain decoding that reads and computes in turns, never at once */
-    DREY_POLICY_SINGLE = 10 /* a token a pass: guesses serve early exits alone (drey_exit) */
+    DREY_POLICY_DRAFT = 8,   /* the draft model alone writes: nothing else is loaded */
+    DREY_POLICY_STD = 9,     /* plain decoding that reads and computes in turns, never at once */
+    DREY_POLICY_SINGLE = 10, /* a token a pass: guesses serve early exits alone (drey_exit) */
+    DREY_POLICY_STATIC = 11  /* Ghidorah's and Medusa's: a tree of one shape for every turn, by how
+                                often guesses are right by depth and rank (drey_static_trees) */
 } drey_policy;
 
 enum { DREY_MAX_DRAFTED = 128 }; /* tokens that a policy may draft for one verification */
 
 /* What programs call a policy: "auto", "none", "sequence", "specinfer", "llmcad", "edgellm",
- * "optimal", "bld", "draft", "std", "single". NULL: there is no such policy, so that counting from
- * 0 to the first NULL meets all. */
+ * "optimal", "bld", "draft", "std", "single", "static". NULL: there is no such policy, so that
+ * counting from 0 to the first NULL meets all. */
 DREY_API const char *drey_policy_name(drey_policy policy);
 /* Takes "sp" for "sequence", "si" for "specinfer" and "spl" for "none", too. False, and *policy
  * stays as it is: no policy has this name. */
@@ -296,26 +298,9 @@ DREY_API void drey_tuning_init(drey_tuning *tuning);
  * or its name where it has no such numbers: what a measured tuning belongs to. */
 DREY_API void drey_cpu_id(char *out, size_t capacity);
 
-/* What drafting with a pair of models costs and is worth on this machine, measured beforehand by
- * drey_tune_pair (drey/bench.h): sessions begin with it rather than with what is usual, and learn
- * on. Speed alone depends on it, never a text. 0 where something is not known. */
-enum {
-    DREY_PROFILE_ROWS = 64,
-    DREY_PROFILE_NODES = 8,
-    DREY_PROFILE_RANKS = 3,
-    DREY_PROFILE_BINS = 16
-};
-typedef struct drey_profile {
-    double pass_s[DREY_PROFILE_ROWS];  /* [n - 1]: computing of the target's pass over n rows */
-    double step_s[DREY_PROFILE_NODES]; /* [n - 1]: of the draft's step over n nodes */
-    /* Guesses, and those that were right, of rank 1, 2 and all others, by the draft's confidence:
-     * bins of equal width in its log-odds, from -6 to 8. */
-    float guessed[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
-    float right[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
-    uint64_t reserved[16]; /* zero */
-} drey_profile;
-/* Nothing is known. */
-DREY_API void drey_profile_init(drey_profile *profile);
+/* What drafting with a pair of models costs and is worth on this machine, measured beforehand:
+ * drey/profile.h. */
+typedef struct drey_profile drey_profile;
 
 /* Units that share a pass: clusters of processor cores, and devices. Which there are is a text,
  * drey_engine_options.units: "cpu:0-3=3+cpu:4-7=1".

@@ -8,6 +8,7 @@
 #define DREY_DRAFT_CALIBRATION_H
 
 #include "draft/tree.h"
+#include "drey/profile.h"
 
 enum {
     CALIBRATION_RANKS = 3, /* 1st, 2nd, and the rest */

@@ -16,6 +16,7 @@
 #define DREY_DRAFT_COST_H
 
 #include "draft/drafter.h"
+#include "drey/profile.h"
 
 enum { COST_RANGES = 12 };
 

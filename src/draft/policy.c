@@ -77,7 +77,12 @@ int32_t policy_size(const drey_engine_options *options)
     if (!c)
         return 0;
     int32_t given = c->option == POLICY_DRAFT_TOKENS ? options->draft_tokens : options->tree_nodes;
-    return given ? given : c->standard;
+    if (given)
+        return given;
+    /* With fast exits no measurement may change the text. */
+    bool known = c->fitting && options->profile && options->exit != DREY_EXIT_FAST;
+    int32_t fitting = known ? c->fitting(options->profile) : -1;
+    return fitting >= 0 ? fitting : c->standard;
 }
 
 int32_t policy_steps(const drey_engine_options *options)

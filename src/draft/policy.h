@@ -25,7 +25,8 @@
     POLICY(EDGELLM, edgellm)                                                                       \
     POLICY(OPTIMAL, optimal)                                                                       \
     POLICY(BLD, bld)                                                                               \
-    POLICY(SINGLE, single)
+    POLICY(SINGLE, single)                                                                         \
+    POLICY(STATIC, static)
 
 typedef struct draft_policy draft_policy;
 
@@ -54,6 +55,9 @@ typedef struct policy_class {
     void (*init)(draft_policy *p); /* the state behind `draft_policy`; NULL: there is none */
     /* Begins with what is known of this pair of models. NULL: it makes no use of it. */
     void (*seed)(draft_policy *p, const drey_profile *known);
+    /* How much to draft where no option says it and this is known; below 0: `standard`. NULL: that
+     * always. */
+    int32_t (*fitting)(const drey_profile *known);
     /* Nodes to expand in one step, none of them expanded, all with their parents: returns how many
      * (at most policy_batch), 0: the tree is ready. Nodes of max_depth get no children. */
     int32_t (*next)(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes);
@@ -90,8 +94,8 @@ POLICIES(POLICY)
 
 /* NULL: AUTO, NONE and what does not exist. */
 const policy_class *policy_class_of(drey_policy which);
-/* The most that these options let a tree grow to: their own value or the policy's standard; 0 for
- * policies that draft nothing. */
+/* The most that these options let a tree grow to: their own value, what fits the profile, or the
+ * policy's standard; 0 for policies that draft nothing. */
 int32_t policy_size(const drey_engine_options *options);
 /* The draft's steps for a tree of that size, about. */
 int32_t policy_steps(const drey_engine_options *options);

@@ -101,6 +101,52 @@ double static_tree_expected(const static_tree *tree, const rank_shares *shares)
     return sum;
 }
 
+int32_t static_tree_steps(const static_tree *t, int32_t nodes[STATIC_WIDEST])
+{
+    bool expands[STATIC_WIDEST] = {false};
+    int32_t at_depth[STATIC_DEPTHS] = {0}, n = 0;
+    for (int32_t i = 1; i < t->n; i++) {
+        at_depth[t->depth[i] - 1] += !expands[t->parent[i]];
+        expands[t->parent[i]] = true;
+    }
+    for (int32_t d = 0; d < STATIC_DEPTHS; d++)
+        for (int32_t left = at_depth[d]; left > 0; left -= DRAFT_MAX_BATCH)
+            nodes[n++] = min_i32(left, DRAFT_MAX_BATCH);
+    return n;
+}
+
+/* ---- From what was measured ---- */
+
+bool static_shares(rank_shares *out, const drey_static_trees *known, int32_t n_ranks)
+{
+    bool any = false;
+    *out = (rank_shares){.n_depths = STATIC_DEPTHS, .n_ranks = n_ranks};
+    for (int32_t d = 0; d < STATIC_DEPTHS; d++)
+        for (int32_t rank = 0; rank < n_ranks; rank++) {
+            out->share[d][rank] = (float)known->share[d][rank];
+            any = any || known->share[d][rank] > 0;
+        }
+    return any;
+}
+
+bool static_tree_take(static_tree *out, const drey_static_tree *known)
+{
+    *out = (static_tree){.n = 0};
+    put(out, -1, 0);
+    if (known->n < 1 || known->n > STATIC_WIDEST)
+        return false;
+    for (int32_t i = 1; i < known->n; i++) {
+        int32_t parent = known->parent[i], rank = known->rank[i];
+        if (parent < 0 || parent >= i || out->depth[parent] == STATIC_DEPTHS || rank < 0 ||
+            rank >= STATIC_RANKS || has_child(out, parent, rank))
+            return false;
+        put(out, parent, rank);
+        if (out->depth[i] < out->depth[i - 1])
+            return false;
+    }
+    return true;
+}
+
 /* ---- From records ---- */
 
 void truth_init(truth_log *log, truth_node *memory, int32_t capacity)

@@ -16,9 +16,14 @@
 #ifndef DREY_DRAFT_STATIC_TREE_H
 #define DREY_DRAFT_STATIC_TREE_H
 
-#include "draft/tree.h"
+#include "draft/drafter.h"
+#include "drey/profile.h"
 
-enum { STATIC_DEPTHS = 8, STATIC_RANKS = TREE_MAX_GUESSES, STATIC_WIDEST = 64 };
+enum {
+    STATIC_DEPTHS = DREY_STATIC_DEPTHS,
+    STATIC_RANKS = DREY_STATIC_RANKS,
+    STATIC_WIDEST = DREY_STATIC_ROWS
+};
 
 /* share[d][r]: how often guess r + 1 at depth d + 1 is right, given that the path to it is. */
 typedef struct rank_shares {
@@ -38,6 +43,15 @@ static_tree static_tree_grow(const rank_shares *shares, int32_t width);
 
 /* 1 and what each node is worth: tokens a pass is expected to write. */
 double static_tree_expected(const static_tree *tree, const rank_shares *shares);
+
+/* The draft's steps for it: level by level those nodes who have children, as many at a time as a
+ * step takes. nodes[i]: how many in step i. Returns how many steps. */
+int32_t static_tree_steps(const static_tree *tree, int32_t nodes[STATIC_WIDEST]);
+
+/* Shares that were measured, of all ranks or the best alone. False: there are none. */
+bool static_shares(rank_shares *out, const drey_static_trees *known, int32_t n_ranks);
+/* A shape that was measured, and may be anybody's. False: it is none. */
+bool static_tree_take(static_tree *out, const drey_static_tree *known);
 
 /* Records of what came, gathered where they begin alike. */
 typedef struct truth_node {

@@ -57,6 +57,7 @@ struct drey_engine {
     cpu_tuning cpu;        /* how to compute on this machine */
     drey_profile
         profile; /* what sessions begin with; options.profile is NULL where there is none */
+    drey_static_trees trees; /* the profile's, or what heads say of themselves: inputs.trees */
     const kernel_table *kernels;
     pool *pool;
     unit_set *units; /* NULL: one cluster, whose threads are alike */
@@ -98,6 +99,8 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
 drey_engine_options engine_options_alone(const drey_engine_options *options);
 /* Copies options.profile and checks it. */
 drey_status engine_take_profile(drey_engine *e, drey_error *err);
+/* Shares as the heads' file has them; no shapes. */
+void engine_heads_trees(drey_static_trees *out, const medusa_shape *heads);
 /* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */
 drey_status engine_gather(drey_engine *e, drey_error *err);
 /* Memory of the table that goes with a sliced head; 0 for a whole one. */

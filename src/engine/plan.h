@@ -5,6 +5,7 @@
 #define DREY_ENGINE_PLAN_H
 
 #include "base/error.h"
+#include "drey/profile.h"
 #include "kernel/planes.h"
 #include "model/deferred.h"
 #include "model/workspace.h"
@@ -45,7 +46,8 @@ typedef struct plan_inputs {
     int32_t n_context, n_threads;
     /* The target drafts with the planes that are in memory: the first one of all. */
     bool self_draft;
-    uint64_t heads_bytes; /* of Medusa heads, and of the rows that they guess among */
+    const drey_static_trees *trees; /* what is known of the drafter's guesses, borrowed; or NULL */
+    uint64_t heads_bytes;           /* of Medusa heads, and of the rows that they guess among */
     int32_t n_heads;
     int32_t draft_ids; /* of the slice that the draft's head is over; 0: of all */
     drey_drafter drafter;

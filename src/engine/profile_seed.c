@@ -1,6 +1,8 @@
 /* Profiles that a caller brings: checked, and copied. */
 #include <math.h>
 
+#include "base/num.h"
+#include "draft/static_tree.h"
 #include "engine/engine.h"
 
 void drey_profile_init(drey_profile *profile)
@@ -15,7 +17,23 @@ static bool is_time(double seconds)
     return seconds == 0 || (isfinite(seconds) && seconds >= least);
 }
 
-static bool is_sound(const drey_profile *p)
+static bool are_sound(const drey_static_trees *t)
+{
+    static_tree shape;
+    bool sound = t->n_trees >= 0 && t->n_trees <= DREY_STATIC_TREES && t->best >= 0 &&
+                 t->best < max_i32(t->n_trees, 1);
+    for (int d = 0; sound && d < DREY_STATIC_DEPTHS; d++)
+        for (int rank = 0; rank < DREY_STATIC_RANKS; rank++)
+            sound = sound && t->share[d][rank] >= 0 && t->share[d][rank] <= 1;
+    for (int32_t i = 0; sound && i < t->n_trees; i++) {
+        const drey_static_tree *tree = &t->tree[i];
+        sound = static_tree_take(&shape, tree) && tree->n <= tree->width &&
+                tree->measured_tokens >= 1 && tree->measured_tokens <= tree->width;
+    }
+    return sound;
+}
+
+bool drey_profile_is_sound(const drey_profile *p)
 {
     bool sound = true;
     for (int i = 0; i < DREY_PROFILE_ROWS; i++)
@@ -26,7 +44,18 @@ static bool is_sound(const drey_profile *p)
         for (int bin = 0; bin < DREY_PROFILE_BINS; bin++)
             sound = sound && isfinite(p->guessed[r][bin]) && p->right[r][bin] >= 0 &&
                     p->right[r][bin] <= p->guessed[r][bin];
-    return sound;
+    return sound && (!p->trees || are_sound(p->trees));
+}
+
+void engine_heads_trees(drey_static_trees *out, const medusa_shape *heads)
+{
+    _Static_assert((int)MEDUSA_MAX_HEADS == (int)DREY_STATIC_DEPTHS &&
+                       (int)MEDUSA_RANKS == (int)DREY_STATIC_RANKS,
+                   "heads have other ranks");
+    *out = (drey_static_trees){.n_trees = 0};
+    for (int32_t k = 0; k < heads->n_heads; k++)
+        for (int32_t rank = 0; rank < MEDUSA_RANKS; rank++)
+            out->share[k][rank] = (double)heads->accuracy[k][rank];
 }
 
 drey_status engine_take_profile(drey_engine *e, drey_error *err)
@@ -34,10 +63,15 @@ drey_status engine_take_profile(drey_engine *e, drey_error *err)
     drey_engine_options *o = &e->options;
     if (!o->profile)
         return DREY_OK;
-    if (!is_sound(o->profile))
+    if (!drey_profile_is_sound(o->profile))
         FAIL(err, DREY_ERR_USAGE,
-             "the profile has a time that is none, or more right guesses than guesses");
+             "the profile has a time that is none, more right guesses than guesses, or a tree that "
+             "is none");
     e->profile = *o->profile;
+    if (e->profile.trees) {
+        e->trees = *e->profile.trees;
+        e->profile.trees = &e->trees;
+    }
     o->profile = &e->profile; /* the caller's may go */
     return DREY_OK;
 }

@@ -64,14 +64,27 @@ static size_t drafter_bytes(const drey_engine *e)
     return c ? c->bytes(e->options.n_context + 1) : 0;
 }
 
+/* Heads say how good they are where nobody measured it. */
+static void seed_policy(drey_session *s, const policy_class *c)
+{
+    const drey_engine *e = s->engine;
+    drey_profile known;
+    drey_profile_init(&known);
+    if (e->options.profile)
+        known = *e->options.profile;
+    known.trees = e->inputs.trees;
+    if (e->options.profile || known.trees)
+        c->seed(s->policy, &known);
+}
+
 static void make_policy(drey_session *s, const policy_class *c)
 {
     drey_engine *e = s->engine;
     bool measures = sharing_measures(e);
     s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
                             e->options.without);
-    if (e->options.exit != DREY_EXIT_FAST && e->options.profile && c->seed)
-        c->seed(s->policy, e->options.profile);
+    if (e->options.exit != DREY_EXIT_FAST && c->seed)
+        seed_policy(s, c);
     if (!e->tuning.untimed || e->options.exit == DREY_EXIT_FAST)
         s->policy->cost = &e->cost;
     if (measures)

@@ -310,20 +310,12 @@ static drey_status write_texts(tuner *t, drey_error *err)
 
 /* ---- Trees ---- */
 
-/* The draft's steps for a static tree: level by level, those who have children, as many at a time
- * as a step takes. */
 static double draft_seconds(const static_tree *t, const double *step_s)
 {
-    bool expands[STATIC_WIDEST] = {false};
-    int32_t at_depth[STATIC_DEPTHS + 1] = {0};
+    int32_t nodes[STATIC_WIDEST], n = static_tree_steps(t, nodes);
     double sum = 0;
-    for (int32_t i = 1; i < t->n; i++) {
-        at_depth[t->depth[i] - 1] += !expands[t->parent[i]];
-        expands[t->parent[i]] = true;
-    }
-    for (int32_t d = 0; d <= STATIC_DEPTHS; d++)
-        for (int32_t left = at_depth[d]; left > 0; left -= DRAFT_MAX_BATCH)
-            sum += step_s[min_i32(left, DRAFT_MAX_BATCH) - 1];
+    for (int32_t i = 0; i < n; i++)
+        sum += step_s[nodes[i] - 1];
     return sum;
 }
 
@@ -353,36 +345,44 @@ static double held_out(const tuner *t, int32_t width, bool refined)
     return n ? tokens / n : 1;
 }
 
+/* Shapes of which no more nodes were ever right have fewer rows than was asked for. */
+static void make_tree(const tuner *t, const rank_shares *shares, int32_t width,
+                      drey_static_tree *tree)
+{
+    const drey_profile *p = &t->report->profile;
+    static_tree shape = static_tree_grow(shares, width);
+    double grown = held_out(t, width, false), refined = held_out(t, width, true);
+    tree->width = width;
+    tree->expected_tokens = static_tree_expected(&shape, shares);
+    tree->refined = refined > grown;
+    tree->measured_tokens = max_f64(grown, refined);
+    if (tree->refined)
+        static_tree_refine(&shape, &t->truth[2]);
+    tree->n = shape.n;
+    memcpy(tree->parent, shape.parent, sizeof shape.parent);
+    memcpy(tree->rank, shape.rank, sizeof shape.rank);
+    tree->pass_s = p->pass_s[shape.n - 1];
+    tree->draft_s = draft_seconds(&shape, p->step_s);
+    tree->tokens_per_s = tree->measured_tokens / (tree->pass_s + tree->draft_s);
+}
+
 static void choose_trees(tuner *t)
 {
-    drey_pair_report *r = t->report;
-    double tokens[DREY_TUNE_TREES], seconds[DREY_TUNE_TREES];
+    drey_static_trees *all = &t->report->trees;
+    double tokens[DREY_STATIC_TREES], seconds[DREY_STATIC_TREES];
     rank_shares shares;
     truth_shares(&t->truth[2], &shares);
     for (int32_t d = 0; d < shares.n_depths; d++)
         for (int32_t rank = 0; rank < shares.n_ranks; rank++)
-            r->share[d][rank] = (double)shares.share[d][rank];
+            all->share[d][rank] = (double)shares.share[d][rank];
     for (int32_t width = 1; width <= STATIC_WIDEST; width *= 2) {
-        drey_tune_tree *tree = &r->trees[r->n_trees];
-        static_tree shape = static_tree_grow(&shares, width);
-        double grown = held_out(t, width, false), refined = held_out(t, width, true);
-        tree->width = width;
-        tree->expected_tokens = static_tree_expected(&shape, &shares);
-        tree->refined = refined > grown;
-        tree->measured_tokens = max_f64(grown, refined);
-        if (tree->refined)
-            static_tree_refine(&shape, &t->truth[2]);
-        tree->n = shape.n;
-        memcpy(tree->parent, shape.parent, sizeof shape.parent);
-        memcpy(tree->rank, shape.rank, sizeof shape.rank);
-        tree->pass_s = r->profile.pass_s[width - 1];
-        tree->draft_s = draft_seconds(&shape, r->profile.step_s);
-        tokens[r->n_trees] = tree->measured_tokens;
-        seconds[r->n_trees] = tree->pass_s + tree->draft_s;
-        tree->tokens_per_s = tokens[r->n_trees] / seconds[r->n_trees];
-        r->n_trees++;
+        const drey_static_tree *tree = &all->tree[all->n_trees];
+        make_tree(t, &shares, width, &all->tree[all->n_trees]);
+        tokens[all->n_trees] = tree->measured_tokens;
+        seconds[all->n_trees] = tree->pass_s + tree->draft_s;
+        all->n_trees++;
     }
-    r->best = width_choose(tokens, seconds, r->n_trees);
+    all->best = width_choose(tokens, seconds, all->n_trees);
 }
 
 /* ---- The engine ---- */

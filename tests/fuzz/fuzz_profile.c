@@ -5,29 +5,30 @@
 
 #include <math.h>
 
-static void check_tree(const drey_tune_tree *t)
+static void check_tree(const drey_static_tree *t)
 {
     FUZZ_CHECK(t->n >= 1 && t->n <= t->width && t->width <= 64);
     FUZZ_CHECK(t->expected_tokens >= 1 && t->pass_s > 0 && t->tokens_per_s > 0);
     for (int32_t i = 1; i < t->n; i++) {
         FUZZ_CHECK(t->parent[i] >= 0 && t->parent[i] < i);
-        FUZZ_CHECK(t->rank[i] >= 0 && t->rank[i] < DREY_TUNE_RANKS);
+        FUZZ_CHECK(t->rank[i] >= 0 && t->rank[i] < DREY_STATIC_RANKS);
     }
 }
 
 static void check_taken(const drey_pair_report *r)
 {
     FUZZ_CHECK(r->n_threads >= 1 && r->n_threads <= DREY_MAX_THREADS);
-    FUZZ_CHECK(r->n_trees >= 0 && r->n_trees <= DREY_TUNE_TREES);
-    FUZZ_CHECK(r->best >= 0 && (r->best < r->n_trees || r->best == 0));
+    FUZZ_CHECK(r->trees.n_trees >= 0 && r->trees.n_trees <= DREY_STATIC_TREES);
+    FUZZ_CHECK(r->trees.best >= 0 && (r->trees.best < r->trees.n_trees || r->trees.best == 0));
+    FUZZ_CHECK(drey_profile_is_sound(&r->profile) && r->profile.trees == &r->trees);
     for (int i = 0; i < DREY_PROFILE_ROWS; i++)
         FUZZ_CHECK(isfinite(r->profile.pass_s[i]) && r->profile.pass_s[i] >= 0);
     for (int rank = 0; rank < DREY_PROFILE_RANKS; rank++)
         for (int bin = 0; bin < DREY_PROFILE_BINS; bin++)
             FUZZ_CHECK(r->profile.right[rank][bin] >= 0 &&
                        r->profile.right[rank][bin] <= r->profile.guessed[rank][bin]);
-    for (int32_t i = 0; i < r->n_trees; i++)
-        check_tree(&r->trees[i]);
+    for (int32_t i = 0; i < r->trees.n_trees; i++)
+        check_tree(&r->trees.tree[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
