@@ -41,6 +41,13 @@ static bool is_plain(drey_policy policy)
     return policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD;
 }
 
+/* Heads have lookup beside them by themselves, others where it is asked for. */
+static bool can_blend(const edge *e)
+{
+    drey_drafter d = e->models.drafter;
+    return d == DREY_DRAFTER_MEDUSA || (e->s->with && d != DREY_DRAFTER_LOOKUP);
+}
+
 /* Parts that make a difference to the policy. All but the draft alone draft several nodes in a step
  * while a pass waits. */
 static bool has_part(const edge *e, drey_policy policy, drey_part part)
@@ -56,6 +63,9 @@ static bool has_part(const edge *e, drey_policy policy, drey_part part)
         return !is_plain(policy) && policy != DREY_POLICY_DRAFT;
     case DREY_PART_SLICE:
         return !is_plain(policy) && e->models.drafter == DREY_DRAFTER_MODEL;
+    case DREY_PART_LOOKUP:
+        return can_blend(e) && !is_plain(policy) && policy != DREY_POLICY_DRAFT &&
+               (e->s->with || policy == DREY_POLICY_OPTIMAL);
     default: /* of early exits, which are off here */
         return false;
     }
@@ -169,6 +179,7 @@ static drey_engine_options options_of(const edge *e, const side *s, const bench_
         models_engine_options(&e->models, e->s, (int32_t)p->n_ids + row->n_predict);
     o.policy = s->policy;
     o.without = s->without;
+    o.with &= ~s->without;
     if (is_plain(s->policy))
         models_leave_draft(&o);
     bool chain = s->policy == DREY_POLICY_SEQUENCE || s->policy == DREY_POLICY_BLD;

@@ -350,6 +350,9 @@ cJSON *json_speculation(const drey_speculation *c)
         {"provisional_lost", (double)c->provisional_lost},
         {"differed", (double)c->differed},
         {"outside_slice", (double)c->outside_slice},
+        {"accepted_of_draft", (double)c->accepted_of_draft},
+        {"accepted_of_text", (double)c->accepted_of_text},
+        {"accepted_of_both", (double)c->accepted_of_both},
     };
     enum { RANKS = DREY_SPECULATION_RANKS + 1 };
     cJSON *root = cJSON_CreateObject();

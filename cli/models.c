@@ -106,6 +106,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.heads = m->drafter == DREY_DRAFTER_MEDUSA ? m->heads : NULL;
     options.policy = settings->policy;
     options.without = settings->without;
+    options.with = settings->with;
     options.exit = settings->exit;
     options.exit_file = settings->exit_file;
     options.exit_threshold = settings->exit_threshold;

@@ -34,6 +34,15 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
         return fail(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
     if (s->without & ~of_exits && !drafts)
         return fail(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d lookup");
+    if (s->with & ~DREY_WITH(DREY_PART_LOOKUP))
+        return fail(err, DREY_ERR_USAGE, "--with takes \"lookup\": policies have the other parts");
+    if (s->with && (!drafts || s->drafter == DREY_DRAFTER_LOOKUP))
+        return fail(
+            err, DREY_ERR_USAGE,
+            "--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");
+    if (s->with & s->without && s->command != CLI_BENCH_EDGE) /* where that is a side of its own */
+        return fail(err, DREY_ERR_USAGE,
+                    "--with lookup and --without lookup contradict each other: leave one out");
     return DREY_OK;
 }
 

@@ -91,6 +91,7 @@ const cli_option cli_options[] = {
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
     CHOICE("policy", 0, TEXTS | CLI_BENCH_SESSIONS, policy, policy),
     SET("without", 0, DRAFTING, without, part),
+    SET("with", 0, DRAFTING, with, part),
     COUNT("draft-tokens", 0, DRAFTING, draft_tokens, 1, DREY_MAX_DRAFTED),
     COUNT("tree", 0, DRAFTING | CLI_BENCH_EXIT, tree_nodes, 1, DREY_MAX_DRAFTED),
     CHOICE("exit", 0, TEXTS, exit, exit),

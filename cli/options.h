@@ -59,7 +59,8 @@ typedef struct cli_settings {
     drey_exit exit;
     const char *exit_file;             /* NULL: beside the model */
     float exit_threshold;              /* 0: the file's; train exit: what is usual */
-    uint64_t without;                  /* parts of drafting that are left out */
+    uint64_t without;                  /* parts of drafting that are left out, */
+    uint64_t with;                     /* or asked for */
     uint64_t read_bytes;               /* 0: the usual */
     uint64_t memory_bytes;             /* or DREY_MEMORY_* */
     uint64_t budgets[CLI_MAX_BUDGETS]; /* bench edge, bench exit: [n_budgets] */

@@ -351,6 +351,19 @@ static void speculation_passes(FILE *out, const drey_speculation *c)
     fputs(" (tokens: share of the passes)\n", out);
 }
 
+/* "of the accepted the draft alone had 60 %, the text alone 10 %, both 30 %" */
+static void speculation_sources(FILE *out, const drey_speculation *c)
+{
+    int64_t all = c->accepted_of_draft + c->accepted_of_text + c->accepted_of_both;
+    if (all > 0)
+        fprintf(out,
+                "  %-9s of the accepted tokens the draft alone guessed %.0f %%, the text alone "
+                "%.0f %%, both %.0f %%\n",
+                "sources", percent((double)c->accepted_of_draft, (double)all),
+                percent((double)c->accepted_of_text, (double)all),
+                percent((double)c->accepted_of_both, (double)all));
+}
+
 void report_speculation(FILE *out, const drey_speculation *c)
 {
     if (c->lossy && c->differed < 0)
@@ -373,6 +386,7 @@ void report_speculation(FILE *out, const drey_speculation *c)
     fputc('\n', out);
     speculation_depths(out, c);
     speculation_ranks(out, c);
+    speculation_sources(out, c);
     speculation_passes(out, c);
     if (c->outside_slice)
         fprintf(out, "  %-9s %lld tokens of the target lay outside the draft's\n", "slice",

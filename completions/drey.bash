@@ -4,7 +4,7 @@ _drey() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]-} kind=${COMP_WORDS[2]-} words=""
     local engine="-m --model --memory -t --threads --cpu --io --kv --read-size --sidecar --prompt-chunk -h --help"
-    local drafting="-d --draft -c --context --policy --without --draft-tokens --tree --exit --exit-file --exit-threshold --units"
+    local drafting="-d --draft -c --context --policy --without --with --draft-tokens --tree --exit --exit-file --exit-threshold --units"
     COMPREPLY=()
 
     if ((COMP_CWORD == 1)); then
@@ -40,7 +40,8 @@ _drey() {
         ;;
     --memory) words="auto unlimited" ;;
     --policy) words="auto none sequence specinfer llmcad edgellm optimal bld draft std single static" ;;
-    --without) words="tree fallback batching provisional slice schedule predictors hyper" ;;
+    --without) words="tree fallback batching provisional slice schedule predictors hyper lookup" ;;
+    --with) words="lookup" ;;
     --exit) words="off fast exact" ;;
     --features) words="all plain confidence" ;;
     --io) words="auto uring pread buffered" ;;
@@ -99,7 +100,7 @@ _drey() {
             machine) words="-m --model --io -t --threads --cpu --json -h --help" ;;
             kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
             edge)
-                words="$engine -d --draft --without --draft-tokens --tree --prompts --policies -n --predict
+                words="$engine -d --draft --without --with --draft-tokens --tree --prompts --policies -n --predict
                     --plain-tokens --rounds --peer --temp --top-k --top-p --min-p --seed --csv --json --svg -q --quiet"
                 ;;
             exit)
@@ -107,11 +108,11 @@ _drey() {
                     --confidence-file -n --predict --rounds --csv --json --svg -q --quiet"
                 ;;
             units)
-                words="$engine -d --draft --units --without --draft-tokens --tree --every -c --context --prompts
+                words="$engine -d --draft --units --without --with --draft-tokens --tree --every -c --context --prompts
                     -n --predict --rounds --csv --json"
                 ;;
             sessions)
-                words="$engine -d --draft --policy --without --draft-tokens --tree --prompts --sessions -n --predict
+                words="$engine -d --draft --policy --without --with --draft-tokens --tree --prompts --sessions -n --predict
                     --json"
                 ;;
             disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;

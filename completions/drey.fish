@@ -42,8 +42,9 @@ complete -c drey -n $drafting -s d -l draft -r -F -a 'auto lookup self medusa no
 complete -c drey -n $drafting -s c -l context -x -d 'Tokens of prompt and text'
 complete -c drey -n $drafting -l policy -x -a 'auto none sequence specinfer llmcad edgellm optimal bld draft std single static' \
     -d 'How to draft'
-complete -c drey -n $drafting -l without -x -a 'tree fallback batching provisional slice schedule predictors hyper' \
+complete -c drey -n $drafting -l without -x -a 'tree fallback batching provisional slice schedule predictors hyper lookup' \
     -d 'What to draft without'
+complete -c drey -n $drafting -l with -x -a 'lookup' -d 'What to draft with'
 complete -c drey -n '__drey_is run chat plan tune bench' -l units -x -a 'cpu auto' -d 'Who computes'
 complete -c drey -n $drafting -l draft-tokens -x -d 'Length of a chain'
 complete -c drey -n $drafting -l tree -x -d 'Most nodes of a tree'

@@ -227,6 +227,8 @@ static void values(void **state)
     assert_int_equal(s.drafter, DREY_DRAFTER_SELF);
     assert_int_equal(s.policy, DREY_POLICY_SPECINFER);
     assert_int_equal(s.without, DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
+    accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --with lookup");
+    assert_int_equal(s.with, DREY_WITH(DREY_PART_LOOKUP));
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
     assert_true(s.disk_bytes_per_s == 1.5 * 1073741824);
     assert_true(s.tensors);
@@ -334,7 +336,7 @@ static void faults(void **state)
         CLI_RUN, "-m a --policy forest",
         "auto, none, sequence, specinfer, llmcad, edgellm, optimal, bld, draft, std, single or");
     refuses(CLI_RUN, "-m a -d b --without tree,leaves",
-            "tree, fallback, batching, provisional, slice, schedule, predictors or hyper");
+            "tree, fallback, batching, provisional, slice, schedule, predictors, hyper or lookup");
     refuses(CLI_RUN, "-m a -d b --without tree,", "--without takes");
     refuses(CLI_RUN, "-m a -d b --without ,", "--without takes");
     refuses(CLI_RUN, "-m a --io mmap", "auto, uring, pread or buffered");
@@ -401,6 +403,10 @@ static void contradictions(void **state)
     refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to a policy with");
     refuses(CLI_RUN, "-m a -d none --tree 4", "--tree belongs to a policy with trees and a draft");
     refuses(CLI_RUN, "-m a -d none --without tree", "--without needs a draft");
+    refuses(CLI_RUN, "-m a -d b --with tree", "--with takes \"lookup\"");
+    refuses(CLI_RUN, "-m a -d lookup --with lookup", "beside another draft");
+    refuses(CLI_RUN, "-m a -d none --with lookup", "beside another draft");
+    refuses(CLI_RUN, "-m a -d b --with lookup --without lookup", "contradict each other");
     refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
     refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
     refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");

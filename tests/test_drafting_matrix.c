@@ -51,7 +51,7 @@ static bool leaves_here(void *user, int32_t layer, int32_t position)
 
 typedef struct seen { /* over all cases: what the matrix is about has to happen in it */
     int64_t n_cases, accepted, refused, provisional_kept, provisional_lost, outside_slice;
-    int64_t left, taken_back;
+    int64_t left, taken_back, of_draft, of_text;
 } seen;
 
 static void compare(const writing *want, const writing *got, const char *what)
@@ -82,9 +82,10 @@ static void write_case(const drey_engine_options *o, const drey_sampling *sampli
                             .slice_room = SLICE_ROOM};
     char what[200];
     snprintf(what, sizeof what,
-             "drafter %s, policy %s, without %x, exits %s, share %g, temperature %g",
+             "drafter %s, policy %s, without %x, with %x, exits %s, share %g, temperature %g",
              drey_drafter_name(o->drafter), drey_policy_name(o->policy), (unsigned)o->without,
-             drey_exit_name(o->exit), share, sampling ? (double)sampling->temperature : 0);
+             (unsigned)o->with, drey_exit_name(o->exit), share,
+             sampling ? (double)sampling->temperature : 0);
     writing_run_tuned(&got, o, &tuning, prompt, N_PROMPT, N_TEXT, sampling);
     compare(want, &got, what);
     assert_true(got.stats.streamed_bytes_per_pass > 0);
@@ -97,6 +98,8 @@ static void write_case(const drey_engine_options *o, const drey_sampling *sampli
     all->provisional_kept += got.speculation.provisional_kept;
     all->provisional_lost += got.speculation.provisional_lost;
     all->outside_slice += got.speculation.outside_slice;
+    all->of_draft += got.speculation.accepted_of_draft;
+    all->of_text += got.speculation.accepted_of_text;
     all->left += got.exits.left;
     all->taken_back += got.exits.taken_back;
 }
@@ -104,7 +107,8 @@ static void write_case(const drey_engine_options *o, const drey_sampling *sampli
 /* Nothing left out, each part by itself, all parts. */
 static uint64_t ablation(int i)
 {
-    return i == 0 ? 0 : i <= N_PARTS ? DREY_WITHOUT(i - 1) : (UINT64_C(1) << N_PARTS) - 1;
+    uint64_t all = ((UINT64_C(1) << N_PARTS) - 1) | DREY_WITHOUT(DREY_PART_LOOKUP);
+    return i == 0 ? 0 : i <= N_PARTS ? DREY_WITHOUT(i - 1) : all;
 }
 
 static bool is_lossless(drey_policy policy)
@@ -160,6 +164,7 @@ static void write_all(const drey_sampling *sampling, const writing *want, seen *
                     continue;
                 drey_engine_options o = options_of((drey_drafter)d, (drey_policy)p, n);
                 o.without = ablation(a);
+                o.with = n % 2 ? DREY_WITH(DREY_PART_LOOKUP) & ~o.without : 0;
                 write_case(&o, sampling, n % 4 ? 0.5 : 0.0, want, all);
             }
         }
@@ -229,6 +234,7 @@ static void the_text_is_the_same(void **state)
                   (long long)all.outside_slice, (long long)all.left, (long long)all.taken_back);
     assert_true(all.accepted > all.n_cases && all.refused > all.n_cases);
     assert_true(all.provisional_kept + all.provisional_lost > 0 && all.outside_slice > 0);
+    assert_true(all.of_draft > 0 && all.of_text > 0);
     assert_true(all.left > all.taken_back && all.taken_back > 0);
     drey_model_close(&target);
     drey_model_close(&draft);

@@ -98,6 +98,8 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     o.n_threads = 2;
     o.trace_spans = 200; /* few: the rings go round */
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.with =
+        kind == DREY_DRAFTER_MODEL || kind == DREY_DRAFTER_SELF ? DREY_WITH(DREY_PART_LOOKUP) : 0;
     static int32_t n_checks; /* exits take turns: off, fast, exact */
     if (kind != DREY_DRAFTER_SELF && kind != DREY_DRAFTER_MEDUSA)
         o.exit = (drey_exit)(n_checks++ % 3);

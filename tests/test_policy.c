@@ -655,11 +655,11 @@ static void names_and_bounds(void **state)
     assert_int_equal(policy_size(&o), 5);
     o.policy = DREY_POLICY_EDGELLM;
     assert_int_equal(policy_size(&o), 9);
-    for (int i = 0; i <= DREY_PART_HYPER; i++) {
+    for (int i = 0; i <= DREY_PART_LOOKUP; i++) {
         drey_part part = DREY_PART_SLICE;
         assert_true(drey_part_parse(drey_part_name((drey_part)i), &part) && (int)part == i);
     }
-    assert_null(drey_part_name(DREY_PART_HYPER + 1));
+    assert_null(drey_part_name(DREY_PART_LOOKUP + 1));
     for (int i = 0; i <= DREY_DRAFTER_LOOKUP; i++)
         assert_non_null(drey_drafter_name((drey_drafter)i));
     assert_null(drey_drafter_name(DREY_DRAFTER_MEDUSA + 1));

@@ -62,6 +62,33 @@ static void a_turn_by_hand(void **state)
     free(s);
 }
 
+/* Of accepted tokens whose guesses say whose they were. */
+static void sources_of_what_was_accepted(void **state)
+{
+    (void)state;
+    drey_session *s = calloc(1, sizeof *s);
+    token_tree *t = &s->tree;
+    tree_reset(t, 7);
+    int32_t path[4] = {0};
+    static const uint8_t source[] = {SOURCE_DRAFT, SOURCE_TEXT, SOURCE_DRAFT | SOURCE_TEXT,
+                                     SOURCE_TEXT};
+    for (int32_t i = 0; i < 4; i++) {
+        int32_t above = i ? path[i - 1] : 0;
+        path[i] = tree_push(t, above, 10 + i, 0.5f);
+        guess(t, above, 50, 10 + i, 51);
+        t->nodes[above].source[1] = source[i];
+    }
+    tree_submit(t, 4);
+    s->accepted = (accepted){.path = {path[0], path[1], path[2], path[3]}, .n_path = 4, .next = 9};
+    speculation_count(s, 5);
+    drey_speculation got;
+    drey_session_speculation(s, &got);
+    assert_int_equal(got.accepted_of_draft, 1);
+    assert_int_equal(got.accepted_of_text, 2);
+    assert_int_equal(got.accepted_of_both, 1);
+    free(s);
+}
+
 /* What lies beyond the last element is counted there. */
 static void long_paths_are_counted_at_the_end(void **state)
 {
@@ -163,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_by_hand),
+        cmocka_unit_test(sources_of_what_was_accepted),
         cmocka_unit_test(long_paths_are_counted_at_the_end),
         cmocka_unit_test(texts_add_up),
     };

@@ -185,13 +185,18 @@ typedef enum drey_part {
     /* Of early exits: the text of DREY_EXIT_FAST may depend on each of these. */
     DREY_PART_SCHEDULE = 5,   /* some layers are looked at; without: each that has a predictor */
     DREY_PART_PREDICTORS = 6, /* without: scores at random */
-    DREY_PART_HYPER = 7       /* exits of passes with drafted tokens */
+    DREY_PART_HYPER = 7,      /* exits of passes with drafted tokens */
+    /* Guesses of DREY_DRAFTER_LOOKUP beside those of another drafter. Heads have them under
+     * `optimal` and AUTO by themselves; who is asked to, under any policy. */
+    DREY_PART_LOOKUP = 8
 } drey_part;
-/* The bit of drey_engine_options.without that leaves the part out. */
+/* The bit of drey_engine_options.without that leaves the part out, and of its `with` that asks for
+ * a part that the policy does not have by itself. */
 #define DREY_WITHOUT(part) (UINT64_C(1) << (part))
+#define DREY_WITH(part)    DREY_WITHOUT(part)
 
 /* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional",
- * "slice", "schedule", "predictors", "hyper". */
+ * "slice", "schedule", "predictors", "hyper", "lookup". */
 DREY_API const char *drey_part_name(drey_part part);
 DREY_API bool drey_part_parse(const char *name, drey_part *part);
 
@@ -383,7 +388,8 @@ typedef struct drey_engine_options {
     const drey_unit_shares *unit_shares; /* copied; used where `units` names no shares. NULL: a
                                             thread's worth for each thread and device */
     const drey_prefix_options *prefixes; /* borrowed for the call; NULL: none are kept */
-    uint64_t reserved[5];                /* zero */
+    uint64_t with;                       /* DREY_WITH(DREY_PART_LOOKUP), or 0 */
+    uint64_t reserved[4];                /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -690,7 +696,10 @@ typedef struct drey_speculation {
                                  policy let pass; -1: nobody asked the target */
     int64_t outside_slice;    /* tokens of the target that the draft could not guess: rows that its
                                  head lacks */
-    uint64_t reserved[14];    /* zero */
+    /* Accepted tokens that the draft alone had guessed, the text alone (DREY_PART_LOOKUP), and both;
+     * all 0 where they are not blended. */
+    int64_t accepted_of_draft, accepted_of_text, accepted_of_both;
+    uint64_t reserved[11]; /* zero */
 } drey_speculation;
 
 /* Of the text that is being written, or of the last one; all 0 before the first. Times are filled

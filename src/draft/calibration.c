@@ -28,6 +28,15 @@ float calibration_prior(const calibration *c, int32_t rank, float confidence)
     return (float)within_bounds(odds / (1 + odds));
 }
 
+float calibration_said(const calibration *c, int32_t rank, float value)
+{
+    double p = within_bounds(value);
+    if (rank > 0 || c->sampled)
+        return (float)p;
+    double odds = pow_f64(p / (1 - p) / 1.5, 1 / 1.25);
+    return (float)within_bounds(odds / (1 + odds));
+}
+
 void calibration_seed(calibration *c, const drey_profile *known)
 {
     _Static_assert((int)CALIBRATION_RANKS == (int)DREY_PROFILE_RANKS &&
@@ -61,20 +70,29 @@ static void halve(calibration *c)
     c->n_positions = 0;
 }
 
+void calibration_note(calibration *c, int32_t rank, float confidence, bool hit)
+{
+    int32_t r = min_i32(rank, CALIBRATION_RANKS - 1), bin = calibration_bin(confidence);
+    c->hits[r][bin] += hit;
+    c->trials[r][bin]++;
+}
+
+void calibration_end_place(calibration *c)
+{
+    if (++c->n_positions >= CALIBRATION_HALVED)
+        halve(c);
+}
+
 void calibration_learn(calibration *c, const token_tree *tree, const int32_t *path, int32_t n_path,
                        int32_t next)
 {
     for (int32_t i = 0; i <= n_path; i++) {
         const tree_node *from = &tree->nodes[i ? path[i - 1] : 0];
         int32_t said = i < n_path ? tree->nodes[path[i]].token : next;
-        for (int32_t rank = 0; rank < from->n_guesses; rank++) {
-            int32_t r = min_i32(rank, CALIBRATION_RANKS - 1);
-            int32_t bin = calibration_bin(from->guess[rank].confidence);
-            c->hits[r][bin] += from->guess[rank].token == said;
-            c->trials[r][bin]++;
-        }
-        c->n_positions += from->n_guesses > 0;
-        if (c->n_positions >= CALIBRATION_HALVED)
-            halve(c);
+        for (int32_t rank = 0; rank < from->n_guesses; rank++)
+            calibration_note(c, rank, from->guess[rank].confidence,
+                             from->guess[rank].token == said);
+        if (from->n_guesses > 0)
+            calibration_end_place(c);
     }
 }

@@ -33,12 +33,19 @@ int32_t calibration_bin(float confidence);
  * they are. */
 float calibration_prior(const calibration *c, int32_t rank, float confidence);
 
+/* The confidence of which the other way round this value is assumed. */
+float calibration_said(const calibration *c, int32_t rank, float value);
+
 /* Begins with what was counted beforehand, of which a bin's trials beyond 64 count as 64: a text
  * that differs is to be learnt soon. */
 void calibration_seed(calibration *c, const drey_profile *known);
 
 /* (hits + 8 prior) / (trials + 8), in (0, 1). */
 float calibration_value(const calibration *c, int32_t rank, float confidence);
+
+/* A guess was right, or was not; and all guesses of a place have been noted. */
+void calibration_note(calibration *c, int32_t rank, float confidence, bool hit);
+void calibration_end_place(calibration *c);
 
 /* The target went along path[0..n_path) and then said `next`: at the root and each of the path's
  * nodes it is known which guess was right. */

@@ -45,6 +45,10 @@ typedef struct drafter_class {
      * DRAFT_MAX_BATCH; each as by expand. NULL: there is nothing to share. An error leaves those
      * that it has not reached as they were. */
     drey_status (*expand_all)(const draft_step *steps, int32_t n, drey_error *err);
+    /* Whether it has guesses for the node at all, as the tree stands. NULL: for each. */
+    bool (*reaches)(const drafter *d, const token_tree *tree, int32_t node);
+    /* Expands the node if that takes no step: the guesses are known without one. NULL: never. */
+    bool (*glance)(drafter *d, token_tree *tree, int32_t node);
     /* The same step in parts, for drafters whose steps take time: all three, or all NULL. One step
      * of a drafter is under way at most, and none when begin, expand or reroot are called; the tree
      * may grow meanwhile. nodes are copied. */

@@ -69,8 +69,9 @@ static void init_kinds(lookup_drafter *d)
         d->kind[i].trials = prior_trials;
 }
 
-static void try_kind(lookup_kind *k, bool hit)
+void lookup_judge(lookup_drafter *d, int32_t kind, bool hit)
 {
+    lookup_kind *k = &d->kind[kind];
     k->trials += 1;
     k->hits += hit;
     if (k->trials >= MOST_TRIALS) {
@@ -177,23 +178,23 @@ static void find_all(const lookup_drafter *d, const token_tree *tree, int32_t no
         find_behind(d, m, f);
 }
 
-/* Best first; of one token only one can come: where they promise more, all are worth less. */
-static void to_guesses(const lookup_drafter *d, const findings *f, tree_node *node, uint8_t *kinds)
+int32_t lookup_find(const lookup_drafter *d, const token_tree *tree, int32_t node,
+                    lookup_guess guess[TREE_MAX_GUESSES])
 {
+    findings f;
     float sum = 0;
-    for (int32_t i = 0; i < f->n; i++)
-        sum += worth(d, f->found[i].kind);
-    node->n_guesses = 0;
-    for (int32_t i = 0; i < f->n; i++) {
-        float confidence = worth(d, f->found[i].kind) / max_f32(sum, 1);
-        int32_t at = node->n_guesses++;
-        for (; at > 0 && confidence > node->guess[at - 1].confidence; at--) {
-            node->guess[at] = node->guess[at - 1];
-            kinds[at] = kinds[at - 1];
-        }
-        node->guess[at] = (candidate){.token = f->found[i].token, .confidence = confidence};
-        kinds[at] = (uint8_t)f->found[i].kind;
+    int32_t n = 0;
+    find_all(d, tree, node, &f);
+    for (int32_t i = 0; i < f.n; i++)
+        sum += worth(d, f.found[i].kind);
+    for (int32_t i = 0; i < f.n; i++) {
+        float confidence = worth(d, f.found[i].kind) / max_f32(sum, 1);
+        int32_t at = n++;
+        for (; at > 0 && confidence > guess[at - 1].confidence; at--)
+            guess[at] = guess[at - 1];
+        guess[at] = (lookup_guess){f.found[i].token, confidence, (uint8_t)f.found[i].kind};
     }
+    return n;
 }
 
 /* ---- The drafter ---- */
@@ -204,10 +205,15 @@ static drey_status lookup_expand(drafter *base, token_tree *tree, const int32_t 
     (void)err;
     lookup_drafter *d = (lookup_drafter *)base;
     for (int32_t i = 0; i < n; i++) {
-        findings f;
-        find_all(d, tree, nodes[i], &f);
-        to_guesses(d, &f, &tree->nodes[nodes[i]], d->kind_of[nodes[i]]);
-        tree->nodes[nodes[i]].expanded = true;
+        lookup_guess guess[TREE_MAX_GUESSES];
+        tree_node *node = &tree->nodes[nodes[i]];
+        int32_t n_guesses = lookup_find(d, tree, nodes[i], guess);
+        for (int32_t k = 0; k < n_guesses; k++) {
+            node->guess[k] = (candidate){guess[k].token, guess[k].confidence};
+            d->kind_of[nodes[i]][k] = guess[k].kind;
+        }
+        node->n_guesses = (uint8_t)n_guesses;
+        node->expanded = true;
     }
     return DREY_OK;
 }
@@ -246,12 +252,20 @@ static void lookup_hear(drafter *base, const token_tree *tree, int32_t node, con
                    min_i32(n, RECYCLED));
 }
 
+void lookup_follow(lookup_drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
+                   int32_t next)
+{
+    for (int32_t i = 0; i < n_path; i++)
+        append(d, tree->nodes[path[i]].token);
+    append(d, next);
+}
+
 /* The kinds of a node's guesses hear what came. */
 static void judge(lookup_drafter *d, const token_tree *tree, int32_t node, int32_t token)
 {
     const tree_node *n = &tree->nodes[node];
     for (int32_t i = 0; i < n->n_guesses; i++)
-        try_kind(&d->kind[d->kind_of[node][i]], n->guess[i].token == token);
+        lookup_judge(d, d->kind_of[node][i], n->guess[i].token == token);
 }
 
 static void lookup_reroot(drafter *base, const token_tree *tree, const int32_t *path,
@@ -263,9 +277,7 @@ static void lookup_reroot(drafter *base, const token_tree *tree, const int32_t *
     for (int32_t i = 0; i < tree->n_nodes; i++)
         if (moved[i] >= 0) /* never behind i */
             memcpy(d->kind_of[moved[i]], d->kind_of[i], sizeof d->kind_of[i]);
-    for (int32_t i = 0; i < n_path; i++)
-        append(d, tree->nodes[path[i]].token);
-    append(d, next);
+    lookup_follow(d, tree, path, n_path, next);
 }
 
 /* Behind the drafter itself: the automaton, the tables, the timeline. */

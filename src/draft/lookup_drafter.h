@@ -31,4 +31,22 @@ typedef struct lookup_drafter {
  * fails with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */
 drafter *drafter_lookup_init(void *memory, int32_t capacity);
 
+/* For drafters that look up beside what they compute (blend.h). */
+
+typedef struct lookup_guess {
+    int32_t token;
+    float confidence;
+    uint8_t kind;
+} lookup_guess;
+
+/* What may follow a node, best first: returns how many. Of one token only one can come: where they
+ * promise more, all are worth less. */
+int32_t lookup_find(const lookup_drafter *d, const token_tree *tree, int32_t node,
+                    lookup_guess guess[TREE_MAX_GUESSES]);
+/* A guess of this kind was right, or was not. */
+void lookup_judge(lookup_drafter *d, int32_t kind, bool hit);
+/* The timeline goes on along the path, and with `next`. */
+void lookup_follow(lookup_drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
+                   int32_t next);
+
 #endif

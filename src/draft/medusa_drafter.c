@@ -42,6 +42,13 @@ static void medusa_see(drafter *base, int32_t position, const float *hidden)
     d->seen_for = position + 1;
 }
 
+static bool medusa_reaches(const drafter *base, const token_tree *tree, int32_t node)
+{
+    const medusa_drafter *d = (const medusa_drafter *)base;
+    int32_t root = d->n_tokens - 1;
+    return root > 0 && d->seen_for == root && tree->nodes[node].depth < d->heads->shape.n_heads;
+}
+
 static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
                                  drey_error *err)
 {
@@ -91,6 +98,7 @@ static size_t medusa_bytes(int32_t capacity)
 }
 
 const drafter_class drafter_medusa_class = {.begin = medusa_begin,
+                                            .reaches = medusa_reaches,
                                             .expand = medusa_expand,
                                             .see = medusa_see,
                                             .reroot = medusa_reroot,

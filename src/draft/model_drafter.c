@@ -273,6 +273,13 @@ static void model_give_up(drafter *base)
     d->reading = false;
 }
 
+/* What was copied from the text has no row. */
+static bool model_reaches(const drafter *base, const token_tree *tree, int32_t node)
+{
+    const model_drafter *d = (const model_drafter *)base;
+    return node == 0 || d->row_of[tree->nodes[node].parent] >= 0;
+}
+
 static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
                                 drey_error *err)
 {
@@ -438,6 +445,7 @@ static size_t model_bytes(int32_t capacity)
 const drafter_class drafter_model_class = {.begin = model_begin,
                                            .unread = model_unread,
                                            .read = model_read,
+                                           .reaches = model_reaches,
                                            .expand = model_expand,
                                            .expand_all = model_expand_all,
                                            .start = model_start,

@@ -136,12 +136,22 @@ void draft_look_again(draft_policy *p, token_tree *tree)
             p->class->push(p, tree, i);
 }
 
+void draft_glance(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth)
+{
+    for (int32_t i = 0; i < tree->n_nodes && d->class->glance; i++) {
+        const tree_node *node = &tree->nodes[i];
+        if (!node->expanded && node->depth < max_depth && d->class->glance(d, tree, i))
+            p->class->push(p, tree, i);
+    }
+}
+
 /* Each step expands a node at least, and a tree holds so many: this ends whatever a policy says. */
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
                        drey_error *err)
 {
     draft_look_again(p, tree);
     for (;;) {
+        draft_glance(d, p, tree, max_depth);
         int32_t nodes[DRAFT_MAX_BATCH];
         int32_t n = p->class->next(p, tree, max_depth, nodes);
         assert(n <= policy_batch(p));

@@ -119,6 +119,7 @@ void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES
         tree_node node = t->nodes[i]; /* moved[i] <= i: nothing is overwritten before its turn */
         node.submitted = node.provisional = false;
         node.expanded = node.n_guesses > 0;
+        node.copied = node.copied && node.expanded;
         node.parent = n ? moved[node.parent] : -1;
         node.depth = n ? t->nodes[node.parent].depth + 1 : 0;
         node.confidence = n ? node.confidence : 1;

@@ -27,6 +27,9 @@ enum {
     TREE_MAX_GUESSES = 8
 };
 
+/* Of a guess, where drafters are blended (blend.h): whose it is, or both. */
+enum { SOURCE_DRAFT = 1, SOURCE_TEXT = 2 };
+
 typedef struct tree_node {
     int32_t token;
     int32_t parent;   /* index of a node before this one; -1 for the root */
@@ -35,9 +38,11 @@ typedef struct tree_node {
     float cumulative; /* product along the branch; 1 for the root */
     bool expanded;    /* the drafter was asked what follows */
     bool submitted;   /* in the target's hands */
+    bool copied;      /* expanded at a glance (drafter.h) */
     bool provisional; /* expanded while the target had others in its hands */
     uint8_t n_guesses;
     candidate guess[TREE_MAX_GUESSES]; /* what the drafter said then, best first */
+    uint8_t source[TREE_MAX_GUESSES];  /* SOURCE_*; 0: nobody tells */
 } tree_node;
 
 typedef struct token_tree {

@@ -59,14 +59,20 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
     if (!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
         !drey_kv_name(o->kv) || !drey_exit_name(o->exit))
         FAIL(err, DREY_ERR_USAGE, "policy, drafter, io, kv or exit is not one of those in drey.h");
-    if (o->without >> DREY_PART_HYPER > 1)
+    if (o->without >> DREY_PART_LOOKUP > 1)
         FAIL(err, DREY_ERR_USAGE, "what is to be left out is not one of the parts in drey.h");
+    if (o->with & ~DREY_WITH(DREY_PART_LOOKUP) || o->with & o->without)
+        FAIL(err, DREY_ERR_USAGE,
+             "the part \"lookup\" alone can be asked for, and not be left out at the same time");
     if (!o->target)
         FAIL(err, DREY_ERR_USAGE, "no target model was given");
     if ((o->drafter == DREY_DRAFTER_MODEL) != (o->draft != NULL))
         FAIL(err, DREY_ERR_USAGE, "a draft model and the drafter \"model\" go together");
     if (o->heads && o->drafter != DREY_DRAFTER_MEDUSA)
         FAIL(err, DREY_ERR_USAGE, "a file of heads and the drafter \"medusa\" go together");
+    bool ours = o->policy == DREY_POLICY_AUTO || o->policy == DREY_POLICY_OPTIMAL;
+    if (ours && o->drafter == DREY_DRAFTER_MEDUSA)
+        o->with |= DREY_WITH(DREY_PART_LOOKUP) & ~o->without;
     if (o->policy == DREY_POLICY_AUTO)
         o->policy = usual_policy(o->drafter);
     if (o->policy == DREY_POLICY_DRAFT && !o->draft)
@@ -81,6 +87,13 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
     if (o->drafter != DREY_DRAFTER_MEDUSA)
         o->heads = NULL;
     return DREY_OK;
+}
+
+/* Predictors of exits have learnt from one source of guesses. */
+static bool blends(const drey_engine_options *o)
+{
+    return o->with & DREY_WITH(DREY_PART_LOOKUP) && o->drafter != DREY_DRAFTER_NONE &&
+           o->drafter != DREY_DRAFTER_LOOKUP && o->exit == DREY_EXIT_OFF;
 }
 
 /* Exits are compared with the target's own text, which policies of another text have not; and what
@@ -212,6 +225,7 @@ drey_status engine_check_options(drey_engine *e, const drey_engine_options *opti
     e->has_draft = o->draft != NULL;
     e->self_draft = o->drafter == DREY_DRAFTER_SELF;
     e->has_heads = o->drafter == DREY_DRAFTER_MEDUSA;
+    e->blends = blends(o);
     return settle_budget(e, err);
 }
 

@@ -69,6 +69,7 @@ struct drey_engine {
     bool has_draft;
     bool self_draft; /* the target drafts for itself: draft is a view of it */
     bool has_heads;
+    bool blends;                               /* lookup guesses beside the drafter */
     medusa_heads heads;                        /* its Medusa heads, where they draft */
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;

@@ -5,8 +5,9 @@
 
 static const char *const io_names[] = {"auto", "uring", "pread", "buffered"};
 static const char *const kv_names[] = {"f16", "q8_0"};
-static const char *const part_names[] = {"tree",  "fallback", "batching",   "provisional",
-                                         "slice", "schedule", "predictors", "hyper"};
+static const char *const part_names[] = {"tree",        "fallback", "batching",
+                                         "provisional", "slice",    "schedule",
+                                         "predictors",  "hyper",    "lookup"};
 static const char *const exit_names[] = {"off", "fast", "exact"};
 static const char *const progress_names[] = {"load target", "load draft", "prompt",
                                              "prepare",     "check",      "train"};

@@ -1,5 +1,5 @@
 /* A session: opened, written in step by step, cut, closed. See session.h for its states. */
-#include "draft/lookup_drafter.h"
+#include "draft/blend.h"
 #include "engine/exits.h"
 #include "engine/idle.h"
 #include "engine/sharing.h"
@@ -77,6 +77,11 @@ static void seed_policy(drey_session *s, const policy_class *c)
         c->seed(s->policy, &known);
 }
 
+static size_t blend_session_bytes(const drey_engine *e)
+{
+    return e->blends ? blend_bytes(e->options.n_context + 1) : 0;
+}
+
 static void make_policy(drey_session *s, const policy_class *c)
 {
     drey_engine *e = s->engine;
@@ -115,11 +120,21 @@ static void make_drafter(drey_session *s)
     s->drafter = &s->model_drafter.base;
 }
 
+static void put_lookup_beside(drey_session *s)
+{
+    const drey_engine *e = s->engine;
+    if (e->blends)
+        s->drafter =
+            blend_init(arena_take(&s->memory, blend_session_bytes(e)), e->options.n_context + 1,
+                       s->drafter, &s->sampler, e->options.profile);
+}
+
 size_t engine_session_state_bytes(const drey_engine *e)
 {
     return sampler_bytes(e->target.layout.shape.n_vocab) + arena_size(timeline_bytes(e)) +
            arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
-           turn_log_bytes(e->options.trace_spans) + exits_bytes(e) + (1 << 16);
+           arena_size(blend_session_bytes(e)) + turn_log_bytes(e->options.trace_spans) +
+           exits_bytes(e) + (1 << 16);
 }
 
 kv_format engine_kv_format(const drey_engine *e)
@@ -142,6 +157,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     s->load_target = (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->load_target);
     make_drafter(s);
+    put_lookup_beside(s);
     turn_log_init(&s->turns, e->options.trace_spans, &s->memory);
     exits_init(s);
     s->base_mark = arena_mark(&s->memory);
@@ -204,7 +220,7 @@ void drey_session_close(drey_session **session)
 static bool draft_is_valid(const drey_session *s)
 {
     const model_drafter *d = &s->model_drafter;
-    if (s->drafter != &d->base)
+    if (!d->run)
         return true;
     if (d->n_timeline != s->n_timeline || !kv_is_valid(&s->draft_kv) ||
         s->draft_kv.n_committed > s->n_timeline)

@@ -25,6 +25,16 @@ static void count_submitted(drey_speculation *c, const token_tree *tree)
     }
 }
 
+static void count_source(drey_speculation *c, const tree_node *from, int32_t token)
+{
+    for (int32_t i = 0; i < from->n_guesses; i++)
+        if (from->guess[i].token == token) {
+            c->accepted_of_draft += from->source[i] == SOURCE_DRAFT;
+            c->accepted_of_text += from->source[i] == SOURCE_TEXT;
+            c->accepted_of_both += from->source[i] == (SOURCE_DRAFT | SOURCE_TEXT);
+        }
+}
+
 static void count_chosen(drey_speculation *c, const token_tree *tree, const accepted *a)
 {
     for (int32_t i = 0; i <= a->n_path; i++) {
@@ -35,6 +45,7 @@ static void count_chosen(drey_speculation *c, const token_tree *tree, const acce
             c->rank_chosen[rank]++;
         if (!in_tree)
             continue;
+        count_source(c, from, tree->nodes[a->path[i]].token);
         c->depth_accepted[min_i32(i, deepest)]++;
         c->rank_accepted[rank]++;
     }

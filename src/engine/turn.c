@@ -16,13 +16,25 @@ int32_t turn_depth_left(const drey_session *s)
     return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
 }
 
+/* Whether nothing of the tree stays: where the drafter's steps take no time, or what stood behind
+ * the new root was copied, as it knows more now. */
+static bool begins_anew(const drey_session *s, const int32_t *moved)
+{
+    if (!s->drafter->class->start)
+        return true;
+    for (int32_t i = 0; i < s->tree.n_nodes; i++)
+        if (moved[i] == 0)
+            return s->tree.nodes[i].copied;
+    return false;
+}
+
 /* The target's next token becomes the root; what was drafted below it stays. */
 static void reroot(drey_session *s)
 {
     const accepted *a = &s->accepted;
     int32_t moved[TREE_MAX_NODES];
     tree_moves(&s->tree, a->path, a->n_path, a->next, moved);
-    if (s->drafter && !s->drafter->class->start) /* its steps take no time, and it knows more now */
+    if (s->drafter && begins_anew(s, moved))
         for (int32_t i = 0; i < s->tree.n_nodes; i++)
             moved[i] = -1;
     if (s->drafter) {

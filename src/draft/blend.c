@@ -1,0 +1,358 @@
+/* Two sources of guesses for one tree: see blend.h.
+ *
+ * A model guesses what is likely, lookup what was there before. Where each guesses, the union of
+ * their tokens is weighed as a mixture: a token's value is w times what the model's guess is worth
+ * plus 1 - w times what lookup's is. Each is calibrated on its own (calibration.h; lookup_drafter.h's
+ * kinds). w is learnt for how sure both are: at each place of the text the model's part is the part
+ * of the right token's value that came from it, and w the mean of those parts, which is a step
+ * of expectation maximisation for mixtures. Before anything is known the surer one counts more.
+ *
+ *        model   the 0.6, a 0.2          w = 2/3      the 0.40 + 0.03 = 0.43
+ *        lookup  next 0.3, the 0.1                    a 0.13, next 0.10
+ *
+ * Where lookup is nearly certain the model is not asked: copying takes no step of it. What follows
+ * such a node is lookup's alone, as the model has no row of it, until the text has got there: the
+ * model then computes what was copied as a chain, in one pass. Nodes deeper than heads reach are
+ * lookup's, too. All of these are expanded at a glance, before steps are thought about.
+ *
+ * A node's guesses carry the confidence that a model would have said for such a value: policies
+ * judge them as they do a model's, and correct what is left. */
+#include "draft/blend.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/num.h"
+
+/* Of lookup's best guess. The 0.5B agrees with the 1.5B in 0.84 of all places, and more where the
+ * text has stood before: below this, asking it is worth its step. */
+static const float certain = 0.9f;
+
+/* ---- Two opinions ---- */
+
+static int32_t class_of(float best)
+{
+    return best < 0.3f ? 0 : best < 0.6f ? 1 : best < 0.85f ? 2 : 3;
+}
+
+/* The weight of the inner drafter's, and where it is learnt. */
+static float weight_of(const blend_trust *t, const blend_guesses *g, int32_t at[2])
+{
+    const float first_places = 8;
+    float inner = 0, text = 0;
+    for (int32_t i = 0; i < g->n; i++) {
+        inner = max_f32(inner, g->guess[i].inner);
+        text = max_f32(text, g->guess[i].text);
+    }
+    at[0] = class_of(inner);
+    at[1] = class_of(text);
+    if (inner <= 0 || text <= 0)
+        return inner > 0 ? 1 : 0;
+    float first = inner / (inner + text);
+    return (t->inner[at[0]][at[1]] + first_places * first) /
+           (t->places[at[0]][at[1]] + first_places);
+}
+
+void blend_weigh(const blend_trust *t, blend_guesses *g)
+{
+    int32_t at[2];
+    float w = weight_of(t, g, at);
+    for (int32_t i = 0; i < g->n; i++) {
+        blend_guess x = g->guess[i];
+        x.value = w * x.inner + (1 - w) * x.text;
+        int32_t place = i;
+        for (; place > 0 && x.value > g->guess[place - 1].value; place--)
+            g->guess[place] = g->guess[place - 1];
+        g->guess[place] = x;
+    }
+}
+
+void blend_learn(blend_trust *t, const blend_guesses *g, int32_t token)
+{
+    const float most_places = 256; /* then both counts are halved: texts change */
+    int32_t at[2];
+    float w = weight_of(t, g, at);
+    if (w <= 0 || w >= 1)
+        return;
+    float *places = &t->places[at[0]][at[1]], *inner = &t->inner[at[0]][at[1]];
+    for (int32_t i = 0; i < g->n; i++)
+        if (g->guess[i].token == token) {
+            const blend_guess *x = &g->guess[i];
+            *places += 1;
+            *inner += w * x->inner / (w * x->inner + (1 - w) * x->text);
+        }
+    if (*places >= most_places) {
+        *places /= 2;
+        *inner /= 2;
+    }
+}
+
+/* ---- The guesses of a node ---- */
+
+static blend_drafter *self_of(drafter *d)
+{
+    return (blend_drafter *)d;
+}
+
+static calibration *worth_of(blend_drafter *b)
+{
+    return &b->worth[b->sampler->settings.temperature > 0];
+}
+
+static void hear_inner(blend_drafter *b, const tree_node *node, blend_guesses *g)
+{
+    const calibration *c = worth_of(b);
+    float sum = 0;
+    for (int32_t i = 0; i < node->n_guesses; i++) {
+        float said = node->guess[i].confidence, worth = calibration_value(c, i, said);
+        g->guess[g->n++] = (blend_guess){
+            .token = node->guess[i].token, .inner = worth, .rank = (uint8_t)i, .said = said};
+        sum += worth;
+    }
+    for (int32_t i = 0; i < g->n && sum > 1; i++)
+        g->guess[i].inner /= sum;
+}
+
+static void hear_text(const lookup_guess *guess, int32_t n, blend_guesses *g)
+{
+    for (int32_t i = 0; i < n; i++) {
+        int32_t at = 0;
+        while (at < g->n && g->guess[at].token != guess[i].token)
+            at++;
+        if (at == g->n)
+            g->guess[g->n++] = (blend_guess){.token = guess[i].token};
+        g->guess[at].text = guess[i].confidence;
+        g->guess[at].kind = guess[i].kind;
+    }
+}
+
+static void merge(blend_drafter *b, token_tree *tree, int32_t i)
+{
+    tree_node *node = &tree->nodes[i];
+    lookup_guess guess[TREE_MAX_GUESSES];
+    blend_guesses *g = &b->of[i];
+    g->n = 0;
+    hear_inner(b, node, g);
+    hear_text(guess, lookup_find(b->lookup, tree, i, guess), g);
+    blend_weigh(&b->trust, g);
+    node->n_guesses = (uint8_t)min_i32(g->n, TREE_MAX_GUESSES);
+    for (int32_t k = 0; k < node->n_guesses; k++) {
+        const blend_guess *x = &g->guess[k];
+        node->guess[k] = (candidate){x->token, calibration_said(worth_of(b), k, x->value)};
+        node->source[k] = (x->inner > 0 ? SOURCE_DRAFT : 0) | (x->text > 0 ? SOURCE_TEXT : 0);
+    }
+    node->expanded = true;
+}
+
+/* What came behind a node whose guesses are known. */
+static void judge(blend_drafter *b, const blend_guesses *g, int32_t token)
+{
+    bool guessed = false;
+    for (int32_t i = 0; i < g->n; i++) {
+        const blend_guess *x = &g->guess[i];
+        if (x->text > 0)
+            lookup_judge(b->lookup, x->kind, x->token == token);
+        if (x->inner > 0)
+            calibration_note(worth_of(b), x->rank, x->said, x->token == token);
+        guessed = guessed || x->inner > 0;
+    }
+    if (guessed)
+        calibration_end_place(worth_of(b));
+    blend_learn(&b->trust, g, token);
+}
+
+/* ---- A step ---- */
+
+static bool reaches(const blend_drafter *b, const token_tree *tree, int32_t node)
+{
+    const drafter_class *c = b->inner->class;
+    return !c->reaches || c->reaches(b->inner, tree, node);
+}
+
+static void take_nodes(blend_drafter *b, const token_tree *tree, const int32_t *nodes, int32_t n)
+{
+    assert(b->n_nodes == 0 && n >= 1 && n <= DRAFT_MAX_BATCH);
+    b->n_nodes = n;
+    b->n_computed = 0;
+    for (int32_t i = 0; i < n; i++) {
+        b->nodes[i] = nodes[i];
+        if (reaches(b, tree, nodes[i]))
+            b->computed[b->n_computed++] = nodes[i];
+    }
+}
+
+static void drop_nodes(blend_drafter *b)
+{
+    b->n_nodes = b->n_computed = 0;
+}
+
+/* The inner drafter is done with its own, or was not. */
+static drey_status finish(blend_drafter *b, token_tree *tree, drey_status status)
+{
+    for (int32_t i = 0; i < b->n_nodes && status == DREY_OK; i++)
+        merge(b, tree, b->nodes[i]);
+    drop_nodes(b);
+    return status;
+}
+
+static drey_status blend_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
+                                drey_error *err)
+{
+    blend_drafter *b = self_of(base);
+    take_nodes(b, tree, nodes, n);
+    drey_status status = DREY_OK;
+    if (b->n_computed > 0)
+        status = b->inner->class->expand(b->inner, tree, b->computed, b->n_computed, err);
+    return finish(b, tree, status);
+}
+
+static drey_status blend_expand_all(const draft_step *steps, int32_t n, drey_error *err)
+{
+    draft_step inner[DRAFT_MAX_BATCH];
+    int32_t n_inner = 0;
+    assert(n <= DRAFT_MAX_BATCH);
+    for (int32_t i = 0; i < n; i++) {
+        blend_drafter *b = self_of(steps[i].drafter);
+        take_nodes(b, steps[i].tree, steps[i].nodes, steps[i].n);
+        if (b->n_computed > 0)
+            inner[n_inner++] = (draft_step){b->inner, steps[i].tree, b->computed, b->n_computed};
+    }
+    drey_status status = DREY_OK;
+    if (n_inner > 0)
+        status = inner[0].drafter->class->expand_all(inner, n_inner, err);
+    for (int32_t i = 0; i < n; i++)
+        finish(self_of(steps[i].drafter), steps[i].tree, status);
+    return status;
+}
+
+static drey_status blend_start(drafter *base, const token_tree *tree, const int32_t *nodes,
+                               int32_t n, drey_error *err)
+{
+    blend_drafter *b = self_of(base);
+    take_nodes(b, tree, nodes, n);
+    drey_status status = DREY_OK;
+    if (b->n_computed > 0)
+        status = b->inner->class->start(b->inner, tree, b->computed, b->n_computed, err);
+    if (status != DREY_OK)
+        drop_nodes(b);
+    return status;
+}
+
+static drey_status blend_advance(drafter *base, token_tree *tree, int64_t until_ns, bool *done,
+                                 drey_error *err)
+{
+    blend_drafter *b = self_of(base);
+    drey_status status = DREY_OK;
+    *done = true;
+    if (b->n_computed > 0)
+        status = b->inner->class->advance(b->inner, tree, until_ns, done, err);
+    return *done || status != DREY_OK ? finish(b, tree, status) : DREY_OK;
+}
+
+static void blend_give_up(drafter *base)
+{
+    blend_drafter *b = self_of(base);
+    b->inner->class->give_up(b->inner);
+    drop_nodes(b);
+}
+
+static bool blend_glance(drafter *base, token_tree *tree, int32_t node)
+{
+    blend_drafter *b = self_of(base);
+    lookup_guess guess[TREE_MAX_GUESSES];
+    if (reaches(b, tree, node) &&
+        (lookup_find(b->lookup, tree, node, guess) == 0 || guess[0].confidence < certain))
+        return false;
+    merge(b, tree, node);
+    tree->nodes[node].copied = true;
+    return true;
+}
+
+/* ---- What both hear of ---- */
+
+static drey_status blend_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
+{
+    blend_drafter *b = self_of(base);
+    TRY(b->lookup->base.class->begin(&b->lookup->base, tokens, n, err));
+    return b->inner->class->begin(b->inner, tokens, n, err);
+}
+
+static bool blend_unread(const drafter *base)
+{
+    const blend_drafter *b = (const blend_drafter *)base;
+    return b->inner->class->unread(b->inner);
+}
+
+static drey_status blend_read(drafter *base, int64_t until_ns, draft_reading *state,
+                              drey_error *err)
+{
+    blend_drafter *b = self_of(base);
+    return b->inner->class->read(b->inner, until_ns, state, err);
+}
+
+static void blend_hear(drafter *base, const token_tree *tree, int32_t node, const int32_t *tokens,
+                       int32_t n)
+{
+    blend_drafter *b = self_of(base);
+    b->lookup->base.class->hear(&b->lookup->base, tree, node, tokens, n);
+    if (b->inner->listens)
+        b->inner->class->hear(b->inner, tree, node, tokens, n);
+}
+
+static void blend_see(drafter *base, int32_t position, const float *hidden)
+{
+    blend_drafter *b = self_of(base);
+    b->inner->class->see(b->inner, position, hidden);
+}
+
+static void blend_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
+                         int32_t next, const int32_t *moved)
+{
+    blend_drafter *b = self_of(base);
+    for (int32_t i = 0; i <= n_path; i++) {
+        int32_t node = i ? path[i - 1] : 0;
+        if (tree->nodes[node].expanded)
+            judge(b, &b->of[node], i < n_path ? tree->nodes[path[i]].token : next);
+    }
+    for (int32_t i = 0; i < tree->n_nodes; i++)
+        if (moved[i] >= 0 && moved[i] != i) /* never behind i */
+            b->of[moved[i]] = b->of[i];
+    lookup_follow(b->lookup, tree, path, n_path, next);
+    b->inner->class->reroot(b->inner, tree, path, n_path, next, moved);
+    base->n_blind = b->inner->n_blind;
+}
+
+/* ---- */
+
+size_t blend_bytes(int32_t capacity)
+{
+    return arena_size(sizeof(blend_drafter)) + drafter_lookup_class.bytes(capacity);
+}
+
+drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sampler *s,
+                    const drey_profile *known)
+{
+    const drafter_class *c = inner->class;
+    blend_drafter *b = memory;
+    *b = (blend_drafter){.base = {.class = &b->class, .listens = true},
+                         .class = {.begin = blend_begin,
+                                   .unread = c->unread ? blend_unread : NULL,
+                                   .read = c->read ? blend_read : NULL,
+                                   .expand = blend_expand,
+                                   .expand_all = c->expand_all ? blend_expand_all : NULL,
+                                   .start = c->start ? blend_start : NULL,
+                                   .advance = c->advance ? blend_advance : NULL,
+                                   .give_up = c->give_up ? blend_give_up : NULL,
+                                   .glance = blend_glance,
+                                   .hear = blend_hear,
+                                   .see = c->see ? blend_see : NULL,
+                                   .reroot = blend_reroot},
+                         .inner = inner,
+                         .sampler = s,
+                         .worth = {{.sampled = false}, {.sampled = true}}};
+    if (known)
+        calibration_seed(&b->worth[0], known);
+    uint8_t *rest = (uint8_t *)memory + arena_size(sizeof *b);
+    b->lookup = (lookup_drafter *)drafter_lookup_init(rest, capacity);
+    return &b->base;
+}
