@@ -619,7 +619,7 @@ static bool get_flags(const asking *a, task *t)
 {
     const json_value *options = serve_json_member(a->body, "stream_options");
     const asking of_stream = {.body = options, .options = a->options, .refusal = a->refusal};
-    t->keep = true;
+    t->keep = t->speculative = true;
     t->seat = -1;
     if (options && options->type != JSON_OBJECT)
         return refuse_with(a->refusal, 400, "Field 'stream_options' takes an object.");
@@ -628,7 +628,7 @@ static bool get_flags(const asking *a, task *t)
            get_bool(a, "timings_per_token", &t->timings) &&
            get_bool(a, "drey_provisional", &t->provisional) &&
            get_bool(a, "return_tokens", &t->tokens) && get_bool(a, "ignore_eos", &t->ignore_eos) &&
-           get_bool(a, "cache_prompt", &t->keep) &&
+           get_bool(a, "cache_prompt", &t->keep) && get_bool(a, "speculative", &t->speculative) &&
            get_count(a, "id_slot", -1, a->options->n_sessions - 1, &t->seat);
 }
 

@@ -39,7 +39,8 @@ typedef struct task {
     bool used;
     bool abandoned; /* it is released once its jobs are done */
     task_kind kind;
-    bool stream, usage, progress, logprobs, provisional, tokens, timings, ignore_eos, keep;
+    bool stream, usage, progress, logprobs, provisional, tokens, timings, ignore_eos, keep,
+        speculative;
     bool has_seed;
     int32_t n_choices, n_top;
     int32_t n_predict; /* tokens to write; 0: the prompt is computed, and kept */

@@ -189,6 +189,7 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     o.stops = t->stops;
     o.n_stops = t->n_stops;
     o.ignore_eos = t->ignore_eos;
+    o.no_draft = !t->speculative;
     o.biases = t->biases;
     o.n_biases = t->n_biases;
     o.on_text = writes ? on_text : NULL;

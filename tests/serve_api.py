@@ -36,6 +36,26 @@ def same_texts(s, wanted):
         check(native["content"] == text and len(native["tokens"]) == N and native["stop_type"] == "limit", f"native: {native}")
 
 
+def without_drafts(s, wanted):
+    """The same text without any of its tokens guessed, alone and beside one that may be drafted for; and the next one as ever."""
+    for prompt, text in wanted.items():
+        status, answer = s.post("/v1/completions", dict(plain, prompt=prompt, speculative=False))
+        check(status == 200 and answer["choices"][0]["text"] == text and answer["drey"]["drafted"] == 0, f"without drafts: {answer}")
+        check(text_of(s, prompt, speculative=True) == text, f"{prompt}: another text behind one without drafts")
+    got = {}
+
+    def ask(i):
+        got[i] = s.post("/v1/completions", dict(plain, prompt=prompts[i % len(prompts)], speculative=i % 2 == 0))[1]
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for i, answer in got.items():
+        check(answer["choices"][0]["text"] == wanted[prompts[i % len(prompts)]], f"another text beside some without drafts: {answer}")
+        check(i % 2 == 0 or answer["drey"]["drafted"] == 0, f"without drafts, in company: {answer['drey']}")
+
+
 def same_texts_together(s, wanted):
     got = {}
 
@@ -293,6 +313,7 @@ def main():
         s = Server(drey, model, *options).wait_ready()
         same_texts(s, wanted)
         same_texts_together(s, wanted)
+        without_drafts(s, wanted)
         if "3" in options:
             chats(s)
             conversations(s)

@@ -39,7 +39,7 @@ def bad_bodies(s):
     status, answer = s.post(text, {"prompt": "a " * 3000})
     check(answer["error"]["n_prompt_tokens"] > 2000 and answer["error"]["n_ctx"] == 2000, f"too long: {answer}")
     for key, value in (("temperature", -1), ("temperature", "hot"), ("top_p", 2), ("n", 0), ("n", 100), ("max_tokens", "x"), ("max_tokens", 1.5),
-                       ("seed", "x"), ("stream", 1), ("stop", 5), ("stop", ["x"] * 17), ("stop", "x" * 5000), ("logit_bias", 1), ("logit_bias", {"999999": 1}),
+                       ("seed", "x"), ("stream", 1), ("stop", 5), ("speculative", {"n_max": 3}), ("stop", ["x"] * 17), ("stop", "x" * 5000), ("logit_bias", 1), ("logit_bias", {"999999": 1}),
                        ("logit_bias", [[1]]), ("logprobs", 50), ("id_slot", 7), ("min_p", 3), ("model", 3)):
         refused(s, text, {"prompt": "a", key: value}, 400, key)
     for key, value in (("presence_penalty", 0.5), ("frequency_penalty", 1), ("repeat_penalty", 1.1), ("mirostat", 2), ("grammar", "root ::= x"),

@@ -186,6 +186,67 @@ static void texts_add_up(void **state)
     drey_model_close(&draft);
 }
 
+static bool keep_id(void *user, int32_t id)
+{
+    int32_t **at = user;
+    *(*at)++ = id;
+    return true;
+}
+
+/* A text that is not drafted for is the same, and the ones around it are drafted for as ever. */
+static void a_text_without_drafts(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *target, *draft;
+    toy_write(temp_path("target.gguf"), &toy);
+    toy.n_layers = 2;
+    toy_write(temp_path("draft.gguf"), &toy);
+    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
+    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    for (int with = 0; with < 2; with++) {
+        drey_engine_options o;
+        drey_engine_options_init(&o);
+        o.target = target;
+        o.draft = with ? draft : NULL;
+        o.drafter = with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_LOOKUP;
+        o.policy = DREY_POLICY_SPECINFER; /* drafts whatever it costs */
+        o.memory_bytes = DREY_MEMORY_UNLIMITED;
+        o.n_context = 128;
+        o.n_threads = 1;
+        drey_engine *e;
+        drey_session *s;
+        assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+        int32_t ids[3][48];
+        for (int text = 0; text < 3; text++) {
+            drey_statistics stats;
+            drey_generate_options g;
+            int32_t *at = ids[text];
+            const int32_t prompt[] = {65, 66, 67, 68, 65};
+            drey_generate_options_init(&g);
+            g.n_predict = 48;
+            g.ignore_eos = true;
+            g.on_token = keep_id;
+            g.user = &at;
+            g.no_draft = text == 1;
+            drey_session_reset(s);
+            assert_int_equal(drey_session_generate(s, prompt, 5, &g, &stats, &err), DREY_OK);
+            drey_speculation c;
+            drey_session_speculation(s, &c);
+            assert_int_equal(stats.drafted == 0, text == 1);
+            assert_true(text != 1 || (c.draft_steps == 0 && stats.n_passes == 47));
+            assert_memory_equal(ids[text], ids[0], sizeof ids[0]);
+        }
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+    drey_model_close(&target);
+    drey_model_close(&draft);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +254,7 @@ int main(void)
         cmocka_unit_test(sources_of_what_was_accepted),
         cmocka_unit_test(long_paths_are_counted_at_the_end),
         cmocka_unit_test(texts_add_up),
+        cmocka_unit_test(a_text_without_drafts),
     };
     return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
 }

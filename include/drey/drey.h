@@ -622,7 +622,10 @@ typedef struct drey_generate_options {
     int32_t n_biases;
     int32_t n_top; /* for on_logprobs: 0 to DREY_MAX_TOP */
     drey_end_fn *on_end;
-    uint64_t reserved[3]; /* zero */
+    /* Nothing is guessed for this text, whatever the engine's drafter and policy: a pass writes a
+     * token. The text is the same. Not where passes end early (drey_exit). */
+    bool no_draft;
+    uint64_t reserved[2]; /* zero */
 } drey_generate_options;
 DREY_API void drey_generate_options_init(drey_generate_options *options);
 

@@ -132,7 +132,8 @@ void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n)
 {
     w->n = w->next = 0;
     for (int32_t i = 0; i < n; i++)
-        if (sessions[i]->drafter && policy_has(sessions[i]->policy, DREY_PART_PROVISIONAL) &&
+        if (session_guesses(sessions[i]) &&
+            policy_has(sessions[i]->policy, DREY_PART_PROVISIONAL) &&
             (can_draft(sessions[i]) || prompt_unread(sessions[i])))
             w->session[w->n++] = sessions[i];
 }

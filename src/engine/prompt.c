@@ -66,7 +66,7 @@ void prompt_take(drey_session *s, const pass_group *group)
 bool prompt_unread(const drey_session *s)
 {
     bool reads = s->state == SESSION_PROMPT || s->text.draft_behind;
-    return reads && s->drafter && s->drafter->class->unread &&
+    return reads && session_guesses(s) && s->drafter->class->unread &&
            s->drafter->class->unread(s->drafter);
 }
 

@@ -394,6 +394,10 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
         FAIL(err, DREY_ERR_USAGE, "the session is writing a text already; end that one first");
     if (o->n_predict < 1)
         FAIL(err, DREY_ERR_USAGE, "at least one token must be asked for, not %d", o->n_predict);
+    if (o->no_draft && s->exits)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "early exits look at what was guessed: let this text be drafted for, or open the "
+             "engine without early exits");
     return check_biases(s, o, err);
 }
 

@@ -134,6 +134,11 @@ struct drey_session {
     size_t base_mark; /* of the arena, below the sampler */
 };
 
+/* Something guesses for its text. */
+static inline bool session_guesses(const drey_session *s)
+{
+    return s->drafter && !s->text.options.no_draft;
+}
 /* The text ends here, for `why` unless a token ended it: what was held back is delivered, the
  * statistics are completed. Does nothing in IDLE. */
 void session_end(drey_session *s, drey_finish why);

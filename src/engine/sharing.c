@@ -106,7 +106,7 @@ static int32_t take_in(drey_session *const *sessions, int32_t n, company_tree *t
     for (int32_t i = 0; i < n; i++) {
         drey_session *s = sessions[i];
         s->text.draft_behind = prompt_unread(s);
-        if (s->drafter && !s->text.draft_behind)
+        if (session_guesses(s) && !s->text.draft_behind)
             trees[n_trees++] = tree_of(s);
         else
             tree_submit(&s->tree, 0);
@@ -141,7 +141,7 @@ static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_rea
     for (int32_t i = 0; i < n; i++) {
         sessions[i]->text.draft_behind = true;
         n_unread += prompt_unread(sessions[i]);
-        if (sessions[i]->drafter)
+        if (session_guesses(sessions[i]))
             trees[c.n++] = tree_of(sessions[i]);
     }
     if (n_unread == 0)
