@@ -13,9 +13,13 @@
 static void show(const training *t, const drey_train_medusa_report *r, FILE *out)
 {
     char seconds[2][16];
-    fprintf(out, "texts     %lld tokens to learn from, %lld held out; written in %s\n",
-            (long long)r->n_positions, (long long)r->n_held[0],
-            format_seconds(seconds[0], r->write_s));
+    fprintf(out, "texts     %lld tokens to learn from, %lld held out; ", (long long)r->n_positions,
+            (long long)r->n_held[0]);
+    if (r->n_kept >= r->n_texts)
+        fprintf(out, "the first %lld of %lld that were kept\n", (long long)r->n_texts,
+                (long long)r->n_kept);
+    else
+        fprintf(out, "written in %s\n", format_seconds(seconds[0], r->write_s));
     fprintf(out, "right     rank 1     2     3     4     5     6     7     8   any, in %%\n");
     for (int32_t k = 0; k < r->n_heads; k++) {
         double any = 0;
@@ -39,6 +43,8 @@ static drey_status write_json(const training *t, const drey_train_medusa_report 
     cJSON_AddItemToObject(root, "machine", json_machine());
     cJSON_AddStringToObject(root, "path", t->output);
     cJSON_AddNumberToObject(root, "vocabulary", r->n_ids);
+    cJSON_AddNumberToObject(root, "kept_tokens", (double)r->n_kept);
+    cJSON_AddNumberToObject(root, "text_tokens", (double)r->n_texts);
     cJSON_AddNumberToObject(root, "train_positions", (double)r->n_positions);
     cJSON_AddNumberToObject(root, "loss", r->loss);
     cJSON_AddNumberToObject(root, "write_s", r->write_s);

@@ -236,7 +236,7 @@ static const char help_train_medusa[] =
     "was interrupted goes on with the next call. Beside the model: TARGET.gguf.drey-medusa.\n"
     "  -m, --model FILE         the target\n"
     "  -o, --output FILE        another place\n"
-    "  -n, --predict N          tokens of text, in all (500000)\n"
+    "  -n, --predict N          tokens of text; of more that were kept the first (500000)\n"
     "  --heads N                tokens that they guess ahead (4)\n"
     "  --vocabulary N           the N most frequent tokens can be guessed (12288)\n"
     "  --epochs N, --rate X     how often each token is seen (2); of learning (0.002)\n"

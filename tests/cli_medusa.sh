@@ -18,11 +18,11 @@ wrong() {
 "$make_toy" "$tmp/other.gguf" 2
 side=$tmp/m.gguf.drey-medusa
 
-# train CODE OPTION...
+# train CODE OPTION...; $n: tokens of text
 train() {
     local want=$1 code=0
     shift
-    timeout 300 "$drey" train medusa -m "$tmp/m.gguf" -t 2 -n 2000 --epochs 2 "$@" >"$tmp/out" \
+    timeout 300 "$drey" train medusa -m "$tmp/m.gguf" -t 2 -n "${n:-2000}" --epochs 2 "$@" >"$tmp/out" \
         2>"$tmp/err" || code=$?
     [ $code = "$want" ] || wrong "train $*: exit code $code: $(head -n 3 "$tmp/err")"
 }
@@ -114,8 +114,32 @@ wait $child || code=$?
 train 0 -q --keep-texts
 [ -s "$side" ] || wrong "it did not go on"
 [ -s "$side.texts" ] || wrong "the texts were not kept"
+n=500 train 0 --keep-texts
+says "$tmp/out" "^texts .* held out; the first 500 of [0-9]+ that were kept"
 train 2 --heads 9
 train 2 --vocabulary 1000000
 train 1 --memory 1M
 train 1 -o "$tmp/nowhere/file"
+
+# What cannot end well is said before anything is written.
+n=100000000 train 1 --memory 64M -o "$tmp/large"
+says "$tmp/err" "takes up to [0-9]+ MiB, and the budget is 64 MiB; take at most [0-9]+ tokens"
+[ "$(wc -l <"$tmp/err")" = 1 ] || wrong "more than a sentence: $(cat "$tmp/err")"
+mkdir "$tmp/folder"
+train 1 -o "$tmp/folder"
+says "$tmp/err" "$tmp/folder is a folder"
+for file in "$tmp/large.texts" "$tmp/folder.texts"; do
+    [ ! -e "$file" ] || wrong "$file was begun"
+done
+if [ "$(id -u)" != 0 ]; then # whom rights do not stop
+    chmod 555 "$tmp/folder"
+    train 1 -o "$tmp/folder/heads"
+    says "$tmp/err" "cannot write $tmp/folder/heads"
+fi
+for file in "$tmp/folder" "$tmp/nowhere/file"; do
+    code=0
+    "$drey" train exit -m "$tmp/m.gguf" -n 16 -o "$file" >"$tmp/out" 2>"$tmp/err" || code=$?
+    [ $code != 0 ] || wrong "train exit wrote $file"
+    if grep -q "train: " "$tmp/err"; then wrong "train exit looked at $file too late"; fi
+done
 exit $failed

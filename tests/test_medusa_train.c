@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -368,8 +369,8 @@ static bool not_for_long(void *user)
     return --calls_left > 0;
 }
 
-static drey_status train(const drey_model *m, const char *output, drey_error *err,
-                         drey_train_medusa_report *report)
+static drey_status train_with(const drey_model *m, const char *output, int64_t n_positions,
+                              drey_error *err, drey_train_medusa_report *report)
 {
     drey_engine_options engine;
     drey_train_medusa_options o;
@@ -381,13 +382,19 @@ static drey_status train(const drey_model *m, const char *output, drey_error *er
     o.engine = &engine;
     o.n_heads = 3;
     o.n_ids = 200;
-    o.n_positions = 3000;
+    o.n_positions = n_positions;
     o.n_epochs = 12;
     o.seed = 7;
     o.keep_texts = true;
     o.output = output;
     o.go_on = not_for_long;
     return drey_train_medusa(&o, report, err);
+}
+
+static drey_status train(const drey_model *m, const char *output, drey_error *err,
+                         drey_train_medusa_report *report)
+{
+    return train_with(m, output, 3000, err, report);
 }
 
 /* All of a file; the caller frees. */
@@ -446,6 +453,24 @@ static void check_drafting(const drey_model *m)
     assert_true(got.stats.drafted > 0);
 }
 
+/* Of texts that were kept the first tokens, as many as were asked for; a few tokens are learnt from
+ * and judged by all the same. */
+static void check_fewer_tokens(const drey_model *m, const char *output)
+{
+    drey_error err = {0};
+    drey_train_medusa_report report;
+    static const int64_t few[] = {1000, 100, 8};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
+        const int64_t n = few[i];
+        if (train_with(m, output, n, &err, &report) != DREY_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(report.n_texts, n);
+        assert_true(report.n_kept > 3000);
+        assert_true(report.n_positions > 0 && report.n_held[0] > 0);
+        assert_true(report.n_positions + report.n_held[0] <= n);
+    }
+}
+
 /* A token that there is not, in texts that are there. */
 static void check_damaged_texts(const drey_model *m, const char *output)
 {
@@ -477,6 +502,8 @@ static void toy_is_trained(void **state)
     calls_left = INT32_MAX;
     if (train(m, NULL, &err, &report) != DREY_OK)
         fail_msg("%s", err.message);
+    assert_int_equal(report.n_texts, 3000);
+    assert_true(report.n_kept < 3000);
     assert_int_equal(report.n_heads, 3);
     assert_int_equal(report.n_ids, 200);
     assert_true(report.n_positions > 2000 && report.n_held[0] > 0 && report.loss > 0);
@@ -499,7 +526,44 @@ static void toy_is_trained(void **state)
     assert_memory_equal(bytes[0], bytes[1], n[0]);
     free(bytes[0]);
     free(bytes[1]);
+    check_fewer_tokens(m, again);
     check_damaged_texts(m, again);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* What is known to fail is said before a text is written. */
+static void known_at_once(void **state)
+{
+    (void)state;
+    drey_model *m = toy_model();
+    drey_error err = {0};
+    char folder[512], beside[600], nowhere[600];
+    const char *usual = temp_path("model.gguf.drey-medusa.texts"), *said;
+    calls_left = 1; /* a text at most */
+    assert_int_equal(train_with(m, NULL, 20000000, &err, NULL), DREY_ERR_MEMORY);
+    said = strstr(err.message, "take at most ");
+    assert_non_null(said);
+    long long fit = atoll(said + strlen("take at most "));
+    assert_true(fit > 3000 && fit < 20000000);
+    assert_int_not_equal(access(usual, F_OK), 0);
+    /* So many do fit, less a few for what a program's own memory grows by meanwhile. */
+    assert_int_equal(train_with(m, NULL, fit * 9 / 10, &err, NULL), DREY_ERR_CANCELLED);
+
+    snprintf(folder, sizeof folder, "%s", temp_path("folder"));
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(train(m, folder, &err, NULL), DREY_ERR_IO);
+    assert_non_null(strstr(err.message, "is a folder"));
+    snprintf(beside, sizeof beside, "%s.texts", folder);
+    assert_int_not_equal(access(beside, F_OK), 0);
+    snprintf(nowhere, sizeof nowhere, "%s/none/heads", folder);
+    assert_int_equal(train(m, nowhere, &err, NULL), DREY_ERR_IO);
+    snprintf(beside, sizeof beside, "%s/heads.checkpoint", folder);
+    assert_int_equal(mkdir(beside, 0777), 0);
+    snprintf(nowhere, sizeof nowhere, "%s/heads", folder);
+    assert_int_equal(train(m, nowhere, &err, NULL), DREY_ERR_IO);
+    assert_int_equal(rmdir(beside), 0);
+    assert_int_equal(rmdir(folder), 0); /* nothing else is in it */
     drey_model_close(&m);
     temp_dir_remove();
 }
@@ -553,6 +617,7 @@ int main(void)
         cmocka_unit_test(slice_by_hand),  cmocka_unit_test(tokens_beyond_the_slice),
         cmocka_unit_test(ranks_by_hand),  cmocka_unit_test(learns),
         cmocka_unit_test(toy_is_trained), cmocka_unit_test(what_cannot_be),
+        cmocka_unit_test(known_at_once),
     };
     return cmocka_run_group_tests(tests, open_threads, close_threads);
 }

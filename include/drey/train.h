@@ -128,7 +128,8 @@ typedef struct drey_train_medusa_options {
     int32_t n_heads; /* 0: 4 */
     int32_t n_ids;   /* tokens that they can guess, those that texts hold most often; 0: 12288, or
                         all of a smaller vocabulary */
-    int64_t n_positions; /* tokens of text that the target writes at least; 0: 500,000 */
+    int64_t n_positions; /* tokens of text to learn from and to judge by: of more that OUTPUT.texts
+                            holds the first ones; 0: 500,000 */
     int32_t n_epochs;    /* how often each is seen, about; 0: 2 */
     float rate;          /* of learning; 0: 0.002 */
     float temperature;   /* of answers; 0: 0.3 */
@@ -147,6 +148,8 @@ DREY_API void drey_train_medusa_options_init(drey_train_medusa_options *options)
 
 typedef struct drey_train_medusa_report {
     int32_t n_heads, n_ids;
+    int64_t n_kept;                    /* tokens that OUTPUT.texts held before */
+    int64_t n_texts;                   /* tokens of text that were taken, then or now written */
     int64_t n_positions;               /* trained with */
     int64_t n_held[DREY_MEDUSA_HEADS]; /* judged by */
     /* On texts that were not trained with: how often a head's guess of a rank was right. */
@@ -160,8 +163,8 @@ typedef struct drey_train_medusa_report {
  * that they have not seen, and writes the file whole or not at all. What was interrupted is gone
  * on with by the next call with the same options: from the texts, and from OUTPUT.checkpoint, which
  * is written once a minute; both are removed in the end. The same options give the same file on a
- * machine. report may be NULL. DREY_ERR_USAGE, DREY_ERR_MEMORY (which says how much it takes), and
- * whatever an engine says. */
+ * machine. report may be NULL. DREY_ERR_USAGE, DREY_ERR_MEMORY (which says how much it takes, before
+ * a text is written), and whatever an engine says. */
 DREY_API drey_status drey_train_medusa(const drey_train_medusa_options *options,
                                        drey_train_medusa_report *report, drey_error *err);
 

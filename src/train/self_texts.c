@@ -355,10 +355,11 @@ static void close_room(writing_room *r)
         close(r->fd);
 }
 
-static drey_status write_all(writing_room *r, drey_error *err)
+static drey_status write_all(writing_room *r, int64_t *n_kept, drey_error *err)
 {
     const self_texts_job *job = r->job;
     TRY(open_texts(job, job->engine->target->shape.n_embd, &r->fd, &r->extent, err));
+    *n_kept = r->extent.n;
     if (r->extent.n >= job->n_positions)
         return DREY_OK;
     TRY(open_room(r, err));
@@ -379,11 +380,11 @@ static drey_status write_all(writing_room *r, drey_error *err)
     return DREY_OK;
 }
 
-drey_status self_texts_write(const self_texts_job *job, drey_error *err)
+drey_status self_texts_write(const self_texts_job *job, int64_t *n_kept, drey_error *err)
 {
     writing_room r = {.job = job, .fd = -1};
     float_mode caller = float_mode_enter();
-    drey_status status = write_all(&r, err);
+    drey_status status = write_all(&r, n_kept, err);
     close_room(&r);
     float_mode_leave(caller);
     return status;
@@ -413,12 +414,13 @@ static drey_status damaged(const char *path, drey_error *err)
     FAIL(err, DREY_ERR_FORMAT, "%s is damaged; remove it", SHOWN_PATH(path));
 }
 
-static drey_status count_run(int fd, const char *path, const run_head *run, uint64_t at,
-                             token_slice *s, drey_error *err)
+/* The first n_counted tokens of a run. */
+static drey_status count_run(int fd, const char *path, const run_head *run, int32_t n_counted,
+                             uint64_t at, token_slice *s, drey_error *err)
 {
-    for (int32_t from = 0, n; from < run->n; from += n) {
+    for (int32_t from = 0, n; from < n_counted; from += n) {
         int32_t token[MOST_SAID];
-        n = min_i32(run->n - from, MOST_SAID);
+        n = min_i32(n_counted - from, MOST_SAID);
         if (!get(fd, token, (size_t)n * sizeof *token, at + (uint64_t)from * sizeof *token))
             return io_failed(path, "read", err);
         for (int32_t i = 0; i < n; i++) {
@@ -431,7 +433,8 @@ static drey_status count_run(int fd, const char *path, const run_head *run, uint
     return DREY_OK;
 }
 
-drey_status self_texts_count(const char *path, token_slice *s, int64_t *n, drey_error *err)
+drey_status self_texts_count(const char *path, int64_t most, token_slice *s, int64_t *n,
+                             drey_error *err)
 {
     int fd;
     texts_head head;
@@ -439,12 +442,15 @@ drey_status self_texts_count(const char *path, token_slice *s, int64_t *n, drey_
     run_head run;
     TRY(open_to_read(path, &fd, &head, &x, err));
     drey_status status = DREY_OK;
+    *n = 0;
     for (uint64_t at = sizeof head;
-         status == DREY_OK && at < x.n_bytes && get(fd, &run, sizeof run, at);
-         at += run_bytes(run.n, head.n_embd))
-        status = count_run(fd, path, &run, at + sizeof run, s, err);
+         status == DREY_OK && *n < most && at < x.n_bytes && get(fd, &run, sizeof run, at);
+         at += run_bytes(run.n, head.n_embd)) {
+        int32_t n_counted = (int32_t)min_i64(run.n, most - *n);
+        status = count_run(fd, path, &run, n_counted, at + sizeof run, s, err);
+        *n += n_counted;
+    }
     close(fd);
-    *n = x.n;
     return status;
 }
 
@@ -452,6 +458,16 @@ size_t self_texts_bytes(int64_t n, int32_t n_embd)
 {
     return arena_size((size_t)n * (size_t)n_embd * sizeof(uint16_t)) +
            arena_size((size_t)n * sizeof(int32_t)) + 2 * arena_size((size_t)n);
+}
+
+/* Of few texts none may be there to judge by, or none to learn from: the last positions, then. */
+static void hold_last(self_texts *t)
+{
+    int64_t n_held = 0, from = t->n - max_i64(t->n / HELD_EVERY, 2);
+    for (int64_t i = 0; i < t->n; i++)
+        n_held += t->held[i];
+    for (int64_t i = 0; i < t->n && (n_held == 0 || n_held == t->n); i++)
+        t->held[i] = i >= from;
 }
 
 drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd,
@@ -490,6 +506,7 @@ drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t 
         t->n += most;
         posix_fadvise(fd, (off_t)at, (off_t)run_bytes(run.n, n_embd), POSIX_FADV_DONTNEED);
     }
+    hold_last(t);
     close(fd);
     return status;
 }

@@ -32,9 +32,10 @@ typedef struct self_texts_job {
 
 /* Memory that writing takes beside the engine. */
 size_t self_texts_room(int32_t n_embd);
-/* Goes on with the file, or begins it. Opens an engine and closes it again. DREY_ERR_CANCELLED:
- * go_on said so; what was written stays. DREY_ERR_MISMATCH: the file is another model's. */
-drey_status self_texts_write(const self_texts_job *job, drey_error *err);
+/* Goes on with the file, or begins it. Opens an engine and closes it again. *n_kept: positions that
+ * the file held before. DREY_ERR_CANCELLED: go_on said so; what was written stays.
+ * DREY_ERR_MISMATCH: the file is another model's. */
+drey_status self_texts_write(const self_texts_job *job, int64_t *n_kept, drey_error *err);
 
 typedef struct self_texts {
     int32_t n_embd;
@@ -45,10 +46,12 @@ typedef struct self_texts {
     bool *held;       /* [n]: not to be trained with */
 } self_texts;
 
-/* Positions that the file holds, and their tokens into s, which is then chosen from. DREY_ERR_FORMAT:
- * there are tokens that the model has not. */
-drey_status self_texts_count(const char *path, token_slice *s, int64_t *n, drey_error *err);
-/* Reads the first n of them to memory from `a`, whose owner checks it. Every 16th text is held. */
+/* Counts the tokens of the file's first `most` positions into s, which is then chosen from; *n: how
+ * many there are of these. DREY_ERR_FORMAT: there are tokens that the model has not. */
+drey_status self_texts_count(const char *path, int64_t most, token_slice *s, int64_t *n,
+                             drey_error *err);
+/* Reads the first n positions to memory from `a`, whose owner checks it. Every 16th text is held;
+ * where that is none of them or all, the last sixteenth of the positions is. */
 size_t self_texts_bytes(int64_t n, int32_t n_embd);
 drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd,
                             const token_slice *s, arena *a, drey_error *err);

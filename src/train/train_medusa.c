@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/num.h"
 #include "drey/train.h"
 #include "gguf/new_gguf.h"
@@ -26,10 +27,12 @@ enum {
     N_BATCH = 256,
     N_DRAWN = 1536,
     MOST_JUDGED = 8192,
-    STEPS_BETWEEN = 20, /* looks at the clock */
+    LEAST_POSITIONS = 1000, /* that are worth a budget */
+    STEPS_BETWEEN = 20,     /* looks at the clock */
 };
 static const float usual_rate = 0.002f, usual_temperature = 0.3f, soft = 0.7f, pull = 16;
 static const int64_t save_every_ns = INT64_C(60000000000);
+#define MOST_POSITIONS (INT64_C(1) << 40)
 
 typedef struct training {
     const drey_train_medusa_options *o;
@@ -48,7 +51,6 @@ typedef struct training {
     medusa_trainer trainer;
     pool *pool;
     const kernel_table *kernels;
-    uint64_t n_steps_before; /* that texts count for in progress */
 } training;
 
 void drey_train_medusa_options_init(drey_train_medusa_options *options)
@@ -69,6 +71,8 @@ static drey_status check_options(const drey_train_medusa_options *o, drey_error 
     if (o->n_ids < 0 || o->n_ids > n_vocab)
         FAIL(err, DREY_ERR_USAGE, "a vocabulary of %d tokens is not possible (1 to %d)", o->n_ids,
              n_vocab);
+    if (o->n_positions > MOST_POSITIONS)
+        FAIL(err, DREY_ERR_USAGE, "%lld tokens of text are too many", (long long)o->n_positions);
     if (o->n_positions < 0 || o->n_epochs < 0 || o->rate < 0 || !isfinite(o->rate) ||
         o->temperature < 0 || !isfinite(o->temperature))
         FAIL(err, DREY_ERR_USAGE, "tokens, epochs, rate and temperature are not negative");
@@ -84,10 +88,20 @@ static char *with_suffix(const char *path, const char *suffix)
     return out;
 }
 
+/* That a file can be made there is known before hours are spent on what it is to hold. */
+static drey_status check_writable(const char *path, drey_error *err)
+{
+    new_file f;
+    TRY(new_file_open(&f, path, err));
+    new_file_discard(&f);
+    return DREY_OK;
+}
+
 /* A name by mistake would cost a model. */
 static drey_status check_place(const char *path, drey_error *err)
 {
     struct stat about;
+    TRY(check_writable(path, err));
     if (stat(path, &about) == 0 && about.st_size > 0 && !drey_is_heads_file(path))
         FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
                   "%s is there and holds no heads; name another file", SHOWN_PATH(path));
@@ -104,6 +118,7 @@ static drey_status settle(training *t, drey_error *err)
     if (!t->texts || !t->checkpoint)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the names of files");
     TRY(check_place(t->output, err));
+    TRY(check_writable(t->checkpoint, err));
     t->n_heads = o->n_heads ? o->n_heads : USUAL_HEADS;
     t->n_ids = o->n_ids ? o->n_ids : min_i32(USUAL_IDS, t->target->shape.n_vocab);
     t->n_positions = o->n_positions ? o->n_positions : USUAL_POSITIONS;
@@ -119,12 +134,98 @@ static drey_status settle(training *t, drey_error *err)
     return model_identity(t->target->file, &t->identity, err);
 }
 
-/* ---- Texts ---- */
+/* ---- Memory ---- */
 
-static bool has_budget(const training *t)
+static size_t row_bytes(const training *t, int32_t n_rows)
 {
-    return t->budget_bytes != DREY_MEMORY_UNLIMITED;
+    return (size_t)n_rows * (size_t)t->target->shape.n_embd * sizeof(uint16_t);
 }
+
+static uint32_t encoded_type(const training *t)
+{
+    return encode_type(t->target->shape.n_embd);
+}
+
+static uint64_t encoded_row_bytes(const training *t)
+{
+    return (uint64_t)type_row_bytes(type_find(encoded_type(t)),
+                                    2 * (int64_t)t->target->shape.n_embd);
+}
+
+static uint64_t encoded_bytes(const training *t)
+{
+    return (uint64_t)t->n_heads * (uint64_t)t->target->shape.n_embd * encoded_row_bytes(t);
+}
+
+/* texts: their number counts; n_rows: of the head. */
+static medusa_training about_training(const training *t, const self_texts *texts, int32_t n_rows)
+{
+    return (medusa_training){.n_heads = t->n_heads,
+                             .n_embd = t->target->shape.n_embd,
+                             .n_ids = t->n_ids,
+                             .n_rows = n_rows,
+                             .head_rows = t->head_rows,
+                             .texts = texts,
+                             .kernels = t->kernels,
+                             .pool = t->pool,
+                             .n_batch = N_BATCH,
+                             .n_drawn = N_DRAWN,
+                             .n_steps = max_i64(texts->n * t->n_epochs / N_BATCH, 1),
+                             .rate = t->rate,
+                             .soft = soft,
+                             .pull = pull,
+                             .seed = t->o->seed};
+}
+
+/* Of the trainer's arena. */
+static size_t trainer_bytes(const training *t, int64_t n, int32_t n_rows)
+{
+    const self_texts texts = {.n = n};
+    const medusa_training about = about_training(t, &texts, n_rows);
+    return self_texts_bytes(n, about.n_embd) + arena_size(row_bytes(t, n_rows)) +
+           medusa_trainer_bytes(&about);
+}
+
+/* Of all that training with n tokens holds. Until they are written each of them may be another one
+ * that is not guessed, and needs a row. */
+static uint64_t most_bytes(const training *t, int64_t n)
+{
+    int32_t n_vocab = t->target->shape.n_vocab;
+    int32_t n_rows = (int32_t)min_i64(n_vocab, t->n_ids + n);
+    return trainer_bytes(t, n, n_rows) + token_slice_bytes(n_vocab) + encoded_bytes(t) +
+           memory_program();
+}
+
+/* Before texts are written, which takes longer than training. */
+static drey_status check_memory(const training *t, drey_error *err)
+{
+    const double mib = 1 << 20;
+    int64_t low = 0, high = t->n_positions; /* the most tokens that fit */
+    uint64_t all = most_bytes(t, high);
+    if (t->budget_bytes == DREY_MEMORY_UNLIMITED || all <= t->budget_bytes)
+        return DREY_OK;
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (most_bytes(t, middle) <= t->budget_bytes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    if (low < LEAST_POSITIONS)
+        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+                  "training %d heads takes %.0f MiB, and the budget is %.0f MiB; take a larger "
+                  "budget, fewer heads, or a smaller vocabulary for them",
+                  t->n_heads, ceil((double)most_bytes(t, LEAST_POSITIONS) / mib),
+                  (double)t->budget_bytes / mib);
+    FAIL_HINT(
+        err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+        "training %d heads with %lld tokens takes up to %.0f MiB, and the budget is %.0f MiB; "
+        "take at most %lld tokens, fewer heads, or a larger budget",
+        t->n_heads, (long long)t->n_positions, ceil((double)all / mib),
+        (double)t->budget_bytes / mib, (long long)low);
+}
+
+/* ---- Texts ---- */
 
 static drey_status write_texts(training *t, drey_error *err)
 {
@@ -140,26 +241,21 @@ static drey_status write_texts(training *t, drey_error *err)
                                 .progress = t->o->progress,
                                 .go_on = t->o->go_on,
                                 .user = t->o->user};
-    return self_texts_write(&job, err);
+    return self_texts_write(&job, &t->report->n_kept, err);
 }
 
-static drey_status choose_slice(training *t, int64_t *n_positions, drey_error *err)
+static drey_status choose_slice(training *t, drey_error *err)
 {
     int32_t n_vocab = t->target->shape.n_vocab;
     TRY(arena_init(&t->slice_memory, token_slice_bytes(n_vocab), false, err));
     token_slice_init(&t->slice, n_vocab, &t->slice_memory);
     TRY(arena_check(&t->slice_memory, err));
-    TRY(self_texts_count(t->texts, &t->slice, n_positions, err));
+    TRY(self_texts_count(t->texts, t->n_positions, &t->slice, &t->data.n, err));
     token_slice_choose(&t->slice, t->n_ids);
     return DREY_OK;
 }
 
 /* ---- The head's rows ---- */
-
-static size_t row_bytes(const training *t)
-{
-    return (size_t)t->slice.n_rows * (size_t)t->target->shape.n_embd * sizeof(uint16_t);
-}
 
 /* Of places [from, to), rising by id. */
 static drey_status read_places(training *t, const weight *head, const file *f, const char *path,
@@ -207,7 +303,7 @@ static drey_status read_rows(training *t, drey_error *err)
 
 typedef struct checkpoint_head {
     char magic[8];
-    uint64_t identity, seed;
+    uint64_t identity, seed, texts; /* texts: a hash of how often they hold each token */
     int64_t n_parameters, n_positions, n_steps, step;
     double power1, power2;
     int32_t n_ids, n_heads;
@@ -216,17 +312,19 @@ typedef struct checkpoint_head {
 static checkpoint_head checkpoint_of(const training *t)
 {
     const medusa_trainer *m = &t->trainer;
-    return (checkpoint_head){.magic = {'d', 'r', 'e', 'y', 's', 't', 'p', '3'},
-                             .identity = t->identity,
-                             .seed = t->o->seed,
-                             .n_parameters = m->n_parameters,
-                             .n_positions = t->data.n,
-                             .n_steps = m->about.n_steps,
-                             .step = m->step,
-                             .power1 = m->adam.power1,
-                             .power2 = m->adam.power2,
-                             .n_ids = t->n_ids,
-                             .n_heads = t->n_heads};
+    return (checkpoint_head){
+        .magic = {'d', 'r', 'e', 'y', 's', 't', 'p', '4'},
+        .identity = t->identity,
+        .seed = t->o->seed,
+        .texts = hash64_of(t->slice.learnt, (size_t)t->slice.n_vocab * sizeof *t->slice.learnt),
+        .n_parameters = m->n_parameters,
+        .n_positions = t->data.n,
+        .n_steps = m->about.n_steps,
+        .step = m->step,
+        .power1 = m->adam.power1,
+        .power2 = m->adam.power2,
+        .n_ids = t->n_ids,
+        .n_heads = t->n_heads};
 }
 
 static drey_status save(const training *t, drey_error *err)
@@ -278,55 +376,19 @@ static void restore(training *t)
 
 /* ---- Training ---- */
 
-static uint32_t encoded_type(const training *t)
-{
-    return encode_type(t->target->shape.n_embd);
-}
-
-static uint64_t encoded_row_bytes(const training *t)
-{
-    return (uint64_t)type_row_bytes(type_find(encoded_type(t)),
-                                    2 * (int64_t)t->target->shape.n_embd);
-}
-
-static uint64_t encoded_bytes(const training *t)
-{
-    return (uint64_t)t->n_heads * (uint64_t)t->target->shape.n_embd * encoded_row_bytes(t);
-}
-
 static drey_status open_trainer(training *t, drey_error *err)
 {
-    int64_t n;
     int32_t d = t->target->shape.n_embd, n_threads = t->o->engine->n_threads;
-    TRY(choose_slice(t, &n, err));
-    medusa_training about = {.n_heads = t->n_heads,
-                             .n_embd = d,
-                             .n_ids = t->n_ids,
-                             .n_rows = t->slice.n_rows,
-                             .texts = &t->data,
-                             .kernels = t->kernels,
-                             .n_batch = N_BATCH,
-                             .n_drawn = N_DRAWN,
-                             .n_steps = max_i64(n * t->n_epochs / N_BATCH, 1),
-                             .rate = t->rate,
-                             .soft = soft,
-                             .pull = pull,
-                             .seed = t->o->seed};
-    t->data.n = n;
-    size_t bytes = self_texts_bytes(n, d) + arena_size(row_bytes(t)) + medusa_trainer_bytes(&about);
-    uint64_t all = bytes + t->slice_memory.size_bytes + encoded_bytes(t) + memory_program();
-    if (has_budget(t) && all > t->budget_bytes)
-        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
-                  "training with %lld tokens takes %.0f MiB, and the budget is %.0f MiB; take "
-                  "fewer tokens or a larger budget",
-                  (long long)n, (double)all / 1048576, (double)t->budget_bytes / 1048576);
+    TRY(choose_slice(t, err));
+    const int32_t n_rows = t->slice.n_rows;
+    const int64_t n = t->data.n;
     TRY(pool_open(&t->pool, n_threads ? n_threads : pool_default_threads(), err));
-    about.pool = t->pool;
-    TRY(arena_init(&t->memory, bytes, true, err));
-    about.head_rows = t->head_rows = arena_take(&t->memory, row_bytes(t));
+    TRY(arena_init(&t->memory, trainer_bytes(t, n, n_rows), true, err));
+    t->head_rows = arena_take(&t->memory, row_bytes(t, n_rows));
     TRY(arena_check(&t->memory, err));
     TRY(read_rows(t, err));
     TRY(self_texts_read(&t->data, t->texts, n, d, &t->slice, &t->memory, err));
+    const medusa_training about = about_training(t, &t->data, n_rows);
     TRY(medusa_trainer_init(&t->trainer, &about, &t->memory, err));
     restore(t);
     return DREY_OK;
@@ -414,11 +476,13 @@ static drey_status train(training *t, drey_error *err)
 {
     int64_t start = clock_ns();
     TRY(settle(t, err));
+    TRY(check_memory(t, err));
     TRY(write_texts(t, err));
     int64_t written = clock_ns();
     TRY(open_trainer(t, err));
     t->report->n_heads = t->n_heads;
     t->report->n_ids = t->n_ids;
+    t->report->n_texts = t->data.n;
     t->report->n_positions = t->trainer.n_positions;
     TRY(run_steps(t, err));
     int64_t trained = clock_ns();
