@@ -385,6 +385,8 @@ cJSON *json_units(const drey_engine *engine)
         cJSON_AddNumberToObject(one, "tails", (double)u.n_tails);
         if (u.failed[0])
             cJSON_AddStringToObject(one, "failed", u.failed);
+        if (!u.attends)
+            cJSON_AddStringToObject(one, "no_attention", drey_engine_unit_no_attention(engine, i));
         cJSON_AddItemToArray(all, one);
     }
     return all;

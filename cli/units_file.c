@@ -29,11 +29,11 @@ static void tell_number(void *user, int32_t n)
     t->steps->stage(t->steps->user, what);
 }
 
-static int32_t clusters_of(const drey_units_report *r)
+static int32_t attending_of(const drey_units_report *r)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < r->n_units; i++)
-        n += r->units[i].n_threads > 0;
+        n += r->units[i].attends > 0;
     return n;
 }
 
@@ -64,7 +64,7 @@ drey_status units_measure(const drey_model *target, const drey_engine_options *o
     drey_unit_shares *shares = &out->products.shares;
     out->attention = (drey_boundaries_report){.n_contexts = 0};
     drey_status status = drey_tune_units(&o, &products, &out->products, err);
-    if (status != DREY_OK || clusters_of(&out->products) < 2)
+    if (status != DREY_OK || attending_of(&out->products) < 2)
         return status;
     if (attention.most_positions < DREY_UNIT_CONTEXT) {
         complain("attention's boundary was not measured: attention is divided behind %d positions "

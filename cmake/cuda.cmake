@@ -7,7 +7,7 @@ if(DREY_NVCC)
     COMMAND ${DREY_NVCC} -std=c++17 -O3 -arch=sm_75 -fmad=false -ftz=false -prec-div=true -cudart static
       -Xcompiler -fPIC -shared -I ${CMAKE_SOURCE_DIR}/src -I ${CMAKE_SOURCE_DIR}/include
       -o ${cuda_library} ${CMAKE_SOURCE_DIR}/src/unit/cuda_library.cu
-    DEPENDS src/unit/cuda_library.cu src/unit/dot.cl src/unit/opencl_api.h VERBATIM)
+    DEPENDS src/unit/cuda_library.cu src/unit/lanes.cl src/unit/dot.cl src/unit/attend.cl src/unit/opencl_api.h VERBATIM)
   add_custom_target(drey_cuda ALL DEPENDS ${cuda_library})
   install(FILES ${cuda_library} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -18,12 +18,14 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   list(APPEND DREY_SOURCES ${DREY_ARM_SOURCES})
 endif()
 
-# The text that devices compile goes into the library.
-add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/dot_source.c
-  COMMAND ${CMAKE_COMMAND} -DFROM=${CMAKE_SOURCE_DIR}/src/unit/dot.cl -DTO=${CMAKE_BINARY_DIR}/dot_source.c
-    -P ${CMAKE_SOURCE_DIR}/cmake/dot_source.cmake
-  DEPENDS src/unit/dot.cl cmake/dot_source.cmake VERBATIM)
-list(APPEND DREY_SOURCES ${CMAKE_BINARY_DIR}/dot_source.c)
+# The texts that devices compile go into the library.
+foreach(name dot attend)
+  add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/${name}_source.c
+    COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DFOLDER=${CMAKE_SOURCE_DIR}/src/unit
+      -DTO=${CMAKE_BINARY_DIR}/${name}_source.c -P ${CMAKE_SOURCE_DIR}/cmake/device_source.cmake
+    DEPENDS src/unit/lanes.cl src/unit/${name}.cl cmake/device_source.cmake VERBATIM)
+  list(APPEND DREY_SOURCES ${CMAKE_BINARY_DIR}/${name}_source.c)
+endforeach()
 
 # One set of position-independent objects makes all libraries.
 add_library(drey_objects OBJECT ${DREY_SOURCES})

@@ -1,6 +1,6 @@
-/* Attention divided between clusters: which cluster is given what at a boundary, that every block is
- * somebody's once, and that a row has the same bits wherever the boundary is, whoever does what in
- * whatever order; and the merge of partial results by hand. */
+/* Attention divided between clusters and devices: who is given what at a boundary, that every block
+ * is somebody's once, and that a row has the same bits wherever the boundary is, whoever does what
+ * in whatever order, also when a device fails; and the merge of partial results by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kernel/attend.h"
+#include "support/fake_device.h"
 #include "support/rng.h"
 #include "unit/attend_split.h"
 
@@ -27,7 +28,7 @@ static unit_set *open_set(const char *text, const drey_unit_shares *shares)
     unit_words w;
     unit_set *us = NULL;
     drey_error err;
-    if (unit_words_parse(&w, text, NULL, 0, &err) != DREY_OK ||
+    if (unit_words_parse(&w, text, &fake_device, 0, &err) != DREY_OK ||
         units_open(&us, &w, kernel_select_shape("ref", 0), shares, &err) != DREY_OK)
         fail_msg("%s: %s", text, err.message);
     return us;
@@ -53,39 +54,45 @@ static void from_shares(void **state)
 {
     (void)state;
     unit_set *us = open_set("cpu=4+cpu=1", NULL);
-    within(units_boundary(us, 1, 1280), 0.12, 1e-9);
-    within(units_boundary(us, 1, 1280 + 63), 0.12, 1e-9);
+    within(units_boundary(us, 1, 1280, false), 0.12, 1e-9);
+    within(units_boundary(us, 1, 1280 + 63, false), 0.12, 1e-9);
     units_close(&us);
     us = open_set("cpu=19+cpu=1", NULL);
-    within(units_boundary(us, 64, 1280), -0.45, 1e-9);
+    within(units_boundary(us, 64, 1280, false), -0.45, 1e-9);
     units_close(&us);
     us = open_set("cpu=1+cpu=0", NULL);
-    within(units_boundary(us, 1, 1280), -1, 0);
+    within(units_boundary(us, 1, 1280, false), -1, 0);
     units_close(&us);
     us = open_set("cpu=0+cpu=1", NULL);
-    within(units_boundary(us, 1, 1280), 1, 1e-9);
+    within(units_boundary(us, 1, 1280, false), 1, 1e-9);
     units_close(&us);
 
     drey_unit_shares measured = {.n_units = 2, .n_boundaries = 3, .boundary = {-0.5f, 0, 0.5f}};
     for (int w = 0; w < DREY_UNIT_WIDTHS; w++)
         measured.share[w][0] = measured.share[w][1] = 1;
     us = open_set("cpu+cpu", &measured);
-    within(units_boundary(us, 1, 100), -0.5, 0);
-    within(units_boundary(us, 1, 640), -0.25, 1e-9); /* of 256 and 1024 */
-    within(units_boundary(us, 1, 2560), 0.25, 1e-9);
-    within(units_boundary(us, 1, 100000), 0.5, 0);
+    within(units_boundary(us, 1, 100, false), -0.5, 0);
+    within(units_boundary(us, 1, 640, false), -0.25, 1e-9); /* of 256 and 1024 */
+    within(units_boundary(us, 1, 2560, false), 0.25, 1e-9);
+    within(units_boundary(us, 1, 100000, false), 0.5, 0);
     units_close(&us);
     us = open_set("cpu=4+cpu=1", &measured); /* what was said counts */
-    within(units_boundary(us, 1, 1280), 0.12, 1e-9);
+    within(units_boundary(us, 1, 1280, false), 0.12, 1e-9);
     units_close(&us);
+}
+
+static void ends_with(const unit_set *us, int32_t slot, double boundary, bool devices, double dense,
+                      double tail)
+{
+    double got_dense, got_tail;
+    units_attend_end(us, slot, 1, boundary, devices, &got_dense, &got_tail);
+    within(got_dense, dense, 1e-9);
+    within(got_tail, tail, 1e-9);
 }
 
 static void ends_are(const unit_set *us, int32_t slot, double boundary, double dense, double tail)
 {
-    double got_dense, got_tail;
-    units_attend_end(us, slot, 1, boundary, &got_dense, &got_tail);
-    within(got_dense, dense, 1e-9);
-    within(got_tail, tail, 1e-9);
+    ends_with(us, slot, boundary, false, dense, tail);
 }
 
 static void parts_of_threads(void **state)
@@ -109,6 +116,49 @@ static void parts_of_threads(void **state)
     us = open_set("cpu=0+cpu=0+cpu=1", NULL); /* alike, where there is nothing to go by */
     ends_are(us, 0, 0, 0.5, 0);
     ends_are(us, 1, 0, 1, 0);
+    units_close(&us);
+}
+
+/* Devices come first, by their shares among the wide units, and have no tails. */
+static void parts_of_devices(void **state)
+{
+    (void)state;
+    int32_t slot[8];
+    unit_set *us = open_set("cpu=3+cpu=2/threads=2+fake=1+fake:plain=9", NULL);
+    assert_int_equal(units_n_attending(us), 1);
+    assert_string_equal(us->unit[3].no_attention, "the fake device is plain");
+    assert_int_equal(units_attend_slots(us, true, slot), 4);
+    assert_true(slot[0] == 3 && slot[1] == 0 && slot[2] == 1 && slot[3] == 2);
+    assert_int_equal(units_attend_slots(us, false, slot), 3);
+    assert_true(slot[0] == 0 && slot[2] == 2);
+    ends_with(us, 3, 0.2, true, 0.2, 0); /* a quarter of four fifths */
+    ends_with(us, 0, 0.2, true, 0.8, 0);
+    ends_with(us, 1, 0.2, true, 0.9, 0.5);
+    ends_with(us, 2, 0.2, true, 1, 1);
+    ends_with(us, 3, -0.4, true, 0.25, 0);
+    ends_with(us, 0, -0.4, true, 1, 0.4);
+    ends_with(us, 2, -0.4, true, 1, 1);
+    ends_with(us, 0, 0.2, false, 0.8, 0);
+    within(units_boundary(us, 1, 1280, true), (22 / 3. - 2) / 20, 1e-9); /* 2 of 6 */
+    within(units_boundary(us, 1, 1280, false), (22 * 0.4 - 2) / 20, 1e-9);
+    const drey_error lost = {.message = "lost"};
+    units_fail(us, 3, &lost);
+    assert_int_equal(units_n_attending(us), 0);
+    units_close(&us);
+    us = open_set("cpu=1/threads=1+fake=1", NULL); /* all tails are the one cluster's */
+    ends_with(us, 1, -0.5, true, 1, 0);
+    ends_with(us, 0, -0.5, true, 1, 1);
+    ends_with(us, 1, 0.3, true, 0.7, 0);
+    units_close(&us);
+    us = open_set("cpu=1/threads=1+fake=0", NULL);
+    within(units_boundary(us, 1, 1280, true), 1, 1e-9);
+    ends_with(us, 1, 0.5, true, 0.5, 0);
+    units_close(&us);
+    us = open_set("cpu=1/threads=1+fake:deaf=1", NULL);
+    assert_int_equal(units_n_attending(us), 1);
+    units_lend(us, slot, sizeof slot, 1);
+    assert_int_equal(units_n_attending(us), 0);
+    assert_non_null(strstr(us->unit[1].no_attention, "takes no loans"));
     units_close(&us);
 }
 
@@ -224,13 +274,17 @@ static void check_pieces(const attend_split *p, const attend_layer *l, int32_t *
                          int32_t *n_tails)
 {
     int32_t blocks[SPLIT_TASKS] = {0}, tails[SPLIT_TASKS] = {0}, pieces[SPLIT_TASKS] = {0};
-    for (int32_t slot = 0; slot < p->units->n_threads; slot++) {
+    const int32_t n_slots = p->units->n_slots, n_devices = n_slots - p->units->n_threads;
+    for (int32_t k = 0; k < n_slots; k++) {
+        const int32_t slot = (k + n_slots - n_devices) % n_slots; /* in the order of their parts */
         n_dense[slot] = n_tails[slot] = 0;
         for (int32_t i = 0; i < p->queue[slot].n; i++) {
             const split_piece *x = &p->queue[slot].piece[i];
             const int32_t n = x->to - x->from;
             if (x->kind == SPLIT_DENSE)
-                assert_int_equal(x->from, blocks[x->task]); /* slots are in order, so are parts */
+                assert_int_equal(x->from, blocks[x->task]);
+            else
+                assert_true(slot < p->units->n_threads);
             blocks[x->task] += n;
             n_dense[slot] += n;
             n_tails[slot] += x->kind != SPLIT_DENSE;
@@ -255,27 +309,49 @@ static void compare(const scene *s, const char *units, double boundary)
                      boundary, (int)s->format, s->n_prefix[0], i / WIDTH);
 }
 
-static void split_at(scene *s, const char *text, float boundary, size_t n_partials, rng *r)
+/* What each slot does when it is its turn. */
+static void work_in_order(attend_split *p, const int32_t *order, void *scratch)
+{
+    const unit_set *us = p->units;
+    for (int32_t i = 0; i < us->n_slots; i++) {
+        if (order[i] < us->n_threads)
+            attend_split_work(p, order[i], scratch);
+        else
+            attend_split_drive(p, order[i], scratch);
+    }
+    if (!attend_split_left(p))
+        return;
+    for (int32_t i = 0; i < us->n_slots; i++)
+        if (order[i] < us->n_threads)
+            attend_split_work(p, order[i], scratch);
+}
+
+/* n_dense: [slots], as they were given. */
+static void split_at(scene *s, const char *text, float boundary, size_t n_partials, rng *r,
+                     int32_t *n_dense)
 {
     unit_set *us = open_set(text, NULL);
-    attend_split *p = must_alloc(attend_split_bytes(us->n_threads));
+    attend_split *p = must_alloc(attend_split_bytes(us->n_slots));
     attend_layer l = layer_of(s, s->out, us->n_threads);
-    int32_t n_dense[8], n_tails[8], order[8];
+    int32_t n_tails[8], order[8];
     l.n_partials = n_partials;
     units_set_boundaries(us, &boundary, 1);
+    units_lend(us, s->keys, s->head_bytes, HEADS);
+    units_lend(us, s->values, s->head_bytes, HEADS);
     attend_cut(&l);
-    assert_true(attend_split_cut(p, us, &l));
+    assert_true(attend_split_cut(p, us, &l, true));
     check_pieces(p, &l, n_dense, n_tails);
     memset(s->out, 0xff, ROWS * WIDTH * sizeof *s->out);
     memset(s->partials, 0xff, PARTIALS * sizeof *s->partials);
-    for (int32_t i = 0; i < us->n_threads; i++) {
+    for (int32_t i = 0; i < us->n_slots; i++) {
         int32_t k = rng_below(r, i + 1);
         order[i] = order[k];
         order[k] = i;
     }
-    for (int32_t i = 0; i < us->n_threads; i++)
-        attend_split_work(p, order[i], s->scratch);
+    work_in_order(p, order, s->scratch);
     compare(s, text, (double)boundary);
+    units_take_back(us, s->keys);
+    units_take_back(us, s->values);
     free(p);
     units_close(&us);
 }
@@ -289,15 +365,41 @@ static void same_bits(void **state)
     const char *const units[] = {"cpu+cpu+static", "cpu=4+cpu=1/slow=2", mixed,
                                  "cpu=2/threads=3+cpu=1+cpu=1/threads=2+static"};
     static const int32_t prefixes[] = {256, 400, 640, 899};
+    int32_t n_dense[8];
     rng r = rng_from(5);
     for (int i = 0; i < 4; i++) {
         scene_make(&s, (kv_format)(i % 3), prefixes[i], i == 1, 7 + (uint64_t)i);
         for (int k = -4; k <= 4; k++)
             for (int u = k & 1; u < 4; u += 2)
                 split_at(&s, units[u], (float)k / 4, i % 2 || k > 2 ? PARTIALS : 3000u << (k + 4),
-                         &r);
+                         &r, n_dense);
         scene_free(&s);
     }
+}
+
+/* With devices, which work well or fail at the first or the second asking. */
+static void same_bits_with_devices(void **state)
+{
+    (void)state;
+    static scene s;
+    static const char *const units[] = {
+        "cpu/threads=1+fake+static",  "cpu=1/threads=2+fake=2",
+        "cpu=1+cpu=2+fake=3",         "cpu=1/threads=1+fake:attend1=3+static",
+        "cpu/threads=2+fake:attend2", "cpu+cpu+fake:attend1+fake"};
+    int32_t n_dense[8], n_of_devices = 0;
+    rng r = rng_from(6);
+    for (int i = 0; i < 3; i++) {
+        scene_make(&s, (kv_format)i, 400 + 240 * i, i == 1, 17 + (uint64_t)i);
+        for (int k = -4; k <= 4; k++)
+            for (int u = 0; u < 6; u++) {
+                memset(n_dense, 0, sizeof n_dense);
+                split_at(&s, units[u], (float)k / 4, i || k > 2 ? PARTIALS : 3000u << (k + 4), &r,
+                         n_dense);
+                n_of_devices += n_dense[u == 0 || u == 3 ? 1 : 2];
+            }
+        scene_free(&s);
+    }
+    assert_true(n_of_devices > 100);
 }
 
 /* 640 positions are 10 blocks, of 3 heads and a range of rows each. */
@@ -319,7 +421,7 @@ static void who_has_what(void **state)
     for (int i = 0; i < 4; i++) {
         int32_t n_dense[2], n_tails[2];
         units_set_boundaries(us, &at[i], 1);
-        assert_true(attend_split_cut(p, us, &l));
+        assert_true(attend_split_cut(p, us, &l, false));
         check_pieces(p, &l, n_dense, n_tails);
         assert_int_equal(n_tails[0], want[i][1]);
         assert_int_equal(n_tails[1], want[i][3]);
@@ -329,14 +431,14 @@ static void who_has_what(void **state)
     l.n_partials = 0; /* no room: tasks stay whole */
     int32_t n_dense[2], n_tails[2];
     units_set_boundaries(us, at, 1);
-    assert_true(attend_split_cut(p, us, &l));
+    assert_true(attend_split_cut(p, us, &l, false));
     check_pieces(p, &l, n_dense, n_tails);
     assert_true(n_dense[0] == blocks && n_tails[0] == tasks);
     free(p);
     units_close(&us);
     us = open_set("cpu/threads=2", NULL);
     p = must_alloc(attend_split_bytes(2));
-    assert_false(attend_split_cut(p, us, &l)); /* nobody to divide with */
+    assert_false(attend_split_cut(p, us, &l, false)); /* nobody to divide with */
     free(p);
     units_close(&us);
     scene_free(&s);
@@ -345,7 +447,42 @@ static void who_has_what(void **state)
     p = must_alloc(attend_split_bytes(2));
     l = layer_of(&s, s.out, 2);
     attend_cut(&l);
-    assert_false(attend_split_cut(p, us, &l));
+    assert_false(attend_split_cut(p, us, &l, false));
+    free(p);
+    units_close(&us);
+    scene_free(&s);
+}
+
+/* One cluster and a device: what is dense goes to the device, what is not to the cluster. */
+static void what_devices_have(void **state)
+{
+    (void)state;
+    static scene s;
+    int32_t n_dense[2], n_tails[2];
+    scene_make(&s, KV_F16, 640, false, 3);
+    unit_set *us = open_set("cpu=1/threads=1+fake=1+static", NULL);
+    attend_split *p = must_alloc(attend_split_bytes(2));
+    attend_layer l = layer_of(&s, s.out, 1);
+    attend_cut(&l);
+    const int32_t tasks = l.n_tasks, blocks = 10 * tasks;
+    static const float at[] = {-1, 0, 0.5f, 1};
+    const int32_t of_device[] = {blocks, blocks, blocks / 2, 0};
+    for (int i = 0; i < 4; i++) {
+        units_set_boundaries(us, &at[i], 1);
+        assert_true(attend_split_cut(p, us, &l, true));
+        check_pieces(p, &l, n_dense, n_tails);
+        assert_true(n_tails[0] == tasks && n_tails[1] == 0);
+        assert_in_range(n_dense[1], of_device[i] > 5 ? of_device[i] - 5 : 0, of_device[i]);
+    }
+    assert_false(attend_split_cut(p, us, &l, false)); /* nothing is lent to it */
+    l.head.cap = 30;                                  /* it knows no caps */
+    assert_false(attend_split_cut(p, us, &l, true));
+    l.head.cap = 0;
+    l.n_partials = 0; /* no room: the cluster has all */
+    units_set_boundaries(us, at, 1);
+    assert_true(attend_split_cut(p, us, &l, true));
+    check_pieces(p, &l, n_dense, n_tails);
+    assert_true(n_dense[0] == blocks && n_tails[0] == tasks);
     free(p);
     units_close(&us);
     scene_free(&s);
@@ -409,9 +546,11 @@ static void merged_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(between_contexts), cmocka_unit_test(from_shares),
-        cmocka_unit_test(parts_of_threads), cmocka_unit_test(same_bits),
-        cmocka_unit_test(who_has_what),     cmocka_unit_test(merged_by_hand),
+        cmocka_unit_test(between_contexts),  cmocka_unit_test(from_shares),
+        cmocka_unit_test(parts_of_threads),  cmocka_unit_test(same_bits),
+        cmocka_unit_test(who_has_what),      cmocka_unit_test(merged_by_hand),
+        cmocka_unit_test(parts_of_devices),  cmocka_unit_test(same_bits_with_devices),
+        cmocka_unit_test(what_devices_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

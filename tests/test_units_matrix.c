@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
+#include "support/fake_device.h"
 #include "support/heads_file.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
@@ -116,7 +117,8 @@ static const writing *write_case(scene *s, const char *units, drey_drafter who, 
     set_drafter(s, &o, who);
     o.units = units;
     o.unit_shares = &shares;
-    const engine_tuning tuning = {.set_share = n % 3 > 0, .share = pinned[n % 3], .untimed = true};
+    const engine_tuning tuning = {
+        .set_share = n % 3 > 0, .share = pinned[n % 3], .untimed = true, .device = &fake_device};
     const writing *want = &s->want[n % 2];
     writing_run_tuned(&got, &o, &tuning, s->prompt, N_PROMPT, N_TEXT, n % 2 ? &sampled : NULL);
     if (got.status != DREY_OK)
@@ -158,7 +160,10 @@ static void every_division(void **state)
                                  slowed,
                                  "cpu/threads=2+cpu+static",
                                  "cpu+cpu/slow=3",
-                                 "cpu+cpu/threads=2+cpu"};
+                                 "cpu+cpu/threads=2+cpu",
+                                 "cpu+fake",
+                                 "cpu+cpu+fake+static",
+                                 "cpu/threads=2+fake:attend9"};
     enum { N = sizeof units / sizeof *units };
     for (int i = 0, k = 0; i < N; i++)
         for (int b = 0; b < N_BOUNDARIES; b++, k++) {
@@ -193,21 +198,50 @@ static void the_boundary_decides(void **state)
     assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails == 0);
 }
 
+/* A device is a wide unit; what it fails with is the clusters'. */
+static void devices_attend(void **state)
+{
+    scene *s = *state;
+    static const char units[] = "cpu+fake+static", failing[] = "cpu+fake:attend1+static",
+                      plain_one[] = "cpu+fake:plain+static";
+    const writing *w = write_case(s, units, DREY_DRAFTER_MEDUSA, 2); /* 0 */
+    written(w, units);
+    assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails > 0);
+    assert_true(w->units[1].n_dense_blocks > 0 && w->units[1].n_tails == 0);
+    assert_true(w->units[0].attends && w->units[1].attends);
+    w = write_case(s, units, DREY_DRAFTER_MEDUSA, 5); /* 1 */
+    written(w, units);
+    assert_true(w->units[0].n_dense_blocks > 0 && w->units[1].n_dense_blocks == 0);
+    w = write_case(s, failing, DREY_DRAFTER_MEDUSA, 2);
+    written(w, failing);
+    assert_non_null(strstr(w->units[1].failed, "the fake device looked away"));
+    assert_true(w->units[0].n_dense_blocks > 0 && w->units[1].n_dense_blocks == 0);
+    assert_true(w->units[0].attends && !w->units[1].attends);
+    w = write_case(s, plain_one, DREY_DRAFTER_MEDUSA, 2);
+    written(w, plain_one);
+    assert_true(w->units[1].n_groups > 0 && w->units[0].n_dense_blocks == 0);
+    assert_true(!w->units[1].attends && w->units[1].failed[0] == 0);
+}
+
 #ifndef TESTS_SANITIZED /* drivers leak and race as they like */
 /* A device beside clusters, if there is one. */
 static void with_a_device(void **state)
 {
     scene *s = *state;
     static const char *const units[] = {"cpu+cpu+opencl", "cpu+opencl+static"};
-    for (int i = 0; i < 2; i++) {
-        const writing *w = write_case(s, units[i], DREY_DRAFTER_MEDUSA, 3);
-        if (w->status == DREY_ERR_UNSUPPORTED) {
-            print_message("no device is tested: %s\n", w->error.message);
-            skip();
+    for (int i = 0; i < 2; i++)
+        for (int boundary = 0; boundary < N_BOUNDARIES; boundary++) {
+            const writing *w = write_case(s, units[i], DREY_DRAFTER_MEDUSA, boundary);
+            if (w->status == DREY_ERR_UNSUPPORTED) {
+                print_message("no device is tested: %s\n", w->error.message);
+                skip();
+            }
+            written(w, units[i]);
+            const drey_unit *d = &w->units[w->n_units - 1];
+            assert_string_equal(d->failed, "");
+            if (i == 1 && boundary < N_BOUNDARIES - 1)
+                assert_true(!d->attends || d->n_dense_blocks > 0);
         }
-        written(w, units[i]);
-        assert_string_equal(w->units[w->n_units - 1].failed, "");
-    }
 }
 #endif
 
@@ -216,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_division),
         cmocka_unit_test(the_boundary_decides),
+        cmocka_unit_test(devices_attend),
 #ifndef TESTS_SANITIZED
         cmocka_unit_test(with_a_device),
 #endif

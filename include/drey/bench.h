@@ -232,8 +232,8 @@ DREY_API drey_status drey_tune_units(const drey_engine_options *options,
 /* Ways of dividing attention between clusters of cores. */
 typedef enum drey_boundary_side {
     DREY_BOUNDARY_HEADS = 0,    /* whole heads and rows, whoever comes first, as without clusters */
-    DREY_BOUNDARY_AFFINITY = 1, /* what is dense to those before the last cluster, a tree's part to
-                                   the last one, and nobody takes over */
+    DREY_BOUNDARY_AFFINITY = 1, /* what is dense to devices and to those before the last cluster, a
+                                   tree's part to the last one, and nobody takes over */
     DREY_BOUNDARY_STATIC = 2,   /* the same with the boundary as searched */
     DREY_BOUNDARY_DYNAMIC = 3   /* as searched, and who is done takes over */
 } drey_boundary_side;
@@ -264,10 +264,10 @@ typedef struct drey_boundaries_options {
     uint64_t reserved[4]; /* zero */
 } drey_boundaries_options;
 
-/* Finds attention's boundary between clusters for each length of context by measuring with all at
+/* Finds attention's boundary between units for each length of context by measuring with all at
  * work (Ghidorah III-C3). options: as for drey_engine_open, but for drafter, policy and context,
  * which are its own; unit_shares are how products are divided, whose boundaries are not looked at.
- * DREY_ERR_USAGE: there is one cluster alone. DREY_ERR_MEMORY: there is no room for the longest
+ * DREY_ERR_USAGE: there is one unit alone that attends. DREY_ERR_MEMORY: there is no room for the longest
  * context. */
 DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
                                           const drey_boundaries_options *tune,

@@ -327,11 +327,11 @@ typedef struct drey_unit_shares {
     /* [w][unit]: of passes of up to 2^w rows, the last also of more; only their proportion counts.
      * Units as drey_engine_unit counts them: clusters, then devices. */
     double share[DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
-    /* Attention's boundary between the last cluster and those before it, in [-1, 1], behind
-     * DREY_UNIT_CONTEXT positions, four times as many, and so on: at 0 what rows see alike, the
-     * dense part, is computed by those before the last, and what they do not, a tree's part, by the
+    /* Attention's boundary between the last cluster and the others, devices among them, in [-1, 1],
+     * behind DREY_UNIT_CONTEXT positions, four times as many, and so on: at 0 what rows see alike,
+     * the dense part, is computed by the others, and what they do not, a tree's part, by the
      * last one. Above 0 so much of the dense part is its, too; below 0 so much of the tree's part
-     * the others'. n_boundaries 0: it follows from the shares. */
+     * the other clusters'. n_boundaries 0: it follows from the shares. */
     int32_t n_boundaries;
     float boundary[DREY_UNIT_CONTEXTS];
     uint64_t reserved[1]; /* zero */
@@ -521,14 +521,18 @@ typedef struct drey_unit {
     double share[DREY_UNIT_WIDTHS]; /* of passes of up to 2^w rows; the units' sum is 1 */
     uint64_t n_groups; /* groups of 32 rows that it has computed; 0 where there is one cluster */
     char failed[500];  /* why it is used no longer, others doing its part; "" */
-    /* Of attention that was divided between clusters, by tasks of a key head and some rows: blocks
+    /* Of attention that was divided between units, by tasks of a key head and some rows: blocks
      * of 64 positions that all rows of a task see, and tasks of which it computed what is left. */
     uint64_t n_dense_blocks, n_tails;
-    uint64_t reserved[2]; /* zero */
+    uint64_t attends;     /* 1: it has a part in attention, 0: drey_engine_unit_no_attention */
+    uint64_t reserved[1]; /* zero */
 } drey_unit;
 /* The engine's units, counted from 0; false: there is no such unit. Between steps of its sessions.
  */
 DREY_API bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out);
+/* Why a unit has no part in attention: it has memory of its own, its arithmetic differs, or it has
+ * failed. NULL: it has, or there is no such unit. Until the engine's next step. */
+DREY_API const char *drey_engine_unit_no_attention(const drey_engine *engine, int32_t i);
 
 /* ---- Session: one timeline of tokens ---- */
 

@@ -90,6 +90,7 @@ bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out)
         out->n_threads = engine->options.n_threads;
         for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++)
             out->share[w] = 1;
+        out->attends = 1;
         return true;
     }
     const unit *u = &us->unit[i];
@@ -108,7 +109,17 @@ bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out)
         out->n_dense_blocks += slot->n_dense_blocks;
         out->n_tails += slot->n_tails;
     }
+    out->attends = drey_engine_unit_no_attention(engine, i) == NULL;
     if (u->failed)
         snprintf(out->failed, sizeof out->failed, "%s", u->why);
     return true;
+}
+
+const char *drey_engine_unit_no_attention(const drey_engine *engine, int32_t i)
+{
+    const unit_set *us = engine->units;
+    if (!us || i < us->n_clusters || i >= us->n)
+        return NULL;
+    const unit *u = &us->unit[i];
+    return u->failed ? u->why : u->no_attention[0] ? u->no_attention : NULL;
 }

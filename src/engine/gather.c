@@ -196,7 +196,8 @@ static void gather_options(drey_engine *e)
     const drey_engine_options *o = &e->options;
     plan_inputs *in = &e->inputs;
     in->n_units = 1;
-    in->n_clusters = e->units ? e->units->n_clusters : 1;
+    in->n_attending = e->units ? e->units->n_clusters + units_n_attending(e->units) : 1;
+    in->n_devices = e->units ? e->units->n - e->units->n_clusters : 0;
     in->n_sessions = o->n_sessions;
     in->n_context = o->n_context;
     in->n_threads = o->n_threads;

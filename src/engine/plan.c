@@ -106,7 +106,8 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
                                .max_pending = r->max_pending,
                                .n_slots = r->n_slots,
                                .n_threads = in->n_threads,
-                               .n_clusters = in->n_clusters,
+                               .n_attending = in->n_attending,
+                               .n_devices = in->n_devices,
                                .n_logits = in->model[model].n_logits};
     if (model == PLAN_DRAFT) {
         limits.max_rows = in->self_draft ? DRAFT_MAX_BATCH

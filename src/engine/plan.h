@@ -39,8 +39,9 @@ typedef struct plan_model {
 
 typedef struct plan_inputs {
     plan_model model[PLAN_MODELS];
-    int32_t n_units;    /* sets of threads, or devices, that compute: each holds pieces of a ring */
-    int32_t n_clusters; /* of cores; above 1: attention is divided between them */
+    int32_t n_units; /* sets of threads, or devices, that compute: each holds pieces of a ring */
+    int32_t n_attending; /* units that have a part in attention: above 1 it is divided */
+    int32_t n_devices;
     int32_t n_sessions; /* each with caches and a state of its own; a workspace serves all */
     uint64_t session_state_bytes; /* of a session, its drafter included, beside its caches */
     int32_t n_context, n_threads;

@@ -142,6 +142,26 @@ kv_format engine_kv_format(const drey_engine *e)
     return e->options.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
 }
 
+/* Devices that have a part in attention read the target's keys and values where they lie. */
+static void lend_cache(drey_session *s)
+{
+    const kv_cache *kv = &s->target_kv;
+    unit_set *us = s->engine->units;
+    const size_t layer_bytes = (size_t)kv->n_heads_kv * kv->head_bytes;
+    if (!us)
+        return;
+    units_lend(us, kv->keys, layer_bytes, kv->n_layers);
+    units_lend(us, kv->values, layer_bytes, kv->n_layers);
+}
+
+static void take_cache_back(drey_session *s)
+{
+    if (!s->engine->units)
+        return;
+    units_take_back(s->engine->units, s->target_kv.keys);
+    units_take_back(s->engine->units, s->target_kv.values);
+}
+
 static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
@@ -161,7 +181,9 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     turn_log_init(&s->turns, e->options.trace_spans, &s->memory);
     exits_init(s);
     s->base_mark = arena_mark(&s->memory);
-    return arena_check(&s->memory, err);
+    TRY(arena_check(&s->memory, err));
+    lend_cache(s);
+    return DREY_OK;
 }
 
 drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err)
@@ -205,6 +227,7 @@ void drey_session_close(drey_session **session)
     drey_session *s = *session;
     drey_engine *e = s->engine;
     release_text(&s->text);
+    take_cache_back(s);
     arena_free(&s->memory);
     int32_t i = 0;
     while (e->sessions[i] != s)

@@ -167,6 +167,26 @@ static void split_thread(void *arg, int32_t thread, int32_t n_threads)
     attend_split_work(p->r->ws->split, thread, p->r->ws->scratch[thread]);
 }
 
+static void split_driver(void *arg, int32_t slot)
+{
+    const model_pass *p = arg;
+    attend_split_drive(p->r->ws->split, slot, p->r->ws->scratch[slot]);
+}
+
+/* Attention that is divided. When a device fails after the threads have left, they come back. */
+static void attend_divided(model_pass *p)
+{
+    attend_split *split = p->r->ws->split;
+    if (split->devices)
+        units_start(split->units, split_driver, p);
+    pool_run(p->r->pool, split_thread, p);
+    if (!split->devices)
+        return;
+    units_wait(split->units);
+    if (attend_split_left(split))
+        pool_run(p->r->pool, split_thread, p);
+}
+
 /* What a run of rows, [first, end), asks of their cache. */
 static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t end,
                           int32_t n_threads)
@@ -233,11 +253,12 @@ static void attend_rows(model_pass *p)
     int32_t n_threads = alone ? 1 : pool_n_threads(p->r->pool);
     set_runs(p, n_threads);
     workspace *ws = p->r->ws;
+    const weights *w = p->r->weights;
     if (alone)
         attend_thread(p, 0, 1);
     else if (ws->split && p->n_runs == 1 &&
-             attend_split_cut(ws->split, p->r->weights->units, ws->attend))
-        pool_run(p->r->pool, split_thread, p);
+             attend_split_cut(ws->split, w->units, ws->attend, w->attached))
+        attend_divided(p);
     else
         pool_run(p->r->pool, attend_thread, p);
     if (p->r->trace)

@@ -20,8 +20,9 @@ typedef struct workspace_limits {
     int32_t max_groups;               /* caches that a pass may be about */
     int32_t max_pending, n_slots;     /* of each cache */
     int32_t n_threads;
-    int32_t n_clusters; /* of cores; above 1: attention is divided between them */
-    int32_t n_logits;   /* numbers of a row of logits; 0: V */
+    int32_t n_attending; /* units that have a part in attention: above 1 it is divided */
+    int32_t n_devices;   /* whether or not they have */
+    int32_t n_logits;    /* numbers of a row of logits; 0: V */
 } workspace_limits;
 
 /* B: max_rows + max_deferred. Rows of numbers are padded (row_stride). */
@@ -43,10 +44,10 @@ typedef struct workspace {
     int32_t *n_path;        /* [B] */
     int32_t *n_prefix;      /* [B]: positions that lie in the slots of their numbers */
     attend_layer *attend;   /* [max_groups + max_deferred]: runs of rows of one cache */
-    void **scratch;         /* [n_threads]: attention */
+    void **scratch;         /* [n_threads + n_devices]: attention */
     float *partials;        /* [n_partials]: of heads that several threads share */
     size_t n_partials;
-    attend_split *split; /* NULL: one cluster */
+    attend_split *split; /* NULL: one unit */
     void *acts[ACT_KINDS];
     void **look; /* [n_threads]: the quantised form of one row of D */
 } workspace;

@@ -1,4 +1,4 @@
-/* Where attention's boundary between clusters goes: see drey_tune_boundaries in drey/bench.h.
+/* Where attention's boundary between units goes: see drey_tune_boundaries in drey/bench.h.
  *
  * What counts is the time of attention alone, in passes over a tree behind made-up positions; the
  * rest of a pass is there in any case. */
@@ -109,7 +109,8 @@ static drey_status measure(bounder *b, int32_t most_positions)
         int32_t i = r->n_contexts++;
         r->contexts[i].n_positions = contexts[i] = n;
         units_set_boundaries(b->units, NULL, 0);
-        boundary[i] = (float)units_boundary(b->units, b->rows, n); /* where the search begins */
+        boundary[i] =
+            (float)units_boundary(b->units, b->rows, n, true); /* where the search begins */
     }
     boundaries_search(look, b, contexts, r->n_contexts, boundary);
     TRY(b->status);
@@ -154,9 +155,10 @@ drey_status drey_tune_boundaries(const drey_engine_options *options,
     o.n_context = most + MOST_ROWS + 1;
     drey_status status = engine_open(&e, &o, &(engine_tuning){.least_logit_rows = MOST_ROWS}, err);
     b.units = status == DREY_OK ? e->units : NULL;
-    if (status == DREY_OK && (!b.units || b.units->n_clusters < 2))
+    if (status == DREY_OK && (!b.units || b.units->n_clusters + units_n_attending(b.units) < 2))
         status = error_set(err, DREY_ERR_USAGE,
-                           "attention is divided between clusters of cores, and there is one");
+                           "attention is divided between units, and there is one that has a part "
+                           "in it");
     if (status == DREY_OK)
         status = drey_session_open(&b.session, e, err);
     if (status == DREY_OK)

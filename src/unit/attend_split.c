@@ -1,18 +1,21 @@
 /* Cutting a layer's attention at a boundary: see attend_split.h. */
 #include "unit/attend_split.h"
 
+#include <string.h>
+
 #include "base/num.h"
 #include "os/clock.h"
 
 enum {
     LEAST_BLOCKS = 2, /* a piece should be worth the fold */
     LEAST_TASK = 4,   /* dense blocks; less is quicker done than divided */
-    MOST_ROWS = 64    /* of passes that partial results have room for */
+    MOST_ROWS = 64,   /* of passes that partial results have room for */
+    MOST_SLOTS = DREY_MAX_THREADS + DREY_MAX_UNITS
 };
 
-size_t attend_split_bytes(int32_t n_threads)
+size_t attend_split_bytes(int32_t n_slots)
 {
-    return sizeof(attend_split) + (size_t)n_threads * sizeof(split_queue);
+    return sizeof(attend_split) + (size_t)n_slots * sizeof(split_queue);
 }
 
 size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t head_dim, int32_t rows,
@@ -34,16 +37,18 @@ typedef struct cutter {
     attend_split *s;
     const attend_layer *l;
     int32_t n_tasks;
-    int64_t n_blocks;                   /* dense ones of all tasks */
-    double dense_end[DREY_MAX_THREADS]; /* where threads' parts end, of 1 */
-    double tail_end[DREY_MAX_THREADS];
+    int64_t n_blocks; /* dense ones of all tasks */
+    /* Those that have parts, in the order in which the parts lie, and where they end, of 1. */
+    int32_t n_slots, slot[MOST_SLOTS];
+    double dense_end[MOST_SLOTS], tail_end[MOST_SLOTS];
     float *partials;
     size_t room;
 } cutter;
 
-static void push(cutter *c, int32_t slot, split_piece piece)
+/* part: of the slot that has it. */
+static void push(cutter *c, int32_t part, split_piece piece)
 {
-    split_queue *q = &c->s->queue[slot];
+    split_queue *q = &c->s->queue[c->slot[part]];
     q->piece[q->n++] = piece;
     c->s->task[piece.task].left++;
 }
@@ -51,18 +56,18 @@ static void push(cutter *c, int32_t slot, split_piece piece)
 /* Whose part of 1 a place is in. */
 static int32_t owner_of(const cutter *c, const double *end, double place)
 {
-    int32_t slot = 0;
-    while (slot + 1 < c->s->units->n_threads && place >= end[slot])
-        slot++;
-    return slot;
+    int32_t part = 0;
+    while (part + 1 < c->n_slots && place >= end[part])
+        part++;
+    return part;
 }
 
-/* Up to which of a task's n blocks, from the first of all dense ones on, a slot's part goes. A
- * place near an end of the task is that end. */
-static int32_t part_end(const cutter *c, int32_t slot, int64_t first, int32_t n)
+/* Up to which of a task's n blocks, from the first of all dense ones on, a part goes. A place near an
+ * end of the task is that end. */
+static int32_t part_end(const cutter *c, int32_t part, int64_t first, int32_t n)
 {
-    double end = c->dense_end[slot] * (double)c->n_blocks - (double)first;
-    if (slot + 1 == c->s->units->n_threads || end > n - LEAST_BLOCKS)
+    double end = c->dense_end[part] * (double)c->n_blocks - (double)first;
+    if (part + 1 == c->n_slots || end > n - LEAST_BLOCKS)
         return n;
     return end < LEAST_BLOCKS ? 0 : (int32_t)(end + 0.5);
 }
@@ -82,18 +87,19 @@ static int32_t least_first(const cutter *c, int32_t n_pairs, int32_t n, int32_t 
 
 static void cut_task(cutter *c, int32_t task, int64_t first_block)
 {
-    int32_t first, last, slot = 0;
+    int32_t first, last, part = 0;
     attention a = attend_task(c->l, task, &first, &last);
     int32_t n = attend_dense_blocks(&a, first, last), n_tail = attend_tail_blocks(&a, first, last);
     int32_t least = least_first(c, last - first, n, n_tail);
     int32_t tail = owner_of(c, c->tail_end, (task + 0.5) / c->n_tasks);
     split_task *t = &c->s->task[task];
-    while (part_end(c, slot, first_block, n) == 0)
-        slot++;
-    int32_t end = max_i32(part_end(c, slot, first_block, n), least);
+    while (part_end(c, part, first_block, n) == 0)
+        part++;
+    int32_t end = max_i32(part_end(c, part, first_block, n), least);
     atomic_store_explicit(&t->left, 0, memory_order_relaxed);
-    if ((end == n && tail == slot) || least > n) {
-        push(c, slot, (split_piece){SPLIT_WHOLE, task, 0, n});
+    if ((end == n && tail == part) || least > n) {
+        bool is_device = c->slot[part] >= c->s->units->n_threads;
+        push(c, is_device ? tail : part, (split_piece){SPLIT_WHOLE, task, 0, n});
         return;
     }
     t->first_range = end;
@@ -101,10 +107,10 @@ static void cut_task(cutter *c, int32_t task, int64_t first_block)
     size_t floats = attend_partials_floats(last - first, a.head_dim, n - end + n_tail);
     c->partials += floats;
     c->room -= floats;
-    for (int32_t from = 0; from < n; slot++) {
-        end = max_i32(part_end(c, slot, first_block, n), from ? from : t->first_range);
+    for (int32_t from = 0; from < n; part++) {
+        end = max_i32(part_end(c, part, first_block, n), from ? from : t->first_range);
         if (end > from)
-            push(c, slot, (split_piece){SPLIT_DENSE, task, from, end});
+            push(c, part, (split_piece){SPLIT_DENSE, task, from, end});
         from = end;
     }
     push(c, tail, (split_piece){.kind = SPLIT_TAIL, .task = task});
@@ -124,22 +130,32 @@ static bool count_blocks(cutter *c)
     return true;
 }
 
-bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l)
+/* Whose parts end where. */
+static void set_parts(cutter *c, unit_set *us)
+{
+    int32_t rows = c->l->head.n_rows;
+    double boundary = units_boundary(us, rows, c->l->head.n_prefix[0], c->s->devices);
+    c->n_slots = units_attend_slots(us, c->s->devices, c->slot);
+    for (int32_t part = 0; part < c->n_slots; part++)
+        units_attend_end(us, c->slot[part], rows, boundary, c->s->devices, &c->dense_end[part],
+                         &c->tail_end[part]);
+    for (int32_t slot = 0; slot < us->n_slots; slot++) {
+        c->s->queue[slot].n = c->s->queue[slot].n_back = 0;
+        atomic_store_explicit(&c->s->queue[slot].next, 0, memory_order_relaxed);
+    }
+}
+
+bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l, bool devices)
 {
     cutter c = {.s = s, .l = l, .n_tasks = l->n_tasks, .partials = l->partials};
     c.room = l->n_partials;
     s->units = us;
     s->layer = l;
-    if (us->n_clusters < 2 || l->n_tasks > SPLIT_TASKS || l->head.n_q > ATTEND_SPLIT_PAIRS ||
-        !attend_sees_all(&l->head) || !count_blocks(&c))
+    s->devices = devices && device_can_attend(&l->head) && units_n_attending(us) > 0;
+    if ((us->n_clusters < 2 && !s->devices) || l->n_tasks > SPLIT_TASKS ||
+        l->head.n_q > ATTEND_SPLIT_PAIRS || !attend_sees_all(&l->head) || !count_blocks(&c))
         return false;
-    int32_t rows = l->head.n_rows;
-    double boundary = units_boundary(us, rows, l->head.n_prefix[0]);
-    for (int32_t slot = 0; slot < us->n_threads; slot++) {
-        units_attend_end(us, slot, rows, boundary, &c.dense_end[slot], &c.tail_end[slot]);
-        s->queue[slot].n = 0;
-        atomic_store_explicit(&s->queue[slot].next, 0, memory_order_relaxed);
-    }
+    set_parts(&c, us);
     int64_t first_block = 0;
     for (int32_t task = 0; task < l->n_tasks; task++) {
         int32_t first, last;
@@ -151,6 +167,13 @@ bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l)
 }
 
 /* ---- On every thread ---- */
+
+/* A piece of a task is done: who ends last folds what all have left. */
+static void end_piece(const attention *a, int32_t first, int32_t last, split_task *t, void *scratch)
+{
+    if (atomic_fetch_sub_explicit(&t->left, 1, memory_order_acq_rel) == 1)
+        attend_finish(a, first, last, t->first_range, true, t->partials, scratch);
+}
 
 static void do_piece(attend_split *s, const split_piece *piece, int32_t thread, void *scratch)
 {
@@ -166,9 +189,8 @@ static void do_piece(attend_split *s, const split_piece *piece, int32_t thread, 
         attend_tail(&a, first, last, t->first_range, t->partials, scratch);
     else
         attend_range(&a, first, last, t->first_range, piece->from, piece->to, t->partials, scratch);
-    if (piece->kind != SPLIT_WHOLE &&
-        atomic_fetch_sub_explicit(&t->left, 1, memory_order_acq_rel) == 1)
-        attend_finish(&a, first, last, t->first_range, true, t->partials, scratch);
+    if (piece->kind != SPLIT_WHOLE)
+        end_piece(&a, first, last, t, scratch);
     if (slot->slow > 1)
         unit_linger(slot, start);
     slot->n_dense_blocks += (uint64_t)(piece->to - piece->from);
@@ -183,8 +205,8 @@ static int32_t left_in(split_queue *q)
 void attend_split_work(attend_split *s, int32_t thread, void *scratch)
 {
     unit_set *us = s->units;
-    for (int32_t i = 0; i < us->n_threads; i++) {
-        int32_t from = (thread + i) % us->n_threads, left;
+    for (int32_t i = 0; i < us->n_slots; i++) {
+        int32_t from = (thread + i) % us->n_slots, left;
         split_queue *q = &s->queue[from];
         while ((left = left_in(q)) > 0) {
             if (i > 0 && !(units_may_take(us, thread, from) &&
@@ -196,4 +218,88 @@ void attend_split_work(attend_split *s, int32_t thread, void *scratch)
             do_piece(s, &q->piece[at], thread, scratch);
         }
     }
+}
+
+/* ---- On a device's driver ---- */
+
+/* A round of a device. */
+typedef struct split_round {
+    int32_t n;
+    split_piece piece[SPLIT_TASKS];
+    device_piece work[SPLIT_TASKS];
+} split_round;
+_Static_assert((int)SPLIT_TASKS <= (int)DEVICE_PIECES, "a device is asked for a round at once");
+
+/* Half of what is left, so that others find something to take over; where nobody may, all. */
+static void round_fill(attend_split *s, split_queue *q, split_round *r)
+{
+    int32_t left = left_in(q), most = s->units->steal ? ceil_div_i32(left, 2) : left;
+    int64_t floats = 0;
+    for (r->n = 0; r->n < most;) {
+        int32_t first, last;
+        attention a = attend_task(s->layer, 0, &first, &last); /* the largest of all */
+        floats += (int64_t)(last - first) * a.head_dim;
+        if (floats > DEVICE_PIECE_FLOATS)
+            return;
+        int32_t at = atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
+        if (at >= q->n)
+            return;
+        const split_piece *piece = &q->piece[at];
+        const split_task *t = &s->task[piece->task];
+        device_piece *w = &r->work[r->n];
+        r->piece[r->n++] = *piece;
+        *w = (device_piece){.n_first_range = t->first_range,
+                            .from = piece->from,
+                            .to = piece->to,
+                            .partials = t->partials};
+        w->a = attend_task(s->layer, piece->task, &w->first, &w->last);
+    }
+}
+
+/* What they leave is folded with the processor's kernels. */
+static void round_end(attend_split *s, const split_round *r, int32_t slot, void *scratch)
+{
+    unit_slot *of = &s->units->slot[slot];
+    for (int32_t i = 0; i < r->n; i++) {
+        attention a = r->work[i].a;
+        a.kernels = of->kernels;
+        end_piece(&a, r->work[i].first, r->work[i].last, &s->task[r->piece[i].task], scratch);
+        of->n_dense_blocks += (uint64_t)(r->piece[i].to - r->piece[i].from);
+    }
+}
+
+void attend_split_drive(attend_split *s, int32_t slot, void *scratch)
+{
+    split_queue *q = &s->queue[slot];
+    device *d = units_device(s->units, slot);
+    while (d && left_in(q) > 0) {
+        drey_error err = {0};
+        split_round r;
+        round_fill(s, q, &r);
+        if (r.n == 0)
+            return;
+        if (d->class->attend(d, r.work, r.n, &err) != DREY_OK) {
+            units_fail(s->units, slot, &err);
+            memcpy(q->back, r.piece, (size_t)r.n * sizeof *r.piece);
+            q->n_back = r.n;
+            return;
+        }
+        round_end(s, &r, slot, scratch);
+    }
+}
+
+bool attend_split_left(attend_split *s)
+{
+    bool any = false;
+    for (int32_t slot = s->units->n_threads; slot < s->units->n_slots; slot++) {
+        split_queue *q = &s->queue[slot];
+        for (int32_t i = 0; i < left_in(q); i++) /* what nobody has taken */
+            q->back[q->n_back++] = q->piece[q->n - 1 - i];
+        memcpy(q->piece, q->back, (size_t)q->n_back * sizeof *q->back);
+        q->n = q->n_back;
+        q->n_back = 0;
+        atomic_store_explicit(&q->next, 0, memory_order_relaxed);
+        any = any || q->n > 0;
+    }
+    return any;
 }

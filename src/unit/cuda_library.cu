@@ -1,6 +1,9 @@
-/* The functions of opencl_api.h on CUDA's runtime, and the kernels of dot.cl compiled by CUDA's
- * compiler: a library of its own, libdrey-cuda, that opencl.c opens as it opens OpenCL. So CUDA
- * needs no unit of its own, and what is checked of one holds for the other.
+/* The functions of opencl_api.h on CUDA's runtime, and the kernels of dot.cl and attend.cl compiled by
+ * CUDA's compiler: a library of its own, libdrey-cuda, that opencl.c opens as it opens OpenCL. So
+ * CUDA needs no unit of its own, and what is checked of one holds for the other.
+ *
+ * An integrated device works with the processor's memory where it lies. It has to know such memory
+ * by the processor's addresses, at once or when it is registered.
  *
  * Built without contraction, with denormals and with correct division (cmake/cuda.cmake). */
 #include <cstdlib>
@@ -50,6 +53,7 @@ __device__ static inline float convert_float_rte(int v)
 #define __global
 #define restrict __restrict__
 
+#include "unit/lanes.cl"
 namespace tokens_1
 {
 #define TOKENS 1u
@@ -74,11 +78,20 @@ namespace tokens_8
 #include "unit/dot.cl"
 #undef TOKENS
 } // namespace tokens_8
+#include "unit/attend.cl"
 
 struct named_kernel {
     const char *name;
     const void *function[4]; /* for 1, 2, 4 and 8 rows */
 };
+/* For any number of rows. */
+#define NAMED_ONCE(name)                                                                           \
+    {                                                                                              \
+#name,                                                                                     \
+        {                                                                                          \
+            (const void *)name, (const void *)name, (const void *)name, (const void *)name         \
+        }                                                                                          \
+    }
 #define NAMED(name)                                                                                \
     {                                                                                              \
 #name,                                                                                     \
@@ -88,10 +101,14 @@ struct named_kernel {
         }                                                                                          \
     }
 static const named_kernel named_kernels[] = {
-    NAMED(dot_f32),  NAMED(dot_f16),    NAMED(dot_bf16),   NAMED(dot_q4_0),
-    NAMED(dot_q4_1), NAMED(dot_q5_0),   NAMED(dot_q5_1),   NAMED(dot_q8_0),
-    NAMED(dot_q2_k), NAMED(dot_q3_k),   NAMED(dot_q4_k),   NAMED(dot_q5_k),
-    NAMED(dot_q6_k), NAMED(dot_iq4_nl), NAMED(dot_iq4_xs), NAMED(numbers)};
+    NAMED(dot_f32),         NAMED(dot_f16),         NAMED(dot_bf16),
+    NAMED(dot_q4_0),        NAMED(dot_q4_1),        NAMED(dot_q5_0),
+    NAMED(dot_q5_1),        NAMED(dot_q8_0),        NAMED(dot_q2_k),
+    NAMED(dot_q3_k),        NAMED(dot_q4_k),        NAMED(dot_q5_k),
+    NAMED(dot_q6_k),        NAMED(dot_iq4_nl),      NAMED(dot_iq4_xs),
+    NAMED(numbers),         NAMED_ONCE(scores_f16), NAMED_ONCE(scores_q8_0),
+    NAMED_ONCE(scores_f32), NAMED_ONCE(values_f16), NAMED_ONCE(values_q8_0),
+    NAMED_ONCE(values_f32), NAMED_ONCE(weigh),      NAMED_ONCE(fold)};
 
 /* ---- What the handles stand for ---- */
 
@@ -117,7 +134,13 @@ struct cl_kernel_s {
     void *value[ARGUMENTS_MAX];
     uint64_t word[ARGUMENTS_MAX];
 };
-/* A buffer is the address of its memory: what kernels take for one, too. */
+/* A buffer is the address of its memory: what kernels take for one, too. Of the processor's memory
+ * some pages may have been registered for it. */
+struct host_buffer {
+    host_buffer *next;
+    char *memory, *pages, *pages_end;
+};
+static host_buffer *host_buffers;
 
 static cl_device_s all_devices[DEVICES_MAX];
 
@@ -127,6 +150,48 @@ static int32_t told(cudaError_t error)
         return OPENCL_SUCCESS;
     return error == cudaErrorMemoryAllocation ? (int32_t)OPENCL_NO_DEVICE_MEMORY
                                               : CUDA_ERRORS - (int32_t)error;
+}
+
+enum { PAGE_BYTES = 4096 };
+
+static int attribute(int device, cudaDeviceAttr what)
+{
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, what, device) == cudaSuccess ? value : 0;
+}
+
+static bool knows_all_memory(int device)
+{
+    return attribute(device, cudaDevAttrPageableMemoryAccess) != 0;
+}
+
+/* Whether it can use the processor's memory under the processor's addresses. */
+static bool is_unified(int device)
+{
+    return attribute(device, cudaDevAttrIntegrated) != 0 &&
+           (knows_all_memory(device) ||
+            (attribute(device, cudaDevAttrHostRegisterSupported) != 0 &&
+             attribute(device, cudaDevAttrCanUseHostPointerForRegisteredMem) != 0));
+}
+
+/* Registers what is not yet registered of the buffer's pages: neighbours may share one, and go
+ * together. */
+static cudaError_t pages_register(host_buffer *b, size_t bytes)
+{
+    b->pages = (char *)((uintptr_t)b->memory / PAGE_BYTES * PAGE_BYTES);
+    b->pages_end = b->pages + (b->memory + bytes - b->pages + PAGE_BYTES - 1) / PAGE_BYTES *
+                                  (size_t)PAGE_BYTES;
+    for (const host_buffer *other = host_buffers; other; other = other->next) {
+        if (other->pages <= b->pages && other->pages_end > b->pages)
+            b->pages = other->pages_end;
+        if (other->pages < b->pages_end && other->pages_end >= b->pages_end)
+            b->pages_end = other->pages;
+    }
+    if (b->pages >= b->pages_end) {
+        b->pages = b->pages_end = NULL;
+        return cudaSuccess;
+    }
+    return cudaHostRegister(b->pages, (size_t)(b->pages_end - b->pages), cudaHostRegisterMapped);
 }
 
 template <typename T> static T *made(int32_t *code)
@@ -198,7 +263,7 @@ int32_t clGetDeviceInfo(cl_device d, uint32_t what, size_t bytes, void *out, siz
         number = OPENCL_FP_DENORM | OPENCL_FP_ROUND_TO_NEAREST;
         break;
     case OPENCL_DEVICE_UNIFIED_MEMORY:
-        number = device.integrated != 0;
+        number = is_unified(d->number);
         break;
     default:
         return NO_SUCH_THING;
@@ -310,12 +375,29 @@ int32_t clSetKernelArg(cl_kernel k, uint32_t i, size_t bytes, const void *value)
 
 /* ---- Memory ---- */
 
-cl_buffer clCreateBuffer(cl_context c, uint64_t flags, size_t bytes, void *, int32_t *code)
+static cl_buffer host_buffer_make(int device, void *memory, size_t bytes, int32_t *code)
+{
+    host_buffer *b = made<host_buffer>(code);
+    if (!b)
+        return NULL;
+    b->memory = (char *)memory;
+    cudaError_t error = knows_all_memory(device) ? cudaSuccess : pages_register(b, bytes);
+    *code = told(error);
+    if (error != cudaSuccess) {
+        free(b);
+        return NULL;
+    }
+    b->next = host_buffers;
+    host_buffers = b;
+    return (cl_buffer)memory;
+}
+
+cl_buffer clCreateBuffer(cl_context c, uint64_t flags, size_t bytes, void *host, int32_t *code)
 {
     void *memory = NULL;
     cudaError_t error = cudaSetDevice(c->number);
-    if (flags & OPENCL_MEM_USE_HOST_PTR)
-        error = cudaErrorNotSupported;
+    if (error == cudaSuccess && flags & OPENCL_MEM_USE_HOST_PTR)
+        return host_buffer_make(c->number, host, bytes, code);
     if (error == cudaSuccess)
         error = cudaMalloc(&memory, bytes);
     *code = told(error);
@@ -324,6 +406,15 @@ cl_buffer clCreateBuffer(cl_context c, uint64_t flags, size_t bytes, void *, int
 
 int32_t clReleaseMemObject(cl_buffer b)
 {
+    for (host_buffer **at = &host_buffers; *at; at = &(*at)->next) {
+        host_buffer *found = *at;
+        if (found->memory != (char *)b)
+            continue;
+        *at = found->next;
+        cudaError_t error = found->pages ? cudaHostUnregister(found->pages) : cudaSuccess;
+        free(found);
+        return told(error);
+    }
     return told(cudaFree(b));
 }
 
@@ -338,6 +429,31 @@ int32_t clEnqueueWriteBuffer(cl_queue q, cl_buffer b, uint32_t blocking, size_t 
     if (error == cudaSuccess && blocking)
         error = cudaStreamSynchronize(q->stream);
     return told(error);
+}
+
+int32_t clEnqueueReadBuffer(cl_queue q, cl_buffer b, uint32_t blocking, size_t at, size_t bytes,
+                            void *to, uint32_t, const cl_event *, cl_event *)
+{
+    cudaError_t error = cudaSetDevice(q->number);
+    if (error == cudaSuccess)
+        error = cudaMemcpyAsync(to, (char *)b + at, bytes, cudaMemcpyDeviceToHost, q->stream);
+    if (error == cudaSuccess && blocking)
+        error = cudaStreamSynchronize(q->stream);
+    return told(error);
+}
+
+/* What a device reads where it lies is both's at any time: what the processor wrote before a kernel
+ * was launched is there. */
+void *clEnqueueMapBuffer(cl_queue, cl_buffer b, uint32_t, uint64_t, size_t at, size_t, uint32_t,
+                         const cl_event *, cl_event *, int32_t *code)
+{
+    *code = OPENCL_SUCCESS;
+    return (char *)b + at;
+}
+
+int32_t clEnqueueUnmapMemObject(cl_queue, cl_buffer, void *, uint32_t, const cl_event *, cl_event *)
+{
+    return OPENCL_SUCCESS;
 }
 
 int32_t clEnqueueReadBufferRect(cl_queue q, cl_buffer b, uint32_t blocking, const size_t *,

@@ -9,3 +9,9 @@ const device_class *const *device_all(void)
 {
     return classes;
 }
+
+bool device_can_attend(const attention *a)
+{
+    return a->head_dim % SUM_LANES == 0 && a->cap == 0 &&
+           (int64_t)a->head_dim * ATTEND_SPLIT_PAIRS <= DEVICE_PIECE_FLOATS;
+}

@@ -1,41 +1,14 @@
 /* Products of packed groups of weights on a device: kernel.h's order of arithmetic, to the bit.
  *
- * A work item has LANES neighbouring rows of a group and up to TOKENS activation rows of a tile,
- * whose m >= 1 rows lie as kernel/packing.h draws them; where m is less than TOKENS the last one is
- * computed again and not stored. LANES is 1 where each work item is a lane of the hardware, and the
- * width of a vector register on processors. Integers are exact in any order; floats are multiplied
- * and added as written: no contraction, nothing flushed (the host checks both with test vectors). */
-#pragma OPENCL FP_CONTRACT OFF
+ * A work item has LANES neighbouring rows of a group (lanes.cl) and up to TOKENS activation rows of a
+ * tile, whose m >= 1 rows lie as kernel/packing.h draws them; where m is less than TOKENS the last
+ * one is computed again and not stored. */
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b)  JOIN_(a, b)
 #if LANES == 1
-typedef uint lanes_u;
-typedef int lanes_i;
-typedef float lanes_f;
-#define LOAD_U16(p)      ((uint) * (__global const ushort *)(p))
-#define LOAD_U32(p)      (*(__global const uint *)(p))
-#define STORE_F(p, v)    (*(p) = (v))
-#define AS_I(v)          as_int(v)
-#define AS_U(v)          as_uint(v)
-#define AS_F(v)          as_float(v)
-#define TO_F(v)          convert_float_rte(v)
 #define LEVELS_AT(index) levels[index]
 #else
-typedef JOIN(uint, LANES) lanes_u;
-typedef JOIN(int, LANES) lanes_i;
-typedef JOIN(float, LANES) lanes_f;
-#define LOAD_U16(p)                                                                                \
-    JOIN(convert_uint, LANES)(JOIN(vload, LANES)(0, (__global const ushort *)(p)))
-#define LOAD_U32(p)      JOIN(vload, LANES)(0, (__global const uint *)(p))
-#define STORE_F(p, v)    JOIN(vstore, LANES)(v, 0, p)
-#define AS_I(v)          JOIN(as_int, LANES)(v)
-#define AS_U(v)          JOIN(as_uint, LANES)(v)
-#define AS_F(v)          JOIN(as_float, LANES)(v)
-#define TO_F(v)          JOIN(JOIN(convert_float, LANES), _rte)(v)
 #define LEVELS_AT(index) shuffle(levels_vector, index)
 #endif
-
 #define LEVELS -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
 
 /* Words and halves of the work item's rows in a part of a packed block. */
@@ -50,17 +23,6 @@ typedef JOIN(float, LANES) lanes_f;
 
 #define EACH_TOKEN for (uint j = 0u; j < TOKENS; j++)
 #define TOKEN      (j < m ? j : m - 1u)
-
-#ifndef DEVICE /* CUDA has another word for a function of the device (cuda_library.cu) */
-#define DEVICE inline
-#endif
-
-/* A finite half, exact: denormals become normal numbers by the product. */
-DEVICE lanes_f half_to_float(lanes_u h)
-{
-    lanes_f v = AS_F((h & 0x7fffu) << 13u) * 0x1p112f;
-    return AS_F(AS_U(v) | (h & 0x8000u) << 16u);
-}
 
 /* acc + four unsigned bytes of each lane times four signed bytes. */
 DEVICE lanes_i dot_bytes(lanes_i acc, lanes_u w, int x)

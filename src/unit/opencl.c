@@ -19,7 +19,6 @@ enum {
     /* Memory that a driver on this machine's processor takes for building and running kernels of a
      * model's types, beyond what the process has when the device is open. */
     BUILD_BYTES = 64 << 20,
-    PAGE_BYTES = 4096,
     PROBE_IDLE_S = 20 /* after which an opening that does nothing is given up */
 };
 
@@ -172,7 +171,7 @@ static drey_status work_prepare(opencl_unit *u, drey_error *err)
     u->acts = u->api.CreateBuffer(u->context, OPENCL_MEM_READ_ONLY, OPENCL_PART_BYTES, NULL, &code);
     if (code == OPENCL_SUCCESS)
         u->y =
-            u->api.CreateBuffer(u->context, OPENCL_MEM_WRITE_ONLY, OPENCL_PART_BYTES, NULL, &code);
+            u->api.CreateBuffer(u->context, OPENCL_MEM_READ_WRITE, OPENCL_PART_BYTES, NULL, &code);
     return code == OPENCL_SUCCESS ? DREY_OK : opencl_failed(u, "CreateBuffer", code, err);
 }
 
@@ -194,7 +193,9 @@ static drey_status opening_steps(opencl_unit *u, const opencl_opening *how, drey
     TRY(opencl_build(u, err));
     TRY(opencl_check_numbers(u, err));
     TRY(opencl_learn(u, TYPE_F32, err));
-    return opencl_learn(u, TYPE_Q4_1, err);
+    TRY(opencl_learn(u, TYPE_Q4_1, err));
+    opencl_learn_attention(u);
+    return DREY_OK;
 }
 
 static drey_status opening_try(void *user, drey_error *err)
@@ -237,8 +238,7 @@ static drey_status open_cuda(device **out, const char *which, drey_error *err)
     const opencl_opening how = {.class = &cuda_class,
                                 .library = "libdrey-cuda.so." DREY_VERSION,
                                 .kind = "CUDA",
-                                .which = which,
-                                .copies = true};
+                                .which = which};
     return opencl_open(out, &how, err);
 }
 
@@ -252,6 +252,7 @@ static void opencl_close(device **d)
         u->api.Finish(u->queue);
     for (int32_t i = 0; i < u->n_events; i++)
         u->api.ReleaseEvent(u->event[i]);
+    opencl_attend_close(u);
     for (int type = 0; type < TYPE_LIMIT; type++)
         for (int v = 0; v < OPENCL_VARIANTS; v++)
             if (u->kernel[type][v])
@@ -285,16 +286,15 @@ static size_t opencl_host_bytes(const device *d, uint64_t weight_bytes, int32_t 
 {
     const opencl_unit *u = (const opencl_unit *)d;
     (void)most_rows; /* more than the buffers hold go in parts */
-    return 2 * (size_t)OPENCL_PART_BYTES + BUILD_BYTES +
+    return 2 * (size_t)OPENCL_PART_BYTES + BUILD_BYTES + opencl_attend_bytes() +
            (u->is_unified && !u->shares_memory ? (size_t)weight_bytes : 0);
 }
 
-/* A buffer over memory of ours begins with a page: some devices copy what does not. */
 static drey_status matrix_share(opencl_unit *u, opencl_matrix *x, size_t bytes, drey_error *err)
 {
     int32_t code;
     const uintptr_t address = (uintptr_t)x->m.packed;
-    x->at = address % PAGE_BYTES;
+    x->at = address % OPENCL_PAGE_BYTES;
     x->weights = u->api.CreateBuffer(u->context, OPENCL_MEM_READ_ONLY | OPENCL_MEM_USE_HOST_PTR,
                                      bytes + x->at, (void *)(address - x->at), &code);
     return code == OPENCL_SUCCESS ? DREY_OK : opencl_failed(u, "CreateBuffer", code, err);
@@ -316,7 +316,7 @@ static drey_status matrix_attach(opencl_unit *u, opencl_matrix *x, drey_error *e
     const size_t bytes = (size_t)x->m.n_groups * x->m.group_bytes;
     if (bytes == 0)
         return DREY_OK;
-    if (bytes + PAGE_BYTES > u->most_bytes ||
+    if (bytes + OPENCL_PAGE_BYTES > u->most_bytes ||
         act_row_bytes(x->m.act, x->m.k) * TOKEN_TILE > OPENCL_PART_BYTES)
         FAIL(err, DREY_ERR_UNSUPPORTED, "a matrix of %zu MiB is too large for %s", bytes >> 20,
              u->name);
@@ -368,11 +368,18 @@ static drey_status opencl_wait(device *d, drey_error *err)
     return opencl_finish((opencl_unit *)d, err);
 }
 
+static const char *opencl_no_attention(const device *d)
+{
+    const opencl_unit *u = (const opencl_unit *)d;
+    return u->no_attention[0] ? u->no_attention : NULL;
+}
+
 #define DEVICE_CLASS(name_, open_)                                                                 \
     {                                                                                              \
         .name = name_, .open = open_, .close = opencl_close, .unified = opencl_unified,            \
         .host_bytes = opencl_host_bytes, .attach = opencl_attach, .submit = opencl_submit,         \
-        .wait = opencl_wait                                                                        \
+        .wait = opencl_wait, .no_attention = opencl_no_attention, .lend = opencl_lend,             \
+        .take_back = opencl_take_back, .attend = opencl_attend                                     \
     }
 const device_class opencl_class = DEVICE_CLASS("opencl", open_opencl);
 const device_class cuda_class = DEVICE_CLASS("cuda", open_cuda);

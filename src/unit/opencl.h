@@ -8,7 +8,8 @@
  *
  * Where device and processor share their memory, weights are used where they lie; else a copy of
  * the groups that the device may be asked for goes to its memory. Activations and results, some KB
- * for a matrix, pass through a buffer of fixed size each: what does not fit goes in parts. */
+ * for a matrix, pass through a buffer of fixed size each: what does not fit goes in parts. Only where
+ * memory is shared, and test vectors of it are right, has a device a part in attention. */
 #ifndef DREY_UNIT_OPENCL_H
 #define DREY_UNIT_OPENCL_H
 
@@ -17,8 +18,7 @@
 /* which: the number of a device, counted over all platforms, or a part of its name; "gpu": the
  * first that is no processor; NULL: that one, or else the first. */
 extern const device_class opencl_class;
-/* The same through libdrey-cuda (cuda_library.cu), which a build with CUDA's compiler makes. Weights
- * are always copied to the device's memory. */
+/* The same through libdrey-cuda (cuda_library.cu), which a build with CUDA's compiler makes. */
 extern const device_class cuda_class;
 
 /* How a device is found and used. */

@@ -42,9 +42,13 @@ enum {
     OPENCL_FP_DENORM = 1 << 0,
     OPENCL_FP_ROUND_TO_NEAREST = 1 << 2,
 
+    OPENCL_MEM_READ_WRITE = 1 << 0,
     OPENCL_MEM_WRITE_ONLY = 1 << 1,
     OPENCL_MEM_READ_ONLY = 1 << 2,
     OPENCL_MEM_USE_HOST_PTR = 1 << 3,
+
+    OPENCL_MAP_READ = 1 << 0,
+    OPENCL_MAP_WRITE = 1 << 1,
 
     OPENCL_PROGRAM_BUILD_LOG = 0x1183,
     OPENCL_EVENT_STATUS = 0x11d3,
@@ -83,6 +87,15 @@ enum {
     X(int32_t, EnqueueWriteBuffer,                                                                 \
       (cl_queue q, cl_buffer b, uint32_t blocking, size_t at, size_t bytes, const void *from,      \
        uint32_t n_wait, const cl_event *wait, cl_event *done))                                     \
+    X(int32_t, EnqueueReadBuffer,                                                                  \
+      (cl_queue q, cl_buffer b, uint32_t blocking, size_t at, size_t bytes, void *to,              \
+       uint32_t n_wait, const cl_event *wait, cl_event *done))                                     \
+    X(void *, EnqueueMapBuffer,                                                                    \
+      (cl_queue q, cl_buffer b, uint32_t blocking, uint64_t flags, size_t at, size_t bytes,        \
+       uint32_t n_wait, const cl_event *wait, cl_event *done, int32_t *code))                      \
+    X(int32_t, EnqueueUnmapMemObject,                                                              \
+      (cl_queue q, cl_buffer b, void *mapped, uint32_t n_wait, const cl_event *wait,               \
+       cl_event *done))                                                                            \
     X(int32_t, EnqueueReadBufferRect,                                                              \
       (cl_queue q, cl_buffer b, uint32_t blocking, const size_t *buffer_at, const size_t *host_at, \
        const size_t *region, size_t buffer_row, size_t buffer_slice, size_t host_row,              \

@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "kernel/packing.h"
 #include "unit/check_vectors.h"
-#include "unit/dot_source.h"
+#include "unit/device_source.h"
 
 drey_status opencl_failed(const opencl_unit *u, const char *call, int32_t code, drey_error *err)
 {
@@ -19,13 +19,6 @@ drey_status opencl_failed(const opencl_unit *u, const char *call, int32_t code, 
              : DREY_ERR_UNSUPPORTED,
          "%s fails: cl%s says %d", u->name, call, (int)code);
 }
-
-#define TRY_CL(call, code)                                                                         \
-    do {                                                                                           \
-        int32_t code_ = (code);                                                                    \
-        if (code_ != OPENCL_SUCCESS)                                                               \
-            return opencl_failed(u, call, code_, err);                                             \
-    } while (0)
 
 /* ---- Programs ---- */
 
@@ -40,20 +33,23 @@ static drey_status build_failed(const opencl_unit *u, cl_program program, int32_
          (int)code, log);
 }
 
+drey_status opencl_build_program(opencl_unit *u, const char *text, size_t bytes, uint32_t tokens,
+                                 cl_program *out, drey_error *err)
+{
+    char options[64];
+    int32_t code;
+    snprintf(options, sizeof options, "-DLANES=%u -DTOKENS=%uu", (unsigned)u->lanes,
+             (unsigned)tokens);
+    *out = u->api.CreateProgramWithSource(u->context, 1, &text, &bytes, &code);
+    TRY_CL("CreateProgramWithSource", code);
+    code = u->api.BuildProgram(*out, 1, &u->id, options, NULL, NULL);
+    return code == OPENCL_SUCCESS ? DREY_OK : build_failed(u, *out, code, err);
+}
+
 drey_status opencl_build(opencl_unit *u, drey_error *err)
 {
-    const char *text = dot_source;
-    const size_t bytes = dot_source_bytes;
-    for (int v = 0; v < OPENCL_VARIANTS; v++) {
-        char options[64];
-        int32_t code;
-        snprintf(options, sizeof options, "-DLANES=%u -DTOKENS=%uu", (unsigned)u->lanes, 1u << v);
-        u->program[v] = u->api.CreateProgramWithSource(u->context, 1, &text, &bytes, &code);
-        TRY_CL("CreateProgramWithSource", code);
-        code = u->api.BuildProgram(u->program[v], 1, &u->id, options, NULL, NULL);
-        if (code != OPENCL_SUCCESS)
-            return build_failed(u, u->program[v], code, err);
-    }
+    for (int v = 0; v < OPENCL_VARIANTS; v++)
+        TRY(opencl_build_program(u, dot_source, dot_source_bytes, 1u << v, &u->program[v], err));
     return DREY_OK;
 }
 
@@ -159,8 +155,7 @@ drey_status opencl_finish(opencl_unit *u, drey_error *err)
     return opencl_failed(u, "Finish", code, err);
 }
 
-/* Room for one more command's event. */
-static drey_status event_room(opencl_unit *u, drey_error *err)
+drey_status opencl_event_room(opencl_unit *u, drey_error *err)
 {
     if (u->n_events < OPENCL_EVENTS)
         return DREY_OK;
@@ -173,7 +168,7 @@ static drey_status acts_send(opencl_unit *u, const uint8_t *rows, size_t bytes, 
 {
     if (u->acts_there == rows)
         return DREY_OK;
-    TRY(event_room(u, err));
+    TRY(opencl_event_room(u, err));
     TRY_CL("EnqueueWriteBuffer", u->api.EnqueueWriteBuffer(u->queue, u->acts, 0, 0, bytes, rows, 0,
                                                            NULL, &u->event[u->n_events]));
     u->n_events++;
@@ -212,7 +207,7 @@ static drey_status tiles_launch(opencl_unit *u, const opencl_job *job, uint64_t 
         TRY_CL("SetKernelArg", u->api.SetKernelArg(kernel, i, args[i].bytes, args[i].value));
     const size_t local[2] = {GROUP_ROWS / u->lanes, 1},
                  global[2] = {(size_t)n_groups * local[0], (size_t)n_tiles};
-    TRY(event_room(u, err));
+    TRY(opencl_event_room(u, err));
     TRY_CL("EnqueueNDRangeKernel",
            u->api.EnqueueNDRangeKernel(u->queue, kernel, 2, NULL, global, local, 0, NULL,
                                        &u->event[u->n_events]));
@@ -227,7 +222,7 @@ static drey_status results_fetch(opencl_unit *u, float *y, int64_t ldy, int32_t 
     static const size_t origin[3] = {0};
     const size_t row = (size_t)n_groups * GROUP_ROWS * sizeof(float);
     const size_t region[3] = {row, (size_t)n, 1};
-    TRY(event_room(u, err));
+    TRY(opencl_event_room(u, err));
     TRY_CL("EnqueueReadBufferRect",
            u->api.EnqueueReadBufferRect(u->queue, u->y, 0, origin, origin, region, row, 0,
                                         (size_t)ldy * sizeof(float), 0, y, 0, NULL,

@@ -195,46 +195,123 @@ double boundary_at(const int32_t *contexts, const float *boundary, int32_t n, in
 /* What a tail costs, in dense blocks: about, of trees of 16 to 64 nodes. */
 static const double tail_blocks = 2;
 
-double units_boundary(const unit_set *us, int32_t rows, int32_t n_positions)
+/* A cluster, or a device that is asked. */
+static bool attends(const unit_set *us, int32_t i, bool devices)
+{
+    const unit *u = &us->unit[i];
+    return i < us->n_clusters || (devices && u->device && !u->failed && u->no_attention[0] == 0);
+}
+
+/* Of what those that attend do of products, as far as it is known. */
+static double attend_share(const unit_set *us, int32_t i, int32_t rows, bool devices)
+{
+    const double *end = us->end[devices ? 0 : CLUSTERS_ALONE][width_of(rows)];
+    return attends(us, i, devices) ? end[i] - (i ? end[i - 1] : 0) : 0;
+}
+
+double units_boundary(const unit_set *us, int32_t rows, int32_t n_positions, bool devices)
 {
     int32_t contexts[DREY_UNIT_CONTEXTS];
     for (int32_t i = 0; i < us->n_boundaries; i++)
         contexts[i] = DREY_UNIT_CONTEXT << 2 * i;
     if (us->n_boundaries > 0)
         return boundary_at(contexts, us->boundary, us->n_boundaries, n_positions);
-    const double *end = us->end[CLUSTERS_ALONE][width_of(rows)];
-    double dense = max_i32(n_positions / ATTEND_BLOCK, 1);
-    double part = 1 - (us->n_clusters > 1 ? end[us->n_clusters - 2] : 0);
+    double all = 0, dense = max_i32(n_positions / ATTEND_BLOCK, 1);
+    for (int32_t i = 0; i < us->n; i++)
+        all += attend_share(us, i, rows, devices);
+    double part = all > 0 ? attend_share(us, us->n_clusters - 1, rows, devices) / all : 1;
     part *= dense + tail_blocks;
     return part < tail_blocks ? part / tail_blocks - 1 : (part - tail_blocks) / dense;
 }
 
-/* Where a cluster's parts end. */
-static void attend_end(const unit_set *us, int32_t i, int32_t rows, double boundary, double *dense,
-                       double *tail)
+/* Units in the order of their parts: devices, then clusters. */
+static int32_t unit_at(const unit_set *us, int32_t place)
 {
-    const double *end = us->end[CLUSTERS_ALONE][width_of(rows)];
-    double place = 1;
-    if (i < us->n_clusters - 1) { /* one of the wide ones, of whose shares only the ratio counts */
-        double all = end[us->n_clusters - 2];
-        place = all > 0 ? end[i] / all : (i + 1.0) / (us->n_clusters - 1);
-    }
-    bool last = i == us->n_clusters - 1;
-    *dense = last ? 1 : place * (1 - max_f64(boundary, 0));
-    *tail = last ? 1 : place * max_f64(-boundary, 0);
+    int32_t n_devices = us->n - us->n_clusters;
+    return place < n_devices ? us->n_clusters + place : place - n_devices;
 }
 
-void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary,
+/* A unit's parts of attention, [from, to) of 1. */
+typedef struct attend_part {
+    double from, to;
+} attend_part;
+
+/* first: the place of the first unit that has any; the last unit, a cluster, has what lies behind
+ * `end`, and those before it the rest by their shares, of which only the ratio counts. */
+static attend_part attend_part_of(const unit_set *us, int32_t i, int32_t first, int32_t rows,
+                                  bool devices, double end)
+{
+    double all = 0, n = 0, before = 0, n_before = 0;
+    int32_t place = first;
+    if (i == us->n_clusters - 1)
+        return (attend_part){end, 1};
+    for (int32_t k = first; k < us->n - 1; k++) {
+        all += attend_share(us, unit_at(us, k), rows, devices);
+        n += attends(us, unit_at(us, k), devices);
+    }
+    for (; unit_at(us, place) != i; place++) {
+        before += attend_share(us, unit_at(us, place), rows, devices);
+        n_before += attends(us, unit_at(us, place), devices);
+    }
+    double own = attend_share(us, i, rows, devices);
+    if (all > 0)
+        return (attend_part){before / all * end, (before + own) / all * end};
+    return (attend_part){n_before / n * end, (n_before + 1) / n * end};
+}
+
+void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary, bool devices,
                       double *dense, double *tail)
 {
-    int32_t i = us->slot[slot].unit;
+    int32_t i = us->slot[slot].unit, n_devices = us->n - us->n_clusters;
     const unit *u = &us->unit[i];
-    double part = (slot + 1.0 - u->first_slot) / u->n_slots, dense_from = 0, tail_from = 0;
-    attend_end(us, i, rows, boundary, dense, tail);
-    if (i > 0)
-        attend_end(us, i - 1, rows, boundary, &dense_from, &tail_from);
-    *dense = part < 1 ? dense_from + part * (*dense - dense_from) : *dense;
-    *tail = part < 1 ? tail_from + part * (*tail - tail_from) : *tail;
+    double part = (slot + 1.0 - u->first_slot) / u->n_slots;
+    attend_part of_dense = attend_part_of(us, i, 0, rows, devices, 1 - max_f64(boundary, 0));
+    attend_part of_tail = {0, 0}; /* a device has none */
+    if (!u->device) {
+        double end = us->n_clusters > 1 ? max_f64(-boundary, 0) : 0;
+        of_tail = attend_part_of(us, i, n_devices, rows, devices, end);
+    }
+    *dense = part < 1 ? of_dense.from + part * (of_dense.to - of_dense.from) : of_dense.to;
+    *tail = part < 1 ? of_tail.from + part * (of_tail.to - of_tail.from) : of_tail.to;
+}
+
+int32_t units_attend_slots(const unit_set *us, bool devices, int32_t *slot)
+{
+    int32_t n = 0;
+    for (int32_t place = 0; place < us->n; place++) {
+        const int32_t i = unit_at(us, place);
+        for (int32_t k = 0; k < us->unit[i].n_slots && attends(us, i, devices); k++)
+            slot[n++] = us->unit[i].first_slot + k;
+    }
+    return n;
+}
+
+int32_t units_n_attending(const unit_set *us)
+{
+    int32_t n = 0;
+    for (int32_t i = us->n_clusters; i < us->n; i++)
+        n += attends(us, i, true);
+    return n;
+}
+
+void units_lend(unit_set *us, const void *memory, size_t part_bytes, int32_t n_parts)
+{
+    for (int32_t i = us->n_clusters; i < us->n; i++) {
+        unit *u = &us->unit[i];
+        drey_error err = {0};
+        if (attends(us, i, true) &&
+            u->device->class->lend(u->device, memory, part_bytes, n_parts, &err) != DREY_OK)
+            snprintf(u->no_attention, sizeof u->no_attention, "%s", err.message);
+    }
+}
+
+void units_take_back(unit_set *us, const void *memory)
+{
+    for (int32_t i = us->n_clusters; i < us->n; i++) {
+        device *d = us->unit[i].device;
+        if (d && d->class->no_attention)
+            d->class->take_back(d, memory);
+    }
 }
 
 static double slot_speed(const unit_set *us, int32_t slot, int32_t rows)
@@ -363,6 +440,9 @@ static drey_status open_devices(unit_set *us, drey_error *err)
         if (!u->word.device)
             continue;
         TRY(u->word.device->open(&u->device, u->word.which[0] ? u->word.which : NULL, err));
+        const char *why = u->word.device->no_attention ? u->word.device->no_attention(u->device)
+                                                       : "it computes products alone";
+        snprintf(u->no_attention, sizeof u->no_attention, "%s", why ? why : "");
         TRY(driver_open(us, u, err));
     }
     return DREY_OK;

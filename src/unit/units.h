@@ -39,7 +39,8 @@ typedef struct unit {
     device *device; /* NULL: a cluster */
     unit_driver *driver;
     _Atomic bool failed;
-    char why[500]; /* it failed */
+    char why[500];          /* it failed */
+    char no_attention[500]; /* why a device has no part in attention; "": it has */
 } unit;
 
 typedef struct unit_set {
@@ -87,13 +88,22 @@ bool units_may_take(const unit_set *us, int32_t slot, int32_t from);
 double boundary_at(const int32_t *contexts, const float *boundary, int32_t n, int32_t n_positions);
 /* Attention's boundary in a pass of so many rows behind n_positions (attend_split.h): what was
  * measured, between the lengths that were, or else what gives the last cluster as much work as its
- * share of the clusters' products. */
-double units_boundary(const unit_set *us, int32_t rows, int32_t n_positions);
+ * share of the products of those that have a part in attention. devices: they are among those. */
+double units_boundary(const unit_set *us, int32_t rows, int32_t n_positions, bool devices);
 /* boundary[n], n up to DREY_UNIT_CONTEXTS; 0: of the shares again. */
 void units_set_boundaries(unit_set *us, const float *boundary, int32_t n);
-/* Where a thread's parts of attention end, each of 1: of the dense blocks, and of the tails. */
-void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary,
+/* The slots that have a part in attention, in the order of their parts: devices, if they are asked,
+ * then threads. slot: [n_slots]. Returns how many. */
+int32_t units_attend_slots(const unit_set *us, bool devices, int32_t *slot);
+/* Where such a slot's parts end, each of 1: of the dense blocks, and of the tails. */
+void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary, bool devices,
                       double *dense, double *tail);
+/* Devices that may have a part in attention. */
+int32_t units_n_attending(const unit_set *us);
+/* Lends these the keys (values) of a cache, n_parts layers, until they are taken back. One that
+ * cannot have them has no part in attention. Not while a pass is at work. */
+void units_lend(unit_set *us, const void *memory, size_t part_bytes, int32_t n_parts);
+void units_take_back(unit_set *us, const void *memory);
 
 /* Of so many groups that are left to slot `from`, how many another had better take over: by their
  * shares both are then done at the same time. All of a device that has failed. */

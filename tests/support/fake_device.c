@@ -6,17 +6,25 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_WORK = 3, MOST_MATRICES = 256 };
+enum { MOST_WORK = 3, MOST_MATRICES = 256, MOST_LOANS = 16 };
+
+typedef struct loan {
+    const uint8_t *memory;
+    size_t bytes;
+} loan;
 
 typedef struct fake {
     device base;
     const kernel_table *kernels;
-    bool copies, foreign, poor, slow;
-    int32_t fail_at, wait_at, n_submitted, n_waited; /* 0: never */
+    bool copies, foreign, poor, slow, plain, deaf;
+    int32_t fail_at, wait_at, attend_at; /* 0: never */
+    int32_t n_submitted, n_waited, n_attended;
     device_matrix matrix[MOST_MATRICES];
     int32_t n_matrices;
     device_work work[MOST_WORK];
     int32_t n_work;
+    loan loan[MOST_LOANS];
+    int32_t n_loans;
     bool over; /* it has failed, and must hear nothing more */
     uint8_t *scratch;
 } fake;
@@ -35,6 +43,10 @@ static void take_word(fake *f, const char *word)
     f->foreign = f->foreign || strcmp(word, "foreign") == 0;
     f->poor = f->poor || strcmp(word, "poor") == 0;
     f->slow = f->slow || strcmp(word, "slow") == 0;
+    f->plain = f->plain || strcmp(word, "plain") == 0;
+    f->deaf = f->deaf || strcmp(word, "deaf") == 0;
+    if (sscanf(word, "attend%d", &n) == 1)
+        f->attend_at = n;
     if (sscanf(word, "fail%d", &n) == 1)
         f->fail_at = n;
     if (sscanf(word, "wait%d", &n) == 1)
@@ -63,6 +75,7 @@ static void fake_close(device **d)
     fake *f = (fake *)*d;
     for (int32_t i = 0; f && f->copies && i < f->n_matrices; i++)
         free((void *)(uintptr_t)f->matrix[i].packed);
+    must(!f || f->n_loans == 0); /* all was taken back */
     if (f)
         free(f->scratch);
     free(f);
@@ -158,6 +171,81 @@ static drey_status fake_wait(device *d, drey_error *err)
     return DREY_OK;
 }
 
+/* ---- Attention ---- */
+
+static const char *fake_no_attention(const device *d)
+{
+    const fake *f = (const fake *)d;
+    return f->plain ? "the fake device is plain" : f->copies ? "its memory is its own" : NULL;
+}
+
+static drey_status fake_lend(device *d, const void *memory, size_t part_bytes, int32_t n_parts,
+                             drey_error *err)
+{
+    fake *f = (fake *)d;
+    must(f->n_loans < MOST_LOANS && part_bytes > 0 && n_parts > 0);
+    if (f->deaf)
+        FAIL(err, DREY_ERR_MEMORY, "the fake device takes no loans");
+    f->loan[f->n_loans++] = (loan){memory, part_bytes * (size_t)n_parts};
+    return DREY_OK;
+}
+
+static void fake_take_back(device *d, const void *memory)
+{
+    fake *f = (fake *)d;
+    for (int32_t i = f->n_loans - 1; i >= 0; i--)
+        if (f->loan[i].memory == memory)
+            f->loan[i] = f->loan[--f->n_loans];
+}
+
+static bool is_lent(const fake *f, const uint8_t *at, size_t bytes)
+{
+    for (int32_t i = 0; i < f->n_loans; i++) {
+        const loan *l = &f->loan[i];
+        if (at >= l->memory && at + bytes <= l->memory + l->bytes)
+            return true;
+    }
+    return false;
+}
+
+static void spoil_piece(const device_piece *p)
+{
+    const attention *a = &p->a;
+    for (int32_t pair = p->first; pair < p->last && p->from == 0; pair++)
+        for (int32_t i = 0; i < a->head_dim; i++)
+            a->out[pair / a->n_q * a->ld + (int64_t)(pair % a->n_q) * a->head_dim + i] = 12345;
+    p->partials[0] = 12345;
+}
+
+static drey_status fake_attend(device *d, const device_piece *piece, int32_t n, drey_error *err)
+{
+    fake *f = (fake *)d;
+    bool fails = ++f->n_attended == f->attend_at;
+    must(!f->over && n > 0 && n <= DEVICE_PIECES);
+    if (f->slow)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    void *scratch = aligned_alloc(64, attend_scratch_bytes(piece[0].a.head_dim));
+    must(scratch);
+    for (int32_t i = 0; i < n; i++) {
+        attention a = piece[i].a;
+        size_t bytes = kv_head_bytes(a.format, piece[i].to * ATTEND_BLOCK, a.head_dim);
+        must(device_can_attend(&a) && is_lent(f, a.keys, bytes) && is_lent(f, a.values, bytes));
+        must(piece[i].from < piece[i].to &&
+             piece[i].to <= attend_dense_blocks(&a, piece[i].first, piece[i].last));
+        a.kernels = f->kernels;
+        if (fails)
+            spoil_piece(&piece[i]);
+        else
+            attend_range(&a, piece[i].first, piece[i].last, piece[i].n_first_range, piece[i].from,
+                         piece[i].to, piece[i].partials, scratch);
+    }
+    free(scratch);
+    f->over = fails;
+    if (fails)
+        FAIL(err, DREY_ERR_IO, "the fake device looked away");
+    return DREY_OK;
+}
+
 const device_class fake_device = {.name = "fake",
                                   .open = fake_open,
                                   .close = fake_close,
@@ -165,4 +253,8 @@ const device_class fake_device = {.name = "fake",
                                   .host_bytes = fake_host_bytes,
                                   .attach = fake_attach,
                                   .submit = fake_submit,
-                                  .wait = fake_wait};
+                                  .wait = fake_wait,
+                                  .no_attention = fake_no_attention,
+                                  .lend = fake_lend,
+                                  .take_back = fake_take_back,
+                                  .attend = fake_attend};

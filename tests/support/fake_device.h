@@ -5,7 +5,10 @@
  *   copies   its memory is its own: it gets               spoilt what it was to write
  *            its share alone, and copies it      waitN    its call N of wait fails
  *   foreign  it has no kernels for the matrices  slow     each wait takes a millisecond
- *   poor     it has no memory for them */
+ *   poor     it has no memory for them           attendN  its call N of attend fails, alike
+ *   plain    it has no part in attention         deaf     nothing can be lent to it
+ *
+ * Attention only touches what is lent to it. */
 #ifndef DREY_TESTS_FAKE_DEVICE_H
 #define DREY_TESTS_FAKE_DEVICE_H
 

@@ -1,0 +1,22 @@
+/* Test vectors of attention, which a device has to have the bits of before it has a part in it. */
+#ifndef DREY_UNIT_CHECK_ATTENTION_H
+#define DREY_UNIT_CHECK_ATTENTION_H
+
+#include "unit/device.h"
+
+/* What to compute with: pieces whose keys and values lie in these two, bytes each. */
+typedef struct check_pieces {
+    const uint8_t *keys, *values;
+    size_t bytes;
+    const device_piece *piece;
+    int32_t n;
+} check_pieces;
+typedef drey_status check_attend_fn(void *user, const check_pieces *p, drey_error *err);
+
+/* Has `run` compute attention over blocks of each format of the cache, and compares it with the
+ * plain C kernels: pieces that fold and pieces that do not, scores far apart and close together,
+ * values of all sizes; where values are 1 in one place each, the exponentials themselves.
+ * DREY_ERR_UNSUPPORTED: a bit differs. name: the device's, for the sentence. */
+drey_status check_attention(check_attend_fn *run, void *user, const char *name, drey_error *err);
+
+#endif

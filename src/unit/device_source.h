@@ -1,0 +1,12 @@
+/* The texts of the devices' kernels, which the build turns into arrays: dot.cl and attend.cl, each
+ * behind lanes.cl. */
+#ifndef DREY_UNIT_DEVICE_SOURCE_H
+#define DREY_UNIT_DEVICE_SOURCE_H
+
+#include <stddef.h>
+
+/* They end with a zero byte, which the sizes do not count. */
+extern const char dot_source[], attend_source[];
+extern const size_t dot_source_bytes, attend_source_bytes;
+
+#endif
