@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# --units with an OpenCL device: the text is the processor's, whatever part the device has; where
-# the library is broken or crashes, or there is no such device, one sentence.
+# --units with an OpenCL device: the text is the processor's, whatever part the device has, of
+# attention too, whose boundary drey tune finds; where the library is broken or crashes, or there is
+# no such device, one sentence.
 #   cli_opencl.sh DREY MAKE_TOY CRASHING_OPENCL
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -46,5 +47,23 @@ for units in cpu=0+opencl=1+static cpu=1/threads=1+opencl:0=3; do
     "${text[@]}" --units $units >"$tmp/out" 2>"$tmp/err" || wrong "$units: $(cat "$tmp/err")"
     cmp -s "$tmp/out" "$tmp/expected" || wrong "$units: another text"
 done
+
+# Behind 256 positions the dense part of attention is the device's, unless it says why not.
+export XDG_CACHE_HOME=$tmp/profiles
+long=("$drey" run -m "$tmp/target.gguf" -d none -p "$(printf 'A text %.0s' {1..60})" -n 4 --ignore-eos -q)
+"${long[@]}" -t 2 >"$tmp/expected"
+"${long[@]}" --units cpu/threads=1+opencl+static --stats "$tmp/stats" >"$tmp/out" 2>"$tmp/err" ||
+    wrong "behind a long text: $(cat "$tmp/err")"
+cmp -s "$tmp/out" "$tmp/expected" || wrong "another text behind a long one"
+"$drey" tune -m "$tmp/target.gguf" --units cpu/threads=1+opencl -c 300 -q --json "$tmp/tuned" >"$tmp/out" 2>"$tmp/err" ||
+    wrong "tune: $(cat "$tmp/err")"
+python3 - "$tmp/stats" "$tmp/tuned" <<'PYTHON' || wrong "who attends: $(cat "$tmp/stats" "$tmp/tuned")"
+import json, sys
+device = json.load(open(sys.argv[1]))["units"][1]
+assert "failed" not in device and (device["dense_blocks"] > 0) == ("no_attention" not in device)
+behind = json.load(open(sys.argv[2]))["division"].get("attention", [])
+assert len(behind) == (device["dense_blocks"] > 0)
+PYTHON
+
 refuses 'there is no OpenCL device "77" here; there is: 0 "' cpu+opencl:77
 exit $failed
