@@ -154,9 +154,12 @@ static void boundaries(void **state)
     static const int32_t contexts[] = {0, 100, 400, 1000, 8000};
     static const double want[] = {-1 / 3., -0.25, 0, 0.2, 0.95 / 3};
     float boundary[5] = {0, 0, 0.5f, -1, 1};
-    boundaries_search(attention_s, NULL, contexts, 5, boundary);
+    boundaries_search(attention_s, NULL, contexts, 5, -1, boundary);
     for (int i = 0; i < 5; i++)
         within((double)boundary[i], want[i], 0.01);
+    boundaries_search(attention_s, NULL, contexts, 5, 0, boundary); /* from below 0, too */
+    for (int i = 0; i < 5; i++)
+        within((double)boundary[i], fmax(want[i], 0), 0.01);
 }
 
 int main(void)

@@ -169,11 +169,11 @@ static double measure_boundary(void *user, double at)
 }
 
 void boundaries_search(boundary_fn *measure, void *user, const int32_t *contexts, int32_t n,
-                       float *boundary)
+                       double low, float *boundary)
 {
     for (int32_t i = 0; i < n; i++) {
         attention a = {measure, user, contexts[i]};
-        double start = (double)boundary[i];
-        boundary[i] = (float)search_least(measure_boundary, &a, -1, 1, start, 0.01).at;
+        double start = max_f64((double)boundary[i], low);
+        boundary[i] = (float)search_least(measure_boundary, &a, low, 1, start, 0.01).at;
     }
 }

@@ -112,7 +112,8 @@ static drey_status measure(bounder *b, int32_t most_positions)
         boundary[i] =
             (float)units_boundary(b->units, b->rows, n, true); /* where the search begins */
     }
-    boundaries_search(look, b, contexts, r->n_contexts, boundary);
+    double low = b->units->n_clusters > 1 ? -1 : 0; /* a device has no sparse parts */
+    boundaries_search(look, b, contexts, r->n_contexts, low, boundary);
     TRY(b->status);
     for (int32_t i = 0; i < r->n_contexts; i++) {
         drey_boundary_context *c = &r->contexts[i];
