@@ -4,6 +4,7 @@
 #include "cli/format.h"
 #include "cli/json_file.h"
 #include "cli/models.h"
+#include "cli/profile_file.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 
@@ -28,8 +29,9 @@ typedef struct prospect {
     drey_planner *planner;
     drey_plan plan, more;
     report_source disk;
-    bool has_more;   /* more would help */
-    const char *why; /* the draft was taken; "" */
+    bool has_more;          /* more would help */
+    const char *why;        /* the draft was taken; "" */
+    drey_pair_report known; /* what drey tune -m measured, where the models' profile is not NULL */
 } prospect;
 
 static int32_t choose_context(const cli_settings *s, const drey_model *target)
@@ -92,6 +94,7 @@ static drey_status plan_all(const cli_settings *s, models *m, drey_error *err)
     prospect p = {0};
     int32_t n_context = choose_context(s, m->target);
     auto_draft_choose(m, s, n_context);
+    profile_use(m, s, &p.known);
     drey_engine_options options = models_engine_options(m, s, n_context);
     p.why = m->why;
     drey_status status = drey_planner_open(&p.planner, &options, err);

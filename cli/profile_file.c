@@ -257,24 +257,21 @@ static bool says(const cJSON *root, const char *key, const char *wanted)
     return text && strcmp(text, wanted) == 0;
 }
 
-static bool take(const cJSON *root, const char *path, const cli_settings *s, drey_pair_report *out)
+/* What is wrong with it; NULL: nothing, or it is for another tier or number of threads. */
+static const char *take(const cJSON *root, const cli_settings *s, drey_pair_report *out, bool *fits)
 {
     char id[ID_BYTES];
     drey_cpu_id(id, sizeof id);
-    if (!says(root, "format", format) || !profile_parse(root, out)) {
-        complain("%s is not what drey tune writes, and is passed over", path);
-        return false;
-    }
-    if (!says(root, "cpu", id) || !says(root, "version", drey_version())) {
-        complain("%s was measured on another processor or by another version, and is passed over; "
-                 "drey tune -m measures again",
-                 path);
-        return false;
-    }
-    return says(root, "cpu_tier", tier_of(s)) && (s->units || out->n_threads == threads_of(s));
+    if (!says(root, "format", format) || !profile_parse(root, out))
+        return "is not what drey tune writes, and is passed over";
+    if (!says(root, "cpu", id) || !says(root, "version", drey_version()))
+        return "was measured on another processor or by another version, and is passed over; drey "
+               "tune -m measures again";
+    *fits = says(root, "cpu_tier", tier_of(s)) && (s->units || out->n_threads == threads_of(s));
+    return NULL;
 }
 
-bool profile_load(const models *m, const cli_settings *s, drey_pair_report *out)
+static bool load(const models *m, const cli_settings *s, drey_pair_report *out, bool aloud)
 {
     char name[80], path[PATH_MAX];
     if (!any_was_tuned() || !profile_name(name, sizeof name, m, s) ||
@@ -286,13 +283,25 @@ bool profile_load(const models *m, const cli_settings *s, drey_pair_report *out)
     fclose(file);
     drey_error err;
     cJSON *root;
-    if (json_read(&root, path, "the profile", &err) != DREY_OK) {
-        complain("%s is not what drey tune writes, and is passed over", path);
-        return false;
+    bool fits = false;
+    const char *wrong = "is not what drey tune writes, and is passed over";
+    if (json_read(&root, path, "the profile", &err) == DREY_OK) {
+        wrong = take(root, s, out, &fits);
+        cJSON_Delete(root);
     }
-    bool good = take(root, path, s, out);
-    cJSON_Delete(root);
-    return good;
+    if (wrong && aloud)
+        complain("%s %s", path, wrong);
+    return fits;
+}
+
+bool profile_load(const models *m, const cli_settings *s, drey_pair_report *out)
+{
+    return load(m, s, out, true);
+}
+
+bool profile_look(const models *m, const cli_settings *s, drey_pair_report *out)
+{
+    return load(m, s, out, false);
 }
 
 void profile_use(models *m, const cli_settings *s, drey_pair_report *known)

@@ -18,6 +18,9 @@ bool profile_name(char *out, size_t capacity, const models *m, const cli_setting
  * said. */
 bool profile_load(const models *m, const cli_settings *settings, drey_pair_report *out);
 
+/* The same without a word. */
+bool profile_look(const models *m, const cli_settings *settings, drey_pair_report *out);
+
 /* Lets engines of these models begin with it, where there is one and something drafts: known is where
  * it then lies, as long as the models are used. */
 void profile_use(models *m, const cli_settings *settings, drey_pair_report *known);

@@ -12,6 +12,7 @@ wrong() {
     echo "cli_draft: $*"
     failed=1
 }
+export XDG_CACHE_HOME="$tmp/cache"
 mkdir "$tmp/family" "$tmp/alone"
 target=$tmp/family/target.gguf
 "$make_toy" "$target" 12
@@ -56,6 +57,31 @@ cmp -s "$tmp/out" "$tmp/expected" || wrong "the least budget: another text"
 least=$(echo hello | "$drey" chat -m "$target" -d none --prefix-memory 16M --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
 echo hello | "$drey" chat -m "$target" --prefix-memory 16M --memory "$((least + 3))M" -n 24 >/dev/null 2>"$tmp/err" ||
     wrong "what chat keeps itself is not counted: $(tail -n 1 "$tmp/err")"
+
+# What drey tune measured of a draft is what is expected of it, for better and worse.
+echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts"
+measured() { # DRAFT TOKENS: its trees wrote so many, at passes that are all alike
+    touch "$tmp/before"
+    "$drey" tune -m "$target" -d "$1" -t 1 --prompts "$tmp/prompts" -q >/dev/null 2>"$tmp/err" || wrong "tune: $(cat "$tmp/err")"
+    python3 -c 'import json, sys
+path, tokens = sys.argv[1], float(sys.argv[2])
+root = json.load(open(path))
+root["pass_s"] = [0.01] * 64
+root["step_s"] = [0.0001] * 8 if root["step_s"][0] else root["step_s"]
+for tree in root["trees"]:
+    tree["tokens"] = min(tokens, tree["rows"])
+json.dump(root, open(path, "w"))' "$(find "$XDG_CACHE_HOME/drey/profiles" -name '*.json' -newer "$tmp/before")" "$2"
+}
+measured "$tmp/family/small.gguf" 1
+says "a small model that was never right" 'draft lookup: it promises .* tokens/s, the model beside it 100, no draft 100' -m "$target"
+measured lookup 1
+says "nothing that was ever right" \
+    'draft none: it promises 100 tokens/s, the model beside it 100, lookup 100' -m "$target"
+measured lookup 1.5
+says "lookup that was right" 'draft lookup: by what was measured it promises 150 tokens/s, .* no draft 100' -m "$target"
+measured "$tmp/family/small.gguf" 1.9
+says "a small model that was right" \
+    'draft small\.gguf, .*: by what was measured it promises 188 tokens/s, lookup 150, no draft 100' -m "$target"
 code=0
 "$drey" bench model -m "$target" -d auto >"$tmp/out" 2>"$tmp/err" || code=$?
 [ $code = 2 ] || wrong "bench model -d auto: exit code $code"

@@ -425,6 +425,49 @@ static void what_drafters_promise(void **state)
     assert_true(fabs(plan_expect(&in, &r) - 1.5 / .434) < .01);
 }
 
+/* By hand: in memory, 3 GB a pass take .1 s, .105 over 2 rows, .115 over 4, .135 over 8; 60 MB a
+ * step 2 ms. Of shares .6 .2 .1, then .5 .1 .05, trees of 2, 4, 8 and 13 write 1.6, 2.1, 2.41 and
+ * 2.485 tokens, in 1, 2, 2 and 2 steps. */
+static void what_heads_promise(void **state)
+{
+    (void)state;
+    drey_static_trees known = {.share = {{0.6, 0.2, 0.1}, {0.5, 0.1, 0.05}}};
+    plan_result r = {.report = {.target_bytes = 3000000000, .draft_bytes = 60000000}};
+    plan_inputs in = {.tree_nodes = 32, .drafter = DREY_DRAFTER_MEDUSA, .trees = &known};
+    assert_true(fabs(plan_expect(&in, &r) - 2.1 / (.115 + 2 * .002 * 1.04)) < .01);
+    in.tree_nodes = 2; /* none of four rows, then */
+    assert_true(fabs(plan_expect(&in, &r) - 1.6 / (.105 + .002)) < .01);
+    memset(known.share, 0, sizeof known.share); /* never right: who speculates may leave it */
+    assert_true(fabs(plan_expect(&in, &r) - 10) < .001);
+}
+
+/* By hand: passes of .01 s over a row and of .01 more for each other, steps of .001 s: trees of 2
+ * and 4 rows that wrote 1.9 and 3 tokens, in 1 and 2 steps. */
+static void what_was_measured_is_expected(void **state)
+{
+    (void)state;
+    drey_profile p;
+    drey_static_trees known = {.n_trees = 2};
+    drey_profile_init(&p);
+    for (int i = 0; i < DREY_PROFILE_ROWS; i++)
+        p.pass_s[i] = .01 * (1 + i);
+    for (int i = 0; i < DREY_PROFILE_NODES; i++)
+        p.step_s[i] = .001 * (1 + .04 * i);
+    known.tree[0] = (drey_static_tree){.width = 2, .n = 2, .measured_tokens = 1.9};
+    known.tree[1] = (drey_static_tree){
+        .width = 4, .n = 4, .measured_tokens = 3, .parent = {-1, 0, 0, 1}, .rank = {0, 0, 1, 0}};
+    plan_result r = {.report = {.target_bytes = 3000000000, .draft_bytes = 60000000}};
+    plan_inputs in = {.tree_nodes = 47, .drafter = DREY_DRAFTER_MODEL, .profile = &p};
+    assert_true(fabs(plan_expect(&in, &r) - 100) <
+                .01); /* as of a usual model: nothing is worth it */
+    in.trees = &known;
+    assert_true(fabs(plan_expect(&in, &r) - 100) < .01); /* 3 / .042 and 1.9 / .021 are less */
+    known.tree[1].measured_tokens = 4.4;
+    assert_true(fabs(plan_expect(&in, &r) - 4.4 / (.04 + 2 * .001 * 1.04)) < .01);
+    in.drafter = DREY_DRAFTER_LOOKUP; /* whose steps take no time */
+    assert_true(fabs(plan_expect(&in, &r) - 110) < .01);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +483,8 @@ int main(void)
         cmocka_unit_test(the_front_may_be_pinned),
         cmocka_unit_test(deferred_rows_are_counted),
         cmocka_unit_test(what_drafters_promise),
+        cmocka_unit_test(what_heads_promise),
+        cmocka_unit_test(what_was_measured_is_expected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

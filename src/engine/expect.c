@@ -2,47 +2,79 @@
  * texts of usual predictability. It ranks drafters before anything is measured; while a text is
  * written the policy measures for itself.
  *
- * Tokens a pass by the nodes of a tree, and the steps that such a tree takes, are what trees that
- * follow confidence got over code and chat. A larger draft guesses no better here: that it costs
- * more is known, how much more it knows is not. The target's own high bits guess like a model of a
- * tenth of its size. A tree of Medusa heads is no deeper than they are many. */
+ * Where drey_tune_pair measured the drafter, that is what is expected: the tokens that its trees
+ * wrote, at the times of its passes and steps. Heads say themselves how often they are right: of them
+ * it is the best static trees. Of others, tokens a pass by the nodes of a tree, and the steps that
+ * such a tree takes, are what trees that follow confidence got over code and chat. A larger draft
+ * guesses no better here: that it costs more is known, how much more it knows is not. The target's
+ * own high bits guess like a model of a tenth of its size. */
 #include "base/num.h"
 #include "draft/cost.h"
+#include "draft/static_tree.h"
 #include "engine/plan.h"
 
 typedef struct tree_yield {
     int32_t n_nodes;
-    double model_tokens, lookup_tokens, heads_tokens; /* that a pass writes */
-    int32_t steps;                                    /* of a model, over up to 8 nodes each */
+    double tokens; /* that a pass writes */
+    int32_t steps; /* of the draft, over up to 8 nodes each */
 } tree_yield;
 
-static const tree_yield yields[] = {{1, 1.8, 1.15, 1.4, 1},   {3, 2.9, 1.25, 1.6, 3},
-                                    {7, 4.7, 1.35, 1.8, 5},   {15, 6.7, 1.45, 2.0, 9},
-                                    {31, 8.8, 1.5, 2.05, 14}, {63, 10.3, 1.55, 2.1, 22}};
+enum { N_USUAL = 6, MOST_YIELDS = 7 };
 
-static double tokens_of(const plan_inputs *in, const tree_yield *y)
+typedef struct tree_yields {
+    tree_yield of[MOST_YIELDS]; /* by rising nodes */
+    int32_t n;
+} tree_yields;
+
+static const tree_yields usual_model = {
+    {{1, 1.8, 1}, {3, 2.9, 3}, {7, 4.7, 5}, {15, 6.7, 9}, {31, 8.8, 14}, {63, 10.3, 22}}, N_USUAL};
+static const tree_yields usual_lookup = {
+    {{1, 1.15, 0}, {3, 1.25, 0}, {7, 1.35, 0}, {15, 1.45, 0}, {31, 1.5, 0}, {63, 1.55, 0}},
+    N_USUAL};
+
+static void add(tree_yields *y, const plan_inputs *in, const static_tree *shape, double tokens)
 {
-    if (in->drafter == DREY_DRAFTER_MEDUSA)
-        return y->heads_tokens;
-    return in->drafter == DREY_DRAFTER_LOOKUP ? y->lookup_tokens : y->model_tokens;
+    int32_t nodes[STATIC_WIDEST], steps = static_tree_steps(shape, nodes);
+    if (in->drafter == DREY_DRAFTER_LOOKUP)
+        steps = 0;
+    y->of[y->n++] = (tree_yield){shape->n - 1, tokens, steps};
 }
 
-static int32_t steps_of(const plan_inputs *in, const tree_yield *y)
+/* By tune's own count of tokens; else by the shares that heads say. */
+static tree_yields known_yields(const plan_inputs *in)
 {
-    if (in->drafter == DREY_DRAFTER_MEDUSA)
-        return min_i32(y->steps, in->n_heads);
-    return in->drafter == DREY_DRAFTER_LOOKUP ? 0 : y->steps;
+    tree_yields y = {.n = 0};
+    static_tree shape;
+    rank_shares shares;
+    for (int32_t i = 0; i < in->trees->n_trees; i++)
+        if (static_tree_take(&shape, &in->trees->tree[i]))
+            add(&y, in, &shape, in->trees->tree[i].measured_tokens);
+    bool grown = y.n == 0 && static_shares(&shares, in->trees, STATIC_RANKS);
+    for (int32_t width = 2; grown && width <= STATIC_WIDEST; width *= 2) {
+        shape = static_tree_grow(&shares, width);
+        add(&y, in, &shape, static_tree_expected(&shape, &shares));
+    }
+    return y;
+}
+
+static tree_yields yields_of(const plan_inputs *in)
+{
+    tree_yields y = {.n = 0};
+    if (in->drafter == DREY_DRAFTER_NONE)
+        return y;
+    if (in->trees)
+        y = known_yields(in);
+    if (y.n > 0 || in->drafter == DREY_DRAFTER_MEDUSA)
+        return y;
+    return in->drafter == DREY_DRAFTER_LOOKUP ? usual_lookup : usual_model;
 }
 
 double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *user)
 {
     double best = 1 / turn_s(user, 0, 0); /* who speculates may always leave it */
-    for (size_t i = 0; i < sizeof yields / sizeof *yields; i++) {
-        const tree_yield *y = &yields[i];
-        if (y->n_nodes > in->tree_nodes || in->drafter == DREY_DRAFTER_NONE)
-            break;
-        best = max_f64(best, tokens_of(in, y) / turn_s(user, y->n_nodes, steps_of(in, y)));
-    }
+    tree_yields y = yields_of(in);
+    for (int32_t i = 0; i < y.n && y.of[i].n_nodes <= in->tree_nodes; i++)
+        best = max_f64(best, y.of[i].tokens / turn_s(user, y.of[i].n_nodes, y.of[i].steps));
     return best;
 }
 
@@ -69,5 +101,7 @@ double plan_expect(const plan_inputs *in, const plan_result *r)
     uint64_t step_bytes = in->self_draft ? t->pinned_bytes : t->draft_bytes;
     cost_init(&cost, t->target_bytes, t->streamed_bytes_per_pass, step_bytes, t->ring_bytes);
     cost.step = step_s((double)step_bytes);
+    if (in->profile)
+        cost_seed(&cost, in->profile);
     return expect_best(in, usual_turn, &cost);
 }

@@ -157,8 +157,7 @@ static void gather_heads(drey_engine *e)
     plan_inputs *in = &e->inputs;
     const weight *head = e->target.layout.head;
     in->heads_bytes = medusa_weight_bytes(&e->heads, head);
-    in->n_heads = e->heads.shape.n_heads;
-    in->draft_steps = min_i32(in->draft_steps, in->n_heads); /* a level each */
+    in->draft_steps = min_i32(in->draft_steps, e->heads.shape.n_heads); /* a level each */
     if (!in->trees) {
         engine_heads_trees(&e->trees, &e->heads.shape);
         in->trees = &e->trees;
@@ -203,6 +202,7 @@ static void gather_options(drey_engine *e)
     in->n_threads = o->n_threads;
     in->self_draft = e->self_draft;
     in->drafter = o->drafter;
+    in->profile = o->profile;
     in->trees = o->profile ? o->profile->trees : NULL;
     in->tree_nodes = policy_size(o);
     in->draft_steps = policy_steps(o);

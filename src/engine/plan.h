@@ -47,10 +47,10 @@ typedef struct plan_inputs {
     int32_t n_context, n_threads;
     /* The target drafts with the planes that are in memory: the first one of all. */
     bool self_draft;
+    const drey_profile *profile;    /* what was measured of it, borrowed; or NULL */
     const drey_static_trees *trees; /* what is known of the drafter's guesses, borrowed; or NULL */
     uint64_t heads_bytes;           /* of Medusa heads, and of the rows that they guess among */
-    int32_t n_heads;
-    int32_t draft_ids; /* of the slice that the draft's head is over; 0: of all */
+    int32_t draft_ids;              /* of the slice that the draft's head is over; 0: of all */
     drey_drafter drafter;
     int32_t tree_nodes;    /* most drafted nodes */
     int32_t draft_steps;   /* that the draft takes for those, about */

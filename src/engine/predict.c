@@ -4,7 +4,8 @@
  *
  * read: streamed bytes at the disk's speed. compute, in memory: matrices and keys and values once
  * through the memory bus, or their multiply-adds at the kernel's speed, whichever takes longer. The
- * draft's steps read it once each; lookup takes no time that matters. */
+ * draft's steps read it once each; lookup takes no time that matters. Where passes and steps were
+ * measured, they take what they took. */
 #include "base/num.h"
 #include "engine/plan.h"
 
@@ -56,10 +57,25 @@ typedef struct turn_work {
     pass_work target, step;
 } turn_work;
 
+static double pass_seconds(const turn_work *w, int32_t n_rows)
+{
+    const drey_profile *p = w->in->profile;
+    int32_t rows = min_i32(n_rows, DREY_PROFILE_ROWS);
+    double known = p ? p->pass_s[rows - 1] * n_rows / rows : 0;
+    return known > 0 ? known : seconds(w->target, n_rows, &w->r->report.speeds);
+}
+
+static double step_seconds(const turn_work *w, int32_t n_nodes)
+{
+    const drey_profile *p = w->in->profile;
+    double known = p ? p->step_s[min_i32(n_nodes, DREY_PROFILE_NODES) - 1] : 0;
+    return known > 0 ? known : seconds(w->step, n_nodes, &w->r->report.speeds);
+}
+
 static double pass_over(const turn_work *w, int32_t n_rows)
 {
     const drey_plan *t = &w->r->report;
-    double compute_s = max_f64(t->compute_s, seconds(w->target, n_rows, &t->speeds));
+    double compute_s = max_f64(t->compute_s, pass_seconds(w, n_rows));
     return w->in->exit_layers > 0 ? mean_pass(w->in, w->r, w->target, compute_s)
                                   : max_f64(t->read_s, compute_s);
 }
@@ -77,7 +93,7 @@ static double turn_over(const void *user, int32_t n_nodes, int32_t n_steps)
 {
     const turn_work *w = user;
     int32_t n = n_steps ? ceil_div_i32(n_nodes, n_steps) : 1;
-    double draft_s = n_steps * seconds(w->step, n, &w->r->report.speeds);
+    double draft_s = n_steps * step_seconds(w, n);
     return pass_over(w, 1 + n_nodes) + beyond_ring(w->r, draft_s);
 }
 
@@ -105,9 +121,9 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
     w.step = step_of(in, r, w.target);
     if (reads)
         t->read_s = (double)t->streamed_bytes_per_pass / speeds->disk_bytes_per_s;
-    t->compute_s = seconds(w.target, 1, speeds);
-    t->verify_s = max_f64(t->compute_s, seconds(w.target, t->tree_rows, speeds));
-    t->draft_s = in->draft_steps * seconds(w.step, 1, speeds);
+    t->compute_s = pass_seconds(&w, 1);
+    t->verify_s = max_f64(t->compute_s, pass_seconds(&w, t->tree_rows));
+    t->draft_s = in->draft_steps * step_seconds(&w, 1);
     t->alone_pass_s = pass_over(&w, 1);
     t->pass_s = pass_over(&w, t->tree_rows) + beyond_ring(r, t->draft_s);
     t->passes_per_s = per_second(t->pass_s);
