@@ -294,7 +294,7 @@ static const char help_edge[] =
     "  -m, --model FILE, -d, --draft FILE|lookup|self|medusa   as for run\n"
     "  --prompts FILE.jsonl     {\"id\", \"group\", \"turns\": [\"...\"]} a line; MT-Bench, GSM8K\n"
     "  --memory SIZE,SIZE,...   budgets; unlimited (auto)\n"
-    "  --policies LIST          some only (std,spl,draft,sp,bld,si,llmcad,edgellm,optimal)\n"
+    "  --policies LIST          of (std,spl,draft,sp,bld,si,llmcad,edgellm,static,optimal)\n"
     "  --without LIST           parts left out of each of these, one at a time (all of\n"
     "                           optimal's, fallback; none beside --policies)\n"
     "  --peer BIN_DIR           llama.cpp: scripts/bench edge BIN_DIR in drey's source\n"

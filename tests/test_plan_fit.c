@@ -435,6 +435,9 @@ static void what_heads_promise(void **state)
     plan_result r = {.report = {.target_bytes = 3000000000, .draft_bytes = 60000000}};
     plan_inputs in = {.tree_nodes = 32, .drafter = DREY_DRAFTER_MEDUSA, .trees = &known};
     assert_true(fabs(plan_expect(&in, &r) - 2.1 / (.115 + 2 * .002 * 1.04)) < .01);
+    in.n_threads = 2; /* .1125 s over 2 rows, .1375 over 4, .1875 over 8 */
+    assert_true(fabs(plan_expect(&in, &r) - 2.1 / (.1375 + 2 * .002 * 1.04)) < .01);
+    in.n_threads = 8;
     in.tree_nodes = 2; /* none of four rows, then */
     assert_true(fabs(plan_expect(&in, &r) - 1.6 / (.105 + .002)) < .01);
     memset(known.share, 0, sizeof known.share); /* never right: who speculates may leave it */

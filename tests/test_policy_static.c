@@ -316,8 +316,8 @@ static void look(turn_watch *w, const token_tree *tree, const accepted *a)
 static void writes_with(const drey_engine_options *o, const char *want)
 {
     static int32_t prompt[N_PROMPT];
-    drey_engine *e;
-    drey_session *s;
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
     drey_error err = {0};
     drey_generate_options g;
     drey_statistics stats = {0};
