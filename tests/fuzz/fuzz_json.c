@@ -1,6 +1,7 @@
 /* Property: any bytes are refused with a sentence and a place, or are values that lie within the
  * text, whose strings are UTF-8 with a NUL behind, no deeper than the bound; written as JSON and read
- * again they are the same. */
+ * again they are the same. The bytes themselves as a JSON string are one, of as many characters as
+ * are counted. */
 #include "fuzz/fuzz.h"
 #include "serve/json_value.h"
 #include "serve/text_out.h"
@@ -39,14 +40,33 @@ static void write_value(text_out *o, const json_value *v, int depth)
     out_text(o, list ? "]" : "}");
 }
 
-static void check_text(const char *text, uint32_t n, const char *from, size_t n_all)
+static size_t count(const char *text, size_t n)
 {
-    FUZZ_CHECK(text >= from && text + n < from + n_all && text[n] == '\0');
-    for (size_t i = 0; i < n;) {
+    size_t n_characters = 0;
+    for (size_t i = 0; i < n; n_characters++) {
         size_t length = utf8_character(text + i, n - i);
         FUZZ_CHECK(length > 0);
         i += length;
     }
+    return n_characters;
+}
+
+static void check_text(const char *text, uint32_t n, const char *from, size_t n_all)
+{
+    FUZZ_CHECK(text >= from && text + n < from + n_all && text[n] == '\0');
+    count(text, n);
+}
+
+static void check_as_string(const char *bytes, size_t n)
+{
+    static char text[ROOM];
+    text_out out = {.text = text, .capacity = ROOM};
+    json_value value;
+    json_reader r = {.values = &value, .capacity = 1};
+    out_string(&out, bytes, n);
+    const json_value *v = out.full ? NULL : serve_json_parse(&r, text, out.n);
+    FUZZ_CHECK(out.full || (v && v->type == JSON_STRING));
+    FUZZ_CHECK(out.full || count(v->text, v->n) == utf8_characters(bytes, n));
 }
 
 static void check(const json_value *v, const char *from, size_t n)
@@ -72,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     FUZZ_CHECK(text);
     if (n_bytes)
         memcpy(text, bytes, n_bytes);
+    check_as_string(text, n_bytes);
     json_value *v = serve_json_parse(&r, text, n_bytes);
     FUZZ_CHECK((v == NULL) == (r.why != NULL));
     if (!v) {
