@@ -37,13 +37,15 @@ static void a_mixture_by_hand(void **state)
     blend_trust t = {.places = {{0}}};
     blend_guesses g = two_opinions();
     blend_weigh(&t, &g);
-    /* w = 0.6 / (0.6 + 0.3) */
+    /* w = 0.6 / (0.6 + 0.3); both have 5; neither's are 2/3 of 0.2 and 1/3 of 0.6. */
+    const double all = 3 * (2 / 3.0 * 0.6 + 1 / 3.0 * 0.1) + 2 / 3.0 * 0.2 + 1 / 3.0 * 0.3 +
+                       2 / 3.0 * 0.2 + 1 / 3.0 * 0.6;
     assert_int_equal(g.guess[0].token, 5);
-    near(g.guess[0].value, 2 / 3.0 * 0.6 + 1 / 3.0 * 0.1);
+    near(g.guess[0].value, 3 * (2 / 3.0 * 0.6 + 1 / 3.0 * 0.1) / all);
     assert_int_equal(g.guess[1].token, 6);
-    near(g.guess[1].value, 2 / 3.0 * 0.2);
+    near(g.guess[1].value, 2 / 3.0 * 0.2 / all);
     assert_int_equal(g.guess[2].token, 7);
-    near(g.guess[2].value, 1 / 3.0 * 0.3);
+    near(g.guess[2].value, 1 / 3.0 * 0.3 / all);
     /* One of them says nothing: the other's values are as they were. */
     blend_guesses alone = {.guess = {{.token = 7, .text = 0.3f}, {.token = 8, .text = 0.5f}},
                            .n = 2};
@@ -72,13 +74,15 @@ static void what_came_moves_the_weight(void **state)
     g = two_opinions();
     blend_weigh(&t, &g);
     double w = ((double)before + 8 * (2 / 3.0)) / (2 + 8);
-    near(g.guess[0].value, w * 0.6 + (1 - w) * 0.1);
-    /* Always the other one: its guess comes to stand first. */
+    double both = w * 0.6 + (1 - w) * 0.1, rest = 1 - w * 0.8 - (1 - w) * 0.4;
+    near(g.guess[0].value, 3 * both / (3 * both + w * 0.2 + (1 - w) * 0.3 + rest));
+    /* Always the other one: in the end it is believed alone. */
     for (int i = 0; i < 1000; i++)
         blend_learn(&t, &g, 7);
     g = two_opinions();
     blend_weigh(&t, &g);
-    assert_int_equal(g.guess[0].token, 7);
+    assert_int_equal(g.guess[2].token, 6);
+    assert_true(g.guess[2].value < 0.02f);
     assert_true(t.places[2][1] < 256);
 }
 
