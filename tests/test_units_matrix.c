@@ -219,7 +219,7 @@ static void devices_attend(void **state)
     assert_true(w->units[0].attends && !w->units[1].attends);
     w = write_case(s, plain_one, DREY_DRAFTER_MEDUSA, 2);
     written(w, plain_one);
-    assert_true(w->units[1].n_groups > 0 && w->units[0].n_dense_blocks == 0);
+    assert_true(w->units[0].n_dense_blocks == 0 && w->units[1].n_dense_blocks == 0);
     assert_true(!w->units[1].attends && w->units[1].failed[0] == 0);
 }
 
