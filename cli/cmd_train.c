@@ -39,8 +39,8 @@ drey_status training_open(training *t, const cli_settings *settings, const char 
     drey_status status = settings->json ? json_check_path(settings->json, err) : DREY_OK;
     if (status == DREY_OK)
         status = models_open(&t->models, settings, err);
-    if (status != DREY_OK || settings->command == CLI_TRAIN_MEDUSA) /* the model asks itself */
-        return status;
+    if (status != DREY_OK || (settings->command == CLI_TRAIN_MEDUSA && !settings->prompts))
+        return status; /* the model asks itself */
     return read_prompts(t, err);
 }
 

@@ -20,7 +20,7 @@ typedef struct training {
     double seconds; /* that the training took */
 } training;
 
-/* Opens the models, reads the prompts (--prompts, or the usual ones; of Medusa none) and tokenizes
+/* Opens the models, reads the prompts (--prompts, or the usual ones; for heads none) and tokenizes
  * them; suffix: of the side file's usual name. training_close takes a half-opened one, too. */
 drey_status training_open(training *t, const cli_settings *settings, const char *suffix,
                           drey_error *err);

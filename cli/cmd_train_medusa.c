@@ -70,6 +70,8 @@ static drey_status train(training *t, drey_train_medusa_report *report, drey_err
     drey_train_medusa_options o;
     drey_train_medusa_options_init(&o);
     o.engine = &engine;
+    o.prompts = t->prompts;
+    o.n_prompts = t->list.n;
     o.n_heads = s->n_heads;
     o.n_ids = s->n_vocabulary;
     o.n_positions = option_given(s, "predict") ? s->n_predict : 0;

@@ -237,6 +237,7 @@ static const char help_train_medusa[] =
     "  -m, --model FILE         the target\n"
     "  -o, --output FILE        another place\n"
     "  -n, --predict N          tokens of text; of more that were kept the first (500000)\n"
+    "  --prompts FILE           what it answers, as for drey bench edge (it asks itself)\n"
     "  --heads N                tokens that they guess ahead (4)\n"
     "  --vocabulary N           the N most frequent tokens can be guessed (12288)\n"
     "  --epochs N, --rate X     how often each token is seen (2); of learning (0.002)\n"

@@ -121,6 +121,19 @@ train 2 --vocabulary 1000000
 train 1 --memory 1M
 train 1 -o "$tmp/nowhere/file"
 
+# Answers to prompts, which do not mix with those to others.
+for question in "What is a fox?" "Who jumps?" "Over what?"; do
+    echo "{\"turns\": [\"$question\"]}"
+done >"$tmp/three"
+train 0 --prompts "$tmp/three" --keep-texts -o "$tmp/answers"
+says "$tmp/out" "^head 4"
+train 1 -o "$tmp/answers"
+says "$tmp/err" "answer other prompts; give the same prompts"
+train 1 --prompts "$tmp/three" # beside texts that the model asked itself for
+says "$tmp/err" "answer no prompts; give the same prompts"
+train 2 --prompts "$tmp/prompts" -o "$tmp/one"
+says "$tmp/err" "two prompts at least"
+
 # What cannot end well is said before anything is written.
 n=100000000 train 1 --memory 64M -o "$tmp/large"
 says "$tmp/err" "takes up to [0-9]+ MiB, and the budget is 64 MiB; take at most [0-9]+ tokens"

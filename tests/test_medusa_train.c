@@ -532,6 +532,77 @@ static void toy_is_trained(void **state)
     temp_dir_remove();
 }
 
+/* Texts that answer three prompts greedily: each prompt's first one is what the model writes behind
+ * it, the numbers of all tell their prompts, and a second answer is another one. */
+static void check_answers(const drey_model *m, const drey_train_prompt *prompts)
+{
+    static writing want;
+    drey_engine_options o;
+    size_t n_bytes, n_runs = 0, n_again = 0;
+    uint8_t *bytes = read_all(temp_path("answers.texts"), &n_bytes);
+    drey_engine_options_init(&o);
+    o.target = m;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 160;
+    o.n_threads = 2;
+    for (size_t at = 24; at < n_bytes; n_runs++) { /* behind the file's head */
+        uint64_t seed;
+        int32_t n, token[448];
+        memcpy(&seed, bytes + at, sizeof seed);
+        memcpy(&n, bytes + at + 8, sizeof n);
+        assert_true(n > 0 && n <= 448 && seed % 16 < 3);
+        memcpy(token, bytes + at + 16, (size_t)n * sizeof *token);
+        const drey_train_prompt *p = &prompts[seed % 16];
+        writing_run(&want, &o, -1, p->ids, p->n_ids, 40, NULL);
+        int32_t most = n < want.n_ids ? n : want.n_ids;
+        bool same = memcmp(token, want.ids, (size_t)most * sizeof *token) == 0;
+        assert_true(most > 0 && (same || seed >= 16));
+        n_again += !same;
+        at += 16 + (size_t)n * (4 + 2 * (size_t)m->shape.n_embd);
+    }
+    assert_true(n_runs >= 16 && n_again > 0);
+    free(bytes);
+}
+
+static void prompts_are_answered(void **state)
+{
+    (void)state;
+    static const int32_t a[] = {72, 101, 108, 108, 111}, b[] = {72, 101, 108, 33}, c[] = {87};
+    static const drey_train_prompt prompts[] = {{a, 5}, {b, 4}, {c, 1}};
+    drey_model *m = toy_model();
+    drey_error err = {0};
+    drey_train_medusa_report report;
+    drey_engine_options engine;
+    drey_train_medusa_options o;
+    const char *output = temp_path("answers");
+    drey_engine_options_init(&engine);
+    drey_train_medusa_options_init(&o);
+    engine.target = m;
+    engine.memory_bytes = (uint64_t)256 << 20;
+    engine.n_threads = 2;
+    o.engine = &engine;
+    o.n_ids = 200;
+    o.n_positions = 3000;
+    o.greedy = true;
+    o.keep_texts = true;
+    o.output = output;
+    o.prompts = prompts;
+    o.n_prompts = 1;
+    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
+    o.n_prompts = 3;
+    if (drey_train_medusa(&o, &report, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_true(report.n_positions > 0 && report.n_held[0] > 0);
+    check_answers(m, prompts);
+    o.n_prompts = 2; /* texts of other prompts do not mix */
+    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_MISMATCH);
+    assert_non_null(strstr(err.message, "other prompts"));
+    o.n_prompts = 0;
+    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_MISMATCH);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
 /* What is known to fail is said before a text is written. */
 static void known_at_once(void **state)
 {
@@ -617,7 +688,7 @@ int main(void)
         cmocka_unit_test(slice_by_hand),  cmocka_unit_test(tokens_beyond_the_slice),
         cmocka_unit_test(ranks_by_hand),  cmocka_unit_test(learns),
         cmocka_unit_test(toy_is_trained), cmocka_unit_test(what_cannot_be),
-        cmocka_unit_test(known_at_once),
+        cmocka_unit_test(known_at_once),  cmocka_unit_test(prompts_are_answered),
     };
     return cmocka_run_group_tests(tests, open_threads, close_threads);
 }

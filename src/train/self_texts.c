@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/num.h"
 #include "chat/conversation.h"
 #include "engine/session.h"
@@ -23,12 +25,15 @@ enum {
     DROP_BYTES = 2 << 20
 };
 
+static const float again_temperature = 0.3f;
+
 /* ---- The file ---- */
 
 typedef struct texts_head {
     char magic[8];
     uint64_t identity; /* of the model */
-    int32_t n_embd, zero;
+    int32_t n_embd;
+    uint32_t prompts; /* a hash of those that are answered; 0: the model asked itself */
 } texts_head;
 
 typedef struct run_head {
@@ -103,10 +108,21 @@ static void measure(int fd, int32_t n_embd, texts_extent *x)
     }
 }
 
+static uint32_t hash_prompts(const self_texts_job *job)
+{
+    hash64 h;
+    hash64_init(&h);
+    for (int32_t i = 0; i < job->n_prompts; i++) {
+        hash64_add(&h, &job->prompts[i].n_ids, sizeof job->prompts[i].n_ids);
+        hash64_add(&h, job->prompts[i].ids, job->prompts[i].n_ids * sizeof *job->prompts[i].ids);
+    }
+    return job->n_prompts > 0 ? (uint32_t)hash64_get(&h) | 1 : 0;
+}
+
 static drey_status open_texts(const self_texts_job *job, int32_t n_embd, int *fd, texts_extent *x,
                               drey_error *err)
 {
-    texts_head want = {.n_embd = n_embd}, got;
+    texts_head want = {.n_embd = n_embd, .prompts = hash_prompts(job)}, got;
     memcpy(want.magic, magic, sizeof magic);
     TRY(model_identity(job->engine->target->file, &want.identity, err));
     *fd = open(job->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -114,7 +130,15 @@ static drey_status open_texts(const self_texts_job *job, int32_t n_embd, int *fd
         return io_failed(job->path, "open", err);
     if (lseek(*fd, 0, SEEK_END) == 0)
         TRY(put(*fd, job->path, &want, sizeof want, err));
-    if (!get(*fd, &got, sizeof got, 0) || memcmp(&got, &want, sizeof got) != 0)
+    bool there = get(*fd, &got, sizeof got, 0);
+    if (there && got.prompts != want.prompts &&
+        memcmp(&got, &want, offsetof(texts_head, prompts)) == 0)
+        FAIL_HINT(
+            err, DREY_ERR_MISMATCH, DREY_HINT_OUTPUT,
+            "%s holds texts that answer %s; give the same prompts, remove it, or name another "
+            "output",
+            SHOWN_PATH(job->path), got.prompts ? "other prompts" : "no prompts");
+    if (!there || memcmp(&got, &want, sizeof got) != 0)
         FAIL(err, DREY_ERR_MISMATCH,
              "%s holds no texts of this model; remove it, or name another output",
              SHOWN_PATH(job->path));
@@ -132,8 +156,11 @@ typedef struct writer {
     drey_session *session;
     writer_state state;
     uint64_t seed;
-    int32_t feed[MOST_FEED], n_feed, fed; /* tokens that the model has still to read */
-    int32_t n;                            /* positions of the run so far */
+    const int32_t *feed; /* [n_feed]: what the model has still to read, but for the first `fed` */
+    int32_t n_feed, fed;
+    drey_train_prompt begun; /* what its cache begins with */
+    int32_t said;            /* fed next */
+    int32_t n;               /* positions of the run so far */
     int32_t token[MOST_SAID];
     uint16_t *hidden; /* [MOST_SAID][D] */
 } writer;
@@ -194,31 +221,62 @@ static drey_status find_frame(writing_room *r, drey_error *err)
     return DREY_OK;
 }
 
+/* tokens: borrowed until they are read. */
 static void feed(writer *w, const int32_t *tokens, int32_t n)
 {
-    memcpy(w->feed, tokens, (size_t)n * sizeof *tokens);
+    w->feed = tokens;
     w->n_feed = n;
     w->fed = 0;
 }
 
-/* The next text, or none. Of the prefix the cache has all but the last token from the
- * text before. */
+/* Numbers of texts that answer each prompt once: so many that one prompt's are all held or none. */
+static uint64_t round_size(const self_texts_job *job)
+{
+    return ((uint64_t)job->n_prompts + HELD_EVERY - 1) / HELD_EVERY * HELD_EVERY;
+}
+
+/* Takes the next number of a text, and says what that begins with. */
+static drey_train_prompt next_text(writing_room *r, writer *w)
+{
+    const self_texts_job *job = r->job;
+    const uint64_t size = round_size(job);
+    if (job->n_prompts > 0 && r->next_seed % size >= (uint64_t)job->n_prompts)
+        r->next_seed += size - r->next_seed % size;
+    w->seed = r->next_seed++;
+    return job->n_prompts > 0 ? job->prompts[w->seed % size]
+                              : (drey_train_prompt){r->prefix, (size_t)r->n_prefix};
+}
+
+/* The likeliest tokens would be the same in the second round. */
+static float answer_temperature(const self_texts_job *job, const writer *w)
+{
+    bool again = job->n_prompts > 0 && w->seed >= round_size(job);
+    return again && job->temperature <= 0 ? again_temperature : job->temperature;
+}
+
+/* The next text, or none. The cache keeps what that and the text before begin with, but for the
+ * last token. */
 static void begin_text(writing_room *r, writer *w)
 {
     kv_cache *kv = &w->session->target_kv;
     sampler *s = &w->session->sampler;
-    int32_t same = min_i32(kv->n_committed, r->n_prefix - 1);
     if (r->extent.n >= r->n_wanted) {
         w->state = WRITER_DONE;
         return;
     }
+    const drey_train_prompt old = w->begun, new = next_text(r, w);
+    int32_t same = 0, most = min_i32((int32_t)min_u64(old.n_ids, new.n_ids - 1), kv->n_committed);
+    while (same < most && old.ids[same] == new.ids[same])
+        same++;
     kv_truncate(kv, same);
-    feed(w, r->prefix + same, r->n_prefix - same);
+    feed(w, new.ids + same, (int32_t) new.n_ids - same);
+    w->begun = new;
     w->state = r->n_suffix > 0 ? WRITER_ASKS : WRITER_ANSWERS;
     w->n = 0;
-    w->seed = r->next_seed++;
-    s->settings = (drey_sampling){
-        .temperature = 1, .top_p = 0.95f, .seed = r->job->seed + w->seed * UINT64_C(0x9E3779B9)};
+    s->settings =
+        (drey_sampling){.temperature = r->job->n_prompts > 0 ? answer_temperature(r->job, w) : 1,
+                        .top_p = 0.95f,
+                        .seed = r->job->seed + w->seed * UINT64_C(0x9E3779B9)};
 }
 
 /* Once in a while what was written goes to the disk and leaves the page cache, which counts
@@ -269,7 +327,8 @@ static drey_status hear(writing_room *r, writer *w, const pass_group *group, dre
         TRY(end_run(r, w, err));
         begin_text(r, w);
     } else {
-        feed(w, &token, 1);
+        w->said = token;
+        feed(w, &w->said, 1);
     }
     return DREY_OK;
 }
@@ -322,9 +381,14 @@ size_t self_texts_room(int32_t n_embd)
 static drey_status open_room(writing_room *r, drey_error *err)
 {
     drey_engine_options o = engine_options_alone(r->job->engine);
-    TRY(find_frame(r, err));
+    if (r->job->n_prompts == 0)
+        TRY(find_frame(r, err));
     o.n_sessions = N_WRITERS;
-    o.n_context = r->n_prefix + MOST_ASKED + r->n_suffix + MOST_SAID;
+    int32_t longest = r->n_prefix + MOST_ASKED + r->n_suffix;
+    for (int32_t i = 0; i < r->job->n_prompts; i++)
+        longest = i > 0 ? max_i32(longest, (int32_t)r->job->prompts[i].n_ids)
+                        : (int32_t)r->job->prompts[i].n_ids;
+    o.n_context = longest + MOST_SAID;
     const int32_t n_embd = o.target->shape.n_embd;
     const engine_tuning tuning = {.more_bytes = self_texts_room(n_embd)};
     TRY(engine_open(&r->engine, &o, &tuning, err));

@@ -1,7 +1,8 @@
 /* What a model writes by itself, with its hidden states: what its heads are trained with.
  *
- * Nobody gives prompts: the model writes the user's turn, too, sampled behind the bare chat format,
- * and then answers it. Several texts are written in a pass. The answer is kept: a run of positions,
+ * Where nobody gives prompts the model writes the user's turn, too, sampled behind the bare chat
+ * format, and then answers it; else it answers the prompts, in their order and then again from the
+ * first one, with other seeds. Several texts are written in a pass. The answer is kept: a run of positions,
  * one for each token that the model said: its hidden state behind the final norm, and the token.
  *
  *     <|im_start|>user\n  How do I ...?  <|im_end|>\n<|im_start|>assistant\n  You can ... <|im_end|>
@@ -15,6 +16,7 @@
 #ifndef DREY_TRAIN_SELF_TEXTS_H
 #define DREY_TRAIN_SELF_TEXTS_H
 
+#include "drey/train.h"
 #include "engine/engine.h"
 #include "train/token_slice.h"
 
@@ -24,7 +26,9 @@ typedef struct self_texts_job {
     const char *path;    /* of the file */
     int64_t n_positions; /* as many at least */
     uint64_t seed;
-    float temperature; /* of answers; 0: greedy */
+    float temperature; /* of answers; 0: greedy, where a prompt is answered for the first time */
+    const drey_train_prompt *prompts; /* [n_prompts], borrowed; none: the model asks itself */
+    int32_t n_prompts;
     drey_progress_fn *progress;
     bool (*go_on)(void *user); /* either may be NULL */
     void *user;
@@ -34,7 +38,7 @@ typedef struct self_texts_job {
 size_t self_texts_room(int32_t n_embd);
 /* Goes on with the file, or begins it. Opens an engine and closes it again. *n_kept: positions that
  * the file held before. DREY_ERR_CANCELLED: go_on said so; what was written stays.
- * DREY_ERR_MISMATCH: the file is another model's. */
+ * DREY_ERR_MISMATCH: the file is another model's, or answers other prompts. */
 drey_status self_texts_write(const self_texts_job *job, int64_t *n_kept, drey_error *err);
 
 typedef struct self_texts {
@@ -50,7 +54,8 @@ typedef struct self_texts {
  * many there are of these. DREY_ERR_FORMAT: there are tokens that the model has not. */
 drey_status self_texts_count(const char *path, int64_t most, token_slice *s, int64_t *n,
                              drey_error *err);
-/* Reads the first n positions to memory from `a`, whose owner checks it. Every 16th text is held;
+/* Reads the first n positions to memory from `a`, whose owner checks it. Every 16th text is held, or
+ * every text of each 16th prompt;
  * where that is none of them or all, the last sixteenth of the positions is. */
 size_t self_texts_bytes(int64_t n, int32_t n_embd);
 drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd,

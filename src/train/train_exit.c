@@ -7,6 +7,7 @@
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "train/exit_samples.h"
+#include "train/prompt_check.h"
 #include "weights/identity.h"
 
 enum {
@@ -40,22 +41,6 @@ const char *drey_exit_source_name(drey_exit_source source)
 
 /* ---- Options ---- */
 
-static drey_status check_prompts(const drey_train_exit_options *o, int32_t n_vocab, drey_error *err)
-{
-    if (o->n_prompts < 2)
-        FAIL(err, DREY_ERR_USAGE,
-             "training needs two prompts at least, one to learn from and one to be judged by");
-    for (int32_t i = 0; i < o->n_prompts; i++) {
-        if (o->prompts[i].n_ids < 1 || o->prompts[i].n_ids > DREY_MAX_CONTEXT / 2)
-            FAIL(err, DREY_ERR_USAGE, "prompt %d has no tokens, or far too many", i + 1);
-        for (size_t k = 0; k < o->prompts[i].n_ids; k++)
-            if (o->prompts[i].ids[k] < 0 || o->prompts[i].ids[k] >= n_vocab)
-                FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
-                     o->prompts[i].ids[k], n_vocab - 1);
-    }
-    return DREY_OK;
-}
-
 static drey_status check_options(const drey_train_exit_options *o, drey_error *err)
 {
     if (!o->engine || !o->engine->target)
@@ -88,7 +73,7 @@ static drey_status check_options(const drey_train_exit_options *o, drey_error *e
              "%d texts of %lld tokens are too many to train with; take fewer prompts or shorter "
              "texts",
              o->n_prompts, (long long)n_predict);
-    return check_prompts(o, o->engine->target->shape.n_vocab, err);
+    return train_check_prompts(o->prompts, o->n_prompts, o->engine->target->shape.n_vocab, err);
 }
 
 /* ---- Progress ---- */

@@ -16,6 +16,7 @@
 #include "os/new_file.h"
 #include "train/encode.h"
 #include "train/medusa_trainer.h"
+#include "train/prompt_check.h"
 #include "weights/gather_rows.h"
 #include "weights/identity.h"
 
@@ -76,7 +77,7 @@ static drey_status check_options(const drey_train_medusa_options *o, drey_error 
     if (o->n_positions < 0 || o->n_epochs < 0 || o->rate < 0 || !isfinite(o->rate) ||
         o->temperature < 0 || !isfinite(o->temperature))
         FAIL(err, DREY_ERR_USAGE, "tokens, epochs, rate and temperature are not negative");
-    return DREY_OK;
+    return o->n_prompts ? train_check_prompts(o->prompts, o->n_prompts, n_vocab, err) : DREY_OK;
 }
 
 static char *with_suffix(const char *path, const char *suffix)
@@ -238,6 +239,8 @@ static drey_status write_texts(training *t, drey_error *err)
                                 .temperature = t->o->greedy            ? 0
                                                : t->o->temperature > 0 ? t->o->temperature
                                                                        : usual_temperature,
+                                .prompts = t->o->prompts,
+                                .n_prompts = t->o->n_prompts,
                                 .progress = t->o->progress,
                                 .go_on = t->o->go_on,
                                 .user = t->o->user};
