@@ -33,6 +33,20 @@ static void what_is_assumed(void **state)
                     calibration_value(&greedy, 0, (float)(i - 1) / 1000));
 }
 
+/* Of heads: the average where they are as sure as usual, and little more where they are surer. */
+static void what_is_assumed_of_heads(void **state)
+{
+    (void)state;
+    calibration c = {.sampled = false};
+    const float right[] = {0.5f, 0.1f};
+    calibration_expect(&c, right, 2);
+    near(calibration_value(&c, 0, 0.72f), 0.5);
+    near(calibration_value(&c, 0, 0.5f), 0.4066613); /* odds 1 / 2.571429^0.4 = 0.685378 */
+    near(calibration_value(&c, 1, 0.106f), 0.1);
+    near(calibration_value(&c, 1, 0.2f), 0.1302403);     /* odds 0.111111 * (0.25 / 0.118568)^0.4 */
+    assert_true(calibration_value(&c, 2, 0.1f) < 1e-5f); /* never right */
+}
+
 static void bins_are_even_in_odds(void **state)
 {
     (void)state;
@@ -108,9 +122,9 @@ static void what_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_assumed), cmocka_unit_test(bins_are_even_in_odds),
-        cmocka_unit_test(outcomes_count),  cmocka_unit_test(the_past_fades),
-        cmocka_unit_test(what_is_known),
+        cmocka_unit_test(what_is_assumed),       cmocka_unit_test(what_is_assumed_of_heads),
+        cmocka_unit_test(bins_are_even_in_odds), cmocka_unit_test(outcomes_count),
+        cmocka_unit_test(the_past_fades),        cmocka_unit_test(what_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

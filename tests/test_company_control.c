@@ -149,6 +149,7 @@ static int32_t turn(world *w, int32_t n)
     n_steps = 0;
     int64_t begun_ns = clock_now_ns;
     w->cost.draft_s = 0;
+    w->cost.shared = true;
     assert_int_equal(company_grow(&c, NULL), DREY_OK);
     company_submit(&c);
     for (int32_t i = 0; i < n; i++)

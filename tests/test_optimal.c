@@ -165,11 +165,120 @@ static void what_does_not_pay_stops(void **state)
             last = w.n_steps > 0 ? n : last;
         }
         if (i != 1) /* where reading binds, a few steps cost little more than nothing */
-            assert_true(last <= 6);
+            assert_true(last <= 10);
         write_tokens(&w, p, &t, 1000);
         if (gain(&w) < 0.98)
             fail_msg("case %d: %.3f of plain decoding", i, gain(&w));
     }
+}
+
+#define PLAIN_S 0.125
+#define TURN_S  0.15625
+
+/* A turn that drafted, wrote so many tokens and took so long; whether the next one shall draft. */
+static bool next_drafts(draft_policy *p, token_tree *t, int32_t n_tokens, double turn_s)
+{
+    int32_t path[4] = {0}, nodes[DRAFT_MAX_BATCH];
+    tree_reset(t, 0);
+    tree_guess(t, 0, NULL, 0);
+    for (int32_t i = 0; i + 1 < n_tokens; i++)
+        path[i] = tree_push(t, path[max_i32(i - 1, 0)], 1, 0.5f);
+    p->cost->turn_s = turn_s;
+    draft_observe(p, t, path, n_tokens - 1, 1);
+    tree_reset(t, 0);
+    return p->class->next(p, t, 100, nodes) > 0;
+}
+
+static bool next_drafts_after_plain(draft_policy *p, token_tree *t, double turn_s)
+{
+    int32_t nodes[DRAFT_MAX_BATCH];
+    tree_reset(t, 0);
+    assert_int_equal(p->class->next(p, t, 100, nodes), 0);
+    p->cost->turn_s = turn_s;
+    draft_observe(p, t, NULL, 0, 1);
+    return p->class->next(p, t, 100, nodes) > 0;
+}
+
+/* A plain turn takes 1/8 s, one that drafts 5/32 s: where it writes a token, 1/4 of a plain turn is
+ * lost; where it writes two, 3/4 are won. The first one says nothing, and after the second one a
+ * plain turn is asked for. */
+static draft_policy *begin_text(policy_memory *memory, turn_cost *cost, token_tree *t)
+{
+    world w = make_world(0.9f, false, PLAIN_S, 0.01, 0);
+    draft_policy *p = make_policy(memory, cost, &w);
+    cost_saw_step(cost, 1, 0.01);
+    cost->draft_s = 0;
+    assert_true(next_drafts(p, t, 1, 10));
+    assert_false(next_drafts(p, t, 1, TURN_S));
+    assert_true(next_drafts_after_plain(p, t, PLAIN_S));
+    return p;
+}
+
+/* 3 plain turns may be lost at first, 2 after a pause. */
+static void losses_are_bounded(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    draft_policy *p = begin_text(&memory, &cost, &t); /* 2.75 are left */
+    for (int n = 0; n < 10; n++)
+        assert_true(next_drafts(p, &t, 1, TURN_S));
+    assert_true(next_drafts(p, &t, 2, TURN_S)); /* 0.25 and 0.75 */
+    for (int n = 0; n < 3; n++)
+        assert_true(next_drafts(p, &t, 1, TURN_S));
+    assert_false(next_drafts(p, &t, 1, TURN_S));
+    for (int i = 0; i < 5; i++) {
+        for (int n = 1; n < (i < 3 ? 32 << i : 256); n++)
+            assert_false(next_drafts_after_plain(p, &t, PLAIN_S));
+        assert_true(next_drafts_after_plain(p, &t, PLAIN_S));
+        for (int n = 0; n < 7; n++)
+            assert_true(next_drafts(p, &t, 1, TURN_S));
+        assert_false(next_drafts(p, &t, 1, TURN_S));
+    }
+}
+
+/* However much was won, no more than 10 are lost again; and a turn that something held up counts as
+ * two. When half of them are gone and nobody has seen a plain turn for long, one is asked for. */
+static void what_was_won_is_no_hoard(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    draft_policy *p = begin_text(&memory, &cost, &t);
+    for (int n = 0; n < 40; n++)
+        assert_true(next_drafts(p, &t, 2, TURN_S));
+    for (int left = 8; left > 4; left -= 2)
+        assert_true(next_drafts(p, &t, 1, 5));
+    assert_false(next_drafts(p, &t, 1, 5)); /* 4 */
+    assert_true(next_drafts_after_plain(p, &t, PLAIN_S));
+    assert_true(next_drafts(p, &t, 1, 5));
+    assert_false(next_drafts(p, &t, 1, 5));
+    assert_false(next_drafts_after_plain(p, &t, PLAIN_S));
+}
+
+/* Guesses of equal confidence, of which every third is right, in no order: turns win and lose, and
+ * drafting goes on, for it wins. */
+static void luck_is_no_reason(void **state)
+{
+    (void)state;
+    turn_cost cost;
+    policy_memory memory;
+    static token_tree t;
+    world w = make_world(0.35f, false, 0.1, 0.004, 0);
+    draft_policy *p = make_policy(&memory, &cost, &w);
+    uint32_t noise = 1;
+    int n_drafted = 0;
+    tree_reset(&t, 0);
+    for (int n = 0; n < 1000; n++) {
+        noise = noise * 1664525u + 1013904223u;
+        w.wrong = (noise >> 16) % 3 != 0;
+        turn(&w, p, &t);
+        n_drafted += w.n_steps > 0;
+    }
+    if (n_drafted < 950 || gain(&w) < 1.15)
+        fail_msg("%d of 1000 turns drafted, gain %.3f", n_drafted, gain(&w));
 }
 
 /* After a stretch of text that the draft cannot guess, it is tried again within 256 tokens. */
@@ -244,7 +353,7 @@ static void a_hopeless_step_is_a_pause(void **state)
     cost_saw_step(&cost, 1, 10);
     assert_int_equal(p->class->next(p, &t, 100, nodes), 0);
     cost.step = w.step_s;
-    write_plain(p, &t, 64);
+    write_plain(p, &t, 32);
     assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
 }
 
@@ -268,9 +377,9 @@ static void free_steps_never_pause(void **state)
     assert_true(w.last_written > 1);
 }
 
-/* After a pause nothing is held against the draft: guesses that were worth nothing lately are taken
- * to be worth something again, or no step would ever find out. */
-static void a_pause_forgets(void **state)
+/* What guesses were worth lately ends a tree, and keeps none from beginning: whether they are better
+ * here, only the root's step shows. */
+static void the_root_is_tried(void **state)
 {
     (void)state;
     turn_cost cost;
@@ -285,8 +394,10 @@ static void a_pause_forgets(void **state)
     for (int i = 0; i < 40; i++)
         draft_observe(p, &t, NULL, 0, 1);
     tree_reset(&t, 0);
-    write_plain(p, &t, 64);
     assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
+    tree_guess(&t, 0, NULL, 0);
+    tree_push(&t, 0, 1, 0.5f);
+    assert_int_equal(p->class->next(p, &t, 100, nodes), 0);
 }
 
 /* In company, which has no pauses: what nobody asked for lately is hoped for again. */
@@ -325,7 +436,7 @@ static void worth_and_calibration_follow_the_text(void **state)
     turn(&w, p, &t);
     int first = w.n_steps;
     float before = policy_calibrate(p, 0, 0.12f);
-    for (int n = 0; n < 12; n++)
+    for (int n = 0; n < 200; n++)
         turn(&w, p, &t);
     assert_true(first > 2);
     assert_true(w.n_steps <= 1);
@@ -345,10 +456,11 @@ static void pauses_end_in_company(void **state)
     world w = make_world(0.9f, true, 0.1, 0.01, 0);
     draft_policy *p = make_policy(&memory, &cost, &w);
     tree_reset(&t, 0);
-    do
-        turn(&w, p, &t);
-    while (w.n_steps > 0);
-    for (int n = 1; n < 64; n++) {
+    for (int i = 0; i < 2; i++) /* first a plain turn is asked for */
+        do
+            turn(&w, p, &t);
+        while (w.n_steps > 0);
+    for (int n = 1; n < 32; n++) {
         cost.turn_s = 0;
         draft_observe(p, &t, NULL, 0, 1);
     }
@@ -387,11 +499,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_drafts_as_much_as_pays),
         cmocka_unit_test(what_does_not_pay_stops),
+        cmocka_unit_test(losses_are_bounded),
+        cmocka_unit_test(what_was_won_is_no_hoard),
+        cmocka_unit_test(luck_is_no_reason),
         cmocka_unit_test(it_comes_back),
         cmocka_unit_test(a_poor_draft_is_left_alone),
         cmocka_unit_test(a_hopeless_step_is_a_pause),
         cmocka_unit_test(free_steps_never_pause),
-        cmocka_unit_test(a_pause_forgets),
+        cmocka_unit_test(the_root_is_tried),
         cmocka_unit_test(worth_comes_back),
         cmocka_unit_test(worth_and_calibration_follow_the_text),
         cmocka_unit_test(pauses_end_in_company),

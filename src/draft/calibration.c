@@ -19,12 +19,22 @@ int32_t calibration_bin(float confidence)
     return bin < 0 ? 0 : min_i32((int32_t)bin, CALIBRATION_BINS - 1);
 }
 
+static double odds_of(double p)
+{
+    return p / (1 - p);
+}
+
 float calibration_prior(const calibration *c, int32_t rank, float confidence)
 {
-    double p = within_bounds(confidence);
-    if (rank > 0 || c->sampled)
+    static const double usual[CALIBRATION_RANKS] = {0.72, 0.106, 0.043};
+    int32_t r = min_i32(rank, CALIBRATION_RANKS - 1);
+    double p = within_bounds(confidence), odds;
+    if (c->average[r] > 0)
+        odds = c->average[r] * pow_f64(odds_of(p) / odds_of(usual[r]), 0.4);
+    else if (rank > 0 || c->sampled)
         return (float)p;
-    double odds = 1.5 * pow_f64(p / (1 - p), 1.25);
+    else
+        odds = 1.5 * pow_f64(odds_of(p), 1.25);
     return (float)within_bounds(odds / (1 + odds));
 }
 
@@ -35,6 +45,12 @@ float calibration_said(const calibration *c, int32_t rank, float value)
         return (float)p;
     double odds = pow_f64(p / (1 - p) / 1.5, 1 / 1.25);
     return (float)within_bounds(odds / (1 + odds));
+}
+
+void calibration_expect(calibration *c, const float *right, int32_t n)
+{
+    for (int r = 0; r < CALIBRATION_RANKS; r++)
+        c->average[r] = odds_of(within_bounds(r < n ? right[r] : 0));
 }
 
 void calibration_seed(calibration *c, const drey_profile *known)

@@ -10,10 +10,17 @@ static double usual_shape(int32_t n)
     return n <= 8 ? 1 + 0.05 * (n - 1) : 1.55 + 0.075 * (n - 9);
 }
 
-static double pass_shape(const turn_cost *c, int32_t n)
+/* What n rows take beyond one, as assumed or measured beforehand, in passes over one. */
+static double further_rows(const turn_cost *c, int32_t n)
 {
     const int32_t most = DREY_PROFILE_ROWS;
-    return n <= most ? c->shape[n - 1] : c->shape[most - 1] * usual_shape(n) / usual_shape(most);
+    double beyond = usual_shape(max_i32(n, most)) / usual_shape(most);
+    return max_f64(c->shape[min_i32(n, most) - 1] * beyond - 1, 0);
+}
+
+static double pass_shape(const turn_cost *c, int32_t n)
+{
+    return 1 + (1 + c->bend) * further_rows(c, n);
 }
 
 static double step_shape(int32_t n)
@@ -45,10 +52,10 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
         c->ring_share = min_f64((double)ring_bytes / (double)streamed_bytes, 1);
 }
 
-/* A hiccup counts as twice what was expected at most. */
-static void follow(double *average, double sample, double weight)
+/* A hiccup counts as so much times what was expected at most. */
+static void follow(double *average, double sample, double most, double weight)
 {
-    *average += (min_f64(sample, 2 * *average) - *average) * weight;
+    *average += (min_f64(sample, most * *average) - *average) * weight;
 }
 
 /* Ranges that were not measured take the one below and the one above, between which they lie in
@@ -95,20 +102,64 @@ void cost_saw_step(turn_cost *c, int32_t n, double seconds)
     c->draft_s += seconds;
     if (!c->step_measured)
         c->step = seconds / step_shape(n);
-    follow(&c->step, seconds / step_shape(n), 0.25);
+    follow(&c->step, seconds / step_shape(n), 2, 0.25);
     c->step_measured = true;
+}
+
+/* Of the latest number of rows in a range that was measured. */
+static double seen_s(const turn_cost *c, int32_t range)
+{
+    return c->pass[range] * pass_shape(c, c->rows[range]);
+}
+
+/* What rows beyond the first take, in what the shape says: least squares, of relative errors, of
+ * seconds = one + more further_rows over the ranges that were measured. That `more` is `one`, as the
+ * shape has it, counts a little, too: of one range alone nothing could be told. */
+static double fit_slope(const turn_cost *c)
+{
+    const double doubt = 0.05, least = 0.25, most = 8;
+    double a = 0, b = 0, d = 0, x = 0, y = 0; /* (a b, b d) (one, more) = (x, y) */
+    for (int32_t i = 0; i < COST_RANGES; i++) {
+        if (c->pass[i] <= 0)
+            continue;
+        double further = further_rows(c, c->rows[i]), s = 1 / seen_s(c, i);
+        double w = doubt * further_rows(c, 8) / c->pass[i];
+        a += s * s + w * w;
+        b += s * s * further - w * w;
+        d += s * s * further * further + w * w;
+        x += s;
+        y += s * further;
+    }
+    double one = d * x - b * y, more = a * y - b * x; /* times the determinant, which is above 0 */
+    return one > 0 ? min_f64(max_f64(more / one, least), most) : 1 + c->bend;
+}
+
+/* Changes what the shape says of widths that were not measured, and nothing of those that were. */
+static void bend(turn_cost *c)
+{
+    double seen[COST_RANGES];
+    for (int32_t i = 0; i < COST_RANGES; i++)
+        seen[i] = c->pass[i] > 0 ? seen_s(c, i) : 0;
+    c->bend = fit_slope(c) - 1;
+    for (int32_t i = 0; i < COST_RANGES; i++)
+        if (c->pass[i] > 0)
+            c->pass[i] = seen[i] / pass_shape(c, c->rows[i]);
 }
 
 /* The other ranges follow a little: what was measured in a bad moment is forgotten even if it is
  * avoided. */
-static void saw_computing(turn_cost *c, int32_t n_rows, double scale)
+static void saw_computing(turn_cost *c, int32_t n_rows, double seconds)
 {
     int32_t range = range_of(n_rows);
+    double scale = seconds / pass_shape(c, n_rows);
     if (c->pass[range] <= 0)
         c->pass[range] = scale;
+    c->rows[range] = n_rows;
     for (int32_t i = 0; i < COST_RANGES; i++)
         if (c->pass[i] > 0)
-            follow(&c->pass[i], scale, i == range ? 0.25 : 1.0 / 32);
+            follow(&c->pass[i], scale, 1.25, i == range ? 0.25 : 1.0 / 32);
+    if (!c->shared)
+        bend(c);
 }
 
 static void forget_steps(turn_cost *c)
@@ -122,7 +173,7 @@ void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
 {
     const double noticeable = 0.03; /* share of a pass; less is a late thread */
     double ahead = min_f64(c->draft_s, c->ring_share * c->read_s);
-    saw_computing(c, n_rows, max_f64(wall_s - wait_s, 1e-9) / pass_shape(c, n_rows));
+    saw_computing(c, n_rows, max_f64(wall_s - wait_s, 1e-9));
     if (c->read_s > 0 && wait_s > noticeable * wall_s) { /* it took as long as its reads */
         c->read_s += (wall_s + ahead - c->read_s) * (c->reads_measured ? 0.25 : 1);
         c->reads_measured = true;

@@ -7,8 +7,9 @@
  *   |  reads go on into the ring, then into the pass
  *
  * pass(n) is flat as long as weights come slower than rows are multiplied, and rises with n beyond,
- * with a step behind each tile of 8. That shape is assumed, or was measured beforehand; what is
- * measured are ratios to it, for ranges of n, and what is not is interpolated. Times come from the
+ * with a step behind each tile of 8. That shape is assumed, or was measured beforehand; how steep it
+ * is on this machine today follows from passes over different numbers of rows, and so does what
+ * those cost that were never tried. What is measured are ratios to it, for ranges of n. Times come from the
  * caller, so that a virtual clock tests everything. Nothing here decides about a text.
  *
  * Sessions that share passes share what they cost, too: one turn_cost serves all of an engine. */
@@ -22,9 +23,12 @@ enum { COST_RANGES = 12 };
 
 typedef struct turn_cost {
     double shape[DREY_PROFILE_ROWS]; /* [n - 1]: of a pass over n rows, in passes over one */
-    double pass[COST_RANGES];        /* seconds over the shape's; 0: not measured */
-    double usual_pass;               /* the same as long as none was measured */
-    double step;                     /* the same of the draft's steps */
+    double bend;               /* rows beyond the first take 1 + bend times what the shape says */
+    double pass[COST_RANGES];  /* seconds over what both say; 0: not measured */
+    int32_t rows[COST_RANGES]; /* of the latest pass there */
+    bool shared; /* passes are several texts' now: where rows are many, that tells little of few */
+    double usual_pass; /* the same as long as none was measured */
+    double step;       /* the same of the draft's steps */
     double usual_step; /* what a step is taken for, where a pass takes usual_pass, as long as none
                           was measured; never 0 */
     bool step_measured;

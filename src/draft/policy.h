@@ -58,6 +58,10 @@ typedef struct policy_class {
     /* How much to draft where no option says it and this is known; below 0: `standard`. NULL: that
      * always. */
     int32_t (*fitting)(const drey_profile *known);
+    /* The drafter knows how often its guesses of each rank are right, right[n], and its confidences
+     * say little more, unless somebody has weighed them for it; before seed. NULL: it makes no use
+     * of it. */
+    void (*expect)(draft_policy *p, const float *right, int32_t n, bool weighed);
     /* Nodes to expand in one step, none of them expanded, all with their parents: returns how many
      * (at most policy_batch), 0: the tree is ready. Nodes of max_depth get no children. */
     int32_t (*next)(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes);

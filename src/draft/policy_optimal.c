@@ -9,14 +9,17 @@
  * children will be worth is not known before: it is taken to be what guesses of each rank have been
  * worth lately. Drafting goes on while another step raises the rate, tokens over time, of the turn
  * (cost.h), and then as many nodes are submitted as make it highest: fallback and width are one
- * question. Where even the first step does not pay, or measured turns with a tree write no more
- * than plain ones did, nothing is drafted for a while. Steps that cost next to nothing are taken
- * while they find anything, and never stop: copies come in bursts, which a pause would miss, and a
- * turn without one submits nothing.
+ * question. Steps that cost next to nothing are taken while they find anything, and never stop:
+ * copies come in bursts, which a pause would miss, and a turn without one submits nothing.
  *
- *   DRAFTING --(the first step promises nothing, or turns were no faster)--> PAUSED: plain turns
+ * Whether drafting pays cannot be told from a few turns: each writes one token or several, and luck
+ * decides which. So drafting has a credit, in plain turns: a turn that wrote tokens faster than
+ * plain ones would have adds what it won, one that was slower takes what it lost. As long as there
+ * is credit, it goes on; what it can lose is bounded by what it was given.
+ *
+ *   DRAFTING --(no credit left, or no step pays even for good guesses)--> PAUSED: plain turns
  *       ^                                                                       |
- *       +---- 64 tokens were written, the next time 128, then 256 each ---------+ */
+ *       +---- 32 tokens were written, the next time 64, 128, then 256 each -----+ */
 #include "base/num.h"
 #include "draft/calibration.h"
 #include "draft/policy.h"
@@ -24,11 +27,12 @@
 
 enum {
     RANKS = POLICY_RANKS,
-    FIRST_PAUSE = 64, /* tokens */
+    FIRST_PAUSE = 32, /* tokens */
     LAST_PAUSE = 256,
-    TRIAL_TURNS =
-        4 /* before turns with a tree are compared with plain ones; half for a clear loss */
+    OLD_TURNS = 32 /* after so many a plain turn's time is doubtful */
 };
+/* Plain turns that drafting may lose: at first, after a pause, and however much it has won. */
+static const double first_credit = 3, later_credit = 2, most_credit = 10;
 /* Worth no row of any pass. */
 static const float least_value = 0.002f;
 /* What guesses are worth where nothing is known: hopeful enough to find out. */
@@ -40,10 +44,12 @@ typedef struct optimal {
     float worth[RANKS];         /* of guesses of each rank lately */
     float first_worth[RANKS];   /* before any was seen, and after a pause */
     /* The controller. */
-    double tokens, seconds; /* of turns with a tree, the past fading */
+    double credit;          /* plain turns that drafting may still lose */
+    double tokens, seconds; /* of turns that drafted, since the last pause */
     double plain_s;         /* a plain turn; 0: not seen */
-    int32_t n_turns;        /* with a tree, since the last pause */
-    bool is_warm;           /* there was one */
+    int32_t plain_age;      /* turns since the last one */
+    bool asks;              /* the next turn is plain, to know what one takes */
+    bool is_warm;           /* a turn has drafted */
     int32_t pause;          /* tokens that it still takes; 0: none */
     int32_t next_pause;
 } optimal;
@@ -58,7 +64,6 @@ static void hope(optimal *o)
     for (int i = 0; i < RANKS; i++)
         o->worth[i] = o->first_worth[i];
     o->tokens = o->seconds = 0;
-    o->n_turns = 0;
 }
 
 static void optimal_init(draft_policy *p)
@@ -66,8 +71,10 @@ static void optimal_init(draft_policy *p)
     optimal *o = self_of(p);
     for (int i = 0; i < 2; i++)
         o->calibration[i] = (calibration){.sampled = i == 1};
+    o->credit = first_credit;
     o->plain_s = 0;
-    o->is_warm = false;
+    o->plain_age = 0;
+    o->asks = o->is_warm = false;
     o->pause = 0;
     o->next_pause = FIRST_PAUSE;
     for (int i = 0; i < RANKS; i++)
@@ -89,6 +96,16 @@ static void optimal_seed(draft_policy *p, const drey_profile *known)
         if (guessed > 0 && right / guessed > o->first_worth[r])
             o->first_worth[r] = right / guessed;
     }
+    hope(o);
+}
+
+static void optimal_expect(draft_policy *p, const float *right, int32_t n, bool weighed)
+{
+    optimal *o = self_of(p);
+    for (int i = 0; i < 2 && !weighed; i++)
+        calibration_expect(&o->calibration[i], right, n);
+    for (int32_t r = 0; r < RANKS; r++)
+        o->first_worth[r] = r < n ? right[r] : 0;
     hope(o);
 }
 
@@ -136,9 +153,10 @@ static float value_to_enter(const draft_policy *p, const token_tree *tree)
 
 /* ---- Growing ---- */
 
-/* How many of the nodes, the best ones first, to expand in one step; 0: none, the tree is ready. */
+/* How many of the nodes, the best ones first, to expand in one step, where guesses of each rank are
+ * worth so much; 0: none, the tree is ready. */
 static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int32_t *nodes,
-                            int32_t n)
+                            int32_t n, const float worth[RANKS])
 {
     const draft_policy *p = &o->base;
     const turn_cost *cost = p->cost;
@@ -149,7 +167,7 @@ static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int3
     for (int32_t i = 0; i < n; i++) {
         double rate, draft_s = cost->draft_s + cost_step(cost, 1 + i);
         for (int32_t r = 0; r < n_ranks; r++)
-            values_insert(&v, tree->nodes[nodes[i]].cumulative * o->worth[r], p->size);
+            values_insert(&v, tree->nodes[nodes[i]].cumulative * worth[r], p->size);
         cost_choose(cost, v.value, v.n, draft_s, &rate);
         if (rate > best) {
             best = rate;
@@ -159,11 +177,20 @@ static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int3
     return chosen;
 }
 
+/* Behind the root: its guesses may be better than they were lately, which only the step shows. So
+ * it is left out where not even those that were hoped for at first would pay. */
+static bool worth_the_root(const optimal *o, const token_tree *tree)
+{
+    float worth[RANKS];
+    const int32_t root = 0;
+    for (int32_t r = 0; r < RANKS; r++)
+        worth[r] = o->worth[r] > o->first_worth[r] ? o->worth[r] : o->first_worth[r];
+    return worth_a_step(o, tree, &root, 1, worth) > 0;
+}
+
 static void begin_pause(optimal *o)
 {
     o->pause = o->next_pause;
-    o->tokens = o->seconds = 0;
-    o->n_turns = 0;
     o->next_pause = min_i32(2 * o->next_pause, LAST_PAUSE);
 }
 
@@ -200,7 +227,7 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
                             int32_t *nodes)
 {
     optimal *o = self_of(p);
-    if (p->size == 0 || o->pause > 0)
+    if (p->size == 0 || o->pause > 0 || o->asks)
         return 0;
     best_nodes best = best_to_expand(p, tree, max_depth);
     for (int32_t i = 0; i < best.n; i++)
@@ -211,10 +238,12 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
         return 1; /* to know what a step takes */
     if (cost_steps_are_free(p->cost))
         return best.n;
-    int32_t n = worth_a_step(o, tree, nodes, best.n);
-    if (n == 0 && nodes[0] == 0)
+    int32_t n = worth_a_step(o, tree, nodes, best.n, o->worth);
+    if (n > 0 || nodes[0] != 0)
+        return n;
+    if (!worth_the_root(o, tree))
         begin_pause(o);
-    return n;
+    return o->pause == 0;
 }
 
 static void optimal_push(draft_policy *p, token_tree *tree, int32_t node)
@@ -236,58 +265,61 @@ static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
         values v = values_of(tree, most);
         most = cost_choose(p->cost, v.value, v.n, p->cost->draft_s, &rate);
     }
-    tree_submit(tree, self_of(p)->pause > 0 ? 0 : most);
+    const optimal *o = self_of(p);
+    tree_submit(tree, o->pause > 0 || o->asks ? 0 : most);
 }
 
 /* ---- Learning, and whether it pays ---- */
 
-static int32_t n_submitted(const token_tree *tree)
+/* What the turn that drafted won, and whether the next one does. A turn that something else held up
+ * counts as two that were lost at most. Before drafting is given up, it is compared with how fast
+ * plain turns are now. */
+static void weigh(optimal *o, int32_t n_tokens, double turn_s)
 {
-    int32_t n = 0;
-    for (int32_t i = 1; i < tree->n_nodes; i++)
-        n += tree->nodes[i].submitted;
-    return n;
+    const double worst = -2, doubtful = 1.5;
+    double plain_s = o->plain_s > 0 ? o->plain_s : cost_turn(o->base.cost, 0, 0);
+    double won = max_f64(n_tokens - turn_s / plain_s, worst);
+    o->tokens += n_tokens;
+    o->seconds += turn_s;
+    o->credit = min_f64(o->credit + won, most_credit);
+    if (o->credit >= most_credit)
+        o->next_pause = FIRST_PAUSE;
+    bool unknown = o->plain_s <= 0 && o->tokens * plain_s < doubtful * o->seconds;
+    bool old = o->plain_age >= OLD_TURNS && o->credit < most_credit / 2;
+    if (unknown || old)
+        o->asks = true;
+    else if (o->credit <= 0)
+        begin_pause(o);
 }
 
-static void compare_with_plain(optimal *o)
+static void saw_plain(optimal *o, double turn_s)
 {
-    const double hopeless = 0.75, worthwhile = 1.02, doubtful = 1.5;
-    double plain_s = o->plain_s > 0 ? o->plain_s : cost_turn(o->base.cost, 0, 0);
-    double gain = o->tokens * plain_s / o->seconds;
-    /* A trial is short where the one before failed, too. */
-    int32_t least = o->next_pause > FIRST_PAUSE ? 1 : TRIAL_TURNS / 2;
-    if (o->n_turns >= least && gain < (o->n_turns < TRIAL_TURNS ? hopeless : worthwhile))
-        begin_pause(o);
-    else if (o->n_turns < TRIAL_TURNS)
-        return;
-    else if (gain < doubtful && o->plain_s <= 0)
-        o->pause = 1; /* a plain turn, to know what it takes */
-    else if (o->n_turns >= 4 * TRIAL_TURNS)
-        o->next_pause = FIRST_PAUSE;
+    o->plain_s += (turn_s - o->plain_s) * (o->plain_s > 0 ? 0.25 : 1);
+    o->plain_age = 0;
 }
 
 /* Behind each turn. A pass that others shared took a time that says nothing about this turn. */
-static void control(optimal *o, int32_t n_tokens, bool with_tree)
+static void control(optimal *o, int32_t n_tokens, bool drafted)
 {
-    const double fading = 15.0 / 16;
     double turn_s = o->base.cost->turn_s;
-    if (o->pause > 0) {
-        if (turn_s > 0)
-            o->plain_s += (turn_s - o->plain_s) * (o->plain_s > 0 ? 0.25 : 1);
-        bool asked = o->pause == 1 && o->n_turns > 0;
+    o->plain_age++;
+    if ((o->pause > 0 || o->asks) && turn_s > 0)
+        saw_plain(o, turn_s);
+    if (o->asks) {
+        o->asks = false;
+    } else if (o->pause > 0) {
         o->pause = max_i32(o->pause - n_tokens, 0);
-        if (o->pause == 0 && !asked)
+        if (o->pause == 0) {
             hope(o);
-    } else if (with_tree && turn_s > 0) {
+            o->credit = later_credit;
+        }
+    } else if (!drafted && turn_s > 0) {
+        saw_plain(o, turn_s);
+    } else if (turn_s > 0) {
         bool warm = o->is_warm; /* the very first turn is none to compare with */
         o->is_warm = true;
-        if (!warm)
-            return;
-        o->tokens = o->tokens * fading + n_tokens;
-        o->seconds = o->seconds * fading + turn_s;
-        o->n_turns++;
-        if (!cost_steps_are_free(o->base.cost))
-            compare_with_plain(o);
+        if (warm && !cost_steps_are_free(o->base.cost))
+            weigh(o, n_tokens, turn_s);
     }
 }
 
@@ -314,7 +346,7 @@ static void optimal_observe(draft_policy *p, const token_tree *tree, const int32
     learn_worth(o, tree, path, n_path);
     calibration_learn(&o->calibration[p->sampled], tree, path, n_path, next);
     if (p->cost)
-        control(o, n_path + 1, n_submitted(tree) > 0);
+        control(o, n_path + 1, tree->nodes[0].expanded);
 }
 
 const policy_class policy_optimal = {.option = POLICY_TREE_NODES,
@@ -323,6 +355,7 @@ const policy_class policy_optimal = {.option = POLICY_TREE_NODES,
                                      .bytes = sizeof(optimal),
                                      .init = optimal_init,
                                      .seed = optimal_seed,
+                                     .expect = optimal_expect,
                                      .next = optimal_next,
                                      .push = optimal_push,
                                      .wish = optimal_wish,

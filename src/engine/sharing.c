@@ -60,6 +60,7 @@ void sharing_pass_begins(drey_engine *e, pass_watch *w)
 
 void sharing_pass_ends(drey_engine *e, const pass_watch *w, int32_t n_rows, bool alone)
 {
+    e->cost.shared = !alone;
     if (sharing_measures(e) && n_rows > 0)
         cost_saw_pass(&e->cost, n_rows, (double)(clock_ns() - w->begun_ns) * 1e-9,
                       (double)(waited_ns(e) - w->waited_ns) * 1e-9);
