@@ -182,7 +182,7 @@ static void open_bench(bench *b, const int32_t *tokens, int32_t n)
     b->memory = calloc(1, blend_bytes(CAPACITY));
     assert_non_null(b->memory);
     b->inner = (told){.base = {.class = &told_class}, .deepest = 1000};
-    b->d = blend_init(b->memory, CAPACITY, &b->inner.base, &b->sampler, NULL);
+    b->d = blend_init(b->memory, CAPACITY, &b->inner.base, &b->sampler, NULL, NULL);
     assert_int_equal(b->d->class->begin(b->d, tokens, n, NULL), DREY_OK);
     tree_reset(&b->tree, tokens[n - 1]);
 }

@@ -108,9 +108,14 @@ static blend_drafter *self_of(drafter *d)
     return (blend_drafter *)d;
 }
 
+static bool is_sampled(const blend_drafter *b)
+{
+    return b->sampler->settings.temperature > 0;
+}
+
 static calibration *worth_of(blend_drafter *b)
 {
-    return &b->worth[b->sampler->settings.temperature > 0];
+    return &b->worth[is_sampled(b)];
 }
 
 static void hear_inner(blend_drafter *b, const tree_node *node, blend_guesses *g)
@@ -152,7 +157,7 @@ static void merge(blend_drafter *b, token_tree *tree, int32_t i)
     node->n_guesses = (uint8_t)min_i32(g->n, TREE_MAX_GUESSES);
     for (int32_t k = 0; k < node->n_guesses; k++) {
         const blend_guess *x = &g->guess[k];
-        node->guess[k] = (candidate){x->token, calibration_said(worth_of(b), k, x->value)};
+        node->guess[k] = (candidate){x->token, calibration_said(is_sampled(b), k, x->value)};
         node->source[k] = (x->inner > 0 ? SOURCE_DRAFT : 0) | (x->text > 0 ? SOURCE_TEXT : 0);
     }
     node->expanded = true;
@@ -344,7 +349,7 @@ size_t blend_bytes(int32_t capacity)
 }
 
 drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sampler *s,
-                    const drey_profile *known)
+                    const drey_profile *known, const float *right)
 {
     const drafter_class *c = inner->class;
     blend_drafter *b = memory;
@@ -366,6 +371,8 @@ drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sample
                          .worth = {{.sampled = false}, {.sampled = true}}};
     if (known)
         calibration_seed(&b->worth[0], known);
+    for (int i = 0; i < 2 && right; i++)
+        calibration_expect(&b->worth[i], right, CALIBRATION_RANKS);
     uint8_t *rest = (uint8_t *)memory + arena_size(sizeof *b);
     b->lookup = (lookup_drafter *)drafter_lookup_init(rest, capacity);
     return &b->base;

@@ -50,8 +50,8 @@ void blend_learn(blend_trust *t, const blend_guesses *g, int32_t token);
 
 size_t blend_bytes(int32_t capacity);
 /* Lies in memory of so many bytes, zeroed and aligned for anything; capacity as lookup's. known: of
- * the inner drafter's guesses; NULL: nothing. */
+ * the inner drafter's guesses; right[CALIBRATION_RANKS]: calibration_expect's; NULL: nothing. */
 drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sampler *s,
-                    const drey_profile *known);
+                    const drey_profile *known, const float *right);
 
 #endif

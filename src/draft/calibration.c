@@ -38,12 +38,12 @@ float calibration_prior(const calibration *c, int32_t rank, float confidence)
     return (float)within_bounds(odds / (1 + odds));
 }
 
-float calibration_said(const calibration *c, int32_t rank, float value)
+float calibration_said(bool sampled, int32_t rank, float value)
 {
     double p = within_bounds(value);
-    if (rank > 0 || c->sampled)
+    if (rank > 0 || sampled)
         return (float)p;
-    double odds = pow_f64(p / (1 - p) / 1.5, 1 / 1.25);
+    double odds = pow_f64(odds_of(p) / 1.5, 1 / 1.25);
     return (float)within_bounds(odds / (1 + odds));
 }
 

@@ -34,8 +34,8 @@ int32_t calibration_bin(float confidence);
  * they are. */
 float calibration_prior(const calibration *c, int32_t rank, float confidence);
 
-/* The confidence of which the other way round this value is assumed, where nothing was told. */
-float calibration_said(const calibration *c, int32_t rank, float value);
+/* The confidence for which a calibration that has been told nothing assumes this value. */
+float calibration_said(bool sampled, int32_t rank, float value);
 
 /* Assumes instead that guesses of each rank are right in right[n] of the places on average, and that
  * confidence tells less than it says: odds' = those of the average (odds / a usual confidence's)^0.4,

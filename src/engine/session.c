@@ -84,12 +84,16 @@ static size_t blend_session_bytes(const drey_engine *e)
 
 /* Heads were judged by texts like those they learnt from. Of what people ask for, a fifth fewer of
  * their best guesses were right. */
-static void expect_of_heads(drey_session *s, const policy_class *c)
+static void right_of_heads(const medusa_shape *heads, float right[MEDUSA_RANKS])
 {
-    const medusa_shape *heads = &s->engine->heads.shape;
-    float right[MEDUSA_RANKS];
     for (int32_t r = 0; r < MEDUSA_RANKS; r++)
         right[r] = heads->accuracy[0][r] * (r == 0 ? 0.8f : 1);
+}
+
+static void expect_of_heads(drey_session *s, const policy_class *c)
+{
+    float right[MEDUSA_RANKS];
+    right_of_heads(&s->engine->heads.shape, right);
     c->expect(s->policy, right, MEDUSA_RANKS, s->engine->blends);
 }
 
@@ -136,10 +140,12 @@ static void make_drafter(drey_session *s)
 static void put_lookup_beside(drey_session *s)
 {
     const drey_engine *e = s->engine;
+    float right[MEDUSA_RANKS];
+    right_of_heads(&e->heads.shape, right);
     if (e->blends)
         s->drafter =
             blend_init(arena_take(&s->memory, blend_session_bytes(e)), e->options.n_context + 1,
-                       s->drafter, &s->sampler, e->options.profile);
+                       s->drafter, &s->sampler, e->options.profile, e->has_heads ? right : NULL);
 }
 
 size_t engine_session_state_bytes(const drey_engine *e)
