@@ -136,11 +136,15 @@ void draft_look_again(draft_policy *p, token_tree *tree)
             p->class->push(p, tree, i);
 }
 
+/* A tree has many leaves that the text hardly ever reaches: those are left as they are, as even
+ * looking takes microseconds each. */
 void draft_glance(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth)
 {
+    const float least = 1.0f / 64;
     for (int32_t i = 0; i < tree->n_nodes && d->class->glance; i++) {
         const tree_node *node = &tree->nodes[i];
-        if (!node->expanded && node->depth < max_depth && d->class->glance(d, tree, i))
+        if (!node->expanded && node->depth < max_depth && node->cumulative >= least &&
+            d->class->glance(d, tree, i))
             p->class->push(p, tree, i);
     }
 }
