@@ -141,7 +141,7 @@ DREY_API void drey_free(void *memory);
 /* ---- Engine: weights under one memory budget ---- */
 
 typedef enum drey_policy {
-    DREY_POLICY_AUTO = 0,      /* optimal with a draft, edgellm with heads, none without */
+    DREY_POLICY_AUTO = 0,      /* optimal with a draft, none without */
     DREY_POLICY_NONE = 1,      /* plain decoding */
     DREY_POLICY_SEQUENCE = 2,  /* a chain of draft_tokens tokens */
     DREY_POLICY_SPECINFER = 3, /* SpecInfer's fixed widths by depth, <1,1,3,1,1,1,1,1> */

@@ -33,15 +33,6 @@ void drey_cpu_id(char *out, size_t capacity)
         cpu_name(out, capacity);
 }
 
-/* Trees of heads are small, and each turn brings a little: what `optimal` learns from its first few
- * turns is luck, and it rests where EdgeLLM's pacer gains. */
-static drey_policy usual_policy(drey_drafter which)
-{
-    return which == DREY_DRAFTER_NONE     ? DREY_POLICY_NONE
-           : which == DREY_DRAFTER_MEDUSA ? DREY_POLICY_EDGELLM
-                                          : DREY_POLICY_OPTIMAL;
-}
-
 drey_engine_options engine_options_alone(const drey_engine_options *options)
 {
     drey_engine_options o = *options;
@@ -70,11 +61,10 @@ static drey_status check_choices(drey_engine_options *o, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "a draft model and the drafter \"model\" go together");
     if (o->heads && o->drafter != DREY_DRAFTER_MEDUSA)
         FAIL(err, DREY_ERR_USAGE, "a file of heads and the drafter \"medusa\" go together");
-    bool ours = o->policy == DREY_POLICY_AUTO || o->policy == DREY_POLICY_OPTIMAL;
-    if (ours && o->drafter == DREY_DRAFTER_MEDUSA)
-        o->with |= DREY_WITH(DREY_PART_LOOKUP) & ~o->without;
     if (o->policy == DREY_POLICY_AUTO)
-        o->policy = usual_policy(o->drafter);
+        o->policy = o->drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_OPTIMAL;
+    if (o->policy == DREY_POLICY_OPTIMAL && o->drafter == DREY_DRAFTER_MEDUSA)
+        o->with |= DREY_WITH(DREY_PART_LOOKUP) & ~o->without;
     if (o->policy == DREY_POLICY_DRAFT && !o->draft)
         FAIL(err, DREY_ERR_USAGE, "the policy \"draft\" lets the draft model write; give one");
     if (o->policy == DREY_POLICY_NONE || o->policy == DREY_POLICY_STD ||
