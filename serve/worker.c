@@ -121,7 +121,8 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
         total->depth_accepted[i] += speculation.depth_accepted[i];
     int64_t n_all = (int64_t)j->task->n_ids + t->generated_tokens;
     total->most_tokens = total->most_tokens > n_all ? total->most_tokens : n_all;
-    total->ceiling = t->ceiling_tokens_per_s;
+    if (t->ceiling_tokens_per_s > 0)
+        total->ceiling = t->ceiling_tokens_per_s;
     double s_job = serve_clock_s() - j->began_s;
     total->job_s = total->job_s > 0 ? 0.7 * total->job_s + 0.3 * s_job : s_job;
     j->n_published = j->n_written;
@@ -152,7 +153,8 @@ static void end_prompt(loop *l, seat *place)
         t->finish = DREY_FINISH_LENGTH;
         t->stop_text = 0;
         t->generated_tokens = 0;
-        t->first_token_s = 0;
+        t->first_token_s = t->decode_s = 0;
+        t->tokens_per_s = t->tokens_per_pass = t->ceiling_tokens_per_s = 0;
     }
     if (j->task->progress && j->live.prompt_done < p.total)
         job_record(l->shared, j, RECORD_PROGRESS, &p, sizeof p);

@@ -116,6 +116,8 @@ train 0 -q --keep-texts
 [ -s "$side.texts" ] || wrong "the texts were not kept"
 n=500 train 0 --keep-texts
 says "$tmp/out" "^texts .* held out; the first 500 of [0-9]+ that were kept"
+head -c 12 "$side.texts" >"$tmp/cut.texts" # of a writer that ended before its first text
+n=500 train 0 -q -o "$tmp/cut"
 train 2 --heads 9
 train 2 --vocabulary 1000000
 train 1 --memory 1M

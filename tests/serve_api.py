@@ -150,6 +150,7 @@ def prompts_alone(s):
         check(status == 200 and text == "" and finish in ("limit", "length"), f"{key} 0: {answer}")
         timings = answer["timings"]
         check((timings["prompt_n"] + timings["cache_n"], timings["predicted_n"]) == (n_ids, 0) and answer["drey"]["finish"] == "length", f"{key} 0: {answer}")
+        check(timings["predicted_ms"] == answer["drey"]["tokens_per_s"] == 0, f"a speed of {key} 0: {answer}")
         later = s.post("/v1/completions", dict(plain, prompt=prompt))[1]
         check(later["usage"]["prompt_tokens_details"]["cached_tokens"] == n_ids - 1, f"behind {key} 0: {later['usage']}")
         check(later["choices"][0]["text"] == text_of(s, prompt, cache_prompt=False), f"another text behind {key} 0")

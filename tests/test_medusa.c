@@ -191,6 +191,36 @@ static void by_hand(void **state)
     temp_dir_remove();
 }
 
+/* What tune measured are the heads' own confidences: mixtures with lookup's are judged without. */
+static void confidences_of_a_profile(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_F32, false);
+    heads_file h = heads_for(m);
+    cut_to_slice(&h);
+    put_beside(&h);
+    drey_profile never;
+    drey_profile_init(&never);
+    for (int r = 0; r < DREY_PROFILE_RANKS; r++)
+        for (int bin = 0; bin < DREY_PROFILE_BINS; bin++)
+            never.guessed[r][bin] = 1000;
+    float worth[2][2]; /* [without lookup][of the profile] */
+    for (int i = 0; i < 4; i++) {
+        drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
+        o.without = i / 2 ? DREY_WITHOUT(DREY_PART_LOOKUP) : 0;
+        o.profile = i % 2 ? &never : NULL;
+        drey_session *s;
+        drey_engine *e = loaded(&o, 1, &s);
+        worth[i / 2][i % 2] = policy_calibrate(s->policy, 0, 0.6f);
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+    assert_true(worth[0][0] > 0.1f && worth[0][0] == worth[0][1]);
+    assert_true(worth[1][0] > 0.1f && worth[1][1] < 0.2f * worth[1][0]);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
 static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
 {
     static float hidden[256], want[2 * SLICE];
@@ -472,9 +502,13 @@ static void bad_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),          cmocka_unit_test(tiers_agree),
-        cmocka_unit_test(guesses_by_depth), cmocka_unit_test(texts_are_those_of_plain_decoding),
-        cmocka_unit_test(plan_counts_them), cmocka_unit_test(bad_files),
+        cmocka_unit_test(by_hand),
+        cmocka_unit_test(confidences_of_a_profile),
+        cmocka_unit_test(tiers_agree),
+        cmocka_unit_test(guesses_by_depth),
+        cmocka_unit_test(texts_are_those_of_plain_decoding),
+        cmocka_unit_test(plan_counts_them),
+        cmocka_unit_test(bad_files),
         cmocka_unit_test(bad_lists_of_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

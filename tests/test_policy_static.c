@@ -118,6 +118,23 @@ static void shapes_by_hand(void **state)
 
 /* Shares of which nothing is known: a small model's usual ones, .75, .12, ... at each depth. Seven
  * nodes are a chain, .75 to .75^7 = .13; then comes .12. */
+/* Where texts share a pass, each has a part of its rows: nothing is drafted that has none. */
+static void a_share_of_the_rows(void **state)
+{
+    (void)state;
+    static token_tree tree;
+    policy_memory memory;
+    digits d = {.poor = -1};
+    draft_policy *p = policy_with(&memory, 12, 0, &two_deep);
+    p->size = 4;
+    tree_reset(&tree, 0);
+    grow(&d, p, &tree, 9, 99);
+    submits(&tree, "1 2 3 11");
+    assert_int_equal(tree.n_nodes, 5);
+    assert_int_equal(d.n_steps, 2);
+    assert_int_equal(d.n_nodes[1], 1);
+}
+
 static void usual_shares(void **state)
 {
     (void)state;
@@ -398,10 +415,10 @@ static void turns_submit_the_shape(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_by_hand),         cmocka_unit_test(usual_shares),
-        cmocka_unit_test(places_without_a_guess), cmocka_unit_test(what_was_drafted_ahead),
-        cmocka_unit_test(found_shapes_win),       cmocka_unit_test(what_is_no_tree),
-        cmocka_unit_test(turns_submit_the_shape),
+        cmocka_unit_test(shapes_by_hand),         cmocka_unit_test(a_share_of_the_rows),
+        cmocka_unit_test(usual_shares),           cmocka_unit_test(places_without_a_guess),
+        cmocka_unit_test(what_was_drafted_ahead), cmocka_unit_test(found_shapes_win),
+        cmocka_unit_test(what_is_no_tree),        cmocka_unit_test(turns_submit_the_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,13 @@ static bool is_among(int32_t node, const int32_t *nodes, int32_t n)
     return false;
 }
 
+/* The shape's nodes that there is room for, the root among them: texts that share a pass share its
+ * rows, too. */
+static int32_t n_wanted(const draft_policy *p, const static_tree *shape)
+{
+    return min_i32(shape->n, 1 + p->size);
+}
+
 /* A level at a time: the next one is known only then. */
 static int32_t static_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
                            int32_t *nodes)
@@ -103,7 +110,7 @@ static int32_t static_next(draft_policy *p, const token_tree *tree, int32_t max_
     const static_tree *shape = &self_of(p)->shape;
     int32_t node[STATIC_WIDEST], n = 0, level = 0;
     find_nodes(self_of(p), tree, node);
-    for (int32_t i = 1; i < shape->n && n < policy_batch(p); i++) {
+    for (int32_t i = 1; i < n_wanted(p, shape) && n < policy_batch(p); i++) {
         int32_t at = node[shape->parent[i]], depth = shape->depth[i] - 1;
         if (at < 0 || tree->nodes[at].expanded || depth >= max_depth || (n && depth != level) ||
             is_among(at, nodes, n))
@@ -120,7 +127,7 @@ static void static_push(draft_policy *p, token_tree *tree, int32_t at)
     const tree_node *from = &tree->nodes[at];
     int32_t node[STATIC_WIDEST];
     find_nodes(self_of(p), tree, node);
-    for (int32_t i = 1; i < shape->n; i++)
+    for (int32_t i = 1; i < n_wanted(p, shape); i++)
         if (node[shape->parent[i]] == at && shape->rank[i] < from->n_guesses &&
             tree->n_nodes < TREE_MAX_NODES)
             tree_push(tree, at, from->guess[shape->rank[i]].token,

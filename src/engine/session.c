@@ -73,6 +73,10 @@ static void seed_policy(drey_session *s, const policy_class *c)
     if (e->options.profile)
         known = *e->options.profile;
     known.trees = e->inputs.trees;
+    if (e->blends) { /* what was measured are the draft's own confidences, and these are mixtures */
+        memset(known.guessed, 0, sizeof known.guessed);
+        memset(known.right, 0, sizeof known.right);
+    }
     if (e->options.profile || known.trees)
         c->seed(s->policy, &known);
 }

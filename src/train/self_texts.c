@@ -119,6 +119,16 @@ static uint32_t hash_prompts(const self_texts_job *job)
     return job->n_prompts > 0 ? (uint32_t)hash64_get(&h) | 1 : 0;
 }
 
+/* Of a writer that ended before its first run, perhaps in the middle of the head. */
+static bool holds_no_run(int fd)
+{
+    off_t size = lseek(fd, 0, SEEK_END);
+    size_t n = min_size((size_t)size, sizeof magic);
+    char begin[sizeof magic];
+    return size >= 0 && (size_t)size <= sizeof(texts_head) &&
+           (n == 0 || (get(fd, begin, n, 0) && memcmp(begin, magic, n) == 0));
+}
+
 static drey_status open_texts(const self_texts_job *job, int32_t n_embd, int *fd, texts_extent *x,
                               drey_error *err)
 {
@@ -128,8 +138,11 @@ static drey_status open_texts(const self_texts_job *job, int32_t n_embd, int *fd
     *fd = open(job->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
         return io_failed(job->path, "open", err);
-    if (lseek(*fd, 0, SEEK_END) == 0)
+    if (holds_no_run(*fd)) {
+        if (ftruncate(*fd, 0) != 0 || lseek(*fd, 0, SEEK_SET) < 0)
+            return io_failed(job->path, "cut", err);
         TRY(put(*fd, job->path, &want, sizeof want, err));
+    }
     bool there = get(*fd, &got, sizeof got, 0);
     if (there && got.prompts != want.prompts &&
         memcmp(&got, &want, offsetof(texts_head, prompts)) == 0)
