@@ -144,12 +144,12 @@ code=0
 "$drey" run -m "$toy" -p x -n 2 -q --sidecar "$side" 2>"$tmp/err" || code=$?
 [ $code = 1 ] || wrong "a stale sidecar that was named: exit code $code"
 has "$tmp/err" "^drey: .*is stale"
-"$drey" plan -m "$toy" --memory 40M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
+"$drey" plan -m "$toy" --memory 50M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
 has "$tmp/err" "warning: .*is stale"
 prepare 1 --check
 has "$tmp/err" "is stale"
 prepare 0
-"$drey" plan -m "$toy" --memory 40M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
+"$drey" plan -m "$toy" --memory 50M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
 has "$tmp/out" "packed in its sidecar"
 
 # 6. Elsewhere, and where something else stands.
@@ -163,7 +163,7 @@ echo notes >"$tmp/notes"
 prepare 2 -o "$tmp/notes"
 has "$tmp/err" "exists and is no sidecar"
 prepare 2 -o "$toy" --force
-has "$tmp/err" "is the model itself"
+has "$tmp/err" "would write over .*, which is read"
 mv "$toy" "$tmp/model.partial" # what "model" would grow as
 code=0
 "$drey" prepare "$tmp/model.partial" -o "$tmp/model" 2>"$tmp/err" || code=$?
