@@ -9,7 +9,7 @@
 typedef struct drafter drafter;
 
 /* Most nodes of a step: a model's pass has the logits of all of them. */
-enum { DRAFT_MAX_BATCH = 8 };
+enum { DRAFT_MAX_BATCH = TREE_MAX_STEP };
 
 typedef enum draft_reading {
     DRAFT_CHUNK_READ,

@@ -110,8 +110,8 @@ int32_t static_tree_steps(const static_tree *t, int32_t nodes[STATIC_WIDEST])
         expands[t->parent[i]] = true;
     }
     for (int32_t d = 0; d < STATIC_DEPTHS; d++)
-        for (int32_t left = at_depth[d]; left > 0; left -= DRAFT_MAX_BATCH)
-            nodes[n++] = min_i32(left, DRAFT_MAX_BATCH);
+        for (int32_t left = at_depth[d]; left > 0; left -= TREE_MAX_STEP)
+            nodes[n++] = min_i32(left, TREE_MAX_STEP);
     return n;
 }
 

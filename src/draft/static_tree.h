@@ -16,7 +16,7 @@
 #ifndef DREY_DRAFT_STATIC_TREE_H
 #define DREY_DRAFT_STATIC_TREE_H
 
-#include "draft/drafter.h"
+#include "draft/tree.h"
 #include "drey/profile.h"
 
 enum {

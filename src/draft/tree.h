@@ -24,7 +24,8 @@ enum {
     TREE_MAX_DRAFTED = DREY_MAX_DRAFTED,       /* submitted at once, the root not counted */
     TREE_MAX_ROWS = 1 + TREE_MAX_DRAFTED,      /* of a pass that verifies */
     TREE_MAX_NODES = 1 + 2 * TREE_MAX_DRAFTED, /* as many again may be drafted beyond those */
-    TREE_MAX_GUESSES = 8
+    TREE_MAX_GUESSES = 8,
+    TREE_MAX_STEP = 8 /* nodes that one step of a drafter expands */
 };
 
 /* Of a guess, where drafters are blended (blend.h): whose it is, or both. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "engine/saved.h"
 #include "engine/sharing.h"
 #include "exit/exit_file.h"
 #include "os/cpu.h"
@@ -379,13 +378,19 @@ static drey_status open_workspace(drey_engine *e, drey_error *err)
     return arena_check(&e->work_memory, err);
 }
 
+drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_error *err)
+{
+    return saved_origin_make(o, e->options.target->file, &e->target.layout.shape,
+                             engine_kv_format(e), e->kernels->kv_plain == KV_F32, err);
+}
+
 static drey_status open_prefixes(drey_engine *e, drey_error *err)
 {
     drey_prefix_options *o = &e->prefix_options;
     saved_origin origin;
     if (e->inputs.prefix_bytes == 0)
         return DREY_OK;
-    TRY(saved_origin_make(&origin, e, err));
+    TRY(engine_saved_origin(e, &origin, err));
     TRY(arena_init(&e->prefix_memory, e->inputs.prefix_bytes, false, err));
     drey_status status = prefix_open(
         &e->prefixes, o, &origin, prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e)),

@@ -13,6 +13,7 @@
 #include "draft/policy.h"
 #include "engine/plan.h"
 #include "engine/prefix_store.h"
+#include "engine/saved.h"
 #include "exit/exit.h"
 #include "text/tokenizer.h"
 #include "weights/row_table.h"
@@ -126,6 +127,8 @@ drey_status engine_open(drey_engine **out, const drey_engine_options *options,
 size_t engine_session_state_bytes(const drey_engine *e);
 /* What both caches hold. */
 kv_format engine_kv_format(const drey_engine *e);
+/* What the target's saved keys and values belong to. Errors: saved_origin_make's. */
+drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_error *err);
 /* Finds the target's sidecar and checks it: its matrices then lie there. A bad one beside the
  * target is passed over, which the plan tells; a bad one that was named is an error. */
 drey_status engine_find_sidecar(drey_engine *e, drey_error *err);

@@ -5,11 +5,10 @@
 
 #include "base/hash.h"
 #include "base/num.h"
-#include "engine/saved.h"
 
 enum { VERSION = 1, GROUPS = PREFIX_POSITIONS / KV_GROUP };
 static const char magic[8] = {'d', 'r', 'e', 'y', 'p', 'r', 'e', 'f'};
-_Static_assert(sizeof(prefix_header) == 64 && sizeof(saved_origin) <= 40, "no holes in a file");
+_Static_assert(sizeof(prefix_header) == 64 && sizeof(prefix_origin) == 40, "no holes in a file");
 
 /* ---- Sizes ---- */
 
@@ -56,7 +55,7 @@ drey_status prefix_open(prefix_store *p, const drey_prefix_options *o, const sav
 {
     int32_t n = prefix_slots(o, block_bytes, n_context);
     *p = (prefix_store){.n_context = n_context, .block_bytes = block_bytes, .files.fd = -1};
-    memcpy(p->origin, origin, sizeof *origin);
+    p->origin.saved = *origin;
     p->slot = arena_take(a, (size_t)n * sizeof *p->slot);
     for (int32_t i = 0; i < n; i++) {
         p->slot[i].bytes = arena_take(a, block_bytes);
@@ -84,10 +83,9 @@ static prefix_slot *find(prefix_store *p, uint64_t key, const int32_t *ids, int3
 
 static prefix_header header_of(const prefix_store *p, const prefix_slot *s)
 {
-    prefix_header h = {.n_ids = s->n_ids, .version = VERSION};
+    prefix_header h = {.origin = p->origin, .n_ids = s->n_ids, .version = VERSION};
     hash64 hash;
     memcpy(h.magic, magic, sizeof magic);
-    memcpy(h.origin, p->origin, sizeof h.origin);
     hash64_init(&hash);
     hash64_add(&hash, s->ids, (size_t)s->n_ids * sizeof *s->ids);
     hash64_add(&hash, s->bytes, p->block_bytes);
@@ -162,7 +160,7 @@ static keys keys_begin(const prefix_store *p, const int32_t *ids)
 {
     keys k = {.ids = ids};
     hash64_init(&k.hash);
-    hash64_add(&k.hash, p->origin, sizeof p->origin);
+    hash64_add(&k.hash, &p->origin, sizeof p->origin);
     return k;
 }
 

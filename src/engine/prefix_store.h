@@ -17,16 +17,20 @@
 #define DREY_ENGINE_PREFIX_STORE_H
 
 #include "drey/drey.h"
+#include "engine/saved.h"
 #include "model/kv.h"
 #include "os/kept_files.h"
 
-struct saved_origin; /* engine/saved.h */
-
 enum { PREFIX_POSITIONS = 64 };
+
+typedef struct prefix_origin { /* 40 bytes in a file */
+    saved_origin saved;
+    uint64_t zero;
+} prefix_origin;
 
 typedef struct prefix_header { /* of a file */
     char magic[8];
-    uint64_t origin[5]; /* a saved_origin */
+    prefix_origin origin;
     int32_t n_ids, version;
     uint64_t hash; /* of ids and bytes */
 } prefix_header;
@@ -44,7 +48,7 @@ typedef struct prefix_store {
     prefix_slot *slot; /* [n_slots]; 0: there is no store */
     int32_t n_slots, n_context;
     size_t block_bytes;
-    uint64_t origin[5];
+    prefix_origin origin;
     int64_t now;
     kept_files files; /* fd -1: memory alone */
     bool disk_failed; /* nothing more is written */
@@ -59,9 +63,8 @@ size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n
 
 /* origin: of the target's keys and values; memory: of prefix_memory, the store's from now on.
  * DREY_ERR_IO: the folder. */
-drey_status prefix_open(prefix_store *p, const drey_prefix_options *o,
-                        const struct saved_origin *origin, size_t block_bytes, int32_t n_context,
-                        arena *a, drey_error *err);
+drey_status prefix_open(prefix_store *p, const drey_prefix_options *o, const saved_origin *origin,
+                        size_t block_bytes, int32_t n_context, arena *a, drey_error *err);
 /* Writes what is not in the folder yet. */
 void prefix_close(prefix_store *p);
 

@@ -4,7 +4,8 @@
 #ifndef DREY_ENGINE_SAVED_H
 #define DREY_ENGINE_SAVED_H
 
-#include "engine/engine.h"
+#include "gguf/gguf.h"
+#include "model/kv.h"
 
 typedef struct saved_origin {
     uint64_t model;      /* model_identity; 0: there is no such model */
@@ -17,7 +18,9 @@ typedef struct saved_origin {
 /* Raised whenever a model's keys and values become other numbers (kernel/kernel.h). */
 enum { SAVED_ARITHMETIC = 1, SAVED_ARITHMETIC_FLOAT = 0x10001 };
 
-/* Of the target's. Reads some MiB of its file: DREY_ERR_IO, DREY_ERR_MEMORY. */
-drey_status saved_origin_make(saved_origin *o, const drey_engine *e, drey_error *err);
+/* Of a model's file with this shape, in a cache of this format. float_tier: computed by the tier
+ * "float". Reads some MiB of the file: DREY_ERR_IO, DREY_ERR_MEMORY. */
+drey_status saved_origin_make(saved_origin *o, const gguf *model, const model_shape *shape,
+                              kv_format format, bool float_tier, drey_error *err);
 
 #endif

@@ -107,7 +107,7 @@ static drey_status make_header(session_header *h, const drey_session *s, const v
                           .seed = sampling->seed,
                           .n_note_bytes = n_note_bytes};
     memcpy(h->magic, magic, sizeof magic);
-    TRY(saved_origin_make(&h->origin, s->engine, err));
+    TRY(engine_saved_origin(s->engine, &h->origin, err));
     hash64_init(&body);
     hash64_add(&body, s->timeline, (size_t)ids_bytes(h));
     hash64_add(&body, note, n_note_bytes);
@@ -193,7 +193,7 @@ static drey_status check_origin(const session_source *f, const drey_session *s, 
     const session_header *h = &f->header;
     const drey_engine *e = s->engine;
     saved_origin mine;
-    TRY(saved_origin_make(&mine, e, err));
+    TRY(engine_saved_origin(e, &mine, err));
     if (h->origin.model != mine.model)
         FAIL(err, DREY_ERR_MISMATCH, "%s belongs to another model than %s; load it with its own",
              SHOWN_PATH(f->path), SHOWN_PATH(gguf_part_path(e->options.target->file, 0)));

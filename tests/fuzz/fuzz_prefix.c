@@ -37,7 +37,7 @@ static uint64_t hash_of(const void *bytes, size_t n, const void *more, size_t n_
 static prefix_header head_of(const uint8_t *body)
 {
     prefix_header h = {.magic = "dreypref", .n_ids = PREFIX_POSITIONS, .version = 1};
-    memcpy(h.origin, &origin, sizeof origin);
+    h.origin.saved = origin;
     h.hash = hash_of(body, IDS_BYTES, body + IDS_BYTES, block_bytes);
     return h;
 }

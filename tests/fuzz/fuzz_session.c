@@ -61,7 +61,7 @@ static void open_all(void)
     o.n_threads = 1;
     must(drey_engine_open(&engine, &o, &err), &err);
     must(drey_session_open(&session, engine, &err), &err);
-    must(saved_origin_make(&origin, engine, &err), &err);
+    must(engine_saved_origin(engine, &origin, &err), &err);
 }
 
 /* ---- Files that are more likely to be taken ---- */
