@@ -1,10 +1,10 @@
 /* The drey command: picks the subcommand, has its words parsed, and turns the outcome into an exit
  * code: 0, 1 could not do it, 2 wrong usage, 129 hung up, 130 interrupted, 143 terminated.
  * Like all of cli/, it uses nothing of the library but the public header. */
-#include "cli/commands.h"
-#include "cli/help.h"
-#include "cli/signals.h"
-#include "cli/terminal.h"
+#include "cli/commands/commands.h"
+#include "cli/args/help.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
-# libdrey-cuda, where CUDA's compiler is: units on CUDA devices, opened at run time (src/unit/opencl.h). It needs no
+# libdrey-cuda, where CUDA's compiler is: units on CUDA devices, opened at run time (src/unit/opencl/opencl.h). It needs no
 # more than the driver where it runs. One architecture and its PTX, which drivers compile for later ones.
 find_program(DREY_NVCC nvcc)
 if(DREY_NVCC)
   set(cuda_library ${CMAKE_BINARY_DIR}/libdrey-cuda.so.${PROJECT_VERSION})
   add_custom_command(OUTPUT ${cuda_library}
     COMMAND ${DREY_NVCC} -std=c++17 -O3 -arch=sm_75 -fmad=false -ftz=false -prec-div=true -cudart static
-      -Xcompiler -fPIC -shared -I ${CMAKE_SOURCE_DIR}/src -I ${CMAKE_SOURCE_DIR}/include
-      -o ${cuda_library} ${CMAKE_SOURCE_DIR}/src/unit/cuda_library.cu
-    DEPENDS src/unit/cuda_library.cu src/unit/lanes.cl src/unit/dot.cl src/unit/attend.cl src/unit/opencl_api.h VERBATIM)
+      -Xcompiler -fPIC -shared -I ${CMAKE_SOURCE_DIR} -I ${CMAKE_SOURCE_DIR}/src -I ${CMAKE_SOURCE_DIR}/include
+      -o ${cuda_library} ${CMAKE_SOURCE_DIR}/src/unit/cuda/cuda_library.cu
+    DEPENDS src/unit/cuda/cuda_library.cu src/unit/opencl/lanes.cl src/unit/opencl/dot.cl src/unit/opencl/attend.cl src/unit/opencl/opencl_api.h VERBATIM)
   add_custom_target(drey_cuda ALL DEPENDS ${cuda_library})
   install(FILES ${cuda_library} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -1,4 +1,4 @@
-# Puts the page into C: cmake -DPAGE=serve/page.html -DOUT=page_html.c -P embed_page.cmake
+# Puts the page into C: cmake -DPAGE=serve/page/page.html -DOUT=page_html.c -P embed_page.cmake
 # A policy names the page's script and style by the SHA-256 of what stands between their tags.
 
 # hex digits -> base64: three digits are two characters. 64 digits leave one, whose bits come first in its character.
@@ -41,7 +41,7 @@ file(READ ${PAGE} bytes HEX)
 string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
 string(REPEAT "....." 16 row)
 string(REGEX REPLACE "(${row})" "\\1\n" bytes "${bytes}")
-file(WRITE ${OUT} "#include \"serve/page.h\"
+file(WRITE ${OUT} "#include \"serve/page/page.h\"
 
 const unsigned char page_html[] = {
 ${bytes}

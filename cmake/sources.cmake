@@ -6,11 +6,10 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(XXHASH REQUIRED libxxhash) # its header alone: nothing is linked
 
-file(GLOB DREY_SOURCES CONFIGURE_DEPENDS
-  src/base/*.c src/os/*.c src/gguf/*.c src/kernel/*.c src/kernel/ref/*.c src/unit/*.c src/weights/*.c src/model/*.c
-  src/text/*.c src/chat/*.c src/draft/*.c src/verify/*.c src/sample/*.c src/exit/*.c src/accept/*.c src/engine/*.c src/profile/*.c src/train/*.c)
-file(GLOB DREY_X86_SOURCES CONFIGURE_DEPENDS src/kernel/x86/*.c)
-file(GLOB DREY_ARM_SOURCES CONFIGURE_DEPENDS src/kernel/arm/*.c)
+file(GLOB_RECURSE DREY_SOURCES CONFIGURE_DEPENDS common/*.c src/*.c tune/*.c bench/*.c train/*.c)
+file(GLOB_RECURSE DREY_X86_SOURCES CONFIGURE_DEPENDS src/kernel/x86/*.c src/kernel/peaks/x86/*.c)
+file(GLOB_RECURSE DREY_ARM_SOURCES CONFIGURE_DEPENDS src/kernel/arm/*.c src/kernel/peaks/arm/*.c)
+list(REMOVE_ITEM DREY_SOURCES ${DREY_X86_SOURCES} ${DREY_ARM_SOURCES})
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND DREY_SOURCES ${DREY_X86_SOURCES})
@@ -21,16 +20,16 @@ endif()
 # The texts that devices compile go into the library.
 foreach(name dot attend)
   add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/${name}_source.c
-    COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DFOLDER=${CMAKE_SOURCE_DIR}/src/unit
+    COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DFOLDER=${CMAKE_SOURCE_DIR}/src/unit/opencl
       -DTO=${CMAKE_BINARY_DIR}/${name}_source.c -P ${CMAKE_SOURCE_DIR}/cmake/device_source.cmake
-    DEPENDS src/unit/lanes.cl src/unit/${name}.cl cmake/device_source.cmake VERBATIM)
+    DEPENDS src/unit/opencl/lanes.cl src/unit/opencl/${name}.cl cmake/device_source.cmake VERBATIM)
   list(APPEND DREY_SOURCES ${CMAKE_BINARY_DIR}/${name}_source.c)
 endforeach()
 
 # One set of position-independent objects makes all libraries.
 add_library(drey_objects OBJECT ${DREY_SOURCES})
 set_target_properties(drey_objects PROPERTIES POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF)
-target_include_directories(drey_objects PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(drey_objects PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
 target_include_directories(drey_objects SYSTEM PUBLIC ${XXHASH_INCLUDE_DIRS})
 target_compile_definitions(drey_objects PRIVATE DREY_VERSION="${PROJECT_VERSION}")
 target_link_libraries(drey_objects PUBLIC PkgConfig::PCRE2 PkgConfig::URING Threads::Threads m PRIVATE drey_options)
@@ -38,8 +37,8 @@ target_link_libraries(drey_objects PUBLIC PkgConfig::PCRE2 PkgConfig::URING Thre
 drey_tier_flags(drey_objects ${DREY_SOURCES})
 # Training, and the predictors' arithmetic, are loops over lanes that -O2 leaves as they are.
 # Only the trainer has floats whose order of sums is nobody's contract: fused multiply-adds are twice as fast.
-set_source_files_properties(src/train/gemm.c src/train/medusa_trainer.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
-set_source_files_properties(src/train/adam.c src/train/mlp.c src/exit/features.c PROPERTIES COMPILE_OPTIONS -O3)
+set_source_files_properties(train/gemm.c train/medusa_trainer.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+set_source_files_properties(train/adam.c train/mlp.c src/exit/features.c PROPERTIES COMPILE_OPTIONS -O3)
 
 # What is installed names drey_... alone: the objects become one, whose hidden symbols turn local, so that a program may
 # have a file_open of its own. drey_internal, for the command and the tests, keeps them apart.

@@ -1,5 +1,5 @@
 # Cross building for 64-bit Arm with Debian's compiler, for running under qemu-user:
-#   cmake -S tests/kernels -B build-arm -DCMAKE_TOOLCHAIN_FILE=$PWD/cmake/toolchain-aarch64.cmake
+#   cmake -S tests/kernel/cross -B build-arm -DCMAKE_TOOLCHAIN_FILE=$PWD/cmake/toolchain-aarch64.cmake
 # Static, so that the emulator needs no Arm libraries.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes texts under random faults and cancellations for as long as asked, and shows that nothing
-# grows and no text is wrong: see tests/soak.c.
+# grows and no text is wrong: see tests/text/soak.c.
 #   soak.sh [--minutes N] [--sanitize LIST] [--seed N] [--build-dir DIR]
 #     --minutes    how long (60)
 #     --sanitize   as -fsanitize= takes it: address,undefined or thread

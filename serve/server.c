@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "serve/network.h"
+#include "serve/net/network.h"
 #include "serve/worker.h"
 
 struct server {

@@ -11,7 +11,7 @@ x86=(-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
 arm=(-march=armv8.2-a+dotprod+fp16+i8mm)
 machine=$("$cc" -dumpmachine)
 
-mapfile -t headers < <(find include src cli -name '*.h' | sort)
+mapfile -t headers < <(find include common src tune bench train cli serve -name '*.h' | sort)
 [ ${#headers[@]} -ge 50 ] || {
     echo "headers: only ${#headers[@]} files seen"
     exit 1
@@ -21,9 +21,9 @@ for header in "${headers[@]}"; do
     [[ " ${bodies[*]} " != *" $header "* ]] || continue
     flags=()
     case $header:$machine in
-    src/kernel/x86/*:x86_64*) flags=("${x86[@]}") ;;
-    src/kernel/arm/*:aarch64*) flags=("${arm[@]}") ;;
-    src/kernel/x86/* | src/kernel/arm/*) continue ;; # of another machine
+    src/kernel/*x86/*:x86_64*) flags=("${x86[@]}") ;;
+    src/kernel/*arm/*:aarch64*) flags=("${arm[@]}") ;;
+    src/kernel/*x86/* | src/kernel/*arm/*) continue ;; # of another machine
     esac
     # A declaration of its own, or a file of nothing but macros would be no C.
     printf '#include "%s"\nextern int one;\n' "$PWD/$header" |

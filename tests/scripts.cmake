@@ -1,13 +1,15 @@
 # Tests that are shell scripts: they look at the source tree, at the built libraries, or install.
 # A script exits 77 when it cannot run here, and says why in a line "skipped: ...".
-function(drey_script_test name)
-  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh ${ARGN}
+function(drey_script_test script)
+  get_filename_component(name ${script} NAME)
+  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${script}.sh ${ARGN}
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 # Those that run the command on toys start threads.
-function(drey_command_test name)
-  drey_script_test(${name} $<TARGET_FILE:drey> $<TARGET_FILE:make_toy> ${ARGN})
+function(drey_command_test script)
+  get_filename_component(name ${script} NAME)
+  drey_script_test(${script} $<TARGET_FILE:drey> $<TARGET_FILE:make_toy> ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS threads)
 endfunction()
 
@@ -16,9 +18,9 @@ drey_script_test(style)
 drey_script_test(headers ${CMAKE_C_COMPILER})
 
 # Scripts that run the command or an installed program do it on a toy.
-add_executable(make_toy make_toy.c)
+add_executable(make_toy support/make_toy.c)
 target_link_libraries(make_toy PRIVATE drey_test_support)
-add_executable(refuse refuse.c)
+add_executable(refuse support/refuse.c)
 target_link_libraries(refuse PRIVATE drey_test_support)
 # The library's way to answer, as programs of others use it.
 add_executable(chat_example ${CMAKE_SOURCE_DIR}/examples/chat.c)
@@ -26,12 +28,12 @@ target_link_libraries(chat_example PRIVATE drey_shared drey_options)
 drey_script_test(exports $<TARGET_FILE:drey_shared> $<TARGET_FILE:drey_static>)
 # It brings its own compiler, so once is enough for all builds of a machine.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DREY_SANITIZE)
-  drey_script_test(arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)
+  drey_script_test(kernel/arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)
 endif()
 # A sanitizer takes memory of its own, and a foreign program cannot be linked plainly to it.
 if(NOT DREY_SANITIZE)
   drey_script_test(install ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER} $<TARGET_FILE:make_toy>)
-  drey_script_test(same_text_models $<TARGET_FILE:drey>)
-  drey_script_test(budget $<TARGET_FILE:drey>)
+  drey_script_test(text/same_text_models $<TARGET_FILE:drey>)
+  drey_script_test(text/budget $<TARGET_FILE:drey>)
   set_tests_properties(budget PROPERTIES RUN_SERIAL TRUE)
 endif()

@@ -11,8 +11,8 @@ fail() { # HEADING LINES: nothing when there are no lines
     printf '%s\n' "style: $1" "$2"
     failed=1
 }
-mapfile -t sources < <(find src include cli serve examples tests fuzz -name '*.[ch]' 2>/dev/null | sort)
-mapfile -t scripts < <(grep -lsE '^#!.*(bash|/sh)' -- *.sh .ci/run scripts/* tests/*.sh)
+mapfile -t sources < <(find common src include tune bench train cli serve examples tests -name '*.[ch]' | sort)
+mapfile -t scripts < <(find ./*.sh .ci/run scripts tests -type f -exec grep -lE '^#!.*(bash|/sh)' {} + | sed 's|^\./||' | sort)
 if [ ${#sources[@]} -lt 10 ] || [ ${#scripts[@]} -lt 5 ]; then
     echo "style: the files were not found"
     exit 1
@@ -21,10 +21,10 @@ fi
 fail "files of 1,000 lines or more (split them by what they are about):" \
     "$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 >= 1000 { print "  " $2 ": " $1 }')"
 
-# tests/emulated/kernel stands in for headers of src/kernel, under their names.
+# tests/kernel/emulated/kernel stands in for headers of src/kernel, under their names.
 fail "file names that stand twice in the tree (a name says which file is meant):" \
     "$(printf '%s\n' "${sources[@]}" "${scripts[@]}" cmake/*.cmake tests/*.cmake |
-        grep -v '^tests/emulated/kernel/' | sed 's|.*/||' | sort | uniq -d | sed 's/^/  /')"
+        grep -v '^tests/kernel/emulated/kernel/' | sed 's|.*/||' | sort | uniq -d | sed 's/^/  /')"
 
 # clang-format puts a function's braces alone in the first column.
 fail "functions of more than 70 lines:" "$(awk '
@@ -36,7 +36,7 @@ fail "functions of more than 70 lines:" "$(awk '
 # Options of the API have no dashes, and the command's flags are the command's business.
 fail "the library names a flag or a subcommand of the command (use FAIL_HINT):" \
     "$(grep -nE '"([^"]*[ (])?(--?[a-z]|drey (run|plan|prepare|inspect|bench|tokenize|perplexity)\b)[^"]*"' \
-        -r src --include='*.[ch]' || true)"
+        -r common src tune bench train --include='*.[ch]' || true)"
 
 fail "lines that end in blanks:" "$(grep -nE '[[:blank:]]+$' "${sources[@]}" "${scripts[@]}" || true)"
 

@@ -6,7 +6,7 @@
 #ifndef DREY_BASE_ARENA_H
 #define DREY_BASE_ARENA_H
 
-#include "base/error.h"
+#include "common/error.h"
 
 typedef struct arena {
     uint8_t *base; /* 2 MiB aligned when huge, else page aligned */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 static const char *const names[TRACE_KINDS] = {
     [TRACE_READ] = "read",     [TRACE_STALL] = "stall",

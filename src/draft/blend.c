@@ -27,7 +27,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 /* Of lookup's best guess. The 0.5B agrees with the 1.5B in 0.84 of all places, and more where the
  * text has stood before: below this, asking it is worth its step. */

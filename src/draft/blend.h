@@ -3,7 +3,7 @@
 #ifndef DREY_DRAFT_BLEND_H
 #define DREY_DRAFT_BLEND_H
 
-#include "draft/calibration.h"
+#include "tree/calibration.h"
 #include "draft/lookup_drafter.h"
 
 enum { BLEND_CLASSES = 4 }; /* of how sure a source is */

@@ -3,7 +3,7 @@
 #ifndef DREY_DRAFT_DRAFTER_H
 #define DREY_DRAFT_DRAFTER_H
 
-#include "draft/tree.h"
+#include "tree/tree.h"
 #include "sample/sampler.h"
 
 typedef struct drafter drafter;

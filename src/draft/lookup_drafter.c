@@ -16,7 +16,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 enum {
     MOST_EDGES = 64,   /* looked at, of a state: the newest */

@@ -1,6 +1,6 @@
 /* The drafter that needs no model: see lookup_drafter.c. */
-#ifndef DREY_DRAFT_LOOKUP_H
-#define DREY_DRAFT_LOOKUP_H
+#ifndef DREY_DRAFT_LOOKUP_DRAFTER_H
+#define DREY_DRAFT_LOOKUP_DRAFTER_H
 
 #include "draft/drafter.h"
 #include "draft/recycling.h"

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "model/workspace.h"
 
 static size_t hidden_bytes(const medusa_heads *heads)

@@ -1,6 +1,6 @@
 /* The target's own Medusa heads as a drafter: see medusa_drafter.c. */
-#ifndef DREY_DRAFT_MEDUSA_H
-#define DREY_DRAFT_MEDUSA_H
+#ifndef DREY_DRAFT_MEDUSA_DRAFTER_H
+#define DREY_DRAFT_MEDUSA_DRAFTER_H
 
 #include "draft/drafter.h"
 #include "draft/medusa_heads.h"

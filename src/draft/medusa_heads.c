@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "model/workspace.h"
 #include "weights/gather_rows.h"
 #include "weights/identity.h"

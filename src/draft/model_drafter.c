@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "os/clock.h"
 #include "weights/row_table.h"
 

@@ -1,6 +1,6 @@
 /* The small model as a drafter: resident, with a cache of its own (LLMCad 3.2). */
-#ifndef DREY_DRAFT_MODEL_H
-#define DREY_DRAFT_MODEL_H
+#ifndef DREY_DRAFT_MODEL_DRAFTER_H
+#define DREY_DRAFT_MODEL_DRAFTER_H
 
 #include "draft/drafter.h"
 #include "model/pass.h"

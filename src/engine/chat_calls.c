@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chat/conversation.h"
+#include "template/conversation.h"
 #include "engine/engine.h"
 
 void drey_chat_request_init(drey_chat_request *request)

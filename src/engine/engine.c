@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
-#include "engine/sharing.h"
+#include "common/num.h"
+#include "session/sharing.h"
 #include "exit/exit_file.h"
 #include "os/cpu.h"
 #include "os/float_mode.h"

@@ -5,15 +5,15 @@
 
 #include <stdatomic.h>
 
-#include "accept/accept.h"
+#include "tree/accept.h"
 #include "base/trace.h"
-#include "draft/company.h"
+#include "policy/shared_drafting.h"
 #include "draft/medusa_drafter.h"
 #include "draft/model_drafter.h"
-#include "draft/policy.h"
-#include "engine/plan.h"
-#include "engine/prefix_store.h"
-#include "engine/saved.h"
+#include "policy/policy.h"
+#include "plan/plan.h"
+#include "store/prefix_store.h"
+#include "store/kv_origin.h"
 #include "exit/exit.h"
 #include "text/tokenizer.h"
 #include "weights/row_table.h"

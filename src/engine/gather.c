@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "engine/engine.h"
-#include "engine/exits.h"
+#include "session/exits.h"
 #include "exit/exit_file.h"
 #include "os/memory.h"
 

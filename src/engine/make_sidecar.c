@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "os/new_file.h"
+#include "common/new_file.h"
 #include "weights/sidecar.h"
 
 /* ---- An engine's ---- */

@@ -1,8 +1,8 @@
 /* Profiles that a caller brings: checked, and copied. */
 #include <math.h>
 
-#include "base/num.h"
-#include "draft/static_tree.h"
+#include "common/num.h"
+#include "tree/static_tree.h"
 #include "engine/engine.h"
 
 void drey_profile_init(drey_profile *profile)

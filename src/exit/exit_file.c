@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "gguf/new_gguf.h"
-#include "os/new_file.h"
+#include "common/new_file.h"
 #include "weights/identity.h"
 
 #define ARCHITECTURE "drey-exit"

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/fmath.h"
-#include "base/hash.h"
+#include "common/hash.h"
 
 void exit_features_begin(exit_features *f, int32_t n, const float *draft_logp)
 {

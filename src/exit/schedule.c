@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 void exit_choose_layers(const int64_t *counts, int32_t first, int32_t n_layers, int32_t n,
                         bool *chosen)

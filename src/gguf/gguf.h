@@ -7,7 +7,7 @@
 #ifndef DREY_GGUF_GGUF_H
 #define DREY_GGUF_GGUF_H
 
-#include "base/error.h"
+#include "common/error.h"
 #include "gguf/types.h"
 #include "os/file.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 enum {
     n_max_dims = 4,

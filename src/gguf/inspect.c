@@ -2,7 +2,7 @@
  *
  * The file may come from anyone and the text goes to a terminal, so control characters and bytes
  * that are no UTF-8 are written as escapes, and everything long is cut. */
-#include "base/num.h"
+#include "common/num.h"
 #include "gguf/header.h"
 
 #include <inttypes.h>

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "os/new_file.h"
+#include "common/hash.h"
+#include "common/new_file.h"
 
 enum { DATA_ALIGN = 32, VERSION = 3 };
 

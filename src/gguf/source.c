@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 enum {
     step_bytes = 256 << 10, /* the first read; each further one doubles what is there */

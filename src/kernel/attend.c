@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
-#include "base/num.h"
+#include "common/num.h"
 #include "kernel/packing.h"
 
 /* A batch's buffers, cut from a thread's scratch. */

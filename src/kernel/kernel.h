@@ -176,7 +176,7 @@ typedef struct kernel_table {
      * lanes add 0). */
     float (*sum_exp)(const float *x, int64_t n, float shift, float factor);
 
-    /* What the machine can do at most on this tier, to judge the others by (src/profile).
+    /* What the machine can do at most on this tier, to judge the others by (tune/machine_limits.h).
      *
      * Sum of n words modulo 2^64 (exact). They are read as n_streams (1, 2 or 4) streams side by
      * side, each asked for `ahead` words before it is needed (0: left to the hardware): which of
@@ -188,8 +188,8 @@ typedef struct kernel_table {
     int64_t (*float_peak)(int64_t rounds);
 } kernel_table;
 
-/* The inventory of row operations: what is tested (tests/test_kernel_rows.c) and timed
- * (src/profile/kernel_speed.c) beside attention. Types are in KERNEL_TYPES (layout.h). */
+/* The inventory of row operations: what is tested (tests/kernel/test_kernel_rows.c) and timed
+ * (bench/kernel_speed.c) beside attention. Types are in KERNEL_TYPES (layout.h). */
 #define KERNEL_ROWS(X)                                                                             \
     X(rmsnorm)                                                                                     \
     X(layernorm)                                                                                   \

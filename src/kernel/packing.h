@@ -28,8 +28,8 @@
  *
  * The pair sums are the sums of q over 32 weights, (0, 2), (1, 3), (4, 6), (5, 7): the pairs that
  * fall out of a 32-bit word of four sub-block minima by masking every other byte. */
-#ifndef DREY_KERNEL_LAYOUT_H
-#define DREY_KERNEL_LAYOUT_H
+#ifndef DREY_KERNEL_PACKING_H
+#define DREY_KERNEL_PACKING_H
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The list of rows that passes carry on: see deferred.h. */
 #include "model/deferred.h"
 
-#include "base/num.h"
+#include "common/num.h"
 #include "model/workspace.h"
 
 static size_t x_bytes(const model_shape *s, int32_t max)

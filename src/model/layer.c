@@ -1,7 +1,7 @@
 /* A layer, whatever the architecture: see layer.h. */
 #include "model/layer.h"
 
-#include "base/num.h"
+#include "common/num.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 enum { MATRICES_PER_LAYER = 7, PARTS_PER_LAYER = 5 };
 

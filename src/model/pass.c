@@ -22,7 +22,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "model/layer.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"

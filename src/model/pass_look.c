@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
 #include "weights/product.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
-#include "base/num.h"
+#include "common/num.h"
 #include "os/clock.h"
 
 int64_t pass_embd_ld(const model_pass *p)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
-#include "base/num.h"
+#include "common/num.h"
 #include "model/arch.h"
 
 static bool is_text(gguf_string s, const char *text)

@@ -1,7 +1,7 @@
 /* Laying out a pass's buffers: see workspace.h. */
 #include "model/workspace.h"
 
-#include "base/num.h"
+#include "common/num.h"
 
 /* Products may write whole groups. One cache line more: rows a multiple of a page apart would all
  * compete for the same few places of the caches. */

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 enum {
     DIRECT_ALIGN = 4096, /* a multiple of what any usual device asks for */

@@ -2,7 +2,7 @@
 #ifndef DREY_OS_FILE_H
 #define DREY_OS_FILE_H
 
-#include "base/error.h"
+#include "common/error.h"
 
 typedef struct file_stamp { /* tells whether a file was written to */
     uint64_t n_bytes;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 enum { NAME_BYTES = 32, PIECE_BYTES = 1 << 20 };
 static const char ending[] = ".kept", growing[] = ".keep";

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 /* v1 says "no limit" as the largest multiple of a page that a signed 64-bit number holds. */
 static const uint64_t V1_NO_LIMIT = UINT64_C(1) << 62;

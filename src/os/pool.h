@@ -5,7 +5,7 @@
 #ifndef DREY_OS_POOL_H
 #define DREY_OS_POOL_H
 
-#include "base/error.h"
+#include "common/error.h"
 #include "os/cores.h"
 
 typedef struct pool pool;

@@ -1,7 +1,7 @@
 /* Reads by a few threads that call pread: for systems that refuse io_uring.
  *
  *   submitter --submit--> todo (first in, first out) --thread--> done --wait--> submitter */
-#include "base/num.h"
+#include "common/num.h"
 #include "os/reader.h"
 
 #include <errno.h>

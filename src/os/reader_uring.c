@@ -4,7 +4,7 @@
  * nor looks files up for each read; where it refuses that (an ordinary user's RLIMIT_MEMLOCK),
  * plain reads do the same work a little slower. reader_wake reaches a thread that waits for
  * completions through an eventfd on which a poll is always armed. */
-#include "base/num.h"
+#include "common/num.h"
 #include "os/reader.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "base/error.h"
+#include "common/error.h"
 
 typedef void *thread_fn(void *arg);
 

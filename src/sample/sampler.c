@@ -23,7 +23,7 @@
 #include <math.h>
 
 #include "base/fmath.h"
-#include "base/num.h"
+#include "common/num.h"
 
 typedef struct sampler_entry {
     float logit;

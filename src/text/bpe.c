@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
-#include "text/utf8.h"
+#include "common/num.h"
+#include "common/utf8.h"
 
 enum { ALPHABET_END = 0x144 };
 

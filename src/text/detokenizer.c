@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/utf8.h"
+#include "common/utf8.h"
 
 drey_status detokenizer_init(detokenizer *d, const tokenizer *t, const char *const *stops,
                              size_t n_stops, bool special, drey_error *err)

@@ -8,7 +8,7 @@
 #ifndef DREY_TEXT_MERGE_H
 #define DREY_TEXT_MERGE_H
 
-#include "base/error.h"
+#include "common/error.h"
 
 enum {
     /* Longer words are merged in parts, so that memory stays bounded: about 44 bytes per

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "gguf/gguf.h"
-#include "text/utf8.h"
+#include "common/utf8.h"
 
 #define BLANK   "\\t-\\r\\x{85}\\p{Z}"
 #define NO_WORD "[^" BLANK "\\p{L}\\p{N}]+"

@@ -6,7 +6,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "base/error.h"
+#include "common/error.h"
 
 typedef struct pretokenizer {
     pcre2_code *code;

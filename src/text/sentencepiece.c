@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/utf8.h"
+#include "common/utf8.h"
 
 static const char blank[] = "\xE2\x96\x81"; /* U+2581 */
 enum { BLANK_BYTES = 3 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 static int by_text(const void *a, const void *b)
 {

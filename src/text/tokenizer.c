@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "text/bpe.h"
 #include "text/sentencepiece.h"
 #include "text/special.h"

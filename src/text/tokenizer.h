@@ -8,7 +8,7 @@
 #ifndef DREY_TEXT_TOKENIZER_H
 #define DREY_TEXT_TOKENIZER_H
 
-#include "base/error.h"
+#include "common/error.h"
 #include "gguf/gguf.h"
 
 typedef struct tokenizer tokenizer;

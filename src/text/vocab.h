@@ -4,7 +4,7 @@
 #ifndef DREY_TEXT_VOCAB_H
 #define DREY_TEXT_VOCAB_H
 
-#include "base/error.h"
+#include "common/error.h"
 #include "gguf/gguf.h"
 #include "text/keyed_hash.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "os/clock.h"
 
 enum {

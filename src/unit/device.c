@@ -1,7 +1,7 @@
 /* The devices that this build knows. */
 #include "unit/device.h"
 
-#include "unit/opencl.h"
+#include "unit/opencl/opencl.h"
 
 static const device_class *const classes[] = {&opencl_class, &cuda_class, NULL};
 

@@ -11,7 +11,7 @@
 #ifndef DREY_UNIT_DEVICE_H
 #define DREY_UNIT_DEVICE_H
 
-#include "base/error.h"
+#include "common/error.h"
 #include "kernel/kernel.h"
 
 typedef struct device_class device_class;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "os/futex.h"

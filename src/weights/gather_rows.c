@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 
 enum {
     BOUNCE_BYTES = 256 << 10,

@@ -1,7 +1,7 @@
 /* Which model a file is: see identity.h. */
 #include "weights/identity.h"
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "weights/sidecar.h"
 
 drey_status model_identity(const gguf *g, uint64_t *identity, drey_error *err)

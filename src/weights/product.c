@@ -23,7 +23,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "os/clock.h"
 #include "os/thread.h"
 

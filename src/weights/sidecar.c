@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 static const char magic[8] = {'d', 'r', 'e', 'y', 's', 'i', 'd', 'e'};
 static const uint32_t byte_order = 0x01020304;

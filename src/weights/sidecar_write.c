@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "os/new_file.h"
+#include "common/hash.h"
+#include "common/new_file.h"
 #include "weights/sidecar.h"
 
 enum { BOUNCE_BYTES = 1 << 20 };

@@ -19,7 +19,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/num.h"
+#include "common/num.h"
 #include "os/clock.h"
 #include "os/reader.h"
 #include "os/thread.h"

@@ -8,7 +8,7 @@
 #include "base/fmath.h"
 #include "weights/product.h"
 #include "weights/row_table.h"
-#include "base/num.h"
+#include "common/num.h"
 
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
                             drey_error *err)

@@ -3,8 +3,8 @@
  *
  * A zero byte ends the template; what follows is the messages as JSON, or else the text of a user's
  * one message. The bounds are a hundredth of those in use, so that an endless loop ends soon. */
-#include "chat/jinja_run.h"
-#include "chat/json.h"
+#include "template/jinja_run.h"
+#include "template/json.h"
 #include "fuzz/fuzz.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * status and a sentence; cut anywhere, a whole head is unfinished or refused before; and what stands
  * behind it is a chunked body that is the same however it is cut, and never longer than its room. */
 #include "fuzz/fuzz.h"
-#include "serve/http.h"
+#include "serve/net/http.h"
 
 #include <string.h>
 

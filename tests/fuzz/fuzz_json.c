@@ -3,8 +3,8 @@
  * again they are the same. The bytes themselves as a JSON string are one, of as many characters as
  * are counted. */
 #include "fuzz/fuzz.h"
-#include "serve/json_value.h"
-#include "serve/text_out.h"
+#include "serve/api/json_value.h"
+#include "serve/api/text_out.h"
 
 #include <math.h>
 #include <string.h>

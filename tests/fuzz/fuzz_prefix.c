@@ -2,8 +2,8 @@
  * these tokens and this model, and whole; otherwise nothing is restored, and the file is gone.
  *
  * With an odd first byte the file gets the head and the hash that belong to what follows. */
-#include "engine/prefix_store.h"
-#include "engine/saved.h"
+#include "store/prefix_store.h"
+#include "store/kv_origin.h"
 #include "fuzz/fuzz.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 enum { N_IDS = 2 * PREFIX_POSITIONS + 3, N_CONTEXT = 160, IDS_BYTES = PREFIX_POSITIONS * 4 };
 

@@ -1,6 +1,6 @@
 /* Property: any JSON is refused as a profile, or its trees are trees, its numbers finite and none
  * negative. */
-#include "cli/profile_file.h"
+#include "cli/files/profile_file.h"
 #include "fuzz/fuzz.h"
 
 #include <math.h>

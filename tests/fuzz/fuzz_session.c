@@ -3,8 +3,8 @@
  *
  * Bits of the first byte make the file more likely to be taken: 1 puts in the origin that the
  * session has, 2 the hashes that belong to what is there. */
-#include "engine/saved.h"
-#include "engine/session.h"
+#include "store/kv_origin.h"
+#include "session/session.h"
 #include "fuzz/fuzz.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"
@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/num.h"
+#include "common/hash.h"
+#include "common/num.h"
 
 enum { N_CONTEXT = 64, N_KEPT = 5 };
 /* Where things stand in a file. */

@@ -1,6 +1,6 @@
 /* Property: any bytes are refused as a machine with one sentence that says what to do, or every
  * strategy can be simulated on it, at every width, in finite time. */
-#include "cli/simulation_file.h"
+#include "cli/files/simulation_file.h"
 #include "fuzz/fuzz.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef DREY_TESTS_TREE_PATH_H
 #define DREY_TESTS_TREE_PATH_H
 
-#include "draft/tree.h"
+#include "tree/tree.h"
 
 /* The tokens from below the root down to `node` into out[depth]; returns depth. */
 static inline int32_t tree_path(const token_tree *t, int32_t node, int32_t *out)

@@ -1,6 +1,6 @@
 /* What the files of Arm's tiers share. */
-#ifndef DREY_KERNEL_ARM_ARM_H
-#define DREY_KERNEL_ARM_ARM_H
+#ifndef DREY_KERNEL_ARM_H
+#define DREY_KERNEL_ARM_H
 
 #include "kernel/tiers.h"
 

@@ -1,7 +1,7 @@
 /* Two words of weights with the dot product instructions: four byte products and their sum in one
  * step, a token's word from a lane. For tiers that have them (matmul_tiles.h says what this is). */
-#ifndef DREY_KERNEL_ARM_DOT_LANES_H
-#define DREY_KERNEL_ARM_DOT_LANES_H
+#ifndef DREY_KERNEL_DOT_LANES_H
+#define DREY_KERNEL_DOT_LANES_H
 
 #include "kernel/arm/tokens.h"
 

@@ -1,7 +1,7 @@
 /* Building blocks of the NEON row operations: exp_f32's formula, 16 lanes as four registers, and
  * half precision. Included by *_neon.c only. */
-#ifndef DREY_KERNEL_ARM_MATH_NEON_H
-#define DREY_KERNEL_ARM_MATH_NEON_H
+#ifndef DREY_KERNEL_MATH_NEON_H
+#define DREY_KERNEL_MATH_NEON_H
 
 #include <arm_neon.h>
 #include <math.h>

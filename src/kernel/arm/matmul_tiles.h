@@ -15,8 +15,8 @@
  * and register r, a lane a row. With PAIRS, more than one token's are 2 x 2 matrices instead:
  * acc[t] and acc[t + 1], t even, hold both tokens (lanes 0, 1 and 2, 3) of rows 0, 1 and of rows
  * 2, 3. */
-#ifndef DREY_KERNEL_ARM_MATMUL_TILES_H
-#define DREY_KERNEL_ARM_MATMUL_TILES_H
+#ifndef DREY_KERNEL_MATMUL_TILES_H
+#define DREY_KERNEL_MATMUL_TILES_H
 
 #include <arm_neon.h>
 

@@ -1,7 +1,7 @@
 /* How Arm's matrix kernels take a tile apart: counts of tokens that are constants, and one
  * register's worth of tokens. */
-#ifndef DREY_KERNEL_ARM_TOKENS_H
-#define DREY_KERNEL_ARM_TOKENS_H
+#ifndef DREY_KERNEL_TOKENS_H
+#define DREY_KERNEL_TOKENS_H
 
 #include <arm_neon.h>
 

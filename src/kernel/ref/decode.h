@@ -1,7 +1,7 @@
 /* One row of a packed block as integers: what every scalar path (dot products, dequantising) is
  * made from, so that each type's bit layout is spelled out once. */
-#ifndef DREY_KERNEL_REF_DECODE_H
-#define DREY_KERNEL_REF_DECODE_H
+#ifndef DREY_KERNEL_DECODE_H
+#define DREY_KERNEL_DECODE_H
 
 #include "kernel/packing.h"
 

@@ -1,7 +1,7 @@
 /* Scalar matrix kernels that other tiers use too: where they have nothing better, or as the tail of
  * their own. */
-#ifndef DREY_KERNEL_REF_REF_H
-#define DREY_KERNEL_REF_REF_H
+#ifndef DREY_KERNEL_REF_H
+#define DREY_KERNEL_REF_H
 
 #include "kernel/packing.h"
 #include "kernel/ref/decode.h"

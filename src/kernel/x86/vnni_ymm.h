@@ -1,9 +1,9 @@
 /* The two instructions by which the avxvnni tier differs from avx2, in their VEX encoding
  * (AVX-VNNI). AVX512-VNNI with VL has the same two for the same registers in another encoding; the
  * tests compile the tier's files a second time with a header of this name that uses those
- * (tests/emulated), so that machines that have only that encoding check the kernels too. */
-#ifndef DREY_KERNEL_X86_VNNI_YMM_H
-#define DREY_KERNEL_X86_VNNI_YMM_H
+ * (tests/kernel/emulated), so that machines that have only that encoding check the kernels too. */
+#ifndef DREY_KERNEL_VNNI_YMM_H
+#define DREY_KERNEL_VNNI_YMM_H
 
 #include <immintrin.h>
 

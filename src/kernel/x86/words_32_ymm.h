@@ -1,6 +1,6 @@
 /* The weights of blocks of 32 as bytes, 8 rows at a time, for the 8-lane x86 tiers. */
-#ifndef DREY_KERNEL_X86_WORDS_32_YMM_H
-#define DREY_KERNEL_X86_WORDS_32_YMM_H
+#ifndef DREY_KERNEL_WORDS_32_YMM_H
+#define DREY_KERNEL_WORDS_32_YMM_H
 
 #include "kernel/x86/ymm.h"
 

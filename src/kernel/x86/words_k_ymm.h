@@ -1,7 +1,7 @@
 /* The weights of blocks of 256 as bytes, 8 rows at a time, and their sub-blocks' scales and minima,
  * for the 8-lane x86 tiers. */
-#ifndef DREY_KERNEL_X86_WORDS_K_YMM_H
-#define DREY_KERNEL_X86_WORDS_K_YMM_H
+#ifndef DREY_KERNEL_WORDS_K_YMM_H
+#define DREY_KERNEL_WORDS_K_YMM_H
 
 #include "kernel/x86/ymm.h"
 

@@ -1,6 +1,6 @@
 /* Parts of the x86 tiers that fill table entries from files of their own. */
-#ifndef DREY_KERNEL_X86_X86_H
-#define DREY_KERNEL_X86_X86_H
+#ifndef DREY_KERNEL_X86_H
+#define DREY_KERNEL_X86_H
 
 #include "kernel/kernel.h"
 

@@ -1,6 +1,6 @@
 /* What the 8-lane x86 tiers (avx2, avxvnni) share: 32 rows are four slices of 8 lanes. */
-#ifndef DREY_KERNEL_X86_YMM_H
-#define DREY_KERNEL_X86_YMM_H
+#ifndef DREY_KERNEL_YMM_H
+#define DREY_KERNEL_YMM_H
 
 #include <immintrin.h>
 

@@ -1,0 +1,15 @@
+/* Times attention for drey bench kernels. */
+#ifndef DREY_BENCH_ATTENTION_SPEED_H
+#define DREY_BENCH_ATTENTION_SPEED_H
+
+#include "drey/bench.h"
+#include "kernel/kernel.h"
+#include "os/pool.h"
+
+/* One layer after another whose keys and values lie in the block, which is larger than the caches
+ * and holds finite numbers whatever it is read as. DREY_ERR_MEMORY. */
+drey_status bench_attention(pool *p, const kernel_table *kernels, uint8_t *block,
+                            size_t block_bytes, const drey_limits *limits, drey_kernel_fn *visit,
+                            void *user, drey_error *err);
+
+#endif

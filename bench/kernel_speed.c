@@ -1,0 +1,467 @@
+/* How fast each kernel of the inventory runs: the same lists that the kernel tests go through
+ * (KERNEL_TYPES, KERNEL_ROWS), so that what exists is both checked and timed.
+ *
+ * Weights stream from memory as the pinned ones of a pass do: each thread sweeps its own share of
+ * the groups, so that the prefetchers follow it, and then helps with what is left of the others'. A
+ * round begins where the last one stopped, in a block far larger than the caches, so that a short
+ * round finds nothing cached either. Activations and row operations stay in the caches. */
+#include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/arena.h"
+#include "common/num.h"
+#include "kernel/planes.h"
+#include "os/clock.h"
+#include "bench/attention_speed.h"
+#include "tune/machine_limits.h"
+#include "bench/tree_attention.h"
+
+enum {
+    BENCH_K = 4096,
+    MOST_ROWS = 512,
+    CLAIM_BYTES = 192 << 10, /* of packed weights, as a pass of one row takes at a time */
+    MOST_CLAIM = 8,          /* groups */
+    MOST_THREADS = 256,
+    QUANTISE_ROWS = 64,
+    ROUNDS = 5,
+    N_NUMBERS = 151936 /* of a row operation's operand: a large vocabulary */
+};
+static const size_t block_bytes = (size_t)192 << 20;
+static const double round_s = 0.03; /* a round is not much longer, however slow the tier */
+static const int32_t row_counts[] = {1, 2, 4, 8, 16, 32, 64, 512}, plane_rows[] = {1, 8, 32};
+
+typedef struct type_entry {
+    tensor_type type;
+    const char *name;
+    int32_t block_k, block_bytes;
+} type_entry;
+
+#define ENTRY(TYPE, name, act, block_k, block_bytes) {TYPE_##TYPE, #TYPE, block_k, block_bytes},
+static const type_entry types[] = {KERNEL_TYPES(ENTRY)};
+#undef ENTRY
+enum { N_TYPES = sizeof types / sizeof *types };
+
+/* Of one thread's groups: the next one that nobody has taken. On a cache line of its own. */
+typedef struct thread_share {
+    _Alignas(64) _Atomic int64_t next;
+} thread_share;
+
+typedef struct bench {
+    const kernel_table *kernels;
+    pool *pool;
+    arena memory;
+    const drey_limits *limits;
+    drey_kernel_fn *visit;
+    void *user;
+    uint8_t *block; /* [block_bytes]: packed groups, or rows of a file */
+    float *x, *y, *z;
+    uint16_t *half;
+    void *acts;
+    uint8_t *per_thread; /* [n_threads][thread_bytes()]: sums, a packed group, scratch */
+    /* The round that runs. */
+    const type_entry *type;
+    bool packing, in_planes;
+    int32_t n;                             /* activation rows */
+    int64_t first, n_groups, claim, n_all; /* groups; of the block */
+    thread_share *shares;                  /* [n_threads] */
+} bench;
+
+enum {
+    SUM_BYTES = MOST_ROWS * MOST_CLAIM * GROUP_ROWS * (int)sizeof(float),
+    GROUP_BYTES = BENCH_K * 4 * GROUP_ROWS, /* of F32, the largest */
+};
+_Static_assert((SUM_BYTES + GROUP_BYTES) % ARENA_ALIGN == 0, "what threads have is aligned");
+
+static size_t thread_bytes(void)
+{
+    return arena_size(SUM_BYTES + GROUP_BYTES + dot_scratch_bytes(BENCH_K));
+}
+
+/* ---- Types ---- */
+
+/* The first group of a thread's share, a multiple of a claim. */
+static int64_t share_first(const bench *b, int32_t thread, int32_t n_threads)
+{
+    return b->n_groups / b->claim * thread / n_threads * b->claim;
+}
+
+/* One by one, as a pass takes them. Each plane of all groups lies behind the one before it. */
+static void sweep_planes(const bench *b, uint8_t *mine, int64_t group)
+{
+    const plane_layout *l = plane_layout_find(b->type->type);
+    size_t bytes[N_PLANES];
+    plane_blocks from;
+    const uint8_t *plane = b->block;
+    for (int i = 0; i < N_PLANES; i++) {
+        bytes[i] = BENCH_K / (size_t)b->type->block_k * plane_block_bytes(l, i);
+        from.plane[i] = plane + (size_t)group * bytes[i];
+        plane += (size_t)b->n_all * bytes[i];
+    }
+    for (int64_t g = 0; g < b->claim; g++) {
+        dot_planes(b->kernels, b->type->type, (float *)(void *)mine + g * GROUP_ROWS,
+                   b->claim * GROUP_ROWS, &from, b->acts, b->n, BENCH_K,
+                   mine + SUM_BYTES + GROUP_BYTES, mine + SUM_BYTES);
+        for (int i = 0; i < N_PLANES; i++)
+            from.plane[i] += bytes[i];
+    }
+}
+
+/* A claim's groups, from the at-th of the round on. */
+static void sweep(bench *b, uint8_t *mine, int64_t at)
+{
+    const matmul_kernel *m = &b->kernels->matmul[b->type->type];
+    size_t group_bytes = m->group_bytes(BENCH_K);
+    int64_t row_bytes = BENCH_K / b->type->block_k * b->type->block_bytes;
+    int64_t group = (b->first + at) % (b->n_all - b->claim + 1);
+    const uint8_t *from = b->block + (size_t)group * group_bytes;
+    if (b->in_planes)
+        sweep_planes(b, mine, group);
+    else if (!b->packing)
+        m->dot((float *)(void *)mine, b->claim * GROUP_ROWS, from, (int32_t)b->claim, b->acts, b->n,
+               BENCH_K, mine + SUM_BYTES + GROUP_BYTES);
+    for (int64_t g = 0; b->packing && g < b->claim; g++)
+        m->pack(mine + SUM_BYTES, from + (size_t)g * group_bytes, row_bytes, GROUP_ROWS, BENCH_K);
+}
+
+static void type_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    bench *b = arg;
+    uint8_t *mine = b->per_thread + (size_t)thread * thread_bytes();
+    for (int32_t i = 0; i < n_threads; i++) {
+        int32_t owner = (thread + i) % n_threads;
+        int64_t end = share_first(b, owner + 1, n_threads), at;
+        while ((at = atomic_fetch_add_explicit(&b->shares[owner].next, b->claim,
+                                               memory_order_relaxed)) < end)
+            sweep(b, mine, at);
+    }
+}
+
+/* Seconds of a round over so many groups, rounded up to claims: that is what *n_groups becomes. */
+static double type_round(bench *b, int64_t *n_groups)
+{
+    int32_t n_threads = pool_n_threads(b->pool);
+    b->n_groups = *n_groups = (*n_groups + b->claim - 1) / b->claim * b->claim;
+    for (int32_t t = 0; t < n_threads; t++)
+        atomic_store(&b->shares[t].next, share_first(b, t, n_threads));
+    double start = clock_s();
+    pool_run(b->pool, type_thread, b);
+    double taken = clock_s() - start;
+    b->first = (b->first + *n_groups) % b->n_all;
+    return taken;
+}
+
+/* A first round finds out how many groups are enough. */
+static int64_t enough_groups(bench *b)
+{
+    int64_t n_groups = b->claim * pool_n_threads(b->pool);
+    double each = type_round(b, &n_groups) / (double)n_groups, enough = round_s / each;
+    n_groups = enough > (double)b->n_all ? b->n_all : (int64_t)enough;
+    return max_i64(n_groups, b->claim);
+}
+
+/* Median seconds per group. */
+static double group_seconds(bench *b)
+{
+    int64_t n_groups = enough_groups(b);
+    double seconds[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        seconds[i] = type_round(b, &n_groups) / (double)n_groups;
+    return median(seconds, ROUNDS);
+}
+
+static double quantise_rate(bench *b, act_kind act)
+{
+    double rate[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t n = 0;
+        double start = clock_s(), taken;
+        do {
+            b->kernels->quantise[act](b->acts, b->x, BENCH_K, 0, QUANTISE_ROWS, QUANTISE_ROWS,
+                                      BENCH_K);
+            n++;
+        } while ((taken = clock_s() - start) < 2e-3);
+        rate[i] = (double)(n * QUANTISE_ROWS * BENCH_K) * sizeof(float) / taken;
+    }
+    return median(rate, ROUNDS);
+}
+
+static void report_products(const bench *b, drey_kernel_report *r, double group_s)
+{
+    const matmul_kernel *m = &b->kernels->matmul[b->type->type];
+    double peak = m->act == ACT_F32 ? b->limits->float_ops_per_s : b->limits->int8_ops_per_s;
+    r->rows = b->n;
+    r->bytes_per_s = (double)m->group_bytes(BENCH_K) / group_s;
+    r->ops_per_s = 2.0 * GROUP_ROWS * BENCH_K * b->n / group_s;
+    r->seconds = (double)(1 << 30) / r->bytes_per_s;
+    r->bandwidth_share = r->bytes_per_s / b->limits->memory_bytes_per_s;
+    r->peak_share = r->ops_per_s / peak;
+    b->visit(b->user, r);
+}
+
+static void take_rows(bench *b, int32_t n)
+{
+    act_kind act = b->kernels->matmul[b->type->type].act;
+    b->n = n;
+    b->kernels->quantise[act](b->acts, b->x, BENCH_K, 0, n, n, BENCH_K);
+}
+
+/* What joining blocks costs a product, whose planes come from memory in three streams. */
+static void bench_planes(bench *b)
+{
+    static const char *const ways[] = {"unsplit", "joined"};
+    double seconds[2][ROUNDS];
+    for (size_t i = 0; i < sizeof plane_rows / sizeof *plane_rows; i++) {
+        take_rows(b, plane_rows[i]);
+        int64_t n_groups = enough_groups(b);
+        for (int round = 0; round < ROUNDS; round++)
+            for (int way = 0; way < 2; way++) {
+                b->in_planes = way == 1;
+                seconds[way][round] = type_round(b, &n_groups) / (double)n_groups;
+            }
+        b->in_planes = false;
+        for (int way = 0; way < 2; way++) {
+            drey_kernel_report r = {
+                .kernel = b->type->name, .what = DREY_KERNEL_PLANES, .shape = ways[way]};
+            report_products(b, &r, median(seconds[way], ROUNDS));
+        }
+    }
+}
+
+static void bench_type(bench *b, const type_entry *t)
+{
+    const matmul_kernel *m = &b->kernels->matmul[t->type];
+    double group_bytes = (double)m->group_bytes(BENCH_K);
+    b->type = t;
+    b->n_all = (int64_t)((double)block_bytes / group_bytes);
+    b->claim = (int64_t)(CLAIM_BYTES / group_bytes);
+    b->claim = b->claim < 1 ? 1 : b->claim > MOST_CLAIM ? MOST_CLAIM : b->claim;
+    b->first = 0;
+    b->packing = true;
+    drey_kernel_report r = {.kernel = t->name, .what = DREY_KERNEL_PACK, .shape = "", .rows = 1};
+    r.bytes_per_s = group_bytes / group_seconds(b);
+    b->visit(b->user, &r);
+    r.what = DREY_KERNEL_QUANTISE;
+    r.bytes_per_s = quantise_rate(b, m->act);
+    b->visit(b->user, &r);
+    b->packing = false;
+    r.what = DREY_KERNEL_DOT;
+    for (size_t i = 0; i < sizeof row_counts / sizeof *row_counts; i++) {
+        take_rows(b, row_counts[i]);
+        report_products(b, &r, group_seconds(b));
+    }
+    if (plane_layout_find(t->type))
+        bench_planes(b);
+}
+
+/* ---- Row operations: each runs once and returns the bytes that it reads and writes ---- */
+
+enum { ROW_D = 1536, ROW_FF = 8960, ROW_HEADS = 12, ROW_HEAD_DIM = 128 };
+
+static int64_t run_rmsnorm(bench *b)
+{
+    b->kernels->rmsnorm(b->y, b->x, b->z, ROW_D, 1e-6f);
+    return ROW_D * 12;
+}
+
+static int64_t run_layernorm(bench *b)
+{
+    b->kernels->layernorm(b->y, b->x, b->z, b->z, ROW_D, 1e-5f);
+    return ROW_D * 16;
+}
+
+static int64_t run_rope(bench *b)
+{
+    b->kernels->rope(b->y, b->x, ROW_HEADS, ROW_HEAD_DIM, ROW_HEAD_DIM / 2, true);
+    return ROW_HEADS * ROW_HEAD_DIM * 8;
+}
+
+static int64_t run_swiglu(bench *b)
+{
+    b->kernels->swiglu(b->y, b->x, b->z, ROW_FF);
+    return ROW_FF * 12;
+}
+
+static int64_t run_geglu(bench *b)
+{
+    b->kernels->geglu(b->y, b->x, b->z, ROW_FF);
+    return ROW_FF * 12;
+}
+
+static int64_t run_softcap(bench *b)
+{
+    b->kernels->softcap(b->y, N_NUMBERS, 30.0f);
+    return (int64_t)N_NUMBERS * 8;
+}
+
+static int64_t run_add(bench *b)
+{
+    b->kernels->add(b->y, b->x, ROW_D);
+    return ROW_D * 12;
+}
+
+static int64_t run_to_f16(bench *b)
+{
+    b->kernels->to_f16(b->half, b->x, ROW_D);
+    return ROW_D * 6;
+}
+
+static int64_t run_from_f16(bench *b)
+{
+    b->kernels->from_f16(b->y, b->half, ROW_D);
+    return ROW_D * 6;
+}
+
+static int64_t run_arg_max(bench *b)
+{
+    b->y[0] = (float)b->kernels->arg_max(b->x, N_NUMBERS);
+    return (int64_t)N_NUMBERS * 4;
+}
+
+static int64_t run_sum_exp(bench *b)
+{
+    b->y[0] = b->kernels->sum_exp(b->x, N_NUMBERS, 1.0f, 1.0f);
+    return (int64_t)N_NUMBERS * 4;
+}
+
+typedef struct row_entry {
+    const char *name;
+    int64_t (*run)(bench *b);
+} row_entry;
+
+#define ENTRY(op) {#op, run_##op},
+static const row_entry rows[] = {KERNEL_ROWS(ENTRY)};
+#undef ENTRY
+enum { N_ROW_OPS = sizeof rows / sizeof *rows };
+
+static const char *row_shape(const char *name)
+{
+    if (strcmp(name, "rope") == 0)
+        return "12 heads of 128";
+    if (strcmp(name, "swiglu") == 0 || strcmp(name, "geglu") == 0)
+        return "8960";
+    bool all = strcmp(name, "arg_max") == 0 || strcmp(name, "sum_exp") == 0 ||
+               strcmp(name, "softcap") == 0;
+    return all ? "151936" : "1536";
+}
+
+static void bench_row(bench *b, const row_entry *e)
+{
+    double seconds[ROUNDS];
+    int64_t bytes = 0;
+    for (int i = 0; i < N_NUMBERS; i++) {
+        b->x[i] = (float)(i * 37 % 1001) * 1e-3f;
+        b->y[i] = b->z[i] = 1.0f;
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t n = 0;
+        double start = clock_s(), taken;
+        do {
+            bytes = e->run(b);
+            n++;
+        } while ((n & 7) || (taken = clock_s() - start) < 2e-3);
+        seconds[i] = taken / (double)n;
+    }
+    double each = median(seconds, ROUNDS);
+    b->visit(b->user, &(drey_kernel_report){.kernel = e->name,
+                                            .what = DREY_KERNEL_ROW,
+                                            .shape = row_shape(e->name),
+                                            .rows = 1,
+                                            .seconds = each,
+                                            .bytes_per_s = (double)bytes / each});
+}
+
+/* ---- All of it ---- */
+
+static size_t arena_bytes(int32_t n_threads)
+{
+    return block_bytes + 3 * arena_size(sizeof(float) * MOST_ROWS * BENCH_K) +
+           arena_size(sizeof(uint16_t) * ROW_FF) + act_bytes(ACT_F32, MOST_ROWS, BENCH_K) +
+           (size_t)n_threads * (thread_bytes() + arena_size(sizeof(thread_share))) +
+           9 * ARENA_ALIGN;
+}
+
+/* Every byte 0x22: scales of 0.012 and quants in the middle, no denormal numbers in any type. */
+static void take_operands(bench *b, int32_t n_threads)
+{
+    b->block = arena_take(&b->memory, block_bytes);
+    memset(b->block, 0x22, block_bytes);
+    float **each[] = {&b->x, &b->y, &b->z};
+    for (int i = 0; i < 3; i++)
+        *each[i] = arena_take(&b->memory, sizeof(float) * MOST_ROWS * BENCH_K);
+    b->half = arena_take(&b->memory, sizeof(uint16_t) * ROW_FF);
+    b->acts = arena_take(&b->memory, act_bytes(ACT_F32, MOST_ROWS, BENCH_K));
+    b->per_thread = arena_take(&b->memory, (size_t)n_threads * thread_bytes());
+    b->shares = arena_take(&b->memory, (size_t)n_threads * sizeof *b->shares);
+    for (int64_t i = 0; i < (int64_t)MOST_ROWS * BENCH_K; i++)
+        b->x[i] = (float)(i * 37 % 1001 - 500) * 1e-2f;
+}
+
+static bool asked_for(const char *kernel, const char *name)
+{
+    return !kernel || strcasecmp(kernel, name) == 0;
+}
+
+static bool exists(const char *kernel)
+{
+    bool found = asked_for(kernel, "attend") || asked_for(kernel, "tree");
+    for (int i = 0; i < N_TYPES; i++)
+        found |= asked_for(kernel, types[i].name);
+    for (int i = 0; i < N_ROW_OPS; i++)
+        found |= asked_for(kernel, rows[i].name);
+    return found;
+}
+
+drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const char *kernel,
+                               drey_limits *limits, drey_kernel_fn *visit, void *user,
+                               drey_error *err)
+{
+    *limits = (drey_limits){0};
+    n_threads = n_threads ? n_threads : pool_default_threads();
+    if (n_threads < 1 || n_threads > MOST_THREADS)
+        FAIL(err, DREY_ERR_USAGE, "%d threads are not possible (1 to %d)", n_threads, MOST_THREADS);
+    if (!exists(kernel))
+        FAIL(err, DREY_ERR_USAGE,
+             "no kernel is called \"%.40s\"; name a tensor type such as Q4_K, or a row operation "
+             "such as rmsnorm",
+             kernel);
+    bench b = {.kernels = kernel_select(cpu_tier), .limits = limits, .visit = visit, .user = user};
+    if (!b.kernels)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the CPU tier \"%s\" does not run on this machine; the best that does is %s", cpu_tier,
+             kernel_tiers()[0]);
+    drey_status status = arena_init(&b.memory, arena_bytes(n_threads), true, err);
+    if (status == DREY_OK)
+        status = pool_open(&b.pool, n_threads, err);
+    if (status == DREY_OK) {
+        take_operands(&b, n_threads);
+        *limits = limits_measure(b.pool, b.kernels, b.block, block_bytes);
+        for (int i = 0; i < N_TYPES; i++)
+            if (asked_for(kernel, types[i].name))
+                bench_type(&b, &types[i]);
+        for (int i = 0; i < N_ROW_OPS; i++)
+            if (asked_for(kernel, rows[i].name))
+                bench_row(&b, &rows[i]);
+        if (asked_for(kernel, "attend"))
+            status =
+                bench_attention(b.pool, b.kernels, b.block, block_bytes, limits, visit, user, err);
+        if (status == DREY_OK && asked_for(kernel, "tree"))
+            status = bench_tree_attention(b.kernels, visit, user, err);
+    }
+    pool_close(&b.pool);
+    arena_free(&b.memory);
+    return status;
+}
+
+const char *drey_kernel_figure_name(drey_kernel_figure what)
+{
+    static const char *const names[] = {"pack", "quantise", "dot", "row", "planes"};
+    return (unsigned)what < sizeof names / sizeof *names ? names[what] : NULL;
+}
+
+void drey_kernel_list(drey_kernel_list_fn *visit, void *user)
+{
+    for (int i = 0; i < N_TYPES; i++)
+        for (const char *const *tier = kernel_all_tiers(); *tier; tier++)
+            visit(user, types[i].name, *tier, kernel_owner(*tier, types[i].type));
+}

@@ -1,0 +1,301 @@
+/* The values of options: sizes, numbers, names. See options.h. */
+#include "cli/terminal/format.h"
+#include "cli/args/options.h"
+#include "cli/terminal/terminal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int unit_shift(char letter)
+{
+    switch (letter) {
+    case 'k':
+    case 'K':
+        return 10;
+    case 'm':
+    case 'M':
+        return 20;
+    case 'g':
+    case 'G':
+        return 30;
+    case 't':
+    case 'T':
+        return 40;
+    default:
+        return 0;
+    }
+}
+
+/* Exact: whole units and the fraction are shifted as integers, not as floating point numbers. */
+bool size_parse(const char *text, uint64_t *bytes)
+{
+    enum { MAX_DIGITS = 6 }; /* of the fraction: 10^6 << 40 still fits into 64 bits */
+    uint64_t whole = 0, fraction = 0, scale = 1;
+    const char *p = text;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (whole > (UINT64_MAX - digit) / 10)
+            return false;
+        whole = whole * 10 + digit;
+    }
+    if (p == text)
+        return false;
+    bool has_fraction = *p == '.';
+    if (has_fraction) {
+        const char *first = ++p;
+        for (; *p >= '0' && *p <= '9'; p++) {
+            fraction = fraction * 10 + (uint64_t)(*p - '0');
+            scale *= 10;
+            if (p - first >= MAX_DIGITS)
+                return false;
+        }
+        if (p == first)
+            return false;
+    }
+    int shift = unit_shift(*p);
+    if (shift) {
+        p++;
+        if (strcmp(p, "iB") == 0)
+            p += 2;
+    } else if (has_fraction) {
+        return false;
+    }
+    if (*p || whole > UINT64_MAX >> shift)
+        return false;
+    uint64_t part = (fraction << shift) / scale;
+    if ((whole << shift) > UINT64_MAX - part)
+        return false;
+    *bytes = (whole << shift) + part;
+    return true;
+}
+
+/* An option as the user may write it, for messages: "-m (--model)". */
+static const char *spelled(const cli_option *option, char out[static 40])
+{
+    if (option->letter)
+        snprintf(out, 40, "-%c (--%s)", option->letter, option->name);
+    else
+        snprintf(out, 40, "--%s", option->name);
+    return out;
+}
+
+static drey_status bad_value(const cli_option *option, const char *text, const char *wanted,
+                             drey_error *err)
+{
+    char name[40];
+    return fail(err, DREY_ERR_USAGE, "%s takes %s, not \"%.80s\"", spelled(option, name), wanted,
+                text);
+}
+
+/* Numbers are written as C writes them; infinities, NaN and what is out of bounds are refused. */
+static drey_status read_number(const cli_option *option, const char *text, double *number,
+                               drey_error *err)
+{
+    bool whole = option->value == CLI_COUNT;
+    char wanted[80], *end;
+    if (option->most < INT32_MAX)
+        snprintf(wanted, sizeof wanted, "a %snumber from %g to %.10g", whole ? "whole " : "",
+                 option->least, option->most);
+    else
+        snprintf(wanted, sizeof wanted, "a whole number from %g on", option->least);
+    *number = strtod(text, &end);
+    bool odd = end == text || *end || !isfinite(*number) || text[strspn(text, "-+.0123456789eE")];
+    if (odd || *number < option->least || *number > option->most ||
+        (whole && *number != floor(*number)))
+        return bad_value(option, text, wanted, err);
+    return DREY_OK;
+}
+
+static drey_status read_seed(const cli_option *option, const char *text, uint64_t *seed,
+                             drey_error *err)
+{
+    char *end;
+    errno = 0;
+    *seed = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        return bad_value(option, text, "a whole number of at most 64 bits", err);
+    return DREY_OK;
+}
+
+static drey_status read_memory(const cli_option *option, const char *text, uint64_t *bytes,
+                               drey_error *err)
+{
+    if (strcmp(text, "auto") == 0)
+        *bytes = DREY_MEMORY_AUTO;
+    else if (strcmp(text, "unlimited") == 0)
+        *bytes = DREY_MEMORY_UNLIMITED;
+    else if (!size_parse(text, bytes) || *bytes == 0 || *bytes == DREY_MEMORY_UNLIMITED)
+        return bad_value(option, text, "a size such as 800M or 2.5G, or auto", err);
+    return DREY_OK;
+}
+
+/* Of bench edge and bench exit, which run in several, with commas between them. */
+static drey_status read_budgets(cli_settings *s, const cli_option *option, const char *text,
+                                drey_error *err)
+{
+    for (const char *at = text;; at++) {
+        char one[32];
+        size_t n = strcspn(at, ",");
+        if (s->n_budgets == CLI_MAX_BUDGETS || n >= sizeof one)
+            return bad_value(option, text, "up to 8 sizes such as 800M,2.5G", err);
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        drey_status status = read_memory(option, one, &s->budgets[s->n_budgets++], err);
+        at += n;
+        if (status != DREY_OK || !*at)
+            return status;
+    }
+}
+
+static drey_status read_size(const cli_option *option, const char *text, uint64_t *bytes,
+                             drey_error *err)
+{
+    char wanted[80], least[16], most[16];
+    if (size_parse(text, bytes) && (double)*bytes >= option->least &&
+        (double)*bytes <= option->most)
+        return DREY_OK;
+    snprintf(wanted, sizeof wanted, "a size from %s to %s", format_bytes(least, option->least),
+             format_bytes(most, option->most));
+    return bad_value(option, text, wanted, err);
+}
+
+static drey_status read_rate(const cli_option *option, const char *text, double *rate,
+                             drey_error *err)
+{
+    char size[64];
+    size_t n = strlen(text);
+    if (n > 2 && strcmp(text + n - 2, "/s") == 0)
+        n -= 2;
+    uint64_t bytes = 0;
+    if (n < sizeof size) {
+        memcpy(size, text, n);
+        size[n] = '\0';
+        if (!size_parse(size, &bytes))
+            bytes = 0;
+    }
+    if (!bytes)
+        return bad_value(option, text, "a speed such as 1.5G/s", err);
+    *rate = (double)bytes;
+    return DREY_OK;
+}
+
+/* "auto, uring, pread or buffered" */
+static void list_choices(const cli_option *option, char *out, size_t size)
+{
+    size_t n = 0;
+    for (int i = 0; option->choice(i) && n < size; i++) {
+        const char *between = i == 0 ? "" : option->choice(i + 1) ? ", " : " or ";
+        n += (size_t)snprintf(out + n, size - n, "%s%s", between, option->choice(i));
+    }
+}
+
+static drey_status read_choice(const cli_option *option, const char *text, void *at,
+                               drey_error *err)
+{
+    char wanted[160];
+    int i;
+    if (option->parse(text, &i)) {
+        memcpy(at, &i, sizeof i); /* an enum, whichever */
+        return DREY_OK;
+    }
+    list_choices(option, wanted, sizeof wanted);
+    return bad_value(option, text, wanted, err);
+}
+
+/* Names with commas between them. */
+static drey_status read_set(const cli_option *option, const char *text, uint64_t *set,
+                            drey_error *err)
+{
+    char wanted[160], name[32];
+    const char *rest = text;
+    *set = 0;
+    for (bool more = true; more; rest++) {
+        size_t n = strcspn(rest, ",");
+        int i;
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name), rest);
+        if (n >= sizeof name || !option->parse(name, &i)) {
+            list_choices(option, wanted, sizeof wanted);
+            return bad_value(option, text, wanted, err);
+        }
+        *set |= UINT64_C(1) << i;
+        rest += n;
+        more = *rest == ',';
+    }
+    return DREY_OK;
+}
+
+static drey_status read_stop(cli_settings *s, const char *text, drey_error *err)
+{
+    if (!*text)
+        return fail(err, DREY_ERR_USAGE, "--stop takes a text that is not empty");
+    if (s->n_stops == CLI_MAX_STOPS)
+        return fail(err, DREY_ERR_USAGE, "--stop can be given %d times at most", CLI_MAX_STOPS);
+    s->stops[s->n_stops++] = text;
+    return DREY_OK;
+}
+
+static void read_draft(cli_settings *s, const char *text)
+{
+    s->draft_path = NULL;
+    s->draft_auto = strcmp(text, "auto") == 0;
+    if (s->draft_auto || strcmp(text, drey_drafter_name(DREY_DRAFTER_NONE)) == 0)
+        s->drafter = DREY_DRAFTER_NONE;
+    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_LOOKUP)) == 0)
+        s->drafter = DREY_DRAFTER_LOOKUP;
+    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_SELF)) == 0)
+        s->drafter = DREY_DRAFTER_SELF;
+    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_MEDUSA)) == 0)
+        s->drafter = DREY_DRAFTER_MEDUSA;
+    else {
+        s->drafter = DREY_DRAFTER_MODEL;
+        s->draft_path = text;
+    }
+}
+
+drey_status option_store(cli_settings *s, const cli_option *option, const char *text,
+                         drey_error *err)
+{
+    void *at = (char *)s + option->offset;
+    double number = 0;
+    drey_status status = DREY_OK;
+    switch (option->value) {
+    case CLI_FLAG:
+        *(bool *)at = true;
+        break;
+    case CLI_TEXT:
+        *(const char **)at = text;
+        break;
+    case CLI_STOP:
+        return read_stop(s, text, err);
+    case CLI_DRAFT:
+        read_draft(s, text);
+        break;
+    case CLI_CHOICE:
+        return read_choice(option, text, at, err);
+    case CLI_SET:
+        return read_set(option, text, at, err);
+    case CLI_MEMORY:
+        if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT))
+            return read_budgets(s, option, text, err);
+        return read_memory(option, text, at, err);
+    case CLI_SIZE:
+        return read_size(option, text, at, err);
+    case CLI_RATE:
+        return read_rate(option, text, at, err);
+    case CLI_SEED:
+        return read_seed(option, text, at, err);
+    case CLI_COUNT:
+        status = read_number(option, text, &number, err);
+        if (status == DREY_OK) /* else it may be no int32_t at all */
+            *(int32_t *)at = (int32_t)number;
+        break;
+    case CLI_REAL:
+        status = read_number(option, text, &number, err);
+        if (status == DREY_OK)
+            *(float *)at = (float)number;
+        break;
+    }
+    return status;
+}

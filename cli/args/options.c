@@ -1,0 +1,120 @@
+/* The words of a command line, split by getopt_long: see options.h. */
+#include "cli/args/options.h"
+
+#include "cli/terminal/terminal.h"
+
+#include <getopt.h>
+#include <string.h>
+
+enum { LONG = 256 }; /* getopt's value for cli_options[i] by its name is LONG + i */
+
+/* getopt's two tables. "-": words that are no options are given in their order, not moved behind
+ * them; ":": what is missing is told apart from what is unknown, and nothing is printed. */
+typedef struct tables {
+    struct option names[CLI_MAX_OPTIONS + 1];
+    char letters[2 + 2 * CLI_MAX_OPTIONS + 1];
+} tables;
+
+static void make_tables(tables *t)
+{
+    char *letter = t->letters;
+    *t = (tables){0};
+    *letter++ = '-';
+    *letter++ = ':';
+    for (size_t i = 0; i < cli_n_options; i++) {
+        const cli_option *o = &cli_options[i];
+        bool has_value = o->value != CLI_FLAG;
+        t->names[i] = (struct option){o->name, has_value ? required_argument : no_argument, NULL,
+                                      LONG + (int)i};
+        if (o->letter)
+            *letter++ = o->letter;
+        if (o->letter && has_value)
+            *letter++ = ':';
+    }
+}
+
+static const cli_option *find_letter(int letter)
+{
+    for (size_t i = 0; i < cli_n_options; i++)
+        if (letter && cli_options[i].letter == letter)
+            return &cli_options[i];
+    return NULL;
+}
+
+/* The option as it was written, without its value: "--temp" or "-t". */
+typedef struct spelling {
+    char text[48];
+} spelling;
+
+/* What getopt found in word, `code` or behind '?' and ':' optopt; NULL: an unknown option. */
+static const cli_option *found(int code, const char *word, spelling *spelled)
+{
+    if (strncmp(word, "--", 2) == 0) {
+        int n = (int)strcspn(word + 2, "=");
+        snprintf(spelled->text, sizeof spelled->text, "--%.*s", n, word + 2);
+        const cli_option *option = code >= LONG ? &cli_options[code - LONG] : NULL;
+        /* getopt takes abbreviations. */
+        return option && strlen(option->name) == (size_t)n ? option : NULL;
+    }
+    snprintf(spelled->text, sizeof spelled->text, "-%c", code);
+    return find_letter(code);
+}
+
+static drey_status take_operand(cli_settings *s, const char *word, drey_error *err)
+{
+    if (!(s->command & CLI_OPERAND) || s->operand)
+        return fail(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);
+    s->operand = word;
+    return DREY_OK;
+}
+
+/* code: as getopt_long returned it for word; value: its optarg. */
+static drey_status take_option(cli_settings *s, int code, const char *word, const char *value,
+                               drey_error *err)
+{
+    spelling as;
+    bool odd = code == '?' || code == ':';
+    const cli_option *option = found(odd ? optopt : code, word, &as);
+    if (!option)
+        return fail(err, DREY_ERR_USAGE, "unknown option %s", as.text);
+    if (!(option->commands & s->command))
+        return fail(err, DREY_ERR_USAGE, "drey %s takes no %s", command_name(s->command), as.text);
+    if (odd)
+        return fail(err, DREY_ERR_USAGE, "%s %s", as.text,
+                    option->value == CLI_FLAG ? "takes no value" : "needs a value");
+    bool *given = &s->given[option - cli_options];
+    if (*given && option->value != CLI_STOP && option->value != CLI_FLAG)
+        return fail(err, DREY_ERR_USAGE, "%s is given twice", as.text);
+    *given = true;
+    return option_store(s, option, value, err);
+}
+
+drey_status options_parse(cli_settings *s, cli_command command, int argc, char *const *argv,
+                          drey_error *err)
+{
+    *s = (cli_settings){.command = command,
+                        .n_predict = 512,
+                        .window = 512,
+                        .n_prompt = 512,
+                        .n_decode = 64,
+                        .sampling.top_p = 1};
+    tables t;
+    make_tables(&t);
+    drey_status status = DREY_OK;
+    optind = 0; /* glibc's way to begin anew */
+    while (status == DREY_OK && !s->help) {
+        const char *word = argv[optind ? optind : 1];
+        int code = getopt_long(argc, argv, t.letters, t.names, NULL);
+        if (code == -1)
+            break;
+        status = code == 1 ? take_operand(s, optarg, err) : take_option(s, code, word, optarg, err);
+    }
+    for (; status == DREY_OK && !s->help && optind < argc; optind++) /* behind "--" */
+        status = take_operand(s, argv[optind], err);
+    bool drafts = s->policy != DREY_POLICY_NONE && s->policy != DREY_POLICY_STD;
+    bool chooses =
+        command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE) || (command == CLI_TUNE && s->model);
+    if (chooses && drafts && !option_given(s, "draft"))
+        s->draft_auto = true;
+    return status != DREY_OK || s->help ? status : options_check(s, err);
+}

@@ -1,0 +1,153 @@
+/* drey bench model: prompt, text and passes of a model against the machine's limits. */
+#include "cli/commands/cmd_bench.h"
+
+#include "cli/terminal/format.h"
+#include "cli/commands/models.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/report.h"
+#include "cli/terminal/terminal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+drey_status bench_read_contexts(const char *text, drey_model_bench *bench, drey_error *err)
+{
+    const char *p = text;
+    for (bench->n_contexts = 0; bench->n_contexts < DREY_BENCH_MAX_CONTEXTS; p++) {
+        char *end;
+        errno = 0;
+        long n = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : -1;
+        bool first = bench->n_contexts == 0;
+        if (n < 0 || errno || n > 1 << 24 ||
+            (!first && n <= bench->contexts[bench->n_contexts - 1]))
+            break;
+        bench->contexts[bench->n_contexts++] = (int32_t)n;
+        p = end;
+        if (!*p)
+            return DREY_OK;
+        if (*p != ',')
+            break;
+    }
+    return fail(err, DREY_ERR_USAGE,
+                "--contexts takes up to %d ascending lengths such as 0,4096,16384, not \"%.80s\"",
+                DREY_BENCH_MAX_CONTEXTS, text);
+}
+
+static void show_passes(FILE *out, const drey_model_report *r)
+{
+    int32_t context = -1;
+    for (int32_t i = 0; i < r->n_passes; i++) {
+        const drey_pass_report *p = &r->passes[i];
+        if (p->context != context)
+            fprintf(out,
+                    "%s%d of context\n  rows       time   t(n)/t(1)      limit  of limit"
+                    "  of memory  of peak  attention\n",
+                    i ? "" : "passes behind ", p->context);
+        context = p->context;
+        fprintf(out, "%6d %8.2f ms %9.2f %8.2f ms %7.0f %% %8.0f %% %6.0f %% %8.0f %%\n", p->rows,
+                1e3 * p->seconds, p->ratio, 1e3 * p->limit_seconds,
+                100 * p->limit_seconds / p->seconds, 100 * p->bandwidth_share, 100 * p->peak_share,
+                100 * p->attend_seconds / p->seconds);
+    }
+}
+
+static void add_passes(cJSON *root, const drey_model_report *r)
+{
+    cJSON *ratios = cJSON_AddArrayToObject(root, "t_n");
+    cJSON *passes = cJSON_AddArrayToObject(root, "passes");
+    for (int32_t i = 0; i < r->n_passes; i++) {
+        const drey_pass_report *p = &r->passes[i];
+        cJSON *pass = cJSON_CreateObject();
+        cJSON_AddNumberToObject(pass, "context", p->context);
+        cJSON_AddNumberToObject(pass, "rows", p->rows);
+        cJSON_AddNumberToObject(pass, "pass_s", p->seconds);
+        cJSON_AddNumberToObject(pass, "ratio", p->ratio);
+        cJSON_AddNumberToObject(pass, "limit_s", p->limit_seconds);
+        cJSON_AddNumberToObject(pass, "bandwidth_share", p->bandwidth_share);
+        cJSON_AddNumberToObject(pass, "peak_share", p->peak_share);
+        cJSON_AddNumberToObject(pass, "matmul_s", p->matmul_seconds);
+        cJSON_AddNumberToObject(pass, "attend_s", p->attend_seconds);
+        cJSON_AddItemToArray(passes, pass);
+        bool power_of_two = (p->rows & (p->rows - 1)) == 0;
+        if (p->context == r->passes[0].context && power_of_two)
+            cJSON_AddItemToArray(ratios, cJSON_CreateNumber(p->ratio));
+    }
+}
+
+static void show(FILE *out, cJSON *root, const drey_model_report *r)
+{
+    char a[16], b[16];
+    report_limits(&r->limits, out, root);
+    fprintf(out, "prompt     %.3g tokens/s, %.0f %% of the peak\n", r->prefill_tokens_per_s,
+            100 * r->prefill_peak_share);
+    fprintf(out, "text       %.3g tokens/s, %.0f %% of the memory's speed (%s a token)\n",
+            r->session_tokens_per_s, 100 * r->bandwidth_share,
+            format_bytes(a, (double)r->token_bytes));
+    if (r->n_sessions > 1)
+        fprintf(out, "sessions   %.3g tokens/s of %d together, %.2f times one's\n",
+                r->decode_tokens_per_s, r->n_sessions,
+                r->decode_tokens_per_s / r->session_tokens_per_s);
+    fprintf(out, "overhead   %.1f %% of a pass of one row is neither matrices nor attention\n",
+            100 * r->overhead_share);
+    if (r->streamed_bytes_per_pass)
+        fprintf(out, "disk       every pass reads %s: the disk decides, not the limits\n",
+                format_bytes(b, (double)r->streamed_bytes_per_pass));
+    cJSON_AddNumberToObject(root, "prefill_tokens_per_s", r->prefill_tokens_per_s);
+    cJSON_AddNumberToObject(root, "decode_tokens_per_s", r->decode_tokens_per_s);
+    cJSON_AddNumberToObject(root, "sessions", r->n_sessions);
+    cJSON_AddNumberToObject(root, "session_tokens_per_s", r->session_tokens_per_s);
+    cJSON_AddNumberToObject(root, "bandwidth_share", r->bandwidth_share);
+    cJSON_AddNumberToObject(root, "prefill_peak_share", r->prefill_peak_share);
+    cJSON_AddNumberToObject(root, "overhead_share", r->overhead_share);
+    cJSON_AddNumberToObject(root, "token_bytes", (double)r->token_bytes);
+    cJSON_AddNumberToObject(root, "position_bytes", (double)r->position_bytes);
+    cJSON_AddNumberToObject(root, "streamed_bytes_per_pass", (double)r->streamed_bytes_per_pass);
+    show_passes(out, r);
+    add_passes(root, r);
+}
+
+/* What the model was made for, and what of the contexts was left out. */
+static void show_left_out(FILE *out, const drey_model_bench *bench, const drey_model_report *r)
+{
+    for (int32_t i = bench->n_contexts - r->n_left_out; i < bench->n_contexts; i++)
+        fprintf(out,
+                "%d of context is left out: the model was not made for it, or it leaves too "
+                "little memory for the weights\n",
+                bench->contexts[i]);
+    if (bench->n_contexts - r->n_left_out > 1 || bench->contexts[0] > 0)
+        fprintf(out, "contexts are made up; a pass takes as long over them as over real ones\n");
+}
+
+drey_status bench_model(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    models m = {0};
+    drey_model_report report;
+    drey_model_bench bench;
+    progress bar = {0};
+    drey_model_bench_init(&bench);
+    bench.n_prompt = s->n_prompt;
+    bench.n_decode = s->n_decode;
+    bench.every = s->every;
+    drey_status status = s->contexts ? bench_read_contexts(s->contexts, &bench, err) : DREY_OK;
+    if (status == DREY_OK)
+        status = models_open(&m, s, err);
+    if (status == DREY_OK) {
+        drey_engine_options options = models_engine_options(&m, s, s->n_prompt);
+        options.progress = progress_report;
+        options.progress_user = &bar;
+        drey_plan plan;
+        if (drey_plan_make(&options, 0, &plan, NULL) == DREY_OK)
+            models_warn_of_plan(&plan);
+        status = drey_bench_model(&options, &bench, &report, err);
+        progress_clear(&bar);
+    }
+    if (status == DREY_OK) {
+        show(out, root, &report);
+        show_left_out(out, &bench, &report);
+    }
+    if (status == DREY_OK && s->svg)
+        status = svg_write(s->svg, s->model, &report, err);
+    models_close(&m);
+    return status;
+}

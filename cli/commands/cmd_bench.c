@@ -1,0 +1,159 @@
+/* drey bench: what this machine, its disk, the kernels and a model do, as a table and as JSON. */
+#include "cli/commands/cmd_bench.h"
+
+#include "cli/commands/commands.h"
+#include "cli/terminal/format.h"
+#include "cli/files/json_file.h"
+#include "cli/commands/models.h"
+#include "cli/terminal/report.h"
+#include "cli/terminal/terminal.h"
+
+#include <string.h>
+
+static double cpu_s_per_gb(const drey_disk_report *r)
+{
+    return r->read_bytes ? 1e9 * r->cpu_s / (double)r->read_bytes : 0;
+}
+
+/* Reads of several sizes; names the smallest that comes within 3 % of the fastest, as small ones
+ * leave more of the ring to what is not yet used. */
+static drey_status disk_sizes(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    static const int first = 17, last = 23; /* 128K to 8M */
+    double speed[24] = {0}, most = 0;
+    char a[16], b[16];
+    cJSON *list = cJSON_AddArrayToObject(root, "sizes");
+    for (int i = first; i <= last; i++) {
+        drey_disk_report r;
+        drey_status status =
+            drey_bench_disk(s->model, s->io, (uint64_t)1 << i, s->seconds, &r, err);
+        if (status != DREY_OK)
+            return status;
+        speed[i] = r.bytes_per_s;
+        most = r.bytes_per_s > most ? r.bytes_per_s : most;
+        fprintf(out, "reads of   %-8s %s/s, %.3f s of processor a GB\n",
+                format_bytes(a, (double)((uint64_t)1 << i)), format_bytes(b, r.bytes_per_s),
+                cpu_s_per_gb(&r));
+        cJSON *size = cJSON_CreateObject();
+        cJSON_AddNumberToObject(size, "read_size", (double)((uint64_t)1 << i));
+        cJSON_AddNumberToObject(size, "bytes_per_s", r.bytes_per_s);
+        cJSON_AddNumberToObject(size, "cpu_s_per_gb", cpu_s_per_gb(&r));
+        cJSON_AddItemToArray(list, size);
+    }
+    int best = first;
+    while (speed[best] < 0.97 * most)
+        best++;
+    fprintf(out, "choose     --read-size %dK\n", 1 << (best - 10));
+    cJSON_AddNumberToObject(root, "best_read_size", (double)((uint64_t)1 << best));
+    return DREY_OK;
+}
+
+static drey_status disk(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    drey_disk_report r;
+    char a[16], b[16];
+    if (s->sizes)
+        return disk_sizes(s, out, root, err);
+    drey_status status = drey_bench_disk(s->model, s->io, s->read_bytes, s->seconds, &r, err);
+    if (status != DREY_OK)
+        return status;
+    fprintf(out, "disk       %s read at %s/s, %.3f s of processor a GB\n",
+            format_bytes(a, (double)r.read_bytes), format_bytes(b, r.bytes_per_s),
+            cpu_s_per_gb(&r));
+    fprintf(out, "way        %s, %s, %s buffers\n", r.uring ? "io_uring" : "reading threads",
+            r.direct ? "direct" : "through the page cache", r.registered ? "registered" : "plain");
+    cJSON_AddNumberToObject(root, "bytes_per_s", r.bytes_per_s);
+    cJSON_AddNumberToObject(root, "read_bytes", (double)r.read_bytes);
+    cJSON_AddNumberToObject(root, "cpu_s_per_gb", cpu_s_per_gb(&r));
+    cJSON_AddBoolToObject(root, "direct", r.direct);
+    cJSON_AddBoolToObject(root, "uring", r.uring);
+    cJSON_AddBoolToObject(root, "registered", r.registered);
+    return DREY_OK;
+}
+
+static void show_machine(const drey_machine_report *r, FILE *out, cJSON *root)
+{
+    char a[16], b[16];
+    fprintf(out, "machine    ");
+    print_clean(out, r->cpu);
+    fprintf(out, ", %d cores, kernels %s, %d threads\n", r->n_cores, r->cpu_tier, r->n_threads);
+    fprintf(out, "memory     %s, %s available\n", format_bytes(a, (double)r->memory_total_bytes),
+            format_bytes(b, (double)r->memory_available_bytes));
+    cJSON_AddStringToObject(root, "cpu_tier", r->cpu_tier);
+    cJSON_AddNumberToObject(root, "threads", r->n_threads);
+    cJSON_AddNumberToObject(root, "memory_total_bytes", (double)r->memory_total_bytes);
+    cJSON_AddNumberToObject(root, "memory_available_bytes", (double)r->memory_available_bytes);
+    report_limits(&r->limits, out, root);
+    fprintf(out, "matrices   %.3f TOPS, %.0f %% of the peak, by the kernel of Q4_K in the caches\n",
+            1e-12 * r->kernel_ops_per_s, 100 * r->kernel_ops_per_s / r->limits.int8_ops_per_s);
+    cJSON_AddNumberToObject(root, "kernel_ops_per_s", r->kernel_ops_per_s);
+    cJSON *tiers = cJSON_AddArrayToObject(root, "tiers");
+    for (int32_t i = 0; i < r->n_tiers; i++) {
+        const drey_tier_report *t = &r->tiers[i];
+        fprintf(out, "%-10s 8-bit %.3f TOPS, float %.3f TFLOPS at most\n", t->name,
+                1e-12 * t->int8_ops_per_s, 1e-12 * t->float_ops_per_s);
+        cJSON *tier = cJSON_CreateObject();
+        cJSON_AddStringToObject(tier, "tier", t->name);
+        cJSON_AddNumberToObject(tier, "int8_ops_per_s", t->int8_ops_per_s);
+        cJSON_AddNumberToObject(tier, "float_ops_per_s", t->float_ops_per_s);
+        cJSON_AddItemToArray(tiers, tier);
+    }
+}
+
+static drey_status machine(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    drey_machine_report r;
+    drey_status status = models_check_tier(s->cpu_tier, err);
+    if (status == DREY_OK)
+        status = drey_bench_machine(s->n_threads, s->cpu_tier, &r, err);
+    if (status != DREY_OK)
+        return status;
+    show_machine(&r, out, root);
+    return s->model ? disk(s, out, cJSON_AddObjectToObject(root, "disk"), err) : DREY_OK;
+}
+
+static drey_status measure(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+{
+    switch (s->command) {
+    case CLI_BENCH_MACHINE:
+        return machine(s, out, root, err);
+    case CLI_BENCH_DISK:
+        return disk(s, out, root, err);
+    case CLI_BENCH_KERNELS:
+        return bench_kernels(s, out, root, err);
+    case CLI_BENCH_EXIT:
+        return bench_exit(s, out, root, err);
+    case CLI_BENCH_SESSIONS:
+        return bench_sessions(s, out, root, err);
+    case CLI_BENCH_UNITS:
+        return bench_units(s, out, root, err);
+    case CLI_BENCH_EDGE:
+        return bench_edge(s, out, root, err);
+    default:
+        return bench_model(s, out, root, err);
+    }
+}
+
+int bench_main(const cli_settings *settings)
+{
+    drey_error err = {0};
+    bool json_only = settings->json && strcmp(settings->json, "-") == 0;
+    FILE *out = json_only ? stderr : stdout;
+    drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
+    if (status == DREY_OK && settings->svg)
+        status = json_check_path(settings->svg, &err);
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "version", drey_version());
+    cJSON_AddItemToObject(root, "machine", json_machine());
+    if (status == DREY_OK)
+        status = measure(settings, out, root, &err);
+    bool told = status == DREY_OK || cJSON_HasObjectItem(root, "cases"); /* though some failed */
+    if (told && settings->json) {
+        drey_status wrote = json_write(settings->json, root, status == DREY_OK ? &err : NULL);
+        status = status == DREY_OK ? wrote : status;
+    }
+    cJSON_Delete(root);
+    if (status != DREY_OK)
+        complain_error(&err);
+    return exit_code(status);
+}

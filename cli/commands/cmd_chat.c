@@ -1,0 +1,492 @@
+/* drey chat: several turns with a person, or with a pipe.
+ *
+ * Answers alone go to standard output; prompts, progress and what commands say go to standard error.
+ * All messages are put into the model's chat format each time; what that has in common with the
+ * session's timeline is not computed again. Nothing is ever cut: what does not fit is said before an
+ * answer begins. */
+#include "cli/terminal/ask_line.h"
+#include "cli/commands/auto_draft.h"
+#include "cli/files/cache_folder.h"
+#include "cli/commands/commands.h"
+#include "cli/terminal/format.h"
+#include "cli/files/json_file.h"
+#include "cli/commands/models.h"
+#include "cli/files/profile_file.h"
+#include "cli/terminal/report.h"
+#include "cli/terminal/signals.h"
+#include "cli/commands/talk.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text_writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    USUAL_CONTEXT = 4096,   /* positions, where the model was made for as many */
+    MOST_CONTEXT_SHARE = 4, /* -n is at most the context's quarter, unless it was given */
+    HELD_BYTES = 1 << 20,
+    HELD_BYTES_A_TOKEN = 128 /* some four bytes of text; rendering touches 25 times as many */
+};
+
+typedef struct chat {
+    cli_settings settings; /* a copy: /budget changes the budget */
+    models models;
+    drey_pair_report known;
+    drey_engine *engine;
+    drey_session *session;
+    int32_t n_context, n_predict;
+    progress progress;
+    text_writer out;
+    asker asker;
+    talk talk;
+    uint64_t tries; /* of this answer, by /retry: each has a seed of its own */
+    drey_statistics statistics;
+    drey_speculation speculation; /* of the last answer, should its engine be closed since */
+    drey_exits exits;
+    bool ended;  /* /quit */
+    bool failed; /* an answer could not be given, or written */
+} chat;
+
+/* Something for the person, unless -q. */
+static void say(const chat *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const chat *c, const char *format, ...)
+{
+    va_list arguments;
+    if (c->settings.quiet)
+        return;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+/* ---- Engine and session ---- */
+
+/* Another budget may have room for another draft. */
+static void choose_draft(chat *c)
+{
+    c->models.profile = NULL;
+    auto_draft_choose(&c->models, &c->settings, c->n_context);
+    profile_use(&c->models, &c->settings, &c->known);
+}
+
+static drey_status open_session(chat *c, drey_error *err)
+{
+    choose_draft(c);
+    drey_engine_options options = models_engine_options(&c->models, &c->settings, c->n_context);
+    options.progress = progress_report;
+    options.progress_user = &c->progress;
+    signals_hold();
+    drey_status status = drey_engine_open(&c->engine, &options, err);
+    if (status == DREY_OK)
+        status = drey_session_open(&c->session, c->engine, err);
+    signals_release();
+    if (status != DREY_OK)
+        drey_engine_close(&c->engine);
+    return status;
+}
+
+static void close_session(chat *c)
+{
+    drey_session_close(&c->session);
+    drey_engine_close(&c->engine);
+}
+
+static void choose_lengths(chat *c)
+{
+    drey_model_info info;
+    drey_model_describe(c->models.target, &info);
+    c->n_context = c->settings.n_context;
+    if (!c->n_context)
+        c->n_context = info.n_context_train > 0 && info.n_context_train < USUAL_CONTEXT
+                           ? info.n_context_train
+                           : USUAL_CONTEXT;
+    if (info.n_context_train > 0 && c->n_context > info.n_context_train)
+        complain("warning: a context of %d tokens is longer than the %d the model was made for; "
+                 "the text may become poor",
+                 c->n_context, info.n_context_train);
+    c->n_predict = c->settings.n_predict;
+    if (!option_given(&c->settings, "predict") && c->n_predict > c->n_context / MOST_CONTEXT_SHARE)
+        c->n_predict = c->n_context / MOST_CONTEXT_SHARE;
+    if (c->n_predict < 1)
+        c->n_predict = 1;
+}
+
+/* That there is a chat format is known before anybody types. */
+static drey_status check_template(chat *c, drey_error *err)
+{
+    drey_status status = talk_add(&c->talk, "user", "hello", 5, err);
+    if (status == DREY_OK)
+        status = talk_encode(&c->talk, c->models.target, err);
+    talk_drop(&c->talk);
+    return status;
+}
+
+static drey_status begin(chat *c, drey_error *err)
+{
+    const cli_settings *s = &c->settings;
+    drey_status status = models_open(&c->models, s, err);
+    if (status == DREY_OK && s->system)
+        status = talk_set_system(&c->talk, s->system, err);
+    if (status == DREY_OK)
+        status = check_template(c, err);
+    if (status != DREY_OK)
+        return status;
+    choose_lengths(c);
+    /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
+    c->models.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
+    return open_session(c, err);
+}
+
+static void show_plan(const chat *c)
+{
+    drey_plan plan;
+    drey_engine_plan(c->engine, &plan);
+    models_warn_of_plan(&plan);
+    if (c->settings.quiet)
+        return;
+    report_plan_briefly(stderr, &plan);
+    report_draft(stderr, c->models.why);
+}
+
+/* ---- Answers ---- */
+
+/* How many tokens an answer may have; 0: the conversation does not fit, which has been said. */
+static int32_t room_left(const chat *c)
+{
+    size_t n = c->talk.n_ids;
+    if (n >= (size_t)c->n_context) {
+        complain(
+            "the conversation has %zu tokens, and the context of %d has no room for an answer; "
+            "nothing was cut. /reset begins anew; -c %zu would hold it",
+            n, c->n_context, n + (size_t)c->n_predict);
+        return 0;
+    }
+    int32_t left = c->n_context - (int32_t)n;
+    if (left < c->n_predict)
+        complain("the context of %d tokens is nearly full: the answer can have %d; /reset begins "
+                 "anew, a larger -c holds more",
+                 c->n_context, left);
+    return left < c->n_predict ? left : c->n_predict;
+}
+
+static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
+{
+    const cli_settings *s = &c->settings;
+    drey_generate_options options;
+    drey_generate_options_init(&options);
+    options.n_predict = n_predict;
+    options.sampling = s->sampling;
+    options.sampling.seed += c->tries;
+    options.stops = s->stops;
+    options.n_stops = s->n_stops;
+    c->progress = (progress){.quiet = s->quiet};
+    text_writer_begin(&c->out, &c->progress, &options, !s->no_provisional_text);
+    drey_status status = drey_session_sync(c->session, c->talk.ids, c->talk.n_ids, NULL, err);
+    if (status == DREY_OK)
+        status = drey_session_begin(c->session, &options, &c->statistics, err);
+    signals_watch(c->session);
+    if (signals_exit_code()) /* it came before the text began */
+        drey_session_cancel(c->session);
+    for (bool done = status != DREY_OK; status == DREY_OK && !done;)
+        status = drey_session_step(c->session, &done, err);
+    drey_session_end(c->session);
+    signals_unwatch();
+    text_writer_end(&c->out);
+    progress_clear(&c->progress);
+    drey_session_speculation(c->session, &c->speculation);
+    drey_session_exits(c->session, &c->exits);
+    return status;
+}
+
+/* What stands under an answer. */
+static void say_how(const chat *c, bool stopped)
+{
+    const drey_statistics *s = &c->statistics;
+    const char *end = stopped                           ? "; stopped, and what was written stays"
+                      : s->finish == DREY_FINISH_LENGTH ? "; cut by its length (-n)"
+                                                        : "";
+    say(c, "[reused %lld of %zu tokens; %lld written, %.2f/s%s]", (long long)s->cached_tokens,
+        c->talk.n_ids, (long long)s->generated_tokens, s->tokens_per_s, end);
+}
+
+/* The answer to the messages as they are, which joins them. */
+static drey_status answer(chat *c, drey_error *err)
+{
+    c->out.n_kept = 0;
+    drey_status status = talk_encode(&c->talk, c->models.target, err);
+    int32_t n_predict = status == DREY_OK ? room_left(c) : 0;
+    if (n_predict > 0)
+        status = write_answer(c, n_predict, err);
+    bool stopped = signals_take_interrupt();
+    if (status == DREY_ERR_CANCELLED)
+        status = DREY_OK;
+    if (c->out.n_kept > 0) {
+        if (c->out.error == 0 && text_writer_write("\n", 1) != 0)
+            c->out.error = EPIPE;
+        say_how(c, stopped);
+        drey_status added = talk_add(&c->talk, "assistant", c->out.kept, c->out.n_kept,
+                                     status == DREY_OK ? err : NULL);
+        status = status == DREY_OK ? added : status;
+    } else {
+        talk_drop(&c->talk); /* a question without an answer would stand beside the next one */
+        if (n_predict > 0)
+            say(c, "[nothing was written, and the message is taken back]");
+    }
+    if (n_predict == 0)
+        c->failed = true;
+    if (status == DREY_OK && c->out.error && c->out.error != EINTR)
+        status =
+            fail(err, DREY_ERR_IO, "cannot write to standard output: %s", strerror(c->out.error));
+    return status;
+}
+
+/* ---- Commands ---- */
+
+static drey_status do_reset(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    (void)err;
+    talk_reset(&c->talk);
+    say(c, "[a new conversation]");
+    return DREY_OK;
+}
+
+static drey_status do_retry(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    if (!talk_ends_with(&c->talk, "assistant"))
+        return fail(err, DREY_ERR_USAGE, "there is no answer to write again");
+    talk_drop(&c->talk);
+    c->tries++;
+    return answer(c, err);
+}
+
+static drey_status do_save(chat *c, const char *rest, drey_error *err)
+{
+    if (!*rest)
+        return fail(err, DREY_ERR_USAGE, "/save wants a file: /save talk.drey-session");
+    drey_status status = json_check_path(rest, err); /* a model would be a dear file to lose */
+    if (status != DREY_OK)
+        return status;
+    char *note = talk_note(&c->talk);
+    if (!note)
+        return fail(err, DREY_ERR_MEMORY, "out of memory for the conversation");
+    status = drey_session_save(c->session, rest, note, strlen(note), err);
+    free(note);
+    if (status == DREY_OK)
+        say(c, "[saved %zu messages in %s]", c->talk.n, rest);
+    return status;
+}
+
+static drey_status do_load(chat *c, const char *rest, drey_error *err)
+{
+    drey_saved_session saved = {0};
+    if (!*rest)
+        return fail(err, DREY_ERR_USAGE, "/load wants a file that /save wrote");
+    drey_status status = drey_session_load(c->session, rest, &saved, err);
+    if (status == DREY_OK)
+        status = talk_read_note(&c->talk, saved.note, saved.n_note_bytes, err);
+    drey_free(saved.note);
+    if (status == DREY_OK)
+        say(c, "[loaded %zu messages from %s]", c->talk.n, rest);
+    return status;
+}
+
+static drey_status do_system(chat *c, const char *rest, drey_error *err)
+{
+    drey_status status = talk_set_system(&c->talk, rest, err);
+    if (status == DREY_OK)
+        say(c, *rest ? "[the system message is set]" : "[no system message]");
+    return status;
+}
+
+/* Writes what was computed of the conversation to a file for its owner's eyes. False: there is
+ * nothing, or it cannot be written, which is said. */
+static bool put_aside(const chat *c, char *path, size_t capacity)
+{
+    char name[64];
+    const int32_t *ids;
+    size_t n;
+    drey_error err = {0};
+    drey_session_timeline(c->session, &ids, &n);
+    if (n == 0)
+        return false;
+    snprintf(name, sizeof name, "chat-%ld.drey-session", (long)getpid());
+    drey_status status = cache_place(path, capacity, name, &err);
+    mode_t usual = umask(077);
+    if (status == DREY_OK)
+        status = drey_session_save(c->session, path, NULL, 0, &err);
+    umask(usual);
+    if (status != DREY_OK)
+        say(c, "[the conversation will be computed again: %s]", err.message);
+    return status == DREY_OK;
+}
+
+/* Reopens the engine within another budget; the old one comes back where that fails. What was
+ * computed of the conversation is gone on with. */
+static drey_status change_budget(chat *c, uint64_t wanted, drey_error *err)
+{
+    uint64_t before = c->settings.memory_bytes;
+    char kept[PATH_MAX];
+    bool aside = put_aside(c, kept, sizeof kept);
+    close_session(c);
+    c->settings.memory_bytes = wanted;
+    drey_status status = open_session(c, err);
+    if (status != DREY_OK) {
+        c->settings.memory_bytes = before;
+        c->ended = open_session(c, NULL) != DREY_OK;
+    }
+    if (aside && !c->ended)
+        drey_session_load(c->session, kept, NULL, NULL); /* or it is computed again */
+    if (aside)
+        unlink(kept);
+    return status;
+}
+
+static drey_status do_budget(chat *c, const char *rest, drey_error *err)
+{
+    drey_plan plan;
+    uint64_t wanted = DREY_MEMORY_AUTO;
+    if (strcmp(rest, "unlimited") == 0)
+        wanted = DREY_MEMORY_UNLIMITED;
+    else if (*rest && strcmp(rest, "auto") != 0 && !size_parse(rest, &wanted))
+        return fail(err, DREY_ERR_USAGE, "/budget takes a size (2.5G), auto or unlimited");
+    drey_status status = *rest ? change_budget(c, wanted, err) : DREY_OK;
+    if (c->ended)
+        return status;
+    drey_engine_plan(c->engine, &plan);
+    report_plan(stderr, &plan);
+    report_draft(stderr, c->models.why);
+    return status;
+}
+
+static drey_status do_stats(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    if (c->statistics.generated_tokens == 0)
+        return fail(err, DREY_ERR_USAGE, "there is no answer yet");
+    report_statistics(stderr, &c->statistics);
+    report_speculation(stderr, &c->speculation);
+    report_exits(stderr, &c->exits);
+    report_units(stderr, c->engine);
+    return DREY_OK;
+}
+
+static drey_status do_quit(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    (void)err;
+    c->ended = true;
+    return DREY_OK;
+}
+
+static drey_status do_help(chat *c, const char *rest, drey_error *err)
+{
+    (void)c;
+    (void)rest;
+    (void)err;
+    fputs("/reset          a new conversation; the system message stays\n"
+          "/retry          the last answer once more (with --temp: another one)\n"
+          "/save FILE      keeps the conversation, and what was computed for it\n"
+          "/load FILE      goes on with one that was saved\n"
+          "/system TEXT    the system message; without a text: none\n"
+          "/budget [SIZE]  shows the memory plan; with a size, auto or unlimited: another one\n"
+          "/stats          of the last answer\n"
+          "/help           this list\n"
+          "/quit           ends, as Ctrl-D does\n"
+          "Ctrl-C stops an answer; what was written stays. A line that ends in \\ goes on in the\n"
+          "next one. A message that begins with / is written with a blank in front.\n",
+          stderr);
+    return DREY_OK;
+}
+
+static drey_status do_command(chat *c, char *entry, drey_error *err)
+{
+    static const struct {
+        const char *name;
+        drey_status (*run)(chat *c, const char *rest, drey_error *err);
+    } commands[] = {{"reset", do_reset}, {"retry", do_retry},   {"save", do_save},
+                    {"load", do_load},   {"system", do_system}, {"budget", do_budget},
+                    {"stats", do_stats}, {"quit", do_quit},     {"help", do_help}};
+    char *rest = entry + strcspn(entry, " \t\n");
+    size_t n = (size_t)(rest - entry);
+    rest += strspn(rest, " \t\n");
+    for (size_t end = strlen(rest); end > 0 && strchr(" \t\n", rest[end - 1]); end--)
+        rest[end - 1] = 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strlen(commands[i].name) == n - 1 && strncmp(entry + 1, commands[i].name, n - 1) == 0)
+            return commands[i].run(c, rest, err);
+    return fail(err, DREY_ERR_USAGE, "there is no command %.*s; /help lists them", (int)n, entry);
+}
+
+/* ---- The conversation ---- */
+
+static drey_status take_entry(chat *c, drey_error *err)
+{
+    asker *a = &c->asker;
+    if (strspn(a->entry, " \t\n") == a->n)
+        return DREY_OK;
+    if (memchr(a->entry, 0, a->n))
+        return fail(err, DREY_ERR_USAGE, "a message cannot hold a NUL byte");
+    if (a->entry[0] == '/')
+        return do_command(c, a->entry, err);
+    c->tries = 0;
+    drey_status status = talk_add(&c->talk, "user", a->entry, a->n, err);
+    return status == DREY_OK ? answer(c, err) : status;
+}
+
+/* Ends the process' work where it cannot go on: nobody hears it, or the disk is gone for good. */
+static bool is_fatal(const chat *c)
+{
+    return c->ended || (c->out.error && c->out.error != EINTR);
+}
+
+static void converse(chat *c)
+{
+    while (!is_fatal(c) && !signals_exit_code()) {
+        drey_error err = {0};
+        asked got = asker_ask(&c->asker);
+        if (got == ASKED_INTERRUPTED && signals_take_interrupt()) {
+            fputs("\n(/quit or Ctrl-D ends)\n", stderr);
+            continue;
+        }
+        if (got != ASKED_ENTRY)
+            break;
+        if (take_entry(c, &err) == DREY_OK)
+            continue;
+        complain("%s", err.message); /* no option is given from here on: the hint is not for it */
+        c->failed = true;
+    }
+    if (c->asker.terminal && !signals_exit_code() && !c->ended)
+        fputc('\n', stderr);
+}
+
+int chat_main(const cli_settings *settings)
+{
+    chat c = {.settings = *settings, .progress.quiet = settings->quiet, .out.keeps = true};
+    drey_error err = {0};
+    drey_status status = begin(&c, &err);
+    if (status == DREY_OK) {
+        show_plan(&c);
+        signals_note();
+        asker_init(&c.asker);
+        if (c.asker.terminal)
+            say(&c, "Write, and press Enter; /help tells what else there is.");
+        converse(&c);
+        asker_free(&c.asker);
+    } else {
+        complain_error(&err);
+    }
+    close_session(&c);
+    models_close(&c.models);
+    text_writer_free(&c.out);
+    talk_free(&c.talk);
+    int interrupted = signals_exit_code();
+    return interrupted ? interrupted : status != DREY_OK ? exit_code(status) : c.failed;
+}

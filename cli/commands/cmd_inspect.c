@@ -1,0 +1,112 @@
+/* drey inspect: what is in a GGUF file, of any architecture. */
+#include "cli/commands/commands.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/terminal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_TYPES = 48 };
+
+/* Tensors and bytes of each type, for the summary; types beyond the last slot are not counted. */
+typedef struct inspection {
+    struct {
+        char name[16];
+        int n_tensors;
+        uint64_t bytes;
+        bool runnable;
+    } types[MAX_TYPES];
+    int n_types;
+    bool in_tensors;
+} inspection;
+
+static void show_header(void *user, uint32_t version, uint64_t n_keys, uint64_t n_tensors,
+                        uint64_t file_bytes)
+{
+    char size[16];
+    (void)user;
+    printf("GGUF version %" PRIu32 ", %" PRIu64 " keys, %" PRIu64 " tensors, %s\n", version, n_keys,
+           n_tensors, format_bytes(size, (double)file_bytes));
+    printf("keys\n");
+}
+
+static void show_key(void *user, const char *name, const char *type, const char *value)
+{
+    (void)user;
+    printf("  %-12s ", type);
+    print_clean(stdout, name);
+    fputs(" = ", stdout);
+    print_clean(stdout, value);
+    putchar('\n');
+}
+
+static void count_type(inspection *in, const char *type, uint64_t bytes, bool runnable)
+{
+    int i = 0;
+    while (i < in->n_types && strcmp(in->types[i].name, type) != 0)
+        i++;
+    if (i == MAX_TYPES)
+        return;
+    if (i == in->n_types) {
+        snprintf(in->types[i].name, sizeof in->types[i].name, "%s", type);
+        in->types[i].runnable = runnable;
+        in->n_types++;
+    }
+    in->types[i].n_tensors++;
+    in->types[i].bytes += bytes;
+}
+
+static void show_tensor(void *user, const char *name, const char *type, const int64_t *dims,
+                        int n_dims, uint64_t bytes, uint64_t offset, bool runnable)
+{
+    inspection *in = user;
+    char shape[96] = "", size[16];
+    size_t n = 0;
+    if (!in->in_tensors)
+        printf("tensors\n  type            bytes        offset  shape                 name\n");
+    in->in_tensors = true;
+    for (int i = 0; i < n_dims && n < sizeof shape; i++)
+        n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%" PRId64, i ? " x " : "", dims[i]);
+    printf("  %-9s %11s %13" PRIu64 "  %-21s ", type, format_bytes(size, (double)bytes), offset,
+           shape);
+    print_clean(stdout, name);
+    putchar('\n');
+    count_type(in, type, bytes, runnable);
+}
+
+static void show_missing(void *user, const char *what)
+{
+    int *n_missing = user;
+    if ((*n_missing)++ == 0)
+        printf("drey cannot run this file\n");
+    fputs("  ", stdout);
+    print_clean(stdout, what);
+    putchar('\n');
+}
+
+int inspect_main(const cli_settings *settings)
+{
+    inspection in = {0};
+    drey_error err = {0};
+    const drey_inspector inspector = {
+        .header = show_header, .key = show_key, .tensor = show_tensor, .user = &in};
+    drey_status status = drey_inspect(settings->operand, &inspector, &err);
+    if (status != DREY_OK) {
+        complain_error(&err);
+        return exit_code(status);
+    }
+    printf("types\n");
+    for (int i = 0; i < in.n_types; i++) {
+        char size[16];
+        printf("  %-9s %5d tensors %8s%s\n", in.types[i].name, in.types[i].n_tensors,
+               format_bytes(size, (double)in.types[i].bytes),
+               in.types[i].runnable ? "" : "  (drey cannot run this type)");
+    }
+    int n_missing = 0;
+    status = drey_missing(settings->operand, show_missing, &n_missing, &err);
+    if (status != DREY_OK) {
+        complain_error(&err);
+        return exit_code(status);
+    }
+    return 0;
+}

@@ -1,0 +1,122 @@
+/* drey plan: what a memory budget would buy, without loading anything. */
+#include "cli/commands/auto_draft.h"
+#include "cli/commands/commands.h"
+#include "cli/terminal/format.h"
+#include "cli/files/json_file.h"
+#include "cli/commands/models.h"
+#include "cli/files/profile_file.h"
+#include "cli/terminal/report.h"
+#include "cli/terminal/terminal.h"
+
+#include <string.h>
+
+static const int32_t usual_context = 1024;
+static const uint64_t more_bytes = 256 << 20;
+
+static void show_tensor(void *user, const char *tensor, uint64_t bytes, drey_residency where)
+{
+    static const char *const names[] = {
+        [DREY_PINNED] = "pinned", [DREY_STREAMED] = "streamed", [DREY_LOOKED_UP] = "looked up"};
+    FILE *out = user;
+    char size[16];
+    fprintf(out, "  %-10s %8s  ", names[where], format_bytes(size, (double)bytes));
+    print_clean(out, tensor);
+    fputc('\n', out);
+}
+
+/* The plan of a budget, of a little more, and where the disk's speed comes from. */
+typedef struct prospect {
+    drey_planner *planner;
+    drey_plan plan, more;
+    report_source disk;
+    bool has_more;          /* more would help */
+    const char *why;        /* the draft was taken; "" */
+    drey_pair_report known; /* what drey tune -m measured, where the models' profile is not NULL */
+} prospect;
+
+static int32_t choose_context(const cli_settings *s, const drey_model *target)
+{
+    drey_model_info info;
+    drey_model_describe(target, &info);
+    if (s->n_context)
+        return s->n_context;
+    bool shorter = info.n_context_train > 1 && info.n_context_train < usual_context;
+    return shorter ? info.n_context_train : usual_context;
+}
+
+static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
+{
+    drey_speeds speeds = {.disk_bytes_per_s = s->disk_bytes_per_s};
+    drey_status status = DREY_OK;
+    if (!s->no_measure)
+        status = drey_planner_measure(p->planner, 0, &speeds, err);
+    p->disk = s->disk_bytes_per_s > 0       ? REPORT_STATED
+              : speeds.disk_bytes_per_s > 0 ? REPORT_MEASURED
+                                            : REPORT_UNKNOWN;
+    if (status == DREY_OK)
+        status = drey_planner_make(p->planner, 0, &speeds, &p->plan, err);
+    p->has_more = status == DREY_OK && p->plan.streamed_bytes_per_pass > 0;
+    if (!p->has_more)
+        return status;
+    return drey_planner_make(p->planner, p->plan.budget_bytes + more_bytes, &speeds, &p->more, err);
+}
+
+static drey_status write_json(const char *path, const prospect *p, drey_error *err)
+{
+    cJSON *root = json_plan(&p->plan);
+    cJSON_AddStringToObject(root, "disk", report_source_name(p->disk));
+    if (p->has_more)
+        cJSON_AddItemToObject(root, "more", json_plan(&p->more));
+    drey_status status = json_write(path, root, err);
+    cJSON_Delete(root);
+    return status;
+}
+
+static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
+{
+    bool json_only = s->json && strcmp(s->json, "-") == 0;
+    FILE *out = json_only ? stderr : stdout;
+    models_warn_of_plan(&p->plan);
+    report_plan(out, &p->plan);
+    report_draft(out, p->why);
+    report_prediction(out, &p->plan, p->plan.tree_rows > 1, p->disk);
+    if (p->has_more)
+        report_more(out, &p->plan, &p->more);
+    drey_status status = s->json ? write_json(s->json, p, err) : DREY_OK;
+    if (status != DREY_OK || !s->tensors)
+        return status;
+    fprintf(out, "tensors of the target, in the order of a pass\n");
+    return drey_planner_visit(p->planner, 0, show_tensor, out, err);
+}
+
+static drey_status plan_all(const cli_settings *s, models *m, drey_error *err)
+{
+    prospect p = {0};
+    int32_t n_context = choose_context(s, m->target);
+    auto_draft_choose(m, s, n_context);
+    profile_use(m, s, &p.known);
+    drey_engine_options options = models_engine_options(m, s, n_context);
+    p.why = m->why;
+    drey_status status = drey_planner_open(&p.planner, &options, err);
+    if (status == DREY_OK)
+        status = look_ahead(s, &p, err);
+    if (status == DREY_OK)
+        status = show(s, &p, err);
+    drey_planner_close(&p.planner);
+    return status;
+}
+
+int plan_main(const cli_settings *settings)
+{
+    models m = {0};
+    drey_error err = {0};
+    drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
+    if (status == DREY_OK)
+        status = models_open(&m, settings, &err);
+    if (status == DREY_OK)
+        status = plan_all(settings, &m, &err);
+    if (status != DREY_OK)
+        complain_error(&err);
+    models_close(&m);
+    return exit_code(status);
+}

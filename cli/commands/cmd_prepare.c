@@ -1,0 +1,129 @@
+/* drey prepare: writes or checks a model's sidecar.
+ *
+ * Ctrl-C and kill end it at the next MiB, so that what was written of a sidecar is removed; a
+ * second one ends the process at once and leaves the .partial to the next prepare. */
+#include "cli/commands/commands.h"
+#include "cli/terminal/format.h"
+#include "cli/files/json_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct preparing {
+    const cli_settings *settings;
+    progress progress;
+} preparing;
+
+static void announce(void *user, const char *path, uint64_t needed_bytes, uint64_t free_bytes)
+{
+    const preparing *p = user;
+    char needed[16], available[16];
+    if (p->settings->quiet)
+        return;
+    print_clean(stderr, path);
+    fprintf(stderr, " needs %s of disk space; %s are free\n",
+            format_bytes(needed, (double)needed_bytes),
+            format_bytes(available, (double)free_bytes));
+}
+
+static void on_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    progress_report(&((preparing *)user)->progress, what, done, total);
+}
+
+static bool go_on(void *user)
+{
+    (void)user;
+    return signals_exit_code() == 0;
+}
+
+static void tell(const cli_settings *s, const drey_prepare_report *report)
+{
+    char size[16];
+    FILE *out = s->json && strcmp(s->json, "-") == 0 ? stderr : stdout;
+    if (s->quiet)
+        return;
+    format_bytes(size, (double)report->sidecar_bytes);
+    if (s->check)
+        fprintf(out, "OK: %s, all of it as the model says\n", size);
+    else if (report->written)
+        fprintf(out, "written: %s; drey run uses it%s\n", size, s->output ? " with --sidecar" : "");
+    else
+        fprintf(out, "nothing to do: a good sidecar of %s is there; --force writes it again\n",
+                size);
+}
+
+/* Where the sidecar is: named, or MODEL.drey. The caller frees; NULL when memory is short. */
+static char *path_of(const cli_settings *s)
+{
+    size_t n = strlen(s->operand) + sizeof ".drey";
+    char *path = s->output ? strdup(s->output) : malloc(n);
+    if (path && !s->output)
+        snprintf(path, n, "%s.drey", s->operand);
+    return path;
+}
+
+static drey_status write_json(const cli_settings *s, const drey_prepare_report *report,
+                              double seconds, drey_error *err)
+{
+    cJSON *root = cJSON_CreateObject();
+    char *path = path_of(s);
+    cJSON_AddStringToObject(root, "version", drey_version());
+    cJSON_AddItemToObject(root, "machine", json_machine());
+    cJSON_AddStringToObject(root, "path", path ? path : "");
+    cJSON_AddNumberToObject(root, "sidecar_bytes", (double)report->sidecar_bytes);
+    cJSON_AddBoolToObject(root, "written", report->written);
+    cJSON_AddBoolToObject(root, "checked", s->check);
+    cJSON_AddNumberToObject(root, "seconds", seconds);
+    drey_status status = json_write(s->json, root, err);
+    cJSON_Delete(root);
+    free(path);
+    return status;
+}
+
+static drey_status prepare(const cli_settings *s, preparing *p, const drey_model *model,
+                           drey_error *err)
+{
+    drey_prepare_report report = {0};
+    drey_prepare_options options;
+    drey_prepare_options_init(&options);
+    options.model = model;
+    options.output = s->output;
+    options.check = s->check;
+    options.force = s->force;
+    options.planes = s->planes;
+    options.announce = announce;
+    options.progress = on_progress;
+    options.go_on = go_on;
+    options.user = p;
+    signals_note();
+    double begun_s = progress_clock_s();
+    drey_status status = drey_prepare(&options, &report, err);
+    double seconds = progress_clock_s() - begun_s;
+    progress_clear(&p->progress);
+    if (status == DREY_OK)
+        tell(s, &report);
+    if (status == DREY_OK && s->json)
+        status = write_json(s, &report, seconds, err);
+    return status;
+}
+
+int prepare_main(const cli_settings *settings)
+{
+    preparing p = {.settings = settings, .progress.quiet = settings->quiet};
+    drey_model *model = NULL;
+    drey_error err = {0};
+    drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
+    if (status == DREY_OK)
+        status = drey_model_open(&model, settings->operand, &err);
+    if (status == DREY_OK)
+        status = prepare(settings, &p, model, &err);
+    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
+        complain_error(&err);
+    drey_model_close(&model);
+    int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;
+    return interrupted ? interrupted : exit_code(status);
+}

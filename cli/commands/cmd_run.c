@@ -1,0 +1,284 @@
+/* drey run: a prompt in, the target's text out.
+ *
+ * Text alone goes to standard output, flushed as it comes; the plan, progress and statistics go to
+ * standard error. A prompt and n_predict decide the context unless -c does, so the prompt is read
+ * and tokenized before the engine takes its memory. */
+#include "cli/commands/auto_draft.h"
+#include "cli/commands/commands.h"
+#include "cli/files/input.h"
+#include "cli/files/json_file.h"
+#include "cli/commands/models.h"
+#include "cli/files/profile_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/report.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text_writer.h"
+#include "cli/files/trace_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct run {
+    const cli_settings *settings;
+    models models;
+    drey_pair_report known; /* what drey tune -m measured, where models.profile is not NULL */
+    drey_engine *engine;
+    drey_session *session;
+    int32_t *ids; /* [n_ids]: the prompt */
+    size_t n_ids;
+    progress progress;
+    text_writer out;
+} run;
+
+/* So that what follows in the same place begins on a line of its own. */
+static void end_line(const run *r)
+{
+    if (r->out.last_byte && r->out.last_byte != '\n' && terminal_shared())
+        putc('\n', stderr);
+}
+
+/* ---- Prompt ---- */
+
+static drey_status read_prompt(const run *r, char **text, size_t *n_bytes, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    if (!s->prompt) {
+        input_limit limit = input_limit_memory(s->memory_bytes, INPUT_AS_IDS);
+        input_limit_context(&limit, r->models.target, s->n_context);
+        return input_read(s->file, "the prompt", &limit, text, n_bytes, err);
+    }
+    *text = strdup(s->prompt);
+    if (!*text)
+        return fail(err, DREY_ERR_MEMORY, "out of memory while reading the prompt");
+    *n_bytes = strlen(*text);
+    return DREY_OK;
+}
+
+static drey_status take_prompt(run *r, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    char *text = NULL;
+    size_t n_bytes = 0;
+    int flags = DREY_TOKENIZE_BOS | (s->special ? DREY_TOKENIZE_SPECIAL : 0);
+    drey_status status = read_prompt(r, &text, &n_bytes, err);
+    if (status == DREY_OK && s->chat)
+        status = input_chat_tokens(r->models.target, s->system, text, n_bytes, flags, s->n_context,
+                                   &r->ids, &r->n_ids, err);
+    else if (status == DREY_OK)
+        status = input_tokens(r->models.target, text, n_bytes, flags, s->n_context, &r->ids,
+                              &r->n_ids, err);
+    if (status == DREY_OK && r->n_ids == 0)
+        status = fail(err, DREY_ERR_USAGE,
+                      "the prompt is empty: give some text with -p, -f or standard input");
+    free(text);
+    return status;
+}
+
+/* -c, or what prompt and text need. */
+static drey_status choose_context(const run *r, int32_t *n_context, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    drey_model_info info;
+    drey_model_describe(r->models.target, &info);
+    *n_context = s->n_context;
+    if (!*n_context) {
+        if (r->n_ids > (size_t)(INT32_MAX - s->n_predict))
+            return fail(err, DREY_ERR_CONTEXT,
+                        "a prompt of %zu tokens and -n %d are more than any context holds",
+                        r->n_ids, s->n_predict);
+        *n_context = (int32_t)r->n_ids + s->n_predict;
+    }
+    if (info.n_context_train > 0 && *n_context > info.n_context_train)
+        complain("warning: a context of %d tokens is longer than the %d the model was made for; "
+                 "the text may become poor",
+                 *n_context, info.n_context_train);
+    return DREY_OK;
+}
+
+/* ---- The run ---- */
+
+static drey_status open_session(run *r, drey_error *err)
+{
+    int32_t n_context;
+    drey_status status = choose_context(r, &n_context, err);
+    if (status != DREY_OK)
+        return status;
+    auto_draft_choose(&r->models, r->settings, n_context);
+    profile_use(&r->models, r->settings, &r->known);
+    drey_engine_options options = models_engine_options(&r->models, r->settings, n_context);
+    options.progress = progress_report;
+    options.progress_user = &r->progress;
+    signals_hold();
+    status = drey_engine_open(&r->engine, &options, err);
+    if (status == DREY_OK)
+        status = drey_session_open(&r->session, r->engine, err);
+    if (status == DREY_OK)
+        signals_watch(r->session);
+    signals_release();
+    return status;
+}
+
+static void show_plan(const run *r)
+{
+    drey_plan plan;
+    drey_engine_plan(r->engine, &plan);
+    models_warn_of_plan(&plan);
+    if (r->settings->quiet)
+        return;
+    report_plan_briefly(stderr, &plan);
+    report_draft(stderr, r->models.why);
+}
+
+static drey_status write_statistics(const run *r, const drey_statistics *statistics,
+                                    drey_error *err)
+{
+    drey_speculation speculation;
+    drey_exits exits;
+    drey_session_speculation(r->session, &speculation);
+    drey_session_exits(r->session, &exits);
+    cJSON *root = json_statistics(statistics);
+    cJSON_AddItemToObject(root, "speculation", json_speculation(&speculation));
+    if (exits.mode != DREY_EXIT_OFF)
+        cJSON_AddItemToObject(root, "exits", json_exits(&exits));
+    if (r->settings->units)
+        cJSON_AddItemToObject(root, "units", json_units(r->engine));
+    drey_status status = json_write(r->settings->stats, root, err);
+    cJSON_Delete(root);
+    return status;
+}
+
+/* What ended the text as seen from here, on top of what the library says. */
+static drey_status settle(const run *r, drey_status status, drey_statistics *statistics,
+                          drey_error *err)
+{
+    if (r->out.error && r->out.error != EINTR) {
+        statistics->finish = DREY_FINISH_ERROR;
+        return fail(err, DREY_ERR_IO, "cannot write to standard output: %s",
+                    strerror(r->out.error));
+    }
+    if (signals_exit_code() && status == DREY_OK)
+        statistics->finish = DREY_FINISH_INTERRUPTED;
+    return status;
+}
+
+/* A signal that came before the text began is seen here: from then on it cancels. */
+static drey_status write_text(run *r, const drey_generate_options *options,
+                              drey_statistics *statistics, drey_error *err)
+{
+    drey_status status = drey_session_sync(r->session, r->ids, r->n_ids, NULL, err);
+    if (status == DREY_OK)
+        status = drey_session_begin(r->session, options, statistics, err);
+    if (signals_exit_code())
+        drey_session_cancel(r->session);
+    for (bool done = status != DREY_OK; status == DREY_OK && !done;)
+        status = drey_session_step(r->session, &done, err);
+    drey_session_end(r->session);
+    text_writer_end(&r->out);
+    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
+        statistics->finish = DREY_FINISH_ERROR;
+    return status;
+}
+
+static drey_status write_trace(const run *r, const drey_statistics *statistics, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    const trace_about about = {.target = s->model,
+                               .draft = r->models.drafter == DREY_DRAFTER_MODEL
+                                            ? r->models.draft_path
+                                            : drey_drafter_name(r->models.drafter),
+                               .policy = drey_policy_name(s->policy),
+                               .statistics = statistics};
+    return trace_write(s->trace, r->session, r->models.target, &about, err);
+}
+
+static void report_all(const run *r, const drey_statistics *statistics)
+{
+    drey_speculation speculation;
+    drey_exits exits;
+    drey_session_speculation(r->session, &speculation);
+    drey_session_exits(r->session, &exits);
+    report_statistics(stderr, statistics);
+    report_speculation(stderr, &speculation);
+    report_exits(stderr, &exits);
+    report_units(stderr, r->engine);
+}
+
+static drey_status generate(run *r, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    drey_statistics statistics = {0};
+    drey_generate_options options;
+    drey_generate_options_init(&options);
+    options.n_predict = s->n_predict;
+    options.sampling = s->sampling;
+    options.stops = s->stops;
+    options.n_stops = s->n_stops;
+    options.ignore_eos = s->ignore_eos;
+    if (s->raw_ids)
+        text_writer_begin_ids(&r->out, &r->progress, &options);
+    else
+        text_writer_begin(&r->out, &r->progress, &options, !s->no_provisional_text);
+    drey_status status = write_text(r, &options, &statistics, err);
+    signals_unwatch();
+    progress_clear(&r->progress);
+    status = settle(r, status, &statistics, err);
+    if (signals_wait_writable(STDERR_FILENO)) { /* one pipe may be blocked for both */
+        end_line(r);
+        if (!s->quiet)
+            report_all(r, &statistics);
+    }
+    if (s->stats) {
+        drey_status written = write_statistics(r, &statistics, status == DREY_OK ? err : NULL);
+        if (status == DREY_OK)
+            status = written;
+    }
+    if (s->trace) {
+        drey_status written = write_trace(r, &statistics, status == DREY_OK ? err : NULL);
+        if (status == DREY_OK)
+            status = written;
+    }
+    return status;
+}
+
+static drey_status run_all(run *r, drey_error *err)
+{
+    const cli_settings *s = r->settings;
+    if ((s->stats && strcmp(s->stats, "-") == 0) || (s->trace && strcmp(s->trace, "-") == 0))
+        return fail(err, DREY_ERR_USAGE, "--%s takes a file: standard output is for the text alone",
+                    s->stats && strcmp(s->stats, "-") == 0 ? "stats" : "trace");
+    drey_status status = s->stats ? json_check_path(s->stats, err) : DREY_OK;
+    if (status == DREY_OK && s->trace)
+        status = json_check_path(s->trace, err);
+    if (status == DREY_OK)
+        status = models_open(&r->models, s, err);
+    if (status == DREY_OK)
+        status = take_prompt(r, err);
+    if (status == DREY_OK)
+        status = open_session(r, err);
+    if (status != DREY_OK)
+        return status;
+    show_plan(r);
+    return generate(r, err);
+}
+
+int run_main(const cli_settings *settings)
+{
+    run r = {.settings = settings, .progress.quiet = settings->quiet};
+    drey_error err = {0};
+    drey_status status = run_all(&r, &err);
+    progress_clear(&r.progress);
+    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
+        complain_error(&err);
+    signals_unwatch();
+    drey_session_close(&r.session);
+    drey_engine_close(&r.engine);
+    models_close(&r.models);
+    text_writer_free(&r.out);
+    free(r.ids);
+    int interrupted = signals_exit_code();
+    return interrupted ? interrupted : exit_code(status);
+}

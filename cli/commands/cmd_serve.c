@@ -1,0 +1,183 @@
+/* drey serve: an HTTP server over one engine, in the forms of OpenAI's API and of llama.cpp's server.
+ * Runs until SIGINT or SIGTERM, then lets texts end and exits with 0. */
+#include "cli/commands/auto_draft.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/models.h"
+#include "cli/files/profile_file.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/report.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+
+#include "serve/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    USUAL_SESSIONS = 4,
+    USUAL_CONTEXT = 4096,
+    USUAL_PORT = 8080,
+    USUAL_QUEUE = 32,
+    USUAL_CONNECTIONS = 64,
+    LEAST_BODY = 128 << 10,
+    MOST_BODY = 1 << 20,
+    BODY_PER_TOKEN = 32,
+    USUAL_TIMEOUT_S = 30,
+    USUAL_GRACE_S = 10
+};
+
+typedef struct serving {
+    cli_settings settings;
+    models models;
+    drey_pair_report known; /* what drey tune -m measured, where models.profile is not NULL */
+    drey_engine *engine;
+    server *server;
+    progress progress;
+    char name[128];
+} serving;
+
+/* The file's name without its end, unless --alias says another. */
+static void name_model(serving *v)
+{
+    const char *slash = strrchr(v->settings.model, '/');
+    const char *name = slash ? slash + 1 : v->settings.model;
+    size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
+        n -= 5;
+    if (v->settings.alias)
+        snprintf(v->name, sizeof v->name, "%s", v->settings.alias);
+    else
+        snprintf(v->name, sizeof v->name, "%.*s", (int)n, name);
+}
+
+static int32_t choose_context(const serving *v)
+{
+    drey_model_info info;
+    drey_model_describe(v->models.target, &info);
+    if (v->settings.n_context)
+        return v->settings.n_context;
+    return info.n_context_train > 0 && info.n_context_train < USUAL_CONTEXT ? info.n_context_train
+                                                                            : USUAL_CONTEXT;
+}
+
+/* A conversation that fills the context is far shorter: what is longer cannot be used. */
+static uint64_t choose_body(const serving *v, int32_t n_context)
+{
+    uint64_t n = (uint64_t)n_context * BODY_PER_TOKEN;
+    if (v->settings.body_bytes)
+        return v->settings.body_bytes;
+    return n < LEAST_BODY ? LEAST_BODY : n > MOST_BODY ? MOST_BODY : n;
+}
+
+static int32_t given_or(const cli_settings *s, const char *name, int32_t value, int32_t usual)
+{
+    return option_given(s, name) ? value : usual;
+}
+
+/* Of prompts their clients hear. */
+static void show_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    if (what != DREY_PROGRESS_PROMPT)
+        progress_report(user, what, done, total);
+}
+
+static bool go_on(void *user)
+{
+    (void)user;
+    return signals_exit_code() == 0;
+}
+
+static void say(void *user, const char *line)
+{
+    const serving *v = user;
+    if (!v->settings.quiet)
+        complain("%s", line);
+}
+
+static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
+{
+    const cli_settings *s = &v->settings;
+    const serve_options options = {
+        .model = v->models.target,
+        .name = v->name,
+        .host = s->host ? s->host : "127.0.0.1",
+        .port = given_or(s, "port", s->port, USUAL_PORT),
+        .api_keys = s->api_key,
+        .origins = s->cors_origin,
+        .n_sessions = s->n_sessions,
+        .n_context = n_context,
+        .n_queue = given_or(s, "queue", s->n_queue, USUAL_QUEUE),
+        .n_connections = given_or(s, "connections", s->n_connections, USUAL_CONNECTIONS),
+        .body_bytes = choose_body(v, n_context),
+        .timeout_s = given_or(s, "timeout", s->timeout_s, USUAL_TIMEOUT_S),
+        .grace_s = given_or(s, "grace", s->grace_s, USUAL_GRACE_S),
+        .n_predict = given_or(s, "predict", s->n_predict, 0),
+        .sampling = s->sampling,
+        .go_on = go_on,
+        .log = say,
+        .user = v,
+    };
+    return server_open(&v->server, &options, err);
+}
+
+static drey_status open_engine(serving *v, int32_t n_context, drey_error *err)
+{
+    v->models.held_bytes = server_bytes(v->server);
+    auto_draft_choose(&v->models, &v->settings, n_context);
+    profile_use(&v->models, &v->settings, &v->known);
+    drey_engine_options options = models_engine_options(&v->models, &v->settings, n_context);
+    options.progress = show_progress;
+    options.progress_user = &v->progress;
+    signals_hold();
+    drey_status status = drey_engine_open(&v->engine, &options, err);
+    signals_release();
+    return status;
+}
+
+/* Standard output has this line alone: whoever started the server reads the address there. */
+static void announce(const serving *v)
+{
+    drey_plan plan;
+    drey_engine_plan(v->engine, &plan);
+    models_warn_of_plan(&plan);
+    if (!v->settings.quiet) {
+        report_plan_briefly(stderr, &plan);
+        report_draft(stderr, v->models.why);
+    }
+    printf("%s\n", server_address(v->server));
+    fflush(stdout);
+}
+
+static drey_status serve_all(serving *v, drey_error *err)
+{
+    drey_status status = models_open(&v->models, &v->settings, err);
+    if (status != DREY_OK)
+        return status;
+    int32_t n_context = choose_context(v);
+    name_model(v);
+    status = open_server(v, n_context, err);
+    if (status == DREY_OK)
+        status = open_engine(v, n_context, err);
+    if (status != DREY_OK)
+        return status;
+    signals_note();
+    announce(v);
+    return server_run(v->server, v->engine, err);
+}
+
+int serve_main(const cli_settings *settings)
+{
+    serving v = {.settings = *settings, .progress.quiet = settings->quiet};
+    drey_error err = {0};
+    if (!v.settings.n_sessions)
+        v.settings.n_sessions = USUAL_SESSIONS;
+    drey_status status = serve_all(&v, &err);
+    progress_clear(&v.progress);
+    if (status != DREY_OK)
+        complain_error(&err);
+    drey_engine_close(&v.engine);
+    server_close(&v.server);
+    models_close(&v.models);
+    return exit_code(status);
+}

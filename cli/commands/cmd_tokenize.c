@@ -1,0 +1,123 @@
+/* drey tokenize: text to a JSON array of token ids, and back. */
+#include "cli/commands/commands.h"
+#include "cli/files/input.h"
+#include "cli/commands/models.h"
+#include "cli/terminal/terminal.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+
+static drey_status print_ids(const drey_model *model, const cli_settings *s, const char *text,
+                             size_t n_bytes, drey_error *err)
+{
+    int flags = (s->special ? DREY_TOKENIZE_SPECIAL : 0) | (s->bos ? DREY_TOKENIZE_BOS : 0);
+    int32_t *ids = NULL;
+    size_t n_ids = 0;
+    drey_status status = input_tokens(model, text, n_bytes, flags, 0, &ids, &n_ids, err);
+    if (status != DREY_OK)
+        return status;
+    putchar('[');
+    for (size_t i = 0; i < n_ids; i++)
+        printf("%s%d", i ? ", " : "", ids[i]);
+    puts("]");
+    free(ids);
+    return DREY_OK;
+}
+
+/* The numbers of a JSON array, NUL-terminated; the caller frees *ids. Whether the model has such
+ * ids is the library's to say. */
+static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, size_t *n_ids,
+                            drey_error *err)
+{
+    const char *wanted = "--ids takes a JSON array of token ids such as [1, 15043]";
+    /* With the NUL behind the text: nothing but blanks may follow the array. */
+    cJSON *root = cJSON_ParseWithLengthOpts(json, n_bytes + 1, NULL, true);
+    drey_status status = DREY_OK;
+    size_t n = 0;
+    *ids = NULL;
+    if (!cJSON_IsArray(root)) {
+        status = fail(err, DREY_ERR_FORMAT, "%s", wanted);
+        goto done;
+    }
+    *ids = malloc(((size_t)cJSON_GetArraySize(root) + 1) * sizeof **ids);
+    if (!*ids) {
+        status = fail(err, DREY_ERR_MEMORY, "out of memory while reading the ids");
+        goto done;
+    }
+    const cJSON *item;
+    cJSON_ArrayForEach(item, root)
+    {
+        double id = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (!(id >= 0 && id <= INT32_MAX && id == floor(id))) {
+            status = fail(err, DREY_ERR_FORMAT, "%s; element %zu is none", wanted, n + 1);
+            goto done;
+        }
+        (*ids)[n++] = (int32_t)id;
+    }
+done:
+    cJSON_Delete(root);
+    if (status != DREY_OK) {
+        free(*ids);
+        *ids = NULL;
+    }
+    *n_ids = n;
+    return status;
+}
+
+static drey_status print_text(const drey_model *model, const cli_settings *s, const char *json,
+                              size_t n_json, drey_error *err)
+{
+    int flags = s->special ? DREY_TOKENIZE_SPECIAL : 0;
+    int32_t *ids = NULL;
+    size_t n_ids = 0, n_bytes = 0;
+    char *text = NULL;
+    drey_status status = read_ids(json, n_json, &ids, &n_ids, err);
+    if (status != DREY_OK)
+        return status;
+    size_t capacity = 16 * n_ids + 64;
+    for (;;) {
+        free(text);
+        text = malloc(capacity);
+        if (!text) {
+            status = fail(err, DREY_ERR_MEMORY, "out of memory while writing the text");
+            break;
+        }
+        n_bytes = 0;
+        status = drey_detokenize(model, ids, n_ids, flags, text, capacity, &n_bytes, err);
+        if (status != DREY_ERR_USAGE || n_bytes <= capacity)
+            break;
+        capacity = n_bytes;
+    }
+    if (status ==
+        DREY_ERR_USAGE) /* an id that the model lacks: the input's fault, not the words' */
+        status = DREY_ERR_FORMAT;
+    if (status == DREY_OK)
+        fwrite(text, 1, n_bytes, stdout); /* a failure is seen when main flushes */
+    free(text);
+    free(ids);
+    return status;
+}
+
+int tokenize_main(const cli_settings *settings)
+{
+    models m;
+    drey_error err = {0};
+    char *input = NULL;
+    size_t n_bytes = 0;
+    drey_status status = models_open(&m, settings, &err);
+    input_limit limit =
+        input_limit_memory(DREY_MEMORY_AUTO, settings->ids ? INPUT_AS_JSON : INPUT_AS_IDS);
+    if (status == DREY_OK)
+        status = input_read(NULL, settings->ids ? "the list of ids" : "the text", &limit, &input,
+                            &n_bytes, &err);
+    if (status == DREY_OK && settings->ids)
+        status = print_text(m.target, settings, input, n_bytes, &err);
+    else if (status == DREY_OK)
+        status = print_ids(m.target, settings, input, n_bytes, &err);
+    if (status != DREY_OK)
+        complain_error(&err);
+    free(input);
+    models_close(&m);
+    return exit_code(status);
+}

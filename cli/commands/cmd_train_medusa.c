@@ -1,0 +1,114 @@
+/* drey train medusa: heads that guess what the target says next, and how often they are right about
+ * texts that they have not seen. */
+#include "cli/commands/cmd_train.h"
+
+#include "cli/terminal/format.h"
+#include "cli/files/json_file.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void show(const training *t, const drey_train_medusa_report *r, FILE *out)
+{
+    char seconds[2][16];
+    fprintf(out, "texts     %lld tokens to learn from, %lld held out; ", (long long)r->n_positions,
+            (long long)r->n_held[0]);
+    if (r->n_kept >= r->n_texts)
+        fprintf(out, "the first %lld of %lld that were kept\n", (long long)r->n_texts,
+                (long long)r->n_kept);
+    else
+        fprintf(out, "written in %s\n", format_seconds(seconds[0], r->write_s));
+    fprintf(out, "right     rank 1     2     3     4     5     6     7     8   any, in %%\n");
+    for (int32_t k = 0; k < r->n_heads; k++) {
+        double any = 0;
+        fprintf(out, "head %d   ", k + 1);
+        for (int32_t i = 0; i < DREY_MEDUSA_RANKS; i++) {
+            any += (double)r->accuracy[k][i];
+            fprintf(out, " %5.1f", 100 * (double)r->accuracy[k][i]);
+        }
+        fprintf(out, " %5.1f\n", 100 * any);
+    }
+    fprintf(out, "written   ");
+    print_clean(out, t->output);
+    fprintf(out, ", guessing among %d tokens; trained in %s\n", r->n_ids,
+            format_seconds(seconds[1], r->train_s));
+}
+
+static drey_status write_json(const training *t, const drey_train_medusa_report *r, drey_error *err)
+{
+    cJSON *root = cJSON_CreateObject(), *heads;
+    cJSON_AddStringToObject(root, "version", drey_version());
+    cJSON_AddItemToObject(root, "machine", json_machine());
+    cJSON_AddStringToObject(root, "path", t->output);
+    cJSON_AddNumberToObject(root, "vocabulary", r->n_ids);
+    cJSON_AddNumberToObject(root, "kept_tokens", (double)r->n_kept);
+    cJSON_AddNumberToObject(root, "text_tokens", (double)r->n_texts);
+    cJSON_AddNumberToObject(root, "train_positions", (double)r->n_positions);
+    cJSON_AddNumberToObject(root, "loss", r->loss);
+    cJSON_AddNumberToObject(root, "write_s", r->write_s);
+    cJSON_AddNumberToObject(root, "train_s", r->train_s);
+    cJSON_AddNumberToObject(root, "seconds", t->seconds);
+    heads = cJSON_AddArrayToObject(root, "heads");
+    for (int32_t k = 0; k < r->n_heads; k++) {
+        cJSON *o = cJSON_CreateObject(), *ranks = cJSON_AddArrayToObject(o, "accuracy_by_rank");
+        cJSON_AddNumberToObject(o, "held_out_positions", (double)r->n_held[k]);
+        for (int32_t i = 0; i < DREY_MEDUSA_RANKS; i++)
+            cJSON_AddItemToArray(ranks, cJSON_CreateNumber((double)r->accuracy[k][i]));
+        cJSON_AddItemToArray(heads, o);
+    }
+    drey_status status = json_write(t->settings->json, root, err);
+    cJSON_Delete(root);
+    return status;
+}
+
+static drey_status train(training *t, drey_train_medusa_report *report, drey_error *err)
+{
+    const cli_settings *s = t->settings;
+    drey_engine_options engine = models_engine_options(&t->models, s, 2);
+    drey_train_medusa_options o;
+    drey_train_medusa_options_init(&o);
+    o.engine = &engine;
+    o.prompts = t->prompts;
+    o.n_prompts = t->list.n;
+    o.n_heads = s->n_heads;
+    o.n_ids = s->n_vocabulary;
+    o.n_positions = option_given(s, "predict") ? s->n_predict : 0;
+    o.n_epochs = s->n_epochs;
+    o.rate = s->rate;
+    o.temperature = s->sampling.temperature;
+    o.greedy = option_given(s, "temp") && s->sampling.temperature <= 0;
+    o.keep_texts = s->keep_texts;
+    o.seed = s->sampling.seed;
+    o.output = t->output;
+    o.progress = training_progress;
+    o.go_on = training_go_on;
+    o.user = t;
+    signals_note();
+    double begun_s = progress_clock_s();
+    drey_status status = drey_train_medusa(&o, report, err);
+    t->seconds = progress_clock_s() - begun_s;
+    progress_clear(&t->progress);
+    return status;
+}
+
+int train_medusa(const cli_settings *settings)
+{
+    training t;
+    drey_error err = {0};
+    drey_train_medusa_report report;
+    FILE *out = settings->json && strcmp(settings->json, "-") == 0 ? stderr : stdout;
+    drey_status status = training_open(&t, settings, ".drey-medusa", &err);
+    if (status == DREY_OK)
+        status = train(&t, &report, &err);
+    if (status == DREY_OK && !settings->quiet)
+        show(&t, &report, out);
+    if (status == DREY_OK && settings->json)
+        status = write_json(&t, &report, &err);
+    int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;
+    if (status != DREY_OK && (!interrupted || !settings->quiet))
+        complain_error(&err);
+    training_close(&t);
+    return interrupted ? interrupted : exit_code(status);
+}

@@ -1,0 +1,21 @@
+/* The subcommands. Each takes parsed settings and returns the process' exit code; what went wrong
+ * has been said on standard error by then. */
+#ifndef DREY_CLI_COMMANDS_H
+#define DREY_CLI_COMMANDS_H
+
+#include "cli/args/options.h"
+
+int run_main(const cli_settings *settings);
+int chat_main(const cli_settings *settings);
+int serve_main(const cli_settings *settings);
+int plan_main(const cli_settings *settings);
+int inspect_main(const cli_settings *settings);
+int tokenize_main(const cli_settings *settings);
+int perplexity_main(const cli_settings *settings);
+int bench_main(const cli_settings *settings);
+int prepare_main(const cli_settings *settings);
+int report_main(const cli_settings *settings);
+int tune_main(const cli_settings *settings);
+int train_main(const cli_settings *settings);
+
+#endif

@@ -1,0 +1,141 @@
+/* Models and engine options of a command line: see models.h. */
+#include "cli/commands/models.h"
+
+#include "cli/terminal/terminal.h"
+#include "cli/files/trace_file.h"
+#include "cli/files/tuning_file.h"
+#include "cli/files/units_file.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+drey_status models_check_tier(const char *cpu_tier, drey_error *err)
+{
+    const char *const *tiers = drey_cpu_tiers();
+    char names[200] = "";
+    size_t n = 0;
+    if (!cpu_tier)
+        return DREY_OK;
+    for (size_t i = 0; tiers[i] && n < sizeof names; i++) {
+        if (strcmp(tiers[i], cpu_tier) == 0)
+            return DREY_OK;
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", tiers[i]);
+    }
+    return fail(err, DREY_ERR_USAGE,
+                "--cpu takes what this machine and build have, %s, not \"%.40s\"", names, cpu_tier);
+}
+
+static void find_shares(models *m, const cli_settings *s)
+{
+    units_measured known;
+    m->divided = s->units && units_load(m->target, s, &known);
+    if (m->divided)
+        m->shares = known.products.shares;
+}
+
+/* In memory, and with a folder there, too. */
+static drey_prefix_options prefixes_of(const cli_settings *settings)
+{
+    const uint64_t usual_memory = 64 << 20, usual_disk = UINT64_C(1) << 30;
+    drey_prefix_options p = {.memory_bytes = settings->prefix_memory,
+                             .folder = settings->prefix_folder};
+    if (p.folder && !p.memory_bytes)
+        p.memory_bytes = usual_memory;
+    if (p.folder)
+        p.disk_bytes = settings->prefix_disk ? settings->prefix_disk : usual_disk;
+    return p;
+}
+
+drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
+{
+    *m = (models){.drafter = settings->drafter, .prefixes = prefixes_of(settings)};
+    snprintf(m->draft_path, sizeof m->draft_path, "%s",
+             settings->draft_path ? settings->draft_path : "");
+    drey_status status = models_check_tier(settings->cpu_tier, err);
+    if (status == DREY_OK)
+        m->tuned = tuning_load(settings->cpu_tier, &m->tuning);
+    if (status == DREY_OK)
+        status = drey_model_open(&m->target, settings->model, err);
+    if (status == DREY_OK)
+        find_shares(m, settings);
+    if (status == DREY_OK && settings->drafter == DREY_DRAFTER_MODEL &&
+        drey_is_heads_file(settings->draft_path)) {
+        m->drafter = DREY_DRAFTER_MEDUSA;
+        m->heads = settings->draft_path;
+    }
+    if (status == DREY_OK && m->drafter == DREY_DRAFTER_MODEL)
+        status = drey_model_open(&m->draft, settings->draft_path, err);
+    drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
+    return status;
+}
+
+void models_close(models *m)
+{
+    drey_model_close(&m->draft);
+    drey_model_close(&m->target);
+}
+
+void models_warn_of_plan(const drey_plan *plan)
+{
+    if (plan->sidecar_refused[0])
+        complain("warning: %s%s", plan->sidecar_refused, hint_words(DREY_HINT_SIDECAR));
+    if (plan->budget_is_estimate)
+        complain("warning: /proc does not say how much memory is available; --memory auto counts "
+                 "only what is free");
+}
+
+static void warn_of_threads(int32_t n_threads)
+{
+    cpu_set_t set;
+    if (n_threads && sched_getaffinity(0, sizeof set, &set) == 0 && n_threads > CPU_COUNT(&set))
+        complain("warning: -t %d is more than the %d cores of this process; it will be slower "
+                 "than -t %d",
+                 n_threads, CPU_COUNT(&set), CPU_COUNT(&set));
+}
+
+drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
+                                          int32_t n_context)
+{
+    drey_engine_options options;
+    drey_engine_options_init(&options);
+    warn_of_threads(settings->n_threads);
+    options.target = m->target;
+    options.draft = m->draft;
+    options.drafter = m->drafter;
+    options.heads = m->drafter == DREY_DRAFTER_MEDUSA ? m->heads : NULL;
+    options.policy = settings->policy;
+    options.without = settings->without;
+    options.with = settings->with;
+    options.exit = settings->exit;
+    options.exit_file = settings->exit_file;
+    options.exit_threshold = settings->exit_threshold;
+    options.memory_bytes = settings->memory_bytes;
+    options.read_bytes = settings->read_bytes;
+    options.n_context = n_context;
+    options.n_threads = settings->n_threads;
+    options.n_sessions = settings->n_sessions;
+    options.draft_tokens = settings->draft_tokens;
+    options.tree_nodes = settings->tree_nodes;
+    options.prompt_chunk = settings->prompt_chunk;
+    options.trace_spans = settings->trace ? TRACE_FILE_SPANS : 0;
+    options.cpu_tier = settings->cpu_tier;
+    options.units = settings->units;
+    options.unit_shares = m->divided ? &m->shares : NULL;
+    options.tuning = m->tuned ? &m->tuning : NULL;
+    options.profile = m->profile;
+    options.held_bytes = m->held_bytes;
+    options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
+    options.io = settings->io;
+    options.kv = settings->kv;
+    options.no_sidecar = settings->sidecar && strcmp(settings->sidecar, "none") == 0;
+    options.sidecar = options.no_sidecar ? NULL : settings->sidecar;
+    return options;
+}
+
+void models_leave_draft(drey_engine_options *options)
+{
+    options->drafter = DREY_DRAFTER_NONE;
+    options->draft = NULL;
+    options->heads = NULL;
+}

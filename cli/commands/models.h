@@ -1,0 +1,45 @@
+/* The models that a command line names, opened, and the engine options that it asks for. */
+#ifndef DREY_CLI_MODELS_H
+#define DREY_CLI_MODELS_H
+
+#include "cli/args/options.h"
+
+#include <limits.h>
+
+typedef struct models {
+    drey_model *target;
+    drey_model *draft; /* NULL without a drafting model */
+    drey_drafter drafter;
+    char draft_path[PATH_MAX]; /* of the drafting model; "" */
+    const char *heads;         /* borrowed from the settings; NULL: those beside the target */
+    char why[512];             /* why -d auto took that; "" where it had not to choose */
+    bool tuned;                /* by drey tune, for this machine: */
+    drey_tuning tuning;
+    bool divided; /* between its units, by drey tune: */
+    drey_unit_shares shares;
+    const drey_profile *profile;  /* of these models, borrowed; NULL: nothing was measured */
+    uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
+    drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
+} models;
+
+/* DREY_ERR_USAGE, with the tiers to choose from, for a tier that this machine or build lacks; NULL
+ * is good. */
+drey_status models_check_tier(const char *cpu_tier, drey_error *err);
+
+/* Checks the tier and opens what settings name. models_close takes a half-opened pair too. */
+drey_status models_open(models *m, const cli_settings *settings, drey_error *err);
+void models_close(models *m);
+
+/* All that settings say about the engine; warns of more threads than cores. n_context is what the
+ * command chose. The options borrow the models. */
+drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
+                                          int32_t n_context);
+
+/* Takes the drafter out of them. */
+void models_leave_draft(drey_engine_options *options);
+
+/* Says why the sidecar beside the target is not used, if there is one and it is not, and that what
+ * "auto" means had to be guessed, if it had. */
+void models_warn_of_plan(const drey_plan *plan);
+
+#endif

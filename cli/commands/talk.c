@@ -1,0 +1,169 @@
+/* Conversations: see talk.h. */
+#include "cli/commands/talk.h"
+
+#include "cli/terminal/terminal.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const roles[] = {"system", "user", "assistant", NULL};
+
+void talk_free(talk *t)
+{
+    while (t->n > 0)
+        talk_drop(t);
+    free(t->messages);
+    free(t->ids);
+    *t = (talk){0};
+}
+
+static drey_status no_memory(drey_error *err)
+{
+    return fail(err, DREY_ERR_MEMORY, "out of memory for the conversation");
+}
+
+/* A message at place i, which those behind it make room for. */
+static drey_status insert(talk *t, size_t i, const char *role, const char *text, size_t n,
+                          drey_error *err)
+{
+    if (t->n == t->capacity) {
+        size_t capacity = 2 * t->n + 8;
+        drey_chat_message *larger = realloc(t->messages, capacity * sizeof *larger);
+        if (!larger)
+            return no_memory(err);
+        t->messages = larger;
+        t->capacity = capacity;
+    }
+    char *copy = malloc(n + 1);
+    if (!copy)
+        return no_memory(err);
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    memmove(t->messages + i + 1, t->messages + i, (t->n - i) * sizeof *t->messages);
+    t->messages[i] = (drey_chat_message){.role = role, .content = copy, .n_content = n};
+    t->n++;
+    return DREY_OK;
+}
+
+drey_status talk_add(talk *t, const char *role, const char *text, size_t n, drey_error *err)
+{
+    return insert(t, t->n, role, text, n, err);
+}
+
+void talk_drop(talk *t)
+{
+    if (t->n > 0)
+        free((char *)(uintptr_t)t->messages[--t->n].content);
+}
+
+static bool has_system(const talk *t)
+{
+    return t->n > 0 && strcmp(t->messages[0].role, "system") == 0;
+}
+
+void talk_reset(talk *t)
+{
+    while (t->n > (size_t)has_system(t))
+        talk_drop(t);
+}
+
+const char *talk_system(const talk *t)
+{
+    return has_system(t) ? t->messages[0].content : "";
+}
+
+drey_status talk_set_system(talk *t, const char *text, drey_error *err)
+{
+    if (*text) {
+        drey_status status = insert(t, 0, "system", text, strlen(text), err);
+        if (status != DREY_OK)
+            return status;
+    }
+    size_t old = *text ? 1 : 0;
+    if (old < t->n && strcmp(t->messages[old].role, "system") == 0) {
+        free((char *)(uintptr_t)t->messages[old].content);
+        memmove(t->messages + old, t->messages + old + 1, (t->n - old - 1) * sizeof *t->messages);
+        t->n--;
+    }
+    return DREY_OK;
+}
+
+bool talk_ends_with(const talk *t, const char *role)
+{
+    return t->n > 0 && strcmp(t->messages[t->n - 1].role, role) == 0;
+}
+
+drey_status talk_encode(talk *t, const drey_model *model, drey_error *err)
+{
+    drey_chat_request request;
+    drey_chat_request_init(&request);
+    request.messages = t->messages;
+    request.n_messages = t->n;
+    for (;;) {
+        drey_status status = drey_chat_encode(model, &request, DREY_TOKENIZE_BOS, t->ids,
+                                              t->ids_capacity, &t->n_ids, err);
+        if (t->n_ids <= t->ids_capacity)
+            return status;
+        int32_t *larger = realloc(t->ids, (t->n_ids + 1024) * sizeof *larger);
+        if (!larger)
+            return no_memory(err);
+        t->ids = larger;
+        t->ids_capacity = t->n_ids + 1024;
+    }
+}
+
+/* ---- Notes ---- */
+
+char *talk_note(const talk *t)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON *list = cJSON_AddArrayToObject(root, "messages");
+    for (size_t i = 0; i < t->n; i++) {
+        cJSON *m = cJSON_CreateObject();
+        cJSON_AddStringToObject(m, "role", t->messages[i].role);
+        cJSON_AddStringToObject(m, "content", t->messages[i].content);
+        cJSON_AddItemToArray(list, m);
+    }
+    char *note = list ? cJSON_PrintUnformatted(root) : NULL;
+    cJSON_Delete(root);
+    return note;
+}
+
+static drey_status take_messages(talk *t, const cJSON *list, drey_error *err)
+{
+    const cJSON *m;
+    cJSON_ArrayForEach(m, list)
+    {
+        const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "role"));
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "content"));
+        const char *known = NULL;
+        for (int i = 0; role && roles[i]; i++)
+            known = strcmp(roles[i], role) == 0 ? roles[i] : known;
+        if (!known || !text)
+            return fail(err, DREY_ERR_FORMAT, "the file holds a message of an unknown kind");
+        drey_status status = talk_add(t, known, text, strlen(text), err);
+        if (status != DREY_OK)
+            return status;
+    }
+    return DREY_OK;
+}
+
+drey_status talk_read_note(talk *t, const char *note, size_t n, drey_error *err)
+{
+    talk read = {0};
+    cJSON *root = note ? cJSON_ParseWithLength(note, n) : NULL;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "messages");
+    drey_status status =
+        cJSON_IsArray(list)
+            ? take_messages(&read, list, err)
+            : fail(err, DREY_ERR_FORMAT, "the file holds a session, but no conversation");
+    cJSON_Delete(root);
+    if (status != DREY_OK) {
+        talk_free(&read);
+        return status;
+    }
+    talk_free(t);
+    *t = read;
+    return DREY_OK;
+}

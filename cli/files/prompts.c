@@ -1,0 +1,147 @@
+/* Prompts for benchmarks: see prompts.h. */
+#include "cli/files/prompts.h"
+
+#include "cli/files/input.h"
+#include "cli/files/json_read.h"
+#include "cli/terminal/terminal.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* For file names, tables and CSV: letters, digits and a few signs. */
+static void put_name(char *out, size_t size, const char *name)
+{
+    size_t n = 0;
+    for (; name[n] && n + 1 < size; n++)
+        out[n] = (name[n] >= '0' && name[n] <= '9') || (name[n] >= 'a' && name[n] <= 'z') ||
+                         (name[n] >= 'A' && name[n] <= 'Z') || strchr("-_.", name[n])
+                     ? name[n]
+                     : '_';
+    out[n] = '\0';
+}
+
+static void name_prompt(bench_prompt *p, const cJSON *from, int line)
+{
+    const cJSON *number = cJSON_GetObjectItemCaseSensitive(from, "question_id");
+    const char *id = json_text(from, "id"), *group = json_text(from, "group");
+    const char *category = json_text(from, "category");
+    char text[40];
+    snprintf(text, sizeof text, "%d", cJSON_IsNumber(number) ? number->valueint : line);
+    put_name(p->id, sizeof p->id, id ? id : text);
+    if (!group)
+        group = category && strcmp(category, "coding") == 0 ? "code"
+                : json_text(from, "question")               ? "math"
+                                                            : "chat";
+    put_name(p->group, sizeof p->group, group);
+}
+
+static bool take_prompt(bench_prompt *p, const cJSON *from, int line)
+{
+    const cJSON *turns = cJSON_GetObjectItemCaseSensitive(from, "turns");
+    const char *plain = json_text(from, "prompt");
+    p->chat = !plain;
+    p->text = plain                  ? plain
+              : cJSON_IsArray(turns) ? cJSON_GetStringValue(cJSON_GetArrayItem(turns, 0))
+                                     : json_text(from, "question");
+    name_prompt(p, from, line);
+    return p->text && p->text[0] && p->id[0];
+}
+
+static bool is_blank(const char *line, size_t n)
+{
+    return strspn(line, " \t\r") >= n;
+}
+
+static drey_status read_lines(prompt_list *list, const char *text, const char *path,
+                              drey_error *err)
+{
+    int line = 1;
+    for (const char *at = text; *at; line++) {
+        size_t n = strcspn(at, "\n");
+        if (!is_blank(at, n)) {
+            cJSON *json = cJSON_ParseWithLength(at, n);
+            list->lines[list->n] = json;
+            if (!take_prompt(&list->prompts[list->n++], json, line))
+                return fail(err, DREY_ERR_FORMAT,
+                            "line %d of %s is no prompt: an object with \"turns\", \"prompt\" or "
+                            "\"question\" is wanted",
+                            line, path);
+        }
+        at += n + (at[n] == '\n');
+    }
+    if (list->n == 0)
+        return fail(err, DREY_ERR_FORMAT, "%s holds no prompt", path);
+    return DREY_OK;
+}
+
+/* path: where the text is from, for messages. */
+static drey_status parse(prompt_list *list, const char *text, const char *path, drey_error *err)
+{
+    size_t n_lines = 1;
+    *list = (prompt_list){0};
+    for (const char *at = text; *at; at++)
+        n_lines += *at == '\n';
+    list->prompts = calloc(n_lines, sizeof *list->prompts);
+    list->lines = calloc(n_lines, sizeof *list->lines);
+    drey_status status = DREY_OK;
+    if (!list->prompts || !list->lines)
+        status = fail(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
+    if (status == DREY_OK)
+        status = read_lines(list, text, path, err);
+    if (status != DREY_OK)
+        prompts_free(list);
+    return status;
+}
+
+drey_status prompts_parse(prompt_list *list, const char *text, drey_error *err)
+{
+    return parse(list, text, "the prompts", err);
+}
+
+drey_status prompts_read(prompt_list *list, const char *path, drey_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    *list = (prompt_list){0};
+    input_limit limit = input_limit_memory(DREY_MEMORY_AUTO, INPUT_AS_JSON);
+    drey_status status = input_read(path, "the prompts", &limit, &text, &n, err);
+    if (status != DREY_OK)
+        return status;
+    status = parse(list, text, path, err);
+    free(text);
+    return status;
+}
+
+static drey_status tokenize(bench_prompt *p, const drey_model *model, drey_error *err)
+{
+    size_t n = strlen(p->text);
+    if (p->chat) {
+        drey_status status = input_chat_tokens(model, NULL, p->text, n, DREY_TOKENIZE_BOS, 0,
+                                               &p->ids, &p->n_ids, err);
+        if (status != DREY_ERR_UNSUPPORTED)
+            return status;
+    }
+    return input_tokens(model, p->text, n, DREY_TOKENIZE_BOS, 0, &p->ids, &p->n_ids, err);
+}
+
+drey_status prompts_tokenize(prompt_list *list, const drey_model *model, drey_error *err)
+{
+    for (int i = 0; i < list->n; i++) {
+        drey_status status = tokenize(&list->prompts[i], model, err);
+        if (status != DREY_OK)
+            return status;
+    }
+    return DREY_OK;
+}
+
+void prompts_free(prompt_list *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        free(list->prompts[i].ids);
+        cJSON_Delete(list->lines[i]);
+    }
+    free(list->prompts);
+    free(list->lines);
+    *list = (prompt_list){0};
+}

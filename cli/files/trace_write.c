@@ -1,0 +1,186 @@
+/* Writing a trace: see trace_file.h. Events go straight to the file: a tree of all of them in
+ * memory would not be in the budget. */
+#include "cli/files/trace_file.h"
+
+#include "cli/files/json_file.h"
+#include "cli/terminal/terminal.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct writer {
+    FILE *out;
+    const drey_session *session;
+    const drey_model *model;
+    const trace_about *about;
+    int64_t origin_ns;    /* the first span's beginning */
+    drey_trace_span read; /* what has been joined so far */
+    int64_t n_reads;
+} writer;
+
+enum { READ_EVENT_BYTES = 32 << 20 };
+
+typedef struct lane {
+    const char *what, *amount; /* of a span; what its amount is called */
+    int tid;
+} lane;
+
+static const lane lanes[] = {
+    {"draft", "nodes", 2}, {"verify", "rows", 3},      {"provisional", "nodes", 4},
+    {"stall", NULL, 5},    {"read", "bytes", 6},       {"prompt", "rows", 7},
+    {"load", "rows", 7},   {"read draft", "bytes", 8},
+};
+static const char *const lane_names[] = {"text",  "draft", "verify", "provisional",
+                                         "stall", "read",  "prompt", "draft's reads"};
+
+static const lane *lane_of(const char *what)
+{
+    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++)
+        if (strcmp(lanes[i].what, what) == 0)
+            return &lanes[i];
+    return NULL;
+}
+
+static double us(const writer *w, int64_t ns)
+{
+    return (double)(ns - w->origin_ns) * 1e-3;
+}
+
+static void put_event(writer *w, const drey_trace_span *s, const lane *l)
+{
+    fprintf(w->out,
+            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f",
+            l->tid, s->what, us(w, s->t0_ns), (double)(s->t1_ns - s->t0_ns) * 1e-3);
+    if (l->amount)
+        fprintf(w->out, ",\"args\":{\"%s\":%lld}", l->amount, (long long)s->amount);
+    fputc('}', w->out);
+}
+
+static void put_reads(writer *w)
+{
+    if (w->n_reads)
+        put_event(w, &w->read, lane_of(w->read.what));
+    w->n_reads = 0;
+}
+
+/* Reads come in the order in which they ended: one joins those before it if it began before their
+ * end. Where it began before what was put already, that part of it is left out. */
+static void join_read(writer *w, const drey_trace_span *s)
+{
+    drey_trace_span *r = &w->read;
+    bool same = w->n_reads > 0 && strcmp(r->what, s->what) == 0;
+    if (same && s->t0_ns <= r->t1_ns && r->amount < READ_EVENT_BYTES) {
+        r->t1_ns = s->t1_ns;
+        r->amount += s->amount;
+        w->n_reads++;
+        return;
+    }
+    int64_t end = same ? r->t1_ns : INT64_MIN;
+    put_reads(w);
+    *r = *s;
+    r->t0_ns = s->t0_ns < end ? end : s->t0_ns;
+    w->n_reads = 1;
+}
+
+static void put_span(void *user, const drey_trace_span *s)
+{
+    writer *w = user;
+    const lane *l = lane_of(s->what);
+    if (!l)
+        return;
+    if (strncmp(s->what, "read", 4) == 0)
+        join_read(w, s);
+    else
+        put_event(w, s, l);
+}
+
+static void find_origin(void *user, const drey_trace_span *s)
+{
+    writer *w = user;
+    if (s->t0_ns < w->origin_ns)
+        w->origin_ns = s->t0_ns;
+}
+
+/* ---- Turns ---- */
+
+static void put_token(writer *w, int32_t id)
+{
+    char text[256];
+    size_t n = 0;
+    if (drey_detokenize(w->model, &id, 1, DREY_TOKENIZE_SPECIAL, text, sizeof text, &n, NULL) !=
+            DREY_OK &&
+        n > sizeof text)
+        n = sizeof text;
+    json_put_string(w->out, text, n);
+}
+
+static void put_turn(void *user, const drey_trace_turn *t)
+{
+    writer *w = user;
+    int64_t t0 = t->t0_ns > w->origin_ns ? t->t0_ns : w->origin_ns;
+    fprintf(w->out,
+            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"turn\",\"ts\":%.3f,\"dur\":%.3f,"
+            "\"args\":{\"turn\":%lld,\"written\":%d,\"position\":%d,\"next\":",
+            us(w, t0), (double)(t->t1_ns - t0) * 1e-3, (long long)t->number, t->n_written,
+            t->position);
+    put_token(w, t->next);
+    fputs(",\"tree\":[", w->out);
+    for (int32_t i = 0; i < t->n_nodes; i++) {
+        const drey_trace_node *n = &t->nodes[i];
+        fputs(i ? ",[" : "[", w->out);
+        put_token(w, n->token);
+        trace_fate fate = n->accepted ? FATE_ACCEPTED : n->submitted ? FATE_SUBMITTED : FATE_WAITS;
+        fprintf(w->out, ",%d,%.6g,%d,%d]", n->parent, (double)n->confidence, n->rank, (int)fate);
+    }
+    fputs("]}}", w->out);
+}
+
+/* ---- The file ---- */
+
+static void put_about(const writer *w)
+{
+    const trace_about *a = w->about;
+    const drey_statistics *s = a->statistics;
+    fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"format\":\"drey trace 1\",\"version\":",
+          w->out);
+    json_put_string(w->out, drey_version(), strlen(drey_version()));
+    fputs(",\"target\":", w->out);
+    json_put_string(w->out, a->target, strlen(a->target));
+    if (a->draft) {
+        fputs(",\"draft\":", w->out);
+        json_put_string(w->out, a->draft, strlen(a->draft));
+    }
+    fprintf(w->out, ",\"policy\":\"%s\",\"tokens_per_s\":%.6g", a->policy,
+            isfinite(s->tokens_per_s) ? s->tokens_per_s : 0);
+    if (s->budget_bytes != DREY_MEMORY_UNLIMITED)
+        fprintf(w->out, ",\"budget_bytes\":%llu", (unsigned long long)s->budget_bytes);
+    fputs("},\n\"traceEvents\":[\n"
+          "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"drey\"}}",
+          w->out);
+    for (int i = 0; i < (int)(sizeof lane_names / sizeof *lane_names); i++)
+        fprintf(w->out,
+                ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":"
+                "\"%s\"}},\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\","
+                "\"args\":{\"sort_index\":%d}}",
+                i + 1, lane_names[i], i + 1, i + 1);
+}
+
+static bool put_all(FILE *out, void *user)
+{
+    writer *w = user;
+    w->out = out;
+    w->origin_ns = INT64_MAX;
+    drey_session_trace(w->session, &(drey_trace_visitor){.span = find_origin, .user = w});
+    put_about(w);
+    drey_session_trace(w->session,
+                       &(drey_trace_visitor){.span = put_span, .turn = put_turn, .user = w});
+    put_reads(w);
+    return fputs("\n]}\n", out) != EOF;
+}
+
+drey_status trace_write(const char *path, const drey_session *session, const drey_model *model,
+                        const trace_about *about, drey_error *err)
+{
+    writer w = {.session = session, .model = model, .about = about};
+    return file_write(path, put_all, &w, err);
+}

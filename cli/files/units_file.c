@@ -1,0 +1,395 @@
+/* Shares of units as JSON: see units_file.h. */
+#include "cli/files/units_file.h"
+
+#include "cli/files/cache_folder.h"
+#include "cli/files/drawing.h"
+#include "cli/terminal/format.h"
+#include "cli/files/json_read.h"
+#include "cli/terminal/terminal.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+static const char format[] = "drey units 1";
+enum { ID_BYTES = 128, MOST_SHARES = DREY_UNIT_WIDTHS * DREY_MAX_UNITS };
+
+/* ---- Measuring ---- */
+
+typedef struct teller {
+    const units_steps *steps;
+    const char *form; /* of a number, and of what makes a plural of it */
+} teller;
+
+static void tell_number(void *user, int32_t n)
+{
+    const teller *t = user;
+    char what[80];
+    snprintf(what, sizeof what, t->form, n, n == 1 ? "" : "s");
+    t->steps->stage(t->steps->user, what);
+}
+
+static int32_t attending_of(const drey_units_report *r)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->n_units; i++)
+        n += r->units[i].attends > 0;
+    return n;
+}
+
+/* That the model was made for, beside the tree's rows. */
+static int32_t positions_of(const drey_model *target, int32_t most)
+{
+    enum { USUAL = 4096, TREE = 65 };
+    drey_model_info info;
+    drey_model_describe(target, &info);
+    most = most ? most : USUAL;
+    return info.n_context_train > 0 && info.n_context_train - TREE < most
+               ? info.n_context_train - TREE
+               : most;
+}
+
+drey_status units_measure(const drey_model *target, const drey_engine_options *options,
+                          const units_steps *steps, units_measured *out, drey_error *err)
+{
+    teller rows = {steps, "units, passes of %d row%s"};
+    teller positions = {steps, "units, attention behind %d position%s"};
+    const drey_units_options products = {
+        .n_sweep = steps->n_sweep, .stage = tell_number, .user = &rows};
+    const drey_boundaries_options attention = {.most_positions =
+                                                   positions_of(target, steps->most_positions),
+                                               .stage = tell_number,
+                                               .user = &positions};
+    drey_engine_options o = *options;
+    drey_unit_shares *shares = &out->products.shares;
+    out->attention = (drey_boundaries_report){.n_contexts = 0};
+    drey_status status = drey_tune_units(&o, &products, &out->products, err);
+    if (status != DREY_OK || attending_of(&out->products) < 2)
+        return status;
+    if (attention.most_positions < DREY_UNIT_CONTEXT) {
+        complain("attention's boundary was not measured: attention is divided behind %d positions "
+                 "and more, and the context is to hold %d",
+                 DREY_UNIT_CONTEXT, attention.most_positions);
+        return DREY_OK;
+    }
+    o.unit_shares = shares;
+    status = drey_tune_boundaries(&o, &attention, &out->attention, err);
+    if (status == DREY_ERR_MEMORY) {
+        complain("attention's boundary was not measured behind %d positions: %s",
+                 attention.most_positions, err->message);
+        return DREY_OK;
+    }
+    shares->n_boundaries = out->attention.n_contexts;
+    for (int32_t i = 0; i < shares->n_boundaries; i++)
+        shares->boundary[i] = out->attention.contexts[i].boundary;
+    return status;
+}
+
+static const char *tier_of(const cli_settings *s)
+{
+    return s->cpu_tier ? s->cpu_tier : drey_cpu_tiers()[0];
+}
+
+/* FNV-1a of the text: it may hold characters that no name may. */
+static bool name_of(char *out, size_t capacity, const drey_model *target, const cli_settings *s)
+{
+    uint64_t identity, hash = UINT64_C(0xcbf29ce484222325);
+    if (drey_model_identity(target, &identity, NULL) != DREY_OK)
+        return false;
+    for (const char *c = s->units; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    snprintf(out, capacity, "units/%016llx-%.16s-%016llx.json", (unsigned long long)identity,
+             tier_of(s), (unsigned long long)hash);
+    return true;
+}
+
+/* ---- Writing ---- */
+
+static cJSON *width_json(const drey_units_width *w, int32_t n_units)
+{
+    cJSON *one = cJSON_CreateObject(), *sides = cJSON_CreateArray();
+    cJSON_AddNumberToObject(one, "rows", w->rows);
+    cJSON_AddNumberToObject(one, "ratios_measured", w->n_measured);
+    cJSON_AddItemToObject(one, "alone_s", cJSON_CreateDoubleArray(w->alone_s, n_units));
+    cJSON_AddItemToObject(one, "sides", sides);
+    for (int i = 0; i < DREY_UNITS_SIDES; i++) {
+        cJSON *side = cJSON_CreateObject();
+        cJSON_AddStringToObject(side, "side", drey_units_side_name((drey_units_side)i));
+        cJSON_AddNumberToObject(side, "pass_s", w->side_s[i]);
+        cJSON_AddItemToObject(side, "share", cJSON_CreateDoubleArray(w->share[i], n_units));
+        cJSON_AddItemToArray(sides, side);
+    }
+    return one;
+}
+
+static cJSON *attention_json(const drey_boundary_context *c)
+{
+    cJSON *one = cJSON_CreateObject(), *sides = cJSON_CreateArray();
+    cJSON_AddNumberToObject(one, "positions", c->n_positions);
+    cJSON_AddNumberToObject(one, "boundary", (double)c->boundary);
+    cJSON_AddNumberToObject(one, "boundaries_measured", c->n_measured);
+    cJSON_AddItemToObject(one, "sides", sides);
+    for (int i = 0; i < DREY_BOUNDARY_SIDES; i++) {
+        cJSON *side = cJSON_CreateObject();
+        cJSON_AddStringToObject(side, "side", drey_boundary_side_name((drey_boundary_side)i));
+        cJSON_AddNumberToObject(side, "attention_s", c->side_s[i]);
+        cJSON_AddItemToArray(sides, side);
+    }
+    return one;
+}
+
+cJSON *units_json(const cli_settings *s, const units_measured *m)
+{
+    const drey_units_report *r = &m->products;
+    char id[ID_BYTES];
+    double shares[MOST_SHARES];
+    cJSON *root = cJSON_CreateObject(), *names = cJSON_CreateArray(), *widths = cJSON_CreateArray();
+    drey_cpu_id(id, sizeof id);
+    cJSON_AddStringToObject(root, "format", format);
+    cJSON_AddStringToObject(root, "cpu", id);
+    cJSON_AddStringToObject(root, "cpu_tier", tier_of(s));
+    cJSON_AddStringToObject(root, "version", drey_version());
+    cJSON_AddStringToObject(root, "target", drawing_file_name(s->model));
+    cJSON_AddStringToObject(root, "units", s->units);
+    cJSON_AddNumberToObject(root, "seconds", r->seconds);
+    cJSON_AddItemToObject(root, "names", names);
+    for (int32_t i = 0; i < r->n_units; i++)
+        cJSON_AddItemToArray(names, cJSON_CreateString(r->units[i].name));
+    for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++)
+        for (int32_t i = 0; i < r->n_units; i++)
+            shares[w * r->n_units + i] = r->shares.share[w][i];
+    cJSON_AddItemToObject(root, "shares",
+                          cJSON_CreateDoubleArray(shares, DREY_UNIT_WIDTHS * r->n_units));
+    cJSON_AddItemToObject(root, "widths", widths);
+    for (int32_t w = 0; w < r->n_widths; w++)
+        cJSON_AddItemToArray(widths, width_json(&r->widths[w], r->n_units));
+    cJSON *attention = cJSON_AddArrayToObject(root, "attention");
+    for (int32_t i = 0; i < m->attention.n_contexts; i++)
+        cJSON_AddItemToArray(attention, attention_json(&m->attention.contexts[i]));
+    return root;
+}
+
+drey_status units_save(const drey_model *target, const cli_settings *s, const units_measured *m,
+                       drey_error *err)
+{
+    char name[120];
+    if (!name_of(name, sizeof name, target, s))
+        return fail(err, DREY_ERR_IO, "cannot read the model again to know it by");
+    cJSON *root = units_json(s, m);
+    drey_status status = cache_write(name, root, err);
+    cJSON_Delete(root);
+    return status;
+}
+
+/* ---- Reading ---- */
+
+/* n numbers, none below 0. */
+static bool take(const cJSON *from, const char *key, double *out, int n)
+{
+    const double most = 1e9;
+    bool good = json_numbers(from, key, out, n) == n;
+    for (int i = 0; good && i < n; i++)
+        good = out[i] >= 0 && out[i] <= most;
+    return good;
+}
+
+static bool take_width(const cJSON *from, drey_units_width *w, int32_t n_units)
+{
+    const cJSON *sides = cJSON_GetObjectItemCaseSensitive(from, "sides"), *side;
+    double rows = json_number(from, "rows"), measured = json_number(from, "ratios_measured");
+    int i = 0;
+    bool good = rows >= 1 && rows <= 64 && measured >= 0 && measured <= 1e6 &&
+                cJSON_GetArraySize(sides) == DREY_UNITS_SIDES &&
+                take(from, "alone_s", w->alone_s, n_units);
+    cJSON_ArrayForEach(side, sides)
+    {
+        double pass_s = json_number(side, "pass_s");
+        good = good && pass_s >= 0 && take(side, "share", w->share[i], n_units);
+        if (good)
+            w->side_s[i++] = pass_s;
+    }
+    w->rows = good ? (int32_t)rows : 1;
+    w->n_measured = good ? (int32_t)measured : 0;
+    return good;
+}
+
+static bool take_report(const cJSON *root, drey_units_report *r)
+{
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(root, "names"), *name;
+    const cJSON *widths = cJSON_GetObjectItemCaseSensitive(root, "widths"), *width;
+    double shares[MOST_SHARES];
+    int n = cJSON_GetArraySize(names), n_widths = cJSON_GetArraySize(widths);
+    *r = (drey_units_report){.seconds = json_number(root, "seconds")};
+    if (n < 1 || n > DREY_MAX_UNITS || n_widths < 1 || n_widths > DREY_UNIT_WIDTHS ||
+        !(r->seconds >= 0) || !take(root, "shares", shares, DREY_UNIT_WIDTHS * n))
+        return false;
+    bool good = true;
+    cJSON_ArrayForEach(name, names)
+    {
+        good = good && cJSON_IsString(name);
+        snprintf(r->units[r->n_units++].name, sizeof r->units[0].name, "%s",
+                 good ? name->valuestring : "");
+    }
+    r->shares.n_units = n;
+    for (int w = 0; w < DREY_UNIT_WIDTHS; w++) {
+        double sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += r->shares.share[w][i] = shares[w * n + i];
+        good = good && sum > 0;
+    }
+    cJSON_ArrayForEach(width, widths) good =
+        good && take_width(width, &r->widths[r->n_widths++], n);
+    return good;
+}
+
+static bool take_context(const cJSON *from, int32_t n_positions, drey_boundary_context *c)
+{
+    const cJSON *sides = cJSON_GetObjectItemCaseSensitive(from, "sides"), *side;
+    double boundary = json_number(from, "boundary"),
+           measured = json_number(from, "boundaries_measured");
+    int i = 0;
+    bool good = json_number(from, "positions") == n_positions && fabs(boundary) <= 1 &&
+                measured >= 0 && measured <= 1e6 &&
+                cJSON_GetArraySize(sides) == DREY_BOUNDARY_SIDES;
+    cJSON_ArrayForEach(side, sides)
+    {
+        double seconds = json_number(side, "attention_s");
+        good = good && seconds >= 0;
+        if (good)
+            c->side_s[i++] = seconds;
+    }
+    c->n_positions = n_positions;
+    c->boundary = good ? (float)boundary : 0;
+    c->n_measured = good ? (int32_t)measured : 0;
+    return good;
+}
+
+/* Where there are boundaries, of the lengths of context that the library knows. */
+static bool take_attention(const cJSON *root, units_measured *m)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "attention"), *one;
+    drey_boundaries_report *a = &m->attention;
+    *a = (drey_boundaries_report){.n_contexts = 0};
+    bool good = cJSON_GetArraySize(list) <= DREY_UNIT_CONTEXTS;
+    cJSON_ArrayForEach(one, list)
+    {
+        int32_t i = a->n_contexts, n_positions = DREY_UNIT_CONTEXT << 2 * i;
+        good = good && take_context(one, n_positions, &a->contexts[i]);
+        if (!good)
+            return false;
+        m->products.shares.boundary[i] = a->contexts[i].boundary;
+        m->products.shares.n_boundaries = ++a->n_contexts;
+    }
+    return good;
+}
+
+static bool says(const cJSON *root, const char *key, const char *wanted)
+{
+    const char *text = json_text(root, key);
+    return text && strcmp(text, wanted) == 0;
+}
+
+bool units_load(const drey_model *target, const cli_settings *s, units_measured *out)
+{
+    char name[120], path[PATH_MAX], id[ID_BYTES];
+    drey_error err;
+    cJSON *root;
+    if (!name_of(name, sizeof name, target, s) || !cache_path(path, sizeof path, name))
+        return false;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    fclose(file);
+    drey_cpu_id(id, sizeof id);
+    bool good = json_read(&root, path, "the shares of units", &err) == DREY_OK;
+    if (!good || !says(root, "format", format) || !says(root, "units", s->units) ||
+        !take_report(root, &out->products) || !take_attention(root, out)) {
+        complain("%s is not what drey tune writes, and is passed over", path);
+        good = false;
+    } else if (!says(root, "cpu", id) || !says(root, "version", drey_version())) {
+        complain("%s was measured on another processor or by another version, and is passed over; "
+                 "drey tune -m --units measures again",
+                 path);
+        good = false;
+    }
+    cJSON_Delete(root);
+    return good;
+}
+
+/* ---- Showing ---- */
+
+static void put_shares(FILE *out, const double *share, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        fprintf(out, "%s%.0f", i ? ":" : "", 100 * share[i]);
+}
+
+static double alone_sum_s(const drey_units_report *r, const drey_units_width *w)
+{
+    double speed = 0;
+    for (int32_t i = 0; i < r->n_units; i++)
+        speed += w->alone_s[i] > 0 ? 1 / w->alone_s[i] : 0;
+    return speed > 0 ? 1 / speed : 0;
+}
+
+/* Behind the names of a table's columns. */
+static void put_rule(FILE *out, int n_columns)
+{
+    for (int i = 0; i < n_columns; i++)
+        fputs("|---", out);
+    fputs("|\n", out);
+}
+
+static void products_table(FILE *out, const drey_units_report *r)
+{
+    char a[16];
+    fprintf(out, "| rows | unit alone |");
+    for (int i = 0; i < DREY_UNITS_SIDES; i++)
+        fprintf(out, " %s |", drey_units_side_name((drey_units_side)i));
+    fprintf(out, " static over even | of both alone | of the best |\n");
+    put_rule(out, DREY_UNITS_SIDES + 5);
+    for (int32_t k = 0; k < r->n_widths; k++) {
+        const drey_units_width *w = &r->widths[k];
+        const double *s = w->side_s;
+        fprintf(out, "| %d | ", w->rows);
+        for (int32_t i = 0; i < r->n_units; i++)
+            fprintf(out, "%s%s", i ? ", " : "", format_seconds(a, w->alone_s[i]));
+        for (int i = 0; i < DREY_UNITS_SIDES; i++) {
+            fprintf(out, " | ");
+            if (s[i] <= 0)
+                continue;
+            fprintf(out, "%s (", format_seconds(a, s[i]));
+            put_shares(out, w->share[i], r->n_units);
+            fprintf(out, ")");
+        }
+        fprintf(out, " | %.2f | %.2f | ", s[DREY_UNITS_EVEN] / s[DREY_UNITS_STATIC],
+                alone_sum_s(r, w) / s[DREY_UNITS_STATIC]);
+        if (s[DREY_UNITS_SWEPT] > 0)
+            fprintf(out, "%.2f ", s[DREY_UNITS_SWEPT] / s[DREY_UNITS_STATIC]);
+        fprintf(out, "|\n");
+    }
+}
+
+static void attention_table(FILE *out, const drey_boundaries_report *r)
+{
+    char a[16];
+    fprintf(out, "\n| attention behind |");
+    for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
+        fprintf(out, " %s |", drey_boundary_side_name((drey_boundary_side)i));
+    fprintf(out, " boundary |\n");
+    put_rule(out, DREY_BOUNDARY_SIDES + 2);
+    for (int32_t k = 0; k < r->n_contexts; k++) {
+        const drey_boundary_context *c = &r->contexts[k];
+        fprintf(out, "| %d |", c->n_positions);
+        for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
+            fprintf(out, " %s |", format_seconds(a, c->side_s[i]));
+        fprintf(out, " %+.2f |\n", (double)c->boundary);
+    }
+}
+
+void units_table(FILE *out, const units_measured *m)
+{
+    products_table(out, &m->products);
+    if (m->attention.n_contexts)
+        attention_table(out, &m->attention);
+}

@@ -1,0 +1,242 @@
+/* Editing lines with libedit: see line_editor.h. It is loaded when a terminal asks for it, so that no
+ * other command needs it. */
+#include "cli/terminal/line_editor.h"
+
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <histedit.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum { HISTORY_ENTRIES = 1000 };
+
+/* What is used of libedit. */
+typedef struct editing {
+    void *library;
+    __typeof__(el_init) *init;
+    __typeof__(el_end) *end;
+    __typeof__(el_set) *set;
+    __typeof__(el_gets) *gets;
+    __typeof__(el_source) *source;
+    __typeof__(el_wgetc) *wgetc;
+    __typeof__(el_winsertstr) *winsertstr;
+    __typeof__(history_init) *history_init;
+    __typeof__(history_end) *history_end;
+    __typeof__(history) *history;
+} editing;
+
+struct line_editor {
+    editing use;
+    EditLine *edit;
+    History *history;
+    const char *prompt;
+    char history_path[PATH_MAX]; /* "": none */
+};
+
+/* ---- libedit ---- */
+
+static bool load(editing *e)
+{
+    e->library = dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!e->library)
+        return false;
+    const struct {
+        const char *name;
+        void **to;
+    } wanted[] = {{"el_init", (void **)&e->init},
+                  {"el_end", (void **)&e->end},
+                  {"el_set", (void **)&e->set},
+                  {"el_gets", (void **)&e->gets},
+                  {"el_source", (void **)&e->source},
+                  {"el_wgetc", (void **)&e->wgetc},
+                  {"el_winsertstr", (void **)&e->winsertstr},
+                  {"history_init", (void **)&e->history_init},
+                  {"history_end", (void **)&e->history_end},
+                  {"history", (void **)&e->history}};
+    bool whole = true;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        *wanted[i].to = dlsym(e->library, wanted[i].name);
+        whole = whole && *wanted[i].to;
+    }
+    return whole;
+}
+
+/* libedit's callbacks get its own handle alone, and there is one terminal. */
+static line_editor *at_terminal;
+
+static char *show_prompt(EditLine *edit)
+{
+    (void)edit;
+    return (char *)(uintptr_t)at_terminal->prompt;
+}
+
+/* The next character. A signal that comes just before it would be read ends the wait, too; libedit's
+ * own reading sleeps through that one. */
+static int read_character(EditLine *edit, wchar_t *c)
+{
+    mbstate_t state = {0};
+    char byte;
+    (void)edit;
+    for (;;) {
+        if (!signals_wait_readable(STDIN_FILENO)) {
+            errno = EINTR;
+            return -1;
+        }
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n <= 0)
+            return (int)n;
+        size_t used = mbrtowc(c, &byte, 1, &state);
+        if (used == (size_t)-1)
+            state = (mbstate_t){0}; /* no character: passed over */
+        else if (used != (size_t)-2)
+            return 1;
+    }
+}
+
+/* A terminal puts what is pasted between ESC[200~ and ESC[201~: its newlines are text, too. */
+static unsigned char take_paste(EditLine *edit, int key)
+{
+    static const wchar_t end[] = L"\033[201~";
+    enum { END = 6 };
+    wchar_t text[1024 + END];
+    size_t n = 0;
+    const line_editor *l = at_terminal;
+    (void)key;
+    while (l->use.wgetc(edit, &text[n]) == 1) {
+        text[n] = text[n] == L'\r' ? L'\n' : text[n];
+        n++;
+        bool ended = n >= END && wmemcmp(text + n - END, end, END) == 0;
+        if (!ended && n < 1024)
+            continue;
+        /* The end may have begun: its bytes stay for the next round. */
+        size_t whole = ended ? n - END : n - (END - 1);
+        wchar_t next = text[whole];
+        text[whole] = 0;
+        if (whole > 0 && l->use.winsertstr(edit, text) != 0)
+            return CC_ERROR;
+        text[whole] = next;
+        if (ended)
+            return CC_REFRESH;
+        wmemmove(text, text + whole, n - whole);
+        n -= whole;
+    }
+    return CC_EOF;
+}
+
+/* ---- History ---- */
+
+static bool history_file(char *out, size_t capacity)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (state && state[0] == '/')
+        n = snprintf(out, capacity, "%s/drey/history", state);
+    else if (home && home[0] == '/')
+        n = snprintf(out, capacity, "%s/.local/state/drey/history", home);
+    bool named = n > 0 && (size_t)n < capacity;
+    if (!named)
+        out[0] = 0;
+    for (char *slash = named ? strchr(out + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(out, 0700); /* what is not there is seen when the file is written */
+        *slash = '/';
+    }
+    return named;
+}
+
+static void open_history(line_editor *l)
+{
+    HistEvent event;
+    l->history = l->use.history_init();
+    if (!l->history)
+        return;
+    l->use.history(l->history, &event, H_SETSIZE, HISTORY_ENTRIES);
+    l->use.history(l->history, &event, H_SETUNIQUE, 1);
+    if (history_file(l->history_path, sizeof l->history_path))
+        l->use.history(l->history, &event, H_LOAD, l->history_path);
+    l->use.set(l->edit, EL_HIST, l->use.history, l->history);
+}
+
+void line_editor_remember(line_editor *l, const char *entry)
+{
+    HistEvent event;
+    if (!l->history || !*entry)
+        return;
+    l->use.history(l->history, &event, H_ENTER, entry);
+    mode_t before = umask(077);
+    if (l->history_path[0])
+        l->use.history(l->history, &event, H_SAVE, l->history_path);
+    umask(before);
+}
+
+/* ---- The editor ---- */
+
+/* The library stays: what it and the terminal's library keep for a next time hangs on their own
+ * variables. */
+void line_editor_close(line_editor *l)
+{
+    if (!l)
+        return;
+    if (l->history)
+        l->use.history_end(l->history);
+    if (l->edit)
+        l->use.end(l->edit);
+    at_terminal = NULL;
+    free(l);
+}
+
+line_editor *line_editor_open(void)
+{
+    /* Where the locale is unknown ASCII remains. */
+    if (!setlocale(LC_CTYPE, ""))
+        setlocale(LC_CTYPE, "C");
+    line_editor *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    if (load(&l->use))
+        l->edit = l->use.init("drey", stdin, stderr, stderr);
+    if (!l->edit) {
+        line_editor_close(l);
+        complain("libedit.so.2 is not there, so lines cannot be edited (Debian: libedit2)");
+        return NULL;
+    }
+    at_terminal = l;
+    l->prompt = "";
+    l->use.set(l->edit, EL_PROMPT, show_prompt);
+    l->use.set(l->edit, EL_EDITOR, "emacs");
+    l->use.set(l->edit, EL_SIGNAL, 0);
+    l->use.set(l->edit, EL_GETCFN, read_character);
+    l->use.set(l->edit, EL_ADDFN, "drey-paste", "Inserts what is pasted", take_paste);
+    l->use.set(l->edit, EL_BIND, "\\e[200~", "drey-paste", NULL);
+    l->use.source(l->edit, NULL);
+    open_history(l);
+    return l;
+}
+
+/* Says to the terminal whether pasted text is to be told apart. */
+static void tell_pastes(bool apart)
+{
+    fputs(apart ? "\033[?2004h" : "\033[?2004l", stderr);
+}
+
+const char *line_editor_read(line_editor *l, const char *prompt, int *n)
+{
+    *n = 0;
+    l->prompt = prompt;
+    tell_pastes(true);
+    const char *line = l->use.gets(l->edit, n);
+    int why = errno;
+    tell_pastes(false);
+    errno = why;
+    return line;
+}

@@ -1,0 +1,381 @@
+/* Drawing what has changed: see live_text.h. */
+#include "cli/terminal/live_text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <wchar.h>
+
+#define DIM   "\033[2m"
+#define PLAIN "\033[22m"
+#define CLEAR "\033[J" /* from the cursor to the end of the screen */
+
+/* ---- Output ---- */
+
+static void flush(live_text *t)
+{
+    if (t->n_out > 0)
+        t->write(t->user, t->out, t->n_out);
+    t->n_out = 0;
+}
+
+static void put(live_text *t, const char *bytes, size_t n)
+{
+    if (n > LIVE_OUT_BYTES - t->n_out)
+        flush(t);
+    if (n > LIVE_OUT_BYTES) {
+        t->write(t->user, bytes, n);
+        return;
+    }
+    memcpy(t->out + t->n_out, bytes, n);
+    t->n_out += n;
+}
+
+static void put_code(live_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put_code(live_text *t, const char *format, ...)
+{
+    char code[32];
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(code, sizeof code, format, arguments);
+    va_end(arguments);
+    put(t, code, (size_t)n);
+}
+
+static void put_dim(live_text *t, const char *bytes, size_t n)
+{
+    if (n == 0)
+        return;
+    put_code(t, DIM);
+    put(t, bytes, n);
+    put_code(t, PLAIN);
+}
+
+/* ---- Characters ---- */
+
+typedef struct character {
+    size_t n_bytes;
+    uint32_t code; /* NO_CODE: none, in bytes that are not UTF-8 */
+} character;
+static const uint32_t NO_CODE = UINT32_MAX;
+
+static character character_at(const char *bytes, size_t n)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint8_t lead = (uint8_t)bytes[0];
+    size_t length = lead < 0x80 ? 1 : lead < 0xC0 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (length == 0 || length > n || lead > 0xF4)
+        return (character){1, NO_CODE};
+    uint32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if (((uint8_t)bytes[i] & 0xC0) != 0x80)
+            return (character){1, NO_CODE};
+        code = code << 6 | ((uint8_t)bytes[i] & 0x3Fu);
+    }
+    if (code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+        return (character){1, NO_CODE};
+    return (character){length, code};
+}
+
+/* Columns; -1: terminals disagree, or it is no character that is printed. */
+static int width_of(uint32_t code)
+{
+    bool joins = code == 0x200D || (code >= 0xFE00 && code <= 0xFE0F) ||
+                 (code >= 0x1F3FB && code <= 0x1F3FF) || (code >= 0x1F1E6 && code <= 0x1F1FF) ||
+                 (code >= 0xE0000 && code <= 0xE0FFF) || code == 0xAD;
+    return joins || code == NO_CODE ? -1 : wcwidth((wchar_t)code);
+}
+
+/* ---- Places ---- */
+
+/* Counted from the beginning of the line. column = columns: at the margin, where the next character
+ * goes to the next row. */
+typedef struct place {
+    int32_t row, column;
+} place;
+
+/* Where the cursor stands behind a character; false: nobody knows. */
+static bool pass_character(const live_text *t, place *p, uint32_t code)
+{
+    int width = width_of(code);
+    if (code == '\n') {
+        *p = (place){p->row + 1, 0};
+        return true;
+    }
+    if (code == '\t' && p->column < t->columns) {
+        int32_t stop = (p->column / 8 + 1) * 8;
+        p->column = stop < t->columns ? stop : t->columns - 1;
+        return true;
+    }
+    if (width < 0 || (width == 0 && p->column == 0) || width > t->columns)
+        return false;
+    if (p->column + width > t->columns)
+        *p = (place){p->row + 1, 0};
+    p->column += width;
+    return true;
+}
+
+/* Goes through bytes[0..n), as far as it is known; returns how far. */
+static size_t pass_text(const live_text *t, place *p, const char *bytes, size_t n)
+{
+    size_t at = 0;
+    while (at < n) {
+        character c = character_at(bytes + at, n - at);
+        if (!pass_character(t, p, c.code))
+            break;
+        at += c.n_bytes;
+    }
+    return at;
+}
+
+/* Behind the first n bytes of t->text, whose places are all known. */
+static place place_behind(const live_text *t, size_t n)
+{
+    place p = {0, 0};
+    pass_text(t, &p, t->text, n);
+    return p;
+}
+
+static void move(live_text *t, place from, place to)
+{
+    if (to.row < from.row)
+        put_code(t, "\033[%dA", from.row - to.row);
+    if (to.row > from.row)
+        put_code(t, "\033[%dB", to.row - from.row);
+    put_code(t, "\r");
+    if (to.column > 0)
+        put_code(t, "\033[%dC", to.column);
+}
+
+/* Moves the cursor behind the first n bytes of t->text. At the margin no cursor can be put: the
+ * last character of the row is written once more. */
+static void move_behind(live_text *t, place from, size_t n)
+{
+    place to = place_behind(t, n);
+    if (to.column < t->columns) {
+        move(t, from, to);
+        return;
+    }
+    size_t last = 0;
+    int width = 0;
+    for (size_t at = 0; at < n;) {
+        character c = character_at(t->text + at, n - at);
+        if (width_of(c.code) > 0) {
+            last = at;
+            width = width_of(c.code);
+        }
+        at += c.n_bytes;
+    }
+    move(t, from, (place){to.row, to.column - width});
+    if (last < t->n_line)
+        put(t, t->text + last, n - last);
+    else
+        put_dim(t, t->text + last, n - last);
+}
+
+/* Of all that stands behind the first n bytes, where the cursor is; there is something. */
+static void clear_behind(live_text *t, size_t n)
+{
+    place here = place_behind(t, n);
+    if (here.column < t->columns) {
+        put_code(t, CLEAR);
+        return;
+    }
+    place below = {here.row + 1, 0};
+    move(t, here, below);
+    put_code(t, CLEAR);
+    move_behind(t, below, n);
+}
+
+/* ---- Drawing ---- */
+
+/* Bytes of the characters that both begin with. */
+static size_t common(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    size_t same = 0;
+    while (same < n_a && same < n_b) {
+        size_t n = character_at(a + same, n_a - same).n_bytes;
+        if (n > n_b - same || memcmp(a + same, b + same, n) != 0)
+            break;
+        same += n;
+    }
+    return same;
+}
+
+/* How much of what is provisional can be shown from `p` on: rows that can be reached again, and no
+ * character that joins the one before it. */
+static size_t showable(const live_text *t, place p)
+{
+    int32_t last_row = p.row + (t->rows > 2 ? t->rows - 2 : 0);
+    size_t at = 0;
+    while (at < t->n_wanted) {
+        character c = character_at(t->wanted + at, t->n_wanted - at);
+        bool joins = width_of(c.code) == 0 && c.code != '\n' && c.code != '\t';
+        if (joins || !pass_character(t, &p, c.code) || p.row > last_row)
+            break;
+        at += c.n_bytes;
+    }
+    return at;
+}
+
+/* The line's text without its whole rows, where it gets long. */
+static void shorten_line(live_text *t)
+{
+    if (t->n_line <= LIVE_LINE_BYTES / 2)
+        return;
+    place p = {0, 0};
+    size_t row_begin = 0;
+    for (size_t at = 0; at < t->n_line;) {
+        place before = p;
+        character c = character_at(t->text + at, t->n_line - at);
+        pass_character(t, &p, c.code);
+        if (p.row > before.row)
+            row_begin = at;
+        at += c.n_bytes;
+    }
+    memmove(t->text, t->text + row_begin, t->n_line + t->n_drawn - row_begin);
+    t->n_line -= row_begin;
+    t->short_line = true;
+}
+
+/* bytes have been written as verified text; nothing is dim. */
+static void join_line(live_text *t, const char *bytes, size_t n)
+{
+    const char *newline = memrchr(bytes, '\n', n);
+    if (newline) {
+        n -= (size_t)(newline + 1 - bytes);
+        bytes = newline + 1;
+        t->n_line = 0;
+        t->lost = t->short_line = false;
+    }
+    place p = place_behind(t, t->n_line);
+    if (t->lost || t->columns < 2 || n > LIVE_LINE_BYTES - t->n_line ||
+        pass_text(t, &p, bytes, n) < n) {
+        t->lost = true;
+        return;
+    }
+    memcpy(t->text + t->n_line, bytes, n);
+    t->n_line += n;
+    shorten_line(t);
+}
+
+/* From the text that is drawn to verified[0..n) and `dim` bytes of what is provisional. */
+static void draw_change(live_text *t, const char *verified, size_t n, size_t dim)
+{
+    char next[2 * DREY_MAX_PROVISIONAL];
+    size_t line = t->n_line, n_drawn = t->n_drawn, n_next = n + dim;
+    memcpy(next, verified, n);
+    memcpy(next + n, t->wanted, dim);
+    size_t same = common(t->text + line, n_drawn, next, n_next);
+    size_t from = n > 0 ? 0 : same; /* where writing begins */
+    if (from < n_drawn)
+        move_behind(t, place_behind(t, line + n_drawn), line + from);
+    if (n > 0) { /* over what is dim */
+        from = same < n ? same : n;
+        put(t, next, from);
+        t->n_line += from;
+        t->n_drawn -= from;
+        if (from < same)
+            move_behind(t, place_behind(t, line + from), line + same);
+        from = same;
+    }
+    if (same < n_drawn)
+        clear_behind(t, line + same);
+    t->n_line = line;
+    t->n_drawn = 0;
+    if (from < n)
+        put(t, next + from, n - from);
+    size_t dim_from = from > n ? from - n : 0;
+    put_dim(t, t->wanted + dim_from, dim - dim_from);
+    join_line(t, verified, n);
+    memcpy(t->text + t->n_line, t->wanted, dim);
+    t->n_drawn = dim;
+}
+
+static void erase(live_text *t)
+{
+    if (t->n_drawn > 0) {
+        move_behind(t, place_behind(t, t->n_line + t->n_drawn), t->n_line);
+        clear_behind(t, t->n_line);
+    }
+    t->n_drawn = 0;
+}
+
+/* verified[0..n) joins the line, and what is wanted stands behind it. */
+static void draw(live_text *t, const char *verified, size_t n)
+{
+    place p = {0, 0};
+    bool known = !t->lost && t->columns >= 2 && n <= DREY_MAX_PROVISIONAL &&
+                 t->n_line + n <= LIVE_LINE_BYTES;
+    if (known) {
+        p = place_behind(t, t->n_line);
+        known = pass_text(t, &p, verified, n) == n;
+    }
+    if (!known) {
+        erase(t);
+        put(t, verified, n);
+        join_line(t, verified, n);
+        n = 0;
+        p = place_behind(t, t->n_line);
+    }
+    if (!t->lost && t->columns >= 2)
+        draw_change(t, verified, n, showable(t, p));
+    flush(t);
+}
+
+/* ---- For the caller ---- */
+
+void live_text_init(live_text *t, live_text_write *write, void *user)
+{
+    memset(t, 0, sizeof *t);
+    t->write = write;
+    t->user = user;
+    t->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+}
+
+void live_text_free(live_text *t)
+{
+    if (t->utf8)
+        freelocale(t->utf8);
+    t->utf8 = (locale_t)0;
+}
+
+void live_text_size(live_text *t, int32_t columns, int32_t rows)
+{
+    if (!t->utf8 || columns <= 0 || (columns == t->columns && rows == t->rows))
+        return;
+    bool had_size = t->columns > 0;
+    if (columns != t->columns && had_size && t->short_line) {
+        t->n_drawn = 0; /* cannot be found again: it stays as it is */
+        t->lost = true;
+    }
+    t->columns = columns;
+    t->rows = rows;
+}
+
+void live_text_event(live_text *t, const drey_event *event)
+{
+    locale_t before = t->utf8 ? uselocale(t->utf8) : (locale_t)0;
+    size_t n = event->n_bytes;
+    if (event->kind == DREY_EVENT_TAKEN_BACK) {
+        t->n_wanted -= n < t->n_wanted ? n : t->n_wanted;
+    } else if (event->kind == DREY_EVENT_PROVISIONAL) {
+        if (n <= sizeof t->wanted - t->n_wanted) {
+            memcpy(t->wanted + t->n_wanted, event->bytes, n);
+            t->n_wanted += n;
+        }
+        draw(t, "", 0);
+    } else {
+        size_t stood = n < t->n_wanted ? n : t->n_wanted;
+        t->n_wanted -= stood;
+        memmove(t->wanted, t->wanted + stood, t->n_wanted);
+        draw(t, event->bytes, n);
+    }
+    if (before)
+        uselocale(before);
+}
+
+void live_text_draw(live_text *t)
+{
+    live_text_event(t, &(drey_event){.kind = DREY_EVENT_PROVISIONAL, .bytes = ""});
+}

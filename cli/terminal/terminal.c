@@ -1,0 +1,123 @@
+/* Messages and colours: see terminal.h. Beside the locale, NO_COLOR (https://no-color.org) and TERM
+ * are the environment variables that are looked at. */
+#include "cli/terminal/terminal.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+drey_status fail(drey_error *err, drey_status code, const char *format, ...)
+{
+    if (err) {
+        err->code = code;
+        err->hint = DREY_HINT_NONE;
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(err->message, sizeof err->message, format, arguments);
+        va_end(arguments);
+    }
+    return code;
+}
+
+void print_clean(FILE *out, const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        putc(c < 0x20 || c == 0x7f ? '?' : c, out);
+    }
+}
+
+void complain(const char *format, ...)
+{
+    char message[800];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    fflush(stdout); /* the text first, where both go to one terminal */
+    fputs("drey: ", stderr);
+    print_clean(stderr, message);
+    putc('\n', stderr);
+}
+
+const char *hint_words(drey_hint hint)
+{
+    static const char *const words[] = {
+        [DREY_HINT_NONE] = "",
+        [DREY_HINT_N_CONTEXT] = " (-c)",
+        [DREY_HINT_MEMORY_BYTES] = " (--memory)",
+        [DREY_HINT_N_THREADS] = " (-t)",
+        [DREY_HINT_IO] = " (--io auto)",
+        [DREY_HINT_SIDECAR] = " (drey prepare, or --sidecar none)",
+        [DREY_HINT_OUTPUT] = " (--output)",
+        [DREY_HINT_FORCE] = " (--output, --force)",
+        [DREY_HINT_PREPARE] = " (drey prepare --force)",
+        [DREY_HINT_CHAT] = " (without --chat)",
+        [DREY_HINT_PLANES] = " (drey prepare --planes)",
+        [DREY_HINT_EXIT_FILE] = " (drey train exit, or --exit-file)",
+    };
+    return (size_t)hint < sizeof words / sizeof *words ? words[hint] : "";
+}
+
+void complain_error(const drey_error *err)
+{
+    complain("%s%s", err->message, hint_words(err->hint));
+}
+
+bool terminal_attended(void)
+{
+    return isatty(STDERR_FILENO) == 1;
+}
+
+bool terminal_shared(void)
+{
+    struct stat out, err;
+    if (isatty(STDOUT_FILENO) == 1)
+        return terminal_attended();
+    return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+           out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
+const char *terminal_style_text(terminal_style style)
+{
+    static const char *const sequences[] = {"\033[0m", "\033[1m", "\033[32m", "\033[33m"};
+    const char *no_color = getenv("NO_COLOR");
+    if (!terminal_attended() || (no_color && *no_color))
+        return "";
+    return sequences[style];
+}
+
+bool terminal_utf8(void)
+{
+    locale_t users = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    bool utf8 = users && strcmp(nl_langinfo_l(CODESET, users), "UTF-8") == 0;
+    if (users)
+        freelocale(users);
+    return utf8;
+}
+
+bool terminal_shows_drafts(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool moves = term && *term && strcmp(term, "dumb") != 0;
+    return isatty(STDOUT_FILENO) == 1 && moves && !(no_color && *no_color) && terminal_utf8();
+}
+
+void terminal_size(int32_t *columns, int32_t *rows)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return;
+    *columns = size.ws_col;
+    *rows = size.ws_row;
+}
+
+int exit_code(drey_status status)
+{
+    return status == DREY_OK ? 0 : status == DREY_ERR_USAGE ? 2 : 1;
+}

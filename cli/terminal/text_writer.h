@@ -1,0 +1,33 @@
+/* A text on standard output as it is written: flushed as it comes, provisional behind it where that
+ * can be shown. A failed or blocked write ends the text. */
+#ifndef DREY_CLI_TEXT_WRITER_H
+#define DREY_CLI_TEXT_WRITER_H
+
+#include "cli/terminal/live_text.h"
+#include "cli/terminal/progress.h"
+
+typedef struct text_writer {
+    progress *progress; /* borrowed: cleared before something is written */
+    live_text live;     /* where text is shown before it is verified */
+    bool shows_drafts;
+    int error;      /* of standard output: 0, an errno, or EINTR: it blocked, and a signal came */
+    char last_byte; /* of the text; 0: none yet */
+    bool keeps;     /* `kept` is wanted */
+    char *kept;     /* [n_kept]: the text, NUL behind it */
+    size_t n_kept, capacity;
+} text_writer;
+
+/* Puts the functions of a text that begins in the first column into options; t stays where it is
+ * until text_writer_free. drafts: also what is provisional, where the terminal can show that. */
+void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options, bool drafts);
+/* Ids, a line each, instead of text. */
+void text_writer_begin_ids(text_writer *t, progress *bar, drey_generate_options *options);
+/* Behind the text: nothing provisional is left on the screen. */
+void text_writer_end(text_writer *t);
+void text_writer_free(text_writer *t);
+
+/* Writes to standard output at once, not by stdio, whose writes no signal ends. 0, an errno, or
+ * EINTR: it would block, and a signal has come. */
+int text_writer_write(const char *bytes, size_t n);
+
+#endif

@@ -1,0 +1,39 @@
+/* XXH64, a fast 64-bit hash that tells damage and change apart from the original. It is no
+ * protection against a forger. The header of libxxhash has all of it; nothing is linked. */
+#ifndef DREY_COMMON_HASH_H
+#define DREY_COMMON_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* A hash under way: bytes may come in pieces of any size. */
+typedef struct hash64 {
+    XXH64_state_t state;
+} hash64;
+
+static inline void hash64_init(hash64 *h)
+{
+    XXH64_reset(&h->state, 0);
+}
+
+static inline void hash64_add(hash64 *h, const void *bytes, size_t n)
+{
+    if (n > 0) /* bytes may be NULL otherwise */
+        XXH64_update(&h->state, bytes, n);
+}
+
+/* Of all that was added; more may follow. */
+static inline uint64_t hash64_get(const hash64 *h)
+{
+    return XXH64_digest(&h->state);
+}
+
+static inline uint64_t hash64_of(const void *bytes, size_t n)
+{
+    return XXH64(bytes, n, 0);
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* UTF-8, seen byte by byte: what is a character, what may become one, what never will; and written. */
+#ifndef DREY_COMMON_UTF8_H
+#define DREY_COMMON_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { UTF8_BROKEN = 0, UTF8_UNFINISHED = -1 };
+
+/* The bytes of the character at p[0..n), n > 0: 1 to 4 (no surrogates, no overlong forms, nothing
+ * past U+10FFFF). UTF8_UNFINISHED: all n bytes begin a character that is cut off. UTF8_BROKEN: p[0]
+ * is not part of any. */
+static inline int utf8_length(const uint8_t *p, size_t n)
+{
+    uint8_t lead = p[0];
+    if (lead < 0x80)
+        return 1;
+    if (lead < 0xC2 || lead > 0xF4)
+        return UTF8_BROKEN;
+    int length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    /* The second byte's range is what excludes overlong forms, surrogates and too large values. */
+    uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    for (int i = 1; i < length; i++) {
+        if ((size_t)i == n)
+            return UTF8_UNFINISHED;
+        if (p[i] < low || p[i] > high)
+            return UTF8_BROKEN;
+        low = 0x80;
+        high = 0xBF;
+    }
+    return length;
+}
+
+/* The code point of a character that utf8_length found whole. */
+static inline uint32_t utf8_code_point(const uint8_t *p, int length)
+{
+    if (length == 1)
+        return p[0];
+    uint32_t code = p[0] & (0x7Fu >> length);
+    for (int i = 1; i < length; i++)
+        code = code << 6 | (p[i] & 0x3Fu);
+    return code;
+}
+
+/* Writes a code point of at most U+10FFFF; returns how many bytes. */
+static inline size_t utf8_write(uint32_t code, char out[4])
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)((0xF00u >> n & 0xF0) | code);
+    return n;
+}
+
+#endif

@@ -1,0 +1,690 @@
+/* The loop over sockets: see connection.h for a connection's states. One thread, level-triggered
+ * epoll; nothing here blocks, and what takes long is the worker's. */
+#include "serve/net/network.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+static const double tick_s = 0.2, ping_s = 0.7, idle_s = 75, drain_s = 2;
+/* Behind the grace, for texts that were cancelled to end. */
+static const double most_end_s = 30;
+enum { MOST_DRAINED = 256 << 20 };
+/* What epoll's data says; connections are their numbers. */
+enum { OF_LISTENER = -1, OF_WORKER = -2 };
+
+/* ---- Large buffers ---- */
+
+char *network_take_large(network *n)
+{
+    for (int i = 0; i < NETWORK_LARGE; i++)
+        if (!n->large_taken[i]) {
+            n->large_taken[i] = true;
+            return n->large[i];
+        }
+    return NULL;
+}
+
+void network_give_large(network *n, char *large)
+{
+    for (int i = 0; i < NETWORK_LARGE; i++)
+        if (n->large[i] == large)
+            n->large_taken[i] = false;
+}
+
+/* ---- Connections ---- */
+
+static void watch(network *n, connection *c, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = (int)(c - n->connections)};
+    if (c->events == events)
+        return;
+    epoll_ctl(n->epoll, c->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &event);
+    c->events = events;
+}
+
+static void enter(connection *c, connection_state state)
+{
+    c->state = state;
+    c->since_s = c->moved_s = serve_clock_s();
+}
+
+static void give_back(network *n, connection *c)
+{
+    if (c->large)
+        network_give_large(n, c->large);
+    c->large = NULL;
+}
+
+/* The task may still run: its jobs are cancelled, and given back where they are done. */
+static void drop_task(network *n, connection *c)
+{
+    shared *s = n->shared;
+    task *t = c->answer.task;
+    if (!t)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (!task_release(s, t)) {
+        task_abandon(s, t);
+        if (!task_release(s, t))
+            t->abandoned = true;
+    }
+    pthread_mutex_unlock(&s->lock);
+    c->answer.task = NULL;
+}
+
+static void close_connection(network *n, connection *c)
+{
+    drop_task(n, c);
+    give_back(n, c);
+    close(c->fd); /* and so out of epoll */
+    c->state = CONNECTION_FREE;
+    c->fd = -1;
+    c->events = 0;
+}
+
+/* A request may begin; bytes of it may be there. */
+static void begin_request(connection *c)
+{
+    c->n_head = c->n_body = c->n_out = c->n_sent = c->n_more = c->n_drained = 0;
+    c->more = NULL;
+    c->body = NULL;
+    c->head = (http_head){.method = HTTP_OTHER};
+    c->chunks = (http_chunks){0};
+    c->answer = (answer){.task = NULL};
+    c->head_out = c->framed = c->all_out = false;
+    c->keeps = true;
+    enter(c, CONNECTION_HEAD);
+}
+
+/* ---- Sending ---- */
+
+/* False: the connection is gone. */
+static bool send_some(network *n, connection *c, const char *bytes, size_t n_bytes, size_t *n_sent)
+{
+    ssize_t sent = send(c->fd, bytes, n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    *n_sent = sent > 0 ? (size_t)sent : 0;
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+        close_connection(n, c);
+        return false;
+    }
+    if (sent > 0)
+        c->moved_s = serve_clock_s();
+    return true;
+}
+
+/* False: the connection is gone, or its socket takes no more now. */
+static bool flush(network *n, connection *c)
+{
+    size_t sent = 0;
+    while (c->n_sent < c->n_out) {
+        if (!send_some(n, c, c->out + c->n_sent, c->n_out - c->n_sent, &sent) || sent == 0)
+            return false;
+        c->n_sent += sent;
+    }
+    c->n_out = c->n_sent = 0;
+    while (c->n_more > 0) {
+        if (!send_some(n, c, c->more, c->n_more, &sent) || sent == 0)
+            return false;
+        c->more += sent;
+        c->n_more -= sent;
+    }
+    return true;
+}
+
+/* ---- Answers of tasks ---- */
+
+enum { FRAME_BYTES = 8 }; /* "00a0b0\r\n" */
+
+/* Puts out what there is, as much as has room. With a task. */
+static void put_pieces(network *n, connection *c, text_out *out)
+{
+    shared *s = n->shared;
+    answer_state state = ANSWER_PIECE;
+    pthread_mutex_lock(&s->lock);
+    while (state == ANSWER_PIECE && out->capacity - out->n > ANSWER_PIECE_BYTES)
+        state = answer_next(&c->answer, s, out);
+    pthread_mutex_unlock(&s->lock);
+    if (state == ANSWER_ENDS)
+        c->all_out = true;
+}
+
+static bool has_begun(network *n, const connection *c)
+{
+    pthread_mutex_lock(&n->shared->lock);
+    bool begun = answer_has_begun(&c->answer);
+    pthread_mutex_unlock(&n->shared->lock);
+    return begun;
+}
+
+/* What fails before its head is out is an answer of its own. */
+static bool fails_first(network *n, connection *c)
+{
+    refusal r;
+    pthread_mutex_lock(&n->shared->lock);
+    bool good = answer_check(&c->answer, &r);
+    pthread_mutex_unlock(&n->shared->lock);
+    if (!good) {
+        drop_task(n, c);
+        respond_refusal(n, c, &r);
+    }
+    return !good;
+}
+
+/* Fills `out` with the next part of the task's answer, in a chunk of its own. */
+static void fill(network *n, connection *c, bool ping)
+{
+    if (!c->head_out) {
+        if (!ping && !has_begun(n, c))
+            return;
+        if (fails_first(n, c))
+            return;
+        respond_task(n, c);
+    }
+    size_t frame = c->framed ? FRAME_BYTES : 0, from = c->n_out;
+    text_out out = {.text = c->out, .n = from + frame, .capacity = CONNECTION_OUT_BYTES - 16};
+    if (ping)
+        out_text(&out, ":\n\n");
+    put_pieces(n, c, &out);
+    size_t n_put = out.n - from - frame;
+    if (n_put == 0)
+        out.n = from;
+    else
+        c->spoke_s = serve_clock_s();
+    if (frame && n_put > 0) {
+        char size[FRAME_BYTES + 1];
+        snprintf(size, sizeof size, "%06x\r\n", (unsigned)n_put & 0xFFFFFF);
+        memcpy(c->out + from, size, frame);
+        out.capacity = CONNECTION_OUT_BYTES;
+        out_text(&out, "\r\n");
+    }
+    out.capacity = CONNECTION_OUT_BYTES;
+    if (c->all_out && frame)
+        out_text(&out, "0\r\n\r\n");
+    c->n_out = out.n;
+    if (c->all_out)
+        drop_task(n, c);
+}
+
+/* ---- The end of an answer ---- */
+
+static void end_answer(network *n, connection *c)
+{
+    give_back(n, c);
+    if (c->keeps && !n->stopping) {
+        size_t used = c->n_head; /* and a body that lay in `in` */
+        memmove(c->in, c->in + used, c->n_in - used);
+        c->n_in -= used;
+        begin_request(c);
+        watch(n, c, EPOLLIN | EPOLLRDHUP);
+        c->waits = c->n_in > 0;
+        return;
+    }
+    shutdown(c->fd, SHUT_WR);
+    enter(c, CONNECTION_DRAIN);
+    watch(n, c, EPOLLIN);
+}
+
+/* Sends what there is to send, and says what is waited for. */
+static void go_on(network *n, connection *c, bool ping)
+{
+    for (;;) {
+        if (!flush(n, c)) {
+            if (c->state != CONNECTION_FREE)
+                watch(n, c, EPOLLOUT | EPOLLRDHUP);
+            return;
+        }
+        if (c->all_out) {
+            end_answer(n, c);
+            return;
+        }
+        fill(n, c, ping);
+        ping = false;
+        if (c->n_out == 0 && c->n_more == 0 && !c->all_out) {
+            watch(n, c, EPOLLRDHUP);
+            return;
+        }
+    }
+}
+
+/* ---- Reading ---- */
+
+static void refuse_request(network *n, connection *c, int status, const char *why, bool keeps)
+{
+    refusal r;
+    refuse_with(&r, status, "%s", why);
+    c->keeps = c->keeps && keeps;
+    respond_refusal(n, c, &r);
+    go_on(n, c, false);
+}
+
+static void body_is_whole(network *n, connection *c)
+{
+    enter(c, CONNECTION_ANSWER);
+    c->spoke_s = c->since_s;
+    route_request(n, c);
+    if (c->large && c->n_more == 0) /* what was asked for is known */
+        give_back(n, c);
+    go_on(n, c, false);
+}
+
+/* Of a body in chunks: what lies in `in` behind the head is taken into `large`. */
+static void read_chunks(network *n, connection *c)
+{
+    size_t used = 0, got = 0;
+    int status = 0;
+    http_result result =
+        http_read_chunks(&c->chunks, c->in + c->n_head, c->n_in - c->n_head, &used,
+                         c->large + c->n_body, n->n_large - c->n_body, &got, &status);
+    if (result == HTTP_BAD) {
+        refuse_request(n, c, status,
+                       status == 413 ? "The request's body is larger than this server takes."
+                                     : "The chunks of the request's body are broken.",
+                       false);
+        return;
+    }
+    c->n_body += got;
+    memmove(c->in + c->n_head, c->in + c->n_head + used, c->n_in - c->n_head - used);
+    c->n_in -= used;
+    if (result == HTTP_DONE)
+        body_is_whole(n, c);
+}
+
+/* What has come of a body of known length lies in `in`, or is moved to `large`. */
+static void read_body(network *n, connection *c)
+{
+    size_t have = c->n_in - c->n_head;
+    if (c->head.chunked) {
+        read_chunks(n, c);
+        return;
+    }
+    if (c->large) {
+        size_t left = (size_t)c->head.n_body - c->n_body;
+        size_t taken = have < left ? have : left;
+        memcpy(c->large + c->n_body, c->in + c->n_head, taken);
+        c->n_body += taken;
+        memmove(c->in + c->n_head, c->in + c->n_head + taken, have - taken);
+        c->n_in -= taken;
+        if (c->n_body == c->head.n_body)
+            body_is_whole(n, c);
+    } else if (have >= c->head.n_body) {
+        c->n_body = (size_t)c->head.n_body;
+        c->n_head += c->n_body; /* what stands behind is the next request's */
+        body_is_whole(n, c);
+    }
+}
+
+/* The head is there: what it says decides where the body goes. */
+static void head_is_whole(network *n, connection *c)
+{
+    c->keeps = c->head.keep_alive && !n->stopping;
+    if (c->head.n_body > n->n_large) {
+        refuse_request(n, c, 413, "The request's body is larger than this server takes.", false);
+        return;
+    }
+    bool keeps = c->keeps;
+    /* An answer without the body ends the connection, and says so. */
+    c->keeps = keeps && !c->head.n_body && !c->head.chunked;
+    if (route_head(n, c)) {
+        go_on(n, c, false);
+        return;
+    }
+    c->keeps = keeps;
+    bool fits = c->head.n_body <= CONNECTION_IN_BYTES - c->n_head;
+    if (c->head.chunked || !fits) {
+        c->large = network_take_large(n);
+        if (!c->large) {
+            refusal r;
+            refuse_with(&r, 503,
+                        "%d large requests are being read already, each with up to %zu bytes.",
+                        NETWORK_LARGE, n->n_large);
+            r.retry_s = 1;
+            c->keeps = false;
+            respond_refusal(n, c, &r);
+            go_on(n, c, false);
+            return;
+        }
+    }
+    c->body = c->large ? c->large : c->in + c->n_head;
+    enter(c, CONNECTION_BODY);
+    size_t ignored;
+    static const char proceed[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    bool empty = c->n_in == c->n_head && (c->head.n_body || c->head.chunked);
+    if (c->head.expects && empty && !send_some(n, c, proceed, sizeof proceed - 1, &ignored))
+        return;
+    read_body(n, c);
+}
+
+/* As far as what has come goes. */
+static void read_request(network *n, connection *c)
+{
+    int status;
+    const char *why;
+    if (c->state == CONNECTION_BODY) {
+        read_body(n, c);
+        return;
+    }
+    http_result result = http_read_head(c->in, c->n_in, &c->head, &c->n_head, &status, &why);
+    if (result == HTTP_DONE)
+        head_is_whole(n, c);
+    else if (result == HTTP_BAD)
+        refuse_request(n, c, status, why, false);
+    else if (c->n_in == CONNECTION_IN_BYTES)
+        refuse_request(n, c, 431, "The request's head is larger than this server takes.", false);
+}
+
+static void drain(network *n, connection *c)
+{
+    char nothing[16 << 10];
+    ssize_t got = recv(c->fd, nothing, sizeof nothing, MSG_DONTWAIT);
+    if (got > 0)
+        c->n_drained += (size_t)got;
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) || c->n_drained > MOST_DRAINED)
+        close_connection(n, c);
+}
+
+static void readable(network *n, connection *c)
+{
+    if (c->state == CONNECTION_DRAIN) {
+        drain(n, c);
+        return;
+    }
+    ssize_t got = recv(c->fd, c->in + c->n_in, CONNECTION_IN_BYTES - c->n_in, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+        close_connection(n, c);
+        return;
+    }
+    if (got > 0) {
+        if (c->n_in == 0 && c->state == CONNECTION_HEAD)
+            c->since_s = serve_clock_s(); /* the request begins here */
+        c->n_in += (size_t)got;
+        read_request(n, c);
+    }
+}
+
+/* ---- New connections ---- */
+
+/* Among those that are let in; or among those that are turned away. */
+static connection *free_connection(network *n, bool turned_away)
+{
+    int32_t from = turned_away ? n->options->n_connections : 0;
+    int32_t to = turned_away ? n->n_connections : n->options->n_connections;
+    for (int32_t i = from; i < to; i++)
+        if (n->connections[i].state == CONNECTION_FREE)
+            return &n->connections[i];
+    return NULL;
+}
+
+/* There is no room for it: it is told so, and read for a moment, as the request that it has sent
+ * would else have the answer thrown away. */
+static void turn_away(network *n, int fd)
+{
+    static const char briefly[] =
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+        "{\"error\":{\"code\":503,\"message\":\"Too many connections are open.\",\"type\":"
+        "\"unavailable_error\"}}";
+    connection *c = free_connection(n, true);
+    refusal r;
+    if (!c) { /* even of these there are too many */
+        ssize_t sent = send(fd, briefly, sizeof briefly - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)sent; /* whoever does not take it learns it from the end of the connection */
+        close(fd);
+        return;
+    }
+    c->fd = fd;
+    c->n_in = 0;
+    begin_request(c);
+    refuse_with(&r, 503, "%d connections are open already, as many as this server has memory for.",
+                n->options->n_connections);
+    r.retry_s = 1;
+    c->keeps = false;
+    respond_refusal(n, c, &r);
+    go_on(n, c, false);
+}
+
+static void listen_on(network *n, bool wanted)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = OF_LISTENER};
+    if (n->listening != wanted)
+        epoll_ctl(n->epoll, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, n->listener, &event);
+    n->listening = wanted;
+}
+
+/* A socket's buffers grow to megabytes if they may, which nobody counted; and what a client does not
+ * read waits in its records as well as there. */
+static void set_up_socket(int fd)
+{
+    const int one = 1, in = SOCKET_IN_BYTES, out = SOCKET_OUT_BYTES;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &in, sizeof in);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &out, sizeof out);
+}
+
+static void accept_all(network *n)
+{
+    for (int i = 0; i < 64; i++) {
+        int fd = accept4(n->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            /* No more files or memory: until the next tick nobody is let in. */
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+                listen_on(n, false);
+            return;
+        }
+        connection *c = free_connection(n, false);
+        set_up_socket(fd);
+        if (!c) {
+            turn_away(n, fd);
+            continue;
+        }
+        c->fd = fd;
+        c->n_in = 0;
+        begin_request(c);
+        watch(n, c, EPOLLIN | EPOLLRDHUP);
+    }
+}
+
+/* ---- Time ---- */
+
+static void tick_connection(network *n, connection *c, double now)
+{
+    double timeout = n->options->timeout_s, age = now - c->since_s;
+    switch (c->state) {
+    case CONNECTION_HEAD:
+        if (c->n_in == 0 ? age > idle_s || n->stopping : false)
+            close_connection(n, c);
+        else if (c->n_in > 0 && age > timeout)
+            refuse_request(n, c, 408, "The request's head took too long to arrive.", false);
+        break;
+    case CONNECTION_BODY:
+        /* What is large may take longer, at 16 KiB a second. */
+        if (age > timeout + (double)c->n_body / 16384)
+            refuse_request(n, c, 408, "The request's body took too long to arrive.", false);
+        break;
+    case CONNECTION_ANSWER:
+        if ((c->n_out > 0 || c->n_more > 0) && now - c->moved_s > timeout) {
+            if (c->answer.task)
+                n->shared->totals.too_slow++;
+            close_connection(n, c);
+        } else if (c->answer.task && c->answer.task->stream && c->n_out == 0 &&
+                   now - c->spoke_s > ping_s) {
+            go_on(n, c, true);
+        }
+        break;
+    case CONNECTION_DRAIN:
+        if (age > drain_s)
+            close_connection(n, c);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Tasks whose clients have gone, and whose jobs have ended since. */
+static void release_tasks(network *n)
+{
+    shared *s = n->shared;
+    pthread_mutex_lock(&s->lock);
+    for (int32_t i = 0; i < s->n_tasks; i++)
+        if (s->tasks[i].used && s->tasks[i].abandoned)
+            task_release(s, &s->tasks[i]);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- The end ---- */
+
+/* Nobody is let in; what waits is refused; the rest has its grace. */
+static void begin_to_stop(network *n)
+{
+    shared *s = n->shared;
+    n->stopping = true;
+    n->stop_s = serve_clock_s() + n->options->grace_s;
+    listen_on(n, false);
+    pthread_mutex_lock(&s->lock);
+    while (s->n_queued > 0)
+        job_unqueue(s, s->queue[0], DREY_ERR_CANCELLED,
+                    "The server is being stopped: ask again in a moment.");
+    if (!s->ready && s->seats[0].session)
+        drey_session_cancel(s->seats[0].session);
+    s->stopping = true;
+    pthread_cond_signal(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    eventfd_write(s->wake, 1);
+}
+
+static void cancel_running(network *n)
+{
+    shared *s = n->shared;
+    pthread_mutex_lock(&s->lock);
+    for (int32_t i = 0; i < s->n_jobs; i++)
+        if (s->jobs[i].state == JOB_RUNNING) {
+            s->jobs[i].cancelled = true;
+            drey_session_cancel(s->seats[s->jobs[i].seat].session);
+        }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* True: it is over. */
+static bool stop_further(network *n, double now)
+{
+    int32_t n_open = 0;
+    for (int32_t i = 0; i < n->n_connections; i++)
+        n_open += n->connections[i].state != CONNECTION_FREE;
+    if (now > n->stop_s)
+        cancel_running(n);
+    pthread_mutex_lock(&n->shared->lock);
+    bool over = n->shared->over;
+    pthread_mutex_unlock(&n->shared->lock);
+    return over && (n_open == 0 || now > n->stop_s + most_end_s);
+}
+
+/* What nobody asked for, but whoever runs the server has to know. */
+static void tell_news(network *n)
+{
+    pthread_mutex_lock(&n->shared->lock);
+    bool disk_failed = n->shared->totals.prefixes.disk_failed;
+    pthread_mutex_unlock(&n->shared->lock);
+    if (disk_failed && !n->told_disk && n->options->log)
+        n->options->log(n->options->user,
+                        "beginnings of texts cannot be written to their folder any more: the disk "
+                        "is full, or fails. They are kept in memory alone; make room, and start "
+                        "the server again");
+    n->told_disk = disk_failed;
+}
+
+static bool tick(network *n)
+{
+    double now = serve_clock_s();
+    for (int32_t i = 0; i < n->n_connections; i++)
+        tick_connection(n, &n->connections[i], now);
+    release_tasks(n);
+    tell_news(n);
+    pthread_mutex_lock(&n->shared->lock);
+    bool failed = n->shared->over && !n->stopping;
+    pthread_mutex_unlock(&n->shared->lock);
+    if (!n->stopping && (failed || !n->options->go_on(n->options->user)))
+        begin_to_stop(n);
+    if (!n->stopping)
+        listen_on(n, true);
+    return n->stopping && stop_further(n, now);
+}
+
+/* ---- Events ---- */
+
+static void news_from_worker(network *n)
+{
+    eventfd_t count;
+    eventfd_read(n->shared->wake, &count);
+    for (int32_t i = 0; i < n->n_connections; i++) {
+        connection *c = &n->connections[i];
+        if (c->state == CONNECTION_ANSWER && c->answer.task && c->n_out == 0)
+            go_on(n, c, false);
+    }
+    release_tasks(n);
+}
+
+static void connection_event(network *n, connection *c, uint32_t events)
+{
+    if (c->state == CONNECTION_FREE)
+        return;
+    bool answers = c->state == CONNECTION_ANSWER;
+    if (events & (EPOLLERR | EPOLLHUP) || (answers && events & EPOLLRDHUP))
+        close_connection(n, c);
+    else if (events & EPOLLOUT && answers)
+        go_on(n, c, false);
+    else if (events & (EPOLLIN | EPOLLRDHUP) && !answers)
+        readable(n, c);
+}
+
+/* Requests that came behind others, and now have their turn: one of each connection. Returns whether
+ * there are more. */
+static bool read_waiting(network *n)
+{
+    bool more = false;
+    for (int32_t i = 0; i < n->n_connections; i++) {
+        connection *c = &n->connections[i];
+        if (c->state != CONNECTION_HEAD || !c->waits)
+            continue;
+        c->waits = false;
+        read_request(n, c);
+        more = more || (c->state == CONNECTION_HEAD && c->waits);
+    }
+    return more;
+}
+
+void network_run(network *n)
+{
+    struct epoll_event events[64], wake = {.events = EPOLLIN, .data.fd = OF_WORKER};
+    epoll_ctl(n->epoll, EPOLL_CTL_ADD, n->shared->wake, &wake);
+    listen_on(n, true);
+    double next_tick = 0;
+    for (bool over = false, waiting = false; !over;) {
+        int n_events = epoll_wait(n->epoll, events, 64, waiting ? 0 : (int)(1000 * tick_s));
+        bool accepts = false; /* last: an event of one that has gone is not its successor's */
+        for (int i = 0; i < n_events; i++) {
+            int of = events[i].data.fd;
+            if (of == OF_LISTENER)
+                accepts = true;
+            else if (of == OF_WORKER)
+                news_from_worker(n);
+            else
+                connection_event(n, &n->connections[of], events[i].events);
+        }
+        if (accepts)
+            accept_all(n);
+        waiting = read_waiting(n);
+        double now = serve_clock_s();
+        if (now >= next_tick || n_events < 0) {
+            next_tick = now + tick_s / 2;
+            over = tick(n);
+        }
+    }
+    for (int32_t i = 0; i < n->n_connections; i++)
+        if (n->connections[i].state != CONNECTION_FREE)
+            close_connection(n, &n->connections[i]);
+}

@@ -1,0 +1,64 @@
+/* The network thread: connections, and what its parts share. */
+#ifndef DREY_SERVE_NETWORK_H
+#define DREY_SERVE_NETWORK_H
+
+#include "serve/net/connection.h"
+#include "serve/api/json_value.h"
+
+enum { NETWORK_LARGE = 4, NETWORK_PAGE_BYTES = 256 << 10 };
+
+typedef struct network {
+    shared *shared;
+    const serve_options *options;
+    int epoll, listener;
+    bool is_unix;
+    connection *connections; /* [n_connections]: those that are let in, then the others */
+    int32_t n_connections;
+    char *large[NETWORK_LARGE]; /* [n_large + 1] bytes each */
+    bool large_taken[NETWORK_LARGE];
+    size_t n_large;
+    json_value *values; /* [n_values] */
+    size_t n_values;
+    text_out scratch; /* where answers are put together that need no task */
+    int32_t *ids;     /* [n_ids]: of /tokenize and /detokenize */
+    size_t n_ids;
+    bool listening, stopping;
+    bool told_disk; /* that beginnings cannot be kept in their folder any more */
+    double stop_s;  /* when texts that are being written end */
+} network;
+
+/* ---- Answers (respond.c) ---- */
+
+/* An answer that is known: body[0..n) is copied, or left where it is if it is `constant`. */
+void respond(network *n, connection *c, int status, const char *content_type, const char *headers,
+             const char *body, size_t n_body, bool constant);
+/* What stands in n->scratch, as JSON. */
+void respond_json(network *n, connection *c);
+void respond_refusal(network *n, connection *c, const refusal *r);
+/* The head of a task's answer. */
+void respond_task(network *n, connection *c);
+/* May the client ask at all, by its key, its page, and the name it has for this host? */
+bool respond_allows(network *n, const connection *c, bool needs_key, refusal *r);
+
+/* ---- Requests (routes.c) ---- */
+
+/* Does the head alone decide? Then the answer is there. */
+bool route_head(network *n, connection *c);
+/* Answers the request, or begins a task for it. */
+void route_request(network *n, connection *c);
+
+/* ---- What the server tells of itself (reports.c) ---- */
+
+void report_metrics(network *n, text_out *out);
+void report_slots(network *n, text_out *out);
+void report_props(network *n, text_out *out);
+void report_models(network *n, text_out *out);
+
+/* ---- The loop (network.c) ---- */
+
+void network_run(network *n);
+/* One of the large buffers; NULL: all are taken. */
+char *network_take_large(network *n);
+void network_give_large(network *n, char *large);
+
+#endif

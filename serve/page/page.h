@@ -1,0 +1,14 @@
+/* The page that `drey serve` gives out: serve/page/page.html, as cmake/embed_page.cmake puts it into the
+ * program. */
+#ifndef DREY_SERVE_PAGE_H
+#define DREY_SERVE_PAGE_H
+
+#include <stddef.h>
+
+extern const unsigned char page_html[];
+extern const size_t n_page_html_bytes;
+/* The value of its Content-Security-Policy: scripts and styles but its own do not run, and nothing
+ * is asked of another server. */
+extern const char page_policy[];
+
+#endif

@@ -1,0 +1,33 @@
+/* What AMX's tiles can do at most; reading and floats are AVX-512's. */
+#include "kernel/x86/x86.h"
+
+#include "kernel/x86/amx/amx_tile.h"
+
+enum { CHAINS = 6, TILE_OPS = 16 * 16 * 64 * 2 };
+
+/* C in tiles 0 .. 5, so that no product waits for the one before in the same C. */
+static const tile_config config = {
+    .palette = 1,
+    .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+};
+
+static int64_t int8_peak_amx(int64_t rounds)
+{
+    TILE_CONFIGURE(&config);
+    for (int64_t i = 0; i < rounds; i++) {
+        TILE_DOT_SIGNED(0, 6, 7);
+        TILE_DOT_SIGNED(1, 6, 7);
+        TILE_DOT_SIGNED(2, 6, 7);
+        TILE_DOT_SIGNED(3, 6, 7);
+        TILE_DOT_SIGNED(4, 6, 7);
+        TILE_DOT_SIGNED(5, 6, 7);
+    }
+    TILE_RELEASE();
+    return rounds * CHAINS * TILE_OPS;
+}
+
+void limits_amx_set(kernel_table *table)
+{
+    table->int8_peak = int8_peak_amx;
+}

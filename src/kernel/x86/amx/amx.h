@@ -1,0 +1,107 @@
+/* What the parts of the amx tier share: the form in which weights and activations meet in tiles.
+ *
+ * A tile product (TDPB..D) multiplies A [16 tokens][64 k] of signed bytes with B [16][16 rows][4 k]
+ * and adds to C [16 tokens][16 rows] of int32: 16384 products in 16 cycles, eight times AVX-512's
+ * rate. 64 bytes of a packed word are 16 rows x 4 k, a row of B; activations are rearranged.
+ *
+ * Types in blocks of 256. A super-block's integer sum is sum over k of (scale * w) * x. Were the
+ * scale left out, C would have to be emptied for each sub-block: as many vector multiplications as
+ * AVX-512 needs. So the scale goes into the weights, as two planes of bytes whose sums of products
+ * stay in C over the whole super-block:
+ *
+ *   Q4_K, Q5_K   scale = 8 * a + b, a and b in 0..7: planes b * w and a * w, at most 7 * 31 = 217,
+ *                unsigned; i = C0 + 8 * C1. One 16-bit multiplication makes two bytes, as none
+ *                carries into its neighbour.
+ *   Q6_K, IQ4_XS scale * w is within +-4096 (128 * 32; 32 * 127): its low byte, unsigned, and its
+ *                high byte, signed, within +-17; i = C0 + 256 * C1
+ *   Q3_K         -scale * w lies in -128..124: one plane, signed; i = -C
+ *   Q2_K         scale * w is at most 45: one plane; i = C
+ *
+ * C stays within int32: 256 * 255 * 127 a plane, and |i| < 256 * 4096 * 127. Every sum is exact, so
+ * the bits are those of every other tier. One plane's sums alternate between two C, as a product
+ * waits 52 cycles for the one before in the same C.
+ *
+ * Types in blocks of 32 have one plane, the signed weights, and empty C each 32 k. */
+#ifndef DREY_KERNEL_AMX_H
+#define DREY_KERNEL_AMX_H
+
+#include <immintrin.h>
+
+#include "kernel/packing.h"
+#include "kernel/unroll.h"
+#include "kernel/x86/amx/amx_tile.h"
+#include "kernel/x86/x86.h"
+
+enum {
+    TILE_TOKENS = 16,  /* rows of A and C */
+    STEP_PARTS = 4,    /* a step: four parts of 64 k (a super-block), or up to four blocks of 32 */
+    TILE_BYTES = 1024, /* of a whole tile */
+    STEP_C = STEP_PARTS * 2 * TILE_TOKENS * HALF_ROWS, /* int32 of C in a step */
+    MIN_PAIRS = 8
+};
+
+/* The weights of a step, 32 rows. */
+typedef struct step_weights {
+    /* B tiles. Blocks of 256: [part][plane][half][16 words][64]; of 32: [part][half][8][64]. */
+    uint8_t planes[STEP_PARTS * 2 * 2 * TILE_BYTES];
+    float d[STEP_PARTS][2][HALF_ROWS]; /* scales as floats; blocks of 256 use the first */
+    float m[STEP_PARTS][2][HALF_ROWS]; /* dmin, or the minima of blocks of 32 */
+    /* Minima of sub-blocks, pairs of int16 as in the activations' sums below. */
+    uint32_t min_pairs[2][MIN_PAIRS][HALF_ROWS];
+} step_weights;
+
+/* The activations of 16 tokens, a block. */
+typedef struct tokens_256 {
+    uint8_t x[STEP_PARTS][TILE_TOKENS][64]; /* A tiles */
+    float d[TILE_TOKENS];
+    /* Sums of x, pairs of int16. Q4_K, Q5_K: over 32, as in layout.h. Q2_K: over 16, pair p of
+     * sub-blocks 4 * (p / 2) + p % 2 and the next but one. */
+    uint32_t sums[MIN_PAIRS][TILE_TOKENS];
+} tokens_256;
+
+typedef struct tokens_32 {
+    uint8_t x[TILE_TOKENS][32];
+    float d[TILE_TOKENS];
+    int32_t sum[TILE_TOKENS]; /* of x */
+} tokens_32;
+
+/* A step of 16 tokens and 32 rows whose products lie in c. */
+typedef struct tile_job {
+    float *sums;      /* [n_tokens][32], added to */
+    const int32_t *c; /* blocks of 256: [plane][half][16][16]; of 32: [part][half][16][16] */
+    const void *acts; /* tokens_256, or [n_parts] tokens_32 */
+    const step_weights *weights;
+    int32_t n_tokens, n_parts;
+} tile_job;
+
+/* How a type goes through the tiles. */
+typedef struct amx_type {
+    tensor_type type;
+    const tile_config *config;
+    void (*arrange)(void *acts, const uint8_t *tile, int32_t first, int32_t m);
+    void (*build)(step_weights *w, const uint8_t *block, int32_t n_parts);
+    void (*multiply)(int32_t *c, const void *acts, const step_weights *w, int32_t part);
+    void (*finish)(const tile_job *job, int32_t first, int32_t last);
+} amx_type;
+
+/* matmul_kernel's dot for any n. scratch: AMX_SCRATCH_BYTES, 64-byte aligned. */
+void dot_amx(const amx_type *type, float *y, int64_t ldy, const void *groups, int32_t n_groups,
+             const void *acts, int32_t n, int64_t k, void *scratch);
+
+/* build for each type: weights of n_parts blocks of 32, or of one of 256, into tiles. */
+#define DECLARE_BUILD(TYPE, name, act, block_k, block_bytes)                                       \
+    void build_##name##_amx(step_weights *w, const uint8_t *block, int32_t n_parts);
+KERNEL_INTEGER_TYPES(DECLARE_BUILD)
+#undef DECLARE_BUILD
+
+INLINE __m512i load_line(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+INLINE void store_line(void *p, __m512i v)
+{
+    _mm512_storeu_si512(p, v);
+}
+
+#endif

@@ -1,0 +1,170 @@
+/* What the AVX-512 tile kernels share: 32 rows are two vectors of 16 int32 or float lanes, and one
+ * broadcast of 4 activation bytes feeds the vpdpbusd of both. m is a constant wherever these
+ * functions are inlined (TILE_SWITCH), so that the loops over it unroll and sums live in
+ * registers. */
+#ifndef DREY_KERNEL_TILE_AVX512_H
+#define DREY_KERNEL_TILE_AVX512_H
+
+#include <immintrin.h>
+
+#include "kernel/dot.h"
+#include "kernel/unroll.h"
+
+#ifdef __clang__ /* the compilers' headers differ in the type of a shift's count */
+#define SHIFT(n) ((unsigned)(n))
+#else
+#define SHIFT(n) (n)
+#endif
+
+/* Up to so many tokens a tile always goes over whole lines. */
+enum { FEW_TOKENS = 4 };
+
+/* A tile kernel is a template tile_<name>_m(m, variant, ...), and what becomes of it are functions
+ * for few and for many tokens, tile_<name>_<variant>_avx512, of which matmul_avx512.c puts a kernel
+ * together:
+ *   few   m <= FEW_TOKENS: FAR or NEAR, how weights are fetched
+ *   many  m > FEW_TOKENS:  HALVES or LINES, the tile's shape (SHAPE_LINES in kernel.h)
+ * TILE_FEW and TILE_MANY define one of them each. */
+enum { FAR, NEAR, HALVES, LINES };
+
+#ifdef INSTRUMENTED
+#define DEFINE_TILE_VARIANT(name, suffix, variant, first)                                          \
+    void tile_##name##_##suffix##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts, \
+                                         int32_t n_blocks, int32_t m)                              \
+    {                                                                                              \
+        tile_##name##_m(m, variant, sums, weights, acts, n_blocks);                                \
+    }
+#else
+#define DEFINE_TILE_VARIANT(name, suffix, variant, first)                                          \
+    void tile_##name##_##suffix##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts, \
+                                         int32_t n_blocks, int32_t m)                              \
+    {                                                                                              \
+        switch (m) {                                                                               \
+        case (first):                                                                              \
+            tile_##name##_m(first, variant, sums, weights, acts, n_blocks);                        \
+            return;                                                                                \
+        case (first) + 1:                                                                          \
+            tile_##name##_m((first) + 1, variant, sums, weights, acts, n_blocks);                  \
+            return;                                                                                \
+        case (first) + 2:                                                                          \
+            tile_##name##_m((first) + 2, variant, sums, weights, acts, n_blocks);                  \
+            return;                                                                                \
+        default:                                                                                   \
+            tile_##name##_m((first) + 3, variant, sums, weights, acts, n_blocks);                  \
+        }                                                                                          \
+    }
+#endif
+#define TILE_FEW(name, suffix, variant)  DEFINE_TILE_VARIANT(name, suffix, variant, 1)
+#define TILE_MANY(name, suffix, variant) DEFINE_TILE_VARIANT(name, suffix, variant, FEW_TOKENS + 1)
+
+/* How weights are fetched before they are used.
+ *
+ *  FAR   Where memory binds and the hardware's own prefetcher is the fastest reader (Zen 4), as
+ *        long as lines are first asked for in the order of memory: a scale in front of a block that
+ *        is used last is a step back, and one in every block cost up to a quarter of the speed. So
+ *        those lines are touched before the others are used. One prefetch in eight lines, some
+ *        pages ahead and into the L2 cache, helps the hardware over page ends; more would only
+ *        occupy the few miss buffers of Zen 4.
+ *  NEAR  Every line, some blocks ahead, into the L1 cache: 1.2 to 1.3 times as fast on Zen 5 with
+ *        one row, 2 to 8 KB ahead nearly alike.
+ *  Many  From four tokens on arithmetic binds and the hardware's prefetcher falls behind between
+ *        bursts of reading: every line is asked for, into the L2 cache, and its time is hidden.
+ *        With LINES the K types ask for it into the L1 cache: 1.1 to 1.2 times as fast for 5 to 8
+ *        tokens on Zen 5. */
+enum { FAR_BYTES = 12288, NEAR_BYTES = 4096, LINES_BYTES = 8192, FAR_TOKENS = 3 };
+
+INLINE void prefetch_lines(const uint8_t *p, int n_lines, int m, int variant)
+{
+    UNROLL
+    for (int i = 0; i < n_lines; i++) {
+        if (variant == NEAR || variant == LINES)
+            _mm_prefetch((const char *)p + (variant == NEAR ? NEAR_BYTES : LINES_BYTES) + i * 64,
+                         _MM_HINT_T0);
+        else if (m > FAR_TOKENS || i % 8 == 0)
+            _mm_prefetch((const char *)p + FAR_BYTES + i * 64, _MM_HINT_T1);
+    }
+}
+
+INLINE void touch_lines(const uint8_t *p, int n_lines, int m, int variant)
+{
+    if (m > FAR_TOKENS || variant == NEAR)
+        return;
+    UNROLL
+    for (int i = 0; i < n_lines; i++)
+        __asm__ volatile("" : : "r"(load_u32(p + i * 64)) : "memory");
+}
+
+/* Lines that are used out of order, such as a block's front. */
+INLINE void front_lines(const uint8_t *block, int n_lines, int m, int variant)
+{
+    prefetch_lines(block, n_lines, m, variant);
+    touch_lines(block, n_lines, m, variant);
+}
+
+/* A line that is kept in a register: compilers would rather load it again for each use. */
+INLINE __m512i load_kept(const uint8_t *p)
+{
+    __m512i v = _mm512_loadu_si512(p);
+    __asm__("" : "+v"(v));
+    return v;
+}
+
+/* a + b * c, settled here: compilers would rather gather the products of a whole loop body, add
+ * them up at its end, and spill them until then. */
+INLINE __m512i add_product(__m512i a, __m512i b, __m512i c)
+{
+    a = _mm512_add_epi32(a, _mm512_mullo_epi32(b, c));
+    __asm__("" : "+v"(a));
+    return a;
+}
+
+INLINE __m512i load_line(const uint8_t *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+INLINE __m512i broadcast_word(const uint8_t *p)
+{
+    return _mm512_set1_epi32((int32_t)load_u32(p));
+}
+
+INLINE __m512 broadcast_float(const uint8_t *p)
+{
+    return _mm512_set1_ps(load_f32(p));
+}
+
+/* 16 halves as floats. */
+INLINE __m512 load_halves(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+INLINE __m512i low_nibbles(__m512i v)
+{
+    return _mm512_and_si512(v, _mm512_set1_epi8(15));
+}
+
+INLINE __m512i high_nibbles(__m512i v)
+{
+    return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+}
+
+/* a | (b & c) */
+INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
+{
+    return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
+}
+
+#define DECLARE_TILE(name, suffix)                                                                 \
+    void tile_##name##_##suffix##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts, \
+                                         int32_t n_blocks, int32_t m);
+#define DECLARE_TILES(TYPE, name, act, block_k, block_bytes)                                       \
+    DECLARE_TILE(name, far)                                                                        \
+    DECLARE_TILE(name, near)                                                                       \
+    DECLARE_TILE(name, halves)                                                                     \
+    DECLARE_TILE(name, lines)
+KERNEL_TYPES(DECLARE_TILES)
+#undef DECLARE_TILES
+#undef DECLARE_TILE
+
+#endif

@@ -1,0 +1,74 @@
+/* What the avxvnni tile kernels share. A slice of 8 rows meets all tokens of a tile at once: a word
+ * of weights is decoded once, then takes one broadcast load and one vpdpbusd a token. With 16
+ * registers 8 sums, the weights and a broadcast fit; 16 rows by 4 tokens would save broadcasts,
+ * which run beside the dot products, but decode the weights of a full tile twice. What lives longer
+ * than a sub-block (sums times scales) is left to the compiler to spill.
+ *
+ * vpdpbusd wants unsigned weights: offsets (Q4_0's 8, Q8_0's 128, ...) are paid by starting a sum
+ * at -offset * sum(x). */
+#ifndef DREY_KERNEL_TILE_AVXVNNI_H
+#define DREY_KERNEL_TILE_AVXVNNI_H
+
+#include "kernel/x86/vnni_ymm.h"
+#include "kernel/x86/ymm.h"
+
+/* tile_<name>_avxvnni with m rows: slice by slice, block after block. m is a constant where this is
+ * inlined, so that sums live in registers. */
+#define DEFINE_TILE(name, block_bytes, act_bytes_)                                                 \
+    INLINE void tile_##name##_m(const int m, float *sums, const uint8_t *weights,                  \
+                                const uint8_t *acts, int32_t n_blocks)                             \
+    {                                                                                              \
+        for (; n_blocks > 0; n_blocks--) {                                                         \
+            ROLLED                                                                                 \
+            for (int slice = 0; slice < SLICES; slice++)                                           \
+                name##_slice(m, sums + slice * SLICE_ROWS, weights, acts, slice);                  \
+            weights += (block_bytes)*GROUP_ROWS;                                                   \
+            acts += (act_bytes_)*m;                                                                \
+        }                                                                                          \
+    }                                                                                              \
+    TILE_SWITCH(name)
+
+#define TILE_CASE(name, count)                                                                     \
+    case count:                                                                                    \
+        tile_##name##_m(count, sums, weights, acts, n_blocks);                                     \
+        return;
+
+#ifdef INSTRUMENTED
+#define TILE_CASES(name)
+#define TILE_DEFAULT m
+#else
+#define TILE_CASES(name)                                                                           \
+    TILE_CASE(name, 1)                                                                             \
+    TILE_CASE(name, 2)                                                                             \
+    TILE_CASE(name, 3)                                                                             \
+    TILE_CASE(name, 4)                                                                             \
+    TILE_CASE(name, 5)                                                                             \
+    TILE_CASE(name, 6)                                                                             \
+    TILE_CASE(name, 7)
+#define TILE_DEFAULT 8
+#endif
+
+#define TILE_SWITCH(name)                                                                          \
+    void tile_##name##_avxvnni(float *sums, const uint8_t *weights, const uint8_t *acts,           \
+                               int32_t n_blocks, int32_t m)                                        \
+    {                                                                                              \
+        switch (m) {                                                                               \
+            TILE_CASES(name)                                                                       \
+        default:                                                                                   \
+            tile_##name##_m(TILE_DEFAULT, sums, weights, acts, n_blocks);                          \
+        }                                                                                          \
+    }
+
+/* The levels of IQ4_NL and IQ4_XS plus 128. */
+INLINE __m256i iq4_unsigned(void)
+{
+    return _mm256_xor_si256(iq4_table(), _mm256_set1_epi8(-128));
+}
+
+#define DECLARE_TILE(TYPE, name, act, block_k, block_bytes)                                        \
+    void tile_##name##_avxvnni(float *sums, const uint8_t *weights, const uint8_t *acts,           \
+                               int32_t n_blocks, int32_t m);
+KERNEL_INTEGER_TYPES(DECLARE_TILE)
+#undef DECLARE_TILE
+
+#endif

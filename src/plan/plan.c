@@ -1,0 +1,481 @@
+/* What fits: see plan.h. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+
+#include "common/num.h"
+#include "draft/model_drafter.h"
+
+/* Matrices up to this size are pinned before others. */
+static const uint64_t small_bytes = 1 << 20;
+static const uint64_t mib = 1 << 20;
+
+/* Rows of a prompt pass, and rows whose logits are kept beyond what a turn needs (scoring takes
+ * them by so many), from generous to frugal. A pass reads all that is streamed, so a prompt wants
+ * few of them; but the buffers of its rows are memory that weights do not get. */
+typedef struct setting {
+    int32_t chunk, logit_rows;
+} setting;
+static const setting settings[] = {{256, 32}, {128, 32}, {64, 1}, {32, 1}};
+enum { N_SETTINGS = sizeof settings / sizeof *settings };
+
+/* ---- Sizes ---- */
+
+static bool is_there(const plan_model *m)
+{
+    return m->n_matrices > 0;
+}
+
+static uint64_t pinned_bytes(const plan_matrix *m, int32_t n_pinned)
+{
+    return (uint64_t)n_pinned * m->group_bytes;
+}
+
+/* Bytes of the planes of a split matrix that are in memory beside its pinned groups. */
+static uint64_t plane_bytes(const plan_matrix *m, const plan_result *r, int32_t i, int32_t n_pinned)
+{
+    uint64_t total = 0;
+    for (int p = 0; m->split && p < N_PLANES - 1; p++)
+        total += (uint64_t)max_i32(r->n_planes[i][p] - n_pinned, 0) * m->plane_bytes[p];
+    return total;
+}
+
+static uint64_t read_bytes(const plan_matrix *m, int32_t n_pinned)
+{
+    int32_t n = m->n_groups - n_pinned;
+    return n > 0 ? (uint64_t)(n - 1) * m->group_read_bytes + m->last_read_bytes : 0;
+}
+
+static bool is_small(const plan_matrix *m)
+{
+    return read_bytes(m, 0) <= small_bytes;
+}
+
+/* Page tables: an entry of eight bytes per page. */
+static uint64_t with_page_tables(uint64_t bytes)
+{
+    return bytes + bytes / 512;
+}
+
+/* Of a model's weights, planes that are there in part of their groups included. */
+static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, int model)
+{
+    const plan_model *m = &in->model[model];
+    const int32_t *n_pinned = r->n_pinned[model];
+    uint64_t total = 0;
+    for (int32_t i = 0; i < m->n_matrices; i++)
+        total += pinned_bytes(&m->matrix[i], n_pinned[i]) +
+                 plane_bytes(&m->matrix[i], r, i, n_pinned[i]);
+    return total;
+}
+
+/* Of a matrix that must stay; of one that is split, its first plane does. */
+static uint64_t staying_bytes(const plan_matrix *m)
+{
+    uint64_t group_bytes = m->split ? m->plane_bytes[0] : m->group_bytes;
+    return m->must_stay ? (uint64_t)m->n_groups * group_bytes : 0;
+}
+
+static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format format,
+                                  const plan_result *r)
+{
+    const plan_model *m = &in->model[model];
+    if (model == PLAN_DRAFT && in->self_draft)
+        return kv_view_bytes(r->draft_pending);
+    if (!is_there(m))
+        return 0;
+    return model == PLAN_DRAFT ? kv_bytes(m->shape, r->draft_slots, r->draft_pending, format)
+                               : kv_bytes(m->shape, r->n_slots, r->max_pending, format);
+}
+
+static uint64_t cache_bytes(const plan_inputs *in, kv_format format, const plan_result *r)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < PLAN_MODELS; i++)
+        total += model_cache_bytes(in, i, format, r);
+    return total;
+}
+
+workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int model)
+{
+    enum { DRAFT_CHUNK = 64 };
+    workspace_limits limits = {.max_rows = r->max_rows,
+                               .max_logit_rows = r->logit_rows,
+                               .max_deferred = in->deferred_rows,
+                               .max_groups = in->n_sessions,
+                               .max_pending = r->max_pending,
+                               .n_slots = r->n_slots,
+                               .n_threads = in->n_threads,
+                               .n_attending = in->n_attending,
+                               .n_devices = in->n_devices,
+                               .n_logits = in->model[model].n_logits};
+    if (model == PLAN_DRAFT) {
+        limits.max_rows = in->self_draft ? DRAFT_MAX_BATCH
+                                         : max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
+        limits.max_logit_rows = DRAFT_MAX_BATCH;
+        limits.max_deferred = 0;
+        limits.max_groups = min_i32(in->n_sessions, DRAFT_MAX_BATCH);
+        limits.max_pending = r->draft_pending;
+        limits.n_slots = in->self_draft ? r->n_slots : r->draft_slots;
+    }
+    return limits;
+}
+
+static size_t work_bytes(const plan_inputs *in, const plan_result *r)
+{
+    size_t total = 0;
+    for (int i = 0; i < PLAN_MODELS; i++) {
+        workspace_limits limits = plan_workspace(in, r, i);
+        bool is_self = i == PLAN_DRAFT && in->self_draft;
+        if (is_self || is_there(&in->model[i]))
+            total += workspace_bytes(in->model[is_self ? PLAN_TARGET : i].shape, &limits);
+    }
+    return total;
+}
+
+/* ---- What does not depend on pinning ---- */
+
+static uint64_t ring_least(const plan_inputs *in, int model)
+{
+    return in->model[model].ring_least_bytes * (uint64_t)in->n_units;
+}
+
+/* Takes rows and rings. A turn needs the logits of its tree, a shared pass those of a row of each
+ * session. */
+static void choose(const plan_inputs *in, const setting *s, uint64_t target_ring, plan_result *r)
+{
+    int32_t need = max_i32(in->tree_nodes + 1, max_i32(in->n_sessions, in->least_logit_rows));
+    r->chunk = in->prompt_chunk ? in->prompt_chunk : s->chunk;
+    r->logit_rows = max_i32(need, s->logit_rows);
+    r->max_rows = max_i32(r->chunk, r->logit_rows);
+    r->max_pending = r->max_rows + in->spare_rows;
+    r->n_slots = in->n_context + in->tree_nodes + in->spare_rows + 1;
+    r->draft_pending = max_i32(r->max_rows, in->draft_nodes) + in->spare_rows;
+    r->draft_slots = (in->self_draft ? 0 : in->n_context) + in->draft_nodes + in->spare_rows;
+    r->n_slots += in->self_draft ? r->draft_slots : 0;
+    for (int i = 0; i < PLAN_MODELS; i++)
+        r->ring_bytes[i] = (size_t)ring_least(in, i);
+    r->ring_bytes[PLAN_TARGET] = max_size(r->ring_bytes[PLAN_TARGET], (size_t)target_ring);
+}
+
+static void count_sessions(const plan_inputs *in, plan_result *r)
+{
+    drey_plan *t = &r->report;
+    uint64_t n = (uint64_t)in->n_sessions;
+    uint64_t caches = cache_bytes(in, in->kv, r), plain = cache_bytes(in, in->kv_plain, r);
+    r->session_bytes = (size_t)(caches + in->session_state_bytes) +
+                       deferred_bytes(in->model[PLAN_TARGET].shape, in->deferred_rows);
+    t->session_bytes = r->session_bytes;
+    t->kv_bytes = n * caches;
+    t->draft_kv_bytes = n * (caches - model_cache_bytes(in, PLAN_TARGET, in->kv, r));
+    t->kv_saved_bytes = plain > caches ? n * (plain - caches) : 0;
+    r->work_bytes = work_bytes(in, r);
+    t->work_bytes = r->work_bytes + n * (t->session_bytes - caches);
+}
+
+/* Everything but what is pinned by choice, for the rows and rings that were chosen. */
+static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
+{
+    drey_plan *t = &r->report;
+    count_sessions(in, r);
+    uint64_t stays = in->heads_bytes;
+    t->ring_bytes = t->queue_bytes = 0;
+    for (int i = 0; i < PLAN_MODELS; i++) {
+        const plan_model *m = &in->model[i];
+        t->ring_bytes += r->ring_bytes[i];
+        t->queue_bytes += m->queue_bytes;
+        t->work_bytes += m->overhead_bytes;
+        for (int32_t j = 0; j < m->n_matrices; j++)
+            stays += staying_bytes(&m->matrix[j]);
+    }
+    t->process_bytes =
+        t->program_bytes + t->tokenizer_bytes + t->stack_bytes + t->queue_bytes + t->reserve_bytes;
+    return with_page_tables(t->ring_bytes + t->kv_bytes + t->work_bytes + t->held_bytes +
+                            t->prefix_bytes + t->process_bytes + stays);
+}
+
+/* The most generous setting whose memory beyond the least, a larger ring included, is at most a
+ * twelfth of the budget, and at most half of what the budget leaves: the larger part is for
+ * weights. Returns fixed_bytes. */
+static uint64_t choose_within(const plan_inputs *in, uint64_t budget, uint64_t least,
+                              plan_result *r)
+{
+    uint64_t most = min_u64(budget / 12, (budget - least) / 2);
+    uint64_t ring = min_u64(max_u64(budget / 32, 8 * mib), 48 * mib);
+    for (int i = 0; i < N_SETTINGS - 1; i++) {
+        choose(in, &settings[i], ring, r);
+        uint64_t fixed = fixed_bytes(in, r);
+        if (fixed <= least + most)
+            return fixed;
+    }
+    choose(in, &settings[N_SETTINGS - 1], 0, r);
+    return fixed_bytes(in, r);
+}
+
+/* ---- Pinning ---- */
+
+static void pin_least(const plan_inputs *in, plan_result *r)
+{
+    for (int i = 0; i < PLAN_MODELS; i++)
+        for (int32_t j = 0; j < in->model[i].n_matrices; j++) {
+            const plan_matrix *m = &in->model[i].matrix[j];
+            r->n_pinned[i][j] = m->must_stay && !m->split ? m->n_groups : 0;
+            for (int p = 0; m->split && p < N_PLANES; p++)
+                r->n_planes[j][p] = m->must_stay && p == 0 ? m->n_groups : 0;
+        }
+}
+
+/* The plane that holds a weight's bit of this number, counted from 1; 0: none beyond the first. */
+static int plane_of_bit(const plan_matrix *m, int32_t bit)
+{
+    int32_t plane = bit - m->first_bits;
+    return m->split && plane > 0 && plane < N_PLANES ? plane : 0;
+}
+
+/* An equal share of the planes of this bit, the bits before it being there whole; groups whose last
+ * plane is there are pinned. Returns whether there was room for all. */
+static bool pin_bit(const plan_model *target, plan_result *r, int32_t bit, uint64_t *room)
+{
+    uint64_t all = 0;
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        int plane = plane_of_bit(m, bit);
+        all += plane ? (uint64_t)m->n_groups * m->plane_bytes[plane] : 0;
+    }
+    bool whole = *room >= all;
+    double share = whole ? 1.0 : (double)*room / (double)all;
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        int plane = plane_of_bit(m, bit);
+        if (!plane)
+            continue;
+        int32_t n = (int32_t)(share * m->n_groups);
+        *(plane < N_PLANES - 1 ? &r->n_planes[i][plane] : &r->n_pinned[PLAN_TARGET][i]) = n;
+        *room -= (uint64_t)n * m->plane_bytes[plane];
+    }
+    return whole;
+}
+
+/* Pins up to `most` more groups, as far as there is room. */
+static void pin_more(const plan_matrix *m, int32_t most, int32_t *n_pinned, uint64_t *room)
+{
+    uint64_t n = min_u64((uint64_t)min_i32(most, m->n_groups - *n_pinned), *room / m->group_bytes);
+    *n_pinned += (int32_t)n;
+    *room -= n * m->group_bytes;
+}
+
+static void pin_whole(const plan_matrix *m, int32_t *n_pinned, uint64_t *room)
+{
+    if (pinned_bytes(m, m->n_groups - *n_pinned) <= *room)
+        pin_more(m, m->n_groups, n_pinned, room);
+}
+
+static void pin_share(const plan_model *target, int32_t *n_pinned, uint64_t *room)
+{
+    uint64_t rest = 0;
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass)
+            rest += pinned_bytes(&target->matrix[i], target->matrix[i].n_groups - n_pinned[i]);
+    if (rest == 0)
+        return;
+    double share = *room >= rest ? 1.0 : (double)*room / (double)rest;
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        if (m->in_pass)
+            pin_more(m, (int32_t)(share * (m->n_groups - n_pinned[i])), &n_pinned[i], room);
+    }
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass)
+            pin_more(&target->matrix[i], 1, &n_pinned[i], room);
+}
+
+/* This share of each matrix, in the order of a pass, of as many as there is room for. */
+static void pin_front(const plan_model *target, double share, int32_t *n_pinned, uint64_t *room)
+{
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        int32_t n = (int32_t)(share * m->n_groups) - n_pinned[i];
+        if (m->in_pass && n > 0)
+            pin_more(m, n, &n_pinned[i], room);
+    }
+}
+
+uint64_t plan_streamed_bytes(const plan_inputs *in, const plan_result *r, int32_t i)
+{
+    const plan_matrix *m = &in->model[PLAN_TARGET].matrix[i];
+    int32_t n_pinned = r->n_pinned[PLAN_TARGET][i];
+    return m->in_pass ? read_bytes(m, n_pinned) - plane_bytes(m, r, i, n_pinned) : 0;
+}
+
+/* Of the target's passes. */
+static uint64_t streamed_bytes(const plan_inputs *in, const plan_result *r)
+{
+    uint64_t total = 0;
+    for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++)
+        total += plan_streamed_bytes(in, r, i);
+    return total;
+}
+
+static void pin_lookups(const plan_inputs *in, plan_result *r, uint64_t *room)
+{
+    for (int i = PLAN_MODELS - 1; i >= 0; i--)
+        for (int32_t j = 0; j < in->model[i].n_matrices; j++)
+            if (!in->model[i].matrix[j].in_pass)
+                pin_whole(&in->model[i].matrix[j], &r->n_pinned[i][j], room);
+}
+
+static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
+{
+    enum { MOST_BITS = 8 };
+    for (int32_t bit = 1; bit <= MOST_BITS && pin_bit(target, r, bit, room); bit++)
+        ;
+}
+
+/* The head, small matrices, and of the others an equal share, or (front_share) this one of the
+ * first. Returns what room is left. */
+static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_share, plan_result *r)
+{
+    const plan_model *target = &in->model[PLAN_TARGET];
+    int32_t *n_pinned = r->n_pinned[PLAN_TARGET], head = target->n_matrices - 1;
+    pin_least(in, r);
+    pin_more(&target->matrix[head], target->matrix[head].n_groups, &n_pinned[head], &room);
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass && is_small(&target->matrix[i]))
+            pin_whole(&target->matrix[i], &n_pinned[i], &room);
+    if (front_share > 0)
+        pin_front(target, front_share, n_pinned, &room);
+    pin_share(target, n_pinned, &room); /* all of it, or what a share rounds off */
+    return room;
+}
+
+/* The share of the first layers with which a pass as long as the mean one is the shortest; 0: an
+ * equal share of all is better. */
+static double best_front_share(const plan_inputs *in, uint64_t room, plan_result *r)
+{
+    const double least_gain = 0.03; /* passes over prompts, which go to their end, lose a little */
+    double best = 0;
+    if (in->exit_layers <= 0)
+        return best;
+    pin_groups(in, room, best, r);
+    double best_s = (1 - least_gain) * plan_usual_pass_s(in, r, in->exit_layers);
+    for (int percent = 100; percent >= 60; percent -= 2) {
+        pin_groups(in, room, 0.01 * percent, r);
+        double s = plan_usual_pass_s(in, r, in->exit_layers);
+        if (s < best_s) {
+            best_s = s;
+            best = 0.01 * percent;
+        }
+    }
+    return best;
+}
+
+static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
+{
+    double front_share = in->self_draft ? 0 : best_front_share(in, room, r);
+    if (in->self_draft)
+        pin_bits(&in->model[PLAN_TARGET], r, &room);
+    else
+        room = pin_groups(in, room, front_share, r);
+    if (streamed_bytes(in, r) == 0)
+        pin_lookups(in, r, &room);
+    r->report.front_layers = front_share > 0 ? plan_front_layers(in, r) : 0;
+}
+
+static void pin_share_of_each(const plan_inputs *in, plan_result *r)
+{
+    const plan_model *target = &in->model[PLAN_TARGET];
+    int32_t *n_pinned = r->n_pinned[PLAN_TARGET];
+    for (int32_t i = 0; i < target->n_matrices; i++)
+        if (target->matrix[i].in_pass)
+            n_pinned[i] = max_i32(n_pinned[i], (int32_t)(in->share * target->matrix[i].n_groups));
+}
+
+/* ---- The report ---- */
+
+static void begin_report(const plan_inputs *in, uint64_t budget_bytes, drey_plan *t)
+{
+    *t = (drey_plan){.budget_bytes = budget_bytes,
+                     .budget_is_estimate = in->budget_is_estimate,
+                     .target_bytes = in->target_bytes,
+                     .held_bytes = in->held_bytes,
+                     .prefix_bytes = in->prefix_bytes,
+                     .program_bytes = in->program_bytes,
+                     .tokenizer_bytes = in->tokenizer_bytes,
+                     .stack_bytes = in->stack_bytes,
+                     .reserve_bytes = in->reserve_bytes,
+                     .kv = in->kv_name,
+                     .draft_ids = in->draft_ids,
+                     .n_context = in->n_context,
+                     .n_sessions = in->n_sessions,
+                     .tree_rows = in->tree_nodes + 1,
+                     .n_threads = in->n_threads,
+                     .sidecar = in->sidecar};
+    snprintf(t->sidecar_refused, sizeof t->sidecar_refused, "%s", in->sidecar_refused);
+}
+
+/* fixed: of it `stays` bytes are pinned weights. */
+static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, plan_result *r)
+{
+    const plan_model *target = &in->model[PLAN_TARGET];
+    const int32_t *n_pinned = r->n_pinned[PLAN_TARGET];
+    drey_plan *t = &r->report;
+    t->pinned_bytes = model_pinned_bytes(in, r, PLAN_TARGET);
+    t->streamed_bytes_per_pass = streamed_bytes(in, r);
+    t->draft_bytes += in->heads_bytes;
+    for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
+        t->draft_bytes += model_pinned_bytes(in, r, i);
+    for (int32_t i = 0; i < target->n_matrices; i++) {
+        const plan_matrix *m = &target->matrix[i];
+        if (!m->in_pass)
+            t->lookup_bytes += read_bytes(m, n_pinned[i]);
+        else if (n_pinned[i] == m->n_groups)
+            t->n_tensors_pinned++;
+        else
+            t->n_tensors_streamed++;
+    }
+    t->prompt_chunk = r->chunk;
+    uint64_t used = fixed + with_page_tables(t->pinned_bytes + t->draft_bytes - stays);
+    uint64_t named = t->pinned_bytes + t->draft_bytes + t->ring_bytes + t->kv_bytes +
+                     t->work_bytes + t->held_bytes + t->prefix_bytes + t->process_bytes;
+    t->reserve_bytes += used - named;
+    t->process_bytes += used - named;
+    t->spare_bytes = t->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : t->budget_bytes - used;
+}
+
+static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_error *err)
+{
+    FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+              "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB for "
+              "a context of %d%s",
+              (double)t->budget_bytes / (double)mib,
+              (unsigned long long)(t->smallest_budget_bytes / mib), t->n_context,
+              is_there(&in->model[PLAN_DRAFT]) || in->self_draft || in->heads_bytes
+                  ? " (less without a draft)"
+                  : "");
+}
+
+drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *r, drey_error *err)
+{
+    drey_plan *t = &r->report;
+    r->tree_nodes = in->tree_nodes;
+    begin_report(in, budget_bytes, t);
+    choose(in, &settings[N_SETTINGS - 1], 0, r);
+    uint64_t least = fixed_bytes(in, r);
+    /* What a program has written to differs by some pages from run to run, and a budget that is
+     * named in one has to work in the next: so the named one has half a MiB in hand. */
+    t->smallest_budget_bytes = (least + mib / 2 + mib - 1) / mib * mib;
+    if (budget_bytes < least)
+        return too_small(in, t, err);
+    uint64_t fixed = choose_within(in, budget_bytes, least, r);
+    uint64_t room = budget_bytes - fixed, stays = in->heads_bytes;
+    pin_least(in, r);
+    for (int i = 0; i < PLAN_MODELS; i++)
+        stays += model_pinned_bytes(in, r, i);
+    if (in->set_share)
+        pin_share_of_each(in, r);
+    else
+        pin(in, room - room / 512, r);
+    end_report(in, fixed, stays, r);
+    r->report.expected_tokens_per_s = plan_expect(in, r);
+    return DREY_OK;
+}

@@ -1,0 +1,79 @@
+/* How long a pass takes that may end before its last layer, by what is pinned of which layer.
+ *
+ * A byte that stays is worth the same wherever it lies, as long as passes go to their end: then an
+ * equal share of each matrix is best, as computing hides behind reading all along. A pass that ends
+ * early leaves the last layers' reads out, so their bytes are worth less in memory, and those of
+ * the first layers more. But while layers that stay whole are computed, the disk stands idle once
+ * its ring is full: what it could bring meanwhile need not stay. So the first layers keep a share
+ * that lets it be busy, and what that saves pins further layers. */
+#include "common/num.h"
+#include "policy/cost.h"
+#include "plan/plan.h"
+
+/* What a matrix that passes multiply takes. */
+typedef struct matrix_work {
+    double read_bytes, bytes;
+    double share; /* of it in a pass that goes through so many layers */
+} matrix_work;
+
+/* The layer of matrix i: each has as many, between what is only looked up and the head, which are
+ * of none (-1). */
+static int32_t layer_of(const plan_model *target, int32_t i)
+{
+    int32_t head = target->n_matrices - 1, first = 0;
+    while (!target->matrix[first].in_pass)
+        first++;
+    bool is_none = i < first || i == head;
+    return is_none ? -1 : (i - first) / ((head - first) / target->shape->n_layers);
+}
+
+/* Matrix i, of a pass through `layers` layers, the last one of which may be a part of one. */
+static matrix_work work_of(const plan_inputs *in, const plan_result *r, int32_t i, double layers)
+{
+    const plan_matrix *m = &in->model[PLAN_TARGET].matrix[i];
+    int32_t layer = layer_of(&in->model[PLAN_TARGET], i);
+    double share = layer < 0 ? m->in_pass : min_f64(max_f64(layers - layer, 0), 1);
+    return (matrix_work){.read_bytes = (double)plan_streamed_bytes(in, r, i),
+                         .bytes = (double)m->n_groups * (double)m->group_bytes,
+                         .share = share};
+}
+
+double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, double disk_per_s,
+                   double memory_per_s)
+{
+    double read = 0,
+           computed = 0; /* when the disk, and the threads, are done with what came so far */
+    double ahead = (double)r->ring_bytes[PLAN_TARGET] / disk_per_s;
+    for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
+        matrix_work w = work_of(in, r, i, layers);
+        if (w.share * w.read_bytes > 0)
+            read = max_f64(read, computed - ahead) + w.share * w.read_bytes / disk_per_s;
+        computed = max_f64(computed + w.share * w.bytes / memory_per_s, read);
+    }
+    return computed;
+}
+
+double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double layers)
+{
+    const uint64_t bytes = 1 << 30;
+    turn_cost usual;
+    cost_init(&usual, bytes, bytes, 0, 0);
+    return plan_pass_s(in, r, layers, (double)bytes / usual.read_s,
+                       (double)bytes / cost_pass(&usual, 1 + in->tree_nodes));
+}
+
+int64_t plan_front_layers(const plan_inputs *in, const plan_result *r)
+{
+    const plan_model *target = &in->model[PLAN_TARGET];
+    for (int32_t layer = 0; layer < target->shape->n_layers; layer++) {
+        uint64_t all = 0, stays = 0;
+        for (int32_t i = 0; i < target->n_matrices; i++)
+            if (layer_of(target, i) == layer) {
+                all += (uint64_t)target->matrix[i].n_groups * target->matrix[i].group_bytes;
+                stays += (uint64_t)r->n_pinned[PLAN_TARGET][i] * target->matrix[i].group_bytes;
+            }
+        if (stays < all / 2)
+            return layer;
+    }
+    return target->shape->n_layers;
+}

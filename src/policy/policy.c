@@ -1,0 +1,188 @@
+/* The table of policies, and the loop that they share: see policy.h. */
+#include "policy/policy.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/num.h"
+
+static const struct entry {
+    const char *name;
+    const policy_class *class; /* NULL: drafts nothing */
+} table[] = {
+    [DREY_POLICY_AUTO] = {"auto", NULL},
+    [DREY_POLICY_NONE] = {"none", NULL},
+#define POLICY(value, name) [DREY_POLICY_##value] = {#name, &policy_##name},
+    POLICIES(POLICY)
+#undef POLICY
+        [DREY_POLICY_DRAFT] = {"draft", NULL},
+    [DREY_POLICY_STD] = {"std", NULL},
+};
+
+enum { N_POLICIES = sizeof table / sizeof *table };
+
+const char *drey_policy_name(drey_policy which)
+{
+    return (unsigned)which < N_POLICIES ? table[which].name : NULL;
+}
+
+/* The baselines as the papers' tables abbreviate them. */
+static const struct alias {
+    const char *name;
+    drey_policy which;
+} aliases[] = {{"sp", DREY_POLICY_SEQUENCE},
+               {"si", DREY_POLICY_SPECINFER},
+               {"spl", DREY_POLICY_NONE}}; /* which reads while it computes */
+
+bool drey_policy_parse(const char *name, drey_policy *which)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+        if (strcmp(name, aliases[i].name) == 0) {
+            *which = aliases[i].which;
+            return true;
+        }
+    }
+    for (unsigned i = 0; i < N_POLICIES; i++) {
+        if (strcmp(name, table[i].name) == 0) {
+            *which = (drey_policy)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool drey_policy_is_lossy(drey_policy which)
+{
+    const policy_class *c = policy_class_of(which);
+    return which == DREY_POLICY_DRAFT || (c && c->rollback > 0);
+}
+
+bool drey_policy_bounds(drey_policy which, int32_t *least, int32_t *most, int32_t *standard)
+{
+    const policy_class *c = policy_class_of(which);
+    *least = c ? 1 : 0;
+    *most = c ? TREE_MAX_DRAFTED : 0;
+    *standard = c ? c->standard : 0;
+    return c != NULL;
+}
+
+const policy_class *policy_class_of(drey_policy which)
+{
+    return (unsigned)which < N_POLICIES ? table[which].class : NULL;
+}
+
+int32_t policy_size(const drey_engine_options *options)
+{
+    const policy_class *c = policy_class_of(options->policy);
+    if (!c)
+        return 0;
+    int32_t given = c->option == POLICY_DRAFT_TOKENS ? options->draft_tokens : options->tree_nodes;
+    if (given)
+        return given;
+    /* With fast exits no measurement may change the text. */
+    bool known = c->fitting && options->profile && options->exit != DREY_EXIT_FAST;
+    int32_t fitting = known ? c->fitting(options->profile) : -1;
+    return fitting >= 0 ? fitting : c->standard;
+}
+
+int32_t policy_steps(const drey_engine_options *options)
+{
+    const policy_class *c = policy_class_of(options->policy);
+    bool one = !c || c->step == 0 || options->without & DREY_WITHOUT(DREY_PART_BATCHING);
+    return ceil_div_i32(policy_size(options), one ? 1 : c->step);
+}
+
+draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without)
+{
+    assert(class->bytes >= sizeof(draft_policy) && size >= 0);
+    draft_policy *p = memory;
+    *p =
+        (draft_policy){.class = class, .size = min_i32(size, TREE_MAX_DRAFTED), .without = without};
+    if (class->init)
+        class->init(p);
+    return p;
+}
+
+void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, float confidence)
+{
+    const tree_node *parent = &tree->nodes[node];
+    n = min_i32(parent->n_guesses, policy_has(p, DREY_PART_TREE) ? n : 1);
+    for (int32_t i = 0; i < n && tree->n_nodes - 1 < p->size; i++)
+        if (i == 0 || parent->guess[i].confidence >= confidence)
+            tree_push(tree, node, parent->guess[i].token, parent->guess[i].confidence);
+}
+
+float policy_calibrate(const void *policy, int32_t rank, float confidence)
+{
+    const draft_policy *p = policy;
+    return p->class->calibrate ? p->class->calibrate(p, rank, confidence) : confidence;
+}
+
+static drey_status step(drafter *d, draft_policy *p, token_tree *tree, const int32_t *nodes,
+                        int32_t n, drey_error *err)
+{
+    int64_t start = p->now_ns ? p->now_ns() : 0;
+    d->n_steps++;
+    TRY(d->class->expand(d, tree, nodes, n, err));
+    if (p->cost && p->now_ns)
+        cost_saw_step(p->cost, n, (double)(p->now_ns() - start) * 1e-9);
+    return DREY_OK;
+}
+
+void draft_look_again(draft_policy *p, token_tree *tree)
+{
+    for (int32_t i = 0, n = tree->n_nodes; i < n; i++)
+        if (tree->nodes[i].expanded)
+            p->class->push(p, tree, i);
+}
+
+/* A tree has many leaves that the text hardly ever reaches: those are left as they are, as even
+ * looking takes microseconds each. */
+void draft_glance(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth)
+{
+    const float least = 1.0f / 64;
+    for (int32_t i = 0; i < tree->n_nodes && d->class->glance; i++) {
+        const tree_node *node = &tree->nodes[i];
+        if (!node->expanded && node->depth < max_depth && node->cumulative >= least &&
+            d->class->glance(d, tree, i))
+            p->class->push(p, tree, i);
+    }
+}
+
+/* Each step expands a node at least, and a tree holds so many: this ends whatever a policy says. */
+drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
+                       drey_error *err)
+{
+    draft_look_again(p, tree);
+    for (;;) {
+        draft_glance(d, p, tree, max_depth);
+        int32_t nodes[DRAFT_MAX_BATCH];
+        int32_t n = p->class->next(p, tree, max_depth, nodes);
+        assert(n <= policy_batch(p));
+        if (n == 0)
+            return DREY_OK;
+        TRY(step(d, p, tree, nodes, n, err));
+        for (int32_t i = 0; i < n; i++) {
+            assert(tree->nodes[nodes[i]].expanded);
+            p->class->push(p, tree, nodes[i]);
+        }
+        assert(tree_is_valid(tree));
+    }
+}
+
+void draft_submit(draft_policy *p, token_tree *tree, int32_t most)
+{
+    most = min_i32(most, p->size);
+    if (p->class->submit)
+        p->class->submit(p, tree, most);
+    else
+        tree_submit(tree, most);
+    assert(tree_is_valid(tree));
+}
+
+void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
+                   int32_t next)
+{
+    if (p->class->observe)
+        p->class->observe(p, tree, path, n_path, next);
+}

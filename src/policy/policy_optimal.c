@@ -1,0 +1,364 @@
+/* Best-first, sized by what it costs: the tree that writes the most tokens a second.
+ *
+ * A node's value is the probability that it is accepted: the product along its path of what the
+ * draft's confidences are worth (calibration.h), which the tree keeps as cumulative confidence. The
+ * best tree of n nodes is the n nodes of the greatest values; values fall along paths, so ancestors
+ * come with them. A turn writes one token and the sum of its nodes' values.
+ *
+ * A step expands the best nodes that have not been, as many as promise the highest rate. What their
+ * children will be worth is not known before: it is taken to be what guesses of each rank have been
+ * worth lately. Drafting goes on while another step raises the rate, tokens over time, of the turn
+ * (cost.h), and then as many nodes are submitted as make it highest: fallback and width are one
+ * question. Steps that cost next to nothing are taken while they find anything, and never stop:
+ * copies come in bursts, which a pause would miss, and a turn without one submits nothing.
+ *
+ * Whether drafting pays cannot be told from a few turns: each writes one token or several, and luck
+ * decides which. So drafting has a credit, in plain turns: a turn that wrote tokens faster than
+ * plain ones would have adds what it won, one that was slower takes what it lost. As long as there
+ * is credit, it goes on; what it can lose is bounded by what it was given.
+ *
+ *   DRAFTING --(no credit left, or no step pays even for good guesses)--> PAUSED: plain turns
+ *       ^                                                                       |
+ *       +---- 32 tokens were written, the next time 64, 128, then 256 each -----+ */
+#include "common/num.h"
+#include "tree/calibration.h"
+#include "policy/policy.h"
+#include "tree/values.h"
+
+enum {
+    RANKS = POLICY_RANKS,
+    FIRST_PAUSE = 32, /* tokens */
+    LAST_PAUSE = 256,
+    OLD_TURNS = 32 /* after so many a plain turn's time is doubtful */
+};
+/* Plain turns that drafting may lose: at first, after a pause, and however much it has won. */
+static const double first_credit = 3, later_credit = 2, most_credit = 10;
+/* Worth no row of any pass. */
+static const float least_value = 0.002f;
+/* What guesses are worth where nothing is known: hopeful enough to find out. */
+static const float usual_worth[RANKS] = {0.75f, 0.12f, 0.05f};
+
+typedef struct optimal {
+    draft_policy base;
+    calibration calibration[2]; /* of greedy texts, of sampled ones */
+    float worth[RANKS];         /* of guesses of each rank lately */
+    float first_worth[RANKS];   /* before any was seen, and after a pause */
+    /* The controller. */
+    double credit;          /* plain turns that drafting may still lose */
+    double tokens, seconds; /* of turns that drafted, since the last pause */
+    double plain_s;         /* a plain turn; 0: not seen */
+    int32_t plain_age;      /* turns since the last one */
+    bool asks;              /* the next turn is plain, to know what one takes */
+    bool is_warm;           /* a turn has drafted */
+    int32_t pause;          /* tokens that it still takes; 0: none */
+    int32_t next_pause;
+} optimal;
+
+static optimal *self_of(draft_policy *p)
+{
+    return (optimal *)p;
+}
+
+static void hope(optimal *o)
+{
+    for (int i = 0; i < RANKS; i++)
+        o->worth[i] = o->first_worth[i];
+    o->tokens = o->seconds = 0;
+}
+
+static void optimal_init(draft_policy *p)
+{
+    optimal *o = self_of(p);
+    for (int i = 0; i < 2; i++)
+        o->calibration[i] = (calibration){.sampled = i == 1};
+    o->credit = first_credit;
+    o->plain_s = 0;
+    o->plain_age = 0;
+    o->asks = o->is_warm = false;
+    o->pause = 0;
+    o->next_pause = FIRST_PAUSE;
+    for (int i = 0; i < RANKS; i++)
+        o->first_worth[i] = usual_worth[i];
+    hope(o);
+}
+
+/* Of a greedy text: what was measured was one. Hope stays: a text may be easier than those were. */
+static void optimal_seed(draft_policy *p, const drey_profile *known)
+{
+    optimal *o = self_of(p);
+    calibration_seed(&o->calibration[0], known);
+    for (int r = 0; r < RANKS; r++) {
+        float right = 0, guessed = 0;
+        for (int bin = 0; bin < DREY_PROFILE_BINS; bin++) {
+            right += known->right[r][bin];
+            guessed += known->guessed[r][bin];
+        }
+        if (guessed > 0 && right / guessed > o->first_worth[r])
+            o->first_worth[r] = right / guessed;
+    }
+    hope(o);
+}
+
+static void optimal_expect(draft_policy *p, const float *right, int32_t n, bool weighed)
+{
+    optimal *o = self_of(p);
+    for (int i = 0; i < 2 && !weighed; i++)
+        calibration_expect(&o->calibration[i], right, n);
+    for (int32_t r = 0; r < RANKS; r++)
+        o->first_worth[r] = r < n ? right[r] : 0;
+    hope(o);
+}
+
+static float optimal_calibrate(const draft_policy *p, int32_t rank, float confidence)
+{
+    const optimal *o = (const optimal *)p;
+    return calibration_value(&o->calibration[p->sampled], rank, confidence);
+}
+
+/* ---- The best nodes ---- */
+
+typedef struct best_nodes {
+    int32_t node[TREE_MAX_NODES]; /* by falling value, the older one first among equals */
+    int32_t n;
+} best_nodes;
+
+static void best_insert(best_nodes *b, const token_tree *tree, int32_t node, int32_t most)
+{
+    int32_t at = b->n < most ? b->n++ : most;
+    for (; at > 0; at--) {
+        if (tree->nodes[b->node[at - 1]].cumulative >= tree->nodes[node].cumulative)
+            break;
+        if (at < most)
+            b->node[at] = b->node[at - 1];
+    }
+    if (at < most)
+        b->node[at] = node;
+}
+
+static values values_of(const token_tree *tree, int32_t most)
+{
+    values v = {.n = 0};
+    for (int32_t i = 1; i < tree->n_nodes; i++)
+        values_insert(&v, tree->nodes[i].cumulative, most);
+    return v;
+}
+
+/* The least value with which a node is among the tree's best. */
+static float value_to_enter(const draft_policy *p, const token_tree *tree)
+{
+    values v = values_of(tree, p->size);
+    float least = v.n < p->size || v.n == 0 ? 0 : v.value[v.n - 1];
+    return least > least_value ? least : least_value;
+}
+
+/* ---- Growing ---- */
+
+/* How many of the nodes, the best ones first, to expand in one step, where guesses of each rank are
+ * worth so much; 0: none, the tree is ready. */
+static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int32_t *nodes,
+                            int32_t n, const float worth[RANKS])
+{
+    const draft_policy *p = &o->base;
+    const turn_cost *cost = p->cost;
+    values v = values_of(tree, p->size);
+    double best;
+    int32_t chosen = 0, n_ranks = policy_has(p, DREY_PART_TREE) ? RANKS : 1;
+    cost_choose(cost, v.value, v.n, cost->draft_s, &best);
+    for (int32_t i = 0; i < n; i++) {
+        double rate, draft_s = cost->draft_s + cost_step(cost, 1 + i);
+        for (int32_t r = 0; r < n_ranks; r++)
+            values_insert(&v, tree->nodes[nodes[i]].cumulative * worth[r], p->size);
+        cost_choose(cost, v.value, v.n, draft_s, &rate);
+        if (rate > best) {
+            best = rate;
+            chosen = 1 + i;
+        }
+    }
+    return chosen;
+}
+
+/* Behind the root: its guesses may be better than they were lately, which only the step shows. So
+ * it is left out where not even those that were hoped for at first would pay. */
+static bool worth_the_root(const optimal *o, const token_tree *tree)
+{
+    float worth[RANKS];
+    const int32_t root = 0;
+    for (int32_t r = 0; r < RANKS; r++)
+        worth[r] = o->worth[r] > o->first_worth[r] ? o->worth[r] : o->first_worth[r];
+    return worth_a_step(o, tree, &root, 1, worth) > 0;
+}
+
+static void begin_pause(optimal *o)
+{
+    o->pause = o->next_pause;
+    o->next_pause = min_i32(2 * o->next_pause, LAST_PAUSE);
+}
+
+/* Nodes that a step may expand. */
+static best_nodes best_to_expand(const draft_policy *p, const token_tree *tree, int32_t max_depth)
+{
+    best_nodes best = {.n = 0};
+    float least = value_to_enter(p, tree);
+    for (int32_t i = 0; i < tree->n_nodes; i++) {
+        const tree_node *node = &tree->nodes[i];
+        if (!node->expanded && node->depth < max_depth && node->cumulative > least)
+            best_insert(&best, tree, i, policy_batch(p));
+    }
+    return best;
+}
+
+static bool optimal_wish(const draft_policy *p, const token_tree *tree, int32_t max_depth,
+                         policy_wish *w)
+{
+    const optimal *o = (const optimal *)p;
+    *w = (policy_wish){.n_ranks = policy_has(p, DREY_PART_TREE) ? RANKS : 1};
+    if (p->size == 0 || o->pause > 0)
+        return false;
+    best_nodes best = best_to_expand(p, tree, max_depth);
+    w->n = best.n;
+    for (int32_t i = 0; i < best.n; i++)
+        w->node[i] = best.node[i];
+    for (int r = 0; r < RANKS; r++)
+        w->worth[r] = o->worth[r];
+    return true;
+}
+
+static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
+                            int32_t *nodes)
+{
+    optimal *o = self_of(p);
+    if (p->size == 0 || o->pause > 0 || o->asks)
+        return 0;
+    best_nodes best = best_to_expand(p, tree, max_depth);
+    for (int32_t i = 0; i < best.n; i++)
+        nodes[i] = best.node[i];
+    if (!p->cost || best.n == 0)
+        return best.n;
+    if (!p->cost->step_measured && nodes[0] == 0)
+        return 1; /* to know what a step takes */
+    if (cost_steps_are_free(p->cost))
+        return best.n;
+    int32_t n = worth_a_step(o, tree, nodes, best.n, o->worth);
+    if (n > 0 || nodes[0] != 0)
+        return n;
+    if (!worth_the_root(o, tree))
+        begin_pause(o);
+    return o->pause == 0;
+}
+
+static void optimal_push(draft_policy *p, token_tree *tree, int32_t node)
+{
+    const tree_node *parent = &tree->nodes[node];
+    float least = value_to_enter(p, tree);
+    int32_t n = policy_has(p, DREY_PART_TREE) ? parent->n_guesses : parent->n_guesses > 0;
+    for (int32_t i = 0; i < n; i++) {
+        float worth = optimal_calibrate(p, i, parent->guess[i].confidence);
+        if (parent->cumulative * worth > least && tree->n_nodes < TREE_MAX_NODES)
+            tree_push(tree, node, parent->guess[i].token, worth);
+    }
+}
+
+static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
+{
+    if (p->cost) {
+        double rate;
+        values v = values_of(tree, most);
+        most = cost_choose(p->cost, v.value, v.n, p->cost->draft_s, &rate);
+    }
+    const optimal *o = self_of(p);
+    tree_submit(tree, o->pause > 0 || o->asks ? 0 : most);
+}
+
+/* ---- Learning, and whether it pays ---- */
+
+/* What the turn that drafted won, and whether the next one does. A turn that something else held up
+ * counts as two that were lost at most. Before drafting is given up, it is compared with how fast
+ * plain turns are now. */
+static void weigh(optimal *o, int32_t n_tokens, double turn_s)
+{
+    const double worst = -2, doubtful = 1.5;
+    double plain_s = o->plain_s > 0 ? o->plain_s : cost_turn(o->base.cost, 0, 0);
+    double won = max_f64(n_tokens - turn_s / plain_s, worst);
+    o->tokens += n_tokens;
+    o->seconds += turn_s;
+    o->credit = min_f64(o->credit + won, most_credit);
+    if (o->credit >= most_credit)
+        o->next_pause = FIRST_PAUSE;
+    bool unknown = o->plain_s <= 0 && o->tokens * plain_s < doubtful * o->seconds;
+    bool old = o->plain_age >= OLD_TURNS && o->credit < most_credit / 2;
+    if (unknown || old)
+        o->asks = true;
+    else if (o->credit <= 0)
+        begin_pause(o);
+}
+
+static void saw_plain(optimal *o, double turn_s)
+{
+    o->plain_s += (turn_s - o->plain_s) * (o->plain_s > 0 ? 0.25 : 1);
+    o->plain_age = 0;
+}
+
+/* Behind each turn. A pass that others shared took a time that says nothing about this turn. */
+static void control(optimal *o, int32_t n_tokens, bool drafted)
+{
+    double turn_s = o->base.cost->turn_s;
+    o->plain_age++;
+    if ((o->pause > 0 || o->asks) && turn_s > 0)
+        saw_plain(o, turn_s);
+    if (o->asks) {
+        o->asks = false;
+    } else if (o->pause > 0) {
+        o->pause = max_i32(o->pause - n_tokens, 0);
+        if (o->pause == 0) {
+            hope(o);
+            o->credit = later_credit;
+        }
+    } else if (!drafted && turn_s > 0) {
+        saw_plain(o, turn_s);
+    } else if (turn_s > 0) {
+        bool warm = o->is_warm; /* the very first turn is none to compare with */
+        o->is_warm = true;
+        if (warm && !cost_steps_are_free(o->base.cost))
+            weigh(o, n_tokens, turn_s);
+    }
+}
+
+/* Guesses where the text went are what the next ones are taken to be worth. As long as none are
+ * made, that is forgotten: what is hoped for comes back. */
+static void learn_worth(optimal *o, const token_tree *tree, const int32_t *path, int32_t n_path)
+{
+    for (int32_t r = 0; r < RANKS && !tree->nodes[0].expanded; r++)
+        o->worth[r] += (o->first_worth[r] - o->worth[r]) / 128;
+    for (int32_t i = 0; i <= n_path; i++) {
+        const tree_node *node = &tree->nodes[i ? path[i - 1] : 0];
+        for (int32_t r = 0; r < RANKS && node->expanded; r++) {
+            bool guessed = r < node->n_guesses;
+            float worth = guessed ? optimal_calibrate(&o->base, r, node->guess[r].confidence) : 0;
+            o->worth[r] += (worth - o->worth[r]) / 8;
+        }
+    }
+}
+
+static void optimal_observe(draft_policy *p, const token_tree *tree, const int32_t *path,
+                            int32_t n_path, int32_t next)
+{
+    optimal *o = self_of(p);
+    learn_worth(o, tree, path, n_path);
+    calibration_learn(&o->calibration[p->sampled], tree, path, n_path, next);
+    if (p->cost)
+        control(o, n_path + 1, tree->nodes[0].expanded);
+}
+
+const policy_class policy_optimal = {.option = POLICY_TREE_NODES,
+                                     .standard = 47, /* 48 rows with the root: whole tiles */
+                                     .step = 3,      /* 2 to 5 on texts of the 0.5B and wide6b */
+                                     .bytes = sizeof(optimal),
+                                     .init = optimal_init,
+                                     .seed = optimal_seed,
+                                     .expect = optimal_expect,
+                                     .next = optimal_next,
+                                     .push = optimal_push,
+                                     .wish = optimal_wish,
+                                     .submit = optimal_submit,
+                                     .calibrate = optimal_calibrate,
+                                     .observe = optimal_observe};

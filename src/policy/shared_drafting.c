@@ -1,0 +1,318 @@
+/* Drafting for several trees: see shared_drafting.h. */
+#include "policy/shared_drafting.h"
+
+#include <assert.h>
+
+#include "common/num.h"
+#include "tree/values.h"
+
+static const turn_cost *cost_of(const draft_company *c)
+{
+    return c->trees[0].policy->cost;
+}
+
+/* Do the trees compete? */
+static bool competes(const draft_company *c)
+{
+    return c->trees[0].policy->class->wish && cost_of(c);
+}
+
+static bool is_alone(const draft_company *c)
+{
+    return c->n == 1 && c->n_plain == 0;
+}
+
+/* The part of tree i, where each grows for itself. */
+static int32_t share_of(const draft_company *c, int32_t i)
+{
+    return c->most / c->n + (i < c->most % c->n);
+}
+
+/* ---- A step ---- */
+
+/* Nodes of several trees, by tree. */
+typedef struct shared_step {
+    int32_t nodes[DRAFT_MAX_BATCH];
+    int32_t tree_of[DRAFT_MAX_BATCH]; /* ascends */
+    int32_t n;
+} shared_step;
+
+/* What each tree's part of it is. Returns how many have one. */
+static int32_t split(const draft_company *c, const shared_step *s, draft_step *parts)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        const company_tree *t = &c->trees[s->tree_of[i]];
+        if (i == 0 || s->tree_of[i] != s->tree_of[i - 1])
+            parts[n++] = (draft_step){t->drafter, t->tree, &s->nodes[i], 0};
+        parts[n - 1].n++;
+    }
+    return n;
+}
+
+static drey_status expand(const draft_step *parts, int32_t n, drey_error *err)
+{
+    const drafter_class *class = parts[0].drafter->class;
+    if (n > 1 && class->expand_all)
+        return class->expand_all(parts, n, err);
+    for (int32_t i = 0; i < n; i++)
+        TRY(class->expand(parts[i].drafter, parts[i].tree, parts[i].nodes, parts[i].n, err));
+    return DREY_OK;
+}
+
+static drey_status run_step(draft_company *c, const shared_step *s, drey_error *err)
+{
+    draft_step parts[DRAFT_MAX_BATCH];
+    draft_policy *p = c->trees[0].policy;
+    int32_t n = split(c, s, parts);
+    int64_t start = p->now_ns ? p->now_ns() : 0;
+    for (int32_t i = 0; i < n; i++)
+        parts[i].drafter->n_steps++;
+    TRY(expand(parts, n, err));
+    if (p->cost && p->now_ns)
+        cost_saw_step(p->cost, s->n, (double)(p->now_ns() - start) * 1e-9);
+    for (int32_t i = 0; i < s->n; i++) {
+        company_tree *t = &c->trees[s->tree_of[i]];
+        t->policy->class->push(t->policy, t->tree, s->nodes[i]);
+        assert(tree_is_valid(t->tree));
+    }
+    return DREY_OK;
+}
+
+/* What takes no step comes before all that do. */
+static void glance(draft_company *c)
+{
+    for (int32_t i = 0; i < c->n; i++) {
+        company_tree *t = &c->trees[i];
+        draft_glance(t->drafter, t->policy, t->tree, t->max_depth);
+    }
+}
+
+/* ---- Trees that grow for themselves, in steps that they share ---- */
+
+/* What the trees from `first` on ask for, as far as a step has room: the others come first the next
+ * time. */
+static void ask(draft_company *c, int32_t first, shared_step *s)
+{
+    int32_t asked[DREY_MAX_SESSIONS][DRAFT_MAX_BATCH], n[DREY_MAX_SESSIONS] = {0}, room;
+    room = DRAFT_MAX_BATCH;
+    for (int32_t k = 0; k < c->n && room > 0; k++) {
+        int32_t i = (first + k) % c->n;
+        company_tree *t = &c->trees[i];
+        if (t->ready)
+            continue;
+        n[i] = min_i32(t->policy->class->next(t->policy, t->tree, t->max_depth, asked[i]), room);
+        t->ready = n[i] == 0;
+        room -= n[i];
+    }
+    s->n = 0;
+    for (int32_t i = 0; i < c->n; i++)
+        for (int32_t k = 0; k < n[i]; k++) {
+            s->tree_of[s->n] = i;
+            s->nodes[s->n++] = asked[i][k];
+        }
+}
+
+static drey_status grow_apart(draft_company *c, drey_error *err)
+{
+    int32_t sizes[DREY_MAX_SESSIONS];
+    drey_status status = DREY_OK;
+    for (int32_t i = 0; i < c->n; i++) {
+        sizes[i] = c->trees[i].policy->size;
+        c->trees[i].policy->size = min_i32(sizes[i], share_of(c, i));
+    }
+    for (int32_t first = 0; status == DREY_OK;) {
+        shared_step s;
+        glance(c);
+        ask(c, first, &s);
+        if (s.n == 0)
+            break;
+        first = s.tree_of[s.n - 1] + 1;
+        status = run_step(c, &s, err);
+    }
+    for (int32_t i = 0; i < c->n; i++)
+        c->trees[i].policy->size = sizes[i];
+    return status;
+}
+
+/* ---- Trees that compete ---- */
+
+/* A node that a step could expand. */
+typedef struct wished {
+    float value;
+    int32_t tree, node;
+} wished;
+
+/* The best nodes of all trees that any step could take, by falling value: returns how many. */
+static int32_t gather(const draft_company *c, policy_wish *wishes, wished best[DRAFT_MAX_BATCH])
+{
+    int32_t n = 0;
+    const int32_t most = policy_batch(c->trees[0].policy);
+    for (int32_t i = 0; i < c->n; i++) {
+        company_tree *t = &c->trees[i];
+        t->ready = !t->policy->class->wish(t->policy, t->tree, t->max_depth, &wishes[i]);
+        for (int32_t k = 0; k < wishes[i].n; k++) {
+            float value = t->tree->nodes[wishes[i].node[k]].cumulative;
+            int32_t at = n < most ? n++ : most;
+            for (; at > 0 && best[at - 1].value < value; at--)
+                if (at < most)
+                    best[at] = best[at - 1];
+            if (at < most)
+                best[at] = (wished){value, i, wishes[i].node[k]};
+        }
+    }
+    return n;
+}
+
+/* The best number of these nodes; *rate: in tokens a second. */
+static int32_t choose(const draft_company *c, const values *v, double draft_s, double *rate)
+{
+    return cost_choose_among(cost_of(c), c->n + c->n_plain, v->value, v->n, draft_s, rate);
+}
+
+/* At first, and where nobody drafts for long, all of it. */
+static float trusted(const draft_company *c)
+{
+    const double given = 4; /* accepted nodes, as if they had come */
+    const company_trust *t = c->trust;
+    return t ? (float)min_f64((t->came + given) / (t->promised + given), 1) : 1;
+}
+
+void company_hears(company_trust *t, const token_tree *tree, int32_t n_path)
+{
+    double promised = 0;
+    for (int32_t i = 1; i < tree->n_nodes; i++)
+        if (tree->nodes[i].submitted)
+            promised += (double)tree->nodes[i].cumulative;
+    double fading = promised > 0 ? 31.0 / 32 : 255.0 / 256;
+    t->came = t->came * fading + n_path;
+    t->promised = t->promised * fading + promised;
+}
+
+static values values_of(const draft_company *c)
+{
+    const float part = trusted(c);
+    values v = {.n = 0};
+    for (int32_t i = 0; i < c->n; i++)
+        for (int32_t k = 1; !c->trees[i].ready && k < c->trees[i].tree->n_nodes; k++)
+            values_insert(&v, part * c->trees[i].tree->nodes[k].cumulative,
+                          min_i32(c->most, TREE_MAX_DRAFTED));
+    return v;
+}
+
+/* How many of the best nodes to expand: as many as promise the highest rate of all trees together.
+ * 0: no step raises it. *gain: by which part the best step does, or falls short. */
+static int32_t worth_a_step(const draft_company *c, const policy_wish *wishes, const wished *best,
+                            int32_t n, double *gain)
+{
+    const turn_cost *cost = cost_of(c);
+    const int32_t most = min_i32(c->most, TREE_MAX_DRAFTED);
+    const float part = trusted(c);
+    values v = values_of(c);
+    double without, rate, highest = 0;
+    int32_t chosen = 0;
+    choose(c, &v, cost->draft_s, &without);
+    for (int32_t i = 0; i < n; i++) {
+        const policy_wish *w = &wishes[best[i].tree];
+        for (int32_t r = 0; r < w->n_ranks; r++)
+            values_insert(&v, part * (best[i].value * w->worth[r]), most);
+        choose(c, &v, cost->draft_s + cost_step(cost, 1 + i), &rate);
+        if (rate > highest) {
+            highest = rate;
+            chosen = 1 + i;
+        }
+    }
+    *gain = highest / without - 1;
+    return *gain > 0 ? chosen : 0;
+}
+
+double company_promise(const draft_company *c)
+{
+    policy_wish wishes[DREY_MAX_SESSIONS];
+    wished best[DRAFT_MAX_BATCH];
+    double gain;
+    if (!competes(c) || cost_steps_are_free(cost_of(c)))
+        return 1;
+    worth_a_step(c, wishes, best, gather(c, wishes, best), &gain);
+    return gain;
+}
+
+static drey_status grow_together(draft_company *c, drey_error *err)
+{
+    policy_wish wishes[DREY_MAX_SESSIONS];
+    wished best[DRAFT_MAX_BATCH];
+    for (;;) {
+        const turn_cost *cost = cost_of(c);
+        glance(c);
+        double gain;
+        int32_t n = gather(c, wishes, best);
+        if (cost->step_measured && !cost_steps_are_free(cost))
+            n = worth_a_step(c, wishes, best, n, &gain);
+        if (n == 0)
+            return DREY_OK;
+        shared_step s = {.n = 0};
+        for (int32_t i = 0; i < c->n; i++)
+            for (int32_t k = 0; k < n; k++)
+                if (best[k].tree == i) {
+                    s.tree_of[s.n] = i;
+                    s.nodes[s.n++] = best[k].node;
+                }
+        TRY(run_step(c, &s, err));
+    }
+}
+
+/* ---- */
+
+drey_status company_grow(draft_company *c, drey_error *err)
+{
+    company_tree *only = &c->trees[0];
+    assert(c->n >= 1 && c->n <= DREY_MAX_SESSIONS && c->most >= 0);
+    if (is_alone(c)) {
+        int32_t size = only->policy->size;
+        only->policy->size = min_i32(size, c->most);
+        drey_status status =
+            draft_grow(only->drafter, only->policy, only->tree, only->max_depth, err);
+        only->policy->size = size;
+        return status;
+    }
+    for (int32_t i = 0; i < c->n; i++) {
+        company_tree *t = &c->trees[i];
+        t->ready = false;
+        draft_look_again(t->policy, t->tree);
+    }
+    return competes(c) ? grow_together(c, err) : grow_apart(c, err);
+}
+
+/* Of the pass's best nodes each tree submits its own. Among equals the first tree's count. */
+static void submit_best(draft_company *c)
+{
+    double rate;
+    const float part = trusted(c);
+    values v = values_of(c);
+    int32_t n = choose(c, &v, cost_of(c)->draft_s, &rate);
+    float least = n > 0 ? v.value[n - 1] : 2;
+    for (int32_t i = 0; i < c->n; i++) {
+        const company_tree *t = &c->trees[i];
+        int32_t count = 0, room = t->ready ? 0 : min_i32(n, t->policy->size);
+        for (int32_t k = 1; k < t->tree->n_nodes; k++)
+            count += part * t->tree->nodes[k].cumulative >= least;
+        count = min_i32(count, room);
+        tree_submit(t->tree, count);
+        n -= count;
+    }
+}
+
+void company_submit(draft_company *c)
+{
+    policy_wish wish;
+    if (is_alone(c) || !competes(c)) {
+        for (int32_t i = 0; i < c->n; i++)
+            draft_submit(c->trees[i].policy, c->trees[i].tree, share_of(c, i));
+        return;
+    }
+    for (int32_t i = 0; i < c->n; i++) {
+        company_tree *t = &c->trees[i];
+        t->ready = !t->policy->class->wish(t->policy, t->tree, t->max_depth, &wish);
+    }
+    submit_best(c);
+}

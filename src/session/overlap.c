@@ -1,0 +1,213 @@
+/* Drafting in the gaps of a pass: see overlap.h. */
+#include "session/overlap.h"
+
+#include "common/num.h"
+#include "policy/provisional.h"
+#include "session/slices.h"
+#include "session/turn.h"
+#include "os/clock.h"
+
+/* The text comes by such a node once in a thousand turns: its drafting would rather delay what the
+ * pass has to compute. */
+static const float least_worth = 1.0f / 1024;
+
+/* ---- A session ---- */
+
+static bool is_end(const void *user, int32_t token)
+{
+    const drey_session *s = user;
+    return !s->text.options.ignore_eos &&
+           tokenizer_is_end(s->engine->options.target->tokenizer, token);
+}
+
+/* Where a step takes no time there is nothing to gain by doing it early. Nor where the policy
+ * rests, and has submitted nothing. Exits that decide about the text want guesses that no gap
+ * has made. */
+static bool can_draft(const drey_session *s)
+{
+    return s->state == SESSION_DECODE && s->drafter->class->start &&
+           s->engine->options.exit != DREY_EXIT_FAST &&
+           (s->text.n_drafted > 0 || s->policy->class->alone);
+}
+
+static drey_status start(drey_session *s, bool *done)
+{
+    bool tree = policy_has(s->policy, DREY_PART_TREE);
+    const provisional_rules rules = {.max_depth = turn_depth_left(s),
+                                     .batch = policy_batch(s->policy),
+                                     .ranks = tree ? TREE_MAX_GUESSES : 1,
+                                     .least = least_worth,
+                                     .calibrate = policy_calibrate,
+                                     .calibrate_user = s->policy,
+                                     .is_end = is_end,
+                                     .is_end_user = s};
+    *done = false;
+    s->n_drafting = provisional_next(&rules, &s->tree, s->drafting);
+    if (s->n_drafting == 0)
+        return DREY_OK;
+    s->drafter->n_steps++;
+    return drafter_start(s->drafter, &s->tree, s->drafting, s->n_drafting, done, NULL);
+}
+
+static void count_step(idle_work *w, drey_session *s)
+{
+    for (int32_t i = 0; i < s->n_drafting; i++)
+        s->tree.nodes[s->drafting[i]].provisional = true;
+    events_show(s, false);
+    w->n_expanded += s->n_drafting;
+    s->n_drafting = 0;
+}
+
+typedef enum work_state { WORK_NONE, WORK_LATER, WORK_GOES_ON, WORK_STEP_DONE } work_state;
+
+/* A chunk of the prompt likewise. */
+static work_state read_prompt(drey_session *s, int64_t until_ns)
+{
+    draft_reading state;
+    s->reading = prompt_unread(s);
+    if (s->reading && s->drafter->class->read(s->drafter, until_ns, &state, NULL) != DREY_OK)
+        s->reading = false;
+    if (!s->reading)
+        return WORK_NONE;
+    s->reading = state != DRAFT_CHUNK_READ;
+    return state == DRAFT_CHUNK_READ      ? WORK_STEP_DONE
+           : state == DRAFT_CHUNK_STARVED ? WORK_LATER
+                                          : WORK_GOES_ON;
+}
+
+/* A step is begun, if none is under way, and gone on with. A draft that fails has nothing to do any
+ * more. */
+static work_state work(idle_work *w, drey_session *s, int64_t until_ns)
+{
+    bool done = false;
+    if (s->state == SESSION_PROMPT || prompt_unread(s))
+        return read_prompt(s, until_ns);
+    drey_status status = s->n_drafting == 0 ? start(s, &done) : DREY_OK;
+    if (status == DREY_OK && s->n_drafting > 0 && !done)
+        status = s->drafter->class->advance(s->drafter, &s->tree, until_ns, &done, NULL);
+    if (status != DREY_OK)
+        s->n_drafting = 0;
+    work_state state = s->n_drafting == 0 ? WORK_NONE : done ? WORK_STEP_DONE : WORK_GOES_ON;
+    if (done)
+        count_step(w, s);
+    return state;
+}
+
+/* ---- In a gap ---- */
+
+static bool pass_can_go_on(void *user)
+{
+    return pass_ready(((idle_work *)user)->waits);
+}
+
+static int64_t room_of_pass(void *user)
+{
+    return pass_room_ns(((idle_work *)user)->waits);
+}
+
+static int64_t now(void *user)
+{
+    (void)user;
+    return clock_ns();
+}
+
+/* The draft's workspace is everybody's: a step is finished before another session begins one. */
+static bool work_a_slice(void *user, int64_t until_ns)
+{
+    idle_work *w = user;
+    while (w->n > 0) {
+        work_state state = work(w, w->session[w->next], until_ns);
+        if (state == WORK_STEP_DONE)
+            w->next = (w->next + 1) % w->n;
+        if (state != WORK_NONE)
+            return state != WORK_LATER;
+        w->session[w->next] = w->session[--w->n]; /* nothing more to do in this pass */
+        if (w->next >= w->n)
+            w->next = 0;
+    }
+    return false;
+}
+
+void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n)
+{
+    w->n = w->next = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (session_guesses(sessions[i]) &&
+            policy_has(sessions[i]->policy, DREY_PART_PROVISIONAL) &&
+            (can_draft(sessions[i]) || prompt_unread(sessions[i])))
+            w->session[w->n++] = sessions[i];
+}
+
+void idle_drop(idle_work *w, const drey_session *s)
+{
+    for (int32_t i = 0; i < w->n; i++)
+        if (w->session[i] == s) {
+            w->session[i] = w->session[--w->n];
+            if (w->next == w->n) /* it may have a step under way, and goes on with it */
+                w->next = i;
+        }
+    if (w->next >= w->n)
+        w->next = 0;
+}
+
+bool idle_fill(idle_work *w, const model_pass *pass)
+{
+    if (w->n == 0)
+        return false;
+    trace *t = &w->session[0]->engine->trace;
+    const gap g = {.ready = pass_can_go_on,
+                   .room_ns = room_of_pass,
+                   .clock_ns = now,
+                   .slice = work_a_slice,
+                   .user = w};
+    w->waits = pass;
+    w->n_expanded = 0;
+    int64_t start_ns = clock_ns();
+    bool worked = gap_fill(&g);
+    if (worked)
+        trace_add(t, 0, TRACE_PROVISIONAL, start_ns, clock_ns(), w->n_expanded);
+    return worked;
+}
+
+/* ---- Behind the pass ---- */
+
+void idle_end_chunk(drey_session *s)
+{
+    draft_reading state;
+    if (s->reading)
+        s->drafter->class->read(s->drafter, 0, &state, NULL);
+    s->reading = false;
+}
+
+void idle_give_up(drey_session *s)
+{
+    if (s->n_drafting > 0 || s->reading)
+        s->drafter->class->give_up(s->drafter);
+    s->n_drafting = 0;
+    s->reading = false;
+}
+
+static void count_kept(drey_session *s, const int32_t *moved)
+{
+    drey_speculation *c = &s->text.speculation;
+    for (int32_t i = 0; i < s->tree.n_nodes; i++)
+        if (s->tree.nodes[i].provisional)
+            (*(moved[i] >= 0 ? &c->provisional_kept : &c->provisional_lost))++;
+}
+
+void idle_settle(drey_session *s, const int32_t *moved)
+{
+    bool stays = false;
+    count_kept(s, moved);
+    for (int32_t i = 0; i < s->n_drafting; i++)
+        stays = stays || moved[s->drafting[i]] >= 0;
+    if (!stays || s->text.done) {
+        idle_give_up(s);
+        return;
+    }
+    bool done;
+    int64_t start_ns = clock_ns();
+    s->drafter->class->advance(s->drafter, &s->tree, 0, &done, NULL);
+    trace_add(&s->engine->trace, 0, TRACE_DRAFT, start_ns, clock_ns(), s->n_drafting);
+    s->n_drafting = 0;
+}

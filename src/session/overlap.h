@@ -1,0 +1,37 @@
+/* What the drafts do while the target's pass waits for weights: they go on growing their sessions'
+ * trees, beyond what the pass verifies (EdgeLLM III-D: provisional generation).
+ *
+ * The tree of a session under verification only gains nodes, whose place in it does not change; the
+ * submitted ones stay as they are. A session whose prompt is being read has its draft read it, too.
+ * What the draft gets wrong costs nothing but its own time: its
+ * errors are forgotten here, and met again by the next turn if they last. */
+#ifndef DREY_SESSION_OVERLAP_H
+#define DREY_SESSION_OVERLAP_H
+
+#include "session/session.h"
+#include "model/pass.h"
+
+typedef struct idle_work {
+    drey_session *session[DREY_MAX_SESSIONS]; /* [n]: those that have something to draft */
+    int32_t n;
+    int32_t next;            /* whose turn it is: each has a step, then the next one */
+    int32_t n_expanded;      /* nodes, in this gap */
+    const model_pass *waits; /* the pass, in this gap */
+} idle_work;
+
+/* For one pass of these sessions. */
+void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n);
+/* Drafts until the pass can go on; false: there is nothing to draft, or no time, and the caller
+ * waits. A step may be left under way: idle_settle or session_retry end it. */
+bool idle_fill(idle_work *w, const model_pass *pass);
+/* A session has left the pass, its step and chunk were given up. */
+void idle_drop(idle_work *w, const drey_session *s);
+/* The pass is over; `moved` as tree_moves has it. The session's step under way, if there is one, is
+ * finished where one of its nodes stays, and given up otherwise. */
+void idle_settle(drey_session *s, const int32_t *moved);
+/* The pass is over: a chunk of a prompt that is under way is finished. */
+void idle_end_chunk(drey_session *s);
+/* Gives it up. */
+void idle_give_up(drey_session *s);
+
+#endif

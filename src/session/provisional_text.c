@@ -1,0 +1,129 @@
+/* What is to be seen of a text before it is verified: tokens that left early, and the likeliest
+ * path of the tree as text, behind the verified one, and how that changes.
+ *
+ *     verified text | provisional text          the turn's end:   verified text + "cat s" | "leeps"
+ *     The black     | cat sat                                     taken back: "at"
+ *
+ * A copy of the detokenizer goes on from where the verified text stands, so that characters and
+ * stop texts that tokens cut are whole, or held back, here as there. */
+#include <string.h>
+
+#include "common/num.h"
+#include "session/session.h"
+#include "os/clock.h"
+#include "common/utf8.h"
+
+/* Text that is more likely to be taken back than so would only flicker. */
+static const float least_shown = 0.25f;
+static const int64_t least_interval_ns = 50000000;
+
+static void tell(const generation *g, drey_event_kind kind, const char *bytes, size_t n)
+{
+    const drey_event event = {.kind = kind, .bytes = bytes, .n_bytes = n};
+    if (n > 0)
+        g->options.on_event(g->options.user, &event);
+}
+
+/* A byte that is no character's goes for one. */
+static size_t character(const char *text, size_t n)
+{
+    int length = utf8_length((const uint8_t *)text, n);
+    return length > 0 ? (size_t)length : length == UTF8_UNFINISHED ? n : 1;
+}
+
+/* Bytes of the characters that both begin with. */
+static size_t common(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    size_t same = 0;
+    while (same < n_a && same < n_b) {
+        size_t n = character(a + same, n_a - same);
+        if (n != character(b + same, n_b - same) || memcmp(a + same, b + same, n) != 0)
+            break;
+        same += n;
+    }
+    return same;
+}
+
+/* Keeps the first n bytes. */
+static void take_back(generation *g, size_t n)
+{
+    tell(g, DREY_EVENT_TAKEN_BACK, g->shown + n, g->n_shown - n);
+    g->n_shown = n;
+}
+
+void events_clear(drey_session *s)
+{
+    if (s->text.n_shown > 0)
+        take_back(&s->text, 0);
+}
+
+void events_verified(generation *g, const char *text, size_t n_bytes)
+{
+    if (!g->options.on_event)
+        return;
+    size_t same = common(g->shown, g->n_shown, text, n_bytes);
+    if (same < g->n_shown && same < n_bytes)
+        take_back(g, same);
+    tell(g, DREY_EVENT_VERIFIED, text, n_bytes);
+    g->n_shown -= same;
+    memmove(g->shown, g->shown + same, g->n_shown);
+}
+
+/* ---- The likeliest path ---- */
+
+static int32_t best_child(const token_tree *tree, int32_t node)
+{
+    int32_t best = -1;
+    for (int32_t i = node + 1; i < tree->n_nodes; i++)
+        if (tree->nodes[i].parent == node && tree->nodes[i].cumulative >= least_shown &&
+            (best < 0 || tree->nodes[i].cumulative > tree->nodes[best].cumulative))
+            best = i;
+    return best;
+}
+
+/* Adds a token's text to out; false: it ends there. */
+static bool add_token(generation *g, int32_t token, char out[DREY_MAX_PROVISIONAL], size_t *n)
+{
+    const char *text;
+    size_t n_bytes;
+    if (g->ahead.stopped || (!g->options.ignore_eos && tokenizer_is_end(g->ahead.tokenizer, token)))
+        return false;
+    detokenizer_push(&g->ahead, token, &text, &n_bytes);
+    if (*n + n_bytes > DREY_MAX_PROVISIONAL)
+        return false;
+    memcpy(out + *n, text, n_bytes);
+    *n += n_bytes;
+    return true;
+}
+
+/* Tokens that nobody got yet, and the text below the root, as much as there is room for. */
+static size_t path_text(drey_session *s, char out[DREY_MAX_PROVISIONAL])
+{
+    generation *g = &s->text;
+    const token_tree *tree = &s->tree;
+    size_t n = 0;
+    bool goes_on = true;
+    detokenizer_follow(&g->ahead, &g->detokenizer);
+    for (int32_t i = s->exits ? s->exits->n_unverified : 0; i > 0 && goes_on; i--)
+        goes_on = add_token(g, s->timeline[s->n_timeline - i], out, &n);
+    for (int32_t i = best_child(tree, 0); i > 0 && goes_on; i = best_child(tree, i))
+        goes_on = add_token(g, tree->nodes[i].token, out, &n);
+    return n;
+}
+
+void events_show(drey_session *s, bool soon)
+{
+    generation *g = &s->text;
+    char text[DREY_MAX_PROVISIONAL];
+    int64_t now = clock_ns();
+    if (!g->options.on_event || g->done || (!soon && now < g->show_at_ns))
+        return;
+    g->show_at_ns = now + least_interval_ns;
+    size_t n = path_text(s, text);
+    size_t same = common(g->shown, g->n_shown, text, n);
+    if (same < g->n_shown)
+        take_back(g, same);
+    memcpy(g->shown + same, text + same, n - same);
+    g->n_shown = n;
+    tell(g, DREY_EVENT_PROVISIONAL, g->shown + same, n - same);
+}

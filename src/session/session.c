@@ -1,0 +1,584 @@
+/* A session: opened, written in step by step, cut, closed. See session.h for its states. */
+#include "draft/blend.h"
+#include "session/exits.h"
+#include "session/overlap.h"
+#include "session/sharing.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/num.h"
+#include "os/clock.h"
+#include "os/float_mode.h"
+
+/* ---- Opening and closing ---- */
+
+static void make_runner(drey_session *s, runner *r, engine_side *side, kv_cache *kv,
+                        progress_line *loading)
+{
+    *r = (runner){.layout = &side->layout,
+                  .weights = &side->weights,
+                  .kv = kv,
+                  .ws = &side->ws,
+                  .pool = s->engine->pool,
+                  .kernels = s->engine->kernels,
+                  .cancel = &s->cancel,
+                  .loading = prompt_report,
+                  .loading_user = loading};
+}
+
+static uint64_t load_total(const weights *w)
+{
+    uint64_t total = 0;
+    for (int64_t i = 0; i < w->n_first; i++)
+        total += w->first[i].n_bytes;
+    return total;
+}
+
+/* Ids that both models have. */
+static int32_t shared_ids(const drey_engine *e)
+{
+    int32_t n = tokenizer_n_vocab(e->options.target->tokenizer);
+    return e->has_draft ? min_i32(n, tokenizer_n_vocab(e->options.draft->tokenizer)) : n;
+}
+
+/* Ids of a timeline: all positions and the root behind them. */
+static size_t timeline_bytes(const drey_engine *e)
+{
+    return (size_t)(e->options.n_context + 1) * sizeof(int32_t);
+}
+
+static size_t policy_bytes(const drey_engine *e)
+{
+    const policy_class *c = policy_class_of(e->options.policy);
+    return c ? c->bytes : 0;
+}
+
+static size_t drafter_bytes(const drey_engine *e)
+{
+    const drafter_class *c = drafter_class_of(e->options.drafter);
+    if (e->has_heads)
+        return medusa_drafter_bytes(&e->heads);
+    return c ? c->bytes(e->options.n_context + 1) : 0;
+}
+
+/* Heads say how good they are where nobody measured it. */
+static void seed_policy(drey_session *s, const policy_class *c)
+{
+    const drey_engine *e = s->engine;
+    drey_profile known;
+    drey_profile_init(&known);
+    if (e->options.profile)
+        known = *e->options.profile;
+    known.trees = e->inputs.trees;
+    if (e->blends) { /* what was measured are the draft's own confidences, and these are mixtures */
+        memset(known.guessed, 0, sizeof known.guessed);
+        memset(known.right, 0, sizeof known.right);
+    }
+    if (e->options.profile || known.trees)
+        c->seed(s->policy, &known);
+}
+
+static size_t blend_session_bytes(const drey_engine *e)
+{
+    return e->blends ? blend_bytes(e->options.n_context + 1) : 0;
+}
+
+/* Heads were judged by texts like those they learnt from. Of what people ask for, a fifth fewer of
+ * their best guesses were right. */
+static void right_of_heads(const medusa_shape *heads, float right[MEDUSA_RANKS])
+{
+    for (int32_t r = 0; r < MEDUSA_RANKS; r++)
+        right[r] = heads->accuracy[0][r] * (r == 0 ? 0.8f : 1);
+}
+
+static void expect_of_heads(drey_session *s, const policy_class *c)
+{
+    float right[MEDUSA_RANKS];
+    right_of_heads(&s->engine->heads.shape, right);
+    c->expect(s->policy, right, MEDUSA_RANKS, s->engine->blends);
+}
+
+static void make_policy(drey_session *s, const policy_class *c)
+{
+    drey_engine *e = s->engine;
+    bool measures = sharing_measures(e);
+    s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
+                            e->options.without);
+    if (e->has_heads && c->expect)
+        expect_of_heads(s, c);
+    if (e->options.exit != DREY_EXIT_FAST && c->seed)
+        seed_policy(s, c);
+    if (!e->tuning.untimed || e->options.exit == DREY_EXIT_FAST)
+        s->policy->cost = &e->cost;
+    if (measures)
+        s->policy->now_ns = clock_ns;
+}
+
+static void make_drafter(drey_session *s)
+{
+    drey_engine *e = s->engine;
+    const policy_class *c = policy_class_of(e->options.policy);
+    if (c)
+        make_policy(s, c);
+    void *memory = arena_take(&s->memory, drafter_bytes(e));
+    if (e->options.drafter == DREY_DRAFTER_LOOKUP)
+        s->drafter = drafter_lookup_init(memory, e->options.n_context + 1);
+    if (e->has_heads)
+        s->drafter = medusa_drafter_init(memory, &e->heads, &s->sampler,
+                                         tokenizer_n_vocab(e->options.target->tokenizer));
+    if (e->self_draft)
+        kv_view_init(&s->draft_kv, &s->target_kv, e->plan.draft_slots, e->plan.draft_pending,
+                     &s->memory);
+    if (!e->has_draft && !e->self_draft)
+        return;
+    s->load_draft = (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
+    make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->load_draft);
+    model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, memory, shared_ids(e),
+                       e->draft.ws.limits.max_rows);
+    s->drafter = &s->model_drafter.base;
+}
+
+static void put_lookup_beside(drey_session *s)
+{
+    const drey_engine *e = s->engine;
+    float right[MEDUSA_RANKS];
+    right_of_heads(&e->heads.shape, right);
+    if (e->blends)
+        s->drafter =
+            blend_init(arena_take(&s->memory, blend_session_bytes(e)), e->options.n_context + 1,
+                       s->drafter, &s->sampler, e->options.profile, e->has_heads ? right : NULL);
+}
+
+size_t engine_session_state_bytes(const drey_engine *e)
+{
+    return sampler_bytes(e->target.layout.shape.n_vocab) + arena_size(timeline_bytes(e)) +
+           arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
+           arena_size(blend_session_bytes(e)) + turn_log_bytes(e->options.trace_spans) +
+           exits_bytes(e) + (1 << 16);
+}
+
+kv_format engine_kv_format(const drey_engine *e)
+{
+    return e->options.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
+}
+
+/* Devices that have a part in attention read the target's keys and values where they lie. */
+static void lend_cache(drey_session *s)
+{
+    const kv_cache *kv = &s->target_kv;
+    unit_set *us = s->engine->units;
+    const size_t layer_bytes = (size_t)kv->n_heads_kv * kv->head_bytes;
+    if (!us)
+        return;
+    units_lend(us, kv->keys, layer_bytes, kv->n_layers);
+    units_lend(us, kv->values, layer_bytes, kv->n_layers);
+}
+
+static void take_cache_back(drey_session *s)
+{
+    if (!s->engine->units)
+        return;
+    units_take_back(s->engine->units, s->target_kv.keys);
+    units_take_back(s->engine->units, s->target_kv.values);
+}
+
+static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)
+{
+    const plan_result *p = &e->plan;
+    tree_reset(&s->tree, 0);
+    TRY(arena_init(&s->memory, p->session_bytes, false, err));
+    kv_format format = engine_kv_format(e);
+    kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format, &s->memory);
+    deferred_init(&s->deferred, &e->target.layout.shape, e->inputs.deferred_rows, &s->memory);
+    if (e->has_draft)
+        kv_init(&s->draft_kv, &e->draft.layout.shape, p->draft_slots, p->draft_pending, format,
+                &s->memory);
+    s->timeline = arena_take(&s->memory, timeline_bytes(e));
+    s->load_target = (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
+    make_runner(s, &s->target, &e->target, &s->target_kv, &s->load_target);
+    make_drafter(s);
+    put_lookup_beside(s);
+    turn_log_init(&s->turns, e->options.trace_spans, &s->memory);
+    exits_init(s);
+    s->base_mark = arena_mark(&s->memory);
+    TRY(arena_check(&s->memory, err));
+    lend_cache(s);
+    return DREY_OK;
+}
+
+drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err)
+{
+    *out = NULL;
+    if (engine->n_sessions >= engine->options.n_sessions)
+        FAIL(
+            err, DREY_ERR_USAGE,
+            "the engine carries %d sessions already, as many as n_sessions allows; close one first",
+            engine->n_sessions);
+    drey_session *s = calloc(1, sizeof *s);
+    if (!s)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a session");
+    s->engine = engine;
+    drey_generate_options_init(&s->text.options);
+    engine->sessions[engine->n_sessions++] = s;
+    drey_status status = session_init(s, engine, err);
+    if (status != DREY_OK) {
+        drey_session_close(&s);
+        return status;
+    }
+    *out = s;
+    return DREY_OK;
+}
+
+/* The text's memory. */
+static void release_text(generation *g)
+{
+    detokenizer_free(&g->detokenizer);
+    detokenizer_free(&g->ahead);
+    free(g->stops);
+    free(g->biases);
+    g->stops = NULL;
+    g->biases = NULL;
+}
+
+void drey_session_close(drey_session **session)
+{
+    if (!session || !*session)
+        return;
+    drey_session *s = *session;
+    drey_engine *e = s->engine;
+    release_text(&s->text);
+    take_cache_back(s);
+    arena_free(&s->memory);
+    int32_t i = 0;
+    while (e->sessions[i] != s)
+        i++;
+    for (e->n_sessions--; i < e->n_sessions; i++)
+        e->sessions[i] = e->sessions[i + 1];
+    free(s);
+    *session = NULL;
+}
+
+/* ---- What must be true between steps ---- */
+
+static bool draft_is_valid(const drey_session *s)
+{
+    const model_drafter *d = &s->model_drafter;
+    if (!d->run)
+        return true;
+    if (d->n_timeline != s->n_timeline || !kv_is_valid(&s->draft_kv) ||
+        s->draft_kv.n_committed > s->n_timeline)
+        return false;
+    for (int32_t i = 0; i < s->n_timeline; i++)
+        if (d->timeline[i] != (s->timeline[i] < d->n_ids ? s->timeline[i] : 0))
+            return false;
+    return true;
+}
+
+bool session_is_valid(const drey_session *s)
+{
+    const kv_cache *kv = &s->target_kv;
+    int32_t n = s->n_timeline, n_vocab = s->engine->target.layout.shape.n_vocab;
+    bool valid = n >= 0 && n <= s->engine->options.n_context;
+    for (int32_t i = 0; valid && i < n; i++)
+        valid = s->timeline[i] >= 0 && s->timeline[i] < n_vocab;
+    valid = valid && kv_is_valid(kv) && kv->n_pending == 0;
+    valid = valid && kv->n_committed <= max_i32(n - 1, 0) && s->n_drafting == 0;
+    valid = valid && exits_are_valid(s);
+    valid = valid && (s->text.detokenizer.tokenizer != NULL) == (s->state != SESSION_IDLE);
+    if (!valid || s->state == SESSION_IDLE)
+        return valid;
+    if (s->text.done || n == 0)
+        return false;
+    return s->state == SESSION_PROMPT ||
+           (kv->n_committed == n - 1 && tree_is_valid(&s->tree) &&
+            s->tree.nodes[0].token == s->timeline[n - 1] && draft_is_valid(s));
+}
+
+/* ---- The timeline ---- */
+
+static drey_status check_ids(const drey_session *s, const int32_t *ids, size_t n, drey_error *err)
+{
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= n_vocab)
+            FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
+                 ids[i], n_vocab - 1);
+    return DREY_OK;
+}
+
+/* Do n more tokens, and one to write, fit behind the first `from`? */
+static drey_status check_room(const drey_session *s, int32_t from, size_t n, drey_error *err)
+{
+    int32_t room = max_i32(s->engine->options.n_context - from, 0);
+    if (n >= (size_t)room)
+        FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
+                  "the prompt has %zu tokens, but the context has room for %d (one of them to "
+                  "write); shorten the prompt or take a larger context",
+                  n, room);
+    return DREY_OK;
+}
+
+/* Keeps the first `n` tokens, and of what the cache holds at most `known`. The draft looks for
+ * itself what it can keep, when it is told of the timeline. */
+static void cut(drey_session *s, int32_t n, int32_t known)
+{
+    s->n_timeline = n;
+    if (s->target_kv.n_committed > known)
+        kv_truncate(&s->target_kv, known);
+}
+
+static void append(drey_session *s, const int32_t *ids, size_t n)
+{
+    if (n)
+        memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
+    s->n_timeline += (int32_t)n;
+}
+
+drey_status drey_session_sync(drey_session *s, const int32_t *ids, size_t n, size_t *n_kept,
+                              drey_error *err)
+{
+    TRY(check_ids(s, ids, n, err));
+    TRY(check_room(s, 0, n, err));
+    session_end(s, DREY_FINISH_INTERRUPTED);
+    int32_t same = 0, most = min_i32(s->n_timeline, (int32_t)n);
+    while (same < most && s->timeline[same] == ids[same])
+        same++;
+    cut(s, same, min_i32(same, max_i32((int32_t)n - 1, 0)));
+    append(s, ids + same, n - (size_t)same);
+    if (n_kept)
+        *n_kept = (size_t)s->target_kv.n_committed;
+    assert(session_is_valid(s));
+    return DREY_OK;
+}
+
+drey_status drey_session_truncate(drey_session *s, size_t n, drey_error *err)
+{
+    int32_t n_verified = s->n_timeline - (s->exits ? s->exits->n_unverified : 0);
+    if (n > (size_t)n_verified)
+        FAIL(err, DREY_ERR_USAGE, "the first %zu tokens cannot be kept: the session has %d", n,
+             n_verified);
+    session_end(s, DREY_FINISH_INTERRUPTED);
+    cut(s, (int32_t)n, max_i32((int32_t)n - 1, 0));
+    assert(session_is_valid(s));
+    return DREY_OK;
+}
+
+void drey_session_reset(drey_session *s)
+{
+    drey_session_truncate(s, 0, NULL);
+}
+
+/* ---- Writing ---- */
+
+void drey_generate_options_init(drey_generate_options *options)
+{
+    *options = (drey_generate_options){.n_predict = 512, .sampling = {.top_p = 1.0f}};
+}
+
+static drey_status copy_stops(generation *g, drey_error *err)
+{
+    size_t n = g->options.n_stops, bytes = n * sizeof(char *);
+    if (n == 0)
+        return DREY_OK;
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(g->options.stops[i]) + 1;
+    g->stops = malloc(bytes);
+    if (!g->stops)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for %zu stop texts", n);
+    char *text = (char *)(g->stops + n);
+    for (size_t i = 0; i < n; i++) {
+        size_t length = strlen(g->options.stops[i]) + 1;
+        g->stops[i] = memcpy(text, g->options.stops[i], length);
+        text += length;
+    }
+    g->options.stops = (const char *const *)g->stops;
+    return DREY_OK;
+}
+
+static drey_status copy_biases(drey_session *s, drey_error *err)
+{
+    generation *g = &s->text;
+    size_t n = (size_t)g->options.n_biases;
+    if (n == 0)
+        return DREY_OK;
+    g->biases = malloc(n * (sizeof *g->biases + sizeof(float)));
+    if (!g->biases)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for %zu biases", n);
+    memcpy(g->biases, g->options.biases, n * sizeof *g->biases);
+    g->options.biases = s->sampler.biases = g->biases;
+    s->sampler.unbiased = (float *)(g->biases + n);
+    s->sampler.n_biases = (int32_t)n;
+    return DREY_OK;
+}
+
+static drey_status check_biases(const drey_session *s, const drey_generate_options *o,
+                                drey_error *err)
+{
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    for (int32_t i = 0; i < o->n_biases; i++)
+        if (o->biases[i].id < 0 || o->biases[i].id >= n_vocab || isnan(o->biases[i].bias))
+            FAIL(err, DREY_ERR_USAGE,
+                 "the bias %g of token id %d: the model has ids 0 to %d, and a bias is a number",
+                 (double)o->biases[i].bias, o->biases[i].id, n_vocab - 1);
+    if (o->n_biases < 0 || o->n_top < 0 || o->n_top > DREY_MAX_TOP)
+        FAIL(err, DREY_ERR_USAGE, "%d biases and the %d most likely tokens: 0 to %d of those",
+             o->n_biases, o->n_top, DREY_MAX_TOP);
+    if (o->on_logprobs && s->exits)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "log-probabilities are known of passes that go to their end: open the engine without "
+             "early exits");
+    return DREY_OK;
+}
+
+static drey_status check_options(const drey_session *s, const drey_generate_options *o,
+                                 drey_error *err)
+{
+    if (s->state != SESSION_IDLE)
+        FAIL(err, DREY_ERR_USAGE, "the session is writing a text already; end that one first");
+    if (o->n_predict < 1)
+        FAIL(err, DREY_ERR_USAGE, "at least one token must be asked for, not %d", o->n_predict);
+    if (o->no_draft && s->exits)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "early exits look at what was guessed: let this text be drafted for, or open the "
+             "engine without early exits");
+    return check_biases(s, o, err);
+}
+
+/* What a text needs; the timeline is as it was. */
+static drey_status make_text(drey_session *s, const drey_generate_options *o, drey_error *err)
+{
+    const drey_engine *e = s->engine;
+    const tokenizer *t = e->options.target->tokenizer;
+    generation *g = &s->text;
+    *g = (generation){.options = *o};
+    statistics_begin(s);
+    exits_begin(s);
+    arena_rewind(&s->memory, s->base_mark);
+    TRY(sampler_init(&s->sampler, &o->sampling, tokenizer_n_vocab(t), e->kernels, &s->memory, err));
+    TRY(arena_check(&s->memory, err));
+    if (s->policy)
+        s->policy->sampled = o->sampling.temperature > 0;
+    TRY(copy_biases(s, err));
+    TRY(copy_stops(g, err));
+    TRY(detokenizer_init(&g->detokenizer, t, g->options.stops, o->n_stops, o->special, err));
+    if (o->on_event)
+        TRY(detokenizer_init(&g->ahead, t, g->options.stops, o->n_stops, o->special, err));
+    g->detokenizer.started = true; /* it goes on from the prompt: its first token keeps its space */
+    return DREY_OK;
+}
+
+/* Puts ids behind the timeline and begins a text there: all of it, or nothing. */
+static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
+                         const drey_generate_options *options, drey_statistics *report,
+                         drey_error *err)
+{
+    if (n == 0 && s->n_timeline == 0)
+        FAIL(err, DREY_ERR_USAGE, "the prompt is empty; give at least one token");
+    if (n == 0 && s->n_timeline >= s->engine->options.n_context)
+        FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
+                  "the context is full; reset the session or take a larger context");
+    if (n > 0)
+        TRY(check_room(s, s->n_timeline, n, err));
+    TRY(check_options(s, options, err));
+    TRY(check_ids(s, ids, n, err));
+    drey_status status = make_text(s, options, err);
+    if (status != DREY_OK) {
+        release_text(&s->text);
+        return status;
+    }
+    append(s, ids, n);
+    prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, &s->target_kv);
+    s->text.stats.cached_tokens = s->target_kv.n_committed;
+    s->text.report = report;
+    s->text.prompt_from = s->target_kv.n_committed;
+    s->text.prompt_end = s->n_timeline;
+    s->text.stats.prompt_tokens = n ? (int64_t)n : s->n_timeline - s->target_kv.n_committed;
+    s->state = SESSION_PROMPT;
+    atomic_store(&s->cancel, false); /* what came before the text was not meant for it */
+    assert(session_is_valid(s));
+    return DREY_OK;
+}
+
+drey_status drey_session_begin(drey_session *session, const drey_generate_options *options,
+                               drey_statistics *statistics, drey_error *err)
+{
+    return begin(session, NULL, 0, options, statistics, err);
+}
+
+bool drey_session_is_writing(const drey_session *session)
+{
+    return session->state != SESSION_IDLE;
+}
+
+void session_end(drey_session *s, drey_finish why)
+{
+    generation *g = &s->text;
+    if (s->state == SESSION_IDLE)
+        return;
+    if (!g->done)
+        g->stats.finish = why;
+    g->done = true;
+    text_flush(s);
+    events_clear(s);
+    exits_drop(s);
+    prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
+    statistics_end(s);
+    release_text(g);
+    s->state = SESSION_IDLE;
+    if (g->report)
+        *g->report = g->stats;
+    if (g->options.on_end) /* which may begin the next text */
+        g->options.on_end(g->options.user);
+}
+
+void session_retry(drey_session *s)
+{
+    idle_give_up(s);
+    events_clear(s);
+    if (s->state == SESSION_DECODE)
+        s->state = SESSION_PROMPT;
+}
+
+void drey_session_end(drey_session *session)
+{
+    session_end(session, DREY_FINISH_INTERRUPTED);
+}
+
+void drey_session_cancel(drey_session *session)
+{
+    atomic_store(&session->cancel, true);
+}
+
+drey_status drey_session_step(drey_session *s, bool *done, drey_error *err)
+{
+    drey_status status = DREY_OK;
+    if (s->state != SESSION_IDLE) {
+        float_mode caller = float_mode_enter();
+        status = sessions_step(&s, 1, err);
+        if (status == DREY_ERR_CANCELLED)
+            session_end(s, DREY_FINISH_INTERRUPTED);
+        float_mode_leave(caller);
+    }
+    *done = s->state == SESSION_IDLE;
+    assert(session_is_valid(s));
+    return status;
+}
+
+drey_status drey_session_generate(drey_session *s, const int32_t *ids, size_t n,
+                                  const drey_generate_options *options, drey_statistics *statistics,
+                                  drey_error *err)
+{
+    drey_status status = begin(s, ids, n, options, statistics, err);
+    if (status != DREY_OK) {
+        if (statistics)
+            *statistics = statistics_of_nothing(s->engine);
+        return status;
+    }
+    for (bool done = false; status == DREY_OK && !done;)
+        status = drey_session_step(s, &done, err);
+    session_end(s, DREY_FINISH_ERROR);
+    return status;
+}

@@ -1,0 +1,344 @@
+/* Sessions in files.
+ *
+ *   header | ids [n_tokens] | note | piece, its hash | piece, its hash | ...
+ *
+ * A piece holds the committed positions of one head (kv_piece), in whole groups. The header has a
+ * hash of itself, and one of ids and note: no byte of the file is trusted before it was compared
+ * with a hash, and sizes follow from the header and the model alone. A file is read twice: all of
+ * it is checked before the session changes. */
+#include "store/kv_origin.h"
+#include "session/session.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/num.h"
+#include "os/file.h"
+#include "common/new_file.h"
+
+enum { VERSION = 1, BUFFER_BYTES = 256 << 10 };
+static const char magic[8] = {'d', 'r', 'e', 'y', 's', 'e', 's', 's'};
+
+typedef struct session_header {
+    char magic[8];
+    uint32_t version, n_bytes; /* of the header */
+    saved_origin origin;
+    int32_t n_tokens, n_committed;
+    float temperature, top_p, min_p;
+    int32_t top_k;
+    uint64_t seed;
+    uint64_t n_note_bytes;
+    uint64_t body_hash; /* of ids and note */
+    uint64_t zero[3];
+    uint64_t hash; /* of all before it */
+} session_header;
+_Static_assert(sizeof(session_header) == 128, "a header has no holes");
+
+static uint64_t header_hash(const session_header *h)
+{
+    return hash64_of(h, offsetof(session_header, hash));
+}
+
+static uint64_t ids_bytes(const session_header *h)
+{
+    return (uint64_t)h->n_tokens * sizeof(int32_t);
+}
+
+static size_t piece_bytes(const session_header *h, const kv_cache *kv)
+{
+    return (size_t)ceil_div_i32(h->n_committed, KV_GROUP) * kv_group_bytes(kv);
+}
+
+static uint64_t pieces_at(const session_header *h)
+{
+    return sizeof *h + ids_bytes(h) + h->n_note_bytes;
+}
+
+/* Of a header that was checked. */
+static uint64_t file_bytes(const session_header *h, const kv_cache *kv)
+{
+    uint64_t n = h->n_committed ? (uint64_t)kv_n_pieces(kv) : 0;
+    return pieces_at(h) + n * (piece_bytes(h, kv) + sizeof(uint64_t));
+}
+
+/* ---- Writing ---- */
+
+static drey_status write_pieces(new_file *f, const session_header *h, const kv_cache *kv,
+                                drey_error *err)
+{
+    uint64_t at = pieces_at(h);
+    size_t n = piece_bytes(h, kv);
+    for (int32_t i = 0; i < kv_n_pieces(kv) && n > 0; i++) {
+        const uint8_t *piece = kv_piece(kv, i, 0);
+        uint64_t hash = hash64_of(piece, n);
+        TRY(new_file_write(f, at, piece, n, err));
+        TRY(new_file_write(f, at + n, &hash, sizeof hash, err));
+        at += n + sizeof hash;
+    }
+    return DREY_OK;
+}
+
+static drey_status write_all(new_file *f, const session_header *h, const drey_session *s,
+                             const void *note, drey_error *err)
+{
+    TRY(new_file_reserve(f, file_bytes(h, &s->target_kv), err));
+    TRY(new_file_write(f, 0, h, sizeof *h, err));
+    TRY(new_file_write(f, sizeof *h, s->timeline, (size_t)ids_bytes(h), err));
+    TRY(new_file_write(f, sizeof *h + ids_bytes(h), note, (size_t)h->n_note_bytes, err));
+    return write_pieces(f, h, &s->target_kv, err);
+}
+
+static drey_status make_header(session_header *h, const drey_session *s, const void *note,
+                               size_t n_note_bytes, drey_error *err)
+{
+    const drey_sampling *sampling = &s->text.options.sampling;
+    hash64 body;
+    *h = (session_header){.version = VERSION,
+                          .n_bytes = sizeof *h,
+                          .n_tokens = s->n_timeline,
+                          .n_committed = s->target_kv.n_committed,
+                          .temperature = sampling->temperature,
+                          .top_p = sampling->top_p,
+                          .min_p = sampling->min_p,
+                          .top_k = sampling->top_k,
+                          .seed = sampling->seed,
+                          .n_note_bytes = n_note_bytes};
+    memcpy(h->magic, magic, sizeof magic);
+    TRY(engine_saved_origin(s->engine, &h->origin, err));
+    hash64_init(&body);
+    hash64_add(&body, s->timeline, (size_t)ids_bytes(h));
+    hash64_add(&body, note, n_note_bytes);
+    h->body_hash = hash64_get(&body);
+    h->hash = header_hash(h);
+    return DREY_OK;
+}
+
+drey_status drey_session_save(const drey_session *s, const char *path, const void *note,
+                              size_t n_note_bytes, drey_error *err)
+{
+    session_header h;
+    new_file f;
+    if (s->state != SESSION_IDLE)
+        FAIL(err, DREY_ERR_USAGE, "the session is writing a text; end that one before saving it");
+    if (n_note_bytes > DREY_MAX_NOTE_BYTES)
+        FAIL(err, DREY_ERR_USAGE, "a note of %zu bytes is too long to be saved (at most %d)",
+             n_note_bytes, DREY_MAX_NOTE_BYTES);
+    TRY(make_header(&h, s, note, n_note_bytes, err));
+    TRY(new_file_open(&f, path, err));
+    drey_status status = write_all(&f, &h, s, note, err);
+    if (status == DREY_OK)
+        return new_file_commit(&f, err);
+    new_file_discard(&f);
+    return status;
+}
+
+/* ---- Reading ---- */
+
+/* An open file, and what was read of it. */
+typedef struct session_source {
+    const char *path;
+    file file;
+    session_header header;
+    int32_t *ids; /* [n_tokens] */
+    char *note;   /* [n_note_bytes], and a NUL; NULL where there is none */
+    uint8_t *buffer;
+} session_source;
+
+static void source_close(session_source *f)
+{
+    file_close(&f->file);
+    free(f->ids);
+    free(f->note);
+    free(f->buffer);
+}
+
+static drey_status read_at(const session_source *f, uint64_t at, void *to, size_t n,
+                           drey_error *err)
+{
+    return n ? file_read(&f->file, f->path, at, n, to, NULL, 0, err) : DREY_OK;
+}
+
+static drey_status damaged(const session_source *f, drey_error *err)
+{
+    FAIL(err, DREY_ERR_FORMAT,
+         "%s is damaged: what it holds is not what was saved; take another copy, or begin anew",
+         SHOWN_PATH(f->path));
+}
+
+/* What the header says of itself, whatever it was made with. */
+static drey_status check_header(const session_source *f, drey_error *err)
+{
+    const session_header *h = &f->header;
+    if (f->file.n_bytes < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0)
+        FAIL(err, DREY_ERR_FORMAT, "%s is not a saved session; give the path of one",
+             SHOWN_PATH(f->path));
+    if (h->version != VERSION)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "%s was saved by another version of drey (format %" PRIu32 ", this one reads %d); "
+             "save the session again",
+             SHOWN_PATH(f->path), h->version, VERSION);
+    if (h->n_bytes != sizeof *h || h->hash != header_hash(h) || h->n_tokens < 0 ||
+        h->n_committed < 0 || h->n_committed > max_i32(h->n_tokens - 1, 0) ||
+        h->n_note_bytes > DREY_MAX_NOTE_BYTES)
+        return damaged(f, err);
+    return DREY_OK;
+}
+
+/* Whether it is this session's. */
+static drey_status check_origin(const session_source *f, const drey_session *s, drey_error *err)
+{
+    const session_header *h = &f->header;
+    const drey_engine *e = s->engine;
+    saved_origin mine;
+    TRY(engine_saved_origin(e, &mine, err));
+    if (h->origin.model != mine.model)
+        FAIL(err, DREY_ERR_MISMATCH, "%s belongs to another model than %s; load it with its own",
+             SHOWN_PATH(f->path), SHOWN_PATH(gguf_part_path(e->options.target->file, 0)));
+    if (h->origin.format != mine.format || h->origin.arithmetic != mine.arithmetic)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "%s was saved with another kind of cache than this engine's (%s); open the engine "
+             "as it was then",
+             SHOWN_PATH(f->path), drey_kv_name(e->options.kv));
+    if (memcmp(&h->origin, &mine, sizeof mine) != 0 ||
+        f->file.n_bytes != file_bytes(h, &s->target_kv))
+        return damaged(f, err);
+    if (h->n_tokens > e->options.n_context)
+        FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
+                  "%s has %d tokens, but the context has room for %d; take a larger context",
+                  SHOWN_PATH(f->path), h->n_tokens, e->options.n_context);
+    return DREY_OK;
+}
+
+static drey_status read_body(session_source *f, const drey_session *s, drey_error *err)
+{
+    const session_header *h = &f->header;
+    size_t n_ids = (size_t)h->n_tokens, n_note = (size_t)h->n_note_bytes;
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    hash64 body;
+    f->ids = malloc((n_ids + 1) * sizeof *f->ids);
+    f->note = n_note ? malloc(n_note + 1) : NULL;
+    if (!f->ids || (n_note && !f->note))
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory to load %s", SHOWN_PATH(f->path));
+    TRY(read_at(f, sizeof *h, f->ids, n_ids * sizeof *f->ids, err));
+    TRY(read_at(f, sizeof *h + ids_bytes(h), f->note, n_note, err));
+    hash64_init(&body);
+    hash64_add(&body, f->ids, n_ids * sizeof *f->ids);
+    hash64_add(&body, f->note, n_note);
+    if (hash64_get(&body) != h->body_hash)
+        return damaged(f, err);
+    for (size_t i = 0; i < n_ids; i++)
+        if (f->ids[i] < 0 || f->ids[i] >= n_vocab)
+            return damaged(f, err);
+    if (f->note)
+        f->note[n_note] = 0;
+    return DREY_OK;
+}
+
+static drey_status check_pieces(const session_source *f, const kv_cache *kv, drey_error *err)
+{
+    const session_header *h = &f->header;
+    uint64_t at = pieces_at(h), expected;
+    size_t n = piece_bytes(h, kv);
+    for (int32_t i = 0; i < kv_n_pieces(kv) && n > 0; i++) {
+        hash64 hash;
+        hash64_init(&hash);
+        for (size_t done = 0, part; done < n; done += part, at += part) {
+            part = min_size(n - done, BUFFER_BYTES);
+            TRY(read_at(f, at, f->buffer, part, err));
+            hash64_add(&hash, f->buffer, part);
+        }
+        TRY(read_at(f, at, &expected, sizeof expected, err));
+        at += sizeof expected;
+        if (hash64_get(&hash) != expected)
+            return damaged(f, err);
+    }
+    return DREY_OK;
+}
+
+static drey_status read_checked(session_source *f, const drey_session *s, drey_error *err)
+{
+    TRY(file_open(&f->file, f->path, false, err));
+    f->buffer = malloc(BUFFER_BYTES);
+    if (!f->buffer)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory to load %s", SHOWN_PATH(f->path));
+    TRY(read_at(f, 0, &f->header, min_size((size_t)f->file.n_bytes, sizeof f->header), err));
+    TRY(check_header(f, err));
+    TRY(check_origin(f, s, err));
+    TRY(read_body(f, s, err));
+    return check_pieces(f, &s->target_kv, err);
+}
+
+/* Into the session's cache, all of which has been checked; again, as a disk may say something else
+ * the second time. */
+static drey_status read_pieces(const session_source *f, kv_cache *kv, drey_error *err)
+{
+    const session_header *h = &f->header;
+    uint64_t at = pieces_at(h), expected;
+    size_t n = piece_bytes(h, kv);
+    for (int32_t i = 0; i < kv_n_pieces(kv) && n > 0; i++) {
+        uint8_t *piece = kv_piece(kv, i, 0);
+        TRY(read_at(f, at, piece, n, err));
+        TRY(read_at(f, at + n, &expected, sizeof expected, err));
+        at += n + sizeof expected;
+        if (hash64_of(piece, n) != expected)
+            return damaged(f, err);
+    }
+    return DREY_OK;
+}
+
+static void tell(session_source *f, drey_saved_session *saved)
+{
+    const session_header *h = &f->header;
+    if (!saved)
+        return;
+    *saved = (drey_saved_session){.sampling = {.temperature = h->temperature,
+                                               .top_k = h->top_k,
+                                               .top_p = h->top_p,
+                                               .min_p = h->min_p,
+                                               .seed = h->seed},
+                                  .n_tokens = h->n_tokens,
+                                  .n_kept = h->n_committed,
+                                  .note = f->note,
+                                  .n_note_bytes = (size_t)h->n_note_bytes};
+    f->note = NULL;
+}
+
+static drey_status take(session_source *f, drey_session *s, drey_saved_session *saved,
+                        drey_error *err)
+{
+    const session_header *h = &f->header;
+    session_end(s, DREY_FINISH_INTERRUPTED);
+    kv_truncate(&s->target_kv, 0);
+    TRY(read_pieces(f, &s->target_kv, err));
+    kv_restore(&s->target_kv, h->n_committed);
+    memcpy(s->timeline, f->ids, (size_t)ids_bytes(h));
+    s->n_timeline = h->n_tokens;
+    s->text.options.sampling = (drey_sampling){.temperature = h->temperature,
+                                               .top_k = h->top_k,
+                                               .top_p = h->top_p,
+                                               .min_p = h->min_p,
+                                               .seed = h->seed};
+    tell(f, saved);
+    return DREY_OK;
+}
+
+drey_status drey_session_load(drey_session *s, const char *path, drey_saved_session *saved,
+                              drey_error *err)
+{
+    session_source f = {.path = path, .file.fd = -1};
+    drey_status status = read_checked(&f, s, err);
+    if (status == DREY_OK)
+        status = take(&f, s, saved, err);
+    source_close(&f);
+    assert(session_is_valid(s));
+    return status;
+}
+
+void drey_session_timeline(const drey_session *s, const int32_t **ids, size_t *n)
+{
+    *ids = s->timeline;
+    *n = (size_t)(s->n_timeline - (s->exits ? s->exits->n_unverified : 0));
+}

@@ -1,0 +1,238 @@
+/* Sharing passes: see sharing.h. */
+#include "session/sharing.h"
+
+#include <assert.h>
+
+#include "common/num.h"
+#include "policy/shared_drafting.h"
+#include "session/turn.h"
+#include "os/clock.h"
+
+/* ---- What turns cost ---- */
+
+bool sharing_measures(const drey_engine *e)
+{
+    return !e->tuning.untimed && e->options.exit != DREY_EXIT_FAST;
+}
+
+/* What a step of the draft reads: without a model of its own, what stays of the target. */
+void sharing_begin(drey_engine *e)
+{
+    const drey_plan *plan = &e->plan.report;
+    uint64_t step_bytes = e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes;
+    if (e->options.exit == DREY_EXIT_FAST) {
+        /* No measurement and no budget may change the text: trees are as large as is assumed to be
+         * best for a target in memory. */
+        cost_init(&e->cost, plan->target_bytes, 0, plan->draft_bytes, 0);
+        return;
+    }
+    cost_init(&e->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
+              plan->ring_bytes);
+    if (e->options.profile)
+        cost_seed(&e->cost, e->options.profile);
+}
+
+/* How long passes have had nothing to compute, so far. */
+static int64_t waited_ns(const drey_engine *e)
+{
+    trace_sums sums;
+    trace_sum(&e->trace, &sums);
+    return sums.ns[TRACE_STALL] + sums.ns[TRACE_PROVISIONAL];
+}
+
+/* How fast the disk was while it was asked, of late. */
+static void note_disk(drey_engine *e)
+{
+    stream_counters now, *since = &e->reads;
+    weights_count(&e->target.weights, &now);
+    double bytes = (double)(now.read_bytes - since->read_bytes);
+    double busy_s = (double)(now.busy_ns - since->busy_ns) * 1e-9;
+    if (bytes > 0 && busy_s > 0 && sharing_measures(e))
+        cost_saw_disk(&e->cost, (double)e->plan.report.streamed_bytes_per_pass * busy_s / bytes);
+    e->reads = now;
+}
+
+void sharing_pass_begins(drey_engine *e, pass_watch *w)
+{
+    note_disk(e);
+    *w = (pass_watch){clock_ns(), waited_ns(e)};
+}
+
+void sharing_pass_ends(drey_engine *e, const pass_watch *w, int32_t n_rows, bool alone)
+{
+    e->cost.shared = !alone;
+    if (sharing_measures(e) && n_rows > 0)
+        cost_saw_pass(&e->cost, n_rows, (double)(clock_ns() - w->begun_ns) * 1e-9,
+                      (double)(waited_ns(e) - w->waited_ns) * 1e-9);
+    if (!alone || !sharing_measures(e))
+        e->cost.turn_s = 0;
+}
+
+/* ---- Drafting ---- */
+
+/* The draft of each reads what it has not yet, the shortest first, until until_ns (clock_ns; 0: all
+ * of it). */
+static drey_status read_on(drey_session *const *sessions, int32_t n, int64_t until_ns,
+                           drey_error *err)
+{
+    for (;;) {
+        drey_session *next = NULL;
+        int32_t least = INT32_MAX;
+        for (int32_t i = 0; i < n; i++) {
+            int32_t left = sessions[i]->n_timeline - sessions[i]->draft_kv.n_committed;
+            if (prompt_unread(sessions[i]) && left < least) {
+                next = sessions[i];
+                least = left;
+            }
+        }
+        draft_reading state;
+        if (!next || (until_ns && clock_ns() >= until_ns))
+            return DREY_OK;
+        TRY(next->drafter->class->read(next->drafter, 0, &state, err));
+    }
+}
+
+static company_tree tree_of(drey_session *s)
+{
+    return (company_tree){.drafter = s->drafter,
+                          .policy = s->policy,
+                          .tree = &s->tree,
+                          .max_depth = turn_depth_left(s)};
+}
+
+/* Those that guess in this turn. */
+static int32_t take_in(drey_session *const *sessions, int32_t n, company_tree *trees)
+{
+    int32_t n_trees = 0;
+    for (int32_t i = 0; i < n; i++) {
+        drey_session *s = sessions[i];
+        s->text.draft_behind = prompt_unread(s);
+        if (session_guesses(s) && !s->text.draft_behind)
+            trees[n_trees++] = tree_of(s);
+        else
+            tree_submit(&s->tree, 0);
+    }
+    return n_trees;
+}
+
+/* Whether its text is long enough for what its draft has to read, if all write faster by that
+ * part. */
+static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
+{
+    const double tokens_a_turn = 2; /* about */
+    const turn_cost *cost = &s->engine->cost;
+    double reading_s = (s->n_timeline - s->draft_kv.n_committed) *
+                       (cost_step(cost, DRAFT_MAX_BATCH) / DRAFT_MAX_BATCH);
+    return turn_depth_left(s) / tokens_a_turn * cost_shared(cost, n, 0) * gain / n > reading_s;
+}
+
+/* Those in company, or who have been, whose drafts shall read what they have still to. What
+ * drafting promises if they had, and if the others wrote, too, that now read prompts, has to come
+ * to more than half a turn of all: in one turn, or over a few, once it is known what they take
+ * without. A time that was measured in a bad moment promises a little for a while. A draft that was
+ * not asked for long has the text to read. */
+static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
+                         drey_session **readers)
+{
+    const double enough = 0.6;
+    drey_engine *e = sessions[0]->engine;
+    company_tree trees[DREY_MAX_SESSIONS];
+    draft_company c = {.trees = trees, .trust = &e->trust, .most = most};
+    int32_t n_unread = 0, n_readers = 0;
+    for (int32_t i = 0; i < n; i++) {
+        sessions[i]->text.draft_behind = true;
+        n_unread += prompt_unread(sessions[i]);
+        if (session_guesses(sessions[i]))
+            trees[c.n++] = tree_of(sessions[i]);
+    }
+    if (n_unread == 0)
+        return 0;
+    c.n_plain = n + n_reading - c.n;
+    double gain = company_promise(&c);
+    if (gain > enough || cost_knows_pass(&e->cost, n + n_reading))
+        e->promised = max_f64(min_f64(e->promised + gain, 1), 0);
+    for (int32_t i = 0; i < n && e->promised > enough; i++)
+        if (prompt_unread(sessions[i]) && outweighs_reading(sessions[i], n + n_reading, gain))
+            readers[n_readers++] = sessions[i];
+    return n_readers;
+}
+
+static int32_t count_nodes(const company_tree *trees, int32_t n)
+{
+    int32_t n_nodes = 0;
+    for (int32_t i = 0; i < n; i++)
+        n_nodes += trees[i].tree->n_nodes;
+    return n_nodes;
+}
+
+drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
+                          drey_error *err)
+{
+    company_tree trees[DREY_MAX_SESSIONS];
+    if (n == 0)
+        return DREY_OK;
+    drey_engine *e = sessions[0]->engine;
+    bool chosen = sharing_measures(e) && (n + n_reading > 1 || sessions[0]->text.draft_behind);
+    int64_t pass_ns = (int64_t)(1e9 * cost_shared(&e->cost, n, 0));
+    drey_session *readers[DREY_MAX_SESSIONS];
+    if (chosen) {
+        int32_t n_readers = who_reads(sessions, n, n_reading, most, readers);
+        TRY(read_on(readers, n_readers, clock_ns() + pass_ns, err));
+    } else {
+        TRY(read_on(sessions, n, 0, err));
+    }
+    draft_company c = {.trees = trees, .n = take_in(sessions, n, trees), .most = most};
+    c.n_plain = n - c.n;
+    c.trust = sharing_measures(e) ? &e->trust : NULL;
+    e->cost.draft_s = 0;
+    if (c.n == 0)
+        return DREY_OK;
+    int64_t start = clock_ns();
+    int32_t n_before = count_nodes(trees, c.n);
+    drey_status status = company_grow(&c, err);
+    trace_add(&e->trace, 0, TRACE_DRAFT, start, clock_ns(), count_nodes(trees, c.n) - n_before);
+    if (status == DREY_OK)
+        company_submit(&c);
+    return status;
+}
+
+/* ---- Prompts beside texts ---- */
+
+/* How many in all. */
+static int32_t rows_beside(const drey_engine *e, int32_t n_rows, int32_t n, int32_t room)
+{
+    enum { LEAST = 16 }; /* two tiles: less would keep the reader waiting, and spare little */
+    int32_t rows = min_i32(room, max_i32(LEAST, n));
+    if (n_rows == 0 || e->tuning.untimed)
+        return room;
+    double most_s = 2 * cost_shared(&e->cost, n_rows, 0);
+    while (rows < room && cost_shared(&e->cost, n_rows + rows + 1, 0) <= most_s)
+        rows++;
+    return rows;
+}
+
+void sharing_prompt_rows(drey_session *const *sessions, int32_t n, int32_t n_rows, int32_t room,
+                         int32_t *rows)
+{
+    if (n == 0)
+        return;
+    int32_t all = rows_beside(sessions[0]->engine, n_rows, n, room);
+    for (int32_t i = 0; i < n; i++)
+        rows[i] = min_i32(prompt_rows_left(sessions[i]), max_i32(all / (2 * n), 1));
+    for (int32_t i = 0; i < n; i++)
+        all -= rows[i];
+    while (all > 0) {
+        int32_t next = -1, least = INT32_MAX;
+        for (int32_t i = 0; i < n; i++) {
+            int32_t left = prompt_rows_left(sessions[i]) - rows[i];
+            if (left > 0 && left < least) {
+                next = i;
+                least = left;
+            }
+        }
+        if (next < 0)
+            return;
+        rows[next] += min_i32(least, all);
+        all -= min_i32(least, all);
+    }
+}

@@ -1,0 +1,115 @@
+/* The turn: see turn.h. */
+#include "session/turn.h"
+
+#include "common/num.h"
+#include "policy/shared_drafting.h"
+#include "session/exits.h"
+#include "session/overlap.h"
+#include "os/clock.h"
+#include "session/verify.h"
+
+int32_t turn_depth_left(const drey_session *s)
+{
+    int64_t tokens = s->text.options.n_predict - s->text.stats.generated_tokens;
+    tokens -= s->exits ? s->exits->n_unverified : 0;
+    int64_t room = s->engine->options.n_context - s->n_timeline;
+    return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
+}
+
+/* Whether nothing of the tree stays: where the drafter's steps take no time, or what stood behind
+ * the new root was copied, as it knows more now. */
+static bool begins_anew(const drey_session *s, const int32_t *moved)
+{
+    if (!s->drafter->class->start)
+        return true;
+    for (int32_t i = 0; i < s->tree.n_nodes; i++)
+        if (moved[i] == 0)
+            return s->tree.nodes[i].copied;
+    return false;
+}
+
+/* The target's next token becomes the root; what was drafted below it stays. */
+static void reroot(drey_session *s)
+{
+    const accepted *a = &s->accepted;
+    int32_t moved[TREE_MAX_NODES];
+    tree_moves(&s->tree, a->path, a->n_path, a->next, moved);
+    if (s->drafter && begins_anew(s, moved))
+        for (int32_t i = 0; i < s->tree.n_nodes; i++)
+            moved[i] = -1;
+    if (s->drafter) {
+        idle_settle(s, moved);
+        company_hears(&s->engine->trust, &s->tree, a->n_path);
+        draft_observe(s->policy, &s->tree, a->path, a->n_path, a->next);
+        s->drafter->class->reroot(s->drafter, &s->tree, a->path, a->n_path, a->next, moved);
+    }
+    tree_reroot(&s->tree, a->next, moved);
+}
+
+/* Of the root and the accepted nodes below it, the first n. */
+static void commit(drey_session *s, const model_pass *pass, pass_group *group, int32_t n)
+{
+    int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
+    for (int32_t i = 0; i + 1 < n; i++)
+        rows[1 + i] = s->row_of[s->accepted.path[i]];
+    if (exits_stopped(s))
+        pass_defer(pass, group, rows, n);
+    kv_commit(&s->target_kv, rows, n);
+}
+
+void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
+{
+    *group = (pass_group){.kv = &s->target_kv,
+                          .rows = rows,
+                          .head = HEAD_ALL,
+                          .deferred = s->exits ? &s->deferred : NULL};
+    group->n = verify_rows(&s->tree, s->row_of, rows);
+    s->text.n_drafted = group->n - 1;
+    events_show(s, true);
+}
+
+static void choose(drey_session *s, const pass_group *group, int32_t root)
+{
+    float rollback = s->policy ? s->policy->class->rollback : 0;
+    int64_t ld = pass_logits_stride(&s->target);
+    if (rollback > 0)
+        s->text.speculation.differed += accept_near(&s->accepted, &s->tree, s->row_of, &s->sampler,
+                                                    group->logits, ld, root, rollback);
+    else
+        accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits, ld, root);
+}
+
+/* The drafter sees what the target thought behind the last row that stays. */
+static void show(drey_session *s, const pass_group *group, int32_t root)
+{
+    const accepted *a = &s->accepted;
+    int32_t row = s->row_of[a->n_path > 0 ? a->path[a->n_path - 1] : 0];
+    if (s->drafter && s->drafter->class->see && group->hidden)
+        s->drafter->class->see(s->drafter, root + a->n_path,
+                               group->hidden + row * pass_hidden_stride(&s->target));
+}
+
+void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
+{
+    drey_statistics *t = &s->text.stats;
+    bool stopped = exits_stopped(s);
+    t->n_passes++;
+    t->drafted += s->text.n_drafted;
+    if (!stopped && !exits_settle(s, group))
+        return;
+    int32_t root = s->n_timeline - 1;
+    if (!stopped)
+        choose(s, group, root);
+    t->accepted += s->accepted.n_path;
+    int32_t n_written = stopped && exits_are_exact(s)
+                            ? text_append(s)
+                            : text_emit(s, stopped ? NULL : group->logits);
+    exits_count(s, n_written);
+    speculation_count(s, n_written);
+    turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());
+    commit(s, pass, group, n_written);
+    turn_hear(s, group);
+    show(s, group, root);
+    reroot(s);
+    events_show(s, true);
+}

@@ -1,0 +1,45 @@
+/* The trees of the latest turns, for pictures: a ring of turns and a ring of their nodes.
+ *
+ *      turns | number, times, next, first node | ...        one for each TURN_LOG_NODES nodes
+ *      nodes |  turn 7's  |  turn 8's  |.|  turn 5's  | ...  a turn's nodes lie in one run
+ *
+ * A turn is kept as long as its nodes are. Memory is taken once. */
+#ifndef DREY_SESSION_TURN_LOG_H
+#define DREY_SESSION_TURN_LOG_H
+
+#include "tree/accept.h"
+#include "base/arena.h"
+#include "tree/tree.h"
+
+enum { TURN_LOG_NODES = 4 }; /* plain decoding has one node a turn, drafting dozens */
+
+typedef struct turn_record {
+    drey_trace_turn turn; /* its nodes: NULL */
+    int64_t first_node;   /* of all that were ever added */
+} turn_record;
+
+typedef struct turn_log {
+    drey_trace_node *nodes;   /* [n_nodes]: number i lies at i % n_nodes */
+    turn_record *turns;       /* [n_turns], likewise */
+    int32_t n_nodes, n_turns; /* 0: nothing is kept */
+    int64_t nodes_added, turns_added;
+    int64_t oldest;    /* turns before it have been overwritten */
+    int64_t text_turn; /* the text's first */
+    int64_t since_ns;  /* the end of the last turn */
+} turn_log;
+
+/* n_nodes: to keep, about; 0: none. */
+size_t turn_log_bytes(int32_t n_nodes);
+void turn_log_init(turn_log *log, int32_t n_nodes, arena *a);
+/* A turn whose tokens have been chosen, before its tree moves. n_written tokens of it were written;
+ * it is over at now_ns. */
+void turn_log_add(turn_log *log, const token_tree *tree, const accepted *a, int64_t number,
+                  int32_t position, int32_t n_written, int64_t now_ns);
+/* A text begins to be decoded. */
+void turn_log_begin(turn_log *log, int64_t now_ns);
+/* Of the text's timeline n tokens are left, the last of which is, or became, this one: turns that
+ * wrote what is gone are cut, or dropped where nothing of them is left. */
+void turn_log_cut(turn_log *log, int32_t n, int32_t last);
+void turn_log_visit(const turn_log *log, const drey_trace_visitor *visitor);
+
+#endif

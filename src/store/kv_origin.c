@@ -1,0 +1,15 @@
+/* Where saved keys and values come from: see kv_origin.h. */
+#include "store/kv_origin.h"
+
+#include "weights/identity.h"
+
+drey_status saved_origin_make(saved_origin *o, const gguf *model, const model_shape *shape,
+                              kv_format format, bool float_tier, drey_error *err)
+{
+    *o = (saved_origin){.arithmetic = float_tier ? SAVED_ARITHMETIC_FLOAT : SAVED_ARITHMETIC,
+                        .format = format,
+                        .n_layers = shape->n_layers,
+                        .n_heads_kv = shape->n_heads_kv,
+                        .head_dim = shape->head_dim};
+    return model_identity(model, &o->model, err);
+}

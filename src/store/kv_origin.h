@@ -1,0 +1,26 @@
+/* What saved keys and values belong to: those of another origin are no use, however alike the
+ * tokens are. Stands in files as it is; all numbers are little-endian, as on every machine that
+ * drey runs on. */
+#ifndef DREY_STORE_KV_ORIGIN_H
+#define DREY_STORE_KV_ORIGIN_H
+
+#include "gguf/gguf.h"
+#include "model/kv.h"
+
+typedef struct saved_origin {
+    uint64_t model;      /* model_identity; 0: there is no such model */
+    uint32_t arithmetic; /* SAVED_ARITHMETIC, or that of the tier "float" */
+    uint32_t format;     /* kv_format */
+    int32_t n_layers, n_heads_kv, head_dim;
+    uint32_t zero;
+} saved_origin;
+
+/* Raised whenever a model's keys and values become other numbers (kernel/kernel.h). */
+enum { SAVED_ARITHMETIC = 1, SAVED_ARITHMETIC_FLOAT = 0x10001 };
+
+/* Of a model's file with this shape, in a cache of this format. float_tier: computed by the tier
+ * "float". Reads some MiB of the file: DREY_ERR_IO, DREY_ERR_MEMORY. */
+drey_status saved_origin_make(saved_origin *o, const gguf *model, const model_shape *shape,
+                              kv_format format, bool float_tier, drey_error *err);
+
+#endif

@@ -1,0 +1,264 @@
+/* From a conversation to a text with marks: see conversation.h. */
+#include "template/conversation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/num.h"
+#include "template/jinja_run.h"
+#include "template/json.h"
+
+/* Where a template wants the date and the caller has no clock: always the same one, so that a text
+ * can be reproduced. */
+static const int64_t NO_CLOCK_S = 1767225600; /* 2026-01-01 */
+
+/* ---- What a template is given ---- */
+
+static value given_messages(room *r, const drey_chat_request *q)
+{
+    value list = list_new(r, (uint32_t)q->n_messages, STYLE_LIST);
+    if (q->messages_json)
+        return json_parse(r, q->messages_json, strlen(q->messages_json), true, "the messages");
+    list.marked = true;
+    for (size_t i = 0; i < q->n_messages && room_ok(r); i++) {
+        const drey_chat_message *m = &q->messages[i];
+        value message = map_new(r, 2);
+        message.marked = true;
+        map_set(r, message, string_of("role"), string_copy(r, m->role, strlen(m->role), true));
+        map_set(r, message, string_of("content"), string_copy(r, m->content, m->n_content, true));
+        list_add(r, list, message);
+    }
+    return list;
+}
+
+static value given_json(room *r, const char *text, const char *what, value_kind wanted)
+{
+    value v = text ? json_parse(r, text, strlen(text), true, what) : value_none();
+    if (text && v.kind != wanted)
+        room_fail(r, DREY_ERR_USAGE, "%s are no JSON %s", what,
+                  wanted == VALUE_LIST ? "array" : "object");
+    return v;
+}
+
+static void check_messages(room *r, value messages)
+{
+    if (room_ok(r) && messages.kind != VALUE_LIST)
+        room_fail(r, DREY_ERR_USAGE, "the messages are no JSON array");
+    for (uint32_t i = 0; room_ok(r) && i < messages.list->n; i++) {
+        value message = messages.list->items[i];
+        const value *role = message.kind == VALUE_MAP ? map_get_text(r, message, "role") : NULL;
+        if (!role || role->kind != VALUE_STRING)
+            room_fail(r, DREY_ERR_USAGE, "message %u is no object with a \"role\"", i + 1);
+    }
+}
+
+/* As apply_chat_template names them; what is not given is None there. */
+static value variables(room *r, const drey_chat_request *q, value messages, const char *bos,
+                       const char *eos)
+{
+    value map = map_new(r, 8);
+    map_set(r, map, string_of("messages"), messages);
+    map_set(r, map, string_of("tools"), given_json(r, q->tools_json, "the tools", VALUE_LIST));
+    map_set(r, map, string_of("documents"), value_none());
+    map_set(r, map, string_of("add_generation_prompt"), value_bool(!q->no_generation_prompt));
+    map_set(r, map, string_of("bos_token"), string_of(bos));
+    map_set(r, map, string_of("eos_token"), string_of(eos));
+    if (!q->variables_json)
+        return map;
+    value own = given_json(r, q->variables_json, "the template's variables", VALUE_MAP);
+    for (uint32_t i = 0; room_ok(r) && i < own.map->n; i++)
+        map_set(r, map, own.map->pairs[i].key, own.map->pairs[i].item);
+    return map;
+}
+
+/* The messages with a system text in front of the first user's; false: that cannot be. */
+static bool fold_system(room *r, value *messages)
+{
+    const value_list *l = messages->list;
+    if (l->n < 2)
+        return false;
+    /* They are there, but the steps may end while they are looked for. */
+    const value *from = map_get_text(r, l->items[0], "role");
+    const value *to = map_get_text(r, l->items[1], "role");
+    if (!from || !to || !string_is(*from, "system") || !string_is(*to, "user"))
+        return false;
+    const value *system = map_get_text(r, l->items[0], "content");
+    const value *user = map_get_text(r, l->items[1], "content");
+    if (!system || !user || system->kind != VALUE_STRING || user->kind != VALUE_STRING)
+        return false;
+    size_t at = text_begin(r);
+    text_put_value(r, *system);
+    text_put_marked(r, "\n\n", 2, true);
+    text_put_value(r, *user);
+    value both = text_end(r, at), folded = list_new(r, l->n, STYLE_LIST), first = map_new(r, 2);
+    folded.marked = first.marked = true;
+    map_set(r, first, string_of("role"), *to);
+    map_set(r, first, string_of("content"), both);
+    list_add(r, folded, first);
+    for (uint32_t i = 2; i < l->n; i++)
+        list_add(r, folded, l->items[i]);
+    *messages = folded;
+    return room_ok(r);
+}
+
+/* ---- What it writes ---- */
+
+/* Ranges of the bytes that are marked; counts them where `out` is NULL. */
+static size_t find_ranges(const room *r, const capture *c, text_range *out)
+{
+    size_t n = 0, at = 0;
+    bool inside = false;
+    for (const piece *p = c->first; p; p = p->next) {
+        for (uint32_t i = 0; i < p->text.n; i++, at++) {
+            bool marked = text_is_marked(r, p->text.text + i);
+            if (marked && !inside && out)
+                out[n].begin = at;
+            if (marked && out)
+                out[n - inside].end = at + 1;
+            n += marked && !inside;
+            inside = marked;
+        }
+    }
+    return n;
+}
+
+static drey_status take_text(const room *r, const capture *c, chat_text *out, drey_error *err)
+{
+    size_t n_plain = find_ranges(r, c, NULL), at = 0;
+    char *text = malloc(c->n_bytes + 1);
+    text_range *plain = malloc(max_size(n_plain, 1) * sizeof *plain);
+    if (!text || !plain) {
+        free(text);
+        free(plain);
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a conversation of %zu bytes", c->n_bytes);
+    }
+    for (const piece *p = c->first; p; at += p->text.n, p = p->next)
+        memcpy(text + at, p->text.text, p->text.n);
+    text[at] = 0;
+    find_ranges(r, c, plain);
+    *out = (chat_text){text, at, plain, n_plain};
+    return DREY_OK;
+}
+
+/* ---- Rendering ---- */
+
+typedef enum outcome { RENDERED, REFUSED, FAILED } outcome;
+
+static outcome render_once(room *r, const drey_chat_request *q, const node *body, value vars,
+                           capture *c)
+{
+    jinja j = {
+        .r = r, .out = c, .has_clock = q->now_s != 0, .now_s = q->now_s ? q->now_s : NO_CLOCK_S};
+    *c = (capture){.end = &c->first};
+    jinja_run(&j, body, vars);
+    return room_ok(r) ? RENDERED : j.refused ? REFUSED : FAILED;
+}
+
+/* In a room that is made; the error is the room's. */
+static void render_in(room *r, const drey_chat_request *q, const char *bos, const char *eos,
+                      capture *c)
+{
+    value messages = given_messages(r, q);
+    check_messages(r, messages);
+    value vars = variables(r, q, messages, bos, eos);
+    const node *body =
+        room_ok(r) ? jinja_parse(r, q->chat_template, strlen(q->chat_template)) : NULL;
+    if (!room_ok(r) || render_once(r, q, body, vars, c) != REFUSED)
+        return;
+    /* A template that takes no system message says so. */
+    r->status = DREY_OK;
+    drey_error first = *r->err;
+    if (fold_system(r, &messages)) {
+        map_set(r, vars, string_of("messages"), messages);
+        if (render_once(r, q, body, vars, c) == RENDERED)
+            return;
+    }
+    r->status = first.code;
+    *r->err = first;
+}
+
+static size_t length_of(const char *s)
+{
+    return s ? strlen(s) : 0;
+}
+
+static drey_status check_sizes(const drey_chat_request *q, size_t *n_input, drey_error *err)
+{
+    size_t n_template = strlen(q->chat_template), n = 0;
+    if (n_template > CHAT_TEMPLATE_BYTES)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the model's chat template has %zu bytes, and templates of more than %d are not read; "
+             "write the prompt in the model's own format instead",
+             n_template, CHAT_TEMPLATE_BYTES);
+    for (size_t i = 0; i < q->n_messages && n <= CHAT_INPUT_BYTES; i++)
+        n += q->messages[i].n_content + 100; /* and what an object takes */
+    n += length_of(q->messages_json) + length_of(q->tools_json) + length_of(q->variables_json);
+    if (n > CHAT_INPUT_BYTES)
+        FAIL(err, DREY_ERR_USAGE, "a conversation of more than %d MiB fits into no context",
+             CHAT_INPUT_BYTES >> 20);
+    *n_input = n + n_template;
+    return DREY_OK;
+}
+
+drey_status chat_render(const drey_chat_request *request, const char *bos, const char *eos,
+                        chat_text *out, drey_error *err)
+{
+    room r;
+    capture c;
+    drey_error own = {0};
+    size_t n_input = 0;
+    *out = (chat_text){0};
+    TRY(check_sizes(request, &n_input, err));
+    TRY(room_init(&r, chat_room_text(n_input), chat_room_objects(n_input), CHAT_STEPS, err));
+    r.err = &own;
+    r.where = "the chat template";
+    render_in(&r, request, bos, eos, &c);
+    drey_status status = r.status;
+    if (status == DREY_OK)
+        status = take_text(&r, &c, out, &own);
+    if (status != DREY_OK && err)
+        *err = own;
+    room_free(&r);
+    return status;
+}
+
+void chat_text_free(chat_text *t)
+{
+    free(t->text);
+    free(t->plain);
+    *t = (chat_text){0};
+}
+
+/* ---- With a tokenizer ---- */
+
+/* What a token stands for in templates; "" for none, and for those that are too long. */
+static void token_text(const tokenizer *t, int32_t id, char out[static 256])
+{
+    size_t n = tokenizer_piece(t, id, true, false, out, 256);
+    out[n < 256 ? n : 0] = 0;
+}
+
+/* Takes the first n bytes, which nobody in the conversation wrote, off. */
+static void drop_front(chat_text *t, size_t n)
+{
+    memmove(t->text, t->text + n, t->n_bytes - n + 1);
+    t->n_bytes -= n;
+    for (size_t i = 0; i < t->n_plain; i++) {
+        t->plain[i].begin -= n;
+        t->plain[i].end -= n;
+    }
+}
+
+drey_status chat_render_for(const tokenizer *t, const drey_chat_request *request, chat_text *out,
+                            drey_error *err)
+{
+    char bos[256], eos[256];
+    token_text(t, tokenizer_bos(t), bos);
+    token_text(t, tokenizer_eos(t), eos);
+    TRY(chat_render(request, bos, eos, out, err));
+    size_t n = strlen(bos);
+    if (tokenizer_wants_bos(t) && n > 0 && n <= out->n_bytes && memcmp(out->text, bos, n) == 0 &&
+        (out->n_plain == 0 || out->plain[0].begin >= n))
+        drop_front(out, n);
+    return DREY_OK;
+}

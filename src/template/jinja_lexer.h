@@ -1,0 +1,60 @@
+/* The words of a Jinja template: text between tags, and what stands in tags.
+ *
+ * As Jinja with trim_blocks and lstrip_blocks reads it: a newline behind a block or comment goes,
+ * blanks in front of one that begins a line go, "-" takes all white space on its side and "+" keeps
+ * it; a newline at the template's end goes. */
+#ifndef DREY_TEMPLATE_JINJA_LEXER_H
+#define DREY_TEMPLATE_JINJA_LEXER_H
+
+#include "template/value.h"
+
+typedef enum token_kind {
+    WORD_END,  /* of the template */
+    WORD_DATA, /* text as it is */
+    WORD_BLOCK_BEGIN,
+    WORD_BLOCK_END,
+    WORD_PRINT_BEGIN,
+    WORD_PRINT_END,
+    WORD_NAME,
+    WORD_STRING, /* quotes off, escapes undone */
+    WORD_INT,
+    WORD_FLOAT,
+    WORD_SIGN /* an operator or bracket: sign */
+} token_kind;
+
+/* Operators of one character are themselves. */
+enum {
+    SIGN_EQ = 'E',       /* == */
+    SIGN_NE = 'N',       /* != */
+    SIGN_LE = 'L',       /* <= */
+    SIGN_GE = 'G',       /* >= */
+    SIGN_POWER = 'P',    /* ** */
+    SIGN_FLOOR_DIV = 'D' /* // */
+};
+
+typedef struct token {
+    uint8_t kind;
+    char sign;
+    uint32_t line;
+    value v; /* of data, names and literals */
+} token;
+
+typedef struct lexer {
+    room *r;
+    const char *text;
+    size_t n, at;
+    uint32_t line;
+    enum { IN_DATA, IN_RAW, BEFORE_PRINT, BEFORE_BLOCK, IN_PRINT, IN_BLOCK } state;
+    char brackets[64]; /* what closes the open ones */
+    int n_brackets;
+    bool line_begins; /* at stands where a line of text begins, as lstrip_blocks sees it */
+} lexer;
+
+/* text[0..n) stays; lexer_source makes it. */
+void lexer_init(lexer *l, room *r, value source);
+/* The template with newlines that are \n alone, and without one at its end. */
+value lexer_source(room *r, const char *chat_template, size_t n);
+/* WORD_END at the end, and at a failure of the room. */
+token lexer_next(lexer *l);
+
+#endif

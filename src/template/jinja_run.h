@@ -1,0 +1,137 @@
+/* Rendering a tree: what statements, expressions, filters, tests and methods share.
+ *
+ * Everything a rendering makes lies in its room. A failure is the room's, too: functions return
+ * something harmless then, and whoever repeats things looks at room_ok. */
+#ifndef DREY_TEMPLATE_JINJA_RUN_H
+#define DREY_TEMPLATE_JINJA_RUN_H
+
+#include "template/jinja_tree.h"
+
+typedef struct variable {
+    value name, v;
+    struct variable *next;
+} variable;
+
+typedef struct scope {
+    variable *first;
+    struct scope *outer;
+} scope;
+
+typedef struct piece {
+    value text;
+    struct piece *next;
+} piece;
+
+/* What is written goes to the innermost capture: the template's own, a macro's, a block's. */
+typedef struct capture {
+    piece *first, **end;
+    size_t n_bytes;
+    struct capture *outer;
+} capture;
+
+typedef struct macro {
+    const node *definition;
+    scope *scope; /* where it was defined */
+} macro;
+
+/* What "x.name" is where x has a method of that name. */
+typedef struct method {
+    value of;
+    const char *name; /* a constant */
+} method;
+
+typedef struct loop_state {
+    value items; /* VALUE_LIST */
+    uint32_t i;  /* of the item that is being shown */
+    int depth;   /* loops around it */
+} loop_state;
+
+typedef struct jinja {
+    room *r;
+    scope *scope;
+    capture *out;
+    int depth, loop_depth;
+    bool has_clock;
+    int64_t now_s; /* seconds since 1970, UTC */
+    bool refused;  /* raise_exception was called */
+} jinja;
+
+/* Renders a template with variables of the template's own names. The text is the pieces of j->out,
+ * which the caller has set to a capture of its own. */
+void jinja_run(jinja *j, const node *body, value variables);
+
+/* One level deeper; j->depth-- when it is left. False: too deep, or a failure. */
+bool jinja_deeper(jinja *j);
+
+/* ---- Names and output (jinja_run.c) ---- */
+
+void jinja_set(jinja *j, value name, value v);
+value jinja_look_up(jinja *j, value name);
+void jinja_write(jinja *j, value text);
+value jinja_captured(jinja *j, capture *c); /* all of it as one string */
+/* The list that a loop goes over: items, characters, keys; of an undefined value none. */
+value jinja_items(jinja *j, value v);
+
+/* ---- Arguments ---- */
+
+enum { MOST_ARGUMENTS = 16 };
+
+typedef struct arguments {
+    value positional[MOST_ARGUMENTS];
+    int n;
+    struct {
+        value name, v;
+    } keyword[MOST_ARGUMENTS];
+    int n_keywords;
+} arguments;
+
+/* Argument i, or the one of this name; NULL: it is not given. */
+const value *argument(const arguments *a, int i, const char *name);
+bool argument_flag(const arguments *a, int i, const char *name); /* false where it is not given */
+/* False, and a failure that names `what`: more than `most` positional arguments, or keywords that
+ * are none of the names in `known`, which are separated by blanks. */
+bool arguments_fit(jinja *j, const arguments *a, const char *what, int least, int most,
+                   const char *known);
+
+value macro_call(jinja *j, const macro *m, const arguments *a);
+
+/* ---- Expressions (jinja_expression.c) ---- */
+
+value jinja_eval(jinja *j, const node *n);
+void jinja_arguments(jinja *j, const node *list, arguments *out);
+value jinja_call(jinja *j, value callee, const arguments *a);
+bool jinja_contains(jinja *j, value in, value what); /* what in in */
+
+/* ---- Members (jinja_members.c) ---- */
+
+value member_get(jinja *j, value of, value name);  /* of.name */
+value member_item(jinja *j, value of, value key);  /* of[key] */
+value member_path(jinja *j, value of, value path); /* of.a.b, as filters' attribute= has it */
+value member_slice(jinja *j, value of, const value *begin, const value *end, const value *step);
+
+/* ---- What has a name (jinja_methods.c, jinja_filters.c, jinja_tests.c, jinja_functions.c) ---- */
+
+/* The constant that names a method of this kind of value; NULL: it has none of this name. */
+const char *method_find(value of, value name);
+value method_call(jinja *j, const method *m, const arguments *a);
+value filter_apply(jinja *j, value name, value v, const arguments *a);
+bool test_apply(jinja *j, value name, value v, const arguments *a);
+const char *function_find(value name);
+value function_call(jinja *j, const char *name, const arguments *a);
+
+/* ---- Ways of strings that filters and methods have in common (string_ways.c) ---- */
+
+/* characters NULL: white space. */
+value text_strip(jinja *j, value s, const value *characters, bool front, bool back);
+/* most < 0: wherever `what` stands. */
+value text_replace(jinja *j, value s, value what, value with, int64_t most);
+typedef enum text_case { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITAL } text_case;
+value text_in_case(jinja *j, value s, text_case wanted);
+/* Lower case for comparing, of strings; other values stay. */
+value text_folded(jinja *j, value v);
+value strings_between(jinja *j, value strings, value between);
+value string_lines(jinja *j, value s); /* as str.splitlines */
+/* What int() and float() make of a string; otherwise: where it is no number. */
+value number_from_text(jinja *j, value s, bool whole, value otherwise);
+
+#endif

@@ -1,0 +1,198 @@
+/* Values of a chat template, as Python has them, and the room that all of them lie in.
+ *
+ * A room is one mapping of a size that is known beforehand: texts on one side, objects on the other,
+ * given back as a whole. Nothing is freed before, so values can share whatever they like.
+ *
+ *     text     |abc|def|...            |    bytes of strings, appended at the end alone
+ *     marks    |000|111|...            |    one for each of them: 1 where a message or a tool said it
+ *     objects  |list|map|scope|...     |
+ *
+ * Marks go with bytes: whatever copies a part of a string copies its marks, so that at the end it
+ * is known of each byte whether the template wrote it or somebody in the conversation. A string
+ * whose bytes lie outside of the room is the template's own.
+ *
+ * A string is made by appending: at = text_begin(r); text_put...(r, ...); v = text_end(r, at).
+ * Nothing else may make one between the two. */
+#ifndef DREY_TEMPLATE_VALUE_H
+#define DREY_TEMPLATE_VALUE_H
+
+#include "base/arena.h"
+
+#include <stdarg.h>
+
+typedef enum value_kind {
+    VALUE_UNDEFINED, /* text: what was asked for, for messages */
+    VALUE_NONE,
+    VALUE_BOOL,
+    VALUE_INT,
+    VALUE_FLOAT,
+    VALUE_BIG, /* an integer of more than 64 bits: its digits; nothing is computed with it */
+    VALUE_STRING,
+    VALUE_LIST,
+    VALUE_MAP,
+    VALUE_NAMESPACE, /* a map whose members are attributes */
+    VALUE_MACRO,
+    VALUE_METHOD,   /* of a string, list or map */
+    VALUE_FUNCTION, /* one of the globals */
+    VALUE_LOOP
+} value_kind;
+
+/* What a VALUE_LIST is in Python. */
+typedef enum list_style {
+    STYLE_LIST,
+    STYLE_TUPLE,
+    STYLE_VIEW,     /* dict.items() and its like */
+    STYLE_GENERATOR /* true even where it is empty, and empty once it was walked through */
+} list_style;
+
+typedef struct value {
+    uint8_t kind;
+    uint8_t style; /* of a list */
+    bool marked;   /* said in the conversation; a string's bytes have their own marks */
+    bool safe;     /* a string that "safe" made: what is added to it is escaped for HTML */
+    uint32_t n;    /* bytes of text */
+    union {
+        bool b;
+        int64_t i;
+        double f;
+        const char *text; /* [n], any bytes, no NUL behind it */
+        struct value_list *list;
+        struct value_map *map;
+        const struct macro *macro;
+        const struct method *method;
+        const struct loop_state *loop;
+    };
+} value;
+
+typedef struct value_list {
+    value *items; /* [n] */
+    uint32_t n, capacity;
+    bool consumed; /* a generator that was walked through */
+} value_list;
+
+typedef struct value_pair {
+    value key, item;
+} value_pair;
+
+/* In the order in which keys were put in. */
+typedef struct value_map {
+    value_pair *pairs; /* [n] */
+    uint32_t n, capacity;
+} value_map;
+
+typedef struct room {
+    arena memory;
+    char *text;
+    uint8_t *marks;
+    size_t n_text, most_text;
+    uint8_t *objects;
+    size_t n_objects, most_objects;
+    /* Work that was done, in steps of about a value looked at or 64 bytes copied; beyond
+     * most_steps everything fails. */
+    uint64_t steps, most_steps;
+    drey_status status; /* the first failure; everything is skipped from there on */
+    drey_error *err;
+    const char *where; /* "line %u of the chat template: ", for messages */
+    uint32_t line;
+} room;
+
+/* n_text bytes of strings (and as many marks), n_objects of all else. */
+drey_status room_init(room *r, size_t n_text, size_t n_objects, uint64_t most_steps,
+                      drey_error *err);
+void room_free(room *r);
+
+/* The room's first failure is kept; later ones are their consequence. */
+void room_fail(room *r, drey_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static inline bool room_ok(const room *r)
+{
+    return r->status == DREY_OK;
+}
+/* Counts work; false: too much of it, or a failure before. */
+bool room_charge(room *r, uint64_t n_bytes);
+/* Zeroed; NULL: no room, which is a failure of the room. */
+void *room_take(room *r, size_t bytes);
+
+/* ---- Strings ---- */
+
+size_t text_begin(room *r);
+/* A copy with its marks; marked: as if all of it were marked. */
+void text_put(room *r, const char *s, size_t n);
+void text_put_marked(room *r, const char *s, size_t n, bool marked);
+void text_put_value(room *r, value string);
+value text_end(room *r, size_t at);
+
+value string_of(const char *s);             /* borrowed: a constant of the program */
+value string_span(const char *s, size_t n); /* borrowed */
+value string_copy(room *r, const char *s, size_t n, bool marked);
+value string_join2(room *r, value a, value b);
+/* A part of a string. */
+value string_part(value s, size_t begin, size_t end);
+bool string_is(value v, const char *s); /* v is a string with this text */
+bool text_equal(value a, value b);      /* of two strings */
+int text_order(value a, value b);
+/* The bytes of the character that begins at p; broken ones are characters of a byte. */
+size_t character_bytes(const char *p, size_t n);
+uint32_t character_code(const char *p, size_t n_bytes);
+size_t string_characters(room *r, value s);
+size_t text_find(const char *s, size_t n, const char *what,
+                 size_t n_what); /* SIZE_MAX: not there */
+bool is_space(uint32_t code);    /* as Python's str.isspace and str.strip see it */
+
+/* Whether the room's conversation said this byte. */
+static inline bool text_is_marked(const room *r, const char *p)
+{
+    return p >= r->text && p < r->text + r->n_text && r->marks[p - r->text];
+}
+
+/* ---- All values ---- */
+
+/* The numbers that digits, as JSON and Jinja write them, stand for: VALUE_INT, or VALUE_BIG. */
+value int_from_text(value digits);
+value float_from_text(room *r, value digits);
+
+value value_none(void);
+value value_bool(bool b);
+value value_int(int64_t i);
+value value_float(double f);
+value value_undefined(const char *name, size_t n);
+
+bool value_true(value v);
+static inline bool is_kind(value v, value_kind kind)
+{
+    return v.kind == kind;
+}
+static inline bool is_number(value v)
+{
+    return v.kind == VALUE_BOOL || v.kind == VALUE_INT || v.kind == VALUE_FLOAT;
+}
+static inline bool is_whole(value v) /* what Python calls an int */
+{
+    return v.kind == VALUE_BOOL || v.kind == VALUE_INT;
+}
+double number_float(value v);
+int64_t number_int(value v); /* of is_whole */
+bool value_equal(room *r, value a, value b);
+/* < 0, 0, > 0; what cannot be compared is a failure. */
+int value_order(room *r, value a, value b);
+const char *value_type_name(value v); /* as Python's error messages have it */
+
+/* ---- Lists and maps ---- */
+
+value list_new(room *r, uint32_t capacity, list_style style); /* of kind VALUE_LIST */
+void list_add(room *r, value list, value item);
+value map_new(room *r, uint32_t capacity);
+/* Keys that are equal are one; a new one goes last. */
+void map_set(room *r, value map, value key, value item);
+value *map_get(room *r, value map, value key); /* NULL: not there */
+value *map_get_text(room *r, value map, const char *key);
+
+/* ---- Python's ways to write a value: appended to the text that is being made ---- */
+
+void text_put_str(room *r, value v);  /* str(v) */
+void text_put_repr(room *r, value v); /* repr(v) */
+value string_from(room *r, value v);  /* str(v); a string stays as it is */
+void text_put_float(room *r, double f, bool marked);
+void text_put_int(room *r, int64_t i, bool marked);
+
+#endif

@@ -1,0 +1,62 @@
+/* The walk along the target's own choices: see accept.h. */
+#include "tree/accept.h"
+
+#include "base/fmath.h"
+
+void accept_path(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
+                 const float *logits, int64_t ld, int64_t root_position)
+{
+    int32_t node = 0;
+    out->n_path = 0;
+    for (;;) {
+        int64_t position = root_position + tree->nodes[node].depth + 1;
+        int32_t token = sampler_choose(s, logits + row_of[node] * ld, position);
+        int32_t child = tree_child(tree, node, token);
+        if (child < 0 || row_of[child] < 0) {
+            out->next = token;
+            return;
+        }
+        out->path[out->n_path++] = child;
+        node = child;
+    }
+}
+
+/* Minus its logarithm. */
+static double distance(const sampler *s, const float *logits, int32_t token)
+{
+    float top = logits[s->kernels->arg_max(logits, s->n_vocab)];
+    double sum = (double)s->kernels->sum_exp(logits, s->n_vocab, top, 1.0f);
+    return (double)top + log_f64(sum) - (double)logits[token];
+}
+
+static int32_t near_child(const token_tree *tree, int32_t node, const int32_t *row_of,
+                          const sampler *s, const float *logits, float rollback)
+{
+    for (int32_t i = node + 1; i < tree->n_nodes; i++)
+        if (tree->nodes[i].parent == node && row_of[i] >= 0 &&
+            distance(s, logits, tree->nodes[i].token) < (double)rollback)
+            return i;
+    return -1;
+}
+
+int32_t accept_near(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
+                    const float *logits, int64_t ld, int64_t root_position, float rollback)
+{
+    int32_t node = 0, n_differed = 0;
+    out->n_path = 0;
+    for (;;) {
+        const float *here = logits + row_of[node] * ld;
+        int32_t token = sampler_choose(s, here, root_position + tree->nodes[node].depth + 1);
+        int32_t child = tree_child(tree, node, token);
+        if (child < 0 || row_of[child] < 0) {
+            child = near_child(tree, node, row_of, s, here, rollback);
+            n_differed += child >= 0;
+        }
+        if (child < 0) {
+            out->next = token;
+            return n_differed;
+        }
+        out->path[out->n_path++] = child;
+        node = child;
+    }
+}

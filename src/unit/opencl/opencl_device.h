@@ -1,0 +1,117 @@
+/* What the files of the OpenCL unit share: opencl.c chooses a device and answers for it,
+ * opencl_product.c has it compute products, opencl_attend.c attention. */
+#ifndef DREY_UNIT_OPENCL_DEVICE_H
+#define DREY_UNIT_OPENCL_DEVICE_H
+
+#include "unit/device.h"
+#include "unit/opencl/opencl_api.h"
+
+/* Kernels are built for 1, 2, 4 and 8 activation rows of a tile. */
+enum {
+    OPENCL_VARIANTS = 4,
+    OPENCL_EVENTS = 64,
+    OPENCL_PART_BYTES = 4 << 20,
+    OPENCL_PAGE_BYTES =
+        4096 /* where a buffer over memory of ours begins: some copy what does not */
+};
+
+typedef struct opencl_matrix {
+    device_matrix m;
+    cl_buffer weights;
+    uint64_t at; /* where the first group lies in it */
+} opencl_matrix;
+
+/* Kernels of attention: the first two for each format of the cache. */
+typedef enum opencl_step { STEP_SCORES, STEP_VALUES, STEP_WEIGH, STEP_FOLD, STEPS } opencl_step;
+enum { KV_FORMATS = 3 };
+
+/* Keys or values of a cache, lent. Each part, a layer, is mapped, so that it is the processor's,
+ * but while the device computes with it. */
+typedef struct opencl_loan {
+    uint8_t *memory;
+    cl_buffer buffer;
+    size_t at; /* where memory begins in it */
+    size_t part_bytes;
+    int32_t n_parts, n_mapped; /* parts [0, n_mapped), when nothing is under way */
+} opencl_loan;
+
+typedef struct opencl_unit {
+    device device;
+    opencl_api api;
+    char name[96]; /* "the OpenCL device \"...\"" */
+    cl_device id;
+    cl_context context;
+    cl_queue queue;
+    bool is_unified;     /* its memory is the processor's, */
+    bool shares_memory;  /* and weights are used where they lie */
+    uint32_t lanes;      /* rows of a work item */
+    uint64_t most_bytes; /* of a buffer */
+    cl_program program[OPENCL_VARIANTS];
+    cl_kernel kernel[TYPE_LIMIT][OPENCL_VARIANTS]; /* NULL: not needed so far */
+    cl_buffer acts, y;                             /* OPENCL_PART_BYTES each */
+    const void
+        *acts_there; /* what `acts` holds: rows from this address on, of this batch; or NULL */
+    opencl_matrix *matrix;
+    int32_t n_matrices;
+    cl_program attend_program;
+    cl_kernel step[STEPS][KV_FORMATS];
+    uint8_t *staging;       /* what goes to attention's kernels and comes back */
+    char no_attention[500]; /* why not; "": it has a part in it */
+    opencl_loan *loan;
+    int32_t n_loans;
+    cl_event event[OPENCL_EVENTS]; /* of what was enqueued and not looked at */
+    int32_t n_events;
+} opencl_unit;
+
+/* One product with groups in a buffer of the device. */
+typedef struct opencl_job {
+    tensor_type type;
+    int64_t k;
+    cl_buffer weights;
+    uint64_t at;
+    int32_t n_groups;
+    const void *acts;
+    int32_t n;
+    float *y; /* the first group's first row */
+    int64_t ldy;
+} opencl_job;
+
+/* The sentence of a failed call. */
+drey_status opencl_failed(const opencl_unit *u, const char *call, int32_t code, drey_error *err);
+
+/* Builds the programs: all types, each number of rows. */
+drey_status opencl_build(opencl_unit *u, drey_error *err);
+/* The kernels of a type, held against test vectors; nothing if that has been done. */
+drey_status opencl_learn(opencl_unit *u, tensor_type type, drey_error *err);
+/* What the device's arithmetic does (check_vectors.h). */
+drey_status opencl_check_numbers(opencl_unit *u, drey_error *err);
+
+drey_status opencl_enqueue(opencl_unit *u, const opencl_job *job, drey_error *err);
+/* Waits for what was enqueued. */
+drey_status opencl_finish(opencl_unit *u, drey_error *err);
+
+/* Room for one more command's event, which u->event[u->n_events++] then is. */
+drey_status opencl_event_room(opencl_unit *u, drey_error *err);
+/* A program of drey's kernels, for tiles of so many rows. */
+drey_status opencl_build_program(opencl_unit *u, const char *text, size_t bytes, uint32_t tokens,
+                                 cl_program *out, drey_error *err);
+
+/* Builds attention's kernels and holds them against test vectors; where it cannot have a part in
+ * it, says why in no_attention. */
+void opencl_learn_attention(opencl_unit *u);
+/* Memory of this machine that this takes. */
+size_t opencl_attend_bytes(void);
+void opencl_attend_close(opencl_unit *u);
+drey_status opencl_lend(device *d, const void *memory, size_t part_bytes, int32_t n_parts,
+                        drey_error *err);
+void opencl_take_back(device *d, const void *memory);
+drey_status opencl_attend(device *d, const device_piece *piece, int32_t n, drey_error *err);
+
+#define TRY_CL(call, code)                                                                         \
+    do {                                                                                           \
+        int32_t code_ = (code);                                                                    \
+        if (code_ != OPENCL_SUCCESS)                                                               \
+            return opencl_failed(u, call, code_, err);                                             \
+    } while (0)
+
+#endif

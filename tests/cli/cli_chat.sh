@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# drey chat on a toy: from a pipe, where answers alone go to standard output; and on a terminal, with Ctrl-C, pasted
+# lines and the history. The examples of docs/chat.md are run as they stand there.
+#   cli_chat.sh DREY MAKE_TOY
+set -euo pipefail
+usage="usage: cli_chat.sh DREY MAKE_TOY"
+drey=$(realpath "${1:?$usage}") make_toy=$(realpath "${2:?$usage}")
+tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) docs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../docs" && pwd)
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export XDG_STATE_HOME=$tmp/state XDG_CACHE_HOME=$tmp/cache HOME=$tmp
+cd "$tmp"
+failed=0
+wrong() {
+    echo "cli_chat: $*"
+    failed=1
+}
+"$make_toy" model.gguf 3
+"$make_toy" other.gguf 4
+chat=("$drey" chat -m model.gguf -t 1)
+talk() { "${chat[@]}" "$@" >out 2>err; } # standard input: what is typed
+said() { grep -qF -- "$1" err || wrong "\"$1\" was not said: $(cat err)"; }
+
+# The answer is the one that drey run writes, and the same again on /retry.
+"$drey" run -m model.gguf -t 1 -q --chat --system "Be brief." -n 12 -p hello >wanted
+printf 'hello\n/retry\n' | talk --system "Be brief." -n 12 || wrong "a talk from a pipe failed"
+cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "another answer than drey run's"
+said "reused 0 of "
+# All but the last token of what both have in common stays: of a text that is asked for again, all but one.
+python3 - err <<'END' || wrong "reused tokens: $(cat err)"
+import re, sys
+first, again = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[1], errors="replace").read())
+assert int(first[0]) == 0 and int(again[0]) == int(again[1]) - 1, (first, again)
+END
+
+# A second message: what stands before it is there still, the prompt of the first at least.
+printf 'hello\nand \\\nthen\n' | talk -n 12 -q || wrong "-q: $(cat err)"
+[ ! -s err ] || wrong "-q says something: $(cat err)"
+mv out both
+printf 'hello\nand \\\nthen\n' | talk -n 12
+python3 - err <<'END' || wrong "reused tokens: $(cat err)"
+import re, sys
+first, second = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[1], errors="replace").read())
+assert int(second[0]) >= int(first[1]) and int(second[1]) > int(second[0]), (first, second)
+END
+cmp -s both out || wrong "-q changes answers"
+
+# Three turns, put together from their parts: whatever of a prompt has been computed before is not computed again.
+reused() { grep -o 'reused [0-9]* of [0-9]*' err; }
+printf 'hello\nand \\\nthen\nso\n' | talk -n 12
+cp out three
+reused >three.reused
+python3 - "$drey" err <<'END' || wrong "several turns: $(cat err)"
+import json, re, subprocess, sys
+drey = lambda *words, text=b"": subprocess.run([sys.argv[1], *words, "-m", "model.gguf"], input=text, check=True,
+                                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+told = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[2], errors="replace").read())
+assert len(told) == 3, told
+talk, computed = b"<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n", []
+for message, (reused, total) in zip((b"hello", b"and \nthen", b"so"), told):
+    talk += b"<|im_start|>user\n" + message + b"<|im_end|>\n<|im_start|>assistant\n"
+    ids = json.loads(drey("tokenize", "--special", text=talk))
+    common = 0
+    while common < min(len(computed), len(ids) - 1) and computed[common] == ids[common]:
+        common += 1
+    assert (int(reused), int(total)) == (common, len(ids)), (reused, total, common, len(ids))
+    open("talk", "wb").write(talk)
+    written = list(map(int, drey("run", "-t", "1", "-q", "-n", "12", "--special", "--raw-ids", "-f", "talk").split()))
+    computed = ids + written[:-1]  # the last one nobody has asked for yet
+    talk += drey("tokenize", "--ids", text=json.dumps(written).encode()) + b"<|im_end|>\n"
+assert common > 40, common
+END
+
+# Saved and loaded it goes on as if it had never ended; in another model, or damaged, it does not.
+printf 'hello\n/save a talk\n' | talk -n 12 || wrong "/save: $(cat err)"
+cp out first
+printf '/load a talk\nand \\\nthen\n' | talk -n 12 || wrong "/load: $(cat err)"
+cat first out | cmp -s - both || wrong "a loaded conversation goes on in another way"
+printf '/load a talk\nhello\n' | "$drey" chat -m other.gguf -t 1 -n 12 >out 2>err && wrong "another model's session was taken"
+said "model"
+[ -s out ] || wrong "a refused file ended the talk"
+printf 'x' | dd of="a talk" bs=1 seek=2000 conv=notrunc status=none
+printf '/load a talk\n' | talk -n 12 && wrong "a damaged session was taken"
+printf '/load none\n' | talk && wrong "a session was loaded that is not there"
+
+# Commands.
+printf '/nope\n' | talk && wrong "an unknown command"
+said "/help"
+printf '/retry\n' | talk && wrong "/retry without an answer"
+printf '/stats\n' | talk && wrong "/stats without an answer"
+printf '/help\n/system Be brief.\nhello\n/stats\n/budget\n/budget 64M\n/budget auto\n/reset\nhello\n/quit\nhello\n' | talk -n 12 ||
+    wrong "commands: $(cat err)"
+cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "commands change answers, or /quit does not end"
+for part in /reset /retry "/save FILE" "/load FILE" "/system TEXT" "/budget [SIZE]" /stats /help /quit "system message is set" "tokens/s" "smallest" "a new conversation"; do said "$part"; done
+printf '/budget 1M\nhello\n' | talk --system "Be brief." -n 12 && wrong "a budget that is too small"
+said "budget"
+! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"
+cmp -s <(cat wanted; echo) out || wrong "the old budget did not come back"
+# Within another budget a conversation goes on as if nothing had happened, and nothing of it is left in the cache folder.
+printf 'hello\n/budget 64M\nand \\\nthen\n/budget 1M\nso\n' | talk -n 12 && wrong "a budget that is too small"
+cmp -s three out || wrong "another budget, another answer"
+reused | cmp -s three.reused - || wrong "with other budgets $(reused) instead of $(cat three.reused)"
+[ -z "$(find cache -name '*session*')" ] || wrong "left in the cache folder: $(find cache)"
+printf 'hello\n/budget 64M\nand \\\nthen\nso\n' | env -u HOME -u XDG_CACHE_HOME "${chat[@]}" -n 12 >out 2>err ||
+    wrong "without a cache folder: $(cat err)"
+cmp -s three out || wrong "another answer without a cache folder"
+said "computed again: there is no cache directory"
+cp other.gguf "kept model.gguf"
+printf '/save kept model.gguf\n' | talk && wrong "a model that is written over"
+cmp -s other.gguf "kept model.gguf" || wrong "a model was written over"
+printf '/save no/folder/here\n' | talk && wrong "a folder that is not there"
+said "cannot write"
+! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"
+
+# What does not fit is said, and nothing is cut.
+printf 'hello\n%s\nhello\n' "$(printf 'word %.0s' {1..60})" | talk -n 12 -c 120 && wrong "a message beyond the context"
+said "nothing was cut"
+printf 'hello\n' | talk -n 64 -c 64 || wrong "a context that is nearly full: $(cat err)"
+said "nearly full"
+# Beginnings of texts that are kept, in memory and beyond the process: the system message is not computed twice.
+long=$(printf 'word %.0s' {1..80})
+printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$long" | talk -n 8 --prefix-folder beginnings
+cp out first
+printf '/system %s\nhello\n' "$long" | talk -n 8 --prefix-folder beginnings || wrong "kept beginnings: $(cat err)"
+cmp -s <(head -c "$(wc -c <out)" first) out || wrong "another text from what was kept"
+said "reused 128 of " # whole blocks of 64
+
+printf 'a\0b\n' | talk && wrong "a NUL byte"
+"$drey" chat -m model.gguf </dev/null >out 2>err || wrong "no message at all: $(cat err)"
+
+# The examples of the page.
+mkdir bin
+ln -s "$drey" bin/drey
+awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$docs/chat.md" >examples
+[ "$(wc -l <examples)" -ge 4 ] || wrong "docs/chat.md has no examples"
+ln -s model.gguf big.gguf
+ln -s model.gguf small.gguf
+PATH=$PWD/bin:$PATH bash -e examples </dev/null >out 2>err || wrong "an example of docs/chat.md: $(cat err)"
+[ "$(wc -l <out)" -ge 6 ] || wrong "examples wrote too little"
+
+if python3 -c 'import ctypes; ctypes.CDLL("libedit.so.2")' 2>/dev/null; then
+    # libedit forgets the names of functions that were added to it.
+    echo "leak:wcsdup" >forgotten
+    LSAN_OPTIONS="suppressions=$PWD/forgotten:print_suppressions=0" python3 "$tests/chat_terminal.py" "$drey" ||
+        wrong "on a terminal"
+else
+    echo "not run: there is no libedit.so.2, so no line was edited"
+    python3 "$tests/chat_terminal.py" "$drey" --without-libedit || wrong "on a terminal without libedit"
+fi
+exit $failed

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# -d auto, which is what drey run, drey chat and drey plan do: the small model beside the target, or lookup, or
+# none; a line says why, and the text is the target's.
+#   cli_draft.sh DREY MAKE_TOY
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+drey=${1:?usage: cli_draft.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_draft.sh DREY MAKE_TOY}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+wrong() {
+    echo "cli_draft: $*"
+    failed=1
+}
+export XDG_CACHE_HOME="$tmp/cache"
+mkdir "$tmp/family" "$tmp/alone"
+target=$tmp/family/target.gguf
+"$make_toy" "$target" 12
+"$make_toy" "$tmp/family/small.gguf" 2
+"$make_toy" "$tmp/family/large.gguf" 9 # more than half of the target
+echo "no model" >"$tmp/family/broken.gguf"
+cp "$target" "$tmp/alone"
+text=(run -p "A text begins" -n 24 --ignore-eos -t 1)
+
+# says WHAT PATTERN ARGUMENT...: a run whose line about the draft is like that, "" for none
+says() {
+    local what=$1 pattern=$2 line
+    shift 2
+    "$drey" "${text[@]}" --memory unlimited "$@" >"$tmp/out" 2>"$tmp/err" || wrong "$what: $(tail -n 1 "$tmp/err")"
+    line=$(grep '^draft ' "$tmp/err" || true)
+    [[ $line =~ ^$pattern$ ]] || wrong "$what: \"$line\""
+    cmp -s "$tmp/out" "$tmp/expected" || wrong "$what: another text"
+}
+
+"$drey" "${text[@]}" -m "$target" -d none -q >"$tmp/expected"
+beside='draft small\.gguf, which lies beside the target: .* tokens/s, lookup .*, no draft .*'
+none_beside='draft (lookup|none), as no model beside the target fits: it promises .* tokens/s, (lookup|no draft) .*'
+says "a small model beside it" "$beside" -m "$target"
+says "the same, asked for" "$beside" -m "$target" -d auto
+says "no model beside it" "$none_beside" -m "$tmp/alone/target.gguf"
+says "a model that was named" '' -m "$target" -d "$tmp/family/large.gguf"
+says "none" '' -m "$target" -d none
+says "a policy without a draft" '' -m "$target" --policy none
+says "quiet" '' -m "$target" -q
+(cd "$tmp/family" && "$drey" plan -m target.gguf --memory unlimited --no-measure) >"$tmp/out"
+[[ $(grep '^draft ' "$tmp/out") =~ ^$beside$ ]] || wrong "plan: $(grep '^draft ' "$tmp/out")"
+echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 >"$tmp/out" 2>"$tmp/err" || wrong "chat: $(tail -n 1 "$tmp/err")"
+[[ $(grep '^draft ' "$tmp/err") =~ ^$beside$ ]] || wrong "chat: $(cat "$tmp/err")"
+echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 -d none -q | cmp -s - "$tmp/out" || wrong "chat: another text"
+
+# A budget that has no room for the model takes what it has room for, down to the least there is.
+least=$("$drey" "${text[@]}" -m "$target" --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
+"$drey" "${text[@]}" -m "$target" --memory "${least}M" >"$tmp/out" 2>"$tmp/err" ||
+    wrong "the least budget: $(tail -n 1 "$tmp/err")"
+cmp -s "$tmp/out" "$tmp/expected" || wrong "the least budget: another text"
+# The draft would take 6 MiB more; what a process has written to is not the same in each, above all under sanitizers.
+least=$(echo hello | "$drey" chat -m "$target" -d none --prefix-memory 16M --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
+echo hello | "$drey" chat -m "$target" --prefix-memory 16M --memory "$((least + 3))M" -n 24 >/dev/null 2>"$tmp/err" ||
+    wrong "what chat keeps itself is not counted: $(tail -n 1 "$tmp/err")"
+
+# What drey tune measured of a draft is what is expected of it, for better and worse.
+echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts"
+measured() { # DRAFT TOKENS: its trees wrote so many, at passes that are all alike
+    touch "$tmp/before"
+    "$drey" tune -m "$target" -d "$1" -t 1 --prompts "$tmp/prompts" -q >/dev/null 2>"$tmp/err" || wrong "tune: $(cat "$tmp/err")"
+    python3 -c 'import json, sys
+path, tokens = sys.argv[1], float(sys.argv[2])
+root = json.load(open(path))
+root["pass_s"] = [0.01] * 64
+root["step_s"] = [0.0001] * 8 if root["step_s"][0] else root["step_s"]
+for tree in root["trees"]:
+    tree["tokens"] = min(tokens, tree["rows"])
+json.dump(root, open(path, "w"))' "$(find "$XDG_CACHE_HOME/drey/profiles" -name '*.json' -newer "$tmp/before")" "$2"
+}
+measured "$tmp/family/small.gguf" 1
+says "a small model that was never right" 'draft lookup: it promises .* tokens/s, the model beside it 100, no draft 100' -m "$target"
+measured lookup 1
+says "nothing that was ever right" \
+    'draft none: it promises 100 tokens/s, the model beside it 100, lookup 100' -m "$target"
+measured lookup 1.5
+says "lookup that was right" 'draft lookup: by what was measured it promises 150 tokens/s, .* no draft 100' -m "$target"
+measured "$tmp/family/small.gguf" 1.9
+says "a small model that was right" \
+    'draft small\.gguf, .*: by what was measured it promises 188 tokens/s, lookup 150, no draft 100' -m "$target"
+code=0
+"$drey" bench model -m "$target" -d auto >"$tmp/out" 2>"$tmp/err" || code=$?
+[ $code = 2 ] || wrong "bench model -d auto: exit code $code"
+exit $failed

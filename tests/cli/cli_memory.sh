@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# A text that can never be used is refused while it is read, in one sentence and with little memory:
+# an endless pipe, /dev/zero, a file far beyond the budget or the context. One that can be used is
+# read whole, also where it is long.
+#   cli_memory.sh DREY MAKE_TOY
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+drey=${1:?usage: cli_memory.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_memory.sh DREY MAKE_TOY}
+
+# What a sanitizer keeps of freed memory is not the command's.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=0"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+"$make_toy" "$tmp/toy.gguf"
+truncate -s 100M "$tmp/large"
+python3 - "$drey" "$tmp" <<'PYTHON'
+import json, os, subprocess, sys
+
+drey, tmp = sys.argv[1:]
+MiB = 1 << 20
+toy = ["-m", tmp + "/toy.gguf", "-t", "1"]
+failed = False
+
+
+def wrong(*what):
+    global failed
+    print("cli_memory:", *what)
+    failed = True
+
+
+def peak(words, source=None):
+    """Exit code, standard output and error, and the most memory that the process had resident (the
+    kernel counts this program's own at the time, too: it has to stay small)."""
+    files = [open(tmp + "/" + name, "w+") for name in ("out", "err")]
+    feeder = subprocess.Popen(source, stdout=subprocess.PIPE) if source else None
+    child = subprocess.Popen([drey] + words, stdin=feeder.stdout if feeder else subprocess.DEVNULL,
+                             stdout=files[0], stderr=files[1])
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = 0  # it has been waited for
+    if feeder:
+        feeder.stdout.close()
+        feeder.kill()
+        feeder.wait()
+    for f in files:
+        f.seek(0)
+    return os.waitstatus_to_exitcode(status), *(f.read() for f in files), usage.ru_maxrss << 10
+
+
+usual = peak(["run"] + toy + ["-n", "1", "-q", "-p", "x", "--memory", "64M"])
+if usual[0] != 0:
+    wrong("a short prompt:", usual[2])
+
+
+def refused(what, pattern, words, source=None, more=32 * MiB):
+    code, out, err, bytes_ = peak(words, source)
+    if code != 1 or out or len(err.splitlines()) != 1 or pattern not in err:
+        wrong(what, "exit code", code, err[:300])
+    if bytes_ > usual[3] + more:
+        wrong(what, bytes_ >> 20, "MiB resident; a short prompt takes", usual[3] >> 20)
+
+
+large = ["-f", tmp + "/large"]
+zero = ["-f", "/dev/zero"]
+small = ["--memory", "64M"]
+refused("100 MB:", "made for", ["run"] + toy + small + large)
+refused("100 MB behind -c:", "budget of 64.0M", ["run"] + toy + small + large + ["-c", "1000000000"])
+refused("100 MB against -c:", "raise -c", ["run"] + toy + small + large + ["-c", "200"])
+refused("/dev/zero:", "made for", ["run"] + toy + zero)
+refused("/dev/zero against the budget:", "--memory",
+        ["run"] + toy + small + zero + ["-c", "1000000000"])
+refused("/dev/zero, perplexity:", "budget of 64.0M", ["perplexity"] + toy + small + zero)
+refused("an endless pipe:", "made for", ["run"] + toy, ["yes"])
+refused("an endless pipe, perplexity:", "budget of 64.0M", ["perplexity"] + toy + small, ["yes"])
+# The context before the budget, which would otherwise speak of the prompt's own needs.
+refused("a small budget:", "raise -c", ["run"] + toy + ["--memory", "1M", "-c", "16", "-p", "a " * 40])
+
+# A long text of many tokens: all of them come out.
+code, out, err, bytes_ = peak(["tokenize"] + toy[:2], ["head", "-c", str(4 * MiB), "/dev/zero"])
+if code != 0 or len(json.loads(out)) != 4 * MiB:
+    wrong("4 MiB of NUL: exit code", code, err[:300])
+if bytes_ > usual[3] + 48 * MiB:  # the text, its ids, and what a tokenizer works with
+    wrong("4 MiB of NUL:", bytes_ >> 20, "MiB resident")
+sys.exit(failed)
+PYTHON

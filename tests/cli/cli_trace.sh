@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Traces: what drey run --trace writes is a text's turns, and drey report draws them; what is no trace
+# is refused in one sentence.
+#   cli_trace.sh DREY MAKE_TOY
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+drey=${1:?usage: cli_trace.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_trace.sh DREY MAKE_TOY}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+wrong() {
+    echo "cli_trace: $*"
+    failed=1
+}
+"$make_toy" "$tmp/target.gguf"
+"$make_toy" "$tmp/draft.gguf" 2
+run=("$drey" run -m "$tmp/target.gguf" -t 2 -n 40 --ignore-eos -q -p "the quick brown fox")
+
+# 1. The text is the same, and its turns are all of it.
+"${run[@]}" >"$tmp/text"
+"${run[@]}" -d "$tmp/draft.gguf" --trace "$tmp/t.json" --stats "$tmp/stats" >"$tmp/out"
+cmp -s "$tmp/text" "$tmp/out" || wrong "another text with a trace"
+python3 - "$tmp/t.json" "$tmp/stats" <<'PYTHON' || failed=1
+import json, sys
+trace, stats = (json.load(open(f)) for f in sys.argv[1:])
+events = trace["traceEvents"]
+assert trace["otherData"]["format"] == "drey trace 1" and trace["otherData"]["policy"] == "auto"
+spans = [e for e in events if e["ph"] == "X"]
+assert all(e["ts"] >= 0 and e["dur"] >= 0 and e["pid"] == 1 for e in spans)
+named = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+assert set(named.values()) == {"text", "draft", "verify", "provisional", "stall", "read", "prompt",
+                               "draft's reads"}
+turns = [e for e in spans if e["name"] == "turn"]
+verified = [e for e in spans if e["name"] == "verify"]
+assert len(turns) == len(verified) == stats["passes"] > 1
+assert [t["args"]["turn"] for t in turns] == list(range(len(turns)))
+assert sum(t["args"]["written"] for t in turns) == stats["generated_tokens"] - 1
+accepted = 0
+for t in turns:
+    tree = t["args"]["tree"]
+    assert tree[0][1] == -1 and all(node[1] < i for i, node in enumerate(tree))
+    path = [node for node in tree[1:] if node[4] == 2]
+    accepted += len(path)
+    assert isinstance(t["args"]["next"], str)
+assert accepted == stats["accepted"]
+for name in ("read", "stall", "draft", "verify"):  # events of a lane follow each other
+    lane = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["name"] == name)
+    assert all(a[1] <= b[0] + 0.01 for a, b in zip(lane, lane[1:])), name
+read = sum(e["args"]["bytes"] for e in spans if e["name"].startswith("read"))
+assert read >= stats["load_bytes"] + stats["read_bytes"]
+PYTHON
+
+# 2. Pictures: well-formed, and of what was asked for.
+drawn() { # PATTERN WORD...
+    local pattern=$1
+    shift
+    "$drey" report "$tmp/t.json" "$@" >"$tmp/t.svg" || wrong "report $*: exit code $?"
+    python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$tmp/t.svg" ||
+        wrong "report $*: not XML"
+    grep -qE "$pattern" "$tmp/t.svg" || wrong "report $*: no $pattern"
+}
+drawn "turns [0-9]+ to [0-9]+ of"
+drawn "turns 0 to 1 of" --turns 0-1
+drawn "turns 1 to 1 of" --turns 1
+drawn "turn 1: [0-9]+ drafted, [0-9]+ submitted, [0-9]+ accepted" --turn 1
+"$drey" report "$tmp/t.json" --turn 1 -o "$tmp/tree.svg"
+cmp -s "$tmp/tree.svg" "$tmp/t.svg" || wrong "another picture in a file"
+
+# 3. Words that could end the picture's markup.
+python3 - "$tmp/t.json" "$tmp/odd.json" <<'PYTHON'
+import json, sys
+trace = json.load(open(sys.argv[1]))
+for e in trace["traceEvents"]:
+    if e["name"] == "turn":
+        e["args"]["next"] = "</text><script>\u0001\n\ufffe&\""
+json.dump(trace, open(sys.argv[2], "w"))
+PYTHON
+"$drey" report "$tmp/odd.json" --turn 1 -o "$tmp/odd.svg" || wrong "odd words are refused"
+python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$tmp/odd.svg" ||
+    wrong "odd words break the picture"
+
+# 4. What is no trace, or not all of one.
+refused() { # CODE PATTERN WORD...
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$drey" report "$@" >"$tmp/out" 2>"$tmp/err" || got=$?
+    if [ $got != "$code" ] || [ "$(wc -l <"$tmp/err")" != 1 ] || [ -s "$tmp/out" ] ||
+        ! grep -q "$pattern" "$tmp/err"; then
+        wrong "report $*: $got, $(cat "$tmp/err")"
+    fi
+}
+size=$(wc -c <"$tmp/t.json")
+for part in 0 1 100 $((size / 2)) $((size - 4)); do
+    head -c $part "$tmp/t.json" >"$tmp/part.json"
+    refused 1 "not JSON to its end" "$tmp/part.json"
+done
+echo '{"traceEvents":[]}' >"$tmp/foreign.json"
+refused 1 "is not a trace of drey run" "$tmp/foreign.json"
+echo '[1,2]' >"$tmp/list.json"
+refused 1 "is not a trace of drey run" "$tmp/list.json"
+head -c 9000 "$tmp/target.gguf" >"$tmp/model.json"
+refused 1 "not JSON to its end" "$tmp/model.json"
+refused 1 "none.json" "$tmp/none.json"
+refused 2 "the trace has no turn 900; it has 0 to" "$tmp/t.json" --turn 900
+refused 2 "the trace has no turn 900" "$tmp/t.json" --turns 0-900
+for turns in "" x 1- -1 2-1 1-2-3 1x; do
+    refused 2 "turns takes a turn or two" "$tmp/t.json" --turns "$turns"
+done
+damaged() { # PYTHON: what happens to an event e that is a turn
+    python3 - "$tmp/t.json" "$tmp/bad.json" "$1" <<'PYTHON'
+import json, sys
+trace = json.load(open(sys.argv[1]))
+for e in trace["traceEvents"]:
+    if e["name"] == "turn":
+        exec(sys.argv[3])
+json.dump(trace, open(sys.argv[2], "w"))
+PYTHON
+    refused 1 "is damaged: its event" "$tmp/bad.json"
+}
+damaged 'e["args"]["tree"] = []'
+damaged 'e["args"]["tree"][0][1] = 0'
+damaged 'e["args"]["tree"].append(["x", 5000, 0.5, 1, 1])'
+damaged 'e["args"]["tree"].append(["x", 0, 1.5, 1, 1])'
+damaged 'e["args"]["tree"].append(["x", 0, 0.5, 1, 7])'
+damaged 'e["args"]["tree"].append("x")'
+damaged 'e["args"]["next"] = 4'
+damaged 'del e["args"]'
+damaged 'e["dur"] = -1'
+damaged 'e["ts"] = "soon"'
+
+# 5. Where a trace cannot be.
+got=0
+"${run[@]}" --trace - >"$tmp/out" 2>"$tmp/err" || got=$?
+[ $got = 2 ] || wrong "--trace -: exit code $got"
+grep -q -- "--trace takes a file" "$tmp/err" || wrong "--trace -: $(cat "$tmp/err")"
+exit $failed

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# drey tune: what it measured is kept, shown and used; a file that is broken or foreign is passed over
+# with one sentence; and no choice changes a text.
+#   cli_tune.sh DREY MAKE_TOY
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+drey=${1:?usage: cli_tune.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_tune.sh DREY MAKE_TOY}
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+wrong() {
+    echo "cli_tune: $*"
+    failed=1
+}
+export XDG_CACHE_HOME="$tmp/the cache"
+kept=$XDG_CACHE_HOME/drey/tuning.json
+"$make_toy" "$tmp/toy.gguf" 3
+write_on() { # OUT: 24 tokens behind a prompt of several tiles
+    "$drey" run -m "$tmp/toy.gguf" -t 2 -n 24 --ignore-eos -q \
+        -p 'The quick brown fox jumps over the lazy dog, and a squirrel looks on.' \
+        >"$1" 2>"$tmp/err"
+}
+set_key() { # KEY JSON: in the kept file
+    python3 -c 'import json, sys
+path, key, value = sys.argv[1:]
+kept = json.load(open(path))
+kept[key] = json.loads(value)
+json.dump(kept, open(path, "w"))' "$kept" "$@"
+}
+
+"$drey" tune --show >"$tmp/show" || wrong "--show before tuning"
+grep -q "processor's family" "$tmp/show" || wrong "--show names no family: $(cat "$tmp/show")"
+write_on "$tmp/usual" || wrong "run: $(cat "$tmp/err")"
+
+"$drey" tune -t 1 >"$tmp/out" || wrong "tune"
+[ -s "$kept" ] || wrong "nothing was kept in $kept"
+"$drey" tune --show >"$tmp/show" || wrong "--show"
+grep -qF "$kept" "$tmp/show" || wrong "--show does not name the file: $(cat "$tmp/show")"
+[ "$(tail -n 1 "$tmp/out")" = "$(cat "$tmp/show")" ] || wrong "--show differs from tune"
+
+# Every choice: shown as it is kept, and the same text.
+for near in true false; do
+    for lines in true false; do
+        set_key near_fetch $near
+        set_key whole_lines $lines
+        words="near fetch $near, whole lines $lines"
+        words=${words//true/yes}
+        "$drey" tune --show | grep -qF "${words//false/no}" || wrong "$words is not shown"
+        write_on "$tmp/text" || wrong "run with $words: $(cat "$tmp/err")"
+        cmp -s "$tmp/text" "$tmp/usual" || wrong "another text with $words"
+        [ ! -s "$tmp/err" ] || wrong "with $words: $(cat "$tmp/err")"
+    done
+done
+
+# Passed over, with one sentence, and the same text.
+passed_over() { # WHAT WORDS
+    write_on "$tmp/text" || wrong "run, file $1: $(cat "$tmp/err")"
+    cmp -s "$tmp/text" "$tmp/usual" || wrong "another text, file $1"
+    if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q "$2" "$tmp/err"; then
+        wrong "file $1: $(cat "$tmp/err")"
+    fi
+}
+cp "$kept" "$tmp/good"
+set_key cpu '"a processor that nobody made"'
+passed_over "of another processor" "another processor"
+cp "$tmp/good" "$kept"
+set_key version '"0.0.0"'
+passed_over "of another version" "another processor or by another version"
+cp "$tmp/good" "$kept"
+set_key near_fetch '"perhaps"'
+passed_over "with a word for a choice" "is not what drey tune writes"
+head -c 40 "$tmp/good" >"$kept"
+passed_over "cut short" "is not what drey tune writes"
+: >"$kept"
+passed_over "of no bytes" "is not what drey tune writes"
+cp "$tmp/good" "$kept"
+set_key cpu_tier '"another tier"'
+write_on "$tmp/text" || wrong "run, file of another tier"
+[ ! -s "$tmp/err" ] || wrong "file of another tier: $(cat "$tmp/err")"
+
+# Nowhere to keep it.
+if env -u HOME -u XDG_CACHE_HOME "$drey" tune -t 1 >"$tmp/out" 2>"$tmp/err"; then
+    wrong "tune kept something nowhere"
+fi
+grep -q "no cache directory" "$tmp/err" || wrong "nowhere to keep it: $(cat "$tmp/err")"
+exit $failed

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# The examples of each command's help, of the manual page, and of README.md and docs/*.md (blocks that begin with ```sh) run as
+# they stand there, on toys. Every command has one. (Those of docs/server.md and docs/chat.md: serve_docs.py, cli_chat.sh.)
+#   doc_examples.sh DREY MAKE_TOY
+set -euo pipefail
+usage="usage: doc_examples.sh DREY MAKE_TOY"
+drey=$(realpath "${1:?$usage}") make_toy=$(realpath "${2:?$usage}")
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+root=$PWD
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export XDG_STATE_HOME=$tmp/state XDG_CACHE_HOME=$tmp/cache HOME=$tmp
+failed=0 n_run=0
+: >"$tmp/all"
+
+# What examples name.
+mkdir "$tmp/bin" "$tmp/here"
+coder=qwen2.5-coder
+for name in big model t target $coder-1.5b-instruct-q4_k_m; do "$make_toy" "$tmp/here/$name.gguf" 6; done
+for name in small d draft $coder-0.5b-instruct-q4_k_m; do "$make_toy" "$tmp/here/$name.gguf" 4; done
+for i in 1 2 3 4; do
+    echo "{\"id\": $i, \"group\": \"a\", \"turns\": [\"The quick brown fox number $i jumps\"]}"
+done >"$tmp/here/p.jsonl"
+printf 'The sky is blue because the air scatters it.\n%.0s' {1..60} >"$tmp/here/wiki.txt"
+"$drey" run -m "$tmp/here/t.gguf" -d lookup --policy specinfer -q -n 100 --ignore-eos -p a --trace "$tmp/here/t.json" >/dev/null
+
+echo "Hello." >"$tmp/typed" # to those that read standard input
+
+# The command, for less than it would do by itself, where that takes long; and a server that ends once it listens.
+cat >"$tmp/bin/drey" <<END
+#!/usr/bin/env bash
+set -euo pipefail
+drey="$drey"
+END
+cat >>"$tmp/bin/drey" <<'END'
+more=()
+case "$1 ${2:-}" in
+"train exit") more=(-n 16 --hidden 4 --prompts p.jsonl) ;;
+"train medusa") more=(-n 600 --epochs 1) ;;
+"bench kernels") more=(--type q8_0) ;;
+"bench model") more=(--prompt-tokens 64 --decode-tokens 16 --contexts 0,64) ;;
+"bench edge") more=(-n 12 --plain-tokens 4 --policies std,optimal) ;;
+"bench exit") more=(-n 12 --sides off,exact --exit-file big.gguf.drey-exit) ;;
+"bench units") set -- "${@:1:6}" ;; # without --every
+"bench sessions") more=(-n 12) ;;
+serve*)
+    case " $* " in *" --port "*) ;; *) more=(--port 0) ;; esac
+    "$drey" "${@/#8080/0}" "${more[@]}" >listens &
+    server=$!
+    while [ ! -s listens ] && kill -0 $server 2>/dev/null; do sleep 0.05; done
+    kill -TERM $server && wait $server
+    exec cat listens
+    ;;
+esac
+exec "$drey" "$@" "${more[@]}"
+END
+printf '#!/bin/sh\nexec cat\n' >"$tmp/bin/less"
+chmod +x "$tmp/bin/drey" "$tmp/bin/less"
+
+# try WHERE COMMANDS
+try() {
+    if grep -qxF -- "$2" "$tmp/all"; then return; fi # another command has the same help
+    printf '%s\n' "$2" >>"$tmp/all"
+    n_run=$((n_run + 1))
+    if ! (cd "$tmp/here" && PATH=$tmp/bin:$PATH bash -eo pipefail -c "$2") <"$tmp/typed" >/dev/null 2>"$tmp/err"; then
+        echo "doc_examples: $1: $2: $(tail -n 3 "$tmp/err")"
+        failed=1
+    fi
+}
+
+# "drey bench machine|disk ..." of the first help: two commands.
+commands=()
+while read -r first second; do
+    for name in ${second//|/ }; do commands+=("$first $name"); done
+    [ -n "$second" ] || commands+=("$first")
+done < <("$drey" --help | awk '/^  drey/ && $2 ~ /^[a-z]+$/ { print $2, ($3 ~ /^[a-z|]+$/ ? $3 : "") } /^example/ { exit }')
+for command in "${commands[@]}"; do
+    read -ra words <<<"$command"
+    while read -r line; do
+        try "drey $command --help" "$line"
+    done < <("$drey" "${words[@]}" --help | sed '1,/^example/d')
+done
+while read -r line; do
+    try docs/drey.1 "$line"
+done < <(sed -n 's/^\.Dl \$ //p' docs/drey.1 | sed 's/\\(dq/"/g')
+for page in README.md docs/*.md; do
+    case $page in docs/server.md | docs/chat.md) continue ;; esac
+    while IFS= read -r -d '' block; do
+        try "$page" "$block"
+    done < <(awk '/^```sh$/ { on = 1; next } /^```$/ { if (on) printf "%c", 0; on = 0; next } on' "$root/$page")
+done
+for command in "${commands[@]}"; do
+    grep -qE "(^|[ (])drey $command( |;|\$)" "$tmp/all" || {
+        echo "doc_examples: drey $command has no example"
+        failed=1
+    }
+done
+if [ "${#commands[@]}" -lt 18 ] || [ $n_run -lt 20 ]; then
+    echo "doc_examples: only ${#commands[@]} commands and $n_run examples were found"
+    failed=1
+fi
+exit $failed

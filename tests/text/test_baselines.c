@@ -1,0 +1,281 @@
+/* What the papers compare with: bld lets likely tokens pass and counts them, draft is the draft's
+ * own text, std the target's, with reads and use in turns. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "policy/policy.h"
+#include "session/session.h"
+#include "support/policy_memory.h"
+#include "support/temp_dir.h"
+#include "support/toy_models.h"
+#include "support/writing.h"
+
+/* ---- bld ---- */
+
+/* Guesses token depth + 1 with a confidence by depth. */
+static const float confidences[] = {0.9f, 0.7f, 0.6f, 0.59f, 0.99f};
+
+static drey_status expand_sure(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
+                               drey_error *err)
+{
+    (void)d;
+    (void)err;
+    for (int32_t i = 0; i < n; i++) {
+        tree_node *node = &tree->nodes[nodes[i]];
+        node->expanded = true;
+        node->n_guesses = 2;
+        node->guess[0] = (candidate){node->depth + 1, confidences[node->depth]};
+        node->guess[1] = (candidate){node->depth + 100, 0.01f};
+    }
+    return DREY_OK;
+}
+
+static void bld_drafts_while_it_is_sure(void **state)
+{
+    (void)state;
+    policy_memory memory;
+    draft_policy *p = policy_init(&memory, policy_class_of(DREY_POLICY_BLD), 32, 0);
+    const drafter_class class = {.expand = expand_sure};
+    drafter d = {.class = &class};
+    token_tree t;
+    tree_reset(&t, 0);
+    assert_int_equal(draft_grow(&d, p, &t, 20, NULL), DREY_OK);
+    assert_int_equal(t.n_nodes, 4); /* 0.9, 0.7, 0.6: not 0.59 */
+    assert_int_equal(d.n_steps, 4);
+    /* Somebody else went on below: that is not bld's. */
+    tree_push(&t, 3, 4, 0.59f);
+    draft_submit(p, &t, 32);
+    assert_true(t.nodes[3].submitted);
+    assert_false(t.nodes[4].submitted);
+}
+
+/* The target's probabilities: 0.5, 0.3, 0.15, 0.05, everywhere. */
+static int32_t accept_one(int32_t token, float rollback, accepted *out)
+{
+    enum { V = 4, LD = 16 };
+    static float logits[3 * LD];
+    static const float p[V] = {0.5f, 0.3f, 0.15f, 0.05f};
+    for (int row = 0; row < 3; row++)
+        for (int i = 0; i < V; i++)
+            logits[row * LD + i] = 3 + logf(p[i]);
+    arena a;
+    sampler s;
+    const drey_sampling greedy = {.top_p = 1};
+    assert_int_equal(arena_init(&a, sampler_bytes(V), false, NULL), DREY_OK);
+    assert_int_equal(sampler_init(&s, &greedy, V, kernel_select("ref"), &a, NULL), DREY_OK);
+    token_tree t;
+    tree_reset(&t, 0);
+    tree_push(&t, tree_push(&t, 0, token, 1), 0, 1);
+    tree_submit(&t, 2);
+    const int32_t rows[] = {0, 1, 2};
+    int32_t n = accept_near(out, &t, rows, &s, logits, LD, 7, rollback);
+    arena_free(&a);
+    return n;
+}
+
+static void bld_lets_likely_tokens_pass(void **state)
+{
+    (void)state;
+    accepted a;
+    assert_int_equal(accept_one(0, 2, &a), 0); /* its own choice */
+    assert_true(a.n_path == 2 && a.next == 0);
+    assert_int_equal(accept_one(1, 2, &a), 1); /* -log 0.3 = 1.20 */
+    assert_true(a.n_path == 2 && a.next == 0);
+    assert_int_equal(accept_one(2, 2, &a), 1); /* 1.90 */
+    assert_int_equal(accept_one(3, 2, &a), 0); /* 3.00: taken back, with what follows */
+    assert_true(a.n_path == 0 && a.next == 0);
+    assert_int_equal(accept_one(1, 1, &a), 0);
+    assert_true(a.n_path == 0);
+}
+
+/* ---- Texts ---- */
+
+static const int32_t prompt[] = {65, 66, 67, 68, 65, 66};
+
+static drey_engine_options options_of(const drey_model *m, drey_policy policy)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = m;
+    o.policy = policy;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 128;
+    o.n_threads = 2;
+    return o;
+}
+
+static void with_draft(drey_engine_options *o)
+{
+    o->draft = draft;
+    o->drafter = DREY_DRAFTER_MODEL;
+}
+
+static void write_text(writing *out, const drey_engine_options *o, double share)
+{
+    writing_run(out, o, share, prompt, 6, 60, NULL);
+    if (out->status != DREY_OK)
+        fail_msg("%s", out->error.message);
+}
+
+static bool same(const writing *a, const writing *b)
+{
+    return a->n_ids == b->n_ids && memcmp(a->ids, b->ids, sizeof *a->ids * (size_t)a->n_ids) == 0;
+}
+
+static void draft_writes_its_own_text(void **state)
+{
+    (void)state;
+    static writing alone, baseline, of_target;
+    drey_engine_options o = options_of(draft, DREY_POLICY_NONE);
+    write_text(&alone, &o, -1);
+    o = options_of(target, DREY_POLICY_NONE);
+    write_text(&of_target, &o, -1);
+    o.policy = DREY_POLICY_DRAFT;
+    drey_error err;
+    drey_engine *e;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "lets the draft model write"));
+    with_draft(&o);
+    write_text(&baseline, &o, -1);
+    assert_true(same(&alone, &baseline));
+    assert_false(same(&of_target, &baseline));
+    assert_true(drey_policy_is_lossy(DREY_POLICY_DRAFT) && drey_policy_is_lossy(DREY_POLICY_BLD));
+    assert_false(drey_policy_is_lossy(DREY_POLICY_STD) || drey_policy_is_lossy(DREY_POLICY_AUTO));
+}
+
+static void std_writes_the_targets_text(void **state)
+{
+    (void)state;
+    static writing want, got;
+    drey_engine_options o = options_of(target, DREY_POLICY_NONE);
+    write_text(&want, &o, -1);
+    o.policy = DREY_POLICY_STD;
+    static const double shares[] = {-1, 0.5, 0};
+    for (int i = 0; i < 3; i++) {
+        o.io = i == 1 ? DREY_IO_PREAD : DREY_IO_AUTO;
+        write_text(&got, &o, shares[i]);
+        assert_true(same(&want, &got));
+    }
+}
+
+/* A text that bld wrote, held against the target's choices, one by one. */
+static void bld_counts_what_it_let_pass(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    drey_engine_options o = options_of(target, DREY_POLICY_BLD);
+    with_draft(&o);
+    drey_engine *e;
+    drey_session *s;
+    drey_statistics stats;
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = 60;
+    g.ignore_eos = true;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    assert_int_equal(drey_session_generate(s, prompt, 6, &g, &stats, &err), DREY_OK);
+    drey_speculation c;
+    drey_session_speculation(s, &c);
+    int32_t text[66];
+    memcpy(text, s->timeline, sizeof text);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+    o = options_of(target, DREY_POLICY_NONE);
+    int64_t differed = 0;
+    for (int n = 6; n < 66; n++) {
+        static writing one;
+        writing_run(&one, &o, -1, text, (size_t)n, 1, NULL);
+        assert_int_equal(one.status, DREY_OK);
+        differed += one.ids[0] != text[n];
+    }
+    assert_true(c.lossy && differed > 0);
+    /* The last pass may have taken more than there was room to write. */
+    assert_in_range(c.differed, differed, differed + 1);
+}
+
+/* ---- Reads and use in turns ---- */
+
+enum { PIECES = 40, PIECE = 8192 };
+static _Atomic int32_t n_begun;
+
+static int count_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    (void)user;
+    (void)part;
+    (void)offset;
+    (void)n_bytes;
+    atomic_fetch_add(&n_begun, 1);
+    return 0;
+}
+
+static int32_t begun_after_a_while(void)
+{
+    const struct timespec while_ = {.tv_nsec = 20000000};
+    nanosleep(&while_, NULL);
+    return atomic_load(&n_begun);
+}
+
+static void a_ring_is_read_then_used(void **state)
+{
+    (void)state;
+    static uint8_t bytes[PIECES * PIECE];
+    char path[512];
+    snprintf(path, sizeof path, "%s", temp_path("pieces"));
+    FILE *written = fopen(path, "wb");
+    assert_int_equal(fwrite(bytes, 1, sizeof bytes, written), sizeof bytes);
+    fclose(written);
+    stream_piece pieces[PIECES];
+    for (int i = 0; i < PIECES; i++)
+        pieces[i] = (stream_piece){.n_bytes = PIECE, .offset = (uint64_t)i * PIECE};
+    enum { RING = 20 * PIECE };
+    void *ring = aligned_alloc(4096, RING);
+    const char *paths[] = {path};
+    const stream_options o = {.paths = paths,
+                              .n_paths = 1,
+                              .first = pieces,
+                              .n_first = PIECES,
+                              .ring = ring,
+                              .ring_bytes = RING,
+                              .io = DREY_IO_PREAD,
+                              .in_turns = true,
+                              .fault = count_read};
+    stream *s;
+    drey_error err;
+    assert_int_equal(stream_open(&s, &o, &err), DREY_OK);
+    int64_t next = 0;
+    while (next < PIECES) {
+        assert_non_null(stream_wait(s, next));
+        int32_t n = atomic_load(&n_begun);
+        assert_true(n > next + 1 || n == PIECES); /* more than one at a time */
+        for (; next < n; next++) {
+            assert_true(stream_ready(s, next)); /* all that was asked for is there, */
+            if (next % 7 == 0)
+                assert_int_equal(begun_after_a_while(), n); /* and nothing else is read */
+            stream_release(s, next);
+        }
+    }
+    stream_close(&s);
+    free(ring);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bld_drafts_while_it_is_sure),
+        cmocka_unit_test(bld_lets_likely_tokens_pass),
+        cmocka_unit_test(draft_writes_its_own_text),
+        cmocka_unit_test(std_writes_the_targets_text),
+        cmocka_unit_test(bld_counts_what_it_let_pass),
+        cmocka_unit_test(a_ring_is_read_then_used),
+    };
+    return cmocka_run_group_tests(tests, toys_open, toys_close);
+}

@@ -1,0 +1,257 @@
+/* An engine and its sessions at their edges: what is refused, tokens that only the target knows,
+ * passes that were given up, and going on after a stop. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+enum { N_TEXT = 12 };
+
+static drey_model *open_toy(const char *name, const toy_options *options)
+{
+    drey_model *m;
+    drey_error err = {0};
+    const char *path = temp_path(name);
+    toy_write(path, options);
+    if (drey_model_open(&m, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static drey_engine_options engine_of(const drey_model *target)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 64;
+    o.n_threads = 2;
+    return o;
+}
+
+static void refused(const drey_engine_options *o, drey_status status, const char *says)
+{
+    drey_engine *e;
+    drey_error err = {0};
+    assert_int_equal(drey_engine_open(&e, o, &err), status);
+    assert_null(e);
+    if (!strstr(err.message, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+}
+
+static void refuses_rope_factors_of_another_shape(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.rope_freqs = true;
+    toy.rope_freqs_rows = 4096; /* the first row alone would be right */
+    drey_model *m = open_toy("factors.gguf", &toy);
+    drey_engine_options o = engine_of(m);
+    refused(&o, DREY_ERR_FORMAT, "rope_freqs.weight has shape [8, 4096] instead of [8, 1]");
+    drey_model_close(&m);
+}
+
+static void refuses_q8_caches_of_narrow_heads(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy); /* heads of 16 */
+    drey_model *m = open_toy("narrow.gguf", &toy);
+    drey_engine_options o = engine_of(m);
+    o.kv = DREY_KV_Q8_0;
+    refused(&o, DREY_ERR_UNSUPPORTED, "a multiple of 32 numbers; the target's have 16; use f16");
+    o.kv = (drey_kv)7;
+    refused(&o, DREY_ERR_USAGE, "is not one of those in drey.h");
+    drey_model_close(&m);
+}
+
+static void plans_say_what_q8_caches_save(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 256; /* heads of 64 */
+    drey_model *m = open_toy("wide.gguf", &toy);
+    drey_engine_options o = engine_of(m);
+    o.n_context = 4096;
+    drey_plan f16, q8;
+    drey_error err;
+    assert_int_equal(drey_plan_make(&o, 0, &f16, &err), DREY_OK);
+    o.kv = DREY_KV_Q8_0;
+    assert_int_equal(drey_plan_make(&o, 0, &q8, &err), DREY_OK);
+    assert_true(f16.kv == DREY_KV_F16 && f16.kv_saved_bytes == 0);
+    assert_true(q8.kv == DREY_KV_Q8_0 && q8.kv_bytes + q8.kv_saved_bytes == f16.kv_bytes);
+    assert_true(fabs((double)q8.kv_bytes / (double)f16.kv_bytes - 17.0 / 32) < 0.01);
+    drey_model_close(&m);
+}
+
+static void refuses_contexts_beyond_counting(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *m = open_toy("context.gguf", &toy);
+    drey_engine_options o = engine_of(m);
+    const int32_t bad[] = {INT32_MIN, -1, 0, (1 << 30) + 1, INT32_MAX};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        o.n_context = bad[i];
+        refused(&o, DREY_ERR_USAGE, "is not possible (1 to 1073741824)");
+    }
+    o.n_context = 1 << 30;
+    o.memory_bytes = 1 << 30;
+    refused(&o, DREY_ERR_MEMORY, "the smallest that works here is");
+    drey_model_close(&m);
+}
+
+/* Padding that the target has and the draft lacks: in the prompt, and in what the target writes. */
+static void tokens_that_only_the_target_has(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *small = open_toy("small.gguf", &toy);
+    toy.n_padded = 700; /* likely to be chosen now and then */
+    drey_model *large = open_toy("large.gguf", &toy);
+    drey_model_info info;
+    drey_model_describe(large, &info);
+    const int32_t prompt[] = {5, info.n_vocab - 1, 7, info.n_vocab - 2, info.n_vocab - 3};
+    static writing want, got;
+    drey_engine_options o = engine_of(large);
+    drey_sampling warm = {.temperature = 3.0f, .top_p = 1.0f, .seed = 4};
+    writing_run(&want, &o, -1, prompt, 5, N_TEXT, &warm);
+    assert_int_equal(want.status, DREY_OK);
+    int32_t n_padding = 0;
+    for (int32_t i = 0; i < want.n_ids; i++)
+        n_padding += want.ids[i] >= info.n_vocab - 700;
+    assert_true(n_padding > 0);
+    o.draft = small;
+    o.drafter = DREY_DRAFTER_MODEL;
+    writing_run(&got, &o, -1, prompt, 5, N_TEXT, &warm);
+    assert_int_equal(got.status, DREY_OK);
+    assert_int_equal(got.n_ids, want.n_ids);
+    assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
+    drey_model_close(&large);
+    drey_model_close(&small);
+}
+
+static void write_text(drey_session *s, const int32_t *ids, size_t n, drey_statistics *stats)
+{
+    drey_generate_options g;
+    drey_error err = {0};
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT;
+    g.ignore_eos = true;
+    if (drey_session_generate(s, ids, n, &g, stats, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+/* A pass without its head that is given up, as a cancelled prompt leaves it, over and over while
+ * its reads are under way; the text after it is the same, in this session and in the next. */
+static void passes_given_up_leave_no_trace(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 256;
+    toy.n_ff = 4096;
+    toy.n_layers = 5;
+    toy.n_padded = 6000; /* a head that is streamed too */
+    drey_model *m = open_toy("abandon.gguf", &toy);
+    drey_engine_options o = engine_of(m);
+    drey_plan plan;
+    drey_error err = {0};
+    o.memory_bytes = 1;
+    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_ERR_MEMORY);
+    o.memory_bytes = plan.smallest_budget_bytes + (2 << 20);
+    drey_engine *e;
+    if (drey_engine_open(&e, &o, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    const int32_t prompt[] = {1, 2, 3};
+    int32_t want[3 + N_TEXT];
+    for (int turn = 0; turn < 3; turn++) {
+        drey_session *s;
+        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+        write_text(s, prompt, 3, NULL);
+        if (turn == 0)
+            memcpy(want, s->timeline, sizeof want);
+        assert_memory_equal(s->timeline, want, sizeof want);
+        for (int i = 0; i < 40; i++) {
+            assert_int_equal(weights_pass_begin(&e->target.weights, false, &err), DREY_OK);
+            weights_pass_leave(&e->target.weights);
+        }
+        drey_session_reset(s);
+        write_text(s, prompt, 3, NULL);
+        assert_memory_equal(s->timeline, want, sizeof want);
+        drey_session_close(&s);
+    }
+    drey_engine_plan(e, &plan);
+    assert_true(plan.streamed_bytes_per_pass > 0);
+    drey_engine_close(&e);
+    drey_model_close(&m);
+}
+
+/* No new tokens: the text goes on where it stopped. The context may be filled to its last place. */
+static void goes_on_without_new_tokens(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *m = open_toy("on.gguf", &toy);
+    drey_engine_options o = engine_of(m);
+    o.drafter = DREY_DRAFTER_LOOKUP;
+    o.n_context = 1 + 2 * N_TEXT;
+    const int32_t prompt = 65;
+    static writing whole;
+    writing_run(&whole, &o, -1, &prompt, 1, 2 * N_TEXT, NULL);
+    assert_int_equal(whole.n_ids, 2 * N_TEXT);
+    drey_engine *e;
+    drey_session *s;
+    drey_error err = {0};
+    drey_statistics stats;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    write_text(s, &prompt, 1, NULL);
+    write_text(s, NULL, 0, &stats);
+    assert_int_equal(stats.generated_tokens, N_TEXT);
+    assert_int_equal(s->n_timeline, o.n_context);
+    assert_memory_equal(s->timeline + 1, whole.ids, sizeof *whole.ids * 2 * N_TEXT);
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    assert_int_equal(drey_session_generate(s, NULL, 0, &g, &stats, &err), DREY_ERR_CONTEXT);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+    drey_model_close(&m);
+}
+
+static void closing_nothing(void **state)
+{
+    (void)state;
+    drey_session *s = NULL;
+    drey_session_close(&s);
+    drey_session_close(NULL);
+    drey_engine_close(NULL);
+    drey_model_close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_rope_factors_of_another_shape),
+        cmocka_unit_test(refuses_q8_caches_of_narrow_heads),
+        cmocka_unit_test(plans_say_what_q8_caches_save),
+        cmocka_unit_test(refuses_contexts_beyond_counting),
+        cmocka_unit_test(tokens_that_only_the_target_has),
+        cmocka_unit_test(passes_given_up_leave_no_trace),
+        cmocka_unit_test(goes_on_without_new_tokens),
+        cmocka_unit_test(closing_nothing),
+    };
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
+}

@@ -1,0 +1,244 @@
+/* Log-probabilities of what was written are those that scoring the text gives, bit for bit, whoever
+ * drafted; biases change the choice and never those numbers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/temp_dir.h"
+#include "support/toy_models.h"
+
+enum { N_TEXT = 40, N_PROMPT = 5, N_TOP = 4 };
+
+static const int32_t prompt[N_PROMPT] = {84, 104, 101, 32, 113};
+
+typedef struct heard {
+    int32_t ids[N_TEXT];
+    float logprob[N_TEXT];
+    drey_logprob top[N_TEXT][N_TOP];
+    int32_t n, n_tokens;
+} heard;
+
+static void on_logprobs(void *user, const drey_logprob *written, const drey_logprob *top,
+                        int32_t n_top)
+{
+    heard *h = user;
+    assert_int_equal(h->n, h->n_tokens); /* before on_token */
+    assert_true(h->n < N_TEXT);
+    assert_int_equal(n_top, N_TOP);
+    h->ids[h->n] = written->id;
+    h->logprob[h->n] = written->logprob;
+    memcpy(h->top[h->n++], top, sizeof h->top[0]);
+}
+
+static bool on_token(void *user, int32_t id)
+{
+    heard *h = user;
+    assert_int_equal(h->ids[h->n_tokens++], id);
+    return true;
+}
+
+static drey_session *open_session(drey_engine **e, bool drafts)
+{
+    drey_error err = {0};
+    drey_session *s = NULL;
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.draft = drafts ? draft : NULL;
+    o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
+    o.policy = drafts ? DREY_POLICY_SPECINFER : DREY_POLICY_NONE;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 128;
+    o.n_threads = 1;
+    if (engine_open(e, &o, NULL, &err) != DREY_OK || drey_session_open(&s, *e, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return s;
+}
+
+static void write_text(drey_session *s, float temperature, const drey_bias *biases,
+                       int32_t n_biases, heard *out)
+{
+    drey_error err = {0};
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT;
+    g.ignore_eos = true;
+    g.sampling.temperature = temperature;
+    g.sampling.seed = 7;
+    g.biases = biases;
+    g.n_biases = n_biases;
+    g.n_top = N_TOP;
+    g.on_logprobs = on_logprobs;
+    g.on_token = on_token;
+    g.user = out;
+    *out = (heard){.n = 0};
+    drey_session_reset(s);
+    if (drey_session_generate(s, prompt, N_PROMPT, &g, NULL, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(out->n, N_TEXT);
+    assert_int_equal(out->n_tokens, N_TEXT);
+}
+
+/* What scoring says of the same text. */
+static void check_scores(drey_session *s, const heard *h)
+{
+    drey_error err = {0};
+    int32_t ids[N_PROMPT + N_TEXT];
+    float logprob[N_PROMPT + N_TEXT];
+    memcpy(ids, prompt, sizeof prompt);
+    memcpy(ids + N_PROMPT, h->ids, sizeof h->ids);
+    if (drey_session_score(s, ids, N_PROMPT + N_TEXT, logprob, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_memory_equal(logprob + N_PROMPT - 1, h->logprob, sizeof h->logprob);
+}
+
+static void logprobs_are_the_scores(void **state)
+{
+    (void)state;
+    static heard plain, drafted;
+    drey_engine *a, *b;
+    drey_session *alone = open_session(&a, false), *with = open_session(&b, true);
+    static const float temperatures[] = {0, 0.8f};
+    for (int i = 0; i < 2; i++) {
+        write_text(alone, temperatures[i], NULL, 0, &plain);
+        write_text(with, temperatures[i], NULL, 0, &drafted);
+        check_scores(alone, &plain);
+        assert_memory_equal(plain.ids, drafted.ids, sizeof plain.ids);
+        assert_memory_equal(plain.logprob, drafted.logprob, sizeof plain.logprob);
+        assert_memory_equal(plain.top, drafted.top, sizeof plain.top);
+        for (int k = 0; k < N_TEXT; k++) {
+            for (int j = 1; j < N_TOP; j++)
+                assert_true(plain.top[k][j - 1].logprob >= plain.top[k][j].logprob);
+            assert_true(plain.top[k][0].logprob >= plain.logprob[k]);
+            if (temperatures[i] == 0)
+                assert_int_equal(plain.top[k][0].id, plain.ids[k]);
+        }
+    }
+    drey_session_close(&alone);
+    drey_session_close(&with);
+    drey_engine_close(&a);
+    drey_engine_close(&b);
+}
+
+static void biases_decide(void **state)
+{
+    (void)state;
+    static heard plain, h, drafted;
+    drey_engine *a, *b;
+    drey_session *alone = open_session(&a, false), *with = open_session(&b, true);
+    write_text(alone, 0, NULL, 0, &plain);
+    const drey_bias never[] = {{plain.ids[0], -INFINITY}, {plain.ids[1], -INFINITY}};
+    const drey_bias twice[] = {{65, 500}, {65, 500}, {66, 900}};
+    static const float temperatures[] = {0, 0.8f};
+    for (int i = 0; i < 2; i++) {
+        write_text(alone, temperatures[i], never, 2, &h);
+        write_text(with, temperatures[i], never, 2, &drafted);
+        assert_memory_equal(h.ids, drafted.ids, sizeof h.ids);
+        check_scores(alone, &h); /* the numbers are those without biases */
+        for (int k = 0; k < N_TEXT; k++)
+            assert_true(h.ids[k] != plain.ids[0] && h.ids[k] != plain.ids[1]);
+        write_text(alone, temperatures[i], twice, 3, &h);
+        for (int k = 0; k < N_TEXT; k++)
+            assert_int_equal(h.ids[k], 65);
+    }
+    write_text(alone, 0, NULL, 0, &h); /* they end with their text */
+    assert_memory_equal(h.ids, plain.ids, sizeof h.ids);
+    drey_session_close(&alone);
+    drey_session_close(&with);
+    drey_engine_close(&a);
+    drey_engine_close(&b);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+    (void)state;
+    drey_engine *e;
+    drey_session *s = open_session(&e, false);
+    drey_generate_options g;
+    drey_error err = {0};
+    static const drey_bias bad[] = {{-1, 1}, {1 << 30, 1}, {3, NAN}};
+    for (int i = 0; i < 4; i++) {
+        drey_generate_options_init(&g);
+        g.biases = i < 3 ? &bad[i] : NULL;
+        g.n_biases = i < 3;
+        g.n_top = i < 3 ? 0 : DREY_MAX_TOP + 1;
+        assert_int_equal(drey_session_generate(s, prompt, N_PROMPT, &g, NULL, &err),
+                         DREY_ERR_USAGE);
+        assert_true(strlen(err.message) > 20);
+    }
+    drey_session_close(&s);
+    drey_engine_close(&e);
+}
+
+static void counts_and_prompts(void **state)
+{
+    (void)state;
+    drey_engine *e;
+    drey_session *s = open_session(&e, false);
+    drey_generate_options g;
+    drey_counts before, after;
+    drey_error err = {0};
+    int64_t done, total;
+    drey_session_prompt(s, &done, &total);
+    assert_int_equal(total, 0);
+    drey_engine_count(e, &before);
+    assert_int_equal(before.rows, 0);
+    drey_generate_options_init(&g);
+    g.n_predict = 4;
+    g.ignore_eos = true;
+    assert_int_equal(drey_session_sync(s, prompt, N_PROMPT, NULL, &err), DREY_OK);
+    assert_int_equal(drey_session_begin(s, &g, NULL, &err), DREY_OK);
+    drey_session_prompt(s, &done, &total);
+    assert_int_equal(done, 0);
+    assert_int_equal(total, N_PROMPT);
+    for (bool ended = false; !ended;)
+        assert_int_equal(drey_session_step(s, &ended, &err), DREY_OK);
+    drey_engine_count(e, &after);
+    assert_int_equal(after.prompt_rows, N_PROMPT);
+    assert_int_equal(after.passes, 3); /* the prompt's pass writes the first token */
+    assert_int_equal(after.rows, 3);
+    assert_true(after.read_bytes > 0 && after.peak_memory_bytes > 0);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+}
+
+/* What the caller holds is a part of the budget. */
+static void held_bytes_are_planned(void **state)
+{
+    (void)state;
+    drey_engine_options o;
+    drey_plan without, with;
+    drey_error err = {0};
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.memory_bytes = 200 << 20;
+    o.n_context = 128;
+    o.n_threads = 1;
+    assert_int_equal(drey_plan_make(&o, NULL, &without, &err), DREY_OK);
+    o.held_bytes = 20 << 20;
+    assert_int_equal(drey_plan_make(&o, NULL, &with, &err), DREY_OK);
+    assert_int_equal(with.held_bytes, o.held_bytes);
+    assert_true(with.smallest_budget_bytes >= without.smallest_budget_bytes + (20 << 20));
+    assert_true(with.spare_bytes + (20 << 20) <= without.spare_bytes + (2 << 20));
+    const drey_plan *p = &with;
+    assert_int_equal(p->budget_bytes, p->pinned_bytes + p->draft_bytes + p->ring_bytes +
+                                          p->kv_bytes + p->work_bytes + p->held_bytes +
+                                          p->program_bytes + p->tokenizer_bytes + p->stack_bytes +
+                                          p->queue_bytes + p->reserve_bytes + p->spare_bytes);
+    o.held_bytes = UINT64_MAX; /* no sum of bytes wraps */
+    assert_int_equal(drey_plan_make(&o, NULL, &with, &err), DREY_ERR_MEMORY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logprobs_are_the_scores),        cmocka_unit_test(biases_decide),
+        cmocka_unit_test(what_makes_no_sense_is_refused), cmocka_unit_test(counts_and_prompts),
+        cmocka_unit_test(held_bytes_are_planned),
+    };
+    return cmocka_run_group_tests(tests, toys_open, toys_close);
+}

@@ -1,0 +1,515 @@
+/* Medusa heads as a drafter: what they say against sums written out here, the same on every tier;
+ * texts are those of plain decoding; a file that does not belong to the model is refused in
+ * a sentence. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fmath.h"
+#include "session/session.h"
+#include "support/damage.h"
+#include "support/heads_file.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+enum { N_TEXT = 24, N_CONTEXT = 128, SLICE = 250, ABSENT = 5 };
+
+static const int32_t prompt[] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 114, 101};
+enum { N_PROMPT = sizeof prompt / sizeof *prompt };
+
+static drey_model *make(const char *name, uint32_t type, bool tied)
+{
+    drey_model *m;
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.type = type;
+    toy.tied = tied;
+    toy.n_embd = toy.n_ff = 256;
+    temp_dir();
+    const char *path = temp_path(name);
+    toy_write(path, &toy);
+    if (drey_model_open(&m, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static drey_engine_options options_of(const drey_model *m, drey_drafter which)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = m;
+    o.drafter = which;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = N_CONTEXT;
+    o.n_threads = 2;
+    return o;
+}
+
+static heads_file heads_for(const drey_model *m)
+{
+    heads_file h;
+    heads_file_init(&h, m->file, &m->shape);
+    return h;
+}
+
+/* All but every sixth, of which ABSENT is the first. */
+static const int32_t *some_ids(void)
+{
+    static int32_t ids[SLICE];
+    for (int32_t i = 0; i < SLICE; i++)
+        ids[i] = i + i / 5;
+    return ids;
+}
+
+static void cut_to_slice(heads_file *h)
+{
+    h->shape.n_ids = SLICE;
+    h->ids = some_ids();
+}
+
+static void put_beside(const heads_file *h)
+{
+    heads_file_write(temp_path("model.gguf.drey-medusa"), h);
+}
+
+/* ---- What they say ---- */
+
+/* An engine whose weights are loaded, this share of them for good. */
+static drey_engine *loaded(const drey_engine_options *o, double share, drey_session **s)
+{
+    drey_engine *e;
+    drey_error err = {0};
+    const engine_tuning tuning = {.set_share = true, .share = share};
+    if (engine_open(&e, o, &tuning, &err) != DREY_OK || drey_session_open(s, e, &err) != DREY_OK ||
+        pass_prompt(&(*s)->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return e;
+}
+
+static void read_rows(const gguf *g, const char *name, float *out, size_t n)
+{
+    drey_error err = {0};
+    const gguf_tensor *t = gguf_find_tensor(g, name);
+    file f;
+    assert_int_equal(t->type, TYPE_F32);
+    const char *path = gguf_part_path(g, 0);
+    if (file_open(&f, path, false, &err) != DREY_OK ||
+        file_read(&f, path, t->offset, n * sizeof *out, out, NULL, 0, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    file_close(&f);
+}
+
+static float dot(const float *w, const float *x, int32_t n)
+{
+    float sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum = fmaf(w[i], x[i], sum);
+    return sum;
+}
+
+/* [h; e(token)] by the formulas of medusa_heads.h and kernel.h. */
+static void input_by_hand(float *out, const float *hidden, const float *row, int32_t d)
+{
+    float lane[16] = {0};
+    memcpy(out, hidden, (size_t)d * sizeof *out);
+    for (int32_t i = 0; i < d; i++)
+        lane[i % 16] = fmaf(row[i], row[i], lane[i % 16]);
+    for (int32_t half = 8; half; half /= 2)
+        for (int32_t i = 0; i < half; i++)
+            lane[i] += lane[i + half];
+    float scale = 1.0f / sqrtf(lane[0] / (float)d + 1e-6f);
+    for (int32_t i = 0; i < d; i++)
+        out[d + i] = row[i] * scale * 1.0f;
+}
+
+enum { D = 256, HEADS = 2, NODES = 4, MOST_VOCABULARY = 512 };
+
+/* Nodes of one step, of both heads and of a token that is not guessed. */
+static void check_by_hand(drey_engine *e)
+{
+    static const medusa_node nodes[NODES] = {{1, 7}, {0, 250}, {1, ABSENT}, {0, 7}};
+    static float hidden[D], w[HEADS][D * 2 * D], b[HEADS * D], v[MOST_VOCABULARY * D];
+    medusa_heads *heads = &e->heads;
+    drey_error err = {0};
+    rng r = rng_from(9);
+    for (int32_t i = 0; i < D; i++)
+        hidden[i] = (float)rng_normal(&r);
+    read_rows(heads->file, "blocks.0.weight", w[0], D * 2 * D);
+    read_rows(heads->file, "blocks.1.weight", w[1], D * 2 * D);
+    read_rows(heads->file, "blocks.bias", b, HEADS * D);
+    const int32_t n_vocab = e->options.target->shape.n_vocab;
+    assert_true(n_vocab > some_ids()[SLICE - 1] && n_vocab <= MOST_VOCABULARY);
+    read_rows(e->options.target->file, "output.weight", v, (size_t)(n_vocab * D));
+    if (medusa_compute(heads, hidden, nodes, NODES, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    for (int32_t at = 0; at < NODES; at++) {
+        const int32_t k = nodes[at].head;
+        float x[D], input[2 * D];
+        input_by_hand(input, hidden, v + nodes[at].token * D, D);
+        for (int32_t i = 0; i < D; i++) {
+            float gate = dot(w[k] + i * 2 * D, input, 2 * D) + b[k * D + i];
+            x[i] = hidden[i] + gate / (1 + exp_f32(-gate)) * 0.5f;
+        }
+        for (int32_t i = 0; i < SLICE; i++)
+            assert_true(heads->logits[at * heads->logits_ld + i] ==
+                        dot(v + some_ids()[i] * D, x, D));
+    }
+}
+
+/* Of weights in float, where the target's head is in memory and where it is not. */
+static void by_hand(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_F32, false);
+    heads_file h = heads_for(m);
+    cut_to_slice(&h);
+    h.shape.scale = 0.5f;
+    h.spread = 0.1f;
+    put_beside(&h);
+    for (int i = 0; i < 2; i++) {
+        drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
+        drey_session *s;
+        drey_engine *e = loaded(&o, 1 - i, &s);
+        const weight *head = e->target.layout.head;
+        assert_int_equal(head->n_pinned == head->n_groups, i == 0);
+        assert_int_equal(e->options.policy, DREY_POLICY_OPTIMAL); /* which nobody asked for */
+        e->cost.draft_s = 1; /* a turn's second step takes as long as its first */
+        assert_true(cost_step(&e->cost, 1) > 0);
+        check_by_hand(e);
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* What tune measured are the heads' own confidences: mixtures with lookup's are judged without. */
+static void confidences_of_a_profile(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_F32, false);
+    heads_file h = heads_for(m);
+    cut_to_slice(&h);
+    put_beside(&h);
+    drey_profile never;
+    drey_profile_init(&never);
+    for (int r = 0; r < DREY_PROFILE_RANKS; r++)
+        for (int bin = 0; bin < DREY_PROFILE_BINS; bin++)
+            never.guessed[r][bin] = 1000;
+    float worth[2][2]; /* [without lookup][of the profile] */
+    for (int i = 0; i < 4; i++) {
+        drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
+        o.without = i / 2 ? DREY_WITHOUT(DREY_PART_LOOKUP) : 0;
+        o.profile = i % 2 ? &never : NULL;
+        drey_session *s;
+        drey_engine *e = loaded(&o, 1, &s);
+        worth[i / 2][i % 2] = policy_calibrate(s->policy, 0, 0.6f);
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+    assert_true(worth[0][0] > 0.1f && worth[0][0] == worth[0][1]);
+    assert_true(worth[1][0] > 0.1f && worth[1][1] < 0.2f * worth[1][0]);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
+{
+    static float hidden[256], want[2 * SLICE];
+    drey_model *m = make("model.gguf", type, tied);
+    heads_file h = heads_for(m);
+    h.type = blocks;
+    cut_to_slice(&h);
+    put_beside(&h);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
+    const char *const *tiers = drey_cpu_tiers();
+    rng r = rng_from(type);
+    for (int32_t i = 0; i < 256; i++)
+        hidden[i] = (float)rng_normal(&r);
+    for (int t = 0; strcmp(tiers[t], "float") != 0; t++) {
+        drey_session *s;
+        drey_error err = {0};
+        o.cpu_tier = tiers[t];
+        o.n_threads = 1 + t % 3;
+        drey_engine *e = loaded(&o, 1, &s);
+        const medusa_node nodes[] = {{0, 3}, {1, 100}};
+        assert_int_equal(medusa_compute(&e->heads, hidden, nodes, 2, &err), DREY_OK);
+        for (int32_t k = 0; k < 2; k++) {
+            const float *got = e->heads.logits + k * e->heads.logits_ld;
+            if (t == 0)
+                memcpy(want + k * SLICE, got, SLICE * sizeof *got);
+            assert_memory_equal(got, want + k * SLICE, SLICE * sizeof *got);
+        }
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void tiers_agree(void **state)
+{
+    (void)state;
+    check_tiers(TYPE_Q6_K, true, TYPE_Q8_0);
+    check_tiers(TYPE_Q4_0, false, TYPE_Q8_0);
+    check_tiers(TYPE_F32, false, TYPE_F32);
+}
+
+/* Blocks that add nothing repeat the target's own logits: every depth has the guesses that the
+ * root's place had, and there are as many depths as heads. */
+static void guesses_by_depth(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_Q8_0, false);
+    heads_file h = heads_for(m);
+    h.shape.n_heads = 3;
+    h.spread = 0;
+    put_beside(&h);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
+    o.without = DREY_WITHOUT(DREY_PART_LOOKUP); /* which would weigh them */
+    drey_session *s;
+    drey_error err = {0};
+    drey_engine *e = loaded(&o, 1, &s);
+    drafter *d = s->drafter;
+    token_tree tree;
+    int32_t tokens[N_PROMPT + 1], top[TREE_MAX_GUESSES], node = 0;
+    const float *hidden = e->target.ws.y;
+    drey_sampling greedy = {.top_p = 1};
+    assert_int_equal(
+        sampler_init(&s->sampler, &greedy, m->shape.n_vocab, e->kernels, &s->memory, &err),
+        DREY_OK);
+    memcpy(tokens, prompt, sizeof prompt);
+    sampler_top(&s->sampler, e->target.ws.logits, top, TREE_MAX_GUESSES);
+    tokens[N_PROMPT] = top[0];
+    for (int seen = 0; seen < 2; seen++) {
+        if (seen)
+            d->class->see(d, N_PROMPT - 1, hidden);
+        assert_int_equal(d->class->begin(d, tokens, N_PROMPT + 1, &err), DREY_OK);
+        tree_reset(&tree, top[0]);
+        for (node = 0; node < 4; node++) {
+            assert_int_equal(d->class->expand(d, &tree, &node, 1, &err), DREY_OK);
+            const tree_node *n = &tree.nodes[node];
+            assert_int_equal(n->n_guesses, seen && node < 3 ? TREE_MAX_GUESSES : 0);
+            for (int32_t i = 0; i < n->n_guesses; i++)
+                assert_int_equal(n->guess[i].token, top[i]);
+            tree_push(&tree, node, 7, 0.5f);
+        }
+    }
+    drey_session_close(&s);
+    drey_engine_close(&e);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* ---- Texts ---- */
+
+static uint64_t least(drey_engine_options o)
+{
+    drey_plan plan;
+    drey_error err = {0};
+    o.memory_bytes = 1;
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_MEMORY);
+    return plan.smallest_budget_bytes;
+}
+
+static void check_texts(uint32_t type, bool tied, const drey_sampling *sampling)
+{
+    static writing want, got;
+    static const drey_policy policies[] = {DREY_POLICY_OPTIMAL, DREY_POLICY_SEQUENCE,
+                                           DREY_POLICY_EDGELLM, DREY_POLICY_SPECINFER};
+    static const double shares[] = {-1, 1, 0.5, 0};
+    drey_model *m = make("model.gguf", type, tied);
+    heads_file h = heads_for(m);
+    h.shape.n_heads = 4;
+    h.type = TYPE_Q8_0;
+    drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
+    o.n_threads = 1;
+    writing_run(&want, &o, -1, prompt, N_PROMPT, N_TEXT, sampling);
+    assert_int_equal(want.status, DREY_OK);
+    for (int i = 0; i < 8; i++) {
+        h.shape.n_ids = i % 2 ? SLICE : m->shape.n_vocab;
+        h.ids = i % 2 ? some_ids() : NULL;
+        put_beside(&h);
+        o = options_of(m, DREY_DRAFTER_MEDUSA);
+        o.heads = i % 3 ? NULL : temp_path("model.gguf.drey-medusa");
+        o.policy = policies[i % 4];
+        o.n_threads = 1 + i % 3;
+        if (i % 4 == 0)
+            o.memory_bytes = least(o) + (uint64_t)i * (100 << 10);
+        writing_run(&got, &o, shares[i % 4], prompt, N_PROMPT, N_TEXT, sampling);
+        if (got.status != DREY_OK)
+            fail_msg("%s", got.error.message);
+        assert_int_equal(got.n_ids, want.n_ids);
+        assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
+        assert_true(got.stats.drafted > 0);
+    }
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void texts_are_those_of_plain_decoding(void **state)
+{
+    (void)state;
+    check_texts(TYPE_Q8_0, false, NULL);
+    check_texts(TYPE_Q4_K, true, NULL);
+    check_texts(TOY_TYPE_MIXED, false,
+                &(drey_sampling){.temperature = 0.9f, .top_p = 1.0f, .seed = 5});
+}
+
+/* ---- The plan ---- */
+
+static void plan_counts_them(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_Q8_0, false);
+    heads_file h = heads_for(m);
+    cut_to_slice(&h);
+    h.shape.n_heads = 4;
+    put_beside(&h);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
+    drey_planner *planner;
+    drey_plan plan;
+    drey_error err = {0};
+    const uint64_t blocks = 4 * 256 * 512 * sizeof(float) + 4 * 256 * sizeof(float);
+    const uint64_t slice = 8 * 32 * 256 * 34 / 32, ids = 1024; /* 1000, aligned */
+    assert_int_equal(drey_planner_open(&planner, &o, &err), DREY_OK);
+    assert_int_equal(drey_planner_make(planner, least(o), NULL, &plan, &err), DREY_OK);
+    assert_int_equal(plan.draft_bytes, blocks + slice + ids);
+    uint64_t parts = plan.pinned_bytes + plan.draft_bytes + plan.ring_bytes + plan.kv_bytes +
+                     plan.work_bytes + plan.process_bytes + plan.spare_bytes;
+    assert_int_equal(parts, plan.budget_bytes);
+    /* Named in whole MiB. */
+    assert_true(least(o) > least(options_of(m, DREY_DRAFTER_NONE)) + blocks / 2);
+    drey_planner_close(&planner);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* ---- What is refused ---- */
+
+static void refused(const drey_model *m, drey_status status, const char *says)
+{
+    drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
+    drey_engine *e;
+    drey_error err = {0};
+    assert_int_equal(drey_engine_open(&e, &o, &err), status);
+    if (!strstr(err.message, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+    assert_null(strchr(err.message, '\n'));
+}
+
+static void cut_short(const char *path)
+{
+    drey_error err = {0};
+    file f;
+    assert_int_equal(file_open(&f, path, false, &err), DREY_OK);
+    file_close(&f);
+    assert_int_equal(truncate(path, (off_t)f.n_bytes - 64), 0);
+}
+
+static void bad_lists_of_ids(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_Q8_0, false);
+    const heads_file good = heads_for(m);
+    heads_file h;
+    const int32_t n_vocab = m->shape.n_vocab;
+    const struct {
+        int32_t ids[4], n;
+        drey_status status;
+        const char *says;
+    } lists[] = {{{0}, 0, DREY_ERR_FORMAT, "list of token ids"},
+                 {{0, 1, 1, 2}, 4, DREY_ERR_FORMAT, "rising"},
+                 {{7, 3}, 2, DREY_ERR_FORMAT, "rising"},
+                 {{0, n_vocab}, 2, DREY_ERR_MISMATCH, "train others"},
+                 {{0, -1}, 2, DREY_ERR_MISMATCH, "token 4294967295"}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        h = good;
+        h.ids = lists[i].ids;
+        h.shape.n_ids = lists[i].n;
+        put_beside(&h);
+        refused(m, lists[i].status, lists[i].says);
+    }
+    h = good; /* longer than the vocabulary */
+    h.shape.n_ids = n_vocab + 1;
+    put_beside(&h);
+    refused(m, DREY_ERR_MISMATCH, "train others");
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void bad_files(void **state)
+{
+    (void)state;
+    drey_model *m = make("model.gguf", TYPE_Q8_0, false);
+    const heads_file good = heads_for(m);
+    const char *path = temp_path("model.gguf.drey-medusa");
+    assert_false(drey_is_heads_file(path));
+    refused(m, DREY_ERR_IO, "drey-medusa");
+    put_beside(&good);
+    assert_true(drey_is_heads_file(path));
+    assert_false(drey_is_heads_file(temp_path("model.gguf")));
+    heads_file h = good;
+    h.target++;
+    put_beside(&h);
+    refused(m, DREY_ERR_MISMATCH, "another model");
+    h = good;
+    h.shape.n_embd = 128;
+    put_beside(&h);
+    refused(m, DREY_ERR_MISMATCH, "width 128");
+    h = good;
+    h.shape.accuracy[1][3] = NAN;
+    put_beside(&h);
+    refused(m, DREY_ERR_FORMAT, "accuracy");
+    h = good;
+    h.shape.scale = INFINITY;
+    put_beside(&h);
+    refused(m, DREY_ERR_FORMAT, "scale");
+    h = good;
+    h.version--;
+    put_beside(&h);
+    refused(m, DREY_ERR_UNSUPPORTED, "train them again");
+    h = good;
+    h.architecture = "llama";
+    put_beside(&h);
+    assert_false(drey_is_heads_file(path));
+    refused(m, DREY_ERR_FORMAT, "no file of Medusa heads");
+    put_beside(&good);
+    cut_short(path);
+    refused(m, DREY_ERR_FORMAT, path);
+    static const char *const tensors[] = {"blocks.1.weight", "blocks.bias"};
+    for (int i = 0; i < 2; i++) {
+        put_beside(&good);
+        damage(path, tensors[i], 0, 0, i == 1);
+        refused(m, DREY_ERR_FORMAT, "not finite");
+    }
+    drey_engine_options o = options_of(m, DREY_DRAFTER_LOOKUP);
+    drey_plan plan;
+    o.heads = path;
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_USAGE);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_hand),
+        cmocka_unit_test(confidences_of_a_profile),
+        cmocka_unit_test(tiers_agree),
+        cmocka_unit_test(guesses_by_depth),
+        cmocka_unit_test(texts_are_those_of_plain_decoding),
+        cmocka_unit_test(plan_counts_them),
+        cmocka_unit_test(bad_files),
+        cmocka_unit_test(bad_lists_of_ids),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,184 @@
+/* Decoding allocates nothing: every allocation between the second and the last
+ * written token ends the program, naming the phase (the first comes with the prompt, before the
+ * draft loads). The C library's allocator is wrapped for this program alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/heads_file.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+static _Atomic bool decoding;
+static bool with_sidecar;
+static _Atomic int64_t n_allocations; /* in all, to see that the wrappers are in place */
+
+static void note(const char *what)
+{
+    atomic_fetch_add(&n_allocations, 1);
+    if (!atomic_load(&decoding))
+        return;
+    char line[96];
+    int n = snprintf(line, sizeof line, "%s was called in the phase: decoding\n", what);
+    if (write(STDERR_FILENO, line, (size_t)n) != n)
+        _exit(3);
+    abort();
+}
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_realloc(void *p, size_t bytes);
+
+void *malloc(size_t bytes)
+{
+    note("malloc");
+    return __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+    note("calloc");
+    return __libc_calloc(n, bytes);
+}
+
+void *realloc(void *p, size_t bytes)
+{
+    note("realloc");
+    return __libc_realloc(p, bytes);
+}
+
+enum { N_TEXT = 40 };
+
+static bool after_second(void *user, int32_t id)
+{
+    (void)id;
+    int32_t *left = user;
+    --*left;
+    atomic_store(&decoding, *left <= N_TEXT - 2 && *left > 0);
+    return true;
+}
+
+static bool swallow(void *user, const char *bytes, size_t n_bytes)
+{
+    (void)user;
+    return bytes && n_bytes > 0;
+}
+
+static void swallow_event(void *user, const drey_event *event)
+{
+    (void)user;
+    assert_true(event->n_bytes > 0);
+}
+
+static bool exit_here(void *user, int32_t layer, int32_t position)
+{
+    (void)user;
+    return (layer + position) % 4 == 0;
+}
+
+static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey_policy policy,
+                  double share, float temperature)
+{
+    drey_error err = {0};
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.draft = kind == DREY_DRAFTER_MODEL ? draft : NULL;
+    o.drafter = kind;
+    o.policy = policy;
+    o.n_context = 160;
+    o.n_threads = 2;
+    o.trace_spans = 200; /* few: the rings go round */
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.with =
+        kind == DREY_DRAFTER_MODEL || kind == DREY_DRAFTER_SELF ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+    static int32_t n_checks; /* exits take turns: off, fast, exact */
+    if (kind != DREY_DRAFTER_SELF && kind != DREY_DRAFTER_MEDUSA)
+        o.exit = (drey_exit)(n_checks++ % 3);
+    engine_tuning tuning = {
+        .set_share = share <= 1, .share = share, .untimed = true, .exit_here = exit_here};
+    int32_t left = N_TEXT, prompt[] = {65, 66, 67, 68, 65, 66, 67};
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = left;
+    g.ignore_eos = true;
+    g.sampling = (drey_sampling){.temperature = temperature, .top_k = 50, .top_p = 0.9f, .seed = 4};
+    g.on_token = after_second;
+    g.on_text = swallow;
+    g.on_event = swallow_event;
+    g.user = &left;
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
+    drey_statistics stats;
+    if (engine_open(&e, &o, &tuning, &err) != DREY_OK ||
+        drey_session_open(&s, e, &err) != DREY_OK ||
+        drey_session_sync(s, prompt, 7, NULL, &err) != DREY_OK ||
+        drey_session_begin(s, &g, &stats, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    for (bool done = false; !done;)
+        if (drey_session_step(s, &done, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+    assert_int_equal(left, 0);
+    assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
+    assert_true(stats.sidecar == with_sidecar);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+}
+
+static void test_no_allocation(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    drey_model *target = NULL, *draft = NULL;
+    toy_options toy;
+    toy_options_init(&toy);
+    temp_dir();
+    toy_write(temp_path("target.gguf"), &toy);
+    toy.n_layers = 2;
+    toy_write(temp_path("draft.gguf"), &toy);
+    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
+    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    assert_true(atomic_load(&n_allocations) > 10);
+    heads_file heads;
+    heads_file_init(&heads, target->file, &target->shape);
+    heads.shape.n_ids = 64; /* rows of other roots are looked up */
+    heads_file_write(temp_path("target.gguf.drey-medusa"), &heads);
+    for (int turn = 0; turn < 3; turn++) {
+        double share = turn ? 0 : 2;
+        drey_prepare_options prepare = {.model = target};
+        if (turn == 2 && drey_prepare(&prepare, NULL, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        with_sidecar = turn == 2;
+        check(target, draft, DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
+        check(target, draft, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, share, 0);
+        check(target, draft, DREY_DRAFTER_MEDUSA, DREY_POLICY_OPTIMAL, share, 0);
+        check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE, share, 0.7f);
+        check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, share, 0.7f);
+    }
+    drey_model_close(&target);
+    toy.type = TYPE_Q4_0;
+    toy.n_layers = 3;
+    toy_write(temp_path("split.gguf"), &toy);
+    assert_int_equal(drey_model_open(&target, temp_path("split.gguf"), &err), DREY_OK);
+    drey_prepare_options prepare = {.model = target, .planes = true};
+    if (drey_prepare(&prepare, NULL, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    check(target, NULL, DREY_DRAFTER_SELF, DREY_POLICY_OPTIMAL, 0, 0.7f);
+    drey_model_close(&target);
+    drey_model_close(&draft);
+    temp_dir_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_allocation)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,387 @@
+/* Drafting while a verification waits for weights: whatever the disk's moods are, the text stays
+ * the same, what was drafted ahead is kept where the text goes there, and every step leaves tree
+ * and caches in order, also one that fails or is cancelled. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy_models.h"
+
+#ifdef TESTS_SANITIZED
+enum { N_TEXT = 16, SLOWER = 10 }; /* computing is slower by so much, and so are reads */
+#else
+enum { N_TEXT = 40, SLOWER = 1 };
+#endif
+enum { N_PROMPT = 9, MOST_SESSIONS = 3 };
+
+static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101};
+
+typedef struct text {
+    int32_t id[N_TEXT];
+    int32_t n;
+    drey_statistics stats;
+    drey_speculation speculation;
+} text;
+
+/* What goes wrong, and how slow the disk is. */
+typedef struct trouble {
+    int32_t delay_us; /* of a read, less than this */
+    int32_t cancel_every, fail_every;
+    _Atomic uint32_t n_reads;
+    drey_session *session; /* that reads cancel: by set_cancelled */
+    int32_t n_slices, n_cancelled, n_failed;
+} trouble;
+
+static pthread_mutex_t cancelled_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Which session reads cancel from now on; NULL: none. */
+static void set_cancelled(trouble *t, drey_session *s)
+{
+    pthread_mutex_lock(&cancelled_lock);
+    t->session = s;
+    pthread_mutex_unlock(&cancelled_lock);
+}
+
+static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    (void)part;
+    (void)n_bytes;
+    trouble *t = user;
+    uint32_t n = atomic_fetch_add(&t->n_reads, 1);
+    rng r = rng_from(offset + n);
+    usleep((useconds_t)(SLOWER * rng_below(&r, t->delay_us)));
+    if (t->cancel_every && n % (uint32_t)t->cancel_every == 0) {
+        pthread_mutex_lock(&cancelled_lock);
+        if (t->session)
+            drey_session_cancel(t->session);
+        pthread_mutex_unlock(&cancelled_lock);
+    }
+    return t->fail_every && n % (uint32_t)t->fail_every < 40 ? EIO : 0;
+}
+
+/* ---- A drafter that counts its slices, and may fail in them ---- */
+
+static trouble *present;
+static int32_t fails_every;
+
+static drey_status counted_advance(drafter *d, token_tree *tree, int64_t until_ns, bool *done,
+                                   drey_error *err)
+{
+    int32_t n = until_ns && present ? ++present->n_slices : 1;
+    if (fails_every && n % fails_every == 0) {
+        d->class->give_up(d);
+        FAIL(err, DREY_ERR_IO, "the draft cannot be read");
+    }
+    return drafter_model_class.advance(d, tree, until_ns, done, err);
+}
+
+/* What a step of any session multiplies must not change under it. */
+static void settled_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
+                           int32_t next, const int32_t *moved)
+{
+    const model_drafter *m = (const model_drafter *)d;
+    const drey_session *s =
+        (const drey_session *)((const char *)m - offsetof(drey_session, model_drafter));
+    for (int32_t i = 0; i < s->engine->n_sessions; i++)
+        assert_int_equal(s->engine->sessions[i]->n_drafting, 0);
+    drafter_model_class.reroot(d, tree, path, n_path, next, moved);
+}
+
+static drafter_class counted;
+
+static drey_session *open_session(drey_engine *e, trouble *t)
+{
+    drey_error err = {0};
+    drey_session *s;
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    present = t;
+    counted = drafter_model_class;
+    counted.advance = counted_advance;
+    counted.reroot = settled_reroot;
+    if (s->drafter)
+        s->drafter->class = &counted;
+    return s;
+}
+
+/* ---- Writing ---- */
+
+static bool keep_id(void *user, int32_t id)
+{
+    text *t = user;
+    assert_true(t->n < N_TEXT);
+    t->id[t->n++] = id;
+    return true;
+}
+
+static drey_generate_options asked_for(text *t, float temperature)
+{
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT - t->n;
+    g.ignore_eos = true;
+    g.sampling = (drey_sampling){.temperature = temperature, .top_p = 0.95f, .seed = 11};
+    g.on_token = keep_id;
+    g.user = t;
+    return g;
+}
+
+typedef struct setting {
+    drey_policy policy;
+    uint64_t without;
+    float temperature;
+    int32_t n_threads, n_sessions;
+} setting;
+
+/* With trouble a third is pinned, and the ring holds a few reads of the many that a pass has: it
+ * starves, however slow the drafting in front of it was. */
+static drey_engine *open_engine(const setting *s, trouble *t)
+{
+    drey_plan plan;
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.draft = s->policy == DREY_POLICY_NONE ? NULL : draft;
+    o.drafter = s->policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
+    o.policy = s->policy;
+    o.without = s->without;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = N_PROMPT + N_TEXT + 1;
+    o.n_threads = s->n_threads;
+    o.n_sessions = s->n_sessions;
+    o.read_bytes = 64 << 10;
+    o.io = DREY_IO_PREAD; /* each read is delayed by itself */
+    if (t) {
+        o.memory_bytes = 1;
+        assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_MEMORY);
+        o.memory_bytes = plan.smallest_budget_bytes + (4 << 20);
+    }
+    engine_tuning tuning = {.set_share = t != NULL, .share = 0.3, .fault = slow_read};
+    tuning.fault_user = t;
+    if (!t)
+        tuning.fault = NULL;
+    drey_engine *e = NULL;
+    drey_error err = {0};
+    if (engine_open(&e, &o, &tuning, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return e;
+}
+
+/* Each node that is expanded has a row of the draft's cache, and no row is anybody else's. */
+static void check_session(const drey_session *s)
+{
+    assert_true(session_is_valid(s));
+    if (s->state != SESSION_DECODE || !s->drafter)
+        return;
+    int32_t n_expanded = 0, chain = 0;
+    for (int32_t i = 0; i < s->tree.n_nodes; i++) {
+        const tree_node *node = &s->tree.nodes[i];
+        assert_true(!node->submitted && !node->provisional);
+        assert_int_equal(node->expanded, s->model_drafter.row_of[i] >= 0);
+        n_expanded += node->expanded;
+    }
+    assert_true(s->model_drafter.n_nodes == 0 && kv_is_valid(&s->draft_kv));
+    chain = n_expanded ? s->model_drafter.row_of[0] : s->draft_kv.n_pending;
+    assert_int_equal(s->draft_kv.n_pending, n_expanded + chain);
+}
+
+/* Writes prompts that differ in their first token, in shared passes, until all have ended. */
+static void write_texts(const setting *how, trouble *t, text *texts)
+{
+    drey_engine *e = open_engine(how, t);
+    drey_session *s[MOST_SESSIONS];
+    drey_error err = {0};
+    int32_t left = how->n_sessions;
+    for (int32_t i = 0; i < how->n_sessions; i++) {
+        int32_t ids[N_PROMPT];
+        memcpy(ids, prompt, sizeof ids);
+        ids[0] += i;
+        texts[i] = (text){.n = 0};
+        drey_generate_options g = asked_for(&texts[i], how->temperature);
+        s[i] = open_session(e, t);
+        assert_int_equal(drey_session_sync(s[i], ids, N_PROMPT, NULL, &err), DREY_OK);
+        assert_int_equal(drey_session_begin(s[i], &g, &texts[i].stats, &err), DREY_OK);
+    }
+    for (int step = 0; left > 0; step++) {
+        assert_true(step < 100 * N_TEXT);
+        if (t)
+            set_cancelled(t, s[0]);
+        drey_status status = drey_engine_step(e, &left, &err);
+        if (t)
+            t->n_failed += status != DREY_OK;
+        for (int32_t i = 0; i < how->n_sessions; i++) {
+            check_session(s[i]);
+            if (drey_session_is_writing(s[i]) || texts[i].n == N_TEXT)
+                continue;
+            /* Cancelled: it goes on. */
+            drey_generate_options g = asked_for(&texts[i], how->temperature);
+            assert_int_equal(drey_session_begin(s[i], &g, &texts[i].stats, &err), DREY_OK);
+            t->n_cancelled++;
+            left++;
+        }
+    }
+    if (t)
+        set_cancelled(t, NULL);
+    for (int32_t i = 0; i < how->n_sessions; i++) {
+        drey_session_speculation(s[i], &texts[i].speculation);
+        drey_session_close(&s[i]);
+    }
+    drey_engine_close(&e);
+}
+
+static void same_ids(const text *got, const text *want, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        assert_int_equal(got[i].n, N_TEXT);
+        assert_memory_equal(got[i].id, want[i].id, sizeof want[i].id);
+    }
+}
+
+/* What the target alone writes, in memory. */
+static void plain(float temperature, int32_t n, text *texts)
+{
+    const setting alone = {DREY_POLICY_NONE, 0, temperature, 1, n};
+    write_texts(&alone, NULL, texts);
+}
+
+/* ---- Tests ---- */
+
+static void the_same_text(void **state)
+{
+    (void)state;
+    static const drey_policy policies[] = {DREY_POLICY_OPTIMAL, DREY_POLICY_EDGELLM,
+                                           DREY_POLICY_SEQUENCE};
+    static const uint64_t withouts[] = {0, DREY_WITHOUT(DREY_PART_TREE),
+                                        DREY_WITHOUT(DREY_PART_BATCHING)};
+    int64_t kept = 0, lost = 0;
+    for (int i = 0; i < 6; i++) {
+        text want, got;
+        trouble slow = {.delay_us = 300 + 200 * i};
+        setting how = {policies[i % 3], withouts[i / 2], i % 2 ? 0.7f : 0, 1 + i % 2, 1};
+        plain(how.temperature, 1, &want);
+        write_texts(&how, &slow, &got);
+        same_ids(&got, &want, 1);
+        kept += got.speculation.provisional_kept;
+        lost += got.speculation.provisional_lost;
+        assert_true(got.speculation.hidden_share >= 0 && got.speculation.hidden_share <= 1);
+        assert_true(got.speculation.hidden_share > 0);
+        how.without |= DREY_WITHOUT(DREY_PART_PROVISIONAL);
+        write_texts(&how, &slow, &got);
+        same_ids(&got, &want, 1);
+        assert_int_equal(got.speculation.provisional_kept + got.speculation.provisional_lost, 0);
+        assert_true(got.speculation.hidden_share == 0);
+    }
+    assert_true(kept > 0 && lost > 0);
+}
+
+/* The draft's workspace is shared: each has a step, then the next one. */
+static void sessions_in_turn(void **state)
+{
+    (void)state;
+    text want[MOST_SESSIONS], got[MOST_SESSIONS];
+    trouble slow = {.delay_us = 600};
+    const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 2, MOST_SESSIONS};
+    plain(0, MOST_SESSIONS, want);
+    write_texts(&how, &slow, got);
+    same_ids(got, want, MOST_SESSIONS);
+    for (int i = 0; i < MOST_SESSIONS; i++)
+        assert_true(got[i].speculation.provisional_kept + got[i].speculation.provisional_lost > 0);
+}
+
+static void interruptions(void **state)
+{
+    (void)state;
+    text want, got;
+    const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1, 1};
+    plain(0, 1, &want);
+    trouble cancels = {.delay_us = 300, .cancel_every = 131};
+    write_texts(&how, &cancels, &got);
+    same_ids(&got, &want, 1);
+    assert_true(cancels.n_cancelled > 0);
+    trouble fails = {.delay_us = 300, .fail_every = 499};
+    write_texts(&how, &fails, &got);
+    same_ids(&got, &want, 1);
+    assert_true(fails.n_failed > 0);
+}
+
+/* A draft that fails in the gaps costs no token, and no error. */
+static void a_failing_draft(void **state)
+{
+    (void)state;
+    text want, got;
+    trouble slow = {.delay_us = 600};
+    const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1, 1};
+    plain(0, 1, &want);
+    fails_every = 7;
+    write_texts(&how, &slow, &got);
+    fails_every = 0;
+    same_ids(&got, &want, 1);
+    assert_true(slow.n_slices > 2 * 7 && slow.n_failed == 0);
+}
+
+/* The draft reads the prompt while the target waits for weights to read it. */
+static void the_prompt(void **state)
+{
+    (void)state;
+    enum { N_LONG = N_TEXT + 4 };
+    for (int without = 0; without < 2; without++) {
+        drey_error err = {0};
+        trouble slow = {.delay_us = 600};
+        text t = {.n = 0};
+        setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1 + without, 1};
+        how.without = without ? DREY_WITHOUT(DREY_PART_PROVISIONAL) : 0;
+        drey_engine *e = open_engine(&how, &slow);
+        drey_session *s = open_session(e, &slow);
+        int32_t ids[N_LONG];
+        for (int32_t i = 0; i < N_LONG; i++)
+            ids[i] = prompt[i % N_PROMPT];
+        drey_generate_options g = asked_for(&t, 0);
+        g.n_predict = 4;
+        assert_int_equal(drey_session_sync(s, ids, N_LONG, NULL, &err), DREY_OK);
+        assert_int_equal(drey_session_begin(s, &g, NULL, &err), DREY_OK);
+        bool done;
+        assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+        assert_int_equal(s->state, SESSION_PROMPT);
+        assert_false(s->reading);
+        assert_int_equal(s->draft_kv.n_committed > 0, !without);
+        while (!done)
+            assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+}
+
+static int open_models(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.architecture = "qwen2";
+    toy.n_embd = 256;
+    toy.n_ff = 2048;
+    temp_dir();
+    target = toy_open("target.gguf", &toy);
+    toy.n_ff = 256; /* shares attention with the target: often right, often not */
+    draft = toy_open("draft.gguf", &toy);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_text), cmocka_unit_test(sessions_in_turn),
+        cmocka_unit_test(interruptions), cmocka_unit_test(a_failing_draft),
+        cmocka_unit_test(the_prompt),
+    };
+    return cmocka_run_group_tests(tests, open_models, toys_close);
+}

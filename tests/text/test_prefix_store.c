@@ -1,0 +1,365 @@
+/* Kept prefixes: what is restored is what would be computed, whoever began the text, whatever was
+ * evicted meanwhile, and after a restart; files that are not whole, or another model's, are
+ * nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/bytes_file.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy_models.h"
+
+enum { N_CONTEXT = 320, N_TEXT = 12, MOST_PROMPT = 290 };
+#ifdef TESTS_SANITIZED
+enum { N_ROUNDS = 40 };
+#else
+enum { N_ROUNDS = 60 };
+#endif
+
+typedef struct place {
+    drey_engine *engine;
+    drey_session *session[2];
+} place;
+
+static drey_engine_options options_of(drey_model *model, const drey_prefix_options *prefixes)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = model;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = N_CONTEXT;
+    o.n_threads = 1;
+    o.n_sessions = 2;
+    o.prefixes = prefixes;
+    return o;
+}
+
+static place open_place(drey_model *model, const drey_prefix_options *prefixes, bool drafts)
+{
+    place p = {.engine = NULL};
+    drey_error err = {0};
+    drey_engine_options o = options_of(model, prefixes);
+    o.draft = drafts ? draft : NULL;
+    o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
+    must(drey_engine_open(&p.engine, &o, &err), &err);
+    for (int i = 0; i < 2; i++)
+        must(drey_session_open(&p.session[i], p.engine, &err), &err);
+    return p;
+}
+
+static void close_place(place *p)
+{
+    for (int i = 0; i < 2; i++)
+        drey_session_close(&p->session[i]);
+    drey_engine_close(&p->engine);
+}
+
+static size_t block_bytes(void)
+{
+    return prefix_block_bytes(&target->shape, KV_F16);
+}
+
+/* Room for so many blocks. */
+static drey_prefix_options room_for(int n, const char *folder, int n_files)
+{
+    size_t block = block_bytes() + N_CONTEXT * sizeof(int32_t) + 256;
+    size_t kept = block_bytes() + N_CONTEXT * sizeof(int32_t) + 64;
+    return (drey_prefix_options){.memory_bytes = (size_t)n * block + 4096,
+                                 .folder = folder,
+                                 .disk_bytes = (size_t)n_files * kept};
+}
+
+/* ---- Texts ---- */
+
+typedef struct text {
+    int32_t ids[N_TEXT], n;
+    drey_statistics stats;
+} text;
+
+static bool keep_id(void *user, int32_t id)
+{
+    text *t = user;
+    t->ids[t->n++] = id;
+    return true;
+}
+
+static void write_text(drey_session *s, const int32_t *ids, int32_t n, text *t)
+{
+    drey_error err = {0};
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT;
+    g.ignore_eos = true;
+    g.sampling = (drey_sampling){.temperature = 0.7f, .top_p = 1, .seed = 3};
+    g.on_token = keep_id;
+    g.user = t;
+    *t = (text){.n = 0};
+    drey_session_reset(s);
+    must(drey_session_generate(s, ids, (size_t)n, &g, &t->stats, &err), &err);
+    assert_int_equal(t->n, N_TEXT);
+}
+
+static void check_same(const text *a, const text *b)
+{
+    assert_memory_equal(a->ids, b->ids, sizeof a->ids);
+}
+
+static void random_ids(rng *r, int32_t *ids, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        ids[i] = 1 + rng_below(r, 250);
+}
+
+/* ---- In memory ---- */
+
+static void check_same_cache(const kv_cache *a, const kv_cache *b, int32_t n_groups)
+{
+    for (int32_t i = 0; i < kv_n_pieces(a); i++)
+        assert_memory_equal(kv_piece(a, i, 0), kv_piece(b, i, 0),
+                            (size_t)n_groups * kv_group_bytes(a));
+}
+
+static void test_same_bytes(void **state)
+{
+    (void)state;
+    rng r = rng_from(1);
+    int32_t ids[MOST_PROMPT];
+    text first, again, plain;
+    drey_prefixes count;
+    drey_prefix_options o = room_for(8, NULL, 0);
+    place p = open_place(target, &o, true), alone = open_place(target, NULL, false);
+    random_ids(&r, ids, MOST_PROMPT);
+    write_text(p.session[0], ids, 200, &first);
+    assert_int_equal(first.stats.cached_tokens, 0);
+    random_ids(&r, ids + 190, 40); /* another end */
+    write_text(p.session[1], ids, 230, &again);
+    assert_int_equal(again.stats.cached_tokens, 128);
+    write_text(alone.session[0], ids, 230, &plain);
+    check_same(&plain, &again);
+    check_same_cache(&p.session[1]->target_kv, &alone.session[0]->target_kv, 230 / KV_GROUP);
+    drey_engine_prefixes(p.engine, &count);
+    assert_int_equal(count.blocks, 4); /* two, and a third of each text */
+    assert_int_equal(count.restored_tokens, 128);
+    assert_true(count.files == 0 && count.memory_bytes <= o.memory_bytes);
+    /* A session's own beginning, to which the store adds. */
+    drey_error err = {0};
+    must(drey_session_sync(p.session[0], ids, 230, NULL, &err), &err);
+    assert_int_equal(p.session[0]->target_kv.n_committed, 190);
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    must(drey_session_begin(p.session[0], &g, &again.stats, &err), &err);
+    assert_int_equal(p.session[0]->target_kv.n_committed, 192);
+    drey_session_end(p.session[0]);
+    assert_int_equal(again.stats.cached_tokens, 192);
+    close_place(&p);
+    close_place(&alone);
+}
+
+/* The last token is computed in any case, for what follows it. */
+static void test_whole_blocks(void **state)
+{
+    (void)state;
+    rng r = rng_from(5);
+    int32_t ids[129];
+    text first, again;
+    drey_prefix_options o = room_for(8, NULL, 0);
+    place p = open_place(target, &o, false);
+    random_ids(&r, ids, 129);
+    write_text(p.session[0], ids, 128, &first);
+    write_text(p.session[1], ids, 128, &again);
+    assert_int_equal(again.stats.cached_tokens, 64);
+    check_same(&first, &again);
+    write_text(p.session[1], ids, 129, &again);
+    assert_int_equal(again.stats.cached_tokens, 128);
+    close_place(&p);
+}
+
+/* Few places, a small folder: blocks come and go, texts stay. */
+static void test_many_texts(void **state)
+{
+    (void)state;
+    rng r = rng_from(2);
+    int32_t base[3][MOST_PROMPT], ids[MOST_PROMPT];
+    int64_t n_cached = 0;
+    text got, plain;
+    drey_prefixes count;
+    drey_prefix_options o = room_for(5, temp_path("small"), 9);
+    place p = open_place(target, &o, true), alone = open_place(target, NULL, false);
+    for (int i = 0; i < 3; i++)
+        random_ids(&r, base[i], MOST_PROMPT);
+    for (int i = 0; i < N_ROUNDS; i++) {
+        int32_t n = 1 + rng_below(&r, MOST_PROMPT - 1), same = rng_below(&r, n + 1);
+        memcpy(ids, base[rng_below(&r, 3)], (size_t)same * sizeof *ids);
+        random_ids(&r, ids + same, n - same);
+        write_text(p.session[rng_below(&r, 2)], ids, n, &got);
+        write_text(alone.session[0], ids, n, &plain);
+        check_same(&plain, &got);
+        n_cached += got.stats.cached_tokens;
+        drey_engine_prefixes(p.engine, &count);
+        assert_true(count.blocks <= 5 && count.disk_bytes <= o.disk_bytes && !count.disk_failed);
+    }
+    assert_true(n_cached > 0 && count.restored_tokens == n_cached);
+    assert_true(count.kept_blocks > 5 && count.read_blocks > 0 && count.written_blocks > 9);
+    close_place(&p);
+    close_place(&alone);
+}
+
+/* ---- After a restart ---- */
+
+static int64_t cached_after_restart(drey_model *model, const drey_prefix_options *o,
+                                    const int32_t *ids, int32_t n, const text *right)
+{
+    text got;
+    place p = open_place(model, o, false);
+    write_text(p.session[0], ids, n, &got);
+    if (right)
+        check_same(right, &got);
+    close_place(&p);
+    return got.stats.cached_tokens;
+}
+
+static int for_each_file(const char *folder, void (*change)(const char *path))
+{
+    int n = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    for (struct dirent *at; (at = readdir(dir));)
+        if (strstr(at->d_name, ".kept")) {
+            char path[4096];
+            snprintf(path, sizeof path, "%s/%s", folder, at->d_name);
+            if (change)
+                change(path);
+            n++;
+        }
+    closedir(dir);
+    return n;
+}
+
+static rng damage_rng;
+
+static void flip_a_bit(const char *path)
+{
+    size_t n;
+    uint8_t *bytes = bytes_file_read(path, &n);
+    bytes[rng_below(&damage_rng, (int32_t)n)] ^= (uint8_t)(1 << rng_below(&damage_rng, 8));
+    bytes_file_write(path, bytes, n);
+    free(bytes);
+}
+
+static void cut_off(const char *path)
+{
+    size_t n;
+    uint8_t *bytes = bytes_file_read(path, &n);
+    bytes_file_write(path, bytes, (size_t)rng_below(&damage_rng, (int32_t)n));
+    free(bytes);
+}
+
+static void test_restart(void **state)
+{
+    (void)state;
+    damage_rng = rng_from(8);
+    int32_t ids[200];
+    text right;
+    const char *folder = temp_path("restart");
+    drey_prefix_options o = room_for(8, folder, 20);
+    random_ids(&damage_rng, ids, 200);
+    place p = open_place(target, &o, false);
+    write_text(p.session[0], ids, 200, &right);
+    close_place(&p);
+    assert_int_equal(for_each_file(folder, NULL), 3);
+    assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 192);
+    for (int i = 0; i < 5; i++) {
+        for_each_file(folder, i % 2 ? cut_off : flip_a_bit);
+        assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 0);
+        assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 192);
+    }
+    assert_int_equal(cached_after_restart(other, &o, ids, 200, NULL), 0);
+    assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 192);
+    assert_int_equal(for_each_file(folder, NULL), 6);
+}
+
+/* ---- What cannot be ---- */
+
+static void test_refused(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    drey_engine *second = NULL;
+    drey_plan with, without;
+    drey_prefix_options o = room_for(4, temp_path("used"), 4);
+    drey_engine_options options = options_of(target, &o);
+    place p = open_place(target, &o, false);
+    assert_int_equal(drey_engine_open(&second, &options, &err), DREY_ERR_IO);
+    assert_non_null(strstr(err.message, "another process"));
+    close_place(&p);
+    must(drey_plan_make(&options, NULL, &with, &err), &err);
+    options.prefixes = NULL;
+    must(drey_plan_make(&options, NULL, &without, &err), &err);
+    assert_true(with.prefix_bytes > 4 * block_bytes() && with.prefix_bytes <= o.memory_bytes);
+    assert_int_equal(without.prefix_bytes, 0);
+    assert_true(with.smallest_budget_bytes >=
+                without.smallest_budget_bytes + with.prefix_bytes - (1 << 20));
+    o.memory_bytes = block_bytes();
+    options.prefixes = &o;
+    assert_int_equal(drey_engine_open(&second, &options, &err), DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "too little to keep prefixes"));
+}
+
+/* A disk that is full costs what would have been kept there, and nothing else. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    rng r = rng_from(3);
+    int32_t ids[200];
+    text first, again;
+    drey_prefixes count;
+    struct rlimit before, little;
+    drey_prefix_options o = room_for(8, temp_path("full"), 20);
+    place p = open_place(target, &o, false);
+    random_ids(&r, ids, 200);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    little = (struct rlimit){.rlim_cur = 8000, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    write_text(p.session[0], ids, 200, &first);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    drey_engine_prefixes(p.engine, &count);
+    assert_true(count.disk_failed && count.files == 0);
+    write_text(p.session[1], ids, 200, &again);
+    assert_int_equal(again.stats.cached_tokens, 192);
+    check_same(&first, &again);
+    close_place(&p);
+    assert_int_equal(for_each_file(temp_path("full"), NULL), 0);
+}
+
+/* ---- */
+
+static int make_models(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toys_open_pair(&toy);
+    toy.seed++;
+    other = toy_open("other.gguf", &toy);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_whole_blocks),
+        cmocka_unit_test(test_many_texts), cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_full_disk)};
+    return cmocka_run_group_tests(tests, make_models, toys_close);
+}

@@ -1,0 +1,145 @@
+/* Provisional text: whoever follows the events has at any time a verified text, which is on_text's,
+ * and behind it a provisional one, whose every byte is taken back or verified. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/temp_dir.h"
+#include "support/toy_models.h"
+
+enum { N_TEXT = 60, ROOM = 8192 };
+
+typedef struct reader {
+    char verified[ROOM], provisional[ROOM], text[ROOM];
+    size_t n_verified, n_provisional, n_text;
+    int32_t n_events[3], n_stood; /* n_stood: provisional bytes that became verified */
+    drey_session *session;
+    int32_t cancel_at; /* event; 0: never */
+} reader;
+
+static void on_event(void *user, const drey_event *e)
+{
+    reader *r = user;
+    assert_true(e->n_bytes > 0);
+    r->n_events[e->kind]++;
+    if (r->cancel_at && r->n_events[0] + r->n_events[1] + r->n_events[2] == r->cancel_at)
+        drey_session_cancel(r->session);
+    if (e->kind == DREY_EVENT_PROVISIONAL) {
+        memcpy(r->provisional + r->n_provisional, e->bytes, e->n_bytes);
+        r->n_provisional += e->n_bytes;
+    } else if (e->kind == DREY_EVENT_TAKEN_BACK) {
+        assert_true(e->n_bytes <= r->n_provisional);
+        r->n_provisional -= e->n_bytes;
+        assert_memory_equal(r->provisional + r->n_provisional, e->bytes, e->n_bytes);
+    } else {
+        size_t n = e->n_bytes < r->n_provisional ? e->n_bytes : r->n_provisional;
+        assert_memory_equal(r->provisional, e->bytes, n);
+        r->n_provisional -= n;
+        r->n_stood += (int32_t)n;
+        memmove(r->provisional, r->provisional + n, r->n_provisional);
+        memcpy(r->verified + r->n_verified, e->bytes, e->n_bytes);
+        r->n_verified += e->n_bytes;
+    }
+}
+
+static bool on_text(void *user, const char *bytes, size_t n_bytes)
+{
+    reader *r = user;
+    memcpy(r->text + r->n_text, bytes, n_bytes);
+    r->n_text += n_bytes;
+    assert_int_equal(r->n_text, r->n_verified); /* the event came first */
+    return true;
+}
+
+static drey_engine *open_engine(drey_policy policy, double share)
+{
+    drey_error err = {0};
+    drey_engine *e = NULL;
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.draft = policy == DREY_POLICY_NONE ? NULL : draft;
+    o.drafter = policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
+    o.policy = policy;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 128;
+    o.n_threads = 1;
+    engine_tuning tuning = {.set_share = share < 1, .share = share};
+    if (engine_open(&e, &o, &tuning, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return e;
+}
+
+static void write_text(drey_session *s, const char *stop, reader *r)
+{
+    drey_error err = {0};
+    const int32_t prompt[] = {84, 104, 101, 32, 113};
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT;
+    g.ignore_eos = true;
+    g.stops = &stop;
+    g.n_stops = stop ? 1 : 0;
+    g.on_text = on_text;
+    g.on_event = on_event;
+    g.user = r;
+    r->session = s;
+    drey_session_reset(s);
+    drey_status status = drey_session_generate(s, prompt, 5, &g, NULL, &err);
+    if (status != (r->cancel_at ? DREY_ERR_CANCELLED : DREY_OK))
+        fail_msg("%s", err.message);
+    assert_int_equal(r->n_provisional, 0);
+    assert_int_equal(r->n_text, r->n_verified);
+    assert_memory_equal(r->text, r->verified, r->n_text);
+}
+
+static void events_add_up(void **state)
+{
+    (void)state;
+    static reader plain, r;
+    drey_session *s;
+    drey_error err = {0};
+    drey_engine *e = open_engine(DREY_POLICY_NONE, 1);
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    plain = (reader){.n_text = 0};
+    write_text(s, NULL, &plain);
+    assert_int_equal(plain.n_events[DREY_EVENT_PROVISIONAL], 0);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+    static const double shares[] = {1, 0.2};
+    for (int i = 0; i < 2; i++) {
+        e = open_engine(DREY_POLICY_EDGELLM, shares[i]);
+        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+        r = (reader){.n_text = 0};
+        write_text(s, NULL, &r);
+        assert_int_equal(r.n_text, plain.n_text);
+        assert_memory_equal(r.text, plain.text, r.n_text);
+        assert_true(r.n_stood > 10 && r.n_events[DREY_EVENT_TAKEN_BACK] > 0);
+        /* A stop text in the middle: nothing behind it stays, and it is held back here as there. */
+        char stop[4] = {0};
+        memcpy(stop, plain.text + plain.n_text / 2, 3);
+        r = (reader){.n_text = 0};
+        write_text(s, stop, &r);
+        assert_true(r.n_text <= plain.n_text / 2);
+        assert_memory_equal(r.text, plain.text, r.n_text);
+        for (int32_t at = 1; at < 40; at += 6) {
+            r = (reader){.cancel_at = at};
+            write_text(s, NULL, &r);
+            assert_memory_equal(r.text, plain.text, r.n_text);
+        }
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(events_add_up)};
+    return cmocka_run_group_tests(tests, toys_open, toys_close);
+}

@@ -1,0 +1,343 @@
+/* What an engine makes of failing reads, changing files and cancellations: a clear sentence,
+ * nothing lost of what was verified, and a next text that goes on as if nothing had been. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+enum {
+    N_TEXT = 20,
+    N_PROMPT = 5,
+    N_TREE = 2,             /* nodes of a tree: */
+    N_TURN_MAX = N_TREE + 1 /* tokens of a turn with a draft */
+};
+static const int32_t prompt[N_PROMPT] = {5, 77, 140, 9, 201};
+
+/* An engine over a toy that is streamed, a draft beside it, and its session. */
+typedef struct rig {
+    drey_model *target, *draft;
+    drey_engine_options options;
+    engine_tuning tuning;
+    drey_engine *engine;
+    drey_session *session;
+    drey_error err;
+    int32_t ids[4 * N_TEXT];
+    int32_t n_ids;
+    int32_t touch_at; /* written token at which the target's file is touched; 0: none */
+    const char *touch;
+    int32_t fail_at;      /* written token from which on reads fail; 0: none */
+    _Atomic bool no_disk; /* reads fail */
+    int n_reports;        /* of the target's load, */
+    int cancel_report;    /* the one that cancels the session, */
+    int fail_report;      /* and the one from which on reads fail; 0: none */
+} rig;
+
+static char target_path[2048], draft_path[2048];
+
+static int make_models(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 256;
+    toy.n_ff = 1024;
+    snprintf(target_path, sizeof target_path, "%s", temp_path("target.gguf"));
+    toy_write(target_path, &toy);
+    toy.noise = 0.005f;
+    toy.noise_seed = 3;
+    snprintf(draft_path, sizeof draft_path, "%s", temp_path("draft.gguf"));
+    toy_write(draft_path, &toy);
+    return 0;
+}
+
+static int fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    (void)part;
+    (void)offset;
+    (void)n_bytes;
+    return atomic_load(&((rig *)user)->no_disk) ? EIO : 0;
+}
+
+static void count_report(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    (void)done;
+    (void)total;
+    rig *r = user;
+    if (what != DREY_PROGRESS_LOAD_TARGET)
+        return;
+    r->n_reports++;
+    if (r->n_reports == r->cancel_report)
+        drey_session_cancel(r->session);
+    if (r->n_reports == r->fail_report)
+        atomic_store(&r->no_disk, true);
+}
+
+static void must(rig *r, drey_status status)
+{
+    if (status != DREY_OK)
+        fail_msg("%s", r->err.message);
+}
+
+/* share: of each of the target's matrices that is pinned. */
+static void rig_open(rig *r, drey_io io, bool with_draft, double share)
+{
+    *r = (rig){0};
+    must(r, drey_model_open(&r->target, target_path, &r->err));
+    drey_engine_options_init(&r->options);
+    r->options.target = r->target;
+    r->options.memory_bytes = DREY_MEMORY_UNLIMITED;
+    r->options.n_context = 128;
+    r->options.n_threads = 2;
+    r->options.prompt_chunk = 3;
+    r->options.read_bytes = 64 << 10; /* more reads to go wrong */
+    r->options.io = io;
+    r->options.progress = count_report;
+    r->options.progress_user = r;
+    if (with_draft) {
+        must(r, drey_model_open(&r->draft, draft_path, &r->err));
+        r->options.draft = r->draft;
+        r->options.drafter = DREY_DRAFTER_MODEL;
+        r->options.tree_nodes = N_TREE;
+    }
+    r->tuning = (engine_tuning){.set_share = true, .share = share, .fault = fault, .fault_user = r};
+    must(r, engine_open(&r->engine, &r->options, &r->tuning, &r->err));
+    must(r, drey_session_open(&r->session, r->engine, &r->err));
+}
+
+static void rig_close(rig *r)
+{
+    drey_session_close(&r->session);
+    drey_engine_close(&r->engine);
+    drey_model_close(&r->target);
+    drey_model_close(&r->draft);
+}
+
+static bool keep(void *user, int32_t id)
+{
+    rig *r = user;
+    r->ids[r->n_ids++] = id;
+    if (r->n_ids == r->touch_at) {
+        struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+        assert_int_equal(utimensat(AT_FDCWD, r->touch, past, 0), 0);
+    }
+    if (r->n_ids == r->fail_at)
+        atomic_store(&r->no_disk, true);
+    return true;
+}
+
+/* Writes on until the text has N_TEXT tokens; the first call takes the prompt. */
+static drey_status write_on(rig *r, drey_statistics *stats)
+{
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT - r->n_ids;
+    g.ignore_eos = true;
+    g.on_token = keep;
+    g.user = r;
+    bool first = r->session->n_timeline == 0;
+    return drey_session_generate(r->session, first ? prompt : NULL, first ? N_PROMPT : 0, &g, stats,
+                                 &r->err);
+}
+
+static int32_t expected[N_TEXT];
+
+static void write_expected(bool with_draft, double share, drey_io io, int *n_reports)
+{
+    rig r;
+    drey_statistics stats;
+    rig_open(&r, io, with_draft, share);
+    must(&r, write_on(&r, &stats));
+    assert_int_equal(r.n_ids, N_TEXT);
+    memcpy(expected, r.ids, sizeof expected);
+    *n_reports = r.n_reports;
+    assert_true(share == 1 || stats.read_bytes > 0);
+    rig_close(&r);
+}
+
+static const drey_io ways[] = {DREY_IO_AUTO, DREY_IO_PREAD, DREY_IO_BUFFERED};
+
+static void cancelled_loads_begin_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        bool with_draft = i % 2;
+        double share = i < 4 ? 0.4 : 1;
+        drey_io io = ways[i % 3];
+        int n_reports;
+        write_expected(with_draft, share, io, &n_reports);
+        rig r;
+        drey_statistics stats;
+        rig_open(&r, io, with_draft, share);
+        for (int turn = 0; turn < 3; turn++) { /* each load is given up at another place */
+            r.n_reports = 0;
+            r.cancel_report = 1 + n_reports * turn / 4;
+            assert_int_equal(write_on(&r, &stats), DREY_ERR_CANCELLED);
+            assert_int_equal(stats.finish, DREY_FINISH_INTERRUPTED);
+            assert_int_equal(r.n_ids, 0);
+        }
+        r.cancel_report = 0;
+        must(&r, write_on(&r, &stats));
+        assert_int_equal(r.n_ids, N_TEXT);
+        assert_memory_equal(r.ids, expected, sizeof expected);
+        rig_close(&r);
+    }
+}
+
+/* Reads of the disk fail for a while, so often that retrying does not help, at any point of load
+ * and text: the text stops with what is verified, and goes on when the disk is back. How many
+ * passes a drafted text takes is up to clocks, and two of them may have been read when the disk
+ * goes: behind the tokens that are named here at least a third is needed. */
+static void text_goes_on_when_the_disk_is_back(void **state)
+{
+    (void)state;
+    static const int32_t fail_at[] = {0, 0, 1, 5, N_TEXT - 3, N_TEXT - 3 * N_TURN_MAX};
+    for (int i = 0; i < 6; i++) {
+        bool with_draft = i % 2;
+        drey_io io = ways[i % 3];
+        int n_reports;
+        write_expected(with_draft, 0.4, io, &n_reports);
+        rig r;
+        drey_statistics stats;
+        rig_open(&r, io, with_draft, 0.4);
+        r.fail_at = fail_at[i];
+        r.fail_report = i == 1 ? n_reports / 2 : 0;
+        atomic_store(&r.no_disk, i == 0);
+        assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
+        assert_int_equal(stats.finish, DREY_FINISH_ERROR);
+        assert_int_equal(stats.generated_tokens, r.n_ids);
+        assert_true(r.n_ids >= r.fail_at && r.n_ids < N_TEXT);
+        assert_non_null(strstr(r.err.message, "cannot read"));
+        assert_non_null(strstr(r.err.message, "at byte "));
+        assert_non_null(strstr(r.err.message, "Input/output error; check the disk"));
+        int32_t before = r.n_ids;
+        assert_int_equal(write_on(&r, &stats), DREY_ERR_IO); /* still gone */
+        assert_int_equal(r.n_ids, before);
+        atomic_store(&r.no_disk, false);
+        must(&r, write_on(&r, &stats));
+        assert_int_equal(r.n_ids, N_TEXT);
+        assert_memory_equal(r.ids, expected, sizeof expected);
+        rig_close(&r);
+    }
+}
+
+/* The file is touched while the text is written: no token after that, those before stay. */
+static void changed_model_ends_the_text(void **state)
+{
+    (void)state;
+    int n_reports;
+    write_expected(false, 0.4, DREY_IO_AUTO, &n_reports);
+    for (int i = 0; i < 3; i++) {
+        rig r;
+        drey_statistics stats;
+        rig_open(&r, ways[i], i == 1, 0.4);
+        r.touch = target_path;
+        r.touch_at = 1 + 4 * i;
+        assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
+        assert_true(r.n_ids >= r.touch_at && r.n_ids < N_TEXT);
+        assert_memory_equal(r.ids, expected, (size_t)r.n_ids * sizeof *expected);
+        if (i != 1) /* a turn without a draft writes one token */
+            assert_int_equal(r.n_ids, r.touch_at);
+        assert_non_null(strstr(r.err.message, target_path));
+        assert_non_null(strstr(r.err.message, "has changed while it was in use"));
+        assert_int_equal(write_on(&r, &stats), DREY_ERR_IO); /* and for good */
+        rig_close(&r);
+        make_models(NULL);
+    }
+}
+
+static void changed_between_opening_and_reading(void **state)
+{
+    (void)state;
+    rig r;
+    drey_statistics stats;
+    struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+    rig_open(&r, DREY_IO_AUTO, false, 0.4);
+    assert_int_equal(utimensat(AT_FDCWD, target_path, past, 0), 0);
+    assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
+    assert_int_equal(r.n_ids, 0);
+    assert_non_null(strstr(r.err.message, "has changed"));
+    drey_session_close(&r.session);
+    drey_engine_close(&r.engine);
+    assert_int_equal(engine_open(&r.engine, &r.options, &r.tuning, &r.err), DREY_ERR_IO);
+    assert_non_null(strstr(r.err.message, "has changed"));
+    rig_close(&r);
+    make_models(NULL);
+}
+
+/* Once all of it is in memory, the file is nobody's business. */
+static void loaded_model_may_change(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.tied = true; /* so that no embedding is looked up in the file */
+    toy_write(target_path, &toy);
+    rig r;
+    drey_statistics stats;
+    rig_open(&r, DREY_IO_AUTO, false, 1);
+    r.touch = target_path;
+    r.touch_at = 3;
+    must(&r, write_on(&r, &stats));
+    assert_int_equal(r.n_ids, N_TEXT);
+    rig_close(&r);
+    make_models(NULL);
+}
+
+static void changed_sidecar_ends_the_text(void **state)
+{
+    (void)state;
+    int n_reports;
+    write_expected(false, 0.4, DREY_IO_AUTO, &n_reports);
+    for (int i = 0; i < 2; i++) {
+        drey_error err = {0};
+        rig r;
+        drey_statistics stats;
+        drey_prepare_options options;
+        drey_prepare_options_init(&options);
+        assert_int_equal(drey_model_open(&r.target, target_path, &err), DREY_OK);
+        options.model = r.target;
+        options.force = true;
+        drey_prepare_report report;
+        if (drey_prepare(&options, &report, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        drey_model_close(&r.target);
+        char side[2100];
+        snprintf(side, sizeof side, "%s.drey", target_path);
+        rig_open(&r, DREY_IO_AUTO, false, 0.4);
+        r.touch = i ? target_path : side; /* embeddings still come from the model */
+        r.touch_at = 5;
+        assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
+        assert_true(stats.sidecar);
+        assert_int_equal(r.n_ids, 5);
+        assert_memory_equal(r.ids, expected, 5 * sizeof *expected);
+        assert_non_null(
+            strstr(r.err.message, i ? "target.gguf has changed" : "target.gguf.drey has changed"));
+        rig_close(&r);
+        remove(side);
+        make_models(NULL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cancelled_loads_begin_again),
+        cmocka_unit_test(text_goes_on_when_the_disk_is_back),
+        cmocka_unit_test(changed_model_ends_the_text),
+        cmocka_unit_test(changed_between_opening_and_reading),
+        cmocka_unit_test(loaded_model_may_change),
+        cmocka_unit_test(changed_sidecar_ends_the_text),
+    };
+    return cmocka_run_group_tests(tests, make_models, temp_dir_tear_down);
+}

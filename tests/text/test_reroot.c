@@ -1,0 +1,685 @@
+/* One tree across turns: what stays of it, in the tree, in the caches and in the draft, has
+ * the very bits of what is built and computed from scratch below the new root, and writes the
+ * same text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "os/clock.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/tree_path.h"
+#include "session/verify.h"
+
+enum { N_CONTEXT = 160, N_PROMPT = 40, N_ROWS = 24 };
+
+typedef struct bench {
+    drey_model *target, *draft;
+    drey_engine *engine;
+    drey_session *session;
+    int64_t n_parts; /* that steps were done in */
+    rng r;
+} bench;
+
+static void must(drey_status status, const drey_error *err)
+{
+    if (status != DREY_OK)
+        fail_msg("%s", err->message);
+}
+
+static drey_model *open_toy(const char *name, int32_t n_layers)
+{
+    drey_model *m = NULL;
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.architecture = "qwen2";
+    toy.n_layers = n_layers;
+    toy.n_embd = 128;
+    toy.n_ff = 128;
+    const char *path = temp_path(name);
+    toy_write(path, &toy);
+    must(drey_model_open(&m, path, &err), &err);
+    return m;
+}
+
+static void open_bench(bench *b, drey_kv kv)
+{
+    drey_error err = {0};
+    temp_dir();
+    *b = (bench){.target = open_toy("target.gguf", 3), .draft = open_toy("draft.gguf", 2)};
+    b->r = rng_from(9);
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = b->target;
+    o.draft = b->draft;
+    o.drafter = DREY_DRAFTER_MODEL;
+    o.kv = kv;
+    o.tree_nodes = 64;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = N_CONTEXT;
+    o.n_threads = 2;
+    must(engine_open(&b->engine, &o, &(engine_tuning){.untimed = true}, &err), &err);
+    must(drey_session_open(&b->session, b->engine, &err), &err);
+    must(sampler_init(&b->session->sampler, &(drey_sampling){.top_p = 1},
+                      b->engine->target.layout.shape.n_vocab, b->engine->kernels,
+                      &b->session->memory, &err),
+         &err);
+}
+
+static void close_bench(bench *b)
+{
+    drey_session_close(&b->session);
+    drey_engine_close(&b->engine);
+    drey_model_close(&b->target);
+    drey_model_close(&b->draft);
+    temp_dir_remove();
+}
+
+static int32_t prompt_token(int32_t i)
+{
+    return (i * 37 + 5) % 256;
+}
+
+/* ---- The cache ---- */
+
+static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
+{
+    drey_error err = {0};
+    must(pass_rows(&b->session->target, rows, n, head, &err), &err);
+}
+
+/* The prompt in a cache that holds zeros otherwise. */
+static void start_cache(bench *b)
+{
+    int32_t tokens[N_PROMPT];
+    drey_error err = {0};
+    for (int32_t i = 0; i < N_PROMPT; i++)
+        tokens[i] = prompt_token(i);
+    kv_cache *kv = &b->session->target_kv;
+    kv_truncate(kv, 0);
+    memset(kv->keys, 0, kv_at(kv, kv->n_layers, 0));
+    memset(kv->values, 0, kv_at(kv, kv->n_layers, 0));
+    must(pass_prompt(&b->session->target, tokens, N_PROMPT, N_PROMPT, HEAD_NONE, NULL, NULL, &err),
+         &err);
+}
+
+/* Zeros, which the last slot still holds, for the slots that nothing uses any more. */
+static void clear_unused(kv_cache *kv)
+{
+    for (int32_t layer = 0; layer < kv->n_layers; layer++)
+        for (int32_t head = 0; head < kv->n_heads_kv; head++) {
+            size_t at = kv_at(kv, layer, head);
+            for (int32_t slot = kv->n_committed + kv->n_pending; slot < kv->n_slots - 1; slot++) {
+                kv_move_key(kv->format, kv->keys + at, slot, kv->n_slots - 1, kv->head_dim);
+                kv_move_value(kv->format, kv->values + at, slot, kv->n_slots - 1, kv->head_dim);
+            }
+        }
+}
+
+/* Rows with random parents, so that long branches occur too. */
+static void random_rows(rng *r, pass_row *rows)
+{
+    for (int32_t i = 0; i < N_ROWS; i++) {
+        rows[i].parent = i && rng_below(r, 2) ? i - 1 : rng_below(r, i + 1) - 1;
+        rows[i].token = rng_below(r, 256);
+    }
+}
+
+typedef struct choice { /* what is committed, and what is kept below its end */
+    int32_t path[N_ROWS], n_path;
+    int32_t keep[N_ROWS], n_keep;
+    int32_t place[N_ROWS]; /* of a kept row among those kept; -1: not kept */
+} choice;
+
+static choice choose(rng *r, const pass_row *rows, int32_t last)
+{
+    choice c = {.n_path = 0};
+    for (int32_t i = last; i >= 0; i = rows[i].parent)
+        c.n_path++;
+    for (int32_t i = last, n = c.n_path; i >= 0; i = rows[i].parent)
+        c.path[--n] = i;
+    for (int32_t i = 0; i < N_ROWS; i++) {
+        int32_t parent = rows[i].parent;
+        bool below = i > last && (parent == last || (parent > last && c.place[parent] >= 0));
+        c.place[i] = below && rng_below(r, 4) ? c.n_keep : -1;
+        if (c.place[i] >= 0)
+            c.keep[c.n_keep++] = i;
+    }
+    return c;
+}
+
+/* A pass over the path and one over what was kept. */
+static void compute_choice(bench *b, const pass_row *rows, const choice *c)
+{
+    pass_row kept[N_ROWS];
+    for (int32_t i = 0; i < c->n_path; i++) {
+        compute(b, &(pass_row){rows[c->path[i]].token, -1}, 1, HEAD_NONE);
+        kv_commit(&b->session->target_kv, NULL, 1);
+    }
+    for (int32_t i = 0; i < c->n_keep; i++) {
+        kept[i] = rows[c->keep[i]];
+        kept[i].parent = kept[i].parent >= 0 ? c->place[kept[i].parent] : -1;
+    }
+    if (c->n_keep)
+        compute(b, kept, c->n_keep, HEAD_NONE);
+}
+
+/* The whole state, to compare: keys, values, pending rows, and logits of a row behind the last. */
+typedef struct snapshot {
+    uint8_t *keys, *values;
+    int32_t n_committed, n_pending, parent[N_ROWS], depth[N_ROWS];
+    float *logits;
+} snapshot;
+
+static void take_snapshot(bench *b, snapshot *s)
+{
+    kv_cache *kv = &b->session->target_kv;
+    size_t bytes = kv_at(kv, kv->n_layers, 0);
+    size_t row = (size_t)b->engine->target.layout.shape.n_vocab * sizeof(float);
+    assert_true(kv_is_valid(kv));
+    clear_unused(kv);
+    *s = (snapshot){.keys = malloc(bytes), .values = malloc(bytes), .logits = malloc(row)};
+    assert_true(s->keys && s->values && s->logits);
+    memcpy(s->keys, kv->keys, bytes);
+    memcpy(s->values, kv->values, bytes);
+    s->n_committed = kv->n_committed;
+    s->n_pending = kv->n_pending;
+    memcpy(s->parent, kv->parent, (size_t)kv->n_pending * sizeof(int32_t));
+    memcpy(s->depth, kv->depth, (size_t)kv->n_pending * sizeof(int32_t));
+    compute(b, &(pass_row){77, kv->n_pending - 1}, 1, HEAD_LAST);
+    memcpy(s->logits, b->session->target.ws->logits, row);
+}
+
+static void free_snapshot(snapshot *s)
+{
+    free(s->keys);
+    free(s->values);
+    free(s->logits);
+}
+
+static void compare_snapshots(const bench *b, const snapshot *x, const snapshot *y)
+{
+    const kv_cache *kv = &b->session->target_kv;
+    size_t bytes = kv_at(kv, kv->n_layers, 0);
+    assert_int_equal(x->n_committed, y->n_committed);
+    assert_int_equal(x->n_pending, y->n_pending);
+    for (int32_t i = 0; i < x->n_pending; i++) {
+        assert_int_equal(x->parent[i], y->parent[i]);
+        assert_int_equal(x->depth[i], y->depth[i]);
+    }
+    assert_memory_equal(x->keys, y->keys, bytes);
+    assert_memory_equal(x->values, y->values, bytes);
+    assert_memory_equal(x->logits, y->logits,
+                        (size_t)b->engine->target.layout.shape.n_vocab * sizeof(float));
+}
+
+static void check_cache(drey_kv kv)
+{
+    bench b;
+    open_bench(&b, kv);
+    int32_t kept = 0;
+    for (int round = 0; round < 16; round++) {
+        pass_row rows[N_ROWS];
+        random_rows(&b.r, rows);
+        /* -1: nothing is accepted, and of what hangs on the committed end some rows stay. */
+        choice c = choose(&b.r, rows, round % 8 == 0 ? -1 : rng_below(&b.r, N_ROWS / 2));
+        snapshot rerooted, computed;
+        start_cache(&b);
+        compute(&b, rows, N_ROWS, HEAD_NONE);
+        kv_reroot(&b.session->target_kv, c.path, c.n_path, c.keep, c.n_keep);
+        take_snapshot(&b, &rerooted);
+        start_cache(&b);
+        compute_choice(&b, rows, &c);
+        take_snapshot(&b, &computed);
+        compare_snapshots(&b, &rerooted, &computed);
+        free_snapshot(&rerooted);
+        free_snapshot(&computed);
+        kept += c.n_keep;
+    }
+    assert_true(kept > 40);
+    close_bench(&b);
+}
+
+static void the_cache_f16(void **state)
+{
+    (void)state;
+    check_cache(DREY_KV_F16);
+}
+
+static void the_cache_q8_0(void **state)
+{
+    (void)state;
+    check_cache(DREY_KV_Q8_0);
+}
+
+/* ---- The draft ---- */
+
+typedef struct text {
+    int32_t token[N_CONTEXT];
+    int32_t n;
+} text;
+
+static text prompt(void)
+{
+    text t = {.n = N_PROMPT};
+    for (int32_t i = 0; i < N_PROMPT; i++)
+        t.token[i] = prompt_token(i);
+    return t;
+}
+
+static void begin(drafter *d, token_tree *tree, const text *t)
+{
+    drey_error err = {0};
+    must(d->class->begin(d, t->token, t->n, &err), &err);
+    tree_reset(tree, t->token[t->n - 1]);
+}
+
+/* Some nodes that are not expanded yet, at random. */
+static int32_t pick(rng *r, const token_tree *tree, int32_t *nodes)
+{
+    int32_t n = 0, most = 1 + rng_below(r, DRAFT_MAX_BATCH);
+    for (int32_t i = 0; i < tree->n_nodes && n < most; i++)
+        if (!tree->nodes[i].expanded && rng_below(r, 3))
+            nodes[n++] = i;
+    return n;
+}
+
+/* A step at once, or in parts as small as the clock allows, which may follow one that was
+ * given up. */
+static void expand(bench *b, token_tree *tree, const int32_t *nodes, int32_t n)
+{
+    drafter *d = b->session->drafter;
+    drey_error err = {0};
+    int32_t n_pending = b->session->draft_kv.n_pending;
+    if (rng_below(&b->r, 3) == 0) {
+        must(d->class->expand(d, tree, nodes, n, &err), &err);
+        return;
+    }
+    if (rng_below(&b->r, 3) == 0) {
+        bool done = false;
+        must(d->class->start(d, tree, nodes, n, &err), &err);
+        for (int parts = rng_below(&b->r, 4); parts > 0 && !done; parts--)
+            must(d->class->advance(d, tree, clock_ns() + 1, &done, &err), &err);
+        assert_false(done);
+        d->class->give_up(d);
+        assert_int_equal(b->session->draft_kv.n_pending, nodes[0] == 0 ? 0 : n_pending);
+        for (int32_t i = 0; i < n; i++)
+            assert_true(!tree->nodes[nodes[i]].expanded && tree->nodes[nodes[i]].n_guesses == 0);
+    }
+    int parts = 0;
+    must(d->class->start(d, tree, nodes, n, &err), &err);
+    for (bool done = false; !done; parts++)
+        must(d->class->advance(d, tree, clock_ns() + 20000, &done, &err), &err);
+    b->n_parts += parts;
+}
+
+static void grow_at_random(bench *b, token_tree *tree, int steps)
+{
+    for (; steps > 0 && tree->n_nodes < 50; steps--) {
+        int32_t nodes[DRAFT_MAX_BATCH], n = pick(&b->r, tree, nodes);
+        if (n == 0)
+            continue;
+        expand(b, tree, nodes, n);
+        for (int32_t i = 0; i < n; i++) {
+            const tree_node *node = &tree->nodes[nodes[i]];
+            assert_true(node->expanded && node->n_guesses > 0);
+            for (int32_t j = rng_below(&b->r, 3); j < node->n_guesses && j < 4; j++)
+                tree_push(tree, nodes[i], node->guess[j].token, node->guess[j].confidence);
+        }
+    }
+}
+
+/* Accepts a random branch, and then says what a child of its end does (most often one that has been
+ * expanded) or something else. */
+static void accept_at_random(rng *r, const token_tree *tree, accepted *a)
+{
+    int32_t last = rng_below(r, 3) ? 0 : rng_below(r, tree->n_nodes);
+    a->n_path = tree_nodes_to(tree, last, a->path);
+    a->next = rng_below(r, 256);
+    for (int32_t i = last + 1; i < tree->n_nodes; i++)
+        if (tree->nodes[i].parent == last && rng_below(r, tree->nodes[i].expanded ? 6 : 2))
+            a->next = tree->nodes[i].token;
+}
+
+static void reroot(drafter *d, token_tree *tree, const accepted *a)
+{
+    int32_t moved[TREE_MAX_NODES];
+    tree_moves(tree, a->path, a->n_path, a->next, moved);
+    d->class->reroot(d, tree, a->path, a->n_path, a->next, moved);
+    tree_reroot(tree, a->next, moved);
+}
+
+/* The tree once more, by a draft that has computed nothing yet: every guess has the same bits. */
+static void compare_with_a_fresh_draft(bench *b, const token_tree *tree, const text *t)
+{
+    drafter *d = b->session->drafter;
+    drey_error err = {0};
+    static token_tree fresh;
+    kv_truncate(&b->session->draft_kv, 0);
+    begin(d, &fresh, t);
+    for (int32_t i = 0; i < tree->n_nodes; i++) {
+        const tree_node *want = &tree->nodes[i];
+        if (i > 0)
+            assert_int_equal(tree_push(&fresh, want->parent, want->token, want->confidence), i);
+        if (!want->expanded)
+            continue;
+        must(d->class->expand(d, &fresh, &i, 1, &err), &err);
+        const tree_node *got = &fresh.nodes[i];
+        assert_int_equal(got->n_guesses, want->n_guesses);
+        for (int32_t j = 0; j < want->n_guesses; j++) {
+            assert_int_equal(got->guess[j].token, want->guess[j].token);
+            assert_true(got->guess[j].confidence == want->guess[j].confidence);
+        }
+    }
+}
+
+static void check_draft(drey_kv kv)
+{
+    bench b;
+    open_bench(&b, kv);
+    int n_stayed = 0;
+    for (int round = 0; round < 12; round++) {
+        static token_tree tree;
+        text t = prompt();
+        begin(b.session->drafter, &tree, &t);
+        for (int turn = 0; turn < 6; turn++) {
+            grow_at_random(&b, &tree, 2 + rng_below(&b.r, 8));
+            accepted a;
+            accept_at_random(&b.r, &tree, &a);
+            if (t.n + a.n_path + 1 >= N_CONTEXT - 40)
+                break;
+            t.n += tree_path(&tree, a.n_path ? a.path[a.n_path - 1] : 0, t.token + t.n);
+            t.token[t.n++] = a.next;
+            reroot(b.session->drafter, &tree, &a);
+            int32_t n_expanded = 0;
+            for (int32_t i = 0; i < tree.n_nodes; i++)
+                n_expanded += tree.nodes[i].expanded;
+            assert_int_equal(b.session->draft_kv.n_pending, n_expanded); /* none is dropped */
+            assert_true(kv_is_valid(&b.session->draft_kv));
+            n_stayed += n_expanded;
+        }
+        grow_at_random(&b, &tree, 3);
+        compare_with_a_fresh_draft(&b, &tree, &t);
+    }
+    assert_true(n_stayed > 60 && b.n_parts > 100);
+    close_bench(&b);
+}
+
+/* Turns without drafting leave the draft behind: it catches up in chunks. */
+static void a_draft_that_fell_behind(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, DREY_KV_F16);
+    b.session->model_drafter.chunk = CATCH_UP + 1; /* several of them */
+    drafter *d = b.session->drafter;
+    for (int32_t behind = CATCH_UP - 2; behind < 4 * CATCH_UP; behind += 3) {
+        static token_tree tree;
+        text t = prompt();
+        begin(d, &tree, &t);
+        for (int32_t i = 0; i < behind; i++) {
+            accepted a = {.next = prompt_token(i + 99)};
+            reroot(d, &tree, &a);
+            t.token[t.n++] = a.next;
+        }
+        expand(&b, &tree, &(int32_t){0}, 1);
+        assert_int_equal(b.session->draft_kv.n_committed + b.session->draft_kv.n_pending, t.n);
+        grow_at_random(&b, &tree, 3);
+        compare_with_a_fresh_draft(&b, &tree, &t);
+    }
+    close_bench(&b);
+}
+
+/* A node that the draft's cache had no room for is asked once more where it becomes the root. */
+static void a_cache_without_room(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, DREY_KV_F16);
+    kv_cache *kv = &b.session->draft_kv;
+    int32_t most = kv->max_pending;
+    static token_tree tree;
+    text t = prompt();
+    begin(b.session->drafter, &tree, &t);
+    expand(&b, &tree, &(int32_t){0}, 1);
+    accepted a = {.next = tree.nodes[0].guess[0].token};
+    int32_t child = tree_push(&tree, 0, a.next, 0.5f);
+    kv->max_pending = kv->n_pending;
+    must(b.session->drafter->class->expand(b.session->drafter, &tree, &child, 1, NULL), NULL);
+    assert_true(tree.nodes[child].expanded && tree.nodes[child].n_guesses == 0);
+    kv->max_pending = most;
+    reroot(b.session->drafter, &tree, &a);
+    t.token[t.n++] = a.next;
+    assert_int_equal(tree.n_nodes, 1);
+    assert_false(tree.nodes[0].expanded);
+    expand(&b, &tree, &(int32_t){0}, 1);
+    compare_with_a_fresh_draft(&b, &tree, &t);
+    close_bench(&b);
+}
+
+/* A prompt that is read in parts, and by an expansion where that is not done: the same guesses. */
+static void a_prompt_in_parts(void **state)
+{
+    (void)state;
+    bench b;
+    drey_error err = {0};
+    open_bench(&b, DREY_KV_F16);
+    b.session->model_drafter.chunk = CATCH_UP + 1;
+    drafter *d = b.session->drafter;
+    for (int32_t n_parts = 0; n_parts < 12; n_parts++) {
+        static token_tree tree;
+        text t = prompt();
+        kv_truncate(&b.session->draft_kv, 0);
+        must(d->class->begin(d, t.token, t.n - 5, &err), &err);
+        draft_reading how;
+        for (int32_t i = 0; i < n_parts && d->class->unread(d); i++)
+            must(d->class->read(d, clock_ns() + (i % 3 ? 1 : 200000), &how, &err), &err);
+        if (n_parts % 2)
+            d->class->give_up(d);
+        while (n_parts % 2 == 0 && d->class->unread(d))
+            must(d->class->read(d, 0, &how, &err), &err);
+        int32_t n_read = b.session->draft_kv.n_committed;
+        assert_true(n_read < t.n - 5 && (n_parts % 2 || n_read + CATCH_UP >= t.n - 5));
+        must(d->class->begin(d, t.token, t.n, &err), &err);
+        assert_int_equal(b.session->draft_kv.n_committed, n_read); /* what was read stays */
+        tree_reset(&tree, t.token[t.n - 1]);
+        expand(&b, &tree, &(int32_t){0}, 1);
+        compare_with_a_fresh_draft(&b, &tree, &t);
+    }
+    close_bench(&b);
+}
+
+static void the_draft_f16(void **state)
+{
+    (void)state;
+    check_draft(DREY_KV_F16);
+}
+
+static void the_draft_q8_0(void **state)
+{
+    (void)state;
+    check_draft(DREY_KV_Q8_0);
+}
+
+/* ---- The text ---- */
+
+enum { N_TEXT = 48 };
+
+static void write_alone(bench *b, text *t)
+{
+    drey_session *s = b->session;
+    start_cache(b);
+    kv_truncate(&s->target_kv, t->n - 1); /* the root is computed below */
+    while (t->n < N_PROMPT + N_TEXT) {
+        compute(b, &(pass_row){t->token[t->n - 1], -1}, 1, HEAD_LAST);
+        kv_commit(&s->target_kv, NULL, 1);
+        t->token[t->n] = sampler_choose(&s->sampler, s->target.ws->logits, t->n);
+        t->n++;
+    }
+}
+
+/* Of at most max_rows nodes. */
+static void submit_at_random(rng *r, token_tree *tree, int32_t max_rows)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < tree->n_nodes; i++) {
+        int32_t parent = tree->nodes[i].parent;
+        tree->nodes[i].submitted =
+            i == 0 || (n < max_rows && tree->nodes[parent].submitted && rng_below(r, 8) > 0);
+        n += tree->nodes[i].submitted;
+    }
+    assert_true(tree_is_valid(tree));
+}
+
+/* Turns of which the target gets a random share of the tree; the rest goes on. Returns how many
+ * trees went on. */
+static int write_with_shares(bench *b, text *t)
+{
+    drey_session *s = b->session;
+    drey_error err = {0};
+    int n_gone_on = 0;
+    start_cache(b);
+    kv_truncate(&s->target_kv, t->n - 1);
+    begin(s->drafter, &s->tree, t);
+    while (t->n < N_PROMPT + N_TEXT) {
+        n_gone_on += s->tree.n_nodes > 1;
+        if (s->tree.n_nodes < 50)
+            grow_at_random(b, &s->tree, 6);
+        submit_at_random(&b->r, &s->tree, s->target.ws->limits.max_logit_rows);
+        pass_row nodes[TREE_MAX_ROWS];
+        int32_t n_nodes = verify_rows(&s->tree, s->row_of, nodes);
+        must(pass_rows(&s->target, nodes, n_nodes, HEAD_ALL, &err), &err);
+        accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->target.ws->logits,
+                    pass_logits_stride(&s->target), t->n - 1);
+        int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
+        for (int32_t i = 0; i < s->accepted.n_path; i++)
+            rows[1 + i] = s->row_of[s->accepted.path[i]];
+        kv_commit(&s->target_kv, rows, 1 + s->accepted.n_path);
+        for (int32_t i = 0; i < s->accepted.n_path; i++)
+            t->token[t->n++] = s->tree.nodes[s->accepted.path[i]].token;
+        t->token[t->n++] = s->accepted.next;
+        reroot(s->drafter, &s->tree, &s->accepted);
+    }
+    return n_gone_on;
+}
+
+static void the_text(void **state)
+{
+    (void)state;
+    for (drey_kv kv = DREY_KV_F16; kv <= DREY_KV_Q8_0; kv++) {
+        bench b;
+        open_bench(&b, kv);
+        text alone = prompt();
+        write_alone(&b, &alone);
+        int n_gone_on = 0;
+        for (int round = 0; round < 5; round++) {
+            text shared = prompt();
+            n_gone_on += write_with_shares(&b, &shared);
+            assert_memory_equal(shared.token, alone.token, sizeof(int32_t) * (size_t)alone.n);
+        }
+        assert_true(n_gone_on > 8);
+        close_bench(&b);
+    }
+}
+
+/* ---- What a policy hears ---- */
+
+/* The tree policy, listening. */
+typedef struct listener {
+    draft_policy base;
+    draft_policy *inner;
+    int n_turns;
+    text heard; /* the first token came from the prompt's last row */
+} listener;
+
+static int32_t listener_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
+                             int32_t *nodes)
+{
+    draft_policy *inner = ((listener *)p)->inner;
+    return inner->class->next(inner, tree, max_depth, nodes);
+}
+
+static void listener_push(draft_policy *p, token_tree *tree, int32_t node)
+{
+    draft_policy *inner = ((listener *)p)->inner;
+    inner->class->push(inner, tree, node);
+}
+
+static void listener_observe(draft_policy *p, const token_tree *tree, const int32_t *path,
+                             int32_t n_path, int32_t next)
+{
+    listener *l = (listener *)p;
+    int32_t parent = 0;
+    assert_int_equal(tree->nodes[0].token, l->heard.token[l->heard.n - 1]);
+    for (int32_t i = 0; i < n_path; parent = path[i++]) {
+        assert_int_equal(tree->nodes[path[i]].parent, parent);
+        assert_true(tree->nodes[path[i]].submitted);
+        l->heard.token[l->heard.n++] = tree->nodes[path[i]].token;
+    }
+    l->heard.token[l->heard.n++] = next;
+    l->n_turns++;
+}
+
+static bool note_token(void *user, int32_t id)
+{
+    text *t = user;
+    t->token[t->n++] = id;
+    return true;
+}
+
+static void a_policy_hears_of_each_turn(void **state)
+{
+    (void)state;
+    static const policy_class class = {.bytes = sizeof(listener),
+                                       .next = listener_next,
+                                       .push = listener_push,
+                                       .observe = listener_observe};
+    bench b;
+    open_bench(&b, DREY_KV_F16);
+    listener l;
+    policy_init(&l, &class, b.session->policy->size, 0);
+    l.inner = b.session->policy;
+    l.n_turns = 0;
+    text t = prompt(), written = {.n = 0};
+    drey_generate_options g;
+    drey_statistics stats;
+    drey_error err = {0};
+    drey_generate_options_init(&g);
+    g.n_predict = 1; /* what the prompt's last row says is no turn */
+    g.ignore_eos = true;
+    g.on_token = note_token;
+    g.user = &written;
+    b.session->policy = &l.base;
+    must(drey_session_generate(b.session, t.token, (size_t)t.n, &g, &stats, &err), &err);
+    assert_int_equal(l.n_turns, 0);
+    l.heard = written;
+    g.n_predict = N_TEXT;
+    must(drey_session_generate(b.session, NULL, 0, &g, &stats, &err), &err);
+    assert_int_equal(l.n_turns, stats.n_passes);
+    assert_true(l.n_turns > 3 && stats.accepted > 3);
+    assert_int_equal(l.heard.n, written.n);
+    assert_memory_equal(l.heard.token, written.token, sizeof(int32_t) * (size_t)written.n);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cache_f16),
+        cmocka_unit_test(the_cache_q8_0),
+        cmocka_unit_test(the_draft_f16),
+        cmocka_unit_test(the_draft_q8_0),
+        cmocka_unit_test(a_draft_that_fell_behind),
+        cmocka_unit_test(a_cache_without_room),
+        cmocka_unit_test(a_prompt_in_parts),
+        cmocka_unit_test(the_text),
+        cmocka_unit_test(a_policy_hears_of_each_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,310 @@
+/* A target that drafts for itself with the bits of its weights that are in memory: logits have the
+ * same bits wherever planes lie, texts are those of plain decoding, and where all bits are there
+ * every guess is right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+
+enum { N_TEXT = 24, N_CONTEXT = 128, MAX_VOCAB = 2048 };
+
+static const int32_t prompt[] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 114, 101};
+enum { N_PROMPT = sizeof prompt / sizeof *prompt };
+
+static drey_prepare_report prepare(const drey_model *m, bool planes, bool check)
+{
+    drey_prepare_options o;
+    drey_prepare_report report;
+    drey_error err = {0};
+    drey_prepare_options_init(&o);
+    o.model = m;
+    o.planes = planes;
+    o.check = check;
+    if (drey_prepare(&o, &report, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return report;
+}
+
+static drey_model *make(const char *architecture, uint32_t type, bool tied)
+{
+    drey_model *m;
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.architecture = architecture;
+    toy.type = type;
+    toy.tied = tied;
+    toy.n_embd = 256;
+    toy.n_ff = 3072;
+    temp_dir();
+    const char *path = temp_path("model.gguf");
+    toy_write(path, &toy);
+    if (drey_model_open(&m, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static drey_engine_options options_of(const drey_model *m, drey_drafter which)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = m;
+    o.drafter = which;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = N_CONTEXT;
+    o.n_threads = 2;
+    return o;
+}
+
+static uint64_t least(drey_engine_options o)
+{
+    drey_plan plan;
+    drey_error err = {0};
+    o.memory_bytes = 1;
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_MEMORY);
+    return plan.smallest_budget_bytes;
+}
+
+/* ---- Where planes lie ---- */
+
+/* Weights with the fewest bits get the next one: none has a bit more than the first plane's while
+ * another lacks one of a lower number. */
+static void check_order(const model_layout *l)
+{
+    int32_t most = 0, whole = 8;
+    for (int32_t i = 0; i < l->n_matrices; i++) {
+        const weight *m = &l->matrix[i];
+        if (!m->planes || m->n_planes[0] == 0)
+            continue;
+        int32_t n[N_PLANES] = {m->n_groups, m->n_planes[1], m->n_pinned};
+        for (int p = 1; p < N_PLANES; p++) {
+            most = n[p] > 0 && m->planes->bits + p > most ? m->planes->bits + p : most;
+            whole = n[p] < m->n_groups && m->planes->bits + p < whole ? m->planes->bits + p : whole;
+        }
+    }
+    assert_true(most <= whole); /* the bit that is there in part may be both */
+}
+
+/* Logits behind the prompt, read in a first pass and again in a later one; used[]: groups of each
+ * range that there were. False: the budget does not suffice. */
+static bool logits_of(const drey_engine_options *o, const engine_tuning *tuning, float *first,
+                      float *later, int32_t *used)
+{
+    drey_engine *e;
+    drey_session *s = NULL;
+    drey_error err = {0};
+    drey_status status = engine_open(&e, o, tuning, &err);
+    if (status == DREY_ERR_MEMORY)
+        return false;
+    if (status == DREY_OK)
+        status = drey_session_open(&s, e, &err);
+    float *const to[] = {first, later};
+    for (int i = 0; i < 2 && status == DREY_OK; i++) {
+        kv_truncate(&s->target_kv, 0);
+        status = pass_prompt(&s->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL, &err);
+        memcpy(to[i], e->target.ws.logits, sizeof(float) * (size_t)e->target.layout.n_logits);
+    }
+    if (status != DREY_OK)
+        fail_msg("%s", err.message);
+    for (int32_t i = 0; i < e->target.layout.n_matrices; i++)
+        for (int r = 0; r < WEIGHT_RANGES; r++) {
+            const weight *m = &e->target.layout.matrix[i];
+            used[r] += m->planes ? range_end(m, r) - range_begin(m, r) : 0;
+        }
+    check_order(&e->target.layout);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+    return true;
+}
+
+static void check_logits(const char *architecture, uint32_t type, bool tied)
+{
+    static float want[MAX_VOCAB], first[MAX_VOCAB], later[MAX_VOCAB];
+    drey_model *m = make(architecture, type, tied);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
+    int32_t used[WEIGHT_RANGES] = {0};
+    assert_true(logits_of(&o, NULL, want, later, used));
+    size_t bytes = sizeof(float) * (size_t)m->shape.n_vocab;
+    assert_true(m->shape.n_vocab <= MAX_VOCAB);
+    prepare(m, true, false);
+    assert_false(prepare(m, true, true).written);
+    for (int i = 0; i < 3; i++) { /* whole groups alone */
+        engine_tuning tuning = {.set_share = true, .share = 0.5 * i};
+        assert_true(logits_of(&o, &tuning, first, later, used));
+        assert_memory_equal(first, want, bytes);
+        assert_memory_equal(later, want, bytes);
+    }
+    assert_true(used[0] > 0 && used[1] == 0 && used[2] == 0 && used[3] > 0);
+    o = options_of(m, DREY_DRAFTER_SELF);
+    for (int i = 0; i < 24; i++) {
+        /* The named least budget is rounded up: planes are missing below it already. It is asked
+         * for each time, as the process may have grown. */
+        uint64_t budget = least(o) - (3 << 19) + (uint64_t)i * (96 << 10);
+        o.memory_bytes = i < 23 ? budget : DREY_MEMORY_UNLIMITED;
+        if (!logits_of(&o, NULL, first, later, used))
+            continue;
+        assert_memory_equal(first, want, bytes);
+        assert_memory_equal(later, want, bytes);
+    }
+    assert_true(used[1] > 0 && used[2] > 0);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void logits_do_not_depend_on_planes(void **state)
+{
+    (void)state;
+    check_logits("qwen2", TYPE_Q4_K, false);
+    check_logits("llama", TYPE_Q6_K, true);
+    check_logits("llama", TOY_TYPE_MIXED, false);
+}
+
+/* ---- Texts ---- */
+
+static void same(const drey_engine_options *o, double share, const drey_sampling *sampling,
+                 const writing *want, writing *got)
+{
+    writing_run(got, o, share, prompt, N_PROMPT, N_TEXT, sampling);
+    if (got->status != DREY_OK)
+        fail_msg("%s", got->error.message);
+    assert_int_equal(got->n_ids, want->n_ids);
+    assert_memory_equal(got->ids, want->ids, sizeof *want->ids * (size_t)want->n_ids);
+}
+
+static void check_texts(const char *architecture, uint32_t type, bool tied,
+                        const drey_sampling *sampling)
+{
+    static writing want, got;
+    static const drey_policy policies[] = {DREY_POLICY_OPTIMAL, DREY_POLICY_SEQUENCE,
+                                           DREY_POLICY_EDGELLM};
+    drey_model *m = make(architecture, type, tied);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
+    o.n_threads = 1;
+    same(&o, -1, sampling, &want, &want);
+    prepare(m, true, false);
+    same(&o, -1, sampling, &want, &got);
+    same(&o, 0.4, sampling, &want, &got);
+    o = options_of(m, DREY_DRAFTER_SELF);
+    int64_t n_accepted = 0;
+    for (int i = 0; i < 9; i++) {
+        uint64_t budget = least(o) + (uint64_t)(i + 1) * (300 << 10);
+        o.memory_bytes = i < 8 ? budget : DREY_MEMORY_UNLIMITED;
+        o.policy = policies[i % 3];
+        o.n_threads = 1 + i % 3;
+        o.io = i % 2 ? DREY_IO_PREAD : DREY_IO_AUTO;
+        same(&o, -1, sampling, &want, &got);
+        n_accepted += got.stats.accepted;
+    }
+    assert_true(n_accepted > 0);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void texts_are_those_of_plain_decoding(void **state)
+{
+    (void)state;
+    check_texts("qwen2", TYPE_Q4_K, true, NULL);
+    check_texts("llama", TOY_TYPE_MIXED, false, NULL);
+    check_texts("llama", TYPE_Q6_K, false,
+                &(drey_sampling){.temperature = 0.9f, .top_p = 1.0f, .seed = 5});
+}
+
+/* With all bits in memory a draft is the target over the target's own keys and values. */
+static void all_bits_guess_all(void **state)
+{
+    (void)state;
+    static writing want, got;
+    drey_model *m = make("qwen2", TYPE_Q4_K, false);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
+    same(&o, -1, NULL, &want, &want);
+    prepare(m, true, false);
+    o = options_of(m, DREY_DRAFTER_SELF);
+    o.policy = DREY_POLICY_SEQUENCE;
+    o.draft_tokens = 5;
+    same(&o, -1, NULL, &want, &got);
+    assert_true(got.stats.drafted > 0);
+    assert_int_equal(got.stats.accepted, got.stats.drafted);
+    assert_true(got.stats.n_passes <= N_TEXT / 6 + 1);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* Planes of one run that the end of a ring's worth cuts: reads and use in turns go on all
+ * the same. */
+static void std_reads_planes(void **state)
+{
+    (void)state;
+    static writing want, got;
+    drey_model *m = make("llama", TYPE_Q4_0, false);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
+    writing_run(&want, &o, -1, prompt, N_PROMPT, N_TEXT, NULL);
+    prepare(m, true, false);
+    o.policy = DREY_POLICY_STD;
+    o.read_bytes = DREY_MIN_READ_BYTES;
+    o.memory_bytes = least(o);
+    alarm(600); /* instead of waiting for ever */
+    writing_run(&got, &o, -1, prompt, N_PROMPT, N_TEXT, NULL);
+    alarm(0);
+    assert_int_equal(got.status, DREY_OK);
+    assert_int_equal(got.n_ids, want.n_ids);
+    assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* ---- What is refused ---- */
+
+static void not_without_planes(void **state)
+{
+    (void)state;
+    drey_model *m = make("llama", TYPE_Q4_0, false);
+    drey_engine_options o = options_of(m, DREY_DRAFTER_SELF);
+    drey_plan plan;
+    drey_error err = {0};
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_USAGE);
+    assert_int_equal(err.hint, DREY_HINT_PLANES);
+    assert_true(prepare(m, false, false).written);
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_USAGE);
+    assert_true(prepare(m, true, false).written); /* a good one, but of the other kind */
+    assert_false(prepare(m, true, false).written);
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_OK);
+    assert_true(prepare(m, false, false).written);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void not_of_other_types(void **state)
+{
+    (void)state;
+    drey_model *m = make("llama", TYPE_Q8_0, false);
+    drey_prepare_options o;
+    drey_error err = {0};
+    drey_prepare_options_init(&o);
+    o.model = m;
+    o.planes = true;
+    assert_int_equal(drey_prepare(&o, NULL, &err), DREY_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "Q4_K"));
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logits_do_not_depend_on_planes),
+        cmocka_unit_test(texts_are_those_of_plain_decoding),
+        cmocka_unit_test(all_bits_guess_all),
+        cmocka_unit_test(std_reads_planes),
+        cmocka_unit_test(not_without_planes),
+        cmocka_unit_test(not_of_other_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

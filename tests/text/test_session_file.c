@@ -1,0 +1,343 @@
+/* Sessions in files: what is loaded goes on as if it had never been saved, and a file that is not
+ * exactly what was saved changes nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/hash.h"
+#include "session/session.h"
+#include "support/bytes_file.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy_models.h"
+
+enum { N_CONTEXT = 160, N_PROMPT = 37, N_TEXT = 30, HEADER_BYTES = 128 };
+
+static int32_t prompt[N_PROMPT];
+
+typedef struct place { /* an engine with one session */
+    drey_engine *engine;
+    drey_session *session;
+} place;
+
+static place open_place(drey_model *model, drey_drafter kind, drey_kv kv, double share,
+                        int32_t n_context)
+{
+    place p = {NULL, NULL};
+    drey_error err = {0};
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = model;
+    o.draft = kind == DREY_DRAFTER_MODEL ? draft : NULL;
+    o.drafter = kind;
+    o.kv = kv;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = n_context;
+    o.n_threads = 1;
+    o.prompt_chunk = 9;
+    engine_tuning tuning = {.set_share = share <= 1, .share = share};
+    must(engine_open(&p.engine, &o, &tuning, &err), &err);
+    must(drey_session_open(&p.session, p.engine, &err), &err);
+    return p;
+}
+
+static void close_place(place *p)
+{
+    drey_session_close(&p->session);
+    drey_engine_close(&p->engine);
+}
+
+typedef struct text {
+    int32_t ids[N_TEXT], n;
+    drey_statistics stats;
+} text;
+
+static bool keep_id(void *user, int32_t id)
+{
+    text *t = user;
+    t->ids[t->n++] = id;
+    return true;
+}
+
+static drey_generate_options usual(text *t)
+{
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = N_TEXT;
+    g.ignore_eos = true;
+    g.on_token = keep_id;
+    g.user = t;
+    return g;
+}
+
+static const drey_sampling sampled = {
+    .temperature = 0.8f, .top_k = 40, .top_p = 0.9f, .min_p = 0.01f, .seed = 77};
+
+static void write_text(drey_session *s, const int32_t *ids, size_t n, const drey_sampling *how,
+                       text *t)
+{
+    drey_error err = {0};
+    *t = (text){.n = 0};
+    drey_generate_options g = usual(t);
+    g.sampling = *how;
+    must(drey_session_generate(s, ids, n, &g, &t->stats, &err), &err);
+    assert_int_equal(t->n, N_TEXT);
+}
+
+static void check_same(const text *a, const text *b)
+{
+    assert_int_equal(a->n, b->n);
+    assert_memory_equal(a->ids, b->ids, (size_t)a->n * sizeof *a->ids);
+}
+
+/* ---- Saved and loaded ---- */
+
+static void round_trip(drey_kv kv, drey_drafter from, drey_drafter to, double share)
+{
+    drey_error err = {0};
+    drey_saved_session saved;
+    const int32_t *ids;
+    size_t n_ids;
+    text first, second, again;
+    place a = open_place(target, from, kv, 2, N_CONTEXT);
+    write_text(a.session, prompt, N_PROMPT, &sampled, &first);
+    must(drey_session_save(a.session, temp_path("s"), "a note", 6, &err), &err);
+    write_text(a.session, prompt, 3, &sampled, &second);
+    close_place(&a);
+    place b = open_place(target, to, kv, share, N_CONTEXT + 20);
+    write_text(b.session, prompt + 5, 9, &sampled, &again); /* something else was there */
+    must(drey_session_load(b.session, temp_path("s"), &saved, &err), &err);
+    assert_int_equal(saved.n_tokens, N_PROMPT + N_TEXT);
+    assert_int_equal(saved.n_kept, N_PROMPT + N_TEXT - 1);
+    assert_int_equal(saved.n_note_bytes, 6);
+    assert_string_equal(saved.note, "a note");
+    assert_memory_equal(&saved.sampling, &sampled, sizeof sampled);
+    drey_free(saved.note);
+    drey_session_timeline(b.session, &ids, &n_ids);
+    assert_int_equal(n_ids, N_PROMPT + N_TEXT);
+    assert_memory_equal(ids, prompt, sizeof prompt);
+    assert_memory_equal(ids + N_PROMPT, first.ids, sizeof first.ids);
+    write_text(b.session, prompt, 3, &saved.sampling, &again);
+    check_same(&second, &again);
+    close_place(&b);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    round_trip(DREY_KV_F16, DREY_DRAFTER_NONE, DREY_DRAFTER_MODEL, 0.4);
+    round_trip(DREY_KV_F16, DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP, 2);
+    round_trip(DREY_KV_Q8_0, DREY_DRAFTER_LOOKUP, DREY_DRAFTER_MODEL, 0);
+}
+
+/* Of a session that has written nothing, and of tokens that were not computed yet. */
+static void test_little_to_save(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    drey_saved_session saved;
+    text right, got;
+    place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
+    must(drey_session_save(a.session, temp_path("empty"), NULL, 0, &err), &err);
+    must(drey_session_sync(a.session, prompt, N_PROMPT, NULL, &err), &err);
+    must(drey_session_save(a.session, temp_path("unread"), NULL, 0, &err), &err);
+    must(drey_session_load(a.session, temp_path("empty"), &saved, &err), &err);
+    assert_true(saved.n_tokens == 0 && saved.n_kept == 0 && !saved.note);
+    assert_true(saved.sampling.temperature == 0 && saved.sampling.top_p == 1);
+    must(drey_session_load(a.session, temp_path("unread"), &saved, &err), &err);
+    assert_true(saved.n_tokens == N_PROMPT && saved.n_kept == 0);
+    write_text(a.session, NULL, 0, &sampled, &got);
+    drey_session_reset(a.session);
+    write_text(a.session, prompt, N_PROMPT, &sampled, &right);
+    check_same(&right, &got);
+    close_place(&a);
+}
+
+static void test_while_writing(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    text t = {.n = 0};
+    bool done;
+    place a = open_place(target, DREY_DRAFTER_MODEL, DREY_KV_F16, 2, N_CONTEXT);
+    drey_generate_options g = usual(&t);
+    must(drey_session_sync(a.session, prompt, N_PROMPT, NULL, &err), &err);
+    must(drey_session_save(a.session, temp_path("s"), NULL, 0, &err), &err);
+    must(drey_session_begin(a.session, &g, &t.stats, &err), &err);
+    must(drey_session_step(a.session, &done, &err), &err);
+    assert_int_equal(drey_session_save(a.session, temp_path("w"), NULL, 0, &err), DREY_ERR_USAGE);
+    assert_int_equal(access(temp_path("w"), F_OK), -1);
+    must(drey_session_load(a.session, temp_path("s"), NULL, &err), &err);
+    assert_false(drey_session_is_writing(a.session));
+    assert_int_equal(t.stats.finish, DREY_FINISH_INTERRUPTED);
+    close_place(&a);
+}
+
+/* ---- Refused ---- */
+
+typedef struct refused { /* a session that files are offered to, and what it goes on to write */
+    place at;
+    uint8_t *bytes;
+    size_t n_bytes;
+} refused;
+
+static void offer(refused *r, const char *path, drey_status expected, const char *says)
+{
+    drey_error err = {0};
+    drey_saved_session saved = {.n_tokens = -1};
+    int32_t n_before = r->at.session->n_timeline, kept = r->at.session->target_kv.n_committed;
+    drey_status status = drey_session_load(r->at.session, path, &saved, &err);
+    if (status != expected || !strstr(err.message, says))
+        fail_msg("%d: %s", status, err.message);
+    assert_int_equal(saved.n_tokens, -1);
+    assert_int_equal(r->at.session->n_timeline, n_before);
+    assert_int_equal(r->at.session->target_kv.n_committed, kept);
+}
+
+static void offer_bytes(refused *r, const uint8_t *bytes, size_t n, drey_status expected)
+{
+    bytes_file_write(temp_path("bad"), bytes, n);
+    offer(r, temp_path("bad"), expected, ";");
+}
+
+/* A header that says this at an offset, and has the hash that belongs to it. */
+static void forge(refused *r, size_t at, uint32_t value, drey_status expected)
+{
+    uint8_t *bytes = malloc(r->n_bytes);
+    memcpy(bytes, r->bytes, r->n_bytes);
+    memcpy(bytes + at, &value, sizeof value);
+    uint64_t hash = hash64_of(bytes, HEADER_BYTES - 8);
+    memcpy(bytes + HEADER_BYTES - 8, &hash, 8);
+    offer_bytes(r, bytes, r->n_bytes, expected);
+    free(bytes);
+}
+
+static void forge_numbers(refused *r)
+{
+    enum { VERSION_AT = 8, ORIGIN_AT = 16, TOKENS_AT = 48, NOTE_AT = 80 };
+    static const uint32_t wrong[] = {0, 1, 66, 68, 1000, 0x7fffffff, 0x80000000, 0xffffffff};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        forge(r, TOKENS_AT, wrong[i], DREY_ERR_FORMAT);
+        if (wrong[i] != 66) /* which it is */
+            forge(r, TOKENS_AT + 4, wrong[i], DREY_ERR_FORMAT);
+        forge(r, NOTE_AT, wrong[i] + 10, DREY_ERR_FORMAT);
+        forge(r, NOTE_AT + 4, wrong[i] | 8, DREY_ERR_FORMAT);
+        forge(r, ORIGIN_AT + 16, wrong[i] + 100, DREY_ERR_FORMAT); /* layers */
+    }
+    forge(r, VERSION_AT, 2, DREY_ERR_MISMATCH);
+    forge(r, VERSION_AT + 4, 120, DREY_ERR_FORMAT);
+    forge(r, ORIGIN_AT, 1, DREY_ERR_MISMATCH);
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    enum { N_FLIPS = 300 };
+    rng random = rng_from(4);
+    drey_error err = {0};
+    text right, got;
+    refused r = {.at = open_place(target, DREY_DRAFTER_MODEL, DREY_KV_F16, 2, N_CONTEXT)};
+    write_text(r.at.session, prompt, N_PROMPT, &sampled, &right);
+    must(drey_session_save(r.at.session, temp_path("good"), "note", 4, &err), &err);
+    r.bytes = bytes_file_read(temp_path("good"), &r.n_bytes);
+    for (int i = 0; i < N_FLIPS; i++) {
+        size_t at = i < HEADER_BYTES ? (size_t)i : (size_t)rng_below(&random, (int32_t)r.n_bytes);
+        uint8_t bit = (uint8_t)(1 << rng_below(&random, 8));
+        r.bytes[at] ^= bit;
+        offer_bytes(&r, r.bytes, r.n_bytes,
+                    at >= 8 && at < 12 ? DREY_ERR_MISMATCH : DREY_ERR_FORMAT);
+        r.bytes[at] ^= bit;
+    }
+    for (int i = 0; i < 40; i++)
+        offer_bytes(&r, r.bytes,
+                    i < 20 ? (size_t)i * 16 : (size_t)rng_below(&random, (int32_t)r.n_bytes),
+                    DREY_ERR_FORMAT);
+    forge_numbers(&r);
+    write_text(r.at.session, prompt, 3, &sampled, &got);
+    must(drey_session_load(r.at.session, temp_path("good"), NULL, &err), &err);
+    write_text(r.at.session, prompt, 3, &sampled, &right);
+    check_same(&right, &got);
+    free(r.bytes);
+    close_place(&r.at);
+}
+
+static void test_foreign(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    text t;
+    place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
+    write_text(a.session, prompt, N_PROMPT, &sampled, &t);
+    must(drey_session_save(a.session, temp_path("s"), NULL, 0, &err), &err);
+    close_place(&a);
+    refused r = {.at = open_place(other, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT)};
+    offer(&r, temp_path("s"), DREY_ERR_MISMATCH, "another model");
+    close_place(&r.at);
+    r.at = open_place(target, DREY_DRAFTER_NONE, DREY_KV_Q8_0, 2, N_CONTEXT);
+    offer(&r, temp_path("s"), DREY_ERR_MISMATCH, "q8_0");
+    close_place(&r.at);
+    r.at = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_PROMPT + N_TEXT - 1);
+    offer(&r, temp_path("s"), DREY_ERR_CONTEXT, "larger context");
+    offer(&r, temp_path("missing"), DREY_ERR_IO, "cannot open");
+    offer(&r, temp_path("."), DREY_ERR_IO, "not a regular file");
+    close_place(&r.at);
+}
+
+/* ---- A disk that is full ---- */
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    drey_saved_session saved;
+    struct rlimit before, little;
+    text t;
+    place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
+    write_text(a.session, prompt, N_PROMPT, &sampled, &t);
+    must(drey_session_save(a.session, temp_path("s"), NULL, 0, &err), &err);
+    write_text(a.session, prompt, 1, &sampled, &t);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    little = (struct rlimit){.rlim_cur = 8000, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    drey_status status = drey_session_save(a.session, temp_path("s"), NULL, 0, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(status, DREY_ERR_IO);
+    assert_non_null(strstr(err.message, "cannot write"));
+    must(drey_session_load(a.session, temp_path("s"), &saved, &err), &err); /* what was there */
+    assert_int_equal(saved.n_tokens, N_PROMPT + N_TEXT);
+    close_place(&a);
+}
+
+/* ---- */
+
+static int make_models(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    rng r = rng_from(9);
+    for (int i = 0; i < N_PROMPT; i++)
+        prompt[i] = 1 + rng_below(&r, 250);
+    toy.head_dim = 32;
+    toys_open_pair(&toy);
+    toy.seed++;
+    other = toy_open("other.gguf", &toy);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_little_to_save),
+        cmocka_unit_test(test_while_writing), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_foreign),       cmocka_unit_test(test_full_disk)};
+    return cmocka_run_group_tests(tests, make_models, toys_close);
+}

@@ -1,0 +1,456 @@
+/* The draft's head over a slice of its vocabulary: the same bits as the whole head for all it
+ * holds, tokens of the text can be guessed, the plan counts it, and texts are the same. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "weights/gather_rows.h"
+
+enum { N_VOCAB = 1000, N_IDS = 256, ROOM = 96, N_PROMPT = 24 };
+
+typedef struct side {
+    drey_engine *engine;
+    drey_session *session;
+} side;
+
+typedef struct bench {
+    drey_model *target, *draft;
+    side whole, sliced;
+} bench;
+
+static void must(drey_status status, const drey_error *err)
+{
+    if (status != DREY_OK)
+        fail_msg("%s", err->message);
+}
+
+static drey_model *open_toy(const char *name, int32_t n_layers, bool tied)
+{
+    drey_model *m = NULL;
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_layers = n_layers;
+    toy.n_vocab = N_VOCAB;
+    toy.tied = tied;
+    toy_write(temp_path(name), &toy);
+    must(drey_model_open(&m, temp_path(name), &err), &err);
+    return m;
+}
+
+static drey_engine_options options_of(const bench *b)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = b->target;
+    o.draft = b->draft;
+    o.drafter = DREY_DRAFTER_MODEL;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 400;
+    o.n_threads = 2;
+    return o;
+}
+
+static void open_side(const bench *b, side *s, uint64_t without, const engine_tuning *tuning)
+{
+    drey_error err = {0};
+    drey_engine_options o = options_of(b);
+    o.without = without;
+    must(engine_open(&s->engine, &o, tuning, &err), &err);
+    must(drey_session_open(&s->session, s->engine, &err), &err);
+    must(sampler_init(&s->session->sampler, &(drey_sampling){.top_p = 1},
+                      s->engine->target.layout.shape.n_vocab, s->engine->kernels,
+                      &s->session->memory, &err),
+         &err);
+}
+
+static const engine_tuning sliced_so = {.slice_ids = N_IDS, .slice_room = ROOM, .untimed = true};
+
+static void open_bench(bench *b, bool tied)
+{
+    temp_dir();
+    *b = (bench){.target = open_toy("target.gguf", 3, tied),
+                 .draft = open_toy("draft.gguf", 2, tied)};
+    open_side(b, &b->whole, DREY_WITHOUT(DREY_PART_SLICE), &sliced_so);
+    open_side(b, &b->sliced, 0, &sliced_so);
+    assert_null(b->whole.engine->draft.layout.table);
+    assert_non_null(b->sliced.engine->draft.layout.table);
+}
+
+static void close_bench(bench *b)
+{
+    side *sides[] = {&b->whole, &b->sliced};
+    for (int i = 0; i < 2; i++) {
+        drey_session_close(&sides[i]->session);
+        drey_engine_close(&sides[i]->engine);
+    }
+    drey_model_close(&b->target);
+    drey_model_close(&b->draft);
+    temp_dir_remove();
+}
+
+/* Rows by number, from the file: those that a table or the whole head has in memory. Neighbours,
+ * gaps of some rows and of many, the first and the last one, and a group that is not full. */
+static void gathered_rows(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    drey_error err = {0};
+    weights *w = &b.whole.engine->draft.weights;
+    const weight *head = b.whole.engine->draft.layout.head;
+    const gguf_tensor *t = head->tensor;
+    int32_t id[N_VOCAB], n = 0, pass_prompt_ids[] = {1, 2};
+    must(pass_prompt(&b.whole.session->draft, pass_prompt_ids, 2, 8, HEAD_LAST, NULL, NULL, &err),
+         &err);
+    for (int32_t i = 0; i < N_VOCAB; i++)
+        if (i < 70 || i % 7 == 3 || i == N_VOCAB - 1)
+            if (i < 300 || i > 800)
+                id[n++] = i;
+    assert_true(n % GROUP_ROWS != 0 && id[0] == 0 && id[n - 1] == N_VOCAB - 1);
+    size_t bytes = (size_t)gathered_groups(n) * head->group_bytes;
+    uint8_t *packed = malloc(bytes);
+    float *want = malloc((size_t)head->k * sizeof *want),
+          *got = malloc((size_t)head->k * sizeof *got);
+    must(gather_rows(head, &w->parts[t->part], w->paths[t->part], id, n, packed, &err), &err);
+    for (int32_t i = 0; i < n; i++) {
+        must(weights_row_of(w, head, id[i], want, 0, &err), &err);
+        head->kernel->unpack_row(got, packed + (size_t)(i / GROUP_ROWS) * head->group_bytes,
+                                 i % GROUP_ROWS, head->k);
+        assert_memory_equal(got, want, (size_t)head->k * sizeof *want);
+    }
+    free(packed);
+    free(want);
+    free(got);
+    close_bench(&b);
+}
+
+/* Ids on both sides of the slice's end; every third one is the same. */
+static int32_t prompt_token(int32_t i)
+{
+    return i % 3 == 0 ? 700 : (i * 131 + 7) % N_VOCAB;
+}
+
+/* The guesses at what follows the text, and the logits that they were made of. */
+static const float *guess(side *s, const int32_t *text, int32_t n, token_tree *tree)
+{
+    drey_error err = {0};
+    drafter *d = s->session->drafter;
+    must(d->class->begin(d, text, n, &err), &err);
+    tree_reset(tree, text[n - 1]);
+    must(d->class->expand(d, tree, &(int32_t){0}, 1, &err), &err);
+    return s->session->model_drafter.group.logits;
+}
+
+/* A special token of the draft's that the target lacks is in the table, and never guessed. */
+static void ids_of_the_target_alone(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    static token_tree tree;
+    drey_error err = {0};
+    model_drafter *d = &b.sliced.session->model_drafter;
+    row_table *t = &b.sliced.engine->draft.table;
+    int32_t text[] = {5, 6, 7}, best = 0;
+    const float *all = guess(&b.whole, text, 3, &tree);
+    for (int32_t id = N_IDS + ROOM; id < N_VOCAB; id++)
+        best = best == 0 || all[id] > all[best] ? id : best;
+    must(row_table_take(t, &best, 1, &err), &err);
+    for (int32_t n_ids = best + 1; n_ids >= best; n_ids--) {
+        bool guessed = false;
+        d->n_ids = n_ids;
+        guess(&b.sliced, text, 3, &tree);
+        for (int32_t i = 0; i < tree.nodes[0].n_guesses; i++)
+            guessed = guessed || tree.nodes[0].guess[i].token == best;
+        assert_int_equal(guessed, n_ids > best);
+    }
+    close_bench(&b);
+}
+
+static void check_guesses(bool tied)
+{
+    bench b;
+    open_bench(&b, tied);
+    static token_tree whole, sliced;
+    int32_t text[N_PROMPT];
+    for (int32_t i = 0; i < N_PROMPT; i++)
+        text[i] = prompt_token(i);
+    for (int32_t n = 1; n <= N_PROMPT; n++) {
+        const float *all = guess(&b.whole, text, n, &whole);
+        const float *some = guess(&b.sliced, text, n, &sliced);
+        const row_table *t = b.sliced.engine->draft.layout.table;
+        float left[N_IDS + ROOM];
+        assert_memory_equal(some, all, N_IDS * sizeof *all);
+        memcpy(left, all, N_IDS * sizeof *all);
+        for (int32_t place = 0; place < row_table_places(t); place++) {
+            int32_t id = t->id[place];
+            left[N_IDS + place] = id < 0 ? -INFINITY : all[id];
+            assert_true(some[N_IDS + place] == left[N_IDS + place]);
+        }
+        logit_ids ids = {.n_first = N_IDS, .n_more = row_table_places(t), .more = t->id};
+        candidate want[TREE_MAX_GUESSES];
+        int32_t n_want =
+            sampler_guess_among(&b.whole.session->sampler, left, n, &ids, want, TREE_MAX_GUESSES);
+        assert_int_equal(sliced.nodes[0].n_guesses, n_want);
+        assert_memory_equal(sliced.nodes[0].guess, want, (size_t)n_want * sizeof *want);
+        for (int32_t i = 0; i < n; i++)
+            assert_true(text[i] < N_IDS || row_table_find(t, text[i]) >= 0);
+    }
+    close_bench(&b);
+}
+
+static void guesses_are_the_whole_heads(void **state)
+{
+    (void)state;
+    check_guesses(false);
+}
+
+static void guesses_are_the_whole_heads_tied(void **state)
+{
+    (void)state;
+    check_guesses(true);
+}
+
+/* With noise an id's is its own, wherever its logit stands. */
+static void noise_is_the_ids(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    sampler *s = &b.whole.session->sampler;
+    s->settings = (drey_sampling){.temperature = 1, .top_p = 1, .seed = 5};
+    enum { N = 6 };
+    const float logits[N] = {1, 0.5f, 2, 0.25f, 0.125f, -0.5f};
+    const int32_t more[] = {4, 2, 5, 3};
+    const float moved[N] = {1, 0.5f, 0.125f, 2, -0.5f, 0.25f};
+    logit_ids ids = {.n_first = 2, .n_more = 4, .more = more};
+    for (int64_t position = 0; position < 50; position++) {
+        candidate a[N], c[N];
+        int32_t n = sampler_guess(s, logits, position, N, a, N);
+        assert_int_equal(sampler_guess_among(s, moved, position, &ids, c, N), n);
+        for (int32_t i = 0; i < n; i++) {
+            assert_int_equal(a[i].token, c[i].token);
+            assert_float_equal(a[i].confidence, c[i].confidence, 1e-5f);
+        }
+    }
+    close_bench(&b);
+}
+
+/* The target says what the draft could not: that counts, and the next time it can. */
+static void what_was_said_can_be_guessed(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    static token_tree tree;
+    drafter *d = b.sliced.session->drafter;
+    const row_table *t = b.sliced.engine->draft.layout.table;
+    int32_t text[] = {3, 4, 5}, moved[TREE_MAX_NODES];
+    guess(&b.sliced, text, 3, &tree);
+    int32_t kept = t->n_kept, first = 600;
+    const int32_t said[] = {first, 17, first, first + 1};
+    const int64_t blind[] = {1, 1, 1, 2};
+    assert_true(kept > 0 && d->n_blind == 0);
+    for (int i = 0; i < 4; i++) {
+        tree_moves(&tree, NULL, 0, said[i], moved);
+        d->class->reroot(d, &tree, NULL, 0, said[i], moved);
+        tree_reroot(&tree, said[i], moved);
+        assert_int_equal(d->n_blind, blind[i]);
+        assert_true(said[i] < N_IDS || row_table_find(t, said[i]) >= 0);
+    }
+    /* One more than there is room for: the oldest group goes, and no other. */
+    for (int32_t i = 2; i <= ROOM - kept; i++) {
+        int32_t next = first + i;
+        tree_moves(&tree, NULL, 0, next, moved);
+        d->class->reroot(d, &tree, NULL, 0, next, moved);
+        tree_reroot(&tree, next, moved);
+    }
+    for (int32_t i = 0; i <= ROOM - kept; i++)
+        assert_int_equal(row_table_find(t, first + i) >= 0, i >= GROUP_ROWS);
+    const tokenizer *tokens = b.draft->tokenizer;
+    for (int32_t id = N_IDS; id < N_VOCAB; id++)
+        assert_true(!tokenizer_is_special(tokens, id) || row_table_find(t, id) >= 0);
+    close_bench(&b);
+}
+
+/* A text whose rows cannot all be read begins, and goes on: those tokens alone are not guessed, and
+ * they count. */
+static void rows_that_cannot_be_read(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    static token_tree tree;
+    drey_error err = {0};
+    drafter *d = b.sliced.session->drafter;
+    model_drafter *m = &b.sliced.session->model_drafter;
+    const row_table *t = b.sliced.engine->draft.layout.table;
+    int32_t text[] = {3, 4, 5}, more[] = {3, 700, 900, 701, 5}, moved[TREE_MAX_NODES];
+    guess(&b.sliced, text, 3, &tree); /* the weights are in memory */
+    const weight *head = t->source;
+    uint64_t end = head->tensor->offset + 900 * (uint64_t)head->row_bytes;
+    assert_int_equal(truncate(temp_path("draft.gguf"), (off_t)end), 0);
+    must(d->class->begin(d, more, 5, &err), &err);
+    tree_reset(&tree, 5);
+    assert_true(row_table_find(t, 700) >= 0 && row_table_find(t, 701) >= 0);
+    assert_int_equal(row_table_find(t, 900), -1);
+    d->class->hear(d, &tree, 0, (int32_t[]){950, 702}, 2);
+    for (int i = 1; i <= 2; i++) {
+        tree_moves(&tree, NULL, 0, 900, moved);
+        d->class->reroot(d, &tree, NULL, 0, 900, moved);
+        tree_reroot(&tree, 900, moved);
+        assert_int_equal(d->n_blind, i);
+    }
+    assert_true(row_table_find(t, 702) >= 0 && m->n_heard == 0);
+    assert_int_equal(row_table_find(t, 950), -1);
+    close_bench(&b);
+}
+
+/* What the target finds likely comes into the table before it is said. */
+static void what_was_thought_can_be_guessed(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    static token_tree tree;
+    drafter *d = b.sliced.session->drafter;
+    const row_table *t = b.sliced.engine->draft.layout.table;
+    int32_t text[] = {3, 4, 5}, moved[TREE_MAX_NODES];
+    const int32_t thought[] = {9, 700, 800, 801, 802};
+    guess(&b.sliced, text, 3, &tree);
+    assert_true(d->listens && !b.whole.session->drafter->listens);
+    d->class->hear(d, &tree, 0, thought, 5);
+    d->class->hear(d, &tree, 0, thought, 5);
+    assert_int_equal(row_table_find(t, 700), -1); /* a step may be under way */
+    tree_moves(&tree, NULL, 0, 700, moved);
+    d->class->reroot(d, &tree, NULL, 0, 700, moved);
+    for (int32_t i = 1; i < 5; i++)
+        assert_int_equal(row_table_find(t, thought[i]) >= 0, i < 4); /* the best four of a row */
+    assert_int_equal(d->n_blind, 1);
+    close_bench(&b);
+}
+
+/* ---- The plan ---- */
+
+static drey_plan plan_of(const drey_engine *e)
+{
+    drey_plan plan;
+    drey_engine_plan(e, &plan);
+    return plan;
+}
+
+static void the_plan_counts_it(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    drey_plan whole = plan_of(b.whole.engine), sliced = plan_of(b.sliced.engine);
+    const weight *head = b.sliced.engine->draft.layout.head;
+    assert_int_equal(whole.draft_ids, 0);
+    assert_int_equal(sliced.draft_ids, N_IDS);
+    int32_t n_groups = (N_VOCAB + GROUP_ROWS - 1) / GROUP_ROWS - N_IDS / GROUP_ROWS;
+    assert_int_equal(whole.draft_bytes - sliced.draft_bytes,
+                     (uint64_t)n_groups * head->group_bytes);
+    const arena *a = &b.sliced.engine->draft.weight_memory;
+    assert_int_equal(a->short_bytes, 0); /* the table's memory included */
+    assert_int_equal(b.sliced.engine->draft.ws.limits.n_logits, N_IDS + ROOM);
+    close_bench(&b);
+}
+
+/* Where little would be left out, nothing is. */
+static void small_vocabularies_stay_whole(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, false);
+    side s;
+    open_side(&b, &s, 0, &(engine_tuning){.slice_ids = 736, .slice_room = 32, .untimed = true});
+    assert_null(s.engine->draft.layout.table);
+    assert_int_equal(plan_of(s.engine).draft_ids, 0);
+    drey_session_close(&s.session);
+    drey_engine_close(&s.engine);
+    close_bench(&b);
+}
+
+/* ---- The text ---- */
+
+typedef struct text {
+    int32_t ids[200];
+    int32_t n;
+} text;
+
+static bool add_id(void *user, int32_t id)
+{
+    text *t = user;
+    t->ids[t->n++] = id;
+    return true;
+}
+
+static void write_text(side *s, float temperature, text *t, drey_statistics *stats)
+{
+    drey_error err = {0};
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = 120;
+    g.ignore_eos = true;
+    g.sampling.temperature = temperature;
+    g.sampling.seed = 11;
+    g.on_token = add_id;
+    g.user = t;
+    int32_t prompt[N_PROMPT];
+    for (int32_t i = 0; i < N_PROMPT; i++)
+        prompt[i] = prompt_token(i);
+    *t = (text){.n = 0};
+    drey_session_reset(s->session);
+    must(drey_session_generate(s->session, prompt, N_PROMPT, &g, stats, &err), &err);
+}
+
+static void texts_are_the_same(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        bench b;
+        open_bench(&b, tied);
+        for (int warm = 0; warm < 2; warm++) {
+            text whole, sliced;
+            drey_statistics stats;
+            drey_speculation speculation;
+            write_text(&b.whole, 0.8f * (float)warm, &whole, &stats);
+            drey_session_speculation(b.whole.session, &speculation);
+            assert_int_equal(speculation.outside_slice, 0);
+            write_text(&b.sliced, 0.8f * (float)warm, &sliced, &stats);
+            drey_session_speculation(b.sliced.session, &speculation);
+            assert_int_equal(whole.n, sliced.n);
+            assert_memory_equal(whole.ids, sliced.ids, (size_t)whole.n * sizeof(int32_t));
+            assert_true(speculation.outside_slice > 0 && stats.accepted > 0);
+        }
+        close_bench(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gathered_rows),
+        cmocka_unit_test(ids_of_the_target_alone),
+        cmocka_unit_test(guesses_are_the_whole_heads),
+        cmocka_unit_test(guesses_are_the_whole_heads_tied),
+        cmocka_unit_test(noise_is_the_ids),
+        cmocka_unit_test(what_was_said_can_be_guessed),
+        cmocka_unit_test(what_was_thought_can_be_guessed),
+        cmocka_unit_test(rows_that_cannot_be_read),
+        cmocka_unit_test(the_plan_counts_it),
+        cmocka_unit_test(small_vocabularies_stay_whole),
+        cmocka_unit_test(texts_are_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

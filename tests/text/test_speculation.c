@@ -1,0 +1,260 @@
+/* What came of drafting: a turn counted by hand, and whole texts whose counts have to agree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+static void guess(token_tree *t, int32_t node, int32_t a, int32_t b, int32_t c)
+{
+    t->nodes[node].expanded = true;
+    t->nodes[node].n_guesses = 3;
+    t->nodes[node].guess[0] = (candidate){.token = a, .confidence = 0.5f};
+    t->nodes[node].guess[1] = (candidate){.token = b, .confidence = 0.3f};
+    t->nodes[node].guess[2] = (candidate){.token = c, .confidence = 0.1f};
+}
+
+/*      root --+-- 11 --+-- 21 (not submitted)     guesses of the root: 11, 12, 13
+ *             |        +-- 22 --- 32              of 11: 21, 22, 23; of 22: 31, 32, 33
+ *             +-- 12                              12 was not expanded
+ *             +-- 99, which was no guess          32 neither
+ * The target says 11, 22, 32, then 40. */
+static void a_turn_by_hand(void **state)
+{
+    (void)state;
+    drey_session *s = calloc(1, sizeof *s);
+    token_tree *t = &s->tree;
+    tree_reset(t, 7);
+    int32_t a = tree_push(t, 0, 11, 0.5f), unsubmitted;
+    tree_push(t, 0, 12, 0.3f);
+    tree_push(t, 0, 99, 0.2f);
+    int32_t b = tree_push(t, a, 22, 0.3f), c = tree_push(t, b, 32, 0.3f);
+    tree_submit(t, t->n_nodes - 1);
+    unsubmitted = tree_push(t, a, 21, 0.5f);
+    assert_false(t->nodes[unsubmitted].submitted);
+    guess(t, 0, 11, 12, 13);
+    guess(t, a, 21, 22, 23);
+    guess(t, b, 31, 32, 33);
+    s->accepted = (accepted){.path = {a, b, c}, .n_path = 3, .next = 40};
+    speculation_count(s, 4);
+    drey_speculation got;
+    drey_session_speculation(s, &got);
+    const drey_speculation want = {.depth_submitted = {3, 1, 1},
+                                   .depth_accepted = {1, 1, 1},
+                                   .rank_submitted = {1, 3, 0, 0, 0, 0, 0, 0, 1},
+                                   .rank_accepted = {1, 2},
+                                   .rank_chosen = {1, 2}, /* nobody guessed behind 32 */
+                                   .passes_writing = {0, 0, 0, 1}};
+    assert_memory_equal(&got, &want, sizeof got);
+    s->accepted = (accepted){.n_path = 0, .next = 5}; /* a miss: none of the root's guesses */
+    speculation_count(s, 1);
+    drey_session_speculation(s, &got);
+    assert_int_equal(got.rank_chosen[DREY_SPECULATION_RANKS], 1);
+    assert_int_equal(got.rank_chosen[0], 1);
+    assert_int_equal(got.depth_accepted[0], 1);
+    assert_int_equal(got.depth_submitted[0], 6);
+    assert_int_equal(got.passes_writing[0], 1);
+    free(s);
+}
+
+/* Of accepted tokens whose guesses say whose they were. */
+static void sources_of_what_was_accepted(void **state)
+{
+    (void)state;
+    drey_session *s = calloc(1, sizeof *s);
+    token_tree *t = &s->tree;
+    tree_reset(t, 7);
+    int32_t path[4] = {0};
+    static const uint8_t source[] = {SOURCE_DRAFT, SOURCE_TEXT, SOURCE_DRAFT | SOURCE_TEXT,
+                                     SOURCE_TEXT};
+    for (int32_t i = 0; i < 4; i++) {
+        int32_t above = i ? path[i - 1] : 0;
+        path[i] = tree_push(t, above, 10 + i, 0.5f);
+        guess(t, above, 50, 10 + i, 51);
+        t->nodes[above].source[1] = source[i];
+    }
+    tree_submit(t, 4);
+    s->accepted = (accepted){.path = {path[0], path[1], path[2], path[3]}, .n_path = 4, .next = 9};
+    speculation_count(s, 5);
+    drey_speculation got;
+    drey_session_speculation(s, &got);
+    assert_int_equal(got.accepted_of_draft, 1);
+    assert_int_equal(got.accepted_of_text, 2);
+    assert_int_equal(got.accepted_of_both, 1);
+    free(s);
+}
+
+/* What lies beyond the last element is counted there. */
+static void long_paths_are_counted_at_the_end(void **state)
+{
+    (void)state;
+    drey_session *s = calloc(1, sizeof *s);
+    tree_reset(&s->tree, 7);
+    for (int32_t i = 0; i < 70; i++)
+        s->accepted.path[s->accepted.n_path++] = tree_push(&s->tree, i, 1, 1);
+    tree_submit(&s->tree, s->tree.n_nodes - 1);
+    speculation_count(s, 71);
+    drey_speculation got;
+    drey_session_speculation(s, &got);
+    assert_int_equal(got.depth_submitted[0], 1);
+    assert_int_equal(got.depth_accepted[DREY_SPECULATION_DEPTHS - 1], 70 - 31);
+    assert_int_equal(got.depth_submitted[DREY_SPECULATION_DEPTHS - 1], 70 - 31);
+    assert_int_equal(got.passes_writing[DREY_SPECULATION_WRITTEN - 1], 1);
+    free(s);
+}
+
+static int64_t total(const int64_t *count, int n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += count[i];
+    return sum;
+}
+
+static void write_text(drey_session *s, drey_statistics *stats, drey_speculation *c)
+{
+    drey_error err = {0};
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = 48;
+    g.ignore_eos = true;
+    const int32_t prompt[] = {65, 66, 67, 68, 65};
+    if (drey_session_generate(s, prompt, 5, &g, stats, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    drey_session_speculation(s, c);
+}
+
+static void agrees(const drey_statistics *t, const drey_speculation *c)
+{
+    enum { RANKS = DREY_SPECULATION_RANKS + 1 };
+    int64_t submitted = total(c->depth_submitted, DREY_SPECULATION_DEPTHS);
+    assert_int_equal(total(c->depth_accepted, DREY_SPECULATION_DEPTHS), t->accepted);
+    assert_int_equal(total(c->rank_accepted, RANKS), t->accepted);
+    assert_int_equal(total(c->rank_submitted, RANKS), submitted);
+    assert_int_equal(total(c->passes_writing, DREY_SPECULATION_WRITTEN), t->n_passes);
+    assert_int_equal(submitted, t->drafted);
+    int64_t written = 0;
+    for (int i = 0; i < DREY_SPECULATION_WRITTEN; i++)
+        written += (i + 1) * c->passes_writing[i];
+    assert_int_equal(written, t->generated_tokens - 1);
+}
+
+static void texts_add_up(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *target, *draft;
+    toy_write(temp_path("target.gguf"), &toy);
+    toy.n_layers = 2;
+    toy_write(temp_path("draft.gguf"), &toy);
+    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
+    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    for (int with = 0; with < 2; with++) {
+        drey_engine_options o;
+        drey_engine_options_init(&o);
+        o.target = target;
+        o.draft = with ? draft : NULL;
+        o.drafter = with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
+        o.policy = with ? DREY_POLICY_EDGELLM : DREY_POLICY_NONE; /* drafts whatever it costs */
+        o.memory_bytes = DREY_MEMORY_UNLIMITED;
+        o.n_context = 128;
+        o.n_threads = 1;
+        drey_engine *e;
+        drey_session *s;
+        assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+        for (int text = 0; text < 2; text++) { /* the second one counts for itself alone */
+            drey_statistics stats;
+            drey_speculation c;
+            write_text(s, &stats, &c);
+            agrees(&stats, &c);
+            assert_true((c.draft_steps > 0) == with && (c.draft_s > 0) == with);
+            assert_true(c.draft_steps <= 2 * 48 * (1 + stats.n_passes));
+            assert_true((total(c.rank_chosen, DREY_SPECULATION_RANKS) > 0) == with);
+        }
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+    drey_model_close(&target);
+    drey_model_close(&draft);
+}
+
+static bool keep_id(void *user, int32_t id)
+{
+    int32_t **at = user;
+    *(*at)++ = id;
+    return true;
+}
+
+/* A text that is not drafted for is the same, and the ones around it are drafted for as ever. */
+static void a_text_without_drafts(void **state)
+{
+    (void)state;
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *target, *draft;
+    toy_write(temp_path("target.gguf"), &toy);
+    toy.n_layers = 2;
+    toy_write(temp_path("draft.gguf"), &toy);
+    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
+    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    for (int with = 0; with < 2; with++) {
+        drey_engine_options o;
+        drey_engine_options_init(&o);
+        o.target = target;
+        o.draft = with ? draft : NULL;
+        o.drafter = with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_LOOKUP;
+        o.policy = DREY_POLICY_SPECINFER; /* drafts whatever it costs */
+        o.memory_bytes = DREY_MEMORY_UNLIMITED;
+        o.n_context = 128;
+        o.n_threads = 1;
+        drey_engine *e;
+        drey_session *s;
+        assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+        int32_t ids[3][48];
+        for (int text = 0; text < 3; text++) {
+            drey_statistics stats;
+            drey_generate_options g;
+            int32_t *at = ids[text];
+            const int32_t prompt[] = {65, 66, 67, 68, 65};
+            drey_generate_options_init(&g);
+            g.n_predict = 48;
+            g.ignore_eos = true;
+            g.on_token = keep_id;
+            g.user = &at;
+            g.no_draft = text == 1;
+            drey_session_reset(s);
+            assert_int_equal(drey_session_generate(s, prompt, 5, &g, &stats, &err), DREY_OK);
+            drey_speculation c;
+            drey_session_speculation(s, &c);
+            assert_int_equal(stats.drafted == 0, text == 1);
+            assert_true(text != 1 || (c.draft_steps == 0 && stats.n_passes == 47));
+            assert_memory_equal(ids[text], ids[0], sizeof ids[0]);
+        }
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+    drey_model_close(&target);
+    drey_model_close(&draft);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_by_hand),
+        cmocka_unit_test(sources_of_what_was_accepted),
+        cmocka_unit_test(long_paths_are_counted_at_the_end),
+        cmocka_unit_test(texts_add_up),
+        cmocka_unit_test(a_text_without_drafts),
+    };
+    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
+}

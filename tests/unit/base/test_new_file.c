@@ -1,0 +1,214 @@
+/* Files that appear whole or not at all: what is under the name, and what is left beside it, after
+ * each way a writer can end. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/new_file.h"
+#include "support/bytes_file.h"
+#include "support/child.h"
+#include "support/temp_dir.h"
+
+static void holds(const char *path, const char *text)
+{
+    char got[64] = "";
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        fail_msg("%s is not there", path);
+    size_t n = fread(got, 1, sizeof got - 1, f);
+    fclose(f);
+    assert_int_equal(n, strlen(text));
+    assert_memory_equal(got, text, n);
+}
+
+static bool exists(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+static void write_text(new_file *f, const char *path, const char *text)
+{
+    drey_error err = {0};
+    if (new_file_open(f, path, &err) != DREY_OK ||
+        new_file_reserve(f, strlen(text), &err) != DREY_OK ||
+        new_file_write(f, 1, text + 1, strlen(text) - 1, &err) != DREY_OK ||
+        new_file_write(f, 0, text, 1, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+static void whole_or_not_at_all(void **state)
+{
+    (void)state;
+    temp_dir();
+    const char *path = temp_path("file"), *partial = temp_path("file.partial");
+    drey_error err = {0};
+    new_file f;
+    write_text(&f, path, "one");
+    assert_false(exists(path));
+    assert_true(exists(partial));
+    new_file_discard(&f);
+    assert_false(exists(path) || exists(partial));
+    new_file_discard(&f); /* nothing to do any more */
+
+    write_text(&f, path, "one");
+    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    holds(path, "one");
+    assert_false(exists(partial));
+
+    write_text(&f, path, "two");
+    holds(path, "one");
+    new_file_discard(&f);
+    holds(path, "one");
+    write_text(&f, path, "two");
+    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    holds(path, "two");
+    temp_dir_remove();
+}
+
+static void takes_over_what_a_crash_left(void **state)
+{
+    (void)state;
+    temp_dir();
+    const char *path = temp_path("file"), *partial = temp_path("file.partial");
+    bytes_file_write(partial, "a longer text of a writer that is gone", 38);
+    drey_error err = {0};
+    new_file f;
+    write_text(&f, path, "new");
+    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    holds(path, "new");
+    temp_dir_remove();
+}
+
+static void refuses(const char *path, const char *says)
+{
+    new_file f;
+    drey_error err = {0};
+    assert_int_equal(new_file_open(&f, path, &err), DREY_ERR_IO);
+    if (!strstr(err.message, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+    assert_true(f.fd == -1 && !f.path && !f.partial);
+}
+
+static void what_is_refused(void **state)
+{
+    (void)state;
+    temp_dir();
+    new_file f;
+    write_text(&f, temp_path("file"), "one");
+    refuses(temp_path("file"), "is being written by another process");
+    assert_true(exists(temp_path("file.partial"))); /* the first writer's */
+    new_file_discard(&f);
+    refuses(temp_path("no/such/folder"), "No such file or directory; check the folder");
+    assert_int_equal(mkdir(temp_path("folder.partial"), 0700), 0);
+    refuses(temp_path("folder"), "Is a directory");
+    bytes_file_write(temp_path("elsewhere"), "kept", 4);
+    assert_int_equal(symlink(temp_path("elsewhere"), temp_path("link.partial")), 0);
+    refuses(temp_path("link"), "cannot write");
+    holds(temp_path("elsewhere"), "kept");
+    assert_int_equal(mkdir(temp_path("taken"), 0700), 0);
+    refuses(temp_path("taken"), "is a folder");
+    assert_int_equal(mkfifo(temp_path("pipe"), 0600), 0);
+    refuses(temp_path("pipe"), "is a device, a pipe or a socket");
+    assert_false(exists(temp_path("pipe.partial")));
+    temp_dir_remove();
+}
+
+/* A link to a file on another disk stays a link. */
+static void follows_links(void **state)
+{
+    (void)state;
+    temp_dir();
+    bytes_file_write(temp_path("real"), "old", 3);
+    assert_int_equal(symlink(temp_path("real"), temp_path("link")), 0);
+    drey_error err = {0};
+    struct stat about;
+    new_file f;
+    write_text(&f, temp_path("link"), "new");
+    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    holds(temp_path("real"), "new");
+    assert_int_equal(lstat(temp_path("link"), &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    temp_dir_remove();
+}
+
+/* 40 MiB, so that several windows are pushed out; every MiB tells its number. */
+static void large_files_are_complete(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20, N = 40 };
+    temp_dir();
+    char *block = malloc(MIB);
+    new_file f;
+    drey_error err = {0};
+    uint64_t free_bytes = 0;
+    assert_int_equal(new_file_open(&f, temp_path("large"), &err), DREY_OK);
+    assert_int_equal(new_file_space(&f, &free_bytes, &err), DREY_OK);
+    assert_true(free_bytes > 0);
+    assert_int_equal(new_file_reserve(&f, (uint64_t)N * MIB, &err), DREY_OK);
+    for (int i = 0; i < N; i++) {
+        memset(block, i + 1, MIB);
+        assert_int_equal(new_file_write(&f, (uint64_t)i * MIB, block, MIB, &err), DREY_OK);
+    }
+    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    FILE *in = fopen(temp_path("large"), "rb");
+    assert_non_null(in);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(fread(block, 1, MIB, in), MIB);
+        for (int j = 0; j < MIB; j += 511)
+            assert_int_equal(block[j], i + 1);
+    }
+    assert_int_equal(fgetc(in), EOF);
+    fclose(in);
+    free(block);
+    temp_dir_remove();
+}
+
+/* In a process that may write no more than 64 KiB to a file. */
+static int beyond_the_limit(void *arg)
+{
+    struct rlimit limit = {65536, 65536};
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        return 10;
+    new_file f;
+    drey_error err = {0};
+    static char block[100000];
+    if (new_file_open(&f, arg, &err) != DREY_OK)
+        return 11;
+    if (new_file_reserve(&f, sizeof block, &err) == DREY_OK)
+        return 12;
+    if (new_file_write(&f, 0, block, sizeof block, &err) != DREY_ERR_IO)
+        return 13;
+    new_file_discard(&f);
+    return strstr(err.message, "cannot write") && err.hint == DREY_HINT_OUTPUT ? 0 : 14;
+}
+
+static void a_file_that_may_not_grow(void **state)
+{
+    (void)state;
+    temp_dir();
+    char path[512];
+    snprintf(path, sizeof path, "%s", temp_path("file"));
+    assert_int_equal(child_run(beyond_the_limit, path), 0);
+    assert_false(exists(temp_path("file")) || exists(temp_path("file.partial")));
+    temp_dir_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_or_not_at_all),      cmocka_unit_test(takes_over_what_a_crash_left),
+        cmocka_unit_test(what_is_refused),          cmocka_unit_test(follows_links),
+        cmocka_unit_test(large_files_are_complete), cmocka_unit_test(a_file_that_may_not_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

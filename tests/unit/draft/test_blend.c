@@ -1,0 +1,375 @@
+/* Guesses of two sources for one tree: what a mixture gives by hand, what is learnt of it, and a
+ * drafter of which each half knows what the other does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "draft/blend.h"
+#include "policy/policy.h"
+#include "support/policy_memory.h"
+#include "support/tree_path.h"
+
+enum { CAPACITY = 200 };
+
+static void near(float got, double want)
+{
+    assert_true(got > want - 1e-4 && got < want + 1e-4);
+}
+
+/* ---- The mixture ---- */
+
+/* Tokens 5 and 6 of the one, 7 and 5 of the other. */
+static blend_guesses two_opinions(void)
+{
+    return (blend_guesses){.guess = {{.token = 5, .inner = 0.6f, .text = 0.1f},
+                                     {.token = 6, .inner = 0.2f},
+                                     {.token = 7, .text = 0.3f}},
+                           .n = 3};
+}
+
+static void a_mixture_by_hand(void **state)
+{
+    (void)state;
+    blend_trust t = {.places = {{0}}};
+    blend_guesses g = two_opinions();
+    blend_weigh(&t, &g);
+    /* w = 0.6 / (0.6 + 0.3); both have 5; neither's are 2/3 of 0.2 and 1/3 of 0.6. */
+    const double all = 3 * (2 / 3.0 * 0.6 + 1 / 3.0 * 0.1) + 2 / 3.0 * 0.2 + 1 / 3.0 * 0.3 +
+                       2 / 3.0 * 0.2 + 1 / 3.0 * 0.6;
+    assert_int_equal(g.guess[0].token, 5);
+    near(g.guess[0].value, 3 * (2 / 3.0 * 0.6 + 1 / 3.0 * 0.1) / all);
+    assert_int_equal(g.guess[1].token, 6);
+    near(g.guess[1].value, 2 / 3.0 * 0.2 / all);
+    assert_int_equal(g.guess[2].token, 7);
+    near(g.guess[2].value, 1 / 3.0 * 0.3 / all);
+    /* One of them says nothing: the other's values are as they were. */
+    blend_guesses alone = {.guess = {{.token = 7, .text = 0.3f}, {.token = 8, .text = 0.5f}},
+                           .n = 2};
+    blend_weigh(&t, &alone);
+    assert_int_equal(alone.guess[0].token, 8);
+    near(alone.guess[0].value, 0.5);
+    near(alone.guess[1].value, 0.3);
+}
+
+static void what_came_moves_the_weight(void **state)
+{
+    (void)state;
+    blend_trust t = {.places = {{0}}};
+    blend_guesses g = two_opinions();
+    blend_weigh(&t, &g);
+    /* Token 5 is the one's for 0.4 of 0.4333, 7 the other's alone; 9 is nobody's. */
+    blend_learn(&t, &g, 5);
+    near(t.places[2][1], 1);
+    near(t.inner[2][1], 0.4 / (0.4 + 0.1 / 3));
+    blend_learn(&t, &g, 9);
+    near(t.places[2][1], 1);
+    float before = t.inner[2][1];
+    blend_learn(&t, &g, 7);
+    near(t.places[2][1], 2);
+    near(t.inner[2][1], (double)before);
+    g = two_opinions();
+    blend_weigh(&t, &g);
+    double w = ((double)before + 8 * (2 / 3.0)) / (2 + 8);
+    double both = w * 0.6 + (1 - w) * 0.1, rest = 1 - w * 0.8 - (1 - w) * 0.4;
+    near(g.guess[0].value, 3 * both / (3 * both + w * 0.2 + (1 - w) * 0.3 + rest));
+    /* Always the other one: in the end it is believed alone. */
+    for (int i = 0; i < 1000; i++)
+        blend_learn(&t, &g, 7);
+    g = two_opinions();
+    blend_weigh(&t, &g);
+    assert_int_equal(g.guess[2].token, 6);
+    assert_true(g.guess[2].value < 0.02f);
+    assert_true(t.places[2][1] < 256);
+}
+
+/* ---- An inner drafter that is told what to say ---- */
+
+typedef struct told {
+    drafter base;
+    candidate guess[TREE_MAX_GUESSES];
+    int32_t n;
+    int32_t deepest;                         /* it guesses behind nodes of less depth */
+    int32_t n_asked;                         /* nodes */
+    int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* of its step */
+    int32_t n_heard, n_reroots;
+} told;
+
+static drey_status told_begin(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
+{
+    (void)d;
+    (void)tokens;
+    (void)n;
+    (void)err;
+    return DREY_OK;
+}
+
+static bool told_reaches(const drafter *d, const token_tree *tree, int32_t node)
+{
+    return tree->nodes[node].depth < ((const told *)d)->deepest;
+}
+
+static drey_status told_expand(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
+                               drey_error *err)
+{
+    told *t = (told *)d;
+    (void)err;
+    t->n_asked += n;
+    for (int32_t i = 0; i < n; i++) {
+        assert_true(told_reaches(d, tree, nodes[i]));
+        tree_guess(tree, nodes[i], t->guess, t->n);
+    }
+    return DREY_OK;
+}
+
+static drey_status told_start(drafter *d, const token_tree *tree, const int32_t *nodes, int32_t n,
+                              drey_error *err)
+{
+    told *t = (told *)d;
+    (void)tree;
+    (void)err;
+    memcpy(t->nodes, nodes, (size_t)n * sizeof *nodes);
+    t->n_nodes = n;
+    return DREY_OK;
+}
+
+static drey_status told_advance(drafter *d, token_tree *tree, int64_t until_ns, bool *done,
+                                drey_error *err)
+{
+    told *t = (told *)d;
+    *done = until_ns == 0;
+    return *done ? told_expand(d, tree, t->nodes, t->n_nodes, err) : DREY_OK;
+}
+
+static void told_give_up(drafter *d)
+{
+    ((told *)d)->n_nodes = 0;
+}
+
+static void told_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
+                        int32_t next, const int32_t *moved)
+{
+    (void)tree;
+    (void)path;
+    (void)n_path;
+    (void)next;
+    (void)moved;
+    ((told *)d)->n_reroots++;
+}
+
+static const drafter_class told_class = {.begin = told_begin,
+                                         .reaches = told_reaches,
+                                         .expand = told_expand,
+                                         .start = told_start,
+                                         .advance = told_advance,
+                                         .give_up = told_give_up,
+                                         .reroot = told_reroot};
+
+typedef struct bench {
+    void *memory;
+    told inner;
+    sampler sampler;
+    drafter *d;
+    token_tree tree;
+} bench;
+
+static void open_bench(bench *b, const int32_t *tokens, int32_t n)
+{
+    memset(b, 0, sizeof *b);
+    b->memory = calloc(1, blend_bytes(CAPACITY));
+    assert_non_null(b->memory);
+    b->inner = (told){.base = {.class = &told_class}, .deepest = 1000};
+    b->d = blend_init(b->memory, CAPACITY, &b->inner.base, &b->sampler, NULL, NULL);
+    assert_int_equal(b->d->class->begin(b->d, tokens, n, NULL), DREY_OK);
+    tree_reset(&b->tree, tokens[n - 1]);
+}
+
+static const tree_node *expand(bench *b, int32_t node)
+{
+    assert_int_equal(b->d->class->expand(b->d, &b->tree, &node, 1, NULL), DREY_OK);
+    assert_true(tree_is_valid(&b->tree));
+    return &b->tree.nodes[node];
+}
+
+static void go_on(bench *b, int32_t next)
+{
+    int32_t moved[TREE_MAX_NODES];
+    tree_moves(&b->tree, NULL, 0, next, moved);
+    b->d->class->reroot(b->d, &b->tree, NULL, 0, next, moved);
+    tree_reroot(&b->tree, next, moved);
+}
+
+static const int32_t repeated[] = {1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3, 8, 5, 2, 3, 9, 1, 2, 3};
+static const int32_t fresh[] = {20, 21, 22, 23, 24, 25};
+enum { N_REPEATED = sizeof repeated / sizeof *repeated, N_FRESH = sizeof fresh / sizeof *fresh };
+
+static void one_knows_what_the_other_does_not(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, repeated, N_REPEATED); /* behind 1 2 3: 8 twice, 7; behind 2 3: 9, too */
+    const tree_node *root = expand(&b, 0);
+    assert_int_equal(root->n_guesses, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(root->guess[i].token, 8 - i + 3 * (i == 2));
+        assert_int_equal(root->source[i], SOURCE_TEXT);
+    }
+    free(b.memory);
+    open_bench(&b, fresh, N_FRESH);
+    b.inner.guess[0] = (candidate){31, 0.7f};
+    b.inner.guess[1] = (candidate){32, 0.1f};
+    b.inner.n = 2;
+    root = expand(&b, 0);
+    assert_int_equal(root->n_guesses, 2);
+    assert_int_equal(root->guess[0].token, 31);
+    near(root->guess[0].confidence, 0.7);
+    near(root->guess[1].confidence, 0.1);
+    assert_int_equal(root->source[0], SOURCE_DRAFT);
+    free(b.memory);
+}
+
+/* The best 8 of both, each with its source. */
+static void both_guess(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, repeated, N_REPEATED);
+    for (int32_t i = 0; i < TREE_MAX_GUESSES; i++)
+        b.inner.guess[i] =
+            (candidate){i == 1 ? 8 : 40 + i, i == 0 ? 0.3f : 0.09f - 0.01f * (float)i};
+    b.inner.n = TREE_MAX_GUESSES;
+    const tree_node *root = expand(&b, 0);
+    int32_t of_both = 0, of_text = 0;
+    float sum = 0;
+    assert_int_equal(root->n_guesses, TREE_MAX_GUESSES);
+    for (int32_t i = 0; i < TREE_MAX_GUESSES; i++) {
+        for (int32_t k = 0; k < i; k++)
+            assert_int_not_equal(root->guess[i].token, root->guess[k].token);
+        assert_int_equal(root->source[i], root->guess[i].token == 8   ? SOURCE_DRAFT | SOURCE_TEXT
+                                          : root->guess[i].token < 40 ? SOURCE_TEXT
+                                                                      : SOURCE_DRAFT);
+        of_both += root->guess[i].token == 8;
+        of_text += root->source[i] == SOURCE_TEXT;
+        sum += root->guess[i].confidence;
+    }
+    assert_int_equal(of_both, 1);
+    assert_int_equal(of_text, 2);
+    assert_true(sum <= 1.0001f);
+    free(b.memory);
+}
+
+/* A text that has gone round often: what follows is copied at a glance, to any depth, and the inner
+ * drafter is not asked. What stands below a node that it cannot reach is lookup's. */
+static void copies_take_no_step(void **state)
+{
+    (void)state;
+    bench b;
+    int32_t round[150];
+    for (int32_t i = 0; i < 150; i++)
+        round[i] = i % 30;
+    open_bench(&b, round, 100);
+    policy_memory memory;
+    draft_policy *p = policy_init(memory.bytes, &policy_optimal, 12, 0);
+    for (int32_t i = 100; i < 130; i++) { /* it has to see that copies are right */
+        draft_glance(b.d, p, &b.tree, 20);
+        if (!b.tree.nodes[0].expanded)
+            expand(&b, 0);
+        go_on(&b, round[i]);
+        tree_reset(&b.tree, round[i]);
+    }
+    b.inner.n_asked = 0;
+    assert_int_equal(draft_grow(b.d, p, &b.tree, 20, NULL), DREY_OK);
+    assert_int_equal(b.inner.n_asked, 0);
+    assert_true(b.tree.nodes[0].copied && b.tree.n_nodes == 13);
+    for (int32_t i = 1; i < b.tree.n_nodes; i++)
+        assert_int_equal(b.tree.nodes[i].token, (129 + i) % 30);
+    /* Heads of depth 1: the root is theirs, and 8's children are not. */
+    free(b.memory);
+    open_bench(&b, repeated, N_REPEATED);
+    b.inner.deepest = 1;
+    b.inner.guess[0] = (candidate){8, 0.6f};
+    b.inner.n = 1;
+    p = policy_init(memory.bytes, &policy_optimal, 12, 0);
+    assert_int_equal(draft_grow(b.d, p, &b.tree, 20, NULL), DREY_OK);
+    assert_int_equal(b.inner.n_asked, 1);
+    int32_t child = tree_child(&b.tree, 0, 8);
+    assert_true(child > 0 && b.tree.nodes[child].copied && !b.tree.nodes[0].copied);
+    assert_int_equal(b.tree.nodes[child].n_guesses, 2); /* 5 and 1 */
+    free(b.memory);
+}
+
+/* A step in parts: the nodes get theirs when it is over, and not when it is given up. */
+static void steps_in_parts(void **state)
+{
+    (void)state;
+    bench b;
+    int32_t root = 0;
+    bool done = true;
+    open_bench(&b, repeated, N_REPEATED);
+    b.inner.guess[0] = (candidate){50, 0.4f};
+    b.inner.n = 1;
+    drafter *d = b.d;
+    assert_int_equal(d->class->start(d, &b.tree, &root, 1, NULL), DREY_OK);
+    assert_int_equal(d->class->advance(d, &b.tree, 1, &done, NULL), DREY_OK);
+    assert_true(!done && !b.tree.nodes[0].expanded);
+    d->class->give_up(d);
+    assert_int_equal(d->class->start(d, &b.tree, &root, 1, NULL), DREY_OK);
+    assert_int_equal(d->class->advance(d, &b.tree, 0, &done, NULL), DREY_OK);
+    assert_true(done && b.tree.nodes[0].expanded);
+    assert_int_equal(b.tree.nodes[0].n_guesses, 4);
+    /* A step of nodes that it cannot reach is over at once. */
+    b.inner.deepest = 1;
+    int32_t child = tree_push(&b.tree, 0, 8, 0.5f);
+    assert_int_equal(d->class->start(d, &b.tree, &child, 1, NULL), DREY_OK);
+    assert_int_equal(d->class->advance(d, &b.tree, 1, &done, NULL), DREY_OK);
+    assert_true(done && b.tree.nodes[child].n_guesses == 2);
+    free(b.memory);
+}
+
+/* Both follow the text: a child that stays keeps whose its guesses were, and is judged by that. */
+static void going_on(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, repeated, N_REPEATED);
+    blend_drafter *blend = (blend_drafter *)b.d;
+    b.inner.guess[0] = (candidate){8, 0.4f};
+    b.inner.n = 1;
+    expand(&b, 0);
+    expand(&b, tree_push(&b.tree, 0, 8, 0.5f)); /* lookup: 5 and 1; the other: 8 */
+    go_on(&b, 8);
+    assert_true(b.tree.nodes[0].expanded && b.inner.n_reroots == 1);
+    assert_int_equal(blend->worth[0].n_positions, 1);
+    float hits = 0, trials = 0;
+    for (int i = 0; i < CALIBRATION_BINS; i++) {
+        hits += blend->worth[0].hits[0][i];
+        trials += blend->worth[0].trials[0][i];
+    }
+    assert_true(hits == 1 && trials == 1);
+    go_on(&b, 5);
+    trials = 0;
+    for (int i = 0; i < CALIBRATION_BINS; i++)
+        trials += blend->worth[0].trials[0][i];
+    assert_true(trials == 2);
+    /* The timeline is 1 2 3 8 5 now, of which 1 2 3 8 stood before 5 once. */
+    b.inner.n = 0;
+    assert_int_equal(expand(&b, 0)->guess[0].token, 2);
+    free(b.memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mixture_by_hand),
+        cmocka_unit_test(what_came_moves_the_weight),
+        cmocka_unit_test(one_knows_what_the_other_does_not),
+        cmocka_unit_test(both_guess),
+        cmocka_unit_test(copies_take_no_step),
+        cmocka_unit_test(steps_in_parts),
+        cmocka_unit_test(going_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* The forward pass over trees: a row's logits have the same bits in a tree, in a chunk, and alone;
+ * and a cache compacted to a path equals one that computed the path and nothing else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+typedef struct bench {
+    drey_model *model;
+    drey_engine *engine;
+    drey_session *session;
+} bench;
+
+static void open_bench(bench *b, const char *architecture, uint32_t type)
+{
+    drey_error err = {0};
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.architecture = architecture;
+    toy.type = type;
+    toy.biases = true;
+    toy.n_embd = 256;
+    toy.n_ff = 2048; /* wide enough that few rows of it are shared by all threads */
+    temp_dir();
+    const char *path = temp_path("model.gguf");
+    toy_write(path, &toy);
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 200;
+    o.n_threads = 2;
+    drey_status status = drey_model_open(&b->model, path, &err);
+    o.target = b->model;
+    if (status == DREY_OK)
+        status = engine_open(&b->engine, &o, &(engine_tuning){.least_logit_rows = 64}, &err);
+    if (status == DREY_OK)
+        status = drey_session_open(&b->session, b->engine, &err);
+    if (status != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+static void close_bench(bench *b)
+{
+    drey_session_close(&b->session);
+    drey_engine_close(&b->engine);
+    drey_model_close(&b->model);
+    temp_dir_remove();
+}
+
+enum { N_PROMPT = 70, N_TREE = 24, MAX_VOCAB = 2048 };
+
+static int32_t vocab(const bench *b)
+{
+    return b->engine->target.layout.shape.n_vocab;
+}
+
+static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
+{
+    drey_error err = {0};
+    if (pass_rows(&b->session->target, rows, n, head, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+}
+
+static void start(bench *b, int32_t chunk)
+{
+    int32_t tokens[N_PROMPT];
+    for (int32_t i = 0; i < N_PROMPT; i++)
+        tokens[i] = (i * 37 + 5) % 256;
+    kv_truncate(&b->session->target_kv, 0);
+    drey_error err;
+    assert_int_equal(
+        pass_prompt(&b->session->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL, &err),
+        DREY_OK);
+}
+
+/* A seeded tree: node i hangs on one of the nodes before it. */
+static void make_tree(pass_row *rows, uint64_t seed)
+{
+    for (int32_t i = 0; i < N_TREE; i++) {
+        uint64_t r = toy_random(&seed);
+        rows[i].parent = i == 0 ? -1 : (int32_t)(r % (uint64_t)i);
+        if (r >> 60 < 10 && i > 0)
+            rows[i].parent = i - 1; /* long branches too */
+        rows[i].token = (int32_t)(toy_random(&seed) % 256);
+    }
+}
+
+static int32_t path_to(const pass_row *rows, int32_t node, int32_t *path)
+{
+    int32_t n = 0, at[N_TREE];
+    for (int32_t i = node; i >= 0; i = rows[i].parent)
+        at[n++] = i;
+    for (int32_t i = 0; i < n; i++)
+        path[i] = at[n - 1 - i];
+    return n;
+}
+
+static const float *logits_of(const bench *b, int32_t row)
+{
+    return b->session->target.ws->logits + row * pass_logits_stride(&b->session->target);
+}
+
+/* Every node's logits in the tree against its path computed alone, one token at a time. */
+static void test_tree_equals_paths(void **state)
+{
+    (void)state;
+    static float tree[N_TREE][MAX_VOCAB];
+    bench b = {0};
+    open_bench(&b, "qwen2", TOY_TYPE_MIXED);
+    assert_true(vocab(&b) <= MAX_VOCAB);
+    pass_row rows[N_TREE];
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        make_tree(rows, seed);
+        start(&b, 16);
+        compute(&b, rows, N_TREE, HEAD_ALL);
+        for (int32_t i = 0; i < N_TREE; i++)
+            memcpy(tree[i], logits_of(&b, i), (size_t)vocab(&b) * sizeof(float));
+        for (int32_t node = N_TREE - 6; node < N_TREE; node++) {
+            int32_t path[N_TREE], n = path_to(rows, node, path);
+            start(&b, 33);
+            for (int32_t i = 0; i < n; i++) {
+                compute(&b, &(pass_row){rows[path[i]].token, -1}, 1, HEAD_ALL);
+                kv_commit(&b.session->target_kv, NULL, 1);
+                assert_memory_equal(logits_of(&b, 0), tree[path[i]],
+                                    (size_t)vocab(&b) * sizeof(float));
+            }
+        }
+    }
+    close_bench(&b);
+}
+
+/* A tree grown node by node, as a drafter grows it, equals the tree in one pass. */
+static void test_tree_in_steps(void **state)
+{
+    (void)state;
+    static float whole[N_TREE][MAX_VOCAB];
+    bench b = {0};
+    open_bench(&b, "llama", TYPE_Q8_0);
+    pass_row rows[N_TREE];
+    make_tree(rows, 5);
+    start(&b, 64);
+    compute(&b, rows, N_TREE, HEAD_ALL);
+    for (int32_t i = 0; i < N_TREE; i++)
+        memcpy(whole[i], logits_of(&b, i), (size_t)vocab(&b) * sizeof(float));
+    start(&b, 64);
+    for (int32_t i = 0; i < N_TREE; i++) {
+        compute(&b, &rows[i], 1, HEAD_LAST);
+        assert_memory_equal(logits_of(&b, 0), whole[i], (size_t)vocab(&b) * sizeof(float));
+    }
+    close_bench(&b);
+}
+
+/* The committed slots of a head (f16) are the ones that were kept: see kernel/attend.h. */
+static void same_slots(const kv_cache *kv, const uint8_t *keys, const uint8_t *values, size_t at)
+{
+    size_t row_bytes = (size_t)kv->head_dim * sizeof(uint16_t);
+    for (int32_t slot = 0; slot < kv->n_committed; slot++) {
+        size_t value = at + (size_t)slot * row_bytes;
+        assert_memory_equal(kv->values + value, values + value, row_bytes);
+        for (int32_t i = 0; i < kv->head_dim; i++) {
+            size_t key = at + (size_t)(slot / 16) * 16 * row_bytes +
+                         (size_t)(i * 16 + slot % 16) * sizeof(uint16_t);
+            assert_memory_equal(kv->keys + key, keys + key, sizeof(uint16_t));
+        }
+    }
+}
+
+/* After committing a path out of a tree, the cache holds the very bits of a cache that knew only
+ * the path. */
+static void test_compaction_equals_recomputation(void **state)
+{
+    (void)state;
+    bench b = {0};
+    open_bench(&b, "qwen2", TYPE_Q4_K);
+    kv_cache *kv = &b.session->target_kv;
+    size_t bytes = kv_at(kv, kv->n_layers, 0);
+    uint8_t *keys = malloc(bytes), *values = malloc(bytes);
+    assert_non_null(keys);
+    assert_non_null(values);
+    assert_int_equal(kv->format, KV_F16);
+    pass_row rows[N_TREE];
+    for (int32_t node = 3; node < N_TREE; node += 5) {
+        make_tree(rows, 11);
+        int32_t path[N_TREE], n = path_to(rows, node, path);
+        start(&b, 64);
+        compute(&b, rows, N_TREE, HEAD_NONE);
+        kv_commit(kv, path, n);
+        memcpy(keys, kv->keys, bytes);
+        memcpy(values, kv->values, bytes);
+        start(&b, 64);
+        for (int32_t i = 0; i < n; i++) {
+            compute(&b, &(pass_row){rows[path[i]].token, -1}, 1, HEAD_NONE);
+            kv_commit(kv, NULL, 1);
+        }
+        assert_int_equal(kv->n_committed, N_PROMPT + n);
+        for (int32_t l = 0; l < kv->n_layers; l++)
+            for (int32_t h = 0; h < kv->n_heads_kv; h++)
+                same_slots(kv, keys, values, kv_at(kv, l, h));
+    }
+    free(keys);
+    free(values);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tree_equals_paths),
+        cmocka_unit_test(test_tree_in_steps),
+        cmocka_unit_test(test_compaction_equals_recomputation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,480 @@
+/* The plan: its parts are the budget, the least budget works in the next run, an engine
+ * lives in it, and the prediction is the ceiling's formula, worked out here by hand. */
+#include <fcntl.h>
+#include <link.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "session/session.h"
+#include "os/clock.h"
+#include "os/memory.h"
+#include "os/reader.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+static drey_model *target, *draft;
+
+static drey_model *open_toy(const char *name, const toy_options *toy)
+{
+    drey_model *m;
+    drey_error err = {0};
+    toy_write(temp_path(name), toy);
+    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static drey_engine_options usual(bool with_draft)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = target;
+    o.n_context = 64;
+    o.n_threads = 1;
+    if (with_draft) {
+        o.draft = draft;
+        o.drafter = DREY_DRAFTER_MODEL;
+    }
+    return o;
+}
+
+static uint64_t least_budget(drey_engine_options o)
+{
+    drey_plan plan;
+    drey_error err = {0};
+    o.memory_bytes = 1;
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_MEMORY);
+    char says[40];
+    snprintf(says, sizeof says, "works here is %llu MiB",
+             (unsigned long long)(plan.smallest_budget_bytes >> 20));
+    assert_non_null(strstr(err.message, says));
+    assert_int_equal(plan.smallest_budget_bytes % (1 << 20), 0);
+    return plan.smallest_budget_bytes;
+}
+
+static drey_plan plan_of(const drey_engine_options *o, const drey_speeds *speeds)
+{
+    drey_plan plan;
+    drey_error err = {0};
+    if (drey_plan_make(o, speeds, &plan, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return plan;
+}
+
+static void parts_are_the_budget(void **state)
+{
+    (void)state;
+    for (int with_draft = 0; with_draft < 2; with_draft++) {
+        drey_engine_options o = usual(with_draft);
+        /* What the program itself has written to moves by pages, and so across a MiB now and then. */
+        uint64_t first = least_budget(o), least = least_budget(o), before = UINT64_MAX;
+        assert_in_range(least, first - (1 << 20), first + (1 << 20));
+        for (int i = 0; i <= 12; i++) {
+            o.memory_bytes = least + (uint64_t)i * (1 << 20);
+            drey_plan p = plan_of(&o, NULL);
+            uint64_t own = p.program_bytes + p.tokenizer_bytes + p.stack_bytes + p.queue_bytes +
+                           p.reserve_bytes;
+            assert_int_equal(own, p.process_bytes);
+            assert_int_equal(p.pinned_bytes + p.draft_bytes + p.ring_bytes + p.kv_bytes +
+                                 p.work_bytes + p.process_bytes + p.spare_bytes,
+                             o.memory_bytes);
+            assert_int_equal(p.draft_bytes > 0, with_draft);
+            assert_int_equal(p.draft_kv_bytes > 0, with_draft);
+            assert_true(p.draft_kv_bytes < p.kv_bytes);
+            /* With more room prompt passes widen and the ring grows, for a twelfth at most. */
+            assert_true(before == UINT64_MAX ||
+                        p.streamed_bytes_per_pass <= before + o.memory_bytes / 12);
+            assert_true(p.passes_per_s == 0 && p.pass_s == 0);
+            before = p.streamed_bytes_per_pass;
+        }
+    }
+}
+
+/* Reads through the page cache wait there for their threads, those of both models at once. */
+static void buffered_reads_are_counted(void **state)
+{
+    (void)state;
+    const uint64_t most = READER_MOST_THREADS * READER_CACHED_BYTES;
+    for (int with_draft = 0; with_draft < 2; with_draft++) {
+        drey_engine_options o = usual(with_draft);
+        o.memory_bytes = (uint64_t)1 << 30;
+        o.io = DREY_IO_BUFFERED;
+        drey_plan p = plan_of(&o, NULL);
+        assert_true(p.reserve_bytes >= (with_draft ? 2 : 1) * most + (1 << 20));
+    }
+}
+
+/* The least budget does not only plan: an engine opens and writes in it. */
+static void the_least_budget_works(void **state)
+{
+    (void)state;
+    for (int with_draft = 0; with_draft < 2; with_draft++) {
+        drey_engine_options o = usual(with_draft);
+        o.memory_bytes = least_budget(o);
+        drey_engine *e = NULL;
+        drey_session *s = NULL;
+        drey_error err = {0};
+        if (drey_engine_open(&e, &o, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        drey_plan plan;
+        drey_engine_plan(e, &plan);
+        assert_true(plan.streamed_bytes_per_pass > 0);
+        drey_generate_options g;
+        drey_generate_options_init(&g);
+        g.n_predict = 12;
+        g.ignore_eos = true;
+        drey_statistics stats;
+        const int32_t prompt[] = {3, 4, 5};
+        if (drey_session_generate(s, prompt, 3, &g, &stats, &err) != DREY_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(stats.generated_tokens, 12);
+        drey_session_close(&s);
+        drey_engine_close(&e);
+    }
+}
+
+typedef struct tensor_sum {
+    int32_t n;
+    uint64_t bytes[DREY_LOOKED_UP + 1];
+} tensor_sum;
+
+static void add_tensor(void *user, const char *tensor, uint64_t bytes, drey_residency where)
+{
+    tensor_sum *sum = user;
+    assert_true(tensor[0] != '\0');
+    sum->n++;
+    sum->bytes[where] += bytes;
+}
+
+/* Once a planner is open, its files may be gone: no budget asks for them again. */
+static void a_planner_reads_once(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *model = open_toy("gone.gguf", &toy);
+    drey_engine_options o = usual(false);
+    o.target = model;
+    o.n_sessions = 2;
+    drey_planner *p = NULL;
+    drey_plan plan, same;
+    drey_error err = {0};
+    assert_int_equal(drey_prepare(&(drey_prepare_options){.model = model}, NULL, &err), DREY_OK);
+    o.memory_bytes = least_budget(o) + (1 << 20); /* the process may grow a little meanwhile */
+    same = plan_of(&o, NULL);
+    assert_true(same.sidecar);
+    assert_int_equal(drey_planner_open(&p, &o, &err), DREY_OK);
+    assert_int_equal(unlink(temp_path("gone.gguf")), 0);
+    assert_int_equal(unlink(temp_path("gone.gguf.drey")), 0);
+
+    uint64_t before = UINT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        uint64_t budget = o.memory_bytes + (uint64_t)i * (64 << 10);
+        assert_int_equal(drey_planner_make(p, budget, NULL, &plan, &err), DREY_OK);
+        assert_int_equal(plan.budget_bytes, budget);
+        assert_true(plan.sidecar && plan.n_sessions == 2);
+        assert_true(plan.streamed_bytes_per_pass <= before);
+        before = plan.streamed_bytes_per_pass;
+        tensor_sum sum = {0};
+        assert_int_equal(drey_planner_visit(p, budget, add_tensor, &sum, &err), DREY_OK);
+        assert_true(sum.n > 0);
+        assert_int_equal(sum.bytes[DREY_STREAMED], plan.streamed_bytes_per_pass);
+        assert_int_equal(sum.bytes[DREY_LOOKED_UP], plan.lookup_bytes);
+    }
+    assert_int_equal(drey_planner_make(p, 1, NULL, &plan, &err), DREY_ERR_MEMORY);
+    assert_int_equal(drey_planner_make(p, 0, NULL, &plan, &err), DREY_OK);
+    assert_int_equal(plan.budget_bytes, o.memory_bytes);
+    assert_int_equal(plan.target_bytes, same.target_bytes);
+    drey_planner_close(&p);
+    assert_null(p);
+    drey_model_close(&model);
+}
+
+/* As many sessions as were planned for, and what they take is what the plan says. */
+static void sessions_are_counted(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(true);
+    drey_engine *e = NULL;
+    drey_session *s[3] = {NULL};
+    drey_error err = {0};
+    o.memory_bytes = least_budget(o);
+    uint64_t one = plan_of(&o, NULL).session_bytes;
+    o.n_sessions = 2;
+    uint64_t least = least_budget(o);
+    uint64_t more = least + (1 << 20) - o.memory_bytes; /* both are rounded to whole MiB */
+    assert_true(more >= one && more <= one + one / 64 + (2 << 20));
+    o.memory_bytes = least;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s[0], e, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s[1], e, &err), DREY_OK);
+    assert_int_equal(drey_session_open(&s[2], e, &err), DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "n_sessions"));
+    assert_true(s[0]->memory.used_bytes <= one);
+    drey_session_close(&s[0]);
+    assert_int_equal(drey_session_open(&s[2], e, &err), DREY_OK);
+    drey_session_close(&s[1]);
+    drey_session_close(&s[2]);
+    drey_engine_close(&e);
+    o.n_sessions = DREY_MAX_SESSIONS + 1;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_USAGE);
+    o.n_sessions = -1;
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_USAGE);
+}
+
+/* A plan that forgot something is told when memory is laid out; nothing is overrun. */
+static void a_short_plan_is_an_error(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(false);
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
+    drey_error err = {0};
+    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    e->plan.n_slots += 1000; /* the plan was made for fewer */
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_ERR_INTERNAL);
+    assert_non_null(strstr(err.message, "bytes short"));
+    assert_null(s);
+    e->plan.n_slots -= 1000;
+    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    drey_session_close(&s);
+    drey_engine_close(&e);
+}
+
+typedef struct mapping {
+    unsigned long begin, end, resident_kb;
+} mapping;
+
+/* The mapping that holds this program's code. */
+static mapping code_mapping(void)
+{
+    unsigned long here = (unsigned long)(uintptr_t)&memory_settle_code, kb;
+    mapping m, code = {0};
+    char line[512];
+    bool inside = false;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &m.begin, &m.end) == 2) {
+            inside = here >= m.begin && here < m.end;
+            if (inside)
+                code = m;
+        } else if (inside && sscanf(line, "Rss: %lu", &kb) == 1) {
+            code.resident_kb = kb;
+        }
+    }
+    fclose(f);
+    return code;
+}
+
+static void code_is_brought_in(void **state)
+{
+    (void)state;
+    mapping code = code_mapping();
+    size_t n = code.end - code.begin;
+    assert_int_equal(madvise((void *)(uintptr_t)code.begin, n, MADV_DONTNEED), 0);
+    assert_true(code_mapping().resident_kb < n / 1024);
+    /* An engine leaves that to the program. */
+    drey_engine_options o = usual(false);
+    drey_engine *e = NULL;
+    assert_int_equal(drey_engine_open(&e, &o, NULL), DREY_OK);
+    assert_true(code_mapping().resident_kb < n / 1024);
+    drey_engine_close(&e);
+    drey_settle_memory();
+    assert_int_equal(code_mapping().resident_kb, n / 1024);
+}
+
+/* Pages of this program's file that have arrived in the page cache, once reads are over. */
+static size_t cached_pages(int fd)
+{
+    struct stat about;
+    assert_int_equal(fstat(fd, &about), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+    size_t n = ((size_t)about.st_size + 4095) / 4096, n_in = 0;
+    unsigned char *in = malloc(n);
+    void *map = mmap(NULL, n * 4096, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(in && map != MAP_FAILED && mincore(map, n * 4096, in) == 0);
+    for (size_t i = 0; i < n; i++)
+        n_in += in[i] & 1;
+    munmap(map, n * 4096);
+    free(in);
+    return n_in;
+}
+
+/* Pages of its file that the program itself maps, at most: it is the first of the objects. */
+static int add_pages(struct dl_phdr_info *object, size_t size, void *user)
+{
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_LOAD)
+            *(size_t *)user += object->dlpi_phdr[i].p_filesz / 4096 + 2;
+    return 1;
+}
+
+/* Read-ahead that is still under way when settling begins is not left behind, but for what the
+ * program maps. */
+static void the_rest_of_the_file_goes(void **state)
+{
+    (void)state;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    drey_settle_memory();
+    size_t settled = cached_pages(fd), mapped = 0;
+    dl_iterate_phdr(add_pages, &mapped);
+    struct stat about;
+    fstat(fd, &about);
+    if (settled > (size_t)about.st_size / 8192) {
+        print_message("not run: this file system does not let go of cached files\n");
+        close(fd);
+        return;
+    }
+    /* Settling waits 50 ms at most. Where a busy disk makes it wait as long as that, it may give
+     * up, and the round says nothing. */
+    int n_rounds = 0;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(readahead(fd, 0, (size_t)about.st_size), 0);
+        int64_t start = clock_ns();
+        drey_settle_memory();
+        bool in_time = clock_ns() - start < 45 * 1000 * 1000;
+        size_t left = cached_pages(fd);
+        assert_true(!in_time || left <= mapped);
+        n_rounds += in_time;
+    }
+    if (!n_rounds)
+        print_message("not run: the disk was too busy\n");
+    close(fd);
+}
+
+static void near(double got, double want)
+{
+    if (!(fabs(got - want) <= 1e-9 * fabs(want)))
+        fail_msg("%g instead of %g", got, want);
+}
+
+static void predicts_the_ceiling(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(false);
+    o.memory_bytes = least_budget(o) + (1 << 20);
+    drey_speeds disk = {.disk_bytes_per_s = 1e6}; /* so slow that nothing else matters */
+    drey_plan p = plan_of(&o, &disk);
+    double read_s = (double)p.streamed_bytes_per_pass / 1e6;
+    near(p.read_s, read_s);
+    near(p.alone_pass_s, read_s);
+    near(p.ceiling_tokens_per_s, 1 / read_s);
+    near(p.expected_tokens_per_s, 1 / read_s);
+    assert_int_equal(p.tree_rows, 1);
+    drey_engine_options guessing = o;
+    guessing.drafter = DREY_DRAFTER_LOOKUP;
+    guessing.memory_bytes = least_budget(guessing) + (1 << 20);
+    p = plan_of(&guessing, &disk);
+    near(p.expected_tokens_per_s, 1.5 / p.read_s); /* of 31 nodes, which cost nothing here */
+
+    /* With kernels at one operation a second, computing is all: two for each weight. The toy's
+     * matrices are all but its embedding's look-up, which is the head too. */
+    drey_speeds slow = {.disk_bytes_per_s = 1e12, .one_ops_per_s = 1, .tree_ops_per_s = 4};
+    p = plan_of(&o, &slow);
+    double numbers = p.compute_s / 2;
+    drey_model_info info;
+    drey_model_describe(target, &info);
+    assert_true(numbers > 0.9 * (double)info.n_parameters && numbers <= (double)info.n_parameters);
+    near(p.ceiling_tokens_per_s, 1 / p.compute_s);
+
+    o = usual(true);
+    o.memory_bytes = least_budget(o) + (1 << 20);
+    p = plan_of(&o, &slow);
+    assert_int_equal(p.tree_rows, 48);
+    near(p.verify_s, 2 * 48 * numbers / 4);
+    near(p.alone_pass_s, 2 * numbers);
+    near(p.pass_s, p.verify_s + p.draft_s);
+    near(p.passes_per_s, 1 / p.pass_s);
+    assert_true(p.draft_s > 0);
+}
+
+/* What the draft does while the ring fills costs nothing. */
+static void drafting_hides_behind_reads(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(true);
+    o.memory_bytes = least_budget(o) + (1 << 20);
+    drey_speeds s = {.disk_bytes_per_s = 1e6, .one_ops_per_s = 1e12, .tree_ops_per_s = 1e12};
+    drey_plan p = plan_of(&o, &s);
+    assert_true(p.draft_s > 0);
+    near(p.pass_s, p.read_s);
+}
+
+static void measure(const drey_engine_options *o, drey_speeds *s)
+{
+    drey_planner *p = NULL;
+    drey_error err = {0};
+    if (drey_planner_open(&p, o, &err) != DREY_OK || drey_planner_measure(p, 0, s, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    drey_planner_close(&p);
+}
+
+static void measures_what_is_not_given(void **state)
+{
+    (void)state;
+    drey_engine_options o = usual(true);
+    o.memory_bytes = least_budget(o) + (1 << 20);
+    drey_speeds s = {.memory_bytes_per_s = 123};
+    measure(&o, &s);
+    assert_true(s.memory_bytes_per_s == 123);
+    assert_true(s.disk_bytes_per_s > 0 && s.one_ops_per_s > 0 && s.tree_ops_per_s > 0);
+    o = usual(false);
+    s = (drey_speeds){0};
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    measure(&o, &s);
+    assert_true(s.memory_bytes_per_s > 0 && s.one_ops_per_s > 0);
+    assert_true(s.disk_bytes_per_s == 0 && s.tree_ops_per_s == 0); /* nothing reads, no tree */
+    drey_plan p = plan_of(&o, &s);
+    assert_true(p.read_s == 0 && p.pass_s == p.compute_s && p.compute_s > 0);
+    assert_int_equal(p.spare_bytes, 0);
+}
+
+static int open_models(void **state)
+{
+    (void)state;
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 256;
+    toy.n_ff = 4096;
+    toy.n_layers = 5;
+    temp_dir();
+    target = open_toy("target.gguf", &toy);
+    toy_options_init(&toy);
+    draft = open_toy("draft.gguf", &toy);
+    return 0;
+}
+
+static int close_models(void **state)
+{
+    (void)state;
+    drey_model_close(&target);
+    drey_model_close(&draft);
+    temp_dir_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_the_budget),       cmocka_unit_test(buffered_reads_are_counted),
+        cmocka_unit_test(the_least_budget_works),     cmocka_unit_test(a_planner_reads_once),
+        cmocka_unit_test(sessions_are_counted),       cmocka_unit_test(a_short_plan_is_an_error),
+        cmocka_unit_test(code_is_brought_in),         cmocka_unit_test(the_rest_of_the_file_goes),
+        cmocka_unit_test(predicts_the_ceiling),       cmocka_unit_test(drafting_hides_behind_reads),
+        cmocka_unit_test(measures_what_is_not_given),
+    };
+    return cmocka_run_group_tests(tests, open_models, close_models);
+}

@@ -1,0 +1,381 @@
+/* Sessions that share passes: whose nodes go into a pass, how many rows of prompts beside them, and
+ * steps of the draft for several trees, which guess what each alone would. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policy/shared_drafting.h"
+#include "session/sharing.h"
+#include "support/policy_memory.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+
+/* ---- Which nodes ---- */
+
+/* A pass over up to 4 rows takes a second, each row beyond half of one more; a step a tenth. */
+static turn_cost small_pass(void)
+{
+    turn_cost c = {.usual_pass = 1, .step = 0.1, .step_measured = true};
+    for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
+        c.shape[n - 1] = n <= 4 ? 1 : 1 + 0.5 * (n - 4);
+    return c;
+}
+
+typedef struct member {
+    policy_memory memory;
+    token_tree tree;
+} member;
+
+static company_tree enter(member *m, turn_cost *cost, const policy_class *class, int32_t size)
+{
+    tree_reset(&m->tree, 7);
+    company_tree t = {.policy = policy_init(&m->memory, class, size, 0), .tree = &m->tree};
+    t.policy->cost = cost;
+    t.max_depth = 10;
+    return t;
+}
+
+static int32_t n_submitted(const token_tree *t)
+{
+    int32_t n = 0;
+    for (int32_t i = 1; i < t->n_nodes; i++)
+        n += t->nodes[i].submitted;
+    return n;
+}
+
+static void test_best_of_all(void **state)
+{
+    (void)state;
+    turn_cost cost = small_pass();
+    member sure, doubtful;
+    company_tree trees[2] = {enter(&sure, &cost, &policy_optimal, 20),
+                             enter(&doubtful, &cost, &policy_optimal, 20)};
+    draft_company c = {.trees = trees, .n = 2, .most = 20};
+    int32_t at = 0;
+    for (int32_t i = 0; i < 4; i++) /* 0.9, 0.81, 0.729, 0.656 */
+        at = tree_push(&sure.tree, at, 10 + i, 0.9f);
+    tree_push(&doubtful.tree, 0, 20, 0.75f);
+    tree_push(&doubtful.tree, 0, 21, 0.2f);
+    /* Two roots; 4 rows take as long: 2 + 0.9 + 0.81 in 1 s. A fifth row, 0.75: 4.46 in 1.5 s. */
+    company_submit(&c);
+    assert_int_equal(n_submitted(&sure.tree), 2);
+    assert_int_equal(n_submitted(&doubtful.tree), 0);
+    assert_true(doubtful.tree.nodes[0].submitted);
+    /* Reads take 2 s: so do 6 rows, for 2 + 0.9 + 0.81 + 0.75 + 0.729 tokens; and 7, in 2.5 s, would
+     * add 0.656: 2.34 a second instead of 2.59. */
+    cost.read_s = 2;
+    company_submit(&c);
+    assert_int_equal(n_submitted(&sure.tree), 3);
+    assert_int_equal(n_submitted(&doubtful.tree), 1);
+    /* Room for one: the best. */
+    c.most = 1;
+    company_submit(&c);
+    assert_int_equal(n_submitted(&sure.tree), 1);
+    assert_int_equal(n_submitted(&doubtful.tree), 0);
+    /* Of equal ones the older tree's. */
+    tree_reset(&sure.tree, 7);
+    tree_push(&sure.tree, 0, 10, 0.75f);
+    company_submit(&c);
+    assert_int_equal(n_submitted(&sure.tree), 1);
+    assert_int_equal(n_submitted(&doubtful.tree), 0);
+}
+
+/* ---- Which steps ---- */
+
+/* Guesses two tokens below each node, and counts. */
+typedef struct guesser {
+    drafter base;
+    float confidence;
+    int32_t n_expanded;
+} guesser;
+static int32_t n_shared, n_nodes_shared;
+
+static drey_status guess_node(drafter *d, token_tree *t, const int32_t *nodes, int32_t n,
+                              drey_error *err)
+{
+    (void)err;
+    guesser *g = (guesser *)d;
+    for (int32_t i = 0; i < n; i++) {
+        tree_node *node = &t->nodes[nodes[i]];
+        node->expanded = true;
+        node->n_guesses = 2;
+        node->guess[0] = (candidate){nodes[i] * 2 + 1, g->confidence};
+        node->guess[1] = (candidate){nodes[i] * 2 + 2, (1 - g->confidence) / 2};
+        g->n_expanded++;
+    }
+    return DREY_OK;
+}
+
+static drey_status guess_all(const draft_step *steps, int32_t n, drey_error *err)
+{
+    n_shared++;
+    for (int32_t i = 0; i < n; i++) {
+        n_nodes_shared += steps[i].n;
+        guess_node(steps[i].drafter, steps[i].tree, steps[i].nodes, steps[i].n, err);
+    }
+    return DREY_OK;
+}
+
+static const drafter_class guesses = {.expand = guess_node, .expand_all = guess_all};
+
+/* Chains of four tokens in three trees: four steps, not twelve. */
+static void test_steps_are_shared(void **state)
+{
+    (void)state;
+    member m[3];
+    guesser g[3];
+    company_tree trees[3];
+    for (int i = 0; i < 3; i++) {
+        g[i] = (guesser){.base.class = &guesses, .confidence = 0.8f};
+        trees[i] = enter(&m[i], NULL, &policy_sequence, 4);
+        trees[i].drafter = &g[i].base;
+    }
+    draft_company c = {.trees = trees, .n = 3, .most = 20};
+    n_shared = n_nodes_shared = 0;
+    assert_int_equal(company_grow(&c, NULL), DREY_OK);
+    assert_int_equal(n_shared, 4);
+    assert_int_equal(n_nodes_shared, 12);
+    company_submit(&c);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(n_submitted(&m[i].tree), 4);
+        assert_int_equal(g[i].base.n_steps, 4);
+        assert_int_equal(trees[i].policy->size, 4);
+    }
+    /* Room for seven: three, two and two. */
+    c.most = 7;
+    for (int i = 0; i < 3; i++)
+        tree_reset(&m[i].tree, 7);
+    assert_int_equal(company_grow(&c, NULL), DREY_OK);
+    company_submit(&c);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(n_submitted(&m[i].tree), i == 0 ? 3 : 2);
+}
+
+/* Reads make a pass of few rows last: whoever is sure is drafted for deeper than the other. */
+static void test_steps_go_where_they_pay(void **state)
+{
+    (void)state;
+    turn_cost cost = small_pass();
+    member m[2];
+    guesser g[2];
+    company_tree trees[2];
+    cost.read_s = 3;
+    for (int i = 0; i < 2; i++) {
+        g[i] = (guesser){.base.class = &guesses, .confidence = i == 0 ? 0.97f : 0.35f};
+        trees[i] = enter(&m[i], &cost, &policy_optimal, 20);
+        trees[i].drafter = &g[i].base;
+    }
+    draft_company c = {.trees = trees, .n = 2, .most = 20};
+    assert_int_equal(company_grow(&c, NULL), DREY_OK);
+    company_submit(&c);
+    assert_true(g[0].n_expanded > g[1].n_expanded);
+    assert_true(n_submitted(&m[0].tree) > n_submitted(&m[1].tree));
+    assert_true(n_submitted(&m[0].tree) + n_submitted(&m[1].tree) <= 6); /* 8 rows take 3 s */
+}
+
+/* ---- Rows of prompts ---- */
+
+static void test_rows_of_prompts(void **state)
+{
+    (void)state;
+    drey_engine e = {.cost = small_pass()};
+    drey_session s[3];
+    drey_session *list[3];
+    int32_t rows[3];
+    static const int32_t left[] = {100, 9, 30};
+    for (int i = 0; i < 3; i++) {
+        list[i] = &s[i];
+        s[i].engine = &e;
+        s[i].n_timeline = 50 + left[i];
+        s[i].target_kv.n_committed = 50;
+    }
+    /* Nobody waits: all 60 rows. A half evenly, then the shortest: 9 (all), 10 + 20, 10 + 11. */
+    sharing_prompt_rows(list, 3, 0, 60, rows);
+    assert_int_equal(rows[1], 9);
+    assert_int_equal(rows[2], 30);
+    assert_int_equal(rows[0], 21);
+    /* Beside 24 rows, which take 11 s: 22 s are 46 rows. */
+    sharing_prompt_rows(list, 3, 24, 60, rows);
+    assert_int_equal(rows[0] + rows[1] + rows[2], 22);
+    assert_true(rows[0] >= 3 && rows[1] >= 3 && rows[2] >= 3);
+    /* Beside one row: two tiles all the same. */
+    sharing_prompt_rows(list, 3, 1, 60, rows);
+    assert_int_equal(rows[0] + rows[1] + rows[2], 16);
+    /* Where there is less room, that; and a row each. */
+    sharing_prompt_rows(list, 3, 24, 3, rows);
+    assert_true(rows[0] == 1 && rows[1] == 1 && rows[2] == 1);
+    /* No more than there are. */
+    sharing_prompt_rows(list, 3, 0, 1000, rows);
+    assert_true(rows[0] == 100 && rows[1] == 9 && rows[2] == 30);
+}
+
+/* ---- A model's steps ---- */
+
+enum { N_TEXTS = 4, N_PREDICT = 40 };
+
+typedef struct text {
+    int32_t ids[N_PREDICT], n;
+    drey_statistics stats;
+} text;
+
+static bool keep_id(void *user, int32_t id)
+{
+    text *t = user;
+    t->ids[t->n++] = id;
+    return true;
+}
+
+static void begin_text(drey_session *s, int which, text *t)
+{
+    drey_error err = {0};
+    int32_t prompt[20];
+    rng r = rng_from((uint64_t)which);
+    for (int i = 0; i < 20; i++)
+        prompt[i] = 1 + rng_below(&r, 250);
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = N_PREDICT;
+    g.ignore_eos = true;
+    g.on_token = keep_id;
+    g.user = t;
+    *t = (text){.n = 0};
+    assert_int_equal(drey_session_sync(s, prompt, 20, NULL, &err), DREY_OK);
+    assert_int_equal(drey_session_begin(s, &g, &t->stats, &err), DREY_OK);
+}
+
+/* Chains of four, which are the same whatever the time: what each drafts and what of it the target
+ * takes do not depend on the others either. */
+static void test_guesses_stay(void **state)
+{
+    const drey_engine_options *o = *state;
+    drey_error err = {0};
+    drey_engine *e = NULL;
+    drey_session *s[N_TEXTS];
+    text alone[N_TEXTS], shared[N_TEXTS];
+    const engine_tuning tuning = {.untimed = true};
+    int32_t n_writing;
+    if (engine_open(&e, o, &tuning, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < N_TEXTS; i++)
+        assert_int_equal(drey_session_open(&s[i], e, &err), DREY_OK);
+    for (int i = 0; i < N_TEXTS; i++) {
+        begin_text(s[i], i, &alone[i]);
+        for (bool done = false; !done;)
+            assert_int_equal(drey_session_step(s[i], &done, &err), DREY_OK);
+        drey_session_reset(s[i]);
+    }
+    for (int i = 0; i < N_TEXTS; i++)
+        begin_text(s[i], i, &shared[i]);
+    do
+        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+    while (n_writing);
+    for (int i = 0; i < N_TEXTS; i++) {
+        assert_int_equal(alone[i].n, N_PREDICT);
+        assert_memory_equal(alone[i].ids, shared[i].ids, sizeof alone[i].ids);
+        assert_int_equal(alone[i].stats.drafted, shared[i].stats.drafted);
+        assert_int_equal(alone[i].stats.accepted, shared[i].stats.accepted);
+        assert_true(alone[i].stats.accepted > 0);
+        drey_session_close(&s[i]);
+    }
+    drey_engine_close(&e);
+}
+
+/* Beside a prompt that takes many passes, the other text has a token of each. */
+static void test_nobody_waits_for_a_prompt(void **state)
+{
+    drey_engine_options o = *(const drey_engine_options *)*state;
+    drey_error err = {0};
+    drey_engine *e = NULL;
+    drey_session *s[2];
+    text first, second;
+    int32_t n_writing, n_steps = 0;
+    o.draft = NULL;
+    o.drafter = DREY_DRAFTER_NONE;
+    o.policy = DREY_POLICY_NONE;
+    o.prompt_chunk = 4;
+    if (drey_engine_open(&e, &o, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(drey_session_open(&s[i], e, &err), DREY_OK);
+    begin_text(s[0], 0, &first);
+    while (first.n == 0)
+        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+    int32_t before = first.n;
+    begin_text(s[1], 1, &second);
+    while (second.n == 0) {
+        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+        n_steps++;
+    }
+    assert_int_equal(n_steps, 5); /* 20 tokens, in fours */
+    assert_int_equal(first.n, before + n_steps);
+    do
+        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+    while (n_writing);
+    for (int i = 0; i < 2; i++)
+        drey_session_close(&s[i]);
+    drey_engine_close(&e);
+}
+
+/* ---- */
+
+static drey_model *make_model(const char *name, const toy_options *toy)
+{
+    drey_model *m = NULL;
+    drey_error err = {0};
+    toy_write(temp_path(name), toy);
+    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+static int open_models(void **state)
+{
+    static drey_engine_options o;
+    temp_dir();
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 128;
+    toy.n_ff = 256;
+    drey_engine_options_init(&o);
+    o.target = make_model("target.gguf", &toy);
+    toy.n_layers = 2;
+    o.draft = make_model("draft.gguf", &toy);
+    o.drafter = DREY_DRAFTER_MODEL;
+    o.policy = DREY_POLICY_SEQUENCE;
+    o.draft_tokens = 4;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 80;
+    o.n_sessions = N_TEXTS;
+    o.n_threads = 1;
+    o.without = DREY_WITHOUT(DREY_PART_PROVISIONAL);
+    *state = &o;
+    return 0;
+}
+
+static int close_models(void **state)
+{
+    drey_engine_options *o = *state;
+    drey_model *models[] = {(drey_model *)o->target, (drey_model *)o->draft};
+    drey_model_close(&models[0]);
+    drey_model_close(&models[1]);
+    temp_dir_remove();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best_of_all),
+        cmocka_unit_test(test_steps_are_shared),
+        cmocka_unit_test(test_steps_go_where_they_pay),
+        cmocka_unit_test(test_rows_of_prompts),
+        cmocka_unit_test_setup_teardown(test_guesses_stay, open_models, close_models),
+        cmocka_unit_test_setup_teardown(test_nobody_waits_for_a_prompt, open_models, close_models),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

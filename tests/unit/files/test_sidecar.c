@@ -1,0 +1,627 @@
+/* Sidecars: the bytes are the packed weights, texts are the same with and without, a sidecar that
+ * does not fit is refused for a reason that is said, and whatever ends drey_prepare leaves a good
+ * one or none. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/hash.h"
+#include "session/session.h"
+#include "support/bytes_file.h"
+#include "support/temp_dir.h"
+#include "support/toy.h"
+#include "support/writing.h"
+#include "weights/sidecar.h"
+
+enum { N_TEXT = 12 };
+
+static drey_model *open_model(const char *path)
+{
+    drey_model *m;
+    drey_error err = {0};
+    if (drey_model_open(&m, path, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return m;
+}
+
+/* Large enough that matrices have several pieces and most pages are not sampled. */
+static void large_toy(toy_options *toy)
+{
+    toy_options_init(toy);
+    toy->n_embd = 256;
+    toy->n_ff = 4096;
+    toy->n_layers = 2;
+    toy->n_padded = 6000;
+}
+
+static drey_model *toy_model(const toy_options *toy)
+{
+    const char *path = temp_path(toy->n_parts > 1 ? "m-00001-of-00003.gguf" : "m.gguf");
+    toy_write(path, toy);
+    return open_model(path);
+}
+
+static drey_prepare_report prepare(const drey_model *m, const char *output, bool check, bool force)
+{
+    drey_prepare_options o;
+    drey_prepare_report report;
+    drey_error err = {0};
+    drey_prepare_options_init(&o);
+    o.model = m;
+    o.output = output;
+    o.check = check;
+    o.force = force;
+    if (drey_prepare(&o, &report, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    assert_true(report.sidecar_bytes > 0);
+    return report;
+}
+
+static void refused(const drey_prepare_options *o, drey_status status, const char *says)
+{
+    drey_error err = {0};
+    drey_prepare_report report;
+    assert_int_equal(drey_prepare(o, &report, &err), status);
+    assert_false(report.written);
+    if (!strstr(err.message, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void change_byte(const char *path, int64_t at, bool keep_time)
+{
+    struct stat before;
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fstat(fileno(f), &before), 0);
+    assert_int_equal(fseek(f, at, at < 0 ? SEEK_END : SEEK_SET), 0);
+    int c = fgetc(f);
+    assert_int_equal(fseek(f, -1, SEEK_CUR), 0);
+    fputc(c ^ 0x10, f);
+    assert_int_equal(fclose(f), 0);
+    struct timespec times[2] = {before.st_atim, before.st_mtim};
+    if (keep_time)
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* ---- Bytes ---- */
+
+/* Every matrix of the model, read and packed here by the plain C kernel, against the file. */
+static void check_bytes(const drey_model *m, const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    sidecar_head head;
+    assert_int_equal(fread(&head, sizeof head, 1, f), 1);
+    assert_memory_equal(head.magic, "dreyside", 8);
+    const kernel_table *ref = kernel_select("ref");
+    for (uint32_t i = 0; i < head.n_matrices; i++) {
+        sidecar_entry e;
+        long at = (long)(sizeof head + head.n_parts * sizeof(sidecar_stamp) + i * sizeof e);
+        assert_int_equal(fseek(f, at, SEEK_SET), 0);
+        assert_int_equal(fread(&e, sizeof e, 1, f), 1);
+        const gguf_tensor *t = gguf_find_tensor(m->file, e.name);
+        assert_non_null(t);
+        assert_int_equal(e.offset % 4096, 0);
+        const matmul_kernel *kernel = &ref->matmul[t->type];
+        size_t group_bytes = kernel->group_bytes(e.k);
+        int64_t row_bytes = type_row_bytes(type_find(t->type), e.k);
+        assert_int_equal(e.n_bytes, (uint64_t)((e.n_rows + 31) / 32) * group_bytes);
+        uint8_t *raw = malloc(t->n_bytes), *want = aligned_alloc(64, group_bytes),
+                *got = malloc(group_bytes);
+        FILE *model = fopen(gguf_part_path(m->file, t->part), "rb");
+        assert_int_equal(fseek(model, (long)t->offset, SEEK_SET), 0);
+        assert_int_equal(fread(raw, 1, t->n_bytes, model), t->n_bytes);
+        fclose(model);
+        assert_int_equal(fseek(f, (long)e.offset, SEEK_SET), 0);
+        for (int64_t row = 0; row < e.n_rows; row += 32) {
+            int32_t rows = e.n_rows - row < 32 ? (int32_t)(e.n_rows - row) : 32;
+            kernel->pack(want, raw + row * row_bytes, row_bytes, rows, e.k);
+            assert_int_equal(fread(got, 1, group_bytes, f), group_bytes);
+            assert_memory_equal(got, want, group_bytes);
+        }
+        free(raw);
+        free(want);
+        free(got);
+    }
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    assert_int_equal(ftell(f), head.file_bytes);
+    fclose(f);
+}
+
+/* Files outlive programs: when packing changes, so must the version that they carry. The hash is
+ * what version 1 packs; a failure here asks for the next KERNEL_LAYOUT_VERSION and its hash. */
+static void layout_has_its_version(void **state)
+{
+    (void)state;
+    enum { K = 512 };
+    hash64 h;
+    hash64_init(&h);
+    for (uint32_t type = 0; type < TYPE_LIMIT; type++) {
+        const type_traits *traits = type_find(type);
+        if (!traits || !traits->runnable)
+            continue;
+        const matmul_kernel *kernel = &kernel_select("ref")->matmul[type];
+        int64_t row_bytes = type_row_bytes(traits, K);
+        size_t group_bytes = kernel->group_bytes(K);
+        uint8_t *raw = malloc((size_t)(32 * row_bytes)), *packed = aligned_alloc(64, group_bytes);
+        toy_blocks(raw, type, 32 * K / traits->block_elements, 1.0f, 5);
+        kernel->pack(packed, raw, row_bytes, 31, K);
+        hash64_add(&h, packed, group_bytes);
+        free(raw);
+        free(packed);
+    }
+    assert_int_equal(KERNEL_LAYOUT_VERSION, 1);
+    if (hash64_get(&h) != 0x8aa8f2dfa347923f)
+        fail_msg("the packed layouts hash to %#llx", (unsigned long long)hash64_get(&h));
+}
+
+static drey_engine_options engine_of(const drey_model *m)
+{
+    drey_engine_options o;
+    drey_engine_options_init(&o);
+    o.target = m;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 64;
+    o.n_threads = 2;
+    return o;
+}
+
+static const int32_t prompt[] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 114, 101};
+
+static void write_text(writing *w, const drey_engine_options *o, double share)
+{
+    writing_run(w, o, share, prompt, sizeof prompt / sizeof *prompt, N_TEXT, NULL);
+    if (w->status != DREY_OK)
+        fail_msg("%s", w->error.message);
+    assert_int_equal(w->n_ids, N_TEXT);
+}
+
+/* The sidecar's bytes, and texts with it: all pinned, some, none, by each way of reading. */
+static void check_model(const toy_options *toy)
+{
+    static writing want, got;
+    static const double shares[] = {-1, 0.6, 0.3, 0.0};
+    static const drey_io ways[] = {DREY_IO_AUTO, DREY_IO_PREAD, DREY_IO_BUFFERED};
+    temp_dir();
+    drey_model *m = toy_model(toy);
+    drey_engine_options o = engine_of(m);
+    const char *const *tiers = drey_cpu_tiers();
+    size_t n_tiers = 0;
+    while (strcmp(tiers[n_tiers], "float") != 0) /* it writes another text */
+        n_tiers++;
+    write_text(&want, &o, -1);
+    assert_false(want.stats.sidecar);
+    assert_true(want.stats.sidecar_tokens_per_s == 0); /* it lies in memory */
+    write_text(&got, &o, 0.3);
+    assert_true(got.stats.sidecar_tokens_per_s >= got.stats.tokens_per_s);
+    assert_true(got.stats.tokens_per_s > 0);
+    char *path = sidecar_usual_path(m->file);
+    assert_true(prepare(m, NULL, false, false).written);
+    check_bytes(m, path);
+    assert_false(prepare(m, NULL, true, false).written);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        o.n_threads = 1 + (int32_t)i % 3;
+        o.cpu_tier = tiers[i % n_tiers];
+        o.io = ways[i % 3];
+        o.prompt_chunk = i % 2 ? 3 : 0;
+        write_text(&got, &o, shares[i]);
+        assert_true(got.stats.sidecar && got.stats.sidecar_tokens_per_s == 0);
+        assert_true((got.stats.streamed_bytes_per_pass > 0) == (shares[i] >= 0));
+        assert_memory_equal(got.ids, want.ids, sizeof *want.ids * N_TEXT);
+    }
+    free(path);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void every_type(void **state)
+{
+    (void)state;
+    for (uint32_t type = 0; type < TYPE_LIMIT; type++) {
+        const type_traits *traits = type_find(type);
+        if (!traits || !traits->runnable)
+            continue;
+        toy_options toy;
+        toy_options_init(&toy);
+        toy.type = type;
+        toy.n_embd = 256;
+        toy.n_ff = 256;
+        toy.n_layers = 2;
+        toy.tied = type % 2; /* a tied head is the embedding */
+        check_model(&toy);
+    }
+}
+
+static void split_and_large(void **state)
+{
+    (void)state;
+    toy_options toy;
+    large_toy(&toy);
+    check_model(&toy);
+    toy.type = TOY_TYPE_MIXED;
+    toy.architecture = "qwen2";
+    toy.n_parts = 3;
+    check_model(&toy);
+}
+
+/* The least memory there is: the smallest ring, whose pieces are used in place. */
+static void least_budget(void **state)
+{
+    (void)state;
+    static writing want, got;
+    toy_options toy;
+    large_toy(&toy);
+    toy.n_layers = 5;
+    temp_dir();
+    drey_model *m = toy_model(&toy);
+    drey_engine_options o = engine_of(m);
+    write_text(&want, &o, -1);
+    prepare(m, NULL, false, false);
+    drey_plan plan;
+    drey_error err = {0};
+    o.n_threads = 4; /* more than the ring has pieces for some matrices */
+    for (int i = 0; i < 4; i++) {
+        o.memory_bytes = 1;
+        assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_ERR_MEMORY);
+        o.memory_bytes = plan.smallest_budget_bytes + (2 << 20);
+        write_text(&got, &o, -1);
+        assert_true(got.stats.sidecar && got.stats.streamed_bytes_per_pass > 0);
+        assert_memory_equal(got.ids, want.ids, sizeof *want.ids * N_TEXT);
+    }
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* ---- What is refused ---- */
+
+/* Beside the model: passed over, and the plan says why. Named: an error. */
+static void not_used(const drey_model *m, const char *path, drey_status status, const char *says)
+{
+    drey_engine_options o = engine_of(m);
+    drey_plan plan;
+    drey_error err = {0};
+    drey_engine *e;
+    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_OK);
+    if (plan.sidecar || !strstr(plan.sidecar_refused, says))
+        fail_msg("\"%s\" does not say \"%s\"", plan.sidecar_refused, says);
+    if (!strstr(plan.sidecar_refused, "go on without it"))
+        fail_msg("\"%s\" does not say what to do", plan.sidecar_refused);
+    o.sidecar = path;
+    assert_int_equal(drey_engine_open(&e, &o, &err), status);
+    assert_null(e);
+    assert_string_equal(err.message, plan.sidecar_refused);
+    drey_prepare_options p = {.model = m, .check = true};
+    refused(&p, status, says);
+}
+
+static void good(const drey_model *m)
+{
+    drey_engine_options o = engine_of(m);
+    drey_plan plan;
+    drey_error err = {0};
+    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_OK);
+    assert_string_equal(plan.sidecar_refused, "");
+    assert_true(plan.sidecar);
+    o.no_sidecar = true;
+    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_OK);
+    assert_false(plan.sidecar);
+}
+
+/* Sets a field of the head and makes the checksum fit again. */
+static void forge(const char *path, size_t at, uint32_t value)
+{
+    FILE *f = fopen(path, "r+b");
+    sidecar_head head;
+    assert_non_null(f);
+    assert_int_equal(fread(&head, sizeof head, 1, f), 1);
+    size_t n = (size_t)head.table_bytes;
+    sidecar_table t = {.bytes = malloc(n), .n_bytes = n};
+    rewind(f);
+    assert_int_equal(fread(t.bytes, 1, n, f), n);
+    memcpy(t.bytes + at, &value, sizeof value);
+    t.head = (sidecar_head *)(void *)t.bytes;
+    t.head->checksum = sidecar_table_checksum(&t);
+    rewind(f);
+    assert_int_equal(fwrite(t.bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+    sidecar_table_free(&t);
+}
+
+/* The sidecar's bytes, to put it back without the time that writing one takes. */
+static uint8_t *keep(const char *path, size_t *n)
+{
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    *n = (size_t)about.st_size;
+    uint8_t *bytes = malloc(*n);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(bytes, 1, *n, f), *n);
+    fclose(f);
+    return bytes;
+}
+
+static void damaged_and_foreign(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *m = toy_model(&toy);
+    const char *path = temp_path("m.gguf.drey");
+    prepare(m, NULL, false, false);
+    good(m);
+    size_t n_whole;
+    uint8_t *whole = keep(path, &n_whole);
+    const struct {
+        size_t at;
+        uint32_t value;
+        const char *says;
+    } forged[] = {
+        {0, 1, "is no sidecar of drey"},
+        {offsetof(sidecar_head, byte_order), 0x04030201, "another order of bytes"},
+        {offsetof(sidecar_head, version), SIDECAR_VERSION - 1, "another version of drey"},
+        {offsetof(sidecar_head, layout), 77, "another version of drey"},
+        {offsetof(sidecar_head, group_rows), 16, "another version of drey"},
+        {offsetof(sidecar_head, n_parts), 2, "belongs to another model"},
+        {offsetof(sidecar_head, n_matrices), 1 << 30, "belongs to another model"},
+        {offsetof(sidecar_head, file_bytes), 4096, "lists other matrices"},
+        {sizeof(sidecar_head), 5, "the model's size is not what it was"},
+        {sizeof(sidecar_head) + 8, 5, "the model's time of change is not"},
+        {sizeof(sidecar_head) + 24, 5, "the model's header is not"},
+        {sizeof(sidecar_head) + 32, 5, "the model's data is not"},
+        {sizeof(sidecar_head) + sizeof(sidecar_stamp), 0x616161, "lists other matrices"},
+        {sizeof(sidecar_head) + sizeof(sidecar_stamp) + 88, 8192, "lists other matrices"},
+    };
+    for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+        bytes_file_write(path, whole, n_whole);
+        forge(path, forged[i].at, forged[i].value);
+        bool is_format = strstr(forged[i].says, "no sidecar");
+        not_used(m, path, is_format ? DREY_ERR_FORMAT : DREY_ERR_MISMATCH, forged[i].says);
+    }
+    assert_true(prepare(m, NULL, false, true).written); /* over what is no sidecar by now */
+    good(m);
+    change_byte(path, 700, true);
+    not_used(m, path, DREY_ERR_FORMAT, "damaged in its table");
+    assert_true(prepare(m, NULL, false, false).written); /* it is one, so no force is needed */
+    const long lengths[] = {0, 5, 8, 64, 300, 5000, -4096, -1, 4096};
+    const char *says[] = {"is no sidecar",         "is no sidecar",         "ends inside its table",
+                          "ends inside its table", "ends inside its table", "it is not all there",
+                          "it is not all there",   "it is not all there",   "it is not all there"};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        bytes_file_write(path, whole, n_whole);
+        bool from_end = i > 5;
+        assert_int_equal(truncate(path, from_end ? (long)n_whole + lengths[i] : lengths[i]), 0);
+        not_used(m, path, DREY_ERR_FORMAT, says[i]);
+    }
+    free(whole);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void stale(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    large_toy(&toy);
+    toy.n_parts = 3;
+    drey_model *m = toy_model(&toy);
+    const char *path = temp_path("m-00001-of-00003.gguf.drey"),
+               *second = temp_path("m-00002-of-00003.gguf");
+    prepare(m, NULL, false, false);
+    good(m);
+    change_byte(second, -1, true); /* on the last page, which is sampled */
+    not_used(m, path, DREY_ERR_MISMATCH, "is stale: the model's data");
+    prepare(m, NULL, false, false);
+    const struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+    assert_int_equal(utimensat(AT_FDCWD, second, times, 0), 0);
+    not_used(m, path, DREY_ERR_MISMATCH, "is stale: the model's time of change");
+    prepare(m, NULL, false, false);
+    good(m);
+    struct stat about;
+    assert_int_equal(stat(second, &about), 0);
+    assert_int_equal(truncate(second, about.st_size + 64), 0);
+    assert_int_equal(utimensat(AT_FDCWD, second, times, 0), 0);
+    not_used(m, path, DREY_ERR_MISMATCH, "is stale: the model's size");
+    drey_model_close(&m);
+
+    /* Another model of the same shapes under the same name, as old as the first. */
+    toy_options_init(&toy);
+    m = toy_model(&toy);
+    const char *one = temp_path("m.gguf"), *sidecar = temp_path("m.gguf.drey");
+    assert_int_equal(utimensat(AT_FDCWD, one, times, 0), 0);
+    prepare(m, NULL, false, false);
+    drey_model_close(&m);
+    toy.seed += 1;
+    m = toy_model(&toy);
+    assert_int_equal(utimensat(AT_FDCWD, one, times, 0), 0);
+    not_used(m, sidecar, DREY_ERR_MISMATCH, "is stale: the model's data");
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* What the door does not see, the check does: a byte of the data, here and there. */
+static void check_reads_everything(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    large_toy(&toy);
+    drey_model *m = toy_model(&toy);
+    char *path = sidecar_usual_path(m->file);
+    const gguf_tensor *t = gguf_find_tensor(m->file, "blk.1.ffn_up.weight");
+    drey_prepare_options o = {.model = m, .check = true};
+    refused(&o, DREY_ERR_IO, "there is no sidecar");
+    prepare(m, NULL, false, false);
+    prepare(m, NULL, true, false);
+    change_byte(path, (int64_t)t->offset / 2, true);
+    good(m);
+    refused(&o, DREY_ERR_FORMAT, "is damaged in matrix");
+    prepare(m, NULL, false, true);
+    prepare(m, NULL, true, false);
+    int64_t at = (int64_t)t->offset + 100; /* in one of the many pages that are not sampled */
+    change_byte(gguf_part_path(m->file, 0), at, true);
+    good(m);
+    refused(&o, DREY_ERR_MISMATCH, "matrix blk.1.ffn_up.weight of the model has changed");
+    free(path);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+static void places(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *m = toy_model(&toy);
+    drey_prepare_options o = {.model = m, .force = true};
+    o.output = temp_path("m.gguf");
+    refused(&o, DREY_ERR_USAGE, "is the model itself");
+    o.output = temp_path("link");
+    assert_int_equal(symlink(temp_path("m.gguf"), o.output), 0);
+    refused(&o, DREY_ERR_USAGE, "is the model itself");
+    o.output = temp_path("folder");
+    assert_int_equal(mkdir(o.output, 0700), 0);
+    refused(&o, DREY_ERR_IO, "is not a regular file");
+    o.output = temp_path("no/such/folder.drey");
+    refused(&o, DREY_ERR_IO, "No such file or directory");
+    o.output = temp_path("notes.txt");
+    toy_write(o.output, &toy);
+    o.force = false;
+    refused(&o, DREY_ERR_USAGE, "exists and is no sidecar");
+    o.model = NULL;
+    refused(&o, DREY_ERR_USAGE, "no model");
+    const char *elsewhere = temp_path("elsewhere.drey");
+    assert_true(prepare(m, elsewhere, false, false).written);
+    assert_false(prepare(m, elsewhere, false, false).written);
+    assert_true(prepare(m, elsewhere, false, true).written);
+    assert_false(exists(temp_path("m.gguf.drey")));
+    drey_engine_options e = engine_of(m);
+    e.sidecar = elsewhere;
+    static writing w;
+    write_text(&w, &e, 0.3);
+    assert_true(w.stats.sidecar);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* ---- Ends ---- */
+
+static bool until_zero(void *user)
+{
+    return --*(int *)user > 0;
+}
+
+static void interrupted(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    toy_options_init(&toy);
+    drey_model *m = toy_model(&toy);
+    const char *path = temp_path("m.gguf.drey"), *partial = temp_path("m.gguf.drey.partial");
+    int left;
+    drey_prepare_options o = {.model = m, .go_on = until_zero, .user = &left, .force = true};
+    for (int turn = 0; turn < 2; turn++) {
+        drey_error err;
+        left = 1 << 20;
+        o.check = turn; /* counts the questions; the second time there is a sidecar */
+        if (turn)
+            assert_int_equal(drey_prepare(&o, NULL, &err), DREY_OK);
+        o.check = false;
+        for (int i = 1; i < 20; i += 3) {
+            left = i;
+            assert_int_equal(drey_prepare(&o, NULL, &err), DREY_ERR_CANCELLED);
+            assert_true(exists(path) == turn);
+            assert_false(exists(partial));
+        }
+        if (turn)
+            good(m);
+        else
+            prepare(m, NULL, false, false);
+    }
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+/* A process that is killed somewhere in the middle leaves the old sidecar, the new one, or none;
+ * and the next prepare is not hindered by what it left. */
+static void killed(void **state)
+{
+    (void)state;
+    temp_dir();
+    toy_options toy;
+    large_toy(&toy);
+    drey_model *m = toy_model(&toy);
+    char *path = sidecar_usual_path(m->file);
+    uint64_t random = 11;
+    int n_partial = 0; /* of those that were killed at work */
+    for (int i = 0; i < 24 || (n_partial == 0 && i < 24 * 50); i++) {
+        if (i == 12)
+            assert_true(prepare(m, NULL, false, true).written);
+        pid_t child = fork();
+        if (child == 0) {
+            for (;;) {
+                drey_prepare_options o = {.model = m, .force = true};
+                if (i < 12)
+                    unlink(path);
+                drey_prepare(&o, NULL, NULL);
+            }
+        }
+        /* Longer and longer, where other work keeps it from beginning. */
+        struct timespec pause = {.tv_sec = i / 240,
+                                 .tv_nsec = (long)(toy_random(&random) % 40000000)};
+        nanosleep(&pause, NULL);
+        kill(child, SIGKILL);
+        int how;
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(WIFSIGNALED(how));
+        n_partial += exists(temp_path("m.gguf.drey.partial"));
+        if (exists(path))
+            good(m);
+        else
+            assert_true(i < 12);
+    }
+    assert_true(n_partial > 0);
+    assert_true(prepare(m, NULL, false, true).written);
+    assert_false(prepare(m, NULL, true, false).written);
+    assert_false(exists(temp_path("m.gguf.drey.partial")));
+    free(path);
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layout_has_its_version),
+        cmocka_unit_test(every_type),
+        cmocka_unit_test(split_and_large),
+        cmocka_unit_test(least_budget),
+        cmocka_unit_test(damaged_and_foreign),
+        cmocka_unit_test(stale),
+        cmocka_unit_test(check_reads_everything),
+        cmocka_unit_test(places),
+        cmocka_unit_test(interrupted),
+        cmocka_unit_test(killed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

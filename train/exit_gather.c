@@ -1,0 +1,273 @@
+/* Gathering what predictors learn from: see exit_samples.h.
+ *
+ * The model writes on from a prompt as it always does, with its drafter and policy. Then its text
+ * is gone through three times: by the model, whose choices are the labels; by the drafter, token by
+ * token as it would in decoding, for its candidates; and by the model again, which now stops behind
+ * every layer from the middle on and has its whole head computed for all rows. */
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/fmath.h"
+#include "common/num.h"
+#include "draft/lookup_drafter.h"
+#include "os/clock.h"
+#include "train/exit_samples.h"
+
+enum { HEARD = TREE_MAX_GUESSES };
+
+/* ---- Samples ---- */
+
+size_t exit_samples_bytes(int32_t n_layers, int32_t room)
+{
+    size_t looks = (size_t)room * (size_t)(n_layers - n_layers / 2);
+    return arena_size((size_t)room * sizeof(exit_position)) + arena_size(looks * sizeof(exit_look));
+}
+
+void exit_samples_init(exit_samples *s, int32_t n_layers, int32_t room, arena *a)
+{
+    *s = (exit_samples){.n_layers = n_layers, .first = max_i32(n_layers / 2, 1), .room = room};
+    s->own_layer = max_i32(s->first, n_layers * 4 / 5);
+    s->position = arena_take(a, (size_t)room * sizeof *s->position);
+    s->look = arena_take(a, (size_t)room * (size_t)(n_layers - s->first) * sizeof *s->look);
+}
+
+/* ---- The text ---- */
+
+/* A prompt and what was written on from it: rows [first, n - 1) are the positions. */
+typedef struct written {
+    const int32_t *ids; /* [n]: of the session's timeline */
+    int32_t first, n;
+    int32_t at; /* of the samples, the first row's position */
+} written;
+
+static drey_status check_go_on(const exit_gatherer *g, drey_error *err)
+{
+    if (g->go_on && !g->go_on(g->user))
+        FAIL(err, DREY_ERR_CANCELLED, "interrupted; nothing was written");
+    return DREY_OK;
+}
+
+static void tell(const exit_gatherer *g, int32_t n)
+{
+    if (g->tell)
+        g->tell(g->user, n);
+}
+
+static bool on_token(void *user, int32_t id)
+{
+    (void)id;
+    exit_gatherer *g = user;
+    tell(g, 1);
+    return !g->go_on || g->go_on(g->user);
+}
+
+static drey_status write_text(exit_gatherer *g, const drey_train_prompt *prompt, int32_t n_predict,
+                              drey_error *err)
+{
+    drey_generate_options o;
+    drey_generate_options_init(&o);
+    o.n_predict = n_predict;
+    o.on_token = on_token;
+    o.user = g;
+    TRY(drey_session_generate(g->session, prompt->ids, prompt->n_ids, &o, NULL, err));
+    return check_go_on(g, err);
+}
+
+/* ---- The model's choices, and its drafter's ---- */
+
+/* The rows of a chunk, which continue what is committed. */
+static pass_group chunk_of(drey_session *s, const written *t, int32_t from, int32_t n,
+                           pass_head head)
+{
+    pass_row *rows = s->target.ws->rows;
+    for (int32_t i = 0; i < n; i++)
+        rows[i] = (pass_row){.token = t->ids[from + i], .parent = i - 1};
+    return (pass_group){.kv = &s->target_kv, .rows = rows, .n = n, .head = head};
+}
+
+/* The drafter's guesses behind timeline[0..row + 1), then what the text and the target said. */
+static drey_status ask_drafter(exit_gatherer *g, const written *t, int32_t row, const int32_t *top,
+                               int32_t n_top, drey_error *err)
+{
+    drey_session *s = g->session;
+    drafter *d = s->drafter;
+    token_tree *tree = &s->tree;
+    int32_t moved[TREE_MAX_NODES], root = 0;
+    exit_candidates *c = &g->samples->position[t->at + row - t->first].guessed;
+    TRY(d->class->expand(d, tree, &root, 1, err));
+    c->n = min_i32(tree->nodes[0].n_guesses, EXIT_CANDIDATES);
+    for (int32_t i = 0; i < c->n; i++) {
+        c->token[i] = tree->nodes[0].guess[i].token;
+        c->logp[i] = (float)log_f64((double)tree->nodes[0].guess[i].confidence);
+    }
+    tree_submit(tree, 0);
+    if (d->listens)
+        d->class->hear(d, tree, 0, top, n_top);
+    tree_moves(tree, NULL, 0, t->ids[row + 1], moved);
+    d->class->reroot(d, tree, NULL, 0, t->ids[row + 1], moved);
+    tree_reroot(tree, t->ids[row + 1], moved);
+    return DREY_OK;
+}
+
+static drey_status choose_chunk(exit_gatherer *g, const written *t, int32_t from, int32_t n,
+                                drey_error *err)
+{
+    drey_session *s = g->session;
+    int64_t ld = pass_logits_stride(&s->target);
+    int32_t top[EXIT_LOOK_ROWS][HEARD], n_top[EXIT_LOOK_ROWS];
+    pass_group group = chunk_of(s, t, from, n, HEAD_ALL);
+    TRY(check_go_on(g, err));
+    TRY(pass_run(&s->target, &group, 1, err));
+    for (int32_t i = 0; i < n; i++) {
+        n_top[i] = sampler_top(&s->sampler, group.logits + i * ld, top[i], HEARD);
+        g->samples->position[t->at + from + i - t->first].final = n_top[i] > 0 ? top[i][0] : 0;
+    }
+    kv_commit(&s->target_kv, NULL, n);
+    for (int32_t i = 0; i < n && s->drafter; i++)
+        TRY(ask_drafter(g, t, from + i, top[i], n_top[i], err));
+    return DREY_OK;
+}
+
+/* ---- Looking ---- */
+
+typedef struct looking {
+    exit_gatherer *g;
+    const written *text;
+    int32_t from, n, layer;
+    const float *logits;
+    _Atomic int32_t next;
+} looking;
+
+static void look_at_row(const looking *l, int32_t row)
+{
+    const drey_session *s = l->g->session;
+    const exit_samples *samples = l->g->samples;
+    const kernel_table *kernels = s->engine->kernels;
+    int32_t n_vocab = s->engine->target.layout.shape.n_vocab, top[EXIT_CANDIDATES] = {0};
+    int32_t i = l->text->at + l->from + row - l->text->first;
+    const float *logits = l->logits + row * pass_logits_stride(&s->target);
+    exit_position *position = &samples->position[i];
+    exit_look *look = exit_look_at(samples, i, l->layer);
+    int32_t n = sampler_top(&s->sampler, logits, top, EXIT_CANDIDATES);
+    *look = (exit_look){.head = top[0]};
+    exit_confidence_put(logits[top[0]], logits[top[n > 1]],
+                        kernels->sum_exp(logits, n_vocab, logits[top[0]], 1.0f), look->confidence);
+    for (int32_t k = 0; k < n; k++)
+        look->own_hit |= top[k] == position->final;
+    if (l->layer == samples->own_layer) {
+        position->own.n = n;
+        memcpy(position->own.token, top, sizeof top);
+    }
+    for (int32_t k = 0; k < position->guessed.n; k++)
+        look->logit[k] = logits[position->guessed.token[k]];
+    for (int32_t k = 0; k < position->own.n; k++)
+        look->own[k] = logits[position->own.token[k]];
+}
+
+static void look_at_rows(void *arg, int32_t thread, int32_t n_threads)
+{
+    (void)thread;
+    (void)n_threads;
+    looking *l = arg;
+    for (int32_t row; (row = atomic_fetch_add(&l->next, 1)) < l->n;)
+        look_at_row(l, row);
+}
+
+static void look(exit_gatherer *g, model_pass *p, const written *t, int32_t from, int32_t n)
+{
+    int32_t rows[EXIT_LOOK_ROWS];
+    for (int32_t i = 0; i < n; i++)
+        rows[i] = i;
+    looking l = {.g = g, .text = t, .from = from, .n = n, .layer = pass_layers_done(p)};
+    l.logits = pass_look_head(p, rows, n);
+    pool_run(g->session->engine->pool, look_at_rows, &l);
+}
+
+static drey_status look_at_chunk(exit_gatherer *g, const written *t, int32_t from, int32_t n,
+                                 drey_error *err)
+{
+    const exit_samples *samples = g->samples;
+    pass_group group = chunk_of(g->session, t, from, n, HEAD_NONE);
+    model_pass p;
+    pass_state state = PASS_GOES_ON;
+    TRY(check_go_on(g, err));
+    TRY(pass_begin(&p, &g->session->target, &group, 1, err));
+    while (state != PASS_DONE) {
+        TRY(pass_step(&p, 0, &state, err));
+        if (state == PASS_STARVED)
+            pass_wait(&p);
+        int32_t layer = pass_layers_done(&p);
+        if (state == PASS_GOES_ON && pass_at_layer(&p) && layer >= samples->first &&
+            layer < samples->n_layers)
+            look(g, &p, t, from, n);
+    }
+    TRY(pass_end(&p, err));
+    kv_commit(&g->session->target_kv, NULL, n);
+    tell(g, n);
+    return DREY_OK;
+}
+
+/* ---- All of it ---- */
+
+typedef drey_status chunk_fn(exit_gatherer *g, const written *t, int32_t from, int32_t n,
+                             drey_error *err);
+
+/* Behind a cache that has committed the rows before t->first. */
+static drey_status each_chunk(exit_gatherer *g, const written *t, chunk_fn *fn, drey_error *err)
+{
+    for (int32_t from = t->first, n; from < t->n - 1; from += n) {
+        n = min_i32(EXIT_LOOK_ROWS, t->n - 1 - from);
+        TRY(fn(g, t, from, n, err));
+    }
+    return DREY_OK;
+}
+
+/* A drafter that looks things up has seen this text when it was written: it begins anew. */
+static void forget_text(drey_session *s)
+{
+    int32_t capacity = s->engine->options.n_context + 1;
+    if (s->engine->options.drafter != DREY_DRAFTER_LOOKUP)
+        return;
+    memset(s->drafter, 0, drafter_lookup_class.bytes(capacity));
+    s->drafter = drafter_lookup_init(s->drafter, capacity);
+}
+
+static drey_status look_at_text(exit_gatherer *g, const written *t, drey_error *err)
+{
+    drey_session *s = g->session;
+    forget_text(s);
+    kv_truncate(&s->target_kv, 0);
+    TRY(pass_prompt(&s->target, t->ids, t->first, s->engine->plan.chunk, HEAD_NONE, NULL, NULL,
+                    err));
+    tree_reset(&s->tree, t->ids[t->first]);
+    if (s->drafter)
+        TRY(s->drafter->class->begin(s->drafter, t->ids, t->first + 1, err));
+    TRY(each_chunk(g, t, choose_chunk, err));
+    kv_truncate(&s->target_kv, t->first);
+    return each_chunk(g, t, look_at_chunk, err);
+}
+
+drey_status exit_gather(exit_gatherer *g, const drey_train_prompt *prompt, int32_t number,
+                        int32_t n_predict, drey_error *err)
+{
+    exit_samples *samples = g->samples;
+    int64_t begun_ns = clock_ns();
+    TRY(write_text(g, prompt, n_predict, err));
+    int64_t written_ns = clock_ns();
+    written t = {.ids = g->session->timeline,
+                 .first = (int32_t)prompt->n_ids - 1,
+                 .n = g->session->n_timeline,
+                 .at = samples->n};
+    int32_t n = t.n - 1 - t.first;
+    assert(n <= samples->room - samples->n);
+    for (int32_t i = 0; i < n; i++)
+        samples->position[samples->n + i] = (exit_position){.prompt = number};
+    drey_status status = look_at_text(g, &t, err);
+    drey_session_reset(g->session);
+    if (status == DREY_OK)
+        samples->n += n;
+    g->write_ns += written_ns - begun_ns;
+    g->gather_ns += clock_ns() - written_ns;
+    return status;
+}

@@ -1,0 +1,64 @@
+/* Places, and asking again: see heads_truth.h. */
+#include "tune/heads_truth.h"
+
+#include <string.h>
+
+#include "common/num.h"
+
+size_t heads_places_bytes(int32_t n, int32_t n_embd)
+{
+    return arena_size((size_t)n * sizeof(int32_t)) +
+           arena_size((size_t)n * (size_t)n_embd * sizeof(float));
+}
+
+void heads_places_init(heads_places *p, int32_t n, int32_t n_embd, arena *a)
+{
+    *p = (heads_places){.most = n, .n_embd = n_embd};
+    p->root = arena_take(a, (size_t)n * sizeof *p->root);
+    p->hidden = arena_take(a, (size_t)n * (size_t)n_embd * sizeof *p->hidden);
+}
+
+void heads_places_keep(heads_places *p, const medusa_drafter *d, int32_t root)
+{
+    if (root <= 0 || d->seen_for != root || p->n == p->most)
+        return;
+    memcpy(p->hidden + (int64_t)p->n * p->n_embd, d->hidden, (size_t)p->n_embd * sizeof *p->hidden);
+    p->root[p->n++] = root;
+}
+
+static int8_t rank_of(const tree_node *node, int32_t token)
+{
+    for (int8_t i = 0; i < node->n_guesses; i++)
+        if (node->guess[i].token == token)
+            return i;
+    return -1;
+}
+
+drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, const int32_t *timeline,
+                        int32_t n_timeline, token_tree *tree, int8_t rank[STATIC_DEPTHS],
+                        int32_t *n, drey_error *err)
+{
+    int32_t root = p->root[place], nodes[DRAFT_MAX_BATCH] = {0};
+    int32_t n_nodes = min_i32(n_timeline - root, min_i32(STATIC_DEPTHS, DRAFT_MAX_BATCH));
+    bool decided = n_nodes == STATIC_DEPTHS && root + n_nodes < n_timeline;
+    tree_reset(tree, timeline[root]);
+    for (int32_t i = 1; i < n_nodes; i++)
+        nodes[i] = tree_push(tree, nodes[i - 1], timeline[root + i], 1);
+    TRY(d->class->begin(d, timeline, root + 1, err));
+    d->class->see(d, root - 1, p->hidden + (int64_t)place * p->n_embd);
+    TRY(d->class->expand(d, tree, nodes, n_nodes, err));
+    *n = 0;
+    for (int32_t i = 0; i < n_nodes; i++) {
+        const tree_node *node = &tree->nodes[nodes[i]];
+        decided = decided || node->n_guesses == 0;
+        if (node->n_guesses == 0 || root + 1 + i == n_timeline)
+            break;
+        rank[*n] = rank_of(node, timeline[root + 1 + i]);
+        if (rank[(*n)++] < 0) {
+            decided = true;
+            break;
+        }
+    }
+    *n = decided ? *n : 0;
+    return DREY_OK;
+}

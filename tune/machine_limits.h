@@ -1,0 +1,49 @@
+/* What this machine can do at most, as measured: every other figure is compared with it. */
+#ifndef DREY_TUNE_MACHINE_LIMITS_H
+#define DREY_TUNE_MACHINE_LIMITS_H
+
+#include "base/arena.h"
+#include "drey/bench.h"
+#include "gguf/gguf.h"
+#include "kernel/kernel.h"
+#include "os/pool.h"
+
+enum { LIMITS_ROUNDS = 7 };
+
+/* Reads n_bytes at p, which should be far more than the caches hold and have been written to, in
+ * several ways in turn, `rounds` times over; the median of the fastest way. */
+double limits_read(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes,
+                   int rounds);
+/* The medians of a few short runs. */
+double limits_int8(pool *p, const kernel_table *kernels);
+double limits_float(pool *p, const kernel_table *kernels);
+double limits_barrier(pool *p);
+
+/* Multiply-adds, two operations each, of the tier's matrix kernel for a tensor type: a group
+ * against n_rows rows of LIMITS_DOT_K numbers over and over, operands in the caches. memory: as
+ * much as limits_dot_bytes says. */
+enum { LIMITS_DOT_K = 2048 };
+size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, int32_t n_threads);
+double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows, arena *memory);
+
+typedef struct limits_reading {
+    const char *path;  /* a model's first file, or a sidecar */
+    const gguf *model; /* that model where it is open already, borrowed; else NULL */
+    drey_io io;
+    uint64_t read_bytes; /* of one read; 0: the usual */
+    size_t ring_bytes;   /* most memory for reads, which become smaller for it; 0: what a disk
+                            needs to be kept busy */
+    double seconds;
+    bool again; /* at the end from the beginning once more, rather than stop there */
+} limits_reading;
+
+/* Reading what the file holds as a pass does, until the time is up or to the end. */
+drey_status limits_disk(const limits_reading *what, drey_disk_report *report, drey_error *err);
+
+/* Memory, both peaks and a job of the pool: what every report of drey bench stands beside. */
+drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes);
+
+/* x[0..n) in place; n at least 1. */
+double median(double *x, int n);
+
+#endif

@@ -1,0 +1,99 @@
+/* The speeds that a plan is predicted from, measured on the spot: drey_bench_disk and
+ * drey_bench_machine take their time, this is for somebody who waits for a table.
+ *
+ * It stays within the budget that is being planned: a program in a memory cgroup must not be killed
+ * for asking what would fit. What the plan leaves beside the process itself is free meanwhile. */
+#include <string.h>
+
+#include "common/num.h"
+#include "engine/engine.h"
+#include "os/pool.h"
+#include "tune/machine_limits.h"
+
+static const double disk_s = 0.4;
+static const size_t most_block = (size_t)96 << 20; /* to read: beyond most caches */
+static const size_t least_block = (size_t)8 << 20;
+
+/* The tensor type of most of the target's bytes. */
+static int usual_type(const model_layout *l)
+{
+    uint64_t bytes[TYPE_LIMIT] = {0};
+    int most = 0;
+    for (int32_t i = 0; i < l->n_matrices; i++)
+        bytes[l->matrix[i].tensor->type] += l->matrix[i].tensor->n_bytes;
+    for (int i = 0; i < TYPE_LIMIT; i++)
+        most = bytes[i] > bytes[most] ? i : most;
+    return most;
+}
+
+/* What the budget leaves beside the process itself. */
+static uint64_t room_in(const drey_plan *t)
+{
+    return t->budget_bytes - t->process_bytes;
+}
+
+static size_t block_for(const drey_plan *t)
+{
+    uint64_t block = max_u64(min_u64(t->budget_bytes / 4, most_block), least_block);
+    return (size_t)min_u64(block, room_in(t));
+}
+
+/* Half of the room for what arrives; the list of reads and their table lie beside it. */
+static drey_status measure_disk(const drey_engine *e, double *bytes_per_s, drey_error *err)
+{
+    const drey_engine_options *o = &e->options;
+    const gguf *model = o->target->file;
+    uint64_t half = room_in(&e->plan.report) / 2;
+    const limits_reading what = {.path = e->sidecar ? e->sidecar : gguf_part_path(model, 0),
+                                 .model = e->sidecar ? NULL : model,
+                                 .io = o->io,
+                                 .read_bytes = o->read_bytes,
+                                 .ring_bytes = half < SIZE_MAX ? (size_t)half : SIZE_MAX,
+                                 .seconds = disk_s};
+    drey_disk_report disk;
+    TRY(limits_disk(&what, &disk, err));
+    *bytes_per_s = disk.bytes_per_s;
+    return DREY_OK;
+}
+
+static void measure_computing(const drey_engine *e, pool *p, arena *block, size_t n_bytes,
+                              drey_speeds *s)
+{
+    const drey_plan *t = &e->plan.report;
+    int type = usual_type(&e->target.layout);
+    memset(block->base, 1, n_bytes);
+    if (s->memory_bytes_per_s <= 0)
+        s->memory_bytes_per_s = limits_read(p, e->kernels, block->base, n_bytes, 1);
+    if (s->one_ops_per_s <= 0)
+        s->one_ops_per_s = limits_dot(p, e->kernels, type, 1, block);
+    arena_rewind(block, 0);
+    if (s->tree_ops_per_s <= 0 && t->tree_rows > 1)
+        s->tree_ops_per_s = limits_dot(p, e->kernels, type, t->tree_rows, block);
+}
+
+static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err)
+{
+    const drey_plan *t = &e->plan.report;
+    if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass > 0)
+        TRY(measure_disk(e, &s->disk_bytes_per_s, err));
+    size_t n_bytes = block_for(t);
+    size_t dot =
+        limits_dot_bytes(e->kernels, usual_type(&e->target.layout), t->tree_rows, t->n_threads);
+    arena block = {0};
+    pool *p = NULL;
+    drey_status status = arena_init(&block, max_size(n_bytes, dot), true, err);
+    if (status == DREY_OK)
+        status = pool_open(&p, t->n_threads, err);
+    if (status == DREY_OK)
+        measure_computing(e, p, &block, n_bytes, s);
+    pool_close(&p);
+    arena_free(&block);
+    return status;
+}
+
+drey_status drey_planner_measure(drey_planner *planner, uint64_t memory_bytes, drey_speeds *speeds,
+                                 drey_error *err)
+{
+    TRY(planner_make(planner, memory_bytes, err));
+    return measure(&planner->engine, speeds, err);
+}

@@ -1,0 +1,474 @@
+/* What a session learns about its models and this machine, measured beforehand: see drey_tune_pair.
+ *
+ *      load   passes of 1 to 64 rows   a text   the draft's steps   more texts   trees
+ *
+ * All in one engine and one session. Texts are drafted as chains: a chain follows the draft's best
+ * guesses, so that at each place it passes, and where it fails, all of the draft's guesses meet the
+ * token that came; only behind a chain that was right to its end nobody had guessed. What heads
+ * guess depends on how far ahead they look: they are asked behind what came, for each turn's root
+ * (heads_truth.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/num.h"
+#include "tree/calibration.h"
+#include "tree/static_tree.h"
+#include "session/session.h"
+#include "os/clock.h"
+#include "tune/heads_truth.h"
+#include "tune/machine_limits.h"
+
+enum {
+    WIDEST = DREY_PROFILE_ROWS,
+    CONTEXT = 256, /* positions before the timed passes */
+    CHAIN = 12,
+    TEXT_TOKENS = 96,
+    ROUNDS = 5,
+    TRUTH_NODES = 1 << 14
+};
+/* No further round, and no further text, is begun beyond these. */
+static const double passes_s = 45, texts_s = 60;
+
+enum { NONE_RIGHT = -1, NOT_GUESSED = -2 }; /* in the place of a rank */
+
+typedef struct tuner {
+    turn_watch watch;
+    drey_session *session;
+    const drey_tune_options *options;
+    drey_pair_report *report;
+    calibration counts;
+    token_tree tree; /* of the timed steps */
+    arena memory;
+    truth_log truth[3]; /* of every other text, of the others, of all */
+    int32_t n_texts;
+    int8_t *rank; /* [n_ranks]: of the token at each place of the text that is being written */
+    int32_t n_ranks, most;
+    heads_places places; /* of its turns, where heads draft */
+    bool timed_steps;
+} tuner;
+
+static void say(const tuner *t, const char *what)
+{
+    if (t->options->stage)
+        t->options->stage(t->options->user, what);
+}
+
+/* ---- Passes ---- */
+
+static int32_t some_token(const drey_session *s, int64_t i)
+{
+    return (int32_t)((i * 7919 + 13) % s->engine->target.layout.shape.n_vocab);
+}
+
+static double stalled_s(const drey_engine *e)
+{
+    trace_sums sums;
+    trace_sum(&e->trace, &sums);
+    return (double)sums.ns[TRACE_STALL] * 1e-9;
+}
+
+/* Computing of a pass over a chain of n rows, which is dropped afterwards. */
+static drey_status time_pass(tuner *t, int32_t n, double *seconds, drey_error *err)
+{
+    drey_session *s = t->session;
+    pass_row rows[WIDEST];
+    for (int32_t i = 0; i < n; i++)
+        rows[i] = (pass_row){.token = some_token(s, i), .parent = i - 1};
+    double start = clock_s(), stalled = stalled_s(s->engine);
+    TRY(pass_rows(&s->target, rows, n, HEAD_ALL, err));
+    *seconds = max_f64(clock_s() - start - (stalled_s(s->engine) - stalled), 1e-9);
+    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+    return DREY_OK;
+}
+
+/* Powers of two before all others, so that a machine too slow for all of them has those. */
+static void order_widths(int32_t order[WIDEST])
+{
+    int32_t n = 0;
+    for (int32_t rows = 1; rows <= WIDEST; rows *= 2)
+        order[n++] = rows;
+    for (int32_t rows = 1; rows <= WIDEST; rows++)
+        if (rows & (rows - 1))
+            order[n++] = rows;
+}
+
+/* What no round came to lies between its neighbours. */
+static void fill_gaps(double *pass_s)
+{
+    for (int32_t i = 1, last = 0; i < WIDEST; i++) {
+        if (pass_s[i] <= 0)
+            continue;
+        for (int32_t k = last + 1; k < i; k++)
+            pass_s[k] = pass_s[last] + (pass_s[i] - pass_s[last]) * (k - last) / (i - last);
+        last = i;
+    }
+}
+
+/* More rows never take less: where they seem to, those that were fewer met a busy machine. */
+static void take_back_hiccups(double *seconds, int32_t n)
+{
+    for (int32_t i = n - 2; i >= 0; i--)
+        if (seconds[i + 1] > 0)
+            seconds[i] = min_f64(seconds[i], seconds[i + 1]);
+}
+
+static drey_status measure_passes(tuner *t, drey_error *err)
+{
+    double seconds[WIDEST][ROUNDS], spent = 0;
+    int32_t order[WIDEST], n[WIDEST] = {0};
+    bool whole = true; /* round, so far */
+    say(t, "passes of 1 to 64 rows");
+    order_widths(order);
+    TRY(time_pass(t, 1, &seconds[0][0], err)); /* brings the weights */
+    kv_make_up(&t->session->target_kv, CONTEXT);
+    for (int32_t round = 0; round < ROUNDS && whole; round++)
+        for (int32_t i = 0; i < WIDEST && whole; i++) {
+            int32_t rows = order[i];
+            double start = clock_s();
+            TRY(time_pass(t, rows, &seconds[rows - 1][n[rows - 1]], err));
+            n[rows - 1]++;
+            spent += clock_s() - start;
+            whole = spent < passes_s || (round == 0 && i + 1 < 7); /* the powers of two */
+        }
+    kv_truncate(&t->session->target_kv, 0);
+    for (int32_t i = 0; i < WIDEST; i++)
+        if (n[i])
+            t->report->profile.pass_s[i] = median(seconds[i], n[i]);
+    fill_gaps(t->report->profile.pass_s);
+    take_back_hiccups(t->report->profile.pass_s, WIDEST);
+    return DREY_OK;
+}
+
+/* ---- Steps of the draft ---- */
+
+/* What a step reads lies in the caches after another one, and not after a pass. Where passes wait for
+ * a disk, neither matters. */
+static drey_status leave_caches(tuner *t, drey_error *err)
+{
+    double pass_s;
+    return t->report->streamed_bytes_per_pass ? DREY_OK : time_pass(t, 1, &pass_s, err);
+}
+
+/* Steps over the root, then over n of its children. */
+static drey_status time_step(tuner *t, int32_t n, double *root_s, double *step_s, bool *timed,
+                             drey_error *err)
+{
+    drey_session *s = t->session;
+    drafter *d = s->drafter;
+    int32_t nodes[DRAFT_MAX_BATCH] = {0};
+    TRY(leave_caches(t, err));
+    tree_reset(&t->tree, s->timeline[s->n_timeline - 1]);
+    TRY(d->class->begin(d, s->timeline, s->n_timeline, err));
+    double start = clock_s();
+    TRY(d->class->expand(d, &t->tree, nodes, 1, err));
+    *root_s = clock_s() - start;
+    const tree_node *root = &t->tree.nodes[0];
+    *timed = root->n_guesses >= n;
+    if (!*timed)
+        return DREY_OK;
+    for (int32_t i = 0; i < n; i++)
+        nodes[i] = tree_push(&t->tree, 0, root->guess[i].token, root->guess[i].confidence);
+    TRY(leave_caches(t, err));
+    start = clock_s();
+    TRY(d->class->expand(d, &t->tree, nodes, n, err));
+    *step_s = clock_s() - start;
+    return DREY_OK;
+}
+
+/* Once a text has begun; leaves the session as if no turn had been drafted yet. */
+static drey_status measure_steps(tuner *t, drey_error *err)
+{
+    drey_session *s = t->session;
+    double root_s, step_s, steps[DRAFT_MAX_BATCH][ROUNDS];
+    int32_t n_timed[DRAFT_MAX_BATCH] = {0};
+    bool timed;
+    TRY(time_step(t, 1, &root_s, &step_s, &timed, err)); /* reads what the root needs */
+    for (int32_t round = 0; round < ROUNDS; round++)
+        for (int32_t n = 1; n <= DRAFT_MAX_BATCH; n++) {
+            TRY(time_step(t, n, &root_s, &step_s, &timed, err));
+            if (timed)
+                steps[n - 1][n_timed[n - 1]++] = step_s;
+        }
+    for (int32_t i = 0; i < DRAFT_MAX_BATCH; i++)
+        if (n_timed[i])
+            t->report->profile.step_s[i] = median(steps[i], n_timed[i]);
+    take_back_hiccups(t->report->profile.step_s, DRAFT_MAX_BATCH);
+    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    return s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err);
+}
+
+/* ---- Texts ---- */
+
+static int8_t rank_of(const tree_node *node, int32_t token)
+{
+    if (node->n_guesses == 0)
+        return NOT_GUESSED;
+    for (int8_t i = 0; i < node->n_guesses; i++)
+        if (node->guess[i].token == token)
+            return i;
+    return NONE_RIGHT;
+}
+
+static void hear_path(tuner *t, const token_tree *tree, const accepted *a)
+{
+    for (int32_t i = 0; i <= a->n_path && t->n_ranks < t->most; i++) {
+        const tree_node *from = &tree->nodes[i ? a->path[i - 1] : 0];
+        int8_t rank = rank_of(from, i < a->n_path ? tree->nodes[a->path[i]].token : a->next);
+        t->rank[t->n_ranks++] = rank;
+        t->report->n_places += rank != NOT_GUESSED;
+    }
+}
+
+static void hear_turn(turn_watch *w, const token_tree *tree, const accepted *a)
+{
+    tuner *t = (tuner *)w;
+    calibration_learn(&t->counts, tree, a->path, a->n_path, a->next);
+    t->counts.n_positions = 0; /* nothing of it is to fade */
+    if (!t->session->engine->has_heads)
+        hear_path(t, tree, a);
+}
+
+static void note(tuner *t, const int8_t *rank, int32_t n)
+{
+    truth_add(&t->truth[t->n_texts % 2], rank, n);
+    truth_add(&t->truth[2], rank, n);
+}
+
+static drey_status note_heads(tuner *t, drey_error *err)
+{
+    drey_session *s = t->session;
+    int8_t rank[STATIC_DEPTHS];
+    int32_t n;
+    for (int32_t place = 0; place < t->places.n; place++) {
+        TRY(heads_ranks(s->drafter, &t->places, place, s->timeline, s->n_timeline, &t->tree, rank,
+                        &n, err));
+        t->report->n_places += n > 0;
+        if (n > 0)
+            note(t, rank, n);
+    }
+    t->places.n = 0;
+    return DREY_OK;
+}
+
+/* What came behind each place of the text. */
+static void note_path(tuner *t)
+{
+    for (int32_t i = 0; i < t->n_ranks; i++) {
+        int32_t n = 0;
+        while (n < STATIC_DEPTHS && i + n < t->n_ranks && t->rank[i + n] >= 0)
+            n++;
+        bool known = n == STATIC_DEPTHS || (i + n < t->n_ranks && t->rank[i + n] == NONE_RIGHT);
+        if (known)
+            note(t, t->rank + i, n);
+    }
+    t->n_ranks = 0;
+}
+
+static drey_status write_text(tuner *t, const drey_tune_prompt *prompt, drey_error *err)
+{
+    drey_session *s = t->session;
+    drey_generate_options o;
+    drey_generate_options_init(&o);
+    o.n_predict = t->options->n_predict ? t->options->n_predict : TEXT_TOKENS;
+    bool steps_take_time = s->drafter->class->start != NULL || s->engine->has_heads;
+    TRY(drey_session_sync(s, prompt->ids, prompt->n, NULL, err));
+    drey_statistics statistics = {0};
+    TRY(drey_session_begin(s, &o, &statistics, err));
+    for (bool done = false; !done;) {
+        if (s->state == SESSION_DECODE && s->engine->has_heads)
+            heads_places_keep(&t->places, (const medusa_drafter *)s->drafter, s->n_timeline - 1);
+        if (s->state == SESSION_DECODE && steps_take_time && !t->timed_steps) {
+            t->timed_steps = true;
+            TRY(measure_steps(t, err));
+        }
+        TRY(drey_session_step(s, &done, err));
+    }
+    t->report->n_tokens += statistics.generated_tokens;
+    if (s->engine->has_heads)
+        TRY(note_heads(t, err));
+    else
+        note_path(t);
+    t->n_texts++;
+    return DREY_OK;
+}
+
+static drey_status write_texts(tuner *t, drey_error *err)
+{
+    double start = clock_s();
+    say(t, "the draft's steps, and its guesses");
+    t->watch.turn = hear_turn;
+    t->session->watch = &t->watch;
+    for (int32_t i = 0; i < t->options->n_prompts && (i == 0 || clock_s() - start < texts_s); i++)
+        TRY(write_text(t, &t->options->prompts[i], err));
+    for (int r = 0; r < CALIBRATION_RANKS; r++)
+        for (int bin = 0; bin < CALIBRATION_BINS; bin++) {
+            t->report->profile.guessed[r][bin] = t->counts.trials[r][bin];
+            t->report->profile.right[r][bin] = t->counts.hits[r][bin];
+        }
+    return DREY_OK;
+}
+
+/* ---- Trees ---- */
+
+static double draft_seconds(const static_tree *t, const double *step_s)
+{
+    int32_t nodes[STATIC_WIDEST], n = static_tree_steps(t, nodes);
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += step_s[nodes[i] - 1];
+    return sum;
+}
+
+static static_tree tree_of(const truth_log *truth, int32_t width, bool refined)
+{
+    rank_shares shares;
+    truth_shares(truth, &shares);
+    static_tree shape = static_tree_grow(&shares, width);
+    if (refined)
+        static_tree_refine(&shape, truth);
+    return shape;
+}
+
+/* Tokens of a pass over trees that were made from half of the texts, on the other half. */
+static double held_out(const tuner *t, int32_t width, bool refined)
+{
+    double tokens = 0;
+    int32_t n = 0;
+    for (int half = 0; half < 2; half++) {
+        const truth_log *from = &t->truth[half], *on = &t->truth[1 - half];
+        if (t->n_texts < 2)
+            from = on = &t->truth[2];
+        static_tree shape = tree_of(from, width, refined);
+        tokens += static_tree_measured(&shape, on) * on->nodes[0].count;
+        n += on->nodes[0].count;
+    }
+    return n ? tokens / n : 1;
+}
+
+/* Shapes of which no more nodes were ever right have fewer rows than was asked for. */
+static void make_tree(const tuner *t, const rank_shares *shares, int32_t width,
+                      drey_static_tree *tree)
+{
+    const drey_profile *p = &t->report->profile;
+    static_tree shape = static_tree_grow(shares, width);
+    double grown = held_out(t, width, false), refined = held_out(t, width, true);
+    tree->width = width;
+    tree->expected_tokens = static_tree_expected(&shape, shares);
+    tree->refined = refined > grown;
+    tree->measured_tokens = max_f64(grown, refined);
+    if (tree->refined)
+        static_tree_refine(&shape, &t->truth[2]);
+    tree->n = shape.n;
+    memcpy(tree->parent, shape.parent, sizeof shape.parent);
+    memcpy(tree->rank, shape.rank, sizeof shape.rank);
+    tree->pass_s = p->pass_s[shape.n - 1];
+    tree->draft_s = draft_seconds(&shape, p->step_s);
+    tree->tokens_per_s = tree->measured_tokens / (tree->pass_s + tree->draft_s);
+}
+
+static void choose_trees(tuner *t)
+{
+    drey_static_trees *all = &t->report->trees;
+    double tokens[DREY_STATIC_TREES], seconds[DREY_STATIC_TREES];
+    rank_shares shares;
+    truth_shares(&t->truth[2], &shares);
+    for (int32_t d = 0; d < shares.n_depths; d++)
+        for (int32_t rank = 0; rank < shares.n_ranks; rank++)
+            all->share[d][rank] = (double)shares.share[d][rank];
+    for (int32_t width = 1; width <= STATIC_WIDEST; width *= 2) {
+        const drey_static_tree *tree = &all->tree[all->n_trees];
+        make_tree(t, &shares, width, &all->tree[all->n_trees]);
+        tokens[all->n_trees] = tree->measured_tokens;
+        seconds[all->n_trees] = tree->pass_s + tree->draft_s;
+        all->n_trees++;
+    }
+    all->best = width_choose(tokens, seconds, all->n_trees);
+}
+
+/* ---- The engine ---- */
+
+static drey_status take_memory(tuner *t, const drey_engine_options *o, drey_error *err)
+{
+    size_t nodes = 3 * arena_size(TRUTH_NODES * sizeof(truth_node));
+    size_t ranks = arena_size((size_t)o->n_context);
+    int32_t n_embd = o->target->shape.n_embd;
+    bool heads = o->drafter == DREY_DRAFTER_MEDUSA;
+    size_t places = heads ? heads_places_bytes(o->n_context, n_embd) : 0;
+    TRY(arena_init(&t->memory, nodes + ranks + places, false, err));
+    for (int i = 0; i < 3; i++)
+        truth_init(&t->truth[i], arena_take(&t->memory, nodes / 3), TRUTH_NODES);
+    t->rank = arena_take(&t->memory, ranks);
+    t->most = o->n_context;
+    if (heads)
+        heads_places_init(&t->places, o->n_context, n_embd, &t->memory);
+    return arena_check(&t->memory, err);
+}
+
+static drey_engine_options options_for(const drey_engine_options *options,
+                                       const drey_tune_options *tune)
+{
+    drey_engine_options o = *options;
+    size_t longest = CONTEXT;
+    for (int32_t i = 0; i < tune->n_prompts; i++)
+        longest = max_size(longest, tune->prompts[i].n);
+    o.n_context = (int32_t)min_size(longest, INT32_MAX / 2) + WIDEST + 1 +
+                  (tune->n_predict ? tune->n_predict : TEXT_TOKENS);
+    o.n_sessions = 1;
+    o.tree_nodes = 0;
+    o.draft_tokens = CHAIN;
+    o.policy = o.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_SEQUENCE;
+    o.profile = NULL;
+    o.with = 0; /* what is measured is the draft */
+    o.exit = DREY_EXIT_OFF;
+    if (o.prompt_chunk && o.prompt_chunk < WIDEST)
+        o.prompt_chunk = WIDEST;
+    return o;
+}
+
+static drey_status measure(tuner *t, drey_error *err)
+{
+    drey_pair_report *r = t->report;
+    const drey_engine *e = t->session->engine;
+    r->streamed_bytes_per_pass = e->plan.report.streamed_bytes_per_pass;
+    r->n_threads = e->plan.report.n_threads;
+    TRY(measure_passes(t, err));
+    if (!t->session->drafter)
+        return DREY_OK;
+    TRY(write_texts(t, err));
+    choose_trees(t);
+    return DREY_OK;
+}
+
+drey_status drey_tune_pair(const drey_engine_options *options, const drey_tune_options *tune,
+                           drey_pair_report *report, drey_error *err)
+{
+    *report = (drey_pair_report){.n_tokens = 0};
+    if (options->drafter != DREY_DRAFTER_NONE && tune->n_prompts < 1)
+        FAIL(err, DREY_ERR_USAGE, "drafting is tuned on prompts, and there are none");
+    if (tune->n_prompts < 0 || tune->n_predict < 0 || tune->n_predict > DREY_MAX_CONTEXT / 2)
+        FAIL(err, DREY_ERR_USAGE, "there is no such number of prompts or tokens");
+    double start = clock_s();
+    drey_engine_options o = options_for(options, tune);
+    drey_engine *e = NULL;
+    tuner *t = calloc(1, sizeof *t);
+    if (!t)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory to tune");
+    t->options = tune;
+    t->report = report;
+    drey_status status = take_memory(t, &o, err);
+    if (status == DREY_OK)
+        status = engine_open(&e, &o,
+                             &(engine_tuning){.least_logit_rows = WIDEST,
+                                              .more_bytes = t->memory.size_bytes + sizeof *t},
+                             err);
+    if (status == DREY_OK)
+        status = drey_session_open(&t->session, e, err);
+    if (status == DREY_OK)
+        status = measure(t, err);
+    drey_session_close(&t->session);
+    drey_engine_close(&e);
+    arena_free(&t->memory);
+    free(t);
+    report->seconds = clock_s() - start;
+    return status;
+}

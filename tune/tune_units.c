@@ -1,0 +1,255 @@
+/* How to divide passes between units: see drey_tune_units in drey/bench.h.
+ *
+ *      load   for each width:  each unit alone   the search   a sweep   all sides in turns
+ *
+ * Passes are made up, as the time of one does not depend on its numbers; what waits for the disk is
+ * left out, so that what is found is about computing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/num.h"
+#include "session/session.h"
+#include "os/clock.h"
+#include "tune/machine_limits.h"
+#include "tune/search.h"
+
+enum { WIDEST = 64, CONTEXT = 256, ROUNDS = 5, MOST_LOOKS = 16 };
+
+/* A ratio's time is the least of a few passes: as many as fit in here, two at least. */
+static const double look_s = 0.06;
+
+_Static_assert((int)SEARCH_MAX_UNITS >= (int)DREY_MAX_UNITS, "the search has room for all units");
+
+typedef struct tuner {
+    drey_session *session;
+    unit_set *units;
+    const drey_units_options *options;
+    drey_units_report *report;
+    int32_t n_looks;    /* ratios that were measured */
+    int32_t rows;       /* of the passes that are measured now */
+    drey_status status; /* of a pass that failed while the search was under way */
+    drey_error *err;
+} tuner;
+
+const char *drey_units_side_name(drey_units_side side)
+{
+    static const char *const names[DREY_UNITS_SIDES] = {
+        "even", "alone ratio", "static", "dynamic, even", "dynamic", "best of all"};
+    return (int)side >= 0 && (int)side < DREY_UNITS_SIDES ? names[side] : NULL;
+}
+
+/* ---- Passes ---- */
+
+static double stalled_s(const drey_engine *e)
+{
+    trace_sums sums;
+    trace_sum(&e->trace, &sums);
+    return (double)sums.ns[TRACE_STALL] * 1e-9;
+}
+
+/* A pass over a chain of rows, which is dropped afterwards. */
+static drey_status time_pass(tuner *t, double *seconds)
+{
+    drey_session *s = t->session;
+    pass_row rows[WIDEST];
+    for (int32_t i = 0; i < t->rows; i++)
+        rows[i] =
+            (pass_row){.token = (int32_t)((i * 7919 + 13) % s->engine->target.layout.shape.n_vocab),
+                       .parent = i - 1};
+    double start = clock_s(), stalled = stalled_s(s->engine);
+    TRY(pass_rows(&s->target, rows, t->rows, HEAD_ALL, t->err));
+    *seconds = max_f64(clock_s() - start - (stalled_s(s->engine) - stalled), 1e-9);
+    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+    for (int32_t i = 0; i < t->units->n; i++)
+        if (t->units->unit[i].failed)
+            FAIL(t->err, DREY_ERR_IO, "the unit %s failed while it was measured: %s",
+                 t->report->units[i].name, t->units->unit[i].why);
+    return DREY_OK;
+}
+
+static void divide(tuner *t, const double *share, bool steal)
+{
+    t->units->steal = steal;
+    units_set_shares(t->units, t->rows, share);
+}
+
+/* Seconds with these shares, nobody taking over. */
+static double look(void *user, const double *share)
+{
+    tuner *t = user;
+    double least = 0, spent = 0, seconds;
+    divide(t, share, false);
+    t->n_looks++;
+    for (int i = 0; t->status == DREY_OK && (i < 2 || (i < MOST_LOOKS && spent < look_s)); i++) {
+        t->status = time_pass(t, &seconds);
+        spent += seconds;
+        least = i == 0 ? seconds : min_f64(least, seconds);
+    }
+    return least;
+}
+
+/* ---- A width ---- */
+
+static void sweep(tuner *t, drey_units_width *w)
+{
+    double best_s = 0, *best = w->share[DREY_UNITS_SWEPT];
+    for (int32_t i = 0; i <= t->options->n_sweep && t->status == DREY_OK; i++) {
+        double first = (double)i / t->options->n_sweep;
+        double seconds = look(t, (const double[]){first, 1 - first});
+        if (i > 0 && seconds >= best_s)
+            continue;
+        best_s = seconds;
+        best[0] = first;
+        best[1] = 1 - first;
+    }
+}
+
+/* So that all sides meet the same machine. */
+static drey_status take_turns(tuner *t, drey_units_width *w, bool swept)
+{
+    double seconds[DREY_UNITS_SIDES][ROUNDS], alone_s[DREY_MAX_UNITS][ROUNDS];
+    int32_t n = swept ? DREY_UNITS_SIDES : DREY_UNITS_SWEPT;
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        for (int32_t side = 0; side < n; side++) {
+            bool steal = side == DREY_UNITS_DYNAMIC || side == DREY_UNITS_DYNAMIC_EVEN;
+            divide(t, w->share[side], steal);
+            TRY(time_pass(t, &seconds[side][round]));
+        }
+        for (int32_t i = 0; i < t->units->n; i++) {
+            double alone[DREY_MAX_UNITS] = {0};
+            alone[i] = 1;
+            divide(t, alone, false);
+            TRY(time_pass(t, &alone_s[i][round]));
+        }
+    }
+    for (int32_t i = 0; i < t->units->n; i++)
+        w->alone_s[i] = median(alone_s[i], ROUNDS);
+    for (int32_t side = 0; side < n; side++)
+        w->side_s[side] = median(seconds[side], ROUNDS);
+    return DREY_OK;
+}
+
+/* A hiccup may have led the search astray: where it lost against its own beginning, that counts. */
+static void keep_the_better(drey_units_width *w)
+{
+    const int from = DREY_UNITS_ALONE_RATIO;
+    if (w->side_s[from] >= w->side_s[DREY_UNITS_STATIC])
+        return;
+    w->side_s[DREY_UNITS_STATIC] = w->side_s[from];
+    memcpy(w->share[DREY_UNITS_STATIC], w->share[from], sizeof w->share[from]);
+}
+
+static drey_status measure_width(tuner *t, drey_units_width *w)
+{
+    int32_t n = t->units->n;
+    bool swept = n == 2 && t->options->n_sweep > 0;
+    t->rows = w->rows;
+    if (t->options->stage)
+        t->options->stage(t->options->user, w->rows);
+    for (int32_t i = 0; i < n; i++) {
+        double alone[DREY_MAX_UNITS] = {0};
+        alone[i] = 1;
+        w->alone_s[i] = look(t, alone);
+        w->share[DREY_UNITS_EVEN][i] = w->share[DREY_UNITS_DYNAMIC_EVEN][i] = 1.0 / n;
+    }
+    TRY(t->status);
+    shares_from_alone(w->alone_s, n, w->share[DREY_UNITS_ALONE_RATIO]);
+    t->n_looks = 0;
+    shares_search(look, t, w->alone_s, n, w->share[DREY_UNITS_STATIC]);
+    w->n_measured = t->n_looks;
+    memcpy(w->share[DREY_UNITS_DYNAMIC], w->share[DREY_UNITS_STATIC],
+           sizeof w->share[DREY_UNITS_DYNAMIC]);
+    if (swept)
+        sweep(t, w);
+    TRY(t->status);
+    TRY(take_turns(t, w, swept));
+    keep_the_better(w);
+    return DREY_OK;
+}
+
+/* Widths that were not measured lie between their neighbours, or are like the one they have. */
+static void fill_shares(drey_units_report *r)
+{
+    drey_unit_shares *all = &r->shares;
+    all->n_units = r->n_units;
+    for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++) {
+        const drey_units_width *below = NULL, *above = NULL;
+        for (int32_t k = 0; k < r->n_widths; k++) {
+            if (r->widths[k].rows <= 1 << w)
+                below = &r->widths[k];
+            if (r->widths[k].rows >= 1 << w && !above)
+                above = &r->widths[k];
+        }
+        below = below ? below : above;
+        above = above ? above : below;
+        for (int32_t i = 0; i < r->n_units; i++)
+            all->share[w][i] =
+                (below->share[DREY_UNITS_STATIC][i] + above->share[DREY_UNITS_STATIC][i]) / 2;
+    }
+}
+
+static drey_status measure(tuner *t, drey_error *err)
+{
+    static const int32_t usual[] = {1, 4, 16, 64};
+    drey_units_report *r = t->report;
+    const drey_engine *e = t->session->engine;
+    double seconds;
+    t->units = e->units;
+    t->err = err;
+    r->n_units = e->units->n;
+    for (int32_t i = 0; i < r->n_units; i++)
+        drey_engine_unit(e, i, &r->units[i]);
+    t->rows = 1;
+    TRY(time_pass(t, &seconds)); /* brings the weights */
+    kv_make_up(&t->session->target_kv, CONTEXT);
+    for (int32_t i = 0; i < DREY_UNIT_WIDTHS; i++) {
+        int32_t rows = t->options->rows[0] ? t->options->rows[i] : i < 4 ? usual[i] : 0;
+        if (rows == 0)
+            break;
+        r->widths[r->n_widths].rows = rows;
+        TRY(measure_width(t, &r->widths[r->n_widths++]));
+    }
+    fill_shares(r);
+    return DREY_OK;
+}
+
+/* ---- The engine ---- */
+
+static drey_status check_widths(const drey_units_options *tune, drey_error *err)
+{
+    for (int32_t i = 0, before = 0; i < DREY_UNIT_WIDTHS && tune->rows[i]; before = tune->rows[i++])
+        if (tune->rows[i] <= before || tune->rows[i] > WIDEST)
+            FAIL(err, DREY_ERR_USAGE, "widths are numbers of rows from 1 to %d, ascending", WIDEST);
+    if (tune->n_sweep < 0 || tune->n_sweep > 1000)
+        FAIL(err, DREY_ERR_USAGE, "%d ratios cannot be tried (0 to 1000)", tune->n_sweep);
+    return DREY_OK;
+}
+
+drey_status drey_tune_units(const drey_engine_options *options, const drey_units_options *tune,
+                            drey_units_report *report, drey_error *err)
+{
+    *report = (drey_units_report){.n_units = 0};
+    TRY(check_widths(tune, err));
+    double start = clock_s();
+    drey_engine *e = NULL;
+    tuner t = {.options = tune, .report = report};
+    drey_engine_options o = engine_options_alone(options);
+    o.unit_shares = NULL;
+    o.n_sessions = 1;
+    o.n_context = CONTEXT + WIDEST + 1;
+    if (o.prompt_chunk && o.prompt_chunk < WIDEST)
+        o.prompt_chunk = WIDEST;
+    drey_status status = engine_open(
+        &e, &o, &(engine_tuning){.least_logit_rows = WIDEST, .whole_devices = true}, err);
+    if (status == DREY_OK && !e->units)
+        status = error_set(err, DREY_ERR_USAGE,
+                           "one cluster of cores alone has nothing to divide: name several units");
+    if (status == DREY_OK)
+        status = drey_session_open(&t.session, e, err);
+    if (status == DREY_OK)
+        status = measure(&t, err);
+    drey_session_close(&t.session);
+    drey_engine_close(&e);
+    report->seconds = clock_s() - start;
+    return status;
+}
