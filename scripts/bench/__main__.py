@@ -10,7 +10,8 @@
     packing   streamed passes without a sidecar against with one
     against   another commit of drey
     gsm8k     early exits: how many questions of GSM8K are answered right with and without them
-    edge      every policy of drey, and llama.cpp with and without its own speculation, over prompts
+    edge      every policy of drey, with parts left out, and llama.cpp with and without its own speculation
+    exits     early exits, their parts, and an oracle
 
 The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a round
 and its median reported, above 1 where drey is better. Tables are Markdown. The CSV file (--csv) has
@@ -25,6 +26,7 @@ import tempfile
 import against
 import budget
 import edge
+import exits
 import gsm8k
 import packing
 import sessions
@@ -33,7 +35,7 @@ import versus
 from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
-COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge,
+COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge, exits,
                                       gsm8k)}
 
 
