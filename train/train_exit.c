@@ -63,7 +63,7 @@ static drey_status check_options(const drey_train_exit_options *o, drey_error *e
     if (o->n_hidden < 0 || o->n_hidden > EXIT_HIDDEN)
         FAIL(err, DREY_ERR_USAGE, "predictors of %d hidden units are not possible (1 to %d)",
              o->n_hidden, EXIT_HIDDEN);
-    if (!(o->threshold >= 0 && o->threshold < 1))
+    if (!(o->threshold >= 0 && o->threshold <= 1))
         FAIL(err, DREY_ERR_USAGE, "a threshold is a number from 0 to 1");
     if (o->n_predict < 0 || o->n_predict > DREY_MAX_CONTEXT / 2)
         FAIL(err, DREY_ERR_USAGE, "texts of %d tokens are not possible", o->n_predict);

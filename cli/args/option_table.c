@@ -163,7 +163,7 @@ const cli_option cli_options[] = {
     TEXT("svg", 0, CLI_BENCH_MODEL | TURNS | CLI_TUNE, svg),
     TEXT("prompts", 0, TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | CLI_TUNE | TRAIN, prompts),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
-    REAL("exit-threshold", 0, TEXTS | CLI_BENCH_EXIT | CLI_TRAIN_EXIT, exit_threshold, 0.01, 0.99),
+    REAL("exit-threshold", 0, TEXTS | CLI_BENCH_EXIT | CLI_TRAIN_EXIT, exit_threshold, 0.01, 1),
     CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
     COUNT("heads", 0, CLI_TRAIN_MEDUSA, n_heads, 1, DREY_MEDUSA_HEADS),
     COUNT("vocabulary", 0, CLI_TRAIN_MEDUSA, n_vocabulary, 1, INT32_MAX),

@@ -379,7 +379,7 @@ typedef struct drey_engine_options {
     const char *heads;
     const drey_profile *profile; /* copied; NULL: nothing is known */
     drey_exit exit;
-    float exit_threshold; /* scores above it, within (0, 1), are looked into; 0: the file's */
+    float exit_threshold; /* scores above it, within (0, 1], are looked into; 0: the file's */
     /* The predictors, which have to fit; NULL: those beside the target, MODEL.drey-exit. Read while
      * the engine or planner opens, unless exits are off. */
     const char *exit_file;

@@ -12,6 +12,7 @@
     gsm8k     early exits: how many questions of GSM8K are answered right with and without them
     edge      every policy of drey, with parts left out, and llama.cpp with and without its own speculation
     exits     early exits, their parts, and an oracle
+    units     dividing passes between units
 
 The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a round
 and its median reported, above 1 where drey is better. Tables are Markdown. The CSV file (--csv) has
@@ -31,12 +32,13 @@ import gsm8k
 import packing
 import sessions
 import stream
+import units
 import versus
 from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
 COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge, exits,
-                                      gsm8k)}
+                                      units, gsm8k)}
 
 
 def parser():

@@ -224,7 +224,7 @@ def cases_of(rows):
     return cases
 
 
-def show(rows):
+def show(rows, best="optimal"):
     """Of each prompt the median of its rounds, of each group the median of its prompts."""
     for (target, draft, budget), of in cases_of(rows).items():
         speeds, per_pass = medians(of, "tokens_per_s"), medians(of, "tokens_per_pass")
@@ -233,12 +233,12 @@ def show(rows):
         for side in dict.fromkeys(r["side"] for r in of):
             line = [side + (" (lossy)" if any(r["side"] == side and r["lossy"] == "yes" for r in of) else "")]
             for group in groups:
-                have, best = speeds.get((side, group), {}), speeds.get(("optimal", group), {})
-                ratios = [best[p] / speed for p, speed in have.items() if p in best and speed]
+                have, of_best = speeds.get((side, group), {}), speeds.get((best, group), {})
+                ratios = [of_best[p] / speed for p, speed in have.items() if p in of_best and speed]
                 line += [figure(median(list(have.values()))), figure(median(ratios)),
                          figure(median(list(per_pass.get((side, group), {}).values()))), str(len(have))]
             lines.append(line)
         head = ["side"]
         for group in groups:
-            head += [f"{group}: tokens/s", "optimal over it", "tokens per pass", "prompts"]
+            head += [f"{group}: tokens/s", f"{best} over it", "tokens per pass", "prompts"]
         table(f"{target}, {f'{budget:g} MiB' if budget else 'in memory'}, draft {draft}", head, lines)

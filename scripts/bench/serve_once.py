@@ -4,9 +4,8 @@
 The request has "path" and "body". Server and this program run in the caller's cgroup."""
 import json
 import sys
-import urllib.request
 
-from llama_server import llama_server
+from server import ask, running
 from sides import Stop
 
 
@@ -14,12 +13,8 @@ def main():
     with open(sys.argv[1]) as f:
         request = json.load(f)
     try:
-        with llama_server(sys.argv[2:]) as address:
-            ask = urllib.request.Request(f"{address}{request['path']}",
-                                         json.dumps(request["body"]).encode(),
-                                         {"Content-Type": "application/json"})
-            with urllib.request.urlopen(ask) as answer:
-                print(answer.read().decode())
+        with running(sys.argv[2:]) as address:
+            print(json.dumps(ask(address, request["path"], request["body"])))
     except Stop as stop:
         sys.exit(f"serve_once: {stop}")
 

@@ -170,12 +170,7 @@ def write(args, drey, model, prompt, budget, tokens, words):
     command = [drey.program, "run", "-m", drey.model(model), "-t", drey.threads, "--memory", memory, "-n",
                str(tokens), "--ignore-eos", "--raw-ids", "-q", "--stats", stats, *words, *args.more.split()]
     text = ["-p", prompt["prompt"]] if prompt["prompt"] else ["--chat", "-p", prompt["turn"]]
-    try:
-        out = limited(drey, budget if cgroup else 0, command + text, args.rate)
-    except Stop as stop:
-        if "--chat" not in text or "chat" not in str(stop).split("\n", 1)[1]:
-            raise
-        out = limited(drey, budget if cgroup else 0, command + text[1:], args.rate)  # no known format
+    out = limited(drey, budget if cgroup else 0, command + text, args.rate)
     if out is None:
         raise Stop("killed for its memory")
     ids = [int(i) for i in out.split()]

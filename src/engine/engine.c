@@ -91,7 +91,7 @@ static drey_status check_exits(const drey_engine_options *o, drey_error *err)
 {
     if (o->exit == DREY_EXIT_OFF)
         return DREY_OK;
-    if (!(o->exit_threshold >= 0 && o->exit_threshold < 1))
+    if (!(o->exit_threshold >= 0 && o->exit_threshold <= 1))
         FAIL(err, DREY_ERR_USAGE, "a threshold of %g is not possible for early exits (0 to 1)",
              (double)o->exit_threshold);
     if (drey_policy_is_lossy(o->policy) || o->policy == DREY_POLICY_STD)

@@ -1,0 +1,64 @@
+"""A server of drey or of llama.cpp for as long as it is needed, on a port that the system chose for it."""
+import contextlib
+import json
+import re
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+from sides import Stop
+
+
+@contextlib.contextmanager
+def running(command, env=None):
+    """Starts it, yields its address, http://127.0.0.1:PORT, once it answers, and ends it.
+
+    Port 0: a port that is looked for beforehand may be another's by the time it is opened. What the
+    server took it says in its log."""
+    with tempfile.TemporaryFile("w+", errors="replace") as log:
+        server = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", "0"], env=env,
+                                  stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            yield address_of(server, log)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def address_of(server, log):
+    while server.poll() is None:
+        log.seek(0)
+        said = re.search(r"(?:listening on |^)(http://127\.0\.0\.1:\d+)\b", log.read(), re.M)
+        if said and answers(said[1]):
+            return said[1]
+        time.sleep(0.05)
+    log.seek(0)
+    raise Stop("the server ended while it was loading: " + log.read()[-2000:])
+
+
+def answers(address):
+    try:
+        with urllib.request.urlopen(f"{address}/health", timeout=5) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def ask(address, path, body=None):
+    """What it answers, as JSON."""
+    request = urllib.request.Request(address + path, json.dumps(body).encode() if body else None,
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return json.loads(answer.read())
+
+
+def stream(address, path, body):
+    """Its events, each with the time at which it came."""
+    request = urllib.request.Request(address + path, json.dumps({**body, "stream": True}).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        for line in answer:
+            if line.startswith(b"data:") and b"[DONE]" not in line:
+                yield time.monotonic(), json.loads(line[5:])
