@@ -1,4 +1,7 @@
-# Puts the page into C: cmake -DPAGE=serve/page/page.html -DOUT=page_html.c -P embed_page.cmake
+# Makes one file of the page's sources and puts it into C:
+#   cmake -DFOLDER=serve/page -DOUT=page_html.c -P embed_page.cmake
+# The one file is kept as page.html beside OUT.
+cmake_minimum_required(VERSION 3.25)
 # A policy names the page's script and style by the SHA-256 of what stands between their tags.
 
 # hex digits -> base64: three digits are two characters. 64 digits leave one, whose bits come first in its character.
@@ -19,7 +22,18 @@ function(base64 hex out)
   set(${out} "${text}${first}=" PARENT_SCOPE)
 endfunction()
 
-file(READ ${PAGE} text)
+file(READ ${FOLDER}/index.html text)
+file(READ ${FOLDER}/style.css style)
+set(scripts "\n\"use strict\";\n")
+foreach(name document markdown store answers machine view reader)
+  file(READ ${FOLDER}/${name}.js script)
+  string(APPEND scripts "\n${script}")
+endforeach()
+string(REPLACE "@style.css@" "\n${style}" text "${text}")
+string(REPLACE "@scripts@" "${scripts}" text "${text}")
+get_filename_component(page ${OUT} DIRECTORY)
+file(WRITE ${page}/page.html "${text}")
+
 function(hash_inside tag out)
   string(FIND "${text}" "<${tag}>" begin)
   string(FIND "${text}" "</${tag}>" end)
@@ -37,7 +51,7 @@ string(JOIN "; " policy "default-src 'none'" "script-src ${script}" "style-src $
   "connect-src 'self'" "img-src data:" "base-uri 'none'" "form-action 'none'" "frame-ancestors 'none'"
   "require-trusted-types-for 'script'" "trusted-types 'none'")
 
-file(READ ${PAGE} bytes HEX)
+file(READ ${page}/page.html bytes HEX)
 string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
 string(REPEAT "....." 16 row)
 string(REGEX REPLACE "(${row})" "\\1\n" bytes "${bytes}")

@@ -1,4 +1,4 @@
-/* The page that `drey serve` gives out: serve/page/page.html, as cmake/embed_page.cmake puts it into the
+/* The page that `drey serve` gives out: the sources in this folder, as cmake/embed_page.cmake puts it into the
  * program. */
 #ifndef DREY_SERVE_PAGE_H
 #define DREY_SERVE_PAGE_H

@@ -1,0 +1,201 @@
+/* ---- The server ---- */
+
+class server_error extends Error {
+    constructor(message, status) {
+        super(message);
+        this.status = status;
+    }
+}
+
+const headers = () => settings.key ? { Authorization: `Bearer ${settings.key}` } : {};
+
+async function sentence_of(reply) {
+    try {
+        return (await reply.json()).error.message;
+    } catch {
+        return `The server answered with status ${reply.status}.`;
+    }
+}
+
+/* Consecutive messages of one role are one: not every template takes them apart. */
+function request_of(chat) {
+    const messages = settings.system ? [{ role: "system", content: settings.system }] : [];
+    for (const { role, text } of path_of(chat)) {
+        if (!text) continue;
+        if (messages.at(-1)?.role === role) messages.at(-1).content += "\n\n" + text;
+        else messages.push({ role, content: text });
+    }
+    const request = { messages, stream: true, stream_options: { include_usage: true },
+        return_progress: true, timings_per_token: true, drey_provisional: true };
+    if (messages.at(-1).role === "assistant") request.continue_final_message = true;
+    for (const key of ["temperature", "top_p", "max_tokens", "seed"])
+        if (is_number(settings[key])) request[key] = settings[key];
+    return request;
+}
+
+/* Calls take(event) for each `data:` of a stream of server-sent events; false: no [DONE] came. */
+async function read_events(body, take) {
+    const reader = body.getReader();
+    const decoder = new TextDecoder();
+    let rest = "";
+    for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return false;
+        const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
+        rest = lines.pop();
+        for (const line of lines) {
+            if (!line.startsWith("data:")) continue;
+            const data = line.slice(5).trim();
+            if (data === "[DONE]") return true;
+            take(JSON.parse(data));
+        }
+    }
+}
+
+/* Prometheus' text: [[name, labels, value]] */
+function metrics_of(text) {
+    return text.split("\n").map((line) => /^([a-zA-Z_:]\w*(?::\w+)*)(?:\{(.*)\})? (\S+)/.exec(line))
+        .filter(Boolean).map(([, name, labels, value]) => [name, labels || "", Number(value)]);
+}
+
+/* ---- Answers ----
+ * One may be under way in each conversation. Its text only grows; what is provisional stands apart
+ * and is forgotten when the answer ends. */
+
+const answers = new Map(); /* conversation's id -> answer under way */
+const latest = new Map();  /* conversation's id -> the last one that ended, for its figures */
+
+/* node: an answer that is to go on. */
+async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", "")) {
+    const answer = { chat, node, phase: "waiting", provisional: "", abort: new AbortController(),
+        began: performance.now(), saved: 0, spoken: node.text.length, spoke_at: 0 };
+    answer.node.end = "The answer was cut short."; /* until it ends: a page may go at any time */
+    answers.set(chat.id, answer);
+    draw();
+    measure();
+    try {
+        await ask(answer);
+    } catch (error) {
+        end_badly(answer, error);
+    }
+    answer.provisional = "";
+    if (answers.get(chat.id) === answer) answers.delete(chat.id); /* else another is under way */
+    latest.set(chat.id, answer);
+    speak(answer, answer.node.text.length);
+    chat.changed = Date.now();
+    if (chats.has(chat.id)) save(chat);
+    draw();
+    measure();
+}
+
+function end_badly(answer, error) {
+    const { node } = answer;
+    if (error.name === "AbortError") node.end = ENDS.stopped;
+    else if (error instanceof server_error) node.end = error.message;
+    else if (answer.phase === "waiting")
+        node.end = "The server cannot be reached. Is it still running?";
+    else node.end = "The connection ended before the answer did.";
+    if (error.status === 401) open_settings("key");
+}
+
+async function ask(answer) {
+    for (;;) {
+        const reply = await fetch("v1/chat/completions", { method: "POST",
+            headers: { "Content-Type": "application/json", ...headers() },
+            body: JSON.stringify(request_of(answer.chat)), signal: answer.abort.signal });
+        if (reply.ok) {
+            if (!await read_events(reply.body, (event) => take_event(answer, event)))
+                throw new TypeError("no end");
+            return;
+        }
+        const message = await sentence_of(reply);
+        answer.abort.signal.throwIfAborted();
+        const seconds = reply.status === 503 ? Number(reply.headers.get("Retry-After")) : 0;
+        if (!(seconds > 0)) throw new server_error(message, reply.status);
+        await wait_for_room(answer, message, seconds);
+    }
+}
+
+/* Until the server has room again, the reader asks at once, or stops. */
+function wait_for_room(answer, message, seconds) {
+    return new Promise((resolve, reject) => {
+        const until = performance.now() + 1000 * seconds;
+        const { signal } = answer.abort;
+        const stop = () => end(() => reject(signal.reason));
+        const end = (then) => {
+            clearInterval(timer);
+            signal.removeEventListener("abort", stop);
+            answer.room = undefined;
+            then();
+        };
+        const tick = () => {
+            if (performance.now() >= until) end(resolve);
+            else draw_answer(answer);
+        };
+        answer.room = { message, until, now: () => end(resolve) };
+        signal.addEventListener("abort", stop);
+        const timer = setInterval(tick, 500);
+        say(message);
+        tick();
+    });
+}
+
+const ENDS = { stopped: "Stopped.",
+    length: "Cut here: it has as many tokens as it may, or the context is full.",
+    interrupted: "The server stopped here." };
+
+function take_event(answer, event) {
+    if (event.error) throw new server_error(event.error.message || "The server failed.");
+    const { node } = answer;
+    const choice = event.choices?.[0];
+    const text = choice?.delta?.content;
+    if (text) {
+        answer.phase = "writing";
+        node.text += text;
+        answer.provisional =
+            answer.provisional.startsWith(text) ? answer.provisional.slice(text.length) : "";
+    }
+    if (event.prompt_progress && answer.phase !== "writing") {
+        answer.phase = "reading";
+        answer.progress = event.prompt_progress;
+    }
+    if (event.timings) answer.timings = event.timings;
+    if (event.usage) answer.usage = event.usage;
+    if (event.drey) {
+        if (typeof event.drey.provisional === "string") answer.provisional = event.drey.provisional;
+        answer.drey = { ...answer.drey, ...event.drey };
+    }
+    if (answer.provisional) answer.phase = "writing";
+    if (choice?.finish_reason) {
+        answer.provisional = "";
+        node.end = ENDS[choice.finish_reason];
+    }
+    if (event.drey?.finish === "interrupted") node.end = ENDS.interrupted;
+    node.figures = figures_of(answer);
+    if (performance.now() - answer.saved > 1000 && chats.has(answer.chat.id)) {
+        answer.saved = performance.now();
+        save(answer.chat);
+    }
+    draw_soon();
+}
+
+/* The first token belongs to the prompt: alone it has no speed. */
+const speed_of = (timings) =>
+    timings?.predicted_n > 1 ? timings.predicted_per_second : undefined;
+
+/* "212 tokens, 0.52 tokens/s" and what else is known of an answer, in words. */
+function figures_of({ timings, usage, drey, began }) {
+    const words = [];
+    const tokens = usage?.completion_tokens ?? timings?.predicted_n;
+    if (tokens) words.push(`${tokens} tokens`);
+    const speed = speed_of(timings);
+    if (speed > 0) words.push(`${rate(speed)} tokens/s`);
+    if (drey?.drafted > 0)
+        words.push(`${percent(drey.accepted / drey.drafted)} of drafts accepted`);
+    const reused = usage?.prompt_tokens_details?.cached_tokens;
+    if (reused > 0) words.push(`reused ${reused} of ${usage.prompt_tokens} prompt tokens`);
+    words.push(duration((performance.now() - began) / 1000));
+    return words.join(" · ");
+}
+
+const stop_answer = (chat) => answers.get(chat?.id)?.abort.abort();

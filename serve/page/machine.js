@@ -1,0 +1,100 @@
+/* ---- Figures of the machine ----
+ * Counters are read while an answer is under way; differences make the rates. */
+
+const PARTS = 8; /* colours */
+let machine = null; /* {time, values: Map(name -> number), parts: [[name, bytes]]} */
+let rates = {};     /* disk (bytes), stall: per second */
+let measuring = false;
+
+async function read_machine() {
+    const reply = await fetch("metrics", { headers: headers(), cache: "no-store" });
+    if (!reply.ok) throw new server_error("no metrics", reply.status);
+    const values = new Map(), parts = [];
+    for (const [name, labels, value] of metrics_of(await reply.text())) {
+        const part = /part="([^"]*)"/.exec(labels);
+        if (name === "drey:budget_bytes" && part && value > 0)
+            parts.push([part[1].replaceAll("_", " "), value]);
+        else if (!labels) values.set(name, value);
+    }
+    parts.sort((a, b) => (a[0] === "spare") - (b[0] === "spare") || b[1] - a[1]);
+    return { time: performance.now(), values, parts };
+}
+
+function rates_between(before, after) {
+    const seconds = (after.time - before.time) / 1000;
+    const per_second = (name) => {
+        const change = after.values.get(name) - before.values.get(name);
+        return change >= 0 ? change / seconds : undefined; /* a server that began anew */
+    };
+    return { disk: per_second("drey:disk_read_bytes_total"),
+        stall: per_second("drey:stall_seconds_total") };
+}
+
+/* Now, and every two seconds as long as there is an answer under way. */
+async function measure() {
+    if (measuring) return;
+    measuring = true;
+    try {
+        do {
+            const found = await read_machine();
+            const age = machine ? found.time - machine.time : Infinity;
+            if (age > 1000) {
+                rates = age < 10000 ? rates_between(machine, found) : {};
+                machine = found;
+            }
+            draw_strip();
+            if (answers.size) await new Promise((resolve) => setTimeout(resolve, 2000));
+        } while (answers.size);
+    } catch {
+        draw_strip(); /* without them the strip shows what answers tell */
+    }
+    measuring = false;
+}
+
+function draw_meter(id, label, value, bars) {
+    const bar = make("span", { class: "bar" });
+    for (const [share, colour = "accent"] of bars) {
+        const piece = make("i");
+        piece.style.width = `${Number.isFinite(share) ? 100 * Math.min(1, share) : 0}%`;
+        piece.style.background = `var(--${colour})`;
+        bar.append(piece);
+    }
+    by_id(id).replaceChildren(make("span", { class: "label", text: label }),
+        make("span", { class: "value", text: value }), bar);
+}
+
+/* Of the answer that is under way, or of the last one as a whole. */
+function draw_strip() {
+    const answer = answers.get(current?.id);
+    const { timings, drey } = answer || latest.get(current?.id) || {};
+    const known = (name) => machine?.values.get(name);
+    const best = drey?.disk_bytes_per_s || known("drey:disk_bytes_per_second");
+    const speed = speed_of(timings);
+    const last = known("drey:ceiling_tokens_per_second"); /* of another text: it may be below */
+    const ceiling = drey?.ceiling_tokens_per_s || (last > speed ? last : undefined);
+    const disk = answer ? rates.disk : 1000 * drey?.read_bytes / timings?.predicted_ms;
+    const stall = answer ? rates.stall : drey?.stall_share;
+    const of = (value, most, unit) => is_number(value)
+        ? `${rate(value)}${most ? ` of ${rate(most)}` : ""} ${unit}` : `– ${unit}`;
+    draw_meter("speed", "Speed", of(speed, ceiling, "tokens/s"), [[speed / ceiling]]);
+    draw_meter("disk", "Disk", of(disk / 1e9, best / 1e9, "GB/s"), [[disk / best]]);
+    draw_meter("stall", "Waiting for the disk",
+        is_number(stall) ? percent(Math.min(1, stall)) : "– %", [[stall]]);
+    draw_memory(machine?.parts || [], known("drey:budget_limit_bytes"));
+}
+
+function draw_memory(parts, limit) {
+    const used = parts.reduce((sum, [name, bytes]) => sum + (name === "spare" ? 0 : bytes), 0);
+    const whole = Math.max(limit || 0, used);
+    const colour_of = (name, i) => name === "spare" ? "line" : `part-${i % PARTS}`;
+    const words = memory(used) + (limit ? ` of ${memory(limit)}` : "");
+    draw_meter("memory", "Memory", used ? words : "–",
+        parts.map(([name, bytes], i) => [bytes / whole, colour_of(name, i)]));
+    by_id("parts").replaceChildren(...parts.map(([name, bytes], i) => {
+        const colour = make("i");
+        colour.style.background = `var(--${colour_of(name, i)})`;
+        return make("li", {}, colour, name, make("b", { text: memory(bytes) }));
+    }));
+    if (!used)
+        by_id("parts").append(make("li", { text: "The server tells nothing of its memory." }));
+}
