@@ -10,8 +10,8 @@ install(TARGETS drey_shared drey_static EXPORT drey-targets
 install(TARGETS drey RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES include/drey/drey.h include/drey/bench.h include/drey/chat.h include/drey/profile.h include/drey/train.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/drey)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(EXISTS ${CMAKE_SOURCE_DIR}/docs/drey.1)
-  install(FILES docs/drey.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+if(EXISTS ${CMAKE_SOURCE_DIR}/docs/reference/drey.1)
+  install(FILES docs/reference/drey.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 if(EXISTS ${CMAKE_SOURCE_DIR}/completions)
   install(FILES completions/drey.bash RENAME drey

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws a terminal on which `drey chat` is writing an answer (docs/chat.svg).
+"""Draws a terminal on which `drey chat` is writing an answer (docs/guide/chat.svg).
 
     draw-chat.py [--columns N] [--rows N] -o PICTURE.svg MESSAGE... -- drey chat -m big.gguf ...
 

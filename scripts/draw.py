@@ -223,7 +223,7 @@ def draw_budgets(args):
     first_group = next(r["group"] for r in rows)
     budgets = sorted({b for of in found.values() for b in of}, key=lambda b: b or math.inf)
     speeds = [v for of in found.values() for v in of.values()]
-    p = Picture(760, 420, "tokens a second by memory budget")
+    p = Picture(760, 420, "tokens per second by memory budget")
     p.text(64, 26, f"{args.target}: tokens/s by memory budget", "title")
     p.text(64, 46, "medians of each group of prompts; logarithmic", "faint")
     plot, labels = Plot(p, (64, 60, 584, 368), min(speeds) / 1.4, max(speeds) * 1.4, True), []

@@ -50,7 +50,7 @@ if [ ${#missing[@]} = 0 ]; then
     fail "not as clang-format would have it:" "$(clang-format-14 --dry-run "${sources[@]}" 2>&1 |
         grep -E '^[^ ]+:[0-9]+:' | head -n 20)"
     fail "shellcheck says:" "$(shellcheck --format=gcc "${scripts[@]}" || true)"
-    fail "mandoc says:" "$(mandoc -T lint -W warning docs/drey.1 || true)"
+    fail "mandoc says:" "$(mandoc -T lint -W warning docs/reference/drey.1 || true)"
 fi
 
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then

@@ -1,5 +1,5 @@
-/* A machine that is not here, from a JSON file: what drey tune --simulate reads; docs/tune.md has
- * the keys. */
+/* A machine that is not here, from a JSON file: what drey tune --simulate reads;
+ * docs/reference/files.md has the keys. */
 #ifndef DREY_CLI_SIMULATION_FILE_H
 #define DREY_CLI_SIMULATION_FILE_H
 

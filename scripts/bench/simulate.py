@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What several units of a machine that is not here would make of drafting with heads (Ghidorah, III).
 
-    simulate.py MACHINE.json [--json FILE]          (docs/machines/jetson-nx.json is the paper's machine)
+    simulate.py MACHINE.json [--json FILE]          (docs/lab/machines/jetson-nx.json is the paper's machine)
 
 The machine is a table of what each unit takes alone: for passes of each width, all matrices ("linear"),
 attention to the cache for each position in it ("dense"), and attention of the rows to each other where

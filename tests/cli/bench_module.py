@@ -276,7 +276,7 @@ def units(folder, toy):
 
 
 def simulate(folder, toy):
-    machine = f"{HERE}/docs/machines/jetson-nx.json"
+    machine = f"{HERE}/docs/lab/machines/jetson-nx.json"
     words = [sys.executable, f"{HERE}/scripts/bench/simulate.py"]
     out = subprocess.run([*words, machine, "--json", f"{folder}/json"], check=True, stdout=subprocess.PIPE,
                          text=True).stdout

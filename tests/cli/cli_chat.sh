@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # drey chat on a toy: from a pipe, where answers alone go to standard output; and on a terminal, with Ctrl-C, pasted
-# lines and the history. The examples of docs/chat.md are run as they stand there.
+# lines and the history. The examples of docs/guide/chat.md are run as they stand there.
 #   cli_chat.sh DREY MAKE_TOY
 set -euo pipefail
 usage="usage: cli_chat.sh DREY MAKE_TOY"
@@ -132,11 +132,11 @@ printf 'a\0b\n' | talk && wrong "a NUL byte"
 # The examples of the page.
 mkdir bin
 ln -s "$drey" bin/drey
-awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$docs/chat.md" >examples
-[ "$(wc -l <examples)" -ge 4 ] || wrong "docs/chat.md has no examples"
+awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$docs/guide/chat.md" >examples
+[ "$(wc -l <examples)" -ge 4 ] || wrong "docs/guide/chat.md has no examples"
 ln -s model.gguf big.gguf
 ln -s model.gguf small.gguf
-PATH=$PWD/bin:$PATH bash -e examples </dev/null >out 2>err || wrong "an example of docs/chat.md: $(cat err)"
+PATH=$PWD/bin:$PATH bash -e examples </dev/null >out 2>err || wrong "an example of docs/guide/chat.md: $(cat err)"
 [ "$(wc -l <out)" -ge 6 ] || wrong "examples wrote too little"
 
 if python3 -c 'import ctypes; ctypes.CDLL("libedit.so.2")' 2>/dev/null; then

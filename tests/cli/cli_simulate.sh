@@ -13,7 +13,7 @@ wrong() {
     echo "cli_simulate: $*"
     failed=1
 }
-machine=docs/machines/jetson-nx.json
+machine=docs/lab/machines/jetson-nx.json
 
 "$drey" tune --simulate "$machine" --json "$tmp/out.json" >"$tmp/out" || wrong "simulate"
 python3 - "$tmp/out.json" "$machine" <<'END' || failed=1

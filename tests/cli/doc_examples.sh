@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The examples of each command's help, of the manual page, and of README.md and docs/*.md (blocks that begin with ```sh) run as
-# they stand there, on toys. Every command has one. (Those of docs/server.md and docs/chat.md: serve_docs.py, cli_chat.sh.)
+# The examples of each command's help, of the manual page, and of README.md and the pages of docs/ (blocks that
+# begin with ```sh) run as they are written, on toys. Every command has one. (Those of docs/reference/server.md and
+# docs/guide/chat.md: serve_docs.py, cli_chat.sh.)
 #   doc_examples.sh DREY MAKE_TOY
 set -euo pipefail
 usage="usage: doc_examples.sh DREY MAKE_TOY"
@@ -82,10 +83,10 @@ for command in "${commands[@]}"; do
     done < <("$drey" "${words[@]}" --help | sed '1,/^example/d')
 done
 while read -r line; do
-    try docs/drey.1 "$line"
-done < <(sed -n 's/^\.Dl \$ //p' docs/drey.1 | sed 's/\\(dq/"/g')
-for page in README.md docs/*.md; do
-    case $page in docs/server.md | docs/chat.md) continue ;; esac
+    try docs/reference/drey.1 "$line"
+done < <(sed -n 's/^\.Dl \$ //p' docs/reference/drey.1 | sed 's/\\(dq/"/g')
+for page in README.md docs/*/*.md; do
+    case $page in docs/reference/server.md | docs/guide/chat.md) continue ;; esac
     while IFS= read -r -d '' block; do
         try "$page" "$block"
     done < <(awk '/^```sh$/ { on = 1; next } /^```$/ { if (on) printf "%c", 0; on = 0; next } on' "$root/$page")

@@ -616,7 +616,7 @@ static void manual_and_completions_are_complete(void **state)
     (void)state;
     static const struct {
         const char *path, *prefix, *between;
-    } files[] = {{TEST_DATA "/../../docs/drey.1", "Fl \\-", " | "},
+    } files[] = {{TEST_DATA "/../../docs/reference/drey.1", "Fl \\-", " | "},
                  {TEST_DATA "/../../completions/drey.bash", "--", " "},
                  {TEST_DATA "/../../completions/_drey", "--", " "},
                  {TEST_DATA "/../../completions/drey.fish", "-l ", " "}};

@@ -1,5 +1,5 @@
-/* The table of docs/performance.md says which tier's kernel each type runs: every type and tier of
- * this build is in it, and what it says of the tiers that run here is so. */
+/* The table of docs/reference/kernels.md says which tier's kernel each type runs: every type and
+ * tier of this build is in it, and what it says of the tiers that run here is so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static void test_page(void **state)
     char text[512];
     line head = {0};
     (void)state;
-    FILE *page = fopen(TEST_DATA "/../../docs/performance.md", "r");
+    FILE *page = fopen(TEST_DATA "/../../docs/reference/kernels.md", "r");
     assert_non_null(page);
     while (fgets(text, sizeof text, page)) {
         inside = (inside || strstr(text, "<!-- kernels -->")) && !strstr(text, "<!-- /kernels -->");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # drey serve on toys: endpoints, streams, bad input, limits, hang-ups, its end; the examples of
-# docs/server.md, a short soak, and the official openai client where it is installed.
+# docs/reference/server.md, a short soak, and the official openai client where it is installed.
 #   serve.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

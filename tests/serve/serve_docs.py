@@ -1,4 +1,4 @@
-"""Tries out every example of docs/server.md: the answer has the members that are shown.
+"""Tries out every example of docs/reference/server.md: the answer has the members that are shown.
 serve_docs.py DREY FOLDER"""
 import shlex
 
@@ -58,7 +58,7 @@ def fits(wanted, event):
 
 
 def main():
-    text = open("docs/server.md").read()
+    text = open("docs/reference/server.md").read()
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.M | re.S)
     s = Server(drey, f"{folder}/toy.gguf", "-d", f"{folder}/draft.gguf", "-c", "256").wait_ready()
     n_tried = 0
@@ -89,7 +89,7 @@ def main():
     # Every endpoint that there is stands there.
     routes = set(re.findall(r'^    \{"(/[^"]*)"', open("serve/api/routes.c").read(), re.M))
     for path in routes - {"/index.html", "/v1/health", "/models", "/completions", "/chat/completions"}:
-        check(re.search(re.escape(path) + r"[`\s?]", text), f"docs/server.md does not name {path}")
+        check(re.search(re.escape(path) + r"[`\s?]", text), f"docs/reference/server.md does not name {path}")
     check(s.stop() == 0, "the server's end")
 
 
