@@ -215,8 +215,9 @@ static void say_how(const chat *c, bool stopped)
         c->talk.n_ids, (long long)s->generated_tokens, s->tokens_per_s, end);
 }
 
-/* The answer to the messages as they are, which joins them. */
-static drey_status answer(chat *c, drey_error *err)
+/* The answer to the messages as they are, which joins them unless nothing was written; `otherwise`
+ * says what the caller does then. */
+static drey_status answer(chat *c, const char *otherwise, drey_error *err)
 {
     c->out.n_kept = 0;
     drey_status status = talk_encode(&c->talk, c->models.target, err);
@@ -233,16 +234,27 @@ static drey_status answer(chat *c, drey_error *err)
         drey_status added = talk_add(&c->talk, "assistant", c->out.kept, c->out.n_kept,
                                      status == DREY_OK ? err : NULL);
         status = status == DREY_OK ? added : status;
-    } else {
-        talk_drop(&c->talk); /* a question without an answer would stand beside the next one */
-        if (n_predict > 0)
-            say(c, "[nothing was written, and the message is taken back]");
+    } else if (n_predict > 0) {
+        say(c, "[nothing was written, and %s]", otherwise);
     }
     if (n_predict == 0)
         c->failed = true;
     if (status == DREY_OK && c->out.error && c->out.error != EINTR)
         status =
             fail(err, DREY_ERR_IO, "cannot write to standard output: %s", strerror(c->out.error));
+    return status;
+}
+
+/* A message, and its answer. A message without an answer would stand beside the next one, so it does
+ * not stay. */
+static drey_status ask(chat *c, const char *text, size_t n, drey_error *err)
+{
+    drey_status status = talk_add(&c->talk, "user", text, n, err);
+    if (status != DREY_OK)
+        return status;
+    status = answer(c, "the message is taken back", err);
+    if (!talk_ends_with(&c->talk, "assistant"))
+        talk_drop(&c->talk);
     return status;
 }
 
@@ -262,9 +274,14 @@ static drey_status do_retry(chat *c, const char *rest, drey_error *err)
     (void)rest;
     if (!talk_ends_with(&c->talk, "assistant"))
         return fail(err, DREY_ERR_USAGE, "there is no answer to write again");
-    talk_drop(&c->talk);
+    drey_chat_message before = talk_take(&c->talk);
     c->tries++;
-    return answer(c, err);
+    drey_status status = answer(c, "the answer before stays", err);
+    if (talk_ends_with(&c->talk, "assistant"))
+        talk_message_free(&before);
+    else
+        talk_put_back(&c->talk, &before);
+    return status;
 }
 
 static drey_status do_save(chat *c, const char *rest, drey_error *err)
@@ -437,8 +454,7 @@ static drey_status take_entry(chat *c, drey_error *err)
     if (a->entry[0] == '/')
         return do_command(c, a->entry, err);
     c->tries = 0;
-    drey_status status = talk_add(&c->talk, "user", a->entry, a->n, err);
-    return status == DREY_OK ? answer(c, err) : status;
+    return ask(c, a->entry, a->n, err);
 }
 
 /* Ends the process' work where it cannot go on: nobody hears it, or the disk is gone for good. */

@@ -51,10 +51,25 @@ drey_status talk_add(talk *t, const char *role, const char *text, size_t n, drey
     return insert(t, t->n, role, text, n, err);
 }
 
+void talk_message_free(drey_chat_message *m)
+{
+    free((char *)(uintptr_t)m->content);
+}
+
 void talk_drop(talk *t)
 {
     if (t->n > 0)
-        free((char *)(uintptr_t)t->messages[--t->n].content);
+        talk_message_free(&t->messages[--t->n]);
+}
+
+drey_chat_message talk_take(talk *t)
+{
+    return t->messages[--t->n];
+}
+
+void talk_put_back(talk *t, const drey_chat_message *m)
+{
+    t->messages[t->n++] = *m;
 }
 
 static bool has_system(const talk *t)
@@ -82,7 +97,7 @@ drey_status talk_set_system(talk *t, const char *text, drey_error *err)
     }
     size_t old = *text ? 1 : 0;
     if (old < t->n && strcmp(t->messages[old].role, "system") == 0) {
-        free((char *)(uintptr_t)t->messages[old].content);
+        talk_message_free(&t->messages[old]);
         memmove(t->messages + old, t->messages + old + 1, (t->n - old - 1) * sizeof *t->messages);
         t->n--;
     }

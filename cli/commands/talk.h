@@ -18,6 +18,11 @@ void talk_free(talk *t);
 drey_status talk_add(talk *t, const char *role, const char *text, size_t n, drey_error *err);
 /* Takes the last one away, if there is one. */
 void talk_drop(talk *t);
+/* Takes the last one, which there is, out of the talk. The caller puts it back, while the talk has
+ * no more messages than then, or frees it. */
+drey_chat_message talk_take(talk *t);
+void talk_put_back(talk *t, const drey_chat_message *m);
+void talk_message_free(drey_chat_message *m);
 /* Takes all away, but for a system message in front. */
 void talk_reset(talk *t);
 /* The system message's text; "" where there is none. An empty text removes it. */

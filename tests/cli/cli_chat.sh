@@ -72,6 +72,22 @@ for message, (reused, total) in zip((b"hello", b"and \nthen", b"so"), told):
 assert common > 40, common
 END
 
+# A second try that writes nothing, as it begins with what stops it, leaves the first answer.
+sampled=(--temp 1 --seed 1 -n 12)
+printf 'hello\n/retry\n/save two\n' | talk "${sampled[@]}" || wrong "/retry with --temp: $(cat err)"
+printf 'hello\n/save one\n' | talk "${sampled[@]}"
+messages() { LC_ALL=C grep -aoP '\{"messages":.*?\}\]\}' "$1"; } # of a saved conversation
+stop=$(python3 - "$(messages one)" "$(messages two)" <<'END'
+import json, sys
+first, second = (json.loads(note)["messages"][-1]["content"] for note in sys.argv[1:])
+print(next(second[:n] for n in range(1, len(second)) if second[:n] not in first), end=".")
+END
+)
+printf 'hello\n/retry\n/save three\n' | talk "${sampled[@]}" --stop "${stop%.}" || wrong "/retry without an answer: $(cat err)"
+said "the answer before stays"
+said "saved 2 messages"
+[ "$(messages one)" = "$(messages three)" ] || wrong "a second try that wrote nothing changed the conversation"
+
 # Saved and loaded it goes on as if it had never ended; in another model, or damaged, it does not.
 printf 'hello\n/save a talk\n' | talk -n 12 || wrong "/save: $(cat err)"
 cp out first
