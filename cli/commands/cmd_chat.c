@@ -9,6 +9,7 @@
 #include "cli/files/cache_folder.h"
 #include "cli/commands/commands.h"
 #include "cli/terminal/format.h"
+#include "cli/files/input.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
 #include "cli/files/profile_file.h"
@@ -30,7 +31,8 @@ enum {
     USUAL_CONTEXT = 4096,   /* positions, where the model was made for as many */
     MOST_CONTEXT_SHARE = 4, /* -n is at most the context's quarter, unless it was given */
     HELD_BYTES = 1 << 20,
-    HELD_BYTES_A_TOKEN = 128 /* some four bytes of text; rendering touches 25 times as many */
+    HELD_BYTES_A_TOKEN = 128, /* some four bytes of text; rendering touches 25 times as many */
+    HELD_BYTES_A_BYTE = 8     /* of one long message: its copies and its ids, measured 7 */
 };
 
 typedef struct chat {
@@ -40,6 +42,8 @@ typedef struct chat {
     drey_engine *engine;
     drey_session *session;
     int32_t n_context, n_predict;
+    size_t most_bytes;   /* of a message, */
+    drey_error too_long; /* and what is said of a longer one */
     progress progress;
     text_writer out;
     asker asker;
@@ -117,6 +121,19 @@ static void choose_lengths(chat *c)
         c->n_predict = 1;
 }
 
+/* A message that no context holds, or that takes more memory than the plan has for all of them, is
+ * refused while it is read. */
+static void choose_limit(chat *c)
+{
+    input_limit limit = {.n_bytes = c->models.held_bytes / HELD_BYTES_A_BYTE};
+    snprintf(limit.reason, sizeof limit.reason,
+             "a context of %d tokens has no memory for it; give a shorter one or raise -c",
+             c->n_context);
+    input_limit_context(&limit, c->models.target, c->n_context);
+    input_too_long("the message", &limit, &c->too_long);
+    c->most_bytes = (size_t)limit.n_bytes;
+}
+
 /* That there is a chat format is known before anybody types. */
 static drey_status check_template(chat *c, drey_error *err)
 {
@@ -140,6 +157,7 @@ static drey_status begin(chat *c, drey_error *err)
     choose_lengths(c);
     /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
     c->models.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
+    choose_limit(c);
     return open_session(c, err);
 }
 
@@ -472,6 +490,10 @@ static void converse(chat *c)
             fputs("\n(/quit or Ctrl-D ends)\n", stderr);
             continue;
         }
+        if (got == ASKED_TOO_LONG) {
+            c->failed = true;
+            continue;
+        }
         if (got != ASKED_ENTRY)
             break;
         if (take_entry(c, &err) == DREY_OK)
@@ -491,7 +513,7 @@ int chat_main(const cli_settings *settings)
     if (status == DREY_OK) {
         show_plan(&c);
         signals_note();
-        asker_init(&c.asker);
+        asker_init(&c.asker, c.most_bytes, c.too_long.message);
         if (c.asker.terminal)
             say(&c, "Write, and press Enter; /help tells what else there is.");
         converse(&c);

@@ -56,7 +56,7 @@ void input_limit_context(input_limit *limit, const drey_model *model, int32_t n_
                  n_tokens);
 }
 
-static drey_status too_long(const char *what, const input_limit *limit, drey_error *err)
+drey_status input_too_long(const char *what, const input_limit *limit, drey_error *err)
 {
     char size[16];
     return fail(err, DREY_ERR_CONTEXT, "%s has more than %s%s: %s", what,
@@ -81,7 +81,7 @@ static drey_status read_all(FILE *file, const char *name, const char *what,
     char *text = NULL;
     drey_status status;
     if (known_too_long(file, limit))
-        return too_long(what, limit, err);
+        return input_too_long(what, limit, err);
     for (;;) {
         char *grown = realloc(text, capacity);
         if (!grown) {
@@ -91,7 +91,7 @@ static drey_status read_all(FILE *file, const char *name, const char *what,
         text = grown;
         n += fread(text + n, 1, capacity - 1 - n, file);
         if (n > limit->n_bytes) {
-            status = too_long(what, limit, err);
+            status = input_too_long(what, limit, err);
             goto failed;
         }
         if (n < capacity - 1)

@@ -26,9 +26,12 @@ enum {
  */
 void input_limit_context(input_limit *limit, const drey_model *model, int32_t n_context);
 
+/* DREY_ERR_CONTEXT, with the sentence for a text beyond the limit. what names it: "the prompt". */
+drey_status input_too_long(const char *what, const input_limit *limit, drey_error *err);
+
 /* The whole of a file, or of standard input where path is NULL, as it is; DREY_ERR_CONTEXT beyond
  * the limit. *out has n bytes and a NUL behind them; the caller frees it. what names the text in
- * messages and in the hint that a person at a terminal gets: "the prompt". */
+ * messages and in the hint that a person at a terminal gets. */
 drey_status input_read(const char *path, const char *what, const input_limit *limit, char **out,
                        size_t *n_bytes, drey_error *err);
 

@@ -10,8 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
+/* An entry beyond the limit is read to its end, and forgotten meanwhile, but for the last byte: a
+ * backslash before the newline says that it goes on. */
+static void forget(asker *a)
+{
+    if (!a->too_long)
+        complain("%s", a->refusal);
+    a->too_long = true;
+    if (a->n > 0)
+        a->entry[0] = a->entry[a->n - 1];
+    a->n = a->n > 0;
+}
+
 static bool add(asker *a, const char *text, size_t n)
 {
+    if (a->n + n > a->most)
+        forget(a);
     if (n >= a->capacity - a->n) {
         size_t capacity = 2 * (a->n + n) + 256;
         char *larger = realloc(a->entry, capacity);
@@ -27,11 +41,11 @@ static bool add(asker *a, const char *text, size_t n)
 }
 
 /* EOF with errno EINTR: a signal has come. One that comes just before a terminal would be read ends
- * the wait, too. */
+ * the wait, too; a pipe that is never empty has no wait to end. */
 static int next_byte(const asker *a)
 {
     errno = 0;
-    if (!a->terminal || signals_wait_readable(STDIN_FILENO))
+    if (a->terminal ? signals_wait_readable(STDIN_FILENO) : !signals_exit_code())
         return getc(stdin);
     errno = EINTR;
     return EOF;
@@ -45,6 +59,8 @@ static asked next_line(asker *a, const char *prompt)
         const char *line = line_editor_read(a->editor, prompt, &n);
         if (!line || n <= 0)
             return n < 0 && errno == EINTR ? ASKED_INTERRUPTED : ASKED_END;
+        if (line_editor_is_full(a->editor))
+            forget(a);
         return add(a, line, (size_t)n) ? ASKED_ENTRY : ASKED_END;
     }
     if (a->terminal)
@@ -61,11 +77,13 @@ static asked next_line(asker *a, const char *prompt)
     return interrupted ? ASKED_INTERRUPTED : a->n > 0 ? ASKED_ENTRY : ASKED_END;
 }
 
-void asker_init(asker *a)
+void asker_init(asker *a, size_t most, const char *refusal)
 {
-    *a = (asker){.terminal = isatty(STDIN_FILENO) == 1 && terminal_attended()};
+    *a = (asker){.terminal = isatty(STDIN_FILENO) == 1 && terminal_attended(),
+                 .most = most,
+                 .refusal = refusal};
     if (a->terminal)
-        a->editor = line_editor_open();
+        a->editor = line_editor_open(most);
     if (a->terminal && !a->editor)
         setvbuf(stdin, NULL, _IONBF, 0);
 }
@@ -73,10 +91,15 @@ void asker_init(asker *a)
 asked asker_ask(asker *a)
 {
     a->n = 0;
+    a->too_long = false;
     for (bool more = true, first = true; more; first = false) {
         asked got = next_line(a, first ? "> " : "| ");
-        if (got != ASKED_ENTRY)
-            return first || got == ASKED_INTERRUPTED ? got : ASKED_ENTRY;
+        if (got == ASKED_INTERRUPTED)
+            return a->too_long ? ASKED_END : got; /* the line may have no end */
+        if (got == ASKED_END && first)
+            return got;
+        if (got == ASKED_END)
+            break;
         if (a->n > 0 && a->entry[a->n - 1] == '\n')
             a->n--;
         more = a->n > 0 && a->entry[a->n - 1] == '\\';
@@ -84,6 +107,8 @@ asked asker_ask(asker *a)
             a->entry[a->n - 1] = '\n';
         a->entry[a->n] = 0;
     }
+    if (a->too_long)
+        return ASKED_TOO_LONG;
     if (a->editor)
         line_editor_remember(a->editor, a->entry);
     return ASKED_ENTRY;

@@ -13,12 +13,18 @@ typedef struct asker {
     line_editor *editor;
     char *entry; /* [n]: the last one, NUL behind it */
     size_t n, capacity;
+    size_t most; /* bytes of an entry */
+    const char *refusal;
+    bool too_long; /* the entry that is being read */
 } asker;
 
-typedef enum asked { ASKED_ENTRY, ASKED_END, ASKED_INTERRUPTED } asked;
+typedef enum asked { ASKED_ENTRY, ASKED_END, ASKED_INTERRUPTED, ASKED_TOO_LONG } asked;
 
-void asker_init(asker *a);
-/* The next entry in a->entry. Interrupted: by a signal, see signals.h. */
+/* An entry has up to `most` bytes. refusal: the sentence for a longer one, borrowed until asker_free.
+ */
+void asker_init(asker *a, size_t most, const char *refusal);
+/* The next entry in a->entry. Interrupted: by a signal, see signals.h. Too long: the refusal is on
+ * standard error, and the whole entry has been read and forgotten. */
 asked asker_ask(asker *a);
 void asker_free(asker *a);
 

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <wchar.h>
+#include <wctype.h>
 
 enum { HISTORY_ENTRIES = 1000 };
 
@@ -29,6 +30,7 @@ typedef struct editing {
     __typeof__(el_gets) *gets;
     __typeof__(el_source) *source;
     __typeof__(el_wgetc) *wgetc;
+    __typeof__(el_wline) *wline;
     __typeof__(el_winsertstr) *winsertstr;
     __typeof__(history_init) *history_init;
     __typeof__(history_end) *history_end;
@@ -40,6 +42,9 @@ struct line_editor {
     EditLine *edit;
     History *history;
     const char *prompt;
+    size_t most;                 /* characters of a line */
+    bool pasting;                /* take_paste looks at the room itself */
+    bool full;                   /* something had no room */
     char history_path[PATH_MAX]; /* "": none */
 };
 
@@ -59,6 +64,7 @@ static bool load(editing *e)
                   {"el_gets", (void **)&e->gets},
                   {"el_source", (void **)&e->source},
                   {"el_wgetc", (void **)&e->wgetc},
+                  {"el_wline", (void **)&e->wline},
                   {"el_winsertstr", (void **)&e->winsertstr},
                   {"history_init", (void **)&e->history_init},
                   {"history_end", (void **)&e->history_end},
@@ -80,6 +86,15 @@ static char *show_prompt(EditLine *edit)
     return (char *)(uintptr_t)at_terminal->prompt;
 }
 
+/* Whether n more characters have room. */
+static bool has_room(line_editor *l, size_t n)
+{
+    const LineInfoW *line = l->use.wline(l->edit);
+    bool room = (size_t)(line->lastchar - line->buffer) + n <= l->most;
+    l->full = l->full || !room;
+    return room;
+}
+
 /* The next character. A signal that comes just before it would be read ends the wait, too; libedit's
  * own reading sleeps through that one. */
 static int read_character(EditLine *edit, wchar_t *c)
@@ -98,20 +113,20 @@ static int read_character(EditLine *edit, wchar_t *c)
         size_t used = mbrtowc(c, &byte, 1, &state);
         if (used == (size_t)-1)
             state = (mbstate_t){0}; /* no character: passed over */
-        else if (used != (size_t)-2)
+        else if (used != (size_t)-2 &&
+                 (iswcntrl((wint_t)*c) || at_terminal->pasting || has_room(at_terminal, 1)))
             return 1;
     }
 }
 
 /* A terminal puts what is pasted between ESC[200~ and ESC[201~: its newlines are text, too. */
-static unsigned char take_paste(EditLine *edit, int key)
+static unsigned char paste(EditLine *edit)
 {
     static const wchar_t end[] = L"\033[201~";
     enum { END = 6 };
     wchar_t text[1024 + END];
     size_t n = 0;
-    const line_editor *l = at_terminal;
-    (void)key;
+    line_editor *l = at_terminal;
     while (l->use.wgetc(edit, &text[n]) == 1) {
         text[n] = text[n] == L'\r' ? L'\n' : text[n];
         n++;
@@ -122,7 +137,7 @@ static unsigned char take_paste(EditLine *edit, int key)
         size_t whole = ended ? n - END : n - (END - 1);
         wchar_t next = text[whole];
         text[whole] = 0;
-        if (whole > 0 && l->use.winsertstr(edit, text) != 0)
+        if (whole > 0 && has_room(l, whole) && l->use.winsertstr(edit, text) != 0)
             return CC_ERROR;
         text[whole] = next;
         if (ended)
@@ -131,6 +146,15 @@ static unsigned char take_paste(EditLine *edit, int key)
         n -= whole;
     }
     return CC_EOF;
+}
+
+static unsigned char take_paste(EditLine *edit, int key)
+{
+    (void)key;
+    at_terminal->pasting = true;
+    unsigned char how = paste(edit);
+    at_terminal->pasting = false;
+    return how;
 }
 
 /* ---- History ---- */
@@ -195,7 +219,7 @@ void line_editor_close(line_editor *l)
     free(l);
 }
 
-line_editor *line_editor_open(void)
+line_editor *line_editor_open(size_t most)
 {
     /* Where the locale is unknown ASCII remains. */
     if (!setlocale(LC_CTYPE, ""))
@@ -212,6 +236,7 @@ line_editor *line_editor_open(void)
     }
     at_terminal = l;
     l->prompt = "";
+    l->most = most;
     l->use.set(l->edit, EL_PROMPT, show_prompt);
     l->use.set(l->edit, EL_EDITOR, "emacs");
     l->use.set(l->edit, EL_SIGNAL, 0);
@@ -221,6 +246,11 @@ line_editor *line_editor_open(void)
     l->use.source(l->edit, NULL);
     open_history(l);
     return l;
+}
+
+bool line_editor_is_full(const line_editor *l)
+{
+    return l->full;
 }
 
 /* Says to the terminal whether pasted text is to be told apart. */
@@ -233,6 +263,7 @@ const char *line_editor_read(line_editor *l, const char *prompt, int *n)
 {
     *n = 0;
     l->prompt = prompt;
+    l->full = false;
     tell_pastes(true);
     const char *line = l->use.gets(l->edit, n);
     int why = errno;

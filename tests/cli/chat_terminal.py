@@ -94,6 +94,12 @@ def test_lines():
     check(code == 0, "messages of two lines", shown)
     whole, text = kept("kept")
     check("one \ntwo" in text and "three\nfour five" in text, "the messages that were saved", whole[-300:])
+    # What no context holds is refused, pasted or typed; the next message is another one.
+    for long in b"\x1b[200~" + b"a\r" * 2000 + b"\x1b[201~", b"a" * 3500:
+        shown, code = run([(b"> ", long + b"\n"), (b"the message has more than", b""), (b"> ", b"hello\n"),
+                           (b"written", b""), (b"> ", b"/save short\n"), (b"saved 2 messages", b""), (b"> ", b"/quit\n")],
+                          "-n", "8", "-c", "80")
+        check(code == 1 and '"hello"' in kept("short")[1], "a message that is too long", shown)
     # A character is what one backspace takes, however many bytes and columns it has.
     shown, code = run([(b"> ", "Grüße, 世界\x7f人ä\x7f!\n".encode()), (b"written", b""), (b"> ", b"/save utf8\n"),
                        (b"saved 2 messages", b""), (b"> ", b"/quit\n")], "-n", "8")

@@ -74,19 +74,19 @@ END
 
 # A second try that writes nothing, as it begins with what stops it, leaves the first answer.
 sampled=(--temp 1 --seed 1 -n 12)
-printf 'hello\n/retry\n/save two\n' | talk "${sampled[@]}" || wrong "/retry with --temp: $(cat err)"
-printf 'hello\n/save one\n' | talk "${sampled[@]}"
+printf 'hello\n/retry\n/save tried.2\n' | talk "${sampled[@]}" || wrong "/retry with --temp: $(cat err)"
+printf 'hello\n/save tried.1\n' | talk "${sampled[@]}"
 messages() { LC_ALL=C grep -aoP '\{"messages":.*?\}\]\}' "$1"; } # of a saved conversation
-stop=$(python3 - "$(messages one)" "$(messages two)" <<'END'
+stop=$(python3 - "$(messages tried.1)" "$(messages tried.2)" <<'END'
 import json, sys
 first, second = (json.loads(note)["messages"][-1]["content"] for note in sys.argv[1:])
 print(next(second[:n] for n in range(1, len(second)) if second[:n] not in first), end=".")
 END
 )
-printf 'hello\n/retry\n/save three\n' | talk "${sampled[@]}" --stop "${stop%.}" || wrong "/retry without an answer: $(cat err)"
+printf 'hello\n/retry\n/save tried.3\n' | talk "${sampled[@]}" --stop "${stop%.}" || wrong "/retry without an answer: $(cat err)"
 said "the answer before stays"
 said "saved 2 messages"
-[ "$(messages one)" = "$(messages three)" ] || wrong "a second try that wrote nothing changed the conversation"
+[ "$(messages tried.1)" = "$(messages tried.3)" ] || wrong "a second try that wrote nothing changed the conversation"
 
 # Saved and loaded it goes on as if it had never ended; in another model, or damaged, it does not.
 printf 'hello\n/save a talk\n' | talk -n 12 || wrong "/save: $(cat err)"
@@ -134,6 +134,20 @@ printf 'hello\n%s\nhello\n' "$(printf 'word %.0s' {1..60})" | talk -n 12 -c 120 
 said "nothing was cut"
 printf 'hello\n' | talk -n 64 -c 64 || wrong "a context that is nearly full: $(cat err)"
 said "nearly full"
+# A message that no context holds is refused while it is read, to the end of its last line; what follows is another one.
+{ head -c 30000000 /dev/zero | tr '\0' a && printf '\\\nmore\nhello\n'; } | talk --system "Be brief." -n 12 -c 120 -q &&
+    wrong "a message of 30 MB"
+said "the message has more than"
+[ "$(wc -l <err)" = 1 ] || wrong "a message of 30 MB: $(cat err)"
+cmp -s <(cat wanted; echo) out || wrong "another answer after a message of 30 MB"
+{ printf '/system ' && head -c 1000000 /dev/zero | tr '\0' a; } | talk -c 120 -q && wrong "a system message of 1 MB"
+said "the message has more than"
+rm err
+"${chat[@]}" -c 120 -q </dev/zero >out 2>err &
+until [ -s err ] || ! kill -0 $!; do sleep 0.1; done
+kill -INT $!
+wait $! && wrong "a message without an end"
+said "the message has more than"
 # Beginnings of texts that are kept, in memory and beyond the process: the system message is not computed twice.
 long=$(printf 'word %.0s' {1..80})
 printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$long" | talk -n 8 --prefix-folder beginnings
