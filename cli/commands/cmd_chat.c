@@ -31,8 +31,10 @@ enum {
     USUAL_CONTEXT = 4096,   /* positions, where the model was made for as many */
     MOST_CONTEXT_SHARE = 4, /* -n is at most the context's quarter, unless it was given */
     HELD_BYTES = 1 << 20,
-    HELD_BYTES_A_TOKEN = 128, /* some four bytes of text; rendering touches 25 times as many */
-    HELD_BYTES_A_BYTE = 8     /* of one long message: its copies and its ids, measured 7 */
+    HELD_BYTES_A_TOKEN = 128,     /* some four bytes of text; rendering touches 25 times as many */
+    HELD_BYTES_A_BYTE = 8,        /* of one long message: its copies and its ids, measured 7 */
+    HELD_BYTES_A_TYPED_BYTE = 32, /* the line editor's 27 as well */
+    HELD_BYTES_A_NOTE_BYTE = 16   /* of a saved conversation that is parsed: measured 15 */
 };
 
 typedef struct chat {
@@ -125,7 +127,9 @@ static void choose_lengths(chat *c)
  * refused while it is read. */
 static void choose_limit(chat *c)
 {
-    input_limit limit = {.n_bytes = c->models.held_bytes / HELD_BYTES_A_BYTE};
+    input_limit limit;
+    limit.n_bytes =
+        c->models.held_bytes / (asker_at_terminal() ? HELD_BYTES_A_TYPED_BYTE : HELD_BYTES_A_BYTE);
     snprintf(limit.reason, sizeof limit.reason,
              "a context of %d tokens has no memory for it; give a shorter one or raise -c",
              c->n_context);
@@ -324,13 +328,27 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
     drey_saved_session saved = {0};
     if (!*rest)
         return fail(err, DREY_ERR_USAGE, "/load wants a file that /save wrote");
-    drey_status status = drey_session_load(c->session, rest, &saved, err);
+    uint64_t most = c->models.held_bytes / HELD_BYTES_A_NOTE_BYTE;
+    char size[16];
+    talk loaded = {0};
+    drey_status status = drey_saved_session_read(rest, (size_t)most, &saved, err);
+    if (status == DREY_OK && saved.n_note_bytes > most)
+        status =
+            fail(err, DREY_ERR_CONTEXT,
+                 "the conversation in %s takes %s: a context of %d tokens has no memory for it; "
+                 "raise -c",
+                 rest, format_bytes(size, (double)saved.n_note_bytes), c->n_context);
     if (status == DREY_OK)
-        status = talk_read_note(&c->talk, saved.note, saved.n_note_bytes, err);
+        status = talk_read_note(&loaded, saved.note, saved.n_note_bytes, err);
     drey_free(saved.note);
     if (status == DREY_OK)
-        say(c, "[loaded %zu messages from %s]", c->talk.n, rest);
-    return status;
+        status = drey_session_load(c->session, rest, NULL, err);
+    talk_free(status == DREY_OK ? &c->talk : &loaded);
+    if (status != DREY_OK)
+        return status;
+    c->talk = loaded;
+    say(c, "[loaded %zu messages from %s]", c->talk.n, rest);
+    return DREY_OK;
 }
 
 static drey_status do_system(chat *c, const char *rest, drey_error *err)

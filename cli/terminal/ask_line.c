@@ -77,11 +77,14 @@ static asked next_line(asker *a, const char *prompt)
     return interrupted ? ASKED_INTERRUPTED : a->n > 0 ? ASKED_ENTRY : ASKED_END;
 }
 
+bool asker_at_terminal(void)
+{
+    return isatty(STDIN_FILENO) == 1 && terminal_attended();
+}
+
 void asker_init(asker *a, size_t most, const char *refusal)
 {
-    *a = (asker){.terminal = isatty(STDIN_FILENO) == 1 && terminal_attended(),
-                 .most = most,
-                 .refusal = refusal};
+    *a = (asker){.terminal = asker_at_terminal(), .most = most, .refusal = refusal};
     if (a->terminal)
         a->editor = line_editor_open(most);
     if (a->terminal && !a->editor)

@@ -20,6 +20,8 @@ typedef struct asker {
 
 typedef enum asked { ASKED_ENTRY, ASKED_END, ASKED_INTERRUPTED, ASKED_TOO_LONG } asked;
 
+/* A person types: standard input and standard error are a terminal. */
+bool asker_at_terminal(void);
 /* An entry has up to `most` bytes. refusal: the sentence for a longer one, borrowed until asker_free.
  */
 void asker_init(asker *a, size_t most, const char *refusal);

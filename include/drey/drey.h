@@ -827,6 +827,11 @@ DREY_API drey_status drey_session_save(const drey_session *session, const char *
  * DREY_ERR_CONTEXT: longer than the engine's n_context; DREY_ERR_IO. */
 DREY_API drey_status drey_session_load(drey_session *session, const char *path,
                                        drey_saved_session *saved, drey_error *err);
+/* Reads what such a file says of itself, and its note, but not the tokens. A note of more than
+ * most_note_bytes stays unread: `note` is NULL then, and n_note_bytes is its length. Which model it
+ * belongs to is not looked at. DREY_ERR_FORMAT, DREY_ERR_MISMATCH (another version's), DREY_ERR_IO. */
+DREY_API drey_status drey_saved_session_read(const char *path, size_t most_note_bytes,
+                                             drey_saved_session *saved, drey_error *err);
 
 /* Kept prefixes since the engine opened. */
 typedef struct drey_prefixes {

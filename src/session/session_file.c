@@ -212,32 +212,54 @@ static drey_status check_origin(const session_source *f, const drey_session *s, 
     return DREY_OK;
 }
 
-static drey_status read_body(session_source *f, const drey_session *s, drey_error *err)
+/* Reads n bytes, which join the hash, and moves *at behind them. to NULL: through the buffer. */
+static drey_status read_hashed(const session_source *f, uint64_t *at, void *to, uint64_t n,
+                               hash64 *hash, drey_error *err)
 {
-    const session_header *h = &f->header;
-    size_t n_ids = (size_t)h->n_tokens, n_note = (size_t)h->n_note_bytes;
-    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
-    hash64 body;
-    f->ids = malloc((n_ids + 1) * sizeof *f->ids);
-    f->note = n_note ? malloc(n_note + 1) : NULL;
-    if (!f->ids || (n_note && !f->note))
-        FAIL(err, DREY_ERR_MEMORY, "not enough memory to load %s", SHOWN_PATH(f->path));
-    TRY(read_at(f, sizeof *h, f->ids, n_ids * sizeof *f->ids, err));
-    TRY(read_at(f, sizeof *h + ids_bytes(h), f->note, n_note, err));
-    hash64_init(&body);
-    hash64_add(&body, f->ids, n_ids * sizeof *f->ids);
-    hash64_add(&body, f->note, n_note);
-    if (hash64_get(&body) != h->body_hash)
-        return damaged(f, err);
-    for (size_t i = 0; i < n_ids; i++)
-        if (f->ids[i] < 0 || f->ids[i] >= n_vocab)
-            return damaged(f, err);
-    if (f->note)
-        f->note[n_note] = 0;
+    for (uint64_t done = 0, part; done < n; done += part, *at += part) {
+        part = min_u64(n - done, BUFFER_BYTES);
+        uint8_t *here = to ? (uint8_t *)to + done : f->buffer;
+        TRY(read_at(f, *at, here, (size_t)part, err));
+        hash64_add(hash, here, (size_t)part);
+    }
     return DREY_OK;
 }
 
-static drey_status check_pieces(const session_source *f, const kv_cache *kv, drey_error *err)
+/* Keeps the ids, if they are wanted, and a note of at most most_note_bytes. */
+static drey_status read_body(session_source *f, bool keep_ids, uint64_t most_note_bytes,
+                             drey_error *err)
+{
+    const session_header *h = &f->header;
+    bool keep_note = h->n_note_bytes > 0 && h->n_note_bytes <= most_note_bytes;
+    uint64_t at = sizeof *h;
+    hash64 body;
+    f->ids = keep_ids ? malloc((size_t)ids_bytes(h) + sizeof *f->ids) : NULL;
+    f->note = keep_note ? malloc((size_t)h->n_note_bytes + 1) : NULL;
+    if ((keep_ids && !f->ids) || (keep_note && !f->note))
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory to load %s", SHOWN_PATH(f->path));
+    hash64_init(&body);
+    TRY(read_hashed(f, &at, f->ids, ids_bytes(h), &body, err));
+    TRY(read_hashed(f, &at, f->note, h->n_note_bytes, &body, err));
+    if (hash64_get(&body) != h->body_hash)
+        return damaged(f, err);
+    if (f->note)
+        f->note[h->n_note_bytes] = 0;
+    return DREY_OK;
+}
+
+static drey_status check_ids(const session_source *f, const drey_session *s, drey_error *err)
+{
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    for (int32_t i = 0; i < f->header.n_tokens; i++)
+        if (f->ids[i] < 0 || f->ids[i] >= n_vocab)
+            return damaged(f, err);
+    return DREY_OK;
+}
+
+/* Compares what is read with its hashes: through the buffer first, then into the session's cache, as
+ * a disk may say something else the second time. */
+static drey_status read_pieces(const session_source *f, kv_cache *kv, bool to_cache,
+                               drey_error *err)
 {
     const session_header *h = &f->header;
     uint64_t at = pieces_at(h), expected;
@@ -245,11 +267,7 @@ static drey_status check_pieces(const session_source *f, const kv_cache *kv, dre
     for (int32_t i = 0; i < kv_n_pieces(kv) && n > 0; i++) {
         hash64 hash;
         hash64_init(&hash);
-        for (size_t done = 0, part; done < n; done += part, at += part) {
-            part = min_size(n - done, BUFFER_BYTES);
-            TRY(read_at(f, at, f->buffer, part, err));
-            hash64_add(&hash, f->buffer, part);
-        }
+        TRY(read_hashed(f, &at, to_cache ? kv_piece(kv, i, 0) : NULL, n, &hash, err));
         TRY(read_at(f, at, &expected, sizeof expected, err));
         at += sizeof expected;
         if (hash64_get(&hash) != expected)
@@ -258,35 +276,23 @@ static drey_status check_pieces(const session_source *f, const kv_cache *kv, dre
     return DREY_OK;
 }
 
-static drey_status read_checked(session_source *f, const drey_session *s, drey_error *err)
+static drey_status source_open(session_source *f, drey_error *err)
 {
     TRY(file_open(&f->file, f->path, false, err));
     f->buffer = malloc(BUFFER_BYTES);
     if (!f->buffer)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory to load %s", SHOWN_PATH(f->path));
     TRY(read_at(f, 0, &f->header, min_size((size_t)f->file.n_bytes, sizeof f->header), err));
-    TRY(check_header(f, err));
-    TRY(check_origin(f, s, err));
-    TRY(read_body(f, s, err));
-    return check_pieces(f, &s->target_kv, err);
+    return check_header(f, err);
 }
 
-/* Into the session's cache, all of which has been checked; again, as a disk may say something else
- * the second time. */
-static drey_status read_pieces(const session_source *f, kv_cache *kv, drey_error *err)
+static drey_status read_checked(session_source *f, drey_session *s, bool keep_note, drey_error *err)
 {
-    const session_header *h = &f->header;
-    uint64_t at = pieces_at(h), expected;
-    size_t n = piece_bytes(h, kv);
-    for (int32_t i = 0; i < kv_n_pieces(kv) && n > 0; i++) {
-        uint8_t *piece = kv_piece(kv, i, 0);
-        TRY(read_at(f, at, piece, n, err));
-        TRY(read_at(f, at + n, &expected, sizeof expected, err));
-        at += n + sizeof expected;
-        if (hash64_of(piece, n) != expected)
-            return damaged(f, err);
-    }
-    return DREY_OK;
+    TRY(source_open(f, err));
+    TRY(check_origin(f, s, err));
+    TRY(read_body(f, true, keep_note ? DREY_MAX_NOTE_BYTES : 0, err));
+    TRY(check_ids(f, s, err));
+    return read_pieces(f, &s->target_kv, false, err);
 }
 
 static void tell(session_source *f, drey_saved_session *saved)
@@ -312,7 +318,7 @@ static drey_status take(session_source *f, drey_session *s, drey_saved_session *
     const session_header *h = &f->header;
     session_end(s, DREY_FINISH_INTERRUPTED);
     kv_truncate(&s->target_kv, 0);
-    TRY(read_pieces(f, &s->target_kv, err));
+    TRY(read_pieces(f, &s->target_kv, true, err));
     kv_restore(&s->target_kv, h->n_committed);
     memcpy(s->timeline, f->ids, (size_t)ids_bytes(h));
     s->n_timeline = h->n_tokens;
@@ -329,11 +335,26 @@ drey_status drey_session_load(drey_session *s, const char *path, drey_saved_sess
                               drey_error *err)
 {
     session_source f = {.path = path, .file.fd = -1};
-    drey_status status = read_checked(&f, s, err);
+    drey_status status = read_checked(&f, s, saved != NULL, err);
     if (status == DREY_OK)
         status = take(&f, s, saved, err);
     source_close(&f);
     assert(session_is_valid(s));
+    return status;
+}
+
+drey_status drey_saved_session_read(const char *path, size_t most_note_bytes,
+                                    drey_saved_session *saved, drey_error *err)
+{
+    session_source f = {.path = path, .file.fd = -1};
+    drey_status status = source_open(&f, err);
+    if (status == DREY_OK && f.file.n_bytes < pieces_at(&f.header))
+        status = damaged(&f, err);
+    if (status == DREY_OK)
+        status = read_body(&f, false, most_note_bytes, err);
+    if (status == DREY_OK)
+        tell(&f, saved);
+    source_close(&f);
     return status;
 }
 

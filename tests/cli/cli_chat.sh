@@ -100,6 +100,14 @@ printf 'x' | dd of="a talk" bs=1 seek=2000 conv=notrunc status=none
 printf '/load a talk\n' | talk -n 12 && wrong "a damaged session was taken"
 printf '/load none\n' | talk && wrong "a session was loaded that is not there"
 
+# A saved conversation that the plan of a small context has no room for is refused before it is read, and this one stays.
+{ printf '/system ' && head -c 100000 /dev/zero | tr '\0' a && printf '\n/save long\n'; } | talk -c 20000 || wrong "/save: $(cat err)"
+printf 'hello\n/load long\n/retry\n' | talk --system "Be brief." -n 12 -c 120 && wrong "a conversation of 100 KB was loaded"
+said "the conversation in long takes"
+cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "another answer after a conversation that was refused"
+[[ $(reused | tail -n 1) =~ ^"reused "[1-9] ]] || wrong "a conversation that was refused: $(reused)"
+printf '/load long\n/reset\n' | talk -c 20000 || wrong "a long conversation was not loaded: $(cat err)"
+
 # Commands.
 printf '/nope\n' | talk && wrong "an unknown command"
 said "/help"

@@ -120,6 +120,12 @@ static void round_trip(drey_kv kv, drey_drafter from, drey_drafter to, double sh
     assert_string_equal(saved.note, "a note");
     assert_memory_equal(&saved.sampling, &sampled, sizeof sampled);
     drey_free(saved.note);
+    must(drey_saved_session_read(temp_path("s"), 6, &saved, &err), &err);
+    assert_int_equal(saved.n_tokens, N_PROMPT + N_TEXT);
+    assert_string_equal(saved.note, "a note");
+    drey_free(saved.note);
+    must(drey_saved_session_read(temp_path("s"), 5, &saved, &err), &err);
+    assert_true(saved.n_note_bytes == 6 && !saved.note);
     drey_session_timeline(b.session, &ids, &n_ids);
     assert_int_equal(n_ids, N_PROMPT + N_TEXT);
     assert_memory_equal(ids, prompt, sizeof prompt);
