@@ -117,9 +117,17 @@ static void add_siblings(ways *all, const models *m, const cli_settings *s)
     }
 }
 
+/* A policy that was named and drafts has to have a draft. */
+static bool wants_draft(const cli_settings *s)
+{
+    int32_t least, most, standard;
+    return drey_policy_bounds(s->policy, &least, &most, &standard);
+}
+
 static void list_ways(ways *all, const models *m, const cli_settings *s)
 {
-    add_way(all, DREY_DRAFTER_NONE);
+    if (!wants_draft(s))
+        add_way(all, DREY_DRAFTER_NONE);
     add_way(all, DREY_DRAFTER_LOOKUP);
     add_way(all, DREY_DRAFTER_SELF);
     if (has_heads(s))

@@ -77,11 +77,16 @@ says "a small model that was never right" 'draft lookup: it promises .* tokens/s
 measured lookup 1
 says "nothing that was ever right" \
     'draft none: it promises 100 tokens/s, the model beside it 100, lookup 100' -m "$target"
+says "the same with a policy that drafts" \
+    'draft lookup: by what was measured it promises 100 tokens/s, the model beside it 100' -m "$target" --policy optimal
 measured lookup 1.5
 says "lookup that was right" 'draft lookup: by what was measured it promises 150 tokens/s, .* no draft 100' -m "$target"
 measured "$tmp/family/small.gguf" 1.9
 says "a small model that was right" \
     'draft small\.gguf, .*: by what was measured it promises 188 tokens/s, lookup 150, no draft 100' -m "$target"
+# What no draft could change is not blamed on the draft.
+"$drey" plan -m "$target" --policy single --units cpu/slow=0 --no-measure >"$tmp/out" 2>"$tmp/err" && wrong "units that are wrong"
+grep -q slow "$tmp/err" || wrong "units that are wrong: $(cat "$tmp/err")"
 code=0
 "$drey" bench model -m "$target" -d auto >"$tmp/out" 2>"$tmp/err" || code=$?
 [ $code = 2 ] || wrong "bench model -d auto: exit code $code"
