@@ -277,7 +277,7 @@ static drey_status tell(edge *e, FILE *out, cJSON *root, drey_error *err)
 drey_status bench_edge(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
 {
     edge e = {.s = s};
-    drey_status status = prompts_read(&e.prompts, s->prompts, err);
+    drey_status status = prompts_read(&e.prompts, s->prompts, s->memory_bytes, err);
     if (status == DREY_OK)
         status = csv_open(&e.rows, &edge_format, s->csv, err); /* scripts/bench asks for its head */
     if (status == DREY_OK)

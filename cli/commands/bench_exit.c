@@ -272,7 +272,7 @@ static drey_status tell(exits *e, FILE *out, cJSON *root, drey_error *err)
 drey_status bench_exit(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
 {
     exits e = {.s = s};
-    drey_status status = prompts_read(&e.prompts, s->prompts, err);
+    drey_status status = prompts_read(&e.prompts, s->prompts, s->memory_bytes, err);
     if (status == DREY_OK)
         status = choose_sides(&e, err);
     if (status == DREY_OK)

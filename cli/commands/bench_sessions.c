@@ -290,7 +290,7 @@ static drey_status prepare(sessions *b, drey_error *err)
 drey_status bench_sessions(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
 {
     sessions b = {.s = s};
-    drey_status status = prompts_read(&b.prompts, s->prompts, err);
+    drey_status status = prompts_read(&b.prompts, s->prompts, s->memory_bytes, err);
     if (status == DREY_OK)
         status = models_open(&b.models, s, err);
     if (status == DREY_OK)

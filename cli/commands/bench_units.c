@@ -209,7 +209,7 @@ drey_status bench_units(const cli_settings *s, FILE *out, cJSON *root, drey_erro
     units b = {.s = s};
     drey_status status = s->csv ? json_check_path(s->csv, err) : DREY_OK;
     if (status == DREY_OK && s->prompts)
-        status = prompts_read(&b.prompts, s->prompts, err);
+        status = prompts_read(&b.prompts, s->prompts, s->memory_bytes, err);
     if (status == DREY_OK)
         status = models_open(&b.models, s, err);
     if (status == DREY_OK && s->prompts)

@@ -11,7 +11,8 @@
 
 static drey_status read_prompts(training *t, drey_error *err)
 {
-    drey_status status = t->settings->prompts ? prompts_read(&t->list, t->settings->prompts, err)
+    drey_status status = t->settings->prompts ? prompts_read(&t->list, t->settings->prompts,
+                                                             t->settings->memory_bytes, err)
                                               : prompts_usual(&t->list, err);
     if (status == DREY_OK)
         status = prompts_tokenize(&t->list, t->models.target, err);

@@ -142,8 +142,8 @@ drey_status prompts_usual(prompt_list *list, drey_error *err)
 {
     *list = (prompt_list){0};
     list->prompts = calloc(N_USUAL, sizeof *list->prompts);
-    list->lines = calloc(N_USUAL, sizeof *list->lines);
-    if (!list->prompts || !list->lines) {
+    list->texts = calloc(N_USUAL, sizeof *list->texts);
+    if (!list->prompts || !list->texts) {
         prompts_free(list);
         return fail(err, DREY_ERR_MEMORY, "out of memory for the usual prompts");
     }

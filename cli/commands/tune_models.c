@@ -69,7 +69,7 @@ static drey_status open_all(session *t, drey_error *err)
 static drey_status take_prompts(session *t, drey_error *err)
 {
     const cli_settings *s = t->settings;
-    drey_status status = s->prompts ? prompts_read(&t->prompts, s->prompts, err)
+    drey_status status = s->prompts ? prompts_read(&t->prompts, s->prompts, s->memory_bytes, err)
                                     : prompts_parse(&t->prompts, calibration, err);
     if (status == DREY_OK)
         status = prompts_tokenize(&t->prompts, t->models.target, err);

@@ -18,7 +18,9 @@ typedef struct input_limit {
  */
 input_limit input_limit_memory(uint64_t memory_bytes, uint32_t share);
 enum {
-    INPUT_AS_IDS = 8,  /* four bytes for each token; buffers that grow; some room for the rest */
+    INPUT_AS_IDS = 8, /* four bytes for each token; buffers that grow; some room for the rest */
+    INPUT_AS_PROMPTS =
+        16,            /* lines of {"prompt":"a"}, each some 200 bytes as a prompt with its ids */
     INPUT_AS_JSON = 64 /* a parsed number for each "0," */
 };
 

@@ -36,15 +36,17 @@ static void name_prompt(bench_prompt *p, const cJSON *from, int line)
     put_name(p->group, sizeof p->group, group);
 }
 
-static bool take_prompt(bench_prompt *p, const cJSON *from, int line)
+/* *copy: of the text, for the list to free. */
+static bool take_prompt(bench_prompt *p, char **copy, const cJSON *from, int line)
 {
     const cJSON *turns = cJSON_GetObjectItemCaseSensitive(from, "turns");
     const char *plain = json_text(from, "prompt");
     p->chat = !plain;
-    p->text = plain                  ? plain
-              : cJSON_IsArray(turns) ? cJSON_GetStringValue(cJSON_GetArrayItem(turns, 0))
-                                     : json_text(from, "question");
+    const char *text = plain                  ? plain
+                       : cJSON_IsArray(turns) ? cJSON_GetStringValue(cJSON_GetArrayItem(turns, 0))
+                                              : json_text(from, "question");
     name_prompt(p, from, line);
+    p->text = *copy = text ? strdup(text) : NULL;
     return p->text && p->text[0] && p->id[0];
 }
 
@@ -53,16 +55,25 @@ static bool is_blank(const char *line, size_t n)
     return strspn(line, " \t\r") >= n;
 }
 
+/* Only one line at a time is a tree, which may have many times its size. */
 static drey_status read_lines(prompt_list *list, const char *text, const char *path,
-                              drey_error *err)
+                              uint64_t memory_bytes, drey_error *err)
 {
+    input_limit limit = input_limit_memory(memory_bytes, INPUT_AS_JSON);
+    char name[40];
     int line = 1;
     for (const char *at = text; *at; line++) {
         size_t n = strcspn(at, "\n");
+        if (n > limit.n_bytes) {
+            snprintf(name, sizeof name, "line %d of the prompts", line);
+            return input_too_long(name, &limit, err);
+        }
         if (!is_blank(at, n)) {
             cJSON *json = cJSON_ParseWithLength(at, n);
-            list->lines[list->n] = json;
-            if (!take_prompt(&list->prompts[list->n++], json, line))
+            bool good = take_prompt(&list->prompts[list->n], &list->texts[list->n], json, line);
+            list->n++;
+            cJSON_Delete(json);
+            if (!good)
                 return fail(err, DREY_ERR_FORMAT,
                             "line %d of %s is no prompt: an object with \"turns\", \"prompt\" or "
                             "\"question\" is wanted",
@@ -76,19 +87,20 @@ static drey_status read_lines(prompt_list *list, const char *text, const char *p
 }
 
 /* path: where the text is from, for messages. */
-static drey_status parse(prompt_list *list, const char *text, const char *path, drey_error *err)
+static drey_status parse(prompt_list *list, const char *text, const char *path,
+                         uint64_t memory_bytes, drey_error *err)
 {
     size_t n_lines = 1;
     *list = (prompt_list){0};
     for (const char *at = text; *at; at++)
         n_lines += *at == '\n';
     list->prompts = calloc(n_lines, sizeof *list->prompts);
-    list->lines = calloc(n_lines, sizeof *list->lines);
+    list->texts = calloc(n_lines, sizeof *list->texts);
     drey_status status = DREY_OK;
-    if (!list->prompts || !list->lines)
+    if (!list->prompts || !list->texts)
         status = fail(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
     if (status == DREY_OK)
-        status = read_lines(list, text, path, err);
+        status = read_lines(list, text, path, memory_bytes, err);
     if (status != DREY_OK)
         prompts_free(list);
     return status;
@@ -96,19 +108,20 @@ static drey_status parse(prompt_list *list, const char *text, const char *path, 
 
 drey_status prompts_parse(prompt_list *list, const char *text, drey_error *err)
 {
-    return parse(list, text, "the prompts", err);
+    return parse(list, text, "the prompts", DREY_MEMORY_UNLIMITED, err);
 }
 
-drey_status prompts_read(prompt_list *list, const char *path, drey_error *err)
+drey_status prompts_read(prompt_list *list, const char *path, uint64_t memory_bytes,
+                         drey_error *err)
 {
     char *text = NULL;
     size_t n = 0;
     *list = (prompt_list){0};
-    input_limit limit = input_limit_memory(DREY_MEMORY_AUTO, INPUT_AS_JSON);
-    drey_status status = input_read(path, "the prompts", &limit, &text, &n, err);
+    input_limit limit = input_limit_memory(memory_bytes, INPUT_AS_PROMPTS);
+    drey_status status = input_read(path, "the file of prompts", &limit, &text, &n, err);
     if (status != DREY_OK)
         return status;
-    status = parse(list, text, path, err);
+    status = parse(list, text, path, memory_bytes, err);
     free(text);
     return status;
 }
@@ -139,9 +152,9 @@ void prompts_free(prompt_list *list)
 {
     for (int i = 0; i < list->n; i++) {
         free(list->prompts[i].ids);
-        cJSON_Delete(list->lines[i]);
+        free(list->texts[i]);
     }
     free(list->prompts);
-    free(list->lines);
+    free(list->texts);
     *list = (prompt_list){0};
 }

@@ -74,6 +74,17 @@ refused("an endless pipe, perplexity:", "budget of 64.0M", ["perplexity"] + toy 
 # The context before the budget, which would otherwise speak of the prompt's own needs.
 refused("a small budget:", "raise -c", ["run"] + toy + ["--memory", "1M", "-c", "16", "-p", "a " * 40])
 
+with open(tmp + "/prompts", "w") as f:  # six megabytes of lines; one line of two megabytes
+    f.writelines('{"prompt": "%s"}\n' % ("word " * 200) for i in range(6000))
+with open(tmp + "/line", "w") as f:
+    f.write('{"prompt": "a", "numbers": [%s0]}\n' % ("0," * MiB))
+train = ["train", "exit"] + toy + small + ["-o", tmp + "/none", "--prompts"]
+refused("prompts:", "the file of prompts has more than 4.00M", train + [tmp + "/prompts"])
+refused("a prompt's line:", "line 1 of the prompts has more than 1.00M", train + [tmp + "/line"])
+chat = ["chat"] + toy + small + ["-q", "-d", "none"]
+refused("a message without an end:", "the message has more than", chat + ["-c", "200"],
+        ["head", "-c", "100M", "/dev/zero"])
+
 # A long text of many tokens: all of them come out.
 code, out, err, bytes_ = peak(["tokenize"] + toy[:2], ["head", "-c", str(4 * MiB), "/dev/zero"])
 if code != 0 or len(json.loads(out)) != 4 * MiB:
