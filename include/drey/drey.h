@@ -344,7 +344,8 @@ typedef struct drey_prefix_options {
     uint64_t memory_bytes; /* 0: none are kept; else for one block at least */
     const char *folder;    /* NULL: memory alone. Made if it is not there; one engine at a time has
                               it. Of other models nothing is restored from it */
-    uint64_t disk_bytes;   /* of the folder at most: what was used longest ago goes */
+    uint64_t disk_bytes;   /* of the folder at most, for one block at least: what was used longest
+                              ago goes */
     uint64_t reserved[4];  /* zero */
 } drey_prefix_options;
 

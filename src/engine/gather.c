@@ -173,12 +173,20 @@ static drey_status gather_prefixes(drey_engine *e, drey_error *err)
     if (o->memory_bytes == 0)
         return DREY_OK;
     size_t block = prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e));
-    e->inputs.prefix_bytes = prefix_memory(o, block, e->options.n_context);
-    if (e->inputs.prefix_bytes)
-        return DREY_OK;
-    FAIL(err, DREY_ERR_USAGE,
-         "%" PRIu64 " bytes are too little to keep prefixes; a block of %d tokens takes %zu",
-         o->memory_bytes, PREFIX_POSITIONS, block + (size_t)e->options.n_context * sizeof(int32_t));
+    int32_t n_context = e->options.n_context;
+    size_t file_bytes = prefix_file_bytes(block, n_context);
+    e->inputs.prefix_bytes = prefix_memory(o, block, n_context);
+    if (!e->inputs.prefix_bytes)
+        FAIL(err, DREY_ERR_USAGE,
+             "%" PRIu64 " bytes are too little to keep prefixes; a block of %d tokens takes %zu",
+             o->memory_bytes, PREFIX_POSITIONS, block + (size_t)n_context * sizeof(int32_t));
+    if (o->folder && o->disk_bytes < file_bytes)
+        FAIL(err, DREY_ERR_USAGE,
+             "%" PRIu64
+             " bytes of disk are too little to keep prefixes; a block of %d tokens takes "
+             "%zu",
+             o->disk_bytes, PREFIX_POSITIONS, file_bytes);
+    return DREY_OK;
 }
 
 static size_t plan_memory_bytes(const drey_engine *e)

@@ -18,6 +18,11 @@ size_t prefix_block_bytes(const model_shape *s, kv_format format)
            kv_head_bytes(format, PREFIX_POSITIONS, s->head_dim);
 }
 
+size_t prefix_file_bytes(size_t block_bytes, int32_t n_context)
+{
+    return sizeof(prefix_header) + (size_t)n_context * sizeof(int32_t) + block_bytes;
+}
+
 static size_t slot_bytes(size_t block_bytes, int32_t n_context)
 {
     return arena_size(block_bytes) + arena_size((size_t)n_context * sizeof(int32_t)) +

@@ -57,6 +57,8 @@ typedef struct prefix_store {
 
 /* Of a block's keys and values. */
 size_t prefix_block_bytes(const model_shape *s, kv_format format);
+/* Of its file, at most. */
+size_t prefix_file_bytes(size_t block_bytes, int32_t n_context);
 /* Slots that so much memory holds, the store's own included, and what that takes. */
 int32_t prefix_slots(const drey_prefix_options *o, size_t block_bytes, int32_t n_context);
 size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n_context);

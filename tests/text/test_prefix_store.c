@@ -73,7 +73,7 @@ static size_t block_bytes(void)
 static drey_prefix_options room_for(int n, const char *folder, int n_files)
 {
     size_t block = block_bytes() + N_CONTEXT * sizeof(int32_t) + 256;
-    size_t kept = block_bytes() + N_CONTEXT * sizeof(int32_t) + 64;
+    size_t kept = block_bytes() + N_CONTEXT * sizeof(int32_t) + sizeof(prefix_header);
     return (drey_prefix_options){.memory_bytes = (size_t)n * block + 4096,
                                  .folder = folder,
                                  .disk_bytes = (size_t)n_files * kept};
@@ -298,7 +298,10 @@ static void test_refused(void **state)
     drey_plan with, without;
     drey_prefix_options o = room_for(4, temp_path("used"), 4);
     drey_engine_options options = options_of(target, &o);
+    int32_t ids[PREFIX_POSITIONS + 1] = {1};
+    text t;
     place p = open_place(target, &o, false);
+    write_text(p.session[0], ids, PREFIX_POSITIONS + 1, &t);
     assert_int_equal(drey_engine_open(&second, &options, &err), DREY_ERR_IO);
     assert_non_null(strstr(err.message, "another process"));
     close_place(&p);
@@ -313,6 +316,13 @@ static void test_refused(void **state)
     options.prefixes = &o;
     assert_int_equal(drey_engine_open(&second, &options, &err), DREY_ERR_USAGE);
     assert_non_null(strstr(err.message, "too little to keep prefixes"));
+    int n_files = for_each_file(temp_path("used"), NULL);
+    o = room_for(4, temp_path("used"), 1);
+    must(drey_plan_make(&options, NULL, &with, &err), &err);
+    o.disk_bytes--;
+    assert_int_equal(drey_engine_open(&second, &options, &err), DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "of disk are too little"));
+    assert_int_equal(for_each_file(temp_path("used"), NULL), n_files);
 }
 
 /* A disk that is full costs what would have been kept there, and nothing else. */
