@@ -54,8 +54,9 @@ typedef struct chat {
     drey_statistics statistics;
     drey_speculation speculation; /* of the last answer, should its engine be closed since */
     drey_exits exits;
-    bool ended;  /* /quit */
-    bool failed; /* an answer could not be given, or written */
+    bool disk_failed; /* that of the kept beginnings, which has been said */
+    bool ended;       /* /quit */
+    bool failed;      /* an answer could not be given, or written */
 } chat;
 
 /* Something for the person, unless -q. */
@@ -197,6 +198,18 @@ static int32_t room_left(const chat *c)
     return left < c->n_predict ? left : c->n_predict;
 }
 
+/* Says once that what is computed will not be there the next time. */
+static void check_disk(chat *c)
+{
+    drey_prefixes prefixes;
+    drey_engine_prefixes(c->engine, &prefixes);
+    if (prefixes.disk_failed && !c->disk_failed)
+        complain("beginnings of texts cannot be written to their folder any more: the disk is "
+                 "full, or fails. They are kept in memory alone; make room, and start the chat "
+                 "again");
+    c->disk_failed = prefixes.disk_failed;
+}
+
 static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
 {
     const cli_settings *s = &c->settings;
@@ -223,6 +236,7 @@ static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
     progress_clear(&c->progress);
     drey_session_speculation(c->session, &c->speculation);
     drey_session_exits(c->session, &c->exits);
+    check_disk(c);
     return status;
 }
 
