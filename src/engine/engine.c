@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "session/sharing.h"
 #include "exit/exit_file.h"
 #include "os/cpu.h"
 #include "os/float_mode.h"
@@ -399,6 +398,23 @@ static drey_status open_prefixes(drey_engine *e, drey_error *err)
     return status;
 }
 
+/* What turns are expected to cost, before any has been timed. A step of the draft reads what stays
+ * of the target, where that drafts for itself. */
+static void begin_costs(drey_engine *e)
+{
+    const drey_plan *plan = &e->plan.report;
+    uint64_t step_bytes = e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes;
+    if (!drafting_may_be_timed(e->options.exit)) {
+        /* Trees are as large as is assumed to be best for a target in memory. */
+        cost_init(&e->cost, plan->target_bytes, 0, plan->draft_bytes, 0);
+        return;
+    }
+    cost_init(&e->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
+              plan->ring_bytes);
+    if (e->options.profile)
+        cost_seed(&e->cost, e->options.profile);
+}
+
 static drey_status open_planned(drey_engine *e, drey_error *err)
 {
     engine_apply_plan(e);
@@ -410,7 +426,7 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
         TRY(open_view(e, err));
     if (e->has_heads)
         TRY(open_heads(e, err));
-    sharing_begin(e);
+    begin_costs(e);
     TRY(open_prefixes(e, err));
     return open_workspace(e, err);
 }

@@ -5,8 +5,7 @@
 
 #include "common/num.h"
 #include "engine/engine.h"
-#include "session/exits.h"
-#include "exit/exit_file.h"
+#include "exit/exit_open.h"
 #include "os/memory.h"
 
 /* What no other line counts: what a cgroup is charged for a processor beforehand (up to 256 KiB for
@@ -198,6 +197,37 @@ static size_t plan_memory_bytes(const drey_engine *e)
     return total;
 }
 
+/* ---- Early exits ---- */
+
+static bool verifies_roots_alone(const drey_engine *e)
+{
+    const policy_class *c = policy_class_of(e->options.policy);
+    return !c || c->alone;
+}
+
+static drey_status open_predictors(drey_engine *e, drey_error *err)
+{
+    const drey_engine_options *o = &e->options;
+    if (o->exit == DREY_EXIT_OFF || e->tuning.exit_here)
+        return DREY_OK;
+    const exit_user user = {.path = o->exit_file,
+                            .target = o->target->file,
+                            .n_layers = o->target->shape.n_layers,
+                            .drafter = o->drafter,
+                            .draft = o->draft ? o->draft->file : NULL,
+                            .draft_name = o->draft ? o->draft->name : NULL};
+    return exit_open_for(&e->predictors, &user, err);
+}
+
+static double usual_layers(const drey_engine *e)
+{
+    return e->tuning.exit_layers > 0
+               ? e->tuning.exit_layers
+               : exit_usual_layers(&e->predictors, verifies_roots_alone(e));
+}
+
+/* ---- All of it ---- */
+
 static void gather_options(drey_engine *e)
 {
     const drey_engine_options *o = &e->options;
@@ -219,7 +249,7 @@ static void gather_options(drey_engine *e)
     in->prompt_chunk = o->prompt_chunk;
     in->held_bytes = min_u64(o->held_bytes, most_held_bytes);
     in->least_logit_rows = e->tuning.least_logit_rows;
-    in->deferred_rows = max_i32(e->tuning.deferred_rows, exits_most_deferred(o));
+    in->deferred_rows = max_i32(e->tuning.deferred_rows, exit_most_deferred(o->exit, verifies_roots_alone(e)));
     in->set_share = e->tuning.set_share;
     in->share = e->tuning.share;
     in->kv = engine_kv_format(e);
@@ -248,8 +278,8 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     const drey_engine_options *o = &e->options;
     gather_options(e);
     count_process(e);
-    TRY(exits_open(e, err));
-    in->exit_layers = e->tuning.exit_layers > 0 ? e->tuning.exit_layers : exits_usual_layers(e);
+    TRY(open_predictors(e, err));
+    in->exit_layers = usual_layers(e);
     TRY(bind(e, &e->target, o->target, err));
     TRY(engine_find_sidecar(e, err));
     if (e->self_draft)

@@ -79,8 +79,7 @@ int32_t policy_size(const drey_engine_options *options)
     int32_t given = c->option == POLICY_DRAFT_TOKENS ? options->draft_tokens : options->tree_nodes;
     if (given)
         return given;
-    /* With fast exits no measurement may change the text. */
-    bool known = c->fitting && options->profile && options->exit != DREY_EXIT_FAST;
+    bool known = c->fitting && options->profile && drafting_may_be_timed(options->exit);
     int32_t fitting = known ? c->fitting(options->profile) : -1;
     return fitting >= 0 ? fitting : c->standard;
 }

@@ -96,6 +96,13 @@ struct draft_policy { /* first member of every policy's state */
 POLICIES(POLICY)
 #undef POLICY
 
+/* Whether drafting may depend on times and on the budget: not with DREY_EXIT_FAST, where what is
+ * guessed decides about the text, which no measurement may change. */
+static inline bool drafting_may_be_timed(drey_exit exit)
+{
+    return exit != DREY_EXIT_FAST;
+}
+
 /* NULL: AUTO, NONE and what does not exist. */
 const policy_class *policy_class_of(drey_policy which);
 /* The most that these options let a tree grow to: their own value, what fits the profile, or the

@@ -1,4 +1,4 @@
-/* Early exits of a session: its passes stop where their tokens are decided (SpecEE, arXiv 2504.08850),
+/* Early exits of a session, an observer of its passes: they stop where their tokens are decided (SpecEE, arXiv 2504.08850),
  * and later passes carry what was left undone to the end (model/deferred.h).
  *
  * Between two layers of a watched pass the logits of a few candidates go to a predictor, at each node
@@ -25,48 +25,42 @@
 #ifndef DREY_SESSION_EXITS_H
 #define DREY_SESSION_EXITS_H
 
+#include "exit/exit.h"
 #include "session/session.h"
 
-/* A deferred row is a row of every later pass from its layer on: eight with the pass's own. A path of
- * a tree has several. */
-enum { EXITS_MOST_SINGLE = 7, EXITS_MOST_PATH = 15 };
+/* A row of a pass that is watched. */
+typedef struct watched_row {
+    int32_t node;
+    exit_features features; /* n 0: nobody has guessed yet what follows */
+    int64_t ids[EXIT_CANDIDATES];
+    float logits[EXIT_CANDIDATES]; /* at the last look */
+    bool ready;                    /* has scored, and no head has spoken against it since */
+    const float *head;             /* its whole logits; NULL: not computed after this layer */
+} watched_row;
 
-/* What exits want of an engine; all do nothing, and take nothing, where exits are off.
- * DREY_ERR_USAGE: there are no predictors, or they are for another drafter; the errors of exit_open. */
-drey_status exits_open(drey_engine *e, drey_error *err);
-/* Most deferred rows of a session, and of a pass. */
-int32_t exits_most_deferred(const drey_engine_options *o);
-/* Layers that a pass goes through, in the mean over the texts that the predictors were trained on and
- * the passes that complete what left; 0: as good as all. */
-double exits_usual_layers(const drey_engine *e);
-/* Memory of a session, its deferred rows not counted. */
+typedef struct session_exits {
+    pass_observer base;
+    exit_schedule schedule;
+    watched_row row[TREE_MAX_ROWS]; /* [n_rows], as in the pass; 0: it is not watched */
+    pass_look look[TREE_MAX_ROWS];
+    int32_t n_rows;
+    drey_exits count;
+    int64_t n_layers_run; /* for its tokens */
+    uint64_t vain_before; /* bytes, when the text began */
+} session_exits;
+
+static inline session_exits *exits_of(const drey_session *s)
+{
+    return (session_exits *)s->observer;
+}
+
+/* Memory of a session, its deferred rows not counted; 0 where exits are off. */
 size_t exits_bytes(const drey_engine *e);
+/* Makes exits the session's observer; does nothing where they are off. */
 void exits_init(drey_session *s);
-/* A text begins. */
-void exits_begin(drey_session *s);
 
-/* Whether tokens that left are shown to nobody before they are compared. */
-static inline bool exits_are_exact(const drey_session *s)
-{
-    return s->exits && s->engine->options.exit == DREY_EXIT_EXACT;
-}
-
-/* The pass with this group begins; alone: no other session has rows in it. */
-void exits_watch(drey_session *s, const pass_group *group, bool alone);
-/* Behind each layer of the pass. True: it is to be stopped, and s->accepted is what it found. */
-bool exits_look(drey_session *s, model_pass *pass);
-/* The pass was stopped so. */
-static inline bool exits_stopped(const drey_session *s)
-{
-    return s->exits && s->exits->stopped > 0;
-}
-/* It went to its end instead: what had left is compared, and in `exact` handed out. False: there is
- * no turn to take, because a token was replaced, or one of them ended the text. */
+/* Of the observer, in exit_settle.c. */
 bool exits_settle(drey_session *s, const pass_group *group);
-/* The turn has found n tokens. */
 void exits_count(drey_session *s, int32_t n);
-/* The text ends: what is deferred is forgotten, and tokens that nobody got. */
-void exits_drop(drey_session *s);
-bool exits_are_valid(const drey_session *s);
 
 #endif

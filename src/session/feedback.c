@@ -36,7 +36,8 @@ void turn_hear(drey_session *s, const pass_group *group)
         int32_t row = s->row_of[i];
         if (row < 0)
             continue;
-        const float *logits = group->logits ? group->logits + row * ld : s->exits->row[row].head;
+        const float *logits =
+            group->logits ? group->logits + row * ld : s->observer->class->logits(s, row);
         if (!logits)
             continue; /* the pass was stopped, and asked for other rows' */
         h.nodes[h.n_nodes] = i;

@@ -26,7 +26,7 @@ static bool is_end(const void *user, int32_t token)
 static bool can_draft(const drey_session *s)
 {
     return s->state == SESSION_DECODE && s->drafter->class->start &&
-           s->engine->options.exit != DREY_EXIT_FAST &&
+           drafting_may_be_timed(s->engine->options.exit) &&
            (s->text.n_drafted > 0 || s->policy->class->alone);
 }
 

@@ -104,7 +104,7 @@ static size_t path_text(drey_session *s, char out[DREY_MAX_PROVISIONAL])
     size_t n = 0;
     bool goes_on = true;
     detokenizer_follow(&g->ahead, &g->detokenizer);
-    for (int32_t i = s->exits ? s->exits->n_unverified : 0; i > 0 && goes_on; i--)
+    for (int32_t i = s->n_unverified; i > 0 && goes_on; i--)
         goes_on = add_token(g, s->timeline[s->n_timeline - i], out, &n);
     for (int32_t i = best_child(tree, 0); i > 0 && goes_on; i = best_child(tree, i))
         goes_on = add_token(g, tree->nodes[i].token, out, &n);

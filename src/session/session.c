@@ -109,9 +109,10 @@ static void make_policy(drey_session *s, const policy_class *c)
                             e->options.without);
     if (e->has_heads && c->expect)
         expect_of_heads(s, c);
-    if (e->options.exit != DREY_EXIT_FAST && c->seed)
+    bool timed = drafting_may_be_timed(e->options.exit);
+    if (timed && c->seed)
         seed_policy(s, c);
-    if (!e->tuning.untimed || e->options.exit == DREY_EXIT_FAST)
+    if (!timed || !e->tuning.untimed)
         s->policy->cost = &e->cost;
     if (measures)
         s->policy->now_ns = clock_ns;
@@ -277,6 +278,15 @@ static bool draft_is_valid(const drey_session *s)
     return true;
 }
 
+static bool deferred_are_valid(const drey_session *s)
+{
+    const pass_observer *o = s->observer;
+    int32_t n = s->deferred.n;
+    return deferred_is_valid(&s->deferred, s->target_kv.n_committed) &&
+           s->n_unverified == (o && o->holds_back ? n : 0) &&
+           (n == 0 || (o && s->state != SESSION_IDLE));
+}
+
 bool session_is_valid(const drey_session *s)
 {
     const kv_cache *kv = &s->target_kv;
@@ -286,7 +296,7 @@ bool session_is_valid(const drey_session *s)
         valid = s->timeline[i] >= 0 && s->timeline[i] < n_vocab;
     valid = valid && kv_is_valid(kv) && kv->n_pending == 0;
     valid = valid && kv->n_committed <= max_i32(n - 1, 0) && s->n_drafting == 0;
-    valid = valid && exits_are_valid(s);
+    valid = valid && deferred_are_valid(s);
     valid = valid && (s->text.detokenizer.tokenizer != NULL) == (s->state != SESSION_IDLE);
     if (!valid || s->state == SESSION_IDLE)
         return valid;
@@ -356,7 +366,7 @@ drey_status drey_session_sync(drey_session *s, const int32_t *ids, size_t n, siz
 
 drey_status drey_session_truncate(drey_session *s, size_t n, drey_error *err)
 {
-    int32_t n_verified = s->n_timeline - (s->exits ? s->exits->n_unverified : 0);
+    int32_t n_verified = session_n_verified(s);
     if (n > (size_t)n_verified)
         FAIL(err, DREY_ERR_USAGE, "the first %zu tokens cannot be kept: the session has %d", n,
              n_verified);
@@ -426,7 +436,7 @@ static drey_status check_biases(const drey_session *s, const drey_generate_optio
     if (o->n_biases < 0 || o->n_top < 0 || o->n_top > DREY_MAX_TOP)
         FAIL(err, DREY_ERR_USAGE, "%d biases and the %d most likely tokens: 0 to %d of those",
              o->n_biases, o->n_top, DREY_MAX_TOP);
-    if (o->on_logprobs && s->exits)
+    if (o->on_logprobs && s->observer)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "log-probabilities are known of passes that go to their end: open the engine without "
              "early exits");
@@ -440,7 +450,7 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
         FAIL(err, DREY_ERR_USAGE, "the session is writing a text already; end that one first");
     if (o->n_predict < 1)
         FAIL(err, DREY_ERR_USAGE, "at least one token must be asked for, not %d", o->n_predict);
-    if (o->no_draft && s->exits)
+    if (o->no_draft && s->observer)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "early exits look at what was guessed: let this text be drafted for, or open the "
              "engine without early exits");
@@ -455,7 +465,8 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
     generation *g = &s->text;
     *g = (generation){.options = *o};
     statistics_begin(s);
-    exits_begin(s);
+    if (s->observer)
+        s->observer->class->text_begins(s);
     arena_rewind(&s->memory, s->base_mark);
     TRY(sampler_init(&s->sampler, &o->sampling, tokenizer_n_vocab(t), e->kernels, &s->memory, err));
     TRY(arena_check(&s->memory, err));
@@ -523,7 +534,7 @@ void session_end(drey_session *s, drey_finish why)
     g->done = true;
     text_flush(s);
     events_clear(s);
-    exits_drop(s);
+    text_drop_unverified(s);
     prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
     statistics_end(s);
     release_text(g);

@@ -26,14 +26,15 @@
  *   (5) a text is being written (a detokenizer is held) if and only if the state is not IDLE, and
  *       it has not ended;
  *   (6) no step of the draft is under way;
- *   (7) committed rows are deferred only while a text is written, and its last tokens unverified
- *       only where their rows are: as many (exits.h). In (3), (4) and (5) those count like others. */
+ *   (7) committed rows are deferred only while a text is written, and only where somebody observes
+ *       its passes (pass_observer.h). Where that holds tokens back, as many at the end of the
+ *       timeline are unverified: nobody got them yet. In (3), (4) and (5) those count like others. */
 #ifndef DREY_SESSION_SESSION_H
 #define DREY_SESSION_SESSION_H
 
 #include "engine/engine.h"
+#include "session/pass_observer.h"
 #include "session/turn_log.h"
-#include "exit/exit.h"
 #include "text/detokenizer.h"
 
 typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } session_state;
@@ -85,28 +86,6 @@ struct turn_watch {
     void (*turn)(turn_watch *w, const token_tree *tree, const accepted *a);
 };
 
-/* A row of a pass that is watched. */
-typedef struct watched_row {
-    int32_t node;
-    exit_features features; /* n 0: nobody has guessed yet what follows */
-    int64_t ids[EXIT_CANDIDATES];
-    float logits[EXIT_CANDIDATES]; /* at the last look */
-    bool ready;                    /* has scored, and no head has spoken against it since */
-    const float *head;             /* its whole logits; NULL: not computed behind this layer */
-} watched_row;
-
-typedef struct session_exits { /* exits.h */
-    int32_t n_unverified;      /* tokens at the end of the timeline, the root among them */
-    exit_schedule schedule;
-    watched_row row[TREE_MAX_ROWS]; /* [n_rows], as in the pass; 0: it is not watched */
-    pass_look look[TREE_MAX_ROWS];
-    int32_t n_rows;
-    int32_t stopped; /* layers that were complete; 0: the pass went to its end */
-    drey_exits count;
-    int64_t n_layers_run; /* for its tokens */
-    uint64_t vain_before; /* bytes, when the text began */
-} session_exits;
-
 struct drey_session {
     drey_engine *engine;
     arena memory;
@@ -125,9 +104,10 @@ struct drey_session {
     accepted accepted;
     int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
     int32_t n_timeline;
+    int32_t n_unverified; /* tokens at its end that nobody got yet */
     turn_log turns;
     turn_watch *watch;    /* NULL: nobody */
-    session_exits *exits; /* NULL: off */
+    pass_observer *observer; /* NULL: nobody looks into its passes */
     session_state state;
     generation text;
     _Atomic bool cancel;
@@ -138,6 +118,16 @@ struct drey_session {
 static inline bool session_guesses(const drey_session *s)
 {
     return s->drafter && !s->text.options.no_draft;
+}
+/* Its pass was stopped: accepted rows are deferred, and the pass has no logits. */
+static inline bool session_pass_stopped(const drey_session *s)
+{
+    return s->observer && s->observer->stopped > 0;
+}
+/* Tokens of the timeline that the whole target has decided. */
+static inline int32_t session_n_verified(const drey_session *s)
+{
+    return s->n_timeline - s->n_unverified;
 }
 /* The text ends here, for `why` unless a token ended it: what was held back is delivered, the
  * statistics are completed. Does nothing in IDLE. */
@@ -183,6 +173,8 @@ int32_t text_append(drey_session *s);
 void text_emit_at(drey_session *s, int32_t position);
 /* What was held back, at the end. */
 void text_flush(drey_session *s);
+/* The text ends: deferred rows are forgotten, and tokens that nobody got. */
+void text_drop_unverified(drey_session *s);
 
 /* ---- Log-probabilities (logprobs.c) ---- */
 

@@ -361,5 +361,5 @@ drey_status drey_saved_session_read(const char *path, size_t most_note_bytes,
 void drey_session_timeline(const drey_session *s, const int32_t **ids, size_t *n)
 {
     *ids = s->timeline;
-    *n = (size_t)(s->n_timeline - (s->exits ? s->exits->n_unverified : 0));
+    *n = (size_t)(session_n_verified(s));
 }

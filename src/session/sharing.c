@@ -12,24 +12,7 @@
 
 bool sharing_measures(const drey_engine *e)
 {
-    return !e->tuning.untimed && e->options.exit != DREY_EXIT_FAST;
-}
-
-/* What a step of the draft reads: without a model of its own, what stays of the target. */
-void sharing_begin(drey_engine *e)
-{
-    const drey_plan *plan = &e->plan.report;
-    uint64_t step_bytes = e->inputs.self_draft ? plan->pinned_bytes : plan->draft_bytes;
-    if (e->options.exit == DREY_EXIT_FAST) {
-        /* No measurement and no budget may change the text: trees are as large as is assumed to be
-         * best for a target in memory. */
-        cost_init(&e->cost, plan->target_bytes, 0, plan->draft_bytes, 0);
-        return;
-    }
-    cost_init(&e->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
-              plan->ring_bytes);
-    if (e->options.profile)
-        cost_seed(&e->cost, e->options.profile);
+    return !e->tuning.untimed && drafting_may_be_timed(e->options.exit);
 }
 
 /* How long passes have had nothing to compute, so far. */

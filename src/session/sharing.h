@@ -5,8 +5,6 @@
 
 #include "session/session.h"
 
-/* Once the plan is applied. */
-void sharing_begin(drey_engine *e);
 /* Whether times are measured: not where no measurement may change the text. */
 bool sharing_measures(const drey_engine *e);
 

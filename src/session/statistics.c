@@ -137,7 +137,7 @@ void statistics_end(drey_session *s)
     t->provisional_share = ratio(hidden_s, t->decode_s);
     uint64_t used = t->read_bytes - (end.vain_bytes - start->vain_bytes);
     uint64_t pass_bytes =
-        statistics_pass_bytes(t->streamed_bytes_per_pass, s->exits, used, t->n_passes);
+        statistics_pass_bytes(t->streamed_bytes_per_pass, s->observer, used, t->n_passes);
     t->ceiling_tokens_per_s = ceiling(s, pass_bytes, draft_s, compute_s);
     t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;

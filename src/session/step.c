@@ -10,7 +10,6 @@
 #include <assert.h>
 
 #include "common/num.h"
-#include "session/exits.h"
 #include "session/overlap.h"
 #include "session/sharing.h"
 #include "session/turn.h"
@@ -110,7 +109,7 @@ static drey_status let_leave(shared_pass *p, drey_error *err)
     }
     for (int32_t i = 0; i < p->n && pass_at_layer(&p->pass); i++) {
         drey_session *s = p->session[i];
-        if (!goes[i] || s->exits)
+        if (!goes[i] || s->observer)
             continue;
         p->left[i] = p->fewer = true;
         pass_drop(&p->pass, i);
@@ -120,19 +119,27 @@ static drey_status let_leave(shared_pass *p, drey_error *err)
     return DREY_OK;
 }
 
+/* Whoever observes the pass of one session knows its tokens. */
+static bool is_enough(shared_pass *p)
+{
+    drey_session *s = p->session[0];
+    return p->n == 1 && s->observer && s->observer->class->look(s, &p->pass);
+}
+
 /* While the pass waits for weights, the drafts go on with their trees. */
 static drey_status run_pass(shared_pass *p, drey_error *err)
 {
     model_pass *pass = &p->pass;
     for (int32_t i = 0; i < p->n; i++)
-        exits_watch(p->session[i], &p->group[i], p->n == 1);
+        if (p->session[i]->observer)
+            p->session[i]->observer->class->pass_begins(p->session[i], &p->group[i], p->n == 1);
     TRY(pass_begin(pass, &p->runner, p->group, p->n, err));
     idle_begin(&p->idle, p->session, p->n);
     for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
         TRY(pass_step(pass, 0, &state, err));
         if (p->n > 1)
             TRY(let_leave(p, err));
-        if (state == PASS_GOES_ON && p->n == 1 && exits_look(p->session[0], pass))
+        if (state == PASS_GOES_ON && is_enough(p))
             return pass_stop(pass, err);
         if (state == PASS_STARVED && !idle_fill(&p->idle, pass))
             pass_wait(pass);
@@ -203,7 +210,7 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
             continue;
         if (status != DREY_OK)
             session_retry(s);
-        else if (n > 1 && !s->exits && is_cancelled(s))
+        else if (n > 1 && !s->observer && is_cancelled(s))
             leave(s);
         else
             take(s, &p.pass, &p.group[at]);

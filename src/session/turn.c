@@ -3,7 +3,6 @@
 
 #include "common/num.h"
 #include "policy/shared_drafting.h"
-#include "session/exits.h"
 #include "session/overlap.h"
 #include "os/clock.h"
 #include "session/verify.h"
@@ -11,7 +10,7 @@
 int32_t turn_depth_left(const drey_session *s)
 {
     int64_t tokens = s->text.options.n_predict - s->text.stats.generated_tokens;
-    tokens -= s->exits ? s->exits->n_unverified : 0;
+    tokens -= s->n_unverified;
     int64_t room = s->engine->options.n_context - s->n_timeline;
     return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
 }
@@ -52,7 +51,7 @@ static void commit(drey_session *s, const model_pass *pass, pass_group *group, i
     int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
     for (int32_t i = 0; i + 1 < n; i++)
         rows[1 + i] = s->row_of[s->accepted.path[i]];
-    if (exits_stopped(s))
+    if (session_pass_stopped(s))
         pass_defer(pass, group, rows, n);
     kv_commit(&s->target_kv, rows, n);
 }
@@ -62,7 +61,7 @@ void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
     *group = (pass_group){.kv = &s->target_kv,
                           .rows = rows,
                           .head = HEAD_ALL,
-                          .deferred = s->exits ? &s->deferred : NULL};
+                          .deferred = s->observer ? &s->deferred : NULL};
     group->n = verify_rows(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
     events_show(s, true);
@@ -92,19 +91,21 @@ static void show(drey_session *s, const pass_group *group, int32_t root)
 void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
 {
     drey_statistics *t = &s->text.stats;
-    bool stopped = exits_stopped(s);
+    pass_observer *observer = s->observer;
+    bool stopped = session_pass_stopped(s);
     t->n_passes++;
     t->drafted += s->text.n_drafted;
-    if (!stopped && !exits_settle(s, group))
+    if (observer && !stopped && !observer->class->settle(s, group))
         return;
     int32_t root = s->n_timeline - 1;
     if (!stopped)
         choose(s, group, root);
     t->accepted += s->accepted.n_path;
-    int32_t n_written = stopped && exits_are_exact(s)
+    int32_t n_written = stopped && observer->holds_back
                             ? text_append(s)
                             : text_emit(s, stopped ? NULL : group->logits);
-    exits_count(s, n_written);
+    if (observer)
+        observer->class->count(s, n_written);
     speculation_count(s, n_written);
     turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());
     commit(s, pass, group, n_written);

@@ -72,7 +72,7 @@ int32_t text_append(drey_session *s)
     int32_t n = 0;
     for (; n <= s->accepted.n_path; n++)
         append(s, n);
-    s->exits->n_unverified += n;
+    s->n_unverified += n;
     return n;
 }
 
@@ -82,4 +82,19 @@ void text_flush(drey_session *s)
     size_t n_bytes;
     detokenizer_flush(&s->text.detokenizer, &text, &n_bytes);
     deliver(&s->text, text, n_bytes);
+}
+
+void text_drop_unverified(drey_session *s)
+{
+    int32_t n = s->deferred.n;
+    if (s->observer) /* passes of others are read ahead as usual */
+        pass_hold_from(&s->target, s->target.layout->shape.n_layers);
+    if (n == 0)
+        return;
+    s->n_timeline -= s->n_unverified;
+    if (s->n_unverified > 0)
+        turn_log_cut(&s->turns, s->n_timeline, s->timeline[s->n_timeline - 1]);
+    s->n_unverified = 0;
+    deferred_cut(&s->deferred, n);
+    kv_truncate(&s->target_kv, s->target_kv.n_committed - n);
 }

@@ -2,18 +2,11 @@
 #include "session/exits.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/fmath.h"
 #include "common/num.h"
-#include "session/overlap.h"
-#include "session/turn.h"
-#include "exit/exit_file.h"
 #include "os/clock.h"
-#include "weights/identity.h"
+#include "session/turn.h"
 
 static const uint64_t random_seed = 1; /* of scores that know nothing */
 
@@ -33,146 +26,17 @@ static int32_t n_layers(const drey_session *s)
     return s->engine->target.layout.shape.n_layers;
 }
 
-int32_t exits_most_deferred(const drey_engine_options *o)
-{
-    const policy_class *c = policy_class_of(o->policy);
-    return o->exit == DREY_EXIT_OFF ? 0 : !c || c->alone ? EXITS_MOST_SINGLE : EXITS_MOST_PATH;
-}
-
-/* ---- Predictors ---- */
-
-/* The file says of itself whose predictors it holds. */
-static drey_status check_layers(const drey_engine *e, const char *path, drey_error *err)
-{
-    int32_t n_layers = e->options.target->shape.n_layers;
-    if (e->predictors.n_layers == n_layers)
-        return DREY_OK;
-    FAIL(err, DREY_ERR_MISMATCH,
-         "%s holds predictors for a model of %d layers, and this one has %d; have predictors "
-         "trained for this one",
-         SHOWN_PATH(path), e->predictors.n_layers, n_layers);
-}
-
-typedef struct words {
-    char text[160];
-} words;
-
-/* Siblings may share a general.name, and files in two folders theirs: both are said. */
-static words draft_words(const char *path, const char *name)
-{
-    words w;
-    char shown[64];
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    gguf_printable(shown, sizeof shown, base, strlen(base));
-    const char *who = shown[0] ? shown : "a draft";
-    if (name[0])
-        snprintf(w.text, sizeof w.text, "%s (\"%.80s\")", who, name);
-    else
-        snprintf(w.text, sizeof w.text, "%s (a model without a name)", who);
-    return w;
-}
-
-static words trained_with(const exit_predictors *p)
-{
-    return p->source == EXIT_FROM_TEXT ? (words){"the drafter \"lookup\""}
-                                       : draft_words(p->drafter_file, p->drafter);
-}
-
-static words guesses_here(const drey_engine_options *o)
-{
-    words w;
-    if (o->draft)
-        return draft_words(gguf_part_path(o->draft->file, 0), o->draft->name);
-    if (o->drafter == DREY_DRAFTER_NONE)
-        return (words){"nothing"};
-    snprintf(w.text, sizeof w.text, "the drafter \"%s\"", drey_drafter_name(o->drafter));
-    return w;
-}
-
-/* Candidates of another drafter than the one they were trained with would be judged by chance. */
-static drey_status check_source(const drey_engine *e, const char *path, drey_error *err)
-{
-    const exit_predictors *p = &e->predictors;
-    const drey_engine_options *o = &e->options;
-    bool any = p->kind == EXIT_CONFIDENCE || p->source == EXIT_FROM_TARGET;
-    if (any || (p->source == EXIT_FROM_TEXT && o->drafter == DREY_DRAFTER_LOOKUP))
-        return DREY_OK;
-    uint64_t identity = 0;
-    if (p->source == EXIT_FROM_DRAFT && o->draft)
-        TRY(model_identity(o->draft->file, &identity, err));
-    if (o->draft && exit_fits_draft(p, identity))
-        return DREY_OK;
-    words trained = trained_with(p), here = guesses_here(o);
-    FAIL_HINT(
-        err, DREY_ERR_MISMATCH, DREY_HINT_EXIT_FILE,
-        "%s holds predictors for guesses of %s, and %s guesses here%s; take the former, or have "
-        "predictors trained for what guesses here",
-        SHOWN_PATH(path), trained.text, here.text,
-        strcmp(trained.text, here.text) == 0 ? ", which is another model of that name" : "");
-}
-
-static drey_status open_at(drey_engine *e, const char *path, drey_error *err)
-{
-    const gguf *target = e->options.target->file;
-    if (!e->options.exit_file && access(path, F_OK) != 0)
-        FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_EXIT_FILE,
-                  "early exits need predictors, and there are none in %s; have them trained",
-                  SHOWN_PATH(path));
-    drey_status status = exit_open(&e->predictors, path, target, err);
-    if (status == DREY_OK)
-        status = check_layers(e, path, err);
-    if (status == DREY_OK)
-        return check_source(e, path, err);
-    if (err)
-        err->hint = DREY_HINT_EXIT_FILE;
-    return status;
-}
-
-drey_status exits_open(drey_engine *e, drey_error *err)
-{
-    if (e->options.exit == DREY_EXIT_OFF || e->tuning.exit_here)
-        return DREY_OK;
-    if (e->options.exit_file)
-        return open_at(e, e->options.exit_file, err);
-    char *path = exit_usual_path(e->options.target->file);
-    if (!path)
-        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a path");
-    drey_status status = open_at(e, path, err);
-    free(path);
-    return status;
-}
-
 /* ---- A session's ---- */
-
-/* Trees end with the rearmost of their nodes: hardly ever early. */
-double exits_usual_layers(const drey_engine *e)
-{
-    const exit_predictors *p = &e->predictors;
-    double left = 0, deferred = exits_most_deferred(&e->options);
-    if (deferred != EXITS_MOST_SINGLE || p->n_layers == 0)
-        return 0;
-    for (int32_t layer = p->first; layer <= p->n_layers; layer++)
-        left += (double)p->expected[layer] * layer;
-    return (deferred * left + p->n_layers) / (deferred + 1);
-}
 
 size_t exits_bytes(const drey_engine *e)
 {
     return e->options.exit == DREY_EXIT_OFF ? 0 : arena_size(sizeof(session_exits));
 }
 
-void exits_init(drey_session *s)
+static void begin_text(drey_session *s)
 {
-    if (s->engine->options.exit != DREY_EXIT_OFF)
-        s->exits = arena_take(&s->memory, sizeof *s->exits);
-}
-
-void exits_begin(drey_session *s)
-{
-    session_exits *w = s->exits;
+    session_exits *w = exits_of(s);
     const drey_engine *e = s->engine;
-    if (!w)
-        return;
     stream_counters reads;
     weights_count(&e->target.weights, &reads);
     w->vain_before = reads.vain_bytes;
@@ -183,34 +47,6 @@ void exits_begin(drey_session *s)
                            has_part(s, DREY_PART_SCHEDULE) ? EXIT_TWO_LEVELS : EXIT_EVERY_LAYER, 0);
 }
 
-void exits_drop(drey_session *s)
-{
-    session_exits *w = s->exits;
-    if (!w)
-        return;
-    pass_hold_from(&s->target, n_layers(s)); /* passes of others are read ahead of as ever */
-    int32_t n = s->deferred.n;
-    if (n == 0)
-        return;
-    s->n_timeline -= w->n_unverified;
-    if (w->n_unverified > 0)
-        turn_log_cut(&s->turns, s->n_timeline, s->timeline[s->n_timeline - 1]);
-    w->n_unverified = 0;
-    deferred_cut(&s->deferred, n);
-    kv_truncate(&s->target_kv, s->target_kv.n_committed - n);
-}
-
-bool exits_are_valid(const drey_session *s)
-{
-    const session_exits *w = s->exits;
-    if (!deferred_is_valid(&s->deferred, s->target_kv.n_committed))
-        return false;
-    if (!w)
-        return s->deferred.n == 0;
-    return w->n_unverified == (exits_are_exact(s) ? s->deferred.n : 0) &&
-           (s->state != SESSION_IDLE || s->deferred.n == 0);
-}
-
 /* ---- Watching a pass ---- */
 
 static bool is_active(const drey_session *s, int32_t layer)
@@ -218,9 +54,9 @@ static bool is_active(const drey_session *s, int32_t layer)
     if (s->engine->tuning.exit_here)
         return layer < n_layers(s);
     /* The most frequent layers are those of single tokens; a path leaves with its last one. */
-    if (s->exits->n_rows > 1 && has_part(s, DREY_PART_SCHEDULE))
-        return exit_schedule_near(&s->exits->schedule, layer);
-    return exit_schedule_active(&s->exits->schedule, layer);
+    if (exits_of(s)->n_rows > 1 && has_part(s, DREY_PART_SCHEDULE))
+        return exit_schedule_near(&exits_of(s)->schedule, layer);
+    return exit_schedule_active(&exits_of(s)->schedule, layer);
 }
 
 /* The next active layer, the last one where there is none. */
@@ -242,7 +78,7 @@ static bool has_room(const drey_session *s, int32_t n_more)
         n += e->sessions[i]->deferred.n;
     if (n > s->deferred.max)
         return false;
-    return !exits_are_exact(s) || turn_depth_left(s) >= n_more;
+    return !s->observer->holds_back || turn_depth_left(s) >= n_more;
 }
 
 /* A node's candidates are its drafter's best guesses. */
@@ -264,16 +100,14 @@ static bool has_candidates(drey_session *s)
 {
     if (takes_any(s->engine) || s->engine->predictors.source == EXIT_FROM_TARGET)
         return true;
-    take_guesses(s, &s->exits->row[0]);
-    return s->exits->row[0].features.n > 0;
+    take_guesses(s, &exits_of(s)->row[0]);
+    return exits_of(s)->row[0].features.n > 0;
 }
 
-void exits_watch(drey_session *s, const pass_group *group, bool alone)
+static void begin_pass(drey_session *s, const pass_group *group, bool alone)
 {
-    session_exits *w = s->exits;
-    if (!w)
-        return;
-    w->n_rows = w->stopped = 0;
+    session_exits *w = exits_of(s);
+    w->n_rows = w->base.stopped = 0;
     bool watched = alone && s->state == SESSION_DECODE && has_room(s, 1) &&
                    (group->n == 1 || has_part(s, DREY_PART_HYPER));
     for (int32_t i = 0; watched && i < s->tree.n_nodes; i++)
@@ -291,7 +125,7 @@ void exits_watch(drey_session *s, const pass_group *group, bool alone)
 
 static void compute_heads(drey_session *s, model_pass *pass, const int32_t *rows, int32_t n)
 {
-    session_exits *w = s->exits;
+    session_exits *w = exits_of(s);
     int64_t ld = pass_logits_stride(&s->target), start = clock_ns();
     const float *logits = pass_look_head(pass, rows, n);
     for (int32_t i = 0; i < n; i++)
@@ -302,9 +136,9 @@ static void compute_heads(drey_session *s, model_pass *pass, const int32_t *rows
 static void compute_all_heads(drey_session *s, model_pass *pass)
 {
     int32_t rows[TREE_MAX_ROWS];
-    for (int32_t i = 0; i < s->exits->n_rows; i++)
+    for (int32_t i = 0; i < exits_of(s)->n_rows; i++)
         rows[i] = i;
-    compute_heads(s, pass, rows, s->exits->n_rows);
+    compute_heads(s, pass, rows, exits_of(s)->n_rows);
 }
 
 /* Where the token behind a row will stand. */
@@ -316,7 +150,7 @@ static int32_t position_behind(const drey_session *s, const watched_row *r)
 /* The target's own best at a middle layer. */
 static void take_own(drey_session *s, model_pass *pass)
 {
-    session_exits *w = s->exits;
+    session_exits *w = exits_of(s);
     compute_all_heads(s, pass);
     for (int32_t i = 0; i < w->n_rows; i++) {
         watched_row *r = &w->row[i];
@@ -340,7 +174,7 @@ static void judge(drey_session *s, watched_row *r, int32_t layer, float score)
         score = e->tuning.exit_here(e->tuning.exit_user, layer, position) ? 1 : -1;
     else if (!has_part(s, DREY_PART_PREDICTORS))
         score = exit_random_score(random_seed, position, layer);
-    s->exits->count.looks++;
+    exits_of(s)->count.looks++;
     r->ready = r->ready || score > threshold;
 }
 
@@ -359,7 +193,7 @@ static float confidence_score(const drey_session *s, const watched_row *r, int32
 
 static void look_at_heads(drey_session *s, model_pass *pass, int32_t layer)
 {
-    session_exits *w = s->exits;
+    session_exits *w = exits_of(s);
     bool scores = !s->engine->tuning.exit_here;
     compute_all_heads(s, pass);
     for (int32_t i = 0; i < w->n_rows; i++)
@@ -388,7 +222,7 @@ static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
 {
     int32_t n = 0;
     for (int32_t node = 0; node >= 0;) {
-        watched_row *r = &s->exits->row[s->row_of[node]];
+        watched_row *r = &exits_of(s)->row[s->row_of[node]];
         if (s->engine->predictors.source != EXIT_FROM_TARGET)
             take_guesses(s, r);
         rows[n++] = s->row_of[node];
@@ -401,7 +235,7 @@ static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
  * grouped product. Where that turns the path, the nodes of its new end are looked at the next time. */
 static void look_at_candidates(drey_session *s, model_pass *pass, int32_t layer)
 {
-    session_exits *w = s->exits;
+    session_exits *w = exits_of(s);
     int32_t rows[TREE_MAX_ROWS], n_rows = likely_path(s, rows), n = 0;
     for (int32_t i = 0; i < n_rows; i++) {
         watched_row *r = &w->row[rows[i]];
@@ -434,7 +268,7 @@ static bool may_leave(const drey_session *s, const watched_row *r, int32_t token
 /* Along what the heads choose, as acceptance goes. False: a row on the way may not leave yet. */
 static bool walk(drey_session *s)
 {
-    session_exits *w = s->exits;
+    session_exits *w = exits_of(s);
     accepted *a = &s->accepted;
     a->n_path = 0;
     for (int32_t node = 0;;) {
@@ -464,7 +298,7 @@ static bool path_leaves(drey_session *s, model_pass *pass)
     if (!takes_any(s->engine)) {
         int32_t n = likely_path(s, rows);
         for (int32_t i = 0; i < n; i++)
-            if (!s->exits->row[rows[i]].ready)
+            if (!exits_of(s)->row[rows[i]].ready)
                 return false;
         if (!has_room(s, n))
             return false;
@@ -475,7 +309,7 @@ static bool path_leaves(drey_session *s, model_pass *pass)
 
 static bool look(drey_session *s, model_pass *pass, int32_t layer)
 {
-    session_exits *w = s->exits;
+    session_exits *w = exits_of(s);
     int64_t start = clock_ns();
     double head_s = w->count.head_s;
     for (int32_t i = 0; i < w->n_rows; i++)
@@ -489,10 +323,10 @@ static bool look(drey_session *s, model_pass *pass, int32_t layer)
     return leaves;
 }
 
-bool exits_look(drey_session *s, model_pass *pass)
+static bool look_into(drey_session *s, model_pass *pass)
 {
-    session_exits *w = s->exits;
-    if (!w || w->n_rows == 0 || !pass_can_stop(pass) || !pass_can_look(pass))
+    session_exits *w = exits_of(s);
+    if (w->n_rows == 0 || !pass_can_stop(pass) || !pass_can_look(pass))
         return false;
     int32_t layer = pass_layers_done(pass);
     bool own = !takes_any(s->engine) && s->engine->predictors.source == EXIT_FROM_TARGET;
@@ -501,7 +335,7 @@ bool exits_look(drey_session *s, model_pass *pass)
     if (!is_active(s, layer))
         return false;
     if (look(s, pass, layer)) {
-        w->stopped = layer;
+        w->base.stopped = layer;
         return true;
     }
     if (w->n_rows == 1)
@@ -509,80 +343,25 @@ bool exits_look(drey_session *s, model_pass *pass)
     return false;
 }
 
-/* ---- Behind the pass ---- */
-
-/* Streamed bytes of the layers from this one on: what lies behind an exit. */
-static uint64_t bytes_behind(const drey_engine *e, int32_t layer)
+static const float *logits_of(const drey_session *s, int32_t row)
 {
-    const weights *w = &e->target.weights;
-    uint64_t n_bytes = 0;
-    for (int64_t i = e->target.layout.layer[layer].q->cycle_seq; i < w->n_cycle; i++)
-        n_bytes += w->cycle[i].n_bytes;
-    return n_bytes;
+    return exits_of(s)->row[row].head;
 }
 
-void exits_count(drey_session *s, int32_t n)
+void exits_init(drey_session *s)
 {
-    session_exits *w = s->exits;
-    if (!w)
+    static const pass_observer_class exits_class = {.text_begins = begin_text,
+                                                    .pass_begins = begin_pass,
+                                                    .look = look_into,
+                                                    .settle = exits_settle,
+                                                    .count = exits_count,
+                                                    .logits = logits_of};
+    if (s->engine->options.exit == DREY_EXIT_OFF)
         return;
-    drey_exits *c = &w->count;
-    stream_counters reads;
-    weights_count(&s->engine->target.weights, &reads);
-    c->vain_bytes = reads.vain_bytes - w->vain_before;
-    int32_t layer = w->stopped ? w->stopped : n_layers(s);
-    c->tokens += n;
-    c->at_layer[min_i32(layer, DREY_EXITS_LAYERS) - 1] += n;
-    w->n_layers_run += (int64_t)n * layer;
-    c->layers_per_token = (double)w->n_layers_run / (double)max_i64(c->tokens, 1);
-    if (w->stopped) {
-        c->left += n;
-        c->skipped_bytes += bytes_behind(s->engine, layer);
-    }
-    for (int32_t i = 0; i < n && !s->engine->tuning.exit_here; i++)
-        exit_schedule_note(&w->schedule, layer);
-}
-
-/* The text stands at this position, whose token is the root: what stood behind it goes. */
-static void go_back(drey_session *s, int32_t position)
-{
-    idle_give_up(s);
-    s->n_timeline = position + 1;
-    turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
-    kv_truncate(&s->target_kv, position);
-    if (!s->text.done)
-        s->state = SESSION_PROMPT; /* of which nothing is left to read: the draft is told */
-}
-
-bool exits_settle(drey_session *s, const pass_group *group)
-{
-    session_exits *w = s->exits;
-    if (!w || group->n_deferred == 0)
-        return true;
-    int64_t ld = pass_logits_stride(&s->target);
-    int32_t n = group->n_deferred, first = s->n_timeline - n;
-    w->count.n_full++;
-    w->n_unverified = 0;
-    for (int32_t i = 0; i < n; i++) {
-        int32_t *left = &s->timeline[first + i];
-        int32_t token = sampler_choose(&s->sampler, group->deferred_logits + i * ld, first + i);
-        bool agrees = token == *left;
-        w->count.compared++;
-        w->count.agreed += agrees;
-        if (!exits_are_exact(s))
-            continue;
-        *left = token;
-        text_emit_at(s, first + i);
-        w->count.taken_back += agrees ? 0 : n - i;
-        if (!agrees || s->text.done) {
-            go_back(s, first + i);
-            return false;
-        }
-    }
-    return true;
-}
-
-void drey_session_exits(const drey_session *session, drey_exits *out)
-{
-    *out = session->exits ? session->exits->count : (drey_exits){.mode = DREY_EXIT_OFF};
+    session_exits *w = arena_take(&s->memory, sizeof *w);
+    if (!w) /* the arena is checked later */
+        return;
+    w->base = (pass_observer){.class = &exits_class,
+                              .holds_back = s->engine->options.exit == DREY_EXIT_EXACT};
+    s->observer = &w->base;
 }

@@ -1,0 +1,31 @@
+/* Finding and opening the predictors that an engine asks, and what they mean for its plan. */
+#ifndef DREY_EXIT_EXIT_OPEN_H
+#define DREY_EXIT_EXIT_OPEN_H
+
+#include "drey/drey.h"
+#include "exit/exit_file.h"
+
+/* A deferred row is a row of every later pass from its layer on: eight with the pass's own. A path
+ * of a tree has several. */
+enum { EXIT_MOST_SINGLE = 7, EXIT_MOST_PATH = 15 };
+
+typedef struct exit_user { /* the engine that wants them; borrowed */
+    const char *path;      /* of their file; NULL: the usual one */
+    const gguf *target;
+    int32_t n_layers; /* the target's */
+    drey_drafter drafter;
+    const gguf *draft; /* NULL: no model drafts */
+    const char *draft_name;
+} exit_user;
+
+/* DREY_ERR_IO: there are none; DREY_ERR_MISMATCH: they are for another model or another drafter;
+ * the errors of exit_open. */
+drey_status exit_open_for(exit_predictors *p, const exit_user *user, drey_error *err);
+
+/* Most deferred rows of a session, and of a pass. single: passes verify the root alone. */
+int32_t exit_most_deferred(drey_exit mode, bool single);
+/* Layers that a pass goes through, in the mean over the texts that the predictors were trained on
+ * and the passes that complete what left; 0: as good as all. */
+double exit_usual_layers(const exit_predictors *p, bool single);
+
+#endif

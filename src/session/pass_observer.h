@@ -1,0 +1,36 @@
+/* Who looks into the passes of a session, and may stop them where their tokens are known.
+ *
+ *   text_begins
+ *   pass_begins   look  look  look ...  settle   count          a pass that goes to its end
+ *   pass_begins   look  look: true               count          a pass that is stopped there
+ *
+ * Rows of a stopped pass that count are deferred (model/deferred.h). */
+#ifndef DREY_SESSION_PASS_OBSERVER_H
+#define DREY_SESSION_PASS_OBSERVER_H
+
+#include "drey/drey.h"
+#include "model/pass.h"
+
+typedef struct pass_observer_class {
+    void (*text_begins)(drey_session *s);
+    /* The pass with this group begins; alone: no other session has rows in it. */
+    void (*pass_begins)(drey_session *s, const pass_group *group, bool alone);
+    /* After each layer of a pass of this session alone. True: the pass is to be stopped, and
+     * s->accepted is what was found. */
+    bool (*look)(drey_session *s, model_pass *pass);
+    /* The pass went to its end: deferred tokens are compared. False: there is no turn to take,
+     * because a token was replaced, or one of them ended the text. */
+    bool (*settle)(drey_session *s, const pass_group *group);
+    /* The turn has found n tokens. */
+    void (*count)(drey_session *s, int32_t n);
+    /* The whole logits of a row of the stopped pass; NULL: they were not computed. */
+    const float *(*logits)(const drey_session *s, int32_t row);
+} pass_observer_class;
+
+typedef struct pass_observer { /* first member of every observer */
+    const pass_observer_class *class;
+    bool holds_back; /* tokens of stopped passes stay unverified until they are compared */
+    int32_t stopped; /* layers that were complete where this pass was stopped; 0: it was not */
+} pass_observer;
+
+#endif
