@@ -80,19 +80,19 @@ static drey_status write_text(exit_gatherer *g, const drey_train_prompt *prompt,
 static pass_group chunk_of(drey_session *s, const written *t, int32_t from, int32_t n,
                            pass_head head)
 {
-    pass_row *rows = s->target.ws->rows;
+    runner *target = probe_target(s);
+    pass_row *rows = target->ws->rows;
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = t->ids[from + i], .parent = i - 1};
-    return (pass_group){.kv = &s->target_kv, .rows = rows, .n = n, .head = head};
+    return (pass_group){.kv = target->kv, .rows = rows, .n = n, .head = head};
 }
 
 /* The drafter's guesses behind timeline[0..row + 1), then what the text and the target said. */
 static drey_status ask_drafter(exit_gatherer *g, const written *t, int32_t row, const int32_t *top,
                                int32_t n_top, drey_error *err)
 {
-    drey_session *s = g->session;
-    drafter *d = s->drafter;
-    token_tree *tree = &s->tree;
+    drafter *d = probe_drafter(g->session);
+    token_tree *tree = &g->tree;
     int32_t moved[TREE_MAX_NODES], root = 0;
     exit_candidates *c = &g->samples->position[t->at + row - t->first].guessed;
     TRY(d->class->expand(d, tree, &root, 1, err));
@@ -113,18 +113,18 @@ static drey_status ask_drafter(exit_gatherer *g, const written *t, int32_t row, 
 static drey_status choose_chunk(exit_gatherer *g, const written *t, int32_t from, int32_t n,
                                 drey_error *err)
 {
-    drey_session *s = g->session;
-    int64_t ld = pass_logits_stride(&s->target);
+    runner *target = probe_target(g->session);
+    int64_t ld = pass_logits_stride(target);
     int32_t top[EXIT_LOOK_ROWS][HEARD], n_top[EXIT_LOOK_ROWS];
-    pass_group group = chunk_of(s, t, from, n, HEAD_ALL);
+    pass_group group = chunk_of(g->session, t, from, n, HEAD_ALL);
     TRY(check_go_on(g, err));
-    TRY(pass_run(&s->target, &group, 1, err));
+    TRY(pass_run(target, &group, 1, err));
     for (int32_t i = 0; i < n; i++) {
-        n_top[i] = sampler_top(&s->sampler, group.logits + i * ld, top[i], HEARD);
+        n_top[i] = sampler_top(probe_sampler(g->session), group.logits + i * ld, top[i], HEARD);
         g->samples->position[t->at + from + i - t->first].final = n_top[i] > 0 ? top[i][0] : 0;
     }
-    kv_commit(&s->target_kv, NULL, n);
-    for (int32_t i = 0; i < n && s->drafter; i++)
+    kv_commit(target->kv, NULL, n);
+    for (int32_t i = 0; i < n && probe_drafter(g->session); i++)
         TRY(ask_drafter(g, t, from + i, top[i], n_top[i], err));
     return DREY_OK;
 }
@@ -141,18 +141,18 @@ typedef struct looking {
 
 static void look_at_row(const looking *l, int32_t row)
 {
-    const drey_session *s = l->g->session;
+    const runner *target = probe_target(l->g->session);
     const exit_samples *samples = l->g->samples;
-    const kernel_table *kernels = s->engine->kernels;
-    int32_t n_vocab = s->engine->target.layout.shape.n_vocab, top[EXIT_CANDIDATES] = {0};
+    int32_t n_vocab = target->layout->shape.n_vocab, top[EXIT_CANDIDATES] = {0};
     int32_t i = l->text->at + l->from + row - l->text->first;
-    const float *logits = l->logits + row * pass_logits_stride(&s->target);
+    const float *logits = l->logits + row * pass_logits_stride(target);
     exit_position *position = &samples->position[i];
     exit_look *look = exit_look_at(samples, i, l->layer);
-    int32_t n = sampler_top(&s->sampler, logits, top, EXIT_CANDIDATES);
+    int32_t n = sampler_top(probe_sampler(l->g->session), logits, top, EXIT_CANDIDATES);
     *look = (exit_look){.head = top[0]};
     exit_confidence_put(logits[top[0]], logits[top[n > 1]],
-                        kernels->sum_exp(logits, n_vocab, logits[top[0]], 1.0f), look->confidence);
+                        target->kernels->sum_exp(logits, n_vocab, logits[top[0]], 1.0f),
+                        look->confidence);
     for (int32_t k = 0; k < n; k++)
         look->own_hit |= top[k] == position->final;
     if (l->layer == samples->own_layer) {
@@ -181,7 +181,7 @@ static void look(exit_gatherer *g, model_pass *p, const written *t, int32_t from
         rows[i] = i;
     looking l = {.g = g, .text = t, .from = from, .n = n, .layer = pass_layers_done(p)};
     l.logits = pass_look_head(p, rows, n);
-    pool_run(g->session->engine->pool, look_at_rows, &l);
+    pool_run(probe_engine(g->session)->pool, look_at_rows, &l);
 }
 
 static drey_status look_at_chunk(exit_gatherer *g, const written *t, int32_t from, int32_t n,
@@ -192,7 +192,7 @@ static drey_status look_at_chunk(exit_gatherer *g, const written *t, int32_t fro
     model_pass p;
     pass_state state = PASS_GOES_ON;
     TRY(check_go_on(g, err));
-    TRY(pass_begin(&p, &g->session->target, &group, 1, err));
+    TRY(pass_begin(&p, probe_target(g->session), &group, 1, err));
     while (state != PASS_DONE) {
         TRY(pass_step(&p, 0, &state, err));
         if (state == PASS_STARVED)
@@ -203,7 +203,7 @@ static drey_status look_at_chunk(exit_gatherer *g, const written *t, int32_t fro
             look(g, &p, t, from, n);
     }
     TRY(pass_end(&p, err));
-    kv_commit(&g->session->target_kv, NULL, n);
+    kv_commit(probe_target(g->session)->kv, NULL, n);
     tell(g, n);
     return DREY_OK;
 }
@@ -226,25 +226,27 @@ static drey_status each_chunk(exit_gatherer *g, const written *t, chunk_fn *fn, 
 /* A drafter that looks things up has seen this text when it was written: it begins anew. */
 static void forget_text(drey_session *s)
 {
-    int32_t capacity = s->engine->options.n_context + 1;
-    if (s->engine->options.drafter != DREY_DRAFTER_LOOKUP)
+    int32_t capacity = probe_engine(s)->options.n_context + 1;
+    drafter *d = probe_drafter(s);
+    if (!d || d->class != &drafter_lookup_class)
         return;
-    memset(s->drafter, 0, drafter_lookup_class.bytes(capacity));
-    s->drafter = drafter_lookup_init(s->drafter, capacity);
+    memset(d, 0, drafter_lookup_class.bytes(capacity));
+    drafter_lookup_init(d, capacity);
 }
 
 static drey_status look_at_text(exit_gatherer *g, const written *t, drey_error *err)
 {
-    drey_session *s = g->session;
-    forget_text(s);
-    kv_truncate(&s->target_kv, 0);
-    TRY(pass_prompt(&s->target, t->ids, t->first, s->engine->plan.chunk, HEAD_NONE, NULL, NULL,
-                    err));
-    tree_reset(&s->tree, t->ids[t->first]);
-    if (s->drafter)
-        TRY(s->drafter->class->begin(s->drafter, t->ids, t->first + 1, err));
+    runner *target = probe_target(g->session);
+    drafter *d = probe_drafter(g->session);
+    forget_text(g->session);
+    kv_truncate(target->kv, 0);
+    TRY(pass_prompt(target, t->ids, t->first, probe_engine(g->session)->plan.chunk, HEAD_NONE, NULL,
+                    NULL, err));
+    tree_reset(&g->tree, t->ids[t->first]);
+    if (d)
+        TRY(d->class->begin(d, t->ids, t->first + 1, err));
     TRY(each_chunk(g, t, choose_chunk, err));
-    kv_truncate(&s->target_kv, t->first);
+    kv_truncate(target->kv, t->first);
     return each_chunk(g, t, look_at_chunk, err);
 }
 
@@ -255,10 +257,10 @@ drey_status exit_gather(exit_gatherer *g, const drey_train_prompt *prompt, int32
     int64_t begun_ns = clock_ns();
     TRY(write_text(g, prompt, n_predict, err));
     int64_t written_ns = clock_ns();
-    written t = {.ids = g->session->timeline,
-                 .first = (int32_t)prompt->n_ids - 1,
-                 .n = g->session->n_timeline,
-                 .at = samples->n};
+    size_t n_ids;
+    written t = {.first = (int32_t)prompt->n_ids - 1, .at = samples->n};
+    drey_session_timeline(g->session, &t.ids, &n_ids);
+    t.n = (int32_t)n_ids;
     int32_t n = t.n - 1 - t.first;
     assert(n <= samples->room - samples->n);
     for (int32_t i = 0; i < n; i++)

@@ -8,7 +8,7 @@
 #ifndef DREY_TRAIN_EXIT_SAMPLES_H
 #define DREY_TRAIN_EXIT_SAMPLES_H
 
-#include "session/session.h"
+#include "session/session_probe.h"
 #include "exit/exit_file.h"
 #include "drey/train.h"
 
@@ -68,6 +68,7 @@ typedef struct exit_gatherer {
                  int32_t n_done); /* so many more tokens written or looked at; may be NULL */
     void *user;
     int64_t write_ns, gather_ns;
+    token_tree tree; /* of the drafter's guesses */
 } exit_gatherer;
 
 /* Lets the model write up to n_predict tokens behind a prompt and looks at them.

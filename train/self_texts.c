@@ -12,7 +12,7 @@
 #include "common/hash.h"
 #include "common/num.h"
 #include "template/conversation.h"
-#include "session/session.h"
+#include "session/session_probe.h"
 #include "os/float_mode.h"
 #include "weights/identity.h"
 
@@ -269,13 +269,12 @@ static float answer_temperature(const self_texts_job *job, const writer *w)
 
 /* The next text, or none. The cache keeps what that and the text before begin with, but for the
  * last token. */
-static void begin_text(writing_room *r, writer *w)
+static drey_status begin_text(writing_room *r, writer *w, drey_error *err)
 {
-    kv_cache *kv = &w->session->target_kv;
-    sampler *s = &w->session->sampler;
+    kv_cache *kv = probe_target(w->session)->kv;
     if (r->extent.n >= r->n_wanted) {
         w->state = WRITER_DONE;
-        return;
+        return DREY_OK;
     }
     const drey_train_prompt old = w->begun, new = next_text(r, w);
     int32_t same = 0, most = min_i32((int32_t)min_u64(old.n_ids, new.n_ids - 1), kv->n_committed);
@@ -286,10 +285,11 @@ static void begin_text(writing_room *r, writer *w)
     w->begun = new;
     w->state = r->n_suffix > 0 ? WRITER_ASKS : WRITER_ANSWERS;
     w->n = 0;
-    s->settings =
-        (drey_sampling){.temperature = r->job->n_prompts > 0 ? answer_temperature(r->job, w) : 1,
-                        .top_p = 0.95f,
-                        .seed = r->job->seed + w->seed * UINT64_C(0x9E3779B9)};
+    const drey_sampling settings = {.temperature =
+                                        r->job->n_prompts > 0 ? answer_temperature(r->job, w) : 1,
+                                    .top_p = 0.95f,
+                                    .seed = r->job->seed + w->seed * UINT64_C(0x9E3779B9)};
+    return probe_settings(w->session, &settings, err);
 }
 
 /* Once in a while what was written goes to the disk and leaves the page cache, which counts
@@ -323,10 +323,10 @@ static drey_status end_run(writing_room *r, writer *w, drey_error *err)
 /* The model has read all that it was fed: what it says, and what it reads next. */
 static drey_status hear(writing_room *r, writer *w, const pass_group *group, drey_error *err)
 {
-    drey_session *s = w->session;
     const drey_engine *e = r->engine;
-    int32_t d = e->target.layout.shape.n_embd, position = s->target_kv.n_committed;
-    int32_t token = sampler_choose(&s->sampler, group->logits, position);
+    sampler *s = probe_sampler(w->session);
+    int32_t d = e->target.layout.shape.n_embd, position = group->kv->n_committed;
+    int32_t token = sampler_choose(s, group->logits, position);
     w->token[w->n] = token;
     e->kernels->to_f16(w->hidden + (int64_t)w->n * d, group->hidden, d);
     w->n++;
@@ -334,11 +334,13 @@ static drey_status hear(writing_room *r, writer *w, const pass_group *group, dre
     if (w->state == WRITER_ASKS && (ends || w->n >= MOST_ASKED)) {
         w->n = 0; /* heads are to guess what the model answers, not what it is asked */
         w->state = WRITER_ANSWERS;
-        s->sampler.settings.temperature = r->job->temperature;
+        drey_sampling settings = s->settings;
+        settings.temperature = r->job->temperature;
+        TRY(probe_settings(w->session, &settings, err));
         feed(w, r->suffix, r->n_suffix);
     } else if (w->state == WRITER_ANSWERS && (ends || w->n >= MOST_SAID)) {
         TRY(end_run(r, w, err));
-        begin_text(r, w);
+        TRY(begin_text(r, w, err));
     } else {
         w->said = token;
         feed(w, &w->said, 1);
@@ -367,7 +369,7 @@ static drey_status write_on(writing_room *r, bool *any, drey_error *err)
             row[k] = (pass_row){.token = w->feed[w->fed + k], .parent = k - 1};
         w->fed += n_rows;
         rows += n_rows;
-        group[n] = (pass_group){.kv = &w->session->target_kv,
+        group[n] = (pass_group){.kv = probe_target(w->session)->kv,
                                 .rows = row,
                                 .n = n_rows,
                                 .head = w->fed == w->n_feed ? HEAD_LAST : HEAD_NONE};
@@ -375,7 +377,7 @@ static drey_status write_on(writing_room *r, bool *any, drey_error *err)
     }
     if (n == 0)
         return DREY_OK;
-    TRY(pass_run(&of[0]->session->target, group, n, err));
+    TRY(pass_run(probe_target(of[0]->session), group, n, err));
     for (int32_t i = 0; i < n; i++) {
         kv_commit(group[i].kv, NULL, group[i].n);
         if (group[i].head == HEAD_LAST)
@@ -412,10 +414,7 @@ static drey_status open_room(writing_room *r, drey_error *err)
         FAIL(err, DREY_ERR_MEMORY, "no memory for %d texts at once", N_WRITERS);
     for (size_t i = 0; i < N_WRITERS; i++) {
         writer *w = &r->writer[i];
-        drey_sampling sampling = {.top_p = 1};
         TRY(drey_session_open(&w->session, r->engine, err));
-        TRY(sampler_init(&w->session->sampler, &sampling, tokenizer_n_vocab(o.target->tokenizer),
-                         r->engine->kernels, &w->session->memory, err));
         w->hidden = r->hidden + i * MOST_SAID * d;
     }
     return DREY_OK;
@@ -443,7 +442,7 @@ static drey_status write_all(writing_room *r, int64_t *n_kept, drey_error *err)
     r->next_seed = r->extent.seeds;
     r->n_wanted = job->n_positions;
     for (int32_t i = 0; i < N_WRITERS; i++)
-        begin_text(r, &r->writer[i]);
+        TRY(begin_text(r, &r->writer[i], err));
     for (bool any = true; any;) {
         TRY(write_on(r, &any, err));
         if (job->progress)

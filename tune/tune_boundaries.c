@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "session/session.h"
+#include "session/session_probe.h"
 #include "os/clock.h"
 #include "tune/machine_limits.h"
 #include "tune/search.h"
@@ -26,24 +26,25 @@ typedef struct bounder {
 /* Attention of a pass over a tree, each node with two children, which is dropped afterwards. */
 static drey_status time_attention(bounder *b, double *seconds)
 {
-    drey_session *s = b->session;
+    runner *target = probe_target(b->session);
+    const trace *spans = &probe_engine(b->session)->trace;
     pass_row rows[MOST_ROWS];
     trace_sums before, after;
     for (int32_t i = 0; i < b->rows; i++)
-        rows[i] = (pass_row){.token = i % s->engine->target.layout.shape.n_vocab,
-                             .parent = i ? (i - 1) / 2 : -1};
-    trace_sum(&s->engine->trace, &before);
-    TRY(pass_rows(&s->target, rows, b->rows, HEAD_NONE, b->err));
-    trace_sum(&s->engine->trace, &after);
+        rows[i] =
+            (pass_row){.token = i % target->layout->shape.n_vocab, .parent = i ? (i - 1) / 2 : -1};
+    trace_sum(spans, &before);
+    TRY(pass_rows(target, rows, b->rows, HEAD_NONE, b->err));
+    trace_sum(spans, &after);
     *seconds = max_f64((double)(after.ns[TRACE_ATTEND] - before.ns[TRACE_ATTEND]) * 1e-9, 1e-9);
-    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+    kv_truncate(target->kv, target->kv->n_committed);
     return DREY_OK;
 }
 
 /* Positions that nothing computed. */
 static drey_boundary_context *set_context(bounder *b, int32_t n_positions)
 {
-    kv_cache *kv = &b->session->target_kv;
+    kv_cache *kv = probe_target(b->session)->kv;
     drey_boundary_context *c = b->report->contexts;
     while (c->n_positions != n_positions)
         c++;
@@ -79,7 +80,7 @@ static double look(void *user, int32_t n_positions, double boundary)
 static drey_status take_turns(bounder *b, drey_boundary_context *c)
 {
     double seconds[DREY_BOUNDARY_SIDES][ROUNDS];
-    workspace *ws = b->session->target.ws;
+    workspace *ws = probe_target(b->session)->ws;
     attend_split *split = ws->split;
     set_context(b, c->n_positions);
     for (int round = 0; round < ROUNDS; round++)
@@ -102,7 +103,7 @@ static drey_status measure(bounder *b, int32_t most_positions)
     int32_t contexts[DREY_UNIT_CONTEXTS];
     float boundary[DREY_UNIT_CONTEXTS];
     double seconds;
-    b->session->target.trace = &b->session->engine->trace;
+    probe_target(b->session)->trace = &probe_engine(b->session)->trace;
     TRY(time_attention(b, &seconds)); /* brings the weights */
     for (int32_t n = DREY_UNIT_CONTEXT; n <= most_positions && r->n_contexts < DREY_UNIT_CONTEXTS;
          n *= 4) {

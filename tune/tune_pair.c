@@ -13,7 +13,7 @@
 #include "common/num.h"
 #include "tree/calibration.h"
 #include "tree/static_tree.h"
-#include "session/session.h"
+#include "session/session_probe.h"
 #include "os/clock.h"
 #include "tune/heads_truth.h"
 #include "tune/machine_limits.h"
@@ -55,9 +55,9 @@ static void say(const tuner *t, const char *what)
 
 /* ---- Passes ---- */
 
-static int32_t some_token(const drey_session *s, int64_t i)
+static int32_t some_token(const runner *target, int64_t i)
 {
-    return (int32_t)((i * 7919 + 13) % s->engine->target.layout.shape.n_vocab);
+    return (int32_t)((i * 7919 + 13) % target->layout->shape.n_vocab);
 }
 
 static double stalled_s(const drey_engine *e)
@@ -70,14 +70,15 @@ static double stalled_s(const drey_engine *e)
 /* Computing of a pass over a chain of n rows, which is dropped afterwards. */
 static drey_status time_pass(tuner *t, int32_t n, double *seconds, drey_error *err)
 {
-    drey_session *s = t->session;
+    runner *target = probe_target(t->session);
+    const drey_engine *e = probe_engine(t->session);
     pass_row rows[WIDEST];
     for (int32_t i = 0; i < n; i++)
-        rows[i] = (pass_row){.token = some_token(s, i), .parent = i - 1};
-    double start = clock_s(), stalled = stalled_s(s->engine);
-    TRY(pass_rows(&s->target, rows, n, HEAD_ALL, err));
-    *seconds = max_f64(clock_s() - start - (stalled_s(s->engine) - stalled), 1e-9);
-    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+        rows[i] = (pass_row){.token = some_token(target, i), .parent = i - 1};
+    double start = clock_s(), stalled = stalled_s(e);
+    TRY(pass_rows(target, rows, n, HEAD_ALL, err));
+    *seconds = max_f64(clock_s() - start - (stalled_s(e) - stalled), 1e-9);
+    kv_truncate(target->kv, target->kv->n_committed);
     return DREY_OK;
 }
 
@@ -120,7 +121,7 @@ static drey_status measure_passes(tuner *t, drey_error *err)
     say(t, "passes of 1 to 64 rows");
     order_widths(order);
     TRY(time_pass(t, 1, &seconds[0][0], err)); /* brings the weights */
-    kv_make_up(&t->session->target_kv, CONTEXT);
+    kv_make_up(probe_target(t->session)->kv, CONTEXT);
     for (int32_t round = 0; round < ROUNDS && whole; round++)
         for (int32_t i = 0; i < WIDEST && whole; i++) {
             int32_t rows = order[i];
@@ -130,7 +131,7 @@ static drey_status measure_passes(tuner *t, drey_error *err)
             spent += clock_s() - start;
             whole = spent < passes_s || (round == 0 && i + 1 < 7); /* the powers of two */
         }
-    kv_truncate(&t->session->target_kv, 0);
+    kv_truncate(probe_target(t->session)->kv, 0);
     for (int32_t i = 0; i < WIDEST; i++)
         if (n[i])
             t->report->profile.pass_s[i] = median(seconds[i], n[i]);
@@ -153,12 +154,14 @@ static drey_status leave_caches(tuner *t, drey_error *err)
 static drey_status time_step(tuner *t, int32_t n, double *root_s, double *step_s, bool *timed,
                              drey_error *err)
 {
-    drey_session *s = t->session;
-    drafter *d = s->drafter;
+    drafter *d = probe_drafter(t->session);
+    const int32_t *ids;
+    size_t n_ids;
     int32_t nodes[DRAFT_MAX_BATCH] = {0};
     TRY(leave_caches(t, err));
-    tree_reset(&t->tree, s->timeline[s->n_timeline - 1]);
-    TRY(d->class->begin(d, s->timeline, s->n_timeline, err));
+    drey_session_timeline(t->session, &ids, &n_ids);
+    tree_reset(&t->tree, ids[n_ids - 1]);
+    TRY(probe_redraft(t->session, err));
     double start = clock_s();
     TRY(d->class->expand(d, &t->tree, nodes, 1, err));
     *root_s = clock_s() - start;
@@ -178,7 +181,6 @@ static drey_status time_step(tuner *t, int32_t n, double *root_s, double *step_s
 /* Once a text has begun; leaves the session as if no turn had been drafted yet. */
 static drey_status measure_steps(tuner *t, drey_error *err)
 {
-    drey_session *s = t->session;
     double root_s, step_s, steps[DRAFT_MAX_BATCH][ROUNDS];
     int32_t n_timed[DRAFT_MAX_BATCH] = {0};
     bool timed;
@@ -193,8 +195,7 @@ static drey_status measure_steps(tuner *t, drey_error *err)
         if (n_timed[i])
             t->report->profile.step_s[i] = median(steps[i], n_timed[i]);
     take_back_hiccups(t->report->profile.step_s, DRAFT_MAX_BATCH);
-    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
-    return s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err);
+    return probe_redraft(t->session, err);
 }
 
 /* ---- Texts ---- */
@@ -224,7 +225,7 @@ static void hear_turn(turn_watch *w, const token_tree *tree, const accepted *a)
     tuner *t = (tuner *)w;
     calibration_learn(&t->counts, tree, a->path, a->n_path, a->next);
     t->counts.n_positions = 0; /* nothing of it is to fade */
-    if (!t->session->engine->has_heads)
+    if (!probe_engine(t->session)->has_heads)
         hear_path(t, tree, a);
 }
 
@@ -236,12 +237,14 @@ static void note(tuner *t, const int8_t *rank, int32_t n)
 
 static drey_status note_heads(tuner *t, drey_error *err)
 {
-    drey_session *s = t->session;
     int8_t rank[STATIC_DEPTHS];
+    const int32_t *ids;
+    size_t n_ids;
     int32_t n;
+    drey_session_timeline(t->session, &ids, &n_ids);
     for (int32_t place = 0; place < t->places.n; place++) {
-        TRY(heads_ranks(s->drafter, &t->places, place, s->timeline, s->n_timeline, &t->tree, rank,
-                        &n, err));
+        TRY(heads_ranks(probe_drafter(t->session), &t->places, place, ids, (int32_t)n_ids, &t->tree,
+                        rank, &n, err));
         t->report->n_places += n > 0;
         if (n > 0)
             note(t, rank, n);
@@ -264,27 +267,38 @@ static void note_path(tuner *t)
     t->n_ranks = 0;
 }
 
+/* The next turn's root. */
+static void keep_place(tuner *t)
+{
+    const int32_t *ids;
+    size_t n_ids;
+    drey_session_timeline(t->session, &ids, &n_ids);
+    heads_places_keep(&t->places, (const medusa_drafter *)probe_drafter(t->session),
+                      (int32_t)n_ids - 1);
+}
+
 static drey_status write_text(tuner *t, const drey_tune_prompt *prompt, drey_error *err)
 {
     drey_session *s = t->session;
     drey_generate_options o;
     drey_generate_options_init(&o);
     o.n_predict = t->options->n_predict ? t->options->n_predict : TEXT_TOKENS;
-    bool steps_take_time = s->drafter->class->start != NULL || s->engine->has_heads;
+    bool heads = probe_engine(s)->has_heads;
+    bool steps_take_time = probe_drafter(s)->class->start != NULL || heads;
     TRY(drey_session_sync(s, prompt->ids, prompt->n, NULL, err));
     drey_statistics statistics = {0};
     TRY(drey_session_begin(s, &o, &statistics, err));
     for (bool done = false; !done;) {
-        if (s->state == SESSION_DECODE && s->engine->has_heads)
-            heads_places_keep(&t->places, (const medusa_drafter *)s->drafter, s->n_timeline - 1);
-        if (s->state == SESSION_DECODE && steps_take_time && !t->timed_steps) {
+        if (probe_decodes(s) && heads)
+            keep_place(t);
+        if (probe_decodes(s) && steps_take_time && !t->timed_steps) {
             t->timed_steps = true;
             TRY(measure_steps(t, err));
         }
         TRY(drey_session_step(s, &done, err));
     }
     t->report->n_tokens += statistics.generated_tokens;
-    if (s->engine->has_heads)
+    if (heads)
         TRY(note_heads(t, err));
     else
         note_path(t);
@@ -297,7 +311,7 @@ static drey_status write_texts(tuner *t, drey_error *err)
     double start = clock_s();
     say(t, "the draft's steps, and its guesses");
     t->watch.turn = hear_turn;
-    t->session->watch = &t->watch;
+    probe_watch(t->session, &t->watch);
     for (int32_t i = 0; i < t->options->n_prompts && (i == 0 || clock_s() - start < texts_s); i++)
         TRY(write_text(t, &t->options->prompts[i], err));
     for (int r = 0; r < CALIBRATION_RANKS; r++)
@@ -428,11 +442,11 @@ static drey_engine_options options_for(const drey_engine_options *options,
 static drey_status measure(tuner *t, drey_error *err)
 {
     drey_pair_report *r = t->report;
-    const drey_engine *e = t->session->engine;
+    const drey_engine *e = probe_engine(t->session);
     r->streamed_bytes_per_pass = e->plan.report.streamed_bytes_per_pass;
     r->n_threads = e->plan.report.n_threads;
     TRY(measure_passes(t, err));
-    if (!t->session->drafter)
+    if (!probe_drafter(t->session))
         return DREY_OK;
     TRY(write_texts(t, err));
     choose_trees(t);

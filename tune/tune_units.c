@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "session/session.h"
+#include "session/session_probe.h"
 #include "os/clock.h"
 #include "tune/machine_limits.h"
 #include "tune/search.h"
@@ -50,16 +50,16 @@ static double stalled_s(const drey_engine *e)
 /* A pass over a chain of rows, which is dropped afterwards. */
 static drey_status time_pass(tuner *t, double *seconds)
 {
-    drey_session *s = t->session;
+    runner *target = probe_target(t->session);
+    const drey_engine *e = probe_engine(t->session);
     pass_row rows[WIDEST];
     for (int32_t i = 0; i < t->rows; i++)
-        rows[i] =
-            (pass_row){.token = (int32_t)((i * 7919 + 13) % s->engine->target.layout.shape.n_vocab),
-                       .parent = i - 1};
-    double start = clock_s(), stalled = stalled_s(s->engine);
-    TRY(pass_rows(&s->target, rows, t->rows, HEAD_ALL, t->err));
-    *seconds = max_f64(clock_s() - start - (stalled_s(s->engine) - stalled), 1e-9);
-    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+        rows[i] = (pass_row){.token = (int32_t)((i * 7919 + 13) % target->layout->shape.n_vocab),
+                             .parent = i - 1};
+    double start = clock_s(), stalled = stalled_s(e);
+    TRY(pass_rows(target, rows, t->rows, HEAD_ALL, t->err));
+    *seconds = max_f64(clock_s() - start - (stalled_s(e) - stalled), 1e-9);
+    kv_truncate(target->kv, target->kv->n_committed);
     for (int32_t i = 0; i < t->units->n; i++)
         if (t->units->unit[i].failed)
             FAIL(t->err, DREY_ERR_IO, "the unit %s failed while it was measured: %s",
@@ -192,7 +192,7 @@ static drey_status measure(tuner *t, drey_error *err)
 {
     static const int32_t usual[] = {1, 4, 16, 64};
     drey_units_report *r = t->report;
-    const drey_engine *e = t->session->engine;
+    const drey_engine *e = probe_engine(t->session);
     double seconds;
     t->units = e->units;
     t->err = err;
@@ -201,7 +201,7 @@ static drey_status measure(tuner *t, drey_error *err)
         drey_engine_unit(e, i, &r->units[i]);
     t->rows = 1;
     TRY(time_pass(t, &seconds)); /* brings the weights */
-    kv_make_up(&t->session->target_kv, CONTEXT);
+    kv_make_up(probe_target(t->session)->kv, CONTEXT);
     for (int32_t i = 0; i < DREY_UNIT_WIDTHS; i++) {
         int32_t rows = t->options->rows[0] ? t->options->rows[i] : i < 4 ? usual[i] : 0;
         if (rows == 0)

@@ -221,9 +221,8 @@ static drey_status open_predictors(drey_engine *e, drey_error *err)
 
 static double usual_layers(const drey_engine *e)
 {
-    return e->tuning.exit_layers > 0
-               ? e->tuning.exit_layers
-               : exit_usual_layers(&e->predictors, verifies_roots_alone(e));
+    return e->tuning.exit_layers > 0 ? e->tuning.exit_layers
+                                     : exit_usual_layers(&e->predictors, verifies_roots_alone(e));
 }
 
 /* ---- All of it ---- */
@@ -249,7 +248,8 @@ static void gather_options(drey_engine *e)
     in->prompt_chunk = o->prompt_chunk;
     in->held_bytes = min_u64(o->held_bytes, most_held_bytes);
     in->least_logit_rows = e->tuning.least_logit_rows;
-    in->deferred_rows = max_i32(e->tuning.deferred_rows, exit_most_deferred(o->exit, verifies_roots_alone(e)));
+    in->deferred_rows =
+        max_i32(e->tuning.deferred_rows, exit_most_deferred(o->exit, verifies_roots_alone(e)));
     in->set_share = e->tuning.set_share;
     in->share = e->tuning.share;
     in->kv = engine_kv_format(e);

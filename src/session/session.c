@@ -460,16 +460,13 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
 /* What a text needs; the timeline is as it was. */
 static drey_status make_text(drey_session *s, const drey_generate_options *o, drey_error *err)
 {
-    const drey_engine *e = s->engine;
-    const tokenizer *t = e->options.target->tokenizer;
+    const tokenizer *t = s->engine->options.target->tokenizer;
     generation *g = &s->text;
     *g = (generation){.options = *o};
     statistics_begin(s);
     if (s->observer)
         s->observer->class->text_begins(s);
-    arena_rewind(&s->memory, s->base_mark);
-    TRY(sampler_init(&s->sampler, &o->sampling, tokenizer_n_vocab(t), e->kernels, &s->memory, err));
-    TRY(arena_check(&s->memory, err));
+    TRY(probe_settings(s, &o->sampling, err));
     if (s->policy)
         s->policy->sampled = o->sampling.temperature > 0;
     TRY(copy_biases(s, err));

@@ -34,6 +34,7 @@
 
 #include "engine/engine.h"
 #include "session/pass_observer.h"
+#include "session/session_probe.h"
 #include "session/turn_log.h"
 #include "text/detokenizer.h"
 
@@ -80,12 +81,6 @@ typedef struct progress_line { /* what a progress callback is told about */
     uint64_t total;
 } progress_line;
 
-/* Hears of each turn whose tokens have been chosen, before the tree moves: who measures. */
-typedef struct turn_watch turn_watch;
-struct turn_watch {
-    void (*turn)(turn_watch *w, const token_tree *tree, const accepted *a);
-};
-
 struct drey_session {
     drey_engine *engine;
     arena memory;
@@ -106,7 +101,7 @@ struct drey_session {
     int32_t n_timeline;
     int32_t n_unverified; /* tokens at its end that nobody got yet */
     turn_log turns;
-    turn_watch *watch;    /* NULL: nobody */
+    turn_watch *watch;       /* NULL: nobody */
     pass_observer *observer; /* NULL: nobody looks into its passes */
     session_state state;
     generation text;

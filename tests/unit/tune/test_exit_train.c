@@ -308,9 +308,10 @@ static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first
     drey_session *session = open_session(&e, &o);
     for (int32_t i = 0; i < first + s->n; i++) {
         pass_row row = {.token = ids[i], .parent = -1};
-        float *logits = session->target.ws->logits;
-        assert_int_equal(pass_rows(&session->target, &row, 1, HEAD_LAST, NULL), DREY_OK);
-        kv_commit(&session->target_kv, NULL, 1);
+        runner *target = probe_target(session);
+        float *logits = target->ws->logits;
+        assert_int_equal(pass_rows(target, &row, 1, HEAD_LAST, NULL), DREY_OK);
+        kv_commit(target->kv, NULL, 1);
         if (i < first)
             continue;
         const exit_position *position = &s->position[i - first];

@@ -1,0 +1,46 @@
+/* What measuring and training use of a session: see session_probe.h. */
+#include "session/session.h"
+
+drey_engine *probe_engine(const drey_session *s)
+{
+    return s->engine;
+}
+
+runner *probe_target(drey_session *s)
+{
+    return &s->target;
+}
+
+drey_status probe_settings(drey_session *s, const drey_sampling *settings, drey_error *err)
+{
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    arena_rewind(&s->memory, s->base_mark);
+    TRY(sampler_init(&s->sampler, settings, n_vocab, s->engine->kernels, &s->memory, err));
+    return arena_check(&s->memory, err);
+}
+
+sampler *probe_sampler(drey_session *s)
+{
+    return &s->sampler;
+}
+
+drafter *probe_drafter(const drey_session *s)
+{
+    return s->drafter;
+}
+
+drey_status probe_redraft(drey_session *s, drey_error *err)
+{
+    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    return s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err);
+}
+
+bool probe_decodes(const drey_session *s)
+{
+    return s->state == SESSION_DECODE;
+}
+
+void probe_watch(drey_session *s, turn_watch *watch)
+{
+    s->watch = watch;
+}
