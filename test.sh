@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Runs every test: installs what is missing, builds, fetches the small real model (98 MB), and ends
 # with ctest's own summary.
-#   ./test.sh [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX] [--label LABEL] [--build-dir DIR]
+#   ./test.sh [--fast] [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX] [--label LABEL] [--build-dir DIR]
+#     --fast       the tests that carry the label fast: unit tests and checks of the sources. They end
+#                  within a minute on two cores, need no model, and nothing is downloaded for them
 #     --sanitize   as -fsanitize= takes it: address,undefined or thread
 #     --only       the tests whose names match; default all
 #     --label      the tests that carry it: threads, those that start threads
@@ -14,13 +16,18 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 compiler='' sanitize='' only='' label='' build=''
 while [ $# -gt 0 ]; do
     case $1 in
+    --fast)
+        label=fast
+        shift
+        continue
+        ;;
     --compiler) compiler=${2:?} ;;
     --sanitize) sanitize=${2:?} ;;
     --only) only=${2:?} ;;
     --label) label=${2:?} ;;
     --build-dir) build=${2:?} ;;
     *)
-        sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
@@ -29,11 +36,14 @@ done
 suffix=${compiler:+-$compiler}${sanitize:+-${sanitize//,/-}}
 build=${build:-$here/build$suffix}
 
-"$here/scripts/install-deps.sh" --tests
-
 export DREY_MODELS=${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}
-"$here/scripts/get-models.sh" smol ||
-    echo "test: the small model could not be fetched: the tests that need it will be skipped" >&2
+if [ "$label" = fast ]; then
+    "$here/scripts/install-deps.sh" --tests --check >&2 || echo "test: not all of this is needed here" >&2
+else
+    "$here/scripts/install-deps.sh" --tests
+    "$here/scripts/get-models.sh" smol ||
+        echo "test: the small model could not be fetched: the tests that need it will be skipped" >&2
+fi
 
 settings=(-DBUILD_TESTING=ON -DDREY_WERROR=ON "-DCMAKE_C_COMPILER=${compiler:-gcc}" "-DDREY_SANITIZE=$sanitize")
 if [ -n "$sanitize" ]; then # with the library's asserts, too

@@ -16,18 +16,35 @@ mapfile -t headers < <(find include common src tune bench train cli serve -name 
     echo "headers: only ${#headers[@]} files seen"
     exit 1
 }
-failed=0
-for header in "${headers[@]}"; do
-    [[ " ${bodies[*]} " != *" $header "* ]] || continue
-    flags=()
-    case $header:$machine in
-    src/kernel/*x86/*:x86_64*) flags=("${x86[@]}") ;;
-    src/kernel/*arm/*:aarch64*) flags=("${arm[@]}") ;;
-    src/kernel/*x86/* | src/kernel/*arm/*) continue ;; # of another machine
-    esac
-    # A declaration of its own, or a file of nothing but macros would be no C.
+check() { # HEADER FLAG...: a declaration of its own, or a file of nothing but macros would be no C
+    local header=$1
+    shift
     printf '#include "%s"\nextern int one;\n' "$PWD/$header" |
         "$cc" -std=c11 -fsyntax-only -D_GNU_SOURCE -Iinclude -Isrc -I. -Wall -Wextra -Werror \
-            -Wno-unused-function -Wno-unused-const-variable "${flags[@]}" -x c - || failed=1
+            -Wno-unused-function -Wno-unused-const-variable "$@" -x c -
+}
+check_slice() { # FIRST: that header, and each Nth after it, for N processes
+    local i header flags failed=0
+    for ((i = $1; i < ${#headers[@]}; i += processes)); do
+        header=${headers[i]}
+        [[ " ${bodies[*]} " != *" $header "* ]] || continue
+        flags=()
+        case $header:$machine in
+        src/kernel/*x86/*:x86_64*) flags=("${x86[@]}") ;;
+        src/kernel/*arm/*:aarch64*) flags=("${arm[@]}") ;;
+        src/kernel/*x86/* | src/kernel/*arm/*) continue ;; # of another machine
+        esac
+        check "$header" "${flags[@]}" || failed=1
+    done
+    return $failed
+}
+processes=$(nproc)
+started=() failed=0
+for ((first = 0; first < processes; first++)); do
+    check_slice "$first" &
+    started+=($!)
+done
+for process in "${started[@]}"; do
+    wait "$process" || failed=1
 done
 exit $failed

@@ -12,10 +12,17 @@ function(drey_command_test script)
   drey_script_test(${script} $<TARGET_FILE:drey> $<TARGET_FILE:make_toy> ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS threads)
 endfunction()
+# Those that look at sources and libraries; a sanitizer's build shows them nothing new.
+function(drey_form_test script)
+  if(NOT DREY_SANITIZE)
+    drey_script_test(${script} ${ARGN})
+    set_tests_properties(${script} PROPERTIES LABELS fast)
+  endif()
+endfunction()
 
-drey_script_test(layers)
-drey_script_test(style)
-drey_script_test(headers ${CMAKE_C_COMPILER})
+drey_form_test(layers)
+drey_form_test(style)
+drey_form_test(headers ${CMAKE_C_COMPILER})
 
 # Scripts that run the command or an installed program do it on a toy.
 add_executable(make_toy support/make_toy.c)
@@ -25,7 +32,7 @@ target_link_libraries(refuse PRIVATE drey_test_support)
 # The library's way to answer, as programs of others use it.
 add_executable(chat_example ${CMAKE_SOURCE_DIR}/examples/chat.c)
 target_link_libraries(chat_example PRIVATE drey_shared drey_options)
-drey_script_test(exports $<TARGET_FILE:drey_shared> $<TARGET_FILE:drey_static>)
+drey_form_test(exports $<TARGET_FILE:drey_shared> $<TARGET_FILE:drey_static>)
 # It brings its own compiler, so once is enough for all builds of a machine.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DREY_SANITIZE)
   drey_script_test(kernel/arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)

@@ -47,9 +47,11 @@ done
 fail "tools that are not installed (scripts/install-deps.sh --tests installs them):" \
     "$(printf '%s\n' "${missing[@]}")"
 if [ ${#missing[@]} = 0 ]; then
-    fail "not as clang-format would have it:" "$(clang-format-14 --dry-run "${sources[@]}" 2>&1 |
+    fail "not as clang-format would have it:" "$(printf '%s\0' "${sources[@]}" |
+        { xargs -0 -P "$(nproc)" -n 25 clang-format-14 --dry-run 2>&1 || true; } |
         grep -E '^[^ ]+:[0-9]+:' | head -n 20)"
-    fail "shellcheck says:" "$(shellcheck --format=gcc "${scripts[@]}" || true)"
+    fail "shellcheck says:" "$(printf '%s\0' "${scripts[@]}" |
+        xargs -0 -P "$(nproc)" -n 5 shellcheck --format=gcc || true)"
     fail "mandoc says:" "$(mandoc -T lint -W warning docs/reference/drey.1 || true)"
 fi
 
