@@ -43,6 +43,28 @@ static inline uint32_t utf8_code_point(const uint8_t *p, int length)
     return code;
 }
 
+/* Of the bytes at p[0..n), n > 0, which are no whole character: the longest part that might have
+ * begun one, at least 1. One U+FFFD stands for it (Unicode 3.9). */
+static inline size_t utf8_broken_length(const uint8_t *p, size_t n)
+{
+    size_t length = 1;
+    while (length < n && utf8_length(p, length + 1) == UTF8_UNFINISHED)
+        length++;
+    return length;
+}
+
+/* The characters of a text, each broken part one of them. */
+static inline size_t utf8_count(const char *text, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; count++) {
+        const uint8_t *p = (const uint8_t *)text + i;
+        int length = utf8_length(p, n - i);
+        i += length > 0 ? (size_t)length : utf8_broken_length(p, n - i);
+    }
+    return count;
+}
+
 /* Writes a code point of at most U+10FFFF; returns how many bytes. */
 static inline size_t utf8_write(uint32_t code, char out[4])
 {

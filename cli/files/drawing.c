@@ -2,6 +2,7 @@
 #include "cli/files/drawing.h"
 
 #include "cli/files/json_file.h"
+#include "common/utf8.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -84,20 +85,20 @@ void drawing_put_text(FILE *out, const char *text, bool spaces)
 {
     size_t n = strlen(text);
     for (size_t i = 0; i < n;) {
-        size_t length = utf8_length(text + i, n - i);
+        int length = utf8_length((const uint8_t *)text + i, n - i);
         const char *sign = spaces ? sign_of(text, i, n) : NULL;
         unsigned char c = (unsigned char)text[i];
         bool forbidden = c == 0xef && length == 3 && (unsigned char)text[i + 1] == 0xbf &&
                          (unsigned char)text[i + 2] >= 0xbe; /* U+FFFE, U+FFFF */
         if (sign)
             fputs(sign, out);
-        else if (length == 0 || c == 0x7f || forbidden || (c < ' ' && c != '\n'))
+        else if (length <= 0 || c == 0x7f || forbidden || (c < ' ' && c != '\n'))
             fputs("\ufffd", out);
         else if (strchr("&<>\"", c))
             fprintf(out, "&#%d;", c);
         else
-            fwrite(text + i, 1, length, out);
-        i += length ? length : 1;
+            fwrite(text + i, 1, (size_t)length, out);
+        i += length > 0 ? (size_t)length : 1;
     }
 }
 

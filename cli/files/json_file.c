@@ -2,6 +2,7 @@
 #include "cli/files/json_file.h"
 
 #include "cli/terminal/terminal.h"
+#include "common/utf8.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -141,41 +142,21 @@ drey_status json_write(const char *path, const cJSON *root, drey_error *err)
     return status;
 }
 
-size_t utf8_length(const char *bytes, size_t n)
-{
-    static const unsigned char least[] = {0, 0, 0xc2, 0xe0, 0xf0},
-                               most[] = {0, 0, 0xdf, 0xef, 0xf4};
-    const unsigned char *c = (const unsigned char *)bytes;
-    if (n > 0 && c[0] < 0x80)
-        return 1;
-    for (size_t length = 2; length <= 4 && length <= n; length++) {
-        if (c[0] < least[length] || c[0] > most[length])
-            continue;
-        for (size_t i = 1; i < length; i++)
-            if ((c[i] & 0xc0) != 0x80)
-                return 0;
-        bool odd = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
-                   (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f);
-        return odd ? 0 : length;
-    }
-    return 0;
-}
-
 void json_put_string(FILE *out, const char *bytes, size_t n)
 {
     putc('"', out);
     for (size_t i = 0; i < n;) {
-        size_t length = utf8_length(bytes + i, n - i);
+        int length = utf8_length((const uint8_t *)bytes + i, n - i);
         unsigned char c = (unsigned char)bytes[i];
-        if (length == 0)
+        if (length <= 0)
             fputs("\\ufffd", out);
         else if (c < ' ' || c == 0x7f)
             fprintf(out, "\\u%04x", c);
         else if (c == '"' || c == '\\')
             fprintf(out, "\\%c", c);
         else
-            fwrite(bytes + i, 1, length, out);
-        i += length ? length : 1;
+            fwrite(bytes + i, 1, (size_t)length, out);
+        i += length > 0 ? (size_t)length : 1;
     }
     putc('"', out);
 }

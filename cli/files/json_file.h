@@ -21,8 +21,6 @@ drey_status text_write(const char *path, const char *text, drey_error *err);
 /* The same for JSON. */
 drey_status json_write(const char *path, const cJSON *root, drey_error *err);
 
-/* Bytes of the UTF-8 character that the first of n begins; 0: they are none. */
-size_t utf8_length(const char *bytes, size_t n);
 /* Writes a JSON string of n bytes; what is no UTF-8 becomes U+FFFD. */
 void json_put_string(FILE *out, const char *bytes, size_t n);
 

@@ -1,6 +1,8 @@
 /* Drawing what has changed: see live_text.h. */
 #include "cli/terminal/live_text.h"
 
+#include "common/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,20 +63,11 @@ static const uint32_t NO_CODE = UINT32_MAX;
 
 static character character_at(const char *bytes, size_t n)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint8_t lead = (uint8_t)bytes[0];
-    size_t length = lead < 0x80 ? 1 : lead < 0xC0 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (length == 0 || length > n || lead > 0xF4)
+    const uint8_t *p = (const uint8_t *)bytes;
+    int length = utf8_length(p, n);
+    if (length <= 0)
         return (character){1, NO_CODE};
-    uint32_t code = length == 1 ? lead : lead & (0x7Fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if (((uint8_t)bytes[i] & 0xC0) != 0x80)
-            return (character){1, NO_CODE};
-        code = code << 6 | ((uint8_t)bytes[i] & 0x3Fu);
-    }
-    if (code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-        return (character){1, NO_CODE};
-    return (character){length, code};
+    return (character){(size_t)length, utf8_code_point(p, length)};
 }
 
 /* Columns; -1: terminals disagree, or it is no character that is printed. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/utf8.h"
 #include "serve/api/answer_parts.h"
 
 /* ---- Records ---- */
@@ -197,7 +198,7 @@ static bool put_record(answer *a, const shared *s, text_out *out)
     if (a->stage == WHOLE_TEXT && r.kind == RECORD_TEXT)
         out_escaped(out, r.bytes, r.n);
     if (a->stage == WHOLE_LIST && r.kind == RECORD_TEXT)
-        a->n_characters += utf8_characters(r.bytes, r.n);
+        a->n_characters += utf8_count(r.bytes, r.n);
     if (a->stage == WHOLE_LIST && r.kind == RECORD_TOKEN) {
         put_in_list(a, s, &r, out);
         a->comma = true;
@@ -441,7 +442,7 @@ static void put_next(answer *a, job *j, const shared *s, text_out *out)
         }
     }
     if (c.text)
-        a->offset[j->choice] += utf8_characters(c.text->bytes, c.text->n);
+        a->offset[j->choice] += utf8_count(c.text->bytes, c.text->n);
     put_chunk(j, s, &c, out);
     close_chunk(out);
     j->n_read = next;

@@ -66,7 +66,7 @@ typedef struct asking {
 
 static bool get_real(const asking *a, const char *key, double least, double most, float *out)
 {
-    const json_value *v = serve_json_member(a->body, key);
+    const json_value *v = json_member(a->body, key);
     if (!v)
         return true;
     if (v->type != JSON_NUMBER || v->number < least || v->number > most)
@@ -78,7 +78,7 @@ static bool get_real(const asking *a, const char *key, double least, double most
 
 static bool get_count(const asking *a, const char *key, int64_t least, int64_t most, int32_t *out)
 {
-    const json_value *v = serve_json_member(a->body, key);
+    const json_value *v = json_member(a->body, key);
     if (!v)
         return true;
     bool whole = v->type == JSON_NUMBER && v->number == floor(v->number);
@@ -91,7 +91,7 @@ static bool get_count(const asking *a, const char *key, int64_t least, int64_t m
 
 static bool get_bool(const asking *a, const char *key, bool *out)
 {
-    const json_value *v = serve_json_member(a->body, key);
+    const json_value *v = json_member(a->body, key);
     if (!v)
         return true;
     if (v->type != JSON_TRUE && v->type != JSON_FALSE)
@@ -108,7 +108,7 @@ bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r)
 
 static bool get_seed(const asking *a, task *t)
 {
-    const json_value *v = serve_json_member(a->body, "seed");
+    const json_value *v = json_member(a->body, "seed");
     if (!v)
         return true;
     if (v->type != JSON_NUMBER || !v->is_integer)
@@ -161,7 +161,7 @@ static bool check_values(const asking *a)
                  {"post_sampling_probs", PARTS, 0},
                  {"samplers", PARTS, 0}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const json_value *v = serve_json_member(a->body, known[i].key);
+        const json_value *v = json_member(a->body, known[i].key);
         bool number = v && v->type == JSON_NUMBER;
         bool neutral = known[i].neutral == NUMBER  ? number && v->number == known[i].number
                        : known[i].neutral == UP_TO ? number && v->number <= known[i].number
@@ -194,7 +194,7 @@ static bool check_words(const asking *a)
          "'chat_template_kwargs'"},
         {"verbosity", {"medium", NULL}, "takes \"medium\": this server does not compute it"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const json_value *v = serve_json_member(a->body, known[i].key);
+        const json_value *v = json_member(a->body, known[i].key);
         bool good = !v;
         for (int w = 0; w < 2 && known[i].words[w] && !good; w++)
             good = v->type == JSON_STRING && strcmp(v->text, known[i].words[w]) == 0;
@@ -208,9 +208,9 @@ static bool check_unsupported(const asking *a)
 {
     if (!check_values(a) || !check_words(a))
         return false;
-    const json_value *format = serve_json_member(a->body, "response_format"),
-                     *type = serve_json_member(format, "type"),
-                     *modalities = serve_json_member(a->body, "modalities"),
+    const json_value *format = json_member(a->body, "response_format"),
+                     *type = json_member(format, "type"),
+                     *modalities = json_member(a->body, "modalities"),
                      *one = modalities && modalities->type == JSON_ARRAY ? modalities->first : NULL;
     if (format && (format->type != JSON_OBJECT ||
                    (type && !(type->type == JSON_STRING && strcmp(type->text, "text") == 0))))
@@ -226,7 +226,7 @@ static bool check_unsupported(const asking *a)
 
 static bool check_model(const asking *a)
 {
-    const json_value *v = serve_json_member(a->body, "model");
+    const json_value *v = json_member(a->body, "model");
     if (!v)
         return true;
     if (v->type != JSON_STRING)
@@ -260,7 +260,7 @@ static bool add_stop(const asking *a, task *t, const json_value *v, size_t *n_us
 
 static bool get_stops(const asking *a, task *t)
 {
-    const json_value *v = serve_json_member(a->body, "stop");
+    const json_value *v = json_member(a->body, "stop");
     size_t n_used = 0;
     if (!v)
         return true;
@@ -315,7 +315,7 @@ static bool bias_tokens(const asking *a, task *t, const char *text, size_t n, do
 
 static bool get_biases(const asking *a, task *t)
 {
-    const json_value *v = serve_json_member(a->body, "logit_bias");
+    const json_value *v = json_member(a->body, "logit_bias");
     if (!v)
         return true;
     if (v->type != JSON_OBJECT && v->type != JSON_ARRAY)
@@ -393,7 +393,7 @@ static bool add_mixed(const asking *a, task *t, const json_value *list)
 
 static bool get_prompt(const asking *a, task *t)
 {
-    const json_value *v = serve_json_member(a->body, "prompt");
+    const json_value *v = json_member(a->body, "prompt");
     if (!v)
         return refuse_with(a->refusal, 400, "Field 'prompt' is missing.");
     if (v->type == JSON_STRING)
@@ -416,7 +416,7 @@ static bool get_prompt(const asking *a, task *t)
  * a newline between them. */
 static bool message_text(const asking *a, json_value *message, const char **text)
 {
-    json_value *content = serve_json_member(message, "content");
+    json_value *content = json_member(message, "content");
     if (!content || content->type == JSON_STRING) {
         *text = content ? content->text : "";
         if (content && memchr(content->text, 0, content->n))
@@ -427,8 +427,7 @@ static bool message_text(const asking *a, json_value *message, const char **text
     size_t n = 0;
     if (content->type == JSON_ARRAY)
         for (json_value *part = content->first; part; part = part->next) {
-            const json_value *type = serve_json_member(part, "type"),
-                             *from = serve_json_member(part, "text");
+            const json_value *type = json_member(part, "type"), *from = json_member(part, "text");
             if (!type || type->type != JSON_STRING || strcmp(type->text, "text") != 0 || !from ||
                 from->type != JSON_STRING || memchr(from->text, 0, from->n))
                 return refuse_with(a->refusal, 400,
@@ -450,7 +449,7 @@ static bool message_text(const asking *a, json_value *message, const char **text
 /* A message with its content as text; what else it holds stays. */
 static bool write_message(const asking *a, json_value *message, text_out *out)
 {
-    const json_value *role = serve_json_member(message, "role");
+    const json_value *role = json_member(message, "role");
     const char *text = "";
     if (!role || role->type != JSON_STRING)
         return refuse_with(a->refusal, 400, "A message is an object with a 'role'.");
@@ -463,7 +462,7 @@ static bool write_message(const asking *a, json_value *message, text_out *out)
             out_text(out, ",");
             out_string(out, one->key, one->n_key);
             out_text(out, ":");
-            serve_json_put(one, out);
+            out_value(out, one);
         }
     out_text(out, "}");
     return true;
@@ -490,7 +489,7 @@ static bool take_begun(const asking *a, json_value *messages, conversation *c, j
         return !a->refusal->status;
     for (json_value *m = messages->first; m; m = m->next)
         *last = m;
-    const json_value *role = serve_json_member(*last, "role");
+    const json_value *role = json_member(*last, "role");
     if (!role || role->type != JSON_STRING || strcmp(role->text, "assistant") != 0)
         return refuse_with(a->refusal, 400,
                            "Field 'continue_final_message' wants a last message of the assistant.");
@@ -499,8 +498,8 @@ static bool take_begun(const asking *a, json_value *messages, conversation *c, j
 
 static bool get_conversation(const asking *a, text_out *out, conversation *c)
 {
-    json_value *messages = serve_json_member(a->body, "messages"), *last;
-    const json_value *variables = serve_json_member(a->body, "chat_template_kwargs");
+    json_value *messages = json_member(a->body, "messages"), *last;
+    const json_value *variables = json_member(a->body, "chat_template_kwargs");
     bool answers = true;
     *c = (conversation){.begun = NULL};
     drey_chat_request_init(&c->request);
@@ -523,7 +522,7 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
     c->request.messages_json = end_text(out, 0);
     size_t from = out->n;
     if (variables) {
-        serve_json_put(variables, out);
+        out_value(out, variables);
         c->request.variables_json = end_text(out, from);
     }
     return !out->full || refuse_with(a->refusal, 400, "The conversation is too long.");
@@ -599,7 +598,7 @@ static bool get_length(const asking *a, task *t)
 
 static bool get_logprobs(const asking *a, task *t)
 {
-    const json_value *v = serve_json_member(a->body, "logprobs");
+    const json_value *v = json_member(a->body, "logprobs");
     int32_t n = -1, top = -1;
     if (v && v->type == JSON_NUMBER && !get_count(a, "logprobs", 0, DREY_MAX_TOP, &n))
         return false;
@@ -617,7 +616,7 @@ static bool get_logprobs(const asking *a, task *t)
 
 static bool get_flags(const asking *a, task *t)
 {
-    const json_value *options = serve_json_member(a->body, "stream_options");
+    const json_value *options = json_member(a->body, "stream_options");
     const asking of_stream = {.body = options, .options = a->options, .refusal = a->refusal};
     t->keep = t->speculative = true;
     t->seat = -1;

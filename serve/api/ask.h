@@ -3,7 +3,7 @@
 #define DREY_SERVE_ASK_H
 
 #include "serve/jobs.h"
-#include "serve/api/json_value.h"
+#include "serve/api/text_out.h"
 
 /* Why a request is refused, as the client hears it. */
 typedef struct refusal {

@@ -119,7 +119,7 @@ static void page(network *n, connection *c, json_value *body)
 static void tokenize(network *n, connection *c, json_value *body)
 {
     const serve_options *o = n->options;
-    const json_value *content = serve_json_member(body, "content");
+    const json_value *content = json_member(body, "content");
     bool add = false, parse = true, pieces = false;
     refusal r;
     size_t n_ids = 0;
@@ -171,7 +171,7 @@ static void tokenize(network *n, connection *c, json_value *body)
  * may be longer, and stands in the other. */
 static void detokenize(network *n, connection *c, json_value *body)
 {
-    const json_value *tokens = serve_json_member(body, "tokens");
+    const json_value *tokens = json_member(body, "tokens");
     size_t n_ids = 0, n_bytes = 0, half = n->scratch.capacity / 2;
     bool good = tokens && tokens->type == JSON_ARRAY && tokens->n <= n->n_ids;
     for (const json_value *v = good ? tokens->first : NULL; v && good; v = v->next) {
@@ -392,8 +392,8 @@ void route_request(network *n, connection *c)
         r->handle(n, c, NULL);
         return;
     }
-    json_reader reader = {.values = n->values, .capacity = n->n_values};
-    json_value *body = serve_json_parse(&reader, c->body, c->n_body);
+    json_values values = {.values = n->values, .capacity = n->n_values};
+    json_value *body = json_parse(&values, c->body, c->n_body);
     if (body && body->type == JSON_OBJECT) {
         r->handle(n, c, body);
         return;
@@ -401,8 +401,8 @@ void route_request(network *n, connection *c)
     refusal why;
     count_bad(n);
     if (!body)
-        refuse_with(&why, 400, "The request's body is no JSON: at byte %zu %s.", reader.at,
-                    reader.why);
+        refuse_with(&why, 400, "The request's body is no JSON: at byte %zu %s.", values.at,
+                    values.why);
     else
         refuse_with(&why, 400, "The request's body has to be a JSON object.");
     respond_refusal(n, c, &why);

@@ -3,7 +3,7 @@
 #define DREY_SERVE_NETWORK_H
 
 #include "serve/net/connection.h"
-#include "serve/api/json_value.h"
+#include "serve/api/text_out.h"
 
 enum { NETWORK_LARGE = 4, NETWORK_PAGE_BYTES = 256 << 10 };
 

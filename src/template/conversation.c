@@ -18,7 +18,7 @@ static value given_messages(room *r, const drey_chat_request *q)
 {
     value list = list_new(r, (uint32_t)q->n_messages, STYLE_LIST);
     if (q->messages_json)
-        return json_parse(r, q->messages_json, strlen(q->messages_json), true, "the messages");
+        return value_from_json(r, q->messages_json, strlen(q->messages_json), true, "the messages");
     list.marked = true;
     for (size_t i = 0; i < q->n_messages && room_ok(r); i++) {
         const drey_chat_message *m = &q->messages[i];
@@ -33,7 +33,7 @@ static value given_messages(room *r, const drey_chat_request *q)
 
 static value given_json(room *r, const char *text, const char *what, value_kind wanted)
 {
-    value v = text ? json_parse(r, text, strlen(text), true, what) : value_none();
+    value v = text ? value_from_json(r, text, strlen(text), true, what) : value_none();
     if (text && v.kind != wanted)
         room_fail(r, DREY_ERR_USAGE, "%s are no JSON %s", what,
                   wanted == VALUE_LIST ? "array" : "object");

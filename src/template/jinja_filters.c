@@ -190,7 +190,7 @@ static value filter_tojson(jinja *j, value v, const arguments *a)
         style.key = separators->list->items[1];
     }
     size_t at = text_begin(j->r);
-    json_put(j->r, v, &style);
+    text_put_json(j->r, v, &style);
     return text_end(j->r, at);
 }
 
@@ -199,7 +199,7 @@ static value filter_from_json(jinja *j, value v, const arguments *a)
     if (!arguments_fit(j, a, "from_json", 0, 0, ""))
         return v;
     value s = string_from(j->r, v);
-    return json_parse(j->r, s.text, s.n, false, "the text that from_json reads");
+    return value_from_json(j->r, s.text, s.n, false, "the text that from_json reads");
 }
 
 /* ---- Of lists ---- */

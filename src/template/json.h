@@ -7,7 +7,7 @@
 /* Strict JSON (no NaN, no comments, UTF-8 without surrogates left over, nothing behind the value):
  * else a failure that names `what` and the byte. marked: all of it is the
  * conversation's; else what is made of marked bytes is. */
-value json_parse(room *r, const char *text, size_t n, bool marked, const char *what);
+value value_from_json(room *r, const char *text, size_t n, bool marked, const char *what);
 
 typedef struct json_style {
     value indent;    /* a VALUE_STRING that a level is indented by; else all on one line */
@@ -16,6 +16,6 @@ typedef struct json_style {
 } json_style;
 
 /* Appends what json.dumps writes. */
-void json_put(room *r, value v, const json_style *style);
+void text_put_json(room *r, value v, const json_style *style);
 
 #endif

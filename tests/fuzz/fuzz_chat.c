@@ -16,7 +16,7 @@ static const char SAID = '\x01';
 
 static value given_messages(room *r, const char *text, size_t n)
 {
-    value messages = json_parse(r, text, n, true, "the messages");
+    value messages = value_from_json(r, text, n, true, "the messages");
     if (room_ok(r) && messages.kind == VALUE_LIST)
         return messages;
     r->status = DREY_OK;

@@ -1,52 +1,48 @@
 /* Property: any bytes are refused with a sentence and a place, or are values that lie within the
- * text, whose strings are UTF-8 with a NUL behind, no deeper than the bound; written as JSON and read
- * again they are the same. The bytes themselves as a JSON string are one, of as many characters as
- * are counted. */
+ * text, whose strings are UTF-8 with a NUL behind, no deeper than the bound; written as JSON, on one
+ * line or on many, and read again they are the same. The bytes themselves as a JSON string are one,
+ * of as many characters as are counted. */
+#include "common/json_value.h"
+#include "common/utf8.h"
 #include "fuzz/fuzz.h"
-#include "serve/api/json_value.h"
-#include "serve/api/text_out.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST_VALUES = 400, ROOM = 1 << 16 };
 
-static void write_value(text_out *o, const json_value *v, int depth)
+typedef struct buffer {
+    char *text;
+    size_t n;
+    bool full;
+} buffer;
+
+static void put(void *user, const char *bytes, size_t n, const char *from)
 {
-    FUZZ_CHECK(depth <= JSON_MOST_DEPTH);
-    bool list = v->type == JSON_ARRAY, object = v->type == JSON_OBJECT;
-    uint32_t n = 0;
-    if (v->type == JSON_NULL)
-        out_text(o, "null");
-    if (v->type == JSON_TRUE || v->type == JSON_FALSE)
-        out_text(o, v->type == JSON_TRUE ? "true" : "false");
-    if (v->type == JSON_NUMBER)
-        out_format(o, "%.17g", v->number);
-    if (v->type == JSON_STRING)
-        out_string(o, v->text, v->n);
-    if (!list && !object)
-        return;
-    out_text(o, list ? "[" : "{");
-    for (const json_value *child = v->first; child; child = child->next) {
-        out_text(o, n++ ? "," : "");
-        FUZZ_CHECK((child->key != NULL) == object);
-        if (object) {
-            out_string(o, child->key, child->n_key);
-            out_text(o, ":");
-        }
-        write_value(o, child, depth + 1);
-    }
-    FUZZ_CHECK(n == v->n);
-    out_text(o, list ? "]" : "}");
+    buffer *b = user;
+    FUZZ_CHECK(n > 0 || !from);
+    if (n > ROOM - b->n)
+        b->full = true;
+    else
+        memcpy(b->text + b->n, bytes, n), b->n += n;
+}
+
+static void write_value(buffer *b, const json_value *v, bool lines)
+{
+    json_writer w = {.put = put, .user = b, .ascii = lines};
+    if (lines)
+        w.indent = (json_span){"\t", 1};
+    json_raw_value(&w, v);
+    FUZZ_CHECK(w.n_levels == 0);
 }
 
 static size_t count(const char *text, size_t n)
 {
     size_t n_characters = 0;
     for (size_t i = 0; i < n; n_characters++) {
-        size_t length = utf8_character(text + i, n - i);
+        int length = utf8_length((const uint8_t *)text + i, n - i);
         FUZZ_CHECK(length > 0);
-        i += length;
+        i += (size_t)length;
     }
     return n_characters;
 }
@@ -60,56 +56,73 @@ static void check_text(const char *text, uint32_t n, const char *from, size_t n_
 static void check_as_string(const char *bytes, size_t n)
 {
     static char text[ROOM];
-    text_out out = {.text = text, .capacity = ROOM};
+    buffer out = {.text = text};
     json_value value;
-    json_reader r = {.values = &value, .capacity = 1};
-    out_string(&out, bytes, n);
-    const json_value *v = out.full ? NULL : serve_json_parse(&r, text, out.n);
+    json_values all = {.values = &value, .capacity = 1};
+    json_raw_string(&(json_writer){.put = put, .user = &out}, bytes, n);
+    const json_value *v = out.full ? NULL : json_parse(&all, text, out.n);
     FUZZ_CHECK(out.full || (v && v->type == JSON_STRING));
-    FUZZ_CHECK(out.full || count(v->text, v->n) == utf8_characters(bytes, n));
+    FUZZ_CHECK(out.full || count(v->text, v->n) == utf8_count(bytes, n));
 }
 
-static void check(const json_value *v, const char *from, size_t n)
+static void check(const json_value *v, const char *from, size_t n, int depth)
 {
+    FUZZ_CHECK(depth <= JSON_MOST_DEPTH);
     if (v->key)
         check_text(v->key, v->n_key, from, n);
     if (v->type == JSON_STRING)
         check_text(v->text, v->n, from, n);
     if (v->type == JSON_NUMBER)
         FUZZ_CHECK(isfinite(v->number) && (!v->is_integer || (double)v->integer == v->number));
-    if (v->type == JSON_ARRAY || v->type == JSON_OBJECT)
-        for (const json_value *child = v->first; child; child = child->next)
-            check(child, from, n);
+    if (v->type != JSON_ARRAY && v->type != JSON_OBJECT)
+        return;
+    uint32_t n_children = 0;
+    for (const json_value *child = v->first; child; child = child->next, n_children++) {
+        FUZZ_CHECK((child->key != NULL) == (v->type == JSON_OBJECT));
+        check(child, from, n, depth + 1);
+    }
+    FUZZ_CHECK(n_children == v->n);
+}
+
+/* Written, read and written again. */
+static void check_again(const json_value *v, bool lines)
+{
+    static json_value again[MOST_VALUES];
+    static char first[ROOM], second[ROOM], copy[ROOM];
+    buffer out = {.text = first}, out2 = {.text = second};
+    json_values all = {.values = again, .capacity = MOST_VALUES};
+    write_value(&out, v, lines);
+    if (out.full)
+        return;
+    memcpy(copy, first, out.n);
+    const json_value *v2 = json_parse(&all, copy, out.n);
+    FUZZ_CHECK(v2);
+    write_value(&out2, v2, lines);
+    FUZZ_CHECK(out2.n == out.n && memcmp(first, second, out.n) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-    static json_value values[MOST_VALUES], again[MOST_VALUES];
-    static char first[ROOM], second[ROOM], read_again[ROOM];
-    json_reader r = {.values = values, .capacity = MOST_VALUES};
-    json_reader r2 = {.values = again, .capacity = MOST_VALUES};
+    static json_value values[MOST_VALUES];
+    json_values all = {.values = values, .capacity = MOST_VALUES};
+    json_document loaded;
     char *text = malloc(n_bytes ? n_bytes : 1);
     FUZZ_CHECK(text);
     if (n_bytes)
         memcpy(text, bytes, n_bytes);
     check_as_string(text, n_bytes);
-    json_value *v = serve_json_parse(&r, text, n_bytes);
-    FUZZ_CHECK((v == NULL) == (r.why != NULL));
-    if (!v) {
-        FUZZ_CHECK(r.at <= n_bytes && strlen(r.why) > 8);
-        free(text);
-        return 0;
-    }
-    FUZZ_CHECK(r.n <= MOST_VALUES);
-    check(v, text, n_bytes);
-    text_out out = {.text = first, .capacity = ROOM}, out2 = {.text = second, .capacity = ROOM};
-    write_value(&out, v, 0);
-    if (!out.full) {
-        memcpy(read_again, first, out.n);
-        json_value *v2 = serve_json_parse(&r2, read_again, out.n);
-        FUZZ_CHECK(v2);
-        write_value(&out2, v2, 0);
-        FUZZ_CHECK(out2.n == out.n && memcmp(first, second, out.n) == 0);
+    json_value *v = json_load(&loaded, text, n_bytes);
+    json_free(&loaded);
+    bool good = v != NULL;
+    v = json_parse(&all, text, n_bytes);
+    FUZZ_CHECK((v == NULL) == (all.why != NULL) && (good || !v));
+    if (v) {
+        FUZZ_CHECK(all.n <= MOST_VALUES);
+        check(v, text, n_bytes, 0);
+        check_again(v, false);
+        check_again(v, true);
+    } else {
+        FUZZ_CHECK(all.at <= n_bytes && strlen(all.why) > 8);
     }
     free(text);
     return 0;
