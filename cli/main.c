@@ -33,10 +33,6 @@ static const command commands[] = {
     {"bench", "disk", CLI_BENCH_DISK, bench_main},
     {"bench", "kernels", CLI_BENCH_KERNELS, bench_main},
     {"bench", "model", CLI_BENCH_MODEL, bench_main},
-    {"bench", "edge", CLI_BENCH_EDGE, bench_main},
-    {"bench", "exit", CLI_BENCH_EXIT, bench_main},
-    {"bench", "sessions", CLI_BENCH_SESSIONS, bench_main},
-    {"bench", "units", CLI_BENCH_UNITS, bench_main},
 };
 
 static bool is_help(const char *word)

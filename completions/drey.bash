@@ -17,12 +17,12 @@ _drey() {
         return
     fi
     if ((COMP_CWORD == 2)) && [[ $command == bench ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model edge exit sessions units --help" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "machine disk kernels model --help" -- "$cur")
         return
     fi
 
     case $prev in
-    -m | --model | -f | --file | --stats | --trace | --json | --csv | --prompts | --svg | --simulate | --exit-file | --confidence-file | -o | --output)
+    -m | --model | -f | --file | --stats | --trace | --json | --prompts | --exit-file | -o | --output)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
@@ -53,7 +53,7 @@ _drey() {
         --temp | --top-k | --top-p | --min-p | --seed | --draft-tokens | --tree | --disk | \
         --prompt-chunk | --window | --unscored | --prompt-tokens | --decode-tokens | --contexts | --type | \
         --host | --port | --alias | --api-key | --cors-origin | --sessions | --queue | --connections | --max-body | \
-        --prefix-memory | --prefix-disk | --timeout | --grace | --turn | --turns | --policies | --rounds | --plain-tokens | --hidden | --exit-threshold) return ;;
+        --prefix-memory | --prefix-disk | --timeout | --grace | --turn | --turns | --hidden | --exit-threshold) return ;;
     esac
 
     if [[ -z $words ]]; then
@@ -81,8 +81,8 @@ _drey() {
                 --heads --vocabulary --epochs --rate --temp --keep-texts --json -q --quiet"
             ;;
         tune)
-            words="-m --model -d --draft --memory --io --kv --sidecar --prompts --svg -t --threads --cpu
-                --units -c --context --show --simulate --json -q --quiet -h --help"
+            words="-m --model -d --draft --memory --io --kv --sidecar --prompts -t --threads --cpu
+                --units -c --context --show --json -q --quiet -h --help"
             ;;
         tokenize) words="-m --model --special --bos --ids -h --help" ;;
         perplexity) words="$engine -f --file --window --unscored -q --quiet" ;;
@@ -99,26 +99,9 @@ _drey() {
             case $kind in
             machine) words="-m --model --io -t --threads --cpu --json -h --help" ;;
             kernels) words="-t --threads --cpu --type --list --json -h --help" ;;
-            edge)
-                words="$engine -d --draft --without --with --draft-tokens --tree --prompts --policies -n --predict
-                    --plain-tokens --rounds --peer --temp --top-k --top-p --min-p --seed --csv --json --svg -q --quiet"
-                ;;
-            exit)
-                words="$engine -d --draft --tree --prompts --sides --exit-file --exit-threshold
-                    --confidence-file -n --predict --rounds --csv --json --svg -q --quiet"
-                ;;
-            units)
-                words="$engine -d --draft --units --without --with --draft-tokens --tree --every -c --context --prompts
-                    -n --predict --rounds --csv --json"
-                ;;
-            sessions)
-                words="$engine -d --draft --policy --without --with --draft-tokens --tree --prompts --sessions -n --predict
-                    --json"
-                ;;
             disk) words="-m --model --io --read-size --sizes --seconds --json -h --help" ;;
             model)
-                words="$engine --units --prompt-tokens --decode-tokens --contexts --sessions --every --svg
-                    --json"
+                words="$engine --units --prompt-tokens --decode-tokens --contexts --sessions --every --json"
                 ;;
             esac
             ;;

@@ -19,7 +19,6 @@ const char help_drey[] =
     "                                   to guess several tokens ahead\n"
     "  drey tune [-m MODEL.gguf ...]    measures what is fastest on this machine\n"
     "  drey bench machine|disk|kernels|model  their speed, beside what is possible\n"
-    "  drey bench edge|exit|sessions|units  what drafting, exits, sharing are worth\n"
     "  drey --version\n"
     "\n"
     "Each has its own --help. Sizes are binary: 800M, 2.5G, 1024K, or plain bytes.\n"
@@ -174,17 +173,15 @@ static const char help_tune[] =
     "(two minutes). It changes speed, never a text.\n"
     "\n"
     "  -m, --model FILE, -d, --draft FILE|lookup|self|medusa|none|auto  as for run\n"
-    "  --prompts FILE.jsonl     to draft for (some of drey's own); as for bench edge\n"
+    "  --prompts FILE.jsonl     {\"turns\": [\"...\"]} a line: to draft for (some of drey's own)\n"
     "  --units UNITS            as for run: also how to divide passes between them\n"
     "  -c, --context N          of units: divide attention behind up to so many (4096)\n"
     "  --show                   measure nothing; show what was measured\n"
-    "  --svg FILE, --json FILE|-  of models: draw it; write it as JSON, too\n"
+    "  --json FILE|-            of models: write it as JSON, too\n"
     "  --memory SIZE|auto|unlimited, --io auto|uring|pread|buffered, --kv f16|q8_0,\n"
     "  --sidecar FILE|none      as for run; -q, --quiet: the table alone\n"
     "  -t, --threads N          threads (the cores)\n"
     "  --cpu TIER               the tier to tune (the best)\n"
-    "  --simulate MACHINE.json  instead: what the units of another machine would make\n"
-    "                           of drafting, each way of dividing the work\n"
     "  -h, --help               this text\n"
     "\n"
     "example:\n"
@@ -212,7 +209,7 @@ static const char help_train_exit[] =
     "  -d, --draft FILE|lookup|none  who names the candidates: a draft, the text, or\n"
     "                           the target itself at a late layer (lookup)\n"
     "  -o, --output FILE        another place\n"
-    "  --prompts FILE           prompts as for drey bench edge (80 of its own); half\n"
+    "  --prompts FILE           prompts as for drey tune (80 of its own); half\n"
     "                           of them are kept for judging\n"
     "  -n, --predict N          tokens of each text (128)\n"
     "  --features all|plain|confidence  all there is; without the draft's own\n"
@@ -237,7 +234,7 @@ static const char help_train_medusa[] =
     "  -m, --model FILE         the target\n"
     "  -o, --output FILE        another place\n"
     "  -n, --predict N          tokens of text; of more that were kept the first (500000)\n"
-    "  --prompts FILE           what it answers, as for drey bench edge (it asks itself)\n"
+    "  --prompts FILE           what it answers, as for drey tune (it asks itself)\n"
     "  --heads N                tokens that they guess ahead (4)\n"
     "  --vocabulary N           the N most frequent tokens can be guessed (12288)\n"
     "  --epochs N, --rate X     how often each token is seen (2); of learning (0.002)\n"
@@ -287,98 +284,8 @@ static const char help_perplexity[] =
     "example:\n"
     "  drey perplexity -m model.gguf -f wiki.txt --window 1024\n";
 
-static const char help_edge[] =
-    "usage: drey bench edge -m TARGET.gguf [-d DRAFT.gguf] --prompts FILE [options]\n"
-    "Lets every policy, and policies with a part left out, write the same prompts in\n"
-    "turns, and tells the medians of each group of prompts.\n"
-    "\n"
-    "  -m, --model FILE, -d, --draft FILE|lookup|self|medusa   as for run\n"
-    "  --prompts FILE.jsonl     {\"id\", \"group\", \"turns\": [\"...\"]} a line; MT-Bench, GSM8K\n"
-    "  --memory SIZE,SIZE,...   budgets; unlimited (auto)\n"
-    "  --policies LIST          of (std,spl,draft,sp,bld,si,llmcad,edgellm,static,optimal)\n"
-    "  --without LIST           parts left out of each of these, one at a time (all of\n"
-    "                           optimal's, fallback; none beside --policies)\n"
-    "  --peer BIN_DIR           llama.cpp: scripts/bench edge BIN_DIR in drey's source\n"
-    "  -n, --predict N          tokens of each text (128); --plain-tokens N: of those\n"
-    "                           without a draft (24); --rounds N: each text (1)\n"
-    "  --temp T, --top-k K, --top-p P, --min-p P, --seed N   as for run; a CSV file of\n"
-    "                           its own, then\n"
-    "  --csv FILE               keep each result; what is there is not measured again\n"
-    "  --json FILE|-, --svg FILE  the table as JSON, as a picture\n"
-    "  --draft-tokens N, --tree N, -t, --threads N, --cpu TIER, --kv f16|q8_0,\n"
-    "  --prompt-chunk ROWS, --io auto|uring|pread|buffered, --read-size SIZE,\n"
-    "  --sidecar FILE|none      as for run; -q, --quiet: the table alone\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "example:\n"
-    "  drey bench edge -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G --csv r.csv\n";
-
-static const char help_bench_exit[] =
-    "usage: drey bench exit -m TARGET.gguf [-d DRAFT.gguf] --prompts FILE [options]\n"
-    "Lets early exits, what they are compared with, and no exits write the same prompts\n"
-    "in turns, and an oracle say where tokens are decided.\n"
-    "\n"
-    "  -m, --model FILE, -d, --draft FILE|lookup   as for run; the same as for training\n"
-    "  --prompts FILE.jsonl     {\"id\", \"group\", \"turns\": [\"...\"]} a line; MT-Bench, GSM8K\n"
-    "  --memory SIZE,SIZE,...   budgets; unlimited (auto)\n"
-    "  --exit-file FILE, --exit-threshold X  predictors, as for run\n"
-    "  --confidence-file FILE   predictors of --features confidence, for fast-confidence\n"
-    "  --sides LIST             some only (off,off-draft,watched,fast-every-layer,fast,\n"
-    "                           exact,fast-confidence,fast-random,tree,tree-fast,\n"
-    "                           tree-exact,oracle)\n"
-    "  -n, --predict N          tokens of each text (128); --rounds N: each text (1)\n"
-    "  --csv FILE               keep each result; what is there is not measured again\n"
-    "  --json FILE|-, --svg FILE  the tables as JSON, as a picture\n"
-    "  --tree N, -t, --threads N, --cpu TIER, --kv f16|q8_0, --prompt-chunk ROWS,\n"
-    "  --io auto|uring|pread|buffered, --read-size SIZE, --sidecar FILE|none   as for\n"
-    "                           run; -q, --quiet: the tables alone\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "example:\n"
-    "  drey bench exit -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G --csv e.csv\n";
-
-static const char help_bench_sessions[] =
-    "usage: drey bench sessions -m TARGET.gguf [-d DRAFT.gguf] --prompts FILE [options]\n"
-    "Writes the same texts one at a time, two, four and so on at a time in passes that\n"
-    "they share, and tells what that is worth and how long each one waits.\n"
-    "\n"
-    "  -m, --model FILE, -d, --draft FILE|lookup|self|medusa   as for run\n"
-    "  --prompts FILE.jsonl     {\"id\", \"group\", \"turns\": [\"...\"]} a line; MT-Bench, GSM8K\n"
-    "  --sessions N             at a time, at most (8); -n, --predict N: tokens (64)\n"
-    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
-    "  --policy, --without LIST, --with lookup, --draft-tokens N, --tree N,\n"
-    "  -t, --threads N, --cpu TIER, --kv f16|q8_0, --prompt-chunk ROWS,\n"
-    "  --io auto|uring|pread|buffered, --read-size SIZE, --sidecar FILE|none  as for run\n"
-    "  --json FILE|-            the table as JSON\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "example:\n"
-    "  drey bench sessions -m t.gguf -d d.gguf --prompts p.jsonl --memory 2G\n";
-
-static const char help_bench_units[] =
-    "usage: drey bench units -m TARGET.gguf --units UNITS [-d DRAFT.gguf] [options]\n"
-    "Divides passes of 1, 4, 16 and 64 rows between units in every way there is: even\n"
-    "parts, by their speeds alone, as searched with all at work; with and without\n"
-    "taking over. With a draft and prompts, also what each way makes of texts.\n"
-    "\n"
-    "  -m, --model FILE, -d, --draft FILE|lookup|self|medusa   as for run\n"
-    "  --units UNITS            who computes, as for run: cpu+cpu/slow=4\n"
-    "  --every                  of two units: try all ratios, too, in steps of 1/40\n"
-    "  -c, --context N          most positions that attention is divided behind (4096)\n"
-    "  --prompts FILE.jsonl     texts, as for bench edge; -n, --predict N: tokens (64)\n"
-    "  --rounds N               of texts (3)\n"
-    "  --memory SIZE|auto|unlimited  bound on everything in memory (auto)\n"
-    "  --without LIST, --with lookup, --draft-tokens N, --tree N,\n"
-    "  -t, --threads N, --cpu TIER, --kv f16|q8_0, --prompt-chunk ROWS,\n"
-    "  --io auto|uring|pread|buffered, --read-size SIZE, --sidecar FILE|none  as for run\n"
-    "  --csv FILE, --json FILE|-  the table as CSV, as JSON\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "example:\n"
-    "  drey bench units -m t.gguf --units cpu+cpu/slow=4 --every\n";
-
 const char help_bench[] =
-    "usage: drey bench machine|disk|kernels|model|edge|exit|sessions|units [options]\n"
+    "usage: drey bench machine|disk|kernels|model [options]\n"
     "  machine                  what memory, cores and threads give at most\n"
     "  disk -m MODEL.gguf       reading a model's tensors as a pass does\n"
     "  kernels                  each kernel, against what the machine gives\n"
@@ -388,7 +295,6 @@ const char help_bench[] =
     "  --prompt-tokens N, --decode-tokens N  lengths of both (model: 512 and 64)\n"
     "  --contexts N,N,...       positions before a pass (model: 0,4096,16384)\n"
     "  --sessions N, --every    texts at a time; passes of 1, 2, 3 .. 64 rows (model)\n"
-    "  --svg FILE               draw the passes against their limit (model)\n"
     "  --type TYPE, --list      one kernel only; table of types and tiers (kernels)\n"
     "  --memory SIZE|auto|unlimited  bound on everything in memory (model: auto)\n"
     "  --prompt-chunk ROWS, --kv f16|q8_0  rows of a prompt pass; KV cache (model)\n"
@@ -401,7 +307,7 @@ const char help_bench[] =
     "  -h, --help               this text\n"
     "example:\n"
     "  drey bench machine; drey bench kernels; drey bench disk -m model.gguf\n"
-    "  drey bench model -m model.gguf --json result.json --svg passes.svg\n";
+    "  drey bench model -m model.gguf --json result.json\n";
 
 const char *help_text(cli_command command)
 {
@@ -430,14 +336,6 @@ const char *help_text(cli_command command)
         return help_tune;
     case CLI_REPORT:
         return help_report;
-    case CLI_BENCH_EDGE:
-        return help_edge;
-    case CLI_BENCH_EXIT:
-        return help_bench_exit;
-    case CLI_BENCH_UNITS:
-        return help_bench_units;
-    case CLI_BENCH_SESSIONS:
-        return help_bench_sessions;
     case CLI_BENCH_MACHINE:
     case CLI_BENCH_DISK:
     case CLI_BENCH_MODEL:

@@ -40,7 +40,7 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
         return fail(
             err, DREY_ERR_USAGE,
             "--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");
-    if (s->with & s->without && s->command != CLI_BENCH_EDGE) /* where that is a side of its own */
+    if (s->with & s->without)
         return fail(err, DREY_ERR_USAGE,
                     "--with lookup and --without lookup contradict each other: leave one out");
     return DREY_OK;
@@ -79,14 +79,11 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
 
 static drey_status check_tune(const cli_settings *s, drey_error *err)
 {
-    static const char *const of_models[] = {"draft",   "memory", "io",      "kv",
-                                            "sidecar", "quiet",  "prompts", "svg",
-                                            "json",    "units",  "context", NULL};
-    if (s->simulate && (s->show || s->model || option_given(s, "threads") || s->cpu_tier))
-        return fail(err, DREY_ERR_USAGE,
-                    "--simulate stands alone, with --json: nothing of this machine is used");
+    static const char *const of_models[] = {"draft",   "memory",  "io",      "kv",
+                                            "sidecar", "quiet",   "prompts", "json",
+                                            "units",   "context", NULL};
     for (int i = 0; of_models[i] && !s->model; i++)
-        if (option_given(s, of_models[i]) && !(s->simulate && strcmp(of_models[i], "json") == 0))
+        if (option_given(s, of_models[i]))
             return fail(err, DREY_ERR_USAGE, "--%s is about models: name one with -m MODEL.gguf",
                         of_models[i]);
     if (s->show && s->prompts)
@@ -129,9 +126,8 @@ static bool is_one_file(const char *a, const char *b)
 /* Nothing is written over what is read, nor over what is written. */
 static drey_status check_files(const cli_settings *s, drey_error *err)
 {
-    static const char *const written[] = {"output", "json", "svg", "csv", "stats", "trace"};
-    static const char *const read[] = {"model",    "draft",     "prompts",         "file",
-                                       "simulate", "exit-file", "confidence-file", "sidecar"};
+    static const char *const written[] = {"output", "json", "stats", "trace"};
+    static const char *const read[] = {"model", "draft", "prompts", "file", "exit-file", "sidecar"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
         const char *path = file_of(s, written[i]), *other;
         if (!path)
@@ -168,24 +164,13 @@ drey_status options_check(const cli_settings *s, drey_error *err)
                     "--turn and --turns contradict each other: one draws a tree, the other a "
                     "timeline");
     bool takes_model = option_find("model")->commands & s->command;
-    if (s->command & (CLI_BENCH_UNITS | CLI_TUNE) && names_shares(s->units))
+    if (s->command == CLI_TUNE && names_shares(s->units))
         return fail(err, DREY_ERR_USAGE,
                     "leave the shares out of --units: they are what is measured");
-    if (s->command == CLI_BENCH_UNITS && !s->units)
-        return fail(err, DREY_ERR_USAGE, "name units with --units, such as cpu+cpu/slow=4");
     if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->model)
         return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
-    if (s->peer)
-        return fail(
-            err, DREY_ERR_USAGE,
-            "drey bench edge measures drey alone; llama.cpp beside it, in memory limits that "
-            "take root: python3 scripts/bench edge %.160s, in drey's source",
-            s->peer);
     bool drafts = option_find("draft")->commands & s->command;
-    if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_BENCH_SESSIONS) && !s->prompts)
-        return fail(err, DREY_ERR_USAGE, "name a file of prompts with --prompts FILE.jsonl");
-    if (drafts && !(s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT | CLI_BENCH_UNITS | CLI_TUNE)) &&
-        check_drafting(s, err) != DREY_OK)
+    if (drafts && s->command != CLI_TUNE && check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (option_find("exit")->commands & s->command && check_exits(s, err) != DREY_OK)
         return DREY_ERR_USAGE;

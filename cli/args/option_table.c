@@ -10,15 +10,11 @@
 enum {
     /* commands that plan memory */
     TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA,
-    TURNS = CLI_BENCH_EDGE | CLI_BENCH_EXIT, /* several sides over prompts */
-    ENGINE = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_PERPLEXITY | CLI_BENCH_MODEL |
-             CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TURNS | TRAIN,
-    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS |
-            CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TURNS,
+    ENGINE = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_PERPLEXITY | CLI_BENCH_MODEL | TRAIN,
+    BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     TEXTS = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE,
-    DRAFTING = TEXTS | CLI_BENCH_EDGE | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS,
-    SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_BENCH_EDGE
+    SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE
 };
 
 /* What the library calls the values of an enum, and what it takes for one. */
@@ -85,20 +81,20 @@ static bool features_parse(const char *name, int *i)
 const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE,
          model),
-    DRAFT("draft", 'd', DRAFTING | CLI_BENCH_EXIT | CLI_TUNE | CLI_TRAIN_EXIT, draft_path),
+    DRAFT("draft", 'd', TEXTS | CLI_TUNE | CLI_TRAIN_EXIT, draft_path),
     MEMORY("memory", 0, ENGINE | CLI_TUNE, memory_bytes),
-    COUNT("context", 'c', TEXTS | CLI_BENCH_UNITS | CLI_TUNE, n_context, 2, DREY_MAX_CONTEXT),
+    COUNT("context", 'c', TEXTS | CLI_TUNE, n_context, 2, DREY_MAX_CONTEXT),
     COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
-    CHOICE("policy", 0, TEXTS | CLI_BENCH_SESSIONS, policy, policy),
-    SET("without", 0, DRAFTING, without, part),
-    SET("with", 0, DRAFTING, with, part),
-    COUNT("draft-tokens", 0, DRAFTING, draft_tokens, 1, DREY_MAX_DRAFTED),
-    COUNT("tree", 0, DRAFTING | CLI_BENCH_EXIT, tree_nodes, 1, DREY_MAX_DRAFTED),
+    CHOICE("policy", 0, TEXTS, policy, policy),
+    SET("without", 0, TEXTS, without, part),
+    SET("with", 0, TEXTS, with, part),
+    COUNT("draft-tokens", 0, TEXTS, draft_tokens, 1, DREY_MAX_DRAFTED),
+    COUNT("tree", 0, TEXTS, tree_nodes, 1, DREY_MAX_DRAFTED),
     CHOICE("exit", 0, TEXTS, exit, exit),
-    TEXT("exit-file", 0, TEXTS | CLI_BENCH_EXIT, exit_file),
+    TEXT("exit-file", 0, TEXTS, exit_file),
     COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK),
     TEXT("cpu", 0, CORES, cpu_tier),
-    TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_BENCH_UNITS | CLI_TUNE, units),
+    TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_TUNE, units),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, io, io),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, kv, kv),
     SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, read_bytes, DREY_MIN_READ_BYTES,
@@ -119,9 +115,7 @@ const cli_option cli_options[] = {
     COUNT("grace", 0, CLI_SERVE, grace_s, 0, 86400),
     TEXT("prompt", 'p', CLI_RUN, prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
-    COUNT("predict", 'n',
-          CLI_RUN | CLI_CHAT | CLI_SERVE | TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | TRAIN,
-          n_predict, 1, INT32_MAX),
+    COUNT("predict", 'n', CLI_RUN | CLI_CHAT | CLI_SERVE | TRAIN, n_predict, 1, INT32_MAX),
     FLAG("chat", 0, CLI_RUN, chat),
     TEXT("system", 0, CLI_RUN | CLI_CHAT, system),
     FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
@@ -137,8 +131,7 @@ const cli_option cli_options[] = {
     TEXT("stats", 0, CLI_RUN, stats),
     TEXT("trace", 0, CLI_RUN, trace),
     FLAG("quiet", 'q',
-         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_PREPARE | TURNS | CLI_TUNE | TRAIN,
-         quiet),
+         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_PREPARE | CLI_TUNE | TRAIN, quiet),
     TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | TRAIN, output),
     COUNT("turn", 0, CLI_REPORT, turn, 0, INT32_MAX),
     TEXT("turns", 0, CLI_REPORT, turns),
@@ -148,10 +141,8 @@ const cli_option cli_options[] = {
     RATE("disk", 0, CLI_PLAN, disk_bytes_per_s),
     FLAG("no-measure", 0, CLI_PLAN, no_measure),
     FLAG("tensors", 0, CLI_PLAN, tensors),
-    COUNT("sessions", 0, CLI_PLAN | CLI_SERVE | CLI_BENCH_MODEL | CLI_BENCH_SESSIONS, n_sessions, 1,
-          DREY_MAX_SESSIONS),
+    COUNT("sessions", 0, CLI_PLAN | CLI_SERVE | CLI_BENCH_MODEL, n_sessions, 1, DREY_MAX_SESSIONS),
     FLAG("show", 0, CLI_TUNE, show),
-    TEXT("simulate", 0, CLI_TUNE, simulate),
     FLAG("ids", 0, CLI_TOKENIZE, ids),
     FLAG("bos", 0, CLI_TOKENIZE, bos),
     COUNT("window", 0, CLI_PERPLEXITY, window, 2, 1048576),
@@ -159,24 +150,16 @@ const cli_option cli_options[] = {
     COUNT("prompt-tokens", 0, CLI_BENCH_MODEL, n_prompt, 1, 1048576),
     COUNT("decode-tokens", 0, CLI_BENCH_MODEL, n_decode, 1, 1048576),
     TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
-    FLAG("every", 0, CLI_BENCH_MODEL | CLI_BENCH_UNITS, every),
-    TEXT("svg", 0, CLI_BENCH_MODEL | TURNS | CLI_TUNE, svg),
-    TEXT("prompts", 0, TURNS | CLI_BENCH_SESSIONS | CLI_BENCH_UNITS | CLI_TUNE | TRAIN, prompts),
+    FLAG("every", 0, CLI_BENCH_MODEL, every),
+    TEXT("prompts", 0, CLI_TUNE | TRAIN, prompts),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
-    REAL("exit-threshold", 0, TEXTS | CLI_BENCH_EXIT | CLI_TRAIN_EXIT, exit_threshold, 0.01, 1),
+    REAL("exit-threshold", 0, TEXTS | CLI_TRAIN_EXIT, exit_threshold, 0.01, 1),
     CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
     COUNT("heads", 0, CLI_TRAIN_MEDUSA, n_heads, 1, DREY_MEDUSA_HEADS),
     COUNT("vocabulary", 0, CLI_TRAIN_MEDUSA, n_vocabulary, 1, INT32_MAX),
     COUNT("epochs", 0, CLI_TRAIN_MEDUSA, n_epochs, 1, 1000),
     REAL("rate", 0, CLI_TRAIN_MEDUSA, rate, 1e-6, 1),
     FLAG("keep-texts", 0, CLI_TRAIN_MEDUSA, keep_texts),
-    TEXT("policies", 0, CLI_BENCH_EDGE, policies),
-    COUNT("rounds", 0, TURNS | CLI_BENCH_UNITS, n_rounds, 1, 1000),
-    COUNT("plain-tokens", 0, CLI_BENCH_EDGE, n_plain, 2, 1048576),
-    TEXT("peer", 0, CLI_BENCH_EDGE, peer),
-    TEXT("csv", 0, TURNS | CLI_BENCH_UNITS, csv),
-    TEXT("sides", 0, CLI_BENCH_EXIT, sides),
-    TEXT("confidence-file", 0, CLI_BENCH_EXIT, confidence_file),
     TEXT("type", 0, CLI_BENCH_KERNELS, type),
     FLAG("list", 0, CLI_BENCH_KERNELS, list),
     FLAG("sizes", 0, CLI_BENCH_DISK, sizes),
@@ -227,14 +210,6 @@ const char *command_name(cli_command command)
         return "bench disk";
     case CLI_BENCH_MODEL:
         return "bench model";
-    case CLI_BENCH_EDGE:
-        return "bench edge";
-    case CLI_BENCH_EXIT:
-        return "bench exit";
-    case CLI_BENCH_UNITS:
-        return "bench units";
-    case CLI_BENCH_SESSIONS:
-        return "bench sessions";
     case CLI_TRAIN_EXIT:
         return "train exit";
     case CLI_TRAIN_MEDUSA:

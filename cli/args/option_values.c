@@ -132,23 +132,6 @@ static drey_status read_memory(const cli_option *option, const char *text, uint6
     return DREY_OK;
 }
 
-/* Of bench edge and bench exit, which run in several, with commas between them. */
-static drey_status read_budgets(cli_settings *s, const cli_option *option, const char *text,
-                                drey_error *err)
-{
-    for (const char *at = text;; at++) {
-        char one[32];
-        size_t n = strcspn(at, ",");
-        if (s->n_budgets == CLI_MAX_BUDGETS || n >= sizeof one)
-            return bad_value(option, text, "up to 8 sizes such as 800M,2.5G", err);
-        snprintf(one, sizeof one, "%.*s", (int)n, at);
-        drey_status status = read_memory(option, one, &s->budgets[s->n_budgets++], err);
-        at += n;
-        if (status != DREY_OK || !*at)
-            return status;
-    }
-}
-
 static drey_status read_size(const cli_option *option, const char *text, uint64_t *bytes,
                              drey_error *err)
 {
@@ -277,8 +260,6 @@ drey_status option_store(cli_settings *s, const cli_option *option, const char *
     case CLI_SET:
         return read_set(option, text, at, err);
     case CLI_MEMORY:
-        if (s->command & (CLI_BENCH_EDGE | CLI_BENCH_EXIT))
-            return read_budgets(s, option, text, err);
         return read_memory(option, text, at, err);
     case CLI_SIZE:
         return read_size(option, text, at, err);

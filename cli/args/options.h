@@ -22,20 +22,16 @@ typedef enum cli_command {
     CLI_BENCH_KERNELS = 1 << 9,
     CLI_TUNE = 1 << 10,
     CLI_REPORT = 1 << 11,
-    CLI_BENCH_EDGE = 1 << 12,
-    CLI_TRAIN_EXIT = 1 << 13,
-    CLI_TRAIN_MEDUSA = 1 << 14,
-    CLI_BENCH_EXIT = 1 << 15,
-    CLI_BENCH_SESSIONS = 1 << 16,
-    CLI_BENCH_UNITS = 1 << 17,
-    CLI_SERVE = 1 << 18,
-    CLI_CHAT = 1 << 19
+    CLI_TRAIN_EXIT = 1 << 12,
+    CLI_TRAIN_MEDUSA = 1 << 13,
+    CLI_SERVE = 1 << 14,
+    CLI_CHAT = 1 << 15
 } cli_command;
 
 /* Commands that take a file without -m. */
 enum { CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT };
 
-enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128, CLI_MAX_BUDGETS = 8 };
+enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
 
 /* What predictors look at: all there is; without the drafter's own; AdaInfer's instead. */
 typedef enum cli_features {
@@ -57,16 +53,14 @@ typedef struct cli_settings {
     drey_io io;
     drey_kv kv;
     drey_exit exit;
-    const char *exit_file;             /* NULL: beside the model */
-    float exit_threshold;              /* 0: the file's; train exit: what is usual */
-    uint64_t without;                  /* parts of drafting that are left out, */
-    uint64_t with;                     /* or asked for */
-    uint64_t read_bytes;               /* 0: the usual */
-    uint64_t memory_bytes;             /* or DREY_MEMORY_* */
-    uint64_t budgets[CLI_MAX_BUDGETS]; /* bench edge, bench exit: [n_budgets] */
-    int n_budgets;
-    int32_t n_context; /* 0: the command chooses */
-    int32_t n_threads; /* 0: the cores */
+    const char *exit_file; /* NULL: beside the model */
+    float exit_threshold;  /* 0: the file's; train exit: what is usual */
+    uint64_t without;      /* parts of drafting that are left out, */
+    uint64_t with;         /* or asked for */
+    uint64_t read_bytes;   /* 0: the usual */
+    uint64_t memory_bytes; /* or DREY_MEMORY_* */
+    int32_t n_context;     /* 0: the command chooses */
+    int32_t n_threads;     /* 0: the cores */
     int32_t n_predict, draft_tokens, tree_nodes, prompt_chunk;
     const char *cpu_tier, *units;
     const char *sidecar; /* a file, "none", or NULL: the one beside the model */
@@ -80,28 +74,22 @@ typedef struct cli_settings {
 
     double disk_bytes_per_s; /* plan: 0: measure it */
     bool no_measure, tensors;
-    int32_t n_sessions;         /* 0: 1; bench sessions: what is usual */
+    int32_t n_sessions;         /* 0: 1 */
     bool ids, bos;              /* tokenize */
     bool show;                  /* tune */
-    const char *simulate;       /* tune: a machine that is not here */
     int32_t window;             /* perplexity */
     int32_t unscored;           /* perplexity: of a window's tokens, 0 is 1 */
     int32_t n_prompt, n_decode; /* bench model */
-    const char *contexts, *svg; /* bench model; contexts: as written, NULL: what is usual */
+    const char *contexts;       /* bench model: as written, NULL: what is usual */
     bool every;
     const char *type; /* bench kernels; NULL: all */
     bool list;
-    bool sizes;                  /* bench disk */
-    int32_t seconds;             /* bench disk; 0: the usual time */
-    const char *prompts;         /* bench edge, train: a file; NULL: the usual ones */
-    const char *policies, *csv;  /* bench edge: names, a file; NULL: all, none */
-    const char *peer;            /* bench edge: a folder of llama.cpp's programs */
-    int32_t n_rounds, n_plain;   /* bench edge; 0: what is usual */
-    const char *sides;           /* bench exit: names; NULL: all */
-    const char *confidence_file; /* bench exit: AdaInfer's predictors; NULL: none */
-    const char *json;            /* bench, plan, prepare, tune */
-    int32_t turn;                /* report: whose tree is drawn */
-    const char *turns;           /* report: "3-7"; NULL: in the middle */
+    bool sizes;          /* bench disk */
+    int32_t seconds;     /* bench disk; 0: the usual time */
+    const char *prompts; /* tune, train: a file; NULL: the usual ones */
+    const char *json;    /* bench, plan, prepare, tune */
+    int32_t turn;        /* report: whose tree is drawn */
+    const char *turns;   /* report: "3-7"; NULL: in the middle */
     const char
         *output; /* prepare, train: the side file; NULL: beside the model. report: the picture */
     bool check, force, planes;                                /* prepare */

@@ -146,8 +146,6 @@ drey_status bench_model(const cli_settings *s, FILE *out, cJSON *root, drey_erro
         show(out, root, &report);
         show_left_out(out, &bench, &report);
     }
-    if (status == DREY_OK && s->svg)
-        status = svg_write(s->svg, s->model, &report, err);
     models_close(&m);
     return status;
 }

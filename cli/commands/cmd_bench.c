@@ -121,14 +121,6 @@ static drey_status measure(const cli_settings *s, FILE *out, cJSON *root, drey_e
         return disk(s, out, root, err);
     case CLI_BENCH_KERNELS:
         return bench_kernels(s, out, root, err);
-    case CLI_BENCH_EXIT:
-        return bench_exit(s, out, root, err);
-    case CLI_BENCH_SESSIONS:
-        return bench_sessions(s, out, root, err);
-    case CLI_BENCH_UNITS:
-        return bench_units(s, out, root, err);
-    case CLI_BENCH_EDGE:
-        return bench_edge(s, out, root, err);
     default:
         return bench_model(s, out, root, err);
     }
@@ -140,18 +132,13 @@ int bench_main(const cli_settings *settings)
     bool json_only = settings->json && strcmp(settings->json, "-") == 0;
     FILE *out = json_only ? stderr : stdout;
     drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
-    if (status == DREY_OK && settings->svg)
-        status = json_check_path(settings->svg, &err);
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "version", drey_version());
     cJSON_AddItemToObject(root, "machine", json_machine());
     if (status == DREY_OK)
         status = measure(settings, out, root, &err);
-    bool told = status == DREY_OK || cJSON_HasObjectItem(root, "cases"); /* though some failed */
-    if (told && settings->json) {
-        drey_status wrote = json_write(settings->json, root, status == DREY_OK ? &err : NULL);
-        status = status == DREY_OK ? wrote : status;
-    }
+    if (status == DREY_OK && settings->json)
+        status = json_write(settings->json, root, &err);
     cJSON_Delete(root);
     if (status != DREY_OK)
         complain_error(&err);

@@ -50,9 +50,7 @@ static drey_status tune(const cli_settings *s, drey_error *err)
 int tune_main(const cli_settings *settings)
 {
     drey_error err = {0};
-    drey_status status = settings->simulate ? tune_simulate(settings, &err)
-                         : settings->model  ? tune_models(settings, &err)
-                                            : tune(settings, &err);
+    drey_status status = settings->model ? tune_models(settings, &err) : tune(settings, &err);
     if (status == DREY_OK)
         return 0;
     complain_error(&err);

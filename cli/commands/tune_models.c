@@ -3,7 +3,6 @@
 
 #include "cli/commands/auto_draft.h"
 #include "cli/files/cache_folder.h"
-#include "cli/files/drawing.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
 #include "cli/files/profile_file.h"
@@ -130,8 +129,6 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
 {
     const cli_settings *s = t->settings;
     bool json_only = s->json && strcmp(s->json, "-") == 0;
-    const char *draft = t->models.draft ? drawing_file_name(t->models.draft_path)
-                                        : drey_drafter_name(t->models.drafter);
     drey_status status = DREY_OK;
     if (s->units)
         units_table(json_only ? stderr : stdout, &t->units);
@@ -143,8 +140,6 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
         status = json_write(s->json, root, err);
         cJSON_Delete(root);
     }
-    if (s->svg && status == DREY_OK)
-        status = tune_svg(s->svg, drawing_file_name(s->model), draft, report, err);
     return status;
 }
 
@@ -153,8 +148,6 @@ drey_status tune_models(const cli_settings *s, drey_error *err)
     session t = {.settings = s, .bar.quiet = s->quiet};
     drey_pair_report report;
     drey_status status = s->json ? json_check_path(s->json, err) : DREY_OK;
-    if (status == DREY_OK && s->svg)
-        status = json_check_path(s->svg, err);
     if (status == DREY_OK)
         status = open_all(&t, err);
     if (status == DREY_OK && !s->show)

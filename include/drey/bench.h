@@ -273,59 +273,6 @@ DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
                                           const drey_boundaries_options *tune,
                                           drey_boundaries_report *report, drey_error *err);
 
-/* ---- Machines that are not here ----
- *
- * What several units of one device would make of drafting with heads (Ghidorah, III), from tables
- * of what each takes alone. Times are in any one unit of time. */
-
-enum { DREY_SIM_MAX_UNITS = 4, DREY_SIM_MAX_WIDTHS = 16 };
-
-/* A unit's times alone, [w]: of a pass of widths[w] rows. */
-typedef struct drey_sim_unit {
-    double linear_s[DREY_SIM_MAX_WIDTHS]; /* all matrices */
-    double dense_s[DREY_SIM_MAX_WIDTHS];  /* attention to the cache, for each position in it */
-    double sparse_s[DREY_SIM_MAX_WIDTHS]; /* attention of the rows to each other, pairs that count
-                                             alone */
-    double contention; /* of each time while another unit works, too; 1: it is not slowed */
-} drey_sim_unit;
-
-/* The first unit is the one with high parallelism, the last the one for what is sparse. */
-typedef struct drey_sim_machine {
-    int32_t n_units, n_widths;
-    int32_t widths[DREY_SIM_MAX_WIDTHS]; /* ascending, the first being 1 */
-    drey_sim_unit units[DREY_SIM_MAX_UNITS];
-    double sync_s;           /* of a pass on several units: waiting for each other */
-    double all_reduce_row_s; /* for each row, where units make partial sums that are added then */
-} drey_sim_machine;
-
-typedef enum drey_sim_strategy {
-    DREY_SIM_SEQUENTIAL = 0,  /* a token a pass, on the first unit */
-    DREY_SIM_ONE_UNIT = 1,    /* a tree a pass, on the first unit */
-    DREY_SIM_EVEN = 2,        /* tensor parallelism: equal parts of columns, rows and heads, partial
-                                sums added; what is sparse is computed as dense */
-    DREY_SIM_ALONE_RATIO = 3, /* the same, in proportion to the units' speeds alone (EdgeNN) */
-    DREY_SIM_STATIC = 4, /* columns alone are split, as a search under contention says; all dense
-                                 attention on the first unit, all sparse on the last (III-B) */
-    DREY_SIM_DYNAMIC = 5 /* the same, and attention's boundary is searched, too */
-} drey_sim_strategy;
-/* "sequential", "one unit", "even split", "alone ratio", "static", "dynamic"; NULL: no such one. */
-DREY_API const char *drey_sim_strategy_name(drey_sim_strategy strategy);
-
-typedef struct drey_sim_pass {
-    double seconds; /* the next three together */
-    double linear_s, attention_s, extra_s;
-    double share[DREY_SIM_MAX_UNITS]; /* of the matrices */
-    /* Of attention: above 0, this share of the dense part is the last unit's; below 0, this share
-     * of the sparse part the first one's, computed as dense. */
-    double boundary;
-} drey_sim_pass;
-
-/* A pass of widths[w] rows behind `context` positions. DREY_ERR_USAGE: the machine is none: a time
- * that is not above 0, a contention below 1, widths out of order. */
-DREY_API drey_status drey_simulate(const drey_sim_machine *machine, drey_sim_strategy strategy,
-                                   int32_t w, int32_t context, drey_sim_pass *pass,
-                                   drey_error *err);
-
 #ifdef __cplusplus
 }
 #endif

@@ -34,7 +34,7 @@ variant() { # NAME SED_SCRIPT: a toy with other bytes, of the same length
 
 # The command line.
 refused 2 "unknown command \"fly\"" fly
-refused 2 "bench what.* machine, disk, kernels, model, edge" bench
+refused 2 "bench what.* machine, disk, kernels, model" bench
 refused 2 "unknown option --fast; see drey run --help" run -m "$toy" --fast
 refused 2 "-m MODEL.gguf" run -p hello
 refused 2 "-p and -f contradict" run -m "$toy" -p hello -f "$toy"
@@ -53,11 +53,14 @@ ln "$toy" "$tmp/link.gguf"
 echo '{"prompt": "x"}' >"$tmp/prompts"
 refused 2 "--json would write over .*, which is read" plan -m "$toy" --no-measure --json "$tmp/link.gguf"
 refused 2 "--stats would write over" run -m "$toy" -f "$tmp/prompts" -n 1 --stats "$tmp/prompts"
-refused 2 "--svg would write over" bench edge -m "$toy" --prompts "$tmp/prompts" --svg "$tmp/prompts"
 refused 2 "--json would write over" train exit -m "$toy" --prompts "$tmp/prompts" --json "$tmp/prompts"
-refused 2 "--json would write over" tune --simulate "$tmp/prompts" --json "$tmp/prompts"
+refused 2 "--json would write over" tune -m "$toy" --prompts "$tmp/prompts" --json "$tmp/prompts"
+echo '{"id": "x"}' >"$tmp/odd"
+refused 1 "line 1 of .* is no prompt" tune -m "$toy" -d none --prompts "$tmp/odd"
+: >"$tmp/empty"
+refused 1 "holds no prompt" tune -m "$toy" -d none --prompts "$tmp/empty"
 refused 2 "--output would write over" report "$tmp/prompts" -o "$tmp/prompts"
-refused 2 "--json and --svg name one file" tune -m "$toy" --svg "$tmp/one" --json "$tmp/one"
+refused 2 "--output and --json name one file" train exit -m "$toy" -o "$tmp/one" --json "$tmp/one"
 refused 2 "--stats and --trace name one file" run -m "$toy" -p x --trace "$tmp/prompts" --stats "$tmp/prompts"
 refused 2 "is a model, or a file beside one; name another" plan -m "$toy" --no-measure --json "$tmp/kept.gguf"
 refused 2 "is a model, or a file beside one; name another" run -m "$toy" -p x -n 1 --stats "$tmp/kept.gguf"

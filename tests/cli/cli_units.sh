@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # --units on toys: one text whoever computes; drey tune keeps how to divide passes and drey run takes it
-# from there; drey bench units tells what each way is worth; bad words are one sentence.
+# from there; bad words are one sentence.
 #   cli_units.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -87,25 +87,6 @@ if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q 'measured on another processor' 
     wrong "another processor's shares: $(cat "$tmp/err")"
 fi
 
-"$drey" bench units -m "$tmp/t.gguf" -d lookup --units cpu+cpu/slow=2 --every -c 1024 --prompts "$tmp/prompts" -n 8 --rounds 1 \
-    --memory unlimited --json "$tmp/json" --csv "$tmp/csv" >"$tmp/out" 2>"$tmp/err" || wrong "bench units: $(cat "$tmp/err")"
-grep -q 'wrote the same texts' "$tmp/out" || wrong "bench units: $(cat "$tmp/out")"
-python3 - "$tmp/json" "$tmp/csv" <<'PYTHON' || wrong "what bench units told"
-import csv, json, sys
-told = json.load(open(sys.argv[1]))
-assert [w["rows"] for w in told["cases"]["widths"]] == [1, 4, 16, 64] and told["other_texts"] == 0
-for w in told["cases"]["widths"]:
-    assert len(w["sides"]) == 6 and all(s["pass_s"] > 0 for s in w["sides"])
-    assert all(abs(sum(s["share"]) - 1) < 1e-6 for s in w["sides"])
-    assert w["sides"][0]["share"] == [0.5, 0.5]
-assert [t["side"] for t in told["texts"]][:2] == ["sequential", "one unit"] and len(told["texts"]) == 7
-rows = list(csv.DictReader(open(sys.argv[2])))
-assert sum(r["what"] == "pass" for r in rows) == 4 * 8 and sum(r["what"] == "text" for r in rows) == 7
-assert [r["rows"] for r in rows if r["what"] == "attention"] == 4 * ["256"] + 4 * ["1024"]
-assert {r["side"] for r in rows if r["what"] == "attention"} == {
-    "whole heads", "dense and sparse", "searched", "searched, dynamic"}
-PYTHON
-
 refused() { # PATTERN WORD...
     local pattern=$1 got=0
     shift
@@ -114,10 +95,9 @@ refused() { # PATTERN WORD...
         wrong "$*: exit code $got, $(cat "$tmp/err")"
     fi
 }
-refused 'name units with --units' bench units -m "$tmp/t.gguf"
-refused 'leave the shares out' bench units -m "$tmp/t.gguf" --units cpu/slow=2+cpu=3
 refused 'leave the shares out' tune -m "$tmp/t.gguf" --units cpu=1+cpu=3
-refused 'nothing to divide' bench units -m "$tmp/t.gguf" --units cpu
+refused 'leave the shares out' tune -m "$tmp/t.gguf" --units cpu/slow=2+cpu=3
+refused 'nothing to divide' tune -m "$tmp/t.gguf" --units cpu -q
 refused 'units is about models' tune --units cpu+cpu
 refused 'context is about models' tune -c 300
 exit $failed

@@ -41,10 +41,6 @@ case "$1 ${2:-}" in
 "train medusa") more=(-n 600 --epochs 1) ;;
 "bench kernels") more=(--type q8_0) ;;
 "bench model") more=(--prompt-tokens 64 --decode-tokens 16 --contexts 0,64) ;;
-"bench edge") more=(-n 12 --plain-tokens 4 --policies std,optimal) ;;
-"bench exit") more=(-n 12 --sides off,exact --exit-file big.gguf.drey-exit) ;;
-"bench units") set -- "${@:1:6}" ;; # without --every
-"bench sessions") more=(-n 12) ;;
 serve*)
     case " $* " in *" --port "*) ;; *) more=(--port 0) ;; esac
     "$drey" "${@/#8080/0}" "${more[@]}" >listens &
@@ -97,7 +93,7 @@ for command in "${commands[@]}"; do
         failed=1
     }
 done
-if [ "${#commands[@]}" -lt 18 ] || [ $n_run -lt 20 ]; then
+if [ "${#commands[@]}" -lt 14 ] || [ $n_run -lt 20 ]; then
     echo "doc_examples: only ${#commands[@]} commands and $n_run examples were found"
     failed=1
 fi

@@ -249,7 +249,7 @@ static void values(void **state)
     assert_string_equal(s.sidecar, "none");
     accepts(&s, CLI_BENCH_MACHINE, "-t 2");
     assert_null(s.model);
-    accepts(&s, CLI_BENCH_MODEL, "-m a --contexts 0,64 --every --svg x.svg");
+    accepts(&s, CLI_BENCH_MODEL, "-m a --contexts 0,64 --every");
     assert_string_equal(s.contexts, "0,64");
     assert_true(s.every);
     accepts(&s, CLI_RUN, "--help --no-such-thing");
@@ -268,7 +268,7 @@ static void exits(void **state)
     refuses(CLI_RUN, "-m a --exit slow", "off, fast or exact");
     refuses(CLI_RUN, "-m a --exit-file f", "--exit-file needs --exit");
     refuses(CLI_RUN, "-m a --exit off --exit-threshold .5", "--exit-threshold needs --exit");
-    refuses(CLI_RUN, "-m a --exit fast --exit-threshold 1", "--exit-threshold takes a number");
+    refuses(CLI_RUN, "-m a --exit fast --exit-threshold 1.01", "--exit-threshold takes a number");
     refuses(CLI_RUN, "-m a -d b --without hyper", "needs --exit fast or --exit exact");
     refuses(CLI_RUN, "-m a -d none --exit fast --without slice", "--without needs a draft");
     refuses(CLI_RUN, "-m a -d b --policy single --tree 3", "--tree belongs to");
@@ -281,9 +281,6 @@ static void pictures(void **state)
     accepts(&s, CLI_REPORT, "t.json --turns 3-7 -o t.svg");
     assert_string_equal(s.operand, "t.json");
     assert_string_equal(s.turns, "3-7");
-    accepts(&s, CLI_BENCH_EDGE, "-m a -d b --prompts p --memory 800M,1G,unlimited --without tree");
-    assert_int_equal(s.n_budgets, 3);
-    assert_true(s.budgets[0] == 800 << 20 && s.budgets[2] == DREY_MEMORY_UNLIMITED);
     accepts(&s, CLI_REPORT, "t.json --turn 0");
     assert_int_equal(s.turn, 0);
 }
@@ -380,21 +377,16 @@ static void contradictions(void **state)
     (void)state;
     refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
-    refuses(CLI_TUNE, "--simulate m.json --show", "--simulate stands alone");
-    refuses(CLI_TUNE, "--simulate m.json -m a", "--simulate stands alone");
     refuses(CLI_TUNE, "--json a", "--json is about models");
     refuses(CLI_TUNE, "-d lookup", "--draft is about models");
     refuses(CLI_TUNE, "-m a --show --prompts p", "--show measures nothing");
     refuses(CLI_REPORT, "a --turn 1 --turns 1-2", "--turn and --turns contradict");
     refuses(CLI_REPORT, "", "name a trace");
-    refuses(CLI_BENCH_EDGE, "-m a", "with --prompts FILE.jsonl");
-    refuses(CLI_BENCH_EDGE, "-m a --prompts p --memory 800M,", "--memory takes a size");
-    refuses(CLI_BENCH_EDGE, "-m a --prompts p --memory 1,2,3,4,5,6,7,8,9", "up to 8 sizes");
     refuses(CLI_RUN, "-m a --memory 800M,1G", "--memory takes a size");
     refuses(CLI_RUN, "-m a -d none --policy edgellm", "--policy edgellm needs a draft");
     refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
     refuses(CLI_RUN, "-m a -d auto --policy none", "--policy none and -d contradict");
-    refuses(CLI_BENCH_EDGE, "-m a -d auto --prompts p", "for drey run, chat, serve, plan and tune");
+    refuses(CLI_TRAIN_EXIT, "-m a -d auto", "for drey run, chat, serve, plan and tune");
     refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
     refuses(CLI_RUN, "-m a -d b --policy std", "--policy std and -d contradict");
     refuses(CLI_RUN, "-m a -d lookup --policy draft", "lets the draft write alone");
