@@ -1,6 +1,6 @@
 /* How to divide passes between units: see drey_tune_units in drey/bench.h.
  *
- *      load   for each width:  each unit alone   the search   a sweep   all sides in turns
+ *      load   for each width:  each unit alone   the search   all sides in turns
  *
  * Passes are made up, as the time of one does not depend on its numbers; what waits for the disk is
  * left out, so that what is found is about computing. */
@@ -33,8 +33,7 @@ typedef struct tuner {
 
 const char *drey_units_side_name(drey_units_side side)
 {
-    static const char *const names[DREY_UNITS_SIDES] = {
-        "even", "alone ratio", "static", "dynamic, even", "dynamic", "best of all"};
+    static const char *const names[DREY_UNITS_SIDES] = {"static", "dynamic"};
     return (int)side >= 0 && (int)side < DREY_UNITS_SIDES ? names[side] : NULL;
 }
 
@@ -90,59 +89,33 @@ static double look(void *user, const double *share)
 
 /* ---- A width ---- */
 
-static void sweep(tuner *t, drey_units_width *w)
+/* All in turns, so that they meet the same machine: both sides, the shares with which the search began,
+ * and each unit alone. */
+static drey_status take_turns(tuner *t, drey_units_width *w, const double *begin, double *begin_s)
 {
-    double best_s = 0, *best = w->share[DREY_UNITS_SWEPT];
-    for (int32_t i = 0; i <= t->options->n_sweep && t->status == DREY_OK; i++) {
-        double first = (double)i / t->options->n_sweep;
-        double seconds = look(t, (const double[]){first, 1 - first});
-        if (i > 0 && seconds >= best_s)
-            continue;
-        best_s = seconds;
-        best[0] = first;
-        best[1] = 1 - first;
-    }
-}
-
-/* So that all sides meet the same machine. */
-static drey_status take_turns(tuner *t, drey_units_width *w, bool swept)
-{
-    double seconds[DREY_UNITS_SIDES][ROUNDS], alone_s[DREY_MAX_UNITS][ROUNDS];
-    int32_t n = swept ? DREY_UNITS_SIDES : DREY_UNITS_SWEPT;
-    for (int32_t round = 0; round < ROUNDS; round++) {
-        for (int32_t side = 0; side < n; side++) {
-            bool steal = side == DREY_UNITS_DYNAMIC || side == DREY_UNITS_DYNAMIC_EVEN;
-            divide(t, w->share[side], steal);
-            TRY(time_pass(t, &seconds[side][round]));
-        }
-        for (int32_t i = 0; i < t->units->n; i++) {
+    enum { BEGIN = DREY_UNITS_SIDES, ALONE, ALL = ALONE + DREY_MAX_UNITS };
+    double seconds[ALL][ROUNDS];
+    int32_t n = ALONE + t->units->n;
+    for (int32_t round = 0; round < ROUNDS; round++)
+        for (int32_t i = 0; i < n; i++) {
             double alone[DREY_MAX_UNITS] = {0};
-            alone[i] = 1;
-            divide(t, alone, false);
-            TRY(time_pass(t, &alone_s[i][round]));
+            if (i >= ALONE)
+                alone[i - ALONE] = 1;
+            divide(t, i >= ALONE ? alone : i == BEGIN ? begin : w->share, i == DREY_UNITS_DYNAMIC);
+            TRY(time_pass(t, &seconds[i][round]));
         }
-    }
-    for (int32_t i = 0; i < t->units->n; i++)
-        w->alone_s[i] = median(alone_s[i], ROUNDS);
-    for (int32_t side = 0; side < n; side++)
-        w->side_s[side] = median(seconds[side], ROUNDS);
+    for (int32_t i = 0; i < DREY_UNITS_SIDES; i++)
+        w->side_s[i] = median(seconds[i], ROUNDS);
+    *begin_s = median(seconds[BEGIN], ROUNDS);
+    for (int32_t i = ALONE; i < n; i++)
+        w->alone_s[i - ALONE] = median(seconds[i], ROUNDS);
     return DREY_OK;
-}
-
-/* A hiccup may have led the search astray: where it lost against its own beginning, that counts. */
-static void keep_the_better(drey_units_width *w)
-{
-    const int from = DREY_UNITS_ALONE_RATIO;
-    if (w->side_s[from] >= w->side_s[DREY_UNITS_STATIC])
-        return;
-    w->side_s[DREY_UNITS_STATIC] = w->side_s[from];
-    memcpy(w->share[DREY_UNITS_STATIC], w->share[from], sizeof w->share[from]);
 }
 
 static drey_status measure_width(tuner *t, drey_units_width *w)
 {
     int32_t n = t->units->n;
-    bool swept = n == 2 && t->options->n_sweep > 0;
+    double begin[DREY_MAX_UNITS] = {0}, begin_s;
     t->rows = w->rows;
     if (t->options->stage)
         t->options->stage(t->options->user, w->rows);
@@ -150,20 +123,18 @@ static drey_status measure_width(tuner *t, drey_units_width *w)
         double alone[DREY_MAX_UNITS] = {0};
         alone[i] = 1;
         w->alone_s[i] = look(t, alone);
-        w->share[DREY_UNITS_EVEN][i] = w->share[DREY_UNITS_DYNAMIC_EVEN][i] = 1.0 / n;
     }
     TRY(t->status);
-    shares_from_alone(w->alone_s, n, w->share[DREY_UNITS_ALONE_RATIO]);
+    shares_from_alone(w->alone_s, n, begin);
     t->n_looks = 0;
-    shares_search(look, t, w->alone_s, n, w->share[DREY_UNITS_STATIC]);
+    shares_search(look, t, w->alone_s, n, w->share);
     w->n_measured = t->n_looks;
-    memcpy(w->share[DREY_UNITS_DYNAMIC], w->share[DREY_UNITS_STATIC],
-           sizeof w->share[DREY_UNITS_DYNAMIC]);
-    if (swept)
-        sweep(t, w);
     TRY(t->status);
-    TRY(take_turns(t, w, swept));
-    keep_the_better(w);
+    TRY(take_turns(t, w, begin, &begin_s));
+    if (begin_s < w->side_s[DREY_UNITS_STATIC]) { /* a hiccup may have led the search astray */
+        w->side_s[DREY_UNITS_STATIC] = begin_s;
+        memcpy(w->share, begin, sizeof begin);
+    }
     return DREY_OK;
 }
 
@@ -183,8 +154,7 @@ static void fill_shares(drey_units_report *r)
         below = below ? below : above;
         above = above ? above : below;
         for (int32_t i = 0; i < r->n_units; i++)
-            all->share[w][i] =
-                (below->share[DREY_UNITS_STATIC][i] + above->share[DREY_UNITS_STATIC][i]) / 2;
+            all->share[w][i] = (below->share[i] + above->share[i]) / 2;
     }
 }
 
@@ -220,8 +190,6 @@ static drey_status check_widths(const drey_units_options *tune, drey_error *err)
     for (int32_t i = 0, before = 0; i < DREY_UNIT_WIDTHS && tune->rows[i]; before = tune->rows[i++])
         if (tune->rows[i] <= before || tune->rows[i] > WIDEST)
             FAIL(err, DREY_ERR_USAGE, "widths are numbers of rows from 1 to %d, ascending", WIDEST);
-    if (tune->n_sweep < 0 || tune->n_sweep > 1000)
-        FAIL(err, DREY_ERR_USAGE, "%d ratios cannot be tried (0 to 1000)", tune->n_sweep);
     return DREY_OK;
 }
 

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char format[] = "drey units 1";
+static const char format[] = "drey units 2";
 enum { ID_BYTES = 128, MOST_SHARES = DREY_UNIT_WIDTHS * DREY_MAX_UNITS };
 
 /* ---- Measuring ---- */
@@ -54,8 +54,7 @@ drey_status units_measure(const drey_model *target, const drey_engine_options *o
 {
     teller rows = {steps, "units, passes of %d row%s"};
     teller positions = {steps, "units, attention behind %d position%s"};
-    const drey_units_options products = {
-        .n_sweep = steps->n_sweep, .stage = tell_number, .user = &rows};
+    const drey_units_options products = {.stage = tell_number, .user = &rows};
     const drey_boundaries_options attention = {.most_positions =
                                                    positions_of(target, steps->most_positions),
                                                .stage = tell_number,
@@ -111,12 +110,12 @@ static cJSON *width_json(const drey_units_width *w, int32_t n_units)
     cJSON_AddNumberToObject(one, "rows", w->rows);
     cJSON_AddNumberToObject(one, "ratios_measured", w->n_measured);
     cJSON_AddItemToObject(one, "alone_s", cJSON_CreateDoubleArray(w->alone_s, n_units));
+    cJSON_AddItemToObject(one, "share", cJSON_CreateDoubleArray(w->share, n_units));
     cJSON_AddItemToObject(one, "sides", sides);
     for (int i = 0; i < DREY_UNITS_SIDES; i++) {
         cJSON *side = cJSON_CreateObject();
         cJSON_AddStringToObject(side, "side", drey_units_side_name((drey_units_side)i));
         cJSON_AddNumberToObject(side, "pass_s", w->side_s[i]);
-        cJSON_AddItemToObject(side, "share", cJSON_CreateDoubleArray(w->share[i], n_units));
         cJSON_AddItemToArray(sides, side);
     }
     return one;
@@ -200,11 +199,12 @@ static bool take_width(const cJSON *from, drey_units_width *w, int32_t n_units)
     int i = 0;
     bool good = rows >= 1 && rows <= 64 && measured >= 0 && measured <= 1e6 &&
                 cJSON_GetArraySize(sides) == DREY_UNITS_SIDES &&
-                take(from, "alone_s", w->alone_s, n_units);
+                take(from, "alone_s", w->alone_s, n_units) &&
+                take(from, "share", w->share, n_units);
     cJSON_ArrayForEach(side, sides)
     {
         double pass_s = json_number(side, "pass_s");
-        good = good && pass_s >= 0 && take(side, "share", w->share[i], n_units);
+        good = good && pass_s >= 0;
         if (good)
             w->side_s[i++] = pass_s;
     }
@@ -343,30 +343,22 @@ static void put_rule(FILE *out, int n_columns)
 static void products_table(FILE *out, const drey_units_report *r)
 {
     char a[16];
-    fprintf(out, "| rows | unit alone |");
+    fprintf(out, "| rows | unit alone | shares |");
     for (int i = 0; i < DREY_UNITS_SIDES; i++)
         fprintf(out, " %s |", drey_units_side_name((drey_units_side)i));
-    fprintf(out, " static over even | of both alone | of the best |\n");
-    put_rule(out, DREY_UNITS_SIDES + 5);
+    fprintf(out, " of both alone |\n");
+    put_rule(out, DREY_UNITS_SIDES + 4);
     for (int32_t k = 0; k < r->n_widths; k++) {
         const drey_units_width *w = &r->widths[k];
         const double *s = w->side_s;
         fprintf(out, "| %d | ", w->rows);
         for (int32_t i = 0; i < r->n_units; i++)
             fprintf(out, "%s%s", i ? ", " : "", format_seconds(a, w->alone_s[i]));
-        for (int i = 0; i < DREY_UNITS_SIDES; i++) {
-            fprintf(out, " | ");
-            if (s[i] <= 0)
-                continue;
-            fprintf(out, "%s (", format_seconds(a, s[i]));
-            put_shares(out, w->share[i], r->n_units);
-            fprintf(out, ")");
-        }
-        fprintf(out, " | %.2f | %.2f | ", s[DREY_UNITS_EVEN] / s[DREY_UNITS_STATIC],
-                alone_sum_s(r, w) / s[DREY_UNITS_STATIC]);
-        if (s[DREY_UNITS_SWEPT] > 0)
-            fprintf(out, "%.2f ", s[DREY_UNITS_SWEPT] / s[DREY_UNITS_STATIC]);
-        fprintf(out, "|\n");
+        fputs(" | ", out);
+        put_shares(out, w->share, r->n_units);
+        for (int i = 0; i < DREY_UNITS_SIDES; i++)
+            fprintf(out, " | %s", format_seconds(a, s[i]));
+        fprintf(out, " | %.2f |\n", alone_sum_s(r, w) / s[DREY_UNITS_STATIC]);
     }
 }
 

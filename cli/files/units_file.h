@@ -21,7 +21,6 @@ typedef struct units_measured {
 typedef struct units_steps {
     void (*stage)(void *user, const char *what);
     void *user;
-    int32_t n_sweep;        /* drey_units_options.n_sweep */
     int32_t most_positions; /* 0: 4096 */
 } units_steps;
 drey_status units_measure(const drey_model *target, const drey_engine_options *options,

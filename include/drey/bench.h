@@ -186,23 +186,19 @@ DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
 
 /* Ways of dividing a pass between units. */
 typedef enum drey_units_side {
-    DREY_UNITS_EVEN = 0, /* equal parts, and nobody takes over: as tensor parallelism has it */
-    DREY_UNITS_ALONE_RATIO = 1,  /* in proportion to speeds alone, and nobody takes over (EdgeNN) */
-    DREY_UNITS_STATIC = 2,       /* as searched while all are at work, and nobody takes over */
-    DREY_UNITS_DYNAMIC_EVEN = 3, /* equal parts, and who is done takes over */
-    DREY_UNITS_DYNAMIC = 4,      /* as searched, and who is done takes over */
-    DREY_UNITS_SWEPT = 5         /* the best of all ratios, tried one by one; nobody takes over */
+    DREY_UNITS_STATIC = 0, /* as searched while all are at work, and nobody takes over */
+    DREY_UNITS_DYNAMIC = 1 /* as searched, and who is done takes over */
 } drey_units_side;
-enum { DREY_UNITS_SIDES = 6 };
-/* "even", "alone ratio", "static", "dynamic, even", "dynamic", "best of all"; NULL: no such one. */
+enum { DREY_UNITS_SIDES = 2 };
+/* "static", "dynamic"; NULL: no such one. */
 DREY_API const char *drey_units_side_name(drey_units_side side);
 
 typedef struct drey_units_width {
     int32_t rows;                    /* of the pass */
     double alone_s[DREY_MAX_UNITS];  /* with all products on one unit */
-    double side_s[DREY_UNITS_SIDES]; /* medians, measured in turns; 0: not measured */
-    double share[DREY_UNITS_SIDES][DREY_MAX_UNITS];
-    int32_t n_measured; /* ratios that the search looked at */
+    double side_s[DREY_UNITS_SIDES]; /* medians, measured in turns */
+    double share[DREY_MAX_UNITS];    /* of both */
+    int32_t n_measured;              /* ratios that the search looked at */
 } drey_units_width;
 
 typedef struct drey_units_report {
@@ -216,7 +212,6 @@ typedef struct drey_units_report {
 typedef struct drey_units_options {
     /* Widths to measure, ascending, up to the first 0; none: 1, 4, 16 and 64. */
     int32_t rows[DREY_UNIT_WIDTHS];
-    int32_t n_sweep; /* of two units: ratios that are tried one by one, too; 0: none */
     void (*stage)(void *user, int32_t rows); /* what is measured next; may be NULL */
     void *user;
 } drey_units_options;

@@ -53,9 +53,8 @@ def sides_of(args, drey, division):
     width = next((w for w in division["widths"] if w["rows"] == ROWS), division["widths"][-1])
     alone, n = width["alone_s"], len(width["alone_s"])
     fastest = [float(s == min(alone)) for s in alone]
-    static = next(s for s in width["sides"] if s["side"] == "static")["share"]
     divisions = {"sequential": fastest, "one unit": fastest, "even": [1 / n] * n,
-                 "alone ratio": [1 / s / sum(1 / a for a in alone) for s in alone], "static": static}
+                 "alone ratio": [1 / s / sum(1 / a for a in alone) for s in alone], "static": width["share"]}
     sides = []
     for name, shares in [*divisions.items(), ("dynamic", None)]:
         draft = ["-d", "none"] if name == "sequential" else ["-d", path_of(drey, args.draft)]
@@ -65,21 +64,18 @@ def sides_of(args, drey, division):
 
 
 def show_division(division):
-    def shares(of):
-        return ":".join(f"{100 * s:.0f}" for s in of)
-
     def ms(seconds):
         return figure(1e3 * seconds)
 
     names = division["names"]
     rows = []
     for w in division["widths"]:
-        of = {s["side"]: s for s in w["sides"]}
+        of = {s["side"]: s["pass_s"] for s in w["sides"]}
         both = 1 / sum(1 / s for s in w["alone_s"])
-        rows.append([str(w["rows"]), *(ms(s) for s in w["alone_s"]),
-                     *(f"{ms(of[s]['pass_s'])} ({shares(of[s]['share'])})" for s in ("static", "dynamic")),
-                     f"{both / of['static']['pass_s']:.2f}"])
-    table("Passes, ms", ["rows", *(f"{n} alone" for n in names), "static", "dynamic", "static, of all alone"], rows)
+        rows.append([str(w["rows"]), *(ms(s) for s in w["alone_s"]), ms(of["static"]), ms(of["dynamic"]),
+                     ":".join(f"{100 * s:.0f}" for s in w["share"]), f"{both / of['static']:.2f}"])
+    table("Passes, ms", ["rows", *(f"{n} alone" for n in names), "static", "dynamic", "shares",
+                         "static, of all alone"], rows)
     rows = [[str(c["positions"]), *(ms(s["attention_s"]) for s in c["sides"]), f"{c['boundary']:+.2f}"]
             for c in division["attention"]]
     if rows:

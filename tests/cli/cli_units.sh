@@ -65,7 +65,7 @@ behind = kept["attention"]
 assert [c["positions"] for c in behind] == [256] and abs(behind[0]["boundary"]) <= 1
 assert len(behind[0]["sides"]) == 4 and all(s["attention_s"] > 1e-8 for s in behind[0]["sides"])
 PYTHON
-for bad in 's/"drey units 1"/"drey units 0"/' 's/"shares":/"pieces":/' 's/"rows":/"columns":/' \
+for bad in 's/"drey units 2"/"drey units 0"/' 's/"shares":/"pieces":/' 's/"rows":/"columns":/' \
     's/"boundary":/"border":/' 's/"positions":.*256/"positions": 257/'; do
     sed "$bad" "$kept" >"$tmp/bad"
     cp "$kept" "$tmp/good"

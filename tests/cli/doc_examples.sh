@@ -93,7 +93,7 @@ for command in "${commands[@]}"; do
         failed=1
     }
 done
-if [ "${#commands[@]}" -lt 14 ] || [ $n_run -lt 20 ]; then
+if [ "${#commands[@]}" -lt 14 ] || [ $n_run -lt 16 ]; then
     echo "doc_examples: only ${#commands[@]} commands and $n_run examples were found"
     failed=1
 fi
