@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs every test: installs what is missing, builds, fetches the small real model (98 MB), and ends
 # with ctest's own summary.
-#   ./test.sh [--fast] [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX] [--label LABEL] [--build-dir DIR]
-#     --fast       the tests that carry the label fast: unit tests and checks of the sources. They end
-#                  within a minute on two cores, need no model, and nothing is downloaded for them
+#   ./test.sh [--fast] [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX] [--label LABEL]
+#             [--build-dir DIR]
+#     --fast       the tests that carry the label fast: unit tests and checks of the sources. They
+#                  end within a minute on two cores, need no model and download nothing
 #     --sanitize   as -fsanitize= takes it: address,undefined or thread
 #     --only       the tests whose names match; default all
 #     --label      the tests that carry it: threads, those that start threads
@@ -27,7 +28,7 @@ while [ $# -gt 0 ]; do
     --label) label=${2:?} ;;
     --build-dir) build=${2:?} ;;
     *)
-        sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac

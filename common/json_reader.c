@@ -1,5 +1,5 @@
-/* Reading JSON: see json_reader.h. A string is walked through twice: once by json_next, which checks
- * it, and once by whoever wants its parts. */
+/* Reading JSON: see json_reader.h. A string is walked through twice: once by json_next, which
+ * checks it, and once by whoever wants its parts. */
 #include "common/json_reader.h"
 
 #include <string.h>

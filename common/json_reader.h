@@ -1,11 +1,11 @@
 /* Reads JSON (RFC 8259, strictly, in UTF-8) from memory, one event after the other:
  *
  *     {"a":        [        1,           "x\n"        ]           }
- *     JSON_OBJECT  JSON_KEY  JSON_ARRAY  JSON_NUMBER  JSON_STRING  JSON_CLOSE  JSON_CLOSE  JSON_DONE
+ *     JSON_OBJECT  JSON_KEY  JSON_ARRAY  JSON_NUMBER  JSON_STRING  JSON_CLOSE  JSON_CLOSE JSON_DONE
  *
  * Nothing is copied, and the reader is all the memory that is needed. An event names its bytes in
- * the text; json_next_part gives the parts of a string, so that the caller knows of each decoded byte
- * which byte of the text it comes from. */
+ * the text; json_next_part gives the parts of a string, so that the caller knows of each decoded
+ * byte which byte of the text it comes from. */
 #ifndef DREY_COMMON_JSON_READER_H
 #define DREY_COMMON_JSON_READER_H
 

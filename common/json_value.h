@@ -32,8 +32,8 @@ typedef struct json_values {
 } json_values;
 
 /* Reads text[0..n), which is written into. NULL: it is no JSON, nested deeper than JSON_MOST_DEPTH,
- * or has more values than there is room for; see why. Of members with the same key all are kept: the
- * last one counts. */
+ * or has more values than there is room for; see why. Of members with the same key all are kept:
+ * the last one counts. */
 json_value *json_parse(json_values *v, char *text, size_t n);
 
 /* The same, in memory of its own: json_free gives it back. NULL as above, or no memory. */

@@ -1,4 +1,5 @@
-/* UTF-8, seen byte by byte: what is a character, what may become one, what never will; and written. */
+/* UTF-8, seen byte by byte: what is a character, what may become one, what never will; and
+ * written. */
 #ifndef DREY_COMMON_UTF8_H
 #define DREY_COMMON_UTF8_H
 

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Compares drey's chat templates with Python's jinja2, over a folder of templates and seeded conversations.
+"""Compares drey's chat templates with Python's jinja2, over a folder of templates and seeded
+conversations.
 
     pip install jinja2==3.1.6
-    scripts/check-templates.py RENDER_CHAT FOLDER [--cases N] [--seed S] [--show] [--write FILE | --against FILE]
+    scripts/check-templates.py RENDER_CHAT FOLDER [--cases N] [--seed S] [--show]
+                               [--write FILE | --against FILE]
 
-RENDER_CHAT is the test program of that name (BUILD/tests/render_chat). FOLDER holds *.jinja; llama.cpp's models/templates
-is one. Jinja runs as Hugging Face's apply_chat_template sets it up: a sandbox with trim_blocks, lstrip_blocks, loop
-controls, {% generation %}, tojson, raise_exception and strftime_now; and with from_json, which some templates take for
-granted. Where a template refuses a system message, its text goes in front of the first user's, in both.
+RENDER_CHAT is the test program of that name (BUILD/tests/render_chat). FOLDER holds *.jinja;
+llama.cpp's models/templates is one. Jinja runs as Hugging Face's apply_chat_template sets it up: a
+sandbox with trim_blocks, lstrip_blocks, loop controls, {% generation %}, tojson, raise_exception
+and strftime_now; and with from_json, which some templates take for granted. Where a template
+refuses a system message, its text goes in front of the first user's, in both.
 
-A case agrees where both write the same text, or both refuse. What a conversation wrote has to be marked as such: each
-message that is unique in the text is looked for. --show: the first case of each template that does not. Exit status 1
-where any does not agree. With --write the conversations and jinja2's answers are kept as JSON lines, and with --against
-they are what is compared with, so that jinja2 is not needed then (tests/data/templates/answers.jsonl).
+A case agrees where both write the same text, or both refuse. What a conversation wrote has to be
+marked as such: each message that is unique in the text is looked for. --show: the first case of
+each template that does not. Exit status 1 where any does not agree. With --write the conversations
+and jinja2's answers are kept as JSON lines, and with --against they are what is compared with, so
+that jinja2 is not needed then (tests/data/templates/answers.jsonl).
 """
 import argparse
 import datetime
@@ -192,7 +196,8 @@ def folded(messages):
 
 
 def jinja_answer(environments, source, case):
-    """The text, or None where Jinja refuses. What HF's sandbox forbids, changing lists, is asked of the other one."""
+    """The text, or None where Jinja refuses. What HF's sandbox forbids, changing lists, is asked of
+    the other one."""
     from jinja2.exceptions import SecurityError
     for environment in environments:
         try:
@@ -236,7 +241,8 @@ def drey_answers(program, path, cases):
 
 
 def marks_fail(case, said, ranges):
-    """A message's text that stands once in the answer has to lie in what is marked; None, or the text."""
+    """A message's text that stands once in the answer has to lie in what is marked; None, or the
+    text."""
     whole = said.encode()
     for message in case["messages"]:
         parts = message.get("content")

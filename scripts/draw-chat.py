@@ -3,9 +3,10 @@
 
     draw-chat.py [--columns N] [--rows N] -o PICTURE.svg MESSAGE... -- drey chat -m big.gguf ...
 
-The command runs in tmux, on a terminal of that size. Messages are typed one after the other, each once the answer
-before it has ended. What is drawn is the screen of the moment at which most of the last answer was provisional, behind
-two lines at least that were verified. All that it shows was there."""
+The command runs in tmux, on a terminal of that size. Messages are typed one after the other, each
+once the answer before it has ended. What is drawn is the screen of the moment at which most of the
+last answer was provisional, behind two lines at least that were verified. All that it shows was
+there."""
 import argparse
 import os
 import re

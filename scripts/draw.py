@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Draws what drey and scripts/bench measured: an SVG file that stands alone and follows the reader's scheme.
+"""Draws what drey and scripts/bench measured: an SVG file that stands alone and follows the
+reader's scheme.
 
     draw.py edge RESULTS.csv -o PICTURE.svg      speeds of all sides (scripts/bench edge, units)
-    draw.py budgets RESULTS.csv -o PICTURE.svg   the same by memory budget, the best of llama.cpp's sides
-                                                 ("llama.cpp...") at each; --target, --draft
+    draw.py budgets RESULTS.csv -o PICTURE.svg   the same by memory budget, the best of llama.cpp's
+                                                 sides ("llama.cpp...") at each; --target, --draft
     draw.py exits RESULTS.csv -o PICTURE.svg     speeds, and where tokens left (scripts/bench exits)
-    draw.py tune TUNED.json -o PICTURE.svg       passes and static trees by rows (drey tune -m --json)
-    draw.py model MODEL.json -o PICTURE.svg      passes and their limits by rows (drey bench model --json)
+    draw.py tune TUNED.json -o PICTURE.svg       passes and static trees by rows (drey tune --json)
+    draw.py model MODEL.json -o PICTURE.svg      passes and their limits by rows (drey bench
+                                                 model --json)
 
 Each point is the median over a group's prompts, of each prompt the median of its rounds."""
 import argparse
@@ -77,7 +79,8 @@ class Picture:
 
 
 class Plot:
-    """Axes over a rectangle: the vertical one logarithmic or from 0 on, the horizontal one by places."""
+    """Axes over a rectangle: the vertical one logarithmic or from 0 on, the horizontal one by
+    places."""
 
     def __init__(self, picture, box, low, high, logarithmic):
         self.p, (self.left, self.top, self.right, self.bottom) = picture, box
@@ -267,7 +270,8 @@ def draw_tune(args):
 
 
 def draw_model(args):
-    """Both axes logarithmic: a limit of bandwidth is level, one of operations has a slope of one."""
+    """Both axes logarithmic: a limit of bandwidth is level, one of operations has a slope of
+    one."""
     with open(args.file) as f:
         told = json.load(f)
     passes = told["passes"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each target of tests/fuzz for a while, beginning with its corpus, under ASan and UBSan. What
-# it finds is left in the build folder as TARGET-crash-... (or leak, timeout, oom), and named.
+# Fuzzes each target of tests/fuzz for a while, beginning with its corpus, under ASan and UBSan.
+# What it finds is left in the build folder as TARGET-crash-... (or leak, timeout, oom), and named.
 #   fuzz.sh [SECONDS [BUILD_DIR]]
 # SECONDS: for each target, default 10. BUILD_DIR: default build-fuzz.
 set -euo pipefail

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes src/template/case_table.h: which characters Python's str.upper and str.lower change, and into what.
+"""Makes src/template/case_table.h: which characters Python's str.upper and str.lower change, and
+into what.
 
     scripts/make-case-table.py > src/template/case_table.h
 
-Runs of characters whose change is the same distance are a line each (step 2: every other one); characters that
-become several are listed one by one.
+Runs of characters whose change is the same distance are a line each (step 2: every other one);
+characters that become several are listed one by one.
 """
 import sys
 import unicodedata

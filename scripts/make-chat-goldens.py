@@ -5,10 +5,10 @@
     scripts/make-chat-goldens.py
 
 Jinja runs as Hugging Face's apply_chat_template sets it up (trim_blocks, lstrip_blocks,
-raise_exception), with add_generation_prompt; bos_token is empty because drey adds it as a token, and
-strftime_now is left out, so that templates take their own default date. A golden line is
-TEMPLATE <tab> SYSTEM <tab> USER <tab> TEXT, with \\n, \\t, \\r and \\\\ written so, and SYSTEM "-" where there is
-none. Templates that refuse a system text get it in front of the user's.
+raise_exception), with add_generation_prompt; bos_token is empty because drey adds it as a token,
+and strftime_now is left out, so that templates take their own default date. A golden line is
+TEMPLATE <tab> SYSTEM <tab> USER <tab> TEXT, with \\n, \\t, \\r and \\\\ written so, and SYSTEM "-"
+where there is none. Templates that refuse a system text get it in front of the user's.
 """
 import glob
 import os

@@ -7,8 +7,8 @@ Hugging Face `tokenizers` for byte-level BPE, `sentencepiece` for SentencePiece 
 
 writes tests/data/vocab/NAME.gguf (small vocabularies trained on the text below, no tensors) and
 tests/data/tokens/NAME.txt. With MODELS_DIR, which holds the real models, it writes the golden files
-of their vocabularies too. A golden line is FLAGS <tab> TEXT IN HEX <tab> IDS, where flag 1 means that
-special tokens written in the text are tokens.
+of their vocabularies too. A golden line is FLAGS <tab> TEXT IN HEX <tab> IDS, where flag 1 means
+that special tokens written in the text are tokens.
 
 Broken UTF-8, which the references do not take, is defined here: bytes that belong to no character
 are a word of their own, and what lies between is a text of its own.

@@ -5,11 +5,12 @@
     make-toy-goldens.py MODEL.gguf OUT.txt IDS.txt      (a real model, and the tokens of a text)
 
 Toys are written by `test_logits --toys DIR`. Only numpy is needed where matrices are F32, F16
-or BF16, else the public package gguf, which dequantises them (made with 0.19.0). Everything is computed in double precision, from the definitions: the models as their papers
-have them (Llama, Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3, Phi 3, GPT-2), biases as llama.cpp adds them (to the product of the matrix of that name), RoPE
-scaling as llama.cpp derives it from the file's keys. Nothing of drey takes part. The toys without
-quantised types that make-logit-goldens.py covers come out the same here, to the last digit written
-or nearly: that holds the two against each other.
+or BF16, else the public package gguf, which dequantises them (made with 0.19.0). Everything is
+computed in double precision, from the definitions: the models as their papers have them (Llama,
+Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3, Phi 3, GPT-2), biases as llama.cpp adds them (to the
+product of the matrix of that name), RoPE scaling as llama.cpp derives it from the file's keys.
+Nothing of drey takes part. The toys without quantised types that make-logit-goldens.py covers come
+out the same here, to the last digit written or nearly: that holds the two against each other.
 
 The output is described in make-logit-goldens.py.
 """

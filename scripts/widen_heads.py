@@ -3,9 +3,10 @@
 
     widen_heads.py IN.drey-medusa WIDE.gguf OUT.drey-medusa          (needs numpy)
 
-The wide model's hidden state is [h; h] / 2, and a row of its head over its root mean square is [e; e]. With
-W' = [[W, W, U / 2, U / 2], [W, W, U / 2, U / 2]] for a block [W, U] and b' = [b; b] its units are those of the narrow one,
-and with half its scale it adds [x; x] / 2, which is to the wide head what x is to the narrow one."""
+The wide model's hidden state is [h; h] / 2, and a row of its head over its root mean square is [e;
+e]. With W' = [[W, W, U / 2, U / 2], [W, W, U / 2, U / 2]] for a block [W, U] and b' = [b; b] its
+units are those of the narrow one, and with half its scale it adds [x; x] / 2, which is to the wide
+head what x is to the narrow one."""
 import struct
 import sys
 
@@ -83,7 +84,8 @@ class Gguf:
         return self.file.read(n)
 
     def identity(self):
-        """The number by which side files know their model (src/weights/identity.h), of a file in one part."""
+        """The number by which side files know their model (src/weights/identity.h), of a file in
+        one part."""
         page, n_samples = 4096, 32
         first = self.base + min(tensor[3] for tensor in self.tensors)
         data = self.n_bytes - first

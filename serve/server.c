@@ -124,8 +124,8 @@ static drey_status take_memory(server *s, drey_error *err)
     return DREY_OK;
 }
 
-/* For the time of a request: what a template takes to write it, however short it is; and after that,
- * what the tokenizer takes to read it, most for one endless word. */
+/* For the time of a request: what a template takes to write it, however short it is; and after
+ * that, what the tokenizer takes to read it, most for one endless word. */
 static uint64_t reading_bytes(uint64_t body_bytes)
 {
     const uint64_t a_template = 1 << 20, times = 32, word_times = 264, longest_word = 12 << 20;

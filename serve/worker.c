@@ -140,8 +140,8 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     eventfd_write(s->wake, 1);
 }
 
-/* A text that ended without a token: its prompt has been read all the same. Where none was asked for,
- * the one that the prompt's last pass gives is nobody's. */
+/* A text that ended without a token: its prompt has been read all the same. Where none was asked
+ * for, the one that the prompt's last pass gives is nobody's. */
 static void end_prompt(loop *l, seat *place)
 {
     job *j = place->job;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Dependencies between folders go one way: a file may include headers of its own folder and of those
-# that stand before it here. The server may use the public headers and common/, the command those and
-# the server; examples use the public headers alone.
+# that stand before it here. The server may use the public headers and common/, the command those
+# and the server; examples use the public headers alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What can be checked of the code's form: files under 1,000 lines with names of their own, functions
-# of at most 70, clang-format, shellcheck, mandoc, no machine's own paths, nothing large or generated.
-# The three tools have to be there: scripts/install-deps.sh --tests installs them.
+# of at most 70, clang-format, shellcheck, mandoc, no machine's own paths, nothing large or
+# generated; and of its words: plain English, comments of 100 columns, no file named that is gone
+# (prose.py). The three tools have to be there: scripts/install-deps.sh --tests installs them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -54,6 +55,15 @@ if [ ${#missing[@]} = 0 ]; then
         xargs -0 -P "$(nproc)" -n 5 shellcheck --format=gcc || true)"
     fail "mandoc says:" "$(mandoc -T lint -W warning docs/reference/drey.1 || true)"
 fi
+
+# Plain English (CONTRIBUTING.md, Words): comments of a folder follow once they are rewritten.
+plain=(docs/README.md docs/guide docs/reference README.md CONTRIBUTING.md CHANGELOG.md)
+code=(include common src tune bench train serve cli examples tests scripts test.sh demo.sh .ci)
+fail "words that CONTRIBUTING.md has others for:" "$(python3 tests/prose.py words "${plain[@]}")"
+fail "comments of more than 100 columns, documents of more than 120:" \
+    "$(python3 tests/prose.py columns "${plain[@]}" docs/lab heads/README.md "${code[@]}")"
+fail "files that are named and are gone:" \
+    "$(python3 tests/prose.py names "${plain[@]}" ARCHITECTURE.md docs/lab heads/README.md "${code[@]}")"
 
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     fail "paths of one machine:" "$(git grep -nIE '/(work|root|home)/[a-z.]' -- . ':!tests/style.sh' |

@@ -79,8 +79,9 @@ drey_status exit_gather(exit_gatherer *g, const drey_train_prompt *prompt, int32
 /* ---- Learning ---- */
 
 /* Trains p's predictors, whose kind, source, sizes and memory (numbers: of exit_take) are settled,
- * on the positions that are not held out, or on all. tell: now and then, so much of 1 is done; false ends it
- * with DREY_ERR_CANCELLED; may be NULL. DREY_ERR_USAGE where no position has candidates. */
+ * on the positions that are not held out, or on all. tell: now and then, so much of 1 is done;
+ * false ends it with DREY_ERR_CANCELLED; may be NULL. DREY_ERR_USAGE where no position has
+ * candidates. */
 typedef struct exit_training {
     exit_predictors *p;
     float *numbers[4];

@@ -6,13 +6,13 @@
  *                                       + pull * mean over D of huber((x - h_k) / rms(h_k)))
  *
  * h: a position's hidden state; y_k: the token that the model said k + 1 positions later, k = 0,
- * 1, ... (block k of the file); t_k: the one before it, and e(t_k) what medusa_heads.h says. V: rows
- * of the target's own head, frozen, those of the slice. The heads begin as the target's own: W = 0,
- * b = 0. Tokens are places of token_slice.h.
+ * 1, ... (block k of the file); t_k: the one before it, and e(t_k) what medusa_heads.h says. V:
+ * rows of the target's own head, frozen, those of the slice. The heads begin as the target's own: W
+ * = 0, b = 0. Tokens are places of token_slice.h.
  *
- * h_k: the state that y_k was said with, and q_k = softmax(V h_k). Where there is little text, blocks
- * learn by heart the one token that was drawn; what else it might have been, and the state itself,
- * tell them more. EAGLE (Li et al. 2024) learns from both.
+ * h_k: the state that y_k was said with, and q_k = softmax(V h_k). Where there is little text,
+ * blocks learn by heart the one token that was drawn; what else it might have been, and the state
+ * itself, tell them more. EAGLE (Li et al. 2024) learns from both.
  *
  * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few: z is
  * computed for the batch's own labels and some more that are drawn, half from what the texts hold

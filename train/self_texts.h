@@ -2,11 +2,12 @@
  *
  * Where nobody gives prompts the model writes the user's turn, too, sampled behind the bare chat
  * format, and then answers it; else it answers the prompts, in their order and then again from the
- * first one, with other seeds. Several texts are written in a pass. The answer is kept: a run of positions,
- * one for each token that the model said: its hidden state behind the final norm, and the token.
+ * first one, with other seeds. Several texts are written in a pass. The answer is kept: a run of
+ * positions, one for each token that the model said: its hidden state behind the final norm, and
+ * the token.
  *
- *     <|im_start|>user\n  How do I ...?  <|im_end|>\n<|im_start|>assistant\n  You can ... <|im_end|>
- *     prefix              seed 1         suffix                                run of seed 1
+ *     <|im_start|>user\n  How do I?  <|im_end|>\n<|im_start|>assistant\n  You can ... <|im_end|>
+ *     prefix              seed 1     suffix                                run of seed 1
  *
  * They go to a file, so that writing can be interrupted, and to memory afterwards:
  *
@@ -54,9 +55,9 @@ typedef struct self_texts {
  * many there are of these. DREY_ERR_FORMAT: there are tokens that the model has not. */
 drey_status self_texts_count(const char *path, int64_t most, token_slice *s, int64_t *n,
                              drey_error *err);
-/* Reads the first n positions to memory from `a`, whose owner checks it. Every 16th text is held, or
- * every text of each 16th prompt;
- * where that is none of them or all, the last sixteenth of the positions is. */
+/* Reads the first n positions to memory from `a`, whose owner checks it. Every 16th text is held,
+ * or every text of each 16th prompt; where that is none of them or all, the last sixteenth of the
+ * positions is. */
 size_t self_texts_bytes(int64_t n, int32_t n_embd);
 drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd,
                             const token_slice *s, arena *a, drey_error *err);

@@ -29,9 +29,10 @@ void heads_places_init(heads_places *p, int32_t n, int32_t n_embd, arena *a);
 /* The next turn begins at this root. Nothing is kept where the drafter has not seen its row. */
 void heads_places_keep(heads_places *p, const medusa_drafter *d, int32_t root);
 
-/* rank[depth]: of the token timeline[root + 1 + depth] among what the drafter guesses behind the one
- * before it, -1: it is not among them, and then nothing follows. *n: how many, 0 where the text ends
- * before that or the last head. The drafter has to begin anew afterwards; tree is overwritten. */
+/* rank[depth]: of the token timeline[root + 1 + depth] among what the drafter guesses behind the
+ * one before it, -1: it is not among them, and then nothing follows. *n: how many, 0 where the text
+ * ends before that or the last head. The drafter has to begin anew afterwards; tree is
+ * overwritten. */
 drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, const int32_t *timeline,
                         int32_t n_timeline, token_tree *tree, int8_t rank[STATIC_DEPTHS],
                         int32_t *n, drey_error *err);

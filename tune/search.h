@@ -37,8 +37,9 @@ double shares_search(shares_fn *measure, void *user, const double *alone_s, int3
 /* Seconds of attention behind so many positions, with its boundary there: above 0 so much of the
  * dense part is the narrow unit's, below 0 so much of the sparse part the wide one's. */
 typedef double boundary_fn(void *user, int32_t n_positions, double boundary);
-/* The best boundary, in [low, 1], for each of `contexts` ([n]). low: -1, or 0 where no wide unit can
- * have sparse parts, so that nothing changes below 0. boundary: [n], where each search begins. */
+/* The best boundary, in [low, 1], for each of `contexts` ([n]). low: -1, or 0 where no wide unit
+ * can have sparse parts, so that nothing changes below 0. boundary: [n], where each search
+ * begins. */
 void boundaries_search(boundary_fn *measure, void *user, const int32_t *contexts, int32_t n,
                        double low, float *boundary);
 

@@ -142,8 +142,8 @@ static drey_status measure_passes(tuner *t, drey_error *err)
 
 /* ---- Steps of the draft ---- */
 
-/* What a step reads lies in the caches after another one, and not after a pass. Where passes wait for
- * a disk, neither matters. */
+/* What a step reads lies in the caches after another one, and not after a pass. Where passes wait
+ * for a disk, neither matters. */
 static drey_status leave_caches(tuner *t, drey_error *err)
 {
     double pass_s;

@@ -89,8 +89,8 @@ static double look(void *user, const double *share)
 
 /* ---- A width ---- */
 
-/* All in turns, so that they meet the same machine: both sides, the shares with which the search began,
- * and each unit alone. */
+/* All in turns, so that they meet the same machine: both sides, the shares with which the search
+ * began, and each unit alone. */
 static drey_status take_turns(tuner *t, drey_units_width *w, const double *begin, double *begin_s)
 {
     enum { BEGIN = DREY_UNITS_SIDES, ALONE, ALL = ALONE + DREY_MAX_UNITS };

@@ -1,9 +1,9 @@
 /* drey chat: several turns with a person, or with a pipe.
  *
- * Answers alone go to standard output; prompts, progress and what commands say go to standard error.
- * All messages are put into the model's chat format each time; what that has in common with the
- * session's timeline is not computed again. Nothing is ever cut: what does not fit is said before an
- * answer begins. */
+ * Answers alone go to standard output; prompts, progress and what commands say go to standard
+ * error. All messages are put into the model's chat format each time; what that has in common with
+ * the session's timeline is not computed again. Nothing is ever cut: what does not fit is said
+ * before an answer begins. */
 #include "cli/terminal/ask_line.h"
 #include "cli/commands/auto_draft.h"
 #include "cli/files/cache_folder.h"
@@ -281,8 +281,8 @@ static drey_status answer(chat *c, const char *otherwise, drey_error *err)
     return status;
 }
 
-/* A message, and its answer. A message without an answer would stand beside the next one, so it does
- * not stay. */
+/* A message, and its answer. A message without an answer would stand beside the next one, so it
+ * does not stay. */
 static drey_status ask(chat *c, const char *text, size_t n, drey_error *err)
 {
     drey_status status = talk_add(&c->talk, "user", text, n, err);

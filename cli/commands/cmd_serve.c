@@ -1,5 +1,5 @@
-/* drey serve: an HTTP server over one engine, in the forms of OpenAI's API and of llama.cpp's server.
- * Runs until SIGINT or SIGTERM, then lets texts end and exits with 0. */
+/* drey serve: an HTTP server over one engine, in the forms of OpenAI's API and of llama.cpp's
+ * server. Runs until SIGINT or SIGTERM, then lets texts end and exits with 0. */
 #include "cli/commands/auto_draft.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/models.h"

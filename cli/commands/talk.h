@@ -1,5 +1,5 @@
-/* A conversation in memory: messages, their tokens in the model's chat format, and the note in which
- * a saved session keeps them. */
+/* A conversation in memory: messages, their tokens in the model's chat format, and the note in
+ * which a saved session keeps them. */
 #ifndef DREY_CLI_TALK_H
 #define DREY_CLI_TALK_H
 

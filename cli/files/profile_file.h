@@ -21,8 +21,8 @@ bool profile_load(const models *m, const cli_settings *settings, drey_pair_repor
 /* The same without a word. */
 bool profile_look(const models *m, const cli_settings *settings, drey_pair_report *out);
 
-/* Lets engines of these models begin with it, where there is one and something drafts: known is where
- * it then lies, as long as the models are used. */
+/* Lets engines of these models begin with it, where there is one and something drafts: known is
+ * where it then lies, as long as the models are used. */
 void profile_use(models *m, const cli_settings *settings, drey_pair_report *known);
 
 /* What the file's contents say; false if any of it is missing or odd. out->profile.trees point to

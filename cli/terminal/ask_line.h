@@ -1,5 +1,6 @@
-/* What a person types, entry by entry: with libedit on a terminal (history, cursor keys, pasted text
- * as one entry), line by line from a pipe. A line that ends in a backslash goes on in the next. */
+/* What a person types, entry by entry: with libedit on a terminal (history, cursor keys, pasted
+ * text as one entry), line by line from a pipe. A line that ends in a backslash goes on in the
+ * next. */
 #ifndef DREY_CLI_ASK_LINE_H
 #define DREY_CLI_ASK_LINE_H
 
@@ -22,8 +23,9 @@ typedef enum asked { ASKED_ENTRY, ASKED_END, ASKED_INTERRUPTED, ASKED_TOO_LONG }
 
 /* A person types: standard input and standard error are a terminal. */
 bool asker_at_terminal(void);
-/* An entry has up to `most` bytes. refusal: the sentence for a longer one, borrowed until asker_free.
- */
+/* An entry has up to `most` bytes. refusal: the sentence for a longer one, borrowed until
+ *
+ * asker_free. */
 void asker_init(asker *a, size_t most, const char *refusal);
 /* The next entry in a->entry. Interrupted: by a signal, see signals.h. Too long: the refusal is on
  * standard error, and the whole entry has been read and forgotten. */

@@ -1,5 +1,5 @@
-/* Editing lines with libedit: see line_editor.h. It is loaded when a terminal asks for it, so that no
- * other command needs it. */
+/* Editing lines with libedit: see line_editor.h. It is loaded when a terminal asks for it, so that
+ * no other command needs it. */
 #include "cli/terminal/line_editor.h"
 
 #include "cli/terminal/signals.h"
@@ -95,8 +95,8 @@ static bool has_room(line_editor *l, size_t n)
     return room;
 }
 
-/* The next character. A signal that comes just before it would be read ends the wait, too; libedit's
- * own reading sleeps through that one. */
+/* The next character. A signal that comes just before it would be read ends the wait, too;
+ * libedit's own reading sleeps through that one. */
 static int read_character(EditLine *edit, wchar_t *c)
 {
     mbstate_t state = {0};

@@ -262,8 +262,8 @@ typedef struct drey_boundaries_options {
 /* Finds attention's boundary between units for each length of context by measuring with all at
  * work (Ghidorah III-C3). options: as for drey_engine_open, but for drafter, policy and context,
  * which are its own; unit_shares are how products are divided, whose boundaries are not looked at.
- * DREY_ERR_USAGE: there is one unit alone that attends. DREY_ERR_MEMORY: there is no room for the longest
- * context. */
+ * DREY_ERR_USAGE: there is one unit alone that attends. DREY_ERR_MEMORY: there is no room for the
+ * longest context. */
 DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
                                           const drey_boundaries_options *tune,
                                           drey_boundaries_report *report, drey_error *err);

@@ -1,8 +1,9 @@
 /* Conversations: several messages, and tools, as the model's own chat template writes them.
  *
- * The template is a Jinja program in the model's file. It is run with bounds on its steps, its depth
- * and its memory, and sees nothing but the conversation. Rendering takes up to a MiB of the calling
- * thread's stack, and memory of some times the conversation's size, which is given back at once. */
+ * The template is a Jinja program in the model's file. It is run with bounds on its steps, its
+ * depth and its memory, and sees nothing but the conversation. Rendering takes up to a MiB of the
+ * calling thread's stack, and memory of some times the conversation's size, which is given back at
+ * once. */
 #ifndef DREY_CHAT_H
 #define DREY_CHAT_H
 

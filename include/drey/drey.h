@@ -124,10 +124,10 @@ DREY_API drey_status drey_detokenize(const drey_model *model, const int32_t *ids
                                      drey_error *err);
 
 /* One turn in the model's own chat format, as text; for whole conversations see drey/chat.h. system
- * may be NULL. *out is a NUL-terminated string that the caller frees with drey_free. A model without
- * a template, and one whose template uses what is not supported, is DREY_ERR_UNSUPPORTED. Whoever
- * tokenizes it with DREY_TOKENIZE_SPECIAL lets system and user write special tokens too, and so end
- * their own turn: drey_chat_tokenize does not. */
+ * may be NULL. *out is a NUL-terminated string that the caller frees with drey_free. A model
+ * without a template, and one whose template uses what is not supported, is DREY_ERR_UNSUPPORTED.
+ * Whoever tokenizes it with DREY_TOKENIZE_SPECIAL lets system and user write special tokens too,
+ * and so end their own turn: drey_chat_tokenize does not. */
 DREY_API drey_status drey_chat_format(const drey_model *model, const char *system, const char *user,
                                       char **out, drey_error *err);
 /* The same turn as ids. The template's special tokens are tokens; what looks like one in system or
@@ -337,9 +337,9 @@ typedef struct drey_unit_shares {
     uint64_t reserved[1]; /* zero */
 } drey_unit_shares;
 
-/* Beginnings of texts that were computed are kept in blocks of 64 tokens, and restored where another
- * text begins alike: with the same bytes, so that it is the same text. In memory, which is in the
- * plan, and in a folder, from where they come back after a restart. */
+/* Beginnings of texts that were computed are kept in blocks of 64 tokens, and restored where
+ * another text begins alike: with the same bytes, so that it is the same text. In memory, which is
+ * in the plan, and in a folder, from where they come back after a restart. */
 typedef struct drey_prefix_options {
     uint64_t memory_bytes; /* 0: none are kept; else for one block at least */
     const char *folder;    /* NULL: memory alone. Made if it is not there; one engine at a time has
@@ -544,11 +544,12 @@ typedef struct drey_session drey_session;
 DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err);
 DREY_API void drey_session_close(drey_session **session);
 
-/* Stops the text that is being written, or the scoring. Any thread may call it, and signal handlers.
- * A session that computes alone stops at the next operation; where several share a pass, it goes on
- * without this one from the next layer on (where passes may end early, drey_exit, from the next pass
- * on). Where nothing is written it does nothing, and nothing of it stays for the next text. Stopped
- * while the first pass reads the weights, the next pass reads them from the beginning. */
+/* Stops the text that is being written, or the scoring. Any thread may call it, and signal
+ * handlers. A session that computes alone stops at the next operation; where several share a pass,
+ * it goes on without this one from the next layer on (where passes may end early, drey_exit, from
+ * the next pass on). Where nothing is written it does nothing, and nothing of it stays for the next
+ * text. Stopped while the first pass reads the weights, the next pass reads them from the
+ * beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
 
 typedef struct drey_sampling {
@@ -605,9 +606,9 @@ typedef struct drey_bias {
 
 /* The text is over, for whatever reason, and its statistics are complete. From within
  * drey_engine_step it may call drey_session_sync and drey_session_begin for sessions that write
- * nothing, the one that has ended too: what they begin joins with the next step. Nothing else of the
- * engine may be called from here, and nothing at all from within other functions. A text that is
- * cancelled ends in the middle of a pass that goes on for others. */
+ * nothing, the one that has ended too: what they begin joins with the next step. Nothing else of
+ * the engine may be called from here, and nothing at all from within other functions. A text that
+ * is cancelled ends in the middle of a pass that goes on for others. */
 typedef void drey_end_fn(void *user);
 
 typedef struct drey_generate_options {
@@ -675,8 +676,8 @@ typedef struct drey_statistics {
     /* Of the timeline when the text began: those that were not computed for it, but kept or
      * restored (drey_prefix_options). */
     int64_t cached_tokens;
-    /* Of DREY_FINISH_STOP: the stop text that was written, counted from 1; 0: the text's own end; -1:
-     * a callback said so. */
+    /* Of DREY_FINISH_STOP: the stop text that was written, counted from 1; 0: the text's own end;
+     * -1: a callback said so. */
     int32_t stop_text, zero;
     uint64_t reserved[12]; /* zero */
 } drey_statistics;
@@ -704,8 +705,8 @@ typedef struct drey_speculation {
                                  policy let pass; -1: nobody asked the target */
     int64_t outside_slice;    /* tokens of the target that the draft could not guess: rows that its
                                  head lacks */
-    /* Accepted tokens that the draft alone had guessed, the text alone (DREY_PART_LOOKUP), and both;
-     * all 0 where they are not blended. */
+    /* Accepted tokens that the draft alone had guessed, the text alone (DREY_PART_LOOKUP), and
+     * both; all 0 where they are not blended. */
     int64_t accepted_of_draft, accepted_of_text, accepted_of_both;
     uint64_t reserved[11]; /* zero */
 } drey_speculation;
@@ -830,7 +831,8 @@ DREY_API drey_status drey_session_load(drey_session *session, const char *path,
                                        drey_saved_session *saved, drey_error *err);
 /* Reads what such a file says of itself, and its note, but not the tokens. A note of more than
  * most_note_bytes stays unread: `note` is NULL then, and n_note_bytes is its length. Which model it
- * belongs to is not looked at. DREY_ERR_FORMAT, DREY_ERR_MISMATCH (another version's), DREY_ERR_IO. */
+ * belongs to is not looked at. DREY_ERR_FORMAT, DREY_ERR_MISMATCH (another version's),
+ * DREY_ERR_IO. */
 DREY_API drey_status drey_saved_session_read(const char *path, size_t most_note_bytes,
                                              drey_saved_session *saved, drey_error *err);
 
@@ -960,9 +962,10 @@ typedef struct drey_inspector {
 DREY_API drey_status drey_inspect(const char *path, const drey_inspector *inspector,
                                   drey_error *err);
 
-/* What keeps a file from running, a sentence each; none where nothing does: an unknown architecture,
- * each key that drey does not compute, the first tensor that is missing or has no role, the
- * tokenizer. Sentences are valid during the call. Errors are those of opening the file alone. */
+/* What keeps a file from running, a sentence each; none where nothing does: an unknown
+ * architecture, each key that drey does not compute, the first tensor that is missing or has no
+ * role, the tokenizer. Sentences are valid during the call. Errors are those of opening the file
+ * alone. */
 DREY_API drey_status drey_missing(const char *path, void (*missing)(void *user, const char *what),
                                   void *user, drey_error *err);
 

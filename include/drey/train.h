@@ -143,7 +143,8 @@ typedef struct drey_train_medusa_options {
     bool (*go_on)(void *user);
     void *user;
     /* What the target answers, each as it begins a text: in their order, and then again with other
-     * seeds. All texts of each 16th are held out. NULL, 0: the target asks itself; else 2 at least. */
+     * seeds. All texts of each 16th are held out. NULL, 0: the target asks itself; else 2 at
+     * least. */
     const drey_train_prompt *prompts; /* [n_prompts] */
     int32_t n_prompts, zero;
     uint64_t reserved[6]; /* zero */
@@ -163,12 +164,12 @@ typedef struct drey_train_medusa_report {
 } drey_train_medusa_report;
 
 /* Lets the target write texts of its own (both sides of a talk, or answers to prompts, sampled with
- * seeds; several in a pass), keeps its hidden states in OUTPUT.texts, trains the heads with them, judges them by texts
- * that they have not seen, and writes the file whole or not at all. What was interrupted is gone
- * on with by the next call with the same options: from the texts, and from OUTPUT.checkpoint, which
- * is written once a minute; both are removed in the end. The same options give the same file on a
- * machine. report may be NULL. DREY_ERR_USAGE, DREY_ERR_MEMORY (which says how much it takes, before
- * a text is written), and whatever an engine says. */
+ * seeds; several in a pass), keeps its hidden states in OUTPUT.texts, trains the heads with them,
+ * judges them by texts that they have not seen, and writes the file whole or not at all. What was
+ * interrupted is gone on with by the next call with the same options: from the texts, and from
+ * OUTPUT.checkpoint, which is written once a minute; both are removed in the end. The same options
+ * give the same file on a machine. report may be NULL. DREY_ERR_USAGE, DREY_ERR_MEMORY (which says
+ * how much it takes, before a text is written), and whatever an engine says. */
 DREY_API drey_status drey_train_medusa(const drey_train_medusa_options *options,
                                        drey_train_medusa_report *report, drey_error *err);
 

@@ -10,14 +10,16 @@
     packing   streamed passes without a sidecar against with one
     against   another commit of drey
     gsm8k     early exits: how many questions of GSM8K are answered right with and without them
-    edge      every policy of drey, with parts left out, and llama.cpp with and without its own speculation
+    edge      every policy of drey, with parts left out, and llama.cpp with and without its own
+              speculation
     exits     early exits, their parts, and an oracle
     units     dividing passes between units
 
-The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a round
-and its median reported, above 1 where drey is better. Tables are Markdown. The CSV file (--csv) has
-every single value: case, side, round, metric, value; its rows of case "run" name the machine, the
-commits and the date. A machine that does something else meanwhile gives figures that mean nothing.
+The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a
+round and its median reported, above 1 where drey is better. Tables are Markdown. The CSV file
+(--csv) has every single value: case, side, round, metric, value; its rows of case "run" name the
+machine, the commits and the date. A machine that does something else meanwhile gives figures that
+mean nothing.
 """
 import argparse
 import os

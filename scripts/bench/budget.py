@@ -1,18 +1,19 @@
 """Whether drey stays within its budget, whatever the budget is.
 
-Every case is run with budgets from the smallest that works to the whole file, each in a memory cgroup of
-1.05 and in one of 2 times the budget, without swap, with a cold page cache (root). For each it prints
-what the kernel charged at most (page cache, stacks and the kernel's own structures included), over the
-budget, and how often the limit was hit, processes killed, and pages read back while decoding. Exit status
-1 if any charge exceeds its budget or any of the counts is not 0. The texts of a case have to be the same
-at every budget."""
+Every case is run with budgets from the smallest that works to the whole file, each in a memory
+cgroup of 1.05 and in one of 2 times the budget, without swap, with a cold page cache (root). For
+each it prints what the kernel charged at most (page cache, stacks and the kernel's own structures
+included), over the budget, and how often the limit was hit, processes killed, and pages read back
+while decoding. Exit status 1 if any charge exceeds its budget or any of the counts is not 0. The
+texts of a case have to be the same at every budget."""
 import json
 import os
 import sys
 
 from sides import DRAFT, MIB, SMOL, TARGET, Stop, run as run_command
 
-# Longer than the widest prompt pass, and with the text it fills the context: what is planned for is used.
+# Longer than the widest prompt pass, and with the text it fills the context: what is planned for is
+# used.
 PROMPT = "The three most important things about squirrels are these. " * 32
 # name: model, draft, further options; "sidecar": with one that drey prepare writes
 CASES = {

@@ -1,13 +1,15 @@
-"""Policies of drey, with parts left out, and llama.cpp over the same prompts, in turns, in the same memory.
+"""Policies of drey, with parts left out, and llama.cpp over the same prompts, in turns, in the same
+memory.
 
-For each prompt and limit: first drey's sides (drey run --policy, --without), then another drey's run if
---other names one, then llama-server as it is and with its own speculation (--spec-type draft-simple) for
-each of --peer-drafts, all in memory cgroups of their own with a cold page cache (root). drey's --memory is
-the limit over 1.05; limit 0 is no limit. With --budgets drey's sides run with that --memory and without
-cgroups. Chat prompts go through each program's own reading of the model's chat format.
+For each prompt and limit: first drey's sides (drey run --policy, --without), then another drey's
+run if --other names one, then llama-server as it is and with its own speculation (--spec-type
+draft-simple) for each of --peer-drafts, all in memory cgroups of their own with a cold page cache
+(root). drey's --memory is the limit over 1.05; limit 0 is no limit. With --budgets drey's sides run
+with that --memory and without cgroups. Chat prompts go through each program's own reading of the
+model's chat format.
 
-Every result is a line of --results as soon as it is known: what is there is not measured again. The status
-is 1 where sides that are not lossy wrote different texts. scripts/draw.py draws the results.
+Every result is a line of --results as soon as it is known: what is there is not measured again. The
+status is 1 where sides that are not lossy wrote different texts. scripts/draw.py draws the results.
 Files for --prompts: scripts/bench/prompts.jsonl, MT-Bench's question.jsonl, GSM8K's test.jsonl."""
 import json
 import os
@@ -21,8 +23,8 @@ import texts
 COLUMNS = ("target draft side prompt group budget_mib round n_predict tokens tokens_per_s tokens_per_pass "
            "passes drafted accepted decode_s first_token_s stall_share verify_share draft_share hidden_share "
            "differed lossy head text")
-# In a limit: weights stay in the mapped file, as repacked ones would be memory of the server's own, and
-# its buffers are small.
+# In a limit: weights stay in the mapped file, as repacked ones would be memory of the server's own,
+# and its buffers are small.
 MAPPED = ["--load-mode", "mmap", "--no-repack", "--cache-ram", "0", "-b", "64", "-ub", "64"]
 POLICIES = ("std", "spl", "draft", "sequence", "bld", "specinfer", "llmcad", "edgellm", "static", "optimal")
 PLAIN, FOLLOWS, CHAINS = ("std", "spl"), ("llmcad", "edgellm"), ("sequence", "bld")
@@ -51,8 +53,9 @@ def add_arguments(p):
 # ---- The sides
 
 def has_part(policy, part, drafter, more):
-    """Parts that make a difference to the policy. All but the draft alone draft several nodes in a step
-    while a pass waits; heads have lookup beside them by themselves, others where it is asked for."""
+    """Parts that make a difference to the policy. All but the draft alone draft several nodes in a
+    step while a pass waits; heads have lookup beside them by themselves, others where it is asked
+    for."""
     if policy in PLAIN or drafter == "none":
         return False
     asked = "--with lookup" in more

@@ -1,7 +1,8 @@
 """Early exits, what they are compared with, and an oracle over the same prompts, in turns.
 
-T1, T2 and T3 are SpecEE's names: predictors that speculation feeds, the schedule over layers, and exits of
-whole trees. Sides without "tree" write a token per pass, so that an exit ends the pass of its token alone:
+T1, T2 and T3 are SpecEE's names: predictors that speculation feeds, the schedule over layers, and
+exits of whole trees. Sides without "tree" write a token per pass, so that an exit ends the pass of
+its token alone:
 
     off               no exits, no draft
     off-draft         a draft is asked, and nobody uses what it says
@@ -11,11 +12,11 @@ whole trees. Sides without "tree" write a token per pass, so that an exit ends t
     exact             --exit exact
     fast-random       --exit fast --without predictors: scores at random
     tree, tree-fast, tree-exact  trees without exits and with them (T3)
-    oracle            where tokens are decided: drey train exit of each group's prompts, judged by the half
-                      of them that it holds out (two prompts of a group at least)
+    oracle            where tokens are decided: drey train exit of each group's prompts, judged by
+                      the half of them that it holds out (two prompts of a group at least)
 
-Predictors are those of --exit-file, or beside the target: drey train exit makes them. Every result is a
-line of --results as soon as it is known. scripts/draw.py draws the results."""
+Predictors are those of --exit-file, or beside the target: drey train exit makes them. Every result
+is a line of --results as soon as it is known. scripts/draw.py draws the results."""
 import json
 import os
 

@@ -1,9 +1,10 @@
 """What early exits cost in accuracy: questions of GSM8K, answered with and without them.
 
-Each question is one turn of a chat, at temperature 0; the answer is the last number of the text. `off`
-drafts with trees as drey run does, which changes no text; the other ways write a token a pass, so that
-all of their tokens may leave: drey run --policy single --exit WAY. Every answer is a line of --results as
-soon as it is known: what is there is not asked again. The questions are GSM8K's test.jsonl."""
+Each question is one turn of a chat, at temperature 0; the answer is the last number of the text.
+`off` drafts with trees as drey run does, which changes no text; the other ways write a token a
+pass, so that all of their tokens may leave: drey run --policy single --exit WAY. Every answer is a
+line of --results as soon as it is known: what is there is not asked again. The questions are
+GSM8K's test.jsonl."""
 import csv
 import json
 import os

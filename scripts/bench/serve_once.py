@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Starts a llama-server, asks it once, and ends it: what it answered goes to standard output as JSON.
+"""Starts a llama-server, asks it once, and ends it: what it answered goes to standard output as
+JSON.
     serve_once.py REQUEST.json SERVER ARGUMENT...
 The request has "path" and "body". Server and this program run in the caller's cgroup."""
 import json

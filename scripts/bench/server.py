@@ -1,4 +1,5 @@
-"""A server of drey or of llama.cpp for as long as it is needed, on a port that the system chose for it."""
+"""A server of drey or of llama.cpp for as long as it is needed, on a port that the system chose for
+it."""
 import contextlib
 import json
 import re

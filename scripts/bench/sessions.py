@@ -1,14 +1,14 @@
 """Several sessions in one engine against one, and against llama-server with as many slots.
 
-limit, memory, server: decoding without a draft, tokens/s of all sessions together: wide6b in a memory
-        cgroup of 2560 MiB (root), where a pass's reads serve all sessions, and target in memory. With
-        --peer, a llama-server with as many slots (-np, continuous batching) decodes as many requests at
-        once; its rate is that of the time in which all of them write, counted from the tokens as they
-        arrive. "One" is an engine that is open for one session; one session in an engine that is open for
-        all has less room for weights and is shown apart.
-texts:  drey serve writes the texts of --prompts one at a time, two, four and so on at a time, as many as
-        --sessions says; whoever has finished a text takes the next one. Shown is what all write together,
-        and how long each text waits. All have to be the texts of one session."""
+limit, memory, server: decoding without a draft, tokens/s of all sessions together: wide6b in a
+        memory cgroup of 2560 MiB (root), where a pass's reads serve all sessions, and target in
+        memory. With --peer, a llama-server with as many slots (-np, continuous batching) decodes as
+        many requests at once; its rate is that of the time in which all of them write, counted from
+        the tokens as they arrive. "One" is an engine that is open for one session; one session in
+        an engine that is open for all has less room for weights and is shown apart.
+texts:  drey serve writes the texts of --prompts one at a time, two, four and so on at a time, as
+        many as --sessions says; whoever has finished a text takes the next one. Shown is what all
+        write together, and how long each text waits. All have to be the texts of one session."""
 import concurrent.futures
 import time
 
@@ -81,7 +81,8 @@ def show(record, many, peer):
 
 
 def measure(drey, name, n, tokens, limit=None):
-    """Without --sessions one session decodes, so that a drey that lacks the option can be one side."""
+    """Without --sessions one session decodes, so that a drey that lacks the option can be one
+    side."""
     more = ["--sessions", str(n)] if n > 1 else []
     return drey.bench_model(drey.model(name), limit, prompt=16, decode=tokens, more=more)
 
@@ -89,7 +90,8 @@ def measure(drey, name, n, tokens, limit=None):
 # ---- Texts from a server
 
 def write_one(address, prompt, tokens):
-    """A text as it arrives: when each part came, what it is, and the last event with its timings."""
+    """A text as it arrives: when each part came, what it is, and the last event with its
+    timings."""
     path, text = ("/completion", {"prompt": prompt["prompt"]}) if prompt["prompt"] else \
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": prompt["turn"]}]})
     times, parts, last = [], [], {}

@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
-"""What several units of a machine that is not here would make of drafting with heads (Ghidorah, III).
+"""What several units of a machine that is not here would make of drafting with heads (Ghidorah,
+III).
 
-    simulate.py MACHINE.json [--json FILE]          (docs/lab/machines/jetson-nx.json is the paper's machine)
+    simulate.py MACHINE.json [--json FILE]   (the paper's machine: docs/lab/machines/jetson-nx.json)
 
-The machine is a table of what each unit takes alone: for passes of each width, all matrices ("linear"),
-attention to the cache for each position in it ("dense"), and attention of the rows to each other where
-only the pairs that count are computed ("sparse"). "contention" is the factor of each time while another
-unit works as well. The first unit is the one with high parallelism, the last the one for what is sparse.
-Times are in any one unit of time; speeds are in tokens of plain decoding on the first unit.
+The machine is a table of what each unit takes alone: for passes of each width, all matrices
+("linear"), attention to the cache for each position in it ("dense"), and attention of the rows to
+each other where only the pairs that count are computed ("sparse"). "contention" is the factor of
+each time while another unit works as well. The first unit is the one with high parallelism, the
+last the one for what is sparse. Times are in any one unit of time; speeds are in tokens of plain
+decoding on the first unit.
 
     sequential   a token per pass, on the first unit
     one unit     a tree per pass, on the first unit
-    even split   tensor parallelism: equal parts of columns, rows and heads, partial sums added; what is
-                 sparse is computed as dense
+    even split   tensor parallelism: equal parts of columns, rows and heads, partial sums added;
+                 what is sparse is computed as dense
     alone ratio  the same, in proportion to the units' speeds alone (EdgeNN)
-    static       columns alone are split, as a search under contention finds; all dense attention on the
-                 first unit, all sparse on the last (III-B)
+    static       columns alone are split, as a search under contention finds; all dense attention on
+                 the first unit, all sparse on the last (III-B)
     dynamic      the same, and attention's boundary is searched as well"""
 import argparse
 import json
@@ -29,8 +31,8 @@ GOLDEN = 0.6180339887498949
 # ---- Searching, as drey tune --units does on a machine that is here (tune/search.c)
 
 def search_least(measure, low, high, start, tolerance):
-    """(place, seconds) with the least seconds that were seen: down from start in steps that double, then
-    by golden section."""
+    """(place, seconds) with the least seconds that were seen: down from start in steps that double,
+    then by golden section."""
     seen = []
 
     def look(at):
@@ -82,8 +84,9 @@ def shares_from_alone(alone):
 
 
 def shares_search(measure, alone):
-    """(shares, seconds): two units at a time exchange a part of theirs, until a round over all pairs
-    gains less than a hundredth. Where one unit alone is faster than all of them, it has all."""
+    """(shares, seconds): two units at a time exchange a part of theirs, until a round over all
+    pairs gains less than a hundredth. Where one unit alone is faster than all of them, it has
+    all."""
     n, share = len(alone), shares_from_alone(alone)
 
     def exchange(i, k, seconds):
@@ -140,8 +143,8 @@ class Pass:
         self.seconds = self.linear + self.attention + (extra if n > 1 else 0)
 
     def together(self, left):
-        """When all are done that have so much to do, in seconds alone: slowed for as long as another
-        one is at work as well."""
+        """When all are done that have so much to do, in seconds alone: slowed for as long as
+        another one is at work as well."""
         left, now = list(left), 0.0
         while any(s > 0 for s in left):
             busy = sum(s > 0 for s in left)
@@ -160,8 +163,8 @@ class Pass:
         return (self.positions + self.rows) * unit["dense"][self.w]
 
     def attention_at(self, boundary):
-        """Above 0 so much of the dense part is the last unit's; below 0 so much of the sparse part the
-        first one's, computed as dense."""
+        """Above 0 so much of the dense part is the last unit's; below 0 so much of the sparse part
+        the first one's, computed as dense."""
         to_last, to_first, last = max(boundary, 0), max(-boundary, 0), self.units[-1]
         alone = [0.0] * len(self.units)
         alone[0] = self.units[0]["dense"][self.w] * (

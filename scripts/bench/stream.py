@@ -1,16 +1,18 @@
 """What drey makes of a disk while a model larger than the memory limit writes text.
 
-pass:   wide6b without a draft in each limit and at each throttled rate: tokens/s over the ceiling (1 over
-        the longer of a pass's reads at the speed of a plain reader, and its computing in memory), reader
-        and drey taking turns; with --peer also llama.cpp, which maps the same file in the same limit
-        (with the settings that need least memory), and the ratio of the bytes that both read per token
-first:  the first token after a start with a cold cache, over reading every needed byte of the file once
+pass:   wide6b without a draft in each limit and at each throttled rate: tokens/s over the ceiling
+        (1 over the longer of a pass's reads at the speed of a plain reader, and its computing in
+        memory), reader and drey taking turns; with --peer also llama.cpp, which maps the same file
+        in the same limit (with the settings that need least memory), and the ratio of the bytes
+        that both read per token
+first:  the first token after a start with a cold cache, over reading every needed byte of the file
+        once
 prompt: a prompt of 500 tokens, over the longer of reading and computing in each of its passes
 memory: everything in memory, with a budget and without one
 reader: `drey bench disk` against fio, throttled
 
-Every run is in a memory cgroup of its own without swap, with a cold page cache (root); --memory is the
-limit over 1.05."""
+Every run is in a memory cgroup of its own without swap, with a cold page cache (root); --memory is
+the limit over 1.05."""
 import json
 import shutil
 

@@ -1,4 +1,5 @@
-"""Texts that several sides write of the same prompts, in turns: what edge, exits and units share."""
+"""Texts that several sides write of the same prompts, in turns: what edge, exits and units
+share."""
 import csv
 import json
 import os
@@ -163,8 +164,8 @@ def limited(drey, limit, command, rate, timeout=3600):
 
 
 def write(args, drey, model, prompt, budget, tokens, words):
-    """The statistics of a text that drey run writes, the text's own end ignored, with the hashes of its
-    ids. In a limit the budget is the limit over 1.05."""
+    """The statistics of a text that drey run writes, the text's own end ignored, with the hashes of
+    its ids. In a limit the budget is the limit over 1.05."""
     stats, cgroup = drey.path("stats.json"), budget and not args.budgets
     memory = "unlimited" if not budget else str(budget * MIB * 100 // 105) if cgroup else f"{budget}M"
     command = [drey.program, "run", "-m", drey.model(model), "-t", drey.threads, "--memory", memory, "-n",

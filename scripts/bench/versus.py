@@ -1,12 +1,12 @@
 """drey against llama.cpp, ik_llama.cpp or both, all taking turns (A B C A B C).
 
-memory: everything in memory: prefill of 512, decoding of 128, passes of 1 to 64 rows. A peer that can
-        repack weights when it loads them (ik_llama.cpp) runs both ways, and the better one counts. A
-        peer's pass of n rows is its prompt of n tokens, with logits for the last row alone; drey's has
-        them for all.
-limit:  less memory than the model: wide6b with its draft in 2560 MiB, target with its draft in 800 MiB,
-        each in a memory cgroup of its own with a cold page cache (root); llama.cpp maps the same file
-        in the same limit. --memory is the limit over 1.05."""
+memory: everything in memory: prefill of 512, decoding of 128, passes of 1 to 64 rows. A peer that
+        can repack weights when it loads them (ik_llama.cpp) runs both ways; the better one counts.
+        A peer's pass of n rows is its prompt of n tokens, with logits for the last row alone;
+        drey's has them for all.
+limit:  less memory than the model: wide6b with its draft in 2560 MiB, target with its draft in 800
+        MiB, each in a memory cgroup of its own with a cold page cache (root); llama.cpp maps the
+        same file in the same limit. --memory is the limit over 1.05."""
 from record import figure, spread, table
 from sides import DRAFT, SMOL, TARGET, WIDE, Stop, peer_arguments, peers_of
 

@@ -175,7 +175,8 @@ static bool check_values(const asking *a)
     return true;
 }
 
-/* Fields that choose by a word; those that ask for nothing else than what is done may stand there. */
+/* Fields that choose by a word; those that ask for nothing else than what is done may stand
+ * there. */
 static bool check_words(const asking *a)
 {
     static const struct {
@@ -584,7 +585,8 @@ static bool get_sampling(const asking *a, task *t)
     return true;
 }
 
-/* Of the names of the same thing the first that is there counts. -1: to the end; 0: the prompt alone. */
+/* Of the names of the same thing the first that is there counts. -1: to the end; 0: the prompt
+ * alone. */
 static bool get_length(const asking *a, task *t)
 {
     static const char *const names[] = {"max_completion_tokens", "max_tokens", "n_predict"};

@@ -22,12 +22,12 @@ bool refuse_error(refusal *r, const drey_error *err);
 
 /* How many texts are asked for: what task_take wants to know. */
 bool ask_choices(const json_value *body, const serve_options *o, int32_t *n, refusal *r);
-/* Fills the task but for its jobs. body may be changed: texts of a message are put together. scratch
- * is used for the time of the call. */
+/* Fills the task but for its jobs. body may be changed: texts of a message are put together.
+ * scratch is used for the time of the call. */
 bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
               refusal *r);
-/* The prompt that a chat's messages make: *text, which the caller frees with drey_free, and behind it
- * *begun, what the messages hold of the answer itself, in the body's memory. */
+/* The prompt that a chat's messages make: *text, which the caller frees with drey_free, and behind
+ * it *begun, what the messages hold of the answer itself, in the body's memory. */
 bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
                   size_t *n_bytes, const char **begun, refusal *r);
 /* A member that is true or false; *out stays where there is none. */

@@ -60,7 +60,8 @@ http_result http_read_chunks(http_chunks *c, const char *in, size_t n_in, size_t
 /* The value of a key in a query, as written; text NULL: it is not there. */
 http_part http_query(http_part query, const char *key);
 bool http_part_is(http_part part, const char *text);
-/* How many bytes of a path spell its beginning `front`, "%2F" as well as "/"; 0: it begins otherwise. */
+/* How many bytes of a path spell its beginning `front`, "%2F" as well as "/"; 0: it begins
+ * otherwise. */
 size_t http_path_front(http_part path, const char *front);
 bool http_path_is(http_part path, const char *text);
 

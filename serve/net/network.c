@@ -456,8 +456,8 @@ static void listen_on(network *n, bool wanted)
     n->listening = wanted;
 }
 
-/* A socket's buffers grow to megabytes if they may, which nobody counted; and what a client does not
- * read waits in its records as well as there. */
+/* A socket's buffers grow to megabytes if they may, which nobody counted; and what a client does
+ * not read waits in its records as well as there. */
 static void set_up_socket(int fd)
 {
     const int one = 1, in = SOCKET_IN_BYTES, out = SOCKET_OUT_BYTES;
@@ -641,8 +641,8 @@ static void connection_event(network *n, connection *c, uint32_t events)
         readable(n, c);
 }
 
-/* Requests that came behind others, and now have their turn: one of each connection. Returns whether
- * there are more. */
+/* Requests that came behind others, and now have their turn: one of each connection. Returns
+ * whether there are more. */
 static bool read_waiting(network *n)
 {
     bool more = false;

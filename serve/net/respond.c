@@ -66,8 +66,8 @@ static bool is_local_name(http_part name)
             strncasecmp(name.text + name.n - n, local, n) == 0);
 }
 
-/* A page from elsewhere can have a name of its own point to this machine; it cannot make its name an
- * address. */
+/* A page from elsewhere can have a name of its own point to this machine; it cannot make its name
+ * an address. */
 static bool is_our_name(const network *n, http_part host)
 {
     char text[64];

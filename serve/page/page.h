@@ -1,5 +1,5 @@
-/* The page that `drey serve` gives out: the sources in this folder, as cmake/embed_page.cmake puts it into the
- * program. */
+/* The page that `drey serve` gives out: the sources in this folder, as cmake/embed_page.cmake puts
+ * it into the program. */
 #ifndef DREY_SERVE_PAGE_H
 #define DREY_SERVE_PAGE_H
 

@@ -2,18 +2,19 @@
  *
  * A model guesses what is likely, lookup what was there before. Where each guesses, the union of
  * their tokens is weighed as a mixture: a token's value is w times what the model's guess is worth
- * plus 1 - w times what lookup's is. Each is calibrated on its own (calibration.h; lookup_drafter.h's
- * kinds). w is learnt for how sure both are: at each place of the text the model's part is the part
- * of the right token's value that came from it, and w the mean of those parts, which is a step
- * of expectation maximisation for mixtures. Before anything is known the surer one counts more.
+ * plus 1 - w times what lookup's is. Each is calibrated on its own (calibration.h;
+ * lookup_drafter.h's kinds). w is learnt for how sure both are: at each place of the text the
+ * model's part is the part of the right token's value that came from it, and w the mean of those
+ * parts, which is a step of expectation maximisation for mixtures. Before anything is known the
+ * surer one counts more.
  *
  *        model   the 0.6, a 0.2          w = 2/3      the 0.40 + 0.03, a 0.13, next 0.10
  *        lookup  next 0.3, the 0.1                    neither 0.33
  *
  * That they agree says more than either does: a token of both counts three times, and all, with the
- * rest that neither guesses, is brought to 1 again. So lie 700 places of code, chat and copies where
- * heads and lookup guessed: of tokens that a mixture alone gives 0.35, 0.62 were right where both
- * had them, and 0.31 of those that heads alone had.
+ * rest that neither guesses, is brought to 1 again. So lie 700 places of code, chat and copies
+ * where heads and lookup guessed: of tokens that a mixture alone gives 0.35, 0.62 were right where
+ * both had them, and 0.31 of those that heads alone had.
  *
  * Where lookup is nearly certain the model is not asked: copying takes no step of it. What follows
  * such a node is lookup's alone, as the model has no row of it, until the text has got there: the

@@ -9,8 +9,8 @@
  *   head k = 1, 2, ...         logits = V (h + scale * silu(W_k [h; e(t)] + b_k))
  *                              what follows t, the token k - 1 behind the root
  *
- * V: the target's own head. Heads guess among n_ids of its tokens, the frequent ones, whose rows are
- * gathered into a matrix of its own, the slice. A file of heads is GGUF of the architecture
+ * V: the target's own head. Heads guess among n_ids of its tokens, the frequent ones, whose rows
+ * are gathered into a matrix of its own, the slice. A file of heads is GGUF of the architecture
  * "drey-medusa":
  *
  *      drey-medusa.version           u32   3
@@ -20,8 +20,7 @@
  *      drey-medusa.tokens            u32[] [n_ids]: that can be guessed, rising
  *      drey-medusa.scale             f32   1; 0.5 where the model was widened
  *      drey-medusa.accuracy          f32[] [head_count][MEDUSA_RANKS]: how often the guess of a
- *                                          rank was right where t was, on text they were not trained
- *                                          with
+ *                                          rank was right where t was, on held-out text
  *      blocks.K.weight [D][2 D] of any type that has a kernel, K = 0 .. head_count - 1: W_(K + 1)
  *      blocks.bias     F32 [head_count * D]
  *
@@ -81,8 +80,8 @@ void medusa_close(medusa_heads *m);
 /* Of an arena, head being the target's: blocks and slice, and what a guess takes. */
 size_t medusa_weight_bytes(const medusa_heads *m, const weight *head);
 size_t medusa_work_bytes(const medusa_heads *m, const weight *head);
-/* Reads blocks and slice to memory that it takes from `a`, whose owner checks it. target, head, pool:
- * borrowed, and open; used once the target is loaded. DREY_ERR_IO, DREY_ERR_FORMAT. */
+/* Reads blocks and slice to memory that it takes from `a`, whose owner checks it. target, head,
+ * pool: borrowed, and open; used once the target is loaded. DREY_ERR_IO, DREY_ERR_FORMAT. */
 drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
                         drey_error *err);
 /* How many of the ids are below n_vocab: those that exist. */

@@ -1,5 +1,6 @@
 /* The side file of predictors: GGUF of architecture "drey-exit", matched with its target by
- * model_identity, as a draft is. Tensors hold the predictors of layers [first, n_layers) one after another:
+ * model_identity, as a draft is. Tensors hold the predictors of layers [first, n_layers) one after
+ * another:
  *
  *   w1 [n][K][H]   b1 [n][H]   w2 [n][H]   b2 [n]      n = n_layers - first, all F32
  *

@@ -129,9 +129,9 @@ typedef struct kernel_table {
      * is 1.0f / sqrtf(mean + eps); products left to right. y may be x. */
     void (*rmsnorm)(float *y, const float *x, const float *w, int64_t d, float eps);
 
-    /* y[i] = (x[i] - m) * (1 / sqrt(v + eps)) * w[i] + b[i]. m and v are means: sums over 16 lanes i =
-     * l, l + 16, ..., of x by additions, of (x - m)^2 by fma, each through sum16 and divided by d.
-     * Differences, products and the last sum are rounded one by one. y may be x. */
+    /* y[i] = (x[i] - m) * (1 / sqrt(v + eps)) * w[i] + b[i]. m and v are means: sums over 16 lanes
+     * i = l, l + 16, ..., of x by additions, of (x - m)^2 by fma, each through sum16 and divided by
+     * d. Differences, products and the last sum are rounded one by one. y may be x. */
     void (*layernorm)(float *y, const float *x, const float *w, const float *b, int64_t d,
                       float eps);
 
@@ -164,10 +164,10 @@ typedef struct kernel_table {
      * positions (counted from 0): m_b = max s, p = exp(s - m_b), l_b = sum of p in order, a_b[i] =
      * fma(p, v[i], a_b[i]) in order. Blocks fold in order: the first is taken as it is; then m' =
      * max(m, m_b), c = exp(m - m'), c_b = exp(m_b - m'), l = fma(l, c, l_b * c_b), a[i] = fma(a[i],
-     * c, a_b[i] * c_b). out = a * (1 / l). NaN is passed over by the maxima. With a window the first
-     * block is the one where what the row sees begins, and s = -inf in front of that; with a cap s goes
-     * through softcap first. Neither the
-     * slots where positions lie nor the rows and heads that are computed together appear in it. */
+     * c, a_b[i] * c_b). out = a * (1 / l). NaN is passed over by the maxima. With a window the
+     * first block is the one where what the row sees begins, and s = -inf in front of that; with a
+     * cap s goes through softcap first. Neither the slots where positions lie nor the rows and
+     * heads that are computed together appear in it. */
     const attend_kernel *attend;
 
     /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */

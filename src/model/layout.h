@@ -54,7 +54,8 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g);
  */
 drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
                               drey_error *err);
-/* The matrix that says the next token: output.weight, or the embedding where tied. NULL: neither. */
+/* The matrix that says the next token: output.weight, or the embedding where tied. NULL:
+ * neither. */
 const gguf_tensor *model_head_tensor(const gguf *g);
 /* Cuts the head to the first n_ids of its vocabulary, with room for a table of `room` more: from
  * then on a row of logits is [n_ids + room], those behind n_ids in the order of the table. Both are

@@ -12,8 +12,9 @@
  *               ^                                        |
  *               +-------------- next layer --------------+
  *
- * At LAYER a pass may be looked into and stopped (STOPPED), and groups may leave it. Deferred rows join it before their
- * first product, behind the rows that are there: no row moves in the middle of a pass.
+ * At LAYER a pass may be looked into and stopped (STOPPED), and groups may leave it. Deferred rows
+ * join it before their first product, behind the rows that are there: no row moves in the middle of
+ * a pass.
  *
  * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
  * pass: those bring what is pinned and not multiplied. */

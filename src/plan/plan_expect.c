@@ -3,11 +3,11 @@
  * written the policy measures for itself.
  *
  * Where drey_tune_pair measured the drafter, that is what is expected: the tokens that its trees
- * wrote, at the times of its passes and steps. Heads say themselves how often they are right: of them
- * it is the best static trees. Of others, tokens a pass by the nodes of a tree, and the steps that
- * such a tree takes, are what trees that follow confidence got over code and chat. A larger draft
- * guesses no better here: that it costs more is known, how much more it knows is not. The target's
- * own high bits guess like a model of a tenth of its size. */
+ * wrote, at the times of its passes and steps. Heads say themselves how often they are right: of
+ * them it is the best static trees. Of others, tokens a pass by the nodes of a tree, and the steps
+ * that such a tree takes, are what trees that follow confidence got over code and chat. A larger
+ * draft guesses no better here: that it costs more is known, how much more it knows is not. The
+ * target's own high bits guess like a model of a tenth of its size. */
 #include "common/num.h"
 #include "policy/cost.h"
 #include "tree/static_tree.h"
@@ -94,8 +94,9 @@ static double usual_turn(const void *user, int32_t n_nodes, int32_t n_steps)
     return cost_turn(cost, n_nodes, draft_s);
 }
 
-/* What rows add to a pass is computing, which threads share, while one thread or two fill the memory's
- * bus: two of AVX-512 took 1.08, 1.28, 1.84, 3.5 and 12.7 passes over one row for 2, 4, 8, 16 and
+/* What rows add to a pass is computing, which threads share, while one thread or two fill the
+ * memory's bus: two of AVX-512 took 1.08, 1.28, 1.84, 3.5 and 12.7 passes over one row for 2, 4, 8,
+ * 16 and
  * 64. Five and more do as is usual. */
 static void share_rows(turn_cost *c, int32_t n_threads)
 {

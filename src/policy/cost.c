@@ -113,8 +113,8 @@ static double seen_s(const turn_cost *c, int32_t range)
 }
 
 /* What rows beyond the first take, in what the shape says: least squares, of relative errors, of
- * seconds = one + more further_rows over the ranges that were measured. That `more` is `one`, as the
- * shape has it, counts a little, too: of one range alone nothing could be told. */
+ * seconds = one + more further_rows over the ranges that were measured. That `more` is `one`, as
+ * the shape has it, counts a little, too: of one range alone nothing could be told. */
 static double fit_slope(const turn_cost *c)
 {
     const double doubt = 0.05, least = 0.25, most = 8;

@@ -7,10 +7,10 @@
  *   |  reads go on into the ring, then into the pass
  *
  * pass(n) is flat as long as weights come slower than rows are multiplied, and rises with n beyond,
- * with a step behind each tile of 8. That shape is assumed, or was measured beforehand; how steep it
- * is on this machine today follows from passes over different numbers of rows, and so does what
- * those cost that were never tried. What is measured are ratios to it, for ranges of n. Times come from the
- * caller, so that a virtual clock tests everything. Nothing here decides about a text.
+ * with a step behind each tile of 8. That shape is assumed, or was measured beforehand; how steep
+ * it is on this machine today follows from passes over different numbers of rows, and so does what
+ * those cost that were never tried. What is measured are ratios to it, for ranges of n. Times come
+ * from the caller, so that a virtual clock tests everything. Nothing here decides about a text.
  *
  * Sessions that share passes share what they cost, too: one turn_cost serves all of an engine. */
 #ifndef DREY_POLICY_COST_H

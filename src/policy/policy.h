@@ -68,8 +68,9 @@ typedef struct policy_class {
     /* `node` has its guesses: makes those children that the tree shall have. */
     void (*push)(draft_policy *p, token_tree *tree, int32_t node);
     /* Of policies that size trees by what they cost: instead of `next` and `submit` for trees that
-     * share a pass, which then competes for steps and rows by the nodes' values (shared_drafting.h). False:
-     * it wants nothing drafted or submitted now. NULL: each tree grows for itself. */
+     * share a pass, which then competes for steps and rows by the nodes' values
+     * (shared_drafting.h). False: it wants nothing drafted or submitted now. NULL: each tree grows
+     * for itself. */
     bool (*wish)(const draft_policy *p, const token_tree *tree, int32_t max_depth, policy_wish *w);
     /* Marks the root and at most `most` drafted nodes submitted. NULL: the best of them. */
     void (*submit)(draft_policy *p, token_tree *tree, int32_t most);

@@ -1,5 +1,5 @@
-/* One tree for every turn (Medusa; Ghidorah III-C1): of the shape that is expected to write most, by
- * how often the drafter's guesses are right by depth and rank, whatever it says of their worth.
+/* One tree for every turn (Medusa; Ghidorah III-C1): of the shape that is expected to write most,
+ * by how often the drafter's guesses are right by depth and rank, whatever it says of their worth.
  *
  *      shape   root -+- rank 1 -+- rank 1          tree   "the" -+- "cat" -+- "sat"
  *                    |          +- rank 2                        |         +- "is"

@@ -21,9 +21,9 @@ typedef struct company_tree {
     bool ready; /* company_grow's own */
 } company_tree;
 
-/* What trees have brought of late of what their submitted nodes promised: the sums of accepted nodes
- * and of values, the past fading. A draft that is wrong is seen within a turn or two, long before
- * calibrations follow. */
+/* What trees have brought of late of what their submitted nodes promised: the sums of accepted
+ * nodes and of values, the past fading. A draft that is wrong is seen within a turn or two, long
+ * before calibrations follow. */
 typedef struct company_trust {
     double came, promised;
 } company_trust;
@@ -39,8 +39,8 @@ typedef struct draft_company {
 
 /* How much faster, as far as is known, all of them write if the best nodes are expanded: 0.1 is a
  * tenth, and not above 0 where it does not pay. Nothing is drafted then, and the pass is the
- * roots'; what is known of steps and guesses fades towards what is usual meanwhile, so that they are
- * tried again. Without costs to compare, and where steps are free: 1. */
+ * roots'; what is known of steps and guesses fades towards what is usual meanwhile, so that they
+ * are tried again. Without costs to compare, and where steps are free: 1. */
 double company_promise(const draft_company *c);
 /* Grows the trees. An error leaves them valid, and ends it. */
 drey_status company_grow(draft_company *c, drey_error *err);

@@ -67,8 +67,8 @@ static int32_t next_active(const drey_session *s, int32_t layer)
     return layer;
 }
 
-/* May the next n tokens leave? A pass has room for the deferred rows of one session, whoever shares it.
- * In `exact` none may that could end the text by its length: the end is reported when all is
+/* May the next n tokens leave? A pass has room for the deferred rows of one session, whoever shares
+ * it. In `exact` none may that could end the text by its length: the end is reported when all is
  * verified. */
 static bool has_room(const drey_session *s, int32_t n_more)
 {
@@ -115,8 +115,8 @@ static void begin_pass(drey_session *s, const pass_group *group, bool alone)
             w->row[w->n_rows++] = (watched_row){.node = i};
     if (watched && !has_candidates(s)) /* the root leaves first, or none */
         w->n_rows = 0;
-    /* What lies behind an exit would be read in vain: reads wait a layer behind the next look, so that
-     * the disk has work until then. A path hardly ever leaves. */
+    /* What lies behind an exit would be read in vain: reads wait a layer behind the next look, so
+     * that the disk has work until then. A path hardly ever leaves. */
     int32_t hold = w->n_rows == 1 ? next_active(s, 1) + 1 : n_layers(s);
     pass_hold_from(&s->target, min_i32(hold, n_layers(s)));
 }
@@ -231,8 +231,9 @@ static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
     return n;
 }
 
-/* Logits of the candidates of all nodes of the likely path, each its own few rows of the head, in one
- * grouped product. Where that turns the path, the nodes of its new end are looked at the next time. */
+/* Logits of the candidates of all nodes of the likely path, each its own few rows of the head, in
+ * one grouped product. Where that turns the path, the nodes of its new end are looked at the next
+ * time. */
 static void look_at_candidates(drey_session *s, model_pass *pass, int32_t layer)
 {
     session_exits *w = exits_of(s);

@@ -1,19 +1,21 @@
-/* Early exits of a session, an observer of its passes: they stop where their tokens are decided (SpecEE, arXiv 2504.08850),
- * and later passes carry what was left undone to the end (model/deferred.h).
+/* Early exits of a session, an observer of its passes: they stop where their tokens are decided
+ * (SpecEE, arXiv 2504.08850), and later passes carry what was left undone to the end
+ * (model/deferred.h).
  *
- * Between two layers of a watched pass the logits of a few candidates go to a predictor, at each node
- * of the path from the root along the likeliest of them: the rest of the tree will hardly matter. Such
- * a path is one token, a hyper-token (section 6): once each of its nodes has scored, the whole head is
- * computed for all of them, and where it agrees the pass stops. So a path leaves with the rearmost of
- * its nodes, and looking costs what its nodes cost.
+ * Between two layers of a watched pass the logits of a few candidates go to a predictor, at each
+ * node of the path from the root along the likeliest of them: the rest of the tree will hardly
+ * matter. Such a path is one token, a hyper-token (section 6): once each of its nodes has scored,
+ * the whole head is computed for all of them, and where it agrees the pass stops. So a path leaves
+ * with the rearmost of its nodes, and looking costs what its nodes cost.
  *
  *      root o--- a o--- b o        root and b have scored, a has not: the pass goes on
  *             \- c o               a scores: whole heads of root, a, b say a, b, d. It stops here:
  *                                  a, b and d join the text, three rows are deferred
  *
- * A pass that is not stopped completes all deferred rows, so that the target's own tokens behind them
- * are known. In DREY_EXIT_EXACT tokens that left are unverified until then: they stand in the timeline,
- * but nobody has got them. The first that differs is replaced, and what stands behind it goes:
+ * A pass that is not stopped completes all deferred rows, so that the target's own tokens behind
+ * them are known. In DREY_EXIT_EXACT tokens that left are unverified until then: they stand in the
+ * timeline, but nobody has got them. The first that differs is replaced, and what stands behind it
+ * goes:
  *
  *      timeline | verified ... | t1 t2 t3 t4 (the root)      deferred: the rows before t1 .. t4
  *      the target says t1 t2 u: verified are ... t1 t2 u, and u is the root

@@ -28,7 +28,8 @@
  *   (6) no step of the draft is under way;
  *   (7) committed rows are deferred only while a text is written, and only where somebody observes
  *       its passes (pass_observer.h). Where that holds tokens back, as many at the end of the
- *       timeline are unverified: nobody got them yet. In (3), (4) and (5) those count like others. */
+ *       timeline are unverified: nobody got them yet. In (3), (4) and (5) those count
+ *       like others. */
 #ifndef DREY_SESSION_SESSION_H
 #define DREY_SESSION_SESSION_H
 
@@ -141,7 +142,8 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
 /* Does the target have to read before a turn? Where the root alone has to be computed, a turn does
  * that, with a tree below it. */
 bool prompt_left(const drey_session *s);
-/* The draft hears of the prompt, so that it can read it while the target's pass waits (overlap.h). */
+/* The draft hears of the prompt, so that it can read it while the target's pass waits
+ * (overlap.h). */
 drey_status prompt_begin(drey_session *s, drey_error *err);
 /* The next chunk, at most max_rows of it. */
 void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group);

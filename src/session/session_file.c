@@ -256,8 +256,8 @@ static drey_status check_ids(const session_source *f, const drey_session *s, dre
     return DREY_OK;
 }
 
-/* Compares what is read with its hashes: through the buffer first, then into the session's cache, as
- * a disk may say something else the second time. */
+/* Compares what is read with its hashes: through the buffer first, then into the session's cache,
+ * as a disk may say something else the second time. */
 static drey_status read_pieces(const session_source *f, kv_cache *kv, bool to_cache,
                                drey_error *err)
 {

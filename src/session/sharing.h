@@ -19,7 +19,8 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
 /* Rows of prompts for the next pass, rows[i] of sessions[i], which are n in PROMPT: at least one
  * each, `room` together at most, room >= n. Beside n_rows rows of texts the turn takes about twice
  * the time that it takes without, and no longer. A half is dealt evenly, so that nobody waits for
- * a long prompt of others; the rest goes to those who need the fewest, who begin to write soonest. */
+ * a long prompt of others; the rest goes to those who need the fewest, who begin to write
+ * soonest. */
 void sharing_prompt_rows(drey_session *const *sessions, int32_t n, int32_t n_rows, int32_t room,
                          int32_t *rows);
 

@@ -787,7 +787,8 @@ static node *parse_print(parser *p)
     return n;
 }
 
-/* Statements up to {% END, where the next word is the end's name; ends NULL: all of the template. */
+/* Statements up to {% END, where the next word is the end's name; ends NULL: all of the
+ * template. */
 static node *parse_body(parser *p, const char *const *ends)
 {
     list body = {0};

@@ -1,10 +1,10 @@
 /* Values of a chat template, as Python has them, and the room that all of them lie in.
  *
- * A room is one mapping of a size that is known beforehand: texts on one side, objects on the other,
- * given back as a whole. Nothing is freed before, so values can share whatever they like.
+ * A room is one mapping of a size that is known beforehand: texts on one side, objects on the
+ * other, given back as a whole. Nothing is freed before, so values can share whatever they like.
  *
  *     text     |abc|def|...            |    bytes of strings, appended at the end alone
- *     marks    |000|111|...            |    one for each of them: 1 where a message or a tool said it
+ *     marks    |000|111|...            |    one each: 1 where a message or a tool said it
  *     objects  |list|map|scope|...     |
  *
  * Marks go with bytes: whatever copies a part of a string copies its marks, so that at the end it

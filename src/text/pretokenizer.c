@@ -25,8 +25,8 @@ static const char smollm[] = "'(?:s|t|re|ve|m|ll|d)| ?\\p{L}+|\\p{N}| ?" NO_WORD
 static const char qwen2[] = LATER("\\p{N}");
 static const char llama3[] = LATER("\\p{N}{1,3}");
 
-/* Words that change from small letters to capitals are cut there: gpt-4o, and Mistral's tekken, which
- * has neither contractions nor numbers of several digits. */
+/* Words that change from small letters to capitals are cut there: gpt-4o, and Mistral's tekken,
+ * which has neither contractions nor numbers of several digits. */
 #define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define SMALL    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(contraction, digits)                                                                 \

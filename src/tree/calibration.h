@@ -37,10 +37,10 @@ float calibration_prior(const calibration *c, int32_t rank, float confidence);
 /* The confidence for which a calibration that has been told nothing assumes this value. */
 float calibration_said(bool sampled, int32_t rank, float value);
 
-/* Assumes instead that guesses of each rank are right in right[n] of the places on average, and that
- * confidence tells less than it says: odds' = those of the average (odds / a usual confidence's)^0.4,
- * usual being 0.72, 0.106 and 0.043. So lie 2,700 positions of code and chat behind the heads of a
- * 1.5B: of guesses that heads are sure of, a third are wrong. */
+/* Assumes instead that guesses of each rank are right in right[n] of the places on average, and
+ * that confidence tells less than it says: odds' = those of the average (odds / a usual
+ * confidence's)^0.4, usual being 0.72, 0.106 and 0.043. So lie 2,700 positions of code and chat
+ * behind the heads of a 1.5B: of guesses that heads are sure of, a third are wrong. */
 void calibration_expect(calibration *c, const float *right, int32_t n);
 
 /* Begins with what was counted beforehand, of which a bin's trials beyond 64 count as 64: a text

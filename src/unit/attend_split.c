@@ -62,8 +62,8 @@ static int32_t owner_of(const cutter *c, const double *end, double place)
     return part;
 }
 
-/* Up to which of a task's n blocks, from the first of all dense ones on, a part goes. A place near an
- * end of the task is that end. */
+/* Up to which of a task's n blocks, from the first of all dense ones on, a part goes. A place near
+ * an end of the task is that end. */
 static int32_t part_end(const cutter *c, int32_t part, int64_t first, int32_t n)
 {
     double end = c->dense_end[part] * (double)c->n_blocks - (double)first;

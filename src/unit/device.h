@@ -81,8 +81,8 @@ struct device_class {
     /* Why it has no part in attention; NULL: it has, and the rest of this is there. This member may
      * be NULL, too: it computes products alone. */
     const char *(*no_attention)(const device *d);
-    /* Keys or values that pieces will be about, n_parts layers of so many bytes each, until they are
-     * taken back. Not while the device computes. */
+    /* Keys or values that pieces will be about, n_parts layers of so many bytes each, until they
+     * are taken back. Not while the device computes. */
     drey_status (*lend)(device *d, const void *memory, size_t part_bytes, int32_t n_parts,
                         drey_error *err);
     void (*take_back)(device *d, const void *memory);

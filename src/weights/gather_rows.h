@@ -1,5 +1,5 @@
-/* Rows of a matrix by their numbers, from the file to packed groups of their own: a matrix whose row
- * i is the source's row id[i]. Unlike a row_table's they are known from the beginning.
+/* Rows of a matrix by their numbers, from the file to packed groups of their own: a matrix whose
+ * row i is the source's row id[i]. Unlike a row_table's they are known from the beginning.
  *
  *   source, in the file  |..x.xx.......x...............x.x......|     id: where an x is
  *   packed               | group of 32 | group | ...            | */

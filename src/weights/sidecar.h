@@ -94,8 +94,8 @@ typedef struct sidecar_job {
     void *user;
 } sidecar_job;
 
-/* Writes a sidecar: tells the space first, then all or nothing (see common/new_file.h). *n_bytes: its
- * size. A few MiB of memory. DREY_ERR_CANCELLED when go_on says so. */
+/* Writes a sidecar: tells the space first, then all or nothing (see common/new_file.h). *n_bytes:
+ * its size. A few MiB of memory. DREY_ERR_CANCELLED when go_on says so. */
 drey_status sidecar_write(const sidecar_job *job, uint64_t *n_bytes, drey_error *err);
 /* Reads all of the model and of its sidecar and compares: packs each matrix again. */
 drey_status sidecar_verify(const sidecar_job *job, uint64_t *n_bytes, drey_error *err);

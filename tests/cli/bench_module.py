@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""scripts/bench with a toy model and peers that only claim speeds: turns, medians, the better of a peer's
-ways, texts that several sides write, simulated machines, pictures, and what is said of a side that fails.
+"""scripts/bench with a toy model and peers that only claim speeds: turns, medians, the better of a
+peer's ways, texts that several sides write, simulated machines, pictures, and what is said of a
+side that fails.
     bench_module.py DREY MAKE_TOY"""
 import csv
 import json
@@ -13,7 +14,8 @@ import xml.dom.minidom
 
 DREY, MAKE_TOY = map(os.path.abspath, sys.argv[1:3])
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# $1: decode rates of the rounds without and with repacking; the n-th call of its kind gets the n-th.
+# $1: decode rates of the rounds without and with repacking; the n-th call of its kind gets the
+# n-th.
 PEER = """#!/bin/sh
 case "$*" in
 *--help*) {help} exit 0 ;;
@@ -295,7 +297,8 @@ def simulate(folder, toy):
             json.dump({**described, key: value}, f)
         done = subprocess.run([*words, f"{folder}/bad"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 1 and f'"{key}"' in done.stderr and not done.stdout, done
-    # Two units whose times can be added in one's head: attention of four rows to 100 positions 1 and 2 s.
+    # Two units whose times can be added in one's head: attention of four rows to 100 positions 1
+    # and 2 s.
     sys.path.insert(0, f"{HERE}/scripts/bench")
     from simulate import Pass
     two = {"widths": [1, 4], "sync": .1, "all_reduce_row": .05, "units": [
@@ -308,8 +311,8 @@ def simulate(folder, toy):
         for value, wanted in ((p.linear, linear), (p.attention, attention), (p.seconds, seconds)):
             assert abs(value - wanted) < (.01 if strategy == "dynamic" else 1e-9), (strategy, value, wanted)
     assert abs(p.boundary - 1 / 6) < .01
-    # The second is slowed by half while the first works: at 2 : 1 it needs 0.67 s more alone, at 3 : 1 both
-    # are done after 2.25 s.
+    # The second is slowed by half while the first works: at 2 : 1 it needs 0.67 s more alone, at 3
+    # : 1 both are done after 2.25 s.
     two["units"][1]["contention"] = 1.5
     assert abs(Pass(two, "alone ratio", 1, 100).linear - 8 / 3) < 1e-9
     p = Pass(two, "static", 1, 100)

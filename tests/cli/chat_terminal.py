@@ -1,5 +1,5 @@
-"""drey chat on a terminal, in a folder with model.gguf and other.gguf: each case types something once the screen shows
-what it waits for. Nothing depends on how long that takes.
+"""drey chat on a terminal, in a folder with model.gguf and other.gguf: each case types something
+once the screen shows what it waits for. Nothing depends on how long that takes.
     chat_terminal.py DREY"""
 import os
 import pty
@@ -20,12 +20,14 @@ bad = []
 
 
 def is_edited(terminal):
-    """The editor has the keys. The prompt comes before: until then backspace and Ctrl-D are the terminal's own."""
+    """The editor has the keys. The prompt comes before: until then backspace and Ctrl-D are the
+    terminal's own."""
     return not termios.tcgetattr(terminal)[3] & termios.ICANON
 
 
 def run(steps, *options, edited=True, **environment):
-    """steps: (what to wait for behind the last thing seen, what is typed then). All that was shown, and the exit code."""
+    """steps: (what to wait for behind the last thing seen, what is typed then). All that was shown,
+    and the exit code."""
     pid, terminal = pty.fork()
     if pid == 0:
         set_size(0, 40, COLUMNS)
@@ -131,7 +133,8 @@ def drafted(draft, message):
 
 
 def test_provisional():
-    # What the target's own copy guesses is dim first, and then as it stands; a stranger's guesses go.
+    # What the target's own copy guesses is dim first, and then as it stands; a stranger's guesses
+    # go.
     same, other = drafted("model.gguf", b"hello"), drafted("other.gguf", b"a quick brown")
     check(same.n_settled > 0 and same.n_taken_back == 0, "guesses that were right", str(vars(same)))
     check(other.n_taken_back > 0, "guesses that were wrong", str(vars(other)))

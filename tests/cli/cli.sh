@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The command on toy models: where the prompt comes from, what is printed where, stop texts, raw ids,
-# statistics, signals, and the other commands.
+# The command on toy models: where the prompt comes from, what is printed where, stop texts, raw
+# ids, statistics, signals, and the other commands.
 #   cli.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

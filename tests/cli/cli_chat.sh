@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# drey chat on a toy: from a pipe, where answers alone go to standard output; and on a terminal, with Ctrl-C, pasted
-# lines and the history. The examples of docs/guide/chat.md are run as they stand there.
+# drey chat on a toy: from a pipe, where answers alone go to standard output; and on a terminal,
+# with Ctrl-C, pasted lines and the history. The examples of docs/guide/chat.md are run as they
+# stand there.
 #   cli_chat.sh DREY MAKE_TOY
 set -euo pipefail
 usage="usage: cli_chat.sh DREY MAKE_TOY"
@@ -27,7 +28,8 @@ said() { grep -qF -- "$1" err || wrong "\"$1\" was not said: $(cat err)"; }
 printf 'hello\n/retry\n' | talk --system "Be brief." -n 12 || wrong "a talk from a pipe failed"
 cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "another answer than drey run's"
 said "reused 0 of "
-# All but the last token of what both have in common stays: of a text that is asked for again, all but one.
+# All but the last token of what both have in common stays: of a text that is asked for again, all
+# but one.
 python3 - err <<'END' || wrong "reused tokens: $(cat err)"
 import re, sys
 first, again = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[1], errors="replace").read())
@@ -46,7 +48,8 @@ assert int(second[0]) >= int(first[1]) and int(second[1]) > int(second[0]), (fir
 END
 cmp -s both out || wrong "-q changes answers"
 
-# Three turns, put together from their parts: whatever of a prompt has been computed before is not computed again.
+# Three turns, put together from their parts: whatever of a prompt has been computed before is not
+# computed again.
 reused() { grep -o 'reused [0-9]* of [0-9]*' err; }
 printf 'hello\nand \\\nthen\nso\n' | talk -n 12
 cp out three
@@ -100,7 +103,8 @@ printf 'x' | dd of="a talk" bs=1 seek=2000 conv=notrunc status=none
 printf '/load a talk\n' | talk -n 12 && wrong "a damaged session was taken"
 printf '/load none\n' | talk && wrong "a session was loaded that is not there"
 
-# A saved conversation that the plan of a small context has no room for is refused before it is read, and this one stays.
+# A saved conversation that the plan of a small context has no room for is refused before it is
+# read, and this one stays.
 { printf '/system ' && head -c 100000 /dev/zero | tr '\0' a && printf '\n/save long\n'; } | talk -c 20000 || wrong "/save: $(cat err)"
 printf 'hello\n/load long\n/retry\n' | talk --system "Be brief." -n 12 -c 120 && wrong "a conversation of 100 KB was loaded"
 said "the conversation in long takes"
@@ -121,7 +125,8 @@ printf '/budget 1M\nhello\n' | talk --system "Be brief." -n 12 && wrong "a budge
 said "budget"
 ! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"
 cmp -s <(cat wanted; echo) out || wrong "the old budget did not come back"
-# Within another budget a conversation goes on as if nothing had happened, and nothing of it is left in the cache folder.
+# Within another budget a conversation goes on as if nothing had happened, and nothing of it is left
+# in the cache folder.
 printf 'hello\n/budget 64M\nand \\\nthen\n/budget 1M\nso\n' | talk -n 12 && wrong "a budget that is too small"
 cmp -s three out || wrong "another budget, another answer"
 reused | cmp -s three.reused - || wrong "with other budgets $(reused) instead of $(cat three.reused)"
@@ -142,7 +147,8 @@ printf 'hello\n%s\nhello\n' "$(printf 'word %.0s' {1..60})" | talk -n 12 -c 120 
 said "nothing was cut"
 printf 'hello\n' | talk -n 64 -c 64 || wrong "a context that is nearly full: $(cat err)"
 said "nearly full"
-# A message that no context holds is refused while it is read, to the end of its last line; what follows is another one.
+# A message that no context holds is refused while it is read, to the end of its last line; what
+# follows is another one.
 { head -c 30000000 /dev/zero | tr '\0' a && printf '\\\nmore\nhello\n'; } | talk --system "Be brief." -n 12 -c 120 -q &&
     wrong "a message of 30 MB"
 said "the message has more than"
@@ -156,7 +162,8 @@ until [ -s err ] || ! kill -0 $!; do sleep 0.1; done
 kill -INT $!
 wait $! && wrong "a message without an end"
 said "the message has more than"
-# Beginnings of texts that are kept, in memory and beyond the process: the system message is not computed twice.
+# Beginnings of texts that are kept, in memory and beyond the process: the system message is not
+# computed twice.
 long=$(printf 'word %.0s' {1..80})
 printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$long" | talk -n 8 --prefix-folder beginnings
 cp out first

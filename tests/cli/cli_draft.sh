@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# -d auto, which is what drey run, drey chat and drey plan do: the small model beside the target, or lookup, or
-# none; a line says why, and the text is the target's.
+# -d auto, which is what drey run, drey chat and drey plan do: the small model beside the target, or
+# lookup, or none; a line says why, and the text is the target's.
 #   cli_draft.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -53,7 +53,8 @@ least=$("$drey" "${text[@]}" -m "$target" --memory 1M 2>&1 | grep -oP 'works her
 "$drey" "${text[@]}" -m "$target" --memory "${least}M" >"$tmp/out" 2>"$tmp/err" ||
     wrong "the least budget: $(tail -n 1 "$tmp/err")"
 cmp -s "$tmp/out" "$tmp/expected" || wrong "the least budget: another text"
-# The draft would take 6 MiB more; what a process has written to is not the same in each, above all under sanitizers.
+# The draft would take 6 MiB more; what a process has written to is not the same in each, above all
+# under sanitizers.
 least=$(echo hello | "$drey" chat -m "$target" -d none --prefix-memory 16M --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
 echo hello | "$drey" chat -m "$target" --prefix-memory 16M --memory "$((least + 3))M" -n 24 >/dev/null 2>"$tmp/err" ||
     wrong "what chat keeps itself is not counted: $(tail -n 1 "$tmp/err")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# drey run --exit on toys: every way of leaving a pass, the same text from those that are not lossy, and
-# statistics that add up.
+# drey run --exit on toys: every way of leaving a pass, the same text from those that are not lossy,
+# and statistics that add up.
 #   cli_exit.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A disk that fails while text is being written, with a model that is streamed: short and interrupted
-# reads change nothing; an error or a file that has become shorter is one clear sentence, exit code
-# 1, and what was verified before stays. Also: the budget that an error names works.
+# A disk that fails while text is being written, with a model that is streamed: short and
+# interrupted reads change nothing; an error or a file that has become shorter is one clear
+# sentence, exit code 1, and what was verified before stays. Also: the budget that an error names
+# works.
 #   cli_faults.sh DREY MAKE_TOY SHIM
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -146,7 +146,8 @@ rest, err = the_rest(child)
 if child.returncode != 0 or rest.split() != expected[1:]:
     wrong("SIGHUP that is ignored: exit code", child.returncode, err)
 
-# Between the windows of a perplexity and at their ends, too. One may be over before the signal comes.
+# Between the windows of a perplexity and at their ends, too. One may be over before the signal
+# comes.
 with open(tmp + "/corpus", "w") as f:
     f.write("the tree is not for the draft and that is " * 20000)
 n_over = 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# On a terminal of 20 columns the screen shows in the end what standard output gets elsewhere, though
-# provisional text stood there dim and was taken back; without drafts, with --no-provisional-text,
-# NO_COLOR or a dumb terminal there is nothing but the text.
+# On a terminal of 20 columns the screen shows in the end what standard output gets elsewhere,
+# though provisional text stood there dim and was taken back; without drafts, with
+# --no-provisional-text, NO_COLOR or a dumb terminal there is nothing but the text.
 #   cli_live.sh DREY MAKE_TOY
 set -euo pipefail
 usage="usage: cli_live.sh DREY MAKE_TOY"

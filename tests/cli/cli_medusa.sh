@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# drey train medusa and drey run -d medusa: what is said and written as JSON, the same text with heads and
-# without, -d auto's word about heads of another model, and that a signal leaves what the next call goes on
-# with.
+# drey train medusa and drey run -d medusa: what is said and written as JSON, the same text with
+# heads and without, -d auto's word about heads of another model, and that a signal leaves what the
+# next call goes on with.
 #   cli_medusa.sh DREY MAKE_TOY
 set -euo pipefail
 usage="usage: cli_medusa.sh DREY MAKE_TOY"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# drey prepare: what it says, that run uses what it wrote, and that a full disk, an unreadable model,
-# Ctrl-C and a crash leave a good sidecar or none, and nothing beside it that hinders the next one.
+# drey prepare: what it says, that run uses what it wrote, and that a full disk, an unreadable
+# model, Ctrl-C and a crash leave a good sidecar or none, and nothing beside it that hinders the
+# next one.
 #   cli_prepare.sh DREY MAKE_TOY SHIM
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -115,8 +116,8 @@ told "$tmp/json" true false
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "--quiet is not quiet"
 [ "$sum" = "$(cksum <"$side")" ] || wrong "another sidecar of the same model"
 
-# 4. Ctrl-C, kill and a closed terminal while the model is read slowly: what was written goes. (Under
-# nohup a closed terminal would be ignored.)
+# 4. Ctrl-C, kill and a closed terminal while the model is read slowly: what was written goes.
+# (Under nohup a closed terminal would be ignored.)
 for signal in INT TERM HUP; do
     ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" LD_LIBRARY_PATH=${shim%/*} \
         LD_PRELOAD=${shim##*/} FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 \

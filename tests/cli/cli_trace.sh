@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Traces: what drey run --trace writes is a text's turns, and drey report draws them; what is no trace
-# is refused in one sentence.
+# Traces: what drey run --trace writes is a text's turns, and drey report draws them; what is no
+# trace is refused in one sentence.
 #   cli_trace.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

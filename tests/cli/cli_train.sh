@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# drey train exit: what it says and writes as JSON, whose candidates it takes, and that wrong prompts, a
-# place that cannot be written to and a signal leave no file behind.
+# drey train exit: what it says and writes as JSON, whose candidates it takes, and that wrong
+# prompts, a place that cannot be written to and a signal leave no file behind.
 #   cli_train.sh DREY MAKE_TOY
 set -euo pipefail
 usage="usage: cli_train.sh DREY MAKE_TOY"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# drey tune: what it measured is kept, shown and used; a file that is broken or foreign is passed over
-# with one sentence; and no choice changes a text.
+# drey tune: what it measured is kept, shown and used; a file that is broken or foreign is passed
+# over with one sentence; and no choice changes a text.
 #   cli_tune.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# drey tune -m: what it measured of a pair of models is kept, shown and used by drey run; a file that
-# is broken or foreign is passed over with one sentence; and no text changes.
+# drey tune -m: what it measured of a pair of models is kept, shown and used by drey run; a file
+# that is broken or foreign is passed over with one sentence; and no text changes.
 #   cli_tune_models.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# --units on toys: one text whoever computes; drey tune keeps how to divide passes and drey run takes it
-# from there; bad words are one sentence.
+# --units on toys: one text whoever computes; drey tune keeps how to divide passes and drey run
+# takes it from there; bad words are one sentence.
 #   cli_units.sh DREY MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

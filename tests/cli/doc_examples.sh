@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The examples of each command's help, of the manual page, and of README.md and the pages of docs/ (blocks that
-# begin with ```sh) run as they are written, on toys. Every command has one. (Those of docs/reference/server.md and
-# docs/guide/chat.md: serve_docs.py, cli_chat.sh.)
+# The examples of each command's help, of the manual page, and of README.md and the pages of docs/
+# (blocks that begin with ```sh) run as they are written, on toys. Every command has one. (Those of
+# docs/reference/server.md and docs/guide/chat.md: serve_docs.py, cli_chat.sh.)
 #   doc_examples.sh DREY MAKE_TOY
 set -euo pipefail
 usage="usage: doc_examples.sh DREY MAKE_TOY"
@@ -28,7 +28,8 @@ printf 'The sky is blue because the air scatters it.\n%.0s' {1..60} >"$tmp/here/
 
 echo "Hello." >"$tmp/typed" # to those that read standard input
 
-# The command, for less than it would do by itself, where that takes long; and a server that ends once it listens.
+# The command, for less than it would do by itself, where that takes long; and a server that ends
+# once it listens.
 cat >"$tmp/bin/drey" <<END
 #!/usr/bin/env bash
 set -euo pipefail

@@ -1,6 +1,7 @@
-"""A terminal for tests: what its screen shows of the bytes that a program wrote, and what became of dim text.
-    terminal.py OUT COMMAND...      runs it on one of 20 columns: what it wrote goes to OUT, the screen as it is in
-                                    the end to standard output"""
+"""A terminal for tests: what its screen shows of the bytes that a program wrote, and what became of
+dim text.
+    terminal.py OUT COMMAND...      runs it on one of 20 columns: what it wrote goes to OUT, the
+                                    screen as it is in the end to standard output"""
 import fcntl
 import os
 import pty

@@ -1,5 +1,5 @@
-/* Property: any bytes are refused as a saved session with one sentence that says what to do, and the
- * session is as it was before; or the session is what the file says, and goes on to write.
+/* Property: any bytes are refused as a saved session with one sentence that says what to do, and
+ * the session is as it was before; or the session is what the file says, and goes on to write.
  *
  * Bits of the first byte make the file more likely to be taken: 1 puts in the origin that the
  * session has, 2 the hashes that belong to what is there. */

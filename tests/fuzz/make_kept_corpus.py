@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the first inputs of fuzz_session and fuzz_prefix: what was saved, by its format alone; the targets put in origins and hashes.
-make_kept_corpus.py FOLDER, which has session/ and prefix/"""
+"""Writes the first inputs of fuzz_session and fuzz_prefix: what was saved, by its format alone; the
+targets put in origins and hashes. make_kept_corpus.py FOLDER, which has session/ and prefix/"""
 import struct
 import sys
 

@@ -1,5 +1,5 @@
-/* Writes the first inputs of fuzz_medusa: good files, and files that say one thing that cannot be. Usage:
- * make_medusa_corpus FOLDER */
+/* Writes the first inputs of fuzz_medusa: good files, and files that say one thing that cannot be.
+ * Usage: make_medusa_corpus FOLDER */
 #include "support/heads_file.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the first inputs of corpus/sidecar: the tables that fuzz_sidecar.c's model asks for, written
-here once more from the format's description (src/weights/sidecar.h), and spoiled ones.
+"""Writes the first inputs of corpus/sidecar: the tables that fuzz_sidecar.c's model asks for,
+written here once more from the format's description (src/weights/sidecar.h), and spoiled ones.
 
     make_sidecar_corpus.py FOLDER
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the kernels for 64-bit Arm and runs their tests under qemu: neon, dotprod and i8mm against the
-# scalar reference, the reference against the bits that every architecture must produce, and the choice
-# of a tier on processors with fewer instructions.
+# Builds the kernels for 64-bit Arm and runs their tests under qemu: neon, dotprod and i8mm against
+# the scalar reference, the reference against the bits that every architecture must produce, and the
+# choice of a tier on processors with fewer instructions.
 #   arm_kernels.sh BUILD_DIR
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -389,7 +389,8 @@ static void check_windows(problem *p)
     }
 }
 
-/* Rows see only their last positions, and scores may be capped: chains and trees, whose rows begin in different blocks. */
+/* Rows see only their last positions, and scores may be capped: chains and trees, whose rows begin
+ * in different blocks. */
 static void test_windows(void **state)
 {
     (void)state;
@@ -434,8 +435,8 @@ static void test_runs(void **state)
         }
 }
 
-/* The blocks of a dense prefix in ranges, the last range first, on one tier and what is left of them, and the
- * tail where it is a part of its own, on another. */
+/* The blocks of a dense prefix in ranges, the last range first, on one tier and what is left of
+ * them, and the tail where it is a part of its own, on another. */
 static void check_parts(problem *p, const kernel_table *t, const kernel_table *other, int32_t first,
                         int32_t last, bool has_tail)
 {

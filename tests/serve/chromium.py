@@ -1,5 +1,5 @@
-"""Chromium without a window, driven by its DevTools protocol over a pair of pipes: for tests of pages, with
-Python's own library alone."""
+"""Chromium without a window, driven by its DevTools protocol over a pair of pipes: for tests of
+pages, with Python's own library alone."""
 import base64
 import collections
 import fcntl
@@ -27,8 +27,8 @@ def _high(descriptor):
 
 
 class Browser:
-    """One page. Messages are JSON, each ended by a zero byte: commands go in by descriptor 3, answers and
-    events come out by descriptor 4."""
+    """One page. Messages are JSON, each ended by a zero byte: commands go in by descriptor 3,
+    answers and events come out by descriptor 4."""
 
     def __init__(self, folder, width=1100, height=800):
         from_us, self.to_browser = map(_high, os.pipe())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The page of `drey serve` in Chromium: against the server on a toy, and against a stub that gives out the same
-page and answers when the test says so, so that nothing depends on the clock. Screenshots go to PICTURES where
-that is named.
+"""The page of `drey serve` in Chromium: against the server on a toy, and against a stub that gives
+out the same page and answers when the test says so, so that nothing depends on the clock.
+Screenshots go to PICTURES where that is named.
     page.py DREY MAKE_TOY [PICTURES]"""
 import http.server
 import json
@@ -135,7 +135,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 # ---- What is looked at ----
 
-# The last answer's text that is solid, after each change of it, and all that was ever said to screen readers.
+# The last answer's text that is solid, after each change of it, and all that was ever said to
+# screen readers.
 WATCH = """
 window.solid = [];
 window.said = [];
@@ -521,7 +522,8 @@ def unnamed(browser):
 
 
 def test_looks(browser, stub, pictures):
-    """No scrolling sideways, names for all controls, colours that can be read; pictures for people."""
+    """No scrolling sideways, names for all controls, colours that can be read; pictures for
+    people."""
     fresh(browser, stub.url)
     turn = ask(browser, stub, "How does a model that is larger than memory write text?").begin()
     turn.say(MARKDOWN.replace("never closed", "never` closed, " + "x" * 200))

@@ -1,5 +1,5 @@
-"""One conversation, greedily, four ways: drey run, drey chat, drey serve, and examples/chat.c over the library. All four write the same answer,
-whatever drafts for each of them.
+"""One conversation, greedily, four ways: drey run, drey chat, drey serve, and examples/chat.c over
+the library. All four write the same answer, whatever drafts for each of them.
 same_answers.py DREY CHAT MODEL.gguf DRAFT"""
 from serve_client import *
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The same answer from drey run, drey chat, drey serve and a program that uses the library: examples/chat.c. On toys, and on
-# a real model where one is.
+# The same answer from drey run, drey chat, drey serve and a program that uses the library:
+# examples/chat.c. On toys, and on a real model where one is.
 #   same_answers.sh DREY MAKE_TOY CHAT
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

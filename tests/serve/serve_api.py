@@ -1,5 +1,5 @@
-"""What the endpoints of drey serve answer: the text of drey run, whole and in events, for several clients at a time.
-serve_api.py DREY FOLDER: where toy.gguf and draft.gguf lie"""
+"""What the endpoints of drey serve answer: the text of drey run, whole and in events, for several
+clients at a time. serve_api.py DREY FOLDER: where toy.gguf and draft.gguf lie"""
 import threading
 
 from serve_client import *
@@ -37,7 +37,8 @@ def same_texts(s, wanted):
 
 
 def without_drafts(s, wanted):
-    """The same text without any of its tokens guessed, alone and beside one that may be drafted for; and the next one as ever."""
+    """The same text without any of its tokens guessed, alone and beside one that may be drafted
+    for; and the next one as ever."""
     for prompt, text in wanted.items():
         status, answer = s.post("/v1/completions", dict(plain, prompt=prompt, speculative=False))
         check(status == 200 and answer["choices"][0]["text"] == text and answer["drey"]["drafted"] == 0, f"without drafts: {answer}")
@@ -103,8 +104,8 @@ def chats(s):
     progress = [e["prompt_progress"] for e in events if isinstance(e, dict) and "prompt_progress" in e]
     check(progress and progress[-1]["processed"] == progress[-1]["total"], f"progress: {progress}")
     check(progress[0] == {"total": usage["prompt_tokens"], "cache": 0, "processed": 0, "time_ms": progress[0]["time_ms"]}, f"progress: {progress[0]}")
-    # Provisional text: what becomes of it is the text; each state stands behind what has come. A state that is over before anybody
-    # looks is not told, so that one text may have none.
+    # Provisional text: what becomes of it is the text; each state stands behind what has come. A
+    # state that is over before anybody looks is not told, so that one text may have none.
     for _ in range(50):
         status, events = s.stream("/v1/chat/completions", dict(body, drey_provisional=True))
         check(streamed(events)[0] == wanted, "another text with provisional text")
@@ -115,7 +116,8 @@ def chats(s):
 
 
 def conversations(s):
-    """Several turns: what the template makes of them is the prompt, and only what is new is computed."""
+    """Several turns: what the template makes of them is the prompt, and only what is new is
+    computed."""
     messages = [{"role": "user", "content": "Hello"}]
     for turn in range(3):
         prompt = s.post("/apply-template", {"messages": messages})[1]["prompt"]
@@ -194,7 +196,8 @@ def stops(s, text):
         check(got == text[:text.index(word)], f"stop {stop!r}: {got!r}")
         events = s.stream("/v1/completions", dict(plain, prompt=prompts[0], stop=stop))[1]
         check(streamed(events)[0] == got and streamed(events)[1]["choices"][0]["finish_reason"] == "stop", "stop in a stream")
-    # Why a text ended: its own end (here a bias makes it the likeliest token), a stop text and which, or its length.
+    # Why a text ended: its own end (here a bias makes it the likeliest token), a stop text and
+    # which, or its length.
     end = s.post("/tokenize", {"content": "<|im_end|>"})[1]["tokens"]
     native = {"prompt": prompts[0], "n_predict": N, "stop": ["nowhere", word]}
     for more, reason, which in (({"logit_bias": {str(end[0]): 1e6}}, "eos", ""), ({}, "word", word), ({"n_predict": 2}, "limit", "")):
@@ -209,7 +212,8 @@ def logprobs(s):
     status, whole = s.post("/v1/completions", body)
     lists = whole["choices"][0]["logprobs"]
     check([len(lists[k]) for k in ("tokens", "token_logprobs", "top_logprobs", "text_offset")] == [N] * 4, f"logprobs: {lists}")
-    # Offsets count the characters in front of a token; a byte that is no UTF-8 is one of them in the text.
+    # Offsets count the characters in front of a token; a byte that is no UTF-8 is one of them in
+    # the text.
     odd = next(i for i in range(256) if s.post("/detokenize", {"tokens": [i]})[1]["content"] == "\ufffd")
     forced = {"prompt": "a", "max_tokens": 4, "logprobs": 0, "logit_bias": {str(odd): 1e6}}
     broken = s.post("/v1/completions", forced)[1]["choices"][0]

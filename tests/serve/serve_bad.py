@@ -1,5 +1,5 @@
-"""What drey serve makes of bad input and bad clients: one clear answer to each, and everybody else is served on.
-serve_bad.py DREY FOLDER"""
+"""What drey serve makes of bad input and bad clients: one clear answer to each, and everybody else
+is served on. serve_bad.py DREY FOLDER"""
 import resource, select, threading
 
 from serve_client import *
@@ -174,7 +174,8 @@ def keys():
 
 
 def slow_clients(s):
-    """A byte now and then: they are told when their time is over, and meanwhile the others are served."""
+    """A byte now and then: they are told when their time is over, and meanwhile the others are
+    served."""
     def drip(front, answers):
         c = s.connect()
         c.sendall(front)
@@ -196,7 +197,8 @@ def slow_clients(s):
 
 
 def pings():
-    """While others write, whoever waits hears that the server is there: behind as many texts as take so long on this machine."""
+    """While others write, whoever waits hears that the server is there: behind as many texts as
+    take so long on this machine."""
     s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "4000", "--queue", "512", "--connections", "514").wait_ready()
     body = json.dumps({"prompt": "a", "max_tokens": 3900, "ignore_eos": True, "stream": True}).encode()
     heard, n_texts = b"", 1  # before a text of its own begins
@@ -218,7 +220,8 @@ def pings():
 
 
 def full_disk():
-    """Beginnings that cannot be written are kept in memory alone; it is said once, and nothing else happens."""
+    """Beginnings that cannot be written are kept in memory alone; it is said once, and nothing else
+    happens."""
     s = Server(drey, model, "-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/full").wait_ready()
     resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (16384, 16384))  # once it runs: a sanitizer's beginning writes files, too
     texts = set()
@@ -288,7 +291,8 @@ def limits():
 
 
 def no_queue():
-    """Where nobody may wait, whoever comes too late hears how many may write, and that memory is not what is short."""
+    """Where nobody may wait, whoever comes too late hears how many may write, and that memory is
+    not what is short."""
     s = Server(drey, model, "-d", "none", "--sessions", "2", "--queue", "0", "-c", "4000").wait_ready()
     body = json.dumps(dict(long_text, max_tokens=3900)).encode()
     told = []

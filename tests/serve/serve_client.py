@@ -1,4 +1,5 @@
-"""What the tests of drey serve share: a server of their own on a toy, and plain requests to it (standard library only)."""
+"""What the tests of drey serve share: a server of their own on a toy, and plain requests to it
+(standard library only)."""
 import http.client, json, os, re, signal, socket, subprocess, sys, tempfile, time
 
 failed = 0

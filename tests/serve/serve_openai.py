@@ -1,5 +1,6 @@
-"""The official openai client against drey serve: chats, streams, usage, log-probabilities, completions, models, errors.
-serve_openai.py DREY MODEL.gguf [OPTIONS of drey serve]; exits with 77 where the client is not installed."""
+"""The official openai client against drey serve: chats, streams, usage, log-probabilities,
+completions, models, errors. serve_openai.py DREY MODEL.gguf [OPTIONS of drey serve]; exits with 77
+where the client is not installed."""
 try:
     import openai
 except ImportError:

@@ -1,6 +1,7 @@
-"""A soak of drey serve: many requests at a time, a third of them hung up at random places, a tenth malformed. At the end every session is free,
-no answer had another text than drey run, and memory has not grown.
-serve_soak.py DREY FOLDER [REQUESTS [CLIENTS [CONNECTIONS]]]; CONNECTIONS: so many are opened at once at the end"""
+"""A soak of drey serve: many requests at a time, a third of them hung up at random places, a tenth
+malformed. At the end every session is free, no answer had another text than drey run, and memory
+has not grown. serve_soak.py DREY FOLDER [REQUESTS [CLIENTS [CONNECTIONS]]]; CONNECTIONS: so many
+are opened at once at the end"""
 import random, resource, threading
 
 from serve_client import *

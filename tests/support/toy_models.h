@@ -1,4 +1,5 @@
-/* The models of a group of tests: toys in its temporary folder, open from its setup to its teardown. */
+/* The models of a group of tests: toys in its temporary folder, open from its setup to its
+ * teardown. */
 #ifndef DREY_TESTS_TOY_MODELS_H
 #define DREY_TESTS_TOY_MODELS_H
 
@@ -12,7 +13,8 @@ void must(drey_status status, const drey_error *err);
 /* Writes NAME into the temporary folder and opens it. */
 drey_model *toy_open(const char *name, const toy_options *toy);
 
-/* Setups: target as the options say, and a draft of two layers; a group's own makes the folder, too. */
+/* Setups: target as the options say, and a draft of two layers; a group's own makes the folder,
+ * too. */
 void toys_open_pair(const toy_options *toy);
 int toys_open(void **state); /* with toy_options_init's */
 /* The teardown of both: closes what is open, and removes the folder. */

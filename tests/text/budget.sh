@@ -104,7 +104,8 @@ for more in 0 30; do
     held "medusa" $((budget + more))
 done
 
-# A server in about the least budget and with some more: three texts at once, over beginnings that are kept.
+# A server in about the least budget and with some more: three texts at once, over beginnings that
+# are kept.
 words=(-m "$smol" -t 2 -c 256 --sessions 3 --prefix-memory 4M --host "$tmp/s.sock" -q)
 budget=$("$drey" serve "${words[@]}" --memory 1M 2>&1 | sed -n 's/.* is \([0-9]*\) MiB .*/\1/p' || true)
 for more in 20 40; do

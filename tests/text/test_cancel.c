@@ -64,7 +64,8 @@ static int count_read(void *user, int32_t part, uint64_t offset, uint32_t n_byte
     return 0;
 }
 
-/* From now on, and behind it nobody whom an earlier call named. Returns the reads since that one. */
+/* From now on, and behind it nobody whom an earlier call named. Returns the reads since that
+ * one. */
 static int64_t cancel_at(place *p, uint32_t who, int64_t read)
 {
     pthread_mutex_lock(&p->lock);

@@ -267,8 +267,8 @@ static bool real_model(char path[512], const char *file_name)
     return false;
 }
 
-/* The float tier is slow: only prompts of at most max_prompt tokens. most: of perplexity's change by
- * 8-bit activations. */
+/* The float tier is slow: only prompts of at most max_prompt tokens. most: of perplexity's change
+ * by 8-bit activations. */
 static void compare_real(const char *name, const char *file_name, int32_t max_prompt, double most)
 {
     char path[512];
@@ -299,8 +299,8 @@ static void draft(void **state)
     compare_real("draft", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 20, 0.003);
 }
 
-/* Its golden logits are make-toy-goldens.py's; the ids are llama.cpp's. It is small, and its numbers
- * spread widely: 8 bits cost it more than others. */
+/* Its golden logits are make-toy-goldens.py's; the ids are llama.cpp's. It is small, and its
+ * numbers spread widely: 8 bits cost it more than others. */
 static void gemma(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* The OpenCL unit: what it says of libraries that are missing or crash, and, where a device is there
- * (PoCL is one), products of every type with the bits of the plain C kernels, in parts, in ranges of
- * groups, with weights shared and copied, rows in vectors and alone, and attention over keys and
- * values that it reads where they lie. */
+/* The OpenCL unit: what it says of libraries that are missing or crash, and, where a device is
+ * there (PoCL is one), products of every type with the bits of the plain C kernels, in parts, in
+ * ranges of groups, with weights shared and copied, rows in vectors and alone, and attention over
+ * keys and values that it reads where they lie. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* The functions of opencl_api.h on CUDA's runtime, and the kernels of dot.cl and attend.cl compiled by
- * CUDA's compiler: a library of its own, libdrey-cuda, that opencl.c opens as it opens OpenCL. So
- * CUDA needs no unit of its own, and what is checked of one holds for the other.
+/* The functions of opencl_api.h on CUDA's runtime, and the kernels of dot.cl and attend.cl compiled
+ * by CUDA's compiler: a library of its own, libdrey-cuda, that opencl.c opens as it opens OpenCL.
+ * So CUDA needs no unit of its own, and what is checked of one holds for the other.
  *
  * An integrated device works with the processor's memory where it lies. It has to know such memory
  * by the processor's addresses, at once or when it is registered.

@@ -30,7 +30,8 @@ drey_status check_vectors(tensor_type type, check_run_fn *run, void *user, const
 /* What a device's arithmetic does with numbers that tell; in[CHECK_NUMBERS] to out[CHECK_NUMBERS]:
  *   out[0] = in[0] * in[1] + in[2], rounded twice      out[1] = fma(in[0], in[1], in[2])
  *   out[2] = in[3] * in[4], a denormal number          out[3] = in[5] + in[6], of denormal numbers
- *   out[4] = (float)16777219, a tie                    out[5] = in[7] * in[7], a denormal as well */
+ *   out[4] = (float)16777219, a tie                    out[5] = in[7] * in[7], a denormal as
+ * well */
 enum { CHECK_NUMBERS = 8 };
 extern const float check_numbers_in[CHECK_NUMBERS];
 /* DREY_ERR_UNSUPPORTED with the reason: it contracts, it flushes, ... */

@@ -1,8 +1,8 @@
 /* Products of packed groups of weights on a device: kernel.h's order of arithmetic, to the bit.
  *
- * A work item has LANES neighbouring rows of a group (lanes.cl) and up to TOKENS activation rows of a
- * tile, whose m >= 1 rows lie as kernel/packing.h draws them; where m is less than TOKENS the last
- * one is computed again and not stored. */
+ * A work item has LANES neighbouring rows of a group (lanes.cl) and up to TOKENS activation rows of
+ * a tile, whose m >= 1 rows lie as kernel/packing.h draws them; where m is less than TOKENS the
+ * last one is computed again and not stored. */
 
 #if LANES == 1
 #define LEVELS_AT(index) levels[index]

@@ -2,14 +2,14 @@
  *
  * Its kernels (dot.cl) have the numeric contract of kernel/kernel.h. Before a device is used it has
  * to say that it keeps denormal numbers, show what its arithmetic does with numbers that tell, and,
- * for each weight type that it will meet, compute test vectors with the bits of the plain C kernels.
- * The whole opening is tried in a child process first: a driver that crashes or hangs is refused
- * like one that is missing.
+ * for each weight type that it will meet, compute test vectors with the bits of the plain C
+ * kernels. The whole opening is tried in a child process first: a driver that crashes or hangs is
+ * refused like one that is missing.
  *
  * Where device and processor share their memory, weights are used where they lie; else a copy of
  * the groups that the device may be asked for goes to its memory. Activations and results, some KB
- * for a matrix, pass through a buffer of fixed size each: what does not fit goes in parts. Only where
- * memory is shared, and test vectors of it are right, has a device a part in attention. */
+ * for a matrix, pass through a buffer of fixed size each: what does not fit goes in parts. Only
+ * where memory is shared, and test vectors of it are right, has a device a part in attention. */
 #ifndef DREY_UNIT_OPENCL_H
 #define DREY_UNIT_OPENCL_H
 

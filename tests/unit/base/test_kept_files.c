@@ -1,4 +1,5 @@
-/* A bounded folder: what is written comes back, the oldest goes, and what is not whole is nothing. */
+/* A bounded folder: what is written comes back, the oldest goes, and what is not whole is
+ * nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <fcntl.h>

@@ -357,8 +357,8 @@ static void a_hopeless_step_is_a_pause(void **state)
     assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
 }
 
-/* Where steps cost nothing there is no pause: what is guessed wrongly is not submitted, and the first
- * turns of a copy are noticed. */
+/* Where steps cost nothing there is no pause: what is guessed wrongly is not submitted, and the
+ * first turns of a copy are noticed. */
 static void free_steps_never_pause(void **state)
 {
     (void)state;
@@ -377,8 +377,8 @@ static void free_steps_never_pause(void **state)
     assert_true(w.last_written > 1);
 }
 
-/* What guesses were worth lately ends a tree, and keeps none from beginning: whether they are better
- * here, only the root's step shows. */
+/* What guesses were worth lately ends a tree, and keeps none from beginning: whether they are
+ * better here, only the root's step shows. */
 static void the_root_is_tried(void **state)
 {
     (void)state;

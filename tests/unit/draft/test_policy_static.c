@@ -1,5 +1,5 @@
-/* The policy `static`: shapes by hand, what a tree gets of them, and whole texts, each turn of which
- * submits the shape. */
+/* The policy `static`: shapes by hand, what a tree gets of them, and whole texts, each turn of
+ * which submits the shape. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -170,8 +170,8 @@ static double gain(const world *w, int32_t n)
     return (double)w->n_tokens / w->time_s * max_f64(pass_s(w, n), w->read_s) / n;
 }
 
-/* Eight rows take 36 ms, each more 3, and half a step: a node that is right three times in four writes
- * less, 0.75 in 3.5 ms, than all do without it, 8 in 36. */
+/* Eight rows take 36 ms, each more 3, and half a step: a node that is right three times in four
+ * writes less, 0.75 in 3.5 ms, than all do without it, 8 in 36. */
 static void a_full_pass_drafts_nothing(void **state)
 {
     (void)state;
@@ -344,7 +344,8 @@ static void drafts_read_where_it_pays(void **state)
     assert_int_equal(n_read(&w), N_TEXTS * 200);
     assert_true(n_submitted(&p.session[0].tree) > 0);
     /* 200 tokens take 200 / 8 steps of 0.128 s each: 3.2 s. Two texts promise 0.58 of a turn, of
-     * which each has a half: of 1 s, and of two tokens. That is 0.146 s a token, and 22 of them are enough. */
+     * which each has a half: of 1 s, and of two tokens. That is 0.146 s a token, and 22 of them are
+     * enough. */
     open_place(&p, &w, 0);
     p.engine.promised = 1;
     p.session[0].text.options.n_predict = 21 + 1;

@@ -48,8 +48,8 @@ static void between_contexts(void **state)
     within(boundary_at(contexts + 3, boundary + 3, 1, 5), 0.75, 0);
 }
 
-/* A tail counts as two blocks. Behind 1280 positions, 20 blocks, a fifth of all is 4.4: the tail and
- * 2.4 of 20; a twentieth is 1.1, 0.55 of the tail. */
+/* A tail counts as two blocks. Behind 1280 positions, 20 blocks, a fifth of all is 4.4: the tail
+ * and 2.4 of 20; a twentieth is 1.1, 0.55 of the tail. */
 static void from_shares(void **state)
 {
     (void)state;

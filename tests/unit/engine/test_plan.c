@@ -76,7 +76,8 @@ static void parts_are_the_budget(void **state)
     (void)state;
     for (int with_draft = 0; with_draft < 2; with_draft++) {
         drey_engine_options o = usual(with_draft);
-        /* What the program itself has written to moves by pages, and so across a MiB now and then. */
+        /* What the program itself has written to moves by pages, and so across a MiB now and
+         * then. */
         uint64_t first = least_budget(o), least = least_budget(o), before = UINT64_MAX;
         assert_in_range(least, first - (1 << 20), first + (1 << 20));
         for (int i = 0; i <= 12; i++) {

@@ -66,8 +66,8 @@ static void test_best_of_all(void **state)
     assert_int_equal(n_submitted(&sure.tree), 2);
     assert_int_equal(n_submitted(&doubtful.tree), 0);
     assert_true(doubtful.tree.nodes[0].submitted);
-    /* Reads take 2 s: so do 6 rows, for 2 + 0.9 + 0.81 + 0.75 + 0.729 tokens; and 7, in 2.5 s, would
-     * add 0.656: 2.34 a second instead of 2.59. */
+    /* Reads take 2 s: so do 6 rows, for 2 + 0.9 + 0.81 + 0.75 + 0.729 tokens; and 7, in 2.5 s,
+     * would add 0.656: 2.34 a second instead of 2.59. */
     cost.read_s = 2;
     company_submit(&c);
     assert_int_equal(n_submitted(&sure.tree), 3);

@@ -34,7 +34,8 @@ static uint64_t weight_region(const char *path)
     return sum;
 }
 
-/* Once through it, unless that takes two seconds: a machine that did something else is asked again. */
+/* Once through it, unless that takes two seconds: a machine that did something else is asked
+ * again. */
 static drey_status read_whole(const char *path, drey_io io, uint64_t read_bytes, uint64_t n_bytes,
                               drey_disk_report *report, drey_error *err)
 {

@@ -1,6 +1,6 @@
-/* Chat templates against what Jinja makes of those in tests/data/chat (scripts/make-chat-goldens.py),
- * and what is refused, bounded and marked. Whole conversations are compared by the test templates
- * (scripts/check-templates.py). */
+/* Chat templates against what Jinja makes of those in tests/data/chat
+ * (scripts/make-chat-goldens.py), and what is refused, bounded and marked. Whole conversations are
+ * compared by the test templates (scripts/check-templates.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,8 @@ static drey_status render(const char *chat_template, const char *system, const c
     return chat_render(&request, "", "</s>", out, err);
 }
 
-/* What is marked was said: by the roles' names, system or user, but for blanks that are stripped. */
+/* What is marked was said: by the roles' names, system or user, but for blanks that are
+ * stripped. */
 static void check_marks(const chat_text *text, const char *system, const char *user)
 {
     char all[4096];
@@ -326,7 +327,8 @@ static void end_of_text(void **state)
     chat_text_free(&out);
 }
 
-/* A user's bytes stay a user's, whatever the template does with them; the template's stay its own. */
+/* A user's bytes stay a user's, whatever the template does with them; the template's stay its
+ * own. */
 static void marks_stay(void **state)
 {
     (void)state;

@@ -146,8 +146,8 @@ static void gradients_are_those_of_the_loss(void **state)
 enum { K = 3, H = 16, G = 2, N_SAMPLES = 600, N_LEARN = 500 };
 
 /* The label says whether two features of very different sizes have the same sign: no line parts
- * them. In the second group the features lie elsewhere, and the label is the other one. The third feature
- * never changes. */
+ * them. In the second group the features lie elsewhere, and the label is the other one. The third
+ * feature never changes. */
 static void make_samples(float *x, uint8_t *label, uint8_t *group)
 {
     rng r = rng_from(5);

@@ -239,8 +239,8 @@ static void ranks_behind_what_came(void **state)
     (void)state;
     static const drafter_class by_hand = {
         .begin = begin_by_hand, .expand = expand_by_hand, .see = see_by_hand};
-    /* Behind 7 came 72, the second guess, and behind that 721, the first one of the second head: the
-     * best guess, 70, would have had the second head say 701. */
+    /* Behind 7 came 72, the second guess, and behind that 721, the first one of the second head:
+     * the best guess, 70, would have had the second head say 701. */
     static const int32_t text[] = {1, 7, 72, 721, 9, 90};
     static const int8_t want[][2] = {{1, 0}, {-1}, {-1}, {0}};
     static const int32_t n_want[] = {2, 1, 1, 0}; /* of the last one the text ends too early */

@@ -1,5 +1,5 @@
-/* In the test-only build of the amx tier's files: AMX's tiles kept in memory (tests/kernel/emulated/
- * amx_tile_emulated.c), see src/kernel/x86/amx/amx_tile.h. */
+/* In the test-only build of the amx tier's files: AMX's tiles kept in memory
+ * (tests/kernel/emulated/ amx_tile_emulated.c), see src/kernel/x86/amx/amx_tile.h. */
 #ifndef DREY_KERNEL_X86_AMX_TILE_H
 #define DREY_KERNEL_X86_AMX_TILE_H
 

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""What can be checked of comments and documents: tests/style.sh calls it.
+
+    prose.py words PATH...    words that CONTRIBUTING.md (Words) replaces, in these files and
+                              folders
+    prose.py columns PATH...  comments wider than 100 columns, documents wider than 120
+    prose.py names PATH...    files (*.c, *.h, *.sh, *.py, *.md) that are named and are in no folder
+
+Looked at are documents outside of blocks of code, the manual page, and the comments of C, shell and
+Python. Prints FILE:LINE: and what is wrong, one line each."""
+import ast
+import os
+import re
+import subprocess
+import sys
+
+BANNED = re.compile(
+    r"\b(behind|beside|anew|likewise|whoever|tells?|told)\b|, too\b"
+    r"|\b(go|goes|going|gone|went) on\b|\b(hold|holds|held) against\b"
+    r"|\b(an?|the) [a-z]+( [a-z]+)? of (its|their|one's) own\b"
+    r"|\b(stands?|stood|lies?|lay) (in|on|at|there|before|below|dim|to)\b"
+    r"|\b(tokens?|times|rows|bytes|bits|passes|requests|nodes|layers|once|one) an? (second|minute|pass|turn|step"
+    r"|token|line|weight|model)\b", re.I)
+NAMED = re.compile(r"(?<![\w*.<>{}$-])((?:[\w.-]+/)*[\w-]+\.(?:c|h|sh|py|md))\b(?![\w*(=/-]|\.\w)")
+ELSEWHERE = {"gguf.md"}  # in other projects
+
+
+def files_of(paths):
+    for path in paths:
+        if os.path.isfile(path):
+            yield path
+        for folder, _, names in sorted(os.walk(path)):
+            yield from (os.path.join(folder, name) for name in sorted(names))
+
+
+def prose_of_document(text):
+    inside = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        elif not inside and not (line.startswith("    ") and not line.lstrip().startswith(("-", "*"))):
+            yield number, line
+
+
+def prose_of_c(text):
+    for found in re.finditer(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", text, re.S):
+        if found[0].startswith("/"):
+            first = text.count("\n", 0, found.start()) + 1
+            yield from enumerate(found[0].split("\n"), first)
+
+
+def prose_of_python(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            said = node.body[0]
+            yield from enumerate(text.split("\n")[said.lineno - 1:said.end_lineno], said.lineno)
+    yield from prose_of_shell(text)
+
+
+def prose_of_shell(text):
+    return ((number, line) for number, line in enumerate(text.split("\n"), 1) if re.match(r"\s*#", line))
+
+
+def kind_of(path, text):
+    if path.endswith((".md", ".1")):
+        return prose_of_document
+    if path.endswith((".c", ".h", ".cl", ".cu")):
+        return prose_of_c
+    first = text.split("\n", 1)[0]
+    if path.endswith(".py") or (first.startswith("#!") and "python" in first):
+        return prose_of_python
+    return prose_of_shell if path.endswith(".sh") or first.startswith("#!") else None
+
+
+def check_words(path, number, line, _):
+    if "CONTRIBUTING.md" in path and line.startswith("| "):
+        return None  # the table of these words
+    found = BANNED.search(line)
+    return f'"{found[0]}"' if found else None
+
+
+def check_columns(path, number, _, lines):
+    n = len(lines[number - 1])
+    most = 120 if path.endswith(".md") else 1000 if path.endswith(".1") else 100
+    return f"{n} columns" if n > most else None
+
+
+def check_names(path, number, line, _, here=[]):
+    if not here:
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+        here.append({os.path.basename(name) for name in listed.stdout.split("\n")} | ELSEWHERE)
+    gone = [name for name in NAMED.findall(line) if os.path.basename(name) not in here[0]]
+    gone = [name for name in gone if not re.search(r"_[A-Z]+\.", name)]  # policy_NAME.c: any of them
+    return ", ".join(gone) or None
+
+
+def main():
+    check = {"words": check_words, "columns": check_columns, "names": check_names}[sys.argv[1]]
+    for path in files_of(sys.argv[2:]):
+        try:
+            with open(path, encoding="utf-8") as f:
+                text = f.read()
+        except UnicodeDecodeError:
+            continue  # a picture, a model
+        kind = kind_of(path, text)
+        for number, line in kind(text) if kind else ():
+            wrong = check(path, number, line, text.split("\n"))
+            if wrong:
+                print(f"  {path}:{number}: {wrong}")
+
+
+main()
