@@ -113,15 +113,16 @@ static bool escaped(json_reader *r, json_part *part)
 static bool plain(json_reader *r, json_part *part)
 {
     size_t begin = r->part_at, at = begin;
-    for (int length = 1; length > 0 && at < r->n;) {
+    while (at < r->n) {
         uint8_t c = (uint8_t)r->text[at];
         if (c == '"' || c == '\\')
             break;
         if (c < 0x20)
             return !broken(r, at, "a string holds a control character that has to be escaped");
-        length = utf8_length((const uint8_t *)r->text + at, r->n - at);
-        if (length <= 0)
+        int length = utf8_length((const uint8_t *)r->text + at, r->n - at);
+        if (length <= 0 && !r->broken_utf8)
             return !broken(r, at, "a string is no UTF-8");
+        length = length > 0 ? length : 1;
         at += (size_t)length;
     }
     if (at >= r->n)

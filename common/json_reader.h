@@ -37,7 +37,8 @@ typedef struct json_reader {
     size_t why_at;     /* the byte where it was seen, from 0 */
     size_t part_at;    /* where json_next_part continues */
     int n_levels, most_levels;
-    bool half_pairs; /* "\ud800" without its other half stands for U+FFFD; else it is refused */
+    bool broken_utf8; /* bytes that are no UTF-8 are taken as they are; else they are refused */
+    bool half_pairs;  /* "\ud800" without its other half stands for U+FFFD; else it is refused */
     bool after_value, after_key;
     uint64_t objects[JSON_MOST_LEVELS / 64]; /* a bit for each level: an object, not an array */
 } json_reader;

@@ -100,11 +100,17 @@ static void read_values(json_values *all, json_reader *r, char *text)
     }
 }
 
-json_value *json_parse(json_values *all, char *text, size_t n)
+static void begin(json_reader *r, const char *text, size_t n, bool broken_utf8)
+{
+    json_reader_init(r, text, n, JSON_MOST_DEPTH);
+    r->half_pairs = true;
+    r->broken_utf8 = broken_utf8;
+}
+
+static json_value *parse(json_values *all, char *text, size_t n, bool broken_utf8)
 {
     json_reader r;
-    json_reader_init(&r, text, n, JSON_MOST_DEPTH);
-    r.half_pairs = true;
+    begin(&r, text, n, broken_utf8);
     all->n = 0;
     if (n > UINT32_MAX / 2)
         json_refuse(&r, "it is too long");
@@ -115,12 +121,16 @@ json_value *json_parse(json_values *all, char *text, size_t n)
     return r.why ? NULL : all->values;
 }
 
+json_value *json_parse(json_values *all, char *text, size_t n)
+{
+    return parse(all, text, n, false);
+}
+
 static size_t count_values(const char *text, size_t n)
 {
     json_reader r;
     size_t n_values = 0;
-    json_reader_init(&r, text, n, JSON_MOST_DEPTH);
-    r.half_pairs = true;
+    begin(&r, text, n, true);
     for (json_event event; (event = json_next(&r)) < JSON_DONE;)
         n_values += event <= JSON_OBJECT;
     return r.why ? 0 : n_values;
@@ -136,7 +146,7 @@ json_value *json_load(json_document *d, const char *text, size_t n)
     d->values = all.values = malloc(all.capacity * sizeof *all.values);
     if (d->text && d->values) {
         memcpy(d->text, text, n);
-        d->root = json_parse(&all, d->text, n);
+        d->root = parse(&all, d->text, n, true);
     }
     if (!d->root)
         json_free(d);

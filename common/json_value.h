@@ -36,7 +36,8 @@ typedef struct json_values {
  * the last one counts. */
 json_value *json_parse(json_values *v, char *text, size_t n);
 
-/* The same, in memory of its own: json_free gives it back. NULL as above, or no memory. */
+/* The same of a text that stays as it is, in memory of its own, which json_free gives back; bytes
+ * that are no UTF-8 are taken as they are. NULL as above, or no memory. */
 typedef struct json_document {
     json_value *root, *values;
     char *text;

@@ -142,8 +142,8 @@ size_t json_format(char out[32], double number, int digits)
         n = snprintf(out, 32, "%.0f", number);
     else
         n = snprintf(out, 32, "%.*g", digits ? digits : 15, number);
-    if (digits == 0 && isfinite(number) && strtod(out, NULL) != number)
-        n = snprintf(out, 32, "%.17g", number);
+    for (int most = 16; digits == 0 && isfinite(number) && strtod(out, NULL) != number; most++)
+        n = snprintf(out, 32, "%.*g", most, number);
     return (size_t)n;
 }
 

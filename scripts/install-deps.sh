@@ -9,7 +9,7 @@
 set -euo pipefail
 
 packages=(gcc libc6-dev make cmake ninja-build pkg-config git ca-certificates
-    liburing-dev libpcre2-dev libxxhash-dev libcjson-dev libedit-dev
+    liburing-dev libpcre2-dev libxxhash-dev libedit-dev
     python3 python3-pip)
 test_packages=(libcmocka-dev clang-14 libclang-rt-14-dev
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user

@@ -8,7 +8,7 @@
 
 typedef struct listing {
     FILE *out;
-    cJSON *root, *array;
+    json_writer *root;
     const drey_limits *limits;
     char type[16];  /* of the block of lines that was begun */
     double first_s; /* of one row; of drey's own way with a tree; of blocks that are not split */
@@ -21,7 +21,7 @@ static void begin(listing *l)
         return;
     l->begun = true;
     report_limits(l->limits, l->out, l->root);
-    l->array = cJSON_AddArrayToObject(l->root, "kernels");
+    json_put_array(l->root, "kernels");
 }
 
 static void show_dot(listing *l, const drey_kernel_report *r)
@@ -79,17 +79,18 @@ static void visit(void *user, const drey_kernel_report *r)
     listing *l = user;
     begin(l);
     show_table(l, r);
-    cJSON *entry = cJSON_CreateObject();
-    cJSON_AddStringToObject(entry, "kernel", r->kernel);
-    cJSON_AddStringToObject(entry, "what", drey_kernel_figure_name(r->what));
-    cJSON_AddStringToObject(entry, "shape", r->shape);
-    cJSON_AddNumberToObject(entry, "rows", r->rows);
-    cJSON_AddNumberToObject(entry, "seconds", r->seconds);
-    cJSON_AddNumberToObject(entry, "bytes_per_s", r->bytes_per_s);
-    cJSON_AddNumberToObject(entry, "ops_per_s", r->ops_per_s);
-    cJSON_AddNumberToObject(entry, "bandwidth_share", r->bandwidth_share);
-    cJSON_AddNumberToObject(entry, "peak_share", r->peak_share);
-    cJSON_AddItemToArray(l->array, entry);
+    json_writer *entry = l->root;
+    json_put_object(entry, NULL);
+    json_put_text(entry, "kernel", r->kernel);
+    json_put_text(entry, "what", drey_kernel_figure_name(r->what));
+    json_put_text(entry, "shape", r->shape);
+    json_put_number(entry, "rows", r->rows);
+    json_put_number(entry, "seconds", r->seconds);
+    json_put_number(entry, "bytes_per_s", r->bytes_per_s);
+    json_put_number(entry, "ops_per_s", r->ops_per_s);
+    json_put_number(entry, "bandwidth_share", r->bandwidth_share);
+    json_put_number(entry, "peak_share", r->peak_share);
+    json_close(entry, '}');
 }
 
 /* ---- The list, as a table in Markdown ---- */
@@ -138,7 +139,7 @@ static void list(FILE *out)
     fprintf(out, "\n");
 }
 
-drey_status bench_kernels(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+drey_status bench_kernels(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
     if (s->list) {
         list(out);
@@ -150,8 +151,10 @@ drey_status bench_kernels(const cli_settings *s, FILE *out, cJSON *root, drey_er
     if (status == DREY_OK) {
         const char *tier = s->cpu_tier ? s->cpu_tier : drey_cpu_tiers()[0];
         fprintf(out, "kernels    %s\n", tier);
-        cJSON_AddStringToObject(root, "cpu_tier", tier);
+        json_put_text(root, "cpu_tier", tier);
         status = drey_bench_kernels(s->n_threads, s->cpu_tier, s->type, &limits, visit, &l, err);
+        if (l.begun)
+            json_close(root, ']');
     }
     return status;
 }

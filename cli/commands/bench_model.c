@@ -52,30 +52,39 @@ static void show_passes(FILE *out, const drey_model_report *r)
     }
 }
 
-static void add_passes(cJSON *root, const drey_model_report *r)
+/* Of passes of the first context whose rows are a power of two. */
+static void add_ratios(json_writer *root, const drey_model_report *r)
 {
-    cJSON *ratios = cJSON_AddArrayToObject(root, "t_n");
-    cJSON *passes = cJSON_AddArrayToObject(root, "passes");
+    json_put_array(root, "t_n");
     for (int32_t i = 0; i < r->n_passes; i++) {
         const drey_pass_report *p = &r->passes[i];
-        cJSON *pass = cJSON_CreateObject();
-        cJSON_AddNumberToObject(pass, "context", p->context);
-        cJSON_AddNumberToObject(pass, "rows", p->rows);
-        cJSON_AddNumberToObject(pass, "pass_s", p->seconds);
-        cJSON_AddNumberToObject(pass, "ratio", p->ratio);
-        cJSON_AddNumberToObject(pass, "limit_s", p->limit_seconds);
-        cJSON_AddNumberToObject(pass, "bandwidth_share", p->bandwidth_share);
-        cJSON_AddNumberToObject(pass, "peak_share", p->peak_share);
-        cJSON_AddNumberToObject(pass, "matmul_s", p->matmul_seconds);
-        cJSON_AddNumberToObject(pass, "attend_s", p->attend_seconds);
-        cJSON_AddItemToArray(passes, pass);
-        bool power_of_two = (p->rows & (p->rows - 1)) == 0;
-        if (p->context == r->passes[0].context && power_of_two)
-            cJSON_AddItemToArray(ratios, cJSON_CreateNumber(p->ratio));
+        if (p->context == r->passes[0].context && (p->rows & (p->rows - 1)) == 0)
+            json_put_number(root, NULL, p->ratio);
     }
+    json_close(root, ']');
 }
 
-static void show(FILE *out, cJSON *root, const drey_model_report *r)
+static void add_passes(json_writer *pass, const drey_model_report *r)
+{
+    json_put_array(pass, "passes");
+    for (int32_t i = 0; i < r->n_passes; i++) {
+        const drey_pass_report *p = &r->passes[i];
+        json_put_object(pass, NULL);
+        json_put_number(pass, "context", p->context);
+        json_put_number(pass, "rows", p->rows);
+        json_put_number(pass, "pass_s", p->seconds);
+        json_put_number(pass, "ratio", p->ratio);
+        json_put_number(pass, "limit_s", p->limit_seconds);
+        json_put_number(pass, "bandwidth_share", p->bandwidth_share);
+        json_put_number(pass, "peak_share", p->peak_share);
+        json_put_number(pass, "matmul_s", p->matmul_seconds);
+        json_put_number(pass, "attend_s", p->attend_seconds);
+        json_close(pass, '}');
+    }
+    json_close(pass, ']');
+}
+
+static void show(FILE *out, json_writer *root, const drey_model_report *r)
 {
     char a[16], b[16];
     report_limits(&r->limits, out, root);
@@ -93,17 +102,18 @@ static void show(FILE *out, cJSON *root, const drey_model_report *r)
     if (r->streamed_bytes_per_pass)
         fprintf(out, "disk       every pass reads %s: the disk decides, not the limits\n",
                 format_bytes(b, (double)r->streamed_bytes_per_pass));
-    cJSON_AddNumberToObject(root, "prefill_tokens_per_s", r->prefill_tokens_per_s);
-    cJSON_AddNumberToObject(root, "decode_tokens_per_s", r->decode_tokens_per_s);
-    cJSON_AddNumberToObject(root, "sessions", r->n_sessions);
-    cJSON_AddNumberToObject(root, "session_tokens_per_s", r->session_tokens_per_s);
-    cJSON_AddNumberToObject(root, "bandwidth_share", r->bandwidth_share);
-    cJSON_AddNumberToObject(root, "prefill_peak_share", r->prefill_peak_share);
-    cJSON_AddNumberToObject(root, "overhead_share", r->overhead_share);
-    cJSON_AddNumberToObject(root, "token_bytes", (double)r->token_bytes);
-    cJSON_AddNumberToObject(root, "position_bytes", (double)r->position_bytes);
-    cJSON_AddNumberToObject(root, "streamed_bytes_per_pass", (double)r->streamed_bytes_per_pass);
+    json_put_number(root, "prefill_tokens_per_s", r->prefill_tokens_per_s);
+    json_put_number(root, "decode_tokens_per_s", r->decode_tokens_per_s);
+    json_put_number(root, "sessions", r->n_sessions);
+    json_put_number(root, "session_tokens_per_s", r->session_tokens_per_s);
+    json_put_number(root, "bandwidth_share", r->bandwidth_share);
+    json_put_number(root, "prefill_peak_share", r->prefill_peak_share);
+    json_put_number(root, "overhead_share", r->overhead_share);
+    json_put_number(root, "token_bytes", (double)r->token_bytes);
+    json_put_number(root, "position_bytes", (double)r->position_bytes);
+    json_put_number(root, "streamed_bytes_per_pass", (double)r->streamed_bytes_per_pass);
     show_passes(out, r);
+    add_ratios(root, r);
     add_passes(root, r);
 }
 
@@ -119,7 +129,7 @@ static void show_left_out(FILE *out, const drey_model_bench *bench, const drey_m
         fprintf(out, "contexts are made up; a pass takes as long over them as over real ones\n");
 }
 
-drey_status bench_model(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+drey_status bench_model(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
     models m = {0};
     drey_model_report report;

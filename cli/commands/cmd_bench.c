@@ -8,6 +8,7 @@
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static double cpu_s_per_gb(const drey_disk_report *r)
@@ -17,12 +18,12 @@ static double cpu_s_per_gb(const drey_disk_report *r)
 
 /* Reads of several sizes; names the smallest that comes within 3 % of the fastest, as small ones
  * leave more of the ring to what is not yet used. */
-static drey_status disk_sizes(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+static drey_status disk_sizes(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
     static const int first = 17, last = 23; /* 128K to 8M */
     double speed[24] = {0}, most = 0;
     char a[16], b[16];
-    cJSON *list = cJSON_AddArrayToObject(root, "sizes");
+    json_put_array(root, "sizes");
     for (int i = first; i <= last; i++) {
         drey_disk_report r;
         drey_status status =
@@ -34,21 +35,22 @@ static drey_status disk_sizes(const cli_settings *s, FILE *out, cJSON *root, dre
         fprintf(out, "reads of   %-8s %s/s, %.3f s of processor a GB\n",
                 format_bytes(a, (double)((uint64_t)1 << i)), format_bytes(b, r.bytes_per_s),
                 cpu_s_per_gb(&r));
-        cJSON *size = cJSON_CreateObject();
-        cJSON_AddNumberToObject(size, "read_size", (double)((uint64_t)1 << i));
-        cJSON_AddNumberToObject(size, "bytes_per_s", r.bytes_per_s);
-        cJSON_AddNumberToObject(size, "cpu_s_per_gb", cpu_s_per_gb(&r));
-        cJSON_AddItemToArray(list, size);
+        json_put_object(root, NULL);
+        json_put_number(root, "read_size", (double)((uint64_t)1 << i));
+        json_put_number(root, "bytes_per_s", r.bytes_per_s);
+        json_put_number(root, "cpu_s_per_gb", cpu_s_per_gb(&r));
+        json_close(root, '}');
     }
+    json_close(root, ']');
     int best = first;
     while (speed[best] < 0.97 * most)
         best++;
     fprintf(out, "choose     --read-size %dK\n", 1 << (best - 10));
-    cJSON_AddNumberToObject(root, "best_read_size", (double)((uint64_t)1 << best));
+    json_put_number(root, "best_read_size", (double)((uint64_t)1 << best));
     return DREY_OK;
 }
 
-static drey_status disk(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+static drey_status disk(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
     drey_disk_report r;
     char a[16], b[16];
@@ -62,16 +64,16 @@ static drey_status disk(const cli_settings *s, FILE *out, cJSON *root, drey_erro
             cpu_s_per_gb(&r));
     fprintf(out, "way        %s, %s, %s buffers\n", r.uring ? "io_uring" : "reading threads",
             r.direct ? "direct" : "through the page cache", r.registered ? "registered" : "plain");
-    cJSON_AddNumberToObject(root, "bytes_per_s", r.bytes_per_s);
-    cJSON_AddNumberToObject(root, "read_bytes", (double)r.read_bytes);
-    cJSON_AddNumberToObject(root, "cpu_s_per_gb", cpu_s_per_gb(&r));
-    cJSON_AddBoolToObject(root, "direct", r.direct);
-    cJSON_AddBoolToObject(root, "uring", r.uring);
-    cJSON_AddBoolToObject(root, "registered", r.registered);
+    json_put_number(root, "bytes_per_s", r.bytes_per_s);
+    json_put_number(root, "read_bytes", (double)r.read_bytes);
+    json_put_number(root, "cpu_s_per_gb", cpu_s_per_gb(&r));
+    json_put_bool(root, "direct", r.direct);
+    json_put_bool(root, "uring", r.uring);
+    json_put_bool(root, "registered", r.registered);
     return DREY_OK;
 }
 
-static void show_machine(const drey_machine_report *r, FILE *out, cJSON *root)
+static void show_machine(const drey_machine_report *r, FILE *out, json_writer *root)
 {
     char a[16], b[16];
     fprintf(out, "machine    ");
@@ -79,28 +81,29 @@ static void show_machine(const drey_machine_report *r, FILE *out, cJSON *root)
     fprintf(out, ", %d cores, kernels %s, %d threads\n", r->n_cores, r->cpu_tier, r->n_threads);
     fprintf(out, "memory     %s, %s available\n", format_bytes(a, (double)r->memory_total_bytes),
             format_bytes(b, (double)r->memory_available_bytes));
-    cJSON_AddStringToObject(root, "cpu_tier", r->cpu_tier);
-    cJSON_AddNumberToObject(root, "threads", r->n_threads);
-    cJSON_AddNumberToObject(root, "memory_total_bytes", (double)r->memory_total_bytes);
-    cJSON_AddNumberToObject(root, "memory_available_bytes", (double)r->memory_available_bytes);
+    json_put_text(root, "cpu_tier", r->cpu_tier);
+    json_put_number(root, "threads", r->n_threads);
+    json_put_number(root, "memory_total_bytes", (double)r->memory_total_bytes);
+    json_put_number(root, "memory_available_bytes", (double)r->memory_available_bytes);
     report_limits(&r->limits, out, root);
     fprintf(out, "matrices   %.3f TOPS, %.0f %% of the peak, by the kernel of Q4_K in the caches\n",
             1e-12 * r->kernel_ops_per_s, 100 * r->kernel_ops_per_s / r->limits.int8_ops_per_s);
-    cJSON_AddNumberToObject(root, "kernel_ops_per_s", r->kernel_ops_per_s);
-    cJSON *tiers = cJSON_AddArrayToObject(root, "tiers");
+    json_put_number(root, "kernel_ops_per_s", r->kernel_ops_per_s);
+    json_put_array(root, "tiers");
     for (int32_t i = 0; i < r->n_tiers; i++) {
         const drey_tier_report *t = &r->tiers[i];
         fprintf(out, "%-10s 8-bit %.3f TOPS, float %.3f TFLOPS at most\n", t->name,
                 1e-12 * t->int8_ops_per_s, 1e-12 * t->float_ops_per_s);
-        cJSON *tier = cJSON_CreateObject();
-        cJSON_AddStringToObject(tier, "tier", t->name);
-        cJSON_AddNumberToObject(tier, "int8_ops_per_s", t->int8_ops_per_s);
-        cJSON_AddNumberToObject(tier, "float_ops_per_s", t->float_ops_per_s);
-        cJSON_AddItemToArray(tiers, tier);
+        json_put_object(root, NULL);
+        json_put_text(root, "tier", t->name);
+        json_put_number(root, "int8_ops_per_s", t->int8_ops_per_s);
+        json_put_number(root, "float_ops_per_s", t->float_ops_per_s);
+        json_close(root, '}');
     }
+    json_close(root, ']');
 }
 
-static drey_status machine(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+static drey_status machine(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
     drey_machine_report r;
     drey_status status = models_check_tier(s->cpu_tier, err);
@@ -109,10 +112,15 @@ static drey_status machine(const cli_settings *s, FILE *out, cJSON *root, drey_e
     if (status != DREY_OK)
         return status;
     show_machine(&r, out, root);
-    return s->model ? disk(s, out, cJSON_AddObjectToObject(root, "disk"), err) : DREY_OK;
+    if (!s->model)
+        return DREY_OK;
+    json_put_object(root, "disk");
+    status = disk(s, out, root, err);
+    json_close(root, '}');
+    return status;
 }
 
-static drey_status measure(const cli_settings *s, FILE *out, cJSON *root, drey_error *err)
+static drey_status measure(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
     switch (s->command) {
     case CLI_BENCH_MACHINE:
@@ -132,14 +140,14 @@ int bench_main(const cli_settings *settings)
     bool json_only = settings->json && strcmp(settings->json, "-") == 0;
     FILE *out = json_only ? stderr : stdout;
     drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "version", drey_version());
-    cJSON_AddItemToObject(root, "machine", json_machine());
+    json_buffer b;
+    json_writer *root = json_report_begin(&b);
     if (status == DREY_OK)
         status = measure(settings, out, root, &err);
     if (status == DREY_OK && settings->json)
-        status = json_write(settings->json, root, &err);
-    cJSON_Delete(root);
+        status = json_write(settings->json, &b, &err);
+    else
+        free(json_buffer_end(&b));
     if (status != DREY_OK)
         complain_error(&err);
     return exit_code(status);

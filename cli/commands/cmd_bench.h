@@ -3,13 +3,13 @@
 #define DREY_CLI_CMD_BENCH_H
 
 #include "cli/args/options.h"
+#include "common/json_writer.h"
 #include "drey/bench.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
-drey_status bench_kernels(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
-drey_status bench_model(const cli_settings *s, FILE *out, cJSON *root, drey_error *err);
+drey_status bench_kernels(const cli_settings *s, FILE *out, json_writer *root, drey_error *err);
+drey_status bench_model(const cli_settings *s, FILE *out, json_writer *root, drey_error *err);
 
 /* "0,4096": up to DREY_BENCH_MAX_CONTEXTS lengths, ascending. */
 drey_status bench_read_contexts(const char *text, drey_model_bench *bench, drey_error *err);

@@ -63,13 +63,16 @@ static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *er
 
 static drey_status write_json(const char *path, const prospect *p, drey_error *err)
 {
-    cJSON *root = json_plan(&p->plan);
-    cJSON_AddStringToObject(root, "disk", report_source_name(p->disk));
-    if (p->has_more)
-        cJSON_AddItemToObject(root, "more", json_plan(&p->more));
-    drey_status status = json_write(path, root, err);
-    cJSON_Delete(root);
-    return status;
+    json_buffer b;
+    json_writer *w = json_buffer_begin(&b);
+    json_plan(w, &p->plan);
+    json_put_text(w, "disk", report_source_name(p->disk));
+    if (p->has_more) {
+        json_put_object(w, "more");
+        json_plan(w, &p->more);
+        json_close(w, '}');
+    }
+    return json_write(path, &b, err);
 }
 
 static drey_status show(const cli_settings *s, prospect *p, drey_error *err)

@@ -69,19 +69,16 @@ static char *path_of(const cli_settings *s)
 static drey_status write_json(const cli_settings *s, const drey_prepare_report *report,
                               double seconds, drey_error *err)
 {
-    cJSON *root = cJSON_CreateObject();
+    json_buffer b;
+    json_writer *root = json_report_begin(&b);
     char *path = path_of(s);
-    cJSON_AddStringToObject(root, "version", drey_version());
-    cJSON_AddItemToObject(root, "machine", json_machine());
-    cJSON_AddStringToObject(root, "path", path ? path : "");
-    cJSON_AddNumberToObject(root, "sidecar_bytes", (double)report->sidecar_bytes);
-    cJSON_AddBoolToObject(root, "written", report->written);
-    cJSON_AddBoolToObject(root, "checked", s->check);
-    cJSON_AddNumberToObject(root, "seconds", seconds);
-    drey_status status = json_write(s->json, root, err);
-    cJSON_Delete(root);
+    json_put_text(root, "path", path ? path : "");
+    json_put_number(root, "sidecar_bytes", (double)report->sidecar_bytes);
+    json_put_bool(root, "written", report->written);
+    json_put_bool(root, "checked", s->check);
+    json_put_number(root, "seconds", seconds);
     free(path);
-    return status;
+    return json_write(s->json, &b, err);
 }
 
 static drey_status prepare(const cli_settings *s, preparing *p, const drey_model *model,

@@ -140,15 +140,23 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
     drey_exits exits;
     drey_session_speculation(r->session, &speculation);
     drey_session_exits(r->session, &exits);
-    cJSON *root = json_statistics(statistics);
-    cJSON_AddItemToObject(root, "speculation", json_speculation(&speculation));
-    if (exits.mode != DREY_EXIT_OFF)
-        cJSON_AddItemToObject(root, "exits", json_exits(&exits));
-    if (r->settings->units)
-        cJSON_AddItemToObject(root, "units", json_units(r->engine));
-    drey_status status = json_write(r->settings->stats, root, err);
-    cJSON_Delete(root);
-    return status;
+    json_buffer b;
+    json_writer *w = json_report_begin(&b);
+    json_statistics(w, statistics);
+    json_put_object(w, "speculation");
+    json_speculation(w, &speculation);
+    json_close(w, '}');
+    if (exits.mode != DREY_EXIT_OFF) {
+        json_put_object(w, "exits");
+        json_exits(w, &exits);
+        json_close(w, '}');
+    }
+    if (r->settings->units) {
+        json_put_array(w, "units");
+        json_units(w, r->engine);
+        json_close(w, ']');
+    }
+    return json_write(r->settings->stats, &b, err);
 }
 
 /* What ended the text as seen from here, on top of what the library says. */

@@ -3,8 +3,8 @@
 #include "cli/files/input.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/terminal.h"
+#include "common/json_value.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -31,24 +31,22 @@ static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, siz
                             drey_error *err)
 {
     const char *wanted = "--ids takes a JSON array of token ids such as [1, 15043]";
-    /* With the NUL behind the text: nothing but blanks may follow the array. */
-    cJSON *root = cJSON_ParseWithLengthOpts(json, n_bytes + 1, NULL, true);
+    json_document list;
+    const json_value *root = json_load(&list, json, n_bytes);
     drey_status status = DREY_OK;
     size_t n = 0;
     *ids = NULL;
-    if (!cJSON_IsArray(root)) {
+    if (!root || root->type != JSON_ARRAY) {
         status = fail(err, DREY_ERR_FORMAT, "%s", wanted);
         goto done;
     }
-    *ids = malloc(((size_t)cJSON_GetArraySize(root) + 1) * sizeof **ids);
+    *ids = malloc(((size_t)root->n + 1) * sizeof **ids);
     if (!*ids) {
         status = fail(err, DREY_ERR_MEMORY, "out of memory while reading the ids");
         goto done;
     }
-    const cJSON *item;
-    cJSON_ArrayForEach(item, root)
-    {
-        double id = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    for (const json_value *item = root->first; item; item = item->next) {
+        double id = item->type == JSON_NUMBER ? item->number : -1;
         if (!(id >= 0 && id <= INT32_MAX && id == floor(id))) {
             status = fail(err, DREY_ERR_FORMAT, "%s; element %zu is none", wanted, n + 1);
             goto done;
@@ -56,7 +54,7 @@ static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, siz
         (*ids)[n++] = (int32_t)id;
     }
 done:
-    cJSON_Delete(root);
+    json_free(&list);
     if (status != DREY_OK) {
         free(*ids);
         *ids = NULL;

@@ -7,8 +7,6 @@
 #include "cli/files/prompts.h"
 #include "drey/train.h"
 
-#include <cjson/cJSON.h>
-
 /* What every training starts from. */
 typedef struct training {
     const cli_settings *settings;

@@ -54,64 +54,63 @@ static void show(const training *t, const drey_train_exit_report *r, FILE *out)
 
 /* ---- JSON ---- */
 
-static void add_layers(const drey_train_exit_report *r, cJSON *root)
+static void add_layers(const drey_train_exit_report *r, json_writer *o)
 {
-    cJSON *list = cJSON_AddArrayToObject(root, "by_layer");
+    json_put_array(o, "by_layer");
     for (int32_t i = 0; i < r->n_layer_reports; i++) {
         const drey_exit_layer *l = &r->layers[i];
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddNumberToObject(o, "layer", l->layer);
-        cJSON_AddNumberToObject(o, "positive", l->positive);
-        cJSON_AddNumberToObject(o, "precision", l->precision);
-        cJSON_AddNumberToObject(o, "recall", l->recall);
-        cJSON_AddNumberToObject(o, "exits", l->exits);
-        cJSON_AddNumberToObject(o, "final_for_good", l->final_for_good);
-        cJSON_AddNumberToObject(o, "recall_own", l->recall_own);
-        cJSON_AddItemToArray(list, o);
+        json_put_object(o, NULL);
+        json_put_number(o, "layer", l->layer);
+        json_put_number(o, "positive", l->positive);
+        json_put_number(o, "precision", l->precision);
+        json_put_number(o, "recall", l->recall);
+        json_put_number(o, "exits", l->exits);
+        json_put_number(o, "final_for_good", l->final_for_good);
+        json_put_number(o, "recall_own", l->recall_own);
+        json_close(o, '}');
     }
+    json_close(o, ']');
 }
 
-static void add_verdicts(const drey_train_exit_report *r, cJSON *root)
+static void add_verdicts(const drey_train_exit_report *r, json_writer *o)
 {
-    cJSON *list = cJSON_AddArrayToObject(root, "held_out");
+    json_put_array(o, "held_out");
     for (int32_t i = 0; i < r->n_verdicts; i++) {
         const drey_exit_verdict *v = &r->verdicts[i];
-        cJSON *o = cJSON_CreateObject();
-        cJSON_AddStringToObject(o, "name", v->name);
-        cJSON_AddNumberToObject(o, "threshold", v->threshold);
-        cJSON_AddNumberToObject(o, "layers", v->layers);
-        cJSON_AddNumberToObject(o, "agreement", v->agreement);
-        cJSON_AddNumberToObject(o, "share_of_oracle", v->share);
-        cJSON_AddNumberToObject(o, "predictors_asked", v->scores);
-        cJSON_AddNumberToObject(o, "heads_in_vain", v->refused);
-        cJSON_AddItemToArray(list, o);
+        json_put_object(o, NULL);
+        json_put_text(o, "name", v->name);
+        json_put_number(o, "threshold", v->threshold);
+        json_put_number(o, "layers", v->layers);
+        json_put_number(o, "agreement", v->agreement);
+        json_put_number(o, "share_of_oracle", v->share);
+        json_put_number(o, "predictors_asked", v->scores);
+        json_put_number(o, "heads_in_vain", v->refused);
+        json_close(o, '}');
     }
+    json_close(o, ']');
 }
 
 static drey_status write_json(const training *t, const drey_train_exit_report *r, drey_error *err)
 {
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "version", drey_version());
-    cJSON_AddItemToObject(root, "machine", json_machine());
-    cJSON_AddStringToObject(root, "path", t->output);
-    cJSON_AddStringToObject(root, "candidates", drey_exit_source_name(r->source));
-    cJSON_AddNumberToObject(root, "candidates_layer", r->source_layer);
-    cJSON_AddNumberToObject(root, "recall_candidates", r->recall_candidates);
-    cJSON_AddNumberToObject(root, "layers", r->n_layers);
-    cJSON_AddNumberToObject(root, "first_layer", r->first);
-    cJSON_AddNumberToObject(root, "oracle_layers", r->oracle_layers);
-    cJSON_AddNumberToObject(root, "train_positions", (double)r->n_train);
-    cJSON_AddNumberToObject(root, "held_out_positions", (double)r->n_held);
-    cJSON_AddNumberToObject(root, "memory_bytes", (double)r->file_bytes);
-    cJSON_AddNumberToObject(root, "write_s", r->write_s);
-    cJSON_AddNumberToObject(root, "look_s", r->gather_s);
-    cJSON_AddNumberToObject(root, "learn_s", r->fit_s);
-    cJSON_AddNumberToObject(root, "seconds", t->seconds);
+    json_buffer b;
+    json_writer *root = json_report_begin(&b);
+    json_put_text(root, "path", t->output);
+    json_put_text(root, "candidates", drey_exit_source_name(r->source));
+    json_put_number(root, "candidates_layer", r->source_layer);
+    json_put_number(root, "recall_candidates", r->recall_candidates);
+    json_put_number(root, "layers", r->n_layers);
+    json_put_number(root, "first_layer", r->first);
+    json_put_number(root, "oracle_layers", r->oracle_layers);
+    json_put_number(root, "train_positions", (double)r->n_train);
+    json_put_number(root, "held_out_positions", (double)r->n_held);
+    json_put_number(root, "memory_bytes", (double)r->file_bytes);
+    json_put_number(root, "write_s", r->write_s);
+    json_put_number(root, "look_s", r->gather_s);
+    json_put_number(root, "learn_s", r->fit_s);
+    json_put_number(root, "seconds", t->seconds);
     add_layers(r, root);
     add_verdicts(r, root);
-    drey_status status = json_write(t->settings->json, root, err);
-    cJSON_Delete(root);
-    return status;
+    return json_write(t->settings->json, &b, err);
 }
 
 /* ---- Training ---- */

@@ -38,29 +38,29 @@ static void show(const training *t, const drey_train_medusa_report *r, FILE *out
 
 static drey_status write_json(const training *t, const drey_train_medusa_report *r, drey_error *err)
 {
-    cJSON *root = cJSON_CreateObject(), *heads;
-    cJSON_AddStringToObject(root, "version", drey_version());
-    cJSON_AddItemToObject(root, "machine", json_machine());
-    cJSON_AddStringToObject(root, "path", t->output);
-    cJSON_AddNumberToObject(root, "vocabulary", r->n_ids);
-    cJSON_AddNumberToObject(root, "kept_tokens", (double)r->n_kept);
-    cJSON_AddNumberToObject(root, "text_tokens", (double)r->n_texts);
-    cJSON_AddNumberToObject(root, "train_positions", (double)r->n_positions);
-    cJSON_AddNumberToObject(root, "loss", r->loss);
-    cJSON_AddNumberToObject(root, "write_s", r->write_s);
-    cJSON_AddNumberToObject(root, "train_s", r->train_s);
-    cJSON_AddNumberToObject(root, "seconds", t->seconds);
-    heads = cJSON_AddArrayToObject(root, "heads");
+    json_buffer b;
+    json_writer *root = json_report_begin(&b);
+    json_put_text(root, "path", t->output);
+    json_put_number(root, "vocabulary", r->n_ids);
+    json_put_number(root, "kept_tokens", (double)r->n_kept);
+    json_put_number(root, "text_tokens", (double)r->n_texts);
+    json_put_number(root, "train_positions", (double)r->n_positions);
+    json_put_number(root, "loss", r->loss);
+    json_put_number(root, "write_s", r->write_s);
+    json_put_number(root, "train_s", r->train_s);
+    json_put_number(root, "seconds", t->seconds);
+    json_put_array(root, "heads");
     for (int32_t k = 0; k < r->n_heads; k++) {
-        cJSON *o = cJSON_CreateObject(), *ranks = cJSON_AddArrayToObject(o, "accuracy_by_rank");
-        cJSON_AddNumberToObject(o, "held_out_positions", (double)r->n_held[k]);
+        double ranks[DREY_MEDUSA_RANKS];
         for (int32_t i = 0; i < DREY_MEDUSA_RANKS; i++)
-            cJSON_AddItemToArray(ranks, cJSON_CreateNumber((double)r->accuracy[k][i]));
-        cJSON_AddItemToArray(heads, o);
+            ranks[i] = (double)r->accuracy[k][i];
+        json_put_object(root, NULL);
+        json_put_numbers(root, "accuracy_by_rank", ranks, DREY_MEDUSA_RANKS);
+        json_put_number(root, "held_out_positions", (double)r->n_held[k]);
+        json_close(root, '}');
     }
-    drey_status status = json_write(t->settings->json, root, err);
-    cJSON_Delete(root);
-    return status;
+    json_close(root, ']');
+    return json_write(t->settings->json, &b, err);
 }
 
 static drey_status train(training *t, drey_train_medusa_report *report, drey_error *err)

@@ -2,8 +2,8 @@
 #include "cli/commands/talk.h"
 
 #include "cli/terminal/terminal.h"
+#include "common/json_buffer.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,26 +132,26 @@ drey_status talk_encode(talk *t, const drey_model *model, drey_error *err)
 
 char *talk_note(const talk *t)
 {
-    cJSON *root = cJSON_CreateObject();
-    cJSON *list = cJSON_AddArrayToObject(root, "messages");
+    json_buffer b;
+    json_writer *w = json_buffer_begin(&b);
+    w->indent = w->key = (json_span){NULL, 0};
+    w->broken_utf8 = true; /* what was said stays as it is */
+    json_put_array(w, "messages");
     for (size_t i = 0; i < t->n; i++) {
-        cJSON *m = cJSON_CreateObject();
-        cJSON_AddStringToObject(m, "role", t->messages[i].role);
-        cJSON_AddStringToObject(m, "content", t->messages[i].content);
-        cJSON_AddItemToArray(list, m);
+        json_put_object(w, NULL);
+        json_put_text(w, "role", t->messages[i].role);
+        json_put_text(w, "content", t->messages[i].content);
+        json_close(w, '}');
     }
-    char *note = list ? cJSON_PrintUnformatted(root) : NULL;
-    cJSON_Delete(root);
-    return note;
+    json_close(w, ']');
+    return json_buffer_end(&b);
 }
 
-static drey_status take_messages(talk *t, const cJSON *list, drey_error *err)
+static drey_status take_messages(talk *t, const json_value *list, drey_error *err)
 {
-    const cJSON *m;
-    cJSON_ArrayForEach(m, list)
-    {
-        const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "role"));
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "content"));
+    for (const json_value *m = list->first; m; m = m->next) {
+        const char *role = json_member_text(m, "role");
+        const char *text = json_member_text(m, "content");
         const char *known = NULL;
         for (int i = 0; role && roles[i]; i++)
             known = strcmp(roles[i], role) == 0 ? roles[i] : known;
@@ -167,13 +167,12 @@ static drey_status take_messages(talk *t, const cJSON *list, drey_error *err)
 drey_status talk_read_note(talk *t, const char *note, size_t n, drey_error *err)
 {
     talk read = {0};
-    cJSON *root = note ? cJSON_ParseWithLength(note, n) : NULL;
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "messages");
+    json_document json;
+    const json_value *list = json_member_array(json_load(&json, note, note ? n : 0), "messages");
     drey_status status =
-        cJSON_IsArray(list)
-            ? take_messages(&read, list, err)
-            : fail(err, DREY_ERR_FORMAT, "the file holds a session, but no conversation");
-    cJSON_Delete(root);
+        list ? take_messages(&read, list, err)
+             : fail(err, DREY_ERR_FORMAT, "the file holds a session, but no conversation");
+    json_free(&json);
     if (status != DREY_OK) {
         talk_free(&read);
         return status;

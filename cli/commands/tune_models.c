@@ -119,10 +119,9 @@ static drey_status measure(session *t, drey_pair_report *report, drey_error *err
         return status;
     if (!profile_name(name, sizeof name, &t->models, s))
         return fail(err, DREY_ERR_IO, "cannot read the models again to know them by");
-    cJSON *root = profile_json(&t->models, s, report);
-    status = cache_write(name, root, err);
-    cJSON_Delete(root);
-    return status;
+    json_buffer b;
+    profile_put(json_buffer_begin(&b), &t->models, s, report);
+    return cache_write(name, &b, err);
 }
 
 static drey_status show(session *t, const drey_pair_report *report, drey_error *err)
@@ -134,11 +133,15 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
         units_table(json_only ? stderr : stdout, &t->units);
     tune_table(json_only ? stderr : stdout, report);
     if (s->json) {
-        cJSON *root = profile_json(&t->models, s, report);
-        if (s->units)
-            cJSON_AddItemToObject(root, "division", units_json(s, &t->units));
-        status = json_write(s->json, root, err);
-        cJSON_Delete(root);
+        json_buffer b;
+        json_writer *w = json_buffer_begin(&b);
+        profile_put(w, &t->models, s, report);
+        if (s->units) {
+            json_put_object(w, "division");
+            units_put(w, s, &t->units);
+            json_close(w, '}');
+        }
+        status = json_write(s->json, &b, err);
     }
     return status;
 }

@@ -39,9 +39,12 @@ drey_status cache_place(char *out, size_t capacity, const char *name, drey_error
     return DREY_OK;
 }
 
-drey_status cache_write(const char *name, const cJSON *root, drey_error *err)
+drey_status cache_write(const char *name, json_buffer *b, drey_error *err)
 {
     char path[PATH_MAX];
     drey_status status = cache_place(path, sizeof path, name, err);
-    return status == DREY_OK ? json_write(path, root, err) : status;
+    if (status == DREY_OK)
+        return json_write(path, b, err);
+    free(json_buffer_end(b));
+    return status;
 }

@@ -2,7 +2,7 @@
 #include "cli/files/json_file.h"
 
 #include "cli/terminal/terminal.h"
-#include "common/utf8.h"
+#include "common/new_file.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -78,48 +78,31 @@ static bool write_in_place(const char *path, file_put_fn *put, void *user)
     return file && fill(file, put, user);
 }
 
-/* The mode that open would have given the file: mkstemp's is for secrets. */
-static void give_usual_mode(int fd)
+static drey_status cannot_write(const char *path, drey_error *err)
 {
-    mode_t taken = umask(0);
-    umask(taken);
-    if (fchmod(fd, 0666 & ~taken) != 0)
-        errno = 0; /* a file system without modes: nothing to give */
+    return fail(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
 }
 
-static bool replace_file(const char *path, file_put_fn *put, void *user)
+static drey_status replace_file(const char *path, file_put_fn *put, void *user, drey_error *err)
 {
-    char *real = realpath(path, NULL); /* through a link: the link stays */
-    const char *target = real ? real : path;
-    size_t n = strlen(target) + sizeof ".XXXXXX";
-    char *fresh = malloc(n);
-    bool good = false;
-    int fd = -1;
-    if (fresh) {
-        snprintf(fresh, n, "%s.XXXXXX", target);
-        fd = mkstemp(fresh);
-    }
-    if (fd >= 0) {
-        give_usual_mode(fd);
-        FILE *file = fdopen(fd, "w");
-        if (!file)
-            close(fd);
-        good = file && fill(file, put, user) && rename(fresh, target) == 0;
-        int error = errno;
-        if (!good)
-            unlink(fresh);
-        errno = error;
-    }
-    free(fresh);
-    free(real);
-    return good;
+    new_file fresh;
+    TRY(new_file_open(&fresh, path, err));
+    FILE *file = fdopen(dup(fresh.fd), "w");
+    if (file && fill(file, put, user))
+        return new_file_commit(&fresh, err);
+    drey_status status = cannot_write(path, err);
+    new_file_discard(&fresh);
+    return status;
 }
 
 drey_status file_write(const char *path, file_put_fn *put, void *user, drey_error *err)
 {
-    if (!(is_special(path) ? write_in_place(path, put, user) : replace_file(path, put, user)))
-        return fail(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
-    return DREY_OK;
+    if (is_special(path))
+        return write_in_place(path, put, user) ? DREY_OK : cannot_write(path, err);
+    drey_status status = replace_file(path, put, user, err);
+    if (err)
+        err->hint = DREY_HINT_NONE; /* which file it is, the caller knows */
+    return status;
 }
 
 static bool put_line(FILE *file, void *text)
@@ -134,38 +117,19 @@ drey_status text_write(const char *path, const char *text, drey_error *err)
     return file_write(path, put_line, (void *)(uintptr_t)text, err);
 }
 
-drey_status json_write(const char *path, const cJSON *root, drey_error *err)
+drey_status json_write(const char *path, json_buffer *b, drey_error *err)
 {
-    char *text = root ? cJSON_Print(root) : NULL;
+    char *text = json_buffer_end(b);
     drey_status status = text_write(path, text, err);
-    cJSON_free(text);
+    free(text);
     return status;
-}
-
-void json_put_string(FILE *out, const char *bytes, size_t n)
-{
-    putc('"', out);
-    for (size_t i = 0; i < n;) {
-        int length = utf8_length((const uint8_t *)bytes + i, n - i);
-        unsigned char c = (unsigned char)bytes[i];
-        if (length <= 0)
-            fputs("\\ufffd", out);
-        else if (c < ' ' || c == 0x7f)
-            fprintf(out, "\\u%04x", c);
-        else if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else
-            fwrite(bytes + i, 1, (size_t)length, out);
-        i += length > 0 ? (size_t)length : 1;
-    }
-    putc('"', out);
 }
 
 /* ---- Contents ---- */
 
-cJSON *json_machine(void)
+json_writer *json_report_begin(json_buffer *b)
 {
-    cJSON *machine = cJSON_CreateObject();
+    json_writer *w = json_buffer_begin(b);
     struct utsname system = {0};
     char cpu[200];
     cpu_set_t cores;
@@ -173,13 +137,16 @@ cJSON *json_machine(void)
     sched_getaffinity(0, sizeof cores, &cores);
     uname(&system);
     drey_cpu_name(cpu, sizeof cpu);
-    cJSON_AddStringToObject(machine, "cpu", cpu);
-    cJSON_AddNumberToObject(machine, "cores", CPU_COUNT(&cores));
-    cJSON_AddStringToObject(machine, "architecture", system.machine);
-    cJSON_AddStringToObject(machine, "kernel", system.release);
-    cJSON_AddNumberToObject(machine, "memory_bytes",
-                            (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
-    return machine;
+    json_put_text(w, "version", drey_version());
+    json_put_object(w, "machine");
+    json_put_text(w, "cpu", cpu);
+    json_put_number(w, "cores", CPU_COUNT(&cores));
+    json_put_text(w, "architecture", system.machine);
+    json_put_text(w, "kernel", system.release);
+    json_put_number(w, "memory_bytes",
+                    (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
+    json_close(w, '}');
+    return w;
 }
 
 typedef struct number_key {
@@ -187,28 +154,28 @@ typedef struct number_key {
     double value;
 } number_key;
 
-static void add_numbers(cJSON *to, const number_key *keys, size_t n)
+static void add_numbers(json_writer *w, const number_key *keys, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        cJSON_AddNumberToObject(to, keys[i].name, keys[i].value);
+        json_put_number(w, keys[i].name, keys[i].value);
 }
 
 /* What the caches hold, and whether that is lossy. */
-static void add_kv(cJSON *to, drey_kv kv)
+static void add_kv(json_writer *w, drey_kv kv)
 {
-    cJSON_AddStringToObject(to, "kv", drey_kv_name(kv));
-    cJSON_AddBoolToObject(to, "kv_lossy", kv == DREY_KV_Q8_0);
+    json_put_text(w, "kv", drey_kv_name(kv));
+    json_put_bool(w, "kv_lossy", kv == DREY_KV_Q8_0);
 }
 
-static void add_budget(cJSON *to, uint64_t bytes)
+static void add_budget(json_writer *w, uint64_t bytes)
 {
     if (bytes == DREY_MEMORY_UNLIMITED)
-        cJSON_AddNullToObject(to, "budget_bytes");
+        json_put_text(w, "budget_bytes", NULL);
     else
-        cJSON_AddNumberToObject(to, "budget_bytes", (double)bytes);
+        json_put_number(w, "budget_bytes", (double)bytes);
 }
 
-cJSON *json_plan(const drey_plan *p)
+void json_plan(json_writer *w, const drey_plan *p)
 {
     const number_key keys[] = {
         {"smallest_budget_bytes", (double)p->smallest_budget_bytes},
@@ -254,17 +221,13 @@ cJSON *json_plan(const drey_plan *p)
         {"ceiling_tokens_per_s", p->ceiling_tokens_per_s},
         {"expected_tokens_per_s", p->expected_tokens_per_s},
     };
-    cJSON *root = cJSON_CreateObject();
-    if (!root)
-        return NULL;
-    add_budget(root, p->budget_bytes);
-    add_numbers(root, keys, sizeof keys / sizeof *keys);
-    add_kv(root, p->kv);
-    cJSON_AddBoolToObject(root, "sidecar", p->sidecar);
-    return root;
+    add_budget(w, p->budget_bytes);
+    add_numbers(w, keys, sizeof keys / sizeof *keys);
+    add_kv(w, p->kv);
+    json_put_bool(w, "sidecar", p->sidecar);
 }
 
-cJSON *json_statistics(const drey_statistics *s)
+void json_statistics(json_writer *w, const drey_statistics *s)
 {
     const number_key keys[] = {
         {"tokens_per_s", s->tokens_per_s},
@@ -294,33 +257,28 @@ cJSON *json_statistics(const drey_statistics *s)
         {"generated_tokens", (double)s->generated_tokens},
         {"decode_s", s->decode_s},
     };
-    cJSON *root = cJSON_CreateObject();
-    if (!root)
-        return NULL;
-    cJSON_AddStringToObject(root, "version", drey_version());
-    cJSON_AddItemToObject(root, "machine", json_machine());
-    add_numbers(root, keys, sizeof keys / sizeof *keys);
-    add_budget(root, s->budget_bytes);
-    add_kv(root, s->kv);
-    cJSON_AddBoolToObject(root, "sidecar", s->sidecar);
-    cJSON_AddBoolToObject(root, "direct", s->direct);
-    cJSON_AddBoolToObject(root, "uring", s->uring);
-    cJSON_AddBoolToObject(root, "registered", s->registered);
-    cJSON_AddStringToObject(root, "finish_reason", drey_finish_name(s->finish));
-    return root;
+    add_numbers(w, keys, sizeof keys / sizeof *keys);
+    add_budget(w, s->budget_bytes);
+    add_kv(w, s->kv);
+    json_put_bool(w, "sidecar", s->sidecar);
+    json_put_bool(w, "direct", s->direct);
+    json_put_bool(w, "uring", s->uring);
+    json_put_bool(w, "registered", s->registered);
+    json_put_text(w, "finish_reason", drey_finish_name(s->finish));
 }
 
 /* Without the zeros at the end. */
-static void add_counts(cJSON *to, const char *name, const int64_t *count, int n)
+static void add_counts(json_writer *w, const char *name, const int64_t *count, int n)
 {
-    cJSON *list = cJSON_AddArrayToObject(to, name);
+    double numbers[256];
     while (n > 0 && count[n - 1] == 0)
         n--;
     for (int i = 0; i < n; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)count[i]));
+        numbers[i] = (double)count[i];
+    json_put_numbers(w, name, numbers, n);
 }
 
-cJSON *json_speculation(const drey_speculation *c)
+void json_speculation(json_writer *w, const drey_speculation *c)
 {
     const number_key keys[] = {
         {"draft_steps", (double)c->draft_steps},
@@ -336,44 +294,38 @@ cJSON *json_speculation(const drey_speculation *c)
         {"accepted_of_both", (double)c->accepted_of_both},
     };
     enum { RANKS = DREY_SPECULATION_RANKS + 1 };
-    cJSON *root = cJSON_CreateObject();
-    if (!root)
-        return NULL;
-    add_numbers(root, keys, sizeof keys / sizeof *keys);
-    cJSON_AddBoolToObject(root, "lossy", c->lossy);
-    add_counts(root, "depth_submitted", c->depth_submitted, DREY_SPECULATION_DEPTHS);
-    add_counts(root, "depth_accepted", c->depth_accepted, DREY_SPECULATION_DEPTHS);
-    add_counts(root, "rank_submitted", c->rank_submitted, RANKS);
-    add_counts(root, "rank_accepted", c->rank_accepted, RANKS);
-    add_counts(root, "rank_chosen", c->rank_chosen, RANKS);
-    add_counts(root, "passes_writing", c->passes_writing, DREY_SPECULATION_WRITTEN);
-    return root;
+    add_numbers(w, keys, sizeof keys / sizeof *keys);
+    json_put_bool(w, "lossy", c->lossy);
+    add_counts(w, "depth_submitted", c->depth_submitted, DREY_SPECULATION_DEPTHS);
+    add_counts(w, "depth_accepted", c->depth_accepted, DREY_SPECULATION_DEPTHS);
+    add_counts(w, "rank_submitted", c->rank_submitted, RANKS);
+    add_counts(w, "rank_accepted", c->rank_accepted, RANKS);
+    add_counts(w, "rank_chosen", c->rank_chosen, RANKS);
+    add_counts(w, "passes_writing", c->passes_writing, DREY_SPECULATION_WRITTEN);
 }
 
-cJSON *json_units(const drey_engine *engine)
+void json_units(json_writer *w, const drey_engine *engine)
 {
-    cJSON *all = cJSON_CreateArray();
     drey_unit u;
-    for (int32_t i = 0; all && drey_engine_unit(engine, i, &u); i++) {
-        cJSON *one = cJSON_CreateObject();
-        cJSON_AddStringToObject(one, "name", u.name);
-        cJSON_AddStringToObject(one, "cpu_tier", u.cpu_tier);
-        cJSON_AddNumberToObject(one, "threads", u.n_threads);
-        cJSON_AddNumberToObject(one, "slow", u.slow);
-        cJSON_AddItemToObject(one, "share", cJSON_CreateDoubleArray(u.share, DREY_UNIT_WIDTHS));
-        cJSON_AddNumberToObject(one, "groups", (double)u.n_groups);
-        cJSON_AddNumberToObject(one, "dense_blocks", (double)u.n_dense_blocks);
-        cJSON_AddNumberToObject(one, "tails", (double)u.n_tails);
+    for (int32_t i = 0; drey_engine_unit(engine, i, &u); i++) {
+        json_put_object(w, NULL);
+        json_put_text(w, "name", u.name);
+        json_put_text(w, "cpu_tier", u.cpu_tier);
+        json_put_number(w, "threads", u.n_threads);
+        json_put_number(w, "slow", u.slow);
+        json_put_numbers(w, "share", u.share, DREY_UNIT_WIDTHS);
+        json_put_number(w, "groups", (double)u.n_groups);
+        json_put_number(w, "dense_blocks", (double)u.n_dense_blocks);
+        json_put_number(w, "tails", (double)u.n_tails);
         if (u.failed[0])
-            cJSON_AddStringToObject(one, "failed", u.failed);
+            json_put_text(w, "failed", u.failed);
         if (!u.attends)
-            cJSON_AddStringToObject(one, "no_attention", drey_engine_unit_no_attention(engine, i));
-        cJSON_AddItemToArray(all, one);
+            json_put_text(w, "no_attention", drey_engine_unit_no_attention(engine, i));
+        json_close(w, '}');
     }
-    return all;
 }
 
-cJSON *json_exits(const drey_exits *c)
+void json_exits(json_writer *w, const drey_exits *c)
 {
     const number_key keys[] = {
         {"n_layers", (double)c->n_layers},
@@ -392,11 +344,7 @@ cJSON *json_exits(const drey_exits *c)
         {"look_s", c->look_s},
         {"head_s", c->head_s},
     };
-    cJSON *root = cJSON_CreateObject();
-    if (!root)
-        return NULL;
-    cJSON_AddStringToObject(root, "mode", drey_exit_name(c->mode));
-    add_numbers(root, keys, sizeof keys / sizeof *keys);
-    add_counts(root, "at_layer", c->at_layer, DREY_EXITS_LAYERS);
-    return root;
+    json_put_text(w, "mode", drey_exit_name(c->mode));
+    add_numbers(w, keys, sizeof keys / sizeof *keys);
+    add_counts(w, "at_layer", c->at_layer, DREY_EXITS_LAYERS);
 }

@@ -2,9 +2,9 @@
 #ifndef DREY_CLI_JSON_FILE_H
 #define DREY_CLI_JSON_FILE_H
 
+#include "common/json_buffer.h"
 #include "drey/drey.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 /* Fails early where json_write would fail after a long run, the folder being missing or closed, and
@@ -18,27 +18,21 @@ typedef bool file_put_fn(FILE *file, void *user);
 drey_status file_write(const char *path, file_put_fn *put, void *user, drey_error *err);
 /* The same for a text, and a newline. NULL (out of memory while it was built) is an error. */
 drey_status text_write(const char *path, const char *text, drey_error *err);
-/* The same for JSON. */
-drey_status json_write(const char *path, const cJSON *root, drey_error *err);
+/* The same for JSON, which it ends and frees. */
+drey_status json_write(const char *path, json_buffer *b, drey_error *err);
 
-/* Writes a JSON string of n bytes; what is no UTF-8 becomes U+FFFD. */
-void json_put_string(FILE *out, const char *bytes, size_t n);
+/* Begins what a command has to report: its version, and CPU, cores, kernel and memory of this
+ * machine. */
+json_writer *json_report_begin(json_buffer *b);
 
-/* CPU, cores, kernel and memory of this machine; NULL if memory is short. */
-cJSON *json_machine(void);
-
-/* A plan with what it predicts; NULL if memory is short. */
-cJSON *json_plan(const drey_plan *plan);
-
-/* The statistics of a run, keys as documented in drey(1); NULL if memory is short. */
-cJSON *json_statistics(const drey_statistics *s);
-
-/* What came of drafting, likewise. */
-cJSON *json_speculation(const drey_speculation *c);
-
-/* The engine's units, a list. */
-cJSON *json_units(const drey_engine *engine);
-/* What came of early exits, likewise. */
-cJSON *json_exits(const drey_exits *c);
+/* Members of an object: a plan with what it predicts; */
+void json_plan(json_writer *w, const drey_plan *plan);
+/* the statistics of a run, keys as documented in drey(1); */
+void json_statistics(json_writer *w, const drey_statistics *s);
+/* what came of drafting, and of early exits. */
+void json_speculation(json_writer *w, const drey_speculation *c);
+void json_exits(json_writer *w, const drey_exits *c);
+/* Items of an array: the engine's units. */
+void json_units(json_writer *w, const drey_engine *engine);
 
 #endif

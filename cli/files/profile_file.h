@@ -5,9 +5,8 @@
 #define DREY_CLI_PROFILE_FILE_H
 
 #include "cli/commands/models.h"
+#include "common/json_value.h"
 #include "drey/bench.h"
-
-#include <cjson/cJSON.h>
 
 /* Where it lies: a name for cache_path; false if a model cannot be read. */
 bool profile_name(char *out, size_t capacity, const models *m, const cli_settings *s);
@@ -27,9 +26,10 @@ void profile_use(models *m, const cli_settings *settings, drey_pair_report *know
 
 /* What the file's contents say; false if any of it is missing or odd. out->profile.trees point to
  * out->trees, here and above: it is not to be copied. */
-bool profile_parse(const cJSON *root, drey_pair_report *out);
+bool profile_parse(const json_value *root, drey_pair_report *out);
 
-/* The file's contents; NULL if memory is short. */
-cJSON *profile_json(const models *m, const cli_settings *settings, const drey_pair_report *report);
+/* Writes the file's contents: members of an object. */
+void profile_put(json_writer *w, const models *m, const cli_settings *settings,
+                 const drey_pair_report *report);
 
 #endif

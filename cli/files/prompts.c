@@ -2,10 +2,9 @@
 #include "cli/files/prompts.h"
 
 #include "cli/files/input.h"
-#include "cli/files/json_read.h"
 #include "cli/terminal/terminal.h"
+#include "common/json_value.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,30 +20,32 @@ static void put_name(char *out, size_t size, const char *name)
     out[n] = '\0';
 }
 
-static void name_prompt(bench_prompt *p, const cJSON *from, int line)
+static void name_prompt(bench_prompt *p, const json_value *from, int line)
 {
-    const cJSON *number = cJSON_GetObjectItemCaseSensitive(from, "question_id");
-    const char *id = json_text(from, "id"), *group = json_text(from, "group");
-    const char *category = json_text(from, "category");
+    double number = json_member_number(from, "question_id");
+    const char *id = json_member_text(from, "id"), *group = json_member_text(from, "group");
+    const char *category = json_member_text(from, "category");
     char text[40];
-    snprintf(text, sizeof text, "%d", cJSON_IsNumber(number) ? number->valueint : line);
+    snprintf(text, sizeof text, "%d",
+             number >= INT32_MIN && number <= INT32_MAX ? (int)number : line);
     put_name(p->id, sizeof p->id, id ? id : text);
     if (!group)
         group = category && strcmp(category, "coding") == 0 ? "code"
-                : json_text(from, "question")               ? "math"
+                : json_member_text(from, "question")        ? "math"
                                                             : "chat";
     put_name(p->group, sizeof p->group, group);
 }
 
 /* *copy: of the text, for the list to free. */
-static bool take_prompt(bench_prompt *p, char **copy, const cJSON *from, int line)
+static bool take_prompt(bench_prompt *p, char **copy, const json_value *from, int line)
 {
-    const cJSON *turns = cJSON_GetObjectItemCaseSensitive(from, "turns");
-    const char *plain = json_text(from, "prompt");
+    const json_value *turns = json_member_array(from, "turns"),
+                     *first = turns ? turns->first : NULL;
+    const char *plain = json_member_text(from, "prompt");
     p->chat = !plain;
-    const char *text = plain                  ? plain
-                       : cJSON_IsArray(turns) ? cJSON_GetStringValue(cJSON_GetArrayItem(turns, 0))
-                                              : json_text(from, "question");
+    const char *text = plain ? plain : turns ? NULL : json_member_text(from, "question");
+    if (!plain && first && first->type == JSON_STRING)
+        text = first->text;
     name_prompt(p, from, line);
     p->text = *copy = text ? strdup(text) : NULL;
     return p->text && p->text[0] && p->id[0];
@@ -69,10 +70,11 @@ static drey_status read_lines(prompt_list *list, const char *text, const char *p
             return input_too_long(name, &limit, err);
         }
         if (!is_blank(at, n)) {
-            cJSON *json = cJSON_ParseWithLength(at, n);
-            bool good = take_prompt(&list->prompts[list->n], &list->texts[list->n], json, line);
+            json_document json;
+            bool good = take_prompt(&list->prompts[list->n], &list->texts[list->n],
+                                    json_load(&json, at, n), line);
             list->n++;
-            cJSON_Delete(json);
+            json_free(&json);
             if (!good)
                 return fail(err, DREY_ERR_FORMAT,
                             "line %d of %s is no prompt: an object with \"turns\", \"prompt\" or "

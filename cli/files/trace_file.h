@@ -8,6 +8,7 @@
 #ifndef DREY_CLI_TRACE_FILE_H
 #define DREY_CLI_TRACE_FILE_H
 
+#include "common/json_value.h"
 #include "drey/drey.h"
 
 /* What drey run asks the engine to keep: 24 bytes for each span of three lanes, 16 for
@@ -62,7 +63,7 @@ typedef struct trace_turn {
 } trace_turn;
 
 typedef struct trace_file {
-    struct cJSON *root; /* texts lie here */
+    json_document json; /* texts lie here */
     const char *target, *draft, *policy;
     double tokens_per_s, budget_bytes;
     trace_bar *bars[TRACE_LANES];

@@ -3,10 +3,8 @@
 #include "cli/files/trace_file.h"
 
 #include "cli/files/input.h"
-#include "cli/files/json_read.h"
 #include "cli/terminal/terminal.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,27 +14,33 @@ static const char *const lane_names[TRACE_LANES] = {
     [LANE_STALL] = "stall", [LANE_READ] = "read",     [LANE_PROMPT] = "prompt"};
 
 /* A whole number from least to most, or INT32_MIN. */
-static int whole(const cJSON *item, double least, double most)
+static int whole(const json_value *item, double least, double most)
 {
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most))
+    if (!item || item->type != JSON_NUMBER || !(item->number >= least && item->number <= most))
         return INT32_MIN;
-    return (int)item->valuedouble;
+    return (int)item->number;
 }
 
 /* ---- Turns ---- */
 
-static bool read_node(trace_node *nodes, int i, const cJSON *from)
+/* [text, parent, confidence, rank, fate] */
+static bool read_node(trace_node *nodes, int i, const json_value *from)
 {
-    const cJSON *text = cJSON_GetArrayItem(from, 0);
+    const json_value *item[5] = {NULL};
     trace_node *n = &nodes[i];
-    int fate = whole(cJSON_GetArrayItem(from, 4), FATE_WAITS, FATE_ACCEPTED);
-    double confidence = cJSON_GetNumberValue(cJSON_GetArrayItem(from, 2));
-    n->parent = whole(cJSON_GetArrayItem(from, 1), i ? 0 : -1, i - 1);
-    n->rank = whole(cJSON_GetArrayItem(from, 3), 0, 255);
-    if (!cJSON_IsString(text) || n->parent == INT32_MIN || n->rank == INT32_MIN ||
+    int n_items = 0;
+    if (from->type != JSON_ARRAY || from->n < 5)
+        return false;
+    for (const json_value *v = from->first; n_items < 5; v = v->next)
+        item[n_items++] = v;
+    int fate = whole(item[4], FATE_WAITS, FATE_ACCEPTED);
+    double confidence = item[2]->type == JSON_NUMBER ? item[2]->number : -1;
+    n->parent = whole(item[1], i ? 0 : -1, i - 1);
+    n->rank = whole(item[3], 0, 255);
+    if (item[0]->type != JSON_STRING || n->parent == INT32_MIN || n->rank == INT32_MIN ||
         fate == INT32_MIN || !(confidence >= 0 && confidence <= 1))
         return false;
-    n->text = text->valuestring;
+    n->text = item[0]->text;
     n->fate = (trace_fate)fate;
     n->confidence = confidence;
     n->depth = i ? nodes[n->parent].depth + 1 : 0;
@@ -44,22 +48,20 @@ static bool read_node(trace_node *nodes, int i, const cJSON *from)
     return true;
 }
 
-static bool read_turn(trace_turn *t, const cJSON *event, double t0, double t1)
+static bool read_turn(trace_turn *t, const json_value *event, double t0, double t1)
 {
     enum { MOST_NODES = 4096 };
-    const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
-    const cJSON *tree = cJSON_GetObjectItemCaseSensitive(args, "tree"), *node;
-    int n = cJSON_IsArray(tree) ? cJSON_GetArraySize(tree) : 0;
-    *t = (trace_turn){.t0 = t0, .t1 = t1, .next = json_text(args, "next")};
-    t->number = whole(cJSON_GetObjectItemCaseSensitive(args, "turn"), 0, INT32_MAX);
-    t->n_written = whole(cJSON_GetObjectItemCaseSensitive(args, "written"), 0, MOST_NODES);
+    const json_value *args = json_member(event, "args"), *tree = json_member_array(args, "tree");
+    uint32_t n = tree ? tree->n : 0;
+    *t = (trace_turn){.t0 = t0, .t1 = t1, .next = json_member_text(args, "next")};
+    t->number = whole(json_member(args, "turn"), 0, INT32_MAX);
+    t->n_written = whole(json_member(args, "written"), 0, MOST_NODES);
     if (!t->next || t->number < 0 || t->n_written < 0 || n < 1 || n > MOST_NODES)
         return false;
-    t->nodes = calloc((size_t)n, sizeof *t->nodes);
+    t->nodes = calloc(n, sizeof *t->nodes);
     if (!t->nodes)
         return false;
-    cJSON_ArrayForEach(node, tree)
-    {
+    for (const json_value *node = tree->first; node; node = node->next) {
         if (!read_node(t->nodes, t->n_nodes, node))
             return false;
         t->n_nodes++;
@@ -69,22 +71,26 @@ static bool read_turn(trace_turn *t, const cJSON *event, double t0, double t1)
 
 /* ---- Events ---- */
 
-static bool read_event(trace_file *t, const cJSON *event)
+static bool read_event(trace_file *t, const json_value *event)
 {
-    const char *phase = json_text(event, "ph"), *name = json_text(event, "name");
+    const char *phase = json_member_text(event, "ph"), *name = json_member_text(event, "name");
     if (!phase || !name || strcmp(phase, "X") != 0)
         return phase && name;
-    double t0 = json_number(event, "ts") * 1e-6, t1 = t0 + json_number(event, "dur") * 1e-6;
+    double t0 = json_member_number(event, "ts") * 1e-6,
+           t1 = t0 + json_member_number(event, "dur") * 1e-6;
     if (!(t0 >= 0 && t1 >= t0))
         return false;
     if (strcmp(name, "turn") == 0)
         return read_turn(&t->turns[t->n_turns++], event, t0, t1);
-    const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
-    double amount = args && args->child ? json_number(args, args->child->string) : 0;
+    const json_value *args = json_member(event, "args");
+    double amount =
+        args && args->type == JSON_OBJECT && args->first && args->first->type == JSON_NUMBER
+            ? args->first->number
+            : 0;
     for (int lane = 0; lane < TRACE_LANES; lane++)
         if (strcmp(name, lane_names[lane]) == 0 ||
             (lane == LANE_PROMPT && strcmp(name, "load") == 0))
-            t->bars[lane][t->n_bars[lane]++] = (trace_bar){t0, t1, isfinite(amount) ? amount : 0};
+            t->bars[lane][t->n_bars[lane]++] = (trace_bar){t0, t1, amount};
     return true;
 }
 
@@ -100,10 +106,10 @@ static int turns_by_time(const void *a, const void *b)
 }
 
 /* Takes room for as many of each as there are events. */
-static drey_status read_events(trace_file *t, const cJSON *events, const char *path,
+static drey_status read_events(trace_file *t, const json_value *events, const char *path,
                                drey_error *err)
 {
-    size_t n = (size_t)cJSON_GetArraySize(events) + 1;
+    size_t n = (size_t)events->n + 1;
     t->turns = calloc(n, sizeof *t->turns);
     bool good = t->turns != NULL;
     for (int lane = 0; lane < TRACE_LANES; lane++) {
@@ -112,16 +118,12 @@ static drey_status read_events(trace_file *t, const cJSON *events, const char *p
     }
     if (!good)
         return fail(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
-    const cJSON *event;
     int i = 0;
-    cJSON_ArrayForEach(event, events)
-    {
+    for (const json_value *event = events->first; event; event = event->next, i++)
         if (!read_event(t, event))
             return fail(err, DREY_ERR_FORMAT,
                         "%s is damaged: its event %d is none that drey run --trace writes", path,
                         i);
-        i++;
-    }
     for (int lane = 0; lane < TRACE_LANES; lane++)
         qsort(t->bars[lane], (size_t)t->n_bars[lane], sizeof(trace_bar), by_time);
     qsort(t->turns, (size_t)t->n_turns, sizeof *t->turns, turns_by_time);
@@ -131,24 +133,24 @@ static drey_status read_events(trace_file *t, const cJSON *events, const char *p
 static drey_status read_whole(trace_file *t, const char *text, size_t n, const char *path,
                               drey_error *err)
 {
-    t->root = cJSON_ParseWithLength(text, n);
-    if (!t->root)
+    const json_value *root = json_load(&t->json, text, n);
+    if (!root)
         return fail(err, DREY_ERR_FORMAT,
                     "%s is no trace, or not all of one: it is not JSON to its end; write it again "
                     "with drey run --trace",
                     path);
-    const cJSON *about = cJSON_GetObjectItemCaseSensitive(t->root, "otherData");
-    const cJSON *events = cJSON_GetObjectItemCaseSensitive(t->root, "traceEvents");
-    const char *format = json_text(about, "format");
-    if (!format || strncmp(format, "drey trace", 10) != 0 || !cJSON_IsArray(events))
+    const json_value *about = json_member(root, "otherData");
+    const json_value *events = json_member_array(root, "traceEvents");
+    const char *format = json_member_text(about, "format");
+    if (!format || strncmp(format, "drey trace", 10) != 0 || !events)
         return fail(err, DREY_ERR_FORMAT, "%s is not a trace of drey run --trace", path);
     if (strcmp(format, "drey trace 1") != 0)
         return fail(err, DREY_ERR_UNSUPPORTED, "%s was written by another version of drey", path);
-    t->target = json_text(about, "target");
-    t->draft = json_text(about, "draft");
-    t->policy = json_text(about, "policy");
-    t->tokens_per_s = json_number(about, "tokens_per_s");
-    t->budget_bytes = json_number(about, "budget_bytes");
+    t->target = json_member_text(about, "target");
+    t->draft = json_member_text(about, "draft");
+    t->policy = json_member_text(about, "policy");
+    t->tokens_per_s = json_member_number(about, "tokens_per_s");
+    t->budget_bytes = json_member_number(about, "budget_bytes");
     return read_events(t, events, path, err);
 }
 
@@ -174,6 +176,6 @@ void trace_free(trace_file *t)
     for (int lane = 0; lane < TRACE_LANES; lane++)
         free(t->bars[lane]);
     free(t->turns);
-    cJSON_Delete(t->root);
+    json_free(&t->json);
     *t = (trace_file){0};
 }

@@ -10,6 +10,7 @@
 
 typedef struct writer {
     FILE *out;
+    json_writer json; /* of strings */
     const drey_session *session;
     const drey_model *model;
     const trace_about *about;
@@ -111,7 +112,7 @@ static void put_token(writer *w, int32_t id)
             DREY_OK &&
         n > sizeof text)
         n = sizeof text;
-    json_put_string(w->out, text, n);
+    json_raw_string(&w->json, text, n);
 }
 
 static void put_turn(void *user, const drey_trace_turn *t)
@@ -137,18 +138,18 @@ static void put_turn(void *user, const drey_trace_turn *t)
 
 /* ---- The file ---- */
 
-static void put_about(const writer *w)
+static void put_about(writer *w)
 {
     const trace_about *a = w->about;
     const drey_statistics *s = a->statistics;
     fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"format\":\"drey trace 1\",\"version\":",
           w->out);
-    json_put_string(w->out, drey_version(), strlen(drey_version()));
+    json_raw_string(&w->json, drey_version(), strlen(drey_version()));
     fputs(",\"target\":", w->out);
-    json_put_string(w->out, a->target, strlen(a->target));
+    json_raw_string(&w->json, a->target, strlen(a->target));
     if (a->draft) {
         fputs(",\"draft\":", w->out);
-        json_put_string(w->out, a->draft, strlen(a->draft));
+        json_raw_string(&w->json, a->draft, strlen(a->draft));
     }
     fprintf(w->out, ",\"policy\":\"%s\",\"tokens_per_s\":%.6g", a->policy,
             isfinite(s->tokens_per_s) ? s->tokens_per_s : 0);
@@ -165,10 +166,17 @@ static void put_about(const writer *w)
                 i + 1, lane_names[i], i + 1, i + 1);
 }
 
+static void put_bytes(void *user, const char *bytes, size_t n, const char *from)
+{
+    (void)from;
+    fwrite(bytes, 1, n, user);
+}
+
 static bool put_all(FILE *out, void *user)
 {
     writer *w = user;
     w->out = out;
+    w->json = (json_writer){.put = put_bytes, .user = out};
     w->origin_ns = INT64_MAX;
     drey_session_trace(w->session, &(drey_trace_visitor){.span = find_origin, .user = w});
     put_about(w);

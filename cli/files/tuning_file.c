@@ -1,10 +1,8 @@
 /* Reading and writing what `drey tune` found. */
 #include "cli/files/tuning_file.h"
 
-#include <cjson/cJSON.h>
 #include <limits.h>
-#include <string.h>
-#include <stdio.h>
+#include <unistd.h>
 
 #include "cli/files/cache_folder.h"
 #include "cli/terminal/terminal.h"
@@ -22,50 +20,34 @@ static const char *tier_of(const char *cpu_tier)
     return cpu_tier ? cpu_tier : drey_cpu_tiers()[0];
 }
 
-static bool says(const cJSON *root, const char *key, const char *wanted)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
-    return cJSON_IsString(item) && strcmp(item->valuestring, wanted) == 0;
-}
-
-static bool read_flag(const cJSON *root, const char *key, bool *value)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
-    *value = cJSON_IsTrue(item);
-    return cJSON_IsBool(item);
-}
-
-static bool take(const cJSON *root, const char *path, const char *cpu_tier, drey_tuning *tuning)
+static bool take(const json_value *root, const char *path, const char *cpu_tier,
+                 drey_tuning *tuning)
 {
     char id[ID_BYTES];
     drey_cpu_id(id, sizeof id);
     *tuning = (drey_tuning){0};
-    if (!read_flag(root, "near_fetch", &tuning->near_fetch) ||
-        !read_flag(root, "whole_lines", &tuning->whole_lines)) {
+    if (!json_member_bool(root, "near_fetch", &tuning->near_fetch) ||
+        !json_member_bool(root, "whole_lines", &tuning->whole_lines)) {
         complain("%s is not what drey tune writes, and is passed over", path);
         return false;
     }
-    if (!says(root, "cpu", id) || !says(root, "version", drey_version())) {
+    if (!json_member_is(root, "cpu", id) || !json_member_is(root, "version", drey_version())) {
         complain("%s was measured on another processor or by another version, and is passed over; "
                  "drey tune measures again",
                  path);
         return false;
     }
-    return says(root, "cpu_tier", tier_of(cpu_tier));
+    return json_member_is(root, "cpu_tier", tier_of(cpu_tier));
 }
 
 bool tuning_load(const char *cpu_tier, drey_tuning *tuning)
 {
-    char path[PATH_MAX], text[MOST_BYTES + 1];
-    FILE *file = tuning_path(path, sizeof path) ? fopen(path, "rb") : NULL;
-    if (!file)
+    char path[PATH_MAX];
+    json_document file;
+    if (!tuning_path(path, sizeof path) || access(path, R_OK) != 0)
         return false;
-    size_t n = fread(text, 1, MOST_BYTES, file);
-    fclose(file);
-    text[n] = '\0';
-    cJSON *root = cJSON_ParseWithLength(text, n);
-    bool good = take(root, path, cpu_tier, tuning);
-    cJSON_Delete(root);
+    bool good = take(json_load_file(&file, path, MOST_BYTES), path, cpu_tier, tuning);
+    json_free(&file);
     return good;
 }
 
@@ -73,13 +55,12 @@ drey_status tuning_save(const char *cpu_tier, const drey_tuning *tuning, drey_er
 {
     char id[ID_BYTES];
     drey_cpu_id(id, sizeof id);
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "cpu", id);
-    cJSON_AddStringToObject(root, "cpu_tier", tier_of(cpu_tier));
-    cJSON_AddStringToObject(root, "version", drey_version());
-    cJSON_AddBoolToObject(root, "near_fetch", tuning->near_fetch);
-    cJSON_AddBoolToObject(root, "whole_lines", tuning->whole_lines);
-    drey_status status = cache_write(file_name, root, err);
-    cJSON_Delete(root);
-    return status;
+    json_buffer b;
+    json_writer *root = json_buffer_begin(&b);
+    json_put_text(root, "cpu", id);
+    json_put_text(root, "cpu_tier", tier_of(cpu_tier));
+    json_put_text(root, "version", drey_version());
+    json_put_bool(root, "near_fetch", tuning->near_fetch);
+    json_put_bool(root, "whole_lines", tuning->whole_lines);
+    return cache_write(file_name, &b, err);
 }

@@ -4,15 +4,17 @@
 #include "cli/files/cache_folder.h"
 #include "cli/files/drawing.h"
 #include "cli/terminal/format.h"
-#include "cli/files/json_read.h"
 #include "cli/terminal/terminal.h"
+#include "common/hash.h"
+#include "common/json_buffer.h"
 
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char format[] = "drey units 2";
-enum { ID_BYTES = 128, MOST_SHARES = DREY_UNIT_WIDTHS * DREY_MAX_UNITS };
+enum { ID_BYTES = 128, MOST_SHARES = DREY_UNIT_WIDTHS * DREY_MAX_UNITS, MOST_BYTES = 1 << 20 };
 
 /* ---- Measuring ---- */
 
@@ -89,83 +91,83 @@ static const char *tier_of(const cli_settings *s)
     return s->cpu_tier ? s->cpu_tier : drey_cpu_tiers()[0];
 }
 
-/* FNV-1a of the text: it may hold characters that no name may. */
+/* A hash of the text: it may hold characters that no name may. */
 static bool name_of(char *out, size_t capacity, const drey_model *target, const cli_settings *s)
 {
-    uint64_t identity, hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t identity;
     if (drey_model_identity(target, &identity, NULL) != DREY_OK)
         return false;
-    for (const char *c = s->units; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     snprintf(out, capacity, "units/%016llx-%.16s-%016llx.json", (unsigned long long)identity,
-             tier_of(s), (unsigned long long)hash);
+             tier_of(s), (unsigned long long)hash64_of(s->units, strlen(s->units)));
     return true;
 }
 
 /* ---- Writing ---- */
 
-static cJSON *width_json(const drey_units_width *w, int32_t n_units)
+static void put_width(json_writer *w, const drey_units_width *width, int32_t n_units)
 {
-    cJSON *one = cJSON_CreateObject(), *sides = cJSON_CreateArray();
-    cJSON_AddNumberToObject(one, "rows", w->rows);
-    cJSON_AddNumberToObject(one, "ratios_measured", w->n_measured);
-    cJSON_AddItemToObject(one, "alone_s", cJSON_CreateDoubleArray(w->alone_s, n_units));
-    cJSON_AddItemToObject(one, "share", cJSON_CreateDoubleArray(w->share, n_units));
-    cJSON_AddItemToObject(one, "sides", sides);
+    json_put_object(w, NULL);
+    json_put_number(w, "rows", width->rows);
+    json_put_number(w, "ratios_measured", width->n_measured);
+    json_put_numbers(w, "alone_s", width->alone_s, n_units);
+    json_put_numbers(w, "share", width->share, n_units);
+    json_put_array(w, "sides");
     for (int i = 0; i < DREY_UNITS_SIDES; i++) {
-        cJSON *side = cJSON_CreateObject();
-        cJSON_AddStringToObject(side, "side", drey_units_side_name((drey_units_side)i));
-        cJSON_AddNumberToObject(side, "pass_s", w->side_s[i]);
-        cJSON_AddItemToArray(sides, side);
+        json_put_object(w, NULL);
+        json_put_text(w, "side", drey_units_side_name((drey_units_side)i));
+        json_put_number(w, "pass_s", width->side_s[i]);
+        json_close(w, '}');
     }
-    return one;
+    json_close(w, ']');
+    json_close(w, '}');
 }
 
-static cJSON *attention_json(const drey_boundary_context *c)
+static void put_attention(json_writer *w, const drey_boundary_context *c)
 {
-    cJSON *one = cJSON_CreateObject(), *sides = cJSON_CreateArray();
-    cJSON_AddNumberToObject(one, "positions", c->n_positions);
-    cJSON_AddNumberToObject(one, "boundary", (double)c->boundary);
-    cJSON_AddNumberToObject(one, "boundaries_measured", c->n_measured);
-    cJSON_AddItemToObject(one, "sides", sides);
+    json_put_object(w, NULL);
+    json_put_number(w, "positions", c->n_positions);
+    json_put_number(w, "boundary", (double)c->boundary);
+    json_put_number(w, "boundaries_measured", c->n_measured);
+    json_put_array(w, "sides");
     for (int i = 0; i < DREY_BOUNDARY_SIDES; i++) {
-        cJSON *side = cJSON_CreateObject();
-        cJSON_AddStringToObject(side, "side", drey_boundary_side_name((drey_boundary_side)i));
-        cJSON_AddNumberToObject(side, "attention_s", c->side_s[i]);
-        cJSON_AddItemToArray(sides, side);
+        json_put_object(w, NULL);
+        json_put_text(w, "side", drey_boundary_side_name((drey_boundary_side)i));
+        json_put_number(w, "attention_s", c->side_s[i]);
+        json_close(w, '}');
     }
-    return one;
+    json_close(w, ']');
+    json_close(w, '}');
 }
 
-cJSON *units_json(const cli_settings *s, const units_measured *m)
+void units_put(json_writer *w, const cli_settings *s, const units_measured *m)
 {
     const drey_units_report *r = &m->products;
     char id[ID_BYTES];
     double shares[MOST_SHARES];
-    cJSON *root = cJSON_CreateObject(), *names = cJSON_CreateArray(), *widths = cJSON_CreateArray();
     drey_cpu_id(id, sizeof id);
-    cJSON_AddStringToObject(root, "format", format);
-    cJSON_AddStringToObject(root, "cpu", id);
-    cJSON_AddStringToObject(root, "cpu_tier", tier_of(s));
-    cJSON_AddStringToObject(root, "version", drey_version());
-    cJSON_AddStringToObject(root, "target", drawing_file_name(s->model));
-    cJSON_AddStringToObject(root, "units", s->units);
-    cJSON_AddNumberToObject(root, "seconds", r->seconds);
-    cJSON_AddItemToObject(root, "names", names);
+    json_put_text(w, "format", format);
+    json_put_text(w, "cpu", id);
+    json_put_text(w, "cpu_tier", tier_of(s));
+    json_put_text(w, "version", drey_version());
+    json_put_text(w, "target", drawing_file_name(s->model));
+    json_put_text(w, "units", s->units);
+    json_put_number(w, "seconds", r->seconds);
+    json_put_array(w, "names");
     for (int32_t i = 0; i < r->n_units; i++)
-        cJSON_AddItemToArray(names, cJSON_CreateString(r->units[i].name));
-    for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++)
+        json_put_text(w, NULL, r->units[i].name);
+    json_close(w, ']');
+    for (int32_t k = 0; k < DREY_UNIT_WIDTHS; k++)
         for (int32_t i = 0; i < r->n_units; i++)
-            shares[w * r->n_units + i] = r->shares.share[w][i];
-    cJSON_AddItemToObject(root, "shares",
-                          cJSON_CreateDoubleArray(shares, DREY_UNIT_WIDTHS * r->n_units));
-    cJSON_AddItemToObject(root, "widths", widths);
-    for (int32_t w = 0; w < r->n_widths; w++)
-        cJSON_AddItemToArray(widths, width_json(&r->widths[w], r->n_units));
-    cJSON *attention = cJSON_AddArrayToObject(root, "attention");
+            shares[k * r->n_units + i] = r->shares.share[k][i];
+    json_put_numbers(w, "shares", shares, DREY_UNIT_WIDTHS * r->n_units);
+    json_put_array(w, "widths");
+    for (int32_t k = 0; k < r->n_widths; k++)
+        put_width(w, &r->widths[k], r->n_units);
+    json_close(w, ']');
+    json_put_array(w, "attention");
     for (int32_t i = 0; i < m->attention.n_contexts; i++)
-        cJSON_AddItemToArray(attention, attention_json(&m->attention.contexts[i]));
-    return root;
+        put_attention(w, &m->attention.contexts[i]);
+    json_close(w, ']');
 }
 
 drey_status units_save(const drey_model *target, const cli_settings *s, const units_measured *m,
@@ -174,36 +176,34 @@ drey_status units_save(const drey_model *target, const cli_settings *s, const un
     char name[120];
     if (!name_of(name, sizeof name, target, s))
         return fail(err, DREY_ERR_IO, "cannot read the model again to know it by");
-    cJSON *root = units_json(s, m);
-    drey_status status = cache_write(name, root, err);
-    cJSON_Delete(root);
-    return status;
+    json_buffer b;
+    units_put(json_buffer_begin(&b), s, m);
+    return cache_write(name, &b, err);
 }
 
 /* ---- Reading ---- */
 
 /* n numbers, none below 0. */
-static bool take(const cJSON *from, const char *key, double *out, int n)
+static bool take(const json_value *from, const char *key, double *out, int n)
 {
     const double most = 1e9;
-    bool good = json_numbers(from, key, out, n) == n;
+    bool good = json_member_numbers(from, key, out, n) == n;
     for (int i = 0; good && i < n; i++)
         good = out[i] >= 0 && out[i] <= most;
     return good;
 }
 
-static bool take_width(const cJSON *from, drey_units_width *w, int32_t n_units)
+static bool take_width(const json_value *from, drey_units_width *w, int32_t n_units)
 {
-    const cJSON *sides = cJSON_GetObjectItemCaseSensitive(from, "sides"), *side;
-    double rows = json_number(from, "rows"), measured = json_number(from, "ratios_measured");
+    const json_value *sides = json_member_array(from, "sides");
+    double rows = json_member_number(from, "rows"),
+           measured = json_member_number(from, "ratios_measured");
     int i = 0;
-    bool good = rows >= 1 && rows <= 64 && measured >= 0 && measured <= 1e6 &&
-                cJSON_GetArraySize(sides) == DREY_UNITS_SIDES &&
-                take(from, "alone_s", w->alone_s, n_units) &&
+    bool good = rows >= 1 && rows <= 64 && measured >= 0 && measured <= 1e6 && sides &&
+                sides->n == DREY_UNITS_SIDES && take(from, "alone_s", w->alone_s, n_units) &&
                 take(from, "share", w->share, n_units);
-    cJSON_ArrayForEach(side, sides)
-    {
-        double pass_s = json_number(side, "pass_s");
+    for (const json_value *side = good ? sides->first : NULL; side; side = side->next) {
+        double pass_s = json_member_number(side, "pass_s");
         good = good && pass_s >= 0;
         if (good)
             w->side_s[i++] = pass_s;
@@ -213,22 +213,21 @@ static bool take_width(const cJSON *from, drey_units_width *w, int32_t n_units)
     return good;
 }
 
-static bool take_report(const cJSON *root, drey_units_report *r)
+static bool take_report(const json_value *root, drey_units_report *r)
 {
-    const cJSON *names = cJSON_GetObjectItemCaseSensitive(root, "names"), *name;
-    const cJSON *widths = cJSON_GetObjectItemCaseSensitive(root, "widths"), *width;
+    const json_value *names = json_member_array(root, "names"),
+                     *widths = json_member_array(root, "widths");
     double shares[MOST_SHARES];
-    int n = cJSON_GetArraySize(names), n_widths = cJSON_GetArraySize(widths);
-    *r = (drey_units_report){.seconds = json_number(root, "seconds")};
-    if (n < 1 || n > DREY_MAX_UNITS || n_widths < 1 || n_widths > DREY_UNIT_WIDTHS ||
+    int n = names ? (int)names->n : 0;
+    *r = (drey_units_report){.seconds = json_member_number(root, "seconds")};
+    if (n < 1 || n > DREY_MAX_UNITS || !widths || widths->n < 1 || widths->n > DREY_UNIT_WIDTHS ||
         !(r->seconds >= 0) || !take(root, "shares", shares, DREY_UNIT_WIDTHS * n))
         return false;
     bool good = true;
-    cJSON_ArrayForEach(name, names)
-    {
-        good = good && cJSON_IsString(name);
+    for (const json_value *name = names->first; name; name = name->next) {
+        good = good && name->type == JSON_STRING;
         snprintf(r->units[r->n_units++].name, sizeof r->units[0].name, "%s",
-                 good ? name->valuestring : "");
+                 good ? name->text : "");
     }
     r->shares.n_units = n;
     for (int w = 0; w < DREY_UNIT_WIDTHS; w++) {
@@ -237,23 +236,21 @@ static bool take_report(const cJSON *root, drey_units_report *r)
             sum += r->shares.share[w][i] = shares[w * n + i];
         good = good && sum > 0;
     }
-    cJSON_ArrayForEach(width, widths) good =
-        good && take_width(width, &r->widths[r->n_widths++], n);
+    for (const json_value *width = widths->first; width && good; width = width->next)
+        good = take_width(width, &r->widths[r->n_widths++], n);
     return good;
 }
 
-static bool take_context(const cJSON *from, int32_t n_positions, drey_boundary_context *c)
+static bool take_context(const json_value *from, int32_t n_positions, drey_boundary_context *c)
 {
-    const cJSON *sides = cJSON_GetObjectItemCaseSensitive(from, "sides"), *side;
-    double boundary = json_number(from, "boundary"),
-           measured = json_number(from, "boundaries_measured");
+    const json_value *sides = json_member_array(from, "sides");
+    double boundary = json_member_number(from, "boundary"),
+           measured = json_member_number(from, "boundaries_measured");
     int i = 0;
-    bool good = json_number(from, "positions") == n_positions && fabs(boundary) <= 1 &&
-                measured >= 0 && measured <= 1e6 &&
-                cJSON_GetArraySize(sides) == DREY_BOUNDARY_SIDES;
-    cJSON_ArrayForEach(side, sides)
-    {
-        double seconds = json_number(side, "attention_s");
+    bool good = json_member_number(from, "positions") == n_positions && fabs(boundary) <= 1 &&
+                measured >= 0 && measured <= 1e6 && sides && sides->n == DREY_BOUNDARY_SIDES;
+    for (const json_value *side = good ? sides->first : NULL; side; side = side->next) {
+        double seconds = json_member_number(side, "attention_s");
         good = good && seconds >= 0;
         if (good)
             c->side_s[i++] = seconds;
@@ -265,14 +262,13 @@ static bool take_context(const cJSON *from, int32_t n_positions, drey_boundary_c
 }
 
 /* Where there are boundaries, of the lengths of context that the library knows. */
-static bool take_attention(const cJSON *root, units_measured *m)
+static bool take_attention(const json_value *root, units_measured *m)
 {
-    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "attention"), *one;
+    const json_value *list = json_member_array(root, "attention");
     drey_boundaries_report *a = &m->attention;
     *a = (drey_boundaries_report){.n_contexts = 0};
-    bool good = cJSON_GetArraySize(list) <= DREY_UNIT_CONTEXTS;
-    cJSON_ArrayForEach(one, list)
-    {
+    bool good = !list || list->n <= DREY_UNIT_CONTEXTS;
+    for (const json_value *one = list && good ? list->first : NULL; one; one = one->next) {
         int32_t i = a->n_contexts, n_positions = DREY_UNIT_CONTEXT << 2 * i;
         good = good && take_context(one, n_positions, &a->contexts[i]);
         if (!good)
@@ -283,36 +279,29 @@ static bool take_attention(const cJSON *root, units_measured *m)
     return good;
 }
 
-static bool says(const cJSON *root, const char *key, const char *wanted)
-{
-    const char *text = json_text(root, key);
-    return text && strcmp(text, wanted) == 0;
-}
-
 bool units_load(const drey_model *target, const cli_settings *s, units_measured *out)
 {
     char name[120], path[PATH_MAX], id[ID_BYTES];
-    drey_error err;
-    cJSON *root;
+    json_document file;
     if (!name_of(name, sizeof name, target, s) || !cache_path(path, sizeof path, name))
         return false;
-    FILE *file = fopen(path, "rb");
-    if (!file)
+    if (access(path, R_OK) != 0)
         return false;
-    fclose(file);
     drey_cpu_id(id, sizeof id);
-    bool good = json_read(&root, path, "the shares of units", &err) == DREY_OK;
-    if (!good || !says(root, "format", format) || !says(root, "units", s->units) ||
+    bool good = true;
+    const json_value *root = json_load_file(&file, path, MOST_BYTES);
+    if (!json_member_is(root, "format", format) || !json_member_is(root, "units", s->units) ||
         !take_report(root, &out->products) || !take_attention(root, out)) {
         complain("%s is not what drey tune writes, and is passed over", path);
         good = false;
-    } else if (!says(root, "cpu", id) || !says(root, "version", drey_version())) {
+    } else if (!json_member_is(root, "cpu", id) ||
+               !json_member_is(root, "version", drey_version())) {
         complain("%s was measured on another processor or by another version, and is passed over; "
                  "drey tune -m --units measures again",
                  path);
         good = false;
     }
-    cJSON_Delete(root);
+    json_free(&file);
     return good;
 }
 

@@ -5,9 +5,9 @@
 #define DREY_CLI_UNITS_FILE_H
 
 #include "cli/args/options.h"
+#include "common/json_writer.h"
 #include "drey/bench.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 typedef struct units_measured {
@@ -32,8 +32,8 @@ bool units_load(const drey_model *target, const cli_settings *settings, units_me
 drey_status units_save(const drey_model *target, const cli_settings *settings,
                        const units_measured *measured, drey_error *err);
 
-/* The file's contents; NULL if memory is short. */
-cJSON *units_json(const cli_settings *settings, const units_measured *measured);
+/* Writes the file's contents: members of an object. */
+void units_put(json_writer *w, const cli_settings *settings, const units_measured *measured);
 /* For people: Markdown. */
 void units_table(FILE *out, const units_measured *measured);
 

@@ -463,13 +463,13 @@ void report_exits(FILE *out, const drey_exits *c)
 
 /* ---- Limits ---- */
 
-void report_limits(const drey_limits *limits, FILE *out, cJSON *root)
+void report_limits(const drey_limits *limits, FILE *out, json_writer *root)
 {
     fprintf(out, "limits     memory %.1f GB/s, 8-bit %.3f TOPS, float %.3f TFLOPS, a job %.2f us\n",
             1e-9 * limits->memory_bytes_per_s, 1e-12 * limits->int8_ops_per_s,
             1e-12 * limits->float_ops_per_s, 1e6 * limits->barrier_s);
-    cJSON_AddNumberToObject(root, "memory_bytes_per_s", limits->memory_bytes_per_s);
-    cJSON_AddNumberToObject(root, "int8_ops_per_s", limits->int8_ops_per_s);
-    cJSON_AddNumberToObject(root, "float_ops_per_s", limits->float_ops_per_s);
-    cJSON_AddNumberToObject(root, "barrier_s", limits->barrier_s);
+    json_put_number(root, "memory_bytes_per_s", limits->memory_bytes_per_s);
+    json_put_number(root, "int8_ops_per_s", limits->int8_ops_per_s);
+    json_put_number(root, "float_ops_per_s", limits->float_ops_per_s);
+    json_put_number(root, "barrier_s", limits->barrier_s);
 }

@@ -2,9 +2,9 @@
 #ifndef DREY_CLI_REPORT_H
 #define DREY_CLI_REPORT_H
 
+#include "common/json_writer.h"
 #include "drey/bench.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 
 /* The plan as a table and a bar. Colours only if out is standard error. */
@@ -34,6 +34,6 @@ void report_units(FILE *out, const drey_engine *engine);
 void report_exits(FILE *out, const drey_exits *c);
 
 /* The limits of a machine as one line, and as members of root. */
-void report_limits(const drey_limits *limits, FILE *out, cJSON *root);
+void report_limits(const drey_limits *limits, FILE *out, json_writer *root);
 
 #endif

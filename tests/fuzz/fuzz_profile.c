@@ -34,9 +34,10 @@ static void check_taken(const drey_pair_report *r)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     static drey_pair_report report;
-    cJSON *root = cJSON_ParseWithLength((const char *)bytes, n_bytes);
+    json_document json;
+    const json_value *root = json_load(&json, (const char *)bytes, n_bytes);
     if (root && profile_parse(root, &report))
         check_taken(&report);
-    cJSON_Delete(root);
+    json_free(&json);
     return 0;
 }
