@@ -2,6 +2,7 @@
 #include "common/num.h"
 #include "session/exits.h"
 #include "session/overlap.h"
+#include "session/verified_text.h"
 
 /* Streamed bytes of the layers from this one on: what lies behind an exit. */
 static uint64_t bytes_behind(const drey_engine *e, int32_t layer)
@@ -36,7 +37,7 @@ void exits_count(drey_session *s, int32_t n)
 /* The text stands at this position, whose token is the root: what stood behind it goes. */
 static void go_back(drey_session *s, int32_t position)
 {
-    idle_give_up(s);
+    overlap_give_up(s);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
     kv_truncate(&s->target_kv, position);
@@ -62,7 +63,7 @@ bool exits_settle(drey_session *s, const pass_group *group)
         if (!w->base.holds_back)
             continue;
         *left = token;
-        text_emit_at(s, first + i);
+        verified_text_write_at(s, first + i);
         w->count.taken_back += agrees ? 0 : n - i;
         if (!agrees || s->text.done) {
             go_back(s, first + i);

@@ -3,34 +3,33 @@
  * all threads. */
 #include <stdatomic.h>
 
-#include "session/turn.h"
+#include "session/feedback.h"
+#include "session/session.h"
 
-enum { HEARD = TREE_MAX_GUESSES };
-
-typedef struct hearing {
+typedef struct target_tops {
     const drey_session *session;
     const float *logits[TREE_MAX_ROWS];
     int32_t nodes[TREE_MAX_ROWS], n_nodes;
-    int32_t top[TREE_MAX_ROWS][HEARD], n_top[TREE_MAX_ROWS];
+    int32_t top[TREE_MAX_ROWS][TREE_MAX_GUESSES], n_top[TREE_MAX_ROWS];
     _Atomic int32_t next;
-} hearing;
+} target_tops;
 
-static void hear_rows(void *arg, int32_t thread, int32_t n_threads)
+static void find_tops(void *arg, int32_t thread, int32_t n_threads)
 {
     (void)thread;
     (void)n_threads;
-    hearing *h = arg;
-    const drey_session *s = h->session;
-    for (int32_t i; (i = atomic_fetch_add(&h->next, 1)) < h->n_nodes;)
-        h->n_top[i] = sampler_top(&s->sampler, h->logits[i], h->top[i], HEARD);
+    target_tops *t = arg;
+    const drey_session *s = t->session;
+    for (int32_t i; (i = atomic_fetch_add(&t->next, 1)) < t->n_nodes;)
+        t->n_top[i] = sampler_top(&s->sampler, t->logits[i], t->top[i], TREE_MAX_GUESSES);
 }
 
-void turn_hear(drey_session *s, const pass_group *group)
+void feedback_give(drey_session *s, const pass_group *group)
 {
     drafter *d = s->drafter;
     if (!d || !d->listens)
         return;
-    hearing h = {.session = s};
+    target_tops t = {.session = s};
     int64_t ld = pass_logits_stride(&s->target);
     for (int32_t i = 0; i < s->tree.n_nodes; i++) {
         int32_t row = s->row_of[i];
@@ -40,13 +39,13 @@ void turn_hear(drey_session *s, const pass_group *group)
             group->logits ? group->logits + row * ld : s->observer->class->logits(s, row);
         if (!logits)
             continue; /* the pass was stopped, and asked for other rows' */
-        h.nodes[h.n_nodes] = i;
-        h.logits[h.n_nodes++] = logits;
+        t.nodes[t.n_nodes] = i;
+        t.logits[t.n_nodes++] = logits;
     }
-    if (h.n_nodes == 1) /* waking the others would take longer */
-        hear_rows(&h, 0, 1);
+    if (t.n_nodes == 1) /* waking the others would take longer */
+        find_tops(&t, 0, 1);
     else
-        pool_run(s->engine->pool, hear_rows, &h);
-    for (int32_t i = 0; i < h.n_nodes; i++)
-        d->class->hear(d, &s->tree, h.nodes[i], h.top[i], h.n_top[i]);
+        pool_run(s->engine->pool, find_tops, &t);
+    for (int32_t i = 0; i < t.n_nodes; i++)
+        d->class->hear(d, &s->tree, t.nodes[i], t.top[i], t.n_top[i]);
 }

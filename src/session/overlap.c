@@ -3,7 +3,7 @@
 
 #include "common/num.h"
 #include "policy/provisional.h"
-#include "session/slices.h"
+#include "policy/slices.h"
 #include "session/turn.h"
 #include "os/clock.h"
 
@@ -42,20 +42,21 @@ static drey_status start(drey_session *s, bool *done)
                                      .is_end = is_end,
                                      .is_end_user = s};
     *done = false;
-    s->n_drafting = provisional_next(&rules, &s->tree, s->drafting);
-    if (s->n_drafting == 0)
+    s->unfinished.n_nodes = provisional_next(&rules, &s->tree, s->unfinished.nodes);
+    if (s->unfinished.n_nodes == 0)
         return DREY_OK;
     s->drafter->n_steps++;
-    return drafter_start(s->drafter, &s->tree, s->drafting, s->n_drafting, done, NULL);
+    return drafter_start(s->drafter, &s->tree, s->unfinished.nodes, s->unfinished.n_nodes, done,
+                         NULL);
 }
 
-static void count_step(idle_work *w, drey_session *s)
+static void count_step(overlap_work *w, drey_session *s)
 {
-    for (int32_t i = 0; i < s->n_drafting; i++)
-        s->tree.nodes[s->drafting[i]].provisional = true;
-    events_show(s, false);
-    w->n_expanded += s->n_drafting;
-    s->n_drafting = 0;
+    for (int32_t i = 0; i < s->unfinished.n_nodes; i++)
+        s->tree.nodes[s->unfinished.nodes[i]].provisional = true;
+    provisional_text_show(s, false);
+    w->n_expanded += s->unfinished.n_nodes;
+    s->unfinished.n_nodes = 0;
 }
 
 typedef enum work_state { WORK_NONE, WORK_LATER, WORK_GOES_ON, WORK_STEP_DONE } work_state;
@@ -64,12 +65,13 @@ typedef enum work_state { WORK_NONE, WORK_LATER, WORK_GOES_ON, WORK_STEP_DONE } 
 static work_state read_prompt(drey_session *s, int64_t until_ns)
 {
     draft_reading state;
-    s->reading = prompt_unread(s);
-    if (s->reading && s->drafter->class->read(s->drafter, until_ns, &state, NULL) != DREY_OK)
-        s->reading = false;
-    if (!s->reading)
+    s->unfinished.reading = prompt_unread(s);
+    if (s->unfinished.reading &&
+        s->drafter->class->read(s->drafter, until_ns, &state, NULL) != DREY_OK)
+        s->unfinished.reading = false;
+    if (!s->unfinished.reading)
         return WORK_NONE;
-    s->reading = state != DRAFT_CHUNK_READ;
+    s->unfinished.reading = state != DRAFT_CHUNK_READ;
     return state == DRAFT_CHUNK_READ      ? WORK_STEP_DONE
            : state == DRAFT_CHUNK_STARVED ? WORK_LATER
                                           : WORK_GOES_ON;
@@ -77,17 +79,19 @@ static work_state read_prompt(drey_session *s, int64_t until_ns)
 
 /* A step is begun, if none is under way, and gone on with. A draft that fails has nothing to do any
  * more. */
-static work_state work(idle_work *w, drey_session *s, int64_t until_ns)
+static work_state work(overlap_work *w, drey_session *s, int64_t until_ns)
 {
     bool done = false;
     if (s->state == SESSION_PROMPT || prompt_unread(s))
         return read_prompt(s, until_ns);
-    drey_status status = s->n_drafting == 0 ? start(s, &done) : DREY_OK;
-    if (status == DREY_OK && s->n_drafting > 0 && !done)
+    drey_status status = s->unfinished.n_nodes == 0 ? start(s, &done) : DREY_OK;
+    if (status == DREY_OK && s->unfinished.n_nodes > 0 && !done)
         status = s->drafter->class->advance(s->drafter, &s->tree, until_ns, &done, NULL);
     if (status != DREY_OK)
-        s->n_drafting = 0;
-    work_state state = s->n_drafting == 0 ? WORK_NONE : done ? WORK_STEP_DONE : WORK_GOES_ON;
+        s->unfinished.n_nodes = 0;
+    work_state state = s->unfinished.n_nodes == 0 ? WORK_NONE
+                       : done                     ? WORK_STEP_DONE
+                                                  : WORK_GOES_ON;
     if (done)
         count_step(w, s);
     return state;
@@ -97,12 +101,12 @@ static work_state work(idle_work *w, drey_session *s, int64_t until_ns)
 
 static bool pass_can_go_on(void *user)
 {
-    return pass_ready(((idle_work *)user)->waits);
+    return pass_ready(((overlap_work *)user)->waits);
 }
 
 static int64_t room_of_pass(void *user)
 {
-    return pass_room_ns(((idle_work *)user)->waits);
+    return pass_room_ns(((overlap_work *)user)->waits);
 }
 
 static int64_t now(void *user)
@@ -114,7 +118,7 @@ static int64_t now(void *user)
 /* The draft's workspace is everybody's: a step is finished before another session begins one. */
 static bool work_a_slice(void *user, int64_t until_ns)
 {
-    idle_work *w = user;
+    overlap_work *w = user;
     while (w->n > 0) {
         work_state state = work(w, w->session[w->next], until_ns);
         if (state == WORK_STEP_DONE)
@@ -128,7 +132,7 @@ static bool work_a_slice(void *user, int64_t until_ns)
     return false;
 }
 
-void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n)
+void overlap_begin(overlap_work *w, drey_session *const *sessions, int32_t n)
 {
     w->n = w->next = 0;
     for (int32_t i = 0; i < n; i++)
@@ -138,7 +142,7 @@ void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n)
             w->session[w->n++] = sessions[i];
 }
 
-void idle_drop(idle_work *w, const drey_session *s)
+void overlap_drop(overlap_work *w, const drey_session *s)
 {
     for (int32_t i = 0; i < w->n; i++)
         if (w->session[i] == s) {
@@ -150,20 +154,20 @@ void idle_drop(idle_work *w, const drey_session *s)
         w->next = 0;
 }
 
-bool idle_fill(idle_work *w, const model_pass *pass)
+bool overlap_fill(overlap_work *w, const model_pass *pass)
 {
     if (w->n == 0)
         return false;
     trace *t = &w->session[0]->engine->trace;
-    const gap g = {.ready = pass_can_go_on,
-                   .room_ns = room_of_pass,
-                   .clock_ns = now,
-                   .slice = work_a_slice,
-                   .user = w};
+    const sliced_work slices = {.ready = pass_can_go_on,
+                                .room_ns = room_of_pass,
+                                .clock_ns = now,
+                                .slice = work_a_slice,
+                                .user = w};
     w->waits = pass;
     w->n_expanded = 0;
     int64_t start_ns = clock_ns();
-    bool worked = gap_fill(&g);
+    bool worked = slices_run(&slices);
     if (worked)
         trace_add(t, 0, TRACE_PROVISIONAL, start_ns, clock_ns(), w->n_expanded);
     return worked;
@@ -171,20 +175,20 @@ bool idle_fill(idle_work *w, const model_pass *pass)
 
 /* ---- Behind the pass ---- */
 
-void idle_end_chunk(drey_session *s)
+void overlap_end_chunk(drey_session *s)
 {
     draft_reading state;
-    if (s->reading)
+    if (s->unfinished.reading)
         s->drafter->class->read(s->drafter, 0, &state, NULL);
-    s->reading = false;
+    s->unfinished.reading = false;
 }
 
-void idle_give_up(drey_session *s)
+void overlap_give_up(drey_session *s)
 {
-    if (s->n_drafting > 0 || s->reading)
+    if (s->unfinished.n_nodes > 0 || s->unfinished.reading)
         s->drafter->class->give_up(s->drafter);
-    s->n_drafting = 0;
-    s->reading = false;
+    s->unfinished.n_nodes = 0;
+    s->unfinished.reading = false;
 }
 
 static void count_kept(drey_session *s, const int32_t *moved)
@@ -195,19 +199,19 @@ static void count_kept(drey_session *s, const int32_t *moved)
             (*(moved[i] >= 0 ? &c->provisional_kept : &c->provisional_lost))++;
 }
 
-void idle_settle(drey_session *s, const int32_t *moved)
+void overlap_settle(drey_session *s, const int32_t *moved)
 {
     bool stays = false;
     count_kept(s, moved);
-    for (int32_t i = 0; i < s->n_drafting; i++)
-        stays = stays || moved[s->drafting[i]] >= 0;
+    for (int32_t i = 0; i < s->unfinished.n_nodes; i++)
+        stays = stays || moved[s->unfinished.nodes[i]] >= 0;
     if (!stays || s->text.done) {
-        idle_give_up(s);
+        overlap_give_up(s);
         return;
     }
     bool done;
     int64_t start_ns = clock_ns();
     s->drafter->class->advance(s->drafter, &s->tree, 0, &done, NULL);
-    trace_add(&s->engine->trace, 0, TRACE_DRAFT, start_ns, clock_ns(), s->n_drafting);
-    s->n_drafting = 0;
+    trace_add(&s->engine->trace, 0, TRACE_DRAFT, start_ns, clock_ns(), s->unfinished.n_nodes);
+    s->unfinished.n_nodes = 0;
 }

@@ -11,27 +11,27 @@
 #include "session/session.h"
 #include "model/pass.h"
 
-typedef struct idle_work {
+typedef struct overlap_work {
     drey_session *session[DREY_MAX_SESSIONS]; /* [n]: those that have something to draft */
     int32_t n;
     int32_t next;            /* whose turn it is: each has a step, then the next one */
     int32_t n_expanded;      /* nodes, in this gap */
     const model_pass *waits; /* the pass, in this gap */
-} idle_work;
+} overlap_work;
 
 /* For one pass of these sessions. */
-void idle_begin(idle_work *w, drey_session *const *sessions, int32_t n);
+void overlap_begin(overlap_work *w, drey_session *const *sessions, int32_t n);
 /* Drafts until the pass can go on; false: there is nothing to draft, or no time, and the caller
- * waits. A step may be left under way: idle_settle or session_retry end it. */
-bool idle_fill(idle_work *w, const model_pass *pass);
+ * waits. A step may be left under way: overlap_settle or session_retry end it. */
+bool overlap_fill(overlap_work *w, const model_pass *pass);
 /* A session has left the pass, its step and chunk were given up. */
-void idle_drop(idle_work *w, const drey_session *s);
+void overlap_drop(overlap_work *w, const drey_session *s);
 /* The pass is over; `moved` as tree_moves has it. The session's step under way, if there is one, is
  * finished where one of its nodes stays, and given up otherwise. */
-void idle_settle(drey_session *s, const int32_t *moved);
+void overlap_settle(drey_session *s, const int32_t *moved);
 /* The pass is over: a chunk of a prompt that is under way is finished. */
-void idle_end_chunk(drey_session *s);
+void overlap_end_chunk(drey_session *s);
 /* Gives it up. */
-void idle_give_up(drey_session *s);
+void overlap_give_up(drey_session *s);
 
 #endif

@@ -1,6 +1,9 @@
 /* Reading a prompt: the target in chunks, then the draft. */
+#include "session/prompt.h"
+
 #include "common/num.h"
 #include "session/session.h"
+#include "session/verified_text.h"
 
 void prompt_report(void *user, uint64_t done)
 {
@@ -13,9 +16,9 @@ void prompt_report(void *user, uint64_t done)
 drey_status prompt_begin(drey_session *s, drey_error *err)
 {
     generation *g = &s->text;
-    if (s->drafter && !g->draft_told)
+    if (s->drafter && !g->draft_knows_prompt)
         TRY(s->drafter->class->begin(s->drafter, s->timeline, s->n_timeline, err));
-    g->draft_told = true;
+    g->draft_knows_prompt = true;
     return DREY_OK;
 }
 
@@ -60,12 +63,12 @@ void prompt_take(drey_session *s, const pass_group *group)
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
     accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits,
                 pass_logits_stride(&s->target), s->n_timeline - 1);
-    text_emit(s, group->logits);
+    verified_text_write(s, group->logits);
 }
 
 bool prompt_unread(const drey_session *s)
 {
-    bool reads = s->state == SESSION_PROMPT || s->text.draft_behind;
+    bool reads = s->state == SESSION_PROMPT || s->text.draft_lags;
     return reads && session_guesses(s) && s->drafter->class->unread &&
            s->drafter->class->unread(s->drafter);
 }
@@ -75,16 +78,16 @@ int32_t prompt_rows_left(const drey_session *s)
     return s->n_timeline - s->target_kv.n_committed;
 }
 
-drey_status prompt_end(drey_session *s, bool company, drey_error *err)
+drey_status prompt_end(drey_session *s, bool shared, drey_error *err)
 {
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
     drafter *d = s->drafter;
     if (d)
         TRY(d->class->begin(d, s->timeline, s->n_timeline, err));
     draft_reading state;
-    while (!company && prompt_unread(s))
+    while (!shared && prompt_unread(s))
         TRY(d->class->read(d, 0, &state, err));
-    s->text.draft_behind = prompt_unread(s);
+    s->text.draft_lags = prompt_unread(s);
     statistics_decode(s);
     s->state = SESSION_DECODE;
     return DREY_OK;

@@ -6,18 +6,20 @@
  *
  * A copy of the detokenizer goes on from where the verified text stands, so that characters and
  * stop texts that tokens cut are whole, or held back, here as there. */
+#include "session/provisional_text.h"
+
 #include <string.h>
 
 #include "common/num.h"
-#include "session/session.h"
-#include "os/clock.h"
 #include "common/utf8.h"
+#include "os/clock.h"
+#include "session/session.h"
 
 /* Text that is more likely to be taken back than so would only flicker. */
 static const float least_shown = 0.25f;
 static const int64_t least_interval_ns = 50000000;
 
-static void tell(const generation *g, drey_event_kind kind, const char *bytes, size_t n)
+static void report(const generation *g, drey_event_kind kind, const char *bytes, size_t n)
 {
     const drey_event event = {.kind = kind, .bytes = bytes, .n_bytes = n};
     if (n > 0)
@@ -47,26 +49,29 @@ static size_t common(const char *a, size_t n_a, const char *b, size_t n_b)
 /* Keeps the first n bytes. */
 static void take_back(generation *g, size_t n)
 {
-    tell(g, DREY_EVENT_TAKEN_BACK, g->shown + n, g->n_shown - n);
-    g->n_shown = n;
+    provisional_text *p = &g->provisional;
+    report(g, DREY_EVENT_TAKEN_BACK, p->shown + n, p->n_shown - n);
+    p->n_shown = n;
 }
 
-void events_clear(drey_session *s)
+void provisional_text_clear(drey_session *s)
 {
-    if (s->text.n_shown > 0)
+    if (s->text.provisional.n_shown > 0)
         take_back(&s->text, 0);
 }
 
-void events_verified(generation *g, const char *text, size_t n_bytes)
+void provisional_text_verify(drey_session *s, const char *text, size_t n_bytes)
 {
+    generation *g = &s->text;
+    provisional_text *p = &g->provisional;
     if (!g->options.on_event)
         return;
-    size_t same = common(g->shown, g->n_shown, text, n_bytes);
-    if (same < g->n_shown && same < n_bytes)
+    size_t same = common(p->shown, p->n_shown, text, n_bytes);
+    if (same < p->n_shown && same < n_bytes)
         take_back(g, same);
-    tell(g, DREY_EVENT_VERIFIED, text, n_bytes);
-    g->n_shown -= same;
-    memmove(g->shown, g->shown + same, g->n_shown);
+    report(g, DREY_EVENT_VERIFIED, text, n_bytes);
+    p->n_shown -= same;
+    memmove(p->shown, p->shown + same, p->n_shown);
 }
 
 /* ---- The likeliest path ---- */
@@ -86,9 +91,10 @@ static bool add_token(generation *g, int32_t token, char out[DREY_MAX_PROVISIONA
 {
     const char *text;
     size_t n_bytes;
-    if (g->ahead.stopped || (!g->options.ignore_eos && tokenizer_is_end(g->ahead.tokenizer, token)))
+    detokenizer *d = &g->provisional.detokenizer;
+    if (d->stopped || (!g->options.ignore_eos && tokenizer_is_end(d->tokenizer, token)))
         return false;
-    detokenizer_push(&g->ahead, token, &text, &n_bytes);
+    detokenizer_push(d, token, &text, &n_bytes);
     if (*n + n_bytes > DREY_MAX_PROVISIONAL)
         return false;
     memcpy(out + *n, text, n_bytes);
@@ -103,7 +109,7 @@ static size_t path_text(drey_session *s, char out[DREY_MAX_PROVISIONAL])
     const token_tree *tree = &s->tree;
     size_t n = 0;
     bool goes_on = true;
-    detokenizer_follow(&g->ahead, &g->detokenizer);
+    detokenizer_follow(&g->provisional.detokenizer, &g->detokenizer);
     for (int32_t i = s->n_unverified; i > 0 && goes_on; i--)
         goes_on = add_token(g, s->timeline[s->n_timeline - i], out, &n);
     for (int32_t i = best_child(tree, 0); i > 0 && goes_on; i = best_child(tree, i))
@@ -111,19 +117,20 @@ static size_t path_text(drey_session *s, char out[DREY_MAX_PROVISIONAL])
     return n;
 }
 
-void events_show(drey_session *s, bool soon)
+void provisional_text_show(drey_session *s, bool soon)
 {
     generation *g = &s->text;
+    provisional_text *p = &g->provisional;
     char text[DREY_MAX_PROVISIONAL];
     int64_t now = clock_ns();
-    if (!g->options.on_event || g->done || (!soon && now < g->show_at_ns))
+    if (!g->options.on_event || g->done || (!soon && now < p->show_at_ns))
         return;
-    g->show_at_ns = now + least_interval_ns;
+    p->show_at_ns = now + least_interval_ns;
     size_t n = path_text(s, text);
-    size_t same = common(g->shown, g->n_shown, text, n);
-    if (same < g->n_shown)
+    size_t same = common(p->shown, p->n_shown, text, n);
+    if (same < p->n_shown)
         take_back(g, same);
-    memcpy(g->shown + same, text + same, n - same);
-    g->n_shown = n;
-    tell(g, DREY_EVENT_PROVISIONAL, g->shown + same, n - same);
+    memcpy(p->shown + same, text + same, n - same);
+    p->n_shown = n;
+    report(g, DREY_EVENT_PROVISIONAL, p->shown + same, n - same);
 }

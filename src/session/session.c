@@ -3,6 +3,8 @@
 #include "session/exits.h"
 #include "session/overlap.h"
 #include "session/sharing.h"
+#include "session/step.h"
+#include "session/verified_text.h"
 
 #include <assert.h>
 #include <math.h>
@@ -135,8 +137,9 @@ static void make_drafter(drey_session *s)
                      &s->memory);
     if (!e->has_draft && !e->self_draft)
         return;
-    s->load_draft = (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
-    make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->load_draft);
+    s->loading[PLAN_DRAFT] =
+        (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
+    make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->loading[PLAN_DRAFT]);
     model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, memory, shared_ids(e),
                        e->draft.ws.limits.max_rows);
     s->drafter = &s->model_drafter.base;
@@ -198,8 +201,9 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
         kv_init(&s->draft_kv, &e->draft.layout.shape, p->draft_slots, p->draft_pending, format,
                 &s->memory);
     s->timeline = arena_take(&s->memory, timeline_bytes(e));
-    s->load_target = (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
-    make_runner(s, &s->target, &e->target, &s->target_kv, &s->load_target);
+    s->loading[PLAN_TARGET] =
+        (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
+    make_runner(s, &s->target, &e->target, &s->target_kv, &s->loading[PLAN_TARGET]);
     make_drafter(s);
     put_lookup_beside(s);
     turn_log_init(&s->turns, e->options.trace_spans, &s->memory);
@@ -237,7 +241,7 @@ drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_erro
 static void release_text(generation *g)
 {
     detokenizer_free(&g->detokenizer);
-    detokenizer_free(&g->ahead);
+    detokenizer_free(&g->provisional.detokenizer);
     free(g->stops);
     free(g->biases);
     g->stops = NULL;
@@ -295,7 +299,7 @@ bool session_is_valid(const drey_session *s)
     for (int32_t i = 0; valid && i < n; i++)
         valid = s->timeline[i] >= 0 && s->timeline[i] < n_vocab;
     valid = valid && kv_is_valid(kv) && kv->n_pending == 0;
-    valid = valid && kv->n_committed <= max_i32(n - 1, 0) && s->n_drafting == 0;
+    valid = valid && kv->n_committed <= max_i32(n - 1, 0) && s->unfinished.n_nodes == 0;
     valid = valid && deferred_are_valid(s);
     valid = valid && (s->text.detokenizer.tokenizer != NULL) == (s->state != SESSION_IDLE);
     if (!valid || s->state == SESSION_IDLE)
@@ -457,6 +461,14 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
     return check_biases(s, o, err);
 }
 
+drey_status session_set_sampling(drey_session *s, const drey_sampling *settings, drey_error *err)
+{
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    arena_rewind(&s->memory, s->base_mark);
+    TRY(sampler_init(&s->sampler, settings, n_vocab, s->engine->kernels, &s->memory, err));
+    return arena_check(&s->memory, err);
+}
+
 /* What a text needs; the timeline is as it was. */
 static drey_status make_text(drey_session *s, const drey_generate_options *o, drey_error *err)
 {
@@ -466,14 +478,15 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
     statistics_begin(s);
     if (s->observer)
         s->observer->class->text_begins(s);
-    TRY(probe_settings(s, &o->sampling, err));
+    TRY(session_set_sampling(s, &o->sampling, err));
     if (s->policy)
         s->policy->sampled = o->sampling.temperature > 0;
     TRY(copy_biases(s, err));
     TRY(copy_stops(g, err));
     TRY(detokenizer_init(&g->detokenizer, t, g->options.stops, o->n_stops, o->special, err));
     if (o->on_event)
-        TRY(detokenizer_init(&g->ahead, t, g->options.stops, o->n_stops, o->special, err));
+        TRY(detokenizer_init(&g->provisional.detokenizer, t, g->options.stops, o->n_stops,
+                             o->special, err));
     g->detokenizer.started = true; /* it goes on from the prompt: its first token keeps its space */
     return DREY_OK;
 }
@@ -529,9 +542,9 @@ void session_end(drey_session *s, drey_finish why)
     if (!g->done)
         g->stats.finish = why;
     g->done = true;
-    text_flush(s);
-    events_clear(s);
-    text_drop_unverified(s);
+    verified_text_flush(s);
+    provisional_text_clear(s);
+    verified_text_drop(s);
     prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
     statistics_end(s);
     release_text(g);
@@ -544,8 +557,8 @@ void session_end(drey_session *s, drey_finish why)
 
 void session_retry(drey_session *s)
 {
-    idle_give_up(s);
-    events_clear(s);
+    overlap_give_up(s);
+    provisional_text_clear(s);
     if (s->state == SESSION_DECODE)
         s->state = SESSION_PROMPT;
 }

@@ -1,4 +1,6 @@
 /* What measuring and training use of a session: see session_probe.h. */
+#include "session/session_probe.h"
+
 #include "session/session.h"
 
 drey_engine *probe_engine(const drey_session *s)
@@ -13,10 +15,7 @@ runner *probe_target(drey_session *s)
 
 drey_status probe_settings(drey_session *s, const drey_sampling *settings, drey_error *err)
 {
-    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
-    arena_rewind(&s->memory, s->base_mark);
-    TRY(sampler_init(&s->sampler, settings, n_vocab, s->engine->kernels, &s->memory, err));
-    return arena_check(&s->memory, err);
+    return session_set_sampling(s, settings, err);
 }
 
 sampler *probe_sampler(drey_session *s)
@@ -42,5 +41,5 @@ bool probe_decodes(const drey_session *s)
 
 void probe_watch(drey_session *s, turn_watch *watch)
 {
-    s->watch = watch;
+    s->turns.watch = watch;
 }

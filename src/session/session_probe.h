@@ -6,13 +6,7 @@
 #define DREY_SESSION_SESSION_PROBE_H
 
 #include "engine/engine.h"
-#include "tree/accept.h"
-
-/* Is called for each turn of a text whose tokens have been chosen, before the tree moves. */
-typedef struct turn_watch turn_watch;
-struct turn_watch {
-    void (*turn)(turn_watch *w, const token_tree *tree, const accepted *a);
-};
+#include "session/turn_log.h"
 
 /* Borrowed as long as the session is open, as all that follows. */
 drey_engine *probe_engine(const drey_session *s);

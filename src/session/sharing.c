@@ -89,8 +89,8 @@ static int32_t take_in(drey_session *const *sessions, int32_t n, company_tree *t
     int32_t n_trees = 0;
     for (int32_t i = 0; i < n; i++) {
         drey_session *s = sessions[i];
-        s->text.draft_behind = prompt_unread(s);
-        if (session_guesses(s) && !s->text.draft_behind)
+        s->text.draft_lags = prompt_unread(s);
+        if (session_guesses(s) && !s->text.draft_lags)
             trees[n_trees++] = tree_of(s);
         else
             tree_submit(&s->tree, 0);
@@ -123,7 +123,7 @@ static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_rea
     draft_company c = {.trees = trees, .trust = &e->trust, .most = most};
     int32_t n_unread = 0, n_readers = 0;
     for (int32_t i = 0; i < n; i++) {
-        sessions[i]->text.draft_behind = true;
+        sessions[i]->text.draft_lags = true;
         n_unread += prompt_unread(sessions[i]);
         if (session_guesses(sessions[i]))
             trees[c.n++] = tree_of(sessions[i]);
@@ -155,7 +155,7 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
     if (n == 0)
         return DREY_OK;
     drey_engine *e = sessions[0]->engine;
-    bool chosen = sharing_measures(e) && (n + n_reading > 1 || sessions[0]->text.draft_behind);
+    bool chosen = sharing_measures(e) && (n + n_reading > 1 || sessions[0]->text.draft_lags);
     int64_t pass_ns = (int64_t)(1e9 * cost_shared(&e->cost, n, 0));
     drey_session *readers[DREY_MAX_SESSIONS];
     if (chosen) {

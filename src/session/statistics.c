@@ -1,9 +1,11 @@
 /* What a text took: differences of sums over the engine's spans and reads, from where the text and
  * its decoding began to its end. Where sessions take turns, the time of all of them counts. */
+#include "session/statistics.h"
+
 #include "common/num.h"
-#include "session/session.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "session/session.h"
 
 static void take_mark(const drey_engine *e, statistics_mark *m)
 {
@@ -86,8 +88,8 @@ drey_statistics statistics_of_nothing(const drey_engine *e)
 void statistics_begin(drey_session *s)
 {
     s->text.stats = statistics_of_nothing(s->engine);
-    s->text.steps_before = s->drafter ? s->drafter->n_steps : 0;
-    take_mark(s->engine, &s->text.begin);
+    s->text.marks.n_steps = s->drafter ? s->drafter->n_steps : 0;
+    take_mark(s->engine, &s->text.marks.begin);
 }
 
 static int64_t n_blind(const drey_session *s)
@@ -98,14 +100,30 @@ static int64_t n_blind(const drey_session *s)
 void statistics_decode(drey_session *s)
 {
     generation *g = &s->text;
-    if (g->decode.t_ns) /* once: a turn may have to be begun again */
+    if (g->marks.decode.t_ns) /* once: a turn may have to be begun again */
         return;
-    take_mark(s->engine, &g->decode);
-    g->stats.prompt_s = seconds(g->begin.t_ns, g->decode.t_ns);
-    g->stats.load_bytes = g->decode.read_bytes - g->begin.read_bytes;
-    g->n_first = g->stats.generated_tokens;
-    turn_log_begin(&s->turns, g->decode.t_ns);
-    g->n_blind = n_blind(s);
+    take_mark(s->engine, &g->marks.decode);
+    g->stats.prompt_s = seconds(g->marks.begin.t_ns, g->marks.decode.t_ns);
+    g->stats.load_bytes = g->marks.decode.read_bytes - g->marks.begin.read_bytes;
+    g->marks.n_first = g->stats.generated_tokens;
+    turn_log_begin(&s->turns, g->marks.decode.t_ns);
+    g->marks.n_blind = n_blind(s);
+}
+
+/* Times and what the policy knows, between decoding's beginning and `end`. */
+static void end_speculation(drey_session *s, const statistics_mark *end)
+{
+    drey_speculation *c = &s->text.speculation;
+    const int64_t *before = s->text.marks.decode.sums.ns, *after = end->sums.ns;
+    int64_t beside = after[TRACE_DRAFT] - before[TRACE_DRAFT];
+    int64_t during = after[TRACE_PROVISIONAL] - before[TRACE_PROVISIONAL];
+    c->draft_s = (double)(beside + during) * 1e-9;
+    c->hidden_share = during > 0 ? (double)during / (double)(beside + during) : 0;
+    c->draft_steps = s->drafter ? s->drafter->n_steps - s->text.marks.n_steps : 0;
+    c->alpha = s->policy ? (double)s->policy->alpha : 0;
+    c->lossy = drey_policy_is_lossy(s->engine->options.policy);
+    if (s->engine->options.policy == DREY_POLICY_DRAFT)
+        c->differed = -1;
 }
 
 void statistics_end(drey_session *s)
@@ -115,19 +133,19 @@ void statistics_end(drey_session *s)
     statistics_mark end;
     statistics_decode(s);
     take_mark(s->engine, &end);
-    const statistics_mark *start = &g->decode;
+    const statistics_mark *start = &g->marks.decode;
     stream_counters how;
     weights_count(&s->engine->target.weights, &how);
     t->direct = how.direct;
     t->uring = how.uring;
     t->registered = how.registered;
-    double decoded = (double)(t->generated_tokens - g->n_first);
+    double decoded = (double)(t->generated_tokens - g->marks.n_first);
     double draft_s = spent(TRACE_DRAFT, start, &end), stall_s = spent(TRACE_STALL, start, &end);
     double hidden_s = spent(TRACE_PROVISIONAL, start, &end);
     double compute_s = max_f64(spent(TRACE_VERIFY, start, &end) - stall_s - hidden_s, 0);
     t->decode_s = seconds(start->t_ns, end.t_ns);
     t->read_bytes = end.read_bytes - start->read_bytes;
-    t->disk_bytes_per_s = max_f64(disk_speed(&g->begin, start), disk_speed(start, &end));
+    t->disk_bytes_per_s = max_f64(disk_speed(&g->marks.begin, start), disk_speed(start, &end));
     t->tokens_per_s = ratio(decoded, t->decode_s);
     t->tokens_per_pass = ratio(decoded, (double)t->n_passes);
     t->read_bytes_per_s = ratio((double)t->read_bytes, t->decode_s);
@@ -142,9 +160,75 @@ void statistics_end(drey_session *s)
     t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();
-    g->speculation.outside_slice = n_blind(s) - g->n_blind;
-    speculation_end(s, &end);
+    g->speculation.outside_slice = n_blind(s) - g->marks.n_blind;
+    end_speculation(s, &end);
 }
+
+/* ---- What came of drafting: by depth in the tree, by rank, by tokens of a pass ---- */
+
+static const int32_t deepest = DREY_SPECULATION_DEPTHS - 1, no_rank = DREY_SPECULATION_RANKS;
+
+/* Which of a node's guesses a token is; no_rank: none. */
+static int32_t rank_of(const tree_node *node, int32_t token)
+{
+    for (int32_t i = 0; i < node->n_guesses; i++)
+        if (node->guess[i].token == token)
+            return min_i32(i, no_rank);
+    return no_rank;
+}
+
+static void count_submitted(drey_speculation *c, const token_tree *tree)
+{
+    for (int32_t i = 1; i < tree->n_nodes; i++) {
+        const tree_node *node = &tree->nodes[i];
+        if (!node->submitted)
+            continue;
+        c->depth_submitted[min_i32(node->depth - 1, deepest)]++;
+        c->rank_submitted[rank_of(&tree->nodes[node->parent], node->token)]++;
+    }
+}
+
+static void count_source(drey_speculation *c, const tree_node *from, int32_t token)
+{
+    for (int32_t i = 0; i < from->n_guesses; i++)
+        if (from->guess[i].token == token) {
+            c->accepted_of_draft += from->source[i] == SOURCE_DRAFT;
+            c->accepted_of_text += from->source[i] == SOURCE_TEXT;
+            c->accepted_of_both += from->source[i] == (SOURCE_DRAFT | SOURCE_TEXT);
+        }
+}
+
+static void count_chosen(drey_speculation *c, const token_tree *tree, const accepted *a)
+{
+    for (int32_t i = 0; i <= a->n_path; i++) {
+        const tree_node *from = &tree->nodes[i ? a->path[i - 1] : 0];
+        bool in_tree = i < a->n_path;
+        int32_t rank = rank_of(from, in_tree ? tree->nodes[a->path[i]].token : a->next);
+        if (from->n_guesses)
+            c->rank_chosen[rank]++;
+        if (!in_tree)
+            continue;
+        count_source(c, from, tree->nodes[a->path[i]].token);
+        c->depth_accepted[min_i32(i, deepest)]++;
+        c->rank_accepted[rank]++;
+    }
+}
+
+void speculation_count(drey_session *s, int32_t n_written)
+{
+    drey_speculation *c = &s->text.speculation;
+    count_submitted(c, &s->tree);
+    count_chosen(c, &s->tree, &s->accepted);
+    if (n_written > 0)
+        c->passes_writing[min_i32(n_written, DREY_SPECULATION_WRITTEN) - 1]++;
+}
+
+void drey_session_speculation(const drey_session *session, drey_speculation *out)
+{
+    *out = session->text.speculation;
+}
+
+/* ---- All the time ---- */
 
 void drey_engine_count(const drey_engine *e, drey_counts *out)
 {
@@ -169,4 +253,48 @@ const char *drey_finish_name(drey_finish finish)
 {
     static const char *const names[] = {"stop", "length", "interrupted", "error"};
     return (size_t)finish < sizeof names / sizeof *names ? names[finish] : "error";
+}
+
+/* ---- Spans and turns that were kept ---- */
+
+/* A stream's thread may be reading ahead: its lane is copied in portions, while it is held. */
+static int32_t copy_lane(const drey_engine *e, int32_t lane, int64_t *from, trace_span *out,
+                         int32_t max)
+{
+    const weights *w = lane == e->options.n_threads  ? &e->target.weights
+                       : lane > e->options.n_threads ? &e->draft.weights
+                                                     : NULL;
+    if (w)
+        weights_hold_reads(w);
+    int32_t n = trace_copy(&e->trace, lane, from, out, max);
+    if (w)
+        weights_let_read(w);
+    return n;
+}
+
+static void visit_lane(const drey_engine *e, int32_t lane, const drey_trace_visitor *visitor)
+{
+    trace_span spans[128];
+    int64_t from = 0;
+    int32_t n;
+    while ((n = copy_lane(e, lane, &from, spans, sizeof spans / sizeof *spans)) > 0)
+        for (int32_t i = 0; i < n; i++) {
+            bool of_draft = lane > e->options.n_threads;
+            const drey_trace_span span = {.t0_ns = spans[i].t0_ns,
+                                          .t1_ns = spans[i].t1_ns,
+                                          .what = of_draft ? "read draft"
+                                                           : trace_kind_name(spans[i].what),
+                                          .amount = spans[i].arg};
+            visitor->span(visitor->user, &span);
+        }
+}
+
+void drey_session_trace(const drey_session *session, const drey_trace_visitor *visitor)
+{
+    const drey_engine *e = session->engine;
+    const int32_t lanes[] = {0, e->options.n_threads, e->options.n_threads + 1};
+    for (int i = 0; i < 3 && visitor->span; i++)
+        visit_lane(e, lanes[i], visitor);
+    if (visitor->turn)
+        turn_log_visit(&session->turns, visitor);
 }

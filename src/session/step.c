@@ -7,6 +7,8 @@
  * Sessions in the middle of a text draft together (sharing.h), and their trees' best nodes come
  * first; those that read a prompt have what is left of the rows, as long as nobody waits for them.
  * Where the pass waits for the disk, the drafts of those sessions go on (overlap.h). */
+#include "session/step.h"
+
 #include <assert.h>
 
 #include "common/num.h"
@@ -25,7 +27,7 @@ typedef struct shared_pass {
     int32_t n_rows;
     runner runner; /* the pass's */
     model_pass pass;
-    idle_work idle;
+    overlap_work overlap;
 } shared_pass;
 
 static void take_in(shared_pass *p, drey_session *const *sessions, int32_t n, session_state state)
@@ -114,7 +116,7 @@ static drey_status let_leave(shared_pass *p, drey_error *err)
         p->left[i] = p->fewer = true;
         pass_drop(&p->pass, i);
         leave(s);
-        idle_drop(&p->idle, s);
+        overlap_drop(&p->overlap, s);
     }
     return DREY_OK;
 }
@@ -134,14 +136,14 @@ static drey_status run_pass(shared_pass *p, drey_error *err)
         if (p->session[i]->observer)
             p->session[i]->observer->class->pass_begins(p->session[i], &p->group[i], p->n == 1);
     TRY(pass_begin(pass, &p->runner, p->group, p->n, err));
-    idle_begin(&p->idle, p->session, p->n);
+    overlap_begin(&p->overlap, p->session, p->n);
     for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
         TRY(pass_step(pass, 0, &state, err));
         if (p->n > 1)
             TRY(let_leave(p, err));
         if (state == PASS_GOES_ON && is_enough(p))
             return pass_stop(pass, err);
-        if (state == PASS_STARVED && !idle_fill(&p->idle, pass))
+        if (state == PASS_STARVED && !overlap_fill(&p->overlap, pass))
             pass_wait(pass);
     }
     return pass_end(pass, err);
@@ -183,7 +185,7 @@ static void take(drey_session *s, const model_pass *pass, pass_group *group)
 static int32_t first_to_take(const shared_pass *p)
 {
     for (int32_t i = 0; i < p->n; i++)
-        if (p->session[i]->n_drafting > 0)
+        if (p->session[i]->unfinished.n_nodes > 0)
             return i;
     return 0;
 }
@@ -202,7 +204,7 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
         status = compute(&p, err);
     for (int32_t i = 0; i < n && status == DREY_OK; i++)
         if (!p.left[i])
-            idle_end_chunk(p.session[i]);
+            overlap_end_chunk(p.session[i]);
     for (int32_t i = 0, first = first_to_take(&p); i < n; i++) {
         int32_t at = (first + i) % n;
         drey_session *s = p.session[at];

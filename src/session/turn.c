@@ -1,11 +1,14 @@
 /* The turn: see turn.h. */
 #include "session/turn.h"
 
+#include <assert.h>
+
 #include "common/num.h"
 #include "policy/shared_drafting.h"
+#include "session/feedback.h"
 #include "session/overlap.h"
+#include "session/verified_text.h"
 #include "os/clock.h"
-#include "session/verify.h"
 
 int32_t turn_depth_left(const drey_session *s)
 {
@@ -37,7 +40,7 @@ static void reroot(drey_session *s)
         for (int32_t i = 0; i < s->tree.n_nodes; i++)
             moved[i] = -1;
     if (s->drafter) {
-        idle_settle(s, moved);
+        overlap_settle(s, moved);
         company_hears(&s->engine->trust, &s->tree, a->n_path);
         draft_observe(s->policy, &s->tree, a->path, a->n_path, a->next);
         s->drafter->class->reroot(s->drafter, &s->tree, a->path, a->n_path, a->next, moved);
@@ -56,15 +59,32 @@ static void commit(drey_session *s, const model_pass *pass, pass_group *group, i
     kv_commit(&s->target_kv, rows, n);
 }
 
+int32_t turn_rows(const token_tree *tree, int32_t row_of[TREE_MAX_NODES], pass_row *rows)
+{
+    assert(tree->nodes[0].submitted);
+    int32_t n = 0;
+    for (int32_t i = 0; i < TREE_MAX_NODES; i++) {
+        row_of[i] = -1;
+        if (i >= tree->n_nodes || !tree->nodes[i].submitted)
+            continue;
+        assert(n < TREE_MAX_ROWS);
+        int32_t parent = tree->nodes[i].parent;
+        rows[n] =
+            (pass_row){.token = tree->nodes[i].token, .parent = parent < 0 ? -1 : row_of[parent]};
+        row_of[i] = n++;
+    }
+    return n;
+}
+
 void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
 {
     *group = (pass_group){.kv = &s->target_kv,
                           .rows = rows,
                           .head = HEAD_ALL,
                           .deferred = s->observer ? &s->deferred : NULL};
-    group->n = verify_rows(&s->tree, s->row_of, rows);
+    group->n = turn_rows(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
-    events_show(s, true);
+    provisional_text_show(s, true);
 }
 
 static void choose(drey_session *s, const pass_group *group, int32_t root)
@@ -102,15 +122,15 @@ void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
         choose(s, group, root);
     t->accepted += s->accepted.n_path;
     int32_t n_written = stopped && observer->holds_back
-                            ? text_append(s)
-                            : text_emit(s, stopped ? NULL : group->logits);
+                            ? verified_text_hold_back(s)
+                            : verified_text_write(s, stopped ? NULL : group->logits);
     if (observer)
         observer->class->count(s, n_written);
     speculation_count(s, n_written);
     turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());
     commit(s, pass, group, n_written);
-    turn_hear(s, group);
+    feedback_give(s, group);
     show(s, group, root);
     reroot(s);
-    events_show(s, true);
+    provisional_text_show(s, true);
 }

@@ -15,7 +15,10 @@ int32_t turn_depth_left(const drey_session *s);
  * the target's next token the root. Where the pass was stopped, along those that it stopped for. */
 void turn_take(drey_session *s, const model_pass *pass, pass_group *group);
 
-/* The drafter hears what the target found likely behind each submitted node, if it wants to. */
-void turn_hear(drey_session *s, const pass_group *group);
+/* Fills rows with the submitted nodes (at most TREE_MAX_ROWS; the root is one of them) and returns
+ * how many, for a cache that has no row pending. row_of[node] becomes a node's row, which is its
+ * pending index and the row of its logits; -1 for nodes that are not submitted, also for those that
+ * the tree does not have yet. */
+int32_t turn_rows(const token_tree *tree, int32_t row_of[TREE_MAX_NODES], pass_row *rows);
 
 #endif

@@ -45,6 +45,8 @@ void turn_log_add(turn_log *log, const token_tree *tree, const accepted *a, int6
 {
     int64_t t0 = log->since_ns;
     log->since_ns = now_ns;
+    if (log->watch)
+        log->watch->turn(log->watch, tree, a);
     if (log->n_nodes == 0)
         return;
     int32_t n = tree->n_nodes;

@@ -18,6 +18,12 @@ typedef struct turn_record {
     int64_t first_node;   /* of all that were ever added */
 } turn_record;
 
+/* Is called for each turn that is added, whether it is kept or not. */
+typedef struct turn_watch turn_watch;
+struct turn_watch {
+    void (*turn)(turn_watch *w, const token_tree *tree, const accepted *a);
+};
+
 typedef struct turn_log {
     drey_trace_node *nodes;   /* [n_nodes]: number i lies at i % n_nodes */
     turn_record *turns;       /* [n_turns], likewise */
@@ -26,6 +32,7 @@ typedef struct turn_log {
     int64_t oldest;    /* turns before it have been overwritten */
     int64_t text_turn; /* the text's first */
     int64_t since_ns;  /* the end of the last turn */
+    turn_watch *watch; /* NULL: nobody */
 } turn_log;
 
 /* n_nodes: to keep, about; 0: none. */

@@ -1,6 +1,9 @@
 /* Verified tokens go to the caller, as ids and as text, until something ends it. */
-#include "session/session.h"
+#include "session/verified_text.h"
+
 #include "os/clock.h"
+#include "session/logprobs.h"
+#include "session/session.h"
 
 enum { BY_CALLBACK = -1, BY_ITSELF }; /* drey_statistics.stop_text */
 
@@ -14,9 +17,10 @@ static void finish(generation *g, drey_finish why, int32_t stop_text)
     g->done = true;
 }
 
-static void deliver(generation *g, const char *text, size_t n_bytes)
+static void deliver(drey_session *s, const char *text, size_t n_bytes)
 {
-    events_verified(g, text, n_bytes);
+    generation *g = &s->text;
+    provisional_text_verify(s, text, n_bytes);
     if (n_bytes == 0 || !g->options.on_text || g->refused)
         return;
     g->refused = !g->options.on_text(g->options.user, text, n_bytes);
@@ -24,7 +28,7 @@ static void deliver(generation *g, const char *text, size_t n_bytes)
         finish(g, DREY_FINISH_STOP, BY_CALLBACK);
 }
 
-void text_emit_at(drey_session *s, int32_t position)
+void verified_text_write_at(drey_session *s, int32_t position)
 {
     generation *g = &s->text;
     const drey_engine_options *o = &s->engine->options;
@@ -34,13 +38,13 @@ void text_emit_at(drey_session *s, int32_t position)
         return;
     }
     if (g->stats.generated_tokens++ == 0)
-        g->stats.first_token_s = (double)(clock_ns() - g->begin.t_ns) * 1e-9;
+        g->stats.first_token_s = (double)(clock_ns() - g->marks.begin.t_ns) * 1e-9;
     if (g->options.on_token && !g->options.on_token(g->options.user, id))
         finish(g, DREY_FINISH_STOP, BY_CALLBACK);
     const char *text;
     size_t n_bytes;
     detokenizer_push(&g->detokenizer, id, &text, &n_bytes);
-    deliver(g, text, n_bytes);
+    deliver(s, text, n_bytes);
     if (g->detokenizer.stopped)
         finish(g, DREY_FINISH_STOP, (int32_t)g->detokenizer.stop + 1);
     if (g->stats.generated_tokens >= g->options.n_predict || position + 1 >= o->n_context)
@@ -53,21 +57,21 @@ static void append(drey_session *s, int32_t i)
     s->timeline[s->n_timeline++] = i < a->n_path ? s->tree.nodes[a->path[i]].token : a->next;
 }
 
-int32_t text_emit(drey_session *s, const float *logits)
+int32_t verified_text_write(drey_session *s, const float *logits)
 {
     const accepted *a = &s->accepted;
     int32_t n = 0;
     for (; n <= a->n_path && !s->text.done; n++) {
         append(s, n);
         if (s->text.options.on_logprobs && logits)
-            logprobs_tell(s, logits + s->row_of[n ? a->path[n - 1] : 0] *
-                                          pass_logits_stride(&s->target));
-        text_emit_at(s, s->n_timeline - 1);
+            logprobs_report(s, logits + s->row_of[n ? a->path[n - 1] : 0] *
+                                            pass_logits_stride(&s->target));
+        verified_text_write_at(s, s->n_timeline - 1);
     }
     return n;
 }
 
-int32_t text_append(drey_session *s)
+int32_t verified_text_hold_back(drey_session *s)
 {
     int32_t n = 0;
     for (; n <= s->accepted.n_path; n++)
@@ -76,15 +80,15 @@ int32_t text_append(drey_session *s)
     return n;
 }
 
-void text_flush(drey_session *s)
+void verified_text_flush(drey_session *s)
 {
     const char *text;
     size_t n_bytes;
     detokenizer_flush(&s->text.detokenizer, &text, &n_bytes);
-    deliver(&s->text, text, n_bytes);
+    deliver(s, text, n_bytes);
 }
 
-void text_drop_unverified(drey_session *s)
+void verified_text_drop(drey_session *s)
 {
     int32_t n = s->deferred.n;
     if (s->observer) /* passes of others are read ahead as usual */

@@ -94,7 +94,7 @@ static void settled_reroot(drafter *d, const token_tree *tree, const int32_t *pa
     const drey_session *s =
         (const drey_session *)((const char *)m - offsetof(drey_session, model_drafter));
     for (int32_t i = 0; i < s->engine->n_sessions; i++)
-        assert_int_equal(s->engine->sessions[i]->n_drafting, 0);
+        assert_int_equal(s->engine->sessions[i]->unfinished.n_nodes, 0);
     drafter_model_class.reroot(d, tree, path, n_path, next, moved);
 }
 
@@ -352,7 +352,7 @@ static void the_prompt(void **state)
         bool done;
         assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
         assert_int_equal(s->state, SESSION_PROMPT);
-        assert_false(s->reading);
+        assert_false(s->unfinished.reading);
         assert_int_equal(s->draft_kv.n_committed > 0, !without);
         while (!done)
             assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);

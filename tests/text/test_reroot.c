@@ -14,7 +14,7 @@
 #include "support/temp_dir.h"
 #include "support/toy.h"
 #include "support/tree_path.h"
-#include "session/verify.h"
+#include "session/turn.h"
 
 enum { N_CONTEXT = 160, N_PROMPT = 40, N_ROWS = 24 };
 
@@ -553,7 +553,7 @@ static int write_with_shares(bench *b, text *t)
             grow_at_random(b, &s->tree, 6);
         submit_at_random(&b->r, &s->tree, s->target.ws->limits.max_logit_rows);
         pass_row nodes[TREE_MAX_ROWS];
-        int32_t n_nodes = verify_rows(&s->tree, s->row_of, nodes);
+        int32_t n_nodes = turn_rows(&s->tree, s->row_of, nodes);
         must(pass_rows(&s->target, nodes, n_nodes, HEAD_ALL, &err), &err);
         accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->target.ws->logits,
                     pass_logits_stride(&s->target), t->n - 1);

@@ -346,7 +346,7 @@ static void writes_with(const drey_engine_options *o, const char *want)
     if (drey_engine_open(&e, o, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK)
         fail_msg("%s", err.message);
     shape_watch watch = {.watch.turn = look, .session = s, .want = want};
-    s->watch = &watch.watch;
+    s->turns.watch = &watch.watch;
     assert_int_equal(drey_session_generate(s, prompt, N_PROMPT, &g, &stats, &err), DREY_OK);
     assert_int_equal(stats.generated_tokens, N_TEXT);
     assert_true(watch.n_turns > 1);

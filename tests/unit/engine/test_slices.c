@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "session/slices.h"
+#include "policy/slices.h"
 #include "support/rng.h"
 
 typedef struct world {
@@ -53,10 +53,11 @@ static bool slice(void *user, int64_t until_ns)
     return true;
 }
 
-static const gap *gap_of(world *w)
+static const sliced_work *work_of(world *w)
 {
-    static gap g;
-    g = (gap){.ready = ready, .room_ns = room_ns, .clock_ns = now, .slice = slice, .user = w};
+    static sliced_work g;
+    g = (sliced_work){
+        .ready = ready, .room_ns = room_ns, .clock_ns = now, .slice = slice, .user = w};
     return &g;
 }
 
@@ -66,7 +67,7 @@ static void nothing_while_a_piece_waits(void **state)
 {
     (void)state;
     world w = {.now = 5 * MS, .arrives = 5 * MS, .ring_full = 50 * MS, .left = 9 * MS};
-    assert_false(gap_fill(gap_of(&w)));
+    assert_false(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 0);
 }
 
@@ -75,20 +76,20 @@ static void a_gap(void **state)
 {
     (void)state;
     world w = {.arrives = 3 * MS + MS / 2, .ring_full = 50 * MS, .left = 100 * MS};
-    assert_true(gap_fill(gap_of(&w)));
+    assert_true(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 4);
     assert_int_equal(w.now, 4 * MS);
-    assert_int_equal(w.longest, GAP_SLICE_NS);
+    assert_int_equal(w.longest, SLICE_NS);
 }
 
 static void a_ring_that_fills(void **state)
 {
     (void)state;
     world w = {.arrives = 30 * MS, .ring_full = 2 * MS + MS / 4, .left = 100 * MS};
-    assert_true(gap_fill(gap_of(&w)));
+    assert_true(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 3); /* the last one a quarter of a millisecond */
     assert_int_equal(w.now, w.ring_full);
-    assert_false(gap_fill(gap_of(&w))); /* from now on the caller waits */
+    assert_false(slices_run(work_of(&w))); /* from now on the caller waits */
     assert_int_equal(w.n_slices, 3);
 }
 
@@ -96,10 +97,10 @@ static void work_that_ends(void **state)
 {
     (void)state;
     world w = {.arrives = 30 * MS, .ring_full = 50 * MS, .left = MS + MS / 2};
-    assert_true(gap_fill(gap_of(&w)));
+    assert_true(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 2);
     assert_int_equal(w.now, MS + MS / 2); /* the rest of the gap is waited for, not spun away */
-    assert_false(gap_fill(gap_of(&w)));
+    assert_false(slices_run(work_of(&w)));
 }
 
 /* A whole pass of random gaps. */
@@ -112,13 +113,13 @@ static void a_pass(void **state)
         w.arrives = w.now + rng_below(&w.r, 8 * MS) - MS;
         w.ring_full = w.now + rng_below(&w.r, 20 * MS);
         int64_t late = w.now > w.arrives ? w.now - w.arrives : 0;
-        gap_fill(gap_of(&w));
+        slices_run(work_of(&w));
         late = w.now - w.arrives - late;
         latest = late > latest ? late : latest;
     }
     assert_int_equal(w.n_late, 0);
-    assert_true(w.n_slices > 2000 && w.longest == GAP_SLICE_NS);
-    assert_true(latest > 0 && latest < GAP_SLICE_NS + w.overshoot);
+    assert_true(w.n_slices > 2000 && w.longest == SLICE_NS);
+    assert_true(latest > 0 && latest < SLICE_NS + w.overshoot);
 }
 
 int main(void)

@@ -9,24 +9,24 @@
  *                                       ^ a piece arrives: this slice is the last
  *
  * The rule alone, apart from passes and clocks. */
-#ifndef DREY_SESSION_SLICES_H
-#define DREY_SESSION_SLICES_H
+#ifndef DREY_POLICY_SLICES_H
+#define DREY_POLICY_SLICES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GAP_SLICE_NS = 1000000 };
+enum { SLICE_NS = 1000000 };
 
-typedef struct gap {
+typedef struct sliced_work {
     bool (*ready)(void *user);                   /* the pass can go on */
     int64_t (*room_ns)(void *user);              /* how long it may wait without the disk */
     int64_t (*clock_ns)(void *user);             /* the time */
     bool (*slice)(void *user, int64_t until_ns); /* works about that long; false: nothing to do */
     void *user;
-} gap;
+} sliced_work;
 
 /* Works until the pass can go on, the disk would have to wait, or there is nothing to do. False: no
  * slice was worked, so that the caller has to wait for the pass. */
-bool gap_fill(const gap *g);
+bool slices_run(const sliced_work *w);
 
 #endif

@@ -1,0 +1,32 @@
+/* Reading a prompt: the target in chunks, and the draft while the target waits, or afterwards. */
+#ifndef DREY_SESSION_PROMPT_H
+#define DREY_SESSION_PROMPT_H
+
+#include "drey/drey.h"
+#include "model/pass.h"
+
+typedef struct progress_line { /* what a progress callback reports on */
+    const drey_engine *engine;
+    drey_progress what;
+    uint64_t total;
+} progress_line;
+
+/* Does the target have to read before a turn? Where the root alone has to be computed, a turn does
+ * that, with a tree below it. */
+bool prompt_left(const drey_session *s);
+/* Gives the prompt to the draft, so that it can read it while the target's pass waits (overlap.h). */
+drey_status prompt_begin(drey_session *s, drey_error *err);
+/* The next chunk, at most max_rows of it. */
+void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group);
+/* After the pass; logits as group->logits. The last chunk's are the first token's. */
+void prompt_take(drey_session *s, const pass_group *group);
+int32_t prompt_rows_left(const drey_session *s);
+/* Whether the draft has still to read, before it can guess. */
+bool prompt_unread(const drey_session *s);
+/* The target has read all: the draft reads it as well, and decoding begins. Where other sessions
+ * would wait for that (shared passes), the draft reads later, and drafts from then on. */
+drey_status prompt_end(drey_session *s, bool shared, drey_error *err);
+/* The runners' `loading`; user is a progress_line. */
+void prompt_report(void *user, uint64_t done);
+
+#endif

@@ -1,0 +1,12 @@
+/* A step: one pass of the target for all sessions that take part. */
+#ifndef DREY_SESSION_STEP_H
+#define DREY_SESSION_STEP_H
+
+#include "drey/drey.h"
+
+/* One target pass for n sessions that are writing: each offers rows, one pass computes all of them,
+ * each takes its logits. On an error none has advanced, and the step may be tried again.
+ * DREY_ERR_IO; DREY_ERR_CANCELLED only for n = 1. */
+drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *err);
+
+#endif
