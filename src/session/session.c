@@ -5,6 +5,7 @@
 #include "session/sharing.h"
 #include "session/step.h"
 #include "session/verified_text.h"
+#include "store/session_file.h"
 
 #include <assert.h>
 #include <math.h>
@@ -602,4 +603,66 @@ drey_status drey_session_generate(drey_session *s, const int32_t *ids, size_t n,
         status = drey_session_step(s, &done, err);
     session_end(s, DREY_FINISH_ERROR);
     return status;
+}
+
+/* ---- In files ---- */
+
+static drey_status contents_of(const drey_session *s, session_contents *out, drey_error *err)
+{
+    const drey_engine *e = s->engine;
+    const drey_model *target = e->options.target;
+    *out = (session_contents){.kv = &s->target_kv,
+                              .timeline = s->timeline,
+                              .n_timeline = s->n_timeline,
+                              .n_context = e->options.n_context,
+                              .n_vocab = tokenizer_n_vocab(target->tokenizer),
+                              .sampling = s->text.options.sampling,
+                              .model_path = gguf_part_path(target->file, 0),
+                              .kv_name = drey_kv_name(e->options.kv)};
+    return engine_saved_origin(e, &out->origin, err);
+}
+
+drey_status drey_session_save(const drey_session *s, const char *path, const void *note,
+                              size_t n_note_bytes, drey_error *err)
+{
+    session_contents contents;
+    if (s->state != SESSION_IDLE)
+        FAIL(err, DREY_ERR_USAGE, "the session is writing a text; end that one before saving it");
+    if (n_note_bytes > DREY_MAX_NOTE_BYTES)
+        FAIL(err, DREY_ERR_USAGE, "a note of %zu bytes is too long to be saved (at most %d)",
+             n_note_bytes, DREY_MAX_NOTE_BYTES);
+    TRY(contents_of(s, &contents, err));
+    return session_file_write(path, &contents, note, n_note_bytes, err);
+}
+
+static drey_status take_file(drey_session *s, session_file *f, drey_saved_session *saved,
+                             drey_error *err)
+{
+    drey_saved_session taken;
+    session_end(s, DREY_FINISH_INTERRUPTED);
+    TRY(session_file_take(f, &s->target_kv, s->timeline, &taken, err));
+    s->n_timeline = (int32_t)taken.n_tokens;
+    s->text.options.sampling = taken.sampling;
+    if (saved)
+        *saved = taken;
+    return DREY_OK;
+}
+
+drey_status drey_session_load(drey_session *s, const char *path, drey_saved_session *saved,
+                              drey_error *err)
+{
+    session_contents contents;
+    session_file f;
+    TRY(contents_of(s, &contents, err));
+    TRY(session_file_open(&f, path, &contents, saved != NULL, err));
+    drey_status status = take_file(s, &f, saved, err);
+    session_file_close(&f);
+    assert(session_is_valid(s));
+    return status;
+}
+
+void drey_session_timeline(const drey_session *s, const int32_t **ids, size_t *n)
+{
+    *ids = s->timeline;
+    *n = (size_t)session_n_verified(s);
 }

@@ -1,40 +1,17 @@
-/* Sessions in files.
- *
- *   header | ids [n_tokens] | note | piece, its hash | piece, its hash | ...
- *
- * A piece holds the committed positions of one head (kv_piece), in whole groups. The header has a
- * hash of itself, and one of ids and note: no byte of the file is trusted before it was compared
- * with a hash, and sizes follow from the header and the model alone. A file is read twice: all of
- * it is checked before the session changes. */
-#include "store/kv_origin.h"
-#include "session/session.h"
+/* Sessions in files: see session_file.h. */
+#include "store/session_file.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/hash.h"
-#include "common/num.h"
-#include "os/file.h"
 #include "common/new_file.h"
+#include "common/num.h"
 
 enum { VERSION = 1, BUFFER_BYTES = 256 << 10 };
 static const char magic[8] = {'d', 'r', 'e', 'y', 's', 'e', 's', 's'};
 
-typedef struct session_header {
-    char magic[8];
-    uint32_t version, n_bytes; /* of the header */
-    saved_origin origin;
-    int32_t n_tokens, n_committed;
-    float temperature, top_p, min_p;
-    int32_t top_k;
-    uint64_t seed;
-    uint64_t n_note_bytes;
-    uint64_t body_hash; /* of ids and note */
-    uint64_t zero[3];
-    uint64_t hash; /* of all before it */
-} session_header;
 _Static_assert(sizeof(session_header) == 128, "a header has no holes");
 
 static uint64_t header_hash(const session_header *h)
@@ -81,52 +58,44 @@ static drey_status write_pieces(new_file *f, const session_header *h, const kv_c
     return DREY_OK;
 }
 
-static drey_status write_all(new_file *f, const session_header *h, const drey_session *s,
+static drey_status write_all(new_file *f, const session_header *h, const session_contents *s,
                              const void *note, drey_error *err)
 {
-    TRY(new_file_reserve(f, file_bytes(h, &s->target_kv), err));
+    TRY(new_file_reserve(f, file_bytes(h, s->kv), err));
     TRY(new_file_write(f, 0, h, sizeof *h, err));
     TRY(new_file_write(f, sizeof *h, s->timeline, (size_t)ids_bytes(h), err));
     TRY(new_file_write(f, sizeof *h + ids_bytes(h), note, (size_t)h->n_note_bytes, err));
-    return write_pieces(f, h, &s->target_kv, err);
+    return write_pieces(f, h, s->kv, err);
 }
 
-static drey_status make_header(session_header *h, const drey_session *s, const void *note,
+static session_header make_header(const session_contents *s, const void *note, size_t n_note_bytes)
+{
+    hash64 body;
+    session_header h = {.version = VERSION,
+                        .n_bytes = sizeof h,
+                        .origin = s->origin,
+                        .n_tokens = s->n_timeline,
+                        .n_committed = s->kv->n_committed,
+                        .temperature = s->sampling.temperature,
+                        .top_p = s->sampling.top_p,
+                        .min_p = s->sampling.min_p,
+                        .top_k = s->sampling.top_k,
+                        .seed = s->sampling.seed,
+                        .n_note_bytes = n_note_bytes};
+    memcpy(h.magic, magic, sizeof magic);
+    hash64_init(&body);
+    hash64_add(&body, s->timeline, (size_t)ids_bytes(&h));
+    hash64_add(&body, note, n_note_bytes);
+    h.body_hash = hash64_get(&body);
+    h.hash = header_hash(&h);
+    return h;
+}
+
+drey_status session_file_write(const char *path, const session_contents *s, const void *note,
                                size_t n_note_bytes, drey_error *err)
 {
-    const drey_sampling *sampling = &s->text.options.sampling;
-    hash64 body;
-    *h = (session_header){.version = VERSION,
-                          .n_bytes = sizeof *h,
-                          .n_tokens = s->n_timeline,
-                          .n_committed = s->target_kv.n_committed,
-                          .temperature = sampling->temperature,
-                          .top_p = sampling->top_p,
-                          .min_p = sampling->min_p,
-                          .top_k = sampling->top_k,
-                          .seed = sampling->seed,
-                          .n_note_bytes = n_note_bytes};
-    memcpy(h->magic, magic, sizeof magic);
-    TRY(engine_saved_origin(s->engine, &h->origin, err));
-    hash64_init(&body);
-    hash64_add(&body, s->timeline, (size_t)ids_bytes(h));
-    hash64_add(&body, note, n_note_bytes);
-    h->body_hash = hash64_get(&body);
-    h->hash = header_hash(h);
-    return DREY_OK;
-}
-
-drey_status drey_session_save(const drey_session *s, const char *path, const void *note,
-                              size_t n_note_bytes, drey_error *err)
-{
-    session_header h;
+    const session_header h = make_header(s, note, n_note_bytes);
     new_file f;
-    if (s->state != SESSION_IDLE)
-        FAIL(err, DREY_ERR_USAGE, "the session is writing a text; end that one before saving it");
-    if (n_note_bytes > DREY_MAX_NOTE_BYTES)
-        FAIL(err, DREY_ERR_USAGE, "a note of %zu bytes is too long to be saved (at most %d)",
-             n_note_bytes, DREY_MAX_NOTE_BYTES);
-    TRY(make_header(&h, s, note, n_note_bytes, err));
     TRY(new_file_open(&f, path, err));
     drey_status status = write_all(&f, &h, s, note, err);
     if (status == DREY_OK)
@@ -137,17 +106,7 @@ drey_status drey_session_save(const drey_session *s, const char *path, const voi
 
 /* ---- Reading ---- */
 
-/* An open file, and what was read of it. */
-typedef struct session_source {
-    const char *path;
-    file file;
-    session_header header;
-    int32_t *ids; /* [n_tokens] */
-    char *note;   /* [n_note_bytes], and a NUL; NULL where there is none */
-    uint8_t *buffer;
-} session_source;
-
-static void source_close(session_source *f)
+void session_file_close(session_file *f)
 {
     file_close(&f->file);
     free(f->ids);
@@ -155,13 +114,12 @@ static void source_close(session_source *f)
     free(f->buffer);
 }
 
-static drey_status read_at(const session_source *f, uint64_t at, void *to, size_t n,
-                           drey_error *err)
+static drey_status read_at(const session_file *f, uint64_t at, void *to, size_t n, drey_error *err)
 {
     return n ? file_read(&f->file, f->path, at, n, to, NULL, 0, err) : DREY_OK;
 }
 
-static drey_status damaged(const session_source *f, drey_error *err)
+static drey_status damaged(const session_file *f, drey_error *err)
 {
     FAIL(err, DREY_ERR_FORMAT,
          "%s is damaged: what it holds is not what was saved; take another copy, or begin anew",
@@ -169,7 +127,7 @@ static drey_status damaged(const session_source *f, drey_error *err)
 }
 
 /* What the header says of itself, whatever it was made with. */
-static drey_status check_header(const session_source *f, drey_error *err)
+static drey_status check_header(const session_file *f, drey_error *err)
 {
     const session_header *h = &f->header;
     if (f->file.n_bytes < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0)
@@ -188,32 +146,29 @@ static drey_status check_header(const session_source *f, drey_error *err)
 }
 
 /* Whether it is this session's. */
-static drey_status check_origin(const session_source *f, const drey_session *s, drey_error *err)
+static drey_status check_origin(const session_file *f, const session_contents *s, drey_error *err)
 {
     const session_header *h = &f->header;
-    const drey_engine *e = s->engine;
-    saved_origin mine;
-    TRY(engine_saved_origin(e, &mine, err));
-    if (h->origin.model != mine.model)
+    const saved_origin *mine = &s->origin;
+    if (h->origin.model != mine->model)
         FAIL(err, DREY_ERR_MISMATCH, "%s belongs to another model than %s; load it with its own",
-             SHOWN_PATH(f->path), SHOWN_PATH(gguf_part_path(e->options.target->file, 0)));
-    if (h->origin.format != mine.format || h->origin.arithmetic != mine.arithmetic)
+             SHOWN_PATH(f->path), SHOWN_PATH(s->model_path));
+    if (h->origin.format != mine->format || h->origin.arithmetic != mine->arithmetic)
         FAIL(err, DREY_ERR_MISMATCH,
              "%s was saved with another kind of cache than this engine's (%s); open the engine "
              "as it was then",
-             SHOWN_PATH(f->path), drey_kv_name(e->options.kv));
-    if (memcmp(&h->origin, &mine, sizeof mine) != 0 ||
-        f->file.n_bytes != file_bytes(h, &s->target_kv))
+             SHOWN_PATH(f->path), s->kv_name);
+    if (memcmp(&h->origin, mine, sizeof *mine) != 0 || f->file.n_bytes != file_bytes(h, s->kv))
         return damaged(f, err);
-    if (h->n_tokens > e->options.n_context)
+    if (h->n_tokens > s->n_context)
         FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
                   "%s has %d tokens, but the context has room for %d; take a larger context",
-                  SHOWN_PATH(f->path), h->n_tokens, e->options.n_context);
+                  SHOWN_PATH(f->path), h->n_tokens, s->n_context);
     return DREY_OK;
 }
 
-/* Reads n bytes, which join the hash, and moves *at behind them. to NULL: through the buffer. */
-static drey_status read_hashed(const session_source *f, uint64_t *at, void *to, uint64_t n,
+/* Reads n bytes, which join the hash, and moves *at past them. to NULL: through the buffer. */
+static drey_status read_hashed(const session_file *f, uint64_t *at, void *to, uint64_t n,
                                hash64 *hash, drey_error *err)
 {
     for (uint64_t done = 0, part; done < n; done += part, *at += part) {
@@ -226,7 +181,7 @@ static drey_status read_hashed(const session_source *f, uint64_t *at, void *to, 
 }
 
 /* Keeps the ids, if they are wanted, and a note of at most most_note_bytes. */
-static drey_status read_body(session_source *f, bool keep_ids, uint64_t most_note_bytes,
+static drey_status read_body(session_file *f, bool keep_ids, uint64_t most_note_bytes,
                              drey_error *err)
 {
     const session_header *h = &f->header;
@@ -247,18 +202,17 @@ static drey_status read_body(session_source *f, bool keep_ids, uint64_t most_not
     return DREY_OK;
 }
 
-static drey_status check_ids(const session_source *f, const drey_session *s, drey_error *err)
+static drey_status check_ids(const session_file *f, int32_t n_vocab, drey_error *err)
 {
-    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
     for (int32_t i = 0; i < f->header.n_tokens; i++)
         if (f->ids[i] < 0 || f->ids[i] >= n_vocab)
             return damaged(f, err);
     return DREY_OK;
 }
 
-/* Compares what is read with its hashes: through the buffer first, then into the session's cache,
- * as a disk may say something else the second time. */
-static drey_status read_pieces(const session_source *f, kv_cache *kv, bool to_cache,
+/* Compares what is read with its hashes: through the buffer first, then into the session's cache, as
+ * a disk may return something else the second time. */
+static drey_status read_pieces(const session_file *f, const kv_cache *kv, bool to_cache,
                                drey_error *err)
 {
     const session_header *h = &f->header;
@@ -276,7 +230,7 @@ static drey_status read_pieces(const session_source *f, kv_cache *kv, bool to_ca
     return DREY_OK;
 }
 
-static drey_status source_open(session_source *f, drey_error *err)
+static drey_status open_file(session_file *f, drey_error *err)
 {
     TRY(file_open(&f->file, f->path, false, err));
     f->buffer = malloc(BUFFER_BYTES);
@@ -286,20 +240,30 @@ static drey_status source_open(session_source *f, drey_error *err)
     return check_header(f, err);
 }
 
-static drey_status read_checked(session_source *f, drey_session *s, bool keep_note, drey_error *err)
+static drey_status read_checked(session_file *f, const session_contents *s, bool keep_note,
+                                drey_error *err)
 {
-    TRY(source_open(f, err));
+    TRY(open_file(f, err));
     TRY(check_origin(f, s, err));
     TRY(read_body(f, true, keep_note ? DREY_MAX_NOTE_BYTES : 0, err));
-    TRY(check_ids(f, s, err));
-    return read_pieces(f, &s->target_kv, false, err);
+    TRY(check_ids(f, s->n_vocab, err));
+    return read_pieces(f, s->kv, false, err);
 }
 
-static void tell(session_source *f, drey_saved_session *saved)
+drey_status session_file_open(session_file *f, const char *path, const session_contents *s,
+                              bool keep_note, drey_error *err)
+{
+    *f = (session_file){.path = path, .file.fd = -1};
+    drey_status status = read_checked(f, s, keep_note, err);
+    if (status != DREY_OK)
+        session_file_close(f);
+    return status;
+}
+
+/* What the file says, and its note, which is the caller's then. */
+static void give(session_file *f, drey_saved_session *saved)
 {
     const session_header *h = &f->header;
-    if (!saved)
-        return;
     *saved = (drey_saved_session){.sampling = {.temperature = h->temperature,
                                                .top_k = h->top_k,
                                                .top_p = h->top_p,
@@ -312,54 +276,29 @@ static void tell(session_source *f, drey_saved_session *saved)
     f->note = NULL;
 }
 
-static drey_status take(session_source *f, drey_session *s, drey_saved_session *saved,
-                        drey_error *err)
+drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline,
+                              drey_saved_session *saved, drey_error *err)
 {
     const session_header *h = &f->header;
-    session_end(s, DREY_FINISH_INTERRUPTED);
-    kv_truncate(&s->target_kv, 0);
-    TRY(read_pieces(f, &s->target_kv, true, err));
-    kv_restore(&s->target_kv, h->n_committed);
-    memcpy(s->timeline, f->ids, (size_t)ids_bytes(h));
-    s->n_timeline = h->n_tokens;
-    s->text.options.sampling = (drey_sampling){.temperature = h->temperature,
-                                               .top_k = h->top_k,
-                                               .top_p = h->top_p,
-                                               .min_p = h->min_p,
-                                               .seed = h->seed};
-    tell(f, saved);
+    kv_truncate(kv, 0);
+    TRY(read_pieces(f, kv, true, err));
+    kv_restore(kv, h->n_committed);
+    memcpy(timeline, f->ids, (size_t)ids_bytes(h));
+    give(f, saved);
     return DREY_OK;
-}
-
-drey_status drey_session_load(drey_session *s, const char *path, drey_saved_session *saved,
-                              drey_error *err)
-{
-    session_source f = {.path = path, .file.fd = -1};
-    drey_status status = read_checked(&f, s, saved != NULL, err);
-    if (status == DREY_OK)
-        status = take(&f, s, saved, err);
-    source_close(&f);
-    assert(session_is_valid(s));
-    return status;
 }
 
 drey_status drey_saved_session_read(const char *path, size_t most_note_bytes,
                                     drey_saved_session *saved, drey_error *err)
 {
-    session_source f = {.path = path, .file.fd = -1};
-    drey_status status = source_open(&f, err);
+    session_file f = {.path = path, .file.fd = -1};
+    drey_status status = open_file(&f, err);
     if (status == DREY_OK && f.file.n_bytes < pieces_at(&f.header))
         status = damaged(&f, err);
     if (status == DREY_OK)
         status = read_body(&f, false, most_note_bytes, err);
     if (status == DREY_OK)
-        tell(&f, saved);
-    source_close(&f);
+        give(&f, saved);
+    session_file_close(&f);
     return status;
-}
-
-void drey_session_timeline(const drey_session *s, const int32_t **ids, size_t *n)
-{
-    *ids = s->timeline;
-    *n = (size_t)(session_n_verified(s));
 }
