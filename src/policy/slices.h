@@ -18,15 +18,15 @@
 enum { SLICE_NS = 1000000 };
 
 typedef struct sliced_work {
-    bool (*ready)(void *user);                   /* the pass can go on */
+    bool (*ready)(void *user);                   /* the pass can continue */
     int64_t (*room_ns)(void *user);              /* how long it may wait without the disk */
     int64_t (*clock_ns)(void *user);             /* the time */
     bool (*slice)(void *user, int64_t until_ns); /* works about that long; false: nothing to do */
     void *user;
 } sliced_work;
 
-/* Works until the pass can go on, the disk would have to wait, or there is nothing to do. False: no
- * slice was worked, so that the caller has to wait for the pass. */
+/* Works until the pass can continue, the disk would have to wait, or there is nothing to do. False:
+ * no slice was worked, so that the caller has to wait for the pass. */
 bool slices_run(const sliced_work *w);
 
 #endif

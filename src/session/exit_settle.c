@@ -4,8 +4,8 @@
 #include "session/overlap.h"
 #include "session/verified_text.h"
 
-/* Streamed bytes of the layers from this one on: what lies behind an exit. */
-static uint64_t bytes_behind(const drey_engine *e, int32_t layer)
+/* Streamed bytes of the layers from this one on: what an exit skips. */
+static uint64_t bytes_from(const drey_engine *e, int32_t layer)
 {
     const weights *w = &e->target.weights;
     uint64_t n_bytes = 0;
@@ -28,21 +28,21 @@ void exits_count(drey_session *s, int32_t n)
     c->layers_per_token = (double)w->n_layers_run / (double)max_i64(c->tokens, 1);
     if (w->base.stopped) {
         c->left += n;
-        c->skipped_bytes += bytes_behind(s->engine, layer);
+        c->skipped_bytes += bytes_from(s->engine, layer);
     }
     for (int32_t i = 0; i < n && !s->engine->tuning.exit_here; i++)
         exit_schedule_note(&w->schedule, layer);
 }
 
-/* The text stands at this position, whose token is the root: what stood behind it goes. */
+/* The text ends at this position, whose token is the root: later tokens go. */
 static void go_back(drey_session *s, int32_t position)
 {
     overlap_give_up(s);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
     kv_truncate(&s->target_kv, position);
-    if (!s->text.done)
-        s->state = SESSION_PROMPT; /* of which nothing is left to read: the draft is told */
+    if (!s->text.done) /* of the prompt nothing is left to read: the draft gets the timeline */
+        s->state = SESSION_PROMPT;
 }
 
 bool exits_settle(drey_session *s, const pass_group *group)

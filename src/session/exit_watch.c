@@ -67,9 +67,9 @@ static int32_t next_active(const drey_session *s, int32_t layer)
     return layer;
 }
 
-/* May the next n tokens leave? A pass has room for the deferred rows of one session, whoever shares
- * it. In `exact` none may that could end the text by its length: the end is reported when all is
- * verified. */
+/* May the next n tokens leave? A pass has room for the deferred rows of one session, however many
+ * share it. In `exact` none may that could end the text by its length: the end is reported when all
+ * is verified. */
 static bool has_room(const drey_session *s, int32_t n_more)
 {
     const drey_engine *e = s->engine;
@@ -115,8 +115,8 @@ static void begin_pass(drey_session *s, const pass_group *group, bool alone)
             w->row[w->n_rows++] = (watched_row){.node = i};
     if (watched && !has_candidates(s)) /* the root leaves first, or none */
         w->n_rows = 0;
-    /* What lies behind an exit would be read in vain: reads wait a layer behind the next look, so
-     * that the disk has work until then. A path hardly ever leaves. */
+    /* What is read beyond an exit is read in vain: reads wait a layer after the next look, so that
+     * the disk has work until then. A path hardly ever leaves. */
     int32_t hold = w->n_rows == 1 ? next_active(s, 1) + 1 : n_layers(s);
     pass_hold_from(&s->target, min_i32(hold, n_layers(s)));
 }
@@ -141,8 +141,8 @@ static void compute_all_heads(drey_session *s, model_pass *pass)
     compute_heads(s, pass, rows, exits_of(s)->n_rows);
 }
 
-/* Where the token behind a row will stand. */
-static int32_t position_behind(const drey_session *s, const watched_row *r)
+/* The position of the token after a row. */
+static int32_t position_after(const drey_session *s, const watched_row *r)
 {
     return s->n_timeline + s->tree.nodes[r->node].depth;
 }
@@ -166,7 +166,7 @@ static void take_own(drey_session *s, model_pass *pass)
 static void judge(drey_session *s, watched_row *r, int32_t layer, float score)
 {
     const drey_engine *e = s->engine;
-    int32_t position = position_behind(s, r);
+    int32_t position = position_after(s, r);
     float threshold = e->options.exit_threshold;
     if (threshold <= 0)
         threshold = e->predictors.threshold;
@@ -232,7 +232,7 @@ static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
 }
 
 /* Logits of the candidates of all nodes of the likely path, each its own few rows of the head, in
- * one grouped product. Where that turns the path, the nodes of its new end are looked at the next
+ * one grouped product. Where that changes the path, the nodes of its new end are looked at the next
  * time. */
 static void look_at_candidates(drey_session *s, model_pass *pass, int32_t layer)
 {
@@ -276,7 +276,7 @@ static bool walk(drey_session *s)
         watched_row *r = &w->row[s->row_of[node]];
         if (!r->ready || !r->head)
             return false;
-        int32_t token = sampler_choose(&s->sampler, r->head, position_behind(s, r));
+        int32_t token = sampler_choose(&s->sampler, r->head, position_after(s, r));
         w->count.candidates++;
         if (!may_leave(s, r, token)) {
             w->count.refused++;

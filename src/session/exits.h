@@ -3,19 +3,19 @@
  * (model/deferred.h).
  *
  * Between two layers of a watched pass the logits of a few candidates go to a predictor, at each
- * node of the path from the root along the likeliest of them: the rest of the tree will hardly
- * matter. Such a path is one token, a hyper-token (section 6): once each of its nodes has scored,
- * the whole head is computed for all of them, and where it agrees the pass stops. So a path leaves
- * with the rearmost of its nodes, and looking costs what its nodes cost.
+ * node of the path from the root along the likeliest of them: the rest of the tree hardly matters.
+ * Such a path is one token, a hyper-token (section 6): once each of its nodes has scored, the whole
+ * head is computed for all of them, and where it agrees the pass stops. So a path leaves with the
+ * last of its nodes, and looking costs what its nodes cost.
  *
- *      root o--- a o--- b o        root and b have scored, a has not: the pass goes on
+ *      root o--- a o--- b o        root and b have scored, a has not: the pass continues
  *             \- c o               a scores: whole heads of root, a, b say a, b, d. It stops here:
  *                                  a, b and d join the text, three rows are deferred
  *
- * A pass that is not stopped completes all deferred rows, so that the target's own tokens behind
- * them are known. In DREY_EXIT_EXACT tokens that left are unverified until then: they stand in the
- * timeline, but nobody has got them. The first that differs is replaced, and what stands behind it
- * goes:
+ * A pass that is not stopped completes all deferred rows, so that the target's own tokens after
+ * them are known. In DREY_EXIT_EXACT tokens that left are unverified until then: they are in the
+ * timeline, but the caller has not got them. The first that differs is replaced, and the tokens
+ * after it go:
  *
  *      timeline | verified ... | t1 t2 t3 t4 (the root)      deferred: the rows before t1 .. t4
  *      the target says t1 t2 u: verified are ... t1 t2 u, and u is the root
@@ -23,7 +23,7 @@
  * A pass goes to its end where the deferred rows would get too many, where it is shared with other
  * sessions, in `exact` where the text could end, and where a token that left would end it. What
  * decides is the same on every machine; in DREY_EXIT_FAST, whose text depends on it, nothing that
- * drafts may depend on time either. */
+ * drafts may depend on time either (drafting_may_be_timed). */
 #ifndef DREY_SESSION_EXITS_H
 #define DREY_SESSION_EXITS_H
 

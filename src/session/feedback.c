@@ -1,9 +1,9 @@
-/* A drafter may want to know what the target thought of each row it computed, also of those that
- * the text did not take: the likeliest tokens behind it. The logits are looked through once, on
- * all threads. */
+/* A drafter may use what the target found likely after each row that it computed, also after those
+ * that the text did not take. The logits are looked through once, on all threads. */
+#include "session/feedback.h"
+
 #include <stdatomic.h>
 
-#include "session/feedback.h"
 #include "session/session.h"
 
 typedef struct target_tops {

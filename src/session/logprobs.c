@@ -105,7 +105,7 @@ drey_status drey_session_score(drey_session *s, const int32_t *ids, size_t n, fl
         status = score_chunk(s, ids, from, n - from < chunk ? n - from : chunk, n, logprob, err);
     drey_session_reset(s);
     float_mode_leave(caller);
-    /* Nothing asks behind the last pass, but whoever cancelled wants no further window either. */
+    /* A cancel during the last pass counts as well: no further window is wanted. */
     if (status == DREY_OK && atomic_load(&s->cancel))
         status = error_set(err, DREY_ERR_CANCELLED, "cancelled");
     return status;

@@ -61,7 +61,7 @@ static void count_step(overlap_work *w, drey_session *s)
 
 typedef enum work_state { WORK_NONE, WORK_LATER, WORK_GOES_ON, WORK_STEP_DONE } work_state;
 
-/* A chunk of the prompt likewise. */
+/* Reads a chunk of the prompt, or continues with it. */
 static work_state read_prompt(drey_session *s, int64_t until_ns)
 {
     draft_reading state;
@@ -77,8 +77,8 @@ static work_state read_prompt(drey_session *s, int64_t until_ns)
                                           : WORK_GOES_ON;
 }
 
-/* A step is begun, if none is under way, and gone on with. A draft that fails has nothing to do any
- * more. */
+/* Begins a step, if none is under way, and continues it. A draft that fails has nothing more to
+ * do. */
 static work_state work(overlap_work *w, drey_session *s, int64_t until_ns)
 {
     bool done = false;
@@ -147,7 +147,7 @@ void overlap_drop(overlap_work *w, const drey_session *s)
     for (int32_t i = 0; i < w->n; i++)
         if (w->session[i] == s) {
             w->session[i] = w->session[--w->n];
-            if (w->next == w->n) /* it may have a step under way, and goes on with it */
+            if (w->next == w->n) /* it may have a step under way, which it continues */
                 w->next = i;
         }
     if (w->next >= w->n)
@@ -173,7 +173,7 @@ bool overlap_fill(overlap_work *w, const model_pass *pass)
     return worked;
 }
 
-/* ---- Behind the pass ---- */
+/* ---- After the pass ---- */
 
 void overlap_end_chunk(drey_session *s)
 {

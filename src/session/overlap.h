@@ -1,10 +1,10 @@
-/* What the drafts do while the target's pass waits for weights: they go on growing their sessions'
- * trees, beyond what the pass verifies (EdgeLLM III-D: provisional generation).
+/* What the drafts do while the target's pass waits for weights: they continue to grow their
+ * sessions' trees, beyond what the pass verifies (EdgeLLM III-D: provisional generation).
  *
  * The tree of a session under verification only gains nodes, whose place in it does not change; the
- * submitted ones stay as they are. A session whose prompt is being read has its draft read it, too.
- * What the draft gets wrong costs nothing but its own time: its
- * errors are forgotten here, and met again by the next turn if they last. */
+ * submitted ones stay as they are. A session whose prompt is being read has its draft read
+ * it as well. What the draft gets wrong costs nothing but its own time: its errors are forgotten
+ * here, and met again by the next turn if they last. */
 #ifndef DREY_SESSION_OVERLAP_H
 #define DREY_SESSION_OVERLAP_H
 
@@ -21,7 +21,7 @@ typedef struct overlap_work {
 
 /* For one pass of these sessions. */
 void overlap_begin(overlap_work *w, drey_session *const *sessions, int32_t n);
-/* Drafts until the pass can go on; false: there is nothing to draft, or no time, and the caller
+/* Drafts until the pass can continue; false: there is nothing to draft, or no time, and the caller
  * waits. A step may be left under way: overlap_settle or session_retry end it. */
 bool overlap_fill(overlap_work *w, const model_pass *pass);
 /* A session has left the pass, its step and chunk were given up. */

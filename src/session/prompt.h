@@ -14,7 +14,8 @@ typedef struct progress_line { /* what a progress callback reports on */
 /* Does the target have to read before a turn? Where the root alone has to be computed, a turn does
  * that, with a tree below it. */
 bool prompt_left(const drey_session *s);
-/* Gives the prompt to the draft, so that it can read it while the target's pass waits (overlap.h). */
+/* Gives the prompt to the draft, so that it can read it while the target's pass waits
+ * (overlap.h). */
 drey_status prompt_begin(drey_session *s, drey_error *err);
 /* The next chunk, at most max_rows of it. */
 void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group);

@@ -1,10 +1,10 @@
 /* What is to be seen of a text before it is verified: tokens that left early, and the likeliest
- * path of the tree as text, behind the verified one, and how that changes.
+ * path of the tree as text, after the verified one, and how that changes.
  *
  *     verified text | provisional text          the turn's end:   verified text + "cat s" | "leeps"
  *     The black     | cat sat                                     taken back: "at"
  *
- * A copy of the detokenizer goes on from where the verified text stands, so that characters and
+ * A copy of the detokenizer continues where the verified text ends, so that characters and
  * stop texts that tokens cut are whole, or held back, here as there. */
 #include "session/provisional_text.h"
 

@@ -47,7 +47,7 @@ static int32_t shared_ids(const drey_engine *e)
     return e->has_draft ? min_i32(n, tokenizer_n_vocab(e->options.draft->tokenizer)) : n;
 }
 
-/* Ids of a timeline: all positions and the root behind them. */
+/* Ids of a timeline: all positions and the root after them. */
 static size_t timeline_bytes(const drey_engine *e)
 {
     return (size_t)(e->options.n_context + 1) * sizeof(int32_t);
@@ -324,7 +324,7 @@ static drey_status check_ids(const drey_session *s, const int32_t *ids, size_t n
     return DREY_OK;
 }
 
-/* Do n more tokens, and one to write, fit behind the first `from`? */
+/* Do n more tokens, and one to write, fit after the first `from`? */
 static drey_status check_room(const drey_session *s, int32_t from, size_t n, drey_error *err)
 {
     int32_t room = max_i32(s->engine->options.n_context - from, 0);
@@ -336,8 +336,8 @@ static drey_status check_room(const drey_session *s, int32_t from, size_t n, dre
     return DREY_OK;
 }
 
-/* Keeps the first `n` tokens, and of what the cache holds at most `known`. The draft looks for
- * itself what it can keep, when it is told of the timeline. */
+/* Keeps the first `n` tokens, and of what the cache holds at most `known`. The draft finds
+ * what it can keep, when it gets the timeline. */
 static void cut(drey_session *s, int32_t n, int32_t known)
 {
     s->n_timeline = n;
@@ -488,11 +488,11 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
     if (o->on_event)
         TRY(detokenizer_init(&g->provisional.detokenizer, t, g->options.stops, o->n_stops,
                              o->special, err));
-    g->detokenizer.started = true; /* it goes on from the prompt: its first token keeps its space */
+    g->detokenizer.started = true; /* the prompt comes first: the first token keeps its space */
     return DREY_OK;
 }
 
-/* Puts ids behind the timeline and begins a text there: all of it, or nothing. */
+/* Adds ids to the timeline and begins a text there: all of it, or nothing. */
 static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
                          const drey_generate_options *options, drey_statistics *report,
                          drey_error *err)

@@ -19,7 +19,7 @@
  * Invariants between steps, which session_is_valid checks:
  *   (1) 0 <= n_timeline <= n_context, and every id of the timeline exists;
  *   (2) the target's cache is valid, has no pending rows, and has committed only tokens before the
- *       timeline's last one, the root: a text may go on with any token behind it;
+ *       timeline's last one, the root: a text may continue with any token after it;
  *   (3) in DECODE it has committed all of them, the tree is valid and its root is the timeline's;
  *   (4) in DECODE a draft's timeline is the target's, and its cache, which is valid, has committed
  *       nothing beyond the root;
@@ -27,8 +27,8 @@
  *       it has not ended;
  *   (6) no step of the draft is under way;
  *   (7) committed rows are deferred only while a text is written, and only where somebody observes
- *       its passes (pass_observer.h). Where that holds tokens back, as many at the end of the
- *       timeline are unverified: nobody got them yet. In (3), (4) and (5) those count
+ *       its passes (pass_observer.h). Where the observer holds tokens back, as many at the end of
+ *       the timeline are unverified: the caller has not got them. In (3), (4) and (5) those count
  *       like others. */
 #ifndef DREY_SESSION_SESSION_H
 #define DREY_SESSION_SESSION_H
@@ -46,7 +46,7 @@ typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } sess
 typedef struct generation {
     drey_generate_options options;
     char **stops;      /* copies, which options.stops are */
-    drey_bias *biases; /* and options.biases; room for the sampler behind them */
+    drey_bias *biases; /* and options.biases; room for the sampler after them */
     detokenizer detokenizer;
     provisional_text provisional;
     bool done;                       /* a token ended it */
@@ -113,7 +113,7 @@ drey_status session_set_sampling(drey_session *s, const drey_sampling *settings,
 /* The text ends here, for `why` unless a token ended it: what was held back is delivered, the
  * statistics are completed. Does nothing in IDLE. */
 void session_end(drey_session *s, drey_finish why);
-/* A pass for it failed: what was offered is forgotten, and made anew by the next step. */
+/* A pass for it failed: what was offered is forgotten, and made again by the next step. */
 void session_retry(drey_session *s);
 bool session_is_valid(const drey_session *s);
 

@@ -109,9 +109,9 @@ static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
     return turn_depth_left(s) / tokens_a_turn * cost_shared(cost, n, 0) * gain / n > reading_s;
 }
 
-/* Those in company, or who have been, whose drafts shall read what they have still to. What
- * drafting promises if they had, and if the others wrote, too, that now read prompts, has to come
- * to more than half a turn of all: in one turn, or over a few, once it is known what they take
+/* Of sessions that share passes, or did, those whose drafts shall read what they have still to.
+ * What drafting promises if they had read it, and if those that read prompts wrote as well, has to
+ * come to more than half a turn of all: in one turn, or over a few, once it is known what they take
  * without. A time that was measured in a bad moment promises a little for a while. A draft that was
  * not asked for long has the text to read. */
 static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
@@ -179,10 +179,10 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
     return status;
 }
 
-/* ---- Prompts beside texts ---- */
+/* ---- Rows of prompts in passes of texts ---- */
 
 /* How many in all. */
-static int32_t rows_beside(const drey_engine *e, int32_t n_rows, int32_t n, int32_t room)
+static int32_t rows_of_prompts(const drey_engine *e, int32_t n_rows, int32_t n, int32_t room)
 {
     enum { LEAST = 16 }; /* two tiles: less would keep the reader waiting, and spare little */
     int32_t rows = min_i32(room, max_i32(LEAST, n));
@@ -199,7 +199,7 @@ void sharing_prompt_rows(drey_session *const *sessions, int32_t n, int32_t n_row
 {
     if (n == 0)
         return;
-    int32_t all = rows_beside(sessions[0]->engine, n_rows, n, room);
+    int32_t all = rows_of_prompts(sessions[0]->engine, n_rows, n, room);
     for (int32_t i = 0; i < n; i++)
         rows[i] = min_i32(prompt_rows_left(sessions[i]), max_i32(all / (2 * n), 1));
     for (int32_t i = 0; i < n; i++)

@@ -34,7 +34,8 @@ void statistics_end(drey_session *s);
  * them used. */
 uint64_t statistics_pass_bytes(uint64_t streamed, bool may_stop, uint64_t used, int64_t n);
 
-/* Of a turn whose tokens have been chosen, before the tree moves; n_written of them were written. */
+/* Of a turn whose tokens have been chosen, before the tree moves; n_written of them were written.
+ * */
 void speculation_count(drey_session *s, int32_t n_written);
 
 #endif

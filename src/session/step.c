@@ -6,7 +6,7 @@
  *
  * Sessions in the middle of a text draft together (sharing.h), and their trees' best nodes come
  * first; those that read a prompt have what is left of the rows, as long as nobody waits for them.
- * Where the pass waits for the disk, the drafts of those sessions go on (overlap.h). */
+ * Where the pass waits for the disk, the drafts of those sessions continue (overlap.h). */
 #include "session/step.h"
 
 #include <assert.h>
@@ -87,7 +87,7 @@ static drey_status offer(shared_pass *p, drey_error *err)
     return DREY_OK;
 }
 
-/* Somebody cancelled it while the others' pass goes on, or went: it takes nothing of it. */
+/* It was cancelled during the others' pass, or after it: it takes nothing of the pass. */
 static void leave(drey_session *s)
 {
     session_retry(s);
@@ -96,11 +96,11 @@ static void leave(drey_session *s)
 }
 
 /* Between two layers of a pass that several share. Whose rows may be carried on by other passes
- * stays until the end of this one. Fails if nobody goes on. */
+ * stays until the end of this one. Fails if none stays. */
 static drey_status let_leave(shared_pass *p, drey_error *err)
 {
     int32_t n_stay = 0;
-    bool goes[DREY_MAX_SESSIONS]; /* whoever is cancelled from here on goes at the next layer */
+    bool goes[DREY_MAX_SESSIONS]; /* who is cancelled from here on goes at the next layer */
     for (int32_t i = 0; i < p->n; i++) {
         goes[i] = !p->left[i] && is_cancelled(p->session[i]);
         n_stay += !p->left[i] && !goes[i];
@@ -121,14 +121,14 @@ static drey_status let_leave(shared_pass *p, drey_error *err)
     return DREY_OK;
 }
 
-/* Whoever observes the pass of one session knows its tokens. */
+/* The observer of a pass of one session knows its tokens. */
 static bool is_enough(shared_pass *p)
 {
     drey_session *s = p->session[0];
     return p->n == 1 && s->observer && s->observer->class->look(s, &p->pass);
 }
 
-/* While the pass waits for weights, the drafts go on with their trees. */
+/* While the pass waits for weights, the drafts continue their trees. */
 static drey_status run_pass(shared_pass *p, drey_error *err)
 {
     model_pass *pass = &p->pass;

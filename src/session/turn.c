@@ -18,7 +18,7 @@ int32_t turn_depth_left(const drey_session *s)
     return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
 }
 
-/* Whether nothing of the tree stays: where the drafter's steps take no time, or what stood behind
+/* Whether nothing of the tree stays: where the drafter's steps take no time, or what came after
  * the new root was copied, as it knows more now. */
 static bool begins_anew(const drey_session *s, const int32_t *moved)
 {
@@ -98,7 +98,7 @@ static void choose(drey_session *s, const pass_group *group, int32_t root)
         accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits, ld, root);
 }
 
-/* The drafter sees what the target thought behind the last row that stays. */
+/* The drafter gets the hidden state of the last row that stays. */
 static void show(drey_session *s, const pass_group *group, int32_t root)
 {
     const accepted *a = &s->accepted;

@@ -87,7 +87,7 @@ static int64_t oldest_turn(const turn_log *log)
     return max_i64(log->turns_added - log->n_turns, log->oldest);
 }
 
-/* Nodes stand behind their parents; those of a depth are accepted up to it. */
+/* Nodes come after their parents; those of a depth are accepted up to it. */
 static void accept_depths(const turn_log *log, const turn_record *r, int32_t n)
 {
     int32_t depth[TREE_MAX_NODES] = {0};

@@ -1,7 +1,7 @@
 /* The trees of the latest turns, for pictures: a ring of turns and a ring of their nodes.
  *
  *      turns | number, times, next, first node | ...        one for each TURN_LOG_NODES nodes
- *      nodes |  turn 7's  |  turn 8's  |.|  turn 5's  | ...  a turn's nodes lie in one run
+ *      nodes |  turn 7's  |  turn 8's  |.|  turn 5's  | ...  a turn's nodes are one run
  *
  * A turn is kept as long as its nodes are. Memory is taken once. */
 #ifndef DREY_SESSION_TURN_LOG_H
@@ -25,8 +25,8 @@ struct turn_watch {
 };
 
 typedef struct turn_log {
-    drey_trace_node *nodes;   /* [n_nodes]: number i lies at i % n_nodes */
-    turn_record *turns;       /* [n_turns], likewise */
+    drey_trace_node *nodes;   /* [n_nodes]: number i is at i % n_nodes */
+    turn_record *turns;       /* [n_turns], in the same way */
     int32_t n_nodes, n_turns; /* 0: nothing is kept */
     int64_t nodes_added, turns_added;
     int64_t oldest;    /* turns before it have been overwritten */

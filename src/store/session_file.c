@@ -210,8 +210,8 @@ static drey_status check_ids(const session_file *f, int32_t n_vocab, drey_error 
     return DREY_OK;
 }
 
-/* Compares what is read with its hashes: through the buffer first, then into the session's cache, as
- * a disk may return something else the second time. */
+/* Compares what is read with its hashes: through the buffer first, then into the session's cache,
+ * as a disk may return something else the second time. */
 static drey_status read_pieces(const session_file *f, const kv_cache *kv, bool to_cache,
                                drey_error *err)
 {

@@ -51,9 +51,9 @@ drey_status session_file_write(const char *path, const session_contents *s, cons
                                size_t n_note_bytes, drey_error *err);
 
 /* Opens a file and checks all of it for the session that is to take it. DREY_ERR_IO,
- * DREY_ERR_MEMORY, DREY_ERR_FORMAT (damaged, or another kind of file), DREY_ERR_MISMATCH (of another
- * model, cache or version), DREY_ERR_CONTEXT; nothing is held after a failure. keep_note: the caller
- * wants it. */
+ * DREY_ERR_MEMORY, DREY_ERR_FORMAT (damaged, or another kind of file), DREY_ERR_MISMATCH (of
+ * another model, cache or version), DREY_ERR_CONTEXT; nothing is held after a failure. keep_note:
+ * the caller wants it. */
 drey_status session_file_open(session_file *f, const char *path, const session_contents *s,
                               bool keep_note, drey_error *err);
 /* Its keys and values, committed, and its ids, for which `timeline` has room. The note is the
