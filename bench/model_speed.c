@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "session/session.h"
+#include "session/session_probe.h"
 #include "os/clock.h"
 #include "tune/machine_limits.h"
 
@@ -18,12 +18,14 @@ static const double rounds_s = 8;                    /* then no further round is
 static const size_t least_block = (size_t)256 << 20; /* for reading: beyond any cache */
 
 typedef struct bench {
-    drey_session *s; /* the first of them, which passes are timed on */
+    drey_engine *engine;
     drey_session *sessions[DREY_MAX_SESSIONS];
+    runner *target; /* of the first session, which passes are timed on */
     const drey_model_bench *what;
     drey_model_report *report;
     trace trace;
-    arena trace_memory;
+    int32_t *prompt; /* [n_prompt] */
+    arena memory;
     arena block; /* where the model is too small to measure the bandwidth on */
     const void *read_from;
     size_t read_bytes;
@@ -38,9 +40,9 @@ void drey_model_bench_init(drey_model_bench *b)
 }
 
 /* Any tokens do: the work does not depend on them. */
-static int32_t some_token(const drey_session *s, int64_t i)
+static int32_t some_token(const bench *b, int64_t i)
 {
-    return (int32_t)((i * 7919 + 13) % s->engine->target.layout.shape.n_vocab);
+    return (int32_t)((i * 7919 + 13) % b->target->layout->shape.n_vocab);
 }
 
 /* ---- Limits ---- */
@@ -49,7 +51,7 @@ static int32_t some_token(const drey_session *s, int64_t i)
  * of its context. */
 static void count_bytes(bench *b)
 {
-    const model_layout *l = &b->s->engine->target.layout;
+    const model_layout *l = &b->engine->target.layout;
     const model_shape *s = &l->shape;
     for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
@@ -61,13 +63,13 @@ static void count_bytes(bench *b)
         }
     }
     b->report->position_bytes = 2 * (uint64_t)s->n_layers * (uint64_t)s->n_heads_kv *
-                                kv_head_bytes(b->s->target_kv.format, KV_GROUP, s->head_dim) /
+                                kv_head_bytes(b->target->kv->format, KV_GROUP, s->head_dim) /
                                 KV_GROUP;
 }
 
 static drey_status find_block(bench *b, drey_error *err)
 {
-    const arena *memory = &b->s->engine->target.weight_memory;
+    const arena *memory = &b->engine->target.weight_memory;
     b->read_from = memory->base;
     b->read_bytes = memory->used_bytes;
     if (b->read_bytes >= least_block)
@@ -86,7 +88,7 @@ static void average(double *mean, double value, int32_t n_before)
 
 static void measure_limits(bench *b)
 {
-    const drey_engine *e = b->s->engine;
+    const drey_engine *e = b->engine;
     drey_limits now = limits_measure(e->pool, e->kernels, b->read_from, b->read_bytes);
     drey_limits *mean = &b->report->limits;
     average(&mean->memory_bytes_per_s, now.memory_bytes_per_s, b->n_limits);
@@ -107,10 +109,10 @@ static double bytes_seconds(const bench *b, double context)
 static double compute_seconds(const bench *b, double n, double context, bool with_head)
 {
     const drey_limits *limits = &b->report->limits;
-    const model_shape *s = &b->s->engine->target.layout.shape;
+    const model_shape *s = &b->engine->target.layout.shape;
     double int8 = b->int8_weights, floats = b->float_weights;
     if (!with_head)
-        *(b->s->engine->target.layout.head->kernel->act == ACT_F32 ? &floats : &int8) -=
+        *(b->engine->target.layout.head->kernel->act == ACT_F32 ? &floats : &int8) -=
             b->head_weights;
     double positions = context + (n + 1) / 2;
     floats += 2 * positions * s->n_layers * s->n_heads * s->head_dim;
@@ -121,28 +123,28 @@ static double compute_seconds(const bench *b, double n, double context, bool wit
 
 static drey_status time_prompt(bench *b, int32_t n, double *seconds, drey_error *err)
 {
-    drey_session *s = b->s;
+    runner *target = b->target;
     for (int32_t i = 0; i < n; i++)
-        s->timeline[i] = some_token(s, i);
-    kv_truncate(&s->target_kv, 0);
+        b->prompt[i] = some_token(b, i);
+    kv_truncate(target->kv, 0);
     double start = clock_s();
-    TRY(pass_prompt(&s->target, s->timeline, n, s->engine->plan.chunk, HEAD_NONE, NULL, NULL, err));
+    TRY(pass_prompt(target, b->prompt, n, b->engine->plan.chunk, HEAD_NONE, NULL, NULL, err));
     *seconds = clock_s() - start;
-    kv_truncate(&s->target_kv, 0);
+    kv_truncate(target->kv, 0);
     return DREY_OK;
 }
 
 static drey_status time_decode(bench *b, int32_t n, double *seconds, drey_error *err)
 {
-    drey_session *s = b->s;
+    runner *target = b->target;
     double start = clock_s();
     for (int32_t i = 0; i < n; i++) {
-        pass_row row = {.token = some_token(s, i), .parent = -1};
-        TRY(pass_rows(&s->target, &row, 1, HEAD_LAST, err));
-        kv_commit(&s->target_kv, NULL, 1);
+        pass_row row = {.token = some_token(b, i), .parent = -1};
+        TRY(pass_rows(target, &row, 1, HEAD_LAST, err));
+        kv_commit(target->kv, NULL, 1);
     }
     *seconds = clock_s() - start;
-    kv_truncate(&s->target_kv, 0);
+    kv_truncate(target->kv, 0);
     return DREY_OK;
 }
 
@@ -172,13 +174,13 @@ static drey_status time_texts(bench *b, int32_t n_sessions, int32_t n, double *s
     o.n_predict = n;
     o.ignore_eos = true;
     for (int32_t i = 0; i < n_sessions; i++) {
-        int32_t first = some_token(b->s, i);
+        int32_t first = some_token(b, i);
         TRY(drey_session_sync(b->sessions[i], &first, 1, NULL, err));
         TRY(drey_session_begin(b->sessions[i], &o, NULL, err));
     }
     double start = clock_s();
     for (int32_t n_writing = n_sessions; n_writing > 0;)
-        TRY(drey_engine_step(b->s->engine, &n_writing, err));
+        TRY(drey_engine_step(b->engine, &n_writing, err));
     *seconds = clock_s() - start;
     for (int32_t i = 0; i < n_sessions; i++)
         drey_session_reset(b->sessions[i]);
@@ -207,14 +209,13 @@ static drey_status measure_sessions(bench *b, drey_error *err)
 /* A pass over a chain of n rows with logits for all, dropped afterwards. */
 static drey_status time_pass(bench *b, int32_t n, double *seconds, drey_error *err)
 {
-    drey_session *s = b->s;
     pass_row rows[WIDEST];
     for (int32_t i = 0; i < n; i++)
-        rows[i] = (pass_row){.token = some_token(s, i), .parent = i - 1};
+        rows[i] = (pass_row){.token = some_token(b, i), .parent = i - 1};
     double start = clock_s();
-    TRY(pass_rows(&s->target, rows, n, HEAD_ALL, err));
+    TRY(pass_rows(b->target, rows, n, HEAD_ALL, err));
     *seconds = clock_s() - start;
-    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+    kv_truncate(b->target->kv, b->target->kv->n_committed);
     return DREY_OK;
 }
 
@@ -269,11 +270,11 @@ static void judge_passes(const bench *b)
 static drey_status measure_contexts(bench *b, int32_t n_contexts, drey_error *err)
 {
     drey_model_report *r = b->report;
-    b->s->target.trace = &b->trace;
+    b->target->trace = &b->trace;
     for (int32_t c = 0; c < n_contexts; c++) {
         drey_pass_report *passes = r->passes + r->n_passes;
         int32_t context = b->what->contexts[c], n = 0;
-        kv_make_up(&b->s->target_kv, context);
+        kv_make_up(b->target->kv, context);
         for (int32_t rows = 1; rows <= WIDEST; rows = b->what->every ? rows + 1 : rows * 2)
             passes[n++] = (drey_pass_report){.context = context, .rows = rows};
         TRY(time_passes(b, passes, n, err));
@@ -284,16 +285,24 @@ static drey_status measure_contexts(bench *b, int32_t n_contexts, drey_error *er
     return DREY_OK;
 }
 
+static drey_status take_memory(bench *b, drey_error *err)
+{
+    size_t prompt_bytes = (size_t)b->what->n_prompt * sizeof *b->prompt;
+    TRY(arena_init(&b->memory, arena_size(prompt_bytes) + trace_bytes(1, 0), false, err));
+    b->prompt = arena_take(&b->memory, prompt_bytes);
+    trace_init(&b->trace, 1, 0, &b->memory);
+    return arena_check(&b->memory, err);
+}
+
 static drey_status measure(bench *b, int32_t n_contexts, drey_error *err)
 {
     drey_model_report *r = b->report;
     double prompt_s, decode_s;
     int32_t n_prompt = b->what->n_prompt, n_decode = b->what->n_decode;
+    TRY(take_memory(b, err));
     TRY(time_prompt(b, 1, &prompt_s, err)); /* loads the weights */
     count_bytes(b);
     TRY(find_block(b, err));
-    TRY(arena_init(&b->trace_memory, trace_bytes(1, 0), false, err));
-    trace_init(&b->trace, 1, 0, &b->trace_memory);
     measure_limits(b);
     TRY(median_seconds(b, time_decode, n_decode, &decode_s, err));
     TRY(median_seconds(b, time_prompt, n_prompt, &prompt_s, err));
@@ -302,7 +311,7 @@ static drey_status measure(bench *b, int32_t n_contexts, drey_error *err)
     r->decode_tokens_per_s = r->session_tokens_per_s = n_decode / decode_s;
     r->prefill_peak_share = compute_seconds(b, n_prompt, 0, false) / prompt_s;
     r->bandwidth_share = bytes_seconds(b, 0.5 * n_decode) * n_decode / decode_s;
-    r->streamed_bytes_per_pass = b->s->engine->plan.report.streamed_bytes_per_pass;
+    r->streamed_bytes_per_pass = b->engine->plan.report.streamed_bytes_per_pass;
     return r->n_sessions > 1 ? measure_sessions(b, err) : DREY_OK;
 }
 
@@ -367,13 +376,15 @@ drey_status drey_bench_model(const drey_engine_options *options, const drey_mode
     report->n_sessions = status == DREY_OK ? e->options.n_sessions : 0;
     for (int32_t i = 0; i < report->n_sessions && status == DREY_OK; i++)
         status = drey_session_open(&b.sessions[i], e, err);
-    b.s = b.sessions[0];
-    if (status == DREY_OK)
+    b.engine = e;
+    if (status == DREY_OK) {
+        b.target = probe_target(b.sessions[0]);
         status = measure(&b, n_contexts, err);
+    }
     for (int32_t i = 0; i < report->n_sessions; i++)
         drey_session_close(&b.sessions[i]);
     drey_engine_close(&e);
-    arena_free(&b.trace_memory);
+    arena_free(&b.memory);
     arena_free(&b.block);
     return status;
 }

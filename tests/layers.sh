@@ -22,7 +22,7 @@ awk -v order="${order[*]}" '
         if (!(target[1] in rank)) bad("\"" to "\": no such folder")
         else if (rank[target[1]] > rank[from])
             bad("\"" to "\": " from " stands below " target[1] " and may not use it")
-        if ((from == "tune" || from == "train") && to ~ /^session\// && to != "session/session_probe.h")
+        if (from ~ /^(tune|bench|train)$/ && to ~ /^session\// && to != "session/session_probe.h")
             bad("\"" to "\": " from " uses session/session_probe.h alone")
     }
     function bad(why) { print FILENAME ":" FNR ": " why; failed = 1 }
