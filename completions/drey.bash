@@ -43,7 +43,7 @@ _drey() {
     --without) words="tree fallback batching provisional slice schedule predictors hyper lookup" ;;
     --with) words="lookup" ;;
     --exit) words="off fast exact" ;;
-    --features) words="all plain confidence" ;;
+    --features) words="all plain" ;;
     --io) words="auto uring pread buffered" ;;
     --kv) words="f16 q8_0" ;;
     --read-size) words="256K 512K 1M 2M 4M" ;;

@@ -70,7 +70,7 @@ complete -c drey -n '__drey_is run chat' -l no-provisional-text -d 'Text only on
 complete -c drey -n '__drey_is run' -l stats -r -F -d 'Statistics file'
 complete -c drey -n '__drey_is run' -l trace -r -F -d 'What ran when'
 complete -c drey -n '__drey_is train' -s d -l draft -r -F -a 'lookup none' -d 'Who names candidates'
-complete -c drey -n '__drey_is train' -l features -x -a 'all plain confidence' -d 'What predictors look at'
+complete -c drey -n '__drey_is train' -l features -x -a 'all plain' -d 'What predictors look at'
 complete -c drey -n '__drey_is train' -l heads -x -d 'Tokens guessed ahead'
 complete -c drey -n '__drey_is train' -l vocabulary -x -d 'Tokens that can be guessed'
 complete -c drey -n '__drey_is train' -l epochs -x -d 'How often each token is seen'

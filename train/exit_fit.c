@@ -23,11 +23,9 @@ static const double passes_of_a_mistake = 1; /* C, in passes through the whole m
 /* A position that can teach the predictors something. */
 static bool teaches(const exit_training *t, int32_t i)
 {
-    const exit_predictors *p = t->p;
     exit_walk w;
-    exit_walk_begin(&w, t->samples, p, i);
-    return (t->all || !exit_is_held_out(t->samples, i)) &&
-           (p->kind == EXIT_CONFIDENCE || w.candidates->n > 0);
+    exit_walk_begin(&w, t->samples, t->p, i);
+    return (t->all || !exit_is_held_out(t->samples, i)) && w.candidates->n > 0;
 }
 
 /* Rows of all layers: a position's changes are since the layer before. */
@@ -55,7 +53,7 @@ static void take_samples(const exit_training *t, float *x, uint8_t *label, uint8
 float exit_price(const exit_predictors *p, int32_t layer)
 {
     double saved = p->n_layers - layer, cost = passes_of_a_mistake * p->n_layers;
-    return p->kind == EXIT_SPECULATIVE ? (float)log_f64((cost - saved) / saved) : 0;
+    return (float)log_f64((cost - saved) / saved);
 }
 
 drey_status exit_fit(const exit_training *t, drey_error *err)

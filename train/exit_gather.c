@@ -143,16 +143,13 @@ static void look_at_row(const looking *l, int32_t row)
 {
     const runner *target = probe_target(l->g->session);
     const exit_samples *samples = l->g->samples;
-    int32_t n_vocab = target->layout->shape.n_vocab, top[EXIT_CANDIDATES] = {0};
+    int32_t top[EXIT_CANDIDATES] = {0};
     int32_t i = l->text->at + l->from + row - l->text->first;
     const float *logits = l->logits + row * pass_logits_stride(target);
     exit_position *position = &samples->position[i];
     exit_look *look = exit_look_at(samples, i, l->layer);
     int32_t n = sampler_top(probe_sampler(l->g->session), logits, top, EXIT_CANDIDATES);
     *look = (exit_look){.head = top[0]};
-    exit_confidence_put(logits[top[0]], logits[top[n > 1]],
-                        target->kernels->sum_exp(logits, n_vocab, logits[top[0]], 1.0f),
-                        look->confidence);
     for (int32_t k = 0; k < n; k++)
         look->own_hit |= top[k] == position->final;
     if (l->layer == samples->own_layer) {

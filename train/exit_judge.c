@@ -13,19 +13,12 @@ void exit_walk_begin(exit_walk *w, const exit_samples *s, const exit_predictors 
 void exit_walk_next(exit_walk *w, int32_t layer, float *x)
 {
     const exit_look *look = exit_look_at(w->samples, w->i, layer);
-    if (w->p->kind == EXIT_CONFIDENCE) {
-        x[0] = look->confidence[0];
-        x[1] = look->confidence[1];
-        return;
-    }
     exit_features_next(&w->features, w->p->source == EXIT_FROM_TARGET ? look->own : look->logit);
     exit_features_put(&w->features, x);
 }
 
 bool exit_walk_takes(const exit_walk *w, int32_t token)
 {
-    if (w->p->kind == EXIT_CONFIDENCE)
-        return true;
     for (int32_t i = 0; i < w->candidates->n; i++)
         if (w->candidates->token[i] == token)
             return true;
@@ -48,7 +41,7 @@ static int32_t leave(const exit_samples *s, const exit_rule *rule, const exit_sc
     exit_walk w;
     exit_walk_begin(&w, s, rule->p, i);
     *token = s->position[i].final;
-    if (rule->p->kind == EXIT_SPECULATIVE && w.candidates->n == 0)
+    if (w.candidates->n == 0)
         return s->n_layers;
     for (int32_t layer = rule->p->first; layer < s->n_layers; layer++) {
         if (!exit_schedule_active(schedule, layer))
@@ -57,13 +50,12 @@ static int32_t leave(const exit_samples *s, const exit_rule *rule, const exit_sc
         j->n_scores++;
         float score = rule->random ? exit_random_score(rule->seed, i, layer)
                                    : exit_score_of(rule->p, layer, x);
-        bool looks = rule->p->kind == EXIT_CONFIDENCE || score > rule->threshold;
         int32_t head = exit_look_at(s, i, layer)->head;
         if (score > rule->threshold && exit_walk_takes(&w, head)) {
             *token = head;
             return layer;
         }
-        j->n_refused += looks;
+        j->n_refused += score > rule->threshold;
     }
     return s->n_layers;
 }

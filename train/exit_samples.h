@@ -15,7 +15,6 @@
 typedef struct exit_look {
     int32_t head;                 /* the whole head's choice */
     bool own_hit;                 /* the final token is among the head's four likeliest */
-    float confidence[2];          /* exit_confidence_put */
     float logit[EXIT_CANDIDATES]; /* of the drafter's candidates */
     float own[EXIT_CANDIDATES];   /* of the target's own, from own_layer on */
 } exit_look;
@@ -116,7 +115,7 @@ typedef struct exit_rule {
 
 /* What the engine would do on held-out positions (or on the others), prompt by prompt: with the
  * drafter's guesses taken on, the head asked above the threshold, and an exit where its choice is a
- * candidate; of kind EXIT_CONFIDENCE whatever its choice is. */
+ * candidate. */
 void exit_judge(const exit_samples *s, const exit_rule *rule, bool held_out, exit_judgement *j);
 /* Complete layers behind which position i's token is final for good. */
 int32_t exit_final_layer(const exit_samples *s, int32_t i);

@@ -20,9 +20,9 @@ typedef struct trainer {
     const drey_train_exit_options *o;
     drey_train_exit_report *report;
     exit_samples samples;
-    arena memory;                                 /* the samples' */
-    exit_predictors main, plain, own, confidence; /* what the file's are judged by, and others */
-    exit_predictors whole;                        /* the file's: of all prompts */
+    arena memory;                     /* the samples' */
+    exit_predictors main, plain, own; /* what the file's are judged by, and others */
+    exit_predictors whole;            /* the file's: of all prompts */
     int32_t n_predict;
     int64_t n_done, n_text, n_all; /* steps: so far, of all texts, of all */
     int64_t prompt_end;            /* n_done when this prompt is done with */
@@ -167,22 +167,19 @@ static drey_status gather(trainer *t, drey_error *err)
 
 /* ---- Learning ---- */
 
-static drey_status fit(trainer *t, exit_predictors *p, exit_kind kind, exit_source source,
-                       int32_t n_features, drey_error *err)
+static drey_status fit(trainer *t, exit_predictors *p, exit_source source, int32_t n_features,
+                       drey_error *err)
 {
     const exit_samples *s = &t->samples;
     exit_training training = {
         .p = p, .samples = s, .seed = t->o->seed, .tell = tell_fit, .user = t};
     bool own = source == EXIT_FROM_TARGET;
-    *p = (exit_predictors){.kind = kind,
-                           .source = source,
-                           .source_layer = own && kind == EXIT_SPECULATIVE ? s->own_layer : 0,
+    *p = (exit_predictors){.source = source,
+                           .source_layer = own ? s->own_layer : 0,
                            .n_layers = s->n_layers,
                            .n_features = n_features,
                            .n_hidden = t->o->n_hidden ? t->o->n_hidden : 64,
-                           .threshold = t->o->threshold > 0       ? t->o->threshold
-                                        : kind == EXIT_CONFIDENCE ? 0.9f
-                                                                  : 0.6f};
+                           .threshold = t->o->threshold > 0 ? t->o->threshold : 0.6f};
     p->first = p->source_layer ? p->source_layer + 1 : s->first;
     if (p->first >= p->n_layers)
         p->first = p->source_layer = p->n_layers - 1;
@@ -211,20 +208,17 @@ static drey_status fit_all(trainer *t, drey_error *err)
 {
     exit_source source = source_of(t->o->engine);
     bool guessed = source != EXIT_FROM_TARGET;
-    t->n_fits = guessed ? 5 : 3;
-    TRY(fit(t, &t->confidence, EXIT_CONFIDENCE, source, 2, err));
-    TRY(fit(t, &t->own, EXIT_SPECULATIVE, EXIT_FROM_TARGET, 12, err));
+    t->n_fits = guessed ? 4 : 2;
+    TRY(fit(t, &t->own, EXIT_FROM_TARGET, 12, err));
     if (!guessed)
         return DREY_OK;
-    TRY(fit(t, &t->plain, EXIT_SPECULATIVE, source, 12, err));
-    return fit(t, &t->main, EXIT_SPECULATIVE, source, 16, err);
+    TRY(fit(t, &t->plain, source, 12, err));
+    return fit(t, &t->main, source, 16, err);
 }
 
 /* What the file's predictors are judged by: they have seen half of the prompts. */
 static const exit_predictors *chosen(const trainer *t)
 {
-    if (t->o->confidence)
-        return &t->confidence;
     if (source_of(t->o->engine) == EXIT_FROM_TARGET)
         return &t->own;
     return t->o->plain ? &t->plain : &t->main;
@@ -312,18 +306,13 @@ static void judge_all(trainer *t)
         rule.threshold = thresholds[i];
         add_verdict(t, "the file's, every layer", &rule);
     }
-    if (p->kind == EXIT_SPECULATIVE)
-        judge_unpriced(t, p);
+    judge_unpriced(t, p);
     if (t->plain.n_layers && p != &t->plain) {
         rule = (exit_rule){.p = &t->plain, .threshold = t->plain.threshold};
         add_verdict(t, "12 features, every layer", &rule);
     }
     rule = (exit_rule){.p = &t->own, .threshold = t->own.threshold};
     add_verdict(t, "the target's own four, every layer", &rule);
-    rule = (exit_rule){.p = &t->confidence, .threshold = 0.9f};
-    add_verdict(t, "confidence (AdaInfer), every layer", &rule);
-    rule.threshold = 0.98f;
-    add_verdict(t, "confidence (AdaInfer), every layer", &rule);
     rule = (exit_rule){.p = p, .threshold = 0.9f, .random = true, .seed = t->o->seed};
     add_verdict(t, "random scores", &rule);
 }
@@ -348,7 +337,7 @@ static void judge_layer(trainer *t, int32_t layer, drey_exit_layer *out)
             continue;
         const exit_look *look = exit_look_at(s, i, layer);
         exit_walk_begin(&w, s, p, i);
-        bool asked = layer >= p->first && (p->kind == EXIT_CONFIDENCE || w.candidates->n > 0);
+        bool asked = layer >= p->first && w.candidates->n > 0;
         for (int32_t before = p->first; asked && before <= layer; before++)
             exit_walk_next(&w, before, x);
         if (asked)
@@ -393,8 +382,7 @@ static void report_all(trainer *t)
         bool held = exit_is_held_out(s, i);
         r->n_held += held;
         r->n_train += !held;
-        n_guessed +=
-            held && p->kind == EXIT_SPECULATIVE && is_guessed(s, p, i, s->position[i].final);
+        n_guessed += held && is_guessed(s, p, i, s->position[i].final);
     }
     r->source = (drey_exit_source)p->source;
     r->n_layers = s->n_layers;
@@ -444,8 +432,8 @@ drey_status drey_train_exit(const drey_train_exit_options *options, drey_train_e
     if (report)
         *report = *t.report;
     free(t.report);
-    exit_predictors *all[] = {&t.main, &t.plain, &t.own, &t.confidence, &t.whole};
-    for (int i = 0; i < 5; i++)
+    exit_predictors *all[] = {&t.main, &t.plain, &t.own, &t.whole};
+    for (int i = 0; i < 4; i++)
         exit_close(all[i]);
     arena_free(&t.memory);
     return status;

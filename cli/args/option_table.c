@@ -41,8 +41,8 @@ NAMES(exit)
 /* Of cli_features. */
 static const char *features_name(int i)
 {
-    static const char *const names[] = {"all", "plain", "confidence"};
-    return i >= 0 && i <= CLI_FEATURES_CONFIDENCE ? names[i] : NULL;
+    static const char *const names[] = {"all", "plain"};
+    return i >= 0 && i <= CLI_FEATURES_PLAIN ? names[i] : NULL;
 }
 static bool features_parse(const char *name, int *i)
 {

@@ -33,12 +33,8 @@ enum { CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT };
 
 enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
 
-/* What predictors look at: all there is; without the drafter's own; AdaInfer's instead. */
-typedef enum cli_features {
-    CLI_FEATURES_ALL,
-    CLI_FEATURES_PLAIN,
-    CLI_FEATURES_CONFIDENCE
-} cli_features;
+/* What predictors look at: all there is; without the drafter's own. */
+typedef enum cli_features { CLI_FEATURES_ALL, CLI_FEATURES_PLAIN } cli_features;
 
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {

@@ -130,7 +130,6 @@ static drey_status train(training *t, drey_train_exit_report *report, drey_error
     o.n_hidden = s->n_hidden;
     o.threshold = s->exit_threshold;
     o.plain = s->features == CLI_FEATURES_PLAIN;
-    o.confidence = s->features == CLI_FEATURES_CONFIDENCE;
     o.seed = s->sampling.seed;
     o.output = t->output;
     o.progress = training_progress;

@@ -42,7 +42,6 @@ typedef struct drey_train_exit_options {
     int32_t n_hidden;   /* of a predictor; 0: 64 */
     float threshold;    /* that the file suggests; 0: 0.6. From 0.5 on leaving pays */
     bool plain;         /* without the drafter's own log-probabilities: the paper's 12 features */
-    bool confidence;    /* AdaInfer's instead: 2 features of the whole head, for comparison */
     uint64_t seed;      /* of what training begins with */
     const char *output; /* NULL: MODEL.drey-exit, beside the model's first file */
     /* Each may be NULL. progress with DREY_PROGRESS_TRAIN, and as an engine's; go_on now and then:

@@ -29,12 +29,6 @@ enum {
     EXIT_NEAR = 2       /* and how far from one of them a layer is active */
 };
 
-/* What a predictor looks at. */
-typedef enum exit_kind {
-    EXIT_SPECULATIVE = 0, /* the candidates: 12 features, or 16 with the drafter's */
-    EXIT_CONFIDENCE = 1   /* the baseline AdaInfer's: 2 features of the whole head */
-} exit_kind;
-
 /* Where the candidates come from: predictors are trained for one of these. */
 typedef enum exit_source {
     EXIT_FROM_DRAFT = 0, /* the four likeliest of a draft model */
@@ -65,11 +59,6 @@ void exit_features_next(exit_features *f, const float *logit);
 /* In the order of a predictor: logits, probabilities, changes, draft's; x: [EXIT_FEATURES]. */
 void exit_features_put(const exit_features *f, float *x);
 
-/* AdaInfer's features of a whole row of logits: the probability of the likeliest token, and how far
- * the next one is behind. sum_exp of all exp(l - top) is the caller's; the two best logits
- * are, too. */
-void exit_confidence_put(float top, float second, float sum_exp, float x[2]);
-
 /* ---- Predictors ---- */
 
 typedef struct exit_mlp { /* w1 NULL: this layer has none */
@@ -80,18 +69,16 @@ typedef struct exit_mlp { /* w1 NULL: this layer has none */
 } exit_mlp;
 
 typedef struct exit_predictors {
-    exit_kind kind;
     exit_source source;
-    int32_t source_layer; /* EXIT_FROM_TARGET: complete layers where its four are taken; else 0, and
-                             with EXIT_CONFIDENCE, which takes none */
-    int32_t n_layers;     /* of the target */
-    int32_t first;        /* the first layer with a predictor */
-    int32_t n_features;   /* K */
-    int32_t n_hidden;     /* H */
-    float threshold;      /* what the trainer suggests; a score above it is looked into */
-    char drafter[128];    /* the draft model's general.name; "" where the source is not a draft */
-    char drafter_file[128];    /* its file's name then; "": not a draft, or an older side file */
-    uint64_t drafter_identity; /* its model_identity; 0 where the source is not a draft */
+    int32_t source_layer;   /* EXIT_FROM_TARGET: complete layers where its four are taken; else 0 */
+    int32_t n_layers;       /* of the target */
+    int32_t first;          /* the first layer with a predictor */
+    int32_t n_features;     /* K: 12, or 16 with the drafter's log-probabilities */
+    int32_t n_hidden;       /* H */
+    float threshold;        /* what the trainer suggests; a score above it is looked into */
+    char drafter[128];      /* the draft model's general.name; "" where the source is not a draft */
+    char drafter_file[128]; /* its file's name then; "": not a draft, or an older side file */
+    uint64_t drafter_identity;       /* its model_identity; 0 where the source is not a draft */
     bool offline[EXIT_LAYERS + 1];   /* the most frequent layers of the training prompts */
     float expected[EXIT_LAYERS + 1]; /* share of the training tokens that left at a layer; of those
                                         that went through at n_layers: sums to 1 */
@@ -111,7 +98,7 @@ float exit_score(const exit_predictors *p, int32_t layer, const exit_features *f
 float exit_score_of(const exit_predictors *p, int32_t layer, const float *x);
 static inline bool exit_has_draft_logp(const exit_predictors *p)
 {
-    return p->kind == EXIT_SPECULATIVE && p->n_features == EXIT_FEATURES;
+    return p->n_features == EXIT_FEATURES;
 }
 
 /* ---- The schedule (schedule.c): which layers ask their predictor ---- */

@@ -150,7 +150,7 @@ static bool read_source(const gguf *g, exit_predictors *p)
     for (int i = 0; exit_source_name((exit_source)i); i++)
         if (text_is(text, exit_source_name((exit_source)i))) {
             p->source = (exit_source)i;
-            bool own = p->source == EXIT_FROM_TARGET && p->kind == EXIT_SPECULATIVE;
+            bool own = p->source == EXIT_FROM_TARGET;
             return read_int(g, KEY("source_layer"), own, own ? p->first : 0, &p->source_layer);
         }
     return false;
@@ -170,15 +170,13 @@ static bool read_numbers(const gguf *g, exit_predictors *p)
         !read_int(g, KEY("features"), 2, EXIT_FEATURES, &p->n_features) ||
         !read_int(g, KEY("hidden"), 1, EXIT_HIDDEN, &p->n_hidden))
         return false;
-    p->kind = p->n_features == 2 ? EXIT_CONFIDENCE : EXIT_SPECULATIVE;
     if (!read_source(g, p))
         return false;
     p->threshold = (float)gguf_number(g, KEY("threshold"), -1);
     read_name(g, KEY("drafter"), p->drafter, sizeof p->drafter);
     read_name(g, KEY("drafter_file"), p->drafter_file, sizeof p->drafter_file);
     return read_u64(g, KEY("drafter_identity"), &p->drafter_identity) &&
-           (p->n_features == 2 || p->n_features == 12 || p->n_features == 16) &&
-           p->threshold >= 0 && p->threshold <= 1;
+           (p->n_features == 12 || p->n_features == 16) && p->threshold >= 0 && p->threshold <= 1;
 }
 
 static bool read_layers(const gguf *g, exit_predictors *p)

@@ -60,7 +60,7 @@ static words guesses_here(const exit_user *user)
 static drey_status check_source(const exit_predictors *p, const exit_user *user, const char *path,
                                 drey_error *err)
 {
-    bool any = p->kind == EXIT_CONFIDENCE || p->source == EXIT_FROM_TARGET;
+    bool any = p->source == EXIT_FROM_TARGET;
     if (any || (p->source == EXIT_FROM_TEXT && user->drafter == DREY_DRAFTER_LOOKUP))
         return DREY_OK;
     uint64_t identity = 0;

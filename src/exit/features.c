@@ -44,12 +44,6 @@ void exit_features_put(const exit_features *f, float *x)
     }
 }
 
-void exit_confidence_put(float top, float second, float sum_exp, float x[2])
-{
-    x[0] = 1 / sum_exp;
-    x[1] = (1 - exp_f32(second - top)) / sum_exp;
-}
-
 float exit_mlp_forward(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x,
                        float *unit)
 {
@@ -85,7 +79,6 @@ float exit_score_of(const exit_predictors *p, int32_t layer, const float *x)
 float exit_score(const exit_predictors *p, int32_t layer, const exit_features *f)
 {
     float x[EXIT_FEATURES];
-    assert(p->kind == EXIT_SPECULATIVE);
     exit_features_put(f, x);
     return exit_score_of(p, layer, x);
 }

@@ -18,7 +18,7 @@ static bool has_part(const drey_session *s, drey_part part)
 /* Any token of the whole head may leave, and no candidates are asked for. */
 static bool takes_any(const drey_engine *e)
 {
-    return e->tuning.exit_here || e->predictors.kind == EXIT_CONFIDENCE;
+    return e->tuning.exit_here;
 }
 
 static int32_t n_layers(const drey_session *s)
@@ -178,26 +178,12 @@ static void judge(drey_session *s, watched_row *r, int32_t layer, float score)
     r->ready = r->ready || score > threshold;
 }
 
-/* AdaInfer's: how far the best of the whole head is ahead. */
-static float confidence_score(const drey_session *s, const watched_row *r, int32_t layer)
-{
-    const kernel_table *kernels = s->engine->kernels;
-    int32_t top[2], n_vocab = s->engine->target.layout.shape.n_vocab;
-    float x[2];
-    if (sampler_top(&s->sampler, r->head, top, 2) < 2)
-        return 0;
-    float best = r->head[top[0]];
-    exit_confidence_put(best, r->head[top[1]], kernels->sum_exp(r->head, n_vocab, best, 1.0f), x);
-    return exit_score_of(&s->engine->predictors, layer, x);
-}
-
 static void look_at_heads(drey_session *s, model_pass *pass, int32_t layer)
 {
     session_exits *w = exits_of(s);
-    bool scores = !s->engine->tuning.exit_here;
     compute_all_heads(s, pass);
     for (int32_t i = 0; i < w->n_rows; i++)
-        judge(s, &w->row[i], layer, scores ? confidence_score(s, &w->row[i], layer) : 0);
+        judge(s, &w->row[i], layer, 0);
 }
 
 static int32_t likeliest(const watched_row *r)

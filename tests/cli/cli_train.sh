@@ -60,7 +60,7 @@ for source in draft text target; do
     rm "$side"
 done
 
-train 0 -q --features confidence --exit-threshold 0.7 -o "$tmp/other"
+train 0 -q --features plain --exit-threshold 0.7 -o "$tmp/other"
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "-q says $(cat "$tmp/out" "$tmp/err")"
 [ -s "$tmp/other" ] || wrong "-o wrote nothing"
 [ ! -e "$side" ] || wrong "-o wrote beside the model"

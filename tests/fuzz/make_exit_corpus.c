@@ -27,8 +27,6 @@ int main(int n_args, char **args)
     p.source = EXIT_FROM_TARGET;
     p.source_layer = 1;
     failed |= save(&p, 5, args[1], "target");
-    make_predictors(&p, 5, 4, 2, 3, 3);
-    failed |= save(&p, 5, args[1], "confidence");
     make_predictors(&p, 4, 2, 12, 2, 1);
     failed |= save(&p, 6, args[1], "foreign");
     make_predictors(&p, 4, 2, 12, 2, 1);

@@ -17,8 +17,7 @@ void make_predictors(exit_predictors *p, int32_t n_layers, int32_t first, int32_
     float *numbers[4];
     rng r = rng_from(seed);
     int32_t n = n_layers - first;
-    *p = (exit_predictors){.kind = n_features == 2 ? EXIT_CONFIDENCE : EXIT_SPECULATIVE,
-                           .n_layers = n_layers,
+    *p = (exit_predictors){.n_layers = n_layers,
                            .first = first,
                            .n_features = n_features,
                            .n_hidden = n_hidden,

@@ -283,8 +283,8 @@ static void fast_exits_write_one_text(void **state)
 
 typedef struct judged {
     exit_source source;
-    int32_t first, n_features; /* 2: AdaInfer's */
-    bool leaves;               /* seldom where a path has to leave, or the text knows little */
+    int32_t first, n_features;
+    bool leaves; /* seldom where a path has to leave, or the text knows little */
     guesser by;
 } judged;
 
@@ -293,7 +293,6 @@ static const judged files[] = {
     {EXIT_FROM_DRAFT, 2, 12, false, {DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL}},
     {EXIT_FROM_TEXT, 2, 16, false, {DREY_DRAFTER_LOOKUP, DREY_POLICY_SINGLE}},
     {EXIT_FROM_TARGET, 4, 12, true, {DREY_DRAFTER_NONE, DREY_POLICY_NONE}},
-    {EXIT_FROM_TARGET, 2, 2, true, {DREY_DRAFTER_NONE, DREY_POLICY_NONE}},
 };
 
 static drey_engine_options with_file(const judged *j, const char *path, drey_exit exit)
@@ -301,7 +300,7 @@ static drey_engine_options with_file(const judged *j, const char *path, drey_exi
     exit_predictors p;
     make_predictors(&p, N_LAYERS, j->first, j->n_features, 8, 12);
     p.source = j->source;
-    p.source_layer = j->source == EXIT_FROM_TARGET && j->n_features > 2 ? j->first - 1 : 0;
+    p.source_layer = j->source == EXIT_FROM_TARGET ? j->first - 1 : 0;
     for (int32_t layer = j->first; layer < N_LAYERS; layer++)
         p.offline[layer] = true;
     p.drafter_identity = 0;
@@ -708,7 +707,7 @@ static void some_things_do_not_go_together(void **state)
 {
     (void)state;
     drey_engine_options o = with_exits(&guessers[2], DREY_EXIT_FAST);
-    o.exit_threshold = 1;
+    o.exit_threshold = 1.5f;
     refuses(o, "a threshold of 1 is not possible");
     o = with_exits(&guessers[2], DREY_EXIT_FAST);
     o.policy = DREY_POLICY_BLD;
@@ -740,7 +739,9 @@ static void predictors_of_other_layers_are_refused(void **state)
         drey_engine *e = NULL;
         drey_error err = {0};
         exit_predictors p;
-        make_predictors(&p, n_layers[i], 2, 2, 4, 7);
+        make_predictors(&p, n_layers[i], 2, 12, 4, 7);
+        p.source = EXIT_FROM_TARGET;
+        p.source_layer = 1;
         assert_int_equal(exit_write(&p, path, target->file, &err), DREY_OK);
         exit_close(&p);
         drey_engine_options o = with_exits(&guessers[0], DREY_EXIT_EXACT);

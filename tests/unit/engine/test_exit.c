@@ -76,15 +76,6 @@ static void fewer_candidates_leave_places_empty(void **state)
     near(f.draft_logp[0], 0);
 }
 
-static void confidence_is_of_the_whole_head(void **state)
-{
-    (void)state;
-    float x[2]; /* exp(l - top): 1, 1/4, and 3/4 in all the others: probabilities 1/2 and 1/8 */
-    exit_confidence_put(7, 7 - 2 * LN2, 2, x);
-    near(x[0], 0.5);
-    near(x[1], 0.375);
-}
-
 /* ---- Scores ---- */
 
 static void a_score_is_the_mlp(void **state)
@@ -232,7 +223,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_follow_the_candidates),
         cmocka_unit_test(fewer_candidates_leave_places_empty),
-        cmocka_unit_test(confidence_is_of_the_whole_head),
         cmocka_unit_test(a_score_is_the_mlp),
         cmocka_unit_test(only_layers_between_have_a_score),
         cmocka_unit_test(random_scores_are_spread),

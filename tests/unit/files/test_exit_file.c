@@ -54,7 +54,7 @@ static void what_is_written_is_read(void **state)
     (void)state;
     gguf *g = toy_file("m.gguf", 1);
     exit_predictors p, q;
-    static const int32_t n_features[] = {2, 12, 16};
+    static const int32_t n_features[] = {12, 12, 16};
     for (int i = 0; i < 3; i++) {
         make_predictors(&p, 6, 2, n_features[i], 24, 5);
         p.source = (exit_source)i;
@@ -71,7 +71,7 @@ static void what_is_written_is_read(void **state)
         assert_string_equal(q.drafter, "Toy");
         assert_string_equal(q.drafter_file, "toy.gguf");
         assert_true(q.drafter_identity == p.drafter_identity && p.drafter_identity != 0);
-        assert_true(q.kind == p.kind && q.source == p.source && q.first == 2 && q.n_layers == 6);
+        assert_true(q.source == p.source && q.first == 2 && q.n_layers == 6);
         assert_true(q.source_layer == p.source_layer && q.threshold == 0.75f);
         float x[EXIT_FEATURES] = {0.3f, -1, 2, 0.5f, 0.1f};
         for (int32_t layer = 0; layer <= 6; layer++)

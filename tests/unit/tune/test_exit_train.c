@@ -44,9 +44,8 @@ static void add(by_hand *b, int32_t prompt, int32_t final, const int32_t head[3]
     *position = (exit_position){.prompt = prompt, .final = final};
     position->guessed = (exit_candidates){.n = 4, .token = {1, 2, 3, 4}, .logp = {-1, -2, -3, -4}};
     for (int32_t layer = FIRST; layer < LAYERS; layer++)
-        *exit_look_at(&b->samples, i, layer) = (exit_look){.head = head[layer - FIRST],
-                                                           .confidence = {0.25f, 0.125f},
-                                                           .logit = {high[layer - FIRST]}};
+        *exit_look_at(&b->samples, i, layer) =
+            (exit_look){.head = head[layer - FIRST], .logit = {high[layer - FIRST]}};
 }
 
 /* Every predictor's score is sigmoid(20 (the first candidate's logit - 1)): above a half where that
@@ -119,28 +118,6 @@ static void the_schedule_is_followed(void **state)
      * anew. */
     assert_int_equal(j.n_scores, 1 + 1 + 3 + 1);
     near(j.sum_layers, 4 + 3 + 6 + 6);
-    free_by_hand(&b);
-}
-
-static void confidence_needs_no_candidates(void **state)
-{
-    (void)state;
-    by_hand b;
-    exit_judgement j;
-    make_by_hand(&b);
-    exit_close(&b.p);
-    make_predictors(&b.p, LAYERS, FIRST, 2, 1, 1);
-    memset(b.p.memory.base, 0, b.p.memory.used_bytes);
-    for (int32_t layer = FIRST; layer < LAYERS; layer++)
-        b.p.mlp[layer].b2 = 0;
-    exit_rule rule = {.p = &b.p, .threshold = 0.4f}; /* every score is a half */
-    exit_judge(&b.samples, &rule, true, &j);
-    near(j.sum_layers, 4 * 3);
-    assert_int_equal(j.n_agree, 2); /* 9 and 1 */
-    rule.threshold = 0.6f;          /* the head is computed to ask at all */
-    exit_judge(&b.samples, &rule, true, &j);
-    near(j.sum_layers, 4 * 6);
-    assert_int_equal(j.n_refused, 4 * 3);
     free_by_hand(&b);
 }
 
@@ -220,12 +197,10 @@ static void predictors_learn_where_tokens_leave(void **state)
 static void leaving_has_its_price(void **state)
 {
     (void)state;
-    exit_predictors p = {.n_layers = 6, .first = 3, .kind = EXIT_SPECULATIVE};
+    exit_predictors p = {.n_layers = 6, .first = 3};
     near((double)exit_price(&p, 3), 0);
     near((double)exit_price(&p, 4), log(2));
     near((double)exit_price(&p, 5), log(5));
-    p.kind = EXIT_CONFIDENCE;
-    near((double)exit_price(&p, 5), 0);
 }
 
 /* Prompts in turns of two sorts, or in any other order: half of each sort is held out. */
@@ -326,8 +301,6 @@ static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first
             assert_true(look->logit[k] == logits[position->guessed.token[k]]);
         for (int32_t k = 0; k < position->own.n && layer >= s->own_layer; k++)
             assert_true(look->own[k] == logits[position->own.token[k]]);
-        near((double)look->confidence[0],
-             1 / (double)e->kernels->sum_exp(logits, m->shape.n_vocab, logits[best], 1));
     }
     drey_session_close(&session);
     drey_engine_close(&e);
@@ -569,7 +542,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts_by_hand),
         cmocka_unit_test(the_schedule_is_followed),
-        cmocka_unit_test(confidence_needs_no_candidates),
         cmocka_unit_test(the_oracle_knows_when_a_token_is_final_for_good),
         cmocka_unit_test(walks_give_what_predictors_see),
         cmocka_unit_test(predictors_learn_where_tokens_leave),
