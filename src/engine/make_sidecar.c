@@ -28,9 +28,8 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
         return DREY_OK;
     }
     model_layout *l = &e->target.layout;
-    drey_status status =
-        sidecar_attach(path, g, l->matrix + l->n_looked_up, l->n_matrices - l->n_looked_up, NULL,
-                       &e->sidecar_stamp, &why);
+    drey_status status = sidecar_attach(path, g, l->matrix + l->n_looked_up,
+                                        l->n_matrices - l->n_looked_up, &e->sidecar_stamp, &why);
     if (status == DREY_OK) {
         e->sidecar = path;
         return DREY_OK;
@@ -124,7 +123,7 @@ static drey_status run_job(const drey_prepare_options *o, const sidecar_job *job
     TRY(check_place(o, job->path, err));
     drey_error why;
     if (!o->force && access(job->path, F_OK) == 0 &&
-        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, NULL, NULL, &why) ==
+        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, NULL, &why) ==
             DREY_OK &&
         has_planes(job) == o->planes) {
         report->sidecar_bytes = size_of(job->path);

@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/num.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -50,6 +51,10 @@ typedef struct job_product {
     int32_t run_items;    /* items of a whole run */
     int32_t n_items;      /* of streamed groups */
     job_range range[WEIGHT_RANGES];
+    bool checked; /* loading from a sidecar: the groups' hash is compared with what that states */
+    hash64 hash;  /* of the first n_hashed runs; whoever sets `hashing` adds the next ones */
+    int32_t n_runs, n_hashed;
+    _Atomic bool hashing;
 } job_product;
 
 /* Where an item lies: groups [from, to) of a run of its range, which begins with group `low`. */
@@ -220,6 +225,16 @@ static void job_ranges_init(job_product *q, const weights *w, int32_t n)
         seq += (int64_t)(run - range->first_run) * range->n_pieces;
         q->n_items += range->n_items;
     }
+    q->n_runs = run;
+}
+
+/* Whether all its groups go through memory as the sidecar's hash has them: packed. Groups in planes
+ * that are not pinned never do, and of a head that is left out the streamed part is not read. */
+static bool is_checked(const job_product *q, int32_t n)
+{
+    const weight *m = q->p.matrix;
+    bool whole = weight_is_pinned(m) || (m->in_pass && n > 0 && !m->planes);
+    return q->loading && m->sidecar_offset && whole;
 }
 
 static void job_product_init(job_product *q, const weights *w, const product *p, group_share *share,
@@ -237,6 +252,9 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
                               memory_order_relaxed);
     }
     job_ranges_init(q, w, n);
+    q->checked = is_checked(q, n);
+    if (q->checked)
+        hash64_init(&q->hash);
 }
 
 /* One past the last piece that a product uses. */
@@ -395,31 +413,68 @@ static void look_ahead(const product_job *j, int32_t thread)
         __builtin_prefetch(next->packed + at, 0, 2);
 }
 
+/* Adds a run of a checked matrix, whose groups have all been used, to the hash: from their place in
+ * memory, or from the ring, whose space it then gives back. */
+static void hash_run(const product_job *j, job_product *q, int32_t run)
+{
+    const weight *m = q->p.matrix;
+    const job_range *all = &q->range[RANGE_ALL];
+    bool pinned = run < all->first_run;
+    int32_t low =
+        pinned ? run * m->piece_groups : all->from + (run - all->first_run) * m->piece_groups;
+    int32_t end = min_i32(low + m->piece_groups, pinned ? m->n_pinned : m->n_groups);
+    int64_t seq = all->seq + run - all->first_run;
+    const uint8_t *groups =
+        pinned ? m->packed + (size_t)low * m->group_bytes : stream_wait(j->w->stream, seq);
+    hash64_add(&q->hash, groups, (size_t)(end - low) * m->group_bytes);
+    if (!pinned)
+        stream_release(j->w->stream, seq);
+}
+
+/* Adds the runs that are used up and whose turn it is. One thread at a time; what ends meanwhile is
+ * its as well. Groups are in a core's cache then, and the disk goes on reading. */
+static void hash_runs(const product_job *j, job_product *q)
+{
+    const weight *m = q->p.matrix;
+    int32_t next;
+    do {
+        if (atomic_exchange(&q->hashing, true))
+            return;
+        for (next = q->n_hashed; next < q->n_runs && atomic_load(&m->run_left[next]) == 0; next++)
+            hash_run(j, q, next);
+        q->n_hashed = next;
+        atomic_store(&q->hashing, false);
+    } while (next < q->n_runs && atomic_load(&m->run_left[next]) == 0);
+}
+
 /* Some groups of a run are used up; the last one gives its space back. */
-static void done_with(const product_job *j, weight *m, const job_item *i)
+static void done_with(const product_job *j, job_product *q, const job_item *i)
 {
     int32_t n_groups = i->to - i->from;
-    if (atomic_fetch_sub(&m->run_left[i->run], n_groups) != n_groups)
+    if (atomic_fetch_sub(&q->p.matrix->run_left[i->run], n_groups) != n_groups)
         return;
-    for (int32_t p = 0; p < i->n_pieces; p++)
+    bool kept = q->checked && i->range == RANGE_ALL; /* until it is hashed */
+    for (int32_t p = 0; p < i->n_pieces && !kept; p++)
         stream_release(j->w->stream, i->seq + p);
+    if (q->checked)
+        hash_runs(j, q);
 }
 
 /* Groups that come packed: pinned ones are copied to their place, the others used where
  * they lie. */
-static void use_packed(product_job *j, const job_product *q, const job_item *i,
-                       const uint8_t *groups, int32_t thread)
+static void use_packed(product_job *j, job_product *q, const job_item *i, const uint8_t *groups,
+                       int32_t thread)
 {
     weight *m = q->p.matrix;
     size_t bytes = (size_t)(i->to - i->from) * m->group_bytes;
     if (i->range == RANGE_PINNED)
         groups = memcpy(m->packed + (size_t)i->from * m->group_bytes, groups, bytes);
     dot_groups(j, q, groups, i->from, i->to - i->from, thread);
-    done_with(j, m, i);
+    done_with(j, q, i);
 }
 
 /* Rows as they are in the file: packed, to their pinned place or into scratch. */
-static void use_raw(product_job *j, const job_product *q, const job_item *i, const uint8_t *raw,
+static void use_raw(product_job *j, job_product *q, const job_item *i, const uint8_t *raw,
                     int32_t thread)
 {
     weight *m = q->p.matrix;
@@ -432,13 +487,13 @@ static void use_raw(product_job *j, const job_product *q, const job_item *i, con
         atomic_store_explicit(&j->damaged, m, memory_order_relaxed);
     if (j->w->trace)
         trace_add(j->w->trace, thread, TRACE_PACK, start, clock_ns(), 0);
-    done_with(j, m, i);
+    done_with(j, q, i);
     dot_groups(j, q, place, i->from, 1, thread);
 }
 
 /* Planes: those of pinned groups are joined in their place; of others, those that stay go to
  * theirs. */
-static void use_planes(product_job *j, const job_product *q, const job_item *i,
+static void use_planes(product_job *j, job_product *q, const job_item *i,
                        const uint8_t *const piece[N_PLANES], int32_t thread)
 {
     weight *m = q->p.matrix;
@@ -462,11 +517,11 @@ static void use_planes(product_job *j, const job_product *q, const job_item *i,
     } else {
         dot_split(j, q, blocks, i->from, n_groups, thread);
     }
-    done_with(j, m, i);
+    done_with(j, q, i);
 }
 
 /* Takes an item's groups out of the ring and uses them. */
-static void use_item(product_job *j, const job_product *q, int32_t item, int32_t thread)
+static void use_item(product_job *j, job_product *q, int32_t item, int32_t thread)
 {
     const weight *m = q->p.matrix;
     job_item i = item_at(q, item);
@@ -548,7 +603,7 @@ static void job_thread(void *arg, int32_t thread, int32_t n_threads)
     while (!all_claimed(j) && !is_late(j)) {
         int32_t item;
         if (claim(j, &item)) {
-            const job_product *q = product_of(j, &item);
+            job_product *q = product_of(j, &item);
             use_item(j, q, item, thread);
         } else if (!look_on(j, n_threads)) {
             return;
@@ -684,6 +739,25 @@ static void run_all(product_job *j, pool *p)
     }
 }
 
+/* Whether what was read can be used. */
+static drey_status check_job(const product_job *j, drey_error *err)
+{
+    const char *const *paths = j->w->paths;
+    const weight *damaged = atomic_load(&j->damaged);
+    if (damaged)
+        return weight_refuse(damaged, paths[damaged->tensor->part], err);
+    for (int32_t i = 0; i < j->n_products; i++) {
+        const job_product *q = &j->product[i];
+        const weight *m = q->p.matrix;
+        if (q->checked && hash64_get(&q->hash) != m->sidecar_hash)
+            FAIL_HINT(err, DREY_ERR_FORMAT, DREY_HINT_SIDECAR,
+                      "%s is damaged in matrix %s; check the disk and have it written again, or go "
+                      "on without it",
+                      SHOWN_PATH(paths[gguf_n_parts(j->w->file)]), m->tensor->name);
+    }
+    return DREY_OK;
+}
+
 drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *state,
                         drey_error *err)
 {
@@ -711,8 +785,7 @@ drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *st
     w->cursor = j->end_seq;
     j->open = false;
     *state = PRODUCT_DONE;
-    const weight *damaged = atomic_load(&j->damaged);
-    return damaged ? weight_refuse(damaged, w->paths[damaged->tensor->part], err) : DREY_OK;
+    return check_job(j, err);
 }
 
 bool product_ready(weights *w)

@@ -319,11 +319,12 @@ static bool has_planes(const char *path)
 static void attach_matrix(weight *m, const sidecar_entry *want, const sidecar_entry *got)
 {
     m->sidecar_offset = want->offset;
+    m->sidecar_hash = got->hash;
     memcpy(m->means.low, got->means, sizeof m->means.low);
 }
 
 drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int32_t n,
-                           uint64_t *hashes, file_stamp *stamp, drey_error *err)
+                           file_stamp *stamp, drey_error *err)
 {
     sidecar_table want = {0};
     bool planes = has_planes(path);
@@ -344,11 +345,8 @@ drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int3
     sidecar_table got = {.bytes = front, .n_bytes = want.n_bytes};
     if (status == DREY_OK)
         point(&got, gguf_n_parts(g));
-    for (int32_t i = 0; status == DREY_OK && i < n; i++) {
+    for (int32_t i = 0; status == DREY_OK && i < n; i++)
         attach_matrix(&matrix[i], &want.entry[i], &got.entry[i]);
-        if (hashes)
-            hashes[i] = got.entry[i].hash;
-    }
     for (int32_t i = 0; status != DREY_OK && i < n; i++)
         weight_join(&matrix[i]);
     sidecar_table_free(&want);

@@ -45,7 +45,7 @@ typedef struct sidecar_entry {
     uint8_t means[4]; /* of a matrix in planes: plane_means, not compared; else 0 */
     int64_t n_rows, k;
     uint64_t offset, n_bytes; /* n_bytes: whole groups */
-    uint64_t hash;            /* XXH64 of the packed groups; not compared but by sidecar_verify */
+    uint64_t hash;            /* XXH64 of the packed groups; compared while they are loaded */
 } sidecar_entry;
 
 typedef struct sidecar_table {
@@ -77,11 +77,11 @@ drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, siz
                             uint64_t file_bytes, const char *path, drey_error *err);
 
 /* Checks that the file at `path` is a good sidecar of this model, and lets the matrices be read
- * from there: sets their sidecar_offset, and splits them where it holds planes. hashes: NULL, or
- * [n] for the entries' hashes. stamp: NULL, or for what the file was that was looked at: another
- * may take its name at any time. */
+ * from there: sets their sidecar_offset and sidecar_hash, and splits them where it holds planes.
+ * stamp: NULL, or for what the file was that was looked at: another may take its name at any time.
+ */
 drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int32_t n,
-                           uint64_t *hashes, file_stamp *stamp, drey_error *err);
+                           file_stamp *stamp, drey_error *err);
 
 typedef struct sidecar_job {
     const gguf *source; /* borrowed, like all of these */

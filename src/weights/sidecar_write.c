@@ -245,10 +245,10 @@ static drey_status read_groups(packer *p, const file *sidecar, const weight *m, 
     return DREY_OK;
 }
 
-static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m, uint64_t stated,
-                                 drey_error *err)
+static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m, drey_error *err)
 {
     const char *path = p->job->path;
+    const uint64_t stated = m->sidecar_hash;
     hash64 model, held;
     hash64_init(&model);
     hash64_init(&held);
@@ -274,13 +274,13 @@ static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m
     return DREY_OK;
 }
 
-static drey_status verify_all(packer *p, const uint64_t *hashes, uint64_t *n_bytes, drey_error *err)
+static drey_status verify_all(packer *p, uint64_t *n_bytes, drey_error *err)
 {
     file sidecar;
     TRY(file_open(&sidecar, p->job->path, true, err));
     drey_status status = DREY_OK;
     for (int32_t i = 0; i < p->job->n_matrices && status == DREY_OK; i++)
-        status = verify_matrix(p, &sidecar, &p->job->matrix[i], hashes[i], err);
+        status = verify_matrix(p, &sidecar, &p->job->matrix[i], err);
     *n_bytes = sidecar.n_bytes;
     file_close(&sidecar);
     return status;
@@ -289,16 +289,12 @@ static drey_status verify_all(packer *p, const uint64_t *hashes, uint64_t *n_byt
 drey_status sidecar_verify(const sidecar_job *job, uint64_t *n_bytes, drey_error *err)
 {
     packer p = {.job = job};
-    uint64_t *hashes = malloc((size_t)job->n_matrices * sizeof *hashes);
-    if (!hashes)
-        FAIL(err, DREY_ERR_MEMORY, "no memory to check %s", SHOWN_PATH(job->path));
     drey_status status =
-        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, hashes, NULL, err);
+        sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, NULL, err);
     if (status == DREY_OK)
         status = packer_open(&p, job, DREY_PROGRESS_CHECK, err);
     if (status == DREY_OK)
-        status = verify_all(&p, hashes, n_bytes, err);
+        status = verify_all(&p, n_bytes, err);
     packer_close(&p);
-    free(hashes);
     return status;
 }

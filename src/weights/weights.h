@@ -80,6 +80,7 @@ typedef struct weight {
     int32_t piece_groups;         /* groups of a piece; of a run of pieces, in planes */
     int32_t joined_piece_groups;  /* of a matrix that is split: as it was before */
     uint64_t sidecar_offset; /* of its packed groups in the sidecar; 0: packed from the model */
+    uint64_t sidecar_hash;   /* of those groups, as the sidecar states it */
     int32_t n_first, n_first_all; /* pieces in the first pass; of them those of RANGE_ALL */
     int32_t n_cycle;              /* pieces in a later one */
     int64_t first_seq;            /* of its first piece, in the first pass */

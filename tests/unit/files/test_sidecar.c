@@ -485,6 +485,65 @@ static void check_reads_everything(void **state)
     temp_dir_remove();
 }
 
+/* Damage of the i-th matrix in the sidecar: its first byte, its last one, or one between. */
+static sidecar_entry damage(const char *path, const uint8_t *whole, size_t n_whole, uint32_t i)
+{
+    sidecar_head head;
+    sidecar_entry e;
+    memcpy(&head, whole, sizeof head);
+    assert_true(i < head.n_matrices);
+    memcpy(&e, whole + sizeof head + head.n_parts * sizeof(sidecar_stamp) + i * sizeof e, sizeof e);
+    const uint64_t at[] = {0, e.n_bytes / 2, e.n_bytes - 1};
+    bytes_file_write(path, whole, n_whole);
+    change_byte(path, (int64_t)(e.offset + at[i % 3]), true);
+    return e;
+}
+
+/* Loading compares what it reads with the hash of each matrix, wherever the matrix goes; planes
+ * that are not pinned whole are the exception. No token is written. */
+static void damaged_data(void **state)
+{
+    (void)state;
+    static writing want, got;
+    static const double shares[] = {-1, 0.5, 0};
+    temp_dir();
+    toy_options toy;
+    large_toy(&toy);
+    toy.type = TYPE_Q4_0;
+    drey_model *m = toy_model(&toy);
+    drey_engine_options o = engine_of(m);
+    const char *path = temp_path("m.gguf.drey");
+    write_text(&want, &o, -1);
+    for (int planes = 0; planes < 2; planes++) {
+        drey_prepare_options p = {.model = m, .planes = planes};
+        assert_int_equal(drey_prepare(&p, NULL, NULL), DREY_OK);
+        size_t n_whole;
+        uint8_t *whole = keep(path, &n_whole);
+        sidecar_head head;
+        memcpy(&head, whole, sizeof head);
+        for (uint32_t i = 0; i < head.n_matrices; i++) {
+            double share = planes ? -1 : shares[i % 3];
+            sidecar_entry e = damage(path, whole, n_whole, i);
+            o.n_threads = 1 + (int32_t)i % 3;
+            o.prompt_chunk = i % 2 ? 3 : 0;
+            writing_run(&got, &o, share, prompt, sizeof prompt / sizeof *prompt, N_TEXT, NULL);
+            assert_int_equal(got.status, DREY_ERR_FORMAT);
+            assert_int_equal(got.error.hint, DREY_HINT_SIDECAR);
+            assert_int_equal(got.n_ids, 0);
+            if (!strstr(got.error.message, "m.gguf.drey is damaged in matrix ") ||
+                !strstr(got.error.message, e.name) || !strstr(got.error.message, "go on without"))
+                fail_msg("%s: %s", e.name, got.error.message);
+        }
+        bytes_file_write(path, whole, n_whole);
+        write_text(&got, &o, planes ? -1 : 0.5);
+        assert_true(got.stats.sidecar);
+        assert_memory_equal(got.ids, want.ids, sizeof *want.ids * N_TEXT);
+        free(whole);
+    }
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
 static void places(void **state)
 {
     (void)state;
@@ -619,6 +678,7 @@ int main(void)
         cmocka_unit_test(damaged_and_foreign),
         cmocka_unit_test(stale),
         cmocka_unit_test(check_reads_everything),
+        cmocka_unit_test(damaged_data),
         cmocka_unit_test(places),
         cmocka_unit_test(interrupted),
         cmocka_unit_test(killed),
