@@ -12,8 +12,9 @@ uint64_t memory_cgroup_limit(void);
 uint64_t memory_total(void);
 uint64_t memory_available(void); /* MemAvailable */
 uint64_t memory_resident(void);  /* this process now */
-/* What this process holds already, the same from one run to the next: code and constants of the
- * program and its libraries as if all of them were in memory, and what it has written to. */
+/* What this process holds already, the same from one run to the next but for some pages: code and
+ * constants of the program and its libraries as if all of them were in memory, and what it has
+ * written to. Memory that was freed is given back to the system first. */
 uint64_t memory_program(void);
 /* Makes that true of the object that holds this code: brings all of it in, so that no step waits
  * for the disk to read code, and lets the page cache forget what came along of the rest of the

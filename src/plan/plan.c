@@ -461,8 +461,7 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
     begin_report(in, budget_bytes, t);
     choose(in, &settings[N_SETTINGS - 1], 0, r);
     uint64_t least = fixed_bytes(in, r);
-    /* What a program has written to differs by some pages from run to run, and a budget that is
-     * named in one has to work in the next: so the named one has half a MiB in hand. */
+    /* A budget that is named in one run has to work in the next. */
     t->smallest_budget_bytes = (least + mib / 2 + mib - 1) / mib * mib;
     if (budget_bytes < least)
         return too_small(in, t, err);

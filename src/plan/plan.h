@@ -108,7 +108,9 @@ typedef struct plan_result {
  * in 86 % with 3 and 4, in no more than 75 % with 2 and 6.)
  *
  * DREY_ERR_MEMORY: the budget is too small; the message and report.smallest_budget_bytes name the
- * least that works. */
+ * least that works. It depends on the machine (threads, and the CPU tier's scratch for each of
+ * them) and on what the process holds when it is gathered, which differs by some pages from run to
+ * run; so it is rounded up to a MiB from half a MiB more. */
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *result,
                       drey_error *err);
 

@@ -195,11 +195,11 @@ static void check_texts(const char *architecture, uint32_t type, bool tied,
     o = options_of(m, DREY_DRAFTER_SELF);
     int64_t n_accepted = 0;
     for (int i = 0; i < 9; i++) {
-        uint64_t budget = least(o) + (uint64_t)(i + 1) * (300 << 10);
-        o.memory_bytes = i < 8 ? budget : DREY_MEMORY_UNLIMITED;
         o.policy = policies[i % 3];
         o.n_threads = 1 + i % 3;
         o.io = i % 2 ? DREY_IO_PREAD : DREY_IO_AUTO;
+        uint64_t budget = least(o) + (uint64_t)(i + 1) * (300 << 10);
+        o.memory_bytes = i < 8 ? budget : DREY_MEMORY_UNLIMITED;
         same(&o, -1, sampling, &want, &got);
         n_accepted += got.stats.accepted;
     }
