@@ -43,9 +43,9 @@ typedef struct run_head {
 
 static const char magic[8] = {'d', 'r', 'e', 'y', 't', 'e', 'x', 't'};
 
-static bool is_held(const run_head *run)
+static bool is_held(uint64_t seed)
 {
-    return run->seed % HELD_EVERY == 0;
+    return seed % HELD_EVERY == 0;
 }
 
 static uint64_t run_bytes(int32_t n, int32_t n_embd)
@@ -88,24 +88,73 @@ static bool get(int fd, void *bytes, size_t n, uint64_t offset)
     return true;
 }
 
-typedef struct texts_extent {
-    uint64_t n_bytes; /* of whole runs, the head included */
-    int64_t n;        /* positions */
-    uint64_t seeds;   /* one past the largest */
-} texts_extent;
+/* Where a run is in the file. */
+typedef struct run_place {
+    uint64_t seed, at;
+    int32_t n;
+} run_place;
 
-/* Whole runs from the front on. */
-static void measure(int fd, int32_t n_embd, texts_extent *x)
+/* Whole runs of a file. Texts are numbered as they are begun and written as they end; who reads
+ * them goes by their numbers, which an interruption does not change. */
+typedef struct texts_index {
+    uint64_t n_bytes; /* the head included */
+    int64_t n;        /* positions */
+    run_place *run;   /* [n_runs], rising by seed; NULL: none */
+    size_t n_runs;
+} texts_index;
+
+static void index_free(texts_index *x)
+{
+    free(x->run);
+    x->run = NULL;
+    x->n_runs = 0;
+}
+
+static int by_seed(const void *a, const void *b)
+{
+    const run_place *x = a, *y = b;
+    return (x->seed > y->seed) - (x->seed < y->seed);
+}
+
+static drey_status damaged(const char *path, drey_error *err)
+{
+    FAIL(err, DREY_ERR_FORMAT, "%s is damaged; remove it", SHOWN_PATH(path));
+}
+
+static drey_status index_add(texts_index *x, const run_head *run, drey_error *err)
+{
+    bool full = (x->n_runs & (x->n_runs - 1)) == 0; /* room for a power of two */
+    size_t room = x->n_runs ? 2 * x->n_runs : 1;
+    run_place *more = full ? realloc(x->run, room * sizeof *more) : x->run;
+    if (!more)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a list of %zu texts", room);
+    x->run = more;
+    x->run[x->n_runs++] = (run_place){.seed = run->seed, .at = x->n_bytes, .n = run->n};
+    return DREY_OK;
+}
+
+/* Lists the whole runs from the front on; the caller frees. */
+static drey_status index_make(texts_index *x, int fd, const char *path, int32_t n_embd,
+                              drey_error *err)
 {
     run_head run;
     uint64_t size = (uint64_t)lseek(fd, 0, SEEK_END);
-    *x = (texts_extent){.n_bytes = sizeof(texts_head)};
-    while (get(fd, &run, sizeof run, x->n_bytes) && run.n > 0 && run.zero == 0 &&
-           x->n_bytes + run_bytes(run.n, n_embd) <= size) {
+    drey_status status = DREY_OK;
+    *x = (texts_index){.n_bytes = sizeof(texts_head)};
+    while (status == DREY_OK && get(fd, &run, sizeof run, x->n_bytes) && run.n > 0 &&
+           run.zero == 0 && x->n_bytes + run_bytes(run.n, n_embd) <= size) {
+        status = index_add(x, &run, err);
         x->n_bytes += run_bytes(run.n, n_embd);
         x->n += run.n;
-        x->seeds = max_u64(x->seeds, run.seed + 1);
     }
+    if (x->run)
+        qsort(x->run, x->n_runs, sizeof *x->run, by_seed);
+    for (size_t i = 1; i < x->n_runs && status == DREY_OK; i++)
+        if (x->run[i].seed == x->run[i - 1].seed)
+            status = damaged(path, err);
+    if (status != DREY_OK)
+        index_free(x);
+    return status;
 }
 
 static uint32_t hash_prompts(const self_texts_job *job)
@@ -129,7 +178,7 @@ static bool holds_no_run(int fd)
            (n == 0 || (get(fd, begin, n, 0) && memcmp(begin, magic, n) == 0));
 }
 
-static drey_status open_texts(const self_texts_job *job, int32_t n_embd, int *fd, texts_extent *x,
+static drey_status open_texts(const self_texts_job *job, int32_t n_embd, int *fd, texts_index *x,
                               drey_error *err)
 {
     texts_head want = {.n_embd = n_embd, .prompts = hash_prompts(job)}, got;
@@ -155,7 +204,7 @@ static drey_status open_texts(const self_texts_job *job, int32_t n_embd, int *fd
         FAIL(err, DREY_ERR_MISMATCH,
              "%s holds no texts of this model; remove it, or name another output",
              SHOWN_PATH(job->path));
-    measure(*fd, n_embd, x);
+    TRY(index_make(x, *fd, job->path, n_embd, err));
     if (ftruncate(*fd, (off_t)x->n_bytes) != 0 || lseek(*fd, 0, SEEK_END) < 0)
         return io_failed(job->path, "cut", err);
     return DREY_OK;
@@ -185,8 +234,10 @@ typedef struct writing_room {
     uint16_t *hidden;
     int32_t prefix[MOST_FEED], n_prefix, suffix[MOST_FEED], n_suffix;
     int fd;
-    texts_extent extent;
+    texts_index index; /* of what the file held before; its n_bytes: now */
     uint64_t next_seed;
+    size_t n_passed;   /* runs of the index whose numbers are lower */
+    int64_t n_written; /* positions of those, and of texts that were written now */
     int64_t n_wanted;
     uint64_t dropped; /* bytes of the file that are on the disk */
 } writing_room;
@@ -248,13 +299,28 @@ static uint64_t round_size(const self_texts_job *job)
     return ((uint64_t)job->n_prompts + HELD_EVERY - 1) / HELD_EVERY * HELD_EVERY;
 }
 
-/* Takes the next number of a text, and says what that begins with. */
+/* Continues to the next number of a text that the file did not hold before, and counts what it
+ * did. */
+static void find_number(writing_room *r)
+{
+    const self_texts_job *job = r->job;
+    const uint64_t size = round_size(job);
+    const texts_index *x = &r->index;
+    for (;; r->next_seed++) {
+        if (job->n_prompts > 0 && r->next_seed % size >= (uint64_t)job->n_prompts)
+            r->next_seed += size - r->next_seed % size;
+        for (; r->n_passed < x->n_runs && x->run[r->n_passed].seed < r->next_seed; r->n_passed++)
+            r->n_written += x->run[r->n_passed].n;
+        if (r->n_passed == x->n_runs || x->run[r->n_passed].seed != r->next_seed)
+            return;
+    }
+}
+
+/* Takes that number, and says what its text begins with. */
 static drey_train_prompt next_text(writing_room *r, writer *w)
 {
     const self_texts_job *job = r->job;
     const uint64_t size = round_size(job);
-    if (job->n_prompts > 0 && r->next_seed % size >= (uint64_t)job->n_prompts)
-        r->next_seed += size - r->next_seed % size;
     w->seed = r->next_seed++;
     return job->n_prompts > 0 ? job->prompts[w->seed % size]
                               : (drey_train_prompt){r->prefix, (size_t)r->n_prefix};
@@ -272,7 +338,8 @@ static float answer_temperature(const self_texts_job *job, const writer *w)
 static drey_status begin_text(writing_room *r, writer *w, drey_error *err)
 {
     kv_cache *kv = probe_target(w->session)->kv;
-    if (r->extent.n >= r->n_wanted) {
+    find_number(r);
+    if (r->n_written >= r->n_wanted) {
         w->state = WRITER_DONE;
         return DREY_OK;
     }
@@ -296,12 +363,12 @@ static drey_status begin_text(writing_room *r, writer *w, drey_error *err)
  * as memory. */
 static drey_status let_go(writing_room *r, drey_error *err)
 {
-    if (r->extent.n_bytes - r->dropped < DROP_BYTES)
+    if (r->index.n_bytes - r->dropped < DROP_BYTES)
         return DREY_OK;
     if (fdatasync(r->fd) != 0)
         return io_failed(r->job->path, "write", err);
     posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
-    r->dropped = r->extent.n_bytes;
+    r->dropped = r->index.n_bytes;
     return DREY_OK;
 }
 
@@ -314,8 +381,8 @@ static drey_status end_run(writing_room *r, writer *w, drey_error *err)
     TRY(put(r->fd, r->job->path, &run, sizeof run, err));
     TRY(put(r->fd, r->job->path, w->token, (size_t)w->n * sizeof *w->token, err));
     TRY(put(r->fd, r->job->path, w->hidden, (size_t)w->n * (size_t)d * sizeof *w->hidden, err));
-    r->extent.n += w->n;
-    r->extent.n_bytes += run_bytes(w->n, d);
+    r->n_written += w->n;
+    r->index.n_bytes += run_bytes(w->n, d);
     w->n = 0;
     return let_go(r, err);
 }
@@ -427,6 +494,7 @@ static void close_room(writing_room *r)
     free(r->writer);
     free(r->hidden);
     drey_engine_close(&r->engine);
+    index_free(&r->index);
     if (r->fd >= 0)
         close(r->fd);
 }
@@ -434,20 +502,20 @@ static void close_room(writing_room *r)
 static drey_status write_all(writing_room *r, int64_t *n_kept, drey_error *err)
 {
     const self_texts_job *job = r->job;
-    TRY(open_texts(job, job->engine->target->shape.n_embd, &r->fd, &r->extent, err));
-    *n_kept = r->extent.n;
-    if (r->extent.n >= job->n_positions)
+    TRY(open_texts(job, job->engine->target->shape.n_embd, &r->fd, &r->index, err));
+    *n_kept = r->index.n;
+    r->n_wanted = job->n_positions;
+    find_number(r);
+    if (r->n_written >= r->n_wanted)
         return DREY_OK;
     TRY(open_room(r, err));
-    r->next_seed = r->extent.seeds;
-    r->n_wanted = job->n_positions;
     for (int32_t i = 0; i < N_WRITERS; i++)
         TRY(begin_text(r, &r->writer[i], err));
     for (bool any = true; any;) {
         TRY(write_on(r, &any, err));
         if (job->progress)
             job->progress(job->user, DREY_PROGRESS_TRAIN,
-                          (uint64_t)min_i64(r->extent.n, job->n_positions),
+                          (uint64_t)min_i64(r->n_written, job->n_positions),
                           (uint64_t)job->n_positions);
         if (job->go_on && !job->go_on(job->user))
             FAIL(err, DREY_ERR_CANCELLED, "interrupted; what was written stays in %s",
@@ -468,7 +536,8 @@ drey_status self_texts_write(const self_texts_job *job, int64_t *n_kept, drey_er
 
 /* ---- Reading ---- */
 
-static drey_status open_to_read(const char *path, int *fd, texts_head *head, texts_extent *x,
+/* The caller closes it, and frees the index. */
+static drey_status open_to_read(const char *path, int *fd, texts_head *head, texts_index *x,
                                 drey_error *err)
 {
     *fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -476,24 +545,19 @@ static drey_status open_to_read(const char *path, int *fd, texts_head *head, tex
         return io_failed(path, "open", err);
     bool good = get(*fd, head, sizeof *head, 0) && memcmp(head->magic, magic, sizeof magic) == 0 &&
                 head->n_embd > 0;
-    if (good)
-        measure(*fd, head->n_embd, x);
-    else
+    drey_status status =
+        good ? index_make(x, *fd, path, head->n_embd, err)
+             : error_set(err, DREY_ERR_FORMAT, "%s holds no texts to train with", SHOWN_PATH(path));
+    if (status != DREY_OK)
         close(*fd);
-    if (!good)
-        FAIL(err, DREY_ERR_FORMAT, "%s holds no texts to train with", SHOWN_PATH(path));
-    return DREY_OK;
-}
-
-static drey_status damaged(const char *path, drey_error *err)
-{
-    FAIL(err, DREY_ERR_FORMAT, "%s is damaged; remove it", SHOWN_PATH(path));
+    return status;
 }
 
 /* The first n_counted tokens of a run. */
-static drey_status count_run(int fd, const char *path, const run_head *run, int32_t n_counted,
-                             uint64_t at, token_slice *s, drey_error *err)
+static drey_status count_run(int fd, const char *path, const run_place *run, int32_t n_counted,
+                             token_slice *s, drey_error *err)
 {
+    const uint64_t at = run->at + sizeof(run_head);
     for (int32_t from = 0, n; from < n_counted; from += n) {
         int32_t token[MOST_SAID];
         n = min_i32(n_counted - from, MOST_SAID);
@@ -503,7 +567,7 @@ static drey_status count_run(int fd, const char *path, const run_head *run, int3
             if (token[i] < 0 || token[i] >= s->n_vocab)
                 return damaged(path, err);
             s->there[token[i]] = true;
-            s->learnt[token[i]] += !is_held(run);
+            s->learnt[token[i]] += !is_held(run->seed);
         }
     }
     return DREY_OK;
@@ -514,18 +578,16 @@ drey_status self_texts_count(const char *path, int64_t most, token_slice *s, int
 {
     int fd;
     texts_head head;
-    texts_extent x;
-    run_head run;
+    texts_index x;
     TRY(open_to_read(path, &fd, &head, &x, err));
     drey_status status = DREY_OK;
     *n = 0;
-    for (uint64_t at = sizeof head;
-         status == DREY_OK && *n < most && at < x.n_bytes && get(fd, &run, sizeof run, at);
-         at += run_bytes(run.n, head.n_embd)) {
-        int32_t n_counted = (int32_t)min_i64(run.n, most - *n);
-        status = count_run(fd, path, &run, n_counted, at + sizeof run, s, err);
+    for (size_t i = 0; status == DREY_OK && *n < most && i < x.n_runs; i++) {
+        int32_t n_counted = (int32_t)min_i64(x.run[i].n, most - *n);
+        status = count_run(fd, path, &x.run[i], n_counted, s, err);
         *n += n_counted;
     }
+    index_free(&x);
     close(fd);
     return status;
 }
@@ -551,7 +613,7 @@ drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t 
 {
     int fd;
     texts_head head;
-    texts_extent x;
+    texts_index x;
     TRY(open_to_read(path, &fd, &head, &x, err));
     *t = (self_texts){.n_embd = n_embd};
     t->hidden = arena_take(a, (size_t)n * (size_t)n_embd * sizeof *t->hidden);
@@ -562,11 +624,11 @@ drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t 
         head.n_embd == n_embd
             ? arena_check(a, err)
             : error_set(err, DREY_ERR_MISMATCH, "%s is of another width", SHOWN_PATH(path));
-    uint64_t at = sizeof head;
-    for (run_head run; status == DREY_OK && t->n < n && get(fd, &run, sizeof run, at);
-         at += run_bytes(run.n, n_embd)) {
-        int32_t most = (int32_t)min_i64(run.n, n - t->n);
-        uint64_t tokens = at + sizeof run, states = tokens + (uint64_t)run.n * sizeof(int32_t);
+    for (const run_place *run = x.run; status == DREY_OK && t->n < n && run < x.run + x.n_runs;
+         run++) {
+        int32_t most = (int32_t)min_i64(run->n, n - t->n);
+        uint64_t tokens = run->at + sizeof(run_head),
+                 states = tokens + (uint64_t)run->n * sizeof(int32_t);
         if (!get(fd, t->token + t->n, (size_t)most * sizeof *t->token, tokens) ||
             !get(fd, t->hidden + t->n * n_embd, (size_t)most * (size_t)n_embd * 2, states))
             status = io_failed(path, "read", err);
@@ -577,12 +639,13 @@ drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t 
             }
             t->token[i] = s->place[t->token[i]];
             t->left[i] = (uint8_t)min_i64(t->n + most - 1 - i, 255);
-            t->held[i] = is_held(&run);
+            t->held[i] = is_held(run->seed);
         }
         t->n += most;
-        posix_fadvise(fd, (off_t)at, (off_t)run_bytes(run.n, n_embd), POSIX_FADV_DONTNEED);
+        posix_fadvise(fd, (off_t)run->at, (off_t)run_bytes(run->n, n_embd), POSIX_FADV_DONTNEED);
     }
     hold_last(t);
+    index_free(&x);
     close(fd);
     return status;
 }

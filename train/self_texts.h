@@ -13,7 +13,10 @@
  *
  *      head | run | run | ...      run: seed, n, token[n], hidden[n][D] in half precision
  *
- * A run that is not all there, which an interruption leaves, is cut off by the next writer. */
+ * Runs stand in the order in which their texts ended. Seeds are dealt out from 0 on; who reads the
+ * texts goes by the order of seeds. A run that is not all there, which an interruption leaves, is
+ * cut off by the next writer, which begins with the seeds that the file has not. So what is trained
+ * with does not depend on interruptions. */
 #ifndef DREY_TRAIN_SELF_TEXTS_H
 #define DREY_TRAIN_SELF_TEXTS_H
 
@@ -51,11 +54,12 @@ typedef struct self_texts {
     bool *held;       /* [n]: not to be trained with */
 } self_texts;
 
-/* Counts the tokens of the file's first `most` positions into s, which is then chosen from; *n: how
- * many there are of these. DREY_ERR_FORMAT: there are tokens that the model has not. */
+/* Counts the tokens of the first `most` positions, in the order of seeds, into s, which is then
+ * chosen from; *n: how many there are of these. DREY_ERR_FORMAT: there are tokens that the model
+ * has not. */
 drey_status self_texts_count(const char *path, int64_t most, token_slice *s, int64_t *n,
                              drey_error *err);
-/* Reads the first n positions to memory from `a`, whose owner checks it. Every 16th text is held,
+/* Reads those n positions to memory from `a`, whose owner checks it. Every 16th text is held,
  * or every text of each 16th prompt; where that is none of them or all, the last sixteenth of the
  * positions is. */
 size_t self_texts_bytes(int64_t n, int32_t n_embd);

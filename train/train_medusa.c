@@ -316,7 +316,7 @@ static checkpoint_head checkpoint_of(const training *t)
 {
     const medusa_trainer *m = &t->trainer;
     return (checkpoint_head){
-        .magic = {'d', 'r', 'e', 'y', 's', 't', 'p', '4'},
+        .magic = {'d', 'r', 'e', 'y', 's', 't', 'p', '5'},
         .identity = t->identity,
         .seed = t->o->seed,
         .texts = hash64_of(t->slice.learnt, (size_t)t->slice.n_vocab * sizeof *t->slice.learnt),

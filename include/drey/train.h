@@ -167,8 +167,9 @@ typedef struct drey_train_medusa_report {
  * judges them by texts that they have not seen, and writes the file whole or not at all. What was
  * interrupted is gone on with by the next call with the same options: from the texts, and from
  * OUTPUT.checkpoint, which is written once a minute; both are removed in the end. The same options
- * give the same file on a machine. report may be NULL. DREY_ERR_USAGE, DREY_ERR_MEMORY (which says
- * how much it takes, before a text is written), and whatever an engine says. */
+ * give the same file on a machine, interrupted or not. report may be NULL. DREY_ERR_USAGE,
+ * DREY_ERR_MEMORY (which says how much it takes, before a text is written), and whatever an engine
+ * says. */
 DREY_API drey_status drey_train_medusa(const drey_train_medusa_options *options,
                                        drey_train_medusa_report *report, drey_error *err);
 

@@ -474,13 +474,19 @@ static void check_fewer_tokens(const drey_model *m, const char *output)
 /* A token that there is not, in texts that are there. */
 static void check_damaged_texts(const drey_model *m, const char *output)
 {
-    enum { SIGN = 24 + 16 + 3 }; /* of the first token, behind the file's head and a run's */
     drey_error err = {0};
-    size_t n;
+    size_t n, at = 24; /* behind the file's head */
     const char *path = temp_path("again.texts");
     uint8_t *bytes = read_all(path, &n);
-    assert_true(n > SIGN && bytes[SIGN] == 0);
-    bytes[SIGN] = 0x80;
+    uint64_t seed;
+    while (memcpy(&seed, bytes + at, sizeof seed), seed != 0) { /* the text that counts first */
+        int32_t n_tokens;
+        memcpy(&n_tokens, bytes + at + 8, sizeof n_tokens);
+        at += 16 + (size_t)n_tokens * (4 + 2 * (size_t)m->shape.n_embd);
+        assert_true(at < n);
+    }
+    assert_int_equal(bytes[at + 16 + 3], 0); /* its first token's sign */
+    bytes[at + 16 + 3] = 0x80;
     bytes_file_write(path, bytes, n);
     free(bytes);
     assert_int_equal(train(m, output, &err, NULL), DREY_ERR_FORMAT);
@@ -603,6 +609,66 @@ static void prompts_are_answered(void **state)
     temp_dir_remove();
 }
 
+/* Trains a little; stopped by go_on after `calls` of them, and then again after as many more.
+ * Returns how often it was stopped. */
+static int train_in_parts(const drey_model *m, const char *output, const drey_train_prompt *prompts,
+                          int32_t n_prompts, int32_t calls)
+{
+    drey_engine_options engine;
+    drey_train_medusa_options o;
+    drey_engine_options_init(&engine);
+    drey_train_medusa_options_init(&o);
+    engine.target = m;
+    engine.memory_bytes = DREY_MEMORY_UNLIMITED;
+    engine.n_threads = 2;
+    o.engine = &engine;
+    o.n_heads = 2;
+    o.n_ids = 200;
+    o.n_positions = 1500;
+    o.n_epochs = 2;
+    o.seed = 3;
+    o.output = output;
+    o.go_on = not_for_long;
+    o.prompts = prompts;
+    o.n_prompts = n_prompts;
+    for (int n_stops = 0;; n_stops++) {
+        drey_error err = {0};
+        calls_left = calls;
+        drey_status status = drey_train_medusa(&o, NULL, &err);
+        if (status == DREY_OK)
+            return n_stops;
+        if (status != DREY_ERR_CANCELLED)
+            fail_msg("%s", err.message);
+        calls += calls;
+    }
+}
+
+/* Texts that were under way when training was interrupted are written by the next call: what is
+ * trained with, and so the file, is that of a training that nobody interrupted. */
+static void interrupted_texts_are_finished(void **state)
+{
+    (void)state;
+    static const int32_t a[] = {72, 101, 108, 108, 111}, b[] = {72, 101, 108, 33}, c[] = {87};
+    static const drey_train_prompt prompts[] = {{a, 5}, {b, 4}, {c, 1}};
+    drey_model *m = toy_model();
+    char whole[512], parts[512];
+    snprintf(whole, sizeof whole, "%s", temp_path("whole"));
+    snprintf(parts, sizeof parts, "%s", temp_path("parts"));
+    for (int32_t n_prompts = 0; n_prompts <= 3; n_prompts += 3) {
+        const drey_train_prompt *given = n_prompts ? prompts : NULL;
+        assert_int_equal(train_in_parts(m, whole, given, n_prompts, INT32_MAX / 2), 0);
+        assert_true(train_in_parts(m, parts, given, n_prompts, 25) >= 3);
+        size_t n[2];
+        uint8_t *bytes[2] = {read_all(whole, &n[0]), read_all(parts, &n[1])};
+        assert_int_equal(n[0], n[1]);
+        assert_memory_equal(bytes[0], bytes[1], n[0]);
+        free(bytes[0]);
+        free(bytes[1]);
+    }
+    drey_model_close(&m);
+    temp_dir_remove();
+}
+
 /* What is known to fail is said before a text is written. */
 static void known_at_once(void **state)
 {
@@ -683,12 +749,19 @@ static int close_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),       cmocka_unit_test(gradient_is_the_slope),
-        cmocka_unit_test(loss_by_hand),   cmocka_unit_test(chances_by_hand),
-        cmocka_unit_test(slice_by_hand),  cmocka_unit_test(tokens_beyond_the_slice),
-        cmocka_unit_test(ranks_by_hand),  cmocka_unit_test(learns),
-        cmocka_unit_test(toy_is_trained), cmocka_unit_test(what_cannot_be),
-        cmocka_unit_test(known_at_once),  cmocka_unit_test(prompts_are_answered),
+        cmocka_unit_test(products),
+        cmocka_unit_test(gradient_is_the_slope),
+        cmocka_unit_test(loss_by_hand),
+        cmocka_unit_test(chances_by_hand),
+        cmocka_unit_test(slice_by_hand),
+        cmocka_unit_test(tokens_beyond_the_slice),
+        cmocka_unit_test(ranks_by_hand),
+        cmocka_unit_test(learns),
+        cmocka_unit_test(toy_is_trained),
+        cmocka_unit_test(what_cannot_be),
+        cmocka_unit_test(known_at_once),
+        cmocka_unit_test(prompts_are_answered),
+        cmocka_unit_test(interrupted_texts_are_finished),
     };
     return cmocka_run_group_tests(tests, open_threads, close_threads);
 }
