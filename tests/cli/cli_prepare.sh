@@ -145,12 +145,12 @@ code=0
 "$drey" run -m "$toy" -p x -n 2 -q --sidecar "$side" 2>"$tmp/err" || code=$?
 [ $code = 1 ] || wrong "a stale sidecar that was named: exit code $code"
 has "$tmp/err" "^drey: .*is stale"
-"$drey" plan -m "$toy" --memory 50M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
+"$drey" plan -m "$toy" -t 1 --memory 50M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
 has "$tmp/err" "warning: .*is stale"
 prepare 1 --check
 has "$tmp/err" "is stale"
 prepare 0
-"$drey" plan -m "$toy" --memory 50M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
+"$drey" plan -m "$toy" -t 1 --memory 50M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
 has "$tmp/out" "packed in its sidecar"
 
 # 6. Elsewhere, and where something else stands.

@@ -71,10 +71,9 @@ const kernel_table *test_table(const char *tier)
     return kernel_select(tier);
 }
 
-size_t test_scratch_bytes(int64_t k)
+size_t test_scratch_least(void)
 {
-    size_t bytes = dot_scratch_bytes(k);
-    return bytes > AMX_SCRATCH_BYTES ? bytes : AMX_SCRATCH_BYTES;
+    return AMX_SCRATCH_BYTES;
 }
 
 bool test_tiles_at_rest(void)
@@ -99,9 +98,9 @@ const kernel_table *test_table(const char *tier)
     return kernel_select(tier);
 }
 
-size_t test_scratch_bytes(int64_t k)
+size_t test_scratch_least(void)
 {
-    return dot_scratch_bytes(k);
+    return 0;
 }
 
 bool test_tiles_at_rest(void)
@@ -115,3 +114,9 @@ uint64_t test_tile_products(void)
 }
 
 #endif
+
+size_t test_scratch_bytes(int64_t k)
+{
+    size_t bytes = dot_scratch_bytes(k), least = test_scratch_least();
+    return bytes > least ? bytes : least;
+}

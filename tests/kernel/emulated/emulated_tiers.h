@@ -20,8 +20,9 @@
 const char *const *test_tiers(void);
 /* NULL when it is not one of those. */
 const kernel_table *test_table(const char *tier);
-/* Enough for any of them. */
+/* Scratch that is enough for any of them; the test-only ones take as much whatever k is. */
 size_t test_scratch_bytes(int64_t k);
+size_t test_scratch_least(void);
 
 /* Whether this thread's emulated tiles are released. */
 bool test_tiles_at_rest(void);
