@@ -1,6 +1,7 @@
 /* Attention behind contexts of 4096 and 16384 positions, for one row and for 16: the shape of a
  * model of 1.5 billion parameters, 12 query heads that share 2 key heads of 128. Each call takes
  * the next layer of a cache that no processor cache holds, so keys and values come from memory. */
+#include "bench/bench.h"
 #include "bench/attention_speed.h"
 
 #include "base/arena.h"

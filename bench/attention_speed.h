@@ -2,7 +2,7 @@
 #ifndef DREY_BENCH_ATTENTION_SPEED_H
 #define DREY_BENCH_ATTENTION_SPEED_H
 
-#include "drey/bench.h"
+#include "bench/bench.h"
 #include "kernel/kernel.h"
 #include "os/pool.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "bench/bench.h"
 #include "base/arena.h"
 #include "common/num.h"
 #include "kernel/planes.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "base/arena.h"
 #include "kernel/kernel.h"
 #include "os/cpu.h"
@@ -63,4 +64,19 @@ drey_status drey_bench_machine(int32_t n_threads, const char *cpu_tier, drey_mac
     report->cpu_tier = kernels->tier;
     report->n_threads = n_threads ? n_threads : report->n_cores;
     return measure(kernels, report->n_threads, report, err);
+}
+
+static const double bench_s = 2, most_bench_s = 3600;
+
+drey_status drey_bench_disk(const char *path, drey_io io, uint64_t read_bytes, double seconds,
+                            drey_disk_report *report, drey_error *err)
+{
+    if (seconds != 0 && !(seconds > 0 && seconds <= most_bench_s))
+        FAIL(err, DREY_ERR_USAGE, "give 0 for the usual time, or up to %.0f seconds", most_bench_s);
+    const limits_reading what = {.path = path,
+                                 .io = io,
+                                 .read_bytes = read_bytes,
+                                 .seconds = seconds == 0 ? bench_s : seconds,
+                                 .again = seconds != 0};
+    return limits_disk(&what, report, err);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "common/num.h"
 #include "session/session_probe.h"
 #include "os/clock.h"

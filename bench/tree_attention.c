@@ -1,4 +1,5 @@
 /* See tree_attention.h. */
+#include "bench/bench.h"
 #include "bench/tree_attention.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef DREY_BENCH_TREE_ATTENTION_H
 #define DREY_BENCH_TREE_ATTENTION_H
 
-#include "drey/bench.h"
+#include "bench/bench.h"
 #include "kernel/kernel.h"
 
 enum { TREE_NODES = 64 };

@@ -16,7 +16,7 @@ cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || {
 }
 mv "$tmp/first" "$tmp/prefix" # nothing installed may remember where it was put
 prefix=$tmp/prefix
-for file in bin/drey include/drey/drey.h include/drey/bench.h include/drey/chat.h include/drey/profile.h include/drey/train.h share/doc/drey/LICENSE; do
+for file in bin/drey include/drey/drey.h include/drey/chat.h include/drey/tune.h include/drey/train.h share/doc/drey/LICENSE; do
     [ -f "$prefix/$file" ] || {
         echo "install: $file is missing"
         exit 1
@@ -77,8 +77,17 @@ int main(int n, char **arguments)
 }
 C
 "$cc" -std=c11 -Wall -Wextra -Werror "$tmp/own.c" -o "$tmp/own" "${static_flags[@]}"
+# The trainers come with libdrey-train, and with it alone.
+printf '#include <drey/train.h>\nint main(void) { drey_train_exit_options t; drey_train_exit_options_init(&t); return 0; }\n' >"$tmp/train.c"
+read -ra train_flags < <(pkg-config --cflags --libs drey-train)
+"$cc" -std=c11 -Wall -Wextra -Werror "$tmp/train.c" -o "$tmp/train" "${train_flags[@]}"
+"$tmp/train"
+if "$cc" -std=c11 "$tmp/train.c" -o "$tmp/train" "${flags[@]}" 2>/dev/null; then
+    echo "install: libdrey has a trainer in it"
+    exit 1
+fi
 if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
-    printf '#include <drey/%s.h>\n' bench train |
+    printf '#include <drey/%s.h>\n' chat train tune |
         "$cc" -x c++ -fsyntax-only -Wall -Wextra -Werror "${flags[0]}" -
 else
     echo "not run: the headers as C++, $cc has no C++ compiler beside it"

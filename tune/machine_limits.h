@@ -3,7 +3,7 @@
 #define DREY_TUNE_MACHINE_LIMITS_H
 
 #include "base/arena.h"
-#include "drey/bench.h"
+#include "drey/tune.h"
 #include "gguf/gguf.h"
 #include "kernel/kernel.h"
 #include "os/pool.h"

@@ -1,7 +1,7 @@
 /* Choosing between the variants of the kernels by measuring them: two ways in turns, so that what
  * else the machine does meets both. Each round goes on through weights far larger than the caches
  * where the last one stopped. */
-#include "drey/bench.h"
+#include "drey/tune.h"
 
 #include <math.h>
 #include <string.h>

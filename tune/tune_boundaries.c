@@ -1,4 +1,4 @@
-/* Where attention's boundary between units goes: see drey_tune_boundaries in drey/bench.h.
+/* Where attention's boundary between units goes: see drey_tune_boundaries in drey/tune.h.
  *
  * What counts is the time of attention alone, in passes over a tree behind made-up positions; the
  * rest of a pass is there in any case. */

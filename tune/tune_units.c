@@ -1,4 +1,4 @@
-/* How to divide passes between units: see drey_tune_units in drey/bench.h.
+/* How to divide passes between units: see drey_tune_units in drey/tune.h.
  *
  *      load   for each width:  each unit alone   the search   all sides in turns
  *

@@ -4,7 +4,7 @@
 
 #include "cli/args/options.h"
 #include "common/json_writer.h"
-#include "drey/bench.h"
+#include "bench/bench.h"
 
 #include <stdio.h>
 

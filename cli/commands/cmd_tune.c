@@ -6,7 +6,7 @@
 #include "cli/commands/models.h"
 #include "cli/terminal/terminal.h"
 #include "cli/files/tuning_file.h"
-#include "drey/bench.h"
+#include "drey/tune.h"
 
 #include <limits.h>
 

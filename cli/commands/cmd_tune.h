@@ -3,7 +3,7 @@
 #define DREY_CLI_CMD_TUNE_H
 
 #include "cli/args/options.h"
-#include "drey/bench.h"
+#include "drey/tune.h"
 
 #include <stdio.h>
 

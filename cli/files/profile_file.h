@@ -6,7 +6,7 @@
 
 #include "cli/commands/models.h"
 #include "common/json_value.h"
-#include "drey/bench.h"
+#include "drey/tune.h"
 
 /* Where it lies: a name for cache_path; false if a model cannot be read. */
 bool profile_name(char *out, size_t capacity, const models *m, const cli_settings *s);

@@ -6,7 +6,7 @@
 
 #include "cli/args/options.h"
 #include "common/json_writer.h"
-#include "drey/bench.h"
+#include "drey/tune.h"
 
 #include <stdio.h>
 

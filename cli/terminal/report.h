@@ -3,7 +3,7 @@
 #define DREY_CLI_REPORT_H
 
 #include "common/json_writer.h"
-#include "drey/bench.h"
+#include "drey/tune.h"
 
 #include <stdio.h>
 

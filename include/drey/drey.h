@@ -12,7 +12,7 @@
  * their fields stay for as long as the library's soname does (libdrey.so.0.MINOR before 1.0,
  * libdrey.so.MAJOR from then on): a new field is taken out of `reserved`, which `_init` sets to
  * zero, and at zero it means what was before it. So a program runs with any later library of its
- * soname without being compiled again. What measures is in drey/bench.h.
+ * soname without being compiled again. What measures is in drey/tune.h.
  */
 #ifndef DREY_H
 #define DREY_H
@@ -291,7 +291,7 @@ DREY_API const char *drey_progress_name(drey_progress what);
 typedef void drey_progress_fn(void *user, drey_progress what, uint64_t done, uint64_t total);
 
 /* Choices between ways of computing that differ in speed alone; no text depends on them. They come
- * from drey_tuning_init, and from drey_tune (drey/bench.h), which measures them. */
+ * from drey_tuning_init, and from drey_tune (drey/tune.h), which measures them. */
 typedef struct drey_tuning {
     bool whole_lines;     /* products of many rows go over whole lines of weights */
     bool near_fetch;      /* those of few rows fetch weights into the first cache, a little ahead */
@@ -304,7 +304,7 @@ DREY_API void drey_tuning_init(drey_tuning *tuning);
 DREY_API void drey_cpu_id(char *out, size_t capacity);
 
 /* What drafting with a pair of models costs and is worth on this machine, measured beforehand:
- * drey/profile.h. */
+ * drey/tune.h. */
 typedef struct drey_profile drey_profile;
 
 /* Units that share a pass: clusters of processor cores, and devices. Which there are is a text,

@@ -5,7 +5,7 @@
 #define DREY_PLAN_PLAN_H
 
 #include "common/error.h"
-#include "drey/profile.h"
+#include "drey/tune.h"
 #include "kernel/planes.h"
 #include "model/deferred.h"
 #include "model/workspace.h"

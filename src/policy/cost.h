@@ -17,7 +17,7 @@
 #define DREY_POLICY_COST_H
 
 #include "draft/drafter.h"
-#include "drey/profile.h"
+#include "drey/tune.h"
 
 enum { COST_RANGES = 12 };
 

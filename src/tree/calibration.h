@@ -8,7 +8,7 @@
 #define DREY_TREE_CALIBRATION_H
 
 #include "tree/tree.h"
-#include "drey/profile.h"
+#include "drey/tune.h"
 
 enum {
     CALIBRATION_RANKS = 3, /* 1st, 2nd, and the rest */

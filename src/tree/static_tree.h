@@ -17,7 +17,7 @@
 #define DREY_TREE_STATIC_TREE_H
 
 #include "tree/tree.h"
-#include "drey/profile.h"
+#include "drey/tune.h"
 
 enum {
     STATIC_DEPTHS = DREY_STATIC_DEPTHS,

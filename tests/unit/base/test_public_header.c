@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "drey/profile.h"
+#include "drey/tune.h"
 
 static const char soname[] = "0.1.";
 

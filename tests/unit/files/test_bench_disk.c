@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "drey/bench.h"
+#include "bench/bench.h"
 #include "gguf/gguf.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"

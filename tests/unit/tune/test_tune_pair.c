@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "drey/bench.h"
+#include "drey/tune.h"
 #include "engine/engine.h"
 #include "tune/heads_truth.h"
 #include "support/heads_file.h"

@@ -15,7 +15,6 @@
 #include "weights/sidecar.h"
 
 enum { RING_PIECES = 32, RING_BYTES = 64 << 20, LEAST_PIECES = 4, LEAST_READ = 64 << 10 };
-static const double bench_s = 2, most_bench_s = 3600;
 
 typedef struct span { /* of a file: from its first tensor to the end of its last */
     uint64_t begin, end;
@@ -195,17 +194,4 @@ drey_status limits_disk(const limits_reading *what, drey_disk_report *report, dr
     free(pieces);
     free(paths);
     return status;
-}
-
-drey_status drey_bench_disk(const char *path, drey_io io, uint64_t read_bytes, double seconds,
-                            drey_disk_report *report, drey_error *err)
-{
-    if (seconds != 0 && !(seconds > 0 && seconds <= most_bench_s))
-        FAIL(err, DREY_ERR_USAGE, "give 0 for the usual time, or up to %.0f seconds", most_bench_s);
-    const limits_reading what = {.path = path,
-                                 .io = io,
-                                 .read_bytes = read_bytes,
-                                 .seconds = seconds == 0 ? bench_s : seconds,
-                                 .again = seconds != 0};
-    return limits_disk(&what, report, err);
 }

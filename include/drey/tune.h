@@ -1,17 +1,75 @@
-/* drey/bench.h: what a machine, a disk, the kernels and a model do, beside the limits that were
- * measured in the same run. What `drey bench` prints is from here.
- *
- * For programs that measure; running a model needs drey/drey.h alone. Reports have no room to grow:
- * their structures may change with every minor version.
+/* drey/tune.h: what is measured of a machine and of a pair of models, and what is known before they
+ * write. Measuring makes tunings, profiles and shares of units; drey_engine_options takes them.
+ * Speed alone depends on them, never a text.
  */
-#ifndef DREY_BENCH_H
-#define DREY_BENCH_H
+#ifndef DREY_TUNE_H
+#define DREY_TUNE_H
 
-#include "drey/profile.h"
+#include "drey/drey.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- Profiles of a pair of models ---- */
+
+/* Trees of one shape for every turn, the best of each width: found by drey_tune_pair, used by
+ * DREY_POLICY_STATIC. */
+enum {
+    DREY_STATIC_DEPTHS = 8,
+    DREY_STATIC_RANKS = 8,
+    DREY_STATIC_ROWS = 64,
+    DREY_STATIC_TREES = 7
+};
+typedef struct drey_static_tree {
+    int32_t width; /* rows of the pass: 1, 2, 4 .. 64 */
+    int32_t n;     /* nodes, the root's among them; below the width where no more were ever right */
+    double expected_tokens; /* of a pass, by the product of shares */
+    /* By what came on texts that such a tree was not made with: the mean over trees of one half of
+     * the texts, on the other half each; of all where there is one text. */
+    double measured_tokens;
+    bool refined; /* leaves were exchanged for what came more often: that was better there */
+    double pass_s, draft_s; /* of a turn: the target's pass, the draft's steps */
+    double tokens_per_s;    /* measured_tokens over both */
+    /* [n]: as an index of a node, -1 of the root, levels before deeper ones; among the guesses,
+     * from 0. */
+    int8_t parent[DREY_STATIC_ROWS], rank[DREY_STATIC_ROWS];
+} drey_static_tree;
+typedef struct drey_static_trees {
+    /* [d][r]: guesses of rank r + 1 at depth d + 1 that were right where those above them were */
+    double share[DREY_STATIC_DEPTHS][DREY_STATIC_RANKS];
+    int32_t n_trees; /* 0: shares alone are known, or nothing */
+    int32_t best;    /* of the trees: most tokens a second */
+    drey_static_tree tree[DREY_STATIC_TREES];
+    uint64_t reserved[4]; /* zero */
+} drey_static_trees;
+
+/* What drafting with a pair of models costs and is worth on this machine, measured beforehand by
+ * drey_tune_pair: sessions begin with it rather than with what is usual, and learn
+ * on. Speed alone depends on it, never a text. 0 where something is not known. */
+enum {
+    DREY_PROFILE_ROWS = 64,
+    DREY_PROFILE_NODES = 8,
+    DREY_PROFILE_RANKS = 3,
+    DREY_PROFILE_BINS = 16
+};
+struct drey_profile {
+    double pass_s[DREY_PROFILE_ROWS];  /* [n - 1]: computing of the target's pass over n rows */
+    double step_s[DREY_PROFILE_NODES]; /* [n - 1]: of the draft's step over n nodes */
+    /* Guesses, and those that were right, of rank 1, 2 and all others, by the draft's confidence:
+     * bins of equal width in its log-odds, from -6 to 8. */
+    float guessed[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
+    float right[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
+    const drey_static_trees *trees; /* copied with the profile; NULL: none are known */
+    uint64_t reserved[15];          /* zero */
+};
+/* Nothing is known. */
+DREY_API void drey_profile_init(drey_profile *profile);
+/* Times are times, no more guesses were right than were made, and trees are trees: engines take no
+ * other profile. */
+DREY_API bool drey_profile_is_sound(const drey_profile *profile);
+
+/* ---- This machine ---- */
 
 /* What the machine does at most, measured beside whatever is judged by it: all threads, medians. */
 typedef struct drey_limits {
@@ -21,61 +79,12 @@ typedef struct drey_limits {
     double barrier_s;          /* a job of nothing on all threads */
 } drey_limits;
 
-typedef struct drey_tier_report {
-    const char *name;
-    double int8_ops_per_s, float_ops_per_s;
-} drey_tier_report;
-
-#define DREY_BENCH_MAX_TIERS 8
-
-typedef struct drey_machine_report {
-    char cpu[96];
-    int32_t n_cores, n_threads;
-    const char *cpu_tier;
-    uint64_t memory_total_bytes, memory_available_bytes;
-    drey_limits limits;
-    double kernel_ops_per_s; /* what its matrix kernel of Q4_K makes of the peak, in the caches */
-    int32_t n_tiers;         /* the tiers that run here, the best first */
-    drey_tier_report tiers[DREY_BENCH_MAX_TIERS];
-} drey_machine_report;
-/* About two seconds. n_threads 0: the cores; cpu_tier NULL: the best. */
-DREY_API drey_status drey_bench_machine(int32_t n_threads, const char *cpu_tier,
-                                        drey_machine_report *report, drey_error *err);
-
-typedef enum drey_kernel_figure {
-    DREY_KERNEL_PACK = 0,     /* a type's blocks brought into the layout that its products want */
-    DREY_KERNEL_QUANTISE = 1, /* activations for them */
-    DREY_KERNEL_DOT = 2,      /* products */
-    DREY_KERNEL_ROW = 3,      /* an operation on rows of activations: norms, RoPE, attention, ... */
-    DREY_KERNEL_PLANES = 4    /* products of blocks whose high and low bits lie apart, and, in turns
-                                 with them, of ordinary ones: two reports for each number of rows */
-} drey_kernel_figure;
-/* "pack", "quantise", "dot", "row", "planes"; NULL: there is no such figure. */
-DREY_API const char *drey_kernel_figure_name(drey_kernel_figure what);
-
-/* One figure about one kernel. */
-typedef struct drey_kernel_report {
-    const char *kernel; /* a tensor type, or a row operation */
-    drey_kernel_figure what;
-    const char *shape; /* of a row operation: what it ran on; planes: "unsplit", then "joined";
-                           else "" */
-    int32_t rows;      /* dot, planes, attention: rows of a pass; else 1 */
-    double seconds; /* dot, planes: of a pass over all weights in memory, scaled to 1 GiB of them;
-                           row: of a call; else 0 */
-    double
-        bytes_per_s; /* dot, planes, pack: of weights; quantise, row: of what is read and written */
-    double ops_per_s; /* dot, planes: a multiply-add is two; else 0 */
-    double bandwidth_share,
-        peak_share; /* dot, planes: of limits, int8 or float as the kernel's products
-                                           are; else 0 */
-} drey_kernel_report;
-typedef void drey_kernel_fn(void *user, const drey_kernel_report *report);
-/* Times the kernels of a tier, weights streaming from memory, activations and row operations in the
- * caches: all types and operations (about half a minute), or the one named by `kernel` ("q4_k",
- * "rope"). limits is filled before the first visit. */
-DREY_API drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const char *kernel,
-                                        drey_limits *limits, drey_kernel_fn *visit, void *user,
-                                        drey_error *err);
+typedef struct drey_disk_report {
+    double bytes_per_s; /* reading the file's tensors in order as a pass does */
+    uint64_t read_bytes;
+    double cpu_s; /* processor time that reading took, kernel included, on all threads */
+    bool direct, uring, registered; /* what the system allowed */
+} drey_disk_report;
 
 /* One question that tuning asks: what a kernel makes of its weights without and with a choice. */
 typedef struct drey_tune_report {
@@ -90,66 +99,6 @@ typedef void drey_tune_fn(void *user, const drey_tune_report *report);
  * family's stays. visit may be NULL. */
 DREY_API drey_status drey_tune(int32_t n_threads, const char *cpu_tier, drey_tuning *best,
                                drey_tune_fn *visit, void *user, drey_error *err);
-
-/* For each tensor type and each tier of this build, best first: whose dot product it runs, the
- * tier's own or a lower one's; NULL where the tier does not run on this machine. */
-typedef void drey_kernel_list_fn(void *user, const char *type, const char *tier, const char *own);
-DREY_API void drey_kernel_list(drey_kernel_list_fn *visit, void *user);
-
-typedef struct drey_disk_report {
-    double bytes_per_s; /* reading the file's tensors in order as a pass does */
-    uint64_t read_bytes;
-    double cpu_s; /* processor time that reading took, kernel included, on all threads */
-    bool direct, uring, registered; /* what the system allowed */
-} drey_disk_report;
-/* path: a model, or a sidecar. read_bytes: as in drey_engine_options. seconds: 0: once through the
- * file, two seconds at most; else as long, from the beginning again at the end. */
-DREY_API drey_status drey_bench_disk(const char *path, drey_io io, uint64_t read_bytes,
-                                     double seconds, drey_disk_report *report, drey_error *err);
-
-#define DREY_BENCH_MAX_CONTEXTS 8
-#define DREY_BENCH_MAX_PASSES   512
-
-typedef struct drey_model_bench {
-    int32_t n_prompt, n_decode; /* lengths of the prompt and of the text */
-    int32_t n_contexts;
-    int32_t contexts[DREY_BENCH_MAX_CONTEXTS]; /* positions before a pass, ascending */
-    bool every; /* passes of every width from 1 to 64, not of powers of two alone */
-} drey_model_bench;
-/* 512, 64, and contexts of 0, 4096 and 16384. */
-DREY_API void drey_model_bench_init(drey_model_bench *bench);
-
-/* A pass over a chain of rows with logits for all of them. */
-typedef struct drey_pass_report {
-    int32_t context, rows;
-    double seconds, ratio;                 /* median; against one row at this context */
-    double limit_seconds;                  /* max(bytes / bandwidth, operations / peak) */
-    double bandwidth_share, peak_share;    /* bytes and operations a second against the limits */
-    double matmul_seconds, attend_seconds; /* inside the kernels, of `seconds` */
-} drey_pass_report;
-
-typedef struct drey_model_report {
-    drey_limits limits; /* the mean of what was measured between the passes */
-    double prefill_tokens_per_s;
-    int32_t n_sessions;          /* as options.n_sessions */
-    double decode_tokens_per_s;  /* of all sessions together, */
-    double session_tokens_per_s; /* and of one alone, in turns with them */
-    double prefill_peak_share;   /* operations of the prompt against the peak */
-    double bandwidth_share;      /* bytes that the text's tokens need against the bandwidth */
-    uint64_t token_bytes;        /* weights that one token needs, without keys and values */
-    uint64_t position_bytes;     /* keys and values of one position of context */
-    double overhead_share;       /* of a pass of one row: what is neither matrices nor attention */
-    uint64_t streamed_bytes_per_pass; /* above 0: the disk decides, and shares mean little */
-    int32_t n_left_out;               /* of the contexts, the longest: no room, or not trained */
-    int32_t n_passes;
-    drey_pass_report passes[DREY_BENCH_MAX_PASSES]; /* context by context */
-} drey_model_report;
-/* Opens an engine and its sessions; options as for drey_engine_open, without a draft. One of the
- * sessions is measured, and with n_sessions above 1 how fast all write together. What fills a
- * context is made up: the time of a pass does not depend on the numbers. */
-DREY_API drey_status drey_bench_model(const drey_engine_options *options,
-                                      const drey_model_bench *bench, drey_model_report *report,
-                                      drey_error *err);
 
 /* ---- A pair of models on this machine ---- */
 
@@ -271,4 +220,5 @@ DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
 #ifdef __cplusplus
 }
 #endif
+
 #endif
