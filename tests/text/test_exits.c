@@ -708,7 +708,7 @@ static void some_things_do_not_go_together(void **state)
     (void)state;
     drey_engine_options o = with_exits(&guessers[2], DREY_EXIT_FAST);
     o.exit_threshold = 1.5f;
-    refuses(o, "a threshold of 1 is not possible");
+    refuses(o, "a threshold of 1.5 is not possible");
     o = with_exits(&guessers[2], DREY_EXIT_FAST);
     o.policy = DREY_POLICY_BLD;
     refuses(o, "the policy \"bld\" do not go together");
