@@ -102,8 +102,8 @@ static drey_status ask_drafter(exit_gatherer *g, const written *t, int32_t row, 
         c->logp[i] = (float)log_f64((double)tree->nodes[0].guess[i].confidence);
     }
     tree_submit(tree, 0);
-    if (d->listens)
-        d->class->hear(d, tree, 0, top, n_top);
+    if (d->wants_target_top)
+        d->class->take_target_top(d, tree, 0, top, n_top);
     tree_moves(tree, NULL, 0, t->ids[row + 1], moved);
     d->class->reroot(d, tree, NULL, 0, t->ids[row + 1], moved);
     tree_reroot(tree, t->ids[row + 1], moved);
@@ -223,11 +223,11 @@ static drey_status each_chunk(exit_gatherer *g, const written *t, chunk_fn *fn, 
 /* A drafter that looks things up has seen this text when it was written: it begins anew. */
 static void forget_text(drey_session *s)
 {
-    int32_t capacity = probe_engine(s)->options.n_context + 1;
+    int32_t capacity = probe_engine(s)->config.n_context + 1;
     drafter *d = probe_drafter(s);
     if (!d || d->class != &drafter_lookup_class)
         return;
-    memset(d, 0, drafter_lookup_class.bytes(capacity));
+    memset(d, 0, drafter_lookup_bytes(capacity));
     drafter_lookup_init(d, capacity);
 }
 

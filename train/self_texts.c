@@ -397,7 +397,7 @@ static drey_status hear(writing_room *r, writer *w, const pass_group *group, dre
     w->token[w->n] = token;
     e->kernels->to_f16(w->hidden + (int64_t)w->n * d, group->hidden, d);
     w->n++;
-    bool ends = tokenizer_is_end(e->options.target->tokenizer, token);
+    bool ends = tokenizer_is_end(e->config.target->tokenizer, token);
     if (w->state == WRITER_ASKS && (ends || w->n >= MOST_ASKED)) {
         w->n = 0; /* heads are to guess what the model answers, not what it is asked */
         w->state = WRITER_ANSWERS;

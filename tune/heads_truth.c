@@ -45,7 +45,7 @@ drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, const 
     for (int32_t i = 1; i < n_nodes; i++)
         nodes[i] = tree_push(tree, nodes[i - 1], timeline[root + i], 1);
     TRY(d->class->begin(d, timeline, root + 1, err));
-    d->class->see(d, root - 1, p->hidden + (int64_t)place * p->n_embd);
+    d->class->take_hidden(d, root - 1, p->hidden + (int64_t)place * p->n_embd);
     TRY(d->class->expand(d, tree, nodes, n_nodes, err));
     *n = 0;
     for (int32_t i = 0; i < n_nodes; i++) {

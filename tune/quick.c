@@ -41,13 +41,14 @@ static size_t block_for(const drey_plan *t)
 /* Half of the room for what arrives; the list of reads and their table lie beside it. */
 static drey_status measure_disk(const drey_engine *e, double *bytes_per_s, drey_error *err)
 {
-    const drey_engine_options *o = &e->options;
-    const gguf *model = o->target->file;
+    const engine_config *c = &e->config;
+    const gguf *model = c->target->file;
     uint64_t half = room_in(&e->plan.report) / 2;
-    const limits_reading what = {.path = e->sidecar ? e->sidecar : gguf_part_path(model, 0),
-                                 .model = e->sidecar ? NULL : model,
-                                 .io = o->io,
-                                 .read_bytes = o->read_bytes,
+    const limits_reading what = {.path =
+                                     e->sidecar.path ? e->sidecar.path : gguf_part_path(model, 0),
+                                 .model = e->sidecar.path ? NULL : model,
+                                 .io = c->reads.io,
+                                 .read_bytes = c->reads.bytes,
                                  .ring_bytes = half < SIZE_MAX ? (size_t)half : SIZE_MAX,
                                  .seconds = disk_s};
     drey_disk_report disk;

@@ -210,7 +210,7 @@ static int8_t rank_of(const tree_node *node, int32_t token)
     return NONE_RIGHT;
 }
 
-static void hear_path(tuner *t, const token_tree *tree, const accepted *a)
+static void rank_path(tuner *t, const token_tree *tree, const accepted *a)
 {
     for (int32_t i = 0; i <= a->n_path && t->n_ranks < t->most; i++) {
         const tree_node *from = &tree->nodes[i ? a->path[i - 1] : 0];
@@ -220,13 +220,19 @@ static void hear_path(tuner *t, const token_tree *tree, const accepted *a)
     }
 }
 
-static void hear_turn(turn_watch *w, const token_tree *tree, const accepted *a)
+/* Whose guesses are measured apart from the text. */
+static bool has_heads(const drey_session *s)
+{
+    return probe_engine(s)->config.drafter == &drafter_medusa;
+}
+
+static void note_turn(turn_watch *w, const token_tree *tree, const accepted *a)
 {
     tuner *t = (tuner *)w;
     calibration_learn(&t->counts, tree, a->path, a->n_path, a->next);
     t->counts.n_positions = 0; /* nothing of it is to fade */
-    if (!probe_engine(t->session)->has_heads)
-        hear_path(t, tree, a);
+    if (!has_heads(t->session))
+        rank_path(t, tree, a);
 }
 
 static void note(tuner *t, const int8_t *rank, int32_t n)
@@ -283,8 +289,8 @@ static drey_status write_text(tuner *t, const drey_tune_prompt *prompt, drey_err
     drey_generate_options o;
     drey_generate_options_init(&o);
     o.n_predict = t->options->n_predict ? t->options->n_predict : TEXT_TOKENS;
-    bool heads = probe_engine(s)->has_heads;
-    bool steps_take_time = probe_drafter(s)->class->start != NULL || heads;
+    bool heads = has_heads(s);
+    bool steps_take_time = !probe_engine(s)->config.drafter->looks_up;
     TRY(drey_session_sync(s, prompt->ids, prompt->n, NULL, err));
     drey_statistics statistics = {0};
     TRY(drey_session_begin(s, &o, &statistics, err));
@@ -310,7 +316,7 @@ static drey_status write_texts(tuner *t, drey_error *err)
 {
     double start = clock_s();
     say(t, "the draft's steps, and its guesses");
-    t->watch.turn = hear_turn;
+    t->watch.turn = note_turn;
     probe_watch(t->session, &t->watch);
     for (int32_t i = 0; i < t->options->n_prompts && (i == 0 || clock_s() - start < texts_s); i++)
         TRY(write_text(t, &t->options->prompts[i], err));

@@ -12,11 +12,13 @@ static const uint64_t of_exits = DREY_WITHOUT(DREY_PART_SCHEDULE) |
 static drey_status check_drafting(const cli_settings *s, drey_error *err)
 {
     bool drafts = s->drafter != DREY_DRAFTER_NONE || s->draft_auto;
+    drey_drafter_info drafter;
+    drey_drafter_describe(s->drafter, &drafter);
     drey_policy policy = s->policy;
     if (policy == DREY_POLICY_AUTO)
         policy = drafts ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
     bool plain = policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD;
-    if (policy == DREY_POLICY_DRAFT && s->drafter != DREY_DRAFTER_MODEL)
+    if (policy == DREY_POLICY_DRAFT && !drafter.takes_model)
         return fail(err, DREY_ERR_USAGE,
                     "--policy draft lets the draft write alone: add -d DRAFT.gguf");
     if (!plain && !drafts)
@@ -36,7 +38,7 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
         return fail(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d lookup");
     if (s->with & ~DREY_WITH(DREY_PART_LOOKUP))
         return fail(err, DREY_ERR_USAGE, "--with takes \"lookup\": policies have the other parts");
-    if (s->with && (!drafts || s->drafter == DREY_DRAFTER_LOOKUP))
+    if (s->with && (!drafts || drafter.looks_up))
         return fail(
             err, DREY_ERR_USAGE,
             "--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");

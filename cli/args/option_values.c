@@ -223,18 +223,17 @@ static void read_draft(cli_settings *s, const char *text)
 {
     s->draft_path = NULL;
     s->draft_auto = strcmp(text, "auto") == 0;
-    if (s->draft_auto || strcmp(text, drey_drafter_name(DREY_DRAFTER_NONE)) == 0)
-        s->drafter = DREY_DRAFTER_NONE;
-    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_LOOKUP)) == 0)
-        s->drafter = DREY_DRAFTER_LOOKUP;
-    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_SELF)) == 0)
-        s->drafter = DREY_DRAFTER_SELF;
-    else if (strcmp(text, drey_drafter_name(DREY_DRAFTER_MEDUSA)) == 0)
-        s->drafter = DREY_DRAFTER_MEDUSA;
-    else {
-        s->drafter = DREY_DRAFTER_MODEL;
-        s->draft_path = text;
-    }
+    s->drafter = DREY_DRAFTER_NONE;
+    if (s->draft_auto)
+        return;
+    drey_drafter_info info;
+    for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++)
+        if (!info.takes_model && strcmp(text, info.name) == 0) {
+            s->drafter = (drey_drafter)i;
+            return;
+        }
+    s->drafter = DREY_DRAFTER_MODEL;
+    s->draft_path = text;
 }
 
 drey_status option_store(cli_settings *s, const cli_option *option, const char *text,

@@ -16,7 +16,7 @@
 #include "cli/files/profile_file.h"
 #include "cli/terminal/terminal.h"
 
-enum { MOST_OPENED = 4 };
+enum { MOST_OPENED = 4, MOST_WAYS = 16 + MOST_OPENED };
 
 typedef struct sibling {
     char path[PATH_MAX];
@@ -82,7 +82,7 @@ typedef struct way {
 } way;
 
 typedef struct ways {
-    way of[4 + MOST_OPENED]; /* [n]; where two promise the same, the first one is taken */
+    way of[MOST_WAYS]; /* [n]; where two promise the same, the first one is taken */
     int n;
 } ways;
 
@@ -93,12 +93,12 @@ static way *add_way(ways *all, drey_drafter drafter)
     return w;
 }
 
-/* Passes that end early have no state for heads. */
-static bool has_heads(const cli_settings *s)
+/* A drafter's file, after the target's name. */
+static bool has_file(const cli_settings *s, const char *ending)
 {
     char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s.drey-medusa", s->model);
-    return s->exit == DREY_EXIT_OFF && n < (int)sizeof path && access(path, F_OK) == 0;
+    int n = snprintf(path, sizeof path, "%s%s", s->model, ending);
+    return n < (int)sizeof path && access(path, F_OK) == 0;
 }
 
 static void add_siblings(ways *all, const models *m, const cli_settings *s)
@@ -126,12 +126,14 @@ static bool wants_draft(const cli_settings *s)
 
 static void list_ways(ways *all, const models *m, const cli_settings *s)
 {
-    if (!wants_draft(s))
-        add_way(all, DREY_DRAFTER_NONE);
-    add_way(all, DREY_DRAFTER_LOOKUP);
-    add_way(all, DREY_DRAFTER_SELF);
-    if (has_heads(s))
-        add_way(all, DREY_DRAFTER_MEDUSA);
+    drey_drafter_info info;
+    for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++) {
+        bool there = !info.file_ending ||
+                     (has_file(s, info.file_ending) && (info.exits || s->exit == DREY_EXIT_OFF));
+        bool wanted = (drey_drafter)i != DREY_DRAFTER_NONE || !wants_draft(s);
+        if (!info.takes_model && there && wanted && all->n < MOST_WAYS - MOST_OPENED)
+            add_way(all, (drey_drafter)i);
+    }
     add_siblings(all, m, s);
 }
 
@@ -180,7 +182,7 @@ static void look_up_profiles(ways *all, const models *m, const cli_settings *s)
     same_passes(all);
 }
 
-/* What the plan promises. Of heads there is a word where they are not good. */
+/* What the plan promises. Where a drafter's file is not good there is a word. */
 static void promise(const models *m, const cli_settings *s, int32_t n_context, way *w)
 {
     drey_plan plan;
@@ -192,7 +194,9 @@ static void promise(const models *m, const cli_settings *s, int32_t n_context, w
     if (w->has_passes)
         options.profile = &w->known.profile;
     drey_status status = drey_plan_make(&options, NULL, &plan, &err);
-    if (w->drafter == DREY_DRAFTER_MEDUSA && status != DREY_OK && status != DREY_ERR_MEMORY)
+    drey_drafter_info info;
+    drey_drafter_describe(w->drafter, &info);
+    if (info.file_ending && status != DREY_OK && status != DREY_ERR_MEMORY)
         complain("warning: %s", err.message);
     w->promised = status == DREY_OK ? plan.expected_tokens_per_s : 0;
 }
@@ -214,26 +218,27 @@ static double best_of(const ways *all, drey_drafter drafter)
     return best;
 }
 
+/* Those that compute, then those that look up, then none. */
+static void add_others(char *out, size_t capacity, const ways *all, const way *taken)
+{
+    drey_drafter_info info;
+    size_t n = 0;
+    for (int turn = 0; turn < 3; turn++)
+        for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++) {
+            double promised = best_of(all, (drey_drafter)i);
+            int own_turn = (drey_drafter)i == DREY_DRAFTER_NONE ? 2 : info.looks_up;
+            if (own_turn == turn && promised > 0 && (drey_drafter)i != taken->drafter &&
+                n < capacity)
+                n += (size_t)snprintf(out + n, capacity - n, ", %s %.3g", info.with, promised);
+        }
+}
+
 /* What can be had, the taken one first; nothing where no plan can be made: its error says more. */
 static void say_why(models *m, const ways *all, const way *taken)
 {
-    static const struct {
-        drey_drafter drafter;
-        const char *name;
-    } kinds[] = {{DREY_DRAFTER_MODEL, "the model beside it"},
-                 {DREY_DRAFTER_SELF, "its planes"},
-                 {DREY_DRAFTER_MEDUSA, "its heads"},
-                 {DREY_DRAFTER_LOOKUP, "lookup"},
-                 {DREY_DRAFTER_NONE, "no draft"}};
     const char *says = taken->measured ? "by what was measured it promises" : "it promises";
     char others[160] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        double promised = best_of(all, kinds[i].drafter);
-        if (promised > 0 && kinds[i].drafter != taken->drafter)
-            n += (size_t)snprintf(others + n, sizeof others - n, ", %s %.3g", kinds[i].name,
-                                  promised);
-    }
+    add_others(others, sizeof others, all, taken);
     if (taken->promised <= 0)
         return;
     if (taken->drafter == DREY_DRAFTER_MODEL)

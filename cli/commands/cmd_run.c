@@ -195,9 +195,8 @@ static drey_status write_trace(const run *r, const drey_statistics *statistics, 
 {
     const cli_settings *s = r->settings;
     const trace_about about = {.target = s->model,
-                               .draft = r->models.drafter == DREY_DRAFTER_MODEL
-                                            ? r->models.draft_path
-                                            : drey_drafter_name(r->models.drafter),
+                               .draft = r->models.draft ? r->models.draft_path
+                                                        : drey_drafter_name(r->models.drafter),
                                .policy = drey_policy_name(s->policy),
                                .statistics = statistics};
     return trace_write(s->trace, r->session, r->models.target, &about, err);

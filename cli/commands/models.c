@@ -103,7 +103,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.target = m->target;
     options.draft = m->draft;
     options.drafter = m->drafter;
-    options.heads = m->drafter == DREY_DRAFTER_MEDUSA ? m->heads : NULL;
+    options.heads = m->heads;
     options.policy = settings->policy;
     options.without = settings->without;
     options.with = settings->with;

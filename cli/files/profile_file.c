@@ -66,9 +66,11 @@ static bool hash_file(const char *path, uint64_t *hash)
 static bool hash_heads(const models *m, const char *target, uint64_t *hash)
 {
     char beside[PATH_MAX];
+    drey_drafter_info info;
+    drey_drafter_describe(m->drafter, &info);
     if (m->heads)
         return hash_file(m->heads, hash);
-    int n = snprintf(beside, sizeof beside, "%s.drey-medusa", target);
+    int n = snprintf(beside, sizeof beside, "%s%s", target, info.file_ending);
     return n > 0 && (size_t)n < sizeof beside && hash_file(beside, hash);
 }
 
@@ -78,7 +80,9 @@ bool profile_name(char *out, size_t capacity, const models *m, const cli_setting
     char drafter[24];
     if (drey_model_identity(m->target, &target, NULL) != DREY_OK)
         return false;
-    bool hashed = m->draft || m->drafter == DREY_DRAFTER_MEDUSA;
+    drey_drafter_info info;
+    drey_drafter_describe(m->drafter, &info);
+    bool hashed = m->draft || info.file_ending;
     if (m->draft ? drey_model_identity(m->draft, &draft, NULL) != DREY_OK
                  : hashed && !hash_heads(m, s->model, &draft))
         return false;

@@ -212,6 +212,18 @@ typedef enum drey_drafter {
 
 /* "none", "model", "lookup", "self", "medusa"; NULL: there is no such drafter. */
 DREY_API const char *drey_drafter_name(drey_drafter drafter);
+/* What programs ask that offer drafters by their names. */
+typedef struct drey_drafter_info {
+    const char *name;
+    const char *with;        /* what it drafts with, in a list of such: "its heads" */
+    const char *file_ending; /* of the file that it needs, after the target's name; NULL: of none */
+    bool takes_model;        /* needs a model in options.draft */
+    bool looks_up;           /* guesses from the text, at no cost */
+    bool exits;              /* goes with early exits */
+    uint64_t reserved[4];    /* zero */
+} drey_drafter_info;
+/* False: there is no such drafter. They are numbered from 0 without a gap. */
+DREY_API bool drey_drafter_describe(drey_drafter drafter, drey_drafter_info *info);
 /* Whether a file says of itself that it holds heads for options.heads; false where it cannot
  * be read.
  */

@@ -183,10 +183,10 @@ static void judge(blend_drafter *b, const blend_guesses *g, int32_t token)
 
 /* ---- A step ---- */
 
-static bool reaches(const blend_drafter *b, const token_tree *tree, int32_t node)
+static bool inner_can_guess(const blend_drafter *b, const token_tree *tree, int32_t node)
 {
     const drafter_class *c = b->inner->class;
-    return !c->reaches || c->reaches(b->inner, tree, node);
+    return !c->can_guess || c->can_guess(b->inner, tree, node);
 }
 
 static void take_nodes(blend_drafter *b, const token_tree *tree, const int32_t *nodes, int32_t n)
@@ -196,7 +196,7 @@ static void take_nodes(blend_drafter *b, const token_tree *tree, const int32_t *
     b->n_computed = 0;
     for (int32_t i = 0; i < n; i++) {
         b->nodes[i] = nodes[i];
-        if (reaches(b, tree, nodes[i]))
+        if (inner_can_guess(b, tree, nodes[i]))
             b->computed[b->n_computed++] = nodes[i];
     }
 }
@@ -276,11 +276,11 @@ static void blend_give_up(drafter *base)
     drop_nodes(b);
 }
 
-static bool blend_glance(drafter *base, token_tree *tree, int32_t node)
+static bool blend_expand_free(drafter *base, token_tree *tree, int32_t node)
 {
     blend_drafter *b = self_of(base);
     lookup_guess guess[TREE_MAX_GUESSES];
-    if (reaches(b, tree, node) &&
+    if (inner_can_guess(b, tree, node) &&
         (lookup_find(b->lookup, tree, node, guess) == 0 || guess[0].confidence < certain))
         return false;
     merge(b, tree, node);
@@ -310,19 +310,25 @@ static drey_status blend_read(drafter *base, int64_t until_ns, draft_reading *st
     return b->inner->class->read(b->inner, until_ns, state, err);
 }
 
-static void blend_hear(drafter *base, const token_tree *tree, int32_t node, const int32_t *tokens,
-                       int32_t n)
+static void blend_take_target_top(drafter *base, const token_tree *tree, int32_t node,
+                                  const int32_t *tokens, int32_t n)
 {
     blend_drafter *b = self_of(base);
-    b->lookup->base.class->hear(&b->lookup->base, tree, node, tokens, n);
-    if (b->inner->listens)
-        b->inner->class->hear(b->inner, tree, node, tokens, n);
+    b->lookup->base.class->take_target_top(&b->lookup->base, tree, node, tokens, n);
+    if (b->inner->wants_target_top)
+        b->inner->class->take_target_top(b->inner, tree, node, tokens, n);
 }
 
-static void blend_see(drafter *base, int32_t position, const float *hidden)
+static bool blend_is_valid(const drafter *base, const int32_t *tokens, int32_t n)
+{
+    const blend_drafter *b = (const blend_drafter *)base;
+    return b->inner->class->is_valid(b->inner, tokens, n);
+}
+
+static void blend_take_hidden(drafter *base, int32_t position, const float *hidden)
 {
     blend_drafter *b = self_of(base);
-    b->inner->class->see(b->inner, position, hidden);
+    b->inner->class->take_hidden(b->inner, position, hidden);
 }
 
 static void blend_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
@@ -339,14 +345,14 @@ static void blend_reroot(drafter *base, const token_tree *tree, const int32_t *p
             b->of[moved[i]] = b->of[i];
     lookup_follow(b->lookup, tree, path, n_path, next);
     b->inner->class->reroot(b->inner, tree, path, n_path, next, moved);
-    base->n_blind = b->inner->n_blind;
+    base->n_unguessable = b->inner->n_unguessable;
 }
 
 /* ---- */
 
 size_t blend_bytes(int32_t capacity)
 {
-    return arena_size(sizeof(blend_drafter)) + drafter_lookup_class.bytes(capacity);
+    return arena_size(sizeof(blend_drafter)) + drafter_lookup_bytes(capacity);
 }
 
 drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sampler *s,
@@ -354,7 +360,7 @@ drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sample
 {
     const drafter_class *c = inner->class;
     blend_drafter *b = memory;
-    *b = (blend_drafter){.base = {.class = &b->class, .listens = true},
+    *b = (blend_drafter){.base = {.class = &b->class, .wants_target_top = true},
                          .class = {.begin = blend_begin,
                                    .unread = c->unread ? blend_unread : NULL,
                                    .read = c->read ? blend_read : NULL,
@@ -363,10 +369,11 @@ drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sample
                                    .start = c->start ? blend_start : NULL,
                                    .advance = c->advance ? blend_advance : NULL,
                                    .give_up = c->give_up ? blend_give_up : NULL,
-                                   .glance = blend_glance,
-                                   .hear = blend_hear,
-                                   .see = c->see ? blend_see : NULL,
-                                   .reroot = blend_reroot},
+                                   .expand_free = blend_expand_free,
+                                   .take_target_top = blend_take_target_top,
+                                   .take_hidden = c->take_hidden ? blend_take_hidden : NULL,
+                                   .reroot = blend_reroot,
+                                   .is_valid = c->is_valid ? blend_is_valid : NULL},
                          .inner = inner,
                          .sampler = s,
                          .worth = {{.sampled = false}, {.sampled = true}}};

@@ -1,24 +1,35 @@
-/* The drafters by their names: see drafter.h. */
-#include "draft/drafter.h"
+/* The table of drafters: see drafter_kind.h. */
+#include "draft/drafter_kind.h"
+
+static const drafter_kind *const table[] = {[DREY_DRAFTER_NONE] = NULL,
+                                            [DREY_DRAFTER_MODEL] = &drafter_model,
+                                            [DREY_DRAFTER_LOOKUP] = &drafter_lookup,
+                                            [DREY_DRAFTER_SELF] = &drafter_self,
+                                            [DREY_DRAFTER_MEDUSA] = &drafter_medusa};
+
+const drafter_kind *drafter_kind_of(drey_drafter which)
+{
+    return (unsigned)which < sizeof table / sizeof *table ? table[which] : NULL;
+}
+
+bool drey_drafter_describe(drey_drafter which, drey_drafter_info *info)
+{
+    const drafter_kind *k = drafter_kind_of(which);
+    *info = (drey_drafter_info){.name = "none", .with = "no draft"};
+    if (k)
+        *info = (drey_drafter_info){.name = k->name,
+                                    .with = k->with,
+                                    .takes_model = k->side == DRAFT_SIDE_MODEL,
+                                    .file_ending = k->file_ending,
+                                    .looks_up = k->looks_up,
+                                    .exits = !k->exit_conflict};
+    return k || which == DREY_DRAFTER_NONE;
+}
 
 const char *drey_drafter_name(drey_drafter which)
 {
-    static const char *const names[] = {[DREY_DRAFTER_NONE] = "none",
-                                        [DREY_DRAFTER_MODEL] = "model",
-                                        [DREY_DRAFTER_LOOKUP] = "lookup",
-                                        [DREY_DRAFTER_SELF] = "self",
-                                        [DREY_DRAFTER_MEDUSA] = "medusa"};
-    return (unsigned)which < sizeof names / sizeof *names ? names[which] : NULL;
-}
-
-const drafter_class *drafter_class_of(drey_drafter which)
-{
-    static const drafter_class *const classes[] = {
-        [DREY_DRAFTER_MODEL] = &drafter_model_class,
-        [DREY_DRAFTER_LOOKUP] = &drafter_lookup_class,
-        [DREY_DRAFTER_MEDUSA] = &drafter_medusa_class,
-        [DREY_DRAFTER_SELF] = &drafter_model_class}; /* over views: model_drafter.h */
-    return (unsigned)which < sizeof classes / sizeof *classes ? classes[which] : NULL;
+    drey_drafter_info info;
+    return drey_drafter_describe(which, &info) ? info.name : NULL;
 }
 
 drey_status drafter_start(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n, bool *done,

@@ -45,10 +45,10 @@ typedef struct drafter_class {
      * DRAFT_MAX_BATCH; each as by expand. NULL: there is nothing to share. An error leaves those
      * that it has not reached as they were. */
     drey_status (*expand_all)(const draft_step *steps, int32_t n, drey_error *err);
-    /* Whether it has guesses for the node at all, as the tree stands. NULL: for each. */
-    bool (*reaches)(const drafter *d, const token_tree *tree, int32_t node);
-    /* Expands the node if that takes no step: the guesses are known without one. NULL: never. */
-    bool (*glance)(drafter *d, token_tree *tree, int32_t node);
+    /* Whether it has guesses for the node, as the tree is now. NULL: for every node. */
+    bool (*can_guess)(const drafter *d, const token_tree *tree, int32_t node);
+    /* Expands the node if its guesses are known without a step. NULL: never. */
+    bool (*expand_free)(drafter *d, token_tree *tree, int32_t node);
     /* The same step in parts, for drafters whose steps take time: all three, or all NULL. One step
      * of a drafter is under way at most, and none when begin, expand or reroot are called; the tree
      * may grow meanwhile. nodes are copied. */
@@ -60,33 +60,31 @@ typedef struct drafter_class {
                            drey_error *err);
     /* Forgets the step under way, if there is one. */
     void (*give_up)(drafter *d);
-    /* The target computed a row of the submitted node `node`, and found token[0..n) the likeliest
-     * behind it, the best first. Before reroot, for those who listen. */
-    void (*hear)(drafter *d, const token_tree *tree, int32_t node, const int32_t *tokens,
-                 int32_t n);
-    /* The target computed the token at `position`, which stays, and this is its hidden state there,
-     * behind the final norm: hidden[D], the caller's. Before begin or reroot, which make the token
-     * behind it the root. NULL: does not look at that. */
-    void (*see)(drafter *d, int32_t position, const float *hidden);
+    /* The target computed the row of the submitted node `node`: token[0..n) are its likeliest
+     * tokens after that node, the best first. Called before reroot, where wants_target_top. */
+    void (*take_target_top)(drafter *d, const token_tree *tree, int32_t node, const int32_t *tokens,
+                            int32_t n);
+    /* The target computed the token at `position`, which stays: hidden[D], the caller's, is its
+     * hidden state there, after the final norm. Called before begin or reroot, which make the next
+     * token the root. NULL: it is not used. */
+    void (*take_hidden)(drafter *d, int32_t position, const float *hidden);
     /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
      * token `next` is the new root. The tree is still as it was; moved is tree_moves' answer. What
      * was computed for nodes that stay is not computed again. */
     void (*reroot)(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next, const int32_t *moved);
-    /* Memory that a drafter takes from its session, its model and caches not counted, for timelines
-     * of up to `capacity` tokens, the root included. It takes no other. */
-    size_t (*bytes)(int32_t capacity);
+    /* Whether what it holds fits the timeline of n tokens, in assertions. NULL: there is nothing to
+     * check. */
+    bool (*is_valid)(const drafter *d, const int32_t *tokens, int32_t n);
 } drafter_class;
 
-/* NULL for DREY_DRAFTER_NONE. */
-const drafter_class *drafter_class_of(drey_drafter which);
 extern const drafter_class drafter_model_class, drafter_lookup_class, drafter_medusa_class;
 
 struct drafter { /* first member of every drafter */
     const drafter_class *class;
-    int64_t n_steps; /* ever begun; counted by whoever begins them */
-    bool listens;    /* wants to hear */
-    int64_t n_blind; /* tokens of the target so far that it could not have guessed */
+    int64_t n_steps;       /* ever begun; counted by whoever begins them */
+    bool wants_target_top; /* take_target_top is called */
+    int64_t n_unguessable; /* tokens of the target so far that it could not have guessed */
 };
 
 /* start of any drafter. *done: it was at once. */

@@ -244,8 +244,8 @@ static drey_status lookup_begin(drafter *base, const int32_t *tokens, int32_t n,
     return DREY_OK;
 }
 
-static void lookup_hear(drafter *base, const token_tree *tree, int32_t node, const int32_t *tokens,
-                        int32_t n)
+static void lookup_take_target_top(drafter *base, const token_tree *tree, int32_t node,
+                                   const int32_t *tokens, int32_t n)
 {
     lookup_drafter *d = (lookup_drafter *)base;
     recycling_keep(&d->rows, token_before(d, tree, node), tree->nodes[node].token, tokens,
@@ -281,7 +281,7 @@ static void lookup_reroot(drafter *base, const token_tree *tree, const int32_t *
 }
 
 /* Behind the drafter itself: the automaton, the tables, the timeline. */
-static size_t lookup_bytes(int32_t capacity)
+size_t drafter_lookup_bytes(int32_t capacity)
 {
     size_t tokens = (size_t)capacity * sizeof(int32_t);
     return sizeof(lookup_drafter) + suffix_automaton_bytes(capacity) + recycling_bytes() + tokens;
@@ -289,15 +289,14 @@ static size_t lookup_bytes(int32_t capacity)
 
 const drafter_class drafter_lookup_class = {.begin = lookup_begin,
                                             .expand = lookup_expand,
-                                            .hear = lookup_hear,
-                                            .reroot = lookup_reroot,
-                                            .bytes = lookup_bytes};
+                                            .take_target_top = lookup_take_target_top,
+                                            .reroot = lookup_reroot};
 
 drafter *drafter_lookup_init(void *memory, int32_t capacity)
 {
     assert(capacity > 0);
     lookup_drafter *d = memory;
-    *d = (lookup_drafter){.base = {.class = &drafter_lookup_class, .listens = true},
+    *d = (lookup_drafter){.base = {.class = &drafter_lookup_class, .wants_target_top = true},
                           .capacity = capacity};
     uint8_t *rest = (uint8_t *)(d + 1);
     suffix_automaton_init(&d->text, rest, capacity);
@@ -307,3 +306,26 @@ drafter *drafter_lookup_init(void *memory, int32_t capacity)
     init_kinds(d);
     return &d->base;
 }
+
+/* ---- What others ask ---- */
+
+static size_t session_bytes(const draft_source *src)
+{
+    return drafter_lookup_bytes(src->capacity);
+}
+
+static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
+{
+    (void)seat;
+    return drafter_lookup_init(memory, src->capacity);
+}
+
+static const tree_yield usual[DRAFT_YIELDS] = {{1, 1.15, 0},  {3, 1.25, 0}, {7, 1.35, 0},
+                                               {15, 1.45, 0}, {31, 1.5, 0}, {63, 1.55, 0}};
+
+const drafter_kind drafter_lookup = {.name = "lookup",
+                                     .with = "lookup",
+                                     .looks_up = true,
+                                     .usual = usual,
+                                     .session_bytes = session_bytes,
+                                     .make = make};

@@ -2,7 +2,7 @@
 #ifndef DREY_DRAFT_LOOKUP_DRAFTER_H
 #define DREY_DRAFT_LOOKUP_DRAFTER_H
 
-#include "draft/drafter.h"
+#include "draft/drafter_kind.h"
 #include "draft/recycling.h"
 #include "draft/suffix_automaton.h"
 
@@ -27,7 +27,8 @@ typedef struct lookup_drafter {
     uint8_t kind_of[TREE_MAX_NODES][TREE_MAX_GUESSES]; /* of the guesses of nodes */
 } lookup_drafter;
 
-/* Lies in memory[drafter_lookup_class.bytes(capacity)], zeroed and aligned for anything. begin
+size_t drafter_lookup_bytes(int32_t capacity);
+/* Lies in memory[drafter_lookup_bytes(capacity)], zeroed and aligned for anything. begin
  * fails with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */
 drafter *drafter_lookup_init(void *memory, int32_t capacity);
 

@@ -2,7 +2,7 @@
 #ifndef DREY_DRAFT_MEDUSA_DRAFTER_H
 #define DREY_DRAFT_MEDUSA_DRAFTER_H
 
-#include "draft/drafter.h"
+#include "draft/drafter_kind.h"
 #include "draft/medusa_heads.h"
 
 typedef struct medusa_drafter {

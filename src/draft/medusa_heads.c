@@ -20,10 +20,10 @@ static const char bias_name[] = "blocks.bias";
 char *medusa_usual_path(const gguf *target)
 {
     const char *model = gguf_part_path(target, 0);
-    size_t n = strlen(model) + sizeof ".drey-medusa";
+    size_t n = strlen(model) + sizeof MEDUSA_FILE_ENDING;
     char *path = malloc(n);
     if (path)
-        snprintf(path, n, "%s.drey-medusa", model);
+        snprintf(path, n, "%s" MEDUSA_FILE_ENDING, model);
     return path;
 }
 
@@ -361,6 +361,17 @@ static int32_t place_of(const medusa_heads *m, int32_t id)
             high = middle;
     }
     return low;
+}
+
+void medusa_trees(drey_static_trees *out, const medusa_shape *heads)
+{
+    _Static_assert((int)MEDUSA_MAX_HEADS == (int)DREY_STATIC_DEPTHS &&
+                       (int)MEDUSA_RANKS == (int)DREY_STATIC_RANKS,
+                   "heads have other ranks");
+    *out = (drey_static_trees){.n_trees = 0};
+    for (int32_t k = 0; k < heads->n_heads; k++)
+        for (int32_t rank = 0; rank < MEDUSA_RANKS; rank++)
+            out->share[k][rank] = (double)heads->accuracy[k][rank];
 }
 
 int32_t medusa_ids_below(const medusa_heads *m, int32_t n_vocab)

@@ -30,11 +30,13 @@
 #define DREY_DRAFT_MEDUSA_HEADS_H
 
 #include "draft/drafter.h"
+#include "drey/tune.h"
 #include "model/layout.h"
 
 enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 3 };
 
 #define MEDUSA_ARCHITECTURE "drey-medusa"
+#define MEDUSA_FILE_ENDING  ".drey-medusa"
 
 /* What a file says, held against the target. */
 typedef struct medusa_shape {
@@ -84,6 +86,8 @@ size_t medusa_work_bytes(const medusa_heads *m, const weight *head);
  * pool: borrowed, and open; used once the target is loaded. DREY_ERR_IO, DREY_ERR_FORMAT. */
 drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
                         drey_error *err);
+/* Shares as the file has them; no shapes. */
+void medusa_trees(drey_static_trees *out, const medusa_shape *heads);
 /* How many of the ids are below n_vocab: those that exist. */
 int32_t medusa_ids_below(const medusa_heads *m, int32_t n_vocab);
 

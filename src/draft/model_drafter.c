@@ -274,7 +274,7 @@ static void model_give_up(drafter *base)
 }
 
 /* What was copied from the text has no row. */
-static bool model_reaches(const drafter *base, const token_tree *tree, int32_t node)
+static bool model_can_guess(const drafter *base, const token_tree *tree, int32_t node)
 {
     const model_drafter *d = (const model_drafter *)base;
     return node == 0 || d->row_of[tree->nodes[node].parent] >= 0;
@@ -385,16 +385,16 @@ static bool can_guess(const model_drafter *d, int32_t id)
 
 /* What the target found likely at one place is likely at another: in a language whose tokens are
  * not among the frequent ones most of what comes is known before it does. */
-static void model_hear(drafter *base, const token_tree *tree, int32_t node, const int32_t *tokens,
-                       int32_t n)
+static void model_take_target_top(drafter *base, const token_tree *tree, int32_t node,
+                                  const int32_t *tokens, int32_t n)
 {
-    enum { HEARD_OF_A_ROW = 4 };
+    enum { LIKELY_OF_A_ROW = 4 };
     (void)tree;
     (void)node;
     model_drafter *d = self_of(base);
-    for (int32_t i = 0; i < min_i32(n, HEARD_OF_A_ROW) && d->n_heard < MOST_HEARD; i++)
+    for (int32_t i = 0; i < min_i32(n, LIKELY_OF_A_ROW) && d->n_likely < MOST_LIKELY; i++)
         if (tokens[i] < d->n_ids && !can_guess(d, tokens[i]))
-            d->heard[d->n_heard++] = tokens[i];
+            d->likely[d->n_likely++] = tokens[i];
 }
 
 /* What was computed for the path is committed, or, in a view, was computed and committed by the
@@ -430,36 +430,41 @@ static void model_reroot(drafter *base, const token_tree *tree, const int32_t *p
     for (int32_t i = 0; i < n_path; i++)
         d->timeline[d->n_timeline++] = known(d, tree->nodes[path[i]].token);
     d->timeline[d->n_timeline++] = known(d, next);
-    base->n_blind += !can_guess(d, next);
-    take_in(d, d->heard, d->n_heard);
-    d->n_heard = 0;
+    base->n_unguessable += !can_guess(d, next);
+    take_in(d, d->likely, d->n_likely);
+    d->n_likely = 0;
     take_in(d, d->timeline + from, d->n_timeline - from);
 }
 
-/* The timeline. */
-static size_t model_bytes(int32_t capacity)
+static bool model_is_valid(const drafter *base, const int32_t *tokens, int32_t n)
 {
-    return (size_t)capacity * sizeof(int32_t);
+    const model_drafter *d = (const model_drafter *)base;
+    if (d->n_timeline != n || !kv_is_valid(d->run->kv) || d->run->kv->n_committed > n)
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (d->timeline[i] != known(d, tokens[i]))
+            return false;
+    return true;
 }
 
 const drafter_class drafter_model_class = {.begin = model_begin,
                                            .unread = model_unread,
                                            .read = model_read,
-                                           .reaches = model_reaches,
+                                           .can_guess = model_can_guess,
                                            .expand = model_expand,
                                            .expand_all = model_expand_all,
                                            .start = model_start,
                                            .advance = model_advance,
                                            .give_up = model_give_up,
-                                           .hear = model_hear,
+                                           .take_target_top = model_take_target_top,
                                            .reroot = model_reroot,
-                                           .bytes = model_bytes};
+                                           .is_valid = model_is_valid};
 
 void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,
                         int32_t chunk)
 {
     *d = (model_drafter){
-        .base = {.class = &drafter_model_class, .listens = run->layout->table != NULL},
+        .base = {.class = &drafter_model_class, .wants_target_top = run->layout->table != NULL},
         .run = run,
         .sampler = s,
         .timeline = timeline,
@@ -467,3 +472,53 @@ void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *time
         .chunk = chunk};
     forget_rows(d);
 }
+
+/* ---- What others ask ---- */
+
+/* The drafter, and its timeline. */
+static size_t session_bytes(const draft_source *src)
+{
+    return arena_size(sizeof(model_drafter)) + (size_t)src->capacity * sizeof(int32_t);
+}
+
+static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
+{
+    model_drafter *d = memory;
+    int32_t *timeline = (int32_t *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
+    model_drafter_init(d, seat->run, seat->sampler, timeline, src->n_ids, seat->chunk);
+    return &d->base;
+}
+
+/* A target drafts for itself with what a sidecar's planes let stay in memory. */
+static drey_status check_planes(draft_source *src, drey_error *err)
+{
+    for (int32_t i = 0; i < src->layout->n_matrices; i++)
+        if (src->layout->matrix[i].planes)
+            return DREY_OK;
+    FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_PLANES,
+              "%s can draft for itself only with a sidecar that holds its weights in planes, and "
+              "there is none%s%s; have it prepared",
+              SHOWN_PATH(gguf_part_path(src->target, 0)), src->sidecar_refused[0] ? ": " : "",
+              src->sidecar_refused);
+}
+
+/* Over code and chat. A larger draft guesses no better here: that it costs more is known, how much
+ * more it knows is not. The target's own high bits guess like a model of a tenth of its size. */
+static const tree_yield usual[DRAFT_YIELDS] = {{1, 1.8, 1},  {3, 2.9, 3},   {7, 4.7, 5},
+                                               {15, 6.7, 9}, {31, 8.8, 14}, {63, 10.3, 22}};
+
+const drafter_kind drafter_model = {.name = "model",
+                                    .with = "the model beside it",
+                                    .side = DRAFT_SIDE_MODEL,
+                                    .usual = usual,
+                                    .session_bytes = session_bytes,
+                                    .make = make};
+
+const drafter_kind drafter_self = {.name = "self",
+                                   .with = "its planes",
+                                   .side = DRAFT_SIDE_VIEW,
+                                   .exit_conflict = "it would draft with what exits leave undone",
+                                   .usual = usual,
+                                   .open = check_planes,
+                                   .session_bytes = session_bytes,
+                                   .make = make};

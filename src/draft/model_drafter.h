@@ -2,15 +2,14 @@
 #ifndef DREY_DRAFT_MODEL_DRAFTER_H
 #define DREY_DRAFT_MODEL_DRAFTER_H
 
-#include "draft/drafter.h"
-#include "model/pass.h"
+#include "draft/drafter_kind.h"
 
 /* Most rows that an expansion of the root computes: the root and what the cache lacks before it.
  * Pending rows and slots of the draft's cache are the tree's and these. */
 enum { CATCH_UP = 8 };
 
 /* Rows that a turn reads for a sliced head at most, beside those of its tokens. */
-enum { MOST_HEARD = 32 };
+enum { MOST_LIKELY = 32 };
 
 /* A model can draft for itself, with the bits of its weights that are in memory: run is over views
  * of its weights (weights_view) and of its cache (kv_view_init). Then whatever is committed was
@@ -36,7 +35,7 @@ typedef struct model_drafter {
     model_pass pass;
     pass_group group;
     /* Likely tokens of the target's that a sliced head lacks: they come into its table. */
-    int32_t heard[MOST_HEARD], n_heard;
+    int32_t likely[MOST_LIKELY], n_likely;
 } model_drafter;
 
 void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,

@@ -8,41 +8,12 @@
 #include "tree/accept.h"
 #include "base/trace.h"
 #include "policy/shared_drafting.h"
-#include "draft/medusa_drafter.h"
-#include "draft/model_drafter.h"
-#include "policy/policy.h"
+#include "engine/config.h"
 #include "plan/plan.h"
 #include "store/prefix_store.h"
 #include "store/kv_origin.h"
 #include "exit/exit.h"
-#include "text/tokenizer.h"
 #include "weights/row_table.h"
-
-struct drey_model {
-    gguf *file;
-    tokenizer *tokenizer;
-    model_shape shape;
-    char name[128];
-};
-
-typedef struct engine_tuning { /* what measurements and tests settle themselves */
-    int32_t least_logit_rows;  /* room for the logits of so many rows, whatever the policy needs */
-    size_t more_bytes;         /* that the caller holds beside the engine, within its budget */
-    bool set_share;         /* pin this share of every matrix, whatever the budget would allow: */
-    double share;           /* 0 .. 1 */
-    bool untimed;           /* no policy hears of time: trees are the same in every run */
-    stream_fault_fn *fault; /* of the streams' reads; NULL: none */
-    void *fault_user;
-    int32_t deferred_rows;         /* of plan_inputs, at least; */
-    double exit_layers;            /* and this, where it is not 0 */
-    int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */
-    /* Whether the token at `position` scores behind `layer` complete layers, whatever it is:
-     * instead of predictors and candidates. NULL: those are asked. */
-    bool (*exit_here)(void *user, int32_t layer, int32_t position);
-    void *exit_user;
-    bool whole_devices;         /* devices may be asked for all groups, whatever their share is */
-    const device_class *device; /* that units may name, beside those of the build */
-} engine_tuning;
 
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;
@@ -52,40 +23,35 @@ typedef struct engine_side { /* the target, or the draft */
     arena layout_memory, weight_memory;
 } engine_side;
 
+typedef struct engine_sidecar { /* the target's */
+    char *path;                 /* owned; NULL: none is in use */
+    file_stamp stamp;           /* when it was checked */
+    char refused[500];
+} engine_sidecar;
+
 struct drey_engine {
-    drey_engine_options options;
-    uint64_t budget_bytes; /* what options.memory_bytes means */
+    engine_config config;
+    engine_tuning tuning;
+    uint64_t budget_bytes; /* what config.memory_bytes means */
     cpu_tuning cpu;        /* how to compute on this machine */
-    drey_profile
-        profile; /* what sessions begin with; options.profile is NULL where there is none */
-    drey_static_trees trees; /* the profile's, or what heads say of themselves: inputs.trees */
     const kernel_table *kernels;
     pool *pool;
-    unit_set *units; /* NULL: one cluster, whose threads are alike */
-    engine_side target, draft;
+    unit_set *units;           /* NULL: one cluster, whose threads are alike */
+    engine_side target, draft; /* draft: source.kind's side, if it has one */
+    draft_source source;       /* what the drafter shares; its kind is config.drafter */
     plan_inputs inputs;
     plan_result plan; /* applied, once the engine is open */
-    arena plan_memory, work_memory, heads_memory;
-    engine_tuning tuning;
-    bool has_draft;
-    bool self_draft; /* the target drafts for itself: draft is a view of it */
-    bool has_heads;
-    bool blends;                               /* lookup guesses beside the drafter */
-    medusa_heads heads;                        /* its Medusa heads, where they draft */
+    arena plan_memory, work_memory, prefix_memory;
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
     prefix_store prefixes;
-    drey_prefix_options prefix_options; /* memory_bytes 0: none */
-    arena prefix_memory;
     turn_cost cost;             /* of turns, shared or not (sharing.h) */
     company_trust trust;        /* in what is drafted for them */
     double promised;            /* of late to texts whose drafts have still to read (sharing.c) */
     stream_counters reads;      /* of the target, when a pass was last begun */
     trace trace;                /* of the engine's threads, and of its reads */
     exit_predictors predictors; /* exits.h; of early exits */
-    char *sidecar;              /* the target's, in use; NULL: none */
-    char sidecar_refused[500];
-    file_stamp sidecar_stamp; /* when it was checked */
+    engine_sidecar sidecar;
 };
 
 struct drey_planner {
@@ -93,16 +59,14 @@ struct drey_planner {
 };
 
 /* An engine's way to be open; each step wants the one before it, and engine_release undoes them
- * all. *e = options as given, with defaults filled in and checked. tuning: NULL: none. */
-drey_status engine_check_options(drey_engine *e, const drey_engine_options *options,
-                                 const engine_tuning *tuning, drey_error *err);
-/* For an engine that measures or writes by the target alone: nobody drafts, no pass ends early, and
- * no profile is used. Everything else is as in `options`. */
-drey_engine_options engine_options_alone(const drey_engine_options *options);
-/* Copies options.profile and checks it. */
-drey_status engine_take_profile(drey_engine *e, drey_error *err);
-/* Shares as the heads' file has them; no shapes. */
-void engine_heads_trees(drey_static_trees *out, const medusa_shape *heads);
+ * all. *e = options as given, settled. tuning: NULL: none. */
+drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
+                             const engine_tuning *tuning, drey_error *err);
+/* Of what its drafter computes with: of options.draft, or a view. */
+static inline draft_side engine_draft_side(const drey_engine *e)
+{
+    return e->config.drafter ? e->config.drafter->side : DRAFT_SIDE_NONE;
+}
 /* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */
 drey_status engine_gather(drey_engine *e, drey_error *err);
 /* Memory of the table that goes with a sliced head; 0 for a whole one. */
@@ -113,7 +77,7 @@ void engine_apply_plan(drey_engine *e);
 size_t engine_view_bytes(const drey_engine *e);
 /* Memory of e->trace. */
 size_t engine_trace_bytes(const drey_engine *e);
-/* engine_units.c. Reads options.units: settles n_threads and how kernels lie; needs e->kernels. */
+/* engine_units.c. Opens config.units and settles how kernels lie; needs e->kernels. */
 drey_status engine_take_units(drey_engine *e, drey_error *err);
 drey_status engine_open_pool(drey_engine *e, drey_error *err);
 /* Memory of the units, and what their devices take of this machine's. */

@@ -5,50 +5,18 @@
 
 #include "engine/engine.h"
 
-static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
-{
-    for (int32_t w = 0; shares && w < DREY_UNIT_WIDTHS; w++) {
-        double sum = 0;
-        for (int32_t i = 0; i < shares->n_units && i < DREY_MAX_UNITS; i++) {
-            if (!(shares->share[w][i] >= 0))
-                FAIL(err, DREY_ERR_USAGE, "a unit's share is %g; it is 0 or more",
-                     shares->share[w][i]);
-            sum += shares->share[w][i];
-        }
-        if (!(sum > 0) || isinf(sum))
-            FAIL(err, DREY_ERR_USAGE, "the units' shares of passes of %d rows have no sum", 1 << w);
-    }
-    int32_t n = shares ? shares->n_boundaries : 0;
-    if (n < 0 || n > DREY_UNIT_CONTEXTS)
-        FAIL(err, DREY_ERR_USAGE,
-             "attention has boundaries for up to %d lengths of context, not %d", DREY_UNIT_CONTEXTS,
-             n);
-    for (int32_t i = 0; i < n; i++)
-        if (!(fabsf(shares->boundary[i]) <= 1))
-            FAIL(err, DREY_ERR_USAGE, "attention's boundary is %g; it is between -1 and 1",
-                 (double)shares->boundary[i]);
-    return DREY_OK;
-}
-
 drey_status engine_take_units(drey_engine *e, drey_error *err)
 {
-    drey_engine_options *o = &e->options;
-    const drey_unit_shares *shares = o->unit_shares;
-    unit_words words;
+    const config_units *c = &e->config.units;
     bool mixed;
-    TRY(unit_words_parse(&words, o->units, e->tuning.device, o->n_threads, err));
-    TRY(check_shares(shares, err));
-    TRY(units_check(&words, e->kernels, &mixed, err));
-    o->n_threads = unit_words_threads(&words);
-    o->units = NULL; /* the caller's may go */
-    o->unit_shares = NULL;
+    TRY(units_check(&c->words, e->kernels, &mixed, err));
     if (mixed) {
         e->cpu.shape &= ~SHAPE_LINES;
         e->kernels = kernel_select_shape(e->kernels->tier, e->cpu.shape);
     }
-    if (unit_words_are_plain(&words))
+    if (unit_words_are_plain(&c->words))
         return DREY_OK;
-    TRY(units_open(&e->units, &words, e->kernels, shares, err));
+    TRY(units_open(&e->units, &c->words, e->kernels, c->has_shares ? &c->shares : NULL, err));
     e->units->whole = e->tuning.whole_devices;
     return DREY_OK;
 }
@@ -57,12 +25,12 @@ drey_status engine_open_pool(drey_engine *e, drey_error *err)
 {
     const core_set *cores[DREY_MAX_THREADS];
     bool any = false;
-    for (int32_t i = 0; e->units && i < e->options.n_threads; i++) {
+    for (int32_t i = 0; e->units && i < e->config.n_threads; i++) {
         const core_set *of = &e->units->unit[e->units->slot[i].unit].word.cores;
         cores[i] = cores_count(of) > 0 ? of : NULL;
         any = any || cores[i];
     }
-    return pool_open_on(&e->pool, e->options.n_threads, any ? cores : NULL, err);
+    return pool_open_on(&e->pool, e->config.n_threads, any ? cores : NULL, err);
 }
 
 size_t engine_units_bytes(const drey_engine *e)
@@ -74,7 +42,7 @@ size_t engine_units_bytes(const drey_engine *e)
         const weight *m = &e->target.layout.matrix[i];
         weight_bytes += m->in_pass ? (uint64_t)m->n_groups * m->group_bytes : 0;
     }
-    int32_t rows = e->options.prompt_chunk ? e->options.prompt_chunk : DREY_MAX_PROMPT_CHUNK;
+    int32_t rows = e->config.prompt_chunk ? e->config.prompt_chunk : DREY_MAX_PROMPT_CHUNK;
     return units_bytes(e->units) + units_device_bytes(e->units, weight_bytes, rows);
 }
 
@@ -87,7 +55,7 @@ bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out)
     if (!us) {
         snprintf(out->name, sizeof out->name, "cpu");
         snprintf(out->cpu_tier, sizeof out->cpu_tier, "%s", engine->kernels->tier);
-        out->n_threads = engine->options.n_threads;
+        out->n_threads = engine->config.n_threads;
         for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++)
             out->share[w] = 1;
         out->attends = 1;

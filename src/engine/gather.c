@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "draft/model_drafter.h"
 #include "engine/engine.h"
 #include "exit/exit_open.h"
 #include "os/memory.h"
@@ -31,12 +32,12 @@ enum { SLICE_IDS = 81920, SINGLE_SLICE_IDS = 32768, SLICE_ROOM = 2048 };
 static void slice_head(drey_engine *e)
 {
     const engine_tuning *t = &e->tuning;
-    const policy_class *policy = policy_class_of(e->options.policy);
+    const policy_class *policy = e->config.policy;
     int32_t usual = policy && policy->alone ? SINGLE_SLICE_IDS : SLICE_IDS;
     int32_t n_ids = t->slice_ids ? t->slice_ids : usual;
     int32_t room = t->slice_room ? t->slice_room : SLICE_ROOM;
     int32_t n_vocab = e->draft.layout.shape.n_vocab;
-    bool whole = e->options.without & DREY_WITHOUT(DREY_PART_SLICE);
+    bool whole = e->config.without & DREY_WITHOUT(DREY_PART_SLICE);
     if (!whole && n_ids + room <= n_vocab - n_vocab / 4)
         model_layout_slice(&e->draft.layout, n_ids, room);
 }
@@ -47,8 +48,9 @@ static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, 
     TRY(model_layout_init(&side->layout, m->file, e->kernels, &side->layout_memory, err));
     if (side == &e->draft)
         slice_head(e);
-    for (int32_t i = 0; e->options.read_bytes && i < side->layout.n_matrices; i++)
-        weight_set_read(&side->layout.matrix[i], (int64_t)e->options.read_bytes);
+    uint64_t read_bytes = e->config.reads.bytes;
+    for (int32_t i = 0; read_bytes && i < side->layout.n_matrices; i++)
+        weight_set_read(&side->layout.matrix[i], (int64_t)read_bytes);
     return DREY_OK;
 }
 
@@ -58,32 +60,38 @@ static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, 
 static void count_process(drey_engine *e)
 {
     plan_inputs *in = &e->inputs;
-    const drey_model *models[] = {e->options.target, e->options.draft};
+    const drey_model *models[] = {e->config.target, e->config.draft};
     uint64_t held = memory_program();
     for (int i = 0; i < 2 && models[i]; i++)
-        in->tokenizer_bytes +=
+        in->process.tokenizer_bytes +=
             gguf_header_bytes(models[i]->file) + tokenizer_bytes(models[i]->tokenizer);
-    in->program_bytes = held > in->tokenizer_bytes ? held - in->tokenizer_bytes : 0;
-    in->stack_bytes = (uint64_t)in->n_threads * pool_thread_bytes();
+    in->process.program_bytes =
+        held > in->process.tokenizer_bytes ? held - in->process.tokenizer_bytes : 0;
+    in->process.stack_bytes = (uint64_t)in->n_threads * pool_thread_bytes();
 }
 
 /* Of files that cannot be read directly, reads on their way through the page cache. One stream's
  * worth is kept in any case: kernel structures and libraries may need as much. */
 static void count_cached(drey_engine *e)
 {
-    const drey_model *models[] = {e->options.target, e->options.draft};
+    const drey_model *models[] = {e->config.target, e->config.draft};
     uint64_t cached = 0;
     for (int i = 0; i < 2 && models[i]; i++) {
         const gguf *g = models[i]->file;
-        const char *sidecar = i == 0 ? e->sidecar : NULL;
-        size_t most = sidecar ? stream_cached_bytes(&sidecar, 1, e->options.io) : 0;
+        const char *sidecar = i == 0 ? e->sidecar.path : NULL;
+        size_t most = sidecar ? stream_cached_bytes(&sidecar, 1, e->config.reads.io) : 0;
         for (int32_t part = 0; part < gguf_n_parts(g); part++) {
             const char *path = gguf_part_path(g, part);
-            most = max_size(most, stream_cached_bytes(&path, 1, e->options.io));
+            most = max_size(most, stream_cached_bytes(&path, 1, e->config.reads.io));
         }
         cached += most;
     }
-    e->inputs.reserve_bytes = slack_bytes + max_u64(cached, least_cached_bytes);
+    e->inputs.process.reserve_bytes = slack_bytes + max_u64(cached, least_cached_bytes);
+}
+
+static bool views_target(const drey_engine *e)
+{
+    return engine_draft_side(e) == DRAFT_SIDE_VIEW;
 }
 
 static plan_matrix describe(const weight *m, bool must_stay)
@@ -118,7 +126,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     size_t table_bytes = engine_table_bytes(l);
     plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
     for (int32_t i = 0; i < n; i++)
-        matrix[i] = describe(&l->matrix[i], is_draft || e->self_draft ||
+        matrix[i] = describe(&l->matrix[i], is_draft || views_target(e) ||
                                                 (e->inputs.deferred_rows > 0 && i == n - 1));
     e->plan.n_pinned[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(int32_t));
     if (model == PLAN_TARGET)
@@ -128,7 +136,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
         .matrix = matrix,
         .n_matrices = n,
         .overhead_bytes = weights_overhead_bytes(l->matrix, n, l->embedding, n_parts,
-                                                 e->options.n_threads, e->units) +
+                                                 e->config.n_threads, e->units) +
                           side->layout_memory.size_bytes + table_bytes,
         .queue_bytes = weights_stream_bytes(l->matrix, n, n_parts),
         .ring_least_bytes =
@@ -137,45 +145,54 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     };
 }
 
-static drey_status find_heads(drey_engine *e, drey_error *err)
+/* The drafter's own files, once the target's layout is bound. */
+static drey_status open_source(drey_engine *e, drey_error *err)
 {
-    const drey_model *target = e->options.target;
-    const char *given = e->options.heads;
-    char *path = given ? strdup(given) : medusa_usual_path(target->file);
-    if (!path)
-        FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a file of heads");
-    drey_status status =
-        medusa_open(&e->heads, path, target->file, &target->shape, e->kernels, err);
-    free(path);
-    e->options.heads = NULL; /* the caller's may go */
-    return status;
+    const engine_config *c = &e->config;
+    int32_t n_ids = tokenizer_n_vocab(c->target->tokenizer);
+    if (!c->drafter)
+        return DREY_OK;
+    e->source = (draft_source){
+        .kind = c->drafter,
+        .target = c->target->file,
+        .layout = &e->target.layout,
+        .path = c->files.draft,
+        .sidecar_refused = e->sidecar.refused,
+        .kernels = e->kernels,
+        .n_ids = c->draft ? min_i32(n_ids, tokenizer_n_vocab(c->draft->tokenizer)) : n_ids,
+        .capacity = c->n_context + 1};
+    return c->drafter->open ? c->drafter->open(&e->source, err) : DREY_OK;
 }
 
-static void gather_heads(drey_engine *e)
+/* Of a side without matrices of its own, and of what the drafter keeps besides. */
+static void gather_source(drey_engine *e)
 {
     plan_inputs *in = &e->inputs;
-    const weight *head = e->target.layout.head;
-    in->heads_bytes = medusa_weight_bytes(&e->heads, head);
-    in->draft_steps = min_i32(in->draft_steps, e->heads.shape.n_heads); /* a level each */
-    if (!in->trees) {
-        engine_heads_trees(&e->trees, &e->heads.shape);
-        in->trees = &e->trees;
-    }
-    in->model[PLAN_TARGET].overhead_bytes +=
-        medusa_work_bytes(&e->heads, head) + gguf_header_bytes(e->heads.file);
+    const draft_source *src = &e->source;
+    plan_model *side = &in->model[PLAN_DRAFT];
+    if (views_target(e))
+        *side = (plan_model){.shape = &e->target.layout.shape,
+                             .is_view = true,
+                             .overhead_bytes = engine_view_bytes(e)};
+    side->resident_bytes = src->resident_bytes;
+    side->overhead_bytes += src->work_bytes + src->file_bytes;
+    if (src->most_steps)
+        in->draft.steps = min_i32(in->draft.steps, src->most_steps);
+    if (!in->draft.trees && src->has_trees)
+        in->draft.trees = &src->trees;
 }
 
 /* What prefixes take depends on the target and the context. */
 static drey_status gather_prefixes(drey_engine *e, drey_error *err)
 {
-    const drey_prefix_options *o = &e->prefix_options;
+    const drey_prefix_options *o = &e->config.prefixes;
     if (o->memory_bytes == 0)
         return DREY_OK;
     size_t block = prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e));
-    int32_t n_context = e->options.n_context;
+    int32_t n_context = e->config.n_context;
     size_t file_bytes = prefix_file_bytes(block, n_context);
-    e->inputs.prefix_bytes = prefix_memory(o, block, n_context);
-    if (!e->inputs.prefix_bytes)
+    e->inputs.process.prefix_bytes = prefix_memory(o, block, n_context);
+    if (!e->inputs.process.prefix_bytes)
         FAIL(err, DREY_ERR_USAGE,
              "%" PRIu64 " bytes are too little to keep prefixes; a block of %d tokens takes %zu",
              o->memory_bytes, PREFIX_POSITIONS, block + (size_t)n_context * sizeof(int32_t));
@@ -201,21 +218,21 @@ static size_t plan_memory_bytes(const drey_engine *e)
 
 static bool verifies_roots_alone(const drey_engine *e)
 {
-    const policy_class *c = policy_class_of(e->options.policy);
-    return !c || c->alone;
+    return !e->config.policy || e->config.policy->alone;
 }
 
 static drey_status open_predictors(drey_engine *e, drey_error *err)
 {
-    const drey_engine_options *o = &e->options;
-    if (o->exit == DREY_EXIT_OFF || e->tuning.exit_here)
+    const engine_config *c = &e->config;
+    if (c->exit == DREY_EXIT_OFF || e->tuning.exit_here)
         return DREY_OK;
-    const exit_user user = {.path = o->exit_file,
-                            .target = o->target->file,
-                            .n_layers = o->target->shape.n_layers,
-                            .drafter = o->drafter,
-                            .draft = o->draft ? o->draft->file : NULL,
-                            .draft_name = o->draft ? o->draft->name : NULL};
+    const exit_user user = {.path = c->files.exit,
+                            .target = c->target->file,
+                            .n_layers = c->target->shape.n_layers,
+                            .drafter = c->drafter ? c->drafter->name : NULL,
+                            .looks_up = c->drafter && c->drafter->looks_up,
+                            .draft = c->draft ? c->draft->file : NULL,
+                            .draft_name = c->draft ? c->draft->name : NULL};
     return exit_open_for(&e->predictors, &user, err);
 }
 
@@ -229,82 +246,61 @@ static double usual_layers(const drey_engine *e)
 
 static void gather_options(drey_engine *e)
 {
-    const drey_engine_options *o = &e->options;
+    const engine_config *c = &e->config;
     plan_inputs *in = &e->inputs;
     in->n_units = 1;
     in->n_attending = e->units ? e->units->n_clusters + units_n_attending(e->units) : 1;
     in->n_devices = e->units ? e->units->n - e->units->n_clusters : 0;
-    in->n_sessions = o->n_sessions;
-    in->n_context = o->n_context;
-    in->n_threads = o->n_threads;
-    in->self_draft = e->self_draft;
-    in->drafter = o->drafter;
-    in->profile = o->profile;
-    in->trees = o->profile ? o->profile->trees : NULL;
-    in->tree_nodes = policy_size(o);
-    in->draft_steps = policy_steps(o);
-    in->draft_nodes = TREE_MAX_NODES;
+    in->n_sessions = c->n_sessions;
+    in->n_context = c->n_context;
+    in->n_threads = c->n_threads;
+    in->draft = (plan_drafting){.kind = c->drafter,
+                                .profile = config_known(c),
+                                .trees = c->profile.is_known ? c->profile.known.trees : NULL,
+                                .tree_nodes = c->tree_nodes,
+                                .steps = c->draft_steps,
+                                .cache_nodes = TREE_MAX_NODES};
     in->spare_rows = CATCH_UP;
-    in->prompt_chunk = o->prompt_chunk;
-    in->held_bytes = min_u64(o->held_bytes, most_held_bytes);
+    in->prompt_chunk = c->prompt_chunk;
+    in->process.held_bytes = min_u64(c->held_bytes, most_held_bytes);
     in->least_logit_rows = e->tuning.least_logit_rows;
     in->deferred_rows =
-        max_i32(e->tuning.deferred_rows, exit_most_deferred(o->exit, verifies_roots_alone(e)));
+        max_i32(e->tuning.deferred_rows, exit_most_deferred(c->exit, verifies_roots_alone(e)));
     in->set_share = e->tuning.set_share;
     in->share = e->tuning.share;
     in->kv = engine_kv_format(e);
     in->kv_plain = e->kernels->kv_plain;
-    in->kv_name = o->kv;
-    in->sidecar_refused = e->sidecar_refused;
-}
-
-/* A target drafts for itself with what a sidecar's planes let stay in memory. */
-static drey_status check_planes(const drey_engine *e, drey_error *err)
-{
-    const model_layout *l = &e->target.layout;
-    for (int32_t i = 0; i < l->n_matrices; i++)
-        if (l->matrix[i].planes)
-            return DREY_OK;
-    FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_PLANES,
-              "%s can draft for itself only with a sidecar that holds its weights in planes, and "
-              "there is none%s%s; have it prepared",
-              SHOWN_PATH(gguf_part_path(e->options.target->file, 0)),
-              e->sidecar_refused[0] ? ": " : "", e->sidecar_refused);
+    in->facts.kv_name = c->kv;
+    in->facts.sidecar_refused = e->sidecar.refused;
 }
 
 drey_status engine_gather(drey_engine *e, drey_error *err)
 {
     plan_inputs *in = &e->inputs;
-    const drey_engine_options *o = &e->options;
+    const engine_config *c = &e->config;
     gather_options(e);
     count_process(e);
     TRY(open_predictors(e, err));
     in->exit_layers = usual_layers(e);
-    TRY(bind(e, &e->target, o->target, err));
+    TRY(bind(e, &e->target, c->target, err));
     TRY(engine_find_sidecar(e, err));
-    if (e->self_draft)
-        TRY(check_planes(e, err));
-    if (e->has_heads)
-        TRY(find_heads(e, err));
-    if (e->has_draft)
-        TRY(bind(e, &e->draft, o->draft, err));
+    TRY(open_source(e, err));
+    if (c->draft)
+        TRY(bind(e, &e->draft, c->draft, err));
     count_cached(e);
     TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
-    gather_model(e, PLAN_TARGET, &e->target, o->target);
-    if (e->has_heads)
-        gather_heads(e);
-    if (e->self_draft)
-        in->model[PLAN_TARGET].overhead_bytes += engine_view_bytes(e);
+    gather_model(e, PLAN_TARGET, &e->target, c->target);
     in->model[PLAN_TARGET].overhead_bytes +=
         e->plan_memory.size_bytes + engine_trace_bytes(e) + e->tuning.more_bytes +
         exit_memory_bytes(&e->predictors) + engine_units_bytes(e);
-    if (e->has_draft)
-        gather_model(e, PLAN_DRAFT, &e->draft, o->draft);
-    for (uint64_t i = 0; i < gguf_n_tensors(o->target->file); i++)
-        in->target_bytes += gguf_tensor_at(o->target->file, i)->n_bytes;
-    in->sidecar = e->sidecar != NULL;
+    if (c->draft)
+        gather_model(e, PLAN_DRAFT, &e->draft, c->draft);
+    gather_source(e);
+    for (uint64_t i = 0; i < gguf_n_tensors(c->target->file); i++)
+        in->facts.target_bytes += gguf_tensor_at(c->target->file, i)->n_bytes;
+    in->facts.sidecar = e->sidecar.path != NULL;
     if (model_layout_is_sliced(&e->draft.layout))
-        in->draft_ids = (int32_t)e->draft.layout.head->n_rows;
+        in->draft.n_ids = (int32_t)e->draft.layout.head->n_rows;
     TRY(gather_prefixes(e, err));
     in->session_state_bytes = engine_session_state_bytes(e);
     return arena_check(&e->plan_memory, err);

@@ -15,29 +15,29 @@
 
 drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
 {
-    const drey_engine_options *o = &e->options;
-    const gguf *g = o->target->file;
+    const engine_config *c = &e->config;
+    const gguf *g = c->target->file;
     drey_error why = {0};
-    if (o->no_sidecar)
+    if (c->files.no_sidecar)
         return DREY_OK;
-    char *path = o->sidecar ? strdup(o->sidecar) : sidecar_usual_path(g);
+    char *path = c->files.sidecar ? strdup(c->files.sidecar) : sidecar_usual_path(g);
     if (!path)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
-    if (!o->sidecar && access(path, F_OK) != 0) {
+    if (!c->files.sidecar && access(path, F_OK) != 0) {
         free(path);
         return DREY_OK;
     }
     model_layout *l = &e->target.layout;
     drey_status status = sidecar_attach(path, g, l->matrix + l->n_looked_up,
-                                        l->n_matrices - l->n_looked_up, &e->sidecar_stamp, &why);
+                                        l->n_matrices - l->n_looked_up, &e->sidecar.stamp, &why);
     if (status == DREY_OK) {
-        e->sidecar = path;
+        e->sidecar.path = path;
         return DREY_OK;
     }
     free(path);
-    if (o->sidecar)
+    if (c->files.sidecar)
         FAIL_HINT(err, status, why.hint, "%s", why.message);
-    snprintf(e->sidecar_refused, sizeof e->sidecar_refused, "%s", why.message);
+    snprintf(e->sidecar.refused, sizeof e->sidecar.refused, "%s", why.message);
     return DREY_OK;
 }
 

@@ -10,7 +10,7 @@ drey_status drey_planner_open(drey_planner **out, const drey_engine_options *opt
     drey_planner *p = malloc(sizeof *p);
     if (!p)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a planner");
-    drey_status status = engine_check_options(&p->engine, options, NULL, err);
+    drey_status status = engine_configure(&p->engine, options, NULL, err);
     if (status == DREY_OK)
         status = engine_gather(&p->engine, err);
     if (status != DREY_OK)

@@ -1,4 +1,4 @@
-/* Profiles that a caller brings: checked, and copied. */
+/* Profiles that a caller brings, checked. */
 #include <math.h>
 
 #include "common/num.h"
@@ -45,33 +45,4 @@ bool drey_profile_is_sound(const drey_profile *p)
             sound = sound && isfinite(p->guessed[r][bin]) && p->right[r][bin] >= 0 &&
                     p->right[r][bin] <= p->guessed[r][bin];
     return sound && (!p->trees || are_sound(p->trees));
-}
-
-void engine_heads_trees(drey_static_trees *out, const medusa_shape *heads)
-{
-    _Static_assert((int)MEDUSA_MAX_HEADS == (int)DREY_STATIC_DEPTHS &&
-                       (int)MEDUSA_RANKS == (int)DREY_STATIC_RANKS,
-                   "heads have other ranks");
-    *out = (drey_static_trees){.n_trees = 0};
-    for (int32_t k = 0; k < heads->n_heads; k++)
-        for (int32_t rank = 0; rank < MEDUSA_RANKS; rank++)
-            out->share[k][rank] = (double)heads->accuracy[k][rank];
-}
-
-drey_status engine_take_profile(drey_engine *e, drey_error *err)
-{
-    drey_engine_options *o = &e->options;
-    if (!o->profile)
-        return DREY_OK;
-    if (!drey_profile_is_sound(o->profile))
-        FAIL(err, DREY_ERR_USAGE,
-             "the profile has a time that is none, more right guesses than guesses, or a tree that "
-             "is none");
-    e->profile = *o->profile;
-    if (e->profile.trees) {
-        e->trees = *e->profile.trees;
-        e->profile.trees = &e->trees;
-    }
-    o->profile = &e->profile; /* the caller's may go */
-    return DREY_OK;
 }

@@ -50,9 +50,9 @@ static words guesses_here(const exit_user *user)
     words w;
     if (user->draft)
         return draft_words(gguf_part_path(user->draft, 0), user->draft_name);
-    if (user->drafter == DREY_DRAFTER_NONE)
+    if (!user->drafter)
         return (words){"nothing"};
-    snprintf(w.text, sizeof w.text, "the drafter \"%s\"", drey_drafter_name(user->drafter));
+    snprintf(w.text, sizeof w.text, "the drafter \"%s\"", user->drafter);
     return w;
 }
 
@@ -61,7 +61,7 @@ static drey_status check_source(const exit_predictors *p, const exit_user *user,
                                 drey_error *err)
 {
     bool any = p->source == EXIT_FROM_TARGET;
-    if (any || (p->source == EXIT_FROM_TEXT && user->drafter == DREY_DRAFTER_LOOKUP))
+    if (any || (p->source == EXIT_FROM_TEXT && user->looks_up))
         return DREY_OK;
     uint64_t identity = 0;
     if (p->source == EXIT_FROM_DRAFT && user->draft)

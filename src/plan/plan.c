@@ -21,9 +21,15 @@ enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
 /* ---- Sizes ---- */
 
-static bool is_there(const plan_model *m)
+static bool has_passes(const plan_model *m)
 {
-    return m->n_matrices > 0;
+    return m->shape != NULL;
+}
+
+/* The target's, where a side model is a view of it: planes are pinned by bits then. */
+static bool is_viewed(const plan_inputs *in)
+{
+    return in->model[PLAN_DRAFT].is_view;
 }
 
 static uint64_t pinned_bytes(const plan_matrix *m, int32_t n_pinned)
@@ -80,10 +86,10 @@ static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format fo
                                   const plan_result *r)
 {
     const plan_model *m = &in->model[model];
-    if (model == PLAN_DRAFT && in->self_draft)
-        return kv_view_bytes(r->draft_pending);
-    if (!is_there(m))
+    if (!has_passes(m))
         return 0;
+    if (m->is_view)
+        return kv_view_bytes(r->draft_pending);
     return model == PLAN_DRAFT ? kv_bytes(m->shape, r->draft_slots, r->draft_pending, format)
                                : kv_bytes(m->shape, r->n_slots, r->max_pending, format);
 }
@@ -110,13 +116,14 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
                                .n_devices = in->n_devices,
                                .n_logits = in->model[model].n_logits};
     if (model == PLAN_DRAFT) {
-        limits.max_rows = in->self_draft ? DRAFT_MAX_BATCH
-                                         : max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
+        bool is_view = in->model[model].is_view;
+        limits.max_rows =
+            is_view ? DRAFT_MAX_BATCH : max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
         limits.max_logit_rows = DRAFT_MAX_BATCH;
         limits.max_deferred = 0;
         limits.max_groups = min_i32(in->n_sessions, DRAFT_MAX_BATCH);
         limits.max_pending = r->draft_pending;
-        limits.n_slots = in->self_draft ? r->n_slots : r->draft_slots;
+        limits.n_slots = is_view ? r->n_slots : r->draft_slots;
     }
     return limits;
 }
@@ -126,9 +133,8 @@ static size_t work_bytes(const plan_inputs *in, const plan_result *r)
     size_t total = 0;
     for (int i = 0; i < PLAN_MODELS; i++) {
         workspace_limits limits = plan_workspace(in, r, i);
-        bool is_self = i == PLAN_DRAFT && in->self_draft;
-        if (is_self || is_there(&in->model[i]))
-            total += workspace_bytes(in->model[is_self ? PLAN_TARGET : i].shape, &limits);
+        if (has_passes(&in->model[i]))
+            total += workspace_bytes(in->model[i].shape, &limits);
     }
     return total;
 }
@@ -144,15 +150,15 @@ static uint64_t ring_least(const plan_inputs *in, int model)
  * session. */
 static void choose(const plan_inputs *in, const setting *s, uint64_t target_ring, plan_result *r)
 {
-    int32_t need = max_i32(in->tree_nodes + 1, max_i32(in->n_sessions, in->least_logit_rows));
+    int32_t need = max_i32(in->draft.tree_nodes + 1, max_i32(in->n_sessions, in->least_logit_rows));
     r->chunk = in->prompt_chunk ? in->prompt_chunk : s->chunk;
     r->logit_rows = max_i32(need, s->logit_rows);
     r->max_rows = max_i32(r->chunk, r->logit_rows);
     r->max_pending = r->max_rows + in->spare_rows;
-    r->n_slots = in->n_context + in->tree_nodes + in->spare_rows + 1;
-    r->draft_pending = max_i32(r->max_rows, in->draft_nodes) + in->spare_rows;
-    r->draft_slots = (in->self_draft ? 0 : in->n_context) + in->draft_nodes + in->spare_rows;
-    r->n_slots += in->self_draft ? r->draft_slots : 0;
+    r->n_slots = in->n_context + in->draft.tree_nodes + in->spare_rows + 1;
+    r->draft_pending = max_i32(r->max_rows, in->draft.cache_nodes) + in->spare_rows;
+    r->draft_slots = (is_viewed(in) ? 0 : in->n_context) + in->draft.cache_nodes + in->spare_rows;
+    r->n_slots += is_viewed(in) ? r->draft_slots : 0;
     for (int i = 0; i < PLAN_MODELS; i++)
         r->ring_bytes[i] = (size_t)ring_least(in, i);
     r->ring_bytes[PLAN_TARGET] = max_size(r->ring_bytes[PLAN_TARGET], (size_t)target_ring);
@@ -178,13 +184,14 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
 {
     drey_plan *t = &r->report;
     count_sessions(in, r);
-    uint64_t stays = in->heads_bytes;
+    uint64_t stays = 0;
     t->ring_bytes = t->queue_bytes = 0;
     for (int i = 0; i < PLAN_MODELS; i++) {
         const plan_model *m = &in->model[i];
         t->ring_bytes += r->ring_bytes[i];
         t->queue_bytes += m->queue_bytes;
         t->work_bytes += m->overhead_bytes;
+        stays += m->resident_bytes;
         for (int32_t j = 0; j < m->n_matrices; j++)
             stays += staying_bytes(&m->matrix[j]);
     }
@@ -371,14 +378,19 @@ static double best_front_share(const plan_inputs *in, uint64_t room, plan_result
 
 static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
 {
-    double front_share = in->self_draft ? 0 : best_front_share(in, room, r);
-    if (in->self_draft)
+    double front_share = is_viewed(in) ? 0 : best_front_share(in, room, r);
+    if (is_viewed(in))
         pin_bits(&in->model[PLAN_TARGET], r, &room);
     else
         room = pin_groups(in, room, front_share, r);
     if (streamed_bytes(in, r) == 0)
         pin_lookups(in, r, &room);
     r->report.front_layers = front_share > 0 ? plan_front_layers(in, r) : 0;
+}
+
+uint64_t plan_step_bytes(const plan_inputs *in, const plan_result *r)
+{
+    return is_viewed(in) ? r->report.pinned_bytes : r->report.draft_bytes;
 }
 
 static void pin_share_of_each(const plan_inputs *in, plan_result *r)
@@ -395,22 +407,22 @@ static void pin_share_of_each(const plan_inputs *in, plan_result *r)
 static void begin_report(const plan_inputs *in, uint64_t budget_bytes, drey_plan *t)
 {
     *t = (drey_plan){.budget_bytes = budget_bytes,
-                     .budget_is_estimate = in->budget_is_estimate,
-                     .target_bytes = in->target_bytes,
-                     .held_bytes = in->held_bytes,
-                     .prefix_bytes = in->prefix_bytes,
-                     .program_bytes = in->program_bytes,
-                     .tokenizer_bytes = in->tokenizer_bytes,
-                     .stack_bytes = in->stack_bytes,
-                     .reserve_bytes = in->reserve_bytes,
-                     .kv = in->kv_name,
-                     .draft_ids = in->draft_ids,
+                     .budget_is_estimate = in->facts.budget_is_estimate,
+                     .target_bytes = in->facts.target_bytes,
+                     .held_bytes = in->process.held_bytes,
+                     .prefix_bytes = in->process.prefix_bytes,
+                     .program_bytes = in->process.program_bytes,
+                     .tokenizer_bytes = in->process.tokenizer_bytes,
+                     .stack_bytes = in->process.stack_bytes,
+                     .reserve_bytes = in->process.reserve_bytes,
+                     .kv = in->facts.kv_name,
+                     .draft_ids = in->draft.n_ids,
                      .n_context = in->n_context,
                      .n_sessions = in->n_sessions,
-                     .tree_rows = in->tree_nodes + 1,
+                     .tree_rows = in->draft.tree_nodes + 1,
                      .n_threads = in->n_threads,
-                     .sidecar = in->sidecar};
-    snprintf(t->sidecar_refused, sizeof t->sidecar_refused, "%s", in->sidecar_refused);
+                     .sidecar = in->facts.sidecar};
+    snprintf(t->sidecar_refused, sizeof t->sidecar_refused, "%s", in->facts.sidecar_refused);
 }
 
 /* fixed: of it `stays` bytes are pinned weights. */
@@ -421,9 +433,8 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
     drey_plan *t = &r->report;
     t->pinned_bytes = model_pinned_bytes(in, r, PLAN_TARGET);
     t->streamed_bytes_per_pass = streamed_bytes(in, r);
-    t->draft_bytes += in->heads_bytes;
     for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
-        t->draft_bytes += model_pinned_bytes(in, r, i);
+        t->draft_bytes += in->model[i].resident_bytes + model_pinned_bytes(in, r, i);
     for (int32_t i = 0; i < target->n_matrices; i++) {
         const plan_matrix *m = &target->matrix[i];
         if (!m->in_pass)
@@ -444,20 +455,19 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
 
 static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_error *err)
 {
+    const plan_model *draft = &in->model[PLAN_DRAFT];
     FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
               "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB for "
               "a context of %d%s",
               (double)t->budget_bytes / (double)mib,
               (unsigned long long)(t->smallest_budget_bytes / mib), t->n_context,
-              is_there(&in->model[PLAN_DRAFT]) || in->self_draft || in->heads_bytes
-                  ? " (less without a draft)"
-                  : "");
+              has_passes(draft) || draft->resident_bytes ? " (less without a draft)" : "");
 }
 
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *r, drey_error *err)
 {
     drey_plan *t = &r->report;
-    r->tree_nodes = in->tree_nodes;
+    r->tree_nodes = in->draft.tree_nodes;
     begin_report(in, budget_bytes, t);
     choose(in, &settings[N_SETTINGS - 1], 0, r);
     uint64_t least = fixed_bytes(in, r);
@@ -466,10 +476,10 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
     if (budget_bytes < least)
         return too_small(in, t, err);
     uint64_t fixed = choose_within(in, budget_bytes, least, r);
-    uint64_t room = budget_bytes - fixed, stays = in->heads_bytes;
+    uint64_t room = budget_bytes - fixed, stays = 0;
     pin_least(in, r);
     for (int i = 0; i < PLAN_MODELS; i++)
-        stays += model_pinned_bytes(in, r, i);
+        stays += in->model[i].resident_bytes + model_pinned_bytes(in, r, i);
     if (in->set_share)
         pin_share_of_each(in, r);
     else

@@ -5,12 +5,14 @@
 #define DREY_PLAN_PLAN_H
 
 #include "common/error.h"
+#include "draft/drafter_kind.h"
 #include "drey/tune.h"
 #include "kernel/planes.h"
 #include "model/deferred.h"
 #include "model/workspace.h"
 
-/* The models of an engine. All but the target are side models, whose matrices stay in memory. */
+/* The models of an engine. All but the target are side models, whose weights stay in memory. They
+ * may be views of the target, which have no weights of their own, and may have no passes. */
 enum { PLAN_TARGET, PLAN_DRAFT, PLAN_MODELS };
 
 /* A matrix of packed groups, each of which is pinned or not. */
@@ -28,33 +30,53 @@ typedef struct plan_matrix {
 } plan_matrix;
 
 typedef struct plan_model {
-    const model_shape *shape;  /* borrowed */
+    const model_shape *shape;  /* borrowed; NULL: it has no passes */
     const plan_matrix *matrix; /* [n_matrices], borrowed, as in the layout: the head is the last */
-    int32_t n_matrices;        /* 0: there is no such model */
+    int32_t n_matrices;
+    bool is_view;              /* its weights and committed positions are the target's */
+    uint64_t resident_bytes;   /* of weights that stay and are none of these matrices */
     uint64_t overhead_bytes;   /* beside pinned groups and ring */
     uint64_t queue_bytes;      /* of its reader, and what the kernel takes for that */
     uint64_t ring_least_bytes; /* of its ring, for one unit */
     int32_t n_logits;          /* numbers of a row of logits; 0: one for each of the vocabulary */
 } plan_model;
 
+/* How the draft is used. */
+typedef struct plan_drafting {
+    const drafter_kind *kind;       /* NULL: nobody drafts */
+    const drey_profile *profile;    /* what was measured of it, borrowed; or NULL */
+    const drey_static_trees *trees; /* what is known of its guesses, borrowed; or NULL */
+    int32_t n_ids;                  /* of the slice that its head is over; 0: of all */
+    int32_t tree_nodes;             /* most drafted nodes */
+    int32_t steps;                  /* that it takes for those, about */
+    int32_t cache_nodes;            /* most nodes of a tree that its cache holds */
+} plan_drafting;
+
+/* Of the process, whatever the budget is. */
+typedef struct plan_process {
+    uint64_t program_bytes, tokenizer_bytes, stack_bytes, reserve_bytes;
+    uint64_t held_bytes;   /* the caller's */
+    uint64_t prefix_bytes; /* for prefixes that are kept */
+} plan_process;
+
+/* Facts that a plan repeats. */
+typedef struct plan_facts {
+    uint64_t target_bytes; /* all its tensors */
+    drey_kv kv_name;
+    bool sidecar;
+    const char *sidecar_refused; /* borrowed; "": none was */
+    bool budget_is_estimate;
+} plan_facts;
+
 typedef struct plan_inputs {
     plan_model model[PLAN_MODELS];
+    plan_drafting draft;
     int32_t n_units; /* sets of threads, or devices, that compute: each holds pieces of a ring */
     int32_t n_attending; /* units that have a part in attention: above 1 it is divided */
     int32_t n_devices;
     int32_t n_sessions; /* each with caches and a state of its own; a workspace serves all */
     uint64_t session_state_bytes; /* of a session, its drafter included, beside its caches */
     int32_t n_context, n_threads;
-    /* The target drafts with the planes that are in memory: the first one of all. */
-    bool self_draft;
-    const drey_profile *profile;    /* what was measured of it, borrowed; or NULL */
-    const drey_static_trees *trees; /* what is known of the drafter's guesses, borrowed; or NULL */
-    uint64_t heads_bytes;           /* of Medusa heads, and of the rows that they guess among */
-    int32_t draft_ids;              /* of the slice that the draft's head is over; 0: of all */
-    drey_drafter drafter;
-    int32_t tree_nodes;    /* most drafted nodes */
-    int32_t draft_steps;   /* that the draft takes for those, about */
-    int32_t draft_nodes;   /* most nodes of a tree that the draft's cache holds */
     int32_t spare_rows;    /* that caches hold beside a pass's rows */
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: for the plan to choose */
     int32_t deferred_rows; /* most of a session, and of a pass; 0: no pass is stopped */
@@ -63,16 +85,8 @@ typedef struct plan_inputs {
     kv_format kv, kv_plain;   /* what caches hold; what they would hold if nothing were asked for */
     bool set_share;           /* for measurements: pin this share of every matrix, whatever the */
     double share;             /* budget allows (0 .. 1) */
-    /* Of the process, whatever the budget is. */
-    uint64_t program_bytes, tokenizer_bytes, stack_bytes, reserve_bytes;
-    uint64_t held_bytes;   /* the caller's */
-    uint64_t prefix_bytes; /* for prefixes that are kept */
-    /* Facts that a plan repeats. */
-    uint64_t target_bytes; /* all its tensors */
-    drey_kv kv_name;
-    bool sidecar;
-    const char *sidecar_refused; /* borrowed; "": none was */
-    bool budget_is_estimate;
+    plan_process process;
+    plan_facts facts;
 } plan_inputs;
 
 typedef struct plan_result {
@@ -118,6 +132,8 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
  * chunks; they have a workspace of their own, so that they can run while the target's wait. */
 workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int model);
 
+/* What a step of the draft reads: of a view, what stays of the target. */
+uint64_t plan_step_bytes(const plan_inputs *in, const plan_result *r);
 /* What a pass that goes to its end reads of the target's matrix i. */
 uint64_t plan_streamed_bytes(const plan_inputs *in, const plan_result *r, int32_t i);
 /* Seconds of a pass through `layers` layers and the head, at these speeds: the disk is ahead of the

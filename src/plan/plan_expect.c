@@ -4,38 +4,26 @@
  *
  * Where drey_tune_pair measured the drafter, that is what is expected: the tokens that its trees
  * wrote, at the times of its passes and steps. Heads say themselves how often they are right: of
- * them it is the best static trees. Of others, tokens a pass by the nodes of a tree, and the steps
- * that such a tree takes, are what trees that follow confidence got over code and chat. A larger
- * draft guesses no better here: that it costs more is known, how much more it knows is not. The
- * target's own high bits guess like a model of a tenth of its size. */
+ * them it is the best static trees. Of others it is what their kind says of trees that follow
+ * confidence (drafter_kind.usual). */
+#include <string.h>
+
 #include "common/num.h"
 #include "policy/cost.h"
 #include "tree/static_tree.h"
 #include "plan/plan.h"
 
-typedef struct tree_yield {
-    int32_t n_nodes;
-    double tokens; /* that a pass writes */
-    int32_t steps; /* of the draft, over up to 8 nodes each */
-} tree_yield;
-
-enum { N_USUAL = 6, MOST_YIELDS = 7 };
+enum { MOST_YIELDS = 7 };
 
 typedef struct tree_yields {
     tree_yield of[MOST_YIELDS]; /* by rising nodes */
     int32_t n;
 } tree_yields;
 
-static const tree_yields usual_model = {
-    {{1, 1.8, 1}, {3, 2.9, 3}, {7, 4.7, 5}, {15, 6.7, 9}, {31, 8.8, 14}, {63, 10.3, 22}}, N_USUAL};
-static const tree_yields usual_lookup = {
-    {{1, 1.15, 0}, {3, 1.25, 0}, {7, 1.35, 0}, {15, 1.45, 0}, {31, 1.5, 0}, {63, 1.55, 0}},
-    N_USUAL};
-
 static void add(tree_yields *y, const plan_inputs *in, const static_tree *shape, double tokens)
 {
     int32_t nodes[STATIC_WIDEST], steps = static_tree_steps(shape, nodes);
-    if (in->drafter == DREY_DRAFTER_LOOKUP)
+    if (in->draft.kind->looks_up)
         steps = 0;
     y->of[y->n++] = (tree_yield){shape->n - 1, tokens, steps};
 }
@@ -46,10 +34,10 @@ static tree_yields known_yields(const plan_inputs *in)
     tree_yields y = {.n = 0};
     static_tree shape;
     rank_shares shares;
-    for (int32_t i = 0; i < in->trees->n_trees; i++)
-        if (static_tree_take(&shape, &in->trees->tree[i]))
-            add(&y, in, &shape, in->trees->tree[i].measured_tokens);
-    bool grown = y.n == 0 && static_shares(&shares, in->trees, STATIC_RANKS);
+    for (int32_t i = 0; i < in->draft.trees->n_trees; i++)
+        if (static_tree_take(&shape, &in->draft.trees->tree[i]))
+            add(&y, in, &shape, in->draft.trees->tree[i].measured_tokens);
+    bool grown = y.n == 0 && static_shares(&shares, in->draft.trees, STATIC_RANKS);
     for (int32_t width = 2; grown && width <= STATIC_WIDEST; width *= 2) {
         shape = static_tree_grow(&shares, width);
         add(&y, in, &shape, static_tree_expected(&shape, &shares));
@@ -60,20 +48,23 @@ static tree_yields known_yields(const plan_inputs *in)
 static tree_yields yields_of(const plan_inputs *in)
 {
     tree_yields y = {.n = 0};
-    if (in->drafter == DREY_DRAFTER_NONE)
+    const drafter_kind *kind = in->draft.kind;
+    if (!kind)
         return y;
-    if (in->trees)
+    if (in->draft.trees)
         y = known_yields(in);
-    if (y.n > 0 || in->drafter == DREY_DRAFTER_MEDUSA)
+    if (y.n > 0 || !kind->usual)
         return y;
-    return in->drafter == DREY_DRAFTER_LOOKUP ? usual_lookup : usual_model;
+    y.n = DRAFT_YIELDS;
+    memcpy(y.of, kind->usual, DRAFT_YIELDS * sizeof *y.of);
+    return y;
 }
 
 double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *user)
 {
     double best = 1 / turn_s(user, 0, 0); /* who speculates may always leave it */
     tree_yields y = yields_of(in);
-    for (int32_t i = 0; i < y.n && y.of[i].n_nodes <= in->tree_nodes; i++)
+    for (int32_t i = 0; i < y.n && y.of[i].n_nodes <= in->draft.tree_nodes; i++)
         best = max_f64(best, y.of[i].tokens / turn_s(user, y.of[i].n_nodes, y.of[i].steps));
     return best;
 }
@@ -109,11 +100,11 @@ double plan_expect(const plan_inputs *in, const plan_result *r)
 {
     const drey_plan *t = &r->report;
     turn_cost cost;
-    uint64_t step_bytes = in->self_draft ? t->pinned_bytes : t->draft_bytes;
+    uint64_t step_bytes = plan_step_bytes(in, r);
     cost_init(&cost, t->target_bytes, t->streamed_bytes_per_pass, step_bytes, t->ring_bytes);
     cost.step = step_s((double)step_bytes);
     share_rows(&cost, in->n_threads);
-    if (in->profile)
-        cost_seed(&cost, in->profile);
+    if (in->draft.profile)
+        cost_seed(&cost, in->draft.profile);
     return expect_best(in, usual_turn, &cost);
 }

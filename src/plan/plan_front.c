@@ -59,7 +59,7 @@ double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double lay
     turn_cost usual;
     cost_init(&usual, bytes, bytes, 0, 0);
     return plan_pass_s(in, r, layers, (double)bytes / usual.read_s,
-                       (double)bytes / cost_pass(&usual, 1 + in->tree_nodes));
+                       (double)bytes / cost_pass(&usual, 1 + in->draft.tree_nodes));
 }
 
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r)

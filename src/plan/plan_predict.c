@@ -59,7 +59,7 @@ typedef struct turn_work {
 
 static double pass_seconds(const turn_work *w, int32_t n_rows)
 {
-    const drey_profile *p = w->in->profile;
+    const drey_profile *p = w->in->draft.profile;
     int32_t rows = min_i32(n_rows, DREY_PROFILE_ROWS);
     double known = p ? p->pass_s[rows - 1] * n_rows / rows : 0;
     return known > 0 ? known : seconds(w->target, n_rows, &w->r->report.speeds);
@@ -67,7 +67,7 @@ static double pass_seconds(const turn_work *w, int32_t n_rows)
 
 static double step_seconds(const turn_work *w, int32_t n_nodes)
 {
-    const drey_profile *p = w->in->profile;
+    const drey_profile *p = w->in->draft.profile;
     double known = p ? p->step_s[min_i32(n_nodes, DREY_PROFILE_NODES) - 1] : 0;
     return known > 0 ? known : seconds(w->step, n_nodes, &w->r->report.speeds);
 }
@@ -101,11 +101,12 @@ static double turn_over(const void *user, int32_t n_nodes, int32_t n_steps)
 static pass_work step_of(const plan_inputs *in, const plan_result *r, pass_work target)
 {
     const drey_plan *t = &r->report;
-    if (in->self_draft)
+    const plan_model *draft = &in->model[PLAN_DRAFT];
+    if (draft->is_view)
         return (pass_work){.bytes = (double)t->pinned_bytes, .numbers = target.numbers};
-    if (in->model[PLAN_DRAFT].n_matrices > 0)
-        return work_of(&in->model[PLAN_DRAFT], t->draft_kv_bytes / (uint64_t)in->n_sessions);
-    return (pass_work){.bytes = (double)in->heads_bytes};
+    if (draft->n_matrices > 0)
+        return work_of(draft, t->draft_kv_bytes / (uint64_t)in->n_sessions);
+    return (pass_work){.bytes = (double)draft->resident_bytes};
 }
 
 void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *r)
@@ -123,7 +124,7 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
         t->read_s = (double)t->streamed_bytes_per_pass / speeds->disk_bytes_per_s;
     t->compute_s = pass_seconds(&w, 1);
     t->verify_s = max_f64(t->compute_s, pass_seconds(&w, t->tree_rows));
-    t->draft_s = in->draft_steps * step_seconds(&w, 1);
+    t->draft_s = in->draft.steps * step_seconds(&w, 1);
     t->alone_pass_s = pass_over(&w, 1);
     t->pass_s = pass_over(&w, t->tree_rows) + beyond_ring(r, t->draft_s);
     t->passes_per_s = per_second(t->pass_s);

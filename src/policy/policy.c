@@ -137,13 +137,13 @@ void draft_look_again(draft_policy *p, token_tree *tree)
 
 /* A tree has many leaves that the text hardly ever reaches: those are left as they are, as even
  * looking takes microseconds each. */
-void draft_glance(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth)
+void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth)
 {
     const float least = 1.0f / 64;
-    for (int32_t i = 0; i < tree->n_nodes && d->class->glance; i++) {
+    for (int32_t i = 0; i < tree->n_nodes && d->class->expand_free; i++) {
         const tree_node *node = &tree->nodes[i];
         if (!node->expanded && node->depth < max_depth && node->cumulative >= least &&
-            d->class->glance(d, tree, i))
+            d->class->expand_free(d, tree, i))
             p->class->push(p, tree, i);
     }
 }
@@ -154,7 +154,7 @@ drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
 {
     draft_look_again(p, tree);
     for (;;) {
-        draft_glance(d, p, tree, max_depth);
+        draft_expand_free(d, p, tree, max_depth);
         int32_t nodes[DRAFT_MAX_BATCH];
         int32_t n = p->class->next(p, tree, max_depth, nodes);
         assert(n <= policy_batch(p));

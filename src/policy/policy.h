@@ -137,7 +137,7 @@ float policy_calibrate(const void *policy, int32_t rank, float confidence);
  * at: before the tree grows on. */
 void draft_look_again(draft_policy *p, token_tree *tree);
 /* Expands what takes no step. */
-void draft_glance(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth);
+void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth);
 /* Grows the tree until the policy finds it ready. max_depth: room left in context and in what may
  * still be written. */
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,

@@ -80,11 +80,11 @@ static drey_status run_step(draft_company *c, const shared_step *s, drey_error *
 }
 
 /* What takes no step comes before all that do. */
-static void glance(draft_company *c)
+static void expand_free(draft_company *c)
 {
     for (int32_t i = 0; i < c->n; i++) {
         company_tree *t = &c->trees[i];
-        draft_glance(t->drafter, t->policy, t->tree, t->max_depth);
+        draft_expand_free(t->drafter, t->policy, t->tree, t->max_depth);
     }
 }
 
@@ -123,7 +123,7 @@ static drey_status grow_apart(draft_company *c, drey_error *err)
     }
     for (int32_t first = 0; status == DREY_OK;) {
         shared_step s;
-        glance(c);
+        expand_free(c);
         ask(c, first, &s);
         if (s.n == 0)
             break;
@@ -243,7 +243,7 @@ static drey_status grow_together(draft_company *c, drey_error *err)
     wished best[DRAFT_MAX_BATCH];
     for (;;) {
         const turn_cost *cost = cost_of(c);
-        glance(c);
+        expand_free(c);
         double gain;
         int32_t n = gather(c, wishes, best);
         if (cost->step_measured && !cost_steps_are_free(cost))

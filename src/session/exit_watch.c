@@ -12,7 +12,7 @@ static const uint64_t random_seed = 1; /* of scores that know nothing */
 
 static bool has_part(const drey_session *s, drey_part part)
 {
-    return !(s->engine->options.without & DREY_WITHOUT(part));
+    return !(s->engine->config.without & DREY_WITHOUT(part));
 }
 
 /* Any token of the whole head may leave, and no candidates are asked for. */
@@ -30,7 +30,7 @@ static int32_t n_layers(const drey_session *s)
 
 size_t exits_bytes(const drey_engine *e)
 {
-    return e->options.exit == DREY_EXIT_OFF ? 0 : arena_size(sizeof(session_exits));
+    return e->config.exit == DREY_EXIT_OFF ? 0 : arena_size(sizeof(session_exits));
 }
 
 static void begin_text(drey_session *s)
@@ -41,7 +41,7 @@ static void begin_text(drey_session *s)
     weights_count(&e->target.weights, &reads);
     w->vain_before = reads.vain_bytes;
     w->n_layers_run = 0;
-    w->count = (drey_exits){.mode = e->options.exit, .n_layers = n_layers(s)};
+    w->count = (drey_exits){.mode = e->config.exit, .n_layers = n_layers(s)};
     if (!e->tuning.exit_here)
         exit_schedule_init(&w->schedule, &e->predictors,
                            has_part(s, DREY_PART_SCHEDULE) ? EXIT_TWO_LEVELS : EXIT_EVERY_LAYER, 0);
@@ -167,7 +167,7 @@ static void judge(drey_session *s, watched_row *r, int32_t layer, float score)
 {
     const drey_engine *e = s->engine;
     int32_t position = position_after(s, r);
-    float threshold = e->options.exit_threshold;
+    float threshold = e->config.exit_threshold;
     if (threshold <= 0)
         threshold = e->predictors.threshold;
     if (e->tuning.exit_here)
@@ -246,8 +246,8 @@ static bool may_leave(const drey_session *s, const watched_row *r, int32_t token
     bool known = takes_any(s->engine);
     for (int32_t i = 0; i < r->features.n && !known; i++)
         known = r->ids[i] == token;
-    bool ends = !s->text.options.ignore_eos &&
-                tokenizer_is_end(s->engine->options.target->tokenizer, token);
+    bool ends =
+        !s->text.options.ignore_eos && tokenizer_is_end(s->engine->config.target->tokenizer, token);
     /* Where weights are damaged the end of the pass says so. */
     return known && !ends && isfinite(r->head[token]);
 }
@@ -343,12 +343,12 @@ void exits_init(drey_session *s)
                                                     .settle = exits_settle,
                                                     .count = exits_count,
                                                     .logits = logits_of};
-    if (s->engine->options.exit == DREY_EXIT_OFF)
+    if (s->engine->config.exit == DREY_EXIT_OFF)
         return;
     session_exits *w = arena_take(&s->memory, sizeof *w);
     if (!w) /* the arena is checked later */
         return;
     w->base = (pass_observer){.class = &exits_class,
-                              .holds_back = s->engine->options.exit == DREY_EXIT_EXACT};
+                              .holds_back = s->engine->config.exit == DREY_EXIT_EXACT};
     s->observer = &w->base;
 }

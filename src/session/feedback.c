@@ -27,7 +27,7 @@ static void find_tops(void *arg, int32_t thread, int32_t n_threads)
 void feedback_give(drey_session *s, const pass_group *group)
 {
     drafter *d = s->drafter;
-    if (!d || !d->listens)
+    if (!d || !d->wants_target_top)
         return;
     target_tops t = {.session = s};
     int64_t ld = pass_logits_stride(&s->target);
@@ -47,5 +47,5 @@ void feedback_give(drey_session *s, const pass_group *group)
     else
         pool_run(s->engine->pool, find_tops, &t);
     for (int32_t i = 0; i < t.n_nodes; i++)
-        d->class->hear(d, &s->tree, t.nodes[i], t.top[i], t.n_top[i]);
+        d->class->take_target_top(d, &s->tree, t.nodes[i], t.top[i], t.n_top[i]);
 }

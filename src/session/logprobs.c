@@ -43,7 +43,7 @@ void logprobs_report(const drey_session *s, const float *logits)
 {
     const drey_generate_options *o = &s->text.options;
     int32_t id = s->timeline[s->n_timeline - 1];
-    if (!o->ignore_eos && tokenizer_is_end(s->engine->options.target->tokenizer, id))
+    if (!o->ignore_eos && tokenizer_is_end(s->engine->config.target->tokenizer, id))
         return;
     drey_logprob top[DREY_MAX_TOP];
     assert(o->n_top >= 0 && o->n_top <= DREY_MAX_TOP);
@@ -73,7 +73,7 @@ static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from,
         if (!isfinite(logprob[from + i]))
             FAIL(err, DREY_ERR_FORMAT,
                  "%s: the scores of token %zu are not finite: the file is damaged, fetch it again",
-                 SHOWN_PATH(gguf_part_path(s->engine->options.target->file, 0)), from + i + 1);
+                 SHOWN_PATH(gguf_part_path(s->engine->config.target->file, 0)), from + i + 1);
     return DREY_OK;
 }
 
@@ -82,9 +82,9 @@ static drey_status check(const drey_session *s, const int32_t *ids, size_t n, dr
     int32_t n_vocab = s->engine->target.layout.shape.n_vocab;
     if (n < 2)
         FAIL(err, DREY_ERR_USAGE, "scoring needs at least two tokens, not %zu", n);
-    if (n > (size_t)s->engine->options.n_context)
+    if (n > (size_t)s->engine->config.n_context)
         FAIL(err, DREY_ERR_CONTEXT, "%zu tokens do not fit into a context of %d", n,
-             s->engine->options.n_context);
+             s->engine->config.n_context);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= n_vocab)
             FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",

@@ -17,7 +17,7 @@ static bool is_end(const void *user, int32_t token)
 {
     const drey_session *s = user;
     return !s->text.options.ignore_eos &&
-           tokenizer_is_end(s->engine->options.target->tokenizer, token);
+           tokenizer_is_end(s->engine->config.target->tokenizer, token);
 }
 
 /* Where a step takes no time there is nothing to gain by doing it early. Nor where the policy
@@ -26,7 +26,7 @@ static bool is_end(const void *user, int32_t token)
 static bool can_draft(const drey_session *s)
 {
     return s->state == SESSION_DECODE && s->drafter->class->start &&
-           drafting_may_be_timed(s->engine->options.exit) &&
+           drafting_may_be_timed(s->engine->config.exit) &&
            (s->text.n_drafted > 0 || s->policy->class->alone);
 }
 

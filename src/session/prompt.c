@@ -8,9 +8,9 @@
 void prompt_report(void *user, uint64_t done)
 {
     const progress_line *p = user;
-    const drey_engine_options *o = &p->engine->options;
-    if (o->progress)
-        o->progress(o->progress_user, p->what, min_u64(done, p->total), p->total);
+    const config_progress *to = &p->engine->config.progress;
+    if (to->report)
+        to->report(to->user, p->what, min_u64(done, p->total), p->total);
 }
 
 drey_status prompt_begin(drey_session *s, drey_error *err)
@@ -56,8 +56,8 @@ void prompt_take(drey_session *s, const pass_group *group)
     if (group->head == HEAD_NONE)
         return;
     prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
-    if (s->drafter && s->drafter->class->see)
-        s->drafter->class->see(s->drafter, s->n_timeline - 1, group->hidden);
+    if (s->drafter && s->drafter->class->take_hidden)
+        s->drafter->class->take_hidden(s->drafter, s->n_timeline - 1, group->hidden);
     /* What follows the prompt's last row needs no turn. */
     s->row_of[0] = 0;
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);

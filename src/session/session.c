@@ -40,79 +40,54 @@ static uint64_t load_total(const weights *w)
     return total;
 }
 
-/* Ids that both models have. */
-static int32_t shared_ids(const drey_engine *e)
-{
-    int32_t n = tokenizer_n_vocab(e->options.target->tokenizer);
-    return e->has_draft ? min_i32(n, tokenizer_n_vocab(e->options.draft->tokenizer)) : n;
-}
-
 /* Ids of a timeline: all positions and the root after them. */
 static size_t timeline_bytes(const drey_engine *e)
 {
-    return (size_t)(e->options.n_context + 1) * sizeof(int32_t);
+    return (size_t)(e->config.n_context + 1) * sizeof(int32_t);
 }
 
 static size_t policy_bytes(const drey_engine *e)
 {
-    const policy_class *c = policy_class_of(e->options.policy);
-    return c ? c->bytes : 0;
+    return e->config.policy ? e->config.policy->bytes : 0;
 }
 
 static size_t drafter_bytes(const drey_engine *e)
 {
-    const drafter_class *c = drafter_class_of(e->options.drafter);
-    if (e->has_heads)
-        return medusa_drafter_bytes(&e->heads);
-    return c ? c->bytes(e->options.n_context + 1) : 0;
+    const drafter_kind *kind = e->config.drafter;
+    return kind ? kind->session_bytes(&e->source) : 0;
 }
 
-/* Heads say how good they are where nobody measured it. */
+/* Some drafters' files say how good they are where nobody measured it. */
 static void seed_policy(drey_session *s, const policy_class *c)
 {
     const drey_engine *e = s->engine;
     drey_profile known;
     drey_profile_init(&known);
-    if (e->options.profile)
-        known = *e->options.profile;
-    known.trees = e->inputs.trees;
-    if (e->blends) { /* what was measured are the draft's own confidences, and these are mixtures */
+    if (config_known(&e->config))
+        known = *config_known(&e->config);
+    known.trees = e->inputs.draft.trees;
+    if (e->config.blends) { /* measured were the draft's own confidences, not mixtures */
         memset(known.guessed, 0, sizeof known.guessed);
         memset(known.right, 0, sizeof known.right);
     }
-    if (e->options.profile || known.trees)
+    if (config_known(&e->config) || known.trees)
         c->seed(s->policy, &known);
 }
 
 static size_t blend_session_bytes(const drey_engine *e)
 {
-    return e->blends ? blend_bytes(e->options.n_context + 1) : 0;
-}
-
-/* Heads were judged by texts like those they learnt from. Of what people ask for, a fifth fewer of
- * their best guesses were right. */
-static void right_of_heads(const medusa_shape *heads, float right[MEDUSA_RANKS])
-{
-    for (int32_t r = 0; r < MEDUSA_RANKS; r++)
-        right[r] = heads->accuracy[0][r] * (r == 0 ? 0.8f : 1);
-}
-
-static void expect_of_heads(drey_session *s, const policy_class *c)
-{
-    float right[MEDUSA_RANKS];
-    right_of_heads(&s->engine->heads.shape, right);
-    c->expect(s->policy, right, MEDUSA_RANKS, s->engine->blends);
+    return e->config.blends ? blend_bytes(e->config.n_context + 1) : 0;
 }
 
 static void make_policy(drey_session *s, const policy_class *c)
 {
     drey_engine *e = s->engine;
     bool measures = sharing_measures(e);
-    s->policy = policy_init(arena_take(&s->memory, c->bytes), c, policy_size(&e->options),
-                            e->options.without);
-    if (e->has_heads && c->expect)
-        expect_of_heads(s, c);
-    bool timed = drafting_may_be_timed(e->options.exit);
+    s->policy =
+        policy_init(arena_take(&s->memory, c->bytes), c, e->config.tree_nodes, e->config.without);
+    if (e->source.has_trees && c->expect)
+        c->expect(s->policy, e->source.right, TREE_MAX_GUESSES, e->config.blends);
+    bool timed = drafting_may_be_timed(e->config.exit);
     if (timed && c->seed)
         seed_policy(s, c);
     if (!timed || !e->tuning.untimed)
@@ -121,53 +96,54 @@ static void make_policy(drey_session *s, const policy_class *c)
         s->policy->now_ns = clock_ns;
 }
 
-static void make_drafter(drey_session *s)
+/* The cache of the drafter's side, and a runner on it. */
+static runner *make_side(drey_session *s)
 {
     drey_engine *e = s->engine;
-    const policy_class *c = policy_class_of(e->options.policy);
-    if (c)
-        make_policy(s, c);
-    void *memory = arena_take(&s->memory, drafter_bytes(e));
-    if (e->options.drafter == DREY_DRAFTER_LOOKUP)
-        s->drafter = drafter_lookup_init(memory, e->options.n_context + 1);
-    if (e->has_heads)
-        s->drafter = medusa_drafter_init(memory, &e->heads, &s->sampler,
-                                         tokenizer_n_vocab(e->options.target->tokenizer));
-    if (e->self_draft)
-        kv_view_init(&s->draft_kv, &s->target_kv, e->plan.draft_slots, e->plan.draft_pending,
-                     &s->memory);
-    if (!e->has_draft && !e->self_draft)
-        return;
+    const plan_result *p = &e->plan;
+    draft_side side = engine_draft_side(e);
+    if (side == DRAFT_SIDE_NONE)
+        return NULL;
+    if (side == DRAFT_SIDE_VIEW)
+        kv_view_init(&s->draft_kv, &s->target_kv, p->draft_slots, p->draft_pending, &s->memory);
+    else
+        kv_init(&s->draft_kv, &e->draft.layout.shape, p->draft_slots, p->draft_pending,
+                engine_kv_format(e), &s->memory);
     s->loading[PLAN_DRAFT] =
         (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
     make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->loading[PLAN_DRAFT]);
-    model_drafter_init(&s->model_drafter, &s->draft, &s->sampler, memory, shared_ids(e),
-                       e->draft.ws.limits.max_rows);
-    s->drafter = &s->model_drafter.base;
+    return &s->draft;
 }
 
-static void put_lookup_beside(drey_session *s)
+static void make_drafter(drey_session *s)
 {
-    const drey_engine *e = s->engine;
-    float right[MEDUSA_RANKS];
-    right_of_heads(&e->heads.shape, right);
-    if (e->blends)
+    drey_engine *e = s->engine;
+    const drafter_kind *kind = e->config.drafter;
+    const draft_source *src = &e->source;
+    if (e->config.policy)
+        make_policy(s, e->config.policy);
+    if (!kind)
+        return;
+    draft_seat seat = {
+        .sampler = &s->sampler, .run = make_side(s), .chunk = e->draft.ws.limits.max_rows};
+    s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory, drafter_bytes(e)));
+    if (e->config.blends)
         s->drafter =
-            blend_init(arena_take(&s->memory, blend_session_bytes(e)), e->options.n_context + 1,
-                       s->drafter, &s->sampler, e->options.profile, e->has_heads ? right : NULL);
+            blend_init(arena_take(&s->memory, blend_session_bytes(e)), src->capacity, s->drafter,
+                       &s->sampler, config_known(&e->config), src->has_trees ? src->right : NULL);
 }
 
 size_t engine_session_state_bytes(const drey_engine *e)
 {
     return sampler_bytes(e->target.layout.shape.n_vocab) + arena_size(timeline_bytes(e)) +
            arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
-           arena_size(blend_session_bytes(e)) + turn_log_bytes(e->options.trace_spans) +
+           arena_size(blend_session_bytes(e)) + turn_log_bytes(e->config.trace_spans) +
            exits_bytes(e) + (1 << 16);
 }
 
 kv_format engine_kv_format(const drey_engine *e)
 {
-    return e->options.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
+    return e->config.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
 }
 
 /* Devices that have a part in attention read the target's keys and values where they lie. */
@@ -198,16 +174,12 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     kv_format format = engine_kv_format(e);
     kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format, &s->memory);
     deferred_init(&s->deferred, &e->target.layout.shape, e->inputs.deferred_rows, &s->memory);
-    if (e->has_draft)
-        kv_init(&s->draft_kv, &e->draft.layout.shape, p->draft_slots, p->draft_pending, format,
-                &s->memory);
     s->timeline = arena_take(&s->memory, timeline_bytes(e));
     s->loading[PLAN_TARGET] =
         (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->loading[PLAN_TARGET]);
     make_drafter(s);
-    put_lookup_beside(s);
-    turn_log_init(&s->turns, e->options.trace_spans, &s->memory);
+    turn_log_init(&s->turns, e->config.trace_spans, &s->memory);
     exits_init(s);
     s->base_mark = arena_mark(&s->memory);
     TRY(arena_check(&s->memory, err));
@@ -218,7 +190,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
 drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err)
 {
     *out = NULL;
-    if (engine->n_sessions >= engine->options.n_sessions)
+    if (engine->n_sessions >= engine->config.n_sessions)
         FAIL(
             err, DREY_ERR_USAGE,
             "the engine carries %d sessions already, as many as n_sessions allows; close one first",
@@ -271,16 +243,8 @@ void drey_session_close(drey_session **session)
 
 static bool draft_is_valid(const drey_session *s)
 {
-    const model_drafter *d = &s->model_drafter;
-    if (!d->run)
-        return true;
-    if (d->n_timeline != s->n_timeline || !kv_is_valid(&s->draft_kv) ||
-        s->draft_kv.n_committed > s->n_timeline)
-        return false;
-    for (int32_t i = 0; i < s->n_timeline; i++)
-        if (d->timeline[i] != (s->timeline[i] < d->n_ids ? s->timeline[i] : 0))
-            return false;
-    return true;
+    const drafter *d = s->drafter;
+    return !d || !d->class->is_valid || d->class->is_valid(d, s->timeline, s->n_timeline);
 }
 
 static bool deferred_are_valid(const drey_session *s)
@@ -296,7 +260,7 @@ bool session_is_valid(const drey_session *s)
 {
     const kv_cache *kv = &s->target_kv;
     int32_t n = s->n_timeline, n_vocab = s->engine->target.layout.shape.n_vocab;
-    bool valid = n >= 0 && n <= s->engine->options.n_context;
+    bool valid = n >= 0 && n <= s->engine->config.n_context;
     for (int32_t i = 0; valid && i < n; i++)
         valid = s->timeline[i] >= 0 && s->timeline[i] < n_vocab;
     valid = valid && kv_is_valid(kv) && kv->n_pending == 0;
@@ -316,7 +280,7 @@ bool session_is_valid(const drey_session *s)
 
 static drey_status check_ids(const drey_session *s, const int32_t *ids, size_t n, drey_error *err)
 {
-    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->config.target->tokenizer);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= n_vocab)
             FAIL(err, DREY_ERR_USAGE, "token id %d does not exist; the model has ids 0 to %d",
@@ -327,7 +291,7 @@ static drey_status check_ids(const drey_session *s, const int32_t *ids, size_t n
 /* Do n more tokens, and one to write, fit after the first `from`? */
 static drey_status check_room(const drey_session *s, int32_t from, size_t n, drey_error *err)
 {
-    int32_t room = max_i32(s->engine->options.n_context - from, 0);
+    int32_t room = max_i32(s->engine->config.n_context - from, 0);
     if (n >= (size_t)room)
         FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
                   "the prompt has %zu tokens, but the context has room for %d (one of them to "
@@ -432,7 +396,7 @@ static drey_status copy_biases(drey_session *s, drey_error *err)
 static drey_status check_biases(const drey_session *s, const drey_generate_options *o,
                                 drey_error *err)
 {
-    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->config.target->tokenizer);
     for (int32_t i = 0; i < o->n_biases; i++)
         if (o->biases[i].id < 0 || o->biases[i].id >= n_vocab || isnan(o->biases[i].bias))
             FAIL(err, DREY_ERR_USAGE,
@@ -464,7 +428,7 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
 
 drey_status session_set_sampling(drey_session *s, const drey_sampling *settings, drey_error *err)
 {
-    int32_t n_vocab = tokenizer_n_vocab(s->engine->options.target->tokenizer);
+    int32_t n_vocab = tokenizer_n_vocab(s->engine->config.target->tokenizer);
     arena_rewind(&s->memory, s->base_mark);
     TRY(sampler_init(&s->sampler, settings, n_vocab, s->engine->kernels, &s->memory, err));
     return arena_check(&s->memory, err);
@@ -473,7 +437,7 @@ drey_status session_set_sampling(drey_session *s, const drey_sampling *settings,
 /* What a text needs; the timeline is as it was. */
 static drey_status make_text(drey_session *s, const drey_generate_options *o, drey_error *err)
 {
-    const tokenizer *t = s->engine->options.target->tokenizer;
+    const tokenizer *t = s->engine->config.target->tokenizer;
     generation *g = &s->text;
     *g = (generation){.options = *o};
     statistics_begin(s);
@@ -499,7 +463,7 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
 {
     if (n == 0 && s->n_timeline == 0)
         FAIL(err, DREY_ERR_USAGE, "the prompt is empty; give at least one token");
-    if (n == 0 && s->n_timeline >= s->engine->options.n_context)
+    if (n == 0 && s->n_timeline >= s->engine->config.n_context)
         FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
                   "the context is full; reset the session or take a larger context");
     if (n > 0)
@@ -610,15 +574,15 @@ drey_status drey_session_generate(drey_session *s, const int32_t *ids, size_t n,
 static drey_status contents_of(const drey_session *s, session_contents *out, drey_error *err)
 {
     const drey_engine *e = s->engine;
-    const drey_model *target = e->options.target;
+    const drey_model *target = e->config.target;
     *out = (session_contents){.kv = &s->target_kv,
                               .timeline = s->timeline,
                               .n_timeline = s->n_timeline,
-                              .n_context = e->options.n_context,
+                              .n_context = e->config.n_context,
                               .n_vocab = tokenizer_n_vocab(target->tokenizer),
                               .sampling = s->text.options.sampling,
                               .model_path = gguf_part_path(target->file, 0),
-                              .kv_name = drey_kv_name(e->options.kv)};
+                              .kv_name = drey_kv_name(e->config.kv)};
     return engine_saved_origin(e, &out->origin, err);
 }
 

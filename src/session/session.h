@@ -75,7 +75,6 @@ struct drey_session {
     runner target, draft;   /* on the engine's workspaces */
     progress_line loading[PLAN_MODELS];
     sampler sampler;
-    model_drafter model_drafter;
     drafter *drafter; /* NULL: none, and no policy */
     draft_policy *policy;
     token_tree tree;

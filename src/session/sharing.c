@@ -12,7 +12,7 @@
 
 bool sharing_measures(const drey_engine *e)
 {
-    return !e->tuning.untimed && drafting_may_be_timed(e->options.exit);
+    return !e->tuning.untimed && drafting_may_be_timed(e->config.exit);
 }
 
 /* How long passes have had nothing to compute, so far. */

@@ -92,9 +92,9 @@ void statistics_begin(drey_session *s)
     take_mark(s->engine, &s->text.marks.begin);
 }
 
-static int64_t n_blind(const drey_session *s)
+static int64_t n_unguessable(const drey_session *s)
 {
-    return s->drafter ? s->drafter->n_blind : 0;
+    return s->drafter ? s->drafter->n_unguessable : 0;
 }
 
 void statistics_decode(drey_session *s)
@@ -107,7 +107,7 @@ void statistics_decode(drey_session *s)
     g->stats.load_bytes = g->marks.decode.read_bytes - g->marks.begin.read_bytes;
     g->marks.n_first = g->stats.generated_tokens;
     turn_log_begin(&s->turns, g->marks.decode.t_ns);
-    g->marks.n_blind = n_blind(s);
+    g->marks.n_unguessable = n_unguessable(s);
 }
 
 /* Times and what the policy knows, between decoding's beginning and `end`. */
@@ -121,8 +121,8 @@ static void end_speculation(drey_session *s, const statistics_mark *end)
     c->hidden_share = during > 0 ? (double)during / (double)(beside + during) : 0;
     c->draft_steps = s->drafter ? s->drafter->n_steps - s->text.marks.n_steps : 0;
     c->alpha = s->policy ? (double)s->policy->alpha : 0;
-    c->lossy = drey_policy_is_lossy(s->engine->options.policy);
-    if (s->engine->options.policy == DREY_POLICY_DRAFT)
+    c->lossy = drey_policy_is_lossy(s->engine->config.policy_id);
+    if (s->engine->config.policy_id == DREY_POLICY_DRAFT)
         c->differed = -1;
 }
 
@@ -160,7 +160,7 @@ void statistics_end(drey_session *s)
     t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();
-    g->speculation.outside_slice = n_blind(s) - g->marks.n_blind;
+    g->speculation.outside_slice = n_unguessable(s) - g->marks.n_unguessable;
     end_speculation(s, &end);
 }
 
@@ -261,9 +261,9 @@ const char *drey_finish_name(drey_finish finish)
 static int32_t copy_lane(const drey_engine *e, int32_t lane, int64_t *from, trace_span *out,
                          int32_t max)
 {
-    const weights *w = lane == e->options.n_threads  ? &e->target.weights
-                       : lane > e->options.n_threads ? &e->draft.weights
-                                                     : NULL;
+    const weights *w = lane == e->config.n_threads  ? &e->target.weights
+                       : lane > e->config.n_threads ? &e->draft.weights
+                                                    : NULL;
     if (w)
         weights_hold_reads(w);
     int32_t n = trace_copy(&e->trace, lane, from, out, max);
@@ -279,7 +279,7 @@ static void visit_lane(const drey_engine *e, int32_t lane, const drey_trace_visi
     int32_t n;
     while ((n = copy_lane(e, lane, &from, spans, sizeof spans / sizeof *spans)) > 0)
         for (int32_t i = 0; i < n; i++) {
-            bool of_draft = lane > e->options.n_threads;
+            bool of_draft = lane > e->config.n_threads;
             const drey_trace_span span = {.t0_ns = spans[i].t0_ns,
                                           .t1_ns = spans[i].t1_ns,
                                           .what = of_draft ? "read draft"
@@ -292,7 +292,7 @@ static void visit_lane(const drey_engine *e, int32_t lane, const drey_trace_visi
 void drey_session_trace(const drey_session *session, const drey_trace_visitor *visitor)
 {
     const drey_engine *e = session->engine;
-    const int32_t lanes[] = {0, e->options.n_threads, e->options.n_threads + 1};
+    const int32_t lanes[] = {0, e->config.n_threads, e->config.n_threads + 1};
     for (int i = 0; i < 3 && visitor->span; i++)
         visit_lane(e, lanes[i], visitor);
     if (visitor->turn)

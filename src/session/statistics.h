@@ -18,9 +18,9 @@ typedef struct statistics_mark {
 /* Of a text. */
 typedef struct text_marks {
     statistics_mark begin, decode;
-    int64_t n_first; /* tokens written before decoding */
-    int64_t n_blind; /* the drafter's, when decoding began */
-    int64_t n_steps; /* of the drafter, when the text began */
+    int64_t n_first;       /* tokens written before decoding */
+    int64_t n_unguessable; /* the drafter's, when decoding began */
+    int64_t n_steps;       /* of the drafter, when the text began */
 } text_marks;
 
 /* Of a text that could not begin. */

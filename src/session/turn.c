@@ -14,7 +14,7 @@ int32_t turn_depth_left(const drey_session *s)
 {
     int64_t tokens = s->text.options.n_predict - s->text.stats.generated_tokens;
     tokens -= s->n_unverified;
-    int64_t room = s->engine->options.n_context - s->n_timeline;
+    int64_t room = s->engine->config.n_context - s->n_timeline;
     return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
 }
 
@@ -103,9 +103,9 @@ static void show(drey_session *s, const pass_group *group, int32_t root)
 {
     const accepted *a = &s->accepted;
     int32_t row = s->row_of[a->n_path > 0 ? a->path[a->n_path - 1] : 0];
-    if (s->drafter && s->drafter->class->see && group->hidden)
-        s->drafter->class->see(s->drafter, root + a->n_path,
-                               group->hidden + row * pass_hidden_stride(&s->target));
+    if (s->drafter && s->drafter->class->take_hidden && group->hidden)
+        s->drafter->class->take_hidden(s->drafter, root + a->n_path,
+                                       group->hidden + row * pass_hidden_stride(&s->target));
 }
 
 void turn_take(drey_session *s, const model_pass *pass, pass_group *group)

@@ -31,9 +31,8 @@ static void deliver(drey_session *s, const char *text, size_t n_bytes)
 void verified_text_write_at(drey_session *s, int32_t position)
 {
     generation *g = &s->text;
-    const drey_engine_options *o = &s->engine->options;
     int32_t id = s->timeline[position];
-    if (!g->options.ignore_eos && tokenizer_is_end(o->target->tokenizer, id)) {
+    if (!g->options.ignore_eos && tokenizer_is_end(s->engine->config.target->tokenizer, id)) {
         finish(g, DREY_FINISH_STOP, BY_ITSELF);
         return;
     }
@@ -47,7 +46,8 @@ void verified_text_write_at(drey_session *s, int32_t position)
     deliver(s, text, n_bytes);
     if (g->detokenizer.stopped)
         finish(g, DREY_FINISH_STOP, (int32_t)g->detokenizer.stop + 1);
-    if (g->stats.generated_tokens >= g->options.n_predict || position + 1 >= o->n_context)
+    if (g->stats.generated_tokens >= g->options.n_predict ||
+        position + 1 >= s->engine->config.n_context)
         finish(g, DREY_FINISH_LENGTH, 0);
 }
 

@@ -137,7 +137,7 @@ static void check_by_hand(drey_engine *e)
 {
     static const medusa_node nodes[NODES] = {{1, 7}, {0, 250}, {1, ABSENT}, {0, 7}};
     static float hidden[D], w[HEADS][D * 2 * D], b[HEADS * D], v[MOST_VOCABULARY * D];
-    medusa_heads *heads = &e->heads;
+    medusa_heads *heads = e->source.own;
     drey_error err = {0};
     rng r = rng_from(9);
     for (int32_t i = 0; i < D; i++)
@@ -145,9 +145,9 @@ static void check_by_hand(drey_engine *e)
     read_rows(heads->file, "blocks.0.weight", w[0], D * 2 * D);
     read_rows(heads->file, "blocks.1.weight", w[1], D * 2 * D);
     read_rows(heads->file, "blocks.bias", b, HEADS * D);
-    const int32_t n_vocab = e->options.target->shape.n_vocab;
+    const int32_t n_vocab = e->config.target->shape.n_vocab;
     assert_true(n_vocab > some_ids()[SLICE - 1] && n_vocab <= MOST_VOCABULARY);
-    read_rows(e->options.target->file, "output.weight", v, (size_t)(n_vocab * D));
+    read_rows(e->config.target->file, "output.weight", v, (size_t)(n_vocab * D));
     if (medusa_compute(heads, hidden, nodes, NODES, &err) != DREY_OK)
         fail_msg("%s", err.message);
     for (int32_t at = 0; at < NODES; at++) {
@@ -180,7 +180,7 @@ static void by_hand(void **state)
         drey_engine *e = loaded(&o, 1 - i, &s);
         const weight *head = e->target.layout.head;
         assert_int_equal(head->n_pinned == head->n_groups, i == 0);
-        assert_int_equal(e->options.policy, DREY_POLICY_OPTIMAL); /* which nobody asked for */
+        assert_int_equal(e->config.policy_id, DREY_POLICY_OPTIMAL); /* which nobody asked for */
         e->cost.draft_s = 1; /* a turn's second step takes as long as its first */
         assert_true(cost_step(&e->cost, 1) > 0);
         check_by_hand(e);
@@ -241,9 +241,10 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
         o.n_threads = 1 + t % 3;
         drey_engine *e = loaded(&o, 1, &s);
         const medusa_node nodes[] = {{0, 3}, {1, 100}};
-        assert_int_equal(medusa_compute(&e->heads, hidden, nodes, 2, &err), DREY_OK);
+        assert_int_equal(medusa_compute(e->source.own, hidden, nodes, 2, &err), DREY_OK);
         for (int32_t k = 0; k < 2; k++) {
-            const float *got = e->heads.logits + k * e->heads.logits_ld;
+            const medusa_heads *heads = e->source.own;
+            const float *got = heads->logits + k * heads->logits_ld;
             if (t == 0)
                 memcpy(want + k * SLICE, got, SLICE * sizeof *got);
             assert_memory_equal(got, want + k * SLICE, SLICE * sizeof *got);
@@ -291,7 +292,7 @@ static void guesses_by_depth(void **state)
     tokens[N_PROMPT] = top[0];
     for (int seen = 0; seen < 2; seen++) {
         if (seen)
-            d->class->see(d, N_PROMPT - 1, hidden);
+            d->class->take_hidden(d, N_PROMPT - 1, hidden);
         assert_int_equal(d->class->begin(d, tokens, N_PROMPT + 1, &err), DREY_OK);
         tree_reset(&tree, top[0]);
         for (node = 0; node < 4; node++) {

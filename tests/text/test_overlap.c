@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "draft/model_drafter.h"
 #include "session/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
@@ -74,6 +75,7 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
 
 static trouble *present;
 static int32_t fails_every;
+static drey_engine *engine_under_test; /* whose session was opened last */
 
 static drey_status counted_advance(drafter *d, token_tree *tree, int64_t until_ns, bool *done,
                                    drey_error *err)
@@ -90,11 +92,8 @@ static drey_status counted_advance(drafter *d, token_tree *tree, int64_t until_n
 static void settled_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                            int32_t next, const int32_t *moved)
 {
-    const model_drafter *m = (const model_drafter *)d;
-    const drey_session *s =
-        (const drey_session *)((const char *)m - offsetof(drey_session, model_drafter));
-    for (int32_t i = 0; i < s->engine->n_sessions; i++)
-        assert_int_equal(s->engine->sessions[i]->unfinished.n_nodes, 0);
+    for (int32_t i = 0; i < engine_under_test->n_sessions; i++)
+        assert_int_equal(engine_under_test->sessions[i]->unfinished.n_nodes, 0);
     drafter_model_class.reroot(d, tree, path, n_path, next, moved);
 }
 
@@ -106,6 +105,7 @@ static drey_session *open_session(drey_engine *e, trouble *t)
     drey_session *s;
     assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
     present = t;
+    engine_under_test = e;
     counted = drafter_model_class;
     counted.advance = counted_advance;
     counted.reroot = settled_reroot;
@@ -187,11 +187,11 @@ static void check_session(const drey_session *s)
     for (int32_t i = 0; i < s->tree.n_nodes; i++) {
         const tree_node *node = &s->tree.nodes[i];
         assert_true(!node->submitted && !node->provisional);
-        assert_int_equal(node->expanded, s->model_drafter.row_of[i] >= 0);
+        assert_int_equal(node->expanded, ((const model_drafter *)s->drafter)->row_of[i] >= 0);
         n_expanded += node->expanded;
     }
-    assert_true(s->model_drafter.n_nodes == 0 && kv_is_valid(&s->draft_kv));
-    chain = n_expanded ? s->model_drafter.row_of[0] : s->draft_kv.n_pending;
+    assert_true(((const model_drafter *)s->drafter)->n_nodes == 0 && kv_is_valid(&s->draft_kv));
+    chain = n_expanded ? ((const model_drafter *)s->drafter)->row_of[0] : s->draft_kv.n_pending;
     assert_int_equal(s->draft_kv.n_pending, n_expanded + chain);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "draft/model_drafter.h"
 #include "session/session.h"
 #include "os/clock.h"
 #include "support/rng.h"
@@ -417,7 +418,7 @@ static void a_draft_that_fell_behind(void **state)
     (void)state;
     bench b;
     open_bench(&b, DREY_KV_F16);
-    b.session->model_drafter.chunk = CATCH_UP + 1; /* several of them */
+    ((model_drafter *)b.session->drafter)->chunk = CATCH_UP + 1; /* several of them */
     drafter *d = b.session->drafter;
     for (int32_t behind = CATCH_UP - 2; behind < 4 * CATCH_UP; behind += 3) {
         static token_tree tree;
@@ -470,7 +471,7 @@ static void a_prompt_in_parts(void **state)
     bench b;
     drey_error err = {0};
     open_bench(&b, DREY_KV_F16);
-    b.session->model_drafter.chunk = CATCH_UP + 1;
+    ((model_drafter *)b.session->drafter)->chunk = CATCH_UP + 1;
     drafter *d = b.session->drafter;
     for (int32_t n_parts = 0; n_parts < 12; n_parts++) {
         static token_tree tree;

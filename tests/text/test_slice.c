@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "draft/model_drafter.h"
 #include "session/session.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
@@ -147,7 +148,7 @@ static const float *guess(side *s, const int32_t *text, int32_t n, token_tree *t
     must(d->class->begin(d, text, n, &err), &err);
     tree_reset(tree, text[n - 1]);
     must(d->class->expand(d, tree, &(int32_t){0}, 1, &err), &err);
-    return s->session->model_drafter.group.logits;
+    return ((const model_drafter *)s->session->drafter)->group.logits;
 }
 
 /* A special token of the draft's that the target lacks is in the table, and never guessed. */
@@ -158,7 +159,7 @@ static void ids_of_the_target_alone(void **state)
     open_bench(&b, false);
     static token_tree tree;
     drey_error err = {0};
-    model_drafter *d = &b.sliced.session->model_drafter;
+    model_drafter *d = (model_drafter *)b.sliced.session->drafter;
     row_table *t = &b.sliced.engine->draft.table;
     int32_t text[] = {5, 6, 7}, best = 0;
     const float *all = guess(&b.whole, text, 3, &tree);
@@ -259,12 +260,12 @@ static void what_was_said_can_be_guessed(void **state)
     int32_t kept = t->n_kept, first = 600;
     const int32_t said[] = {first, 17, first, first + 1};
     const int64_t blind[] = {1, 1, 1, 2};
-    assert_true(kept > 0 && d->n_blind == 0);
+    assert_true(kept > 0 && d->n_unguessable == 0);
     for (int i = 0; i < 4; i++) {
         tree_moves(&tree, NULL, 0, said[i], moved);
         d->class->reroot(d, &tree, NULL, 0, said[i], moved);
         tree_reroot(&tree, said[i], moved);
-        assert_int_equal(d->n_blind, blind[i]);
+        assert_int_equal(d->n_unguessable, blind[i]);
         assert_true(said[i] < N_IDS || row_table_find(t, said[i]) >= 0);
     }
     /* One more than there is room for: the oldest group goes, and no other. */
@@ -292,7 +293,7 @@ static void rows_that_cannot_be_read(void **state)
     static token_tree tree;
     drey_error err = {0};
     drafter *d = b.sliced.session->drafter;
-    model_drafter *m = &b.sliced.session->model_drafter;
+    model_drafter *m = (model_drafter *)b.sliced.session->drafter;
     const row_table *t = b.sliced.engine->draft.layout.table;
     int32_t text[] = {3, 4, 5}, more[] = {3, 700, 900, 701, 5}, moved[TREE_MAX_NODES];
     guess(&b.sliced, text, 3, &tree); /* the weights are in memory */
@@ -303,14 +304,14 @@ static void rows_that_cannot_be_read(void **state)
     tree_reset(&tree, 5);
     assert_true(row_table_find(t, 700) >= 0 && row_table_find(t, 701) >= 0);
     assert_int_equal(row_table_find(t, 900), -1);
-    d->class->hear(d, &tree, 0, (int32_t[]){950, 702}, 2);
+    d->class->take_target_top(d, &tree, 0, (int32_t[]){950, 702}, 2);
     for (int i = 1; i <= 2; i++) {
         tree_moves(&tree, NULL, 0, 900, moved);
         d->class->reroot(d, &tree, NULL, 0, 900, moved);
         tree_reroot(&tree, 900, moved);
-        assert_int_equal(d->n_blind, i);
+        assert_int_equal(d->n_unguessable, i);
     }
-    assert_true(row_table_find(t, 702) >= 0 && m->n_heard == 0);
+    assert_true(row_table_find(t, 702) >= 0 && m->n_likely == 0);
     assert_int_equal(row_table_find(t, 950), -1);
     close_bench(&b);
 }
@@ -327,15 +328,15 @@ static void what_was_thought_can_be_guessed(void **state)
     int32_t text[] = {3, 4, 5}, moved[TREE_MAX_NODES];
     const int32_t thought[] = {9, 700, 800, 801, 802};
     guess(&b.sliced, text, 3, &tree);
-    assert_true(d->listens && !b.whole.session->drafter->listens);
-    d->class->hear(d, &tree, 0, thought, 5);
-    d->class->hear(d, &tree, 0, thought, 5);
+    assert_true(d->wants_target_top && !b.whole.session->drafter->wants_target_top);
+    d->class->take_target_top(d, &tree, 0, thought, 5);
+    d->class->take_target_top(d, &tree, 0, thought, 5);
     assert_int_equal(row_table_find(t, 700), -1); /* a step may be under way */
     tree_moves(&tree, NULL, 0, 700, moved);
     d->class->reroot(d, &tree, NULL, 0, 700, moved);
     for (int32_t i = 1; i < 5; i++)
         assert_int_equal(row_table_find(t, thought[i]) >= 0, i < 4); /* the best four of a row */
-    assert_int_equal(d->n_blind, 1);
+    assert_int_equal(d->n_unguessable, 1);
     close_bench(&b);
 }
 

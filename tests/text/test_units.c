@@ -399,7 +399,7 @@ static void memory_is_counted(void **state)
         drey_engine_options o = plain();
         o.units = i ? "cpu+fake:copies" : "cpu+fake";
         drey_error err;
-        if (engine_check_options(&planner.engine, &o, &tuning, &err) != DREY_OK ||
+        if (engine_configure(&planner.engine, &o, &tuning, &err) != DREY_OK ||
             engine_gather(&planner.engine, &err) != DREY_OK ||
             planner_make(&planner, 0, &err) != DREY_OK)
             fail_msg("%s", err.message);

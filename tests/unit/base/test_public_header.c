@@ -37,6 +37,7 @@ static void sizes_stay(void **state)
         STRUCTURE(drey_prefix_options, 56), STRUCTURE(drey_prefixes, 104),
         STRUCTURE(drey_counts, 160),        STRUCTURE(drey_unit_shares, 264),
         STRUCTURE(drey_unit, 712),          STRUCTURE(drey_static_trees, 1840),
+        STRUCTURE(drey_drafter_info, 64),
     };
     if (strncmp(drey_version(), soname, strlen(soname)) != 0)
         fail_msg("version %s is not of the soname that these sizes belong to", drey_version());

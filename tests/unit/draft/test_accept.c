@@ -234,7 +234,7 @@ static void drafting_never_changes_the_text(void **state)
             arena a, b;
             sampler s = sampler_make(&a, set);
             draft_model model = {.base.class = &model_class, .s = sampler_make(&b, set)};
-            void *memory_of_lookup = calloc(1, drafter_lookup_class.bytes(LENGTH));
+            void *memory_of_lookup = calloc(1, drafter_lookup_bytes(LENGTH));
             assert_non_null(memory_of_lookup);
             drafter *lookup = drafter_lookup_init(memory_of_lookup, LENGTH);
             int32_t alone[LENGTH], with[LENGTH];

@@ -95,7 +95,7 @@ typedef struct told {
     int32_t deepest;                         /* it guesses behind nodes of less depth */
     int32_t n_asked;                         /* nodes */
     int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* of its step */
-    int32_t n_heard, n_reroots;
+    int32_t n_tops, n_reroots;
 } told;
 
 static drey_status told_begin(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
@@ -107,7 +107,7 @@ static drey_status told_begin(drafter *d, const int32_t *tokens, int32_t n, drey
     return DREY_OK;
 }
 
-static bool told_reaches(const drafter *d, const token_tree *tree, int32_t node)
+static bool told_can_guess(const drafter *d, const token_tree *tree, int32_t node)
 {
     return tree->nodes[node].depth < ((const told *)d)->deepest;
 }
@@ -119,7 +119,7 @@ static drey_status told_expand(drafter *d, token_tree *tree, const int32_t *node
     (void)err;
     t->n_asked += n;
     for (int32_t i = 0; i < n; i++) {
-        assert_true(told_reaches(d, tree, nodes[i]));
+        assert_true(told_can_guess(d, tree, nodes[i]));
         tree_guess(tree, nodes[i], t->guess, t->n);
     }
     return DREY_OK;
@@ -161,7 +161,7 @@ static void told_reroot(drafter *d, const token_tree *tree, const int32_t *path,
 }
 
 static const drafter_class told_class = {.begin = told_begin,
-                                         .reaches = told_reaches,
+                                         .can_guess = told_can_guess,
                                          .expand = told_expand,
                                          .start = told_start,
                                          .advance = told_advance,
@@ -274,7 +274,7 @@ static void copies_take_no_step(void **state)
     policy_memory memory;
     draft_policy *p = policy_init(memory.bytes, &policy_optimal, 12, 0);
     for (int32_t i = 100; i < 130; i++) { /* it has to see that copies are right */
-        draft_glance(b.d, p, &b.tree, 20);
+        draft_expand_free(b.d, p, &b.tree, 20);
         if (!b.tree.nodes[0].expanded)
             expand(&b, 0);
         go_on(&b, round[i]);

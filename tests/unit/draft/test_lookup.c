@@ -134,7 +134,7 @@ typedef struct bench {
 static void open_bench(bench *b, const int32_t *tokens, int32_t n)
 {
     memset(b, 0, sizeof *b);
-    b->memory = calloc(1, drafter_lookup_class.bytes(CAPACITY));
+    b->memory = calloc(1, drafter_lookup_bytes(CAPACITY));
     assert_non_null(b->memory);
     b->d = (lookup_drafter *)drafter_lookup_init(b->memory, CAPACITY);
     assert_int_equal(drafter_lookup_class.begin(&b->d->base, tokens, n, NULL), DREY_OK);
@@ -191,8 +191,8 @@ static void what_the_target_thought(void **state)
     open_bench(&b, tokens, 3);
     drafter *d = &b.d->base;
     int32_t child = tree_push(&b.tree, 0, 30, 0.5f);
-    d->class->hear(d, &b.tree, 0, (int32_t[]){30, 31}, 2);
-    d->class->hear(d, &b.tree, child, (int32_t[]){6, 41, 42}, 3);
+    d->class->take_target_top(d, &b.tree, 0, (int32_t[]){30, 31}, 2);
+    d->class->take_target_top(d, &b.tree, child, (int32_t[]){6, 41, 42}, 3);
     /* Behind 5 6; behind 6 30, and behind any 30. */
     check_guesses(expand(&b, 0), (int32_t[]){30, 31}, 2);
     check_guesses(expand(&b, child), (int32_t[]){6, 41, 42}, 3);
@@ -202,7 +202,7 @@ static void what_the_target_thought(void **state)
     check_guesses(expand(&b, deep), (int32_t[]){6, 41, 42}, 3);
     assert_true(b.tree.nodes[child].guess[0].confidence > b.tree.nodes[deep].guess[0].confidence);
     /* The newest row stays. */
-    d->class->hear(d, &b.tree, deep, (int32_t[]){43}, 1);
+    d->class->take_target_top(d, &b.tree, deep, (int32_t[]){43}, 1);
     int32_t last = tree_push(&b.tree, deep, 30, 0.5f);
     check_guesses(expand(&b, last), (int32_t[]){43}, 1);
     free(b.memory);

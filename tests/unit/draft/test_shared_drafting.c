@@ -287,7 +287,7 @@ static void open_place(place *p, world *w, double read_s)
     w->cost = small_pass();
     p->engine.cost = small_pass();
     p->engine.cost.read_s = read_s;
-    p->engine.options.n_context = N_CONTEXT;
+    p->engine.config.n_context = N_CONTEXT;
     p->engine.trace = (trace){.rings = &p->ring, .n_threads = 1};
     for (int32_t i = 0; i < N_TEXTS; i++) {
         drey_session *s = p->list[i] = &p->session[i];

@@ -65,13 +65,13 @@ static void make_example(example *x, bool with_draft)
                           .session_state_bytes = 70000,
                           .n_context = 200,
                           .n_threads = 2,
-                          .tree_nodes = with_draft ? 32 : 0,
+                          .draft.tree_nodes = with_draft ? 32 : 0,
                           .spare_rows = 8,
                           .kv = KV_F16,
                           .kv_plain = KV_F16,
-                          .program_bytes = 3 * mib,
-                          .reserve_bytes = 2 * mib,
-                          .sidecar_refused = ""};
+                          .process.program_bytes = 3 * mib,
+                          .process.reserve_bytes = 2 * mib,
+                          .facts.sidecar_refused = ""};
     x->in.model[PLAN_TARGET] = (plan_model){.shape = &target_shape,
                                             .matrix = x->target,
                                             .n_matrices = N_TARGET,
@@ -413,15 +413,15 @@ static void what_drafters_promise(void **state)
                                 .streamed_bytes_per_pass = 1085000000,
                                 .pinned_bytes = 2450000000,
                                 .ring_bytes = 48 << 20}};
-    plan_inputs in = {.tree_nodes = 47};
+    plan_inputs in = {.draft.tree_nodes = 47};
     assert_true(fabs(plan_expect(&in, &r) - 1 / .434) < .001);
-    in.drafter = DREY_DRAFTER_SELF;
-    in.self_draft = true;
+    in.draft.kind = &drafter_self;
+    in.model[PLAN_DRAFT].is_view = true;
     assert_true(fabs(plan_expect(&in, &r) - 6.7 / .8734) < .01);
-    in = (plan_inputs){.tree_nodes = 47, .drafter = DREY_DRAFTER_MODEL};
+    in = (plan_inputs){.draft.tree_nodes = 47, .draft.kind = &drafter_model};
     r.report.draft_bytes = 310000000;
     assert_true(fabs(plan_expect(&in, &r) - 8.8 / (14 * .01018 * 1.08 + .41483)) < .01);
-    in.drafter = DREY_DRAFTER_LOOKUP;
+    in.draft.kind = &drafter_lookup;
     assert_true(fabs(plan_expect(&in, &r) - 1.5 / .434) < .01);
 }
 
@@ -433,12 +433,12 @@ static void what_heads_promise(void **state)
     (void)state;
     drey_static_trees known = {.share = {{0.6, 0.2, 0.1}, {0.5, 0.1, 0.05}}};
     plan_result r = {.report = {.target_bytes = 3000000000, .draft_bytes = 60000000}};
-    plan_inputs in = {.tree_nodes = 32, .drafter = DREY_DRAFTER_MEDUSA, .trees = &known};
+    plan_inputs in = {.draft.tree_nodes = 32, .draft.kind = &drafter_medusa, .draft.trees = &known};
     assert_true(fabs(plan_expect(&in, &r) - 2.1 / (.115 + 2 * .002 * 1.04)) < .01);
     in.n_threads = 2; /* .1125 s over 2 rows, .1375 over 4, .1875 over 8 */
     assert_true(fabs(plan_expect(&in, &r) - 2.1 / (.1375 + 2 * .002 * 1.04)) < .01);
     in.n_threads = 8;
-    in.tree_nodes = 2; /* none of four rows, then */
+    in.draft.tree_nodes = 2; /* none of four rows, then */
     assert_true(fabs(plan_expect(&in, &r) - 1.6 / (.105 + .002)) < .01);
     memset(known.share, 0, sizeof known.share); /* never right: who speculates may leave it */
     assert_true(fabs(plan_expect(&in, &r) - 10) < .001);
@@ -460,14 +460,14 @@ static void what_was_measured_is_expected(void **state)
     known.tree[1] = (drey_static_tree){
         .width = 4, .n = 4, .measured_tokens = 3, .parent = {-1, 0, 0, 1}, .rank = {0, 0, 1, 0}};
     plan_result r = {.report = {.target_bytes = 3000000000, .draft_bytes = 60000000}};
-    plan_inputs in = {.tree_nodes = 47, .drafter = DREY_DRAFTER_MODEL, .profile = &p};
+    plan_inputs in = {.draft.tree_nodes = 47, .draft.kind = &drafter_model, .draft.profile = &p};
     assert_true(fabs(plan_expect(&in, &r) - 100) <
                 .01); /* as of a usual model: nothing is worth it */
-    in.trees = &known;
+    in.draft.trees = &known;
     assert_true(fabs(plan_expect(&in, &r) - 100) < .01); /* 3 / .042 and 1.9 / .021 are less */
     known.tree[1].measured_tokens = 4.4;
     assert_true(fabs(plan_expect(&in, &r) - 4.4 / (.04 + 2 * .001 * 1.04)) < .01);
-    in.drafter = DREY_DRAFTER_LOOKUP; /* whose steps take no time */
+    in.draft.kind = &drafter_lookup; /* whose steps take no time */
     assert_true(fabs(plan_expect(&in, &r) - 110) < .01);
 }
 

@@ -227,7 +227,7 @@ static drey_status begin_by_hand(drafter *d, const int32_t *tokens, int32_t n, d
     return DREY_OK;
 }
 
-static void see_by_hand(drafter *d, int32_t position, const float *hidden)
+static void take_hidden_by_hand(drafter *d, int32_t position, const float *hidden)
 {
     medusa_drafter *m = (medusa_drafter *)d;
     memcpy(m->hidden, hidden, 2 * sizeof *hidden);
@@ -238,7 +238,7 @@ static void ranks_behind_what_came(void **state)
 {
     (void)state;
     static const drafter_class by_hand = {
-        .begin = begin_by_hand, .expand = expand_by_hand, .see = see_by_hand};
+        .begin = begin_by_hand, .expand = expand_by_hand, .take_hidden = take_hidden_by_hand};
     /* Behind 7 came 72, the second guess, and behind that 721, the first one of the second head:
      * the best guess, 70, would have had the second head say 701. */
     static const int32_t text[] = {1, 7, 72, 721, 9, 90};

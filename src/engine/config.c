@@ -1,0 +1,323 @@
+/* From public options to a configuration: see config.h. */
+#include "engine/config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/num.h"
+
+void drey_engine_options_init(drey_engine_options *options)
+{
+    *options = (drey_engine_options){.memory_bytes = DREY_MEMORY_AUTO};
+}
+
+drey_engine_options engine_options_alone(const drey_engine_options *options)
+{
+    drey_engine_options o = *options;
+    o.drafter = DREY_DRAFTER_NONE;
+    o.policy = DREY_POLICY_NONE;
+    o.draft = NULL;
+    o.heads = NULL;
+    o.exit = DREY_EXIT_OFF;
+    o.profile = NULL;
+    return o;
+}
+
+/* ---- What does not go together ---- */
+
+typedef struct choice { /* what was asked for, with defaults filled in */
+    const drey_engine_options *o;
+    const drafter_kind *drafter;
+    drey_policy policy;
+    uint64_t with;
+} choice;
+
+typedef struct contradiction {
+    bool is;
+    const char *before, *name, *after; /* the message; name and after may be NULL */
+} contradiction;
+
+static drey_status refuse_first(const contradiction *c, size_t n, drey_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (c[i].is)
+            FAIL(err, DREY_ERR_USAGE, "%s%s%s", c[i].before, c[i].name ? c[i].name : "",
+                 c[i].after ? c[i].after : "");
+    return DREY_OK;
+}
+
+#define REFUSE_FIRST(table, err) refuse_first(table, sizeof(table) / sizeof *(table), err)
+
+/* Nobody asks a drafter under these. */
+static bool is_plain(drey_policy policy)
+{
+    return policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD || policy == DREY_POLICY_DRAFT;
+}
+
+static drey_status check_choices(const choice *c, drey_error *err)
+{
+    const drey_engine_options *o = c->o;
+    const drafter_kind *kind = c->drafter;
+    const bool takes_model = kind && kind->side == DRAFT_SIDE_MODEL;
+    const contradiction table[] = {
+        {!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
+             !drey_kv_name(o->kv) || !drey_exit_name(o->exit),
+         "policy, drafter, io, kv or exit is not one of those in drey.h", NULL, NULL},
+        {o->without >> DREY_PART_LOOKUP > 1,
+         "what is to be left out is not one of the parts in drey.h", NULL, NULL},
+        {o->with & ~DREY_WITH(DREY_PART_LOOKUP) || o->with & o->without,
+         "the part \"lookup\" alone can be asked for, and not be left out at the same time", NULL,
+         NULL},
+        {!o->target, "no target model was given", NULL, NULL},
+        {takes_model != (o->draft != NULL), "a draft model and the drafter \"model\" go together",
+         NULL, NULL},
+        {o->heads && !(kind && kind->file_ending),
+         "a file of heads and the drafter \"medusa\" go together", NULL, NULL},
+        {c->policy == DREY_POLICY_DRAFT && !o->draft,
+         "the policy \"draft\" lets the draft model write; give one", NULL, NULL},
+        {!is_plain(c->policy) && !kind, "a drafting policy needs a draft: a model, or \"lookup\"",
+         NULL, NULL},
+    };
+    return REFUSE_FIRST(table, err);
+}
+
+/* Exits are compared with the target's own text, which policies of another text have not. */
+static drey_status check_exits(const choice *c, drey_error *err)
+{
+    const drey_engine_options *o = c->o;
+    const drafter_kind *kind = is_plain(c->policy) ? NULL : c->drafter;
+    const char *conflict = kind ? kind->exit_conflict : NULL;
+    char with[160];
+    if (o->exit == DREY_EXIT_OFF)
+        return DREY_OK;
+    if (!(o->exit_threshold >= 0 && o->exit_threshold <= 1))
+        FAIL(err, DREY_ERR_USAGE, "a threshold of %g is not possible for early exits (0 to 1)",
+             (double)o->exit_threshold);
+    snprintf(with, sizeof with, "\" do not go together: %s; take another draft, or none",
+             conflict ? conflict : "");
+    const contradiction table[] = {
+        {drey_policy_is_lossy(c->policy) || c->policy == DREY_POLICY_STD,
+         "early exits and the policy \"", drey_policy_name(c->policy),
+         "\" do not go together; take another policy"},
+        {conflict, "early exits and the drafter \"", kind ? kind->name : "", with},
+    };
+    return REFUSE_FIRST(table, err);
+}
+
+/* q8_0 has a scale for every 32 numbers of a head. Of positions a file may have numbers only up to
+ * some. */
+static drey_status check_model(const drey_engine_options *o, const drey_model *m, const char *who,
+                               drey_error *err)
+{
+    const model_shape *s = &m->shape;
+    if (s->context_ends && o->n_context > s->n_context_train)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "%s has positions for %d tokens only, not for a context of %d: ask for a shorter one",
+             SHOWN_PATH(gguf_part_path(m->file, 0)), s->n_context_train, o->n_context);
+    if (o->kv == DREY_KV_Q8_0 && s->head_dim % 32 != 0)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "a q8_0 cache needs heads of a multiple of 32 numbers; the %s's have %d; use f16", who,
+             s->head_dim);
+    return DREY_OK;
+}
+
+static drey_status check_numbers(const drey_engine_options *o, drey_error *err)
+{
+    const struct {
+        int32_t value, shown_least, most;
+        bool may_be_0; /* the usual */
+        const char *before, *after;
+    } table[] = {
+        {o->n_context, 1, DREY_MAX_CONTEXT, false, "a context of ", " tokens is"},
+        {o->n_threads, 1, DREY_MAX_THREADS, true, "", " threads are"},
+        {o->draft_tokens, 1, TREE_MAX_DRAFTED, true, "a draft of ", " tokens is"},
+        {o->tree_nodes, 1, TREE_MAX_DRAFTED, true, "a tree of ", " nodes is"},
+        {o->prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK, true, "a prompt chunk of ", " rows is"},
+        {o->n_sessions, 1, DREY_MAX_SESSIONS, true, "", " sessions are"},
+        {o->trace_spans, 0, DREY_MAX_TRACE_SPANS, true, "a trace of ", " spans is"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].value < !table[i].may_be_0 || table[i].value > table[i].most)
+            FAIL(err, DREY_ERR_USAGE, "%s%d%s not possible (%d to %d)", table[i].before,
+                 table[i].value, table[i].after, table[i].shown_least, table[i].most);
+    return stream_check_read_bytes(o->read_bytes, err);
+}
+
+static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
+{
+    for (int32_t w = 0; shares && w < DREY_UNIT_WIDTHS; w++) {
+        double sum = 0;
+        for (int32_t i = 0; i < shares->n_units && i < DREY_MAX_UNITS; i++) {
+            if (!(shares->share[w][i] >= 0))
+                FAIL(err, DREY_ERR_USAGE, "a unit's share is %g; it is 0 or more",
+                     shares->share[w][i]);
+            sum += shares->share[w][i];
+        }
+        if (!(sum > 0) || isinf(sum))
+            FAIL(err, DREY_ERR_USAGE, "the units' shares of passes of %d rows have no sum", 1 << w);
+    }
+    int32_t n = shares ? shares->n_boundaries : 0;
+    if (n < 0 || n > DREY_UNIT_CONTEXTS)
+        FAIL(err, DREY_ERR_USAGE,
+             "attention has boundaries for up to %d lengths of context, not %d", DREY_UNIT_CONTEXTS,
+             n);
+    for (int32_t i = 0; i < n; i++)
+        if (!(fabsf(shares->boundary[i]) <= 1))
+            FAIL(err, DREY_ERR_USAGE, "attention's boundary is %g; it is between -1 and 1",
+                 (double)shares->boundary[i]);
+    return DREY_OK;
+}
+
+/* ---- What is taken ---- */
+
+static choice choose(const drey_engine_options *o, const engine_tuning *tuning)
+{
+    const drafter_kind *named = drafter_kind_of(o->drafter);
+    choice c = {.o = o,
+                .drafter = tuning && tuning->drafter ? tuning->drafter : named,
+                .policy = o->policy,
+                .with = o->with};
+    if (c.policy == DREY_POLICY_AUTO)
+        c.policy = c.drafter ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
+    if (c.policy == DREY_POLICY_OPTIMAL && c.drafter && c.drafter->blends)
+        c.with |= DREY_WITH(DREY_PART_LOOKUP) & ~o->without;
+    return c;
+}
+
+static drey_status copy_text(char **out, const char *text, drey_error *err)
+{
+    *out = text ? strdup(text) : NULL;
+    if (text && !*out)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine's options");
+    return DREY_OK;
+}
+
+/* The policy "draft" lets the other model write, which the sidecar is not of. */
+static drey_status take_files(engine_config *c, const drey_engine_options *o, drey_error *err)
+{
+    bool own_sidecar = c->policy_id != DREY_POLICY_DRAFT;
+    c->files.no_sidecar = o->no_sidecar;
+    TRY(copy_text(&c->files.sidecar, own_sidecar ? o->sidecar : NULL, err));
+    TRY(copy_text(&c->files.draft, c->drafter ? o->heads : NULL, err));
+    return copy_text(&c->files.exit, o->exit_file, err);
+}
+
+static drey_status take_profile(engine_config *c, const drey_engine_options *o, drey_error *err)
+{
+    if (!o->profile)
+        return DREY_OK;
+    if (!drey_profile_is_sound(o->profile))
+        FAIL(err, DREY_ERR_USAGE,
+             "the profile has a time that is none, more right guesses than guesses, or a tree that "
+             "is none");
+    c->profile.is_known = true;
+    c->profile.known = *o->profile;
+    if (o->profile->trees) {
+        c->profile.trees = *o->profile->trees;
+        c->profile.known.trees = &c->profile.trees;
+    }
+    return DREY_OK;
+}
+
+static drey_status take_units(engine_config *c, const drey_engine_options *o,
+                              const device_class *more, drey_error *err)
+{
+    TRY(unit_words_parse(&c->units.words, o->units, more, o->n_threads, err));
+    TRY(check_shares(o->unit_shares, err));
+    c->n_threads = unit_words_threads(&c->units.words);
+    c->units.has_shares = o->unit_shares != NULL;
+    if (o->unit_shares)
+        c->units.shares = *o->unit_shares;
+    return DREY_OK;
+}
+
+static drey_status take_prefixes(engine_config *c, const drey_prefix_options *prefixes,
+                                 drey_error *err)
+{
+    char *folder = NULL;
+    if (!prefixes)
+        return DREY_OK;
+    TRY(copy_text(&folder, prefixes->folder, err));
+    c->prefixes = *prefixes;
+    c->prefixes.folder = folder;
+    return DREY_OK;
+}
+
+static drey_status take_drafting(engine_config *c, const choice *chosen, drey_error *err)
+{
+    drey_engine_options o = *chosen->o;
+    o.policy = chosen->policy;
+    c->policy_id = chosen->policy;
+    c->policy = policy_class_of(chosen->policy);
+    c->drafter = is_plain(chosen->policy) ? NULL : chosen->drafter;
+    c->draft = c->drafter ? o.draft : NULL;
+    c->without = o.without;
+    /* Predictors of exits have learnt from one source of guesses. */
+    c->blends = chosen->with & DREY_WITH(DREY_PART_LOOKUP) && c->drafter && !c->drafter->looks_up &&
+                o.exit == DREY_EXIT_OFF;
+    c->tree_nodes = policy_size(&o);
+    c->draft_steps = policy_steps(&o);
+    const drey_model *writer = chosen->policy == DREY_POLICY_DRAFT ? o.draft : c->draft;
+    c->target = chosen->policy == DREY_POLICY_DRAFT ? o.draft : o.target;
+    return writer ? tokenizer_compare(o.target->tokenizer, writer->tokenizer, err) : DREY_OK;
+}
+
+static void take_numbers(engine_config *c, const drey_engine_options *o)
+{
+    c->n_context = o->n_context;
+    c->n_sessions = o->n_sessions ? o->n_sessions : 1;
+    c->prompt_chunk = o->prompt_chunk;
+    c->trace_spans = o->trace_spans;
+    c->memory_bytes = o->memory_bytes;
+    c->held_bytes = o->held_bytes;
+    c->reads = (config_reads){o->io, o->read_bytes};
+    c->kv = o->kv;
+    c->exit = o->exit;
+    c->exit_threshold = o->exit_threshold;
+    c->progress = (config_progress){o->progress, o->progress_user};
+    c->units.has_tuning = o->tuning != NULL;
+    if (o->tuning)
+        c->units.tuning = *o->tuning;
+}
+
+drey_status config_settle(const drey_engine_options *o, const engine_tuning *tuning,
+                          engine_config *c, drey_error *err)
+{
+    const choice chosen = choose(o, tuning);
+    *c = (engine_config){.n_context = 0};
+    TRY(check_choices(&chosen, err));
+    TRY(check_exits(&chosen, err));
+    TRY(check_numbers(o, err));
+    const drey_model *draft =
+        !is_plain(chosen.policy) || chosen.policy == DREY_POLICY_DRAFT ? o->draft : NULL;
+    TRY(check_model(o, o->target, "target", err));
+    if (draft)
+        TRY(check_model(o, draft, "draft", err));
+    take_numbers(c, o);
+    TRY(take_profile(c, o, err));
+    TRY(take_units(c, o, tuning ? tuning->device : NULL, err));
+    TRY(take_drafting(c, &chosen, err));
+    TRY(take_prefixes(c, o->prefixes, err));
+    TRY(copy_text(&c->units.tier, o->cpu_tier, err));
+    return take_files(c, o, err);
+}
+
+void config_free(engine_config *c)
+{
+    free(c->files.sidecar);
+    free(c->files.exit);
+    free(c->files.draft);
+    free(c->units.tier);
+    free((char *)c->prefixes.folder);
+    c->files = (config_files){NULL};
+    c->units.tier = NULL;
+    c->prefixes.folder = NULL;
+}
+
+const drey_profile *config_known(const engine_config *c)
+{
+    return c->profile.is_known ? &c->profile.known : NULL;
+}

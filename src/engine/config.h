@@ -1,0 +1,114 @@
+/* The configuration of an engine: what public options come to, settled once and changed by nobody.
+ *
+ *   drey_engine_options --config_settle--> engine_config
+ *
+ * Defaults are filled in, contradictions refused, the drafter and the policy are classes, and what
+ * the caller's pointers led to is copied, but for the models. */
+#ifndef DREY_ENGINE_CONFIG_H
+#define DREY_ENGINE_CONFIG_H
+
+#include "draft/drafter_kind.h"
+#include "gguf/gguf.h"
+#include "model/arch.h"
+#include "policy/policy.h"
+#include "text/tokenizer.h"
+#include "unit/unit_words.h"
+#include "weights/stream.h"
+
+struct drey_model {
+    gguf *file;
+    tokenizer *tokenizer;
+    model_shape shape;
+    char name[128];
+};
+
+typedef struct engine_tuning { /* what measurements and tests settle themselves */
+    int32_t least_logit_rows;  /* room for the logits of so many rows, whatever the policy needs */
+    size_t more_bytes;         /* that the caller holds beside the engine, within its budget */
+    bool set_share;         /* pin this share of every matrix, whatever the budget would allow: */
+    double share;           /* 0 .. 1 */
+    bool untimed;           /* no policy hears of time: trees are the same in every run */
+    stream_fault_fn *fault; /* of the streams' reads; NULL: none */
+    void *fault_user;
+    int32_t deferred_rows;         /* of plan_inputs, at least; */
+    double exit_layers;            /* and this, where it is not 0 */
+    int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */
+    /* Whether the token at `position` scores behind `layer` complete layers, whatever it is:
+     * instead of predictors and candidates. NULL: those are asked. */
+    bool (*exit_here)(void *user, int32_t layer, int32_t position);
+    void *exit_user;
+    bool whole_devices;          /* devices may be asked for all groups, whatever their share is */
+    const device_class *device;  /* that units may name, beside those of the build */
+    const drafter_kind *drafter; /* drafts instead of the one that options.drafter names */
+} engine_tuning;
+
+typedef struct config_files { /* owned; NULL: the usual ones, after the target's name */
+    char *sidecar, *exit;
+    char *draft; /* the drafter's own */
+    bool no_sidecar;
+} config_files;
+
+typedef struct config_profile { /* what is known of the drafter */
+    bool is_known;
+    drey_profile known; /* its trees, if it has any, are these: */
+    drey_static_trees trees;
+} config_profile;
+
+typedef struct config_units {
+    unit_words words;
+    bool has_shares;
+    drey_unit_shares shares;
+    char *tier; /* of the CPU; owned; NULL: the best */
+    bool has_tuning;
+    drey_tuning tuning;
+} config_units;
+
+typedef struct config_reads {
+    drey_io io;
+    uint64_t bytes; /* of one; 0: the usual */
+} config_reads;
+
+typedef struct config_progress {
+    drey_progress_fn *report; /* NULL: nobody wants to know */
+    void *user;
+} config_progress;
+
+typedef struct engine_config {
+    const drey_model *target,
+        *draft;                  /* borrowed; draft: the model of the drafter's side, or NULL */
+    const drafter_kind *drafter; /* NULL: nobody drafts */
+    const policy_class *policy;  /* NULL: nobody drafts */
+    drey_policy policy_id;
+    bool blends;      /* lookup guesses next to the drafter */
+    uint64_t without; /* DREY_WITHOUT of parts */
+    int32_t n_context, n_threads, n_sessions;
+    int32_t tree_nodes;   /* most drafted nodes of a turn, */
+    int32_t draft_steps;  /* and the steps that they take, about */
+    int32_t prompt_chunk; /* 0: for the plan to choose */
+    int32_t trace_spans;
+    uint64_t memory_bytes; /* DREY_MEMORY_AUTO is not resolved */
+    uint64_t held_bytes;
+    config_reads reads;
+    drey_kv kv;
+    drey_exit exit;
+    float exit_threshold;
+    config_files files;
+    config_units units;
+    config_profile profile;
+    drey_prefix_options prefixes; /* memory_bytes 0: none; folder is owned */
+    config_progress progress;
+} engine_config;
+
+/* Pure but for unit "auto", which asks the system for its cores, and files that messages name.
+ * tuning: NULL: none. To be freed in any case. DREY_ERR_USAGE, DREY_ERR_UNSUPPORTED,
+ * DREY_ERR_MISMATCH: the models have other tokens; DREY_ERR_MEMORY. */
+drey_status config_settle(const drey_engine_options *options, const engine_tuning *tuning,
+                          engine_config *config, drey_error *err);
+void config_free(engine_config *config);
+/* What is known of the drafter, or NULL. */
+const drey_profile *config_known(const engine_config *config);
+/* For an engine that measures or writes by the target alone: nobody drafts, no pass ends early, and
+ * no profile is used. Everything else is as in `options`. */
+drey_engine_options engine_options_alone(const drey_engine_options *options);
+
+#endif

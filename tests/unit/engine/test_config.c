@@ -1,0 +1,283 @@
+/* From public options to a configuration: each contradiction with its sentence, what is taken where
+ * nothing was asked for, and that nothing of the caller's is kept but the models. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/config.h"
+#include "support/toy_models.h"
+
+typedef struct row { /* options, and what is said of them */
+    drey_engine_options o;
+    const char *says; /* NULL: they are fine */
+} row;
+
+static drey_status settle(drey_engine_options o, const drey_model *m, engine_config *c,
+                          drey_error *err)
+{
+    o.target = m;
+    if (!o.n_context)
+        o.n_context = 64;
+    return config_settle(&o, NULL, c, err);
+}
+
+static void check(const row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        engine_config c;
+        drey_error err = {0};
+        drey_status status = settle(rows[i].o, target, &c, &err);
+        config_free(&c);
+        if (!rows[i].says && status != DREY_OK)
+            fail_msg("row %zu: %s", i, err.message);
+        if (rows[i].says && (status != DREY_ERR_USAGE || !strstr(err.message, rows[i].says)))
+            fail_msg("row %zu says \"%s\", not \"%s\"", i, err.message, rows[i].says);
+    }
+}
+
+#define CHECK(rows) check(rows, sizeof(rows) / sizeof *(rows))
+#define BESIDE      DREY_PART_LOOKUP
+
+static void what_contradicts_is_refused(void **state)
+{
+    (void)state;
+    static const char both[] = "a draft model and the drafter \"model\" go together";
+    static const char heads[] = "a file of heads and the drafter \"medusa\" go together";
+    static const char none[] = "a drafting policy needs a draft: a model, or \"lookup\"";
+    static const char unknown[] = "policy, drafter, io, kv or exit is not one of those in drey.h";
+    static const char part[] =
+        "the part \"lookup\" alone can be asked for, and not be left out at the same time";
+    const drey_exit on = DREY_EXIT_EXACT;
+    const row rows[] = {
+        {{.io = DREY_IO_AUTO}, NULL},
+        {{.drafter = DREY_DRAFTER_LOOKUP}, NULL},
+        {{.drafter = DREY_DRAFTER_MODEL, .draft = draft}, NULL},
+        {{.drafter = DREY_DRAFTER_MODEL}, both},
+        {{.draft = draft}, both},
+        {{.drafter = DREY_DRAFTER_SELF, .draft = draft}, both},
+        {{.heads = "x"}, heads},
+        {{.drafter = DREY_DRAFTER_LOOKUP, .heads = "x"}, heads},
+        {{.drafter = DREY_DRAFTER_MEDUSA, .heads = "x"}, NULL},
+        {{.policy = DREY_POLICY_OPTIMAL}, none},
+        {{.policy = DREY_POLICY_SEQUENCE}, none},
+        {{.policy = DREY_POLICY_NONE, .drafter = DREY_DRAFTER_LOOKUP}, NULL},
+        {{.policy = DREY_POLICY_DRAFT},
+         "the policy \"draft\" lets the draft model write; give one"},
+        {{.policy = DREY_POLICY_DRAFT, .drafter = DREY_DRAFTER_MODEL, .draft = draft}, NULL},
+        {{.policy = (drey_policy)99}, unknown},
+        {{.drafter = (drey_drafter)99}, unknown},
+        {{.io = (drey_io)99}, unknown},
+        {{.kv = (drey_kv)99}, unknown},
+        {{.exit = (drey_exit)99}, unknown},
+        {{.without = UINT64_C(1) << 40}, "what is to be left out is not one of the parts"},
+        {{.with = DREY_WITH(DREY_PART_TREE)}, part},
+        {{.with = DREY_WITH(BESIDE), .without = DREY_WITHOUT(BESIDE)}, part},
+        {{.exit = on}, NULL},
+        {{.exit = on, .drafter = DREY_DRAFTER_LOOKUP}, NULL},
+        {{.exit = on, .exit_threshold = 1}, NULL},
+        {{.exit = on, .exit_threshold = 2}, "a threshold of 2 is not possible for early exits"},
+        {{.exit = on, .exit_threshold = -1}, "a threshold of -1 is not possible"},
+        {{.exit = on, .policy = DREY_POLICY_BLD, .drafter = DREY_DRAFTER_LOOKUP},
+         "early exits and the policy \"bld\" do not go together; take another policy"},
+        {{.exit = on, .policy = DREY_POLICY_STD},
+         "early exits and the policy \"std\" do not go together; take another policy"},
+        {{.exit = on, .drafter = DREY_DRAFTER_SELF},
+         "early exits and the drafter \"self\" do not go together: it would draft with what exits "
+         "leave undone; take another draft, or none"},
+        {{.exit = on, .drafter = DREY_DRAFTER_MEDUSA},
+         "early exits and the drafter \"medusa\" do not go together: it guesses from the last "
+         "layer, which a pass that ended early lacks; take another draft, or none"},
+        {{.exit = on, .drafter = DREY_DRAFTER_SELF, .policy = DREY_POLICY_NONE}, NULL},
+    };
+    CHECK(rows);
+    drey_error err;
+    engine_config c;
+    assert_int_equal(settle((drey_engine_options){.io = DREY_IO_AUTO}, NULL, &c, &err),
+                     DREY_ERR_USAGE);
+    assert_string_equal(err.message, "no target model was given");
+    config_free(&c);
+}
+
+static void numbers_have_bounds(void **state)
+{
+    (void)state;
+    const row rows[] = {
+        {{.n_context = -1}, "a context of -1 tokens is not possible (1 to "},
+        {{.n_context = DREY_MAX_CONTEXT + 1}, " tokens is not possible (1 to "},
+        {{.n_threads = -1}, "-1 threads are not possible (1 to "},
+        {{.n_threads = DREY_MAX_THREADS + 1}, " threads are not possible (1 to "},
+        {{.draft_tokens = -1}, "a draft of -1 tokens is not possible (1 to "},
+        {{.tree_nodes = 1 << 20}, "a tree of 1048576 nodes is not possible (1 to "},
+        {{.prompt_chunk = -1}, "a prompt chunk of -1 rows is not possible (1 to "},
+        {{.n_sessions = -1}, "-1 sessions are not possible (1 to "},
+        {{.n_sessions = DREY_MAX_SESSIONS + 1}, " sessions are not possible (1 to "},
+        {{.trace_spans = -1}, "a trace of -1 spans is not possible (0 to "},
+        {{.n_threads = 1, .n_sessions = 1, .prompt_chunk = 1, .trace_spans = 1}, NULL},
+    };
+    CHECK(rows);
+}
+
+static void units_have_shares(void **state)
+{
+    (void)state;
+    drey_unit_shares none = {.n_units = 1}, far, many;
+    for (int w = 0; w < DREY_UNIT_WIDTHS; w++)
+        none.share[w][0] = 1;
+    far = many = none;
+    none.share[1][0] = 0;
+    many.n_boundaries = DREY_UNIT_CONTEXTS + 1;
+    far.n_boundaries = 1;
+    far.boundary[0] = 2;
+    drey_unit_shares below = many;
+    below.share[0][0] = -1;
+    const row rows[] = {
+        {{.unit_shares = &none}, "the units' shares of passes of 2 rows have no sum"},
+        {{.unit_shares = &below}, "a unit's share is -1; it is 0 or more"},
+        {{.unit_shares = &many}, "attention has boundaries for up to"},
+        {{.unit_shares = &far}, "attention's boundary is 2; it is between -1 and 1"},
+        {{.units = "gpu?"}, "gpu?"},
+    };
+    CHECK(rows);
+}
+
+typedef struct taken { /* what comes of a choice */
+    drey_engine_options o;
+    const drafter_kind *drafter;
+    drey_policy policy;
+    bool drafts, has_model, blends;
+} taken;
+
+static void defaults_are_filled_in(void **state)
+{
+    (void)state;
+    const uint64_t with = DREY_WITH(BESIDE);
+    const taken table[] = {
+        {{.io = DREY_IO_AUTO}, NULL, DREY_POLICY_NONE, false, false, false},
+        {{.drafter = DREY_DRAFTER_LOOKUP},
+         &drafter_lookup,
+         DREY_POLICY_OPTIMAL,
+         true,
+         false,
+         false},
+        {{.drafter = DREY_DRAFTER_LOOKUP, .with = with},
+         &drafter_lookup,
+         DREY_POLICY_OPTIMAL,
+         true,
+         false,
+         false},
+        {{.drafter = DREY_DRAFTER_MODEL, .draft = draft},
+         &drafter_model,
+         DREY_POLICY_OPTIMAL,
+         true,
+         true,
+         false},
+        {{.drafter = DREY_DRAFTER_MODEL, .draft = draft, .with = with},
+         &drafter_model,
+         DREY_POLICY_OPTIMAL,
+         true,
+         true,
+         true},
+        {{.drafter = DREY_DRAFTER_MODEL, .draft = draft, .with = with, .exit = DREY_EXIT_EXACT},
+         &drafter_model,
+         DREY_POLICY_OPTIMAL,
+         true,
+         true,
+         false},
+        {{.drafter = DREY_DRAFTER_MODEL, .draft = draft, .policy = DREY_POLICY_STD},
+         NULL,
+         DREY_POLICY_STD,
+         false,
+         false,
+         false},
+        {{.drafter = DREY_DRAFTER_SELF}, &drafter_self, DREY_POLICY_OPTIMAL, true, false, false},
+        {{.drafter = DREY_DRAFTER_MEDUSA}, &drafter_medusa, DREY_POLICY_OPTIMAL, true, false, true},
+        {{.drafter = DREY_DRAFTER_MEDUSA, .without = with},
+         &drafter_medusa,
+         DREY_POLICY_OPTIMAL,
+         true,
+         false,
+         false},
+        {{.drafter = DREY_DRAFTER_MEDUSA, .policy = DREY_POLICY_SEQUENCE},
+         &drafter_medusa,
+         DREY_POLICY_SEQUENCE,
+         true,
+         false,
+         false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const taken *t = &table[i];
+        engine_config c;
+        drey_error err;
+        must(settle(t->o, target, &c, &err), &err);
+        if (c.drafter != t->drafter || c.policy_id != t->policy || c.blends != t->blends ||
+            (c.policy != NULL) != t->drafts || (c.draft != NULL) != t->has_model ||
+            c.n_sessions != 1 || c.n_threads < 1 || (c.tree_nodes > 0) != t->drafts)
+            fail_msg("row %zu is settled otherwise", i);
+        config_free(&c);
+    }
+}
+
+/* The policy "draft" lets the other model write, with nothing of the target's. */
+static void the_draft_writes_alone(void **state)
+{
+    (void)state;
+    engine_config c;
+    drey_error err;
+    const drey_engine_options o = {.drafter = DREY_DRAFTER_MODEL,
+                                   .draft = draft,
+                                   .policy = DREY_POLICY_DRAFT,
+                                   .sidecar = "of the target"};
+    must(settle(o, target, &c, &err), &err);
+    assert_true(c.target == draft && !c.draft && !c.drafter && !c.files.sidecar);
+    config_free(&c);
+}
+
+static void nothing_of_the_callers_is_kept(void **state)
+{
+    (void)state;
+    char texts[5][16] = {"side", "heads", "exits", "folder", "cpu"};
+    drey_static_trees trees = {.share = {{0.5}}};
+    drey_profile profile;
+    drey_profile_init(&profile);
+    profile.trees = &trees;
+    drey_prefix_options prefixes = {.memory_bytes = 1 << 20, .folder = texts[3]};
+    drey_engine_options o = {.target = target,
+                             .n_context = 64,
+                             .drafter = DREY_DRAFTER_MEDUSA,
+                             .sidecar = texts[0],
+                             .heads = texts[1],
+                             .exit_file = texts[2],
+                             .units = texts[4],
+                             .profile = &profile,
+                             .prefixes = &prefixes};
+    engine_config c;
+    drey_error err;
+    must(config_settle(&o, NULL, &c, &err), &err);
+    memset(texts, 'x', sizeof texts);
+    memset(&trees, 0, sizeof trees);
+    memset(&profile, 0, sizeof profile);
+    memset(&prefixes, 0, sizeof prefixes);
+    memset(&o, 0, sizeof o);
+    assert_string_equal(c.files.sidecar, "side");
+    assert_string_equal(c.files.draft, "heads");
+    assert_string_equal(c.files.exit, "exits");
+    assert_string_equal(c.prefixes.folder, "folder");
+    assert_true(c.prefixes.memory_bytes == 1 << 20 && c.units.words.n == 1);
+    assert_true(config_known(&c)->trees->share[0][0] > 0.4);
+    config_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_contradicts_is_refused),
+        cmocka_unit_test(numbers_have_bounds),
+        cmocka_unit_test(units_have_shares),
+        cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(the_draft_writes_alone),
+        cmocka_unit_test(nothing_of_the_callers_is_kept),
+    };
+    return cmocka_run_group_tests(tests, toys_open, toys_close);
+}
