@@ -19,32 +19,29 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
         policy = drafts ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
     bool plain = policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD;
     if (policy == DREY_POLICY_DRAFT && !drafter.takes_model)
-        return fail(err, DREY_ERR_USAGE,
-                    "--policy draft lets the draft write alone: add -d DRAFT.gguf");
+        FAIL(err, DREY_ERR_USAGE, "--policy draft lets the draft write alone: add -d DRAFT.gguf");
     if (!plain && !drafts)
-        return fail(err, DREY_ERR_USAGE,
-                    "--policy %s needs a draft: add -d DRAFT.gguf or -d lookup",
-                    drey_policy_name(policy));
+        FAIL(err, DREY_ERR_USAGE, "--policy %s needs a draft: add -d DRAFT.gguf or -d lookup",
+             drey_policy_name(policy));
     if (plain && drafts)
-        return fail(err, DREY_ERR_USAGE, "--policy %s and -d contradict each other: leave one out",
-                    drey_policy_name(policy));
+        FAIL(err, DREY_ERR_USAGE, "--policy %s and -d contradict each other: leave one out",
+             drey_policy_name(policy));
     bool chain = policy == DREY_POLICY_SEQUENCE || policy == DREY_POLICY_BLD;
     if (option_given(s, "draft-tokens") && !chain)
-        return fail(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence or bld");
+        FAIL(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence or bld");
     bool treeless = chain || policy == DREY_POLICY_DRAFT || policy == DREY_POLICY_SINGLE;
     if (option_given(s, "tree") && (!drafts || treeless))
-        return fail(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
+        FAIL(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
     if (s->without & ~of_exits && !drafts)
-        return fail(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d lookup");
+        FAIL(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d lookup");
     if (s->with & ~DREY_WITH(DREY_PART_LOOKUP))
-        return fail(err, DREY_ERR_USAGE, "--with takes \"lookup\": policies have the other parts");
+        FAIL(err, DREY_ERR_USAGE, "--with takes \"lookup\": policies have the other parts");
     if (s->with && (!drafts || drafter.looks_up))
-        return fail(
-            err, DREY_ERR_USAGE,
-            "--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");
+        FAIL(err, DREY_ERR_USAGE,
+             "--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");
     if (s->with & s->without)
-        return fail(err, DREY_ERR_USAGE,
-                    "--with lookup and --without lookup contradict each other: leave one out");
+        FAIL(err, DREY_ERR_USAGE,
+             "--with lookup and --without lookup contradict each other: leave one out");
     return DREY_OK;
 }
 
@@ -54,10 +51,10 @@ static drey_status check_exits(const cli_settings *s, drey_error *err)
     bool off = s->exit == DREY_EXIT_OFF;
     for (int i = 0; belongs[i]; i++)
         if (off && option_given(s, belongs[i]))
-            return fail(err, DREY_ERR_USAGE, "--%s needs --exit fast or --exit exact", belongs[i]);
+            FAIL(err, DREY_ERR_USAGE, "--%s needs --exit fast or --exit exact", belongs[i]);
     if (off && s->without & of_exits)
-        return fail(err, DREY_ERR_USAGE,
-                    "--without schedule, predictors or hyper needs --exit fast or --exit exact");
+        FAIL(err, DREY_ERR_USAGE,
+             "--without schedule, predictors or hyper needs --exit fast or --exit exact");
     return DREY_OK;
 }
 
@@ -65,17 +62,17 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
 {
     static const char *const sampled[] = {"top-k", "top-p", "min-p", "seed", NULL};
     if (s->prompt && s->file)
-        return fail(err, DREY_ERR_USAGE, "-p and -f contradict each other: there is one prompt");
+        FAIL(err, DREY_ERR_USAGE, "-p and -f contradict each other: there is one prompt");
     if (s->system && !s->chat && s->command == CLI_RUN)
-        return fail(err, DREY_ERR_USAGE, "--system needs --chat");
+        FAIL(err, DREY_ERR_USAGE, "--system needs --chat");
     for (int i = 0; sampled[i]; i++)
         if (option_given(s, sampled[i]) && !option_given(s, "temp"))
-            return fail(err, DREY_ERR_USAGE,
-                        "--%s needs --temp above 0: at temperature 0 the most likely token is "
-                        "always taken",
-                        sampled[i]);
+            FAIL(err, DREY_ERR_USAGE,
+                 "--%s needs --temp above 0: at temperature 0 the most likely token is "
+                 "always taken",
+                 sampled[i]);
     if (option_given(s, "top-p") && s->sampling.top_p <= 0)
-        return fail(err, DREY_ERR_USAGE, "--top-p takes a number above 0, up to 1");
+        FAIL(err, DREY_ERR_USAGE, "--top-p takes a number above 0, up to 1");
     return DREY_OK;
 }
 
@@ -86,10 +83,10 @@ static drey_status check_tune(const cli_settings *s, drey_error *err)
                                             "units",   "context", NULL};
     for (int i = 0; of_models[i] && !s->model; i++)
         if (option_given(s, of_models[i]))
-            return fail(err, DREY_ERR_USAGE, "--%s is about models: name one with -m MODEL.gguf",
-                        of_models[i]);
+            FAIL(err, DREY_ERR_USAGE, "--%s is about models: name one with -m MODEL.gguf",
+                 of_models[i]);
     if (s->show && s->prompts)
-        return fail(err, DREY_ERR_USAGE, "--show measures nothing: leave --prompts out");
+        FAIL(err, DREY_ERR_USAGE, "--show measures nothing: leave --prompts out");
     return DREY_OK;
 }
 
@@ -138,13 +135,13 @@ static drey_status check_files(const cli_settings *s, drey_error *err)
         for (size_t k = 0; k < sizeof read / sizeof *read; k++)
             over |= (other = file_of(s, read[k])) && is_one_file(path, other);
         if (over)
-            return fail(err, DREY_ERR_USAGE,
-                        "--%s would write over %.200s, which is read; name another file",
-                        written[i], path);
+            FAIL(err, DREY_ERR_USAGE,
+                 "--%s would write over %.200s, which is read; name another file", written[i],
+                 path);
         for (size_t k = 0; k < i; k++)
             if ((other = file_of(s, written[k])) && is_one_file(path, other))
-                return fail(err, DREY_ERR_USAGE, "--%s and --%s name one file, %.200s; name two",
-                            written[k], written[i], path);
+                FAIL(err, DREY_ERR_USAGE, "--%s and --%s name one file, %.200s; name two",
+                     written[k], written[i], path);
     }
     return DREY_OK;
 }
@@ -154,44 +151,43 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     if (check_files(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (s->draft_auto && !(s->command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_TUNE)))
-        return fail(err, DREY_ERR_USAGE,
-                    "-d auto is for drey run, chat, serve, plan and tune: name a draft");
+        FAIL(err, DREY_ERR_USAGE,
+             "-d auto is for drey run, chat, serve, plan and tune: name a draft");
     if (s->command & CLI_OPERAND && !s->operand)
-        return fail(err, DREY_ERR_USAGE, "name a %s",
-                    s->command == CLI_PREPARE  ? "model to prepare"
-                    : s->command == CLI_REPORT ? "trace, which drey run --trace writes"
-                                               : "file to inspect");
+        FAIL(err, DREY_ERR_USAGE, "name a %s",
+             s->command == CLI_PREPARE  ? "model to prepare"
+             : s->command == CLI_REPORT ? "trace, which drey run --trace writes"
+                                        : "file to inspect");
     if (s->turns && option_given(s, "turn"))
-        return fail(err, DREY_ERR_USAGE,
-                    "--turn and --turns contradict each other: one draws a tree, the other a "
-                    "timeline");
+        FAIL(err, DREY_ERR_USAGE,
+             "--turn and --turns contradict each other: one draws a tree, the other a "
+             "timeline");
     bool takes_model = option_find("model")->commands & s->command;
     if (s->command == CLI_TUNE && names_shares(s->units))
-        return fail(err, DREY_ERR_USAGE,
-                    "leave the shares out of --units: they are what is measured");
+        FAIL(err, DREY_ERR_USAGE, "leave the shares out of --units: they are what is measured");
     if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->model)
-        return fail(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
+        FAIL(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
     bool drafts = option_find("draft")->commands & s->command;
     if (drafts && s->command != CLI_TUNE && check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (option_find("exit")->commands & s->command && check_exits(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (s->prefix_disk && !s->prefix_folder)
-        return fail(err, DREY_ERR_USAGE, "--prefix-disk needs --prefix-folder: name a folder");
+        FAIL(err, DREY_ERR_USAGE, "--prefix-disk needs --prefix-folder: name a folder");
     if (s->command == CLI_RUN)
         return check_run(s, err);
     if (s->check && s->force)
-        return fail(err, DREY_ERR_USAGE,
-                    "--check and --force contradict each other: a check writes nothing");
+        FAIL(err, DREY_ERR_USAGE,
+             "--check and --force contradict each other: a check writes nothing");
     if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->model)
-        return fail(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
+        FAIL(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
     if (s->command == CLI_TUNE)
         return check_tune(s, err);
     if (s->list && (s->type || s->json))
-        return fail(err, DREY_ERR_USAGE, "--list stands alone: nothing is measured");
+        FAIL(err, DREY_ERR_USAGE, "--list stands alone: nothing is measured");
     if (s->command == CLI_TOKENIZE && s->ids && s->bos)
-        return fail(err, DREY_ERR_USAGE,
-                    "--ids and --bos contradict each other: BOS is put before "
-                    "tokens, not before text");
+        FAIL(err, DREY_ERR_USAGE,
+             "--ids and --bos contradict each other: BOS is put before "
+             "tokens, not before text");
     return DREY_OK;
 }

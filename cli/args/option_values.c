@@ -86,8 +86,7 @@ static drey_status bad_value(const cli_option *option, const char *text, const c
                              drey_error *err)
 {
     char name[40];
-    return fail(err, DREY_ERR_USAGE, "%s takes %s, not \"%.80s\"", spelled(option, name), wanted,
-                text);
+    FAIL(err, DREY_ERR_USAGE, "%s takes %s, not \"%.80s\"", spelled(option, name), wanted, text);
 }
 
 /* Numbers are written as C writes them; infinities, NaN and what is out of bounds are refused. */
@@ -212,9 +211,9 @@ static drey_status read_set(const cli_option *option, const char *text, uint64_t
 static drey_status read_stop(cli_settings *s, const char *text, drey_error *err)
 {
     if (!*text)
-        return fail(err, DREY_ERR_USAGE, "--stop takes a text that is not empty");
+        FAIL(err, DREY_ERR_USAGE, "--stop takes a text that is not empty");
     if (s->n_stops == CLI_MAX_STOPS)
-        return fail(err, DREY_ERR_USAGE, "--stop can be given %d times at most", CLI_MAX_STOPS);
+        FAIL(err, DREY_ERR_USAGE, "--stop can be given %d times at most", CLI_MAX_STOPS);
     s->stops[s->n_stops++] = text;
     return DREY_OK;
 }

@@ -63,7 +63,7 @@ static const cli_option *found(int code, const char *word, spelling *spelled)
 static drey_status take_operand(cli_settings *s, const char *word, drey_error *err)
 {
     if (!(s->command & CLI_OPERAND) || s->operand)
-        return fail(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);
+        FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);
     s->operand = word;
     return DREY_OK;
 }
@@ -76,15 +76,15 @@ static drey_status take_option(cli_settings *s, int code, const char *word, cons
     bool odd = code == '?' || code == ':';
     const cli_option *option = found(odd ? optopt : code, word, &as);
     if (!option)
-        return fail(err, DREY_ERR_USAGE, "unknown option %s", as.text);
+        FAIL(err, DREY_ERR_USAGE, "unknown option %s", as.text);
     if (!(option->commands & s->command))
-        return fail(err, DREY_ERR_USAGE, "drey %s takes no %s", command_name(s->command), as.text);
+        FAIL(err, DREY_ERR_USAGE, "drey %s takes no %s", command_name(s->command), as.text);
     if (odd)
-        return fail(err, DREY_ERR_USAGE, "%s %s", as.text,
-                    option->value == CLI_FLAG ? "takes no value" : "needs a value");
+        FAIL(err, DREY_ERR_USAGE, "%s %s", as.text,
+             option->value == CLI_FLAG ? "takes no value" : "needs a value");
     bool *given = &s->given[option - cli_options];
     if (*given && option->value != CLI_STOP && option->value != CLI_FLAG)
-        return fail(err, DREY_ERR_USAGE, "%s is given twice", as.text);
+        FAIL(err, DREY_ERR_USAGE, "%s is given twice", as.text);
     *given = true;
     return option_store(s, option, value, err);
 }

@@ -29,9 +29,9 @@ drey_status bench_read_contexts(const char *text, drey_model_bench *bench, drey_
         if (*p != ',')
             break;
     }
-    return fail(err, DREY_ERR_USAGE,
-                "--contexts takes up to %d ascending lengths such as 0,4096,16384, not \"%.80s\"",
-                DREY_BENCH_MAX_CONTEXTS, text);
+    FAIL(err, DREY_ERR_USAGE,
+         "--contexts takes up to %d ascending lengths such as 0,4096,16384, not \"%.80s\"",
+         DREY_BENCH_MAX_CONTEXTS, text);
 }
 
 static void show_passes(FILE *out, const drey_model_report *r)

@@ -26,10 +26,7 @@ static drey_status disk_sizes(const cli_settings *s, FILE *out, json_writer *roo
     json_put_array(root, "sizes");
     for (int i = first; i <= last; i++) {
         drey_disk_report r;
-        drey_status status =
-            drey_bench_disk(s->model, s->io, (uint64_t)1 << i, s->seconds, &r, err);
-        if (status != DREY_OK)
-            return status;
+        TRY(drey_bench_disk(s->model, s->io, (uint64_t)1 << i, s->seconds, &r, err));
         speed[i] = r.bytes_per_s;
         most = r.bytes_per_s > most ? r.bytes_per_s : most;
         fprintf(out, "reads of   %-8s %s/s, %.3f s of processor a GB\n",
@@ -56,9 +53,7 @@ static drey_status disk(const cli_settings *s, FILE *out, json_writer *root, dre
     char a[16], b[16];
     if (s->sizes)
         return disk_sizes(s, out, root, err);
-    drey_status status = drey_bench_disk(s->model, s->io, s->read_bytes, s->seconds, &r, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(drey_bench_disk(s->model, s->io, s->read_bytes, s->seconds, &r, err));
     fprintf(out, "disk       %s read at %s/s, %.3f s of processor a GB\n",
             format_bytes(a, (double)r.read_bytes), format_bytes(b, r.bytes_per_s),
             cpu_s_per_gb(&r));

@@ -276,8 +276,8 @@ static drey_status answer(chat *c, const char *otherwise, drey_error *err)
     if (n_predict == 0)
         c->failed = true;
     if (status == DREY_OK && c->out.error && c->out.error != EINTR)
-        status =
-            fail(err, DREY_ERR_IO, "cannot write to standard output: %s", strerror(c->out.error));
+        status = error_set(err, DREY_ERR_IO, "cannot write to standard output: %s",
+                           strerror(c->out.error));
     return status;
 }
 
@@ -285,10 +285,8 @@ static drey_status answer(chat *c, const char *otherwise, drey_error *err)
  * does not stay. */
 static drey_status ask(chat *c, const char *text, size_t n, drey_error *err)
 {
-    drey_status status = talk_add(&c->talk, "user", text, n, err);
-    if (status != DREY_OK)
-        return status;
-    status = answer(c, "the message is taken back", err);
+    TRY(talk_add(&c->talk, "user", text, n, err));
+    drey_status status = answer(c, "the message is taken back", err);
     if (!talk_ends_with(&c->talk, "assistant"))
         talk_drop(&c->talk);
     return status;
@@ -309,7 +307,7 @@ static drey_status do_retry(chat *c, const char *rest, drey_error *err)
 {
     (void)rest;
     if (!talk_ends_with(&c->talk, "assistant"))
-        return fail(err, DREY_ERR_USAGE, "there is no answer to write again");
+        FAIL(err, DREY_ERR_USAGE, "there is no answer to write again");
     drey_chat_message before = talk_take(&c->talk);
     c->tries++;
     drey_status status = answer(c, "the answer before stays", err);
@@ -323,13 +321,13 @@ static drey_status do_retry(chat *c, const char *rest, drey_error *err)
 static drey_status do_save(chat *c, const char *rest, drey_error *err)
 {
     if (!*rest)
-        return fail(err, DREY_ERR_USAGE, "/save wants a file: /save talk.drey-session");
+        FAIL(err, DREY_ERR_USAGE, "/save wants a file: /save talk.drey-session");
     drey_status status = json_check_path(rest, err); /* a model would be a dear file to lose */
     if (status != DREY_OK)
         return status;
     char *note = talk_note(&c->talk);
     if (!note)
-        return fail(err, DREY_ERR_MEMORY, "out of memory for the conversation");
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for the conversation");
     status = drey_session_save(c->session, rest, note, strlen(note), err);
     free(note);
     if (status == DREY_OK)
@@ -341,17 +339,17 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
 {
     drey_saved_session saved = {0};
     if (!*rest)
-        return fail(err, DREY_ERR_USAGE, "/load wants a file that /save wrote");
+        FAIL(err, DREY_ERR_USAGE, "/load wants a file that /save wrote");
     uint64_t most = c->models.held_bytes / HELD_BYTES_A_NOTE_BYTE;
     char size[16];
     talk loaded = {0};
     drey_status status = drey_saved_session_read(rest, (size_t)most, &saved, err);
     if (status == DREY_OK && saved.n_note_bytes > most)
-        status =
-            fail(err, DREY_ERR_CONTEXT,
-                 "the conversation in %s takes %s: a context of %d tokens has no memory for it; "
-                 "raise -c",
-                 rest, format_bytes(size, (double)saved.n_note_bytes), c->n_context);
+        status = error_set(
+            err, DREY_ERR_CONTEXT,
+            "the conversation in %s takes %s: a context of %d tokens has no memory for it; "
+            "raise -c",
+            rest, format_bytes(size, (double)saved.n_note_bytes), c->n_context);
     if (status == DREY_OK)
         status = talk_read_note(&loaded, saved.note, saved.n_note_bytes, err);
     drey_free(saved.note);
@@ -423,7 +421,7 @@ static drey_status do_budget(chat *c, const char *rest, drey_error *err)
     if (strcmp(rest, "unlimited") == 0)
         wanted = DREY_MEMORY_UNLIMITED;
     else if (*rest && strcmp(rest, "auto") != 0 && !size_parse(rest, &wanted))
-        return fail(err, DREY_ERR_USAGE, "/budget takes a size (2.5G), auto or unlimited");
+        FAIL(err, DREY_ERR_USAGE, "/budget takes a size (2.5G), auto or unlimited");
     drey_status status = *rest ? change_budget(c, wanted, err) : DREY_OK;
     if (c->ended)
         return status;
@@ -437,7 +435,7 @@ static drey_status do_stats(chat *c, const char *rest, drey_error *err)
 {
     (void)rest;
     if (c->statistics.generated_tokens == 0)
-        return fail(err, DREY_ERR_USAGE, "there is no answer yet");
+        FAIL(err, DREY_ERR_USAGE, "there is no answer yet");
     report_statistics(stderr, &c->statistics);
     report_speculation(stderr, &c->speculation);
     report_exits(stderr, &c->exits);
@@ -489,7 +487,7 @@ static drey_status do_command(chat *c, char *entry, drey_error *err)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strlen(commands[i].name) == n - 1 && strncmp(entry + 1, commands[i].name, n - 1) == 0)
             return commands[i].run(c, rest, err);
-    return fail(err, DREY_ERR_USAGE, "there is no command %.*s; /help lists them", (int)n, entry);
+    FAIL(err, DREY_ERR_USAGE, "there is no command %.*s; /help lists them", (int)n, entry);
 }
 
 /* ---- The conversation ---- */
@@ -500,7 +498,7 @@ static drey_status take_entry(chat *c, drey_error *err)
     if (strspn(a->entry, " \t\n") == a->n)
         return DREY_OK;
     if (memchr(a->entry, 0, a->n))
-        return fail(err, DREY_ERR_USAGE, "a message cannot hold a NUL byte");
+        FAIL(err, DREY_ERR_USAGE, "a message cannot hold a NUL byte");
     if (a->entry[0] == '/')
         return do_command(c, a->entry, err);
     c->tries = 0;

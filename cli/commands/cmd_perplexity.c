@@ -41,16 +41,16 @@ static drey_status take_text(scoring *p, drey_error *err)
                               &p->n_ids, err);
     free(text);
     if (status == DREY_OK && p->n_ids < 2)
-        status = fail(err, DREY_ERR_FORMAT,
-                      "the text has %zu tokens; perplexity needs two at least", p->n_ids);
+        status = error_set(err, DREY_ERR_FORMAT,
+                           "the text has %zu tokens; perplexity needs two at least", p->n_ids);
     p->window = (size_t)p->settings->window;
     if (p->window > p->n_ids)
         p->window = p->n_ids;
     p->unscored = p->settings->unscored ? (size_t)p->settings->unscored : 1;
     if (status == DREY_OK && p->unscored >= p->window)
-        status = fail(err, DREY_ERR_USAGE,
-                      "--unscored %zu leaves nothing to score of windows of %zu tokens",
-                      p->unscored, p->window);
+        status = error_set(err, DREY_ERR_USAGE,
+                           "--unscored %zu leaves nothing to score of windows of %zu tokens",
+                           p->unscored, p->window);
     return status;
 }
 
@@ -96,7 +96,7 @@ static drey_status score(scoring *p, drey_error *err)
     size_t n_windows = p->n_ids / p->window + (p->n_ids % p->window >= 2);
     float *logprob = malloc(p->window * sizeof *logprob);
     if (!logprob)
-        return fail(err, DREY_ERR_MEMORY, "out of memory; give a smaller --window");
+        FAIL(err, DREY_ERR_MEMORY, "out of memory; give a smaller --window");
     drey_status status = DREY_OK;
     for (size_t w = 0; w < n_windows && status == DREY_OK; w++) {
         if (signals_exit_code()) { /* between two windows nothing can be cancelled */

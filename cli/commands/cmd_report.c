@@ -31,9 +31,8 @@ static drey_status find_named(report *r, long first, long last, drey_error *err)
     r->first = find_turn(t, first);
     r->last = find_turn(t, last);
     if (r->first < 0 || r->last < r->first)
-        return fail(err, DREY_ERR_USAGE, "the trace has no turn %ld; it has %d to %d",
-                    r->first < 0 ? first : last, t->turns[0].number,
-                    t->turns[t->n_turns - 1].number);
+        FAIL(err, DREY_ERR_USAGE, "the trace has no turn %ld; it has %d to %d",
+             r->first < 0 ? first : last, t->turns[0].number, t->turns[t->n_turns - 1].number);
     return DREY_OK;
 }
 
@@ -49,8 +48,7 @@ static drey_status read_turns(report *r, const char *text, drey_error *err)
         last = strtol(second, &end, 10);
     }
     if (!good || *end || last < first)
-        return fail(err, DREY_ERR_USAGE, "--turns takes a turn or two, such as 3-7, not \"%.40s\"",
-                    text);
+        FAIL(err, DREY_ERR_USAGE, "--turns takes a turn or two, such as 3-7, not \"%.40s\"", text);
     return find_named(r, first, last, err);
 }
 
@@ -68,8 +66,8 @@ static drey_status choose(report *r, const cli_settings *s, drey_error *err)
 {
     int n = r->trace.n_turns;
     if (n == 0)
-        return fail(err, DREY_ERR_FORMAT,
-                    "%s holds no turn: the text ended before its second token", s->operand);
+        FAIL(err, DREY_ERR_FORMAT, "%s holds no turn: the text ended before its second token",
+             s->operand);
     r->tree = option_given(s, "turn");
     if (r->tree)
         return find_named(r, s->turn, s->turn, err);

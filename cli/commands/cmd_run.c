@@ -53,7 +53,7 @@ static drey_status read_prompt(const run *r, char **text, size_t *n_bytes, drey_
     }
     *text = strdup(s->prompt);
     if (!*text)
-        return fail(err, DREY_ERR_MEMORY, "out of memory while reading the prompt");
+        FAIL(err, DREY_ERR_MEMORY, "out of memory while reading the prompt");
     *n_bytes = strlen(*text);
     return DREY_OK;
 }
@@ -72,8 +72,8 @@ static drey_status take_prompt(run *r, drey_error *err)
         status = input_tokens(r->models.target, text, n_bytes, flags, s->n_context, &r->ids,
                               &r->n_ids, err);
     if (status == DREY_OK && r->n_ids == 0)
-        status = fail(err, DREY_ERR_USAGE,
-                      "the prompt is empty: give some text with -p, -f or standard input");
+        status = error_set(err, DREY_ERR_USAGE,
+                           "the prompt is empty: give some text with -p, -f or standard input");
     free(text);
     return status;
 }
@@ -87,9 +87,9 @@ static drey_status choose_context(const run *r, int32_t *n_context, drey_error *
     *n_context = s->n_context;
     if (!*n_context) {
         if (r->n_ids > (size_t)(INT32_MAX - s->n_predict))
-            return fail(err, DREY_ERR_CONTEXT,
-                        "a prompt of %zu tokens and -n %d are more than any context holds",
-                        r->n_ids, s->n_predict);
+            FAIL(err, DREY_ERR_CONTEXT,
+                 "a prompt of %zu tokens and -n %d are more than any context holds", r->n_ids,
+                 s->n_predict);
         *n_context = (int32_t)r->n_ids + s->n_predict;
     }
     if (info.n_context_train > 0 && *n_context > info.n_context_train)
@@ -104,16 +104,14 @@ static drey_status choose_context(const run *r, int32_t *n_context, drey_error *
 static drey_status open_session(run *r, drey_error *err)
 {
     int32_t n_context;
-    drey_status status = choose_context(r, &n_context, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(choose_context(r, &n_context, err));
     auto_draft_choose(&r->models, r->settings, n_context);
     profile_use(&r->models, r->settings, &r->known);
     drey_engine_options options = models_engine_options(&r->models, r->settings, n_context);
     options.progress = progress_report;
     options.progress_user = &r->progress;
     signals_hold();
-    status = drey_engine_open(&r->engine, &options, err);
+    drey_status status = drey_engine_open(&r->engine, &options, err);
     if (status == DREY_OK)
         status = drey_session_open(&r->session, r->engine, err);
     if (status == DREY_OK)
@@ -165,8 +163,7 @@ static drey_status settle(const run *r, drey_status status, drey_statistics *sta
 {
     if (r->out.error && r->out.error != EINTR) {
         statistics->finish = DREY_FINISH_ERROR;
-        return fail(err, DREY_ERR_IO, "cannot write to standard output: %s",
-                    strerror(r->out.error));
+        FAIL(err, DREY_ERR_IO, "cannot write to standard output: %s", strerror(r->out.error));
     }
     if (signals_exit_code() && status == DREY_OK)
         statistics->finish = DREY_FINISH_INTERRUPTED;
@@ -255,8 +252,8 @@ static drey_status run_all(run *r, drey_error *err)
 {
     const cli_settings *s = r->settings;
     if ((s->stats && strcmp(s->stats, "-") == 0) || (s->trace && strcmp(s->trace, "-") == 0))
-        return fail(err, DREY_ERR_USAGE, "--%s takes a file: standard output is for the text alone",
-                    s->stats && strcmp(s->stats, "-") == 0 ? "stats" : "trace");
+        FAIL(err, DREY_ERR_USAGE, "--%s takes a file: standard output is for the text alone",
+             s->stats && strcmp(s->stats, "-") == 0 ? "stats" : "trace");
     drey_status status = s->stats ? json_check_path(s->stats, err) : DREY_OK;
     if (status == DREY_OK && s->trace)
         status = json_check_path(s->trace, err);

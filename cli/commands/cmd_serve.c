@@ -151,12 +151,10 @@ static void announce(const serving *v)
 
 static drey_status serve_all(serving *v, drey_error *err)
 {
-    drey_status status = models_open(&v->models, &v->settings, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(models_open(&v->models, &v->settings, err));
     int32_t n_context = choose_context(v);
     name_model(v);
-    status = open_server(v, n_context, err);
+    drey_status status = open_server(v, n_context, err);
     if (status == DREY_OK)
         status = open_engine(v, n_context, err);
     if (status != DREY_OK)

@@ -14,9 +14,7 @@ static drey_status print_ids(const drey_model *model, const cli_settings *s, con
     int flags = (s->special ? DREY_TOKENIZE_SPECIAL : 0) | (s->bos ? DREY_TOKENIZE_BOS : 0);
     int32_t *ids = NULL;
     size_t n_ids = 0;
-    drey_status status = input_tokens(model, text, n_bytes, flags, 0, &ids, &n_ids, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(input_tokens(model, text, n_bytes, flags, 0, &ids, &n_ids, err));
     putchar('[');
     for (size_t i = 0; i < n_ids; i++)
         printf("%s%d", i ? ", " : "", ids[i]);
@@ -37,18 +35,18 @@ static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, siz
     size_t n = 0;
     *ids = NULL;
     if (!root || root->type != JSON_ARRAY) {
-        status = fail(err, DREY_ERR_FORMAT, "%s", wanted);
+        status = error_set(err, DREY_ERR_FORMAT, "%s", wanted);
         goto done;
     }
     *ids = malloc(((size_t)root->n + 1) * sizeof **ids);
     if (!*ids) {
-        status = fail(err, DREY_ERR_MEMORY, "out of memory while reading the ids");
+        status = error_set(err, DREY_ERR_MEMORY, "out of memory while reading the ids");
         goto done;
     }
     for (const json_value *item = root->first; item; item = item->next) {
         double id = item->type == JSON_NUMBER ? item->number : -1;
         if (!(id >= 0 && id <= INT32_MAX && id == floor(id))) {
-            status = fail(err, DREY_ERR_FORMAT, "%s; element %zu is none", wanted, n + 1);
+            status = error_set(err, DREY_ERR_FORMAT, "%s; element %zu is none", wanted, n + 1);
             goto done;
         }
         (*ids)[n++] = (int32_t)id;
@@ -78,7 +76,7 @@ static drey_status print_text(const drey_model *model, const cli_settings *s, co
         free(text);
         text = malloc(capacity);
         if (!text) {
-            status = fail(err, DREY_ERR_MEMORY, "out of memory while writing the text");
+            status = error_set(err, DREY_ERR_MEMORY, "out of memory while writing the text");
             break;
         }
         n_bytes = 0;

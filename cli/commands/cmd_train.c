@@ -20,7 +20,7 @@ static drey_status read_prompts(training *t, drey_error *err)
         return status;
     t->prompts = calloc((size_t)t->list.n, sizeof *t->prompts);
     if (!t->prompts)
-        return fail(err, DREY_ERR_MEMORY, "out of memory for the prompts");
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for the prompts");
     for (int i = 0; i < t->list.n; i++)
         t->prompts[i] =
             (drey_train_prompt){.ids = t->list.prompts[i].ids, .n_ids = t->list.prompts[i].n_ids};
@@ -34,7 +34,7 @@ drey_status training_open(training *t, const cli_settings *settings, const char 
     size_t n = strlen(settings->model) + strlen(suffix) + 1;
     t->output = settings->output ? strdup(settings->output) : malloc(n);
     if (!t->output)
-        return fail(err, DREY_ERR_MEMORY, "out of memory for the name of a file");
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for the name of a file");
     if (!settings->output)
         snprintf(t->output, n, "%s%s", settings->model, suffix);
     drey_status status = settings->json ? json_check_path(settings->json, err) : DREY_OK;

@@ -151,7 +151,7 @@ int train_exit(const cli_settings *settings)
     FILE *out = settings->json && strcmp(settings->json, "-") == 0 ? stderr : stdout;
     drey_status status = training_open(&t, settings, ".drey-exit", &err);
     if (status == DREY_OK && !report)
-        status = fail(&err, DREY_ERR_MEMORY, "out of memory for a report");
+        status = error_set(&err, DREY_ERR_MEMORY, "out of memory for a report");
     if (status == DREY_OK)
         status = train(&t, report, &err);
     if (status == DREY_OK && !settings->quiet)

@@ -28,9 +28,7 @@ static drey_status tune(const cli_settings *s, drey_error *err)
 {
     char path[PATH_MAX];
     drey_tuning tuning;
-    drey_status status = models_check_tier(s->cpu_tier, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(models_check_tier(s->cpu_tier, err));
     if (s->show) {
         bool kept = tuning_load(s->cpu_tier, &tuning);
         if (!kept)
@@ -39,7 +37,7 @@ static drey_status tune(const cli_settings *s, drey_error *err)
                     kept && tuning_path(path, sizeof path) ? path : "the processor's family");
         return DREY_OK;
     }
-    status = drey_tune(s->n_threads, s->cpu_tier, &tuning, show_question, NULL, err);
+    drey_status status = drey_tune(s->n_threads, s->cpu_tier, &tuning, show_question, NULL, err);
     if (status == DREY_OK)
         status = tuning_save(s->cpu_tier, &tuning, err);
     if (status == DREY_OK)

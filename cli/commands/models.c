@@ -22,8 +22,8 @@ drey_status models_check_tier(const char *cpu_tier, drey_error *err)
             return DREY_OK;
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", tiers[i]);
     }
-    return fail(err, DREY_ERR_USAGE,
-                "--cpu takes what this machine and build have, %s, not \"%.40s\"", names, cpu_tier);
+    FAIL(err, DREY_ERR_USAGE, "--cpu takes what this machine and build have, %s, not \"%.40s\"",
+         names, cpu_tier);
 }
 
 static void find_shares(models *m, const cli_settings *s)

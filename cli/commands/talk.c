@@ -20,7 +20,7 @@ void talk_free(talk *t)
 
 static drey_status no_memory(drey_error *err)
 {
-    return fail(err, DREY_ERR_MEMORY, "out of memory for the conversation");
+    FAIL(err, DREY_ERR_MEMORY, "out of memory for the conversation");
 }
 
 /* A message at place i, which those behind it make room for. */
@@ -91,9 +91,7 @@ const char *talk_system(const talk *t)
 drey_status talk_set_system(talk *t, const char *text, drey_error *err)
 {
     if (*text) {
-        drey_status status = insert(t, 0, "system", text, strlen(text), err);
-        if (status != DREY_OK)
-            return status;
+        TRY(insert(t, 0, "system", text, strlen(text), err));
     }
     size_t old = *text ? 1 : 0;
     if (old < t->n && strcmp(t->messages[old].role, "system") == 0) {
@@ -156,10 +154,8 @@ static drey_status take_messages(talk *t, const json_value *list, drey_error *er
         for (int i = 0; role && roles[i]; i++)
             known = strcmp(roles[i], role) == 0 ? roles[i] : known;
         if (!known || !text)
-            return fail(err, DREY_ERR_FORMAT, "the file holds a message of an unknown kind");
-        drey_status status = talk_add(t, known, text, strlen(text), err);
-        if (status != DREY_OK)
-            return status;
+            FAIL(err, DREY_ERR_FORMAT, "the file holds a message of an unknown kind");
+        TRY(talk_add(t, known, text, strlen(text), err));
     }
     return DREY_OK;
 }
@@ -171,7 +167,7 @@ drey_status talk_read_note(talk *t, const char *note, size_t n, drey_error *err)
     const json_value *list = json_member_array(json_load(&json, note, note ? n : 0), "messages");
     drey_status status =
         list ? take_messages(&read, list, err)
-             : fail(err, DREY_ERR_FORMAT, "the file holds a session, but no conversation");
+             : error_set(err, DREY_ERR_FORMAT, "the file holds a session, but no conversation");
     json_free(&json);
     if (status != DREY_OK) {
         talk_free(&read);

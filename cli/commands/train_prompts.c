@@ -145,7 +145,7 @@ drey_status prompts_usual(prompt_list *list, drey_error *err)
     list->texts = calloc(N_USUAL, sizeof *list->texts);
     if (!list->prompts || !list->texts) {
         prompts_free(list);
-        return fail(err, DREY_ERR_MEMORY, "out of memory for the usual prompts");
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for the usual prompts");
     }
     list->n = N_USUAL;
     for (int i = 0; i < N_USUAL; i++)

@@ -56,9 +56,7 @@ static void tell_stage(void *user, const char *what)
 static drey_status open_all(session *t, drey_error *err)
 {
     const cli_settings *s = t->settings;
-    drey_status status = models_open(&t->models, s, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(models_open(&t->models, s, err));
     auto_draft_choose(&t->models, s, CONTEXT);
     if (!s->quiet)
         report_draft(stderr, t->models.why);
@@ -76,7 +74,7 @@ static drey_status take_prompts(session *t, drey_error *err)
         return status;
     t->list = calloc((size_t)t->prompts.n, sizeof *t->list);
     if (!t->list)
-        return fail(err, DREY_ERR_MEMORY, "out of memory while reading the prompts");
+        FAIL(err, DREY_ERR_MEMORY, "out of memory while reading the prompts");
     for (int i = 0; i < t->prompts.n; i++)
         t->list[i] = (drey_tune_prompt){t->prompts.prompts[i].ids, t->prompts.prompts[i].n_ids};
     return DREY_OK;
@@ -118,7 +116,7 @@ static drey_status measure(session *t, drey_pair_report *report, drey_error *err
     if (status != DREY_OK)
         return status;
     if (!profile_name(name, sizeof name, &t->models, s))
-        return fail(err, DREY_ERR_IO, "cannot read the models again to know them by");
+        FAIL(err, DREY_ERR_IO, "cannot read the models again to know them by");
     json_buffer b;
     profile_put(json_buffer_begin(&b), &t->models, s, report);
     return cache_write(name, &b, err);
@@ -157,7 +155,8 @@ drey_status tune_models(const cli_settings *s, drey_error *err)
         status = measure(&t, &report, err);
     else if (status == DREY_OK && ((s->units && !units_load(t.models.target, s, &t.units)) ||
                                    !profile_load(&t.models, s, &report)))
-        status = fail(err, DREY_ERR_IO,
+        status =
+            error_set(err, DREY_ERR_IO,
                       "nothing was measured of these models with this tier and number of threads, "
                       "or with these units: drey tune -m without --show does that");
     if (status == DREY_OK)

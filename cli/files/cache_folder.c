@@ -33,8 +33,8 @@ static void make_folders(char *path)
 drey_status cache_place(char *out, size_t capacity, const char *name, drey_error *err)
 {
     if (!cache_path(out, capacity, name))
-        return fail(err, DREY_ERR_USAGE,
-                    "there is no cache directory to write to: set HOME or XDG_CACHE_HOME");
+        FAIL(err, DREY_ERR_USAGE,
+             "there is no cache directory to write to: set HOME or XDG_CACHE_HOME");
     make_folders(out);
     return DREY_OK;
 }

@@ -59,9 +59,9 @@ void input_limit_context(input_limit *limit, const drey_model *model, int32_t n_
 drey_status input_too_long(const char *what, const input_limit *limit, drey_error *err)
 {
     char size[16];
-    return fail(err, DREY_ERR_CONTEXT, "%s has more than %s%s: %s", what,
-                format_bytes(size, (double)limit->n_bytes), limit->n_bytes < 1000 ? " bytes" : "",
-                limit->reason);
+    FAIL(err, DREY_ERR_CONTEXT, "%s has more than %s%s: %s", what,
+         format_bytes(size, (double)limit->n_bytes), limit->n_bytes < 1000 ? " bytes" : "",
+         limit->reason);
 }
 
 /* ---- Reading ---- */
@@ -85,7 +85,7 @@ static drey_status read_all(FILE *file, const char *name, const char *what,
     for (;;) {
         char *grown = realloc(text, capacity);
         if (!grown) {
-            status = fail(err, DREY_ERR_MEMORY, out_of_memory, name);
+            status = error_set(err, DREY_ERR_MEMORY, out_of_memory, name);
             goto failed;
         }
         text = grown;
@@ -99,7 +99,7 @@ static drey_status read_all(FILE *file, const char *name, const char *what,
         capacity += capacity / 2;
     }
     if (ferror(file)) {
-        status = fail(err, DREY_ERR_IO, "cannot read %s: %s", name, strerror(errno));
+        status = error_set(err, DREY_ERR_IO, "cannot read %s: %s", name, strerror(errno));
         goto failed;
     }
     text[n] = '\0';
@@ -121,7 +121,7 @@ drey_status input_read(const char *path, const char *what, const input_limit *li
     }
     FILE *file = fopen(path, "rb");
     if (!file)
-        return fail(err, DREY_ERR_IO, "cannot open %s: %s", path, strerror(errno));
+        FAIL(err, DREY_ERR_IO, "cannot open %s: %s", path, strerror(errno));
     drey_status status = read_all(file, path, what, limit, out, n_bytes, err);
     fclose(file);
     return status;
@@ -147,7 +147,7 @@ static drey_status take_tokens(const drey_model *model, const wording *w, int32_
             capacity = most;
         *ids = malloc(capacity * sizeof **ids);
         if (!*ids)
-            return fail(err, DREY_ERR_MEMORY, out_of_memory, "the text");
+            FAIL(err, DREY_ERR_MEMORY, out_of_memory, "the text");
         drey_status status = w->chat ? drey_chat_tokenize(model, w->system, w->text, w->flags, *ids,
                                                           capacity, n_ids, err)
                                      : drey_tokenize(model, w->text, w->n_bytes, w->flags, *ids,
@@ -159,11 +159,10 @@ static drey_status take_tokens(const drey_model *model, const wording *w, int32_
         if (status != DREY_ERR_USAGE || *n_ids <= capacity)
             return status;
         if (*n_ids > most)
-            return fail(
-                err, DREY_ERR_CONTEXT,
-                "the prompt has %zu tokens, but a context of %d has room for %zu (and one to "
-                "write); shorten the prompt or raise -c",
-                *n_ids, n_context, most);
+            FAIL(err, DREY_ERR_CONTEXT,
+                 "the prompt has %zu tokens, but a context of %d has room for %zu (and one to "
+                 "write); shorten the prompt or raise -c",
+                 *n_ids, n_context, most);
         capacity = *n_ids;
     }
 }
@@ -181,6 +180,6 @@ drey_status input_chat_tokens(const drey_model *model, const char *system, const
 {
     wording w = {.text = text, .system = system, .n_bytes = n_bytes, .chat = true, .flags = flags};
     if (strlen(text) != n_bytes)
-        return fail(err, DREY_ERR_USAGE, "the prompt of a chat cannot hold a NUL byte");
+        FAIL(err, DREY_ERR_USAGE, "the prompt of a chat cannot hold a NUL byte");
     return take_tokens(model, &w, n_context, ids, n_ids, err);
 }

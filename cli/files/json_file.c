@@ -45,18 +45,18 @@ drey_status json_check_path(const char *path, drey_error *err)
 {
     struct stat info;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return fail(err, DREY_ERR_IO, "cannot write %s: it is a folder", path);
+        FAIL(err, DREY_ERR_IO, "cannot write %s: it is a folder", path);
     if (is_special(path))
         return DREY_OK;
     if (is_model(path))
-        return fail(err, DREY_ERR_USAGE, "%s is a model, or a file beside one; name another file",
-                    path);
+        FAIL(err, DREY_ERR_USAGE, "%s is a model, or a file beside one; name another file", path);
     char *folder = folder_of(path);
     if (!folder)
-        return fail(err, DREY_ERR_MEMORY, "out of memory");
+        FAIL(err, DREY_ERR_MEMORY, "out of memory");
     drey_status status = DREY_OK;
     if (access(folder, W_OK | X_OK) != 0)
-        status = fail(err, DREY_ERR_IO, "cannot write %s: %s: %s", path, folder, strerror(errno));
+        status =
+            error_set(err, DREY_ERR_IO, "cannot write %s: %s: %s", path, folder, strerror(errno));
     free(folder);
     return status;
 }
@@ -80,7 +80,7 @@ static bool write_in_place(const char *path, file_put_fn *put, void *user)
 
 static drey_status cannot_write(const char *path, drey_error *err)
 {
-    return fail(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    FAIL(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
 }
 
 static drey_status replace_file(const char *path, file_put_fn *put, void *user, drey_error *err)
@@ -113,7 +113,7 @@ static bool put_line(FILE *file, void *text)
 drey_status text_write(const char *path, const char *text, drey_error *err)
 {
     if (!text)
-        return fail(err, DREY_ERR_MEMORY, "out of memory while writing %s", path);
+        FAIL(err, DREY_ERR_MEMORY, "out of memory while writing %s", path);
     return file_write(path, put_line, (void *)(uintptr_t)text, err);
 }
 

@@ -76,15 +76,15 @@ static drey_status read_lines(prompt_list *list, const char *text, const char *p
             list->n++;
             json_free(&json);
             if (!good)
-                return fail(err, DREY_ERR_FORMAT,
-                            "line %d of %s is no prompt: an object with \"turns\", \"prompt\" or "
-                            "\"question\" is wanted",
-                            line, path);
+                FAIL(err, DREY_ERR_FORMAT,
+                     "line %d of %s is no prompt: an object with \"turns\", \"prompt\" or "
+                     "\"question\" is wanted",
+                     line, path);
         }
         at += n + (at[n] == '\n');
     }
     if (list->n == 0)
-        return fail(err, DREY_ERR_FORMAT, "%s holds no prompt", path);
+        FAIL(err, DREY_ERR_FORMAT, "%s holds no prompt", path);
     return DREY_OK;
 }
 
@@ -100,7 +100,7 @@ static drey_status parse(prompt_list *list, const char *text, const char *path,
     list->texts = calloc(n_lines, sizeof *list->texts);
     drey_status status = DREY_OK;
     if (!list->prompts || !list->texts)
-        status = fail(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
+        status = error_set(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
     if (status == DREY_OK)
         status = read_lines(list, text, path, memory_bytes, err);
     if (status != DREY_OK)
@@ -120,10 +120,8 @@ drey_status prompts_read(prompt_list *list, const char *path, uint64_t memory_by
     size_t n = 0;
     *list = (prompt_list){0};
     input_limit limit = input_limit_memory(memory_bytes, INPUT_AS_PROMPTS);
-    drey_status status = input_read(path, "the file of prompts", &limit, &text, &n, err);
-    if (status != DREY_OK)
-        return status;
-    status = parse(list, text, path, memory_bytes, err);
+    TRY(input_read(path, "the file of prompts", &limit, &text, &n, err));
+    drey_status status = parse(list, text, path, memory_bytes, err);
     free(text);
     return status;
 }
@@ -143,9 +141,7 @@ static drey_status tokenize(bench_prompt *p, const drey_model *model, drey_error
 drey_status prompts_tokenize(prompt_list *list, const drey_model *model, drey_error *err)
 {
     for (int i = 0; i < list->n; i++) {
-        drey_status status = tokenize(&list->prompts[i], model, err);
-        if (status != DREY_OK)
-            return status;
+        TRY(tokenize(&list->prompts[i], model, err));
     }
     return DREY_OK;
 }

@@ -117,13 +117,12 @@ static drey_status read_events(trace_file *t, const json_value *events, const ch
         good = good && t->bars[lane];
     }
     if (!good)
-        return fail(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
+        FAIL(err, DREY_ERR_MEMORY, "out of memory while reading %s", path);
     int i = 0;
     for (const json_value *event = events->first; event; event = event->next, i++)
         if (!read_event(t, event))
-            return fail(err, DREY_ERR_FORMAT,
-                        "%s is damaged: its event %d is none that drey run --trace writes", path,
-                        i);
+            FAIL(err, DREY_ERR_FORMAT,
+                 "%s is damaged: its event %d is none that drey run --trace writes", path, i);
     for (int lane = 0; lane < TRACE_LANES; lane++)
         qsort(t->bars[lane], (size_t)t->n_bars[lane], sizeof(trace_bar), by_time);
     qsort(t->turns, (size_t)t->n_turns, sizeof *t->turns, turns_by_time);
@@ -135,17 +134,17 @@ static drey_status read_whole(trace_file *t, const char *text, size_t n, const c
 {
     const json_value *root = json_load(&t->json, text, n);
     if (!root)
-        return fail(err, DREY_ERR_FORMAT,
-                    "%s is no trace, or not all of one: it is not JSON to its end; write it again "
-                    "with drey run --trace",
-                    path);
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s is no trace, or not all of one: it is not JSON to its end; write it again "
+             "with drey run --trace",
+             path);
     const json_value *about = json_member(root, "otherData");
     const json_value *events = json_member_array(root, "traceEvents");
     const char *format = json_member_text(about, "format");
     if (!format || strncmp(format, "drey trace", 10) != 0 || !events)
-        return fail(err, DREY_ERR_FORMAT, "%s is not a trace of drey run --trace", path);
+        FAIL(err, DREY_ERR_FORMAT, "%s is not a trace of drey run --trace", path);
     if (strcmp(format, "drey trace 1") != 0)
-        return fail(err, DREY_ERR_UNSUPPORTED, "%s was written by another version of drey", path);
+        FAIL(err, DREY_ERR_UNSUPPORTED, "%s was written by another version of drey", path);
     t->target = json_member_text(about, "target");
     t->draft = json_member_text(about, "draft");
     t->policy = json_member_text(about, "policy");

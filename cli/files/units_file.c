@@ -175,7 +175,7 @@ drey_status units_save(const drey_model *target, const cli_settings *s, const un
 {
     char name[120];
     if (!name_of(name, sizeof name, target, s))
-        return fail(err, DREY_ERR_IO, "cannot read the model again to know it by");
+        FAIL(err, DREY_ERR_IO, "cannot read the model again to know it by");
     json_buffer b;
     units_put(json_buffer_begin(&b), s, m);
     return cache_write(name, &b, err);

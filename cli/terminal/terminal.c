@@ -11,19 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-drey_status fail(drey_error *err, drey_status code, const char *format, ...)
-{
-    if (err) {
-        err->code = code;
-        err->hint = DREY_HINT_NONE;
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(err->message, sizeof err->message, format, arguments);
-        va_end(arguments);
-    }
-    return code;
-}
-
 void print_clean(FILE *out, const char *text)
 {
     for (const char *p = text; *p; p++) {

@@ -3,13 +3,9 @@
 #ifndef DREY_CLI_TERMINAL_H
 #define DREY_CLI_TERMINAL_H
 
-#include "drey/drey.h"
+#include "common/error.h"
 
 #include <stdio.h>
-
-/* Sets *err (may be NULL) and returns code. */
-drey_status fail(drey_error *err, drey_status code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* "drey: MESSAGE" and a newline. Control characters, which a file's name or keys may hold, are
  * shown as "?", so that no file can steer the terminal. */
