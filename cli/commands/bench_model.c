@@ -129,33 +129,37 @@ static void show_left_out(FILE *out, const drey_model_bench *bench, const drey_m
         fprintf(out, "contexts are made up; a pass takes as long over them as over real ones\n");
 }
 
-drey_status bench_model(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
+static drey_status measure(models *m, const cli_settings *s, FILE *out, json_writer *root,
+                           drey_error *err)
 {
-    models m = {0};
     drey_model_report report;
     drey_model_bench bench;
+    drey_plan plan;
     progress bar = {0};
     drey_model_bench_init(&bench);
     bench.n_prompt = s->n_prompt;
     bench.n_decode = s->n_decode;
     bench.every = s->every;
-    drey_status status = s->contexts ? bench_read_contexts(s->contexts, &bench, err) : DREY_OK;
-    if (status == DREY_OK)
-        status = models_open(&m, s, err);
-    if (status == DREY_OK) {
-        drey_engine_options options = models_engine_options(&m, s, s->n_prompt);
-        options.progress = progress_report;
-        options.progress_user = &bar;
-        drey_plan plan;
-        if (drey_plan_make(&options, 0, &plan, NULL) == DREY_OK)
-            models_warn_of_plan(&plan);
-        status = drey_bench_model(&options, &bench, &report, err);
-        progress_clear(&bar);
-    }
-    if (status == DREY_OK) {
-        show(out, root, &report);
-        show_left_out(out, &bench, &report);
-    }
+    if (s->contexts)
+        TRY(bench_read_contexts(s->contexts, &bench, err));
+    TRY(models_open(m, s, err));
+    drey_engine_options options = models_engine_options(m, s, s->n_prompt);
+    options.progress = progress_report;
+    options.progress_user = &bar;
+    if (drey_plan_make(&options, 0, &plan, NULL) == DREY_OK)
+        models_warn_of_plan(&plan);
+    drey_status status = drey_bench_model(&options, &bench, &report, err);
+    progress_clear(&bar);
+    TRY(status);
+    show(out, root, &report);
+    show_left_out(out, &bench, &report);
+    return DREY_OK;
+}
+
+drey_status bench_model(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
+{
+    models m = {0};
+    drey_status status = measure(&m, s, out, root, err);
     models_close(&m);
     return status;
 }

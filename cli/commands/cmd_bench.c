@@ -134,7 +134,7 @@ int bench_main(const cli_settings *settings)
     drey_error err = {0};
     bool json_only = settings->json && strcmp(settings->json, "-") == 0;
     FILE *out = json_only ? stderr : stdout;
-    drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
+    drey_status status = json_check_path(settings->json, &err);
     json_buffer b;
     json_writer *root = json_report_begin(&b);
     if (status == DREY_OK)
@@ -143,7 +143,5 @@ int bench_main(const cli_settings *settings)
         status = json_write(settings->json, &b, &err);
     else
         free(json_buffer_end(&b));
-    if (status != DREY_OK)
-        complain_error(&err);
-    return exit_code(status);
+    return exit_with(status, &err);
 }

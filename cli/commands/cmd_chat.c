@@ -152,13 +152,10 @@ static drey_status check_template(chat *c, drey_error *err)
 static drey_status begin(chat *c, drey_error *err)
 {
     const cli_settings *s = &c->settings;
-    drey_status status = models_open(&c->models, s, err);
-    if (status == DREY_OK && s->system)
-        status = talk_set_system(&c->talk, s->system, err);
-    if (status == DREY_OK)
-        status = check_template(c, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(models_open(&c->models, s, err));
+    if (s->system)
+        TRY(talk_set_system(&c->talk, s->system, err));
+    TRY(check_template(c, err));
     choose_lengths(c);
     /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
     c->models.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
@@ -548,13 +545,11 @@ int chat_main(const cli_settings *settings)
             say(&c, "Write, and press Enter; /help tells what else there is.");
         converse(&c);
         asker_free(&c.asker);
-    } else {
-        complain_error(&err);
     }
     close_session(&c);
     models_close(&c.models);
     text_writer_free(&c.out);
     talk_free(&c.talk);
-    int interrupted = signals_exit_code();
-    return interrupted ? interrupted : status != DREY_OK ? exit_code(status) : c.failed;
+    int failed = exit_with(status, &err), interrupted = signals_exit_code();
+    return interrupted ? interrupted : failed ? failed : c.failed;
 }

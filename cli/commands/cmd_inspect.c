@@ -91,10 +91,8 @@ int inspect_main(const cli_settings *settings)
     const drey_inspector inspector = {
         .header = show_header, .key = show_key, .tensor = show_tensor, .user = &in};
     drey_status status = drey_inspect(settings->operand, &inspector, &err);
-    if (status != DREY_OK) {
-        complain_error(&err);
-        return exit_code(status);
-    }
+    if (status != DREY_OK)
+        return exit_with(status, &err);
     printf("types\n");
     for (int i = 0; i < in.n_types; i++) {
         char size[16];
@@ -104,9 +102,5 @@ int inspect_main(const cli_settings *settings)
     }
     int n_missing = 0;
     status = drey_missing(settings->operand, show_missing, &n_missing, &err);
-    if (status != DREY_OK) {
-        complain_error(&err);
-        return exit_code(status);
-    }
-    return 0;
+    return exit_with(status, &err);
 }

@@ -40,18 +40,18 @@ static drey_status take_text(scoring *p, drey_error *err)
         status = input_tokens(p->models.target, text, n_bytes, DREY_TOKENIZE_BOS, 0, &p->ids,
                               &p->n_ids, err);
     free(text);
-    if (status == DREY_OK && p->n_ids < 2)
-        status = error_set(err, DREY_ERR_FORMAT,
-                           "the text has %zu tokens; perplexity needs two at least", p->n_ids);
+    TRY(status);
+    if (p->n_ids < 2)
+        FAIL(err, DREY_ERR_FORMAT, "the text has %zu tokens; perplexity needs two at least",
+             p->n_ids);
     p->window = (size_t)p->settings->window;
     if (p->window > p->n_ids)
         p->window = p->n_ids;
     p->unscored = p->settings->unscored ? (size_t)p->settings->unscored : 1;
-    if (status == DREY_OK && p->unscored >= p->window)
-        status = error_set(err, DREY_ERR_USAGE,
-                           "--unscored %zu leaves nothing to score of windows of %zu tokens",
-                           p->unscored, p->window);
-    return status;
+    if (p->unscored >= p->window)
+        FAIL(err, DREY_ERR_USAGE, "--unscored %zu leaves nothing to score of windows of %zu tokens",
+             p->unscored, p->window);
+    return DREY_OK;
 }
 
 static drey_status open_session(scoring *p, drey_error *err)
@@ -67,12 +67,11 @@ static drey_status open_session(scoring *p, drey_error *err)
     if (status == DREY_OK)
         signals_watch(p->session);
     signals_release();
-    if (status == DREY_OK) {
-        drey_plan plan;
-        drey_engine_plan(p->engine, &plan);
-        models_warn_of_plan(&plan);
-    }
-    return status;
+    TRY(status);
+    drey_plan plan;
+    drey_engine_plan(p->engine, &plan);
+    models_warn_of_plan(&plan);
+    return DREY_OK;
 }
 
 /* On a terminal the line is written over itself, elsewhere it comes every few seconds. */
@@ -119,27 +118,27 @@ static drey_status score(scoring *p, drey_error *err)
     return status;
 }
 
+static drey_status score_all(scoring *p, drey_error *err)
+{
+    TRY(models_open(&p->models, p->settings, err));
+    TRY(take_text(p, err));
+    TRY(open_session(p, err));
+    return score(p, err);
+}
+
 int perplexity_main(const cli_settings *settings)
 {
     scoring p = {.settings = settings, .progress.quiet = settings->quiet};
     drey_error err = {0};
-    drey_status status = models_open(&p.models, settings, &err);
-    if (status == DREY_OK)
-        status = take_text(&p, &err);
-    if (status == DREY_OK)
-        status = open_session(&p, &err);
-    if (status == DREY_OK)
-        status = score(&p, &err);
+    drey_status status = score_all(&p, &err);
     signals_unwatch();
     progress_clear(&p.progress);
     if (status == DREY_OK)
         printf("perplexity %.4f over %zu tokens\n", perplexity(&p), p.n_scored);
-    else if (status != DREY_ERR_CANCELLED)
-        complain_error(&err);
     drey_session_close(&p.session);
     drey_engine_close(&p.engine);
     models_close(&p.models);
     free(p.ids);
-    int interrupted = signals_exit_code();
-    return interrupted ? interrupted : exit_code(status);
+    int failed = exit_with(status, &err), interrupted = signals_exit_code();
+    return interrupted ? interrupted : failed;
 }

@@ -47,17 +47,15 @@ static int32_t choose_context(const cli_settings *s, const drey_model *target)
 static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
 {
     drey_speeds speeds = {.disk_bytes_per_s = s->disk_bytes_per_s};
-    drey_status status = DREY_OK;
     if (!s->no_measure)
-        status = drey_planner_measure(p->planner, 0, &speeds, err);
+        TRY(drey_planner_measure(p->planner, 0, &speeds, err));
     p->disk = s->disk_bytes_per_s > 0       ? REPORT_STATED
               : speeds.disk_bytes_per_s > 0 ? REPORT_MEASURED
                                             : REPORT_UNKNOWN;
-    if (status == DREY_OK)
-        status = drey_planner_make(p->planner, 0, &speeds, &p->plan, err);
-    p->has_more = status == DREY_OK && p->plan.streamed_bytes_per_pass > 0;
+    TRY(drey_planner_make(p->planner, 0, &speeds, &p->plan, err));
+    p->has_more = p->plan.streamed_bytes_per_pass > 0;
     if (!p->has_more)
-        return status;
+        return DREY_OK;
     return drey_planner_make(p->planner, p->plan.budget_bytes + more_bytes, &speeds, &p->more, err);
 }
 
@@ -85,41 +83,35 @@ static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
     report_prediction(out, &p->plan, p->plan.tree_rows > 1, p->disk);
     if (p->has_more)
         report_more(out, &p->plan, &p->more);
-    drey_status status = s->json ? write_json(s->json, p, err) : DREY_OK;
-    if (status != DREY_OK || !s->tensors)
-        return status;
+    if (s->json)
+        TRY(write_json(s->json, p, err));
+    if (!s->tensors)
+        return DREY_OK;
     fprintf(out, "tensors of the target, in the order of a pass\n");
     return drey_planner_visit(p->planner, 0, show_tensor, out, err);
 }
 
-static drey_status plan_all(const cli_settings *s, models *m, drey_error *err)
+static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_error *err)
 {
-    prospect p = {0};
+    TRY(json_check_path(s->json, err));
+    TRY(models_open(m, s, err));
     int32_t n_context = choose_context(s, m->target);
     auto_draft_choose(m, s, n_context);
-    profile_use(m, s, &p.known);
+    profile_use(m, s, &p->known);
     drey_engine_options options = models_engine_options(m, s, n_context);
-    p.why = m->why;
-    drey_status status = drey_planner_open(&p.planner, &options, err);
-    if (status == DREY_OK)
-        status = look_ahead(s, &p, err);
-    if (status == DREY_OK)
-        status = show(s, &p, err);
-    drey_planner_close(&p.planner);
-    return status;
+    p->why = m->why;
+    TRY(drey_planner_open(&p->planner, &options, err));
+    TRY(look_ahead(s, p, err));
+    return show(s, p, err);
 }
 
 int plan_main(const cli_settings *settings)
 {
     models m = {0};
+    prospect p = {0};
     drey_error err = {0};
-    drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
-    if (status == DREY_OK)
-        status = models_open(&m, settings, &err);
-    if (status == DREY_OK)
-        status = plan_all(settings, &m, &err);
-    if (status != DREY_OK)
-        complain_error(&err);
+    drey_status status = plan_all(settings, &m, &p, &err);
+    drey_planner_close(&p.planner);
     models_close(&m);
-    return exit_code(status);
+    return exit_with(status, &err);
 }

@@ -14,6 +14,7 @@
 
 typedef struct preparing {
     const cli_settings *settings;
+    drey_model *model;
     progress progress;
 } preparing;
 
@@ -81,13 +82,15 @@ static drey_status write_json(const cli_settings *s, const drey_prepare_report *
     return json_write(s->json, &b, err);
 }
 
-static drey_status prepare(const cli_settings *s, preparing *p, const drey_model *model,
-                           drey_error *err)
+static drey_status prepare(preparing *p, drey_error *err)
 {
+    const cli_settings *s = p->settings;
     drey_prepare_report report = {0};
+    TRY(json_check_path(s->json, err));
+    TRY(drey_model_open(&p->model, s->operand, err));
     drey_prepare_options options;
     drey_prepare_options_init(&options);
-    options.model = model;
+    options.model = p->model;
     options.output = s->output;
     options.check = s->check;
     options.force = s->force;
@@ -101,26 +104,16 @@ static drey_status prepare(const cli_settings *s, preparing *p, const drey_model
     drey_status status = drey_prepare(&options, &report, err);
     double seconds = progress_clock_s() - begun_s;
     progress_clear(&p->progress);
-    if (status == DREY_OK)
-        tell(s, &report);
-    if (status == DREY_OK && s->json)
-        status = write_json(s, &report, seconds, err);
-    return status;
+    TRY(status);
+    tell(s, &report);
+    return s->json ? write_json(s, &report, seconds, err) : DREY_OK;
 }
 
 int prepare_main(const cli_settings *settings)
 {
     preparing p = {.settings = settings, .progress.quiet = settings->quiet};
-    drey_model *model = NULL;
     drey_error err = {0};
-    drey_status status = settings->json ? json_check_path(settings->json, &err) : DREY_OK;
-    if (status == DREY_OK)
-        status = drey_model_open(&model, settings->operand, &err);
-    if (status == DREY_OK)
-        status = prepare(settings, &p, model, &err);
-    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
-        complain_error(&err);
-    drey_model_close(&model);
-    int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;
-    return interrupted ? interrupted : exit_code(status);
+    drey_status status = prepare(&p, &err);
+    drey_model_close(&p.model);
+    return exit_with(status, &err);
 }

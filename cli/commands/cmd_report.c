@@ -91,12 +91,10 @@ static bool draw(FILE *out, void *user)
 static drey_status report_all(report *r, const cli_settings *s, drey_error *err)
 {
     const char *path = s->output ? s->output : "-";
-    drey_status status = json_check_path(path, err);
-    if (status == DREY_OK)
-        status = trace_read(&r->trace, s->operand, err);
-    if (status == DREY_OK)
-        status = choose(r, s, err);
-    return status == DREY_OK ? file_write(path, draw, r, err) : status;
+    TRY(json_check_path(path, err));
+    TRY(trace_read(&r->trace, s->operand, err));
+    TRY(choose(r, s, err));
+    return file_write(path, draw, r, err);
 }
 
 int report_main(const cli_settings *settings)
@@ -105,7 +103,5 @@ int report_main(const cli_settings *settings)
     drey_error err = {0};
     drey_status status = report_all(&r, settings, &err);
     trace_free(&r.trace);
-    if (status != DREY_OK)
-        complain_error(&err);
-    return exit_code(status);
+    return exit_with(status, &err);
 }

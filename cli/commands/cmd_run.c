@@ -235,17 +235,13 @@ static drey_status generate(run *r, drey_error *err)
         if (!s->quiet)
             report_all(r, &statistics);
     }
-    if (s->stats) {
-        drey_status written = write_statistics(r, &statistics, status == DREY_OK ? err : NULL);
-        if (status == DREY_OK)
-            status = written;
-    }
+    drey_error *first = status == DREY_OK ? err : NULL; /* the text's error counts */
+    drey_status written = s->stats ? write_statistics(r, &statistics, first) : DREY_OK;
     if (s->trace) {
-        drey_status written = write_trace(r, &statistics, status == DREY_OK ? err : NULL);
-        if (status == DREY_OK)
-            status = written;
+        drey_status traced = write_trace(r, &statistics, written == DREY_OK ? first : NULL);
+        written = written == DREY_OK ? traced : written;
     }
-    return status;
+    return status == DREY_OK ? written : status;
 }
 
 static drey_status run_all(run *r, drey_error *err)
@@ -254,17 +250,11 @@ static drey_status run_all(run *r, drey_error *err)
     if ((s->stats && strcmp(s->stats, "-") == 0) || (s->trace && strcmp(s->trace, "-") == 0))
         FAIL(err, DREY_ERR_USAGE, "--%s takes a file: standard output is for the text alone",
              s->stats && strcmp(s->stats, "-") == 0 ? "stats" : "trace");
-    drey_status status = s->stats ? json_check_path(s->stats, err) : DREY_OK;
-    if (status == DREY_OK && s->trace)
-        status = json_check_path(s->trace, err);
-    if (status == DREY_OK)
-        status = models_open(&r->models, s, err);
-    if (status == DREY_OK)
-        status = take_prompt(r, err);
-    if (status == DREY_OK)
-        status = open_session(r, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(json_check_path(s->stats, err));
+    TRY(json_check_path(s->trace, err));
+    TRY(models_open(&r->models, s, err));
+    TRY(take_prompt(r, err));
+    TRY(open_session(r, err));
     show_plan(r);
     return generate(r, err);
 }
@@ -275,14 +265,12 @@ int run_main(const cli_settings *settings)
     drey_error err = {0};
     drey_status status = run_all(&r, &err);
     progress_clear(&r.progress);
-    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
-        complain_error(&err);
     signals_unwatch();
     drey_session_close(&r.session);
     drey_engine_close(&r.engine);
     models_close(&r.models);
     text_writer_free(&r.out);
     free(r.ids);
-    int interrupted = signals_exit_code();
-    return interrupted ? interrupted : exit_code(status);
+    int failed = exit_with(status, &err), interrupted = signals_exit_code();
+    return interrupted ? interrupted : failed;
 }

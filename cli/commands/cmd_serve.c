@@ -154,11 +154,8 @@ static drey_status serve_all(serving *v, drey_error *err)
     TRY(models_open(&v->models, &v->settings, err));
     int32_t n_context = choose_context(v);
     name_model(v);
-    drey_status status = open_server(v, n_context, err);
-    if (status == DREY_OK)
-        status = open_engine(v, n_context, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(open_server(v, n_context, err));
+    TRY(open_engine(v, n_context, err));
     signals_note();
     announce(v);
     return server_run(v->server, v->engine, err);
@@ -172,10 +169,8 @@ int serve_main(const cli_settings *settings)
         v.settings.n_sessions = USUAL_SESSIONS;
     drey_status status = serve_all(&v, &err);
     progress_clear(&v.progress);
-    if (status != DREY_OK)
-        complain_error(&err);
     drey_engine_close(&v.engine);
     server_close(&v.server);
     models_close(&v.models);
-    return exit_code(status);
+    return exit_with(status, &err);
 }

@@ -23,7 +23,7 @@ static drey_status print_ids(const drey_model *model, const cli_settings *s, con
     return DREY_OK;
 }
 
-/* The numbers of a JSON array, NUL-terminated; the caller frees *ids. Whether the model has such
+/* The numbers of a JSON array; the caller frees *ids, where it fails as well. Whether the model has such
  * ids is the library's to say. */
 static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, size_t *n_ids,
                             drey_error *err)
@@ -32,32 +32,22 @@ static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, siz
     json_document list;
     const json_value *root = json_load(&list, json, n_bytes);
     drey_status status = DREY_OK;
-    size_t n = 0;
-    *ids = NULL;
-    if (!root || root->type != JSON_ARRAY) {
+    size_t n = root && root->type == JSON_ARRAY ? root->n : 0;
+    *ids = malloc((n + 1) * sizeof **ids);
+    *n_ids = 0;
+    if (!root || root->type != JSON_ARRAY)
         status = error_set(err, DREY_ERR_FORMAT, "%s", wanted);
-        goto done;
-    }
-    *ids = malloc(((size_t)root->n + 1) * sizeof **ids);
-    if (!*ids) {
+    else if (!*ids)
         status = error_set(err, DREY_ERR_MEMORY, "out of memory while reading the ids");
-        goto done;
-    }
-    for (const json_value *item = root->first; item; item = item->next) {
+    for (const json_value *item = n ? root->first : NULL; item && status == DREY_OK;
+         item = item->next) {
         double id = item->type == JSON_NUMBER ? item->number : -1;
-        if (!(id >= 0 && id <= INT32_MAX && id == floor(id))) {
-            status = error_set(err, DREY_ERR_FORMAT, "%s; element %zu is none", wanted, n + 1);
-            goto done;
-        }
-        (*ids)[n++] = (int32_t)id;
+        if (id >= 0 && id <= INT32_MAX && id == floor(id))
+            (*ids)[(*n_ids)++] = (int32_t)id;
+        else
+            status = error_set(err, DREY_ERR_FORMAT, "%s; element %zu is none", wanted, *n_ids + 1);
     }
-done:
     json_free(&list);
-    if (status != DREY_OK) {
-        free(*ids);
-        *ids = NULL;
-    }
-    *n_ids = n;
     return status;
 }
 
@@ -69,10 +59,8 @@ static drey_status print_text(const drey_model *model, const cli_settings *s, co
     size_t n_ids = 0, n_bytes = 0;
     char *text = NULL;
     drey_status status = read_ids(json, n_json, &ids, &n_ids, err);
-    if (status != DREY_OK)
-        return status;
     size_t capacity = 16 * n_ids + 64;
-    for (;;) {
+    for (bool again = status == DREY_OK; again;) {
         free(text);
         text = malloc(capacity);
         if (!text) {
@@ -81,9 +69,8 @@ static drey_status print_text(const drey_model *model, const cli_settings *s, co
         }
         n_bytes = 0;
         status = drey_detokenize(model, ids, n_ids, flags, text, capacity, &n_bytes, err);
-        if (status != DREY_ERR_USAGE || n_bytes <= capacity)
-            break;
-        capacity = n_bytes;
+        again = status == DREY_ERR_USAGE && n_bytes > capacity;
+        capacity = again ? n_bytes : capacity;
     }
     if (status ==
         DREY_ERR_USAGE) /* an id that the model lacks: the input's fault, not the words' */
@@ -95,25 +82,23 @@ static drey_status print_text(const drey_model *model, const cli_settings *s, co
     return status;
 }
 
+static drey_status tokenize(models *m, const cli_settings *s, char **input, drey_error *err)
+{
+    size_t n = 0;
+    TRY(models_open(m, s, err));
+    input_limit limit = input_limit_memory(DREY_MEMORY_AUTO, s->ids ? INPUT_AS_JSON : INPUT_AS_IDS);
+    TRY(input_read(NULL, s->ids ? "the list of ids" : "the text", &limit, input, &n, err));
+    return s->ids ? print_text(m->target, s, *input, n, err)
+                  : print_ids(m->target, s, *input, n, err);
+}
+
 int tokenize_main(const cli_settings *settings)
 {
     models m;
     drey_error err = {0};
     char *input = NULL;
-    size_t n_bytes = 0;
-    drey_status status = models_open(&m, settings, &err);
-    input_limit limit =
-        input_limit_memory(DREY_MEMORY_AUTO, settings->ids ? INPUT_AS_JSON : INPUT_AS_IDS);
-    if (status == DREY_OK)
-        status = input_read(NULL, settings->ids ? "the list of ids" : "the text", &limit, &input,
-                            &n_bytes, &err);
-    if (status == DREY_OK && settings->ids)
-        status = print_text(m.target, settings, input, n_bytes, &err);
-    else if (status == DREY_OK)
-        status = print_ids(m.target, settings, input, n_bytes, &err);
-    if (status != DREY_OK)
-        complain_error(&err);
+    drey_status status = tokenize(&m, settings, &input, &err);
     free(input);
     models_close(&m);
-    return exit_code(status);
+    return exit_with(status, &err);
 }

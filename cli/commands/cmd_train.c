@@ -11,13 +11,10 @@
 
 static drey_status read_prompts(training *t, drey_error *err)
 {
-    drey_status status = t->settings->prompts ? prompts_read(&t->list, t->settings->prompts,
-                                                             t->settings->memory_bytes, err)
-                                              : prompts_usual(&t->list, err);
-    if (status == DREY_OK)
-        status = prompts_tokenize(&t->list, t->models.target, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(t->settings->prompts
+            ? prompts_read(&t->list, t->settings->prompts, t->settings->memory_bytes, err)
+            : prompts_usual(&t->list, err));
+    TRY(prompts_tokenize(&t->list, t->models.target, err));
     t->prompts = calloc((size_t)t->list.n, sizeof *t->prompts);
     if (!t->prompts)
         FAIL(err, DREY_ERR_MEMORY, "out of memory for the prompts");
@@ -37,11 +34,10 @@ drey_status training_open(training *t, const cli_settings *settings, const char 
         FAIL(err, DREY_ERR_MEMORY, "out of memory for the name of a file");
     if (!settings->output)
         snprintf(t->output, n, "%s%s", settings->model, suffix);
-    drey_status status = settings->json ? json_check_path(settings->json, err) : DREY_OK;
-    if (status == DREY_OK)
-        status = models_open(&t->models, settings, err);
-    if (status != DREY_OK || (settings->command == CLI_TRAIN_MEDUSA && !settings->prompts))
-        return status; /* the model asks itself */
+    TRY(json_check_path(settings->json, err));
+    TRY(models_open(&t->models, settings, err));
+    if (settings->command == CLI_TRAIN_MEDUSA && !settings->prompts)
+        return DREY_OK; /* the model asks itself */
     return read_prompts(t, err);
 }
 

@@ -143,25 +143,25 @@ static drey_status train(training *t, drey_train_exit_report *report, drey_error
     return status;
 }
 
+static drey_status train_all(training *t, const cli_settings *s, drey_train_exit_report *report,
+                             drey_error *err)
+{
+    TRY(training_open(t, s, ".drey-exit", err));
+    if (!report)
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for a report");
+    TRY(train(t, report, err));
+    if (!s->quiet)
+        show(t, report, s->json && strcmp(s->json, "-") == 0 ? stderr : stdout);
+    return s->json ? write_json(t, report, err) : DREY_OK;
+}
+
 int train_exit(const cli_settings *settings)
 {
     training t;
     drey_error err = {0};
     drey_train_exit_report *report = calloc(1, sizeof *report);
-    FILE *out = settings->json && strcmp(settings->json, "-") == 0 ? stderr : stdout;
-    drey_status status = training_open(&t, settings, ".drey-exit", &err);
-    if (status == DREY_OK && !report)
-        status = error_set(&err, DREY_ERR_MEMORY, "out of memory for a report");
-    if (status == DREY_OK)
-        status = train(&t, report, &err);
-    if (status == DREY_OK && !settings->quiet)
-        show(&t, report, out);
-    if (status == DREY_OK && settings->json)
-        status = write_json(&t, report, &err);
-    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
-        complain_error(&err);
+    drey_status status = train_all(&t, settings, report, &err);
     training_close(&t);
     free(report);
-    int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;
-    return interrupted ? interrupted : exit_code(status);
+    return exit_with(status, &err);
 }

@@ -93,22 +93,23 @@ static drey_status train(training *t, drey_train_medusa_report *report, drey_err
     return status;
 }
 
+static drey_status train_all(training *t, const cli_settings *s, drey_error *err)
+{
+    drey_train_medusa_report report;
+    TRY(training_open(t, s, ".drey-medusa", err));
+    TRY(train(t, &report, err));
+    if (!s->quiet)
+        show(t, &report, s->json && strcmp(s->json, "-") == 0 ? stderr : stdout);
+    return s->json ? write_json(t, &report, err) : DREY_OK;
+}
+
 int train_medusa(const cli_settings *settings)
 {
     training t;
     drey_error err = {0};
-    drey_train_medusa_report report;
-    FILE *out = settings->json && strcmp(settings->json, "-") == 0 ? stderr : stdout;
-    drey_status status = training_open(&t, settings, ".drey-medusa", &err);
-    if (status == DREY_OK)
-        status = train(&t, &report, &err);
-    if (status == DREY_OK && !settings->quiet)
-        show(&t, &report, out);
-    if (status == DREY_OK && settings->json)
-        status = write_json(&t, &report, &err);
-    int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;
-    if (status != DREY_OK && (!interrupted || !settings->quiet))
-        complain_error(&err);
+    drey_status status = train_all(&t, settings, &err);
+    if (status == DREY_ERR_CANCELLED && !settings->quiet)
+        complain_error(&err); /* what is kept of it */
     training_close(&t);
-    return interrupted ? interrupted : exit_code(status);
+    return exit_with(status, &err);
 }

@@ -37,20 +37,15 @@ static drey_status tune(const cli_settings *s, drey_error *err)
                     kept && tuning_path(path, sizeof path) ? path : "the processor's family");
         return DREY_OK;
     }
-    drey_status status = drey_tune(s->n_threads, s->cpu_tier, &tuning, show_question, NULL, err);
-    if (status == DREY_OK)
-        status = tuning_save(s->cpu_tier, &tuning, err);
-    if (status == DREY_OK)
-        show_choice(&tuning, tuning_path(path, sizeof path) ? path : "");
-    return status;
+    TRY(drey_tune(s->n_threads, s->cpu_tier, &tuning, show_question, NULL, err));
+    TRY(tuning_save(s->cpu_tier, &tuning, err));
+    show_choice(&tuning, tuning_path(path, sizeof path) ? path : "");
+    return DREY_OK;
 }
 
 int tune_main(const cli_settings *settings)
 {
     drey_error err = {0};
     drey_status status = settings->model ? tune_models(settings, &err) : tune(settings, &err);
-    if (status == DREY_OK)
-        return 0;
-    complain_error(&err);
-    return exit_code(status);
+    return exit_with(status, &err);
 }

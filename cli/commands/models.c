@@ -52,22 +52,18 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     *m = (models){.drafter = settings->drafter, .prefixes = prefixes_of(settings)};
     snprintf(m->draft_path, sizeof m->draft_path, "%s",
              settings->draft_path ? settings->draft_path : "");
-    drey_status status = models_check_tier(settings->cpu_tier, err);
-    if (status == DREY_OK)
-        m->tuned = tuning_load(settings->cpu_tier, &m->tuning);
-    if (status == DREY_OK)
-        status = drey_model_open(&m->target, settings->model, err);
-    if (status == DREY_OK)
-        find_shares(m, settings);
-    if (status == DREY_OK && settings->drafter == DREY_DRAFTER_MODEL &&
-        drey_is_heads_file(settings->draft_path)) {
+    TRY(models_check_tier(settings->cpu_tier, err));
+    m->tuned = tuning_load(settings->cpu_tier, &m->tuning);
+    TRY(drey_model_open(&m->target, settings->model, err));
+    find_shares(m, settings);
+    if (settings->drafter == DREY_DRAFTER_MODEL && drey_is_heads_file(settings->draft_path)) {
         m->drafter = DREY_DRAFTER_MEDUSA;
         m->heads = settings->draft_path;
     }
-    if (status == DREY_OK && m->drafter == DREY_DRAFTER_MODEL)
-        status = drey_model_open(&m->draft, settings->draft_path, err);
+    if (m->drafter == DREY_DRAFTER_MODEL)
+        TRY(drey_model_open(&m->draft, settings->draft_path, err));
     drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
-    return status;
+    return DREY_OK;
 }
 
 void models_close(models *m)

@@ -66,12 +66,9 @@ static drey_status open_all(session *t, drey_error *err)
 static drey_status take_prompts(session *t, drey_error *err)
 {
     const cli_settings *s = t->settings;
-    drey_status status = s->prompts ? prompts_read(&t->prompts, s->prompts, s->memory_bytes, err)
-                                    : prompts_parse(&t->prompts, calibration, err);
-    if (status == DREY_OK)
-        status = prompts_tokenize(&t->prompts, t->models.target, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(s->prompts ? prompts_read(&t->prompts, s->prompts, s->memory_bytes, err)
+                   : prompts_parse(&t->prompts, calibration, err));
+    TRY(prompts_tokenize(&t->prompts, t->models.target, err));
     t->list = calloc((size_t)t->prompts.n, sizeof *t->list);
     if (!t->list)
         FAIL(err, DREY_ERR_MEMORY, "out of memory while reading the prompts");
@@ -90,31 +87,28 @@ static drey_status measure_units(session *t, drey_error *err)
     options.progress_user = &t->bar;
     drey_status status = units_measure(t->models.target, &options, &steps, &t->units, err);
     progress_clear(&t->bar);
-    if (status == DREY_OK)
-        status = units_save(t->models.target, s, &t->units, err);
-    t->models.divided = status == DREY_OK;
+    TRY(status);
+    TRY(units_save(t->models.target, s, &t->units, err));
+    t->models.divided = true;
     t->models.shares = t->units.products.shares;
-    return status;
+    return DREY_OK;
 }
 
 static drey_status measure(session *t, drey_pair_report *report, drey_error *err)
 {
     const cli_settings *s = t->settings;
     char name[100];
-    drey_status status = take_prompts(t, err);
-    if (status == DREY_OK && s->units)
-        status = measure_units(t, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(take_prompts(t, err));
+    if (s->units)
+        TRY(measure_units(t, err));
     drey_engine_options options = models_engine_options(&t->models, s, CONTEXT);
     options.progress = progress_report;
     options.progress_user = &t->bar;
     drey_tune_options tune = {
         .prompts = t->list, .n_prompts = t->prompts.n, .stage = tell_stage, .user = t};
-    status = drey_tune_pair(&options, &tune, report, err);
+    drey_status status = drey_tune_pair(&options, &tune, report, err);
     progress_clear(&t->bar);
-    if (status != DREY_OK)
-        return status;
+    TRY(status);
     if (!profile_name(name, sizeof name, &t->models, s))
         FAIL(err, DREY_ERR_IO, "cannot read the models again to know them by");
     json_buffer b;
@@ -126,41 +120,42 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
 {
     const cli_settings *s = t->settings;
     bool json_only = s->json && strcmp(s->json, "-") == 0;
-    drey_status status = DREY_OK;
     if (s->units)
         units_table(json_only ? stderr : stdout, &t->units);
     tune_table(json_only ? stderr : stdout, report);
-    if (s->json) {
-        json_buffer b;
-        json_writer *w = json_buffer_begin(&b);
-        profile_put(w, &t->models, s, report);
-        if (s->units) {
-            json_put_object(w, "division");
-            units_put(w, s, &t->units);
-            json_close(w, '}');
-        }
-        status = json_write(s->json, &b, err);
+    if (!s->json)
+        return DREY_OK;
+    json_buffer b;
+    json_writer *w = json_buffer_begin(&b);
+    profile_put(w, &t->models, s, report);
+    if (s->units) {
+        json_put_object(w, "division");
+        units_put(w, s, &t->units);
+        json_close(w, '}');
     }
-    return status;
+    return json_write(s->json, &b, err);
+}
+
+static drey_status tune_all(session *t, drey_error *err)
+{
+    const cli_settings *s = t->settings;
+    drey_pair_report report;
+    TRY(json_check_path(s->json, err));
+    TRY(open_all(t, err));
+    if (!s->show)
+        TRY(measure(t, &report, err));
+    else if ((s->units && !units_load(t->models.target, s, &t->units)) ||
+             !profile_load(&t->models, s, &report))
+        FAIL(err, DREY_ERR_IO,
+             "nothing was measured of these models with this tier and number of threads, or with "
+             "these units: drey tune -m without --show does that");
+    return show(t, &report, err);
 }
 
 drey_status tune_models(const cli_settings *s, drey_error *err)
 {
     session t = {.settings = s, .bar.quiet = s->quiet};
-    drey_pair_report report;
-    drey_status status = s->json ? json_check_path(s->json, err) : DREY_OK;
-    if (status == DREY_OK)
-        status = open_all(&t, err);
-    if (status == DREY_OK && !s->show)
-        status = measure(&t, &report, err);
-    else if (status == DREY_OK && ((s->units && !units_load(t.models.target, s, &t.units)) ||
-                                   !profile_load(&t.models, s, &report)))
-        status =
-            error_set(err, DREY_ERR_IO,
-                      "nothing was measured of these models with this tier and number of threads, "
-                      "or with these units: drey tune -m without --show does that");
-    if (status == DREY_OK)
-        status = show(&t, &report, err);
+    drey_status status = tune_all(&t, err);
     free(t.list);
     prompts_free(&t.prompts);
     models_close(&t.models);

@@ -44,6 +44,8 @@ static bool is_model(const char *path)
 drey_status json_check_path(const char *path, drey_error *err)
 {
     struct stat info;
+    if (!path)
+        return DREY_OK;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         FAIL(err, DREY_ERR_IO, "cannot write %s: it is a folder", path);
     if (is_special(path))

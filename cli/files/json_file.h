@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* Fails early where json_write would fail after a long run, the folder being missing or closed, and
- * where it would replace a model. */
+ * where it would replace a model. NULL: nothing is to be written. */
 drey_status json_check_path(const char *path, drey_error *err);
 
 /* Has put write to path: into a new file beside it that then takes its place, so that a reader

@@ -2,6 +2,8 @@
  * are the environment variables that are looked at. */
 #include "cli/terminal/terminal.h"
 
+#include "cli/terminal/signals.h"
+
 #include <langinfo.h>
 #include <locale.h>
 #include <stdarg.h>
@@ -104,7 +106,12 @@ void terminal_size(int32_t *columns, int32_t *rows)
     *rows = size.ws_row;
 }
 
-int exit_code(drey_status status)
+int exit_with(drey_status status, const drey_error *err)
 {
+    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
+        complain_error(err);
+    int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;
+    if (interrupted)
+        return interrupted;
     return status == DREY_OK ? 0 : status == DREY_ERR_USAGE ? 2 : 1;
 }
