@@ -11,6 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "common/path.h"
+
 enum { WINDOW_BYTES = 8 << 20, TAKE_OVERS = 8 };
 
 static drey_status write_failed(const new_file *f, int reason, drey_error *err)
@@ -169,8 +171,8 @@ drey_status new_file_write(new_file *f, uint64_t offset, const void *bytes, size
  * the file is whole in any case. */
 static void sync_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    size_t n = path_folder_bytes(path);
+    char *folder = n ? strndup(path, n) : strdup(".");
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     free(folder);
     if (fd < 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "common/path.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "train/exit_samples.h"
@@ -185,9 +186,9 @@ static drey_status fit(trainer *t, exit_predictors *p, exit_source source, int32
         p->first = p->source_layer = p->n_layers - 1;
     if (source == EXIT_FROM_DRAFT) {
         const drey_model *draft = t->o->engine->draft;
-        const char *path = gguf_part_path(draft->file, 0), *slash = strrchr(path, '/');
         snprintf(p->drafter, sizeof p->drafter, "%s", draft->name);
-        snprintf(p->drafter_file, sizeof p->drafter_file, "%s", slash ? slash + 1 : path);
+        snprintf(p->drafter_file, sizeof p->drafter_file, "%s",
+                 path_name(gguf_part_path(draft->file, 0)));
         TRY(model_identity(draft->file, &p->drafter_identity, err));
     }
     TRY(exit_take(p, training.numbers, err));

@@ -15,6 +15,7 @@
 
 #include "cli/files/profile_file.h"
 #include "cli/terminal/terminal.h"
+#include "common/path.h"
 
 enum { MOST_OPENED = 4, MOST_WAYS = 16 + MOST_OPENED };
 
@@ -49,11 +50,10 @@ static bool is_model_file(const char *name)
 static void look_around(const char *target, uint64_t most_bytes, siblings *all)
 {
     char folder[PATH_MAX];
-    const char *slash = strrchr(target, '/');
-    int n = slash ? (int)(slash - target) + 1 : 0;
+    int n = (int)path_folder_bytes(target);
     if (snprintf(folder, sizeof folder, "%.*s", n, target) >= (int)sizeof folder)
         return;
-    DIR *dir = opendir(slash ? folder : ".");
+    DIR *dir = opendir(n ? folder : ".");
     for (struct dirent *e; dir && (e = readdir(dir));) {
         sibling x;
         struct stat st;
@@ -203,12 +203,6 @@ static void promise(const models *m, const cli_settings *s, int32_t n_context, w
 
 /* ---- The choice ---- */
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static double best_of(const ways *all, drey_drafter drafter)
 {
     double best = 0;
@@ -243,7 +237,7 @@ static void say_why(models *m, const ways *all, const way *taken)
         return;
     if (taken->drafter == DREY_DRAFTER_MODEL)
         snprintf(m->why, sizeof m->why, "%.200s, which lies beside the target: %s %.3g tokens/s%s",
-                 file_name(taken->path), says, taken->promised, others);
+                 path_name(taken->path), says, taken->promised, others);
     else
         snprintf(m->why, sizeof m->why, "%s%s: %s %.3g tokens/s%s",
                  drey_drafter_name(taken->drafter),

@@ -9,6 +9,7 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
+#include "common/path.h"
 #include "serve/server.h"
 
 #include <stdlib.h>
@@ -40,8 +41,7 @@ typedef struct serving {
 /* The file's name without its end, unless --alias says another. */
 static void name_model(serving *v)
 {
-    const char *slash = strrchr(v->settings.model, '/');
-    const char *name = slash ? slash + 1 : v->settings.model;
+    const char *name = path_name(v->settings.model);
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
         n -= 5;

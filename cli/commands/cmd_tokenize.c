@@ -23,8 +23,8 @@ static drey_status print_ids(const drey_model *model, const cli_settings *s, con
     return DREY_OK;
 }
 
-/* The numbers of a JSON array; the caller frees *ids, where it fails as well. Whether the model has such
- * ids is the library's to say. */
+/* The numbers of a JSON array; the caller frees *ids, after a failure as well. Whether the model
+ * has such ids is the library's to say. */
 static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, size_t *n_ids,
                             drey_error *err)
 {

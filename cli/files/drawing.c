@@ -130,12 +130,6 @@ double drawing_width(const char *text)
     return width;
 }
 
-const char *drawing_file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 double drawing_step(double range, int n)
 {
     double rough = range / (n > 0 ? n : 1);

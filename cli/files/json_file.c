@@ -3,6 +3,7 @@
 
 #include "cli/terminal/terminal.h"
 #include "common/new_file.h"
+#include "common/path.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -17,8 +18,8 @@
 /* The folder of path, with its last slash; "./" for none. NULL if memory is short. */
 static char *folder_of(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
+    size_t n = path_folder_bytes(path);
+    return n ? strndup(path, n) : strdup("./");
 }
 
 static bool is_special(const char *path)

@@ -3,10 +3,10 @@
 #include "cli/files/profile_file.h"
 
 #include "cli/files/cache_folder.h"
-#include "cli/files/drawing.h"
 #include "cli/terminal/terminal.h"
 #include "common/hash.h"
 #include "common/json_buffer.h"
+#include "common/path.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -137,9 +137,9 @@ void profile_put(json_writer *root, const models *m, const cli_settings *s,
     json_put_text(root, "cpu_tier", tier_of(s));
     json_put_number(root, "threads", r->n_threads);
     json_put_text(root, "version", drey_version());
-    json_put_text(root, "target", drawing_file_name(s->model));
+    json_put_text(root, "target", path_name(s->model));
     json_put_text(root, "draft",
-                  m->draft ? drawing_file_name(m->draft_path) : drey_drafter_name(m->drafter));
+                  m->draft ? path_name(m->draft_path) : drey_drafter_name(m->drafter));
     json_put_number(root, "seconds", r->seconds);
     json_put_number(root, "tokens", (double)r->n_tokens);
     json_put_number(root, "places", (double)r->n_places);

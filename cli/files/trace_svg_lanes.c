@@ -9,6 +9,7 @@
 #include "cli/files/trace_svg.h"
 
 #include "cli/files/drawing.h"
+#include "common/path.h"
 #include "cli/terminal/format.h"
 
 #include <math.h>
@@ -57,9 +58,9 @@ static void put_head(const picture *p)
     const trace_file *t = p->t;
     drawing_begin(p->out, WIDTH, height_of(), "drey: drafting and verifying over time");
     drawing_text(p->out, LEFT, 26, "start", "title", "%s%s%s",
-                 t->target ? drawing_file_name(t->target) : "",
+                 t->target ? path_name(t->target) : "",
                  t->draft && strcmp(t->draft, "none") != 0 ? ", drafted by " : "",
-                 t->draft && strcmp(t->draft, "none") != 0 ? drawing_file_name(t->draft) : "");
+                 t->draft && strcmp(t->draft, "none") != 0 ? path_name(t->draft) : "");
     char budget[40] = "";
     if (t->budget_bytes > 0)
         snprintf(budget, sizeof budget, "in %s of memory, ", format_bytes(size, t->budget_bytes));

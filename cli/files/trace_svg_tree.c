@@ -7,6 +7,7 @@
 #include "cli/files/trace_svg.h"
 
 #include "cli/files/drawing.h"
+#include "common/path.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -155,9 +156,9 @@ static void put_all(FILE *out, const trace_file *t, const layout *l)
     drawing_text(out, LEFT, 26, "start", "title", "turn %d: %d drafted, %d submitted, %d accepted",
                  turn->number, turn->n_nodes - 1, n_submitted, n_accepted);
     drawing_text(out, LEFT, 46, "start", "faint", "%s%s%s; %% is the confidence of each guess",
-                 t->target ? drawing_file_name(t->target) : "",
+                 t->target ? path_name(t->target) : "",
                  t->draft && strcmp(t->draft, "none") != 0 ? ", drafted by " : "",
-                 t->draft && strcmp(t->draft, "none") != 0 ? drawing_file_name(t->draft) : "");
+                 t->draft && strcmp(t->draft, "none") != 0 ? path_name(t->draft) : "");
     for (int on_top = 0; on_top < 2; on_top++) /* the path's edges */
         for (int i = 1; i <= turn->n_nodes; i++) {
             bool own = i == turn->n_nodes;

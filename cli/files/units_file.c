@@ -2,11 +2,11 @@
 #include "cli/files/units_file.h"
 
 #include "cli/files/cache_folder.h"
-#include "cli/files/drawing.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
 #include "common/hash.h"
 #include "common/json_buffer.h"
+#include "common/path.h"
 
 #include <limits.h>
 #include <math.h>
@@ -149,7 +149,7 @@ void units_put(json_writer *w, const cli_settings *s, const units_measured *m)
     json_put_text(w, "cpu", id);
     json_put_text(w, "cpu_tier", tier_of(s));
     json_put_text(w, "version", drey_version());
-    json_put_text(w, "target", drawing_file_name(s->model));
+    json_put_text(w, "target", path_name(s->model));
     json_put_text(w, "units", s->units);
     json_put_number(w, "seconds", r->seconds);
     json_put_array(w, "names");

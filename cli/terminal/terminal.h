@@ -37,8 +37,8 @@ const char *terminal_style_text(terminal_style style);
 /* The user's locale says that text is UTF-8. */
 bool terminal_utf8(void);
 
-/* Complains of an error, unless it is DREY_ERR_CANCELLED, and returns the exit code for a status: 0,
- * 1, 2 for wrong usage, or the one of the signal that cancelled. */
+/* Complains of an error, unless it is DREY_ERR_CANCELLED. Returns the exit code for a status: 0, 1,
+ * 2 for wrong usage, or that of the signal that cancelled. */
 int exit_with(drey_status status, const drey_error *err);
 
 #endif

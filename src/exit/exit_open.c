@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/path.h"
 #include "weights/identity.h"
 
 /* The file states whose predictors it holds. */
@@ -29,7 +30,7 @@ static words draft_words(const char *path, const char *name)
 {
     words w;
     char shown[64];
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *base = path_name(path);
     gguf_printable(shown, sizeof shown, base, strlen(base));
     const char *who = shown[0] ? shown : "a draft";
     if (name[0])
