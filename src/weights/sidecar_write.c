@@ -198,21 +198,22 @@ static drey_status write_all(packer *p, sidecar_table *t, new_file *out, drey_er
     return new_file_write(out, 0, t->bytes, t->n_bytes, err);
 }
 
+static drey_status write_new(const sidecar_job *job, packer *p, sidecar_table *t, new_file *out,
+                             drey_error *err)
+{
+    TRY(packer_open(p, job, DREY_PROGRESS_PREPARE, err));
+    TRY(sidecar_table_make(t, gguf_n_parts(job->source), job->matrix, job->n_matrices, err));
+    TRY(new_file_open(out, job->path, err));
+    TRY(write_all(p, t, out, err));
+    return new_file_commit(out, err);
+}
+
 drey_status sidecar_write(const sidecar_job *job, uint64_t *n_bytes, drey_error *err)
 {
     packer p;
     new_file out = {.fd = -1};
     sidecar_table t = {0};
-    drey_status status = packer_open(&p, job, DREY_PROGRESS_PREPARE, err);
-    if (status == DREY_OK)
-        status =
-            sidecar_table_make(&t, gguf_n_parts(job->source), job->matrix, job->n_matrices, err);
-    if (status == DREY_OK)
-        status = new_file_open(&out, job->path, err);
-    if (status == DREY_OK)
-        status = write_all(&p, &t, &out, err);
-    if (status == DREY_OK)
-        status = new_file_commit(&out, err);
+    drey_status status = write_new(job, &p, &t, &out, err);
     if (status == DREY_OK)
         *n_bytes = t.head->file_bytes;
     new_file_discard(&out);

@@ -376,6 +376,16 @@ static drey_status attend_all(attending *x, drey_error *err)
     return DREY_OK;
 }
 
+static drey_status attend_unmapped(attending *x, int32_t key_part, int32_t value_part,
+                                   drey_error *err)
+{
+    TRY(part_unmap(x->u, x->keys, key_part, err));
+    TRY(part_unmap(x->u, x->values, value_part, err));
+    TRY(attend_all(x, err));
+    TRY(part_map(x->u, x->keys, key_part, err));
+    return part_map(x->u, x->values, value_part, err);
+}
+
 drey_status opencl_attend(device *d, const device_piece *piece, int32_t n, drey_error *err)
 {
     opencl_unit *u = (opencl_unit *)d;
@@ -387,15 +397,7 @@ drey_status opencl_attend(device *d, const device_piece *piece, int32_t n, drey_
     attending x = {.u = u, .piece = piece, .n = n, .keys = keys, .values = values};
     u->acts_there = NULL;
     /* The processor has written them, and only reads them while the device does. */
-    drey_status status = part_unmap(u, keys, key_part, err);
-    if (status == DREY_OK)
-        status = part_unmap(u, values, value_part, err);
-    if (status == DREY_OK)
-        status = attend_all(&x, err);
-    if (status == DREY_OK)
-        status = part_map(u, keys, key_part, err);
-    if (status == DREY_OK)
-        status = part_map(u, values, value_part, err);
+    drey_status status = attend_unmapped(&x, key_part, value_part, err);
     if (status == DREY_OK)
         return opencl_finish(u, err);
     opencl_finish(u, NULL); /* nothing is written after an error */
