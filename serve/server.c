@@ -1,9 +1,10 @@
 /* The server's memory and address: see server.h. */
 #include "serve/server.h"
 
+#include "common/error.h"
+
 #include <errno.h>
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,20 +29,6 @@ struct server {
     char *memory; /* [n_memory]: one mapping, touched as it is needed */
     size_t n_memory, n_used;
 };
-
-static drey_status fail(drey_error *err, drey_status code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static drey_status fail(drey_error *err, drey_status code, const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    if (err) {
-        *err = (drey_error){.code = code};
-        vsnprintf(err->message, sizeof err->message, format, values);
-    }
-    va_end(values);
-    return code;
-}
 
 /* ---- Memory ---- */
 
@@ -117,8 +104,8 @@ static drey_status take_memory(server *s, drey_error *err)
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (s->memory == MAP_FAILED) {
             s->memory = NULL;
-            return fail(err, DREY_ERR_MEMORY, "the server finds no room for its %zu MiB",
-                        s->n_memory >> 20);
+            FAIL(err, DREY_ERR_MEMORY, "the server finds no room for its %zu MiB",
+                 s->n_memory >> 20);
         }
     }
     return DREY_OK;
@@ -166,8 +153,8 @@ static drey_status listen_unix(server *s, drey_error *err)
     const char *path = s->options.host;
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof name.sun_path)
-        return fail(err, DREY_ERR_USAGE, "a socket's path has at most %zu bytes",
-                    sizeof name.sun_path - 1);
+        FAIL(err, DREY_ERR_USAGE, "a socket's path has at most %zu bytes",
+             sizeof name.sun_path - 1);
     memcpy(name.sun_path, path, strlen(path) + 1);
     struct stat info;
     if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode) && is_left_over(&name))
@@ -179,8 +166,8 @@ static drey_status listen_unix(server *s, drey_error *err)
     umask(before);
     s->network.listener = fd;
     if (bound != 0 || listen(fd, 128) != 0)
-        return fail(err, DREY_ERR_IO, "cannot listen on %s: %s", path,
-                    strerror(bound != 0 ? error : errno));
+        FAIL(err, DREY_ERR_IO, "cannot listen on %s: %s", path,
+             strerror(bound != 0 ? error : errno));
     s->network.is_unix = true;
     snprintf(s->address, sizeof s->address, "unix:%s", path);
     return DREY_OK;
@@ -222,8 +209,8 @@ static drey_status listen_tcp(server *s, drey_error *err)
     snprintf(port, sizeof port, "%d", s->options.port);
     int code = getaddrinfo(s->options.host, port, &hints, &found);
     if (code != 0)
-        return fail(err, DREY_ERR_IO, "cannot find the address \"%.100s\": %s", s->options.host,
-                    gai_strerror(code));
+        FAIL(err, DREY_ERR_IO, "cannot find the address \"%.100s\": %s", s->options.host,
+             gai_strerror(code));
     int fd = -1;
     for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
         fd = listen_at(at);
@@ -231,9 +218,9 @@ static drey_status listen_tcp(server *s, drey_error *err)
     freeaddrinfo(found);
     s->network.listener = fd;
     if (fd < 0)
-        return fail(err, DREY_ERR_IO, "cannot listen on %.100s, port %d: %s%s", s->options.host,
-                    s->options.port, strerror(error),
-                    error == EADDRINUSE ? "; another server may be running there" : "");
+        FAIL(err, DREY_ERR_IO, "cannot listen on %.100s, port %d: %s%s", s->options.host,
+             s->options.port, strerror(error),
+             error == EADDRINUSE ? "; another server may be running there" : "");
     note_address(s, fd);
     return DREY_OK;
 }
@@ -257,7 +244,7 @@ static drey_status init(server *s, drey_error *err)
     sh->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     n->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (status == DREY_OK && (sh->wake < 0 || n->epoll < 0))
-        status = fail(err, DREY_ERR_IO, "the system has no more files: %s", strerror(errno));
+        status = error_set(err, DREY_ERR_IO, "the system has no more files: %s", strerror(errno));
     return status;
 }
 
@@ -266,7 +253,7 @@ drey_status server_open(server **out, const serve_options *options, drey_error *
     *out = NULL;
     server *s = calloc(1, sizeof *s);
     if (!s)
-        return fail(err, DREY_ERR_MEMORY, "not enough memory for a server");
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a server");
     s->options = *options;
     drey_status status = init(s, err);
     if (status != DREY_OK)
@@ -286,7 +273,7 @@ drey_status server_run(server *s, drey_engine *engine, drey_error *err)
     drey_engine_plan(engine, &sh->plan);
     s->worker = (worker){.shared = sh, .engine = engine};
     if (!worker_start(&s->worker))
-        return fail(err, DREY_ERR_MEMORY, "the system gives the server no thread");
+        FAIL(err, DREY_ERR_MEMORY, "the system gives the server no thread");
     network_run(&s->network);
     worker_join(&s->worker);
     if (sh->failed.code != DREY_OK && err)
