@@ -5,14 +5,11 @@
 #include "cli/args/help.h"
 #include "cli/args/options.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/test.h"
 enum { MAX_WORDS = 48 };
 
 /* Splits line at blanks and parses its words; a word "_" stands for an empty one. */

@@ -1,14 +1,11 @@
 /* Progress where there is no terminal: each thing is said to begin once, also where two
  * take turns. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "cli/terminal/progress.h"
+#include "support/test.h"
 
 static void lines_do_not_take_turns(void **state)
 {

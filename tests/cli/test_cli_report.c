@@ -1,12 +1,9 @@
 /* The plan in a line: its parts make up the whole. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cli/terminal/report.h"
+#include "support/test.h"
 
 static void brief_plan_leaves_nothing_out(void **state)
 {

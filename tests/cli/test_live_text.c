@@ -1,18 +1,14 @@
 /* Provisional text on a terminal, read by a model of one: at any time the screen shows the verified
  * text as if it had been written once, and behind it, dim, what is provisional; at the end nothing
  * else is left. Wide characters, wrapped lines, tabs, a screen of few rows, changing widths. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
-#include <cmocka.h>
-
 #include "cli/terminal/live_text.h"
 #include "support/rng.h"
+#include "support/test.h"
 
 /* ---- A terminal ---- */
 

@@ -1,12 +1,6 @@
 /* Attention and its cache: every tier has the bits of the contract in kernel.h, written out once
  * more here on plain arrays, whatever rows and heads are computed together, however the work is cut
  * and wherever positions lie; and the contract itself is held against softmax in double. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +9,7 @@
 #include "base/fmath.h"
 #include "kernel/attend.h"
 #include "support/guard.h"
+#include "support/test.h"
 
 static uint64_t rng_state;
 

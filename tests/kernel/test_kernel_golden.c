@@ -1,12 +1,6 @@
 /* The same bits everywhere: hashes of what every kernel makes of seeded inputs, the same on every
  * tier, compiler and architecture (x86 here, Arm by arm_kernels.sh). A hash that changes is a
  * change of the numeric contract: texts would differ from those of earlier versions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +9,7 @@
 #include "kernel/emulated/emulated_tiers.h"
 #include "kernel/attend.h"
 #include "kernel/packing.h"
+#include "support/test.h"
 
 #define GOLDEN_FLOAT        0x79eb0c2a3fff6ebau
 #define GOLDEN_DOUBLE       0xc75f782d592841d9u

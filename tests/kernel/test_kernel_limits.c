@@ -1,14 +1,10 @@
 /* What measures the machine's limits does what it says: read has one result on every tier and in
  * every way of reading, a peak's operations are as many as its rounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "kernel/emulated/emulated_tiers.h"
 #include "kernel/kernel.h"
 #include "support/guard.h"
+#include "support/test.h"
 
 static void test_read(void **state)
 {

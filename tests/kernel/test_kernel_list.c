@@ -1,15 +1,10 @@
 /* The table of docs/reference/kernels.md says which tier's kernel each type runs: every type and
  * tier of this build is in it, and what it says of the tiers that run here is so. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "kernel/packing.h"
+#include "support/test.h"
 
 enum { MOST_CELLS = 16, CELL_BYTES = 16 };
 

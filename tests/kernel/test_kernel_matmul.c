@@ -5,18 +5,15 @@
  * other tier against the scalar one, bit for bit; also, from test-only builds, tiers that this
  * machine cannot run as they are (emulated/tiers.h). Buffers end at guard pages. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "base/fmath.h"
 #include "kernel/emulated/emulated_tiers.h"
 #include "kernel/packing.h"
 #include "kernel/ref/decode.h"
 #include "support/guard.h"
+#include "support/test.h"
 
 typedef struct type_entry {
     tensor_type type;

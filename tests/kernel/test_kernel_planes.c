@@ -1,15 +1,12 @@
 /* Nested planes: what is split and joined again is what it was, on every tier; what stands for
  * missing bits, by hand; and products over planes are those of the joined blocks, to the bit. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "kernel/emulated/emulated_tiers.h"
 #include "kernel/planes.h"
 #include "support/guard.h"
+#include "support/test.h"
 
 static const tensor_type types[] = {TYPE_Q4_0, TYPE_Q4_1, TYPE_Q5_0, TYPE_Q5_1,
                                     TYPE_Q4_K, TYPE_Q5_K, TYPE_Q6_K};

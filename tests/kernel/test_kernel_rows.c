@@ -1,11 +1,5 @@
 /* Row operations: every tier that runs here has the bits of the scalar reference, whatever the
  * sizes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +7,7 @@
 #include "base/fmath.h"
 #include "kernel/kernel.h"
 #include "support/guard.h"
+#include "support/test.h"
 
 static uint64_t rng_state;
 

@@ -1,15 +1,11 @@
 /* Guarded buffers: see guard.h. */
 #include "support/guard.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "support/test.h"
 enum { CANARY = 0x5a };
 
 guarded guard_alloc(size_t size_bytes)

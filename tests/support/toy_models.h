@@ -3,15 +3,9 @@
 #ifndef DREY_TESTS_TOY_MODELS_H
 #define DREY_TESTS_TOY_MODELS_H
 
-#include "drey/drey.h"
-#include "support/toy.h"
+#include "support/scene.h"
 
 extern drey_model *target, *draft, *other; /* NULL: the group has none */
-
-/* Fails the test where a call has failed. */
-void must(drey_status status, const drey_error *err);
-/* Writes NAME into the temporary folder and opens it. */
-drey_model *toy_open(const char *name, const toy_options *toy);
 
 /* Setups: target as the options say, and a draft of two layers; a group's own makes the folder,
  * too. */

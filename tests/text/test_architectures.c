@@ -1,16 +1,14 @@
 /* The product's promise for every architecture: a text does not depend on drafter, budget, sidecar,
  * threads, prompt chunks or CPU tier. test_same_text crosses these settings for two architectures;
  * here each architecture meets each of them once. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "support/logit_toys.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/writing.h"
 
 /* With the prompt more positions than any toy's window or a block of attention has. */
@@ -118,12 +116,7 @@ static bool setting(const pair *p, int which, drey_engine_options *o, double *sh
 static void check(const pair *p)
 {
     static writing want, got;
-    drey_engine_options plain;
-    drey_engine_options_init(&plain);
-    plain.target = p->target;
-    plain.memory_bytes = DREY_MEMORY_UNLIMITED;
-    plain.n_context = 128;
-    plain.n_threads = 1;
+    drey_engine_options plain = plain_options(p->target, 128, 1);
     plain.cpu_tier = "ref";
     writing_run(&want, &plain, -1, p->prompt, N_PROMPT, N_TEXT, NULL);
     if (want.status != DREY_OK)

@@ -1,20 +1,17 @@
 /* What the papers compare with: bld lets likely tokens pass and counts them, draft is the draft's
  * own text, std the target's, with reads and use in turns. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "policy/policy.h"
 #include "session/session.h"
 #include "support/policy_memory.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 
@@ -102,13 +99,8 @@ static const int32_t prompt[] = {65, 66, 67, 68, 65, 66};
 
 static drey_engine_options options_of(const drey_model *m, drey_policy policy)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = m;
+    drey_engine_options o = plain_options(m, 128, 2);
     o.policy = policy;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 128;
-    o.n_threads = 2;
     return o;
 }
 
@@ -121,8 +113,7 @@ static void with_draft(drey_engine_options *o)
 static void write_text(writing *out, const drey_engine_options *o, double share)
 {
     writing_run(out, o, share, prompt, 6, 60, NULL);
-    if (out->status != DREY_OK)
-        fail_msg("%s", out->error.message);
+    must(out->status, &out->error);
 }
 
 static bool same(const writing *a, const writing *b)

@@ -1,16 +1,13 @@
 /* Cancelled in the middle of a pass, by another thread: those who go on write what they would have
  * written, and who was cancelled is free with the end of a layer, for a text that begins there. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_CONTEXT = 120, N_SESSIONS = 3, N_TEXT = 20, N_PROMPT = 30 };

@@ -1,20 +1,17 @@
 /* Numbers that are not finite, wherever they lie: the file and the tensor are named, no text and no
  * figure is made of them, and what was written before stays. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "engine/engine.h"
 #include "kernel/packing.h"
 #include "support/damage.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 #include "weights/sidecar.h"
 
@@ -28,19 +25,13 @@ static drey_model *open_model(const char *path)
 {
     drey_model *m;
     drey_error err = {0};
-    if (drey_model_open(&m, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_model_open(&m, path, &err), &err);
     return m;
 }
 
 static drey_engine_options plain(const drey_model *target)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 64;
-    o.n_threads = 2;
+    drey_engine_options o = plain_options(target, 64, 2);
     return o;
 }
 

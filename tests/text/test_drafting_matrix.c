@@ -2,20 +2,17 @@
  * without, while reads take random times: each case is compared with plain decoding in memory on
  * one thread, token by token and byte by byte. Policies that say themselves that they are lossy are
  * left out. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "engine/engine.h"
 #include "support/heads_file.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 
 #ifdef TESTS_SANITIZED
@@ -118,17 +115,12 @@ static bool is_lossless(drey_policy policy)
 
 static drey_engine_options options_of(drey_drafter which, drey_policy policy, int n)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, 96, 1 + n % 2);
     o.draft = which == DREY_DRAFTER_MODEL ? draft : NULL;
     o.drafter = which;
     o.heads = which == DREY_DRAFTER_MEDUSA ? heads : NULL;
     o.sidecar = which == DREY_DRAFTER_SELF ? planes : NULL;
     o.policy = policy;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 96;
-    o.n_threads = 1 + n % 2;
     o.tree_nodes = n % 3 ? 24 : 0;
     return o;
 }
@@ -184,24 +176,17 @@ static void open_models(void)
     d = t;
     d.noise = 0.01f; /* right often enough, and wrong often enough */
     d.noise_seed = 3;
-    const char *path = temp_path("target.gguf");
-    toy_write(path, &t);
-    if (drey_model_open(&target, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    target = toy_open("target.gguf", &t);
     snprintf(planes, sizeof planes, "%s", temp_path("planes"));
     drey_prepare_options prepare = {.model = target, .output = planes, .planes = true};
-    if (drey_prepare(&prepare, NULL, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_prepare(&prepare, NULL, &err), &err);
     heads_file h;
     heads_file_init(&h, target->file, &target->shape);
     h.shape.n_heads = 4;
     h.spread = 0.002f; /* they repeat what the target thought a step ago, about */
     snprintf(heads, sizeof heads, "%s", temp_path("heads"));
     heads_file_write(heads, &h);
-    path = temp_path("draft.gguf");
-    toy_write(path, &d);
-    if (drey_model_open(&draft, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    draft = toy_open("draft.gguf", &d);
 }
 
 static void the_text_is_the_same(void **state)
@@ -214,16 +199,10 @@ static void the_text_is_the_same(void **state)
     seen all = {0};
     for (int i = 0; i < 2; i++) {
         const drey_sampling *sampling = i ? &sampled : NULL;
-        drey_engine_options plain;
-        drey_engine_options_init(&plain);
-        plain.target = target;
-        plain.memory_bytes = DREY_MEMORY_UNLIMITED;
-        plain.n_context = 96;
-        plain.n_threads = 1;
+        drey_engine_options plain = plain_options(target, 96, 1);
         plain.cpu_tier = "ref";
         writing_run(&want, &plain, -1, prompt, N_PROMPT, N_TEXT, sampling);
-        if (want.status != DREY_OK)
-            fail_msg("%s", want.error.message);
+        must(want.status, &want.error);
         assert_int_equal(want.n_ids, N_TEXT);
         write_all(sampling, &want, &all);
         write_exits(sampling, &want, &all);

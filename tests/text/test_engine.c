@@ -1,15 +1,12 @@
 /* An engine and its sessions at their edges: what is refused, tokens that only the target knows,
  * passes that were given up, and going on after a stop. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_TEXT = 12 };
@@ -17,22 +14,13 @@ enum { N_TEXT = 12 };
 static drey_model *open_toy(const char *name, const toy_options *options)
 {
     drey_model *m;
-    drey_error err = {0};
-    const char *path = temp_path(name);
-    toy_write(path, options);
-    if (drey_model_open(&m, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    m = toy_open(name, options);
     return m;
 }
 
 static drey_engine_options engine_of(const drey_model *target)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 64;
-    o.n_threads = 2;
+    drey_engine_options o = plain_options(target, 64, 2);
     return o;
 }
 
@@ -149,8 +137,7 @@ static void write_text(drey_session *s, const int32_t *ids, size_t n, drey_stati
     drey_generate_options_init(&g);
     g.n_predict = N_TEXT;
     g.ignore_eos = true;
-    if (drey_session_generate(s, ids, n, &g, stats, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_session_generate(s, ids, n, &g, stats, &err), &err);
 }
 
 /* A pass without its head that is given up, as a cancelled prompt leaves it, over and over while
@@ -172,8 +159,7 @@ static void passes_given_up_leave_no_trace(void **state)
     assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_ERR_MEMORY);
     o.memory_bytes = plan.smallest_budget_bytes + (2 << 20);
     drey_engine *e;
-    if (drey_engine_open(&e, &o, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_engine_open(&e, &o, &err), &err);
     const int32_t prompt[] = {1, 2, 3};
     int32_t want[3 + N_TEXT];
     for (int turn = 0; turn < 3; turn++) {

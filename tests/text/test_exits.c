@@ -2,22 +2,19 @@
  * that passes stop anywhere and what left is right or wrong. Exact exits write the text of plain
  * decoding whatever happens; fast ones one text for any budget, tier, number of threads
  * and disk. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "exit/exit_file.h"
 #include "support/predictors.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 #include "weights/identity.h"
 
@@ -56,27 +53,17 @@ static int open_models(void **state)
 {
     (void)state;
     toy_options t;
-    drey_error err = {0};
     temp_dir();
     toy_options_init(&t);
     t.architecture = "qwen2";
     t.n_layers = N_LAYERS;
-    const char *path = temp_path("target.gguf");
-    toy_write(path, &t);
-    if (drey_model_open(&target, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    target = toy_open("target.gguf", &t);
     t.n_layers = 4;
-    path = temp_path("shallow.gguf");
-    toy_write(path, &t);
-    if (drey_model_open(&shallow, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    shallow = toy_open("shallow.gguf", &t);
     t.n_layers = N_LAYERS;
     t.noise = 0.01f;
     t.noise_seed = 3;
-    path = temp_path("draft.gguf");
-    toy_write(path, &t);
-    if (drey_model_open(&draft, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    draft = toy_open("draft.gguf", &t);
     return 0;
 }
 
@@ -102,12 +89,7 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
 
 static drey_engine_options plain(void)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 96;
-    o.n_threads = 1;
+    drey_engine_options o = plain_options(target, 96, 1);
     o.cpu_tier = "ref";
     return o;
 }
@@ -150,8 +132,7 @@ static void write_with(writing *w, const drey_engine_options *o, oracle *says, d
                                   .exit_here = says ? exit_here : NULL,
                                   .exit_user = says};
     writing_run_tuned(w, o, &tuning, prompt, N_PROMPT, N_TEXT, sampling);
-    if (w->status != DREY_OK)
-        fail_msg("%s", w->error.message);
+    must(w->status, &w->error);
 }
 
 static void compare(const writing *want, const writing *got, const char *what)
@@ -448,8 +429,8 @@ static void write_twice(text out[2], drey_finish why[2], const drey_engine_optio
     int32_t n_turns = 0;
     o.n_context = end->n_context;
     o.trace_spans = 20000;
-    if (engine_open(&e, &o, &tuning, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(&e, &o, &tuning, &err), &err);
+    must(drey_session_open(&s, e, &err), &err);
     memset(out, 0, 2 * sizeof *out);
     for (int i = 0; i < 2; i++) {
         drey_generate_options g;
@@ -552,8 +533,7 @@ static void open_rig(rig *r, const drey_engine_options *options, oracle *says, i
                                   .fault_user = r,
                                   .exit_here = says ? exit_here : NULL,
                                   .exit_user = says};
-    if (engine_open(&r->engine, &o, &tuning, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(&r->engine, &o, &tuning, &err), &err);
     for (int32_t i = 0; i < n; i++) {
         drey_generate_options g;
         drey_generate_options_init(&g);
@@ -563,11 +543,10 @@ static void open_rig(rig *r, const drey_engine_options *options, oracle *says, i
         g.user = &r->text[i];
         if (i % 2)
             g.sampling = sampled;
-        if (drey_session_open(&r->session[i], r->engine, &err) != DREY_OK ||
-            drey_session_sync(r->session[i], prompt + i, (size_t)(N_PROMPT - i), NULL, &err) !=
-                DREY_OK ||
-            drey_session_begin(r->session[i], &g, NULL, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(drey_session_open(&r->session[i], r->engine, &err), &err);
+        must(drey_session_sync(r->session[i], prompt + i, (size_t)(N_PROMPT - i), NULL, &err),
+             &err);
+        must(drey_session_begin(r->session[i], &g, NULL, &err), &err);
     }
 }
 

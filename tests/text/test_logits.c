@@ -9,19 +9,16 @@
  *
  *     test_logits --toys DIR      writes the toys, for the script */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "support/logit_toys.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 
 enum { MAX_IDS = 1024 };
 
@@ -85,12 +82,7 @@ static bench bench_open(const char *path, const char *tier)
     bench b = {0};
     drey_error err;
     need(drey_model_open(&b.model, path, &err), &err);
-    drey_engine_options options;
-    drey_engine_options_init(&options);
-    options.target = b.model;
-    options.memory_bytes = DREY_MEMORY_UNLIMITED;
-    options.n_context = MAX_IDS;
-    options.n_threads = 2;
+    drey_engine_options options = plain_options(b.model, MAX_IDS, 2);
     options.cpu_tier = tier;
     need(engine_open(&b.engine, &options, &(engine_tuning){.least_logit_rows = 32}, &err), &err);
     need(drey_session_open(&b.session, b.engine, &err), &err);

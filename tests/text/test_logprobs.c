@@ -1,14 +1,11 @@
 /* Log-probabilities of what was written are those that scoring the text gives, bit for bit, whoever
  * drafted; biases change the choice and never those numbers. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "session/session.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_TEXT = 40, N_PROMPT = 5, N_TOP = 4 };
@@ -45,17 +42,12 @@ static drey_session *open_session(drey_engine **e, bool drafts)
 {
     drey_error err = {0};
     drey_session *s = NULL;
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, 128, 1);
     o.draft = drafts ? draft : NULL;
     o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
     o.policy = drafts ? DREY_POLICY_SPECINFER : DREY_POLICY_NONE;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 128;
-    o.n_threads = 1;
-    if (engine_open(e, &o, NULL, &err) != DREY_OK || drey_session_open(&s, *e, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(e, &o, NULL, &err), &err);
+    must(drey_session_open(&s, *e, &err), &err);
     return s;
 }
 
@@ -77,8 +69,7 @@ static void write_text(drey_session *s, float temperature, const drey_bias *bias
     g.user = out;
     *out = (heard){.n = 0};
     drey_session_reset(s);
-    if (drey_session_generate(s, prompt, N_PROMPT, &g, NULL, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_session_generate(s, prompt, N_PROMPT, &g, NULL, &err), &err);
     assert_int_equal(out->n, N_TEXT);
     assert_int_equal(out->n_tokens, N_TEXT);
 }
@@ -91,8 +82,7 @@ static void check_scores(drey_session *s, const heard *h)
     float logprob[N_PROMPT + N_TEXT];
     memcpy(ids, prompt, sizeof prompt);
     memcpy(ids + N_PROMPT, h->ids, sizeof h->ids);
-    if (drey_session_score(s, ids, N_PROMPT + N_TEXT, logprob, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_session_score(s, ids, N_PROMPT + N_TEXT, logprob, &err), &err);
     assert_memory_equal(logprob + N_PROMPT - 1, h->logprob, sizeof h->logprob);
 }
 

@@ -2,21 +2,18 @@
  * texts are those of plain decoding; a file that does not belong to the model is refused in
  * a sentence. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/fmath.h"
 #include "session/session.h"
 #include "support/damage.h"
 #include "support/heads_file.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_TEXT = 24, N_CONTEXT = 128, SLICE = 250, ABSENT = 5 };
@@ -27,29 +24,20 @@ enum { N_PROMPT = sizeof prompt / sizeof *prompt };
 static drey_model *make(const char *name, uint32_t type, bool tied)
 {
     drey_model *m;
-    drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
     toy.type = type;
     toy.tied = tied;
     toy.n_embd = toy.n_ff = 256;
     temp_dir();
-    const char *path = temp_path(name);
-    toy_write(path, &toy);
-    if (drey_model_open(&m, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    m = toy_open(name, &toy);
     return m;
 }
 
 static drey_engine_options options_of(const drey_model *m, drey_drafter which)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = m;
+    drey_engine_options o = plain_options(m, N_CONTEXT, 2);
     o.drafter = which;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = N_CONTEXT;
-    o.n_threads = 2;
     return o;
 }
 
@@ -88,9 +76,9 @@ static drey_engine *loaded(const drey_engine_options *o, double share, drey_sess
     drey_engine *e;
     drey_error err = {0};
     const engine_tuning tuning = {.set_share = true, .share = share};
-    if (engine_open(&e, o, &tuning, &err) != DREY_OK || drey_session_open(s, e, &err) != DREY_OK ||
-        pass_prompt(&(*s)->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(&e, o, &tuning, &err), &err);
+    must(drey_session_open(s, e, &err), &err);
+    must(pass_prompt(&(*s)->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL, &err), &err);
     return e;
 }
 
@@ -101,9 +89,8 @@ static void read_rows(const gguf *g, const char *name, float *out, size_t n)
     file f;
     assert_int_equal(t->type, TYPE_F32);
     const char *path = gguf_part_path(g, 0);
-    if (file_open(&f, path, false, &err) != DREY_OK ||
-        file_read(&f, path, t->offset, n * sizeof *out, out, NULL, 0, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(file_open(&f, path, false, &err), &err);
+    must(file_read(&f, path, t->offset, n * sizeof *out, out, NULL, 0, &err), &err);
     file_close(&f);
 }
 
@@ -148,8 +135,7 @@ static void check_by_hand(drey_engine *e)
     const int32_t n_vocab = e->config.target->shape.n_vocab;
     assert_true(n_vocab > some_ids()[SLICE - 1] && n_vocab <= MOST_VOCABULARY);
     read_rows(e->config.target->file, "output.weight", v, (size_t)(n_vocab * D));
-    if (medusa_compute(heads, hidden, nodes, NODES, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(medusa_compute(heads, hidden, nodes, NODES, &err), &err);
     for (int32_t at = 0; at < NODES; at++) {
         const int32_t k = nodes[at].head;
         float x[D], input[2 * D];
@@ -346,8 +332,7 @@ static void check_texts(uint32_t type, bool tied, const drey_sampling *sampling)
         if (i % 4 == 0)
             o.memory_bytes = least(o) + (uint64_t)i * (100 << 10);
         writing_run(&got, &o, shares[i % 4], prompt, N_PROMPT, N_TEXT, sampling);
-        if (got.status != DREY_OK)
-            fail_msg("%s", got.error.message);
+        must(got.status, &got.error);
         assert_int_equal(got.n_ids, want.n_ids);
         assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
         assert_true(got.stats.drafted > 0);

@@ -1,20 +1,17 @@
 /* Decoding allocates nothing: every allocation between the second and the last
  * written token ends the program, naming the phase (the first comes with the prompt, before the
  * draft loads). The C library's allocator is wrapped for this program alone. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "support/heads_file.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 
 static _Atomic bool decoding;
@@ -118,14 +115,12 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     drey_engine *e = NULL;
     drey_session *s = NULL;
     drey_statistics stats;
-    if (engine_open(&e, &o, &tuning, &err) != DREY_OK ||
-        drey_session_open(&s, e, &err) != DREY_OK ||
-        drey_session_sync(s, prompt, 7, NULL, &err) != DREY_OK ||
-        drey_session_begin(s, &g, &stats, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(&e, &o, &tuning, &err), &err);
+    must(drey_session_open(&s, e, &err), &err);
+    must(drey_session_sync(s, prompt, 7, NULL, &err), &err);
+    must(drey_session_begin(s, &g, &stats, &err), &err);
     for (bool done = false; !done;)
-        if (drey_session_step(s, &done, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(drey_session_step(s, &done, &err), &err);
     assert_int_equal(left, 0);
     assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
     assert_true(stats.sidecar == with_sidecar);
@@ -154,8 +149,7 @@ static void test_no_allocation(void **state)
     for (int turn = 0; turn < 3; turn++) {
         double share = turn ? 0 : 2;
         drey_prepare_options prepare = {.model = target};
-        if (turn == 2 && drey_prepare(&prepare, NULL, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(turn == 2 && drey_prepare(&prepare, NULL, &err), &err);
         with_sidecar = turn == 2;
         check(target, draft, DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
         check(target, draft, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, share, 0);
@@ -169,8 +163,7 @@ static void test_no_allocation(void **state)
     toy_write(temp_path("split.gguf"), &toy);
     assert_int_equal(drey_model_open(&target, temp_path("split.gguf"), &err), DREY_OK);
     drey_prepare_options prepare = {.model = target, .planes = true};
-    if (drey_prepare(&prepare, NULL, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_prepare(&prepare, NULL, &err), &err);
     check(target, NULL, DREY_DRAFTER_SELF, DREY_POLICY_OPTIMAL, 0, 0.7f);
     drey_model_close(&target);
     drey_model_close(&draft);

@@ -2,18 +2,16 @@
  * there (PoCL is one), products of every type with the bits of the plain C kernels, in parts, in
  * ranges of groups, with weights shared and copied, rows in vectors and alone, and attention over
  * keys and values that it reads where they lie. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/num.h"
 #include "kernel/packing.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "unit/opencl/opencl.h"
 
 #define LIBRARY "libOpenCL.so.1"
@@ -193,8 +191,7 @@ static void check_examples(device *d, example *e, int32_t n, int32_t skipped)
                             skipped,
                             e[i].n_groups - skipped,
                             e[i].packed + (size_t)skipped * e[i].kernel->group_bytes(e[i].k)};
-    if (d->class->attach(d, matrix, n, 128, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(d->class->attach(d, matrix, n, 128, &err), &err);
     for (int32_t i = 0; i < n; i++) {
         const int32_t half = skipped + (e[i].n_groups - skipped) / 2;
         device_work front = work_of(&e[i], i, skipped, half - skipped),
@@ -376,9 +373,8 @@ static void check_attending(device *d, kv_format format, int32_t dim, int32_t ro
     attention_example e = attention_make(format, dim, rows);
     device_piece piece[3];
     drey_error err;
-    if (d->class->lend(d, e.keys, HEADS * e.head_bytes, 2, &err) != DREY_OK ||
-        d->class->lend(d, e.values, HEADS * e.head_bytes, 2, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(d->class->lend(d, e.keys, HEADS * e.head_bytes, 2, &err), &err);
+    must(d->class->lend(d, e.values, HEADS * e.head_bytes, 2, &err), &err);
     for (int round = 0; round < 2; round++) {
         /* What is written between calls is seen. */
         float *x = random_floats((size_t)dim);
@@ -389,8 +385,7 @@ static void check_attending(device *d, kv_format format, int32_t dim, int32_t ro
             attend_range(&piece[i].a, piece[i].first, piece[i].last, piece[i].n_first_range,
                          piece[i].from, piece[i].to, piece[i].partials, e.scratch);
         attention_pieces(&e, 1, piece);
-        if (d->class->attend(d, piece, n, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(d->class->attend(d, piece, n, &err), &err);
         if (memcmp(e.out[0], e.out[1], e.out_floats * sizeof(float)) != 0)
             fail_msg("format %d, head_dim %d, %d rows: sums differ", (int)format, (int)dim,
                      (int)rows);

@@ -1,22 +1,18 @@
 /* Drafting while a verification waits for weights: whatever the disk's moods are, the text stays
  * the same, what was drafted ahead is kept where the text goes there, and every step leaves tree
  * and caches in order, also one that fails or is cancelled. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 
 #ifdef TESTS_SANITIZED
@@ -148,16 +144,11 @@ typedef struct setting {
 static drey_engine *open_engine(const setting *s, trouble *t)
 {
     drey_plan plan;
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, N_PROMPT + N_TEXT + 1, s->n_threads);
     o.draft = s->policy == DREY_POLICY_NONE ? NULL : draft;
     o.drafter = s->policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
     o.policy = s->policy;
     o.without = s->without;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = N_PROMPT + N_TEXT + 1;
-    o.n_threads = s->n_threads;
     o.n_sessions = s->n_sessions;
     o.read_bytes = 64 << 10;
     o.io = DREY_IO_PREAD; /* each read is delayed by itself */
@@ -172,8 +163,7 @@ static drey_engine *open_engine(const setting *s, trouble *t)
         tuning.fault = NULL;
     drey_engine *e = NULL;
     drey_error err = {0};
-    if (engine_open(&e, &o, &tuning, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(&e, &o, &tuning, &err), &err);
     return e;
 }
 

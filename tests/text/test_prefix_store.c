@@ -1,8 +1,6 @@
 /* Kept prefixes: what is restored is what would be computed, whoever began the text, whatever was
  * evicted meanwhile, and after a restart; files that are not whole, or another model's, are
  * nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,12 +9,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_CONTEXT = 320, N_TEXT = 12, MOST_PROMPT = 290 };
@@ -33,12 +30,7 @@ typedef struct place {
 
 static drey_engine_options options_of(drey_model *model, const drey_prefix_options *prefixes)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = model;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = N_CONTEXT;
-    o.n_threads = 1;
+    drey_engine_options o = plain_options(model, N_CONTEXT, 1);
     o.n_sessions = 2;
     o.prefixes = prefixes;
     return o;

@@ -1,16 +1,13 @@
 /* Provisional text: whoever follows the events has at any time a verified text, which is on_text's,
  * and behind it a provisional one, whose every byte is taken back or verified. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_TEXT = 60, ROOM = 8192 };
@@ -61,18 +58,12 @@ static drey_engine *open_engine(drey_policy policy, double share)
 {
     drey_error err = {0};
     drey_engine *e = NULL;
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, 128, 1);
     o.draft = policy == DREY_POLICY_NONE ? NULL : draft;
     o.drafter = policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
     o.policy = policy;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 128;
-    o.n_threads = 1;
     engine_tuning tuning = {.set_share = share < 1, .share = share};
-    if (engine_open(&e, &o, &tuning, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(&e, &o, &tuning, &err), &err);
     return e;
 }
 

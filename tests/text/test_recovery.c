@@ -1,7 +1,5 @@
 /* What an engine makes of failing reads, changing files and cancellations: a clear sentence,
  * nothing lost of what was verified, and a next text that goes on as if nothing had been. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -9,10 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy.h"
 
 enum {

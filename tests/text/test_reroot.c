@@ -1,19 +1,16 @@
 /* One tree across turns: what stays of it, in the tree, in the caches and in the draft, has
  * the very bits of what is built and computed from scratch below the new root, and writes the
  * same text. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "os/clock.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/tree_path.h"
 #include "session/turn.h"
 
@@ -27,25 +24,16 @@ typedef struct bench {
     rng r;
 } bench;
 
-static void must(drey_status status, const drey_error *err)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", err->message);
-}
-
 static drey_model *open_toy(const char *name, int32_t n_layers)
 {
     drey_model *m = NULL;
-    drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
     toy.architecture = "qwen2";
     toy.n_layers = n_layers;
     toy.n_embd = 128;
     toy.n_ff = 128;
-    const char *path = temp_path(name);
-    toy_write(path, &toy);
-    must(drey_model_open(&m, path, &err), &err);
+    m = toy_open(name, &toy);
     return m;
 }
 
@@ -55,16 +43,11 @@ static void open_bench(bench *b, drey_kv kv)
     temp_dir();
     *b = (bench){.target = open_toy("target.gguf", 3), .draft = open_toy("draft.gguf", 2)};
     b->r = rng_from(9);
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = b->target;
+    drey_engine_options o = plain_options(b->target, N_CONTEXT, 2);
     o.draft = b->draft;
     o.drafter = DREY_DRAFTER_MODEL;
     o.kv = kv;
     o.tree_nodes = 64;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = N_CONTEXT;
-    o.n_threads = 2;
     must(engine_open(&b->engine, &o, &(engine_tuning){.untimed = true}, &err), &err);
     must(drey_session_open(&b->session, b->engine, &err), &err);
     must(sampler_init(&b->session->sampler, &(drey_sampling){.top_p = 1},

@@ -1,16 +1,13 @@
 /* The product's promise: the text does not depend on drafter, policy, budget, threads, prompt
  * chunks or CPU tier, at temperature 0 and with seeds. Each case writes a text with one thing
  * changed and compares it with plain decoding in memory on one thread. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 
 typedef struct pair {
@@ -22,8 +19,7 @@ typedef struct pair {
 static void open_model(drey_model **m, const char *path)
 {
     drey_error err = {0};
-    if (drey_model_open(m, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_model_open(m, path, &err), &err);
 }
 
 static void open_pair(pair *p, const toy_options *target, const toy_options *draft)
@@ -54,12 +50,7 @@ static void close_pair(pair *p)
 
 static drey_engine_options plain(const pair *p)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = p->target;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 192;
-    o.n_threads = 1;
+    drey_engine_options o = plain_options(p->target, 192, 1);
     o.cpu_tier = "ref";
     return o;
 }
@@ -104,8 +95,7 @@ static void check_pair(const pair *p, const drey_sampling *sampling, drey_kv kv)
     drey_engine_options o = plain(p);
     o.kv = kv;
     writing_run(&want, &o, -1, p->prompt, p->n_prompt, N_TEXT, sampling);
-    if (want.status != DREY_OK)
-        fail_msg("%s", want.error.message);
+    must(want.status, &want.error);
     assert_int_equal(want.n_ids, N_TEXT);
     const char *const *tiers = drey_cpu_tiers();
     int32_t n_tiers = 0, turn = 0;

@@ -1,17 +1,14 @@
 /* A target that drafts for itself with the bits of its weights that are in memory: logits have the
  * same bits wherever planes lie, texts are those of plain decoding, and where all bits are there
  * every guess is right. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_TEXT = 24, N_CONTEXT = 128, MAX_VOCAB = 2048 };
@@ -28,15 +25,13 @@ static drey_prepare_report prepare(const drey_model *m, bool planes, bool check)
     o.model = m;
     o.planes = planes;
     o.check = check;
-    if (drey_prepare(&o, &report, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_prepare(&o, &report, &err), &err);
     return report;
 }
 
 static drey_model *make(const char *architecture, uint32_t type, bool tied)
 {
     drey_model *m;
-    drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
     toy.architecture = architecture;
@@ -45,22 +40,14 @@ static drey_model *make(const char *architecture, uint32_t type, bool tied)
     toy.n_embd = 256;
     toy.n_ff = 3072;
     temp_dir();
-    const char *path = temp_path("model.gguf");
-    toy_write(path, &toy);
-    if (drey_model_open(&m, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    m = toy_open("model.gguf", &toy);
     return m;
 }
 
 static drey_engine_options options_of(const drey_model *m, drey_drafter which)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = m;
+    drey_engine_options o = plain_options(m, N_CONTEXT, 2);
     o.drafter = which;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = N_CONTEXT;
-    o.n_threads = 2;
     return o;
 }
 
@@ -112,8 +99,7 @@ static bool logits_of(const drey_engine_options *o, const engine_tuning *tuning,
         status = pass_prompt(&s->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL, &err);
         memcpy(to[i], e->target.ws.logits, sizeof(float) * (size_t)e->target.layout.n_logits);
     }
-    if (status != DREY_OK)
-        fail_msg("%s", err.message);
+    must(status, &err);
     for (int32_t i = 0; i < e->target.layout.n_matrices; i++)
         for (int r = 0; r < WEIGHT_RANGES; r++) {
             const weight *m = &e->target.layout.matrix[i];
@@ -173,8 +159,7 @@ static void same(const drey_engine_options *o, double share, const drey_sampling
                  const writing *want, writing *got)
 {
     writing_run(got, o, share, prompt, N_PROMPT, N_TEXT, sampling);
-    if (got->status != DREY_OK)
-        fail_msg("%s", got->error.message);
+    must(got->status, &got->error);
     assert_int_equal(got->n_ids, want->n_ids);
     assert_memory_equal(got->ids, want->ids, sizeof *want->ids * (size_t)want->n_ids);
 }

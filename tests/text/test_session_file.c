@@ -1,7 +1,5 @@
 /* Sessions in files: what is loaded goes on as if it had never been saved, and a file that is not
  * exactly what was saved changes nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +7,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/hash.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_CONTEXT = 160, N_PROMPT = 37, N_TEXT = 30, HEADER_BYTES = 128 };
@@ -32,15 +29,10 @@ static place open_place(drey_model *model, drey_drafter kind, drey_kv kv, double
 {
     place p = {NULL, NULL};
     drey_error err = {0};
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = model;
+    drey_engine_options o = plain_options(model, n_context, 1);
     o.draft = kind == DREY_DRAFTER_MODEL ? draft : NULL;
     o.drafter = kind;
     o.kv = kv;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = n_context;
-    o.n_threads = 1;
     o.prompt_chunk = 9;
     engine_tuning tuning = {.set_share = share <= 1, .share = share};
     must(engine_open(&p.engine, &o, &tuning, &err), &err);

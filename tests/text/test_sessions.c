@@ -4,8 +4,6 @@
  * the end of text, at a stop text, because a callback refuses, because the context is full,
  * cancelled, or by reads that fail; then the next turn goes on from there. A plain session over
  * resident weights plays the same script, and must write the same ids turn by turn. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <errno.h>
 #include <fenv.h>
 #include <pthread.h>
@@ -14,12 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 
 enum {
     N_CONTEXT = 120,
@@ -59,8 +56,7 @@ static drey_model *make_model(const char *name, const toy_options *toy, int32_t 
         set_eos(&w, eos);
     assert_true(writer_save(&w, temp_path(name)));
     writer_free(&w);
-    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_model_open(&m, temp_path(name), &err), &err);
     return m;
 }
 
@@ -294,8 +290,7 @@ static void open_engine(drey_engine **e, drey_model *with, drey_drafter kind, dr
     o.read_bytes = 64 << 10;
     engine_tuning tuning = {
         .set_share = share <= 1, .share = share, .fault = read_fault, .fault_user = p};
-    if (engine_open(e, &o, &tuning, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(e, &o, &tuning, &err), &err);
 }
 
 typedef struct tally {
@@ -306,8 +301,7 @@ static void compare(drey_engine *e, player *p, player *plain, rng *r, tally *n)
 {
     drey_error err = {0};
     for (int s = 0; s < N_SESSIONS; s++) {
-        if (drey_session_open(&p->session, e, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(drey_session_open(&p->session, e, &err), &err);
         drey_session_reset(plain->session);
         for (int i = 0; i < N_TURNS; i++) {
             turn t = random_turn(r, p->session, true);

@@ -1,17 +1,14 @@
 /* A session's text is the same in any company: sessions of one engine begin, end, join and leave at
  * random between the steps that they share, and each writes what a session alone writes. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_CONTEXT = 90, MOST_NEW = 20, MOST_TEXT = 24, N_BROKEN = 12 };

@@ -1,18 +1,15 @@
 /* The draft's head over a slice of its vocabulary: the same bits as the whole head for all it
  * holds, tokens of the text can be guessed, the plan counts it, and texts are the same. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "draft/model_drafter.h"
 #include "session/session.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "weights/gather_rows.h"
 
 enum { N_VOCAB = 1000, N_IDS = 256, ROOM = 96, N_PROMPT = 24 };
@@ -27,36 +24,23 @@ typedef struct bench {
     side whole, sliced;
 } bench;
 
-static void must(drey_status status, const drey_error *err)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", err->message);
-}
-
 static drey_model *open_toy(const char *name, int32_t n_layers, bool tied)
 {
     drey_model *m = NULL;
-    drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
     toy.n_layers = n_layers;
     toy.n_vocab = N_VOCAB;
     toy.tied = tied;
-    toy_write(temp_path(name), &toy);
-    must(drey_model_open(&m, temp_path(name), &err), &err);
+    m = toy_open(name, &toy);
     return m;
 }
 
 static drey_engine_options options_of(const bench *b)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = b->target;
+    drey_engine_options o = plain_options(b->target, 400, 2);
     o.draft = b->draft;
     o.drafter = DREY_DRAFTER_MODEL;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 400;
-    o.n_threads = 2;
     return o;
 }
 

@@ -1,14 +1,11 @@
 /* What came of drafting: a turn counted by hand, and whole texts whose counts have to agree. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 
 static void guess(token_tree *t, int32_t node, int32_t a, int32_t b, int32_t c)
 {
@@ -124,8 +121,7 @@ static void write_text(drey_session *s, drey_statistics *stats, drey_speculation
     g.n_predict = 48;
     g.ignore_eos = true;
     const int32_t prompt[] = {65, 66, 67, 68, 65};
-    if (drey_session_generate(s, prompt, 5, &g, stats, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_session_generate(s, prompt, 5, &g, stats, &err), &err);
     drey_session_speculation(s, c);
 }
 

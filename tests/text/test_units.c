@@ -1,17 +1,14 @@
 /* Units: what is said of them, where their parts begin, and that no text depends on any of it,
  * whoever is slow, of another tier, or gone in the middle of a pass. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "engine/engine.h"
 #include "support/fake_device.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 
@@ -399,10 +396,9 @@ static void memory_is_counted(void **state)
         drey_engine_options o = plain();
         o.units = i ? "cpu+fake:copies" : "cpu+fake";
         drey_error err;
-        if (engine_configure(&planner.engine, &o, &tuning, &err) != DREY_OK ||
-            engine_gather(&planner.engine, &err) != DREY_OK ||
-            planner_make(&planner, 0, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(engine_configure(&planner.engine, &o, &tuning, &err), &err);
+        must(engine_gather(&planner.engine, &err), &err);
+        must(planner_make(&planner, 0, &err), &err);
         smallest[i] = planner.engine.plan.report.work_bytes +
                       planner.engine.inputs.model[PLAN_TARGET].overhead_bytes;
         engine_release(&planner.engine);

@@ -2,19 +2,16 @@
  * speeds, devices, parts that are taken over and parts that are not, attention's boundary wherever
  * it may be, weights in memory and streamed: each case is compared with plain decoding on one
  * thread. The text is long enough that attention is divided. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "engine/engine.h"
 #include "support/fake_device.h"
 #include "support/heads_file.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

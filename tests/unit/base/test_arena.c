@@ -1,13 +1,9 @@
 /* Arenas: alignment, zeros, marks; and what a plan forgot lies in memory of its own and
  * is reported. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/arena.h"
+#include "support/test.h"
 
 static void takes_from_the_front(void **state)
 {

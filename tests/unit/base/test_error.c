@@ -1,17 +1,14 @@
 /* Paths in messages: the file's name, the reason and what to do are all there, however long the
  * path is. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/error.h"
 #include "os/file.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy.h"
 
 static void short_paths_stay(void **state)

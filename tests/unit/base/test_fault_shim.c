@@ -1,17 +1,14 @@
 /* The failing disk that command-line tests preload (shim/fault_shim.c) does what it says to this
  * program's own stream: the test starts itself again with the shim. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "support/bytes_file.h"
 #include "support/child.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "weights/stream.h"
 
 enum { PIECE_BYTES = 200000, N_PIECES = 8, FILE_BYTES = PIECE_BYTES * N_PIECES };

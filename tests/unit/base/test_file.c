@@ -1,7 +1,5 @@
 /* Files: direct and buffered reads of any alignment give the same bytes, refusals fall back, and
  * each failure has its sentence. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "os/file.h"
 #include "support/bytes_file.h"
 #include "support/child.h"
 #include "support/deny.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 
 enum { FILE_BYTES = 700001, BOUNCE_BYTES = 64 * 1024 };
 

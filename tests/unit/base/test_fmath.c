@@ -1,14 +1,9 @@
 /* Our own exp, log, sin, cos, pow and half precision against the C library's long double. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
 
 #include "base/fmath.h"
+#include "support/test.h"
 
 static float float_of(uint32_t u)
 {

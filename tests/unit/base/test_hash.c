@@ -1,11 +1,8 @@
 /* XXH64 against xxhsum -H1 of xxHash 0.8, and the same whatever the pieces it comes in. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/hash.h"
+#include "support/test.h"
 
 enum { MOST = 1000 };
 

@@ -1,20 +1,15 @@
 /* A bounded folder: what is written comes back, the oldest goes, and what is not whole is
  * nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "os/kept_files.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 
 enum { N_BYTES = 3000 };
 

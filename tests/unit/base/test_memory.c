@@ -1,16 +1,13 @@
 /* Memory figures: the parsers on texts of both cgroup versions, limits at any level of a made-up
  * hierarchy, and the real system's figures against what this process does. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "os/memory.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 
 static void write_text(const char *name, const char *text)
 {

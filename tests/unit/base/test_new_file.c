@@ -1,8 +1,6 @@
 /* Files that appear whole or not at all: what is under the name, and what is left beside it, after
  * each way a writer can end. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/new_file.h"
 #include "support/bytes_file.h"
 #include "support/child.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 
 static void holds(const char *path, const char *text)
 {
@@ -38,11 +36,10 @@ static bool exists(const char *path)
 static void write_text(new_file *f, const char *path, const char *text)
 {
     drey_error err = {0};
-    if (new_file_open(f, path, &err) != DREY_OK ||
-        new_file_reserve(f, strlen(text), &err) != DREY_OK ||
-        new_file_write(f, 1, text + 1, strlen(text) - 1, &err) != DREY_OK ||
-        new_file_write(f, 0, text, 1, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(new_file_open(f, path, &err), &err);
+    must(new_file_reserve(f, strlen(text), &err), &err);
+    must(new_file_write(f, 1, text + 1, strlen(text) - 1, &err), &err);
+    must(new_file_write(f, 0, text, 1, &err), &err);
 }
 
 static void whole_or_not_at_all(void **state)

@@ -1,17 +1,13 @@
 /* Each request for memory is refused once: what was asked for then works without it or fails with
  * DREY_ERR_MEMORY, crashes never, and leaks nothing (the run under ASan sees that). */
 #include "drey/drey.h"
+#include "support/scene.h"
 #include "support/starve.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 enum { most_requests = 5000 };
 
 static const char *whole_path, *split_path, *sidecar_path;
@@ -77,13 +73,8 @@ static drey_status format_chat(drey_error *err)
 
 static drey_status open_session(drey_error *err)
 {
-    drey_engine_options options;
-    drey_engine_options_init(&options);
-    options.target = options.draft = model;
+    drey_engine_options options = plain_options(options.draft = model, 64, 2);
     options.drafter = DREY_DRAFTER_MODEL;
-    options.memory_bytes = DREY_MEMORY_UNLIMITED;
-    options.n_context = 64;
-    options.n_threads = 2;
     drey_engine *engine = NULL;
     drey_session *session = NULL;
     drey_status status = drey_engine_open(&engine, &options, err);

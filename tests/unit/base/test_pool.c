@@ -1,14 +1,11 @@
 /* The pool runs every thread once a job, shows the caller what they wrote, survives sleeping and
  * oversubscription, and starts no more threads than the system grants. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "os/pool.h"
+#include "support/test.h"
 
 enum { MAX_THREADS = 9 };
 

@@ -4,13 +4,10 @@
  * When this fails: take a new field's bytes out of `reserved`. Where they do not fit, or a field
  * has to go, raise the minor version (CMakeLists.txt, which sets the soname) and write the new
  * sizes and the new soname here. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "drey/tune.h"
+#include "support/test.h"
 
 static const char soname[] = "0.1.";
 

@@ -1,14 +1,11 @@
 /* Traces: rings keep the latest spans, sums count them all, and threads do not disturb
  * each other. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/trace.h"
 #include "support/rng.h"
+#include "support/test.h"
 
 typedef struct traced {
     arena memory;

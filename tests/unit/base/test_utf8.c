@@ -1,11 +1,7 @@
 /* UTF-8 against its definition: every code point there and back, every sequence of three bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "common/utf8.h"
+#include "support/test.h"
 
 /* Writes a code point, also one that UTF-8 has not; returns the length. */
 static int put(uint32_t c, uint8_t out[4])

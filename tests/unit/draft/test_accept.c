@@ -2,19 +2,15 @@
  * whatever is drafted, by whom and by which policy, the text is the one of choosing token by token.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tree/accept.h"
 #include "draft/lookup_drafter.h"
 #include "policy/policy.h"
 #include "support/policy_memory.h"
 #include "support/rng.h"
+#include "support/test.h"
 #include "support/tree_path.h"
 
 enum { V = 40, LD = 48, LENGTH = 80, START = 4 };

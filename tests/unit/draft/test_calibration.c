@@ -1,12 +1,8 @@
 /* What confidence is worth, by hand. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "tree/calibration.h"
+#include "support/test.h"
 #include "support/tree_path.h"
 
 static void near(double got, double want)

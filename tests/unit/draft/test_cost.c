@@ -1,12 +1,8 @@
 /* What a turn costs and how many nodes it wants, with times that are made up. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "policy/cost.h"
+#include "support/test.h"
 
 static void near(double got, double want)
 {

@@ -1,19 +1,16 @@
 /* The policy `static`: shapes by hand, what a tree gets of them, and whole texts, each turn of
  * which submits the shape. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "policy/policy.h"
 #include "tree/static_tree.h"
 #include "session/session.h"
 #include "support/heads_file.h"
 #include "support/policy_memory.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/tree_path.h"
 
 /* ---- Trees ---- */
@@ -343,8 +340,8 @@ static void writes_with(const drey_engine_options *o, const char *want)
     g.ignore_eos = true;
     for (int32_t i = 0; i < N_PROMPT; i++)
         prompt[i] = 40 + 7 * i;
-    if (drey_engine_open(&e, o, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_engine_open(&e, o, &err), &err);
+    must(drey_session_open(&s, e, &err), &err);
     shape_watch watch = {.watch.turn = look, .session = s, .want = want};
     s->turns.watch = &watch.watch;
     assert_int_equal(drey_session_generate(s, prompt, N_PROMPT, &g, &stats, &err), DREY_OK);
@@ -358,12 +355,9 @@ static drey_model *toy_of(int32_t n_layers, const char *name)
 {
     toy_options toy;
     drey_model *m = NULL;
-    drey_error err = {0};
     toy_options_init(&toy);
     toy.n_layers = n_layers;
-    toy_write(temp_path(name), &toy);
-    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    m = toy_open(name, &toy);
     return m;
 }
 
@@ -380,14 +374,9 @@ static void turns_submit_the_shape(void **state)
     for (int k = 0; k < 2; k++)
         memcpy(h.shape.accuracy[k], accuracy[k], sizeof accuracy[k]);
     heads_file_write(temp_path("target.gguf.drey-medusa"), &h);
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, 96, 1);
     o.drafter = DREY_DRAFTER_MEDUSA;
     o.policy = DREY_POLICY_STATIC;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 96;
-    o.n_threads = 1;
     o.without = DREY_WITHOUT(DREY_PART_PROVISIONAL);
     o.tree_nodes = 5;
     writes_with(&o, "1 2 3 11 21");

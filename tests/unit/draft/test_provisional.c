@@ -1,14 +1,10 @@
 /* Which nodes are drafted while a verification waits: by hand on a small tree, and against a search
  * of everything there is on random ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "policy/provisional.h"
 #include "support/rng.h"
+#include "support/test.h"
 #include "support/tree_path.h"
 
 enum { END = 9 };

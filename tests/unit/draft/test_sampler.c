@@ -3,16 +3,12 @@
  * answer. */
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sample/sampler.h"
 #include "support/rng.h"
+#include "support/test.h"
 
 enum { MAX_VOCAB = 20000 };
 

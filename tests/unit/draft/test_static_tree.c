@@ -1,14 +1,10 @@
 /* Static trees: values made by hand, and every tree there is for small widths as the other side. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "tree/static_tree.h"
 #include "support/rng.h"
+#include "support/test.h"
 
 static void near(double got, double want)
 {

@@ -1,13 +1,10 @@
 /* The token tree against a plain restatement: every node as the list of its tokens. */
 #include <float.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tree/tree.h"
 #include "support/rng.h"
+#include "support/test.h"
 #include "support/tree_path.h"
 
 static void a_small_tree(void **state)

@@ -1,12 +1,6 @@
 /* Attention divided between clusters and devices: who is given what at a boundary, that every block
  * is somebody's once, and that a row has the same bits wherever the boundary is, whoever does what
  * in whatever order, also when a device fails; and the merge of partial results by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +10,7 @@
 #include "support/fake_device.h"
 #include "support/rng.h"
 #include "unit/attend_split.h"
+#include "support/test.h"
 
 static void within(double got, double want, double tolerance)
 {

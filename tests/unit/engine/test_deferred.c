@@ -1,21 +1,18 @@
 /* Passes that are stopped at a layer, and rows that later passes carry on: keys, values and logits
  * have the bits of passes that went to their end, for any layers, trees, sessions, budgets, tiers
  * and disks. Looks between layers change nothing, and a pass that is stopped reads nothing more. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "common/num.h"
 #include "session/session.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 
 enum {
     N_LAYERS = 5,
@@ -90,8 +87,7 @@ static void open_bench(bench *b, const bench_options *options)
         status = engine_open(&b->engine, &o, &tuning, &err);
     for (int32_t i = 0; i < options->n_sessions && status == DREY_OK; i++)
         status = drey_session_open(&b->session[i], b->engine, &err);
-    if (status != DREY_OK)
-        fail_msg("%s", err.message);
+    must(status, &err);
     assert_true(b->engine->target.layout.shape.n_vocab <= MAX_VOCAB);
 }
 
@@ -280,8 +276,7 @@ static drey_status run_to(bench *b, model_pass *p, pass_group *groups, int32_t n
 static void must_run(bench *b, model_pass *p, pass_group *groups, int32_t n, int32_t layer, rng *r)
 {
     drey_error err = {0};
-    if (run_to(b, p, groups, n, layer, false, r, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(run_to(b, p, groups, n, layer, false, r, &err), &err);
     assert_true(weights_is_valid(runner_of(b)->weights));
 }
 

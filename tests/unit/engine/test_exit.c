@@ -1,13 +1,9 @@
 /* What early exits look at, score and remember, with values worked out by hand. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "exit/exit.h"
+#include "support/test.h"
 
 static void near(float got, double want)
 {

@@ -1,15 +1,12 @@
 /* The forward pass over trees: a row's logits have the same bits in a tree, in a chunk, and alone;
  * and a cache compacted to a path equals one that computed the path and nothing else. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 
 typedef struct bench {
     drey_model *model;
@@ -41,8 +38,7 @@ static void open_bench(bench *b, const char *architecture, uint32_t type)
         status = engine_open(&b->engine, &o, &(engine_tuning){.least_logit_rows = 64}, &err);
     if (status == DREY_OK)
         status = drey_session_open(&b->session, b->engine, &err);
-    if (status != DREY_OK)
-        fail_msg("%s", err.message);
+    must(status, &err);
 }
 
 static void close_bench(bench *b)
@@ -63,8 +59,7 @@ static int32_t vocab(const bench *b)
 static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
 {
     drey_error err = {0};
-    if (pass_rows(&b->session->target, rows, n, head, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(pass_rows(&b->session->target, rows, n, head, &err), &err);
 }
 
 static void start(bench *b, int32_t chunk)

@@ -1,19 +1,16 @@
 /* A pass that pauses, waits, is left in the middle, shares its weights with another cache's rows or
  * takes turns with another model's pass computes the bits of one that runs through. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "engine/engine.h"
 #include "os/clock.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 
 #ifdef TESTS_SANITIZED
 enum { N_ROUNDS = 1, N_LEFT = 8 };
@@ -44,12 +41,6 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
         usleep(200);
     usleep(atomic_fetch_add(&b->n_reads, 1) % 3 * 100);
     return 0;
-}
-
-static void must(drey_status status, const drey_error *err)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", err->message);
 }
 
 static void write_toys(void)

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,24 +11,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "session/session.h"
 #include "os/clock.h"
 #include "os/memory.h"
 #include "os/reader.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 
 static drey_model *target, *draft;
 
 static drey_model *open_toy(const char *name, const toy_options *toy)
 {
     drey_model *m;
-    drey_error err = {0};
-    toy_write(temp_path(name), toy);
-    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    m = toy_open(name, toy);
     return m;
 }
 
@@ -66,8 +60,7 @@ static drey_plan plan_of(const drey_engine_options *o, const drey_speeds *speeds
 {
     drey_plan plan;
     drey_error err = {0};
-    if (drey_plan_make(o, speeds, &plan, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_plan_make(o, speeds, &plan, &err), &err);
     return plan;
 }
 
@@ -149,8 +142,8 @@ static void the_least_budget_works(void **state)
         drey_engine *e = NULL;
         drey_session *s = NULL;
         drey_error err = {0};
-        if (drey_engine_open(&e, &o, &err) != DREY_OK || drey_session_open(&s, e, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(drey_engine_open(&e, &o, &err), &err);
+        must(drey_session_open(&s, e, &err), &err);
         drey_plan plan;
         drey_engine_plan(e, &plan);
         assert_true(plan.streamed_bytes_per_pass > 0);
@@ -160,8 +153,7 @@ static void the_least_budget_works(void **state)
         g.ignore_eos = true;
         drey_statistics stats;
         const int32_t prompt[] = {3, 4, 5};
-        if (drey_session_generate(s, prompt, 3, &g, &stats, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(drey_session_generate(s, prompt, 3, &g, &stats, &err), &err);
         assert_int_equal(stats.generated_tokens, 12);
         drey_session_close(&s);
         drey_engine_close(&e);
@@ -442,8 +434,8 @@ static void measure(const drey_engine_options *o, drey_speeds *s)
 {
     drey_planner *p = NULL;
     drey_error err = {0};
-    if (drey_planner_open(&p, o, &err) != DREY_OK || drey_planner_measure(p, 0, s, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_planner_open(&p, o, &err), &err);
+    must(drey_planner_measure(p, 0, s, &err), &err);
     drey_planner_close(&p);
 }
 

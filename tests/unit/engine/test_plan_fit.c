@@ -1,14 +1,12 @@
 /* plan_make as a pure function: made-up inputs, no file, no engine. Its parts are the budget, more
  * budget is never less in memory, sessions add up, and the order of pinning holds. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "plan/plan.h"
+#include "support/scene.h"
+#include "support/test.h"
 
 enum { N_TARGET = 22, N_DRAFT = 6, HEAD = N_TARGET - 1 };
 static const uint64_t mib = 1 << 20;
@@ -92,8 +90,7 @@ static void make_example(example *x, bool with_draft)
 static const drey_plan *plan_of(example *x, uint64_t budget)
 {
     drey_error err = {0};
-    if (plan_make(&x->in, budget, &x->result, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(plan_make(&x->in, budget, &x->result, &err), &err);
     return &x->result.report;
 }
 

@@ -1,19 +1,14 @@
 /* Sessions that share passes: whose nodes go into a pass, how many rows of prompts beside them, and
  * steps of the draft for several trees, which guess what each alone would. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "policy/shared_drafting.h"
 #include "session/sharing.h"
 #include "support/policy_memory.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 
 /* ---- Which nodes ---- */
 
@@ -259,8 +254,7 @@ static void test_guesses_stay(void **state)
     text alone[N_TEXTS], shared[N_TEXTS];
     const engine_tuning tuning = {.untimed = true};
     int32_t n_writing;
-    if (engine_open(&e, o, &tuning, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(&e, o, &tuning, &err), &err);
     for (int i = 0; i < N_TEXTS; i++)
         assert_int_equal(drey_session_open(&s[i], e, &err), DREY_OK);
     for (int i = 0; i < N_TEXTS; i++) {
@@ -298,8 +292,7 @@ static void test_nobody_waits_for_a_prompt(void **state)
     o.drafter = DREY_DRAFTER_NONE;
     o.policy = DREY_POLICY_NONE;
     o.prompt_chunk = 4;
-    if (drey_engine_open(&e, &o, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_engine_open(&e, &o, &err), &err);
     for (int i = 0; i < 2; i++)
         assert_int_equal(drey_session_open(&s[i], e, &err), DREY_OK);
     begin_text(s[0], 0, &first);
@@ -326,10 +319,7 @@ static void test_nobody_waits_for_a_prompt(void **state)
 static drey_model *make_model(const char *name, const toy_options *toy)
 {
     drey_model *m = NULL;
-    drey_error err = {0};
-    toy_write(temp_path(name), toy);
-    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    m = toy_open(name, toy);
     return m;
 }
 

@@ -1,14 +1,10 @@
 /* Work in the gaps of a pass, on a clock of the test's own: no slice begins while a piece waits,
  * none is longer than it may be, and the disk never has to wait. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "policy/slices.h"
 #include "support/rng.h"
+#include "support/test.h"
 
 typedef struct world {
     int64_t now, arrives;     /* the time; when the pass can go on */

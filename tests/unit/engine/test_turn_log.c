@@ -1,15 +1,12 @@
 /* Kept turns and spans: what is kept is what was, the oldest goes first, and a text's spans fit
  * together. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "session/session.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 
 enum { MOST_TURNS = 4000, MOST_NODES = 400000 };
 
@@ -246,14 +243,9 @@ static void fits_together(const drey_statistics *stats, int32_t n_context)
 static void write_traced(const drey_model *target, const drey_model *draft, int32_t n_spans)
 {
     drey_error err = {0};
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, 128, 2);
     o.draft = draft;
     o.drafter = DREY_DRAFTER_MODEL;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 128;
-    o.n_threads = 2;
     o.trace_spans = n_spans;
     engine_tuning tuning = {.set_share = true, .share = 0.3, .untimed = true};
     drey_engine *e;
@@ -264,10 +256,9 @@ static void write_traced(const drey_model *target, const drey_model *draft, int3
     g.n_predict = 48;
     g.ignore_eos = true;
     const int32_t prompt[] = {65, 66, 67, 68, 65};
-    if (engine_open(&e, &o, &tuning, &err) != DREY_OK ||
-        drey_session_open(&s, e, &err) != DREY_OK ||
-        drey_session_generate(s, prompt, 5, &g, &stats, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(&e, &o, &tuning, &err), &err);
+    must(drey_session_open(&s, e, &err), &err);
+    must(drey_session_generate(s, prompt, 5, &g, &stats, &err), &err);
     got.n_turns = got.n_nodes = got.n_spans = 0;
     const drey_trace_visitor visitor = {.turn = see_turn, .span = see_span, .user = &got};
     drey_session_trace(s, &visitor);

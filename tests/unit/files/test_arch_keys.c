@@ -1,13 +1,10 @@
 /* What a file asks for and drey does not compute is refused by name; what says "not used"
  * is not. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "drey/drey.h"
 #include "model/arch.h"
 
@@ -22,12 +19,7 @@ static drey_status open_toy(const toy_options *toy, drey_error *err)
     *err = (drey_error){0};
     drey_status status = drey_model_open(&m, path, err);
     if (status == DREY_OK) {
-        drey_engine_options o;
-        drey_engine_options_init(&o);
-        o.target = m;
-        o.memory_bytes = DREY_MEMORY_UNLIMITED;
-        o.n_context = 64;
-        o.n_threads = 1;
+        drey_engine_options o = plain_options(m, 64, 1);
         status = drey_engine_open(&e, &o, err);
     }
     drey_engine_close(&e);

@@ -1,19 +1,15 @@
 /* The side file of predictors: what was written is read back, and a file that is damaged, cut,
  * another model's or none at all is refused in one sentence. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "support/bytes_file.h"
 #include "support/predictors.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "weights/identity.h"
 
 static gguf *toy_file(const char *name, uint64_t seed)
@@ -63,8 +59,7 @@ static void what_is_written_is_read(void **state)
         assert_string_equal(path + strlen(path) - 17, "/m.gguf.drey-exit");
         assert_int_equal(exit_write(&p, path, g, NULL), DREY_OK);
         drey_error err = {0};
-        if (exit_open(&q, path, g, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(exit_open(&q, path, g, &err), &err);
         assert_int_equal(exit_memory_bytes(&q), exit_memory_bytes(&p));
         assert_memory_equal(q.offline, p.offline, sizeof p.offline);
         assert_memory_equal(q.expected, p.expected, sizeof p.expected);

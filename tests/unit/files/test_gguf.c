@@ -1,14 +1,12 @@
 /* The GGUF parser over bytes in memory: types, values, and every lie that a header can tell. */
 #include "gguf/gguf.h"
-#include "support/toy.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
+#include "support/scene.h"
+#include "support/test.h"
 /* ---- Types ---- */
 
 /* The table against what the reference implementation says (data/make_ggml_types.py). */
@@ -58,8 +56,7 @@ static gguf *parse_or_fail(const gguf_writer *w)
 {
     gguf *g;
     drey_error err = {0};
-    if (gguf_parse(&g, w->bytes, w->n, w->n, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(gguf_parse(&g, w->bytes, w->n, w->n, &err), &err);
     return g;
 }
 

@@ -2,11 +2,10 @@
  * cache, and what drey_inspect shows. */
 #include "gguf/gguf.h"
 #include "support/child.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,15 +13,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
+#include "support/test.h"
 static gguf *open_or_fail(const char *path)
 {
     gguf *g;
     drey_error err = {0};
-    if (gguf_open(&g, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(gguf_open(&g, path, &err), &err);
     return g;
 }
 
@@ -421,8 +418,7 @@ static seen inspect(const char *path, const char *key)
     drey_inspector inspector = {
         .header = on_header, .key = on_key, .tensor = on_tensor, .user = &s};
     drey_error err = {0};
-    if (drey_inspect(path, &inspector, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_inspect(path, &inspector, &err), &err);
     assert_int_equal((uint64_t)s.n_called, s.n_keys + s.n_tensors);
     return s;
 }

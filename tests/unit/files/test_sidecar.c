@@ -2,9 +2,7 @@
  * does not fit is refused for a reason that is said, and whatever ends drey_prepare leaves a good
  * one or none. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/hash.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 #include "weights/sidecar.h"
 
@@ -30,8 +27,7 @@ static drey_model *open_model(const char *path)
 {
     drey_model *m;
     drey_error err = {0};
-    if (drey_model_open(&m, path, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_model_open(&m, path, &err), &err);
     return m;
 }
 
@@ -62,8 +58,7 @@ static drey_prepare_report prepare(const drey_model *m, const char *output, bool
     o.output = output;
     o.check = check;
     o.force = force;
-    if (drey_prepare(&o, &report, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_prepare(&o, &report, &err), &err);
     assert_true(report.sidecar_bytes > 0);
     return report;
 }
@@ -173,12 +168,7 @@ static void layout_has_its_version(void **state)
 
 static drey_engine_options engine_of(const drey_model *m)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = m;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 64;
-    o.n_threads = 2;
+    drey_engine_options o = plain_options(m, 64, 2);
     return o;
 }
 
@@ -187,8 +177,7 @@ static const int32_t prompt[] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 114,
 static void write_text(writing *w, const drey_engine_options *o, double share)
 {
     writing_run(w, o, share, prompt, sizeof prompt / sizeof *prompt, N_TEXT, NULL);
-    if (w->status != DREY_OK)
-        fail_msg("%s", w->error.message);
+    must(w->status, &w->error);
     assert_int_equal(w->n_ids, N_TEXT);
 }
 

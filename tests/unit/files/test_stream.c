@@ -1,7 +1,5 @@
 /* The stream delivers every byte in every way of reading, whatever is released, skipped, delayed or
  * interrupted in whatever order; and a read that fails ends every wait with one clear sentence. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/num.h"
 #include "os/reader.h"
 #include "support/bytes_file.h"
@@ -23,6 +19,7 @@
 #include "support/deny.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "weights/stream.h"
 
 enum {

@@ -1,15 +1,12 @@
 /* Streaming text: nothing lost, never half a character, nothing of a stop text, and nothing held
  * back without a reason. The oracle looks at all bytes so far, from the beginning, every time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "support/rng.h"
+#include "support/scene.h"
+#include "support/test.h"
 #include "support/vocab_file.h"
 #include "text/detokenizer.h"
 
@@ -19,8 +16,7 @@ static size_t encode(const tokenizer *t, const char *text, size_t n, int32_t *id
 {
     size_t n_ids;
     drey_error err = {0};
-    if (tokenizer_encode(t, text, n, DREY_TOKENIZE_SPECIAL, ids, LONGEST, &n_ids, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(tokenizer_encode(t, text, n, DREY_TOKENIZE_SPECIAL, ids, LONGEST, &n_ids, &err), &err);
     return n_ids;
 }
 
@@ -160,8 +156,7 @@ static test_vocab open_letters(void)
     test_vocab v;
     drey_error err = {0};
     vocab_keys keys = {.model = "gpt2", .tokens = tokens, .merges = merges};
-    if (vocab_make(&v, &keys, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(vocab_make(&v, &keys, &err), &err);
     return v;
 }
 

@@ -1,17 +1,14 @@
 /* Chat templates against what Jinja makes of those in tests/data/chat
  * (scripts/make-chat-goldens.py), and what is refused, bounded and marked. Whole conversations are
  * compared by the test templates (scripts/check-templates.py). */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "template/conversation.h"
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy.h"
 
 /* A whole file; the caller frees. */

@@ -1,18 +1,14 @@
 /* Weights in 4.25 and 4.5 bits: bytes worked out by hand, a row holds afterwards what kernels make
  * of its bytes, and the error is that of the levels. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "gguf/types.h"
 #include "kernel/kernel.h"
 #include "kernel/packing.h"
 #include "support/rng.h"
+#include "support/test.h"
 #include "train/encode.h"
 
 enum { NL_BYTES = 18, XS_BYTES = 136 };

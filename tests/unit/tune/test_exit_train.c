@@ -2,18 +2,15 @@
  * worked out by hand, and texts of toys, looked at behind layer l as a toy of l layers writes. */
 #include <limits.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "support/predictors.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "train/exit_samples.h"
 #include "weights/identity.h"
 
@@ -267,8 +264,7 @@ static drey_session *open_session(drey_engine **e, const drey_engine_options *o)
     drey_session *s;
     engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
     drey_error err = {0};
-    if (engine_open(e, o, &tuning, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(engine_open(e, o, &tuning, &err), &err);
     assert_int_equal(drey_session_open(&s, *e, NULL), DREY_OK);
     return s;
 }
@@ -359,8 +355,7 @@ static drey_train_exit_options options_of(const drey_engine_options *engine)
 static void train(const drey_train_exit_options *o, drey_train_exit_report *report)
 {
     drey_error err = {0};
-    if (drey_train_exit(o, report, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_train_exit(o, report, &err), &err);
     assert_true(report->n_train > 0 && report->n_held > 0);
     assert_true(report->oracle_layers >= 3 && report->oracle_layers <= TOY_LAYERS);
     assert_true(report->n_verdicts > 8);

@@ -2,21 +2,18 @@
  * loss, chances and ranks worked out by hand, what can be learnt is learnt, and a toy from its
  * texts to heads that draft, interrupted and gone on with. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "drey/train.h"
 #include "support/bytes_file.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 #include "train/medusa_trainer.h"
 
@@ -118,8 +115,7 @@ static void make_case(small_case *c, int32_t n_batch, int32_t n_drawn)
 static void begin_case(small_case *c)
 {
     drey_error err = {0};
-    if (medusa_trainer_init(&c->trainer, &c->about, &c->memory, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(medusa_trainer_init(&c->trainer, &c->about, &c->memory, &err), &err);
 }
 
 /* Of ten tokens the four most frequent: of the two that are there twice, the lower one. */
@@ -422,13 +418,10 @@ static void copy_file(const char *from, const char *to)
 static drey_model *toy_model(void)
 {
     drey_model *m;
-    drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
     temp_dir();
-    toy_write(temp_path("model.gguf"), &toy);
-    if (drey_model_open(&m, temp_path("model.gguf"), &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    m = toy_open("model.gguf", &toy);
     return m;
 }
 
@@ -436,18 +429,12 @@ static void check_drafting(const drey_model *m)
 {
     static writing want, got;
     static const int32_t prompt[] = {72, 101, 108, 108, 111};
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = m;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 160;
-    o.n_threads = 2;
+    drey_engine_options o = plain_options(m, 160, 2);
     writing_run(&want, &o, -1, prompt, 5, 60, NULL);
     o.drafter = DREY_DRAFTER_MEDUSA;
     o.policy = DREY_POLICY_EDGELLM;
     writing_run(&got, &o, -1, prompt, 5, 60, NULL);
-    if (got.status != DREY_OK)
-        fail_msg("%s", got.error.message);
+    must(got.status, &got.error);
     assert_int_equal(got.n_ids, want.n_ids);
     assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
     assert_true(got.stats.drafted > 0);
@@ -462,8 +449,7 @@ static void check_fewer_tokens(const drey_model *m, const char *output)
     static const int64_t few[] = {1000, 100, 8};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
         const int64_t n = few[i];
-        if (train_with(m, output, n, &err, &report) != DREY_OK)
-            fail_msg("%s", err.message);
+        must(train_with(m, output, n, &err, &report), &err);
         assert_int_equal(report.n_texts, n);
         assert_true(report.n_kept > 3000);
         assert_true(report.n_positions > 0 && report.n_held[0] > 0);
@@ -506,8 +492,7 @@ static void toy_is_trained(void **state)
     assert_int_equal(train(m, NULL, &err, NULL), DREY_ERR_CANCELLED);
     assert_int_not_equal(access(heads, F_OK), 0);
     calls_left = INT32_MAX;
-    if (train(m, NULL, &err, &report) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(train(m, NULL, &err, &report), &err);
     assert_int_equal(report.n_texts, 3000);
     assert_true(report.n_kept < 3000);
     assert_int_equal(report.n_heads, 3);
@@ -596,8 +581,7 @@ static void prompts_are_answered(void **state)
     o.n_prompts = 1;
     assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
     o.n_prompts = 3;
-    if (drey_train_medusa(&o, &report, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_train_medusa(&o, &report, &err), &err);
     assert_true(report.n_positions > 0 && report.n_held[0] > 0);
     check_answers(m, prompts);
     o.n_prompts = 2; /* texts of other prompts do not mix */

@@ -1,15 +1,11 @@
 /* Adam, gradients and the training of a predictor, with values worked out by hand. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "exit/exit.h"
 #include "support/rng.h"
+#include "support/test.h"
 #include "train/mlp.h"
 
 static void near(double got, double want, double off)

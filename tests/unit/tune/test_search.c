@@ -1,14 +1,10 @@
 /* Dividing work by measuring: formulas in the place of clocks, and every ratio tried as the other
  * side. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "tune/search.h"
 #include "support/rng.h"
+#include "support/test.h"
 
 static void within(double got, double want, double most)
 {

@@ -1,16 +1,11 @@
 /* What drey bench kernels holds attention of trees against: the tree is the likeliest one, and the
  * naive way computes what ours does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
 
 #include "kernel/attend.h"
 #include "bench/tree_attention.h"
+#include "support/test.h"
 
 static void assert_path(const tree_pairs *t, int32_t node, const int32_t *path, int32_t n)
 {

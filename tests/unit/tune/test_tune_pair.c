@@ -1,18 +1,15 @@
 /* A pair of toys is measured, and a session that begins with what was found writes the
  * same text. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "tune/heads_truth.h"
 #include "support/heads_file.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_PROMPT = 12, N_PREDICT = 40 };
@@ -24,12 +21,9 @@ static drey_model *toy_of(int32_t n_layers, const char *name)
 {
     toy_options toy;
     drey_model *m = NULL;
-    drey_error err = {0};
     toy_options_init(&toy);
     toy.n_layers = n_layers;
-    toy_write(temp_path(name), &toy);
-    if (drey_model_open(&m, temp_path(name), &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    m = toy_open(name, &toy);
     return m;
 }
 
@@ -55,14 +49,9 @@ static int close_toys(void **state)
 
 static drey_engine_options options_of(drey_drafter which)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, 256, 1);
     o.drafter = which;
     o.draft = which == DREY_DRAFTER_MODEL ? draft : NULL;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 256;
-    o.n_threads = 1;
     return o;
 }
 
@@ -72,8 +61,7 @@ static const drey_tune_options tune = {.prompts = prompts, .n_prompts = 2, .n_pr
 static void measure(const drey_engine_options *o, drey_pair_report *report)
 {
     drey_error err;
-    if (drey_tune_pair(o, &tune, report, &err) != DREY_OK)
-        fail_msg("%s", err.message);
+    must(drey_tune_pair(o, &tune, report, &err), &err);
 }
 
 static void rises(const double *seconds, int n)
