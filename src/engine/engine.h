@@ -46,7 +46,7 @@ struct drey_engine {
     int32_t n_sessions;
     prefix_store prefixes;
     turn_cost cost;             /* of turns, shared or not (sharing.h) */
-    company_trust trust;        /* in what is drafted for them */
+    drafting_trust trust;       /* in what is drafted for them */
     double promised;            /* of late to texts whose drafts have still to read (sharing.c) */
     stream_counters reads;      /* of the target, when a pass was last begun */
     trace trace;                /* of the engine's threads, and of its reads */

@@ -6,24 +6,24 @@
 #include "common/num.h"
 #include "tree/values.h"
 
-static const turn_cost *cost_of(const draft_company *c)
+static const turn_cost *cost_of(const shared_drafting *c)
 {
     return c->trees[0].policy->cost;
 }
 
 /* Do the trees compete? */
-static bool competes(const draft_company *c)
+static bool competes(const shared_drafting *c)
 {
     return c->trees[0].policy->class->wish && cost_of(c);
 }
 
-static bool is_alone(const draft_company *c)
+static bool is_alone(const shared_drafting *c)
 {
     return c->n == 1 && c->n_plain == 0;
 }
 
 /* The part of tree i, where each grows for itself. */
-static int32_t share_of(const draft_company *c, int32_t i)
+static int32_t share_of(const shared_drafting *c, int32_t i)
 {
     return c->most / c->n + (i < c->most % c->n);
 }
@@ -38,11 +38,11 @@ typedef struct shared_step {
 } shared_step;
 
 /* What each tree's part of it is. Returns how many have one. */
-static int32_t split(const draft_company *c, const shared_step *s, draft_step *parts)
+static int32_t split(const shared_drafting *c, const shared_step *s, draft_step *parts)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < s->n; i++) {
-        const company_tree *t = &c->trees[s->tree_of[i]];
+        const shared_tree *t = &c->trees[s->tree_of[i]];
         if (i == 0 || s->tree_of[i] != s->tree_of[i - 1])
             parts[n++] = (draft_step){t->drafter, t->tree, &s->nodes[i], 0};
         parts[n - 1].n++;
@@ -60,7 +60,7 @@ static drey_status expand(const draft_step *parts, int32_t n, drey_error *err)
     return DREY_OK;
 }
 
-static drey_status run_step(draft_company *c, const shared_step *s, drey_error *err)
+static drey_status run_step(shared_drafting *c, const shared_step *s, drey_error *err)
 {
     draft_step parts[DRAFT_MAX_BATCH];
     draft_policy *p = c->trees[0].policy;
@@ -72,7 +72,7 @@ static drey_status run_step(draft_company *c, const shared_step *s, drey_error *
     if (p->cost && p->now_ns)
         cost_saw_step(p->cost, s->n, (double)(p->now_ns() - start) * 1e-9);
     for (int32_t i = 0; i < s->n; i++) {
-        company_tree *t = &c->trees[s->tree_of[i]];
+        shared_tree *t = &c->trees[s->tree_of[i]];
         t->policy->class->push(t->policy, t->tree, s->nodes[i]);
         assert(tree_is_valid(t->tree));
     }
@@ -80,10 +80,10 @@ static drey_status run_step(draft_company *c, const shared_step *s, drey_error *
 }
 
 /* What takes no step comes before all that do. */
-static void expand_free(draft_company *c)
+static void expand_free(shared_drafting *c)
 {
     for (int32_t i = 0; i < c->n; i++) {
-        company_tree *t = &c->trees[i];
+        shared_tree *t = &c->trees[i];
         draft_expand_free(t->drafter, t->policy, t->tree, t->max_depth);
     }
 }
@@ -92,13 +92,13 @@ static void expand_free(draft_company *c)
 
 /* What the trees from `first` on ask for, as far as a step has room: the others come first the next
  * time. */
-static void ask(draft_company *c, int32_t first, shared_step *s)
+static void ask(shared_drafting *c, int32_t first, shared_step *s)
 {
     int32_t asked[DREY_MAX_SESSIONS][DRAFT_MAX_BATCH], n[DREY_MAX_SESSIONS] = {0}, room;
     room = DRAFT_MAX_BATCH;
     for (int32_t k = 0; k < c->n && room > 0; k++) {
         int32_t i = (first + k) % c->n;
-        company_tree *t = &c->trees[i];
+        shared_tree *t = &c->trees[i];
         if (t->ready)
             continue;
         n[i] = min_i32(t->policy->class->next(t->policy, t->tree, t->max_depth, asked[i]), room);
@@ -113,7 +113,7 @@ static void ask(draft_company *c, int32_t first, shared_step *s)
         }
 }
 
-static drey_status grow_apart(draft_company *c, drey_error *err)
+static drey_status grow_apart(shared_drafting *c, drey_error *err)
 {
     int32_t sizes[DREY_MAX_SESSIONS];
     drey_status status = DREY_OK;
@@ -144,12 +144,12 @@ typedef struct wished {
 } wished;
 
 /* The best nodes of all trees that any step could take, by falling value: returns how many. */
-static int32_t gather(const draft_company *c, policy_wish *wishes, wished best[DRAFT_MAX_BATCH])
+static int32_t gather(const shared_drafting *c, policy_wish *wishes, wished best[DRAFT_MAX_BATCH])
 {
     int32_t n = 0;
     const int32_t most = policy_batch(c->trees[0].policy);
     for (int32_t i = 0; i < c->n; i++) {
-        company_tree *t = &c->trees[i];
+        shared_tree *t = &c->trees[i];
         t->ready = !t->policy->class->wish(t->policy, t->tree, t->max_depth, &wishes[i]);
         for (int32_t k = 0; k < wishes[i].n; k++) {
             float value = t->tree->nodes[wishes[i].node[k]].cumulative;
@@ -165,20 +165,20 @@ static int32_t gather(const draft_company *c, policy_wish *wishes, wished best[D
 }
 
 /* The best number of these nodes; *rate: in tokens a second. */
-static int32_t choose(const draft_company *c, const values *v, double draft_s, double *rate)
+static int32_t choose(const shared_drafting *c, const values *v, double draft_s, double *rate)
 {
     return cost_choose_among(cost_of(c), c->n + c->n_plain, v->value, v->n, draft_s, rate);
 }
 
 /* At first, and where nobody drafts for long, all of it. */
-static float trusted(const draft_company *c)
+static float trusted(const shared_drafting *c)
 {
     const double given = 4; /* accepted nodes, as if they had come */
-    const company_trust *t = c->trust;
+    const drafting_trust *t = c->trust;
     return t ? (float)min_f64((t->came + given) / (t->promised + given), 1) : 1;
 }
 
-void company_hears(company_trust *t, const token_tree *tree, int32_t n_path)
+void drafting_trust_learn(drafting_trust *t, const token_tree *tree, int32_t n_path)
 {
     double promised = 0;
     for (int32_t i = 1; i < tree->n_nodes; i++)
@@ -189,7 +189,7 @@ void company_hears(company_trust *t, const token_tree *tree, int32_t n_path)
     t->promised = t->promised * fading + promised;
 }
 
-static values values_of(const draft_company *c)
+static values values_of(const shared_drafting *c)
 {
     const float part = trusted(c);
     values v = {.n = 0};
@@ -202,7 +202,7 @@ static values values_of(const draft_company *c)
 
 /* How many of the best nodes to expand: as many as promise the highest rate of all trees together.
  * 0: no step raises it. *gain: by which part the best step does, or falls short. */
-static int32_t worth_a_step(const draft_company *c, const policy_wish *wishes, const wished *best,
+static int32_t worth_a_step(const shared_drafting *c, const policy_wish *wishes, const wished *best,
                             int32_t n, double *gain)
 {
     const turn_cost *cost = cost_of(c);
@@ -226,7 +226,7 @@ static int32_t worth_a_step(const draft_company *c, const policy_wish *wishes, c
     return *gain > 0 ? chosen : 0;
 }
 
-double company_promise(const draft_company *c)
+double shared_drafting_promise(const shared_drafting *c)
 {
     policy_wish wishes[DREY_MAX_SESSIONS];
     wished best[DRAFT_MAX_BATCH];
@@ -237,7 +237,7 @@ double company_promise(const draft_company *c)
     return gain;
 }
 
-static drey_status grow_together(draft_company *c, drey_error *err)
+static drey_status grow_together(shared_drafting *c, drey_error *err)
 {
     policy_wish wishes[DREY_MAX_SESSIONS];
     wished best[DRAFT_MAX_BATCH];
@@ -263,9 +263,9 @@ static drey_status grow_together(draft_company *c, drey_error *err)
 
 /* ---- */
 
-drey_status company_grow(draft_company *c, drey_error *err)
+drey_status shared_drafting_grow(shared_drafting *c, drey_error *err)
 {
-    company_tree *only = &c->trees[0];
+    shared_tree *only = &c->trees[0];
     assert(c->n >= 1 && c->n <= DREY_MAX_SESSIONS && c->most >= 0);
     if (is_alone(c)) {
         int32_t size = only->policy->size;
@@ -276,7 +276,7 @@ drey_status company_grow(draft_company *c, drey_error *err)
         return status;
     }
     for (int32_t i = 0; i < c->n; i++) {
-        company_tree *t = &c->trees[i];
+        shared_tree *t = &c->trees[i];
         t->ready = false;
         draft_look_again(t->policy, t->tree);
     }
@@ -284,7 +284,7 @@ drey_status company_grow(draft_company *c, drey_error *err)
 }
 
 /* Of the pass's best nodes each tree submits its own. Among equals the first tree's count. */
-static void submit_best(draft_company *c)
+static void submit_best(shared_drafting *c)
 {
     double rate;
     const float part = trusted(c);
@@ -292,7 +292,7 @@ static void submit_best(draft_company *c)
     int32_t n = choose(c, &v, cost_of(c)->draft_s, &rate);
     float least = n > 0 ? v.value[n - 1] : 2;
     for (int32_t i = 0; i < c->n; i++) {
-        const company_tree *t = &c->trees[i];
+        const shared_tree *t = &c->trees[i];
         int32_t count = 0, room = t->ready ? 0 : min_i32(n, t->policy->size);
         for (int32_t k = 1; k < t->tree->n_nodes; k++)
             count += part * t->tree->nodes[k].cumulative >= least;
@@ -302,7 +302,7 @@ static void submit_best(draft_company *c)
     }
 }
 
-void company_submit(draft_company *c)
+void shared_drafting_submit(shared_drafting *c)
 {
     policy_wish wish;
     if (is_alone(c) || !competes(c)) {
@@ -311,7 +311,7 @@ void company_submit(draft_company *c)
         return;
     }
     for (int32_t i = 0; i < c->n; i++) {
-        company_tree *t = &c->trees[i];
+        shared_tree *t = &c->trees[i];
         t->ready = !t->policy->class->wish(t->policy, t->tree, t->max_depth, &wish);
     }
     submit_best(c);

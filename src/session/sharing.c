@@ -75,16 +75,16 @@ static drey_status read_on(drey_session *const *sessions, int32_t n, int64_t unt
     }
 }
 
-static company_tree tree_of(drey_session *s)
+static shared_tree tree_of(drey_session *s)
 {
-    return (company_tree){.drafter = s->drafter,
-                          .policy = s->policy,
-                          .tree = &s->tree,
-                          .max_depth = turn_depth_left(s)};
+    return (shared_tree){.drafter = s->drafter,
+                         .policy = s->policy,
+                         .tree = &s->tree,
+                         .max_depth = turn_depth_left(s)};
 }
 
 /* Those that guess in this turn. */
-static int32_t take_in(drey_session *const *sessions, int32_t n, company_tree *trees)
+static int32_t take_in(drey_session *const *sessions, int32_t n, shared_tree *trees)
 {
     int32_t n_trees = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -119,8 +119,8 @@ static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_rea
 {
     const double enough = 0.6;
     drey_engine *e = sessions[0]->engine;
-    company_tree trees[DREY_MAX_SESSIONS];
-    draft_company c = {.trees = trees, .trust = &e->trust, .most = most};
+    shared_tree trees[DREY_MAX_SESSIONS];
+    shared_drafting c = {.trees = trees, .trust = &e->trust, .most = most};
     int32_t n_unread = 0, n_readers = 0;
     for (int32_t i = 0; i < n; i++) {
         sessions[i]->text.draft_lags = true;
@@ -131,7 +131,7 @@ static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_rea
     if (n_unread == 0)
         return 0;
     c.n_plain = n + n_reading - c.n;
-    double gain = company_promise(&c);
+    double gain = shared_drafting_promise(&c);
     if (gain > enough || cost_knows_pass(&e->cost, n + n_reading))
         e->promised = max_f64(min_f64(e->promised + gain, 1), 0);
     for (int32_t i = 0; i < n && e->promised > enough; i++)
@@ -140,7 +140,7 @@ static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_rea
     return n_readers;
 }
 
-static int32_t count_nodes(const company_tree *trees, int32_t n)
+static int32_t count_nodes(const shared_tree *trees, int32_t n)
 {
     int32_t n_nodes = 0;
     for (int32_t i = 0; i < n; i++)
@@ -151,7 +151,7 @@ static int32_t count_nodes(const company_tree *trees, int32_t n)
 drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
                           drey_error *err)
 {
-    company_tree trees[DREY_MAX_SESSIONS];
+    shared_tree trees[DREY_MAX_SESSIONS];
     if (n == 0)
         return DREY_OK;
     drey_engine *e = sessions[0]->engine;
@@ -164,7 +164,7 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
     } else {
         TRY(read_on(sessions, n, 0, err));
     }
-    draft_company c = {.trees = trees, .n = take_in(sessions, n, trees), .most = most};
+    shared_drafting c = {.trees = trees, .n = take_in(sessions, n, trees), .most = most};
     c.n_plain = n - c.n;
     c.trust = sharing_measures(e) ? &e->trust : NULL;
     e->cost.draft_s = 0;
@@ -172,10 +172,10 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
         return DREY_OK;
     int64_t start = clock_ns();
     int32_t n_before = count_nodes(trees, c.n);
-    drey_status status = company_grow(&c, err);
+    drey_status status = shared_drafting_grow(&c, err);
     trace_add(&e->trace, 0, TRACE_DRAFT, start, clock_ns(), count_nodes(trees, c.n) - n_before);
     if (status == DREY_OK)
-        company_submit(&c);
+        shared_drafting_submit(&c);
     return status;
 }
 

@@ -41,7 +41,7 @@ static void reroot(drey_session *s)
             moved[i] = -1;
     if (s->drafter) {
         overlap_settle(s, moved);
-        company_hears(&s->engine->trust, &s->tree, a->n_path);
+        drafting_trust_learn(&s->engine->trust, &s->tree, a->n_path);
         draft_observe(s->policy, &s->tree, a->path, a->n_path, a->next);
         s->drafter->class->reroot(s->drafter, &s->tree, a->path, a->n_path, a->next, moved);
     }

@@ -396,7 +396,7 @@ static void the_root_is_tried(void **state)
     assert_int_equal(p->class->next(p, &t, 100, nodes), 0);
 }
 
-/* In company, which has no pauses: what nobody asked for lately is hoped for again. */
+/* In shared drafting, which has no pauses: what nobody asked for lately is hoped for again. */
 static void worth_comes_back(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* Whether a company drafts at all: with costs that are made up and turns on a made-up clock. Where
- * eight roots fill the pass nothing is drafted, and no draft reads a prompt; where reads last,
- * everybody drafts; and what does not pay is left alone within a few turns, and tried again. */
+/* Whether sessions that share a pass draft at all: with costs that are made up and turns on a
+ * made-up clock. Where eight roots fill the pass nothing is drafted, and no draft reads a prompt;
+ * where reads last, everybody drafts; and what does not pay is left alone within a few turns, and
+ * tried again. */
 #include <math.h>
 #include <string.h>
 
@@ -78,11 +79,11 @@ static const drafter_class guesses = {
 
 typedef struct world {
     turn_cost cost;
-    company_trust trust;
+    drafting_trust trust;
     policy_memory memory[N_TEXTS];
     token_tree tree[N_TEXTS];
     guesser guesser[N_TEXTS];
-    company_tree trees[N_TEXTS];
+    shared_tree trees[N_TEXTS];
     double one_s, row_s, read_s; /* a pass of one row, each other one, what reads take */
     double time_s;
     int64_t n_tokens;
@@ -102,7 +103,7 @@ static void open_world(world *w, int32_t wrong_each, double read_s)
         draft_policy *p = policy_init(&w->memory[i], &policy_optimal, 47, 0);
         p->cost = &w->cost;
         p->now_ns = now_ns;
-        w->trees[i] = (company_tree){&w->guesser[i].base, p, &w->tree[i], 100, false};
+        w->trees[i] = (shared_tree){&w->guesser[i].base, p, &w->tree[i], 100, false};
     }
 }
 
@@ -119,7 +120,7 @@ static double pass_s(const world *w, int32_t rows)
     return w->one_s + w->row_s * (rows - 1);
 }
 
-static void take(world *w, company_tree *t)
+static void take(world *w, shared_tree *t)
 {
     int32_t path[TREE_MAX_NODES], moved[TREE_MAX_NODES], n = 0, node = 0, next;
     for (;;) {
@@ -129,7 +130,7 @@ static void take(world *w, company_tree *t)
             break;
         path[n++] = node = child;
     }
-    company_hears(&w->trust, t->tree, n);
+    drafting_trust_learn(&w->trust, t->tree, n);
     draft_observe(t->policy, t->tree, path, n, next);
     tree_moves(t->tree, path, n, next, moved);
     tree_reroot(t->tree, next, moved);
@@ -139,14 +140,14 @@ static void take(world *w, company_tree *t)
 /* A turn of the first n texts. Returns how many steps the draft took. */
 static int32_t turn(world *w, int32_t n)
 {
-    draft_company c = {.trees = w->trees, .n = n, .trust = &w->trust, .most = 88};
+    shared_drafting c = {.trees = w->trees, .n = n, .trust = &w->trust, .most = 88};
     int32_t rows = n;
     n_steps = 0;
     int64_t begun_ns = clock_now_ns;
     w->cost.draft_s = 0;
     w->cost.shared = true;
-    assert_int_equal(company_grow(&c, NULL), DREY_OK);
-    company_submit(&c);
+    assert_int_equal(shared_drafting_grow(&c, NULL), DREY_OK);
+    shared_drafting_submit(&c);
     for (int32_t i = 0; i < n; i++)
         rows += n_submitted(&w->tree[i]);
     double computing_s = pass_s(w, rows), wall_s = max_f64(computing_s, w->read_s);
@@ -250,20 +251,20 @@ static void what_a_first_step_promises(void **state)
     static world w;
     open_world(&w, 0, 0);
     w.cost = small_pass();
-    draft_company c = {.trees = w.trees, .n = 2, .most = 40};
+    shared_drafting c = {.trees = w.trees, .n = 2, .most = 40};
     /* 2 tokens in 1 s; with a step 3.5 in 1.104: its first guesses are taken to be worth 0.75. */
-    near(company_promise(&c), 3.5 / 1.104 / 2 - 1);
+    near(shared_drafting_promise(&c), 3.5 / 1.104 / 2 - 1);
     /* Six others beside them: 8 in 3 s; with a step of one 8.75 in 3.6, and more
      * without its guess, in 3.1. */
     c.n_plain = 6;
-    near(company_promise(&c), 3 / 3.1 - 1);
+    near(shared_drafting_promise(&c), 3 / 3.1 - 1);
     /* Reads of 4 s hide all that: 8 in 4, 9.5 in 4.104. */
     w.cost.read_s = 4e6;
-    near(company_promise(&c), 9.5 / 4.104 / 2 - 1);
+    near(shared_drafting_promise(&c), 9.5 / 4.104 / 2 - 1);
     /* Of 6 promised tokens 2 came: guesses are worth (2 + 4) / (6 + 4) of that. 8.9 in 4.104. */
-    w.trust = (company_trust){.came = 2, .promised = 6};
+    w.trust = (drafting_trust){.came = 2, .promised = 6};
     c.trust = &w.trust;
-    near(company_promise(&c), 8.9 / 4.104 / 2 - 1);
+    near(shared_drafting_promise(&c), 8.9 / 4.104 / 2 - 1);
 }
 
 /* ---- Prompts of drafts ---- */

@@ -26,10 +26,10 @@ typedef struct member {
     token_tree tree;
 } member;
 
-static company_tree enter(member *m, turn_cost *cost, const policy_class *class, int32_t size)
+static shared_tree enter(member *m, turn_cost *cost, const policy_class *class, int32_t size)
 {
     tree_reset(&m->tree, 7);
-    company_tree t = {.policy = policy_init(&m->memory, class, size, 0), .tree = &m->tree};
+    shared_tree t = {.policy = policy_init(&m->memory, class, size, 0), .tree = &m->tree};
     t.policy->cost = cost;
     t.max_depth = 10;
     return t;
@@ -48,34 +48,34 @@ static void test_best_of_all(void **state)
     (void)state;
     turn_cost cost = small_pass();
     member sure, doubtful;
-    company_tree trees[2] = {enter(&sure, &cost, &policy_optimal, 20),
-                             enter(&doubtful, &cost, &policy_optimal, 20)};
-    draft_company c = {.trees = trees, .n = 2, .most = 20};
+    shared_tree trees[2] = {enter(&sure, &cost, &policy_optimal, 20),
+                            enter(&doubtful, &cost, &policy_optimal, 20)};
+    shared_drafting c = {.trees = trees, .n = 2, .most = 20};
     int32_t at = 0;
     for (int32_t i = 0; i < 4; i++) /* 0.9, 0.81, 0.729, 0.656 */
         at = tree_push(&sure.tree, at, 10 + i, 0.9f);
     tree_push(&doubtful.tree, 0, 20, 0.75f);
     tree_push(&doubtful.tree, 0, 21, 0.2f);
     /* Two roots; 4 rows take as long: 2 + 0.9 + 0.81 in 1 s. A fifth row, 0.75: 4.46 in 1.5 s. */
-    company_submit(&c);
+    shared_drafting_submit(&c);
     assert_int_equal(n_submitted(&sure.tree), 2);
     assert_int_equal(n_submitted(&doubtful.tree), 0);
     assert_true(doubtful.tree.nodes[0].submitted);
     /* Reads take 2 s: so do 6 rows, for 2 + 0.9 + 0.81 + 0.75 + 0.729 tokens; and 7, in 2.5 s,
      * would add 0.656: 2.34 a second instead of 2.59. */
     cost.read_s = 2;
-    company_submit(&c);
+    shared_drafting_submit(&c);
     assert_int_equal(n_submitted(&sure.tree), 3);
     assert_int_equal(n_submitted(&doubtful.tree), 1);
     /* Room for one: the best. */
     c.most = 1;
-    company_submit(&c);
+    shared_drafting_submit(&c);
     assert_int_equal(n_submitted(&sure.tree), 1);
     assert_int_equal(n_submitted(&doubtful.tree), 0);
     /* Of equal ones the older tree's. */
     tree_reset(&sure.tree, 7);
     tree_push(&sure.tree, 0, 10, 0.75f);
-    company_submit(&c);
+    shared_drafting_submit(&c);
     assert_int_equal(n_submitted(&sure.tree), 1);
     assert_int_equal(n_submitted(&doubtful.tree), 0);
 }
@@ -124,18 +124,18 @@ static void test_steps_are_shared(void **state)
     (void)state;
     member m[3];
     guesser g[3];
-    company_tree trees[3];
+    shared_tree trees[3];
     for (int i = 0; i < 3; i++) {
         g[i] = (guesser){.base.class = &guesses, .confidence = 0.8f};
         trees[i] = enter(&m[i], NULL, &policy_sequence, 4);
         trees[i].drafter = &g[i].base;
     }
-    draft_company c = {.trees = trees, .n = 3, .most = 20};
+    shared_drafting c = {.trees = trees, .n = 3, .most = 20};
     n_shared = n_nodes_shared = 0;
-    assert_int_equal(company_grow(&c, NULL), DREY_OK);
+    assert_int_equal(shared_drafting_grow(&c, NULL), DREY_OK);
     assert_int_equal(n_shared, 4);
     assert_int_equal(n_nodes_shared, 12);
-    company_submit(&c);
+    shared_drafting_submit(&c);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(n_submitted(&m[i].tree), 4);
         assert_int_equal(g[i].base.n_steps, 4);
@@ -145,8 +145,8 @@ static void test_steps_are_shared(void **state)
     c.most = 7;
     for (int i = 0; i < 3; i++)
         tree_reset(&m[i].tree, 7);
-    assert_int_equal(company_grow(&c, NULL), DREY_OK);
-    company_submit(&c);
+    assert_int_equal(shared_drafting_grow(&c, NULL), DREY_OK);
+    shared_drafting_submit(&c);
     for (int i = 0; i < 3; i++)
         assert_int_equal(n_submitted(&m[i].tree), i == 0 ? 3 : 2);
 }
@@ -158,16 +158,16 @@ static void test_steps_go_where_they_pay(void **state)
     turn_cost cost = small_pass();
     member m[2];
     guesser g[2];
-    company_tree trees[2];
+    shared_tree trees[2];
     cost.read_s = 3;
     for (int i = 0; i < 2; i++) {
         g[i] = (guesser){.base.class = &guesses, .confidence = i == 0 ? 0.97f : 0.35f};
         trees[i] = enter(&m[i], &cost, &policy_optimal, 20);
         trees[i].drafter = &g[i].base;
     }
-    draft_company c = {.trees = trees, .n = 2, .most = 20};
-    assert_int_equal(company_grow(&c, NULL), DREY_OK);
-    company_submit(&c);
+    shared_drafting c = {.trees = trees, .n = 2, .most = 20};
+    assert_int_equal(shared_drafting_grow(&c, NULL), DREY_OK);
+    shared_drafting_submit(&c);
     assert_true(g[0].n_expanded > g[1].n_expanded);
     assert_true(n_submitted(&m[0].tree) > n_submitted(&m[1].tree));
     assert_true(n_submitted(&m[0].tree) + n_submitted(&m[1].tree) <= 6); /* 8 rows take 3 s */
