@@ -123,6 +123,10 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
     if (s->units)
         units_table(json_only ? stderr : stdout, &t->units);
     tune_table(json_only ? stderr : stdout, report);
+    if (report->n_tokens > 0 && !s->quiet)
+        fputs("runs of these models begin with the times and shares above, in the place of what is "
+              "assumed of any machine\n",
+              stderr);
     if (!s->json)
         return DREY_OK;
     json_buffer b;

@@ -24,6 +24,7 @@
  * A node's guesses carry the confidence that a model would have said for such a value: policies
  * judge them as they do a model's, and correct what is left. */
 #include "draft/blend.h"
+#include "base/usual.h"
 
 #include <assert.h>
 #include <string.h>
@@ -32,7 +33,7 @@
 
 /* Of lookup's best guess. The 0.5B agrees with the 1.5B in 0.84 of all places, and more where the
  * text has stood before: below this, asking it is worth its step. */
-static const float certain = 0.9f;
+static const float certain = USUAL_LOOKUP_CERTAIN;
 
 /* ---- Two opinions ---- */
 
@@ -61,7 +62,7 @@ static float weight_of(const blend_trust *t, const blend_guesses *g, int32_t at[
 
 void blend_weigh(const blend_trust *t, blend_guesses *g)
 {
-    const float agreement = 3;
+    const float agreement = USUAL_AGREEMENT;
     int32_t at[2];
     float w = weight_of(t, g, at), rest = 1, sum = 0;
     for (int32_t i = 0; i < g->n; i++) {

@@ -12,6 +12,7 @@
  * place; of recycling by its table and rank. A kind's hits and trials are counted along the path
  * that the target takes, with a guess of ours as the first few trials. */
 #include "draft/lookup_drafter.h"
+#include "base/usual.h"
 
 #include <assert.h>
 #include <string.h>
@@ -50,15 +51,16 @@ static int32_t kind_of_recycled(bool of_two, int32_t rank)
     return LOOKUP_MATCH_KINDS + (of_two ? 0 : RECYCLED) + rank;
 }
 
-/* What a kind is worth before it was tried, from texts of several sorts. */
+/* What a kind is worth before it was tried. */
 static void init_kinds(lookup_drafter *d)
 {
-    static const float of_length[LOOKUP_LENGTHS] = {0.12f, 0.3f,  0.42f, 0.52f,
-                                                    0.62f, 0.72f, 0.8f,  0.88f};
-    static const float of_share[LOOKUP_SHARES] = {1, 0.7f, 0.35f, 0.12f};
-    static const float of_rank[2][RECYCLED] = {
-        {0.5f, 0.12f, 0.06f, 0.04f, 0.03f, 0.02f, 0.015f, 0.01f},
-        {0.25f, 0.1f, 0.06f, 0.04f, 0.03f, 0.02f, 0.015f, 0.01f}};
+    static const float of_length[] = USUAL_LOOKUP_LENGTHS;
+    static const float of_share[] = USUAL_LOOKUP_SHARES;
+    static const float of_rank[][RECYCLED] = USUAL_LOOKUP_RECYCLED;
+    _Static_assert(sizeof of_length / sizeof *of_length == LOOKUP_LENGTHS &&
+                       sizeof of_share / sizeof *of_share == LOOKUP_SHARES &&
+                       sizeof of_rank / sizeof *of_rank == 2,
+                   "one for each kind");
     const float prior_trials = 4;
     for (int32_t i = 0; i < LOOKUP_MATCH_KINDS; i++)
         d->kind[i].hits =
@@ -320,8 +322,7 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
     return drafter_lookup_init(memory, src->capacity);
 }
 
-static const tree_yield usual[DRAFT_YIELDS] = {{1, 1.15, 0},  {3, 1.25, 0}, {7, 1.35, 0},
-                                               {15, 1.45, 0}, {31, 1.5, 0}, {63, 1.55, 0}};
+static const tree_yield usual[DRAFT_YIELDS] = USUAL_LOOKUP_YIELDS;
 
 const drafter_kind drafter_lookup = {.name = "lookup",
                                      .with = "lookup",

@@ -13,6 +13,7 @@
  * that could be looked at (it goes on from what was read long ago), nothing is guessed for
  * a turn. */
 #include "draft/medusa_drafter.h"
+#include "base/usual.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +138,7 @@ static void state_ranks(draft_source *src, const medusa_shape *heads)
     src->has_trees = true;
     medusa_trees(&src->trees, heads);
     for (int32_t r = 0; r < MEDUSA_RANKS; r++)
-        src->right[r] = heads->accuracy[0][r] * (r == 0 ? 0.8f : 1);
+        src->right[r] = heads->accuracy[0][r] * (r == 0 ? USUAL_HEADS_BEST : 1);
 }
 
 static drey_status medusa_kind_open(draft_source *src, drey_error *err)

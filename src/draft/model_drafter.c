@@ -10,6 +10,7 @@
  *
  * A root that was expanded before it became one is row 0 and its own chain. */
 #include "draft/model_drafter.h"
+#include "base/usual.h"
 
 #include <assert.h>
 #include <math.h>
@@ -504,8 +505,7 @@ static drey_status check_planes(draft_source *src, drey_error *err)
 
 /* Over code and chat. A larger draft guesses no better here: that it costs more is known, how much
  * more it knows is not. The target's own high bits guess like a model of a tenth of its size. */
-static const tree_yield usual[DRAFT_YIELDS] = {{1, 1.8, 1},  {3, 2.9, 3},   {7, 4.7, 5},
-                                               {15, 6.7, 9}, {31, 8.8, 14}, {63, 10.3, 22}};
+static const tree_yield usual[DRAFT_YIELDS] = USUAL_MODEL_YIELDS;
 
 const drafter_kind drafter_model = {.name = "model",
                                     .with = "the model beside it",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "base/usual.h"
 #include "draft/model_drafter.h"
 #include "engine/engine.h"
 #include "exit/exit_open.h"
@@ -21,13 +22,12 @@ static const uint64_t most_held_bytes = (uint64_t)1 << 60;
 /* The draft's head over a slice of its vocabulary. In vocabularies that are made by merging pairs,
  * low ids are those that were merged first: the frequent ones. Of the others those come to memory
  * that the text or its prompt has used.
- *
- * How many stay is measured: a token that cannot be guessed ends a turn. With Qwen2.5's 151,936 the
- * first 32,768, those of the text and the special ones are 97 to 98 % of what was written (code and
- * chat), 65,536 98.6 to 99.3 %, 81,920 99.7 to 99.8 %; tokens a pass (code, trees of 32 nodes) fell
- * from 12.2 to 10.8, to 11.7, and not at all. Where a pass writes one token it ends nothing, and
- * 32,768 do: the bytes of the others spare more reads than the few exits that they would add. */
-enum { SLICE_IDS = 81920, SINGLE_SLICE_IDS = 32768, SLICE_ROOM = 2048 };
+ * (base/usual.h: how many stay.) */
+enum {
+    SLICE_IDS = USUAL_SLICE_IDS,
+    SINGLE_SLICE_IDS = USUAL_SINGLE_SLICE_IDS,
+    SLICE_ROOM = USUAL_SLICE_ROOM
+};
 
 static void slice_head(drey_engine *e)
 {

@@ -1,5 +1,6 @@
 /* What fits: see plan.h. */
 #include "plan/plan.h"
+#include "base/usual.h"
 
 #include <stdio.h>
 
@@ -359,7 +360,8 @@ static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_sh
  * equal share of all is better. */
 static double best_front_share(const plan_inputs *in, uint64_t room, plan_result *r)
 {
-    const double least_gain = 0.03; /* passes over prompts, which go to their end, lose a little */
+    const double least_gain =
+        USUAL_FRONT_GAIN; /* passes over prompts, which go to their end, lose a little */
     double best = 0;
     if (in->exit_layers <= 0)
         return best;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "base/usual.h"
 #include "policy/cost.h"
 #include "tree/static_tree.h"
 #include "plan/plan.h"
@@ -74,8 +75,9 @@ double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *us
  * five nodes. */
 static double step_s(double bytes)
 {
-    const double memory = 30e9, small = 0.3e9, memory_beyond = 55e9;
-    return min_f64(bytes, small) / memory + max_f64(bytes - small, 0) / memory_beyond;
+    const double memory = USUAL_MEMORY_BYTES_PER_S, small = USUAL_STEP_SMALL_BYTES;
+    return min_f64(bytes, small) / memory +
+           max_f64(bytes - small, 0) / USUAL_STEP_BEYOND_BYTES_PER_S;
 }
 
 static double usual_turn(const void *user, int32_t n_nodes, int32_t n_steps)
@@ -91,7 +93,7 @@ static double usual_turn(const void *user, int32_t n_nodes, int32_t n_steps)
  * 64. Five and more do as is usual. */
 static void share_rows(turn_cost *c, int32_t n_threads)
 {
-    double dearer = n_threads > 0 ? max_f64(5.0 / n_threads, 1) : 1;
+    double dearer = n_threads > 0 ? max_f64(USUAL_ROW_THREADS / n_threads, 1) : 1;
     for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
         c->shape[n - 1] = 1 + (c->shape[n - 1] - 1) * dearer;
 }

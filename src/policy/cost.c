@@ -1,5 +1,6 @@
 /* Times of passes and steps, and the best number of nodes: see cost.h. */
 #include "policy/cost.h"
+#include "base/usual.h"
 
 #include "common/num.h"
 
@@ -7,7 +8,9 @@
  * they compute. */
 static double usual_shape(int32_t n)
 {
-    return n <= 8 ? 1 + 0.05 * (n - 1) : 1.55 + 0.075 * (n - 9);
+    return n <= USUAL_TILE_ROWS ? 1 + USUAL_ROW_WITHIN_TILE * (n - 1)
+                                : 1 + USUAL_ROW_WITHIN_TILE * (USUAL_TILE_ROWS + 3) +
+                                      USUAL_ROW_BEYOND_TILE * (n - 1 - USUAL_TILE_ROWS);
 }
 
 /* What n rows take beyond one, as assumed or measured beforehand, in passes over one. */
@@ -25,7 +28,7 @@ static double pass_shape(const turn_cost *c, int32_t n)
 
 static double step_shape(int32_t n)
 {
-    return n <= 1 ? 1 : 1 + 0.04 * (n - 1);
+    return n <= 1 ? 1 : 1 + USUAL_STEP_NODE * (n - 1);
 }
 
 /* The range that a number of rows falls into: 1, 2-4, then fours up to 16, eights up to 48, ... */
@@ -41,10 +44,10 @@ static int32_t range_of(int32_t n)
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes)
 {
-    const double memory = 30e9, disk = 2.5e9, least = 1e-6;
+    const double memory = USUAL_MEMORY_BYTES_PER_S, least = 1e-6;
     *c = (turn_cost){.usual_pass = max_f64((double)pass_bytes / memory, least),
                      .step = max_f64((double)step_bytes / memory, least),
-                     .read_s = (double)streamed_bytes / disk};
+                     .read_s = (double)streamed_bytes / USUAL_DISK_BYTES_PER_S};
     c->usual_step = c->step;
     for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
         c->shape[n - 1] = usual_shape(n);

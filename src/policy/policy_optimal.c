@@ -21,22 +21,25 @@
  *       ^                                                                       |
  *       +---- 32 tokens were written, the next time 64, 128, then 256 each -----+ */
 #include "common/num.h"
+#include "base/usual.h"
 #include "tree/calibration.h"
 #include "policy/policy.h"
 #include "tree/values.h"
 
 enum {
     RANKS = POLICY_RANKS,
-    FIRST_PAUSE = 32, /* tokens */
-    LAST_PAUSE = 256,
+    FIRST_PAUSE = USUAL_FIRST_PAUSE, /* tokens */
+    LAST_PAUSE = USUAL_LAST_PAUSE,
     OLD_TURNS = 32 /* after so many a plain turn's time is doubtful */
 };
 /* Plain turns that drafting may lose: at first, after a pause, and however much it has won. */
-static const double first_credit = 3, later_credit = 2, most_credit = 10;
+static const double first_credit = USUAL_FIRST_CREDIT, later_credit = USUAL_LATER_CREDIT,
+                    most_credit = USUAL_MOST_CREDIT;
 /* Worth no row of any pass. */
-static const float least_value = 0.002f;
+static const float least_value = USUAL_LEAST_VALUE;
 /* What guesses are worth where nothing is known: hopeful enough to find out. */
-static const float usual_worth[RANKS] = {0.75f, 0.12f, 0.05f};
+static const double usual_worth[] = USUAL_RANK_SHARES;
+_Static_assert(sizeof usual_worth / sizeof *usual_worth >= RANKS, "one for each rank");
 
 typedef struct optimal {
     draft_policy base;
@@ -78,7 +81,7 @@ static void optimal_init(draft_policy *p)
     o->pause = 0;
     o->next_pause = FIRST_PAUSE;
     for (int i = 0; i < RANKS; i++)
-        o->first_worth[i] = usual_worth[i];
+        o->first_worth[i] = (float)usual_worth[i];
     hope(o);
 }
 

@@ -10,6 +10,7 @@
  * were measured, or a drafter's usual ones. A place that the drafter has no guess for stays
  * empty, with all below it. */
 #include "common/num.h"
+#include "base/usual.h"
 #include "policy/policy.h"
 #include "tree/static_tree.h"
 
@@ -19,7 +20,7 @@ typedef struct static_policy {
 } static_policy;
 
 /* What guesses of a small model are worth about, at any depth. */
-static const double usual_share[] = {0.75, 0.12, 0.05, 0.02, 0.01};
+static const double usual_share[] = USUAL_RANK_SHARES;
 
 static static_policy *self_of(draft_policy *p)
 {

@@ -1,5 +1,6 @@
 /* Drafting in the gaps of a pass: see overlap.h. */
 #include "session/overlap.h"
+#include "base/usual.h"
 
 #include "common/num.h"
 #include "policy/provisional.h"
@@ -9,7 +10,7 @@
 
 /* The text comes by such a node once in a thousand turns: its drafting would rather delay what the
  * pass has to compute. */
-static const float least_worth = 1.0f / 1024;
+static const float least_worth = USUAL_LEAST_AHEAD;
 
 /* ---- A session ---- */
 

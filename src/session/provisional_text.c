@@ -7,6 +7,7 @@
  * A copy of the detokenizer continues where the verified text ends, so that characters and
  * stop texts that tokens cut are whole, or held back, here as there. */
 #include "session/provisional_text.h"
+#include "base/usual.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@
 #include "session/session.h"
 
 /* Text that is more likely to be taken back than so would only flicker. */
-static const float least_shown = 0.25f;
+static const float least_shown = USUAL_LEAST_SHOWN;
 static const int64_t least_interval_ns = 50000000;
 
 static void report(const generation *g, drey_event_kind kind, const char *bytes, size_t n)

@@ -1,5 +1,6 @@
 /* Sharing passes: see sharing.h. */
 #include "session/sharing.h"
+#include "base/usual.h"
 
 #include <assert.h>
 
@@ -117,7 +118,7 @@ static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
 static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
                          drey_session **readers)
 {
-    const double enough = 0.6;
+    const double enough = USUAL_ENOUGH_TO_READ;
     drey_engine *e = sessions[0]->engine;
     shared_tree trees[DREY_MAX_SESSIONS];
     shared_drafting c = {.trees = trees, .trust = &e->trust, .most = most};

@@ -1,5 +1,6 @@
 /* Confidence against outcome: see calibration.h. */
 #include "tree/calibration.h"
+#include "base/usual.h"
 
 #include "base/fmath.h"
 #include "common/num.h"
@@ -26,15 +27,15 @@ static double odds_of(double p)
 
 float calibration_prior(const calibration *c, int32_t rank, float confidence)
 {
-    static const double usual[CALIBRATION_RANKS] = {0.72, 0.106, 0.043};
+    static const double usual[CALIBRATION_RANKS] = USUAL_HEADS_CONFIDENCE;
     int32_t r = min_i32(rank, CALIBRATION_RANKS - 1);
     double p = within_bounds(confidence), odds;
     if (c->average[r] > 0)
-        odds = c->average[r] * pow_f64(odds_of(p) / odds_of(usual[r]), 0.4);
+        odds = c->average[r] * pow_f64(odds_of(p) / odds_of(usual[r]), USUAL_HEADS_POWER);
     else if (rank > 0 || c->sampled)
         return (float)p;
     else
-        odds = 1.5 * pow_f64(odds_of(p), 1.25);
+        odds = USUAL_ODDS_FACTOR * pow_f64(odds_of(p), USUAL_ODDS_POWER);
     return (float)within_bounds(odds / (1 + odds));
 }
 
@@ -43,7 +44,7 @@ float calibration_said(bool sampled, int32_t rank, float value)
     double p = within_bounds(value);
     if (rank > 0 || sampled)
         return (float)p;
-    double odds = pow_f64(odds_of(p) / 1.5, 1 / 1.25);
+    double odds = pow_f64(odds_of(p) / USUAL_ODDS_FACTOR, 1 / USUAL_ODDS_POWER);
     return (float)within_bounds(odds / (1 + odds));
 }
 

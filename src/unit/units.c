@@ -1,5 +1,6 @@
 /* Shares, devices and their drivers: see units.h. */
 #include "unit/units.h"
+#include "base/usual.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,7 +194,7 @@ double boundary_at(const int32_t *contexts, const float *boundary, int32_t n, in
 }
 
 /* What a tail costs, in dense blocks: about, of trees of 16 to 64 nodes. */
-static const double tail_blocks = 2;
+static const double tail_blocks = USUAL_TAIL_BLOCKS;
 
 /* A cluster, or a device that is asked. */
 static bool attends(const unit_set *us, int32_t i, bool devices)
