@@ -1,5 +1,5 @@
 /* The product's promise for every architecture: a text does not depend on drafter, budget, sidecar,
- * threads, prompt chunks or CPU tier. test_same_text crosses these settings for two architectures;
+ * threads, prompt chunks or CPU tier. test_matrix combines these settings for two architectures;
  * here each architecture meets each of them once. */
 #include <stdio.h>
 #include <stdlib.h>

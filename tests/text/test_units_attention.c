@@ -1,7 +1,6 @@
-/* The same text whoever computes: heads and other drafters, with clusters of different kernels and
- * speeds, devices, parts that are taken over and parts that are not, attention's boundary wherever
- * it may be, weights in memory and streamed: each case is compared with plain decoding on one
- * thread. The text is long enough that attention is divided. */
+/* Attention divided between units: the boundary says who computes what, devices have their part
+ * until they fail, and texts are those of plain decoding. test_matrix.c combines units with all
+ * else. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,42 +139,6 @@ static void written(const writing *w, const char *units)
         fail_msg("%s: %s", units, w->error.message);
 }
 
-/* Heads at every boundary, the other drafters in turn beside them. */
-static void every_division(void **state)
-{
-    scene *s = *state;
-    static const drey_drafter others[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_MODEL,
-                                          DREY_DRAFTER_LOOKUP, DREY_DRAFTER_SELF};
-    const char *const *tiers = drey_cpu_tiers();
-    char mixed[64], slowed[64];
-    snprintf(mixed, sizeof mixed, "cpu/%s+cpu/%s", tiers[0], tiers[tiers[1] ? 1 : 0]);
-    snprintf(slowed, sizeof slowed, "cpu/slow=2+cpu/%s+static", tiers[tiers[1] ? 1 : 0]);
-    const char *const units[] = {"cpu",
-                                 "cpu+cpu",
-                                 "cpu+cpu+static",
-                                 mixed,
-                                 slowed,
-                                 "cpu/threads=2+cpu+static",
-                                 "cpu+cpu/slow=3",
-                                 "cpu+cpu/threads=2+cpu",
-                                 "cpu+fake",
-                                 "cpu+cpu+fake+static",
-                                 "cpu/threads=2+fake:attend9"};
-    enum { N = sizeof units / sizeof *units };
-    for (int i = 0, k = 0; i < N; i++)
-        for (int b = 0; b < N_BOUNDARIES; b++, k++) {
-            if (k % EVERY)
-                continue;
-            written(write_case(s, units[i], DREY_DRAFTER_MEDUSA, b), units[i]);
-            if (b % 2 == i % 2)
-                written(write_case(s, units[i], others[k / 2 % 4], b), units[i]);
-        }
-    print_message("%d cases; accepted %d, refused %d; %d dense blocks, %d tails\n", (int)s->n_cases,
-                  (int)s->accepted, (int)s->refused, (int)s->dense_blocks, (int)s->tails);
-    assert_true(s->accepted > 0 && s->refused > s->n_cases);
-    assert_true(s->dense_blocks > s->n_cases && s->tails > s->n_cases);
-}
-
 /* Where nobody takes over, the boundary says who has what; where one cluster is, nothing is
  * divided. */
 static void the_boundary_decides(void **state)
@@ -245,7 +208,6 @@ static void with_a_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_division),
         cmocka_unit_test(the_boundary_decides),
         cmocka_unit_test(devices_attend),
 #ifndef TESTS_SANITIZED

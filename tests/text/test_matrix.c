@@ -1,0 +1,148 @@
+/* The product's promise: the text does not depend on drafter, policy, ablation, exact exits, units,
+ * budget, sidecar, kind of reads, processor, threads, chunks of the prompt, or company. Values of
+ * settings are combined in two ways: a fixed part in which every value of every axis occurs, and
+ * every pair of values of those axes that have to do with each other; and a part drawn by a seed,
+ * which is printed. DREY_TEST_SEED=N draws it again; DREY_TEST_EVERY=N takes one case of N of the
+ * fixed part, another one for another seed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/test.h"
+#include "text/matrix.h"
+
+#ifdef TESTS_SANITIZED
+enum { N_DRAWN = 10, EVERY = 8 };
+#else
+enum { N_DRAWN = 40, EVERY = 1 };
+#endif
+enum { MOST_CASES = 1000 };
+
+/* Every pair of values of these axes occurs; with itself: every value. */
+static const matrix_axis pairs[][2] = {
+    {AXIS_DRAFTER, AXIS_POLICY},   {AXIS_DRAFTER, AXIS_WITHOUT}, {AXIS_POLICY, AXIS_WITHOUT},
+    {AXIS_EXIT, AXIS_POLICY},      {AXIS_EXIT, AXIS_DRAFTER},    {AXIS_EXIT, AXIS_SHARE},
+    {AXIS_DRAFTER, AXIS_SHARE},    {AXIS_DRAFTER, AXIS_TIER},    {AXIS_DRAFTER, AXIS_SAMPLING},
+    {AXIS_DRAFTER, AXIS_SESSIONS}, {AXIS_DRAFTER, AXIS_LOOKUP},  {AXIS_DRAFTER, AXIS_KV},
+    {AXIS_UNITS, AXIS_DRAFTER},    {AXIS_UNITS, AXIS_BOUNDARY},  {AXIS_UNITS, AXIS_PROMPT},
+    {AXIS_UNITS, AXIS_SHARE},      {AXIS_TIER, AXIS_KV},         {AXIS_TIER, AXIS_MODEL},
+    {AXIS_SHARE, AXIS_IO},         {AXIS_SHARE, AXIS_SIDECAR},   {AXIS_SHARE, AXIS_READS},
+    {AXIS_CHUNK, AXIS_THREADS},    {AXIS_CHUNK, AXIS_TIER},      {AXIS_SESSIONS, AXIS_EXIT},
+    {AXIS_SESSIONS, AXIS_POLICY},  {AXIS_CLOCK, AXIS_POLICY},    {AXIS_MODEL, AXIS_DRAFTER},
+};
+enum { N_PAIRS = sizeof pairs / sizeof *pairs, MOST_VALUES = 32 };
+
+static bool covered[N_PAIRS][MOST_VALUES][MOST_VALUES];
+static matrix_case cases[MOST_CASES];
+
+static void cover(const matrix_case *c)
+{
+    for (int p = 0; p < N_PAIRS; p++)
+        covered[p][c->at[pairs[p][0]]][c->at[pairs[p][1]]] = true;
+}
+
+/* A case with these two values, the others drawn; of some, the one that has most new pairs. */
+static bool draw(matrix_case *best, int p, int32_t a, int32_t b, rng *r)
+{
+    int32_t most = 0;
+    for (int i = 0; i < 20; i++) {
+        matrix_case c;
+        int32_t n_new = 0;
+        matrix_case_random(&c, r);
+        c.at[pairs[p][0]] = a;
+        c.at[pairs[p][1]] = b;
+        matrix_case_settle(&c);
+        if (c.at[pairs[p][0]] != a || c.at[pairs[p][1]] != b)
+            continue;
+        for (int q = 0; q < N_PAIRS; q++)
+            n_new += !covered[q][c.at[pairs[q][0]]][c.at[pairs[q][1]]];
+        if (n_new > most) {
+            most = n_new;
+            *best = c;
+        }
+    }
+    return most > 0;
+}
+
+/* The same list on every run with these axes. */
+static int32_t fixed_cases(void)
+{
+    rng r = rng_from(1);
+    int32_t n = 0;
+    for (int p = 0; p < N_PAIRS; p++)
+        for (int32_t a = 0; a < matrix_values(pairs[p][0]); a++)
+            for (int32_t b = 0; b < matrix_values(pairs[p][1]); b++)
+                if (!covered[p][a][b] && draw(&cases[n], p, a, b, &r)) {
+                    cover(&cases[n++]);
+                    assert_true(n < MOST_CASES);
+                }
+    return n;
+}
+
+static uint64_t number(const char *name, uint64_t usual)
+{
+    const char *given = getenv(name);
+    return given && *given ? strtoull(given, NULL, 10) : usual;
+}
+
+/* whole: the fixed part was; of a few cases, only what nearly each of them has. */
+static void what_it_is_about_happened(const matrix_totals *t, bool whole)
+{
+    print_message("%d cases; accepted %d, refused %d, provisional %d, outside the slice %d, "
+                  "blended %d; left early %d, taken back %d; dense blocks %d, tails %d, parts %d, "
+                  "devices that failed %d; streamed %d, packed %d; shared passes %d\n",
+                  (int)t->n_cases, (int)t->accepted, (int)t->refused, (int)t->provisional,
+                  (int)t->outside_slice, (int)t->blended, (int)t->left, (int)t->taken_back,
+                  (int)t->dense_blocks, (int)t->tails, (int)t->parts, (int)t->failed_devices,
+                  (int)t->streamed, (int)t->packed, (int)t->shared_passes);
+    assert_true(t->accepted > 0 && t->refused > 0 && t->streamed > 0);
+    if (!whole)
+        return;
+    assert_true(t->accepted > t->n_cases && t->refused > t->n_cases);
+    assert_true(t->provisional > 0 && t->outside_slice > 0 && t->blended > 0);
+    assert_true(t->left > t->taken_back && t->taken_back > 0);
+    assert_true(t->dense_blocks > t->n_cases && t->tails > t->n_cases && t->parts > 0);
+    assert_true(t->packed > 0 && t->failed_devices > 0 && t->shared_passes > t->n_cases);
+}
+
+static void one_text(void **state)
+{
+    (void)state;
+    matrix_totals total = {0};
+    uint64_t seed = number("DREY_TEST_SEED", (uint64_t)time(NULL) % 1000000);
+    uint64_t every = number("DREY_TEST_EVERY", EVERY);
+    rng r = rng_from(seed);
+    print_message("DREY_TEST_SEED=%llu DREY_TEST_EVERY=%llu\n", (unsigned long long)seed,
+                  (unsigned long long)every);
+    int32_t n_fixed = fixed_cases();
+    for (int32_t i = (int32_t)(seed % every); i < n_fixed; i += (int32_t)every)
+        matrix_case_run(&cases[i], &total);
+    for (int i = 0; i < N_DRAWN; i++) {
+        matrix_case c;
+        matrix_case_random(&c, &r);
+        matrix_case_settle(&c);
+        matrix_case_run(&c, &total);
+    }
+    what_it_is_about_happened(&total, every == 1);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    matrix_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    matrix_close();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_text)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
