@@ -15,12 +15,22 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(EXISTS ${CMAKE_SOURCE_DIR}/docs/reference/drey.1)
   install(FILES docs/reference/drey.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
-if(EXISTS ${CMAKE_SOURCE_DIR}/completions)
-  install(FILES completions/drey.bash RENAME drey
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions OPTIONAL)
-  install(FILES completions/_drey DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions OPTIONAL)
-  install(FILES completions/drey.fish
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d OPTIONAL)
+# Shell completions are what the built command prints.
+if(CMAKE_CROSSCOMPILING)
+  message(STATUS "cross build: shell completions are not installed; drey --completion bash|zsh|fish prints them")
+else()
+  foreach(completion bash/bash-completion/completions/drey zsh/zsh/site-functions/_drey
+      fish/fish/vendor_completions.d/drey.fish)
+    string(REGEX MATCH "^([a-z]+)/(.*)/([^/]+)$" whole ${completion})
+    set(shell ${CMAKE_MATCH_1})
+    set(folder ${CMAKE_INSTALL_DATADIR}/${CMAKE_MATCH_2})
+    set(file ${CMAKE_BINARY_DIR}/completions/${CMAKE_MATCH_3})
+    add_custom_command(OUTPUT ${file} COMMAND drey --completion ${shell} > ${file} DEPENDS drey)
+    list(APPEND completion_files ${file})
+    install(FILES ${file} DESTINATION ${folder})
+  endforeach()
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/completions)
+  add_custom_target(completions ALL DEPENDS ${completion_files})
 endif()
 
 # find_package(drey): targets drey::drey (shared) and drey::static; drey::train and drey::train-static have the

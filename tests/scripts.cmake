@@ -34,6 +34,8 @@ add_executable(chat_example ${CMAKE_SOURCE_DIR}/examples/chat.c)
 target_link_libraries(chat_example PRIVATE drey_shared drey_options)
 drey_form_test(exports $<TARGET_FILE:drey_shared> $<TARGET_FILE:drey_static>
   $<TARGET_FILE:drey_train_shared> $<TARGET_FILE:drey_train_static>)
+drey_script_test(cli/completion $<TARGET_FILE:drey>)
+set_tests_properties(completion PROPERTIES LABELS fast)
 # It brings its own compiler, so once is enough for all builds of a machine.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT DREY_SANITIZE)
   drey_script_test(kernel/arm_kernels ${CMAKE_BINARY_DIR}/arm-kernels)

@@ -5,6 +5,7 @@
 #include "drey/train.h"
 #include "serve/server.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -54,121 +55,212 @@ static bool features_parse(const char *name, int *i)
     return false;
 }
 
-#define OPTION(name, letter, value, commands, member, least, most, choice, parse)                  \
+#define ROW(name, letter, value, commands, member, argument, least, most, choice, parse, help)     \
     {                                                                                              \
-        name, letter, value, commands, offsetof(cli_settings, member), least, most, choice, parse  \
+        name, letter, value, commands, offsetof(cli_settings, member), least, most, choice, parse, \
+            argument, help                                                                         \
     }
-#define PLAIN(name, letter, value, commands, member)                                               \
-    OPTION(name, letter, value, commands, member, 0, 0, NULL, NULL)
-#define FLAG(name, letter, commands, member)   PLAIN(name, letter, CLI_FLAG, commands, member)
-#define TEXT(name, letter, commands, member)   PLAIN(name, letter, CLI_TEXT, commands, member)
-#define STOP(name, letter, commands, member)   PLAIN(name, letter, CLI_STOP, commands, member)
-#define DRAFT(name, letter, commands, member)  PLAIN(name, letter, CLI_DRAFT, commands, member)
-#define MEMORY(name, letter, commands, member) PLAIN(name, letter, CLI_MEMORY, commands, member)
-#define RATE(name, letter, commands, member)   PLAIN(name, letter, CLI_RATE, commands, member)
-#define SEED(name, letter, commands, member)   PLAIN(name, letter, CLI_SEED, commands, member)
-#define COUNT(name, letter, commands, member, least, most)                                         \
-    OPTION(name, letter, CLI_COUNT, commands, member, least, most, NULL, NULL)
-#define REAL(name, letter, commands, member, least, most)                                          \
-    OPTION(name, letter, CLI_REAL, commands, member, least, most, NULL, NULL)
-#define SIZE(name, letter, commands, member, least, most)                                          \
-    OPTION(name, letter, CLI_SIZE, commands, member, least, most, NULL, NULL)
-#define CHOICE(name, letter, commands, member, what)                                               \
-    OPTION(name, letter, CLI_CHOICE, commands, member, 0, 0, what##_name, what##_parse)
-#define SET(name, letter, commands, member, what)                                                  \
-    OPTION(name, letter, CLI_SET, commands, member, 0, 0, what##_name, what##_parse)
+#define PLAIN(name, letter, value, commands, member, argument, help)                               \
+    ROW(name, letter, value, commands, member, argument, 0, 0, NULL, NULL, help)
+#define FLAG(name, letter, commands, member, help)                                                 \
+    PLAIN(name, letter, CLI_FLAG, commands, member, NULL, help)
+#define TEXT(name, letter, commands, member, argument, help)                                       \
+    PLAIN(name, letter, CLI_TEXT, commands, member, argument, help)
+#define COUNT(name, letter, commands, member, argument, least, most, help)                         \
+    ROW(name, letter, CLI_COUNT, commands, member, argument, least, most, NULL, NULL, help)
+#define REAL(name, letter, commands, member, argument, least, most, help)                          \
+    ROW(name, letter, CLI_REAL, commands, member, argument, least, most, NULL, NULL, help)
+#define SIZE(name, letter, commands, member, argument, least, most, help)                          \
+    ROW(name, letter, CLI_SIZE, commands, member, argument, least, most, NULL, NULL, help)
+#define CHOICE(name, letter, commands, member, what, help)                                         \
+    ROW(name, letter, CLI_CHOICE, commands, member, NULL, 0, 0, what##_name, what##_parse, help)
+#define SET(name, letter, commands, member, argument, what, help)                                  \
+    ROW(name, letter, CLI_SET, commands, member, argument, 0, 0, what##_name, what##_parse, help)
 
+/* What matters most to a command comes first: see help.c. */
 const cli_option cli_options[] = {
-    TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE,
-         model),
-    DRAFT("draft", 'd', TEXTS | CLI_TUNE | CLI_TRAIN_EXIT, draft_path),
-    MEMORY("memory", 0, ENGINE | CLI_TUNE, memory_bytes),
-    COUNT("context", 'c', TEXTS | CLI_TUNE, n_context, 2, DREY_MAX_CONTEXT),
-    COUNT("threads", 't', CORES, n_threads, 1, DREY_MAX_THREADS),
-    CHOICE("policy", 0, TEXTS, policy, policy),
-    SET("without", 0, TEXTS, without, part),
-    SET("with", 0, TEXTS, with, part),
-    COUNT("draft-tokens", 0, TEXTS, draft_tokens, 1, DREY_MAX_DRAFTED),
-    COUNT("tree", 0, TEXTS, tree_nodes, 1, DREY_MAX_DRAFTED),
-    CHOICE("exit", 0, TEXTS, exit, exit),
-    TEXT("exit-file", 0, TEXTS, exit_file),
-    COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, 1, DREY_MAX_PROMPT_CHUNK),
-    TEXT("cpu", 0, CORES, cpu_tier),
-    TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_TUNE, units),
-    CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, io, io),
-    CHOICE("kv", 0, ENGINE | CLI_TUNE, kv, kv),
-    SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, read_bytes, DREY_MIN_READ_BYTES,
-         DREY_MAX_READ_BYTES),
-    TEXT("sidecar", 0, ENGINE | CLI_TUNE, sidecar),
-    TEXT("host", 0, CLI_SERVE, host),
-    COUNT("port", 0, CLI_SERVE, port, 0, 65535),
-    TEXT("alias", 0, CLI_SERVE, alias),
-    TEXT("api-key", 0, CLI_SERVE, api_key),
-    TEXT("cors-origin", 0, CLI_SERVE, cors_origin),
-    COUNT("queue", 0, CLI_SERVE, n_queue, 0, SERVE_MAX_QUEUE),
-    COUNT("connections", 0, CLI_SERVE, n_connections, 1, SERVE_MAX_CONNECTIONS),
-    SIZE("max-body", 0, CLI_SERVE, body_bytes, SERVE_MIN_BODY, SERVE_MAX_BODY),
-    SIZE("prefix-memory", 0, CLI_CHAT | CLI_SERVE, prefix_memory, 1, (double)(UINT64_C(1) << 50)),
-    TEXT("prefix-folder", 0, CLI_CHAT | CLI_SERVE, prefix_folder),
-    SIZE("prefix-disk", 0, CLI_CHAT | CLI_SERVE, prefix_disk, 1, (double)(UINT64_C(1) << 50)),
-    COUNT("timeout", 0, CLI_SERVE, timeout_s, 1, 86400),
-    COUNT("grace", 0, CLI_SERVE, grace_s, 0, 86400),
-    TEXT("prompt", 'p', CLI_RUN, prompt),
-    TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file),
-    COUNT("predict", 'n', CLI_RUN | CLI_CHAT | CLI_SERVE | TRAIN, n_predict, 1, INT32_MAX),
-    FLAG("chat", 0, CLI_RUN, chat),
-    TEXT("system", 0, CLI_RUN | CLI_CHAT, system),
-    FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special),
-    REAL("temp", 0, SAMPLED | CLI_TRAIN_MEDUSA, sampling.temperature, 0, 100),
-    COUNT("top-k", 0, SAMPLED, sampling.top_k, 0, INT32_MAX),
-    REAL("top-p", 0, SAMPLED, sampling.top_p, 0, 1),
-    REAL("min-p", 0, SAMPLED, sampling.min_p, 0, 1),
-    SEED("seed", 0, SAMPLED | TRAIN, sampling.seed),
-    STOP("stop", 0, CLI_RUN | CLI_CHAT, stops),
-    FLAG("ignore-eos", 0, CLI_RUN, ignore_eos),
-    FLAG("raw-ids", 0, CLI_RUN, raw_ids),
-    FLAG("no-provisional-text", 0, CLI_RUN | CLI_CHAT, no_provisional_text),
-    TEXT("stats", 0, CLI_RUN, stats),
-    TEXT("trace", 0, CLI_RUN, trace),
+    TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, model,
+         "FILE", "the model that decides the text"),
+    PLAIN("draft", 'd', CLI_DRAFT, TEXTS | CLI_TUNE | CLI_TRAIN_EXIT, draft_path, NULL,
+          "what guesses ahead (auto)"),
+    PLAIN("memory", 0, CLI_MEMORY, ENGINE | CLI_TUNE, memory_bytes, "SIZE|auto|unlimited",
+          "bound on everything in memory (auto)"),
+
+    TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | TRAIN, output, "FILE",
+         "another place for the file that is written"),
+    FLAG("check", 0, CLI_PREPARE, check, "read model and sidecar to the last byte and compare"),
+    FLAG("force", 0, CLI_PREPARE, force, "write even where a good sidecar, or another file, is"),
+    FLAG("planes", 0, CLI_PREPARE, planes, "high and low bits apart, for drey run -d self"),
+    COUNT("turn", 0, CLI_REPORT, turn, "K", 0, INT32_MAX,
+          "the tree of turn K, with what was guessed and accepted"),
+    TEXT("turns", 0, CLI_REPORT, turns, "FIRST-LAST", "the turns to draw (a few in the middle)"),
+    FLAG("ids", 0, CLI_TOKENIZE, ids, "the other way, a JSON array of token ids into text"),
+    FLAG("bos", 0, CLI_TOKENIZE, bos, "begin with BOS if the model wants it"),
+
+    TEXT("host", 0, CLI_SERVE, host, "ADDRESS|PATH.sock", "where it listens (127.0.0.1)"),
+    COUNT("port", 0, CLI_SERVE, port, "N", 0, 65535, "its port, 0 for any (8080)"),
+    TEXT("alias", 0, CLI_SERVE, alias, "NAME", "the name that the model has for clients"),
+    TEXT("api-key", 0, CLI_SERVE, api_key, "KEY,...", "what clients must send"),
+    TEXT("cors-origin", 0, CLI_SERVE, cors_origin, "ORIGIN,...|localhost|*", "pages that may ask"),
+    COUNT("sessions", 0, CLI_PLAN | CLI_SERVE | CLI_BENCH_MODEL, n_sessions, "N", 1,
+          DREY_MAX_SESSIONS, "texts that are written at the same time (1)"),
+    COUNT("queue", 0, CLI_SERVE, n_queue, "N", 0, SERVE_MAX_QUEUE, "requests that may wait (32)"),
+    COUNT("connections", 0, CLI_SERVE, n_connections, "N", 1, SERVE_MAX_CONNECTIONS,
+          "connections at the same time (64)"),
+    SIZE("max-body", 0, CLI_SERVE, body_bytes, "SIZE", SERVE_MIN_BODY, SERVE_MAX_BODY,
+         "the largest request that is taken"),
+    COUNT("timeout", 0, CLI_SERVE, timeout_s, "S", 1, 86400, "seconds for a client (30)"),
+    COUNT("grace", 0, CLI_SERVE, grace_s, "S", 0, 86400, "seconds for texts when it stops (10)"),
+
+    PLAIN("disk", 0, CLI_RATE, CLI_PLAN, disk_bytes_per_s, "SIZE/s",
+          "the disk's speed, instead of measuring it"),
+    FLAG("no-measure", 0, CLI_PLAN, no_measure, "sizes, and speeds for a stated disk"),
+    FLAG("tensors", 0, CLI_PLAN, tensors, "the place of each tensor"),
+
+    TEXT("prompts", 0, CLI_TUNE | TRAIN, prompts, "FILE",
+         "{\"turns\": [\"...\"]} per line (some of drey's own)"),
+    FLAG("show", 0, CLI_TUNE, show, "measure nothing; show what was measured"),
+    COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, "N", 1, 1024, "hidden units of a predictor (64)"),
+    CHOICE("features", 0, CLI_TRAIN_EXIT, features, features,
+           "all there is, or without the draft's own"),
+    COUNT("heads", 0, CLI_TRAIN_MEDUSA, n_heads, "N", 1, DREY_MEDUSA_HEADS,
+          "tokens that they guess ahead (4)"),
+    COUNT("vocabulary", 0, CLI_TRAIN_MEDUSA, n_vocabulary, "N", 1, INT32_MAX,
+          "the N most frequent tokens can be guessed (12288)"),
+    COUNT("epochs", 0, CLI_TRAIN_MEDUSA, n_epochs, "N", 1, 1000,
+          "how often each token is seen (2)"),
+    REAL("rate", 0, CLI_TRAIN_MEDUSA, rate, "X", 1e-6, 1, "of learning (0.002)"),
+    FLAG("keep-texts", 0, CLI_TRAIN_MEDUSA, keep_texts, "keep OUTPUT.texts for another training"),
+    COUNT("window", 0, CLI_PERPLEXITY, window, "N", 2, 1048576, "tokens of a window (512)"),
+    COUNT("unscored", 0, CLI_PERPLEXITY, unscored, "N", 1, 1048575,
+          "its first tokens, which are only read (1)"),
+    COUNT("prompt-tokens", 0, CLI_BENCH_MODEL, n_prompt, "N", 1, 1048576,
+          "length of the prompt (512)"),
+    COUNT("decode-tokens", 0, CLI_BENCH_MODEL, n_decode, "N", 1, 1048576,
+          "length of the text (64)"),
+    TEXT("contexts", 0, CLI_BENCH_MODEL, contexts, "N,N,...",
+         "positions before a pass (0,4096,16384)"),
+    FLAG("every", 0, CLI_BENCH_MODEL, every, "passes of 1, 2, 3 to 64 rows"),
+    TEXT("type", 0, CLI_BENCH_KERNELS, type, "TYPE", "the kernels of one type only"),
+    FLAG("list", 0, CLI_BENCH_KERNELS, list, "a table of types and tiers"),
+    FLAG("sizes", 0, CLI_BENCH_DISK, sizes, "reads of several sizes"),
+    COUNT("seconds", 0, CLI_BENCH_DISK, seconds, "N", 1, 3600, "how long to read (2 at most)"),
+    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | TRAIN, json, "FILE|-",
+         "the numbers as JSON, - for standard output"),
+
+    TEXT("prompt", 'p', CLI_RUN, prompt, "TEXT", "the prompt (-f, or standard input)"),
+    TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, file, "FILE", "a file with the prompt"),
+    COUNT("predict", 'n', CLI_RUN | CLI_CHAT | CLI_SERVE | TRAIN, n_predict, "N", 1, INT32_MAX,
+          "most tokens to write (512)"),
+    COUNT("context", 'c', TEXTS | CLI_TUNE, n_context, "N", 2, DREY_MAX_CONTEXT,
+          "most tokens of prompt and text"),
+    FLAG("chat", 0, CLI_RUN, chat, "one turn of a chat"),
+    TEXT("system", 0, CLI_RUN | CLI_CHAT, system, "TEXT", "the system message"),
+    PLAIN("stop", 0, CLI_STOP, CLI_RUN | CLI_CHAT, stops, "TEXT", "ends the text (of several)"),
+    REAL("temp", 0, SAMPLED | CLI_TRAIN_MEDUSA, sampling.temperature, "T", 0, 100,
+         "temperature of sampling (0: likeliest)"),
+    COUNT("top-k", 0, SAMPLED, sampling.top_k, "K", 0, INT32_MAX, "among the K most likely"),
+    REAL("top-p", 0, SAMPLED, sampling.top_p, "P", 0, 1, "among those that make up P"),
+    REAL("min-p", 0, SAMPLED, sampling.min_p, "P", 0, 1, "at least P times the most likely"),
+    PLAIN("seed", 0, CLI_SEED, SAMPLED | TRAIN, sampling.seed, "S", "one seed, one text (0)"),
+    SIZE("prefix-memory", 0, CLI_CHAT | CLI_SERVE, prefix_memory, "SIZE", 1,
+         (double)(UINT64_C(1) << 50), "for the beginnings of texts, to use again"),
+    TEXT("prefix-folder", 0, CLI_CHAT | CLI_SERVE, prefix_folder, "DIR",
+         "where they outlive the process"),
+    SIZE("prefix-disk", 0, CLI_CHAT | CLI_SERVE, prefix_disk, "SIZE", 1,
+         (double)(UINT64_C(1) << 50), "the most that this folder takes"),
+    TEXT("stats", 0, CLI_RUN, stats, "FILE", "statistics (JSON)"),
+    TEXT("trace", 0, CLI_RUN, trace, "FILE", "what ran when, for drey report"),
+    FLAG("no-provisional-text", 0, CLI_RUN | CLI_CHAT, no_provisional_text,
+         "on a terminal, text only once it is verified"),
+    FLAG("special", 0, CLI_RUN | CLI_TOKENIZE, special, "special tokens in a text count as such"),
+    FLAG("ignore-eos", 0, CLI_RUN, ignore_eos, "continue after the end of the text"),
+    FLAG("raw-ids", 0, CLI_RUN, raw_ids, "token ids instead of text"),
+
+    CHOICE("exit", 0, TEXTS, exit, exit, "end passes where tokens are decided (fast: lossy)"),
+    TEXT("exit-file", 0, TEXTS, exit_file, "FILE", "what says where (beside the model)"),
+    REAL("exit-threshold", 0, TEXTS | CLI_TRAIN_EXIT, exit_threshold, "X", 0.01, 1,
+         "how sure it has to be"),
+    CHOICE("policy", 0, TEXTS, policy, policy, "how to draft (auto)"),
+    SET("with", 0, TEXTS, with, "lookup", part, "parts of drafting to add"),
+    COUNT("draft-tokens", 0, TEXTS, draft_tokens, "N", 1, DREY_MAX_DRAFTED,
+          "length of a chain (8)"),
+    COUNT("tree", 0, TEXTS, tree_nodes, "N", 1, DREY_MAX_DRAFTED, "most nodes of a tree (47)"),
+    SET("without", 0, TEXTS, without, NULL, part, "parts of drafting to leave out"),
+    COUNT("threads", 't', CORES, n_threads, "N", 1, DREY_MAX_THREADS, "threads (the cores)"),
+    TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_TUNE, units, "UNITS|cpu|auto",
+         "who computes, as in cpu:0-3=3+cpu:4-7=1"),
+    TEXT("cpu", 0, CORES, cpu_tier, "amx|avx512|avxvnni|avx2|i8mm|dotprod|neon|ref|float",
+         "kernels (best)"),
+    CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, io, io,
+           "how to read (auto)"),
+    CHOICE("kv", 0, ENGINE | CLI_TUNE, kv, kv, "keys and values, f16 or half of it (q8_0: lossy)"),
+    SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, read_bytes, "SIZE|512K|1M|2M",
+         DREY_MIN_READ_BYTES, DREY_MAX_READ_BYTES, "of a streamed read (1M)"),
+    TEXT("sidecar", 0, ENGINE | CLI_TUNE, sidecar, "FILE|none",
+         "what drey prepare wrote (beside the model)"),
+    COUNT("prompt-chunk", 0, ENGINE, prompt_chunk, "ROWS", 1, DREY_MAX_PROMPT_CHUNK,
+          "rows of a prompt's pass"),
     FLAG("quiet", 'q',
-         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_PREPARE | CLI_TUNE | TRAIN, quiet),
-    TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | TRAIN, output),
-    COUNT("turn", 0, CLI_REPORT, turn, 0, INT32_MAX),
-    TEXT("turns", 0, CLI_REPORT, turns),
-    FLAG("check", 0, CLI_PREPARE, check),
-    FLAG("force", 0, CLI_PREPARE, force),
-    FLAG("planes", 0, CLI_PREPARE, planes),
-    RATE("disk", 0, CLI_PLAN, disk_bytes_per_s),
-    FLAG("no-measure", 0, CLI_PLAN, no_measure),
-    FLAG("tensors", 0, CLI_PLAN, tensors),
-    COUNT("sessions", 0, CLI_PLAN | CLI_SERVE | CLI_BENCH_MODEL, n_sessions, 1, DREY_MAX_SESSIONS),
-    FLAG("show", 0, CLI_TUNE, show),
-    FLAG("ids", 0, CLI_TOKENIZE, ids),
-    FLAG("bos", 0, CLI_TOKENIZE, bos),
-    COUNT("window", 0, CLI_PERPLEXITY, window, 2, 1048576),
-    COUNT("unscored", 0, CLI_PERPLEXITY, unscored, 1, 1048575),
-    COUNT("prompt-tokens", 0, CLI_BENCH_MODEL, n_prompt, 1, 1048576),
-    COUNT("decode-tokens", 0, CLI_BENCH_MODEL, n_decode, 1, 1048576),
-    TEXT("contexts", 0, CLI_BENCH_MODEL, contexts),
-    FLAG("every", 0, CLI_BENCH_MODEL, every),
-    TEXT("prompts", 0, CLI_TUNE | TRAIN, prompts),
-    COUNT("hidden", 0, CLI_TRAIN_EXIT, n_hidden, 1, 1024),
-    REAL("exit-threshold", 0, TEXTS | CLI_TRAIN_EXIT, exit_threshold, 0.01, 1),
-    CHOICE("features", 0, CLI_TRAIN_EXIT, features, features),
-    COUNT("heads", 0, CLI_TRAIN_MEDUSA, n_heads, 1, DREY_MEDUSA_HEADS),
-    COUNT("vocabulary", 0, CLI_TRAIN_MEDUSA, n_vocabulary, 1, INT32_MAX),
-    COUNT("epochs", 0, CLI_TRAIN_MEDUSA, n_epochs, 1, 1000),
-    REAL("rate", 0, CLI_TRAIN_MEDUSA, rate, 1e-6, 1),
-    FLAG("keep-texts", 0, CLI_TRAIN_MEDUSA, keep_texts),
-    TEXT("type", 0, CLI_BENCH_KERNELS, type),
-    FLAG("list", 0, CLI_BENCH_KERNELS, list),
-    FLAG("sizes", 0, CLI_BENCH_DISK, sizes),
-    COUNT("seconds", 0, CLI_BENCH_DISK, seconds, 1, 3600),
-    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | TRAIN, json),
-    FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH, help),
+         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_PREPARE | CLI_TUNE | TRAIN, quiet,
+         "no progress and no statistics"),
+    FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH, help, "this text"),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
 _Static_assert(sizeof cli_options / sizeof *cli_options <= CLI_MAX_OPTIONS, "given[] is too short");
+
+/* What an option means to some commands, where that differs. */
+static const struct {
+    unsigned commands;
+    const char *name, *help;
+} meanings[] = {
+    {TRAIN, "model", "the target"},
+    {CLI_TOKENIZE, "model", "the model whose tokenizer is used"},
+    {CLI_BENCH_MACHINE, "model", "read the disk below this model as well"},
+    {CLI_TRAIN_EXIT, "draft", "what names the candidates, not auto (lookup)"},
+    {CLI_REPORT, "output", "the picture (standard output)"},
+    {CLI_SERVE, "sessions", "texts that are written at the same time (4)"},
+    {CLI_TRAIN_EXIT, "prompts", "prompts as for drey tune (80 of its own)"},
+    {CLI_TRAIN_MEDUSA, "prompts", "what it answers, as for drey tune (it asks itself)"},
+    {CLI_PERPLEXITY, "file", "the text (standard input)"},
+    {CLI_TRAIN_EXIT, "predict", "tokens of each text (128)"},
+    {CLI_TRAIN_MEDUSA, "predict", "tokens of text; of those kept, the first (500000)"},
+    {CLI_CHAT | CLI_SERVE, "context", "most tokens of a text (4096, or the model's)"},
+    {CLI_PLAN, "context", "most tokens of prompt and text (1024)"},
+    {CLI_TUNE, "context", "with units, attention after up to so many (4096)"},
+    {CLI_TRAIN_MEDUSA, "temp", "of the answers; 0 takes the likeliest tokens (0.3)"},
+    {TRAIN, "seed", "of what training begins with (0)"},
+    {CLI_TRAIN_EXIT, "exit-threshold", "what a score has to exceed (0.6)"},
+    {CLI_TUNE, "cpu", "the tier to tune (the best)"},
+};
+
+const char *option_help(const cli_option *option, cli_command command)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+        if (meanings[i].commands & command && strcmp(meanings[i].name, option->name) == 0)
+            return meanings[i].help;
+    return option->help;
+}
+
+const char *option_argument(const cli_option *option, char out[160])
+{
+    drey_drafter_info drafter;
+    size_t n = 0;
+    *out = '\0';
+    if (option->argument) {
+        snprintf(out, 160, "%s", option->argument);
+    } else if (option->value == CLI_DRAFT) {
+        n = (size_t)snprintf(out, 160, "FILE");
+        for (int i = 1; drey_drafter_describe((drey_drafter)i, &drafter); i++)
+            if (!drafter.takes_model)
+                n += (size_t)snprintf(out + n, 160 - n, "|%s", drafter.name);
+        snprintf(out + n, 160 - n, "|none|auto");
+    } else {
+        for (int i = 0; option->choice && option->choice(i); i++)
+            n += (size_t)snprintf(out + n, 160 - n, i ? "|%s" : "%s", option->choice(i));
+    }
+    return out;
+}
 
 const cli_option *option_find(const char *name)
 {
@@ -181,43 +273,4 @@ const cli_option *option_find(const char *name)
 bool option_given(const cli_settings *s, const char *name)
 {
     return s->given[option_find(name) - cli_options];
-}
-
-const char *command_name(cli_command command)
-{
-    switch (command) {
-    case CLI_RUN:
-        return "run";
-    case CLI_CHAT:
-        return "chat";
-    case CLI_PLAN:
-        return "plan";
-    case CLI_SERVE:
-        return "serve";
-    case CLI_INSPECT:
-        return "inspect";
-    case CLI_TOKENIZE:
-        return "tokenize";
-    case CLI_PERPLEXITY:
-        return "perplexity";
-    case CLI_TUNE:
-        return "tune";
-    case CLI_REPORT:
-        return "report";
-    case CLI_BENCH_MACHINE:
-        return "bench machine";
-    case CLI_BENCH_DISK:
-        return "bench disk";
-    case CLI_BENCH_MODEL:
-        return "bench model";
-    case CLI_TRAIN_EXIT:
-        return "train exit";
-    case CLI_TRAIN_MEDUSA:
-        return "train medusa";
-    case CLI_PREPARE:
-        return "prepare";
-    case CLI_BENCH_KERNELS:
-        return "bench kernels";
-    }
-    return "";
 }

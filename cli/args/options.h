@@ -1,9 +1,9 @@
 /* The command line of every subcommand, parsed by one table.
  *
  * An option has one name and one meaning wherever it is taken; the table says which commands take
- * it, how its value is read and between which bounds. So an option that belongs to another command
- * is told apart from one that nobody knows, and help, man page and completion can be held against
- * the table by a test. Nothing here prints: a fault is a drey_error of code DREY_ERR_USAGE. */
+ * it, how its value is read and between which bounds. So an option of another command is told apart
+ * from one that nobody knows. Help texts and completions are made of the table, and a test compares
+ * the man page with it. Nothing here prints: a fault is a drey_error of code DREY_ERR_USAGE. */
 #ifndef DREY_CLI_OPTIONS_H
 #define DREY_CLI_OPTIONS_H
 
@@ -126,10 +126,19 @@ typedef struct cli_option {
     double least, most;
     const char *(*choice)(int i); /* CLI_CHOICE, CLI_SET: the name of value i; NULL: none has it */
     bool (*parse)(const char *name, int *i); /* and what has a name, other names included */
+    const char *argument; /* "SIZE|auto"; NULL: none, or what the library has names for */
+    const char *help; /* a line; at its end in round brackets the default, or what must be known */
 } cli_option;
 
 extern const cli_option cli_options[];
 extern const size_t cli_n_options;
+
+/* The line of help that a command has for the option. */
+const char *option_help(const cli_option *option, cli_command command);
+
+/* Its value in a help text, "FILE|none": a word in capitals stands for something, the others for
+ * themselves. "" for a flag. Returns out. */
+const char *option_argument(const cli_option *option, char out[160]);
 
 /* Reads argv[1..argc), the words behind the command's name, and checks that they do not contradict
  * each other. With --help nothing else is checked. Long names are taken whole only: an abbreviation

@@ -2,6 +2,7 @@
  * page and completions name every option. */
 #include "cli/commands/cmd_bench.h"
 #include "cli/terminal/format.h"
+#include "cli/args/completion.h"
 #include "cli/args/help.h"
 #include "cli/args/options.h"
 
@@ -478,11 +479,6 @@ static void words(void **state)
 
 /* ---- What is written about the options ---- */
 
-static const cli_command commands[] = {CLI_RUN,           CLI_PLAN,        CLI_INSPECT,
-                                       CLI_TOKENIZE,      CLI_PERPLEXITY,  CLI_BENCH_MACHINE,
-                                       CLI_BENCH_DISK,    CLI_BENCH_MODEL, CLI_PREPARE,
-                                       CLI_BENCH_KERNELS, CLI_SERVE};
-
 /* The option stands in text as a whole word behind prefix. */
 static bool names_option(const char *text, const char *prefix, const char *name)
 {
@@ -519,24 +515,43 @@ static void join_choices(const cli_option *o, const char *between, char *out, si
 static void help_is_complete(void **state)
 {
     (void)state;
-    fits_on_a_screen(help_drey);
-    fits_on_a_screen(help_train);
-    assert_non_null(strstr(help_text(CLI_TUNE), "FILE|lookup|self|medusa|none|auto"));
-    for (size_t c = 0; c < sizeof commands / sizeof *commands; c++) {
-        const char *text = help_text(commands[c]);
+    static help_text help;
+    help_make(&help, NULL);
+    fits_on_a_screen(help.text);
+    for (size_t c = 0; c < cli_n_usages; c++) {
+        const cli_usage *usage = &cli_usages[c];
+        const char *text = help.text;
+        help_make(&help, usage);
         fits_on_a_screen(text);
+        if (usage->command == CLI_TUNE)
+            assert_non_null(strstr(text, "FILE|lookup|self|medusa|none|auto"));
         for (size_t i = 0; i < cli_n_options; i++) {
             const cli_option *o = &cli_options[i];
-            if (!(o->commands & commands[c]))
+            if (!(o->commands & usage->command))
                 continue;
             if (!names_option(text, "--", o->name))
-                fail_msg("drey %s --help does not name --%s", command_name(commands[c]), o->name);
+                fail_msg("drey %s --help does not name --%s", usage->name, o->name);
             char values[160];
             if (o->choice && (join_choices(o, "|", values, sizeof values), !strstr(text, values)))
-                fail_msg("drey %s --help does not have the values of --%s: %s",
-                         command_name(commands[c]), o->name, values);
+                fail_msg("drey %s --help does not have the values of --%s: %s", usage->name,
+                         o->name, values);
         }
     }
+}
+
+/* The help text of command has format, with number in it. */
+static void help_has(cli_command command, const char *format, int number)
+{
+    static help_text help;
+    char wanted[120];
+    const char *name = command_name(command);
+    int n_words;
+    char words[32], *second = words + strcspn(strcpy(words, name), " ");
+    char *argv[] = {"drey", words, *second ? (*second = '\0', second + 1) : NULL};
+    help_make(&help, usage_find(argv[2] ? 3 : 2, argv, &n_words));
+    snprintf(wanted, sizeof wanted, "%s (%d)", format, number);
+    if (!strstr(help.text, wanted))
+        fail_msg("drey %s --help does not have \"%s\"", name, wanted);
 }
 
 /* The default that a help text gives in brackets is the one that is taken. */
@@ -544,30 +559,25 @@ static void defaults_are_told(void **state)
 {
     cli_settings s;
     int32_t least, most, chain, tree;
-    char wanted[120];
     (void)state;
     assert_true(drey_policy_bounds(DREY_POLICY_SEQUENCE, &least, &most, &chain));
     assert_true(drey_policy_bounds(DREY_POLICY_OPTIMAL, &least, &most, &tree));
-    snprintf(wanted, sizeof wanted, "--draft-tokens N (%d) or --tree N (%d)", chain, tree);
-    assert_non_null(strstr(help_text(CLI_RUN), wanted));
-    assert_non_null(strstr(help_text(CLI_PLAN), wanted));
+    help_has(CLI_RUN, "--draft-tokens N", chain);
+    help_has(CLI_PLAN, "--tree N", tree);
     accepts(&s, CLI_RUN, "-m a");
-    snprintf(wanted, sizeof wanted, "most tokens to write (%d)", s.n_predict);
-    assert_non_null(strstr(help_text(CLI_RUN), wanted));
+    help_has(CLI_RUN, "most tokens to write", s.n_predict);
     accepts(&s, CLI_PERPLEXITY, "-m a");
-    snprintf(wanted, sizeof wanted, "tokens of a window (%d)", s.window);
-    assert_non_null(strstr(help_text(CLI_PERPLEXITY), wanted));
+    help_has(CLI_PERPLEXITY, "tokens of a window", s.window);
     accepts(&s, CLI_BENCH_MODEL, "-m a");
-    snprintf(wanted, sizeof wanted, "(model: %d and %d)", s.n_prompt, s.n_decode);
-    assert_non_null(strstr(help_text(CLI_BENCH_MODEL), wanted));
+    help_has(CLI_BENCH_MODEL, "length of the prompt", s.n_prompt);
+    help_has(CLI_BENCH_MODEL, "length of the text", s.n_decode);
 }
 
-static const char *read_text(const char *path)
+/* The rest of a file, which is closed. */
+static const char *read_text(FILE *file)
 {
     static char text[64 << 10];
-    FILE *file = fopen(path, "r");
-    if (!file)
-        fail_msg("%s cannot be opened", path);
+    assert_non_null(file);
     size_t n = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     assert_true(n < sizeof text - 1);
@@ -575,10 +585,9 @@ static const char *read_text(const char *path)
     return text;
 }
 
-/* A file names every option behind prefix, and a choice's values as between joins them. */
-static void file_names_all(const char *path, const char *prefix, const char *between)
+/* A text names every option behind prefix, and a choice's values as between joins them. */
+static void names_all(const char *text, const char *path, const char *prefix, const char *between)
 {
-    const char *text = read_text(path);
     for (size_t i = 0; i < cli_n_options; i++) {
         const cli_option *o = &cli_options[i];
         char values[160];
@@ -605,14 +614,19 @@ static void manual_and_completions_are_complete(void **state)
     (void)state;
     static const struct {
         const char *path, *prefix, *between;
-    } files[] = {{TEST_DATA "/../../docs/reference/drey.1", "Fl \\-", " | "},
-                 {TEST_DATA "/../../completions/drey.bash", "--", " "},
-                 {TEST_DATA "/../../completions/_drey", "--", " "},
-                 {TEST_DATA "/../../completions/drey.fish", "-l ", " "}};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        file_names_all(files[i].path, files[i].prefix, files[i].between);
-        drey_kernel_list(tier_is_named, (char *)read_text(files[i].path));
+    } texts[] = {{TEST_DATA "/../../docs/reference/drey.1", "Fl \\-", " | "},
+                 {"bash", "--", " "},
+                 {"zsh", "--", " "},
+                 {"fish", "-l ", " "}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        FILE *file = i == 0 ? fopen(texts[i].path, "r") : tmpfile();
+        assert_true(file && (i == 0 || completion_write(file, texts[i].path)));
+        rewind(file);
+        const char *text = read_text(file);
+        names_all(text, texts[i].path, texts[i].prefix, texts[i].between);
+        drey_kernel_list(tier_is_named, (char *)text);
     }
+    assert_false(completion_write(stdout, "csh"));
 }
 
 /* An option is found by its name or letter alone. */

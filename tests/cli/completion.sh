@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# The completions that the command prints: bash's is run in bash, zsh's and fish's are read by their
+# shells where those are there.
+#   completion.sh DREY
+set -euo pipefail
+drey=${1:?usage: completion.sh DREY}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp"
+failed=0
+
+"$drey" --completion bash >drey.bash
+# shellcheck source=/dev/null
+. ./drey.bash
+touch model.gguf
+mkdir folder
+# offers "WORD..." EXPECTED: the last word of the line is completed to these, in any order
+offers() {
+    read -ra COMP_WORDS <<<"$1"
+    [[ $1 != *" " ]] || COMP_WORDS+=("")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+    _drey
+    local got
+    got=$(printf '%s\n' ${COMPREPLY[@]+"${COMPREPLY[@]}"} | sort | xargs)
+    if [ "$got" != "$(tr ' ' '\n' <<<"$2" | sort | xargs)" ]; then
+        echo "completion: \"$1\" gives \"$got\" and not \"$2\""
+        failed=1
+    fi
+}
+offers "drey r" "run report"
+offers "drey --ver" "--version"
+offers "drey train " "exit medusa --help"
+offers "drey bench k" "kernels"
+offers "drey run --exit" "--exit --exit-file --exit-threshold"
+offers "drey run --exit " "off fast exact"
+offers "drey run --policy s" "sequence specinfer std single static"
+offers "drey run --kv " "f16 q8_0"
+offers "drey run --memory u" "unlimited"
+offers "drey run -m mo" "model.gguf"
+offers "drey chat -d m" "medusa model.gguf"
+offers "drey chat --prefix-folder f" "folder"
+offers "drey run --sidecar n" "none"
+offers "drey run --temp " ""
+offers "drey run -p " ""
+offers "drey inspect m" "model.gguf"
+offers "drey inspect -" "-h --help"
+offers "drey prepare --pl" "--planes"
+offers "drey train medusa --ep" "--epochs"
+offers "drey train exit --ep" ""
+offers "drey bench model --ev" "--every"
+offers "drey bench disk --ev" ""
+offers "drey no-such-command -" ""
+
+for shell in zsh fish; do
+    "$drey" --completion $shell >drey.$shell
+    if command -v $shell >/dev/null && ! $shell --no-execute drey.$shell; then
+        echo "completion: $shell cannot read its script"
+        failed=1
+    fi
+done
+code=0
+"$drey" --completion csh >out 2>err || code=$?
+if [ $code != 2 ] || ! grep -q '^drey: --completion takes bash, zsh or fish$' err || [ -s out ]; then
+    echo "completion: --completion csh: exit code $code, $(cat err)"
+    failed=1
+fi
+exit $failed
