@@ -48,7 +48,7 @@ static void refuses(cli_command command, const char *line, const char *part)
         fail_msg("\"%s\" says \"%s\" and not \"%s\"", line, err.message, part);
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
     static const struct {
         const char *text;
@@ -103,7 +103,7 @@ static void sizes(void **state)
     }
 }
 
-static void sizes_are_shown_as_they_are_given(void **state)
+TEST(sizes_are_shown_as_they_are_given)
 {
     static const struct {
         double bytes;
@@ -123,7 +123,7 @@ static void sizes_are_shown_as_they_are_given(void **state)
     }
 }
 
-static void bars(void **state)
+TEST(bars)
 {
     char out[11];
     (void)state;
@@ -139,7 +139,7 @@ static void bars(void **state)
     assert_string_equal(out, "#-........");
 }
 
-static void defaults(void **state)
+TEST(defaults)
 {
     cli_settings s;
     (void)state;
@@ -159,7 +159,7 @@ static void defaults(void **state)
     assert_int_equal(s.window, 512);
 }
 
-static void the_draft_chooses_itself(void **state)
+TEST(the_draft_chooses_itself)
 {
     cli_settings s;
     (void)state;
@@ -182,7 +182,7 @@ static void the_draft_chooses_itself(void **state)
     assert_false(s.draft_auto);
 }
 
-static void values(void **state)
+TEST(values)
 {
     cli_settings s;
     (void)state;
@@ -254,7 +254,7 @@ static void values(void **state)
     assert_true(s.help);
 }
 
-static void exits(void **state)
+TEST(exits)
 {
     cli_settings s;
     (void)state;
@@ -272,7 +272,7 @@ static void exits(void **state)
     refuses(CLI_RUN, "-m a -d b --policy single --tree 3", "--tree belongs to");
 }
 
-static void pictures(void **state)
+TEST(pictures)
 {
     cli_settings s;
     (void)state;
@@ -283,9 +283,8 @@ static void pictures(void **state)
     assert_int_equal(s.turn, 0);
 }
 
-static void faults(void **state)
+TEST(faults)
 {
-    (void)state;
     refuses(CLI_RUN, "", "-m MODEL.gguf");
     refuses(CLI_RUN, "-m a --foo", "unknown option --foo");
     refuses(CLI_RUN, "-m a --foo=3", "unknown option --foo");
@@ -340,7 +339,7 @@ static void faults(void **state)
     refuses(CLI_PERPLEXITY, "-m a --window 1", "--window takes");
 }
 
-static void contexts(void **state)
+TEST(contexts)
 {
     static const char *const bad[] = {"",
                                       "a",
@@ -370,9 +369,8 @@ static void contexts(void **state)
             fail_msg("\"%s\" was taken as contexts", bad[i]);
 }
 
-static void contradictions(void **state)
+TEST(contradictions)
 {
-    (void)state;
     refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
     refuses(CLI_TUNE, "--json a", "--json is about models");
@@ -407,7 +405,7 @@ static void contradictions(void **state)
 }
 
 /* What the library takes, and nothing else: the CLI, its help and the library have one bound. */
-static void bounds_are_the_librarys(void **state)
+TEST(bounds_are_the_librarys)
 {
     static const struct {
         const char *option;
@@ -434,7 +432,7 @@ static void bounds_are_the_librarys(void **state)
     }
 }
 
-static void names_come_back(void **state)
+TEST(names_come_back)
 {
     drey_io io;
     drey_kv kv;
@@ -456,7 +454,7 @@ static void names_come_back(void **state)
     assert_int_equal(io, DREY_IO_PREAD);
 }
 
-static void words(void **state)
+TEST(words)
 {
     cli_settings s;
     (void)state;
@@ -512,9 +510,8 @@ static void join_choices(const cli_option *o, const char *between, char *out, si
     assert_true(n < size);
 }
 
-static void help_is_complete(void **state)
+TEST(help_is_complete)
 {
-    (void)state;
     static help_text help;
     help_make(&help, NULL);
     fits_on_a_screen(help.text);
@@ -555,7 +552,7 @@ static void help_has(cli_command command, const char *format, int number)
 }
 
 /* The default that a help text gives in brackets is the one that is taken. */
-static void defaults_are_told(void **state)
+TEST(defaults_are_told)
 {
     cli_settings s;
     int32_t least, most, chain, tree;
@@ -609,9 +606,8 @@ static void tier_is_named(void *user, const char *type, const char *tier, const 
         fail_msg("a completion does not name the tier %s", tier);
 }
 
-static void manual_and_completions_are_complete(void **state)
+TEST(manual_and_completions_are_complete)
 {
-    (void)state;
     static const struct {
         const char *path, *prefix, *between;
     } texts[] = {{TEST_DATA "/../../docs/reference/drey.1", "Fl \\-", " | "},
@@ -630,9 +626,8 @@ static void manual_and_completions_are_complete(void **state)
 }
 
 /* An option is found by its name or letter alone. */
-static void table_is_sound(void **state)
+TEST(table_is_sound)
 {
-    (void)state;
     for (size_t i = 0; i < cli_n_options; i++) {
         bool named = cli_options[i].value == CLI_CHOICE || cli_options[i].value == CLI_SET;
         assert_true((cli_options[i].choice != NULL) == named);
@@ -642,29 +637,4 @@ static void table_is_sound(void **state)
             assert_true(!cli_options[i].letter || cli_options[i].letter != cli_options[j].letter);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(sizes_are_shown_as_they_are_given),
-        cmocka_unit_test(bars),
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(values),
-        cmocka_unit_test(the_draft_chooses_itself),
-        cmocka_unit_test(exits),
-        cmocka_unit_test(pictures),
-        cmocka_unit_test(faults),
-        cmocka_unit_test(contexts),
-        cmocka_unit_test(contradictions),
-        cmocka_unit_test(words),
-        cmocka_unit_test(names_come_back),
-        cmocka_unit_test(bounds_are_the_librarys),
-        cmocka_unit_test(help_is_complete),
-        cmocka_unit_test(defaults_are_told),
-        cmocka_unit_test(manual_and_completions_are_complete),
-        cmocka_unit_test(table_is_sound),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

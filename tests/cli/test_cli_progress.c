@@ -7,9 +7,8 @@
 #include "cli/terminal/progress.h"
 #include "support/test.h"
 
-static void lines_do_not_take_turns(void **state)
+TEST(lines_do_not_take_turns)
 {
-    (void)state;
     static const struct {
         drey_progress what;
         uint64_t done;
@@ -35,10 +34,4 @@ static void lines_do_not_take_turns(void **state)
     /* The second prompt begins where its count falls. */
     assert_string_equal(told,
                         "load target: 10\nload draft: 10\nprompt: 10 tokens\nprompt: 10 tokens\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_do_not_take_turns)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,8 @@
 #include "cli/terminal/report.h"
 #include "support/test.h"
 
-static void brief_plan_leaves_nothing_out(void **state)
+TEST(brief_plan_leaves_nothing_out)
 {
-    (void)state;
     const uint64_t mib = 1 << 20;
     drey_plan plan = {.budget_bytes = 100 * mib,
                       .target_bytes = 500 * mib,
@@ -29,10 +28,4 @@ static void brief_plan_leaves_nothing_out(void **state)
     assert_string_equal(
         told, "memory plan 100M: pinned 30.0M of 500M, draft 20.0M, caches 10.0M, all else 40.0M\n"
               "  the target stays in memory: the disk sets no ceiling\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(brief_plan_leaves_nothing_out)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,9 +242,8 @@ static void verified_text(const char *text)
 
 /* ---- By hand ---- */
 
-static void stands(void **state)
+TEST(stands)
 {
-    (void)state;
     begin(20, 6, 1);
     verified_text("The black ");
     provisional("cat sat");
@@ -256,9 +255,8 @@ static void stands(void **state)
     assert_int_equal(w->live.n_drawn, 0);
 }
 
-static void goes(void **state)
+TEST(goes)
 {
-    (void)state;
     begin(20, 6, 1);
     verified_text("The black ");
     provisional("cat sat on the mat and slept there");
@@ -273,9 +271,8 @@ static void goes(void **state)
 }
 
 /* Two columns wide: the tenth one does not fit a row of 19. */
-static void wide_characters(void **state)
+TEST(wide_characters)
 {
-    (void)state;
     for (int32_t columns = 4; columns <= 21; columns++) {
         begin(columns, 8, 1);
         verified_text("漢");
@@ -291,9 +288,8 @@ static void wide_characters(void **state)
 }
 
 /* The margin: a newline there goes to the next row, not to the one behind it. */
-static void the_margin(void **state)
+TEST(the_margin)
 {
-    (void)state;
     begin(10, 6, 1);
     verified_text("0123456789");
     provisional("abc");
@@ -314,9 +310,8 @@ static void the_margin(void **state)
     verified_text("!");
 }
 
-static void a_low_screen(void **state)
+TEST(a_low_screen)
 {
-    (void)state;
     begin(20, 3, 1);
     verified_text("one\ntwo\nthree\n");
     provisional("four\nfive\nsix\nseven\n");
@@ -326,9 +321,8 @@ static void a_low_screen(void **state)
     verified_text("6");
 }
 
-static void what_nobody_knows(void **state)
+TEST(what_nobody_knows)
 {
-    (void)state;
     begin(20, 6, 1);
     verified_text("a\a");
     provisional("not shown");
@@ -412,15 +406,13 @@ static void at_random(bool exotic)
     }
 }
 
-static void random_events(void **state)
+TEST(random_events)
 {
-    (void)state;
     at_random(false);
 }
 
-static void random_exotic_events(void **state)
+TEST(random_exotic_events)
 {
-    (void)state;
     at_random(true);
 }
 
@@ -464,9 +456,8 @@ static void resize(screen *s, int32_t columns)
     s->dim = false;
 }
 
-static void a_width_that_changes(void **state)
+TEST(a_width_that_changes)
 {
-    (void)state;
     begin(20, 8, 1);
     verified_text("The quick brown ");
     provisional("fox jumps over the lazy dog");
@@ -502,18 +493,4 @@ static int free_world(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stands),
-        cmocka_unit_test(goes),
-        cmocka_unit_test(wide_characters),
-        cmocka_unit_test(the_margin),
-        cmocka_unit_test(a_low_screen),
-        cmocka_unit_test(what_nobody_knows),
-        cmocka_unit_test(random_events),
-        cmocka_unit_test(random_exotic_events),
-        cmocka_unit_test(a_width_that_changes),
-    };
-    return cmocka_run_group_tests(tests, make_world, free_world);
-}
+TEST_GROUP(make_world, free_world)

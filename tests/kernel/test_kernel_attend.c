@@ -311,9 +311,8 @@ static bool fits(kv_format format, const shape *s)
     return format != KV_Q8_0 || s->dim % KV_Q8_BLOCK == 0;
 }
 
-static void test_bits(void **state)
+TEST(test_bits)
 {
-    (void)state;
     for (int f = KV_F16; f <= KV_F32; f++)
         for (int i = 0; i < N_SHAPES; i++) {
             if (!fits((kv_format)f, &shapes[i]))
@@ -332,9 +331,8 @@ static void test_bits(void **state)
 /* Trees whose rows see the last dimensions of a vector only in part, cross from one block to the
  * next, lie in more groups than are turned at once, and are so many that they take
  * several calls. */
-static void test_trees(void **state)
+TEST(test_trees)
 {
-    (void)state;
     static const tree_shape trees[] = {
         /* rows, query heads, head_dim, prefix, reach, stride */
         {1, 6, 128, 70, 1, 1},   {16, 6, 64, 0, 6, 1},   {16, 6, 128, 64, 16, 1},
@@ -386,9 +384,8 @@ static void check_windows(problem *p)
 
 /* Rows see only their last positions, and scores may be capped: chains and trees, whose rows begin
  * in different blocks. */
-static void test_windows(void **state)
+TEST(test_windows)
 {
-    (void)state;
     static const tree_shape trees[] = {{33, 6, 64, 61, 5, 1},
                                        {40, 2, 32, 63, 3, 19},
                                        {24, 5, 80, 127, 2, 1},
@@ -407,9 +404,8 @@ static void test_windows(void **state)
 }
 
 /* Any run of pairs by itself. */
-static void test_runs(void **state)
+TEST(test_runs)
 {
-    (void)state;
     for (int f = KV_F16; f <= KV_F32; f++)
         for (int i = 20; i < N_SHAPES; i++) {
             if (!fits((kv_format)f, &shapes[i]))
@@ -472,9 +468,8 @@ static void check_all_parts(problem *p)
     }
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
-    (void)state;
     static const tree_shape trees[] = {
         /* rows, query heads, head_dim, prefix, reach, stride */
         {16, 6, 128, 64, 16, 1}, {33, 2, 64, 190, 5, 1}, {64, 1, 64, 120, 12, 1},
@@ -553,9 +548,8 @@ static void check_row(const kernel_table *t, kv_format format, const float *x, i
     guard_free(&keys), guard_free(&values), guard_free(&scratch);
 }
 
-static void test_rows_of_the_cache(void **state)
+TEST(test_rows_of_the_cache)
 {
-    (void)state;
     static const float scales[] = {1, 0, 1e-3f, 1e-38f, 1e-42f, 1e6f, 1e9f};
     for (int f = KV_F16; f <= KV_Q8_0; f++)
         for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
@@ -571,9 +565,8 @@ static void test_rows_of_the_cache(void **state)
 }
 
 /* NaN and infinities among the numbers of a block: the rest of them stays what it is. */
-static void test_q8_of_no_numbers(void **state)
+TEST(test_q8_of_no_numbers)
 {
-    (void)state;
     float x[64];
     for (int i = 0; i < 64; i++)
         x[i] = (float)(i % 32) - 15;
@@ -642,9 +635,8 @@ static void oracle(const problem *p, int32_t row, int32_t head, double *value, d
     free(s);
 }
 
-static void test_against_double(void **state)
+TEST(test_against_double)
 {
-    (void)state;
     const kernel_table *best = kernel_select(NULL);
     for (int i = 0; i < N_SHAPES; i++) {
         double value[256], bound[256];
@@ -664,19 +656,4 @@ static void test_against_double(void **state)
         }
         problem_free(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_rows_of_the_cache),
-        cmocka_unit_test(test_q8_of_no_numbers),
-        cmocka_unit_test(test_against_double),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,9 +74,8 @@ static void *must_alloc(size_t bytes)
     return p;
 }
 
-static void test_fmath_bits(void **state)
+TEST(test_fmath_bits)
 {
-    (void)state;
     uint64_t hash = hash_start;
     for (uint64_t u = 0; u <= 0xffffffffu; u += 40009) {
         uint32_t bits = (uint32_t)u;
@@ -152,9 +151,8 @@ static uint64_t matmul_hash(const kernel_table *t, tensor_type type)
     return hash;
 }
 
-static void test_matmul_bits(void **state)
+TEST(test_matmul_bits)
 {
-    (void)state;
     static const struct {
         tensor_type type;
         const char *name;
@@ -269,9 +267,8 @@ static uint64_t further_rows_hash(const kernel_table *t)
     return hash_more(hash, x, sizeof x);
 }
 
-static void test_rows_bits(void **state)
+TEST(test_rows_bits)
 {
-    (void)state;
     for (const char *const *tier = kernel_tiers(); *tier; tier++)
         expect("row operations", *tier, rows_hash(kernel_select(*tier)), GOLDEN_ROWS);
     for (const char *const *tier = kernel_tiers(); *tier; tier++)
@@ -283,22 +280,10 @@ static void test_rows_bits(void **state)
 }
 
 /* The tiers that this build knows are reported, so that a log shows what was checked. */
-static void test_tiers_are_told(void **state)
+TEST(test_tiers_are_told)
 {
-    (void)state;
     for (const char *const *tier = kernel_all_tiers(); *tier; tier++)
         print_message("tier %s: %s\n", *tier, kernel_select(*tier) ? "run" : "not run: not here");
     assert_non_null(kernel_select("ref"));
     assert_null(kernel_select("no such tier"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tiers_are_told),
-        cmocka_unit_test(test_fmath_bits),
-        cmocka_unit_test(test_matmul_bits),
-        cmocka_unit_test(test_rows_bits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "support/guard.h"
 #include "support/test.h"
 
-static void test_read(void **state)
+TEST(test_read)
 {
     static const int32_t streams[] = {1, 2, 4}, aheads[] = {0, 8, 2048};
     static const int64_t sizes[] = {0, 1, 7, 15, 16, 33, 127, 128, 129, 1000, 4099};
@@ -29,9 +29,8 @@ static void test_read(void **state)
     }
 }
 
-static void test_peaks(void **state)
+TEST(test_peaks)
 {
-    (void)state;
     for (const char *const *tier = test_tiers(); *tier; tier++) {
         const kernel_table *t = test_table(*tier);
         assert_int_equal(t->int8_peak(0), 0);
@@ -41,10 +40,4 @@ static void test_peaks(void **state)
         assert_int_equal(t->float_peak(100), 100 * t->float_peak(1));
         assert_true(test_tiles_at_rest());
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_read), cmocka_unit_test(test_peaks)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

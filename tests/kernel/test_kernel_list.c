@@ -45,7 +45,7 @@ static void check(const line *head, const line *row, tensor_type type)
     }
 }
 
-static void test_page(void **state)
+TEST(test_page)
 {
     static const struct {
         const char *name;
@@ -82,18 +82,11 @@ static void test_page(void **state)
 }
 
 /* A type's owner is one that runs here, and what every tier has to have is its own. */
-static void test_owner(void **state)
+TEST(test_owner)
 {
-    (void)state;
     assert_null(kernel_owner("pentium", TYPE_Q4_K));
     assert_string_equal(kernel_owner("ref", TYPE_Q4_K), "ref");
     assert_string_equal(kernel_owner("float", TYPE_Q4_K), "float");
     for (const char *const *tier = kernel_tiers(); *tier; tier++)
         assert_non_null(kernel_select(kernel_owner(*tier, TYPE_F32)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_page), cmocka_unit_test(test_owner)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,9 +107,8 @@ static int64_t row_bytes_of(const type_entry *e, int64_t k)
 
 /* ---- Dequantising against golden values ---- */
 
-static void test_unpack_goldens(void **state)
+TEST(test_unpack_goldens)
 {
-    (void)state;
     for (int32_t i = 0; i < N_TYPES; i++) {
         const type_entry *e = &types[i];
         char path[512];
@@ -167,9 +166,8 @@ static void check_pack(const type_entry *e, int32_t n_rows, int64_t k, int64_t p
     guard_free(&group);
 }
 
-static void test_pack(void **state)
+TEST(test_pack)
 {
-    (void)state;
     static const int32_t row_counts[] = {1, 2, 15, 16, 17, 31, 32};
     for (int32_t i = 0; i < N_TYPES; i++)
         for (size_t r = 0; r < sizeof row_counts / sizeof row_counts[0]; r++) {
@@ -224,9 +222,8 @@ static void check_finite(const type_entry *e, int32_t n_rows, int64_t k)
     free(rows);
 }
 
-static void test_pack_sees_what_is_not_finite(void **state)
+TEST(test_pack_sees_what_is_not_finite)
 {
-    (void)state;
     static const int32_t row_counts[] = {1, 17, 32};
     for (int32_t i = 0; i < N_TYPES; i++)
         for (int r = 0; r < 3; r++)
@@ -234,9 +231,8 @@ static void test_pack_sees_what_is_not_finite(void **state)
                          types[i].block_k == 1 ? 37 : 3 * types[i].block_k);
 }
 
-static void test_group_bytes(void **state)
+TEST(test_group_bytes)
 {
-    (void)state;
     for (int32_t i = 0; i < N_TYPES; i++)
         for (int64_t k = 256; k <= 256 * 7; k += 256) {
             size_t bytes = kernel_select("ref")->matmul[types[i].type].group_bytes(k);
@@ -301,9 +297,8 @@ static void check_quantise(const kernel_table *table, act_kind kind, int32_t n, 
     guard_free(&acts);
 }
 
-static void test_quantise_tiers(void **state)
+TEST(test_quantise_tiers)
 {
-    (void)state;
     static const int32_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33};
     for (const char *const *tier = test_tiers(); *tier; tier++)
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
@@ -318,9 +313,8 @@ static void test_quantise_tiers(void **state)
 }
 
 /* What the contract says of one row (m = 1): errors of half a step, the 4-bit bound, the sums. */
-static void test_quantise_contract(void **state)
+TEST(test_quantise_contract)
 {
-    (void)state;
     enum { K = 256 * 12 };
     float *x = must_alloc(K * sizeof(float));
     uint8_t *acts = must_alloc(act_bytes(ACT_Q8_256, 1, K));
@@ -455,9 +449,8 @@ static void check_dot(const type_entry *e, int32_t n_rows, int32_t n, int64_t k,
     problem_free(&p);
 }
 
-static void test_dot_tiers(void **state)
+TEST(test_dot_tiers)
 {
-    (void)state;
     static const int32_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33};
     for (int32_t i = 0; i < N_TYPES; i++) {
         const type_entry *e = &types[i];
@@ -475,9 +468,8 @@ static void test_dot_tiers(void **state)
 }
 
 /* Enough rows and k for every level of blocking. */
-static void test_dot_blocking(void **state)
+TEST(test_dot_blocking)
 {
-    (void)state;
     for (int32_t i = 0; i < N_TYPES; i++) {
         check_dot(&types[i], 33, 64, 768, FILL_RANDOM);
         check_dot(&types[i], 20, 256, types[i].act == ACT_F32 ? 1280 : 1536, FILL_RANDOM);
@@ -487,9 +479,8 @@ static void test_dot_blocking(void **state)
 
 /* Every number of rows up to two and a half tiles of 16, one to three groups, k a multiple of the
  * block only. */
-static void test_dot_counts(void **state)
+TEST(test_dot_counts)
 {
-    (void)state;
     for (int32_t i = 0; i < N_TYPES; i++)
         for (int32_t n = 1; n <= 40 && types[i].act != ACT_F32; n++) {
             int64_t k = types[i].block_k * (types[i].block_k == 32 ? n % 11 + 1 : n % 3 + 1);
@@ -498,9 +489,8 @@ static void test_dot_counts(void **state)
 }
 
 /* The tile kernels are what was checked: they run from 9 rows on, and not for fewer. */
-static void test_tiles_used(void **state)
+TEST(test_tiles_used)
 {
-    (void)state;
     if (!test_table("amx (emulated)"))
         skip();
     for (int32_t i = 0; i < N_TYPES; i++) {
@@ -517,9 +507,8 @@ static void test_tiles_used(void **state)
 }
 
 /* The float tier against its statement: unpack_row, then fma in the order of k. */
-static void test_dot_float(void **state)
+TEST(test_dot_float)
 {
-    (void)state;
     for (int32_t i = 0; i < N_TYPES; i++)
         for (int32_t n = 1; n <= 41; n += 10) {
             problem p = problem_make(&types[i], 37, n, 512, FILL_RANDOM);
@@ -630,9 +619,8 @@ static void dot_double(const problem *p, const uint8_t *acts, int32_t row, doubl
 
 /* Each of the n additions (blocks; two with an offset) rounds a partial sum, which the magnitude
  * bounds, by half a unit; its factor has two roundings more. So |error| <= (n + 2) u magnitude. */
-static void test_dot_bound(void **state)
+TEST(test_dot_bound)
 {
-    (void)state;
     for (int32_t i = 0; i < N_TYPES; i++) {
         const type_entry *e = &types[i];
         problem p = problem_make(e, 32, 2, 1024, FILL_RANDOM);
@@ -656,9 +644,8 @@ static void test_dot_bound(void **state)
     }
 }
 
-static void test_tables(void **state)
+TEST(test_tables)
 {
-    (void)state;
     assert_null(kernel_select("pentium"));
     assert_string_equal(kernel_select(NULL)->tier, kernel_tiers()[0]);
     for (const char *const *tier = kernel_all_tiers(); *tier; tier++) {
@@ -670,24 +657,4 @@ static void test_tables(void **state)
     for (const char *const *tier = test_tiers(); *tier; tier++)
         if (!kernel_select(*tier))
             print_message("test-only build: %s\n", *tier);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_unpack_goldens),
-        cmocka_unit_test(test_pack),
-        cmocka_unit_test(test_pack_sees_what_is_not_finite),
-        cmocka_unit_test(test_group_bytes),
-        cmocka_unit_test(test_quantise_tiers),
-        cmocka_unit_test(test_quantise_contract),
-        cmocka_unit_test(test_dot_bound),
-        cmocka_unit_test(test_dot_float),
-        cmocka_unit_test(test_dot_tiers),
-        cmocka_unit_test(test_dot_blocking),
-        cmocka_unit_test(test_dot_counts),
-        cmocka_unit_test(test_tiles_used),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

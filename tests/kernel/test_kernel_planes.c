@@ -65,9 +65,8 @@ static void split_free(split_group *s)
         free(s->plane[i]);
 }
 
-static void test_joined_is_as_before(void **state)
+TEST(test_joined_is_as_before)
 {
-    (void)state;
     for (int t = 0; t < N_TYPES; t++) {
         split_group s = split_make(types[t]);
         guarded out = guard_alloc(s.bytes);
@@ -118,9 +117,8 @@ static void check_filled(const split_group *s, tensor_type type, int n_there)
     free(got);
 }
 
-static void test_missing_planes_are_filled(void **state)
+TEST(test_missing_planes_are_filled)
 {
-    (void)state;
     for (int t = 0; t < N_TYPES; t++) {
         split_group s = split_make(types[t]);
         check_filled(&s, types[t], 1);
@@ -130,9 +128,8 @@ static void test_missing_planes_are_filled(void **state)
 }
 
 /* Of a Q4_0 block whose bytes are 0x10, 0x21, ... by hand. */
-static void test_means(void **state)
+TEST(test_means)
 {
-    (void)state;
     uint8_t block[18 * GROUP_ROWS] = {0};
     for (int32_t i = Q4_0_QS; i < (int32_t)sizeof block; i++)
         block[i] = i % 4 == 0 ? 0x03 : i % 4 == 1 ? 0x76 : i % 4 == 2 ? 0x02 : 0xd8;
@@ -176,9 +173,8 @@ static void check_dot(const split_group *s, tensor_type type, const kernel_table
         free(all[i]);
 }
 
-static void test_products_are_those_of_joined_blocks(void **state)
+TEST(test_products_are_those_of_joined_blocks)
 {
-    (void)state;
     static const int32_t counts[] = {1, 2, 7, 8, 9, 13, 33};
     for (int t = 0; t < N_TYPES; t++) {
         split_group s = split_make(types[t]);
@@ -190,25 +186,12 @@ static void test_products_are_those_of_joined_blocks(void **state)
     }
 }
 
-static void test_what_is_split(void **state)
+TEST(test_what_is_split)
 {
-    (void)state;
     assert_null(plane_layout_find(TYPE_F16));
     assert_null(plane_layout_find(TYPE_Q8_0));
     assert_null(plane_layout_find(TYPE_IQ4_XS)); /* its numbers are levels: bits have no order */
     assert_int_equal(plane_block_bytes(plane_layout_find(TYPE_Q4_K), 0), 512 + 2048);
     assert_int_equal(plane_block_bytes(plane_layout_find(TYPE_Q4_K), 2), 1024);
     assert_int_equal(plane_block_bytes(plane_layout_find(TYPE_Q6_K), 0), 576 + 2048 + 2048);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_split),
-        cmocka_unit_test(test_joined_is_as_before),
-        cmocka_unit_test(test_missing_planes_are_filled),
-        cmocka_unit_test(test_means),
-        cmocka_unit_test(test_products_are_those_of_joined_blocks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

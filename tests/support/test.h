@@ -1,4 +1,4 @@
-/* cmocka, with the headers that it wants before its own. */
+/* cmocka, with the headers that it wants before its own; a test without a table and a main(). */
 #ifndef DREY_TESTS_TEST_H
 #define DREY_TESTS_TEST_H
 
@@ -8,5 +8,26 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+/* TEST(name) { ... } is one test of its program. They run in the order of their lines. */
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+/* One with a set-up and a tear-down of its own. */
+#define TEST_WITH(name, set_up, tear_down)                                                         \
+    static void name(void **state);                                                                \
+    __attribute__((constructor)) static void add_##name(void)                                      \
+    {                                                                                              \
+        register_test((struct CMUnitTest){#name, name, set_up, tear_down, NULL}, __LINE__);        \
+    }                                                                                              \
+    static void name(__attribute__((unused)) void **state)
+
+/* What runs before the first and after the last of them. */
+#define TEST_GROUP(set_up, tear_down)                                                              \
+    __attribute__((constructor)) static void add_group(void)                                       \
+    {                                                                                              \
+        register_group(set_up, tear_down);                                                         \
+    }
+
+void register_test(struct CMUnitTest test, int line);
+void register_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
 #endif

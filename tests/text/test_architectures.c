@@ -134,9 +134,8 @@ static void check(const pair *p)
     }
 }
 
-static void every_architecture(void **state)
+TEST(every_architecture)
 {
-    (void)state;
     for (int i = 0; i < N_ARCH_TOYS; i++) {
         pair p;
         open_pair(&p, i);
@@ -145,10 +144,4 @@ static void every_architecture(void **state)
         check(&p);
         close_pair(&p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_architecture)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

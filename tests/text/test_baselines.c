@@ -35,9 +35,8 @@ static drey_status expand_sure(drafter *d, token_tree *tree, const int32_t *node
     return DREY_OK;
 }
 
-static void bld_drafts_while_it_is_sure(void **state)
+TEST(bld_drafts_while_it_is_sure)
 {
-    (void)state;
     policy_memory memory;
     draft_policy *p = policy_init(&memory, policy_class_of(DREY_POLICY_BLD), 32, 0);
     const drafter_class class = {.expand = expand_sure};
@@ -78,9 +77,8 @@ static int32_t accept_one(int32_t token, float rollback, accepted *out)
     return n;
 }
 
-static void bld_lets_likely_tokens_pass(void **state)
+TEST(bld_lets_likely_tokens_pass)
 {
-    (void)state;
     accepted a;
     assert_int_equal(accept_one(0, 2, &a), 0); /* its own choice */
     assert_true(a.n_path == 2 && a.next == 0);
@@ -121,9 +119,8 @@ static bool same(const writing *a, const writing *b)
     return a->n_ids == b->n_ids && memcmp(a->ids, b->ids, sizeof *a->ids * (size_t)a->n_ids) == 0;
 }
 
-static void draft_writes_its_own_text(void **state)
+TEST(draft_writes_its_own_text)
 {
-    (void)state;
     static writing alone, baseline, of_target;
     drey_engine_options o = options_of(draft, DREY_POLICY_NONE);
     write_text(&alone, &o, -1);
@@ -142,9 +139,8 @@ static void draft_writes_its_own_text(void **state)
     assert_false(drey_policy_is_lossy(DREY_POLICY_STD) || drey_policy_is_lossy(DREY_POLICY_AUTO));
 }
 
-static void std_writes_the_targets_text(void **state)
+TEST(std_writes_the_targets_text)
 {
-    (void)state;
     static writing want, got;
     drey_engine_options o = options_of(target, DREY_POLICY_NONE);
     write_text(&want, &o, -1);
@@ -158,9 +154,8 @@ static void std_writes_the_targets_text(void **state)
 }
 
 /* A text that bld wrote, held against the target's choices, one by one. */
-static void bld_counts_what_it_let_pass(void **state)
+TEST(bld_counts_what_it_let_pass)
 {
-    (void)state;
     drey_error err = {0};
     drey_engine_options o = options_of(target, DREY_POLICY_BLD);
     with_draft(&o);
@@ -215,9 +210,8 @@ static int32_t begun_after_a_while(void)
     return atomic_load(&n_begun);
 }
 
-static void a_ring_is_read_then_used(void **state)
+TEST(a_ring_is_read_then_used)
 {
-    (void)state;
     static uint8_t bytes[PIECES * PIECE];
     char path[512];
     snprintf(path, sizeof path, "%s", temp_path("pieces"));
@@ -258,15 +252,4 @@ static void a_ring_is_read_then_used(void **state)
     free(ring);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bld_drafts_while_it_is_sure),
-        cmocka_unit_test(bld_lets_likely_tokens_pass),
-        cmocka_unit_test(draft_writes_its_own_text),
-        cmocka_unit_test(std_writes_the_targets_text),
-        cmocka_unit_test(bld_counts_what_it_let_pass),
-        cmocka_unit_test(a_ring_is_read_then_used),
-    };
-    return cmocka_run_group_tests(tests, toys_open, toys_close);
-}
+TEST_GROUP(toys_open, toys_close)

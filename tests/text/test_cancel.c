@@ -188,9 +188,8 @@ static void check_beginning(const text *got, const text *right)
     assert_memory_equal(got->ids, right->ids, (size_t)got->n * sizeof *got->ids);
 }
 
-static void test_company_goes_on(void **state)
+TEST(test_company_goes_on)
 {
-    (void)state;
     rng r = rng_from(4);
     text right[N_SESSIONS];
     place p;
@@ -234,9 +233,8 @@ static void test_company_goes_on(void **state)
 /* Behind each product of the pass that loads, which reads three prompts: four products are a layer,
  * and one stands before the first. Who is cancelled hears of it by the layer's end, and its next
  * text is right as are the others'. */
-static void test_within_a_layer(void **state)
+TEST(test_within_a_layer)
 {
-    (void)state;
     text right[N_SESSIONS];
     make_right(right);
     for (int32_t n_products = 9, behind = 1; behind <= n_products; behind++) {
@@ -262,9 +260,8 @@ static void test_within_a_layer(void **state)
 
 /* While one leaves in the middle of a pass all others are cancelled, too: at the next layer nobody
  * wants it any more. */
-static void test_the_last_leave_together(void **state)
+TEST(test_the_last_leave_together)
 {
-    (void)state;
     text right[N_SESSIONS];
     make_right(right);
     for (int i = 0; i < N_SESSIONS; i++) {
@@ -300,9 +297,8 @@ static int64_t n_passes(const drey_engine *e)
 }
 
 /* A pass that nobody wants any more ends, and the next text is right. */
-static void test_all_leave(void **state)
+TEST(test_all_leave)
 {
-    (void)state;
     drey_error err = {0};
     text right[N_SESSIONS];
     place p;
@@ -355,9 +351,8 @@ static bool cancel_other(void *user, int32_t id)
     return true;
 }
 
-static void test_from_a_callback(void **state)
+TEST(test_from_a_callback)
 {
-    (void)state;
     drey_error err = {0};
     text right[N_SESSIONS];
     place p;
@@ -404,9 +399,8 @@ static int make_models(void **state)
 
 /* Where nobody who stays wants logits, the head's bytes are given back: else the ring would be full
  * of them a few passes later, and the next one would wait for ever. */
-static void test_nobody_wants_the_head(void **state)
+TEST(test_nobody_wants_the_head)
 {
-    (void)state;
     place p;
     text right[N_SESSIONS];
     drey_error err = {0};
@@ -443,13 +437,4 @@ static void test_nobody_wants_the_head(void **state)
     close_place(&p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_company_goes_on),
-                                       cmocka_unit_test(test_within_a_layer),
-                                       cmocka_unit_test(test_the_last_leave_together),
-                                       cmocka_unit_test(test_all_leave),
-                                       cmocka_unit_test(test_from_a_callback),
-                                       cmocka_unit_test(test_nobody_wants_the_head)};
-    return cmocka_run_group_tests(tests, make_models, toys_close);
-}
+TEST_GROUP(make_models, toys_close)

@@ -82,9 +82,8 @@ static void check_matrix(const char *path, const char *tensor, const char *type)
 }
 
 /* Every type, its scale and its minimum, in the middle and in a last group with fewer rows. */
-static void matrices_of_every_type(void **state)
+TEST(matrices_of_every_type)
 {
-    (void)state;
     static const char *const tensors[] = {"blk.0.attn_q.weight", "blk.1.ffn_down.weight",
                                           "output.weight", "token_embd.weight"};
     static const int64_t rows[] = {40, 255, 380, 33}; /* 33 is in the prompt */
@@ -105,9 +104,8 @@ static void matrices_of_every_type(void **state)
     temp_dir_remove();
 }
 
-static void draft_matrices(void **state)
+TEST(draft_matrices)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q8_0);
@@ -126,9 +124,8 @@ static void draft_matrices(void **state)
 }
 
 /* A row of the embedding is looked at when its token comes. */
-static void text_written_before_stays(void **state)
+TEST(text_written_before_stays)
 {
-    (void)state;
     static writing want;
     temp_dir();
     toy_options toy;
@@ -155,9 +152,8 @@ static void text_written_before_stays(void **state)
 
 /* ---- Vectors ---- */
 
-static void norms_and_biases(void **state)
+TEST(norms_and_biases)
 {
-    (void)state;
     static const char *const tensors[] = {"output_norm.weight",     "blk.1.attn_norm.weight",
                                           "blk.0.ffn_norm.weight",  "blk.0.attn_q.bias",
                                           "blk.1.attn_output.bias", "blk.1.ffn_gate.bias"};
@@ -181,9 +177,8 @@ static void norms_and_biases(void **state)
 
 /* ---- Scores ---- */
 
-static void scores(void **state)
+TEST(scores)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q4_K);
@@ -206,9 +201,8 @@ static void scores(void **state)
 }
 
 /* Finite weights whose logits are not. */
-static void scores_of_numbers_too_large(void **state)
+TEST(scores_of_numbers_too_large)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_F32);
@@ -250,9 +244,8 @@ static drey_status prepare(const drey_model *m, const char *output, bool check, 
     return drey_prepare(&o, &report, err);
 }
 
-static void prepare_refuses(void **state)
+TEST(prepare_refuses)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q6_K);
@@ -283,9 +276,8 @@ static off_t place_in_sidecar(int fd, const char *tensor)
 }
 
 /* Packed weights are not looked at again; what comes of them is. */
-static void sidecars_that_were_damaged(void **state)
+TEST(sidecars_that_were_damaged)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q8_0);
@@ -308,19 +300,4 @@ static void sidecars_that_were_damaged(void **state)
     assert_int_equal(got.status, DREY_OK);
     drey_model_close(&m);
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrices_of_every_type),
-        cmocka_unit_test(draft_matrices),
-        cmocka_unit_test(text_written_before_stays),
-        cmocka_unit_test(norms_and_biases),
-        cmocka_unit_test(scores),
-        cmocka_unit_test(scores_of_numbers_too_large),
-        cmocka_unit_test(prepare_refuses),
-        cmocka_unit_test(sidecars_that_were_damaged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

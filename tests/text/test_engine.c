@@ -34,9 +34,8 @@ static void refused(const drey_engine_options *o, drey_status status, const char
         fail_msg("\"%s\" does not say \"%s\"", err.message, says);
 }
 
-static void refuses_rope_factors_of_another_shape(void **state)
+TEST(refuses_rope_factors_of_another_shape)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy);
     toy.rope_freqs = true;
@@ -47,9 +46,8 @@ static void refuses_rope_factors_of_another_shape(void **state)
     drey_model_close(&m);
 }
 
-static void refuses_q8_caches_of_narrow_heads(void **state)
+TEST(refuses_q8_caches_of_narrow_heads)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy); /* heads of 16 */
     drey_model *m = open_toy("narrow.gguf", &toy);
@@ -61,9 +59,8 @@ static void refuses_q8_caches_of_narrow_heads(void **state)
     drey_model_close(&m);
 }
 
-static void plans_say_what_q8_caches_save(void **state)
+TEST(plans_say_what_q8_caches_save)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy);
     toy.n_embd = 256; /* heads of 64 */
@@ -81,9 +78,8 @@ static void plans_say_what_q8_caches_save(void **state)
     drey_model_close(&m);
 }
 
-static void refuses_contexts_beyond_counting(void **state)
+TEST(refuses_contexts_beyond_counting)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy);
     drey_model *m = open_toy("context.gguf", &toy);
@@ -100,9 +96,8 @@ static void refuses_contexts_beyond_counting(void **state)
 }
 
 /* Padding that the target has and the draft lacks: in the prompt, and in what the target writes. */
-static void tokens_that_only_the_target_has(void **state)
+TEST(tokens_that_only_the_target_has)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy);
     drey_model *small = open_toy("small.gguf", &toy);
@@ -142,9 +137,8 @@ static void write_text(drey_session *s, const int32_t *ids, size_t n, drey_stati
 
 /* A pass without its head that is given up, as a cancelled prompt leaves it, over and over while
  * its reads are under way; the text after it is the same, in this session and in the next. */
-static void passes_given_up_leave_no_trace(void **state)
+TEST(passes_given_up_leave_no_trace)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy);
     toy.n_embd = 256;
@@ -185,9 +179,8 @@ static void passes_given_up_leave_no_trace(void **state)
 }
 
 /* No new tokens: the text goes on where it stopped. The context may be filled to its last place. */
-static void goes_on_without_new_tokens(void **state)
+TEST(goes_on_without_new_tokens)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy);
     drey_model *m = open_toy("on.gguf", &toy);
@@ -217,9 +210,8 @@ static void goes_on_without_new_tokens(void **state)
     drey_model_close(&m);
 }
 
-static void closing_nothing(void **state)
+TEST(closing_nothing)
 {
-    (void)state;
     drey_session *s = NULL;
     drey_session_close(&s);
     drey_session_close(NULL);
@@ -227,17 +219,4 @@ static void closing_nothing(void **state)
     drey_model_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_rope_factors_of_another_shape),
-        cmocka_unit_test(refuses_q8_caches_of_narrow_heads),
-        cmocka_unit_test(plans_say_what_q8_caches_save),
-        cmocka_unit_test(refuses_contexts_beyond_counting),
-        cmocka_unit_test(tokens_that_only_the_target_has),
-        cmocka_unit_test(passes_given_up_leave_no_trace),
-        cmocka_unit_test(goes_on_without_new_tokens),
-        cmocka_unit_test(closing_nothing),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -179,9 +179,8 @@ static void check_counts(const drey_exits *c, const oracle *o, seen *all)
     all->n_full += c->n_full;
 }
 
-static void exact_exits_write_the_targets_text(void **state)
+TEST(exact_exits_write_the_targets_text)
 {
-    (void)state;
     static writing want, got;
     seen all = {0};
     int n = 0, n_cases = 0;
@@ -223,9 +222,8 @@ static void exact_exits_write_the_targets_text(void **state)
 
 /* ---- Fast ---- */
 
-static void fast_exits_write_one_text(void **state)
+TEST(fast_exits_write_one_text)
 {
-    (void)state;
     static writing want, got;
     int64_t left = 0, agreed = 0, compared = 0;
     const char *const *tiers = drey_cpu_tiers();
@@ -300,9 +298,8 @@ static drey_engine_options with_file(const judged *j, const char *path, drey_exi
 
 /* Whoever names the candidates: what looks and scores say depends on no tier, budget, disk or
  * number of threads, so that fast exits write one text, and exact ones the target's. */
-static void each_source_keeps_the_promise(void **state)
+TEST(each_source_keeps_the_promise)
 {
-    (void)state;
     static writing plainly, want, got;
     const char *path = temp_path("source");
     const char *const *tiers = drey_cpu_tiers();
@@ -462,9 +459,8 @@ static void write_twice(text out[2], drey_finish why[2], const drey_engine_optio
     drey_engine_close(&e);
 }
 
-static void texts_end_as_they_would(void **state)
+TEST(texts_end_as_they_would)
 {
-    (void)state;
     static text want[2], got[2];
     static const ending endings[] = {
         {1, 0, 96, NULL, false},  {2, 0, 96, NULL, false},  {7, 0, 96, NULL, false},
@@ -567,9 +563,8 @@ static void same_texts(const rig *want, const rig *got)
 }
 
 /* Steps that fail are tried again. */
-static void failed_reads_change_nothing(void **state)
+TEST(failed_reads_change_nothing)
 {
-    (void)state;
     static rig want, got;
     drey_engine_options o = plain();
     open_rig(&want, &o, NULL, 1);
@@ -596,9 +591,8 @@ static void failed_reads_change_nothing(void **state)
 }
 
 /* What nobody got is gone; the text goes on from what was verified. */
-static void an_interrupted_text_goes_on(void **state)
+TEST(an_interrupted_text_goes_on)
 {
-    (void)state;
     static rig want, got;
     int32_t n_unverified = 0;
     drey_engine_options o = plain();
@@ -640,9 +634,8 @@ static void an_interrupted_text_goes_on(void **state)
 }
 
 /* Sessions step alone and together by turns. */
-static void company_completes_what_left(void **state)
+TEST(company_completes_what_left)
 {
-    (void)state;
     static rig want, got;
     drey_engine_options o = plain();
     int32_t n_writing = 1, n_cases = 0;
@@ -682,9 +675,8 @@ static void refuses(drey_engine_options o, const char *why)
         fail_msg("\"%s\" instead of \"%s\"", err.message, why);
 }
 
-static void some_things_do_not_go_together(void **state)
+TEST(some_things_do_not_go_together)
 {
-    (void)state;
     drey_engine_options o = with_exits(&guessers[2], DREY_EXIT_FAST);
     o.exit_threshold = 1.5f;
     refuses(o, "a threshold of 1.5 is not possible");
@@ -709,9 +701,8 @@ static void some_things_do_not_go_together(void **state)
 }
 
 /* A file may say that it is this model's, and hold those of another. */
-static void predictors_of_other_layers_are_refused(void **state)
+TEST(predictors_of_other_layers_are_refused)
 {
-    (void)state;
     static const int32_t n_layers[] = {N_LAYERS - 1, N_LAYERS, N_LAYERS + 1, EXIT_LAYERS};
     const char *path = temp_path("other.drey-exit");
     for (int i = 0; i < 4; i++) {
@@ -735,9 +726,8 @@ static void predictors_of_other_layers_are_refused(void **state)
 }
 
 /* Three passes of 100 bytes at most that used 210. */
-static void the_ceiling_counts_what_passes_read(void **state)
+TEST(the_ceiling_counts_what_passes_read)
 {
-    (void)state;
     assert_int_equal(statistics_pass_bytes(100, true, 210, 3), 70);
     assert_int_equal(statistics_pass_bytes(100, false, 210, 3), 100);
     assert_int_equal(statistics_pass_bytes(100, true, 210, 0), 100);
@@ -757,9 +747,8 @@ static void refuses_guesses(const char *path, const char *says)
 }
 
 /* Drafts that share a name are told apart, and both are named. */
-static void predictors_know_their_draft(void **state)
+TEST(predictors_know_their_draft)
 {
-    (void)state;
     const char *path = temp_path("draft.drey-exit");
     exit_predictors p;
     uint64_t identity;
@@ -796,20 +785,4 @@ static void predictors_know_their_draft(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_exits_write_the_targets_text),
-        cmocka_unit_test(fast_exits_write_one_text),
-        cmocka_unit_test(each_source_keeps_the_promise),
-        cmocka_unit_test(texts_end_as_they_would),
-        cmocka_unit_test(failed_reads_change_nothing),
-        cmocka_unit_test(an_interrupted_text_goes_on),
-        cmocka_unit_test(company_completes_what_left),
-        cmocka_unit_test(some_things_do_not_go_together),
-        cmocka_unit_test(predictors_of_other_layers_are_refused),
-        cmocka_unit_test(the_ceiling_counts_what_passes_read),
-        cmocka_unit_test(predictors_know_their_draft),
-    };
-    return cmocka_run_group_tests(tests, open_models, close_models);
-}
+TEST_GROUP(open_models, close_models)

@@ -86,9 +86,8 @@ static void check_scores(drey_session *s, const heard *h)
     assert_memory_equal(logprob + N_PROMPT - 1, h->logprob, sizeof h->logprob);
 }
 
-static void logprobs_are_the_scores(void **state)
+TEST(logprobs_are_the_scores)
 {
-    (void)state;
     static heard plain, drafted;
     drey_engine *a, *b;
     drey_session *alone = open_session(&a, false), *with = open_session(&b, true);
@@ -114,9 +113,8 @@ static void logprobs_are_the_scores(void **state)
     drey_engine_close(&b);
 }
 
-static void biases_decide(void **state)
+TEST(biases_decide)
 {
-    (void)state;
     static heard plain, h, drafted;
     drey_engine *a, *b;
     drey_session *alone = open_session(&a, false), *with = open_session(&b, true);
@@ -143,9 +141,8 @@ static void biases_decide(void **state)
     drey_engine_close(&b);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+TEST(what_makes_no_sense_is_refused)
 {
-    (void)state;
     drey_engine *e;
     drey_session *s = open_session(&e, false);
     drey_generate_options g;
@@ -164,9 +161,8 @@ static void what_makes_no_sense_is_refused(void **state)
     drey_engine_close(&e);
 }
 
-static void counts_and_prompts(void **state)
+TEST(counts_and_prompts)
 {
-    (void)state;
     drey_engine *e;
     drey_session *s = open_session(&e, false);
     drey_generate_options g;
@@ -197,9 +193,8 @@ static void counts_and_prompts(void **state)
 }
 
 /* What the caller holds is a part of the budget. */
-static void held_bytes_are_planned(void **state)
+TEST(held_bytes_are_planned)
 {
-    (void)state;
     drey_engine_options o;
     drey_plan without, with;
     drey_error err = {0};
@@ -223,12 +218,4 @@ static void held_bytes_are_planned(void **state)
     assert_int_equal(drey_plan_make(&o, NULL, &with, &err), DREY_ERR_MEMORY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logprobs_are_the_scores),        cmocka_unit_test(biases_decide),
-        cmocka_unit_test(what_makes_no_sense_is_refused), cmocka_unit_test(counts_and_prompts),
-        cmocka_unit_test(held_bytes_are_planned),
-    };
-    return cmocka_run_group_tests(tests, toys_open, toys_close);
-}
+TEST_GROUP(toys_open, toys_close)

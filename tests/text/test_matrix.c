@@ -106,9 +106,8 @@ static void what_it_is_about_happened(const matrix_totals *t, bool whole)
     assert_true(t->packed > 0 && t->failed_devices > 0 && t->shared_passes > t->n_cases);
 }
 
-static void one_text(void **state)
+TEST(one_text)
 {
-    (void)state;
     matrix_totals total = {0};
     uint64_t seed = number("DREY_TEST_SEED", (uint64_t)time(NULL) % 1000000);
     uint64_t every = number("DREY_TEST_EVERY", EVERY);
@@ -141,8 +140,4 @@ static int tear_down(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_text)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -151,9 +151,8 @@ static void check_by_hand(drey_engine *e)
 }
 
 /* Of weights in float, where the target's head is in memory and where it is not. */
-static void by_hand(void **state)
+TEST(by_hand)
 {
-    (void)state;
     drey_model *m = make("model.gguf", TYPE_F32, false);
     heads_file h = heads_for(m);
     cut_to_slice(&h);
@@ -178,9 +177,8 @@ static void by_hand(void **state)
 }
 
 /* What tune measured are the heads' own confidences: mixtures with lookup's are judged without. */
-static void confidences_of_a_profile(void **state)
+TEST(confidences_of_a_profile)
 {
-    (void)state;
     drey_model *m = make("model.gguf", TYPE_F32, false);
     heads_file h = heads_for(m);
     cut_to_slice(&h);
@@ -242,9 +240,8 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
     temp_dir_remove();
 }
 
-static void tiers_agree(void **state)
+TEST(tiers_agree)
 {
-    (void)state;
     check_tiers(TYPE_Q6_K, true, TYPE_Q8_0);
     check_tiers(TYPE_Q4_0, false, TYPE_Q8_0);
     check_tiers(TYPE_F32, false, TYPE_F32);
@@ -252,9 +249,8 @@ static void tiers_agree(void **state)
 
 /* Blocks that add nothing repeat the target's own logits: every depth has the guesses that the
  * root's place had, and there are as many depths as heads. */
-static void guesses_by_depth(void **state)
+TEST(guesses_by_depth)
 {
-    (void)state;
     drey_model *m = make("model.gguf", TYPE_Q8_0, false);
     heads_file h = heads_for(m);
     h.shape.n_heads = 3;
@@ -341,9 +337,8 @@ static void check_texts(uint32_t type, bool tied, const drey_sampling *sampling)
     temp_dir_remove();
 }
 
-static void texts_are_those_of_plain_decoding(void **state)
+TEST(texts_are_those_of_plain_decoding)
 {
-    (void)state;
     check_texts(TYPE_Q8_0, false, NULL);
     check_texts(TYPE_Q4_K, true, NULL);
     check_texts(TOY_TYPE_MIXED, false,
@@ -352,9 +347,8 @@ static void texts_are_those_of_plain_decoding(void **state)
 
 /* ---- The plan ---- */
 
-static void plan_counts_them(void **state)
+TEST(plan_counts_them)
 {
-    (void)state;
     drey_model *m = make("model.gguf", TYPE_Q8_0, false);
     heads_file h = heads_for(m);
     cut_to_slice(&h);
@@ -401,9 +395,8 @@ static void cut_short(const char *path)
     assert_int_equal(truncate(path, (off_t)f.n_bytes - 64), 0);
 }
 
-static void bad_lists_of_ids(void **state)
+TEST(bad_lists_of_ids)
 {
-    (void)state;
     drey_model *m = make("model.gguf", TYPE_Q8_0, false);
     const heads_file good = heads_for(m);
     heads_file h;
@@ -432,9 +425,8 @@ static void bad_lists_of_ids(void **state)
     temp_dir_remove();
 }
 
-static void bad_files(void **state)
+TEST(bad_files)
 {
-    (void)state;
     drey_model *m = make("model.gguf", TYPE_Q8_0, false);
     const heads_file good = heads_for(m);
     const char *path = temp_path("model.gguf.drey-medusa");
@@ -483,19 +475,4 @@ static void bad_files(void **state)
     assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_USAGE);
     drey_model_close(&m);
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),
-        cmocka_unit_test(confidences_of_a_profile),
-        cmocka_unit_test(tiers_agree),
-        cmocka_unit_test(guesses_by_depth),
-        cmocka_unit_test(texts_are_those_of_plain_decoding),
-        cmocka_unit_test(plan_counts_them),
-        cmocka_unit_test(bad_files),
-        cmocka_unit_test(bad_lists_of_ids),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

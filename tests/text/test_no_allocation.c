@@ -128,9 +128,8 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     drey_engine_close(&e);
 }
 
-static void test_no_allocation(void **state)
+TEST(test_no_allocation)
 {
-    (void)state;
     drey_error err = {0};
     drey_model *target = NULL, *draft = NULL;
     toy_options toy;
@@ -168,10 +167,4 @@ static void test_no_allocation(void **state)
     drey_model_close(&target);
     drey_model_close(&draft);
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_allocation)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,21 +41,18 @@ static void expect_refusal(const char *library, const char *which, const char *w
         fail_msg("\"%s\" lacks \"%s\"", err.message, word);
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
-    (void)state;
     expect_refusal("libNoSuchThing.so.9", NULL, "libNoSuchThing.so.9");
 }
 
-static void test_lacking(void **state)
+TEST(test_lacking)
 {
-    (void)state;
     expect_refusal("libm.so.6", NULL, "lacks clGetPlatformIDs");
 }
 
-static void test_crashing(void **state)
+TEST(test_crashing)
 {
-    (void)state;
     expect_refusal(CRASHING_OPENCL, NULL, "crashes when it is opened");
 }
 
@@ -75,9 +72,8 @@ static device *open_any(bool as_gpu)
     return NULL;
 }
 
-static void test_choice(void **state)
+TEST(test_choice)
 {
-    (void)state;
     device *d = open_any(false);
     opencl_class.close(&d);
     assert_null(d);
@@ -222,26 +218,23 @@ static void check_types(const tensor_type *types, int32_t n_types, bool as_gpu)
         example_free(&e[i]);
 }
 
-static void test_types(void **state)
+TEST(test_types)
 {
-    (void)state;
 #define LISTED(TYPE, name, act, block_k, block_bytes) TYPE_##TYPE,
     static const tensor_type types[] = {KERNEL_TYPES(LISTED)};
 #undef LISTED
     check_types(types, sizeof types / sizeof types[0], false);
 }
 
-static void test_as_gpu(void **state)
+TEST(test_as_gpu)
 {
-    (void)state;
     static const tensor_type types[] = {TYPE_Q4_K, TYPE_Q5_1, TYPE_IQ4_XS, TYPE_F16};
     check_types(types, 4, true);
 }
 
 /* More results, and more activations, than the buffers hold. */
-static void test_parts(void **state)
+TEST(test_parts)
 {
-    (void)state;
     device *d = open_any(false);
     example e[] = {example_make(TYPE_Q4_0, 32, 700, 100), example_make(TYPE_F32, 16384, 2, 75)};
     check_examples(d, e, 2, 0);
@@ -398,9 +391,8 @@ static void check_attending(device *d, kv_format format, int32_t dim, int32_t ro
 }
 
 /* With vectors as suit it, and with items that are lanes; in parts, as 16 rows do not fit. */
-static void test_attention(void **state)
+TEST(test_attention)
 {
-    (void)state;
     for (uint32_t lanes = 0; lanes < 2; lanes++) {
         drey_error err;
         device *d = open_any(false);
@@ -422,9 +414,8 @@ static void test_attention(void **state)
 }
 
 /* A device with memory of its own says why it has no part in attention. */
-static void test_no_attention(void **state)
+TEST(test_no_attention)
 {
-    (void)state;
     device *d = open_any(true);
     assert_non_null(strstr(d->class->no_attention(d), "does not share the processor's memory"));
     d->class->close(&d);
@@ -432,19 +423,10 @@ static void test_no_attention(void **state)
 
 #endif
 
-int main(void)
+static int set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_missing),   cmocka_unit_test(test_lacking),
-        cmocka_unit_test(test_crashing),
-#ifndef TESTS_SANITIZED
-        cmocka_unit_test(test_choice),    cmocka_unit_test(test_types),
-        cmocka_unit_test(test_as_gpu),    cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_attention), cmocka_unit_test(test_no_attention),
-#endif
-    };
     setenv("POCL_CACHE_DIR", temp_dir(), 1);
-    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
-    temp_dir_remove();
-    return n_failed;
+    return temp_dir_set_up(state);
 }
+
+TEST_GROUP(set_up, temp_dir_tear_down)

@@ -246,9 +246,8 @@ static void plain(float temperature, int32_t n, text *texts)
 
 /* ---- Tests ---- */
 
-static void the_same_text(void **state)
+TEST(the_same_text)
 {
-    (void)state;
     static const drey_policy policies[] = {DREY_POLICY_OPTIMAL, DREY_POLICY_EDGELLM,
                                            DREY_POLICY_SEQUENCE};
     static const uint64_t withouts[] = {0, DREY_WITHOUT(DREY_PART_TREE),
@@ -275,9 +274,8 @@ static void the_same_text(void **state)
 }
 
 /* The draft's workspace is shared: each has a step, then the next one. */
-static void sessions_in_turn(void **state)
+TEST(sessions_in_turn)
 {
-    (void)state;
     text want[MOST_SESSIONS], got[MOST_SESSIONS];
     trouble slow = {.delay_us = 600};
     const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 2, MOST_SESSIONS};
@@ -288,9 +286,8 @@ static void sessions_in_turn(void **state)
         assert_true(got[i].speculation.provisional_kept + got[i].speculation.provisional_lost > 0);
 }
 
-static void interruptions(void **state)
+TEST(interruptions)
 {
-    (void)state;
     text want, got;
     const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1, 1};
     plain(0, 1, &want);
@@ -305,9 +302,8 @@ static void interruptions(void **state)
 }
 
 /* A draft that fails in the gaps costs no token, and no error. */
-static void a_failing_draft(void **state)
+TEST(a_failing_draft)
 {
-    (void)state;
     text want, got;
     trouble slow = {.delay_us = 600};
     const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1, 1};
@@ -320,9 +316,8 @@ static void a_failing_draft(void **state)
 }
 
 /* The draft reads the prompt while the target waits for weights to read it. */
-static void the_prompt(void **state)
+TEST(the_prompt)
 {
-    (void)state;
     enum { N_LONG = N_TEXT + 4 };
     for (int without = 0; without < 2; without++) {
         drey_error err = {0};
@@ -366,12 +361,4 @@ static int open_models(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_text), cmocka_unit_test(sessions_in_turn),
-        cmocka_unit_test(interruptions), cmocka_unit_test(a_failing_draft),
-        cmocka_unit_test(the_prompt),
-    };
-    return cmocka_run_group_tests(tests, open_models, toys_close);
-}
+TEST_GROUP(open_models, toys_close)

@@ -121,9 +121,8 @@ static void check_same_cache(const kv_cache *a, const kv_cache *b, int32_t n_gro
                             (size_t)n_groups * kv_group_bytes(a));
 }
 
-static void test_same_bytes(void **state)
+TEST(test_same_bytes)
 {
-    (void)state;
     rng r = rng_from(1);
     int32_t ids[MOST_PROMPT];
     text first, again, plain;
@@ -158,9 +157,8 @@ static void test_same_bytes(void **state)
 }
 
 /* The last token is computed in any case, for what follows it. */
-static void test_whole_blocks(void **state)
+TEST(test_whole_blocks)
 {
-    (void)state;
     rng r = rng_from(5);
     int32_t ids[129];
     text first, again;
@@ -177,9 +175,8 @@ static void test_whole_blocks(void **state)
 }
 
 /* Few places, a small folder: blocks come and go, texts stay. */
-static void test_many_texts(void **state)
+TEST(test_many_texts)
 {
-    (void)state;
     rng r = rng_from(2);
     int32_t base[3][MOST_PROMPT], ids[MOST_PROMPT];
     int64_t n_cached = 0;
@@ -256,9 +253,8 @@ static void cut_off(const char *path)
     free(bytes);
 }
 
-static void test_restart(void **state)
+TEST(test_restart)
 {
-    (void)state;
     damage_rng = rng_from(8);
     int32_t ids[200];
     text right;
@@ -282,9 +278,8 @@ static void test_restart(void **state)
 
 /* ---- What cannot be ---- */
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     drey_error err = {0};
     drey_engine *second = NULL;
     drey_plan with, without;
@@ -318,9 +313,8 @@ static void test_refused(void **state)
 }
 
 /* A disk that is full costs what would have been kept there, and nothing else. */
-static void test_full_disk(void **state)
+TEST(test_full_disk)
 {
-    (void)state;
     rng r = rng_from(3);
     int32_t ids[200];
     text first, again;
@@ -357,11 +351,4 @@ static int make_models(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_whole_blocks),
-        cmocka_unit_test(test_many_texts), cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_full_disk)};
-    return cmocka_run_group_tests(tests, make_models, toys_close);
-}
+TEST_GROUP(make_models, toys_close)

@@ -90,9 +90,8 @@ static void write_text(drey_session *s, const char *stop, reader *r)
     assert_memory_equal(r->text, r->verified, r->n_text);
 }
 
-static void events_add_up(void **state)
+TEST(events_add_up)
 {
-    (void)state;
     static reader plain, r;
     drey_session *s;
     drey_error err = {0};
@@ -129,8 +128,4 @@ static void events_add_up(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(events_add_up)};
-    return cmocka_run_group_tests(tests, toys_open, toys_close);
-}
+TEST_GROUP(toys_open, toys_close)

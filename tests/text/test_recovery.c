@@ -164,9 +164,8 @@ static void write_expected(bool with_draft, double share, drey_io io, int *n_rep
 
 static const drey_io ways[] = {DREY_IO_AUTO, DREY_IO_PREAD, DREY_IO_BUFFERED};
 
-static void cancelled_loads_begin_again(void **state)
+TEST(cancelled_loads_begin_again)
 {
-    (void)state;
     for (int i = 0; i < 6; i++) {
         bool with_draft = i % 2;
         double share = i < 4 ? 0.4 : 1;
@@ -195,9 +194,8 @@ static void cancelled_loads_begin_again(void **state)
  * and text: the text stops with what is verified, and goes on when the disk is back. How many
  * passes a drafted text takes is up to clocks, and two of them may have been read when the disk
  * goes: behind the tokens that are named here at least a third is needed. */
-static void text_goes_on_when_the_disk_is_back(void **state)
+TEST(text_goes_on_when_the_disk_is_back)
 {
-    (void)state;
     static const int32_t fail_at[] = {0, 0, 1, 5, N_TEXT - 3, N_TEXT - 3 * N_TURN_MAX};
     for (int i = 0; i < 6; i++) {
         bool with_draft = i % 2;
@@ -229,9 +227,8 @@ static void text_goes_on_when_the_disk_is_back(void **state)
 }
 
 /* The file is touched while the text is written: no token after that, those before stay. */
-static void changed_model_ends_the_text(void **state)
+TEST(changed_model_ends_the_text)
 {
-    (void)state;
     int n_reports;
     write_expected(false, 0.4, DREY_IO_AUTO, &n_reports);
     for (int i = 0; i < 3; i++) {
@@ -253,9 +250,8 @@ static void changed_model_ends_the_text(void **state)
     }
 }
 
-static void changed_between_opening_and_reading(void **state)
+TEST(changed_between_opening_and_reading)
 {
-    (void)state;
     rig r;
     drey_statistics stats;
     struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
@@ -273,9 +269,8 @@ static void changed_between_opening_and_reading(void **state)
 }
 
 /* Once all of it is in memory, the file is nobody's business. */
-static void loaded_model_may_change(void **state)
+TEST(loaded_model_may_change)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy);
     toy.tied = true; /* so that no embedding is looked up in the file */
@@ -291,9 +286,8 @@ static void loaded_model_may_change(void **state)
     make_models(NULL);
 }
 
-static void changed_sidecar_ends_the_text(void **state)
+TEST(changed_sidecar_ends_the_text)
 {
-    (void)state;
     int n_reports;
     write_expected(false, 0.4, DREY_IO_AUTO, &n_reports);
     for (int i = 0; i < 2; i++) {
@@ -326,15 +320,4 @@ static void changed_sidecar_ends_the_text(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cancelled_loads_begin_again),
-        cmocka_unit_test(text_goes_on_when_the_disk_is_back),
-        cmocka_unit_test(changed_model_ends_the_text),
-        cmocka_unit_test(changed_between_opening_and_reading),
-        cmocka_unit_test(loaded_model_may_change),
-        cmocka_unit_test(changed_sidecar_ends_the_text),
-    };
-    return cmocka_run_group_tests(tests, make_models, temp_dir_tear_down);
-}
+TEST_GROUP(make_models, temp_dir_tear_down)

@@ -230,15 +230,13 @@ static void check_cache(drey_kv kv)
     close_bench(&b);
 }
 
-static void the_cache_f16(void **state)
+TEST(the_cache_f16)
 {
-    (void)state;
     check_cache(DREY_KV_F16);
 }
 
-static void the_cache_q8_0(void **state)
+TEST(the_cache_q8_0)
 {
-    (void)state;
     check_cache(DREY_KV_Q8_0);
 }
 
@@ -396,9 +394,8 @@ static void check_draft(drey_kv kv)
 }
 
 /* Turns without drafting leave the draft behind: it catches up in chunks. */
-static void a_draft_that_fell_behind(void **state)
+TEST(a_draft_that_fell_behind)
 {
-    (void)state;
     bench b;
     open_bench(&b, DREY_KV_F16);
     ((model_drafter *)b.session->drafter)->chunk = CATCH_UP + 1; /* several of them */
@@ -421,9 +418,8 @@ static void a_draft_that_fell_behind(void **state)
 }
 
 /* A node that the draft's cache had no room for is asked once more where it becomes the root. */
-static void a_cache_without_room(void **state)
+TEST(a_cache_without_room)
 {
-    (void)state;
     bench b;
     open_bench(&b, DREY_KV_F16);
     kv_cache *kv = &b.session->draft_kv;
@@ -448,9 +444,8 @@ static void a_cache_without_room(void **state)
 }
 
 /* A prompt that is read in parts, and by an expansion where that is not done: the same guesses. */
-static void a_prompt_in_parts(void **state)
+TEST(a_prompt_in_parts)
 {
-    (void)state;
     bench b;
     drey_error err = {0};
     open_bench(&b, DREY_KV_F16);
@@ -479,15 +474,13 @@ static void a_prompt_in_parts(void **state)
     close_bench(&b);
 }
 
-static void the_draft_f16(void **state)
+TEST(the_draft_f16)
 {
-    (void)state;
     check_draft(DREY_KV_F16);
 }
 
-static void the_draft_q8_0(void **state)
+TEST(the_draft_q8_0)
 {
-    (void)state;
     check_draft(DREY_KV_Q8_0);
 }
 
@@ -553,9 +546,8 @@ static int write_with_shares(bench *b, text *t)
     return n_gone_on;
 }
 
-static void the_text(void **state)
+TEST(the_text)
 {
-    (void)state;
     for (drey_kv kv = DREY_KV_F16; kv <= DREY_KV_Q8_0; kv++) {
         bench b;
         open_bench(&b, kv);
@@ -617,9 +609,8 @@ static bool note_token(void *user, int32_t id)
     return true;
 }
 
-static void a_policy_hears_of_each_turn(void **state)
+TEST(a_policy_hears_of_each_turn)
 {
-    (void)state;
     static const policy_class class = {.bytes = sizeof(listener),
                                        .next = listener_next,
                                        .push = listener_push,
@@ -650,20 +641,4 @@ static void a_policy_hears_of_each_turn(void **state)
     assert_int_equal(l.heard.n, written.n);
     assert_memory_equal(l.heard.token, written.token, sizeof(int32_t) * (size_t)written.n);
     close_bench(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cache_f16),
-        cmocka_unit_test(the_cache_q8_0),
-        cmocka_unit_test(the_draft_f16),
-        cmocka_unit_test(the_draft_q8_0),
-        cmocka_unit_test(a_draft_that_fell_behind),
-        cmocka_unit_test(a_cache_without_room),
-        cmocka_unit_test(a_prompt_in_parts),
-        cmocka_unit_test(the_text),
-        cmocka_unit_test(a_policy_hears_of_each_turn),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

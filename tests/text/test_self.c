@@ -145,9 +145,8 @@ static void check_logits(const char *architecture, uint32_t type, bool tied)
     temp_dir_remove();
 }
 
-static void logits_do_not_depend_on_planes(void **state)
+TEST(logits_do_not_depend_on_planes)
 {
-    (void)state;
     check_logits("qwen2", TYPE_Q4_K, false);
     check_logits("llama", TYPE_Q6_K, true);
     check_logits("llama", TOY_TYPE_MIXED, false);
@@ -193,9 +192,8 @@ static void check_texts(const char *architecture, uint32_t type, bool tied,
     temp_dir_remove();
 }
 
-static void texts_are_those_of_plain_decoding(void **state)
+TEST(texts_are_those_of_plain_decoding)
 {
-    (void)state;
     check_texts("qwen2", TYPE_Q4_K, true, NULL);
     check_texts("llama", TOY_TYPE_MIXED, false, NULL);
     check_texts("llama", TYPE_Q6_K, false,
@@ -203,9 +201,8 @@ static void texts_are_those_of_plain_decoding(void **state)
 }
 
 /* With all bits in memory a draft is the target over the target's own keys and values. */
-static void all_bits_guess_all(void **state)
+TEST(all_bits_guess_all)
 {
-    (void)state;
     static writing want, got;
     drey_model *m = make("qwen2", TYPE_Q4_K, false);
     drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
@@ -224,9 +221,8 @@ static void all_bits_guess_all(void **state)
 
 /* Planes of one run that the end of a ring's worth cuts: reads and use in turns go on all
  * the same. */
-static void std_reads_planes(void **state)
+TEST(std_reads_planes)
 {
-    (void)state;
     static writing want, got;
     drey_model *m = make("llama", TYPE_Q4_0, false);
     drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
@@ -247,9 +243,8 @@ static void std_reads_planes(void **state)
 
 /* ---- What is refused ---- */
 
-static void not_without_planes(void **state)
+TEST(not_without_planes)
 {
-    (void)state;
     drey_model *m = make("llama", TYPE_Q4_0, false);
     drey_engine_options o = options_of(m, DREY_DRAFTER_SELF);
     drey_plan plan;
@@ -266,9 +261,8 @@ static void not_without_planes(void **state)
     temp_dir_remove();
 }
 
-static void not_of_other_types(void **state)
+TEST(not_of_other_types)
 {
-    (void)state;
     drey_model *m = make("llama", TYPE_Q8_0, false);
     drey_prepare_options o;
     drey_error err = {0};
@@ -279,17 +273,4 @@ static void not_of_other_types(void **state)
     assert_non_null(strstr(err.message, "Q4_K"));
     drey_model_close(&m);
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logits_do_not_depend_on_planes),
-        cmocka_unit_test(texts_are_those_of_plain_decoding),
-        cmocka_unit_test(all_bits_guess_all),
-        cmocka_unit_test(std_reads_planes),
-        cmocka_unit_test(not_without_planes),
-        cmocka_unit_test(not_of_other_types),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,18 +127,16 @@ static void round_trip(drey_kv kv, drey_drafter from, drey_drafter to, double sh
     close_place(&b);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     round_trip(DREY_KV_F16, DREY_DRAFTER_NONE, DREY_DRAFTER_MODEL, 0.4);
     round_trip(DREY_KV_F16, DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP, 2);
     round_trip(DREY_KV_Q8_0, DREY_DRAFTER_LOOKUP, DREY_DRAFTER_MODEL, 0);
 }
 
 /* Of a session that has written nothing, and of tokens that were not computed yet. */
-static void test_little_to_save(void **state)
+TEST(test_little_to_save)
 {
-    (void)state;
     drey_error err = {0};
     drey_saved_session saved;
     text right, got;
@@ -158,9 +156,8 @@ static void test_little_to_save(void **state)
     close_place(&a);
 }
 
-static void test_while_writing(void **state)
+TEST(test_while_writing)
 {
-    (void)state;
     drey_error err = {0};
     text t = {.n = 0};
     bool done;
@@ -234,9 +231,8 @@ static void forge_numbers(refused *r)
     forge(r, ORIGIN_AT, 1, DREY_ERR_MISMATCH);
 }
 
-static void test_damage(void **state)
+TEST(test_damage)
 {
-    (void)state;
     enum { N_FLIPS = 300 };
     rng random = rng_from(4);
     drey_error err = {0};
@@ -266,9 +262,8 @@ static void test_damage(void **state)
     close_place(&r.at);
 }
 
-static void test_foreign(void **state)
+TEST(test_foreign)
 {
-    (void)state;
     drey_error err = {0};
     text t;
     place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
@@ -290,9 +285,8 @@ static void test_foreign(void **state)
 
 /* ---- A disk that is full ---- */
 
-static void test_full_disk(void **state)
+TEST(test_full_disk)
 {
-    (void)state;
     drey_error err = {0};
     drey_saved_session saved;
     struct rlimit before, little;
@@ -331,11 +325,4 @@ static int make_models(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_little_to_save),
-        cmocka_unit_test(test_while_writing), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_foreign),       cmocka_unit_test(test_full_disk)};
-    return cmocka_run_group_tests(tests, make_models, toys_close);
-}
+TEST_GROUP(make_models, toys_close)

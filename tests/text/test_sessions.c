@@ -320,9 +320,8 @@ static void compare(drey_engine *e, player *p, player *plain, rng *r, tally *n)
     }
 }
 
-static void test_turns(void **state)
+TEST(test_turns)
 {
-    (void)state;
     static const double shares[] = {2, 0.5, 0}; /* above 1: all in memory */
     static const drey_policy policies[] = {DREY_POLICY_SEQUENCE, DREY_POLICY_OPTIMAL};
     rng r = rng_from(11);
@@ -368,9 +367,8 @@ static void write_some(player *p, int32_t n)
 }
 
 /* Lists that begin alike: what they share is not computed again, and the text is a fresh one's. */
-static void test_sync(void **state)
+TEST(test_sync)
 {
-    (void)state;
     rng r = rng_from(3);
     drey_error err = {0};
     drey_engine *e = NULL, *alone = NULL;
@@ -415,9 +413,8 @@ static void test_sync(void **state)
     drey_engine_close(&e);
 }
 
-static void test_truncate(void **state)
+TEST(test_truncate)
 {
-    (void)state;
     rng r = rng_from(4);
     drey_error err = {0};
     drey_engine *e = NULL;
@@ -453,9 +450,8 @@ static void refused(drey_status status, drey_status expected, const drey_error *
         fail_msg("\"%s\" is not in: %s", words, err->message);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
-    (void)state;
     drey_error err = {0};
     drey_engine *e = NULL;
     player p = NEW_PLAYER;
@@ -510,9 +506,8 @@ static void test_misuse(void **state)
 
 /* ---- Cancelling where nothing runs ---- */
 
-static void test_cancel_between_calls(void **state)
+TEST(test_cancel_between_calls)
 {
-    (void)state;
     drey_engine *e = NULL;
     drey_error err = {0};
     player p = NEW_PLAYER;
@@ -542,9 +537,8 @@ static float cancel_sum_exp(const float *x, int64_t n, float top, float scale)
 }
 
 /* Nobody asks any more, but the caller is told and can leave out the windows to come. */
-static void test_cancel_at_the_end_of_a_window(void **state)
+TEST(test_cancel_at_the_end_of_a_window)
 {
-    (void)state;
     drey_engine *e = NULL;
     drey_error err = {0};
     player p = NEW_PLAYER;
@@ -594,9 +588,8 @@ static void write_rounding(int before, int after, int32_t n_threads, int32_t *id
     assert_int_equal(fesetround(FE_TONEAREST), 0);
 }
 
-static void test_rounding_mode(void **state)
+TEST(test_rounding_mode)
 {
-    (void)state;
     int32_t right[30], ids[30];
     float right_logprob[29], logprob[29];
     write_rounding(FE_TONEAREST, FE_TONEAREST, 1, right, right_logprob);
@@ -669,14 +662,4 @@ static int close_models(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns),
-                                       cmocka_unit_test(test_sync),
-                                       cmocka_unit_test(test_truncate),
-                                       cmocka_unit_test(test_misuse),
-                                       cmocka_unit_test(test_cancel_between_calls),
-                                       cmocka_unit_test(test_cancel_at_the_end_of_a_window),
-                                       cmocka_unit_test(test_rounding_mode)};
-    return cmocka_run_group_tests(tests, make_models, close_models);
-}
+TEST_GROUP(make_models, close_models)

@@ -232,9 +232,8 @@ static void keep_company(int32_t n, drey_drafter kind, drey_policy policy, doubl
     total->n_cancelled += c.n_cancelled;
 }
 
-static void test_company(void **state)
+TEST(test_company)
 {
-    (void)state;
     static const int32_t sizes[] = {1, 2, 8};
     static const double shares[] = {2, 0.4, 0};
     static const drey_drafter kinds[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_LOOKUP,
@@ -257,9 +256,8 @@ static void test_company(void **state)
 
 /* What one session asks wrongly is nothing to the others, and no more sessions open than the plan
  * has memory for. */
-static void test_wrong_company(void **state)
+TEST(test_wrong_company)
 {
-    (void)state;
     company c = {.n = 2, .r = rng_from(1)};
     drey_error err = {0};
     drey_session *third = NULL;
@@ -305,9 +303,4 @@ static int make_models(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_company),
-                                       cmocka_unit_test(test_wrong_company)};
-    return cmocka_run_group_tests(tests, make_models, toys_close);
-}
+TEST_GROUP(make_models, toys_close)

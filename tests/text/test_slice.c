@@ -84,9 +84,8 @@ static void close_bench(bench *b)
 
 /* Rows by number, from the file: those that a table or the whole head has in memory. Neighbours,
  * gaps of some rows and of many, the first and the last one, and a group that is not full. */
-static void gathered_rows(void **state)
+TEST(gathered_rows)
 {
-    (void)state;
     bench b;
     open_bench(&b, false);
     drey_error err = {0};
@@ -136,9 +135,8 @@ static const float *guess(side *s, const int32_t *text, int32_t n, token_tree *t
 }
 
 /* A special token of the draft's that the target lacks is in the table, and never guessed. */
-static void ids_of_the_target_alone(void **state)
+TEST(ids_of_the_target_alone)
 {
-    (void)state;
     bench b;
     open_bench(&b, false);
     static token_tree tree;
@@ -193,22 +191,19 @@ static void check_guesses(bool tied)
     close_bench(&b);
 }
 
-static void guesses_are_the_whole_heads(void **state)
+TEST(guesses_are_the_whole_heads)
 {
-    (void)state;
     check_guesses(false);
 }
 
-static void guesses_are_the_whole_heads_tied(void **state)
+TEST(guesses_are_the_whole_heads_tied)
 {
-    (void)state;
     check_guesses(true);
 }
 
 /* With noise an id's is its own, wherever its logit stands. */
-static void noise_is_the_ids(void **state)
+TEST(noise_is_the_ids)
 {
-    (void)state;
     bench b;
     open_bench(&b, false);
     sampler *s = &b.whole.session->sampler;
@@ -231,9 +226,8 @@ static void noise_is_the_ids(void **state)
 }
 
 /* The target says what the draft could not: that counts, and the next time it can. */
-static void what_was_said_can_be_guessed(void **state)
+TEST(what_was_said_can_be_guessed)
 {
-    (void)state;
     bench b;
     open_bench(&b, false);
     static token_tree tree;
@@ -269,9 +263,8 @@ static void what_was_said_can_be_guessed(void **state)
 
 /* A text whose rows cannot all be read begins, and goes on: those tokens alone are not guessed, and
  * they count. */
-static void rows_that_cannot_be_read(void **state)
+TEST(rows_that_cannot_be_read)
 {
-    (void)state;
     bench b;
     open_bench(&b, false);
     static token_tree tree;
@@ -301,9 +294,8 @@ static void rows_that_cannot_be_read(void **state)
 }
 
 /* What the target finds likely comes into the table before it is said. */
-static void what_was_thought_can_be_guessed(void **state)
+TEST(what_was_thought_can_be_guessed)
 {
-    (void)state;
     bench b;
     open_bench(&b, false);
     static token_tree tree;
@@ -333,9 +325,8 @@ static drey_plan plan_of(const drey_engine *e)
     return plan;
 }
 
-static void the_plan_counts_it(void **state)
+TEST(the_plan_counts_it)
 {
-    (void)state;
     bench b;
     open_bench(&b, false);
     drey_plan whole = plan_of(b.whole.engine), sliced = plan_of(b.sliced.engine);
@@ -352,9 +343,8 @@ static void the_plan_counts_it(void **state)
 }
 
 /* Where little would be left out, nothing is. */
-static void small_vocabularies_stay_whole(void **state)
+TEST(small_vocabularies_stay_whole)
 {
-    (void)state;
     bench b;
     open_bench(&b, false);
     side s;
@@ -399,9 +389,8 @@ static void write_text(side *s, float temperature, text *t, drey_statistics *sta
     must(drey_session_generate(s->session, prompt, N_PROMPT, &g, stats, &err), &err);
 }
 
-static void texts_are_the_same(void **state)
+TEST(texts_are_the_same)
 {
-    (void)state;
     for (int tied = 0; tied < 2; tied++) {
         bench b;
         open_bench(&b, tied);
@@ -420,22 +409,4 @@ static void texts_are_the_same(void **state)
         }
         close_bench(&b);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gathered_rows),
-        cmocka_unit_test(ids_of_the_target_alone),
-        cmocka_unit_test(guesses_are_the_whole_heads),
-        cmocka_unit_test(guesses_are_the_whole_heads_tied),
-        cmocka_unit_test(noise_is_the_ids),
-        cmocka_unit_test(what_was_said_can_be_guessed),
-        cmocka_unit_test(what_was_thought_can_be_guessed),
-        cmocka_unit_test(rows_that_cannot_be_read),
-        cmocka_unit_test(the_plan_counts_it),
-        cmocka_unit_test(small_vocabularies_stay_whole),
-        cmocka_unit_test(texts_are_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

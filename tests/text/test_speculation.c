@@ -21,9 +21,8 @@ static void guess(token_tree *t, int32_t node, int32_t a, int32_t b, int32_t c)
  *             +-- 12                              12 was not expanded
  *             +-- 99, which was no guess          32 neither
  * The target says 11, 22, 32, then 40. */
-static void a_turn_by_hand(void **state)
+TEST(a_turn_by_hand)
 {
-    (void)state;
     drey_session *s = calloc(1, sizeof *s);
     token_tree *t = &s->tree;
     tree_reset(t, 7);
@@ -60,9 +59,8 @@ static void a_turn_by_hand(void **state)
 }
 
 /* Of accepted tokens whose guesses say whose they were. */
-static void sources_of_what_was_accepted(void **state)
+TEST(sources_of_what_was_accepted)
 {
-    (void)state;
     drey_session *s = calloc(1, sizeof *s);
     token_tree *t = &s->tree;
     tree_reset(t, 7);
@@ -87,9 +85,8 @@ static void sources_of_what_was_accepted(void **state)
 }
 
 /* What lies beyond the last element is counted there. */
-static void long_paths_are_counted_at_the_end(void **state)
+TEST(long_paths_are_counted_at_the_end)
 {
-    (void)state;
     drey_session *s = calloc(1, sizeof *s);
     tree_reset(&s->tree, 7);
     for (int32_t i = 0; i < 70; i++)
@@ -140,9 +137,8 @@ static void agrees(const drey_statistics *t, const drey_speculation *c)
     assert_int_equal(written, t->generated_tokens - 1);
 }
 
-static void texts_add_up(void **state)
+TEST(texts_add_up)
 {
-    (void)state;
     drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
@@ -190,9 +186,8 @@ static bool keep_id(void *user, int32_t id)
 }
 
 /* A text that is not drafted for is the same, and the ones around it are drafted for as ever. */
-static void a_text_without_drafts(void **state)
+TEST(a_text_without_drafts)
 {
-    (void)state;
     drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
@@ -243,14 +238,4 @@ static void a_text_without_drafts(void **state)
     drey_model_close(&draft);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_turn_by_hand),
-        cmocka_unit_test(sources_of_what_was_accepted),
-        cmocka_unit_test(long_paths_are_counted_at_the_end),
-        cmocka_unit_test(texts_add_up),
-        cmocka_unit_test(a_text_without_drafts),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -1,13 +1,10 @@
 /* One tier computes whole texts: what it writes, with each drafter, in memory and streamed, is what
  * plain C writes. ctest runs this once with every tier that there is, emulated ones included
  * (kernel/emulated/forced_tier.c). */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy.h"
 #include "support/writing.h"
 
@@ -74,16 +71,9 @@ static void check(const char *architecture, uint32_t type, drey_kv kv)
     temp_dir_remove();
 }
 
-static void texts_are_those_of_plain_c(void **state)
+TEST(texts_are_those_of_plain_c)
 {
-    (void)state;
     check("qwen2", TOY_TYPE_MIXED, DREY_KV_F16);
     check("llama", 2, DREY_KV_Q8_0); /* Q4_0 */
     check("llama", 12, DREY_KV_F16); /* Q4_K */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(texts_are_those_of_plain_c)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

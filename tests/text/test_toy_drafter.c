@@ -1,14 +1,11 @@
 /* What a new drafter takes: this file, whose kind an engine is given as a row of the table is. The
  * toy remembers which token last came after each one. Texts are those of plain decoding under every
  * policy; with lookup next to it; for several sessions; sampled; and the plan counts its memory. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/engine.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 
@@ -144,9 +141,8 @@ static void must_be_same(const writing *a, const writing *b, const char *what)
         fail_msg("%s: another text", what);
 }
 
-static void writes_the_text_of_plain_decoding(void **state)
+TEST(writes_the_text_of_plain_decoding)
 {
-    (void)state;
     static writing plain, drafted;
     const drey_sampling sampled = {.temperature = 0.8f, .top_p = 1, .seed = 5};
     int64_t n_accepted = 0;
@@ -167,9 +163,8 @@ static void writes_the_text_of_plain_decoding(void **state)
     assert_true(n_opened > 0 && n_opened == n_closed && n_opened == n_loaded);
 }
 
-static void goes_with_lookup(void **state)
+TEST(goes_with_lookup)
 {
-    (void)state;
     static writing plain, drafted;
     drey_engine_options o = options_of(DREY_POLICY_NONE);
     write_text(&plain, &o, NULL, NULL);
@@ -179,9 +174,8 @@ static void goes_with_lookup(void **state)
     must_be_same(&plain, &drafted, "with lookup");
 }
 
-static void the_plan_counts_its_memory(void **state)
+TEST(the_plan_counts_its_memory)
 {
-    (void)state;
     drey_error err;
     drey_engine *plain, *drafted;
     drey_engine_options o = options_of(DREY_POLICY_SEQUENCE);
@@ -197,12 +191,4 @@ static void the_plan_counts_its_memory(void **state)
     drey_engine_close(&drafted);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_the_text_of_plain_decoding),
-        cmocka_unit_test(goes_with_lookup),
-        cmocka_unit_test(the_plan_counts_its_memory),
-    };
-    return cmocka_run_group_tests(tests, toys_open, toys_close);
-}
+TEST_GROUP(toys_open, toys_close)

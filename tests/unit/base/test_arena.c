@@ -5,9 +5,8 @@
 #include "base/arena.h"
 #include "support/test.h"
 
-static void takes_from_the_front(void **state)
+TEST(takes_from_the_front)
 {
-    (void)state;
     for (int huge = 0; huge < 2; huge++) {
         arena a;
         drey_error err = {0};
@@ -29,9 +28,8 @@ static void takes_from_the_front(void **state)
     }
 }
 
-static void filled_to_the_last_byte(void **state)
+TEST(filled_to_the_last_byte)
 {
-    (void)state;
     arena a;
     assert_int_equal(arena_init(&a, 8192, false, NULL), DREY_OK);
     memset(arena_take(&a, 8192), 1, 8192);
@@ -41,9 +39,8 @@ static void filled_to_the_last_byte(void **state)
     arena_free(&a);
 }
 
-static void tells_what_was_forgotten(void **state)
+TEST(tells_what_was_forgotten)
 {
-    (void)state;
     arena a;
     drey_error err = {0};
     assert_int_equal(arena_init(&a, 4096, false, &err), DREY_OK);
@@ -65,14 +62,4 @@ static void tells_what_was_forgotten(void **state)
     assert_non_null(arena_take(&a, 1));
     assert_int_equal(arena_check(&a, NULL), DREY_ERR_INTERNAL);
     arena_free(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_from_the_front),
-        cmocka_unit_test(filled_to_the_last_byte),
-        cmocka_unit_test(tells_what_was_forgotten),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

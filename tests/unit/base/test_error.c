@@ -11,9 +11,8 @@
 #include "support/test.h"
 #include "support/toy.h"
 
-static void short_paths_stay(void **state)
+TEST(short_paths_stay)
 {
-    (void)state;
     char path[ERROR_PATH_BYTES + 1];
     assert_string_equal(SHOWN_PATH("model.gguf"), "model.gguf");
     assert_string_equal(SHOWN_PATH(""), "");
@@ -22,9 +21,8 @@ static void short_paths_stay(void **state)
     assert_ptr_equal(SHOWN_PATH(path), path);
 }
 
-static void long_paths_keep_both_ends(void **state)
+TEST(long_paths_keep_both_ends)
 {
-    (void)state;
     char path[2000];
     for (size_t n = ERROR_PATH_BYTES; n < sizeof path; n += 97) {
         memset(path, 'x', n);
@@ -39,9 +37,8 @@ static void long_paths_keep_both_ends(void **state)
 }
 
 /* No character is cut in two, wherever the cuts fall. */
-static void characters_stay_whole(void **state)
+TEST(characters_stay_whole)
 {
-    (void)state;
     for (int shift = 0; shift < 4; shift++) {
         char path[600];
         int n = snprintf(path, sizeof path, "%.*s", shift, "abcd");
@@ -55,9 +52,8 @@ static void characters_stay_whole(void **state)
     }
 }
 
-static void files_are_put_in_front(void **state)
+TEST(files_are_put_in_front)
 {
-    (void)state;
     drey_error err = {.code = DREY_ERR_FORMAT, .message = "it is broken"};
     assert_int_equal(error_in_file(NULL, "m", DREY_ERR_FORMAT), DREY_ERR_FORMAT);
     assert_int_equal(error_in_file(&err, "m", DREY_OK), DREY_OK);
@@ -92,9 +88,8 @@ static void says(const drey_error *err, const char *reason, const char *advice)
         fail_msg("\"%s\"", err->message);
 }
 
-static void messages_about_deep_files_are_whole(void **state)
+TEST(messages_about_deep_files_are_whole)
 {
-    (void)state;
     char path[2048];
     deep_path(path, "m.gguf");
     drey_error err = {0};
@@ -132,16 +127,4 @@ static void messages_about_deep_files_are_whole(void **state)
     file_read_failed(path, 4096, 5, &err);
     says(&err, "at byte 4096", "or copy the file again");
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_paths_stay),
-        cmocka_unit_test(long_paths_keep_both_ends),
-        cmocka_unit_test(characters_stay_whole),
-        cmocka_unit_test(files_are_put_in_front),
-        cmocka_unit_test(messages_about_deep_files_are_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,15 +49,13 @@ static void read_everywhere(bool want_direct)
     free(bounce), free(got), free(bytes);
 }
 
-static void direct_reads_of_any_alignment(void **state)
+TEST(direct_reads_of_any_alignment)
 {
-    (void)state;
     read_everywhere(true);
 }
 
-static void buffered_reads_of_any_alignment(void **state)
+TEST(buffered_reads_of_any_alignment)
 {
-    (void)state;
     read_everywhere(false);
 }
 
@@ -78,9 +76,8 @@ static size_t cached_pages(const char *path, size_t n)
     return cached;
 }
 
-static void buffered_reads_leave_the_cache(void **state)
+TEST(buffered_reads_leave_the_cache)
 {
-    (void)state;
     const char *path = temp_path("cache.bin");
     size_t n = 4u << 20;
     uint8_t *bytes = bytes_file_random(path, n, 8);
@@ -115,17 +112,15 @@ static int reads_buffered(void *arg)
     return file_read(&f, path, 7, sizeof got, got, NULL, 0, NULL) == DREY_OK ? 0 : 2;
 }
 
-static void refused_direct_falls_back(void **state)
+TEST(refused_direct_falls_back)
 {
-    (void)state;
     const char *path = temp_path("refused.bin");
     free(bytes_file_random(path, 10000, 9));
     assert_int_equal(child_run(reads_buffered, (void *)(uintptr_t)path), 0);
 }
 
-static void memory_file_systems_work(void **state)
+TEST(memory_file_systems_work)
 {
-    (void)state;
     char path[] = "/dev/shm/drey-test-XXXXXX";
     int fd = mkstemp(path);
     if (fd < 0)
@@ -145,9 +140,8 @@ static void memory_file_systems_work(void **state)
     free(bounce);
 }
 
-static void truncation_is_told(void **state)
+TEST(truncation_is_told)
 {
-    (void)state;
     const char *path = temp_path("truncated.bin");
     free(bytes_file_random(path, 100000, 10));
     uint8_t *got = malloc(100000);
@@ -168,9 +162,8 @@ static void truncation_is_told(void **state)
     free(bounce), free(got);
 }
 
-static void what_is_no_file_is_told(void **state)
+TEST(what_is_no_file_is_told)
 {
-    (void)state;
     file f;
     drey_error err;
     assert_int_equal(file_open(&f, "/nonexistent/model.gguf", true, &err), DREY_ERR_IO);
@@ -188,26 +181,12 @@ static void what_is_no_file_is_told(void **state)
     file_close(&f);
 }
 
-static void reasons_become_sentences(void **state)
+TEST(reasons_become_sentences)
 {
-    (void)state;
     drey_error err;
     assert_int_equal(file_read_failed("m.gguf", 4096, 5, &err), DREY_ERR_IO);
     assert_string_equal(err.message, "cannot read m.gguf at byte 4096: Input/output error; check "
                                      "the disk, or copy the file again");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(direct_reads_of_any_alignment),
-        cmocka_unit_test(buffered_reads_of_any_alignment),
-        cmocka_unit_test(buffered_reads_leave_the_cache),
-        cmocka_unit_test(refused_direct_falls_back),
-        cmocka_unit_test(memory_file_systems_work),
-        cmocka_unit_test(truncation_is_told),
-        cmocka_unit_test(what_is_no_file_is_told),
-        cmocka_unit_test(reasons_become_sentences),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -33,9 +33,8 @@ static double uniform(double low, double high)
 }
 
 /* Floats of every exponent, 4099 apart: about a million of them. */
-static void test_exp_f32_is_within_2_ulp(void **state)
+TEST(test_exp_f32_is_within_2_ulp)
 {
-    (void)state;
     long double worst = 0;
     for (uint64_t u = 0; u <= 0xffffffffu; u += 4099) {
         float x = float_of((uint32_t)u);
@@ -51,9 +50,8 @@ static void test_exp_f32_is_within_2_ulp(void **state)
     assert_true(worst > 0.5L && worst < 2);
 }
 
-static void test_exp_f32_edges(void **state)
+TEST(test_exp_f32_edges)
 {
-    (void)state;
     assert_true(exp_f32(0.0f) == 1 && exp_f32(-0.0f) == 1);
     assert_true(exp_f32(nextafterf(EXP_F32_MAX, 100)) == INFINITY);
     assert_true(exp_f32(INFINITY) == INFINITY);
@@ -70,9 +68,8 @@ static void close_to(double got, long double want, double relative, double absol
         fail_msg("%.17g is not %.20Lg", got, want);
 }
 
-static void test_double_functions(void **state)
+TEST(test_double_functions)
 {
-    (void)state;
     for (int i = 0; i < 100000; i++) {
         double x = uniform(-708, 709);
         close_to(exp_f64(x), expl(x), 1e-13, 0);
@@ -92,9 +89,8 @@ static void test_double_functions(void **state)
 }
 
 /* Positions are integers; near multiples of pi/2 the reduction cancels most. */
-static void test_sin_cos_of_positions(void **state)
+TEST(test_sin_cos_of_positions)
 {
-    (void)state;
     for (int i = -2000; i < 300000; i++) {
         close_to(sin_f64(i), sinl(i), 0, 1e-15);
         close_to(cos_f64(i), cosl(i), 0, 1e-15);
@@ -104,9 +100,8 @@ static void test_sin_cos_of_positions(void **state)
     }
 }
 
-static void test_double_edges(void **state)
+TEST(test_double_edges)
 {
-    (void)state;
     assert_true(exp_f64(0) == 1 && exp_f64(710) == INFINITY && exp_f64(-746) == 0);
     assert_true(exp_f64(-INFINITY) == 0 && exp_f64(INFINITY) == INFINITY && isnan(exp_f64(NAN)));
     close_to(exp_f64(-740), expl(-740), 0, 0x1p-1074);
@@ -117,9 +112,8 @@ static void test_double_edges(void **state)
     assert_true(pow_f64(10000, 0) == 1 && pow_f64(1, 5) == 1);
 }
 
-static void test_every_half_survives(void **state)
+TEST(test_every_half_survives)
 {
-    (void)state;
     for (uint32_t h = 0; h < 65536; h++) {
         float f = f16_to_f32((uint16_t)h);
         uint32_t exponent = h >> 10 & 31, mantissa = h & 1023;
@@ -137,9 +131,8 @@ static void test_every_half_survives(void **state)
 }
 
 /* Between every two neighbouring halves: just below the middle, the middle, just above. */
-static void test_half_rounds_to_nearest_even(void **state)
+TEST(test_half_rounds_to_nearest_even)
 {
-    (void)state;
     for (uint32_t h = 0; h < 0x7c00; h++) {
         float low = f16_to_f32((uint16_t)h);
         float high = h == 0x7bff ? 65536.0f : f16_to_f32((uint16_t)(h + 1));
@@ -156,18 +149,4 @@ static void test_half_rounds_to_nearest_even(void **state)
     assert_int_equal(f32_to_f16(3e38f), 0x7c00);
     assert_int_equal(f32_to_f16(-0.0f), 0x8000);
     assert_int_equal(f32_to_f16(float_of(1)), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp_f32_is_within_2_ulp),
-        cmocka_unit_test(test_exp_f32_edges),
-        cmocka_unit_test(test_double_functions),
-        cmocka_unit_test(test_sin_cos_of_positions),
-        cmocka_unit_test(test_double_edges),
-        cmocka_unit_test(test_every_half_survives),
-        cmocka_unit_test(test_half_rounds_to_nearest_even),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

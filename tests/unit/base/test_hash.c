@@ -12,9 +12,8 @@ static void fill(uint8_t bytes[static MOST])
         bytes[i] = (uint8_t)(i * 7 + 3);
 }
 
-static void known_values(void **state)
+TEST(known_values)
 {
-    (void)state;
     static const struct {
         size_t n;
         uint64_t hash;
@@ -28,9 +27,8 @@ static void known_values(void **state)
     assert_true(hash64_of("abc", 3) == 0x44bc2cf5ad770999);
 }
 
-static void pieces_make_no_difference(void **state)
+TEST(pieces_make_no_difference)
 {
-    (void)state;
     uint8_t bytes[MOST];
     fill(bytes);
     for (size_t step = 1; step < 100; step++) {
@@ -42,13 +40,4 @@ static void pieces_make_no_difference(void **state)
         }
         assert_true(hash64_get(&h) == hash64_of(bytes, MOST));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_values),
-        cmocka_unit_test(pieces_make_no_difference),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* JSON events, the parts of strings, and what the writer makes of numbers and lines. Broken texts
  * are in test_template and in the server's tests; any bytes in fuzz_json. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/json_buffer.h"
+#include "support/test.h"
 
-static void events(void **state)
+TEST(events)
 {
-    (void)state;
     static const char text[] = " {\"a\" : [1, -2.5e3, \"x\\n\"], \"\": {}} ";
     static const json_event wanted[] = {
         JSON_OBJECT, JSON_KEY,    JSON_ARRAY, JSON_NUMBER, JSON_NUMBER, JSON_STRING, JSON_CLOSE,
@@ -28,9 +23,8 @@ static void events(void **state)
     assert_int_equal(r.why_at, 8);
 }
 
-static void parts(void **state)
+TEST(parts)
 {
-    (void)state;
     static const char text[] = "\"ab\\u00e9\\ud83d\\ude00c\"";
     static const struct {
         const char *bytes;
@@ -50,9 +44,8 @@ static void parts(void **state)
     assert_int_equal(json_next(&r), JSON_DONE);
 }
 
-static void numbers_and_lines(void **state)
+TEST(numbers_and_lines)
 {
-    (void)state;
     static const double numbers[] = {0.1, 1e300, 3, -0.0, 1 / 3.0};
     json_buffer b;
     json_writer *w = json_buffer_begin(&b);
@@ -73,11 +66,4 @@ static void numbers_and_lines(void **state)
     assert_null(json_member(root, "none"));
     json_free(&d);
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(events), cmocka_unit_test(parts),
-                                       cmocka_unit_test(numbers_and_lines)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

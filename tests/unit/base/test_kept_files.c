@@ -59,9 +59,8 @@ static bool is_there(const char *path)
     return stat(path, &about) == 0;
 }
 
-static void test_oldest_goes(void **state)
+TEST(test_oldest_goes)
 {
-    (void)state;
     folder f;
     open_folder(&f, "a", 3 * N_BYTES + 100, 10);
     for (uint64_t key = 1; key <= 3; key++)
@@ -89,9 +88,8 @@ static void test_oldest_goes(void **state)
     close_folder(&f);
 }
 
-static void test_opened_again(void **state)
+TEST(test_opened_again)
 {
-    (void)state;
     folder f;
     open_folder(&f, "d", 10 * N_BYTES, 10);
     for (uint64_t key = 1; key <= 3; key++)
@@ -121,9 +119,8 @@ static void test_opened_again(void **state)
 
 /* The youngest stays, in whatever order the folder names its files; also one that is dated as no
  * clock should say. */
-static void test_youngest_stays(void **state)
+TEST(test_youngest_stays)
 {
-    (void)state;
     for (int young = 1; young <= 3; young++) {
         folder f;
         open_folder(&f, "y", 10 * N_BYTES, 10);
@@ -144,9 +141,8 @@ static void test_youngest_stays(void **state)
     }
 }
 
-static void test_one_at_a_time(void **state)
+TEST(test_one_at_a_time)
 {
-    (void)state;
     folder f;
     kept_files second;
     drey_error err = {0};
@@ -166,10 +162,4 @@ static void test_one_at_a_time(void **state)
     close_folder(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_oldest_goes), cmocka_unit_test(test_opened_again),
-        cmocka_unit_test(test_youngest_stays), cmocka_unit_test(test_one_at_a_time)};
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -48,9 +48,8 @@ static uint64_t fnv1a(const char *text)
 }
 
 /* Texts that FNV-1a, which has no key, puts into 1/128 of the table. */
-static void tokens_that_met(void **state)
+TEST(tokens_that_met)
 {
-    (void)state;
     gguf_writer list = {0};
     vocab v;
     hash_key key;
@@ -77,9 +76,8 @@ static void tokens_that_met(void **state)
     writer_free(&list);
 }
 
-static void tokens_that_collide(void **state)
+TEST(tokens_that_collide)
 {
-    (void)state;
     gguf_writer list = {0};
     vocab v;
     drey_error err = {0};
@@ -96,9 +94,8 @@ static void tokens_that_collide(void **state)
     writer_free(&list);
 }
 
-static void more_tokens_than_any_model_has(void **state)
+TEST(more_tokens_than_any_model_has)
 {
-    (void)state;
     gguf_writer list = {0};
     vocab v;
     drey_error err = {0};
@@ -138,9 +135,8 @@ static runs make_runs(void)
     return r;
 }
 
-static void pairs_that_met(void **state)
+TEST(pairs_that_met)
 {
-    (void)state;
     runs r = make_runs();
     vocab v;
     bpe b;
@@ -159,9 +155,8 @@ static void pairs_that_met(void **state)
     writer_free(&r.merges);
 }
 
-static void pairs_that_collide(void **state)
+TEST(pairs_that_collide)
 {
-    (void)state;
     runs r = make_runs();
     vocab v;
     bpe b;
@@ -179,9 +174,8 @@ static void pairs_that_collide(void **state)
 
 /* A text that many special tokens have is kept once, or twice where the first is no user-defined
  * one: a match walks over all that are kept. */
-static void doubles_of_special_tokens(void **state)
+TEST(doubles_of_special_tokens)
 {
-    (void)state;
     enum { N = 300 };
     gguf_writer w = {0};
     gguf *g;
@@ -211,9 +205,8 @@ static void doubles_of_special_tokens(void **state)
 }
 
 /* The hash of two pieces is the whole's, and a key of its own for each table. */
-static void pieces_and_keys(void **state)
+TEST(pieces_and_keys)
 {
-    (void)state;
     hash_key a, b;
     hash_key_draw(&a);
     hash_key_draw(&b);
@@ -223,18 +216,4 @@ static void pieces_and_keys(void **state)
         assert_true(text_hash(&a, text_hash(&a, 0, text, n), text + n, sizeof text - n) ==
                     text_hash(&a, 0, text, sizeof text));
     assert_true(text_hash(&a, 0, text, 1) != text_hash(&a, 0, text, 2));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_that_met),
-        cmocka_unit_test(tokens_that_collide),
-        cmocka_unit_test(more_tokens_than_any_model_has),
-        cmocka_unit_test(pairs_that_met),
-        cmocka_unit_test(pairs_that_collide),
-        cmocka_unit_test(doubles_of_special_tokens),
-        cmocka_unit_test(pieces_and_keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,9 +26,8 @@ static cgroup_source make_source(const char *membership, const char *mounts)
     return source;
 }
 
-static void limits_parse(void **state)
+TEST(limits_parse)
 {
-    (void)state;
     assert_true(memory_parse_limit("max\n") == UINT64_MAX);
     assert_true(memory_parse_limit("9223372036854771712\n") == UINT64_MAX);
     assert_true(memory_parse_limit("99999999999999999999999\n") == UINT64_MAX);
@@ -37,9 +36,8 @@ static void limits_parse(void **state)
     assert_int_equal(memory_parse_limit("0\n"), 0);
 }
 
-static void fields_parse(void **state)
+TEST(fields_parse)
 {
-    (void)state;
     const char *text = "MemTotal:       16384 kB\nMemFree:  12 kB\nMemAvailable:   8192 kB\n";
     assert_int_equal(memory_parse_field(text, "MemTotal:"), 16384 * 1024);
     assert_int_equal(memory_parse_field(text, "MemAvailable:"), 8192 * 1024);
@@ -52,9 +50,8 @@ static void fields_parse(void **state)
 
 static const char V2_MOUNT[] = "30 23 0:26 / %s/v2 rw,nosuid - cgroup2 cgroup2 rw\n";
 
-static void v2_takes_the_least_of_all_levels(void **state)
+TEST(v2_takes_the_least_of_all_levels)
 {
-    (void)state;
     cgroup_source source = make_source("0::/user.slice/run\n", V2_MOUNT);
     write_text("fs/v2/user.slice/run/memory.max", "max\n");
     write_text("fs/v2/user.slice/memory.max", "1000000\n");
@@ -68,9 +65,8 @@ static void v2_takes_the_least_of_all_levels(void **state)
 static const char V1_MOUNTS[] = "25 23 0:22 / %s/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
                                 "26 23 0:23 / %s/v1 rw,nosuid shared:9 - cgroup cgroup rw,memory\n";
 
-static void v1_takes_the_least_of_all_levels(void **state)
+TEST(v1_takes_the_least_of_all_levels)
 {
-    (void)state;
     cgroup_source source = make_source("5:cpu,cpuacct:/\n4:memory:/a/b\n0::/\n", V1_MOUNTS);
     assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
     write_text("fs/v1/memory.limit_in_bytes", "9223372036854771712\n");
@@ -82,9 +78,8 @@ static void v1_takes_the_least_of_all_levels(void **state)
 
 /* What others hold is out of reach, what they have cached is not; the process' own counts as free.
  */
-static void room_is_what_others_leave(void **state)
+TEST(room_is_what_others_leave)
 {
-    (void)state;
     cgroup_source source =
         make_source("0::/pod/run\n", "30 23 0:26 / %s/pods rw - cgroup2 cgroup2 rw\n");
     write_text("fs/pods/pod/memory.max", "1000000\n");
@@ -104,9 +99,8 @@ static void room_is_what_others_leave(void **state)
     assert_int_equal(memory_cgroup_room_in(&source, 0), 0);
 }
 
-static void v1_room_counts_the_levels_below(void **state)
+TEST(v1_room_counts_the_levels_below)
 {
-    (void)state;
     cgroup_source source = make_source("4:memory:/c/d\n", V1_MOUNTS);
     write_text("fs/v1/c/memory.limit_in_bytes", "500000\n");
     write_text("fs/v1/c/memory.usage_in_bytes", "450000\n");
@@ -118,9 +112,8 @@ static void v1_room_counts_the_levels_below(void **state)
     assert_int_equal(memory_cgroup_room_in(&source, 100000), 350000);
 }
 
-static void container_mounts_show_their_part(void **state)
+TEST(container_mounts_show_their_part)
 {
-    (void)state;
     /* The mount begins at the container's own group: its limit lies in the mount's root. */
     cgroup_source source =
         make_source("0::/docker/abc\n", "30 23 0:26 /docker/abc %s/box rw - cgroup2 cgroup2 rw\n");
@@ -132,9 +125,8 @@ static void container_mounts_show_their_part(void **state)
     assert_int_equal(memory_cgroup_limit_in(&source), 555000);
 }
 
-static void nothing_mounted_is_no_limit(void **state)
+TEST(nothing_mounted_is_no_limit)
 {
-    (void)state;
     cgroup_source source = make_source("0::/x\n4:memory:/x\n", "1 1 0:1 / / rw - ext4 /dev/x rw\n");
     assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
     cgroup_source missing = {"/nonexistent/a", "/nonexistent/b"};
@@ -143,9 +135,8 @@ static void nothing_mounted_is_no_limit(void **state)
     assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
 }
 
-static void budgets_follow_from_what_is_known(void **state)
+TEST(budgets_follow_from_what_is_known)
 {
-    (void)state;
     bool estimated;
     assert_int_equal(memory_budget_of(UINT64_MAX, 2100, 900, &estimated), 2000);
     assert_false(estimated);
@@ -159,9 +150,8 @@ static void budgets_follow_from_what_is_known(void **state)
     assert_int_equal(memory_budget_of(UINT64_MAX, 0, 0, &estimated), 0); /* not: no bound */
 }
 
-static void the_system_answers(void **state)
+TEST(the_system_answers)
 {
-    (void)state;
     uint64_t total = memory_total(), available = memory_available();
     assert_true(total > 16u << 20);
     assert_true(available > 0 && available <= total);
@@ -189,19 +179,4 @@ static void the_system_answers(void **state)
     assert_true(memory_major_faults() >= 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_parse),
-        cmocka_unit_test(fields_parse),
-        cmocka_unit_test(v2_takes_the_least_of_all_levels),
-        cmocka_unit_test(v1_takes_the_least_of_all_levels),
-        cmocka_unit_test(room_is_what_others_leave),
-        cmocka_unit_test(v1_room_counts_the_levels_below),
-        cmocka_unit_test(container_mounts_show_their_part),
-        cmocka_unit_test(nothing_mounted_is_no_limit),
-        cmocka_unit_test(budgets_follow_from_what_is_known),
-        cmocka_unit_test(the_system_answers),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -42,9 +42,8 @@ static void write_text(new_file *f, const char *path, const char *text)
     must(new_file_write(f, 0, text, 1, &err), &err);
 }
 
-static void whole_or_not_at_all(void **state)
+TEST(whole_or_not_at_all)
 {
-    (void)state;
     temp_dir();
     const char *path = temp_path("file"), *partial = temp_path("file.partial");
     drey_error err = {0};
@@ -71,9 +70,8 @@ static void whole_or_not_at_all(void **state)
     temp_dir_remove();
 }
 
-static void takes_over_what_a_crash_left(void **state)
+TEST(takes_over_what_a_crash_left)
 {
-    (void)state;
     temp_dir();
     const char *path = temp_path("file"), *partial = temp_path("file.partial");
     bytes_file_write(partial, "a longer text of a writer that is gone", 38);
@@ -95,9 +93,8 @@ static void refuses(const char *path, const char *says)
     assert_true(f.fd == -1 && !f.path && !f.partial);
 }
 
-static void what_is_refused(void **state)
+TEST(what_is_refused)
 {
-    (void)state;
     temp_dir();
     new_file f;
     write_text(&f, temp_path("file"), "one");
@@ -120,9 +117,8 @@ static void what_is_refused(void **state)
 }
 
 /* A link to a file on another disk stays a link. */
-static void follows_links(void **state)
+TEST(follows_links)
 {
-    (void)state;
     temp_dir();
     bytes_file_write(temp_path("real"), "old", 3);
     assert_int_equal(symlink(temp_path("real"), temp_path("link")), 0);
@@ -138,9 +134,8 @@ static void follows_links(void **state)
 }
 
 /* 40 MiB, so that several windows are pushed out; every MiB tells its number. */
-static void large_files_are_complete(void **state)
+TEST(large_files_are_complete)
 {
-    (void)state;
     enum { MIB = 1 << 20, N = 40 };
     temp_dir();
     char *block = malloc(MIB);
@@ -189,23 +184,12 @@ static int beyond_the_limit(void *arg)
     return strstr(err.message, "cannot write") && err.hint == DREY_HINT_OUTPUT ? 0 : 14;
 }
 
-static void a_file_that_may_not_grow(void **state)
+TEST(a_file_that_may_not_grow)
 {
-    (void)state;
     temp_dir();
     char path[512];
     snprintf(path, sizeof path, "%s", temp_path("file"));
     assert_int_equal(child_run(beyond_the_limit, path), 0);
     assert_false(exists(temp_path("file")) || exists(temp_path("file.partial")));
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_or_not_at_all),      cmocka_unit_test(takes_over_what_a_crash_left),
-        cmocka_unit_test(what_is_refused),          cmocka_unit_test(follows_links),
-        cmocka_unit_test(large_files_are_complete), cmocka_unit_test(a_file_that_may_not_grow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,34 +108,29 @@ static drey_status plan_with_sidecar(drey_error *err)
     return drey_plan_make(&options, 0, &plan, err);
 }
 
-static void starved_inspect(void **state)
+TEST(starved_inspect)
 {
-    (void)state;
     starve(inspect_split);
 }
 
-static void starved_model(void **state)
+TEST(starved_model)
 {
-    (void)state;
     starve(open_model);
 }
 
-static void starved_text(void **state)
+TEST(starved_text)
 {
-    (void)state;
     starve(format_chat);
     starve(tokenize);
 }
 
-static void starved_session(void **state)
+TEST(starved_session)
 {
-    (void)state;
     starve(open_session);
 }
 
-static void starved_sidecar(void **state)
+TEST(starved_sidecar)
 {
-    (void)state;
     starve(write_sidecar);
     starve(plan_with_sidecar);
 }
@@ -164,12 +159,4 @@ static int tear_down(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(starved_inspect), cmocka_unit_test(starved_model),
-        cmocka_unit_test(starved_text),    cmocka_unit_test(starved_session),
-        cmocka_unit_test(starved_sidecar),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -43,22 +43,19 @@ static void run_jobs(int32_t n_threads, int32_t n_jobs, long pause_ns)
     assert_null(p);
 }
 
-static void every_thread_runs_every_job(void **state)
+TEST(every_thread_runs_every_job)
 {
-    (void)state;
     for (int32_t n = 1; n <= 3; n++)
         run_jobs(n, 2000, 0);
 }
 
-static void more_threads_than_cores(void **state)
+TEST(more_threads_than_cores)
 {
-    (void)state;
     run_jobs(MAX_THREADS, 200, 0);
 }
 
-static void workers_wake_from_sleep(void **state)
+TEST(workers_wake_from_sleep)
 {
-    (void)state;
     run_jobs(3, 50, 1000 * 1000); /* far longer than they spin */
     run_jobs(3, 200, 40 * 1000);  /* about when they stop spinning */
 }
@@ -71,9 +68,8 @@ static void slow_worker(void *arg, int32_t thread, int32_t n_threads)
     ((int *)arg)[thread * 16]++;
 }
 
-static void caller_waits_for_slow_workers(void **state)
+TEST(caller_waits_for_slow_workers)
 {
-    (void)state;
     pool *p = NULL;
     assert_int_equal(pool_open(&p, 3, NULL), DREY_OK);
     int runs[3 * 16] = {0};
@@ -85,9 +81,8 @@ static void caller_waits_for_slow_workers(void **state)
     pool_close(&p);
 }
 
-static void open_and_close_in_any_state(void **state)
+TEST(open_and_close_in_any_state)
 {
-    (void)state;
     for (int i = 0; i < 50; i++) {
         pool *p = NULL;
         assert_int_equal(pool_open(&p, 1 + i % 4, NULL), DREY_OK);
@@ -96,9 +91,8 @@ static void open_and_close_in_any_state(void **state)
     }
 }
 
-static void refuses_absurd_counts(void **state)
+TEST(refuses_absurd_counts)
 {
-    (void)state;
     drey_error err;
     pool *p = NULL;
     assert_int_equal(pool_open(&p, 0, &err), DREY_ERR_USAGE);
@@ -107,9 +101,8 @@ static void refuses_absurd_counts(void **state)
     assert_non_null(strstr(err.message, "choose 1 to"));
 }
 
-static void quotas(void **state)
+TEST(quotas)
 {
-    (void)state;
     assert_int_equal(pool_quota_v2("max 100000\n"), 0);
     assert_int_equal(pool_quota_v2("200000 100000\n"), 2);
     assert_int_equal(pool_quota_v2("250000 100000\n"), 3);
@@ -121,18 +114,4 @@ static void quotas(void **state)
     assert_int_equal(pool_quota_v1("150000\n", "100000\n"), 2);
     assert_true(pool_default_threads() >= 1);
     assert_true(pool_thread_bytes() >= 64 * 1024);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_thread_runs_every_job),
-        cmocka_unit_test(more_threads_than_cores),
-        cmocka_unit_test(workers_wake_from_sleep),
-        cmocka_unit_test(caller_waits_for_slow_workers),
-        cmocka_unit_test(open_and_close_in_any_state),
-        cmocka_unit_test(refuses_absurd_counts),
-        cmocka_unit_test(quotas),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

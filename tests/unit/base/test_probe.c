@@ -51,9 +51,8 @@ static void expect(drey_status (*attempt)(void *, drey_error *), int32_t idle_s,
     assert_string_equal(err.message, sentence);
 }
 
-static void test_probe(void **state)
+TEST(test_probe)
 {
-    (void)state;
     expect(does_well, 60, DREY_OK, "");
     expect(refuses, 60, DREY_ERR_MEMORY, "too little of everything");
     expect(crashes, 60, DREY_ERR_UNSUPPORTED, "the thing crashes when it is opened (Aborted)");
@@ -85,9 +84,8 @@ static void expect_number(int i, float value, const char *word)
     assert_non_null(strstr(err.message, word));
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     float out[CHECK_NUMBERS];
     numbers_right(out);
     assert_int_equal(check_numbers(out, "It", NULL), DREY_OK);
@@ -125,9 +123,8 @@ static drey_status pretend(void *user, const check_product *p, drey_error *err)
     return DREY_OK;
 }
 
-static void test_vectors(void **state)
+TEST(test_vectors)
 {
-    (void)state;
     pretender right = {.tier = "ref"}, best = {0}, flushing = {.tier = "ref", .flushes = true};
     drey_error err;
 #define CHECK(TYPE, name, act, block_k, block_bytes)                                               \
@@ -139,11 +136,4 @@ static void test_vectors(void **state)
     KERNEL_TYPES(CHECK)
 #undef CHECK
     assert_true(right.n_calls > 15);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_probe), cmocka_unit_test(test_numbers),
-                                       cmocka_unit_test(test_vectors)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

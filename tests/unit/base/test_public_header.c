@@ -16,9 +16,8 @@ static const char soname[] = "0.1.";
 #name, n_bytes, sizeof(name), offsetof(name, reserved) + sizeof(((name *)NULL)->reserved)  \
     }
 
-static void sizes_stay(void **state)
+TEST(sizes_stay)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t n_bytes, now, reserved_end;
@@ -48,9 +47,8 @@ static void sizes_stay(void **state)
     assert_int_equal(sizeof(drey_error), 508);
 }
 
-static void options_begin_with_nothing_reserved(void **state)
+TEST(options_begin_with_nothing_reserved)
 {
-    (void)state;
     static const uint64_t zero[16] = {0};
     drey_engine_options engine;
     drey_generate_options generate;
@@ -65,13 +63,4 @@ static void options_begin_with_nothing_reserved(void **state)
     assert_memory_equal(generate.reserved, zero, sizeof generate.reserved);
     assert_memory_equal(generate.sampling.reserved, zero, sizeof generate.sampling.reserved);
     assert_memory_equal(prepare.reserved, zero, sizeof prepare.reserved);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_stay),
-        cmocka_unit_test(options_begin_with_nothing_reserved),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

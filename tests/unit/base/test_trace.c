@@ -23,9 +23,8 @@ static traced open_trace(int32_t n_threads, int32_t n_spans)
     return x;
 }
 
-static void a_span_is_small(void **state)
+TEST(a_span_is_small)
 {
-    (void)state;
     assert_int_equal(sizeof(trace_span), 24);
     for (int k = 0; k < TRACE_KINDS; k++) {
         assert_non_null(trace_kind_name((trace_kind)k));
@@ -34,9 +33,8 @@ static void a_span_is_small(void **state)
     }
 }
 
-static void no_trace_takes_nothing(void **state)
+TEST(no_trace_takes_nothing)
 {
-    (void)state;
     trace_span span;
     trace_sums sums;
     memset(&sums, 1, sizeof sums);
@@ -49,9 +47,8 @@ static void no_trace_takes_nothing(void **state)
 }
 
 /* Against a list of everything that was added. */
-static void rings_keep_the_latest_and_sums_count_all(void **state)
+TEST(rings_keep_the_latest_and_sums_count_all)
 {
-    (void)state;
     enum { THREADS = 3, MOST = 300 };
     static trace_span all[THREADS][MOST];
     rng r = rng_from(5);
@@ -89,9 +86,8 @@ static void rings_keep_the_latest_and_sums_count_all(void **state)
 }
 
 /* One thread has a ring, and of one kind no span gets into it. */
-static void rings_are_for_those_who_want_them(void **state)
+TEST(rings_are_for_those_who_want_them)
 {
-    (void)state;
     arena memory;
     trace t;
     drey_error err;
@@ -133,9 +129,8 @@ static void *write_spans(void *user)
 }
 
 /* Sums may be read while threads write, spans when they have ended. */
-static void threads_write_beside_each_other(void **state)
+TEST(threads_write_beside_each_other)
 {
-    (void)state;
     traced x = open_trace(WRITERS, 64);
     pthread_t threads[WRITERS];
     writer writers[WRITERS];
@@ -165,16 +160,4 @@ static void threads_write_beside_each_other(void **state)
         }
     }
     arena_free(&x.memory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_span_is_small),
-        cmocka_unit_test(no_trace_takes_nothing),
-        cmocka_unit_test(rings_keep_the_latest_and_sums_count_all),
-        cmocka_unit_test(rings_are_for_those_who_want_them),
-        cmocka_unit_test(threads_write_beside_each_other),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

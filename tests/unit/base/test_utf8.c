@@ -14,9 +14,8 @@ static int put(uint32_t c, uint8_t out[4])
     return length;
 }
 
-static void every_code_point(void **state)
+TEST(every_code_point)
 {
-    (void)state;
     for (uint32_t c = 0; c < 0x120000; c++) {
         uint8_t bytes[4];
         int length = put(c, bytes);
@@ -33,9 +32,8 @@ static void every_code_point(void **state)
 }
 
 /* A sequence is a character exactly if writing its code point gives it again. */
-static void every_three_bytes(void **state)
+TEST(every_three_bytes)
 {
-    (void)state;
     for (uint32_t i = 0; i < 1u << 24; i += 1 + i % 3) {
         uint8_t b[3] = {(uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i}, again[4];
         int length = utf8_length(b, 3);
@@ -59,13 +57,4 @@ static void every_three_bytes(void **state)
                 assert_false(b[0] == again[0] && b[1] == again[1] && b[2] == again[2]);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_point),
-        cmocka_unit_test(every_three_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

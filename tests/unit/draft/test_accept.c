@@ -61,9 +61,8 @@ static void submit_some(const token_tree *t, rng *r, int32_t *row_of)
         row_of[i] = row_of[i] < 0 ? -1 : place[row_of[i]];
 }
 
-static void the_longest_right_branch(void **state)
+TEST(the_longest_right_branch)
 {
-    (void)state;
     static float logits[TREE_MAX_NODES * LD];
     rng r = {21};
     int32_t accepted_total = 0;
@@ -210,9 +209,8 @@ static void write_alone(sampler *s, int32_t *tokens)
     }
 }
 
-static void drafting_never_changes_the_text(void **state)
+TEST(drafting_never_changes_the_text)
 {
-    (void)state;
     const drey_sampling settings[] = {
         {.top_p = 1},
         {.temperature = 0.3f, .top_p = 1},
@@ -261,13 +259,4 @@ static void drafting_never_changes_the_text(void **state)
     assert_true(passes[2] < passes[1]);
     assert_true(lookup_passes < passes[0]);
     assert_true(n_kept > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_longest_right_branch),
-        cmocka_unit_test(drafting_never_changes_the_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,9 +27,8 @@ static blend_guesses two_opinions(void)
                            .n = 3};
 }
 
-static void a_mixture_by_hand(void **state)
+TEST(a_mixture_by_hand)
 {
-    (void)state;
     blend_trust t = {.places = {{0}}};
     blend_guesses g = two_opinions();
     blend_weigh(&t, &g);
@@ -51,9 +50,8 @@ static void a_mixture_by_hand(void **state)
     near(alone.guess[1].value, 0.3);
 }
 
-static void what_came_moves_the_weight(void **state)
+TEST(what_came_moves_the_weight)
 {
-    (void)state;
     blend_trust t = {.places = {{0}}};
     blend_guesses g = two_opinions();
     blend_weigh(&t, &g);
@@ -202,9 +200,8 @@ static const int32_t repeated[] = {1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3, 8, 5, 2, 3, 
 static const int32_t fresh[] = {20, 21, 22, 23, 24, 25};
 enum { N_REPEATED = sizeof repeated / sizeof *repeated, N_FRESH = sizeof fresh / sizeof *fresh };
 
-static void one_knows_what_the_other_does_not(void **state)
+TEST(one_knows_what_the_other_does_not)
 {
-    (void)state;
     bench b;
     open_bench(&b, repeated, N_REPEATED); /* behind 1 2 3: 8 twice, 7; behind 2 3: 9, too */
     const tree_node *root = expand(&b, 0);
@@ -228,9 +225,8 @@ static void one_knows_what_the_other_does_not(void **state)
 }
 
 /* The best 8 of both, each with its source. */
-static void both_guess(void **state)
+TEST(both_guess)
 {
-    (void)state;
     bench b;
     open_bench(&b, repeated, N_REPEATED);
     for (int32_t i = 0; i < TREE_MAX_GUESSES; i++)
@@ -259,9 +255,8 @@ static void both_guess(void **state)
 
 /* A text that has gone round often: what follows is copied at a glance, to any depth, and the inner
  * drafter is not asked. What stands below a node that it cannot reach is lookup's. */
-static void copies_take_no_step(void **state)
+TEST(copies_take_no_step)
 {
-    (void)state;
     bench b;
     int32_t round[150];
     for (int32_t i = 0; i < 150; i++)
@@ -298,9 +293,8 @@ static void copies_take_no_step(void **state)
 }
 
 /* A step in parts: the nodes get theirs when it is over, and not when it is given up. */
-static void steps_in_parts(void **state)
+TEST(steps_in_parts)
 {
-    (void)state;
     bench b;
     int32_t root = 0;
     bool done = true;
@@ -326,9 +320,8 @@ static void steps_in_parts(void **state)
 }
 
 /* Both follow the text: a child that stays keeps whose its guesses were, and is judged by that. */
-static void going_on(void **state)
+TEST(going_on)
 {
-    (void)state;
     bench b;
     open_bench(&b, repeated, N_REPEATED);
     blend_drafter *blend = (blend_drafter *)b.d;
@@ -354,18 +347,4 @@ static void going_on(void **state)
     b.inner.n = 0;
     assert_int_equal(expand(&b, 0)->guess[0].token, 2);
     free(b.memory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mixture_by_hand),
-        cmocka_unit_test(what_came_moves_the_weight),
-        cmocka_unit_test(one_knows_what_the_other_does_not),
-        cmocka_unit_test(both_guess),
-        cmocka_unit_test(copies_take_no_step),
-        cmocka_unit_test(steps_in_parts),
-        cmocka_unit_test(going_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

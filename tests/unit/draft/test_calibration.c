@@ -11,9 +11,8 @@ static void near(double got, double want)
         fail_msg("%.6f instead of %.6f", got, want);
 }
 
-static void what_is_assumed(void **state)
+TEST(what_is_assumed)
 {
-    (void)state;
     const calibration greedy = {.sampled = false}, sampled = {.sampled = true};
     near(calibration_value(&greedy, 0, 0.5f), 0.6);       /* odds 1: 1.5 */
     near(calibration_value(&greedy, 0, 0.8f), 0.8945734); /* odds 4: 1.5 * 5.65685 */
@@ -30,9 +29,8 @@ static void what_is_assumed(void **state)
 }
 
 /* Of heads: the average where they are as sure as usual, and little more where they are surer. */
-static void what_is_assumed_of_heads(void **state)
+TEST(what_is_assumed_of_heads)
 {
-    (void)state;
     calibration c = {.sampled = false};
     const float right[] = {0.5f, 0.1f};
     calibration_expect(&c, right, 2);
@@ -43,9 +41,8 @@ static void what_is_assumed_of_heads(void **state)
     assert_true(calibration_value(&c, 2, 0.1f) < 1e-5f); /* never right */
 }
 
-static void bins_are_even_in_odds(void **state)
+TEST(bins_are_even_in_odds)
 {
-    (void)state;
     assert_int_equal(calibration_bin(0), 0);
     assert_int_equal(calibration_bin(0.0024f), 0); /* log-odds -6.03 */
     assert_int_equal(calibration_bin(0.0061f), 1); /* -5.09; a bin is 0.875 wide */
@@ -65,9 +62,8 @@ static int32_t make_tree(token_tree *t)
     return node;
 }
 
-static void outcomes_count(void **state)
+TEST(outcomes_count)
 {
-    (void)state;
     calibration c = {.sampled = false};
     token_tree t;
     const int32_t path[] = {make_tree(&t)};
@@ -84,9 +80,8 @@ static void outcomes_count(void **state)
     near(calibration_value(&c, 0, 0.5f), (2 + 8 * 0.6) / 11);
 }
 
-static void the_past_fades(void **state)
+TEST(the_past_fades)
 {
-    (void)state;
     calibration c = {.sampled = false};
     token_tree t;
     make_tree(&t);
@@ -99,9 +94,8 @@ static void the_past_fades(void **state)
 }
 
 /* Known beforehand: as counted, but for bins of more than 64. */
-static void what_is_known(void **state)
+TEST(what_is_known)
 {
-    (void)state;
     calibration c = {.sampled = false};
     drey_profile known;
     drey_profile_init(&known);
@@ -113,14 +107,4 @@ static void what_is_known(void **state)
     near(calibration_value(&c, 0, 0.5f), (15 + 8 * 0.6) / (20 + 8));
     near(calibration_value(&c, 1, 0.2f), (16 + 8 * 0.2) / (64 + 8));
     near(calibration_value(&c, 2, 0.2f), 0.2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_assumed),       cmocka_unit_test(what_is_assumed_of_heads),
-        cmocka_unit_test(bins_are_even_in_odds), cmocka_unit_test(outcomes_count),
-        cmocka_unit_test(the_past_fades),        cmocka_unit_test(what_is_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,9 +25,8 @@ static turn_cost resident(void)
     return c;
 }
 
-static void what_is_assumed(void **state)
+TEST(what_is_assumed)
 {
-    (void)state;
     turn_cost c = streamed();
     near(cost_pass(&c, 1), 0.1);
     near(cost_pass(&c, 8), 0.135);
@@ -45,9 +44,8 @@ static void what_is_assumed(void **state)
 }
 
 /* Measured beforehand: the shape is, and how long a row takes, until passes tell. */
-static void what_is_known(void **state)
+TEST(what_is_known)
 {
-    (void)state;
     drey_profile known;
     drey_profile_init(&known);
     turn_cost c = streamed();
@@ -73,9 +71,8 @@ static void what_is_known(void **state)
     near(cost_pass(&c, 64), 5.675);
 }
 
-static void what_is_measured(void **state)
+TEST(what_is_measured)
 {
-    (void)state;
     turn_cost c = resident();
     cost_saw_step(&c, 8, 0.0256);
     near(cost_step(&c, 1), 0.02);
@@ -103,9 +100,8 @@ static void close_to(double got, double want)
 
 /* Passes over different numbers of rows say how steep the shape is here: what was measured stays as
  * it is, and what was not follows. Some other program's part of a pass counts a quarter at most. */
-static void how_steep_it_is(void **state)
+TEST(how_steep_it_is)
 {
-    (void)state;
     turn_cost c = resident();
     cost_saw_pass(&c, 9, 0.21, 0); /* the shape's 0.155: rows, or a slower machine? */
     near(cost_pass(&c, 1), 0.21 / 1.55);
@@ -132,9 +128,8 @@ static void how_steep_it_is(void **state)
     near(c.bend, -0.75);
 }
 
-static void steps_are_forgotten(void **state)
+TEST(steps_are_forgotten)
 {
-    (void)state;
     turn_cost c = resident();
     cost_saw_pass(&c, 1, 0.05, 0); /* half of what was assumed: so will steps be */
     near(cost_step(&c, 1), 0.005);
@@ -156,9 +151,8 @@ static void steps_are_forgotten(void **state)
     near(cost_step(&c, 1), 0.02 + 0.02 / 128); /* passes take twice as long today */
 }
 
-static void reading_is_measured_by_waiting(void **state)
+TEST(reading_is_measured_by_waiting)
 {
-    (void)state;
     turn_cost c = streamed();
     cost_saw_step(&c, 1, 0.01);
     cost_saw_pass(&c, 9, 0.49, 0.3); /* 10 ms of it were read before */
@@ -183,9 +177,8 @@ static void reading_is_measured_by_waiting(void **state)
     near(c.read_s, 0);
 }
 
-static void the_number_of_nodes(void **state)
+TEST(the_number_of_nodes)
 {
-    (void)state;
     double rate;
     /* In memory a node costs 5 ms of 100 up to the tile's end: 1.9 / .105, 2.3 / .11,
      * 2.32 / .115. */
@@ -211,15 +204,4 @@ static void the_number_of_nodes(void **state)
         many[i] = i < 14 ? 0.5f : 0.001f;
     c = resident();
     assert_int_equal(cost_choose(&c, many, 20, 0, &rate), 14);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_assumed),     cmocka_unit_test(what_is_known),
-        cmocka_unit_test(what_is_measured),    cmocka_unit_test(reading_is_measured_by_waiting),
-        cmocka_unit_test(the_number_of_nodes), cmocka_unit_test(steps_are_forgotten),
-        cmocka_unit_test(how_steep_it_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,9 +60,8 @@ static void check_edges(const suffix_automaton *a, const text *t, const text *wo
     }
 }
 
-static void the_automaton(void **state)
+TEST(the_automaton)
 {
-    (void)state;
     rng r = rng_from(4);
     suffix_automaton a;
     void *memory = calloc(1, suffix_automaton_bytes(CAPACITY));
@@ -101,9 +100,8 @@ static void the_automaton(void **state)
 }
 
 /* As many states as a text can have, and as many edges; and the longest chains of links. */
-static void texts_that_fill_it(void **state)
+TEST(texts_that_fill_it)
 {
-    (void)state;
     suffix_automaton a;
     void *memory = calloc(1, suffix_automaton_bytes(CAPACITY));
     assert_non_null(memory);
@@ -160,9 +158,8 @@ static void check_guesses(const tree_node *node, const int32_t *tokens, int32_t 
 /* "1 2 3 7 | 1 2 3 8 | 1 2 3 8 | 5 2 3 9 | 1 2 3" */
 static const int32_t repeated[] = {1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3, 8, 5, 2, 3, 9, 1, 2, 3};
 
-static void candidates(void **state)
+TEST(candidates)
 {
-    (void)state;
     bench b;
     open_bench(&b, repeated, sizeof repeated / sizeof *repeated);
     /* Behind 1 2 3: 8 twice and 7; behind 2 3 alone: 9, too. */
@@ -179,9 +176,8 @@ static void candidates(void **state)
     free(b.memory);
 }
 
-static void what_the_target_thought(void **state)
+TEST(what_the_target_thought)
 {
-    (void)state;
     bench b;
     const int32_t tokens[] = {4, 5, 6};
     open_bench(&b, tokens, 3);
@@ -205,9 +201,8 @@ static void what_the_target_thought(void **state)
 }
 
 /* A kind that is right gains, one that is wrong loses, and the text goes on. */
-static void confidence_follows_the_text(void **state)
+TEST(confidence_follows_the_text)
 {
-    (void)state;
     for (int right = 0; right < 2; right++) {
         bench b;
         open_bench(&b, repeated, sizeof repeated / sizeof *repeated);
@@ -228,9 +223,8 @@ static void confidence_follows_the_text(void **state)
 }
 
 /* One text after another, and the same with more behind it. */
-static void beginning_again(void **state)
+TEST(beginning_again)
 {
-    (void)state;
     bench b;
     const int32_t n = sizeof repeated / sizeof *repeated;
     open_bench(&b, repeated, n - 4);
@@ -245,17 +239,4 @@ static void beginning_again(void **state)
     drey_error err;
     assert_int_equal(d->class->begin(d, many, CAPACITY + 1, &err), DREY_ERR_CONTEXT);
     free(b.memory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_automaton),
-        cmocka_unit_test(texts_that_fill_it),
-        cmocka_unit_test(candidates),
-        cmocka_unit_test(what_the_target_thought),
-        cmocka_unit_test(confidence_follows_the_text),
-        cmocka_unit_test(beginning_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

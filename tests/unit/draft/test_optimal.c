@@ -112,9 +112,8 @@ static double gain(const world *w)
     return (double)w->n_tokens / w->time_s / plain(w);
 }
 
-static void it_drafts_as_much_as_pays(void **state)
+TEST(it_drafts_as_much_as_pays)
 {
-    (void)state;
     const struct {
         float confidence;
         double pass_s, step_s, read_s;
@@ -145,9 +144,8 @@ static void it_drafts_as_much_as_pays(void **state)
 
 /* A draft that is sure and always wrong: plain decoding within 2 %, after few turns, in memory and
  * where a draft costs more than a pass. */
-static void what_does_not_pay_stops(void **state)
+TEST(what_does_not_pay_stops)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         turn_cost cost;
         policy_memory memory;
@@ -211,9 +209,8 @@ static draft_policy *begin_text(policy_memory *memory, turn_cost *cost, token_tr
 }
 
 /* 3 plain turns may be lost at first, 2 after a pause. */
-static void losses_are_bounded(void **state)
+TEST(losses_are_bounded)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -236,9 +233,8 @@ static void losses_are_bounded(void **state)
 
 /* However much was won, no more than 10 are lost again; and a turn that something held up counts as
  * two. When half of them are gone and nobody has seen a plain turn for long, one is asked for. */
-static void what_was_won_is_no_hoard(void **state)
+TEST(what_was_won_is_no_hoard)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -256,9 +252,8 @@ static void what_was_won_is_no_hoard(void **state)
 
 /* Guesses of equal confidence, of which every third is right, in no order: turns win and lose, and
  * drafting goes on, for it wins. */
-static void luck_is_no_reason(void **state)
+TEST(luck_is_no_reason)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -278,9 +273,8 @@ static void luck_is_no_reason(void **state)
 }
 
 /* After a stretch of text that the draft cannot guess, it is tried again within 256 tokens. */
-static void it_comes_back(void **state)
+TEST(it_comes_back)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -298,9 +292,8 @@ static void it_comes_back(void **state)
 }
 
 /* Where not even the first step promises anything, none is taken, and now and then it is tried. */
-static void a_poor_draft_is_left_alone(void **state)
+TEST(a_poor_draft_is_left_alone)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -336,9 +329,8 @@ static void write_plain(draft_policy *p, token_tree *t, int n)
 }
 
 /* A first step that promises nothing begins a pause, whatever a step takes in the meantime. */
-static void a_hopeless_step_is_a_pause(void **state)
+TEST(a_hopeless_step_is_a_pause)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -355,9 +347,8 @@ static void a_hopeless_step_is_a_pause(void **state)
 
 /* Where steps cost nothing there is no pause: what is guessed wrongly is not submitted, and the
  * first turns of a copy are noticed. */
-static void free_steps_never_pause(void **state)
+TEST(free_steps_never_pause)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -375,9 +366,8 @@ static void free_steps_never_pause(void **state)
 
 /* What guesses were worth lately ends a tree, and keeps none from beginning: whether they are
  * better here, only the root's step shows. */
-static void the_root_is_tried(void **state)
+TEST(the_root_is_tried)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -397,9 +387,8 @@ static void the_root_is_tried(void **state)
 }
 
 /* In shared drafting, which has no pauses: what nobody asked for lately is hoped for again. */
-static void worth_comes_back(void **state)
+TEST(worth_comes_back)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -420,9 +409,8 @@ static void worth_comes_back(void **state)
 
 /* What guesses were worth lately says how deep to draft: a text that cannot be guessed takes the
  * root's step alone, although more would cost little. */
-static void worth_and_calibration_follow_the_text(void **state)
+TEST(worth_and_calibration_follow_the_text)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -443,9 +431,8 @@ static void worth_and_calibration_follow_the_text(void **state)
 }
 
 /* A turn that shares its pass takes an unknown time; a pause goes on all the same, and ends. */
-static void pauses_end_in_company(void **state)
+TEST(pauses_end_in_company)
 {
-    (void)state;
     turn_cost cost;
     policy_memory memory;
     static token_tree t;
@@ -465,9 +452,8 @@ static void pauses_end_in_company(void **state)
 }
 
 /* A batch is one node where batching is off; the tree is a chain where branches are. */
-static void parts_can_be_left_out(void **state)
+TEST(parts_can_be_left_out)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         policy_memory memory;
         turn_cost cost;
@@ -488,25 +474,4 @@ static void parts_can_be_left_out(void **state)
         t.nodes[0].expanded = true;
         assert_int_equal(p->class->next(p, &t, 100, nodes), i ? 2 : 1);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_drafts_as_much_as_pays),
-        cmocka_unit_test(what_does_not_pay_stops),
-        cmocka_unit_test(losses_are_bounded),
-        cmocka_unit_test(what_was_won_is_no_hoard),
-        cmocka_unit_test(luck_is_no_reason),
-        cmocka_unit_test(it_comes_back),
-        cmocka_unit_test(a_poor_draft_is_left_alone),
-        cmocka_unit_test(a_hopeless_step_is_a_pause),
-        cmocka_unit_test(free_steps_never_pause),
-        cmocka_unit_test(the_root_is_tried),
-        cmocka_unit_test(worth_comes_back),
-        cmocka_unit_test(worth_and_calibration_follow_the_text),
-        cmocka_unit_test(pauses_end_in_company),
-        cmocka_unit_test(parts_can_be_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,16 +238,14 @@ static void check_pacer(const char *name, bool normalised)
     assert_true(branched > 100 && full > 100 && gave_up > 100); /* the script is not a bore */
 }
 
-static void pacers_follow_their_rules(void **state)
+TEST(pacers_follow_their_rules)
 {
-    (void)state;
     check_pacer("llmcad", true);
     check_pacer("edgellm", false);
 }
 
-static void optimal_submits_the_best(void **state)
+TEST(optimal_submits_the_best)
 {
-    (void)state;
     rng r = {17};
     static forest f;
     static token_tree t;
@@ -277,9 +275,8 @@ static void optimal_submits_the_best(void **state)
     assert_true(full > 1000);
 }
 
-static void sequence_is_a_chain(void **state)
+TEST(sequence_is_a_chain)
 {
-    (void)state;
     static forest f;
     for (uint64_t seed = 1; seed < 500; seed++) {
         int32_t size = (int32_t)(seed % 12), max_depth = seed % 5 == 0 ? 3 : MAX_DEPTH;
@@ -299,9 +296,8 @@ static bool is_five(const void *user, int32_t token)
 
 /* Drafting ahead leaves an end of the text out, so that a node of the second guess is the older
  * one: the chain is the first guess's all the same. */
-static void what_was_drafted_ahead_is_no_chain(void **state)
+TEST(what_was_drafted_ahead_is_no_chain)
 {
-    (void)state;
     const policy_class *const classes[] = {&policy_sequence, &policy_bld};
     for (int i = 0; i < 2; i++) {
         policy_memory memory;
@@ -324,9 +320,8 @@ static void what_was_drafted_ahead_is_no_chain(void **state)
 }
 
 /* A node that the draft was unsure of may be there: bld does not go on below it. */
-static void bld_stops_where_others_went_on(void **state)
+TEST(bld_stops_where_others_went_on)
 {
-    (void)state;
     policy_memory memory;
     static token_tree t;
     scripted s = {.base.class = &scripted_class};
@@ -342,9 +337,8 @@ static void bld_stops_where_others_went_on(void **state)
 
 /* Guesses at the root's next token, none of which is submitted; its best one waits to be
  * the root. */
-static void single_asks_and_submits_nothing(void **state)
+TEST(single_asks_and_submits_nothing)
 {
-    (void)state;
     policy_memory memory;
     static token_tree t;
     scripted s = {.base.class = &scripted_class, .seed = 3};
@@ -363,9 +357,8 @@ static void single_asks_and_submits_nothing(void **state)
 
 /* What a policy begins with may have been drafted in the turn before: it goes on from there, and a
  * tree grown in two goes is one grown at once. */
-static void a_tree_goes_on_growing(void **state)
+TEST(a_tree_goes_on_growing)
 {
-    (void)state;
     const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal", "static"};
     rng r = {11};
     for (uint64_t seed = 1; seed < 600; seed++) {
@@ -424,9 +417,8 @@ static void grows_to(const char *name, int32_t size, uint64_t without, const int
         assert_int_equal(t.nodes[i].parent, parents[i]);
 }
 
-static void examples_by_hand(void **state)
+TEST(examples_by_hand)
 {
-    (void)state;
     /* Root gives A .9, B .5 (M = 2): A is 2 * .9 - 1 = .8 behind, B 0: A next, giving AA .81 and
      * AB .45 (M = 4): B is 4 * .5 - 1 = 1 behind, AA 4 * .81 - 2 = 1.24, AB -.2: AA next (M = 6),
      * giving AAA .729 and AAB: B 2, AB .7, AAA 1.374, AAB -.57: B next. */
@@ -448,9 +440,8 @@ static void examples_by_hand(void **state)
 }
 
 /* .9, .81 ... .531 down the best branch, then B .5, then .478. */
-static void optimal_by_hand(void **state)
+TEST(optimal_by_hand)
 {
-    (void)state;
     static const drafter_class eager = {.expand = eager_expand};
     static token_tree t;
     drafter d = {.class = &eager};
@@ -484,9 +475,8 @@ static void near(float got, double want)
 }
 
 /* EdgeLLM Eq. 3. */
-static void fallback_by_hand(void **state)
+TEST(fallback_by_hand)
 {
-    (void)state;
     near(fallback_next(0.01f, 0.008f, 8, 6), 0.033437); /* 0.01 / 0.008^(2/8) */
     near(fallback_next(0.01f, 0.008f, 8, 8), 0.005);
     near(fallback_next(0.5f, 0.01f, 4, 0), 0.99); /* 50, which no confidence reaches */
@@ -513,9 +503,8 @@ static void fallback_by_hand(void **state)
 }
 
 /* A draft that is right is trusted longer, and "fallback" off changes nothing. */
-static void alpha_follows_the_outcome(void **state)
+TEST(alpha_follows_the_outcome)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         uint64_t without = i % 2 ? DREY_WITHOUT(DREY_PART_FALLBACK) : 0;
         draft_policy p;
@@ -530,9 +519,8 @@ static void alpha_follows_the_outcome(void **state)
     }
 }
 
-static void the_tree_never_overflows(void **state)
+TEST(the_tree_never_overflows)
 {
-    (void)state;
     static const drafter_class eager = {.expand = eager_expand};
     const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
     drafter d = {.class = &eager};
@@ -543,9 +531,8 @@ static void the_tree_never_overflows(void **state)
     }
 }
 
-static void errors_pass(void **state)
+TEST(errors_pass)
 {
-    (void)state;
     const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
     for (int i = 0; i < 4; i++) {
         static token_tree t;
@@ -596,9 +583,8 @@ static void counting_observe(draft_policy *p, const token_tree *tree, const int3
     c->n_observed++;
 }
 
-static void a_policy_has_state_steps_and_feedback(void **state)
+TEST(a_policy_has_state_steps_and_feedback)
 {
-    (void)state;
     static const drafter_class eager = {.expand = eager_expand};
     const policy_class class = {.bytes = sizeof(counting),
                                 .init = counting_init,
@@ -621,9 +607,8 @@ static void a_policy_has_state_steps_and_feedback(void **state)
     assert_int_equal(c.next, 77);
 }
 
-static void names_and_bounds(void **state)
+TEST(names_and_bounds)
 {
-    (void)state;
     int n = 0, n_drafting = 0;
     for (; drey_policy_name((drey_policy)n); n++) {
         drey_policy found = DREY_POLICY_AUTO;
@@ -659,26 +644,4 @@ static void names_and_bounds(void **state)
     for (int i = 0; i <= DREY_DRAFTER_LOOKUP; i++)
         assert_non_null(drey_drafter_name((drey_drafter)i));
     assert_null(drey_drafter_name(DREY_DRAFTER_MEDUSA + 1));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pacers_follow_their_rules),
-        cmocka_unit_test(optimal_submits_the_best),
-        cmocka_unit_test(sequence_is_a_chain),
-        cmocka_unit_test(what_was_drafted_ahead_is_no_chain),
-        cmocka_unit_test(bld_stops_where_others_went_on),
-        cmocka_unit_test(examples_by_hand),
-        cmocka_unit_test(optimal_by_hand),
-        cmocka_unit_test(fallback_by_hand),
-        cmocka_unit_test(alpha_follows_the_outcome),
-        cmocka_unit_test(the_tree_never_overflows),
-        cmocka_unit_test(errors_pass),
-        cmocka_unit_test(single_asks_and_submits_nothing),
-        cmocka_unit_test(a_tree_goes_on_growing),
-        cmocka_unit_test(a_policy_has_state_steps_and_feedback),
-        cmocka_unit_test(names_and_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

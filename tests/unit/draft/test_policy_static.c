@@ -76,9 +76,8 @@ static draft_policy *policy_with(policy_memory *memory, int32_t size, uint64_t w
     return p;
 }
 
-static void shapes_by_hand(void **state)
+TEST(shapes_by_hand)
 {
-    (void)state;
     static const struct {
         int32_t size, max_depth, most;
         uint64_t without;
@@ -116,9 +115,8 @@ static void shapes_by_hand(void **state)
 /* Shares of which nothing is known: a small model's usual ones, .75, .12, ... at each depth. Seven
  * nodes are a chain, .75 to .75^7 = .13; then comes .12. */
 /* Where texts share a pass, each has a part of its rows: nothing is drafted that has none. */
-static void a_share_of_the_rows(void **state)
+TEST(a_share_of_the_rows)
 {
-    (void)state;
     static token_tree tree;
     policy_memory memory;
     digits d = {.poor = -1};
@@ -132,9 +130,8 @@ static void a_share_of_the_rows(void **state)
     assert_int_equal(d.n_nodes[1], 1);
 }
 
-static void usual_shares(void **state)
+TEST(usual_shares)
 {
-    (void)state;
     static token_tree tree;
     static const drey_static_trees nothing;
     policy_memory memory;
@@ -148,9 +145,8 @@ static void usual_shares(void **state)
 }
 
 /* What a place has no guess for, it has no nodes below either. */
-static void places_without_a_guess(void **state)
+TEST(places_without_a_guess)
 {
-    (void)state;
     static token_tree tree;
     policy_memory memory;
     digits d = {.poor = 0};
@@ -164,9 +160,8 @@ static void places_without_a_guess(void **state)
 }
 
 /* Nodes that were drafted beyond the shape are none of it; those of it are not drafted again. */
-static void what_was_drafted_ahead(void **state)
+TEST(what_was_drafted_ahead)
 {
-    (void)state;
     static token_tree tree;
     policy_memory memory;
     digits d = {.poor = -1};
@@ -198,9 +193,8 @@ static drey_static_trees found(void)
     return t;
 }
 
-static void found_shapes_win(void **state)
+TEST(found_shapes_win)
 {
-    (void)state;
     static token_tree tree;
     policy_memory memory;
     digits d = {.poor = -1};
@@ -244,9 +238,8 @@ static void is_refused(const drey_static_trees *t)
     assert_false(drey_profile_is_sound(&p));
 }
 
-static void what_is_no_tree(void **state)
+TEST(what_is_no_tree)
 {
-    (void)state;
     drey_profile p;
     drey_profile_init(&p);
     drey_static_trees t = found();
@@ -361,9 +354,8 @@ static drey_model *toy_of(int32_t n_layers, const char *name)
     return m;
 }
 
-static void turns_submit_the_shape(void **state)
+TEST(turns_submit_the_shape)
 {
-    (void)state;
     temp_dir();
     target = toy_of(4, "target.gguf");
     draft = toy_of(2, "draft.gguf");
@@ -399,15 +391,4 @@ static void turns_submit_the_shape(void **state)
     drey_model_close(&target);
     drey_model_close(&draft);
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_by_hand),         cmocka_unit_test(a_share_of_the_rows),
-        cmocka_unit_test(usual_shares),           cmocka_unit_test(places_without_a_guess),
-        cmocka_unit_test(what_was_drafted_ahead), cmocka_unit_test(found_shapes_win),
-        cmocka_unit_test(what_is_no_tree),        cmocka_unit_test(turns_submit_the_shape),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

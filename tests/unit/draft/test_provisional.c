@@ -46,9 +46,8 @@ static void check(const provisional_rules *rules, token_tree *t, const int32_t *
 
 /* .4 "3"; .2 "4" below "1"; .1 "2" and .1 "5" (nodes before guesses); .05 "6"; "9" ends
  * the text. */
-static void best_first(void **state)
+TEST(best_first)
 {
-    (void)state;
     token_tree t;
     small_tree(&t);
     check(&all_rules, &t, (int32_t[]){3, 4, 2, 5, 6}, 5);
@@ -63,9 +62,8 @@ static void best_first(void **state)
     assert_int_equal(t.n_nodes, 7);
 }
 
-static void a_smaller_batch(void **state)
+TEST(a_smaller_batch)
 {
-    (void)state;
     token_tree t;
     small_tree(&t);
     provisional_rules rules = all_rules;
@@ -77,9 +75,8 @@ static void a_smaller_batch(void **state)
     check(&rules, &t, (int32_t[]){8, 2}, 2); /* .3, .1 */
 }
 
-static void chains(void **state)
+TEST(chains)
 {
-    (void)state;
     token_tree t;
     small_tree(&t);
     provisional_rules rules = all_rules;
@@ -88,9 +85,8 @@ static void chains(void **state)
     assert_int_equal(t.n_nodes, 4);
 }
 
-static void depth_and_least(void **state)
+TEST(depth_and_least)
 {
-    (void)state;
     token_tree t;
     provisional_rules rules = all_rules;
     small_tree(&t);
@@ -104,18 +100,16 @@ static void depth_and_least(void **state)
     check(&rules, &t, (int32_t[]){3, 4}, 2);
 }
 
-static void a_root_that_nobody_expanded(void **state)
+TEST(a_root_that_nobody_expanded)
 {
-    (void)state;
     token_tree t;
     tree_reset(&t, END); /* what stands before the text may be anything */
     check(&all_rules, &t, (int32_t[]){END}, 1);
 }
 
 /* An end of the text that a policy has put into the tree. */
-static void nothing_below_an_end(void **state)
+TEST(nothing_below_an_end)
 {
-    (void)state;
     token_tree t;
     tree_reset(&t, 7);
     tree_guess(&t, 0, (candidate[]){{END, 0.9f}}, 1);
@@ -130,9 +124,8 @@ static float doubled(const void *user, int32_t rank, float confidence)
 
 /* "4" .8 * .5 = .4 behind node "3", which has what its policy gave it; "5" and "2" .2
  * against .1. */
-static void calibrated_guesses(void **state)
+TEST(calibrated_guesses)
 {
-    (void)state;
     token_tree t;
     small_tree(&t);
     provisional_rules rules = all_rules;
@@ -142,9 +135,8 @@ static void calibrated_guesses(void **state)
     assert_true(t.nodes[4].confidence == 0.5f && t.nodes[5].confidence == 0.25f);
 }
 
-static void a_full_tree(void **state)
+TEST(a_full_tree)
 {
-    (void)state;
     token_tree t;
     tree_reset(&t, 7);
     candidate two[] = {{1, 0.9f}, {2, 0.05f}};
@@ -192,9 +184,8 @@ static float best_left(const provisional_rules *rules, const token_tree *t, cons
 }
 
 /* Each step takes the best there is: its values fall, and nothing that is left is better. */
-static void random_trees(void **state)
+TEST(random_trees)
 {
-    (void)state;
     rng r = rng_from(5);
     for (int round = 0; round < 200; round++) {
         token_tree t;
@@ -220,20 +211,4 @@ static void random_trees(void **state)
             assert_true(step < TREE_MAX_NODES);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(best_first),
-        cmocka_unit_test(a_smaller_batch),
-        cmocka_unit_test(chains),
-        cmocka_unit_test(depth_and_least),
-        cmocka_unit_test(a_root_that_nobody_expanded),
-        cmocka_unit_test(nothing_below_an_end),
-        cmocka_unit_test(calibrated_guesses),
-        cmocka_unit_test(a_full_tree),
-        cmocka_unit_test(random_trees),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,9 +168,8 @@ static void check_guess(sampler *s, const left *o, const float *logits, int64_t 
     }
 }
 
-static void choices_are_those_of_the_definition(void **state)
+TEST(choices_are_those_of_the_definition)
 {
-    (void)state;
     static float logits[MAX_VOCAB];
     static left o;
     rng r = {11};
@@ -197,9 +196,8 @@ static void choices_are_those_of_the_definition(void **state)
 }
 
 /* Every kernel tier of this machine makes the same choices. */
-static void tiers_agree(void **state)
+TEST(tiers_agree)
 {
-    (void)state;
     static float logits[5000];
     rng r = {12};
     bench b = bench_make(plain, 5000);
@@ -255,9 +253,8 @@ static void assert_distribution(const int *seen, const double *p, int n, int dra
 
 enum { SMALL_VOCAB = 24, DRAWS = 20000 };
 
-static void samples_follow_the_probabilities(void **state)
+TEST(samples_follow_the_probabilities)
 {
-    (void)state;
     const drey_sampling all[] = {
         {.temperature = 1, .top_p = 1},
         {.temperature = 0.5f, .top_p = 1},
@@ -293,9 +290,8 @@ static void samples_follow_the_probabilities(void **state)
 
 /* Two tokens in a row, the second's logits depending on the first: P(a) P(b | a); likewise the
  * same position under neighbouring seeds with the same logits: P(a) P(b). */
-static void pairs_follow_the_probabilities(void **state)
+TEST(pairs_follow_the_probabilities)
 {
-    (void)state;
     enum { V = 8 };
     static left o;
     rng r = {14};
@@ -329,9 +325,8 @@ static void pairs_follow_the_probabilities(void **state)
 
 /* ---- Edges ---- */
 
-static void temperature_zero_takes_the_first_of_the_best(void **state)
+TEST(temperature_zero_takes_the_first_of_the_best)
 {
-    (void)state;
     bench b = bench_make((drey_sampling){.top_p = 1}, 6);
     const float logits[6] = {1, 3, -2, 3, 0, -INFINITY};
     assert_int_equal(sampler_choose(&b.s, logits, 0), 1);
@@ -352,9 +347,8 @@ static void temperature_zero_takes_the_first_of_the_best(void **state)
     bench_free(&b);
 }
 
-static void ties_stay_by_id(void **state)
+TEST(ties_stay_by_id)
 {
-    (void)state;
     const float logits[8] = {1, 2, 2, 2, 2, 1, 2, 0};
     const drey_sampling all[] = {{.temperature = 1, .top_k = 3, .top_p = 1},
                                  {.temperature = 1, .top_p = 0.5f}};
@@ -369,9 +363,8 @@ static void ties_stay_by_id(void **state)
     }
 }
 
-static void nothing_else_than_the_best(void **state)
+TEST(nothing_else_than_the_best)
 {
-    (void)state;
     static float logits[1000];
     rng r = {15};
     const drey_sampling all[] = {{.temperature = 2, .top_k = 1, .top_p = 1},
@@ -388,9 +381,8 @@ static void nothing_else_than_the_best(void **state)
     }
 }
 
-static void broken_logits(void **state)
+TEST(broken_logits)
 {
-    (void)state;
     const drey_sampling all[] = {
         {.top_p = 1},
         {.temperature = 1, .top_p = 1},
@@ -425,9 +417,8 @@ static void broken_logits(void **state)
     }
 }
 
-static void settings_out_of_range(void **state)
+TEST(settings_out_of_range)
 {
-    (void)state;
     const drey_sampling bad[] = {
         {.temperature = -1, .top_p = 1},
         {.temperature = NAN, .top_p = 1},
@@ -452,20 +443,4 @@ static void settings_out_of_range(void **state)
         assert_non_null(strstr(err.message, names[i]));
     }
     arena_free(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choices_are_those_of_the_definition),
-        cmocka_unit_test(tiers_agree),
-        cmocka_unit_test(samples_follow_the_probabilities),
-        cmocka_unit_test(pairs_follow_the_probabilities),
-        cmocka_unit_test(temperature_zero_takes_the_first_of_the_best),
-        cmocka_unit_test(ties_stay_by_id),
-        cmocka_unit_test(nothing_else_than_the_best),
-        cmocka_unit_test(broken_logits),
-        cmocka_unit_test(settings_out_of_range),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

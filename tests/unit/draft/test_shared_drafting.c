@@ -168,9 +168,8 @@ static double gain(const world *w, int32_t n)
 
 /* Eight rows take 36 ms, each more 3, and half a step: a node that is right three times in four
  * writes less, 0.75 in 3.5 ms, than all do without it, 8 in 36. */
-static void a_full_pass_drafts_nothing(void **state)
+TEST(a_full_pass_drafts_nothing)
 {
-    (void)state;
     static world w;
     int32_t drafted = 0;
     open_world(&w, 3, 0);
@@ -188,9 +187,8 @@ static void a_full_pass_drafts_nothing(void **state)
 }
 
 /* Reads last as long as 62 rows: everybody drafts. */
-static void reads_leave_room(void **state)
+TEST(reads_leave_room)
 {
-    (void)state;
     static world w;
     open_world(&w, 4, 0.2);
     for (int i = 0; i < 100; i++)
@@ -200,9 +198,8 @@ static void reads_leave_room(void **state)
 }
 
 /* A draft that is always wrong, then always right: a few turns, and one now and then. */
-static void it_stops_and_comes_back(void **state)
+TEST(it_stops_and_comes_back)
 {
-    (void)state;
     static world w;
     int32_t last = 0, late = 0;
     open_world(&w, 1, 0);
@@ -245,9 +242,8 @@ static turn_cost small_pass(void)
     return c;
 }
 
-static void what_a_first_step_promises(void **state)
+TEST(what_a_first_step_promises)
 {
-    (void)state;
     static world w;
     open_world(&w, 0, 0);
     w.cost = small_pass();
@@ -308,9 +304,8 @@ static int32_t n_read(const world *w)
     return n;
 }
 
-static void drafts_read_where_it_pays(void **state)
+TEST(drafts_read_where_it_pays)
 {
-    (void)state;
     static world w;
     static place p;
     /* As above: eight in memory do not. */
@@ -349,14 +344,4 @@ static void drafts_read_where_it_pays(void **state)
     assert_int_equal(sharing_draft(p.list, 2, 0, 80, NULL), DREY_OK);
     assert_int_equal(w.guesser[0].n_read, 0);
     assert_int_equal(w.guesser[1].n_read, 200);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_pass_drafts_nothing), cmocka_unit_test(reads_leave_room),
-        cmocka_unit_test(it_stops_and_comes_back),    cmocka_unit_test(what_a_first_step_promises),
-        cmocka_unit_test(drafts_read_where_it_pays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

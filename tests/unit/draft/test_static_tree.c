@@ -26,9 +26,8 @@ static void looks_like(const static_tree *t, const char *want)
 static const rank_shares two_heads = {
     .n_depths = 2, .n_ranks = 3, .share = {{0.6f, 0.2f, 0.1f}, {0.5f, 0.1f, 0.05f}}};
 
-static void grown_by_hand(void **state)
+TEST(grown_by_hand)
 {
-    (void)state;
     static const struct {
         int32_t width;
         const char *nodes;
@@ -50,9 +49,8 @@ static void grown_by_hand(void **state)
     near(static_tree_expected(&t, &two_heads), 1 + 0.9 + 0.9 * 0.65);
 }
 
-static void nothing_is_right(void **state)
+TEST(nothing_is_right)
 {
-    (void)state;
     rank_shares none = {.n_depths = 1, .n_ranks = 2};
     static_tree t = static_tree_grow(&none, 8);
     assert_int_equal(t.n, 1);
@@ -75,9 +73,8 @@ static void fill(truth_log *log)
         assert_true(truth_add(log, came[i], 2));
 }
 
-static void records_by_hand(void **state)
+TEST(records_by_hand)
 {
-    (void)state;
     truth_node memory[6];
     truth_log log;
     rank_shares shares;
@@ -105,9 +102,8 @@ static void records_by_hand(void **state)
 }
 
 /* Steps are levels, those of more than eight nodes more than one. */
-static void steps_by_hand(void **state)
+TEST(steps_by_hand)
 {
-    (void)state;
     int32_t nodes[STATIC_WIDEST];
     static_tree t = static_tree_grow(&two_heads, 1);
     assert_int_equal(static_tree_steps(&t, nodes), 0);
@@ -126,9 +122,8 @@ static void steps_by_hand(void **state)
     assert_true(nodes[0] == 1 && nodes[1] == 3 && nodes[2] == 8 && nodes[3] == 1);
 }
 
-static void no_room_notes_nothing(void **state)
+TEST(no_room_notes_nothing)
 {
-    (void)state;
     truth_node memory[3];
     truth_log log;
     const int8_t one[] = {0, 0}, other[] = {0, 1}, deep[] = {1, 0, 0};
@@ -177,9 +172,8 @@ static void try_all(best *b, static_tree *t)
     }
 }
 
-static void against_every_tree(void **state)
+TEST(against_every_tree)
 {
-    (void)state;
     rng r = rng_from(7);
     truth_node memory[200];
     for (int round = 0; round < 20; round++) {
@@ -212,24 +206,12 @@ static void against_every_tree(void **state)
     }
 }
 
-static void widths(void **state)
+TEST(widths)
 {
-    (void)state;
     const double tokens[] = {1, 2, 3, 3.5}, flat[] = {1, 1, 1, 1}, steps[] = {1, 1.1, 1.6, 2},
                  even[] = {1, 2, 3, 3.5};
     assert_int_equal(width_choose(tokens, flat, 4), 3);
     assert_int_equal(width_choose(tokens, steps, 4), 2); /* 1, 1.818, 1.875, 1.75 */
     assert_int_equal(width_choose(tokens, even, 4), 0);
     assert_int_equal(width_choose(tokens, steps, 1), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grown_by_hand),   cmocka_unit_test(nothing_is_right),
-        cmocka_unit_test(records_by_hand), cmocka_unit_test(no_room_notes_nothing),
-        cmocka_unit_test(steps_by_hand),   cmocka_unit_test(against_every_tree),
-        cmocka_unit_test(widths),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,8 @@
 #include "support/test.h"
 #include "support/tree_path.h"
 
-static void a_small_tree(void **state)
+TEST(a_small_tree)
 {
-    (void)state;
     token_tree t;
     tree_reset(&t, 7);
     assert_int_equal(t.n_nodes, 1);
@@ -34,9 +33,8 @@ static void a_small_tree(void **state)
     assert_int_equal(t.nodes[d].depth, 3);
 }
 
-static void a_child_is_not_added_twice(void **state)
+TEST(a_child_is_not_added_twice)
 {
-    (void)state;
     token_tree t;
     tree_reset(&t, 1);
     int32_t a = tree_push(&t, 0, 5, 0.5f);
@@ -46,9 +44,8 @@ static void a_child_is_not_added_twice(void **state)
     assert_int_equal(tree_push(&t, a, 5, 0.9f), 2);
 }
 
-static void confidence_is_a_probability(void **state)
+TEST(confidence_is_a_probability)
 {
-    (void)state;
     const float wild[] = {0, -1, NAN, INFINITY, 1.0001f, 1, 0.3f};
     const float tame[] = {FLT_MIN, FLT_MIN, FLT_MIN, 1, 1, 1, 0.3f};
     for (int i = 0; i < 7; i++) {
@@ -60,9 +57,8 @@ static void confidence_is_a_probability(void **state)
     }
 }
 
-static void random_trees(void **state)
+TEST(random_trees)
 {
-    (void)state;
     static int32_t words[TREE_MAX_NODES][TREE_MAX_NODES];
     static float products[TREE_MAX_NODES];
     rng r = {42};
@@ -124,9 +120,8 @@ static void same_node(const tree_node *a, const tree_node *b)
 }
 
 /* Against a tree into which what stays is pushed anew. */
-static void reroot_equals_rebuilding(void **state)
+TEST(reroot_equals_rebuilding)
 {
-    (void)state;
     static token_tree t, built;
     rng r = {43};
     int n_kept = 0, n_reset = 0;
@@ -170,9 +165,8 @@ static void reroot_equals_rebuilding(void **state)
 }
 
 /* Each invariant, broken alone. */
-static void what_is_not_valid(void **state)
+TEST(what_is_not_valid)
 {
-    (void)state;
     token_tree good, t;
     tree_reset(&good, 1);
     tree_push(&good, 0, 2, 0.5f);
@@ -202,9 +196,8 @@ static int32_t n_submitted(const token_tree *t)
 }
 
 /* The most likely ones, and ancestors first where they are equals. */
-static void a_part_is_submitted(void **state)
+TEST(a_part_is_submitted)
 {
-    (void)state;
     static token_tree t;
     tree_reset(&t, 1);
     for (int32_t i = 0; i < 5; i++)
@@ -227,18 +220,4 @@ static void a_part_is_submitted(void **state)
             for (int32_t j = 0; j < t.n_nodes && t.nodes[i].submitted; j++)
                 assert_true(t.nodes[j].submitted || t.nodes[j].cumulative <= t.nodes[i].cumulative);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_is_submitted),
-        cmocka_unit_test(a_small_tree),
-        cmocka_unit_test(a_child_is_not_added_twice),
-        cmocka_unit_test(confidence_is_a_probability),
-        cmocka_unit_test(random_trees),
-        cmocka_unit_test(reroot_equals_rebuilding),
-        cmocka_unit_test(what_is_not_valid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,9 +31,8 @@ static unit_set *open_set(const char *text, const drey_unit_shares *shares)
 
 /* ---- Boundaries ---- */
 
-static void between_contexts(void **state)
+TEST(between_contexts)
 {
-    (void)state;
     static const int32_t contexts[] = {0, 100, 400, 1000};
     static const float boundary[] = {-0.5f, -0.25f, 0, 0.75f};
     within(boundary_at(contexts, boundary, 4, 0), -0.5, 0);
@@ -45,9 +44,8 @@ static void between_contexts(void **state)
 
 /* A tail counts as two blocks. Behind 1280 positions, 20 blocks, a fifth of all is 4.4: the tail
  * and 2.4 of 20; a twentieth is 1.1, 0.55 of the tail. */
-static void from_shares(void **state)
+TEST(from_shares)
 {
-    (void)state;
     unit_set *us = open_set("cpu=4+cpu=1", NULL);
     within(units_boundary(us, 1, 1280, false), 0.12, 1e-9);
     within(units_boundary(us, 1, 1280 + 63, false), 0.12, 1e-9);
@@ -90,9 +88,8 @@ static void ends_are(const unit_set *us, int32_t slot, double boundary, double d
     ends_with(us, slot, boundary, false, dense, tail);
 }
 
-static void parts_of_threads(void **state)
+TEST(parts_of_threads)
 {
-    (void)state;
     unit_set *us = open_set("cpu=3+cpu=1/threads=2+cpu=4/threads=2", NULL);
     ends_are(us, 0, 0, 0.75, 0); /* the wide ones by their shares, the last one all tails */
     ends_are(us, 1, 0, 0.875, 0);
@@ -115,9 +112,8 @@ static void parts_of_threads(void **state)
 }
 
 /* Devices come first, by their shares among the wide units, and have no tails. */
-static void parts_of_devices(void **state)
+TEST(parts_of_devices)
 {
-    (void)state;
     int32_t slot[8];
     unit_set *us = open_set("cpu=3+cpu=2/threads=2+fake=1+fake:plain=9", NULL);
     assert_int_equal(units_n_attending(us), 1);
@@ -351,9 +347,8 @@ static void split_at(scene *s, const char *text, float boundary, size_t n_partia
     units_close(&us);
 }
 
-static void same_bits(void **state)
+TEST(same_bits)
 {
-    (void)state;
     static scene s;
     char mixed[64];
     snprintf(mixed, sizeof mixed, "cpu=3/%s+cpu=1/ref", drey_cpu_tiers()[0]);
@@ -373,9 +368,8 @@ static void same_bits(void **state)
 }
 
 /* With devices, which work well or fail at the first or the second asking. */
-static void same_bits_with_devices(void **state)
+TEST(same_bits_with_devices)
 {
-    (void)state;
     static scene s;
     static const char *const units[] = {
         "cpu/threads=1+fake+static",  "cpu=1/threads=2+fake=2",
@@ -398,9 +392,8 @@ static void same_bits_with_devices(void **state)
 }
 
 /* 640 positions are 10 blocks, of 3 heads and a range of rows each. */
-static void who_has_what(void **state)
+TEST(who_has_what)
 {
-    (void)state;
     static scene s;
     scene_make(&s, KV_F16, 640, false, 3);
     unit_set *us = open_set("cpu=1+cpu=1+static", NULL);
@@ -449,9 +442,8 @@ static void who_has_what(void **state)
 }
 
 /* One cluster and a device: what is dense goes to the device, what is not to the cluster. */
-static void what_devices_have(void **state)
+TEST(what_devices_have)
 {
-    (void)state;
     static scene s;
     int32_t n_dense[2], n_tails[2];
     scene_make(&s, KV_F16, 640, false, 3);
@@ -526,9 +518,8 @@ static void merge_is(float score0, float score1, float score2, float x, double w
     within((double)out[1], want_1, 1e-6);
 }
 
-static void merged_by_hand(void **state)
+TEST(merged_by_hand)
 {
-    (void)state;
     const float ln2 = 0.69314718f;
     merge_is(0, 0, 0, 131, (64 + 192 + 131) / 129., 1 / 129.);
     merge_is(0, 0, 6 * ln2, 64, (64 + 192 + 64 * 64) / 192., 64 / 192.); /* weighs 64 */
@@ -536,16 +527,4 @@ static void merged_by_hand(void **state)
     merge_is(200, 0, 0, 131, 1, 0); /* a maximum that the others vanish beside, at each place */
     merge_is(0, 200, 0, 131, 3, 0);
     merge_is(0, 0, 200, 131, 131, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(between_contexts),  cmocka_unit_test(from_shares),
-        cmocka_unit_test(parts_of_threads),  cmocka_unit_test(same_bits),
-        cmocka_unit_test(who_has_what),      cmocka_unit_test(merged_by_hand),
-        cmocka_unit_test(parts_of_devices),  cmocka_unit_test(same_bits_with_devices),
-        cmocka_unit_test(what_devices_have),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,9 @@
 /* From public options to a configuration: each contradiction with its sentence, what is taken where
  * nothing was asked for, and that nothing of the caller's is kept but the models. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/config.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 
 typedef struct row { /* options, and what is said of them */
@@ -40,9 +37,8 @@ static void check(const row *rows, size_t n)
 #define CHECK(rows) check(rows, sizeof(rows) / sizeof *(rows))
 #define BESIDE      DREY_PART_LOOKUP
 
-static void what_contradicts_is_refused(void **state)
+TEST(what_contradicts_is_refused)
 {
-    (void)state;
     static const char both[] = "a draft model and the drafter \"model\" go together";
     static const char heads[] = "a file of heads and the drafter \"medusa\" go together";
     static const char none[] = "a drafting policy needs a draft: a model, or \"lookup\"";
@@ -100,9 +96,8 @@ static void what_contradicts_is_refused(void **state)
     config_free(&c);
 }
 
-static void numbers_have_bounds(void **state)
+TEST(numbers_have_bounds)
 {
-    (void)state;
     const row rows[] = {
         {{.n_context = -1}, "a context of -1 tokens is not possible (1 to "},
         {{.n_context = DREY_MAX_CONTEXT + 1}, " tokens is not possible (1 to "},
@@ -119,9 +114,8 @@ static void numbers_have_bounds(void **state)
     CHECK(rows);
 }
 
-static void units_have_shares(void **state)
+TEST(units_have_shares)
 {
-    (void)state;
     drey_unit_shares none = {.n_units = 1}, far, many;
     for (int w = 0; w < DREY_UNIT_WIDTHS; w++)
         none.share[w][0] = 1;
@@ -149,9 +143,8 @@ typedef struct taken { /* what comes of a choice */
     bool drafts, has_model, blends;
 } taken;
 
-static void defaults_are_filled_in(void **state)
+TEST(defaults_are_filled_in)
 {
-    (void)state;
     const uint64_t with = DREY_WITH(BESIDE);
     const taken table[] = {
         {{.io = DREY_IO_AUTO}, NULL, DREY_POLICY_NONE, false, false, false},
@@ -220,9 +213,8 @@ static void defaults_are_filled_in(void **state)
 }
 
 /* The policy "draft" lets the other model write, with nothing of the target's. */
-static void the_draft_writes_alone(void **state)
+TEST(the_draft_writes_alone)
 {
-    (void)state;
     engine_config c;
     drey_error err;
     const drey_engine_options o = {.drafter = DREY_DRAFTER_MODEL,
@@ -234,9 +226,8 @@ static void the_draft_writes_alone(void **state)
     config_free(&c);
 }
 
-static void nothing_of_the_callers_is_kept(void **state)
+TEST(nothing_of_the_callers_is_kept)
 {
-    (void)state;
     char texts[5][16] = {"side", "heads", "exits", "folder", "cpu"};
     drey_static_trees trees = {.share = {{0.5}}};
     drey_profile profile;
@@ -269,15 +260,4 @@ static void nothing_of_the_callers_is_kept(void **state)
     config_free(&c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_contradicts_is_refused),
-        cmocka_unit_test(numbers_have_bounds),
-        cmocka_unit_test(units_have_shares),
-        cmocka_unit_test(defaults_are_filled_in),
-        cmocka_unit_test(the_draft_writes_alone),
-        cmocka_unit_test(nothing_of_the_callers_is_kept),
-    };
-    return cmocka_run_group_tests(tests, toys_open, toys_close);
-}
+TEST_GROUP(toys_open, toys_close)

@@ -390,9 +390,8 @@ static void stop_at_every_layer(bench *b, const answer *a)
         }
 }
 
-static void test_every_layer(void **state)
+TEST(test_every_layer)
 {
-    (void)state;
     with_bench(&(bench_options){"qwen2", TOY_TYPE_MIXED, NULL, 0.5, 2, 1, false},
                stop_at_every_layer);
 }
@@ -404,9 +403,8 @@ static void write_texts(bench *b, const answer *a)
         write_at_random(b, 1, a, &r);
 }
 
-static void test_tiers_and_budgets(void **state)
+TEST(test_tiers_and_budgets)
 {
-    (void)state;
     static const double streamed[] = {0, 0.4, 1};
     const char *const *tiers = kernel_tiers();
     for (int i = 0; tiers[i]; i++)
@@ -422,9 +420,8 @@ static void write_together(bench *b, const answer *a)
         write_at_random(b, 2 + round % 2, a, &r);
 }
 
-static void test_sessions_together(void **state)
+TEST(test_sessions_together)
 {
-    (void)state;
     with_bench(&(bench_options){"llama", TYPE_Q8_0, NULL, 0.6, 2, MAX_SESSIONS, true},
                write_together);
 }
@@ -454,9 +451,8 @@ static void give_up(bench *b, const answer *a)
     assert_same_cache(&w.s->target_kv, a, N_PROMPT + N_TEXT);
 }
 
-static void test_given_up(void **state)
+TEST(test_given_up)
 {
-    (void)state;
     with_bench(&(bench_options){"llama", TYPE_Q8_0, NULL, 1, 2, 1, false}, give_up);
 }
 
@@ -511,9 +507,8 @@ static void look_everywhere(bench *b, const answer *a)
     assert_same_cache(g.kv, a, N_PROMPT + N_TEXT);
 }
 
-static void test_looks(void **state)
+TEST(test_looks)
 {
-    (void)state;
     with_bench(&(bench_options){"qwen2", TOY_TYPE_MIXED, NULL, 0.5, 2, 1, false}, look_everywhere);
 }
 
@@ -567,21 +562,7 @@ static void hold_reads(bench *b, const answer *a)
     assert_same_cache(&w.s->target_kv, a, N_PROMPT + w.done);
 }
 
-static void test_held_reads(void **state)
+TEST(test_held_reads)
 {
-    (void)state;
     with_bench(&(bench_options){"llama", TYPE_Q8_0, NULL, 1, 2, 1, false}, hold_reads);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_layer),
-        cmocka_unit_test(test_tiers_and_budgets),
-        cmocka_unit_test(test_sessions_together),
-        cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_looks),
-        cmocka_unit_test(test_held_reads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,8 @@ static void near(float got, double want)
 /* exp of the logits' distances: 1, 1/2, 1/4, 1/4, together 2. */
 static const float LN2 = 0.693147181f;
 
-static void features_follow_the_candidates(void **state)
+TEST(features_follow_the_candidates)
 {
-    (void)state;
     exit_features f;
     float x[EXIT_FEATURES];
     exit_features_begin(&f, 4, (float[]){-0.5f, -1, -30, NAN});
@@ -52,9 +51,8 @@ static void features_follow_the_candidates(void **state)
     near(f.logit[2], -1000);
 }
 
-static void fewer_candidates_leave_places_empty(void **state)
+TEST(fewer_candidates_leave_places_empty)
 {
-    (void)state;
     exit_features f;
     exit_features_begin(&f, 2, (float[]){-1, -2});
     exit_features_next(&f, (float[]){5 + LN2, 5});
@@ -74,9 +72,8 @@ static void fewer_candidates_leave_places_empty(void **state)
 
 /* ---- Scores ---- */
 
-static void a_score_is_the_mlp(void **state)
+TEST(a_score_is_the_mlp)
 {
-    (void)state;
     float w1[] = {2, 1, -1, 3, 1, 0.5f}; /* [K = 3][H = 2] */
     float b1[] = {1, -4}, w2[] = {0.5f, 7};
     exit_mlp m = {.w1 = w1, .b1 = b1, .w2 = w2, .b2 = -2.5f};
@@ -89,9 +86,8 @@ static void a_score_is_the_mlp(void **state)
     assert_true(exit_mlp_score(&m, 3, 2, (float[]){500, 0, 0}) < 1); /* the sum rounds to 1 */
 }
 
-static void only_layers_between_have_a_score(void **state)
+TEST(only_layers_between_have_a_score)
 {
-    (void)state;
     float w1[12] = {1}, b1[1] = {0}, w2[1] = {1};
     exit_predictors p = {.n_layers = 6, .first = 3, .n_features = 12, .n_hidden = 1};
     for (int32_t layer = 3; layer < 6; layer++)
@@ -108,9 +104,8 @@ static void only_layers_between_have_a_score(void **state)
     assert_true(exit_has_draft_logp(&p));
 }
 
-static void random_scores_are_spread(void **state)
+TEST(random_scores_are_spread)
 {
-    (void)state;
     int n_high = 0;
     for (int32_t position = 0; position < 1000; position++) {
         float score = exit_random_score(5, position, 20);
@@ -141,9 +136,8 @@ static exit_predictors twelve_layers(void)
     return p;
 }
 
-static void every_layer_but_the_last_is_active(void **state)
+TEST(every_layer_but_the_last_is_active)
 {
-    (void)state;
     exit_predictors p = twelve_layers();
     exit_schedule s;
     exit_schedule_init(&s, &p, EXIT_EVERY_LAYER, 0);
@@ -153,9 +147,8 @@ static void every_layer_but_the_last_is_active(void **state)
     assert_int_equal(exit_schedule_first(&s), 5);
 }
 
-static void the_latest_exits_activate_their_neighbours(void **state)
+TEST(the_latest_exits_activate_their_neighbours)
 {
-    (void)state;
     exit_predictors p = twelve_layers();
     exit_schedule s;
     exit_schedule_init(&s, &p, EXIT_TWO_LEVELS, 0);
@@ -182,9 +175,8 @@ static void the_latest_exits_activate_their_neighbours(void **state)
     active(&s, ".........xx.");
 }
 
-static void the_most_frequent_layers_are_chosen(void **state)
+TEST(the_most_frequent_layers_are_chosen)
 {
-    (void)state;
     int64_t counts[9] = {9, 9, 9, 1, 5, 0, 5, 2, 100};
     bool chosen[9];
     exit_choose_layers(counts, 3, 8, 1, chosen);
@@ -195,9 +187,8 @@ static void the_most_frequent_layers_are_chosen(void **state)
     assert_memory_equal(chosen, ((bool[9]){0, 0, 0, 1, 1, 1, 1, 1, 0}), sizeof chosen);
 }
 
-static void random_layers_are_as_many(void **state)
+TEST(random_layers_are_as_many)
 {
-    (void)state;
     exit_predictors p = twelve_layers();
     bool other = false;
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -212,20 +203,4 @@ static void random_layers_are_as_many(void **state)
         assert_int_equal(s.n_latest, 0);
     }
     assert_true(other);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(features_follow_the_candidates),
-        cmocka_unit_test(fewer_candidates_leave_places_empty),
-        cmocka_unit_test(a_score_is_the_mlp),
-        cmocka_unit_test(only_layers_between_have_a_score),
-        cmocka_unit_test(random_scores_are_spread),
-        cmocka_unit_test(every_layer_but_the_last_is_active),
-        cmocka_unit_test(the_latest_exits_activate_their_neighbours),
-        cmocka_unit_test(the_most_frequent_layers_are_chosen),
-        cmocka_unit_test(random_layers_are_as_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,9 +102,8 @@ static const float *logits_of(const bench *b, int32_t row)
 }
 
 /* Every node's logits in the tree against its path computed alone, one token at a time. */
-static void test_tree_equals_paths(void **state)
+TEST(test_tree_equals_paths)
 {
-    (void)state;
     static float tree[N_TREE][MAX_VOCAB];
     bench b = {0};
     open_bench(&b, "qwen2", TOY_TYPE_MIXED);
@@ -131,9 +130,8 @@ static void test_tree_equals_paths(void **state)
 }
 
 /* A tree grown node by node, as a drafter grows it, equals the tree in one pass. */
-static void test_tree_in_steps(void **state)
+TEST(test_tree_in_steps)
 {
-    (void)state;
     static float whole[N_TREE][MAX_VOCAB];
     bench b = {0};
     open_bench(&b, "llama", TYPE_Q8_0);
@@ -168,9 +166,8 @@ static void same_slots(const kv_cache *kv, const uint8_t *keys, const uint8_t *v
 
 /* After committing a path out of a tree, the cache holds the very bits of a cache that knew only
  * the path. */
-static void test_compaction_equals_recomputation(void **state)
+TEST(test_compaction_equals_recomputation)
 {
-    (void)state;
     bench b = {0};
     open_bench(&b, "qwen2", TYPE_Q4_K);
     kv_cache *kv = &b.session->target_kv;
@@ -201,14 +198,4 @@ static void test_compaction_equals_recomputation(void **state)
     free(keys);
     free(values);
     close_bench(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree_equals_paths),
-        cmocka_unit_test(test_tree_in_steps),
-        cmocka_unit_test(test_compaction_equals_recomputation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

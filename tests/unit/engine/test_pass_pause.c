@@ -180,9 +180,8 @@ static const struct residency {
 } residencies[] = {{0, 2}, {0.4, 3}, {0.7, 1}, {1, 2}};
 enum { N_RESIDENCIES = sizeof residencies / sizeof *residencies };
 
-static void slices_compute_the_same(void **state)
+TEST(slices_compute_the_same)
 {
-    (void)state;
     int n_starved_in_all = 0;
     for (int c = 0; c < N_RESIDENCIES; c++) {
         bench b;
@@ -226,9 +225,8 @@ static void slices_compute_the_same(void **state)
 }
 
 /* With the disk at a standstill a step comes back, and says that there is nothing to do. */
-static void a_step_never_waits(void **state)
+TEST(a_step_never_waits)
 {
-    (void)state;
     bench b;
     drey_error err = {0};
     pass_row rows[2] = {{.token = 5, .parent = -1}, {.token = 6, .parent = 0}};
@@ -259,9 +257,8 @@ static void a_step_never_waits(void **state)
 }
 
 /* The draft's pass goes on whenever the target's can not. */
-static void two_models_take_turns(void **state)
+TEST(two_models_take_turns)
 {
-    (void)state;
     bench b;
     drey_error err = {0};
     pass_row rows[N_TREE], guesses[4];
@@ -301,9 +298,8 @@ static void two_models_take_turns(void **state)
 }
 
 /* Rows of three caches of different ages: a chain that asks for nothing, a tree, a single row. */
-static void caches_share_a_pass(void **state)
+TEST(caches_share_a_pass)
 {
-    (void)state;
     for (int c = 0; c < N_RESIDENCIES; c++) {
         bench b;
         drey_error err = {0};
@@ -339,9 +335,8 @@ static void caches_share_a_pass(void **state)
 }
 
 /* Also the first pass, which then is begun again. */
-static void a_pass_may_be_left_anywhere(void **state)
+TEST(a_pass_may_be_left_anywhere)
 {
-    (void)state;
     for (int c = 0; c < N_RESIDENCIES; c++) {
         bench b;
         drey_error err = {0};
@@ -376,9 +371,8 @@ static void a_pass_may_be_left_anywhere(void **state)
 }
 
 /* The hidden state behind the final norm, with chosen rows of the head: the logits' own bits. */
-static void chosen_rows_of_the_head(void **state)
+TEST(chosen_rows_of_the_head)
 {
-    (void)state;
     bench b;
     drey_error err = {0};
     pass_row rows[5];
@@ -407,14 +401,4 @@ static void chosen_rows_of_the_head(void **state)
     }
     must(pass_end(&p, &err), &err);
     close_bench(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_compute_the_same),     cmocka_unit_test(a_step_never_waits),
-        cmocka_unit_test(two_models_take_turns),       cmocka_unit_test(caches_share_a_pass),
-        cmocka_unit_test(a_pass_may_be_left_anywhere), cmocka_unit_test(chosen_rows_of_the_head),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

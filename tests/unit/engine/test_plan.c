@@ -64,9 +64,8 @@ static drey_plan plan_of(const drey_engine_options *o, const drey_speeds *speeds
     return plan;
 }
 
-static void parts_are_the_budget(void **state)
+TEST(parts_are_the_budget)
 {
-    (void)state;
     for (int with_draft = 0; with_draft < 2; with_draft++) {
         drey_engine_options o = usual(with_draft);
         /* What the program itself has written to moves by pages, and so across a MiB now and
@@ -95,9 +94,8 @@ static void parts_are_the_budget(void **state)
 }
 
 /* Of memory that was used and freed before, an allocator may keep all. */
-static void what_was_freed_does_not_count(void **state)
+TEST(what_was_freed_does_not_count)
 {
-    (void)state;
 #ifdef TESTS_SANITIZED
     skip(); /* a sanitizer keeps it on purpose */
 #else
@@ -119,9 +117,8 @@ static void what_was_freed_does_not_count(void **state)
 }
 
 /* Reads through the page cache wait there for their threads, those of both models at once. */
-static void buffered_reads_are_counted(void **state)
+TEST(buffered_reads_are_counted)
 {
-    (void)state;
     const uint64_t most = READER_MOST_THREADS * READER_CACHED_BYTES;
     for (int with_draft = 0; with_draft < 2; with_draft++) {
         drey_engine_options o = usual(with_draft);
@@ -133,9 +130,8 @@ static void buffered_reads_are_counted(void **state)
 }
 
 /* The least budget does not only plan: an engine opens and writes in it. */
-static void the_least_budget_works(void **state)
+TEST(the_least_budget_works)
 {
-    (void)state;
     for (int with_draft = 0; with_draft < 2; with_draft++) {
         drey_engine_options o = usual(with_draft);
         o.memory_bytes = least_budget(o);
@@ -174,9 +170,8 @@ static void add_tensor(void *user, const char *tensor, uint64_t bytes, drey_resi
 }
 
 /* Once a planner is open, its files may be gone: no budget asks for them again. */
-static void a_planner_reads_once(void **state)
+TEST(a_planner_reads_once)
 {
-    (void)state;
     toy_options toy;
     toy_options_init(&toy);
     drey_model *model = open_toy("gone.gguf", &toy);
@@ -218,9 +213,8 @@ static void a_planner_reads_once(void **state)
 }
 
 /* As many sessions as were planned for, and what they take is what the plan says. */
-static void sessions_are_counted(void **state)
+TEST(sessions_are_counted)
 {
-    (void)state;
     drey_engine_options o = usual(true);
     drey_engine *e = NULL;
     drey_session *s[3] = {NULL};
@@ -250,9 +244,8 @@ static void sessions_are_counted(void **state)
 }
 
 /* A plan that forgot something is told when memory is laid out; nothing is overrun. */
-static void a_short_plan_is_an_error(void **state)
+TEST(a_short_plan_is_an_error)
 {
-    (void)state;
     drey_engine_options o = usual(false);
     drey_engine *e = NULL;
     drey_session *s = NULL;
@@ -294,9 +287,8 @@ static mapping code_mapping(void)
     return code;
 }
 
-static void code_is_brought_in(void **state)
+TEST(code_is_brought_in)
 {
-    (void)state;
     mapping code = code_mapping();
     size_t n = code.end - code.begin;
     assert_int_equal(madvise((void *)(uintptr_t)code.begin, n, MADV_DONTNEED), 0);
@@ -340,9 +332,8 @@ static int add_pages(struct dl_phdr_info *object, size_t size, void *user)
 
 /* Read-ahead that is still under way when settling begins is not left behind, but for what the
  * program maps. */
-static void the_rest_of_the_file_goes(void **state)
+TEST(the_rest_of_the_file_goes)
 {
-    (void)state;
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     drey_settle_memory();
@@ -378,9 +369,8 @@ static void near(double got, double want)
         fail_msg("%g instead of %g", got, want);
 }
 
-static void predicts_the_ceiling(void **state)
+TEST(predicts_the_ceiling)
 {
-    (void)state;
     drey_engine_options o = usual(false);
     o.memory_bytes = least_budget(o) + (1 << 20);
     drey_speeds disk = {.disk_bytes_per_s = 1e6}; /* so slow that nothing else matters */
@@ -419,9 +409,8 @@ static void predicts_the_ceiling(void **state)
 }
 
 /* What the draft does while the ring fills costs nothing. */
-static void drafting_hides_behind_reads(void **state)
+TEST(drafting_hides_behind_reads)
 {
-    (void)state;
     drey_engine_options o = usual(true);
     o.memory_bytes = least_budget(o) + (1 << 20);
     drey_speeds s = {.disk_bytes_per_s = 1e6, .one_ops_per_s = 1e12, .tree_ops_per_s = 1e12};
@@ -439,9 +428,8 @@ static void measure(const drey_engine_options *o, drey_speeds *s)
     drey_planner_close(&p);
 }
 
-static void measures_what_is_not_given(void **state)
+TEST(measures_what_is_not_given)
 {
-    (void)state;
     drey_engine_options o = usual(true);
     o.memory_bytes = least_budget(o) + (1 << 20);
     drey_speeds s = {.memory_bytes_per_s = 123};
@@ -483,21 +471,4 @@ static int close_models(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_the_budget),
-        cmocka_unit_test(what_was_freed_does_not_count),
-        cmocka_unit_test(buffered_reads_are_counted),
-        cmocka_unit_test(the_least_budget_works),
-        cmocka_unit_test(a_planner_reads_once),
-        cmocka_unit_test(sessions_are_counted),
-        cmocka_unit_test(a_short_plan_is_an_error),
-        cmocka_unit_test(code_is_brought_in),
-        cmocka_unit_test(the_rest_of_the_file_goes),
-        cmocka_unit_test(predicts_the_ceiling),
-        cmocka_unit_test(drafting_hides_behind_reads),
-        cmocka_unit_test(measures_what_is_not_given),
-    };
-    return cmocka_run_group_tests(tests, open_models, close_models);
-}
+TEST_GROUP(open_models, close_models)

@@ -109,9 +109,8 @@ static uint64_t pinned_bytes(const plan_matrix *m, const int32_t *n_pinned, int3
     return total;
 }
 
-static void parts_are_the_budget(void **state)
+TEST(parts_are_the_budget)
 {
-    (void)state;
     for (int with_draft = 0; with_draft < 2; with_draft++) {
         example x;
         make_example(&x, with_draft);
@@ -135,9 +134,8 @@ static void parts_are_the_budget(void **state)
 
 /* Where rows and ring are settled, more budget never pins less. Where they are not, prompt passes
  * widen by steps and the ring grows, but the larger part goes to weights. */
-static void more_budget_pins_more(void **state)
+TEST(more_budget_pins_more)
 {
-    (void)state;
     for (int with_draft = 0; with_draft < 2; with_draft++) {
         example x;
         make_example(&x, with_draft);
@@ -163,9 +161,8 @@ static void more_budget_pins_more(void **state)
     }
 }
 
-static void sessions_add_up(void **state)
+TEST(sessions_add_up)
 {
-    (void)state;
     for (int with_draft = 0; with_draft < 2; with_draft++) {
         example x;
         make_example(&x, with_draft);
@@ -201,9 +198,8 @@ static void sessions_add_up(void **state)
     assert_true(x.result.logit_rows >= 50 && x.result.max_rows >= 50);
 }
 
-static void the_head_is_pinned_first(void **state)
+TEST(the_head_is_pinned_first)
 {
-    (void)state;
     example x;
     make_example(&x, false);
     uint64_t least = least_of(&x);
@@ -239,9 +235,8 @@ static void the_head_is_pinned_first(void **state)
 }
 
 /* Rows of an embedding are looked up until all that passes use is in memory. */
-static void embeddings_come_last(void **state)
+TEST(embeddings_come_last)
 {
-    (void)state;
     example x;
     make_example(&x, true);
     uint64_t least = least_of(&x);
@@ -258,9 +253,8 @@ static void embeddings_come_last(void **state)
     assert_true(x.n_pinned[0] > 0);
 }
 
-static void each_unit_has_room_in_the_ring(void **state)
+TEST(each_unit_has_room_in_the_ring)
 {
-    (void)state;
     example x;
     make_example(&x, true);
     x.in.n_units = 3;
@@ -270,9 +264,8 @@ static void each_unit_has_room_in_the_ring(void **state)
 }
 
 /* The same inputs and budget give the same result, whatever was asked for in between. */
-static void a_plan_remembers_nothing(void **state)
+TEST(a_plan_remembers_nothing)
 {
-    (void)state;
     example x;
     make_example(&x, true);
     uint64_t budget = least_of(&x) + 20 * mib;
@@ -286,9 +279,8 @@ static void a_plan_remembers_nothing(void **state)
     assert_memory_equal(n_pinned, x.n_pinned, sizeof n_pinned);
 }
 
-static void a_small_budget_names_the_least(void **state)
+TEST(a_small_budget_names_the_least)
 {
-    (void)state;
     example x;
     make_example(&x, true);
     uint64_t least = least_of(&x);
@@ -304,9 +296,8 @@ static void a_small_budget_names_the_least(void **state)
 
 /* Two layers of a matrix each, and a head: what a pass takes, worked out by hand. Of 10 bytes a
  * second from the disk and 100 from memory. */
-static void a_pass_may_end_early(void **state)
+TEST(a_pass_may_end_early)
 {
-    (void)state;
     const model_shape shape = {.n_layers = 2};
     const plan_matrix matrices[] = {{.in_pass = false},
                                     {.n_groups = 10, .group_bytes = 100, .in_pass = true},
@@ -341,9 +332,8 @@ static void a_pass_may_end_early(void **state)
 }
 
 /* The front is pinned where passes end early, and only there. */
-static void the_front_may_be_pinned(void **state)
+TEST(the_front_may_be_pinned)
 {
-    (void)state;
     example x, even;
     make_example(&x, false);
     make_example(&even, false);
@@ -382,9 +372,8 @@ static void the_front_may_be_pinned(void **state)
 }
 
 /* What is deferred is counted: rows of the workspace with their logits, and each session's list. */
-static void deferred_rows_are_counted(void **state)
+TEST(deferred_rows_are_counted)
 {
-    (void)state;
     example x;
     make_example(&x, false);
     x.in.prompt_chunk = 64;
@@ -403,9 +392,8 @@ static void deferred_rows_are_counted(void **state)
 /* By hand: where 1.085 GB are streamed a plain turn takes .434 s. Nodes, steps, tokens of a tree
  * and its turn: 7, 5, 4.7, .669 s; 15, 9, 6.7, .873 s; 31, 14, 8.8, 1.157 s. Of a draft of 0.31 GB,
  * 31 nodes: .569 s, as the pass over them takes .415 s. */
-static void what_drafters_promise(void **state)
+TEST(what_drafters_promise)
 {
-    (void)state;
     plan_result r = {.report = {.target_bytes = 3800000000,
                                 .streamed_bytes_per_pass = 1085000000,
                                 .pinned_bytes = 2450000000,
@@ -425,9 +413,8 @@ static void what_drafters_promise(void **state)
 /* By hand: in memory, 3 GB a pass take .1 s, .105 over 2 rows, .115 over 4, .135 over 8; 60 MB a
  * step 2 ms. Of shares .6 .2 .1, then .5 .1 .05, trees of 2, 4, 8 and 13 write 1.6, 2.1, 2.41 and
  * 2.485 tokens, in 1, 2, 2 and 2 steps. */
-static void what_heads_promise(void **state)
+TEST(what_heads_promise)
 {
-    (void)state;
     drey_static_trees known = {.share = {{0.6, 0.2, 0.1}, {0.5, 0.1, 0.05}}};
     plan_result r = {.report = {.target_bytes = 3000000000, .draft_bytes = 60000000}};
     plan_inputs in = {.draft.tree_nodes = 32, .draft.kind = &drafter_medusa, .draft.trees = &known};
@@ -443,9 +430,8 @@ static void what_heads_promise(void **state)
 
 /* By hand: passes of .01 s over a row and of .01 more for each other, steps of .001 s: trees of 2
  * and 4 rows that wrote 1.9 and 3 tokens, in 1 and 2 steps. */
-static void what_was_measured_is_expected(void **state)
+TEST(what_was_measured_is_expected)
 {
-    (void)state;
     drey_profile p;
     drey_static_trees known = {.n_trees = 2};
     drey_profile_init(&p);
@@ -466,25 +452,4 @@ static void what_was_measured_is_expected(void **state)
     assert_true(fabs(plan_expect(&in, &r) - 4.4 / (.04 + 2 * .001 * 1.04)) < .01);
     in.draft.kind = &drafter_lookup; /* whose steps take no time */
     assert_true(fabs(plan_expect(&in, &r) - 110) < .01);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_the_budget),
-        cmocka_unit_test(more_budget_pins_more),
-        cmocka_unit_test(sessions_add_up),
-        cmocka_unit_test(the_head_is_pinned_first),
-        cmocka_unit_test(embeddings_come_last),
-        cmocka_unit_test(each_unit_has_room_in_the_ring),
-        cmocka_unit_test(a_plan_remembers_nothing),
-        cmocka_unit_test(a_small_budget_names_the_least),
-        cmocka_unit_test(a_pass_may_end_early),
-        cmocka_unit_test(the_front_may_be_pinned),
-        cmocka_unit_test(deferred_rows_are_counted),
-        cmocka_unit_test(what_drafters_promise),
-        cmocka_unit_test(what_heads_promise),
-        cmocka_unit_test(what_was_measured_is_expected),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,9 +43,8 @@ static int32_t n_submitted(const token_tree *t)
     return n;
 }
 
-static void test_best_of_all(void **state)
+TEST(test_best_of_all)
 {
-    (void)state;
     turn_cost cost = small_pass();
     member sure, doubtful;
     shared_tree trees[2] = {enter(&sure, &cost, &policy_optimal, 20),
@@ -119,9 +118,8 @@ static drey_status guess_all(const draft_step *steps, int32_t n, drey_error *err
 static const drafter_class guesses = {.expand = guess_node, .expand_all = guess_all};
 
 /* Chains of four tokens in three trees: four steps, not twelve. */
-static void test_steps_are_shared(void **state)
+TEST(test_steps_are_shared)
 {
-    (void)state;
     member m[3];
     guesser g[3];
     shared_tree trees[3];
@@ -152,9 +150,8 @@ static void test_steps_are_shared(void **state)
 }
 
 /* Reads make a pass of few rows last: whoever is sure is drafted for deeper than the other. */
-static void test_steps_go_where_they_pay(void **state)
+TEST(test_steps_go_where_they_pay)
 {
-    (void)state;
     turn_cost cost = small_pass();
     member m[2];
     guesser g[2];
@@ -175,9 +172,8 @@ static void test_steps_go_where_they_pay(void **state)
 
 /* ---- Rows of prompts ---- */
 
-static void test_rows_of_prompts(void **state)
+TEST(test_rows_of_prompts)
 {
-    (void)state;
     drey_engine e = {.cost = small_pass()};
     drey_session s[3];
     drey_session *list[3];
@@ -243,9 +239,43 @@ static void begin_text(drey_session *s, int which, text *t)
     assert_int_equal(drey_session_begin(s, &g, &t->stats, &err), DREY_OK);
 }
 
+static int open_models(void **state)
+{
+    static drey_engine_options o;
+    temp_dir();
+    toy_options toy;
+    toy_options_init(&toy);
+    toy.n_embd = 128;
+    toy.n_ff = 256;
+    drey_engine_options_init(&o);
+    o.target = toy_open("target.gguf", &toy);
+    toy.n_layers = 2;
+    o.draft = toy_open("draft.gguf", &toy);
+    o.drafter = DREY_DRAFTER_MODEL;
+    o.policy = DREY_POLICY_SEQUENCE;
+    o.draft_tokens = 4;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    o.n_context = 80;
+    o.n_sessions = N_TEXTS;
+    o.n_threads = 1;
+    o.without = DREY_WITHOUT(DREY_PART_PROVISIONAL);
+    *state = &o;
+    return 0;
+}
+
+static int close_models(void **state)
+{
+    drey_engine_options *o = *state;
+    drey_model *models[] = {(drey_model *)o->target, (drey_model *)o->draft};
+    drey_model_close(&models[0]);
+    drey_model_close(&models[1]);
+    temp_dir_remove();
+    return 0;
+}
+
 /* Chains of four, which are the same whatever the time: what each drafts and what of it the target
  * takes do not depend on the others either. */
-static void test_guesses_stay(void **state)
+TEST_WITH(test_guesses_stay, open_models, close_models)
 {
     const drey_engine_options *o = *state;
     drey_error err = {0};
@@ -280,7 +310,7 @@ static void test_guesses_stay(void **state)
 }
 
 /* Beside a prompt that takes many passes, the other text has a token of each. */
-static void test_nobody_waits_for_a_prompt(void **state)
+TEST_WITH(test_nobody_waits_for_a_prompt, open_models, close_models)
 {
     drey_engine_options o = *(const drey_engine_options *)*state;
     drey_error err = {0};
@@ -312,60 +342,4 @@ static void test_nobody_waits_for_a_prompt(void **state)
     for (int i = 0; i < 2; i++)
         drey_session_close(&s[i]);
     drey_engine_close(&e);
-}
-
-/* ---- */
-
-static drey_model *make_model(const char *name, const toy_options *toy)
-{
-    drey_model *m = NULL;
-    m = toy_open(name, toy);
-    return m;
-}
-
-static int open_models(void **state)
-{
-    static drey_engine_options o;
-    temp_dir();
-    toy_options toy;
-    toy_options_init(&toy);
-    toy.n_embd = 128;
-    toy.n_ff = 256;
-    drey_engine_options_init(&o);
-    o.target = make_model("target.gguf", &toy);
-    toy.n_layers = 2;
-    o.draft = make_model("draft.gguf", &toy);
-    o.drafter = DREY_DRAFTER_MODEL;
-    o.policy = DREY_POLICY_SEQUENCE;
-    o.draft_tokens = 4;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 80;
-    o.n_sessions = N_TEXTS;
-    o.n_threads = 1;
-    o.without = DREY_WITHOUT(DREY_PART_PROVISIONAL);
-    *state = &o;
-    return 0;
-}
-
-static int close_models(void **state)
-{
-    drey_engine_options *o = *state;
-    drey_model *models[] = {(drey_model *)o->target, (drey_model *)o->draft};
-    drey_model_close(&models[0]);
-    drey_model_close(&models[1]);
-    temp_dir_remove();
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_of_all),
-        cmocka_unit_test(test_steps_are_shared),
-        cmocka_unit_test(test_steps_go_where_they_pay),
-        cmocka_unit_test(test_rows_of_prompts),
-        cmocka_unit_test_setup_teardown(test_guesses_stay, open_models, close_models),
-        cmocka_unit_test_setup_teardown(test_nobody_waits_for_a_prompt, open_models, close_models),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,18 +59,16 @@ static const sliced_work *work_of(world *w)
 
 enum { MS = 1000000 };
 
-static void nothing_while_a_piece_waits(void **state)
+TEST(nothing_while_a_piece_waits)
 {
-    (void)state;
     world w = {.now = 5 * MS, .arrives = 5 * MS, .ring_full = 50 * MS, .left = 9 * MS};
     assert_false(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 0);
 }
 
 /* A gap of 3.5 ms: four slices of one, and the pass goes on half a millisecond late. */
-static void a_gap(void **state)
+TEST(a_gap)
 {
-    (void)state;
     world w = {.arrives = 3 * MS + MS / 2, .ring_full = 50 * MS, .left = 100 * MS};
     assert_true(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 4);
@@ -78,9 +76,8 @@ static void a_gap(void **state)
     assert_int_equal(w.longest, SLICE_NS);
 }
 
-static void a_ring_that_fills(void **state)
+TEST(a_ring_that_fills)
 {
-    (void)state;
     world w = {.arrives = 30 * MS, .ring_full = 2 * MS + MS / 4, .left = 100 * MS};
     assert_true(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 3); /* the last one a quarter of a millisecond */
@@ -89,9 +86,8 @@ static void a_ring_that_fills(void **state)
     assert_int_equal(w.n_slices, 3);
 }
 
-static void work_that_ends(void **state)
+TEST(work_that_ends)
 {
-    (void)state;
     world w = {.arrives = 30 * MS, .ring_full = 50 * MS, .left = MS + MS / 2};
     assert_true(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 2);
@@ -100,9 +96,8 @@ static void work_that_ends(void **state)
 }
 
 /* A whole pass of random gaps. */
-static void a_pass(void **state)
+TEST(a_pass)
 {
-    (void)state;
     world w = {.left = INT64_MAX, .overshoot = MS / 5, .r = rng_from(3)};
     int64_t latest = 0;
     for (int i = 0; i < 2000; i++) {
@@ -116,16 +111,4 @@ static void a_pass(void **state)
     assert_int_equal(w.n_late, 0);
     assert_true(w.n_slices > 2000 && w.longest == SLICE_NS);
     assert_true(latest > 0 && latest < SLICE_NS + w.overshoot);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_while_a_piece_waits),
-        cmocka_unit_test(a_gap),
-        cmocka_unit_test(a_ring_that_fills),
-        cmocka_unit_test(work_that_ends),
-        cmocka_unit_test(a_pass),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

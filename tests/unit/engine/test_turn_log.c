@@ -44,9 +44,8 @@ static void same_turns(const drey_trace_turn *a, const drey_trace_turn *b)
     assert_memory_equal(a->nodes, b->nodes, sizeof *a->nodes * (size_t)a->n_nodes);
 }
 
-static void a_turn_by_hand(void **state)
+TEST(a_turn_by_hand)
 {
-    (void)state;
     arena memory;
     drey_error err;
     assert_int_equal(arena_init(&memory, turn_log_bytes(10), false, &err), DREY_OK);
@@ -89,9 +88,8 @@ static void a_turn_by_hand(void **state)
 
 /* Four turns behind one of a text before: the tokens 18 to 22 are written, then 20 becomes 99, and
  * 19 and what follows it goes. */
-static void what_is_taken_back_is_cut(void **state)
+TEST(what_is_taken_back_is_cut)
 {
-    (void)state;
     arena memory;
     drey_error err;
     turn_log log;
@@ -126,9 +124,8 @@ static void what_is_taken_back_is_cut(void **state)
 }
 
 /* Of a full ring the oldest turns do not come back when the latest go. */
-static void what_was_overwritten_stays_away(void **state)
+TEST(what_was_overwritten_stays_away)
 {
-    (void)state;
     arena memory;
     drey_error err;
     turn_log log;
@@ -151,9 +148,8 @@ static void what_was_overwritten_stays_away(void **state)
 }
 
 /* Trees of all sizes, against a list of everything that was added. */
-static void the_latest_turns_stay(void **state)
+TEST(the_latest_turns_stay)
 {
-    (void)state;
     rng r = rng_from(11);
     for (int round = 0; round < 30; round++) {
         int32_t keep = round == 0 ? 0 : 1 + rng_below(&r, 3000);
@@ -271,9 +267,8 @@ static void write_traced(const drey_model *target, const drey_model *draft, int3
     drey_engine_close(&e);
 }
 
-static void texts_are_traced(void **state)
+TEST(texts_are_traced)
 {
-    (void)state;
     drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
@@ -291,9 +286,8 @@ static void texts_are_traced(void **state)
 }
 
 /* What a trace takes is in the plan. */
-static void plans_count_it(void **state)
+TEST(plans_count_it)
 {
-    (void)state;
     drey_error err = {0};
     toy_options toy;
     toy_options_init(&toy);
@@ -318,15 +312,4 @@ static void plans_count_it(void **state)
     drey_model_close(&target);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_turn_by_hand),
-        cmocka_unit_test(what_is_taken_back_is_cut),
-        cmocka_unit_test(what_was_overwritten_stays_away),
-        cmocka_unit_test(the_latest_turns_stay),
-        cmocka_unit_test(texts_are_traced),
-        cmocka_unit_test(plans_count_it),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

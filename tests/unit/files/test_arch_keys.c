@@ -58,9 +58,8 @@ static bool is_read(const char *architecture, const char *suffix)
     return strcmp(architecture, "granite") == 0 && is_scale;
 }
 
-static void refuses_keys_that_change_the_arithmetic(void **state)
+TEST(refuses_keys_that_change_the_arithmetic)
 {
-    (void)state;
     static const toy_key keys[] = {
         {"attention.clamp_kqv", GGUF_F32, 30, NULL},
         {"attention.sliding_window", GGUF_U32, 2047, NULL}, /* of a context of 2048 */
@@ -102,9 +101,8 @@ static void refuses_keys_that_change_the_arithmetic(void **state)
     assert_int_equal(open_with("granite", key, &err), DREY_ERR_UNSUPPORTED);
 }
 
-static void takes_neutral_keys(void **state)
+TEST(takes_neutral_keys)
 {
-    (void)state;
     static const toy_key keys[] = {
         {"attention.clamp_kqv", GGUF_F32, 0, NULL},
         {"attention.sliding_window", GGUF_U32, 0, NULL},
@@ -136,9 +134,8 @@ static void takes_neutral_keys(void **state)
     }
 }
 
-static void refuses_rope_keys(void **state)
+TEST(refuses_rope_keys)
 {
-    (void)state;
     static const struct {
         toy_key key;
         drey_status code;
@@ -160,9 +157,8 @@ static void refuses_rope_keys(void **state)
     }
 }
 
-static void refuses_tensors_without_a_role(void **state)
+TEST(refuses_tensors_without_a_role)
 {
-    (void)state;
     static const char *const names[] = {"blk.0.attn_q_norm.weight", "output.bias",
                                         "blk.1.attn_output.bias", /* of a layer too many */
                                         "rope_factors_long.weight"};
@@ -180,9 +176,8 @@ static void refuses_tensors_without_a_role(void **state)
 
 /* What has no numbers for further positions is not asked for them; what a text's length decides is
  * refused. */
-static void contexts_end(void **state)
+TEST(contexts_end)
 {
-    (void)state;
     toy_options toy;
     drey_error err;
     for (int i = 0; i < 2; i++) {
@@ -202,9 +197,8 @@ static void contexts_end(void **state)
 }
 
 /* A matrix of three, and further tensors beside it. */
-static void fused_tensors_have_their_roles(void **state)
+TEST(fused_tensors_have_their_roles)
 {
-    (void)state;
     static const char *const names[] = {"blk.0.attn_q.bias", "blk.0.ffn_gate.bias",
                                         "blk.0.attn_q.weight", "rope_freqs.weight"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -242,9 +236,8 @@ static model_shape shape_of(const char *architecture, const toy_key *keys)
 }
 
 /* What an architecture is where its file does not say, as llama.cpp's loaders have it. */
-static void missing_keys_have_their_defaults(void **state)
+TEST(missing_keys_have_their_defaults)
 {
-    (void)state;
     model_shape s = shape_of("gemma2", NULL);
     assert_true(s.attention_cap == 50 && s.logit_cap == 30 && s.n_ropes == 1);
     assert_true(s.window == 0); /* 4096 is as wide as this context */
@@ -286,9 +279,8 @@ static complaints complaints_of(const toy_options *toy)
     return c;
 }
 
-static void says_what_is_missing(void **state)
+TEST(says_what_is_missing)
 {
-    (void)state;
     static const toy_key keys[] = {
         {"attention.clamp_kqv", GGUF_F32, 30, NULL}, {"residual_scale", GGUF_F32, 0.5, NULL}, {0}};
     toy_options toy;
@@ -311,19 +303,4 @@ static void says_what_is_missing(void **state)
     assert_true(strstr(c.text, "attn_sinks") && strstr(c.text, "\"bloom\""));
     drey_error err;
     assert_int_not_equal(drey_missing("/nowhere/at/all.gguf", note, &c, &err), DREY_OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_keys_that_change_the_arithmetic),
-        cmocka_unit_test(takes_neutral_keys),
-        cmocka_unit_test(refuses_rope_keys),
-        cmocka_unit_test(refuses_tensors_without_a_role),
-        cmocka_unit_test(contexts_end),
-        cmocka_unit_test(says_what_is_missing),
-        cmocka_unit_test(fused_tensors_have_their_roles),
-        cmocka_unit_test(missing_keys_have_their_defaults),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,9 +45,8 @@ static drey_status read_whole(const char *path, drey_io io, uint64_t read_bytes,
     return status;
 }
 
-static void reads_all_tensors(void **state)
+TEST(reads_all_tensors)
 {
-    (void)state;
     static const char *const paths[] = {"toy.gguf", "split-00001-of-00003.gguf"};
     for (int split = 0; split < 2; split++) {
         const char *path = temp_path(paths[split]);
@@ -75,9 +74,8 @@ static void reads_all_tensors(void **state)
     }
 }
 
-static void reads_a_sidecar(void **state)
+TEST(reads_a_sidecar)
 {
-    (void)state;
     const char *path = temp_path("packed.gguf");
     toy_options toy;
     toy_options_init(&toy);
@@ -99,9 +97,8 @@ static void reads_a_sidecar(void **state)
     assert_int_equal(report.read_bytes, prepared.sidecar_bytes);
 }
 
-static void reads_as_long_as_asked(void **state)
+TEST(reads_as_long_as_asked)
 {
-    (void)state;
     const char *path = temp_path("again.gguf");
     toy_options toy;
     toy_options_init(&toy);
@@ -115,9 +112,8 @@ static void reads_as_long_as_asked(void **state)
     assert_true(report.read_bytes > weight_region(path));
 }
 
-static void refuses_what_is_no_model(void **state)
+TEST(refuses_what_is_no_model)
 {
-    (void)state;
     drey_disk_report report;
     drey_error err;
     assert_int_equal(drey_bench_disk("/nonexistent.gguf", DREY_IO_AUTO, 0, 0, &report, &err),
@@ -134,13 +130,4 @@ static void refuses_what_is_no_model(void **state)
     assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, NAN, &report, &err), DREY_ERR_USAGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_all_tensors),
-        cmocka_unit_test(reads_a_sidecar),
-        cmocka_unit_test(reads_as_long_as_asked),
-        cmocka_unit_test(refuses_what_is_no_model),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -45,9 +45,8 @@ static void refused(const char *path, const gguf *target, drey_status status, co
         fail_msg("\"%s\" does not say \"%s\"", err.message, says);
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
-    (void)state;
     gguf *g = toy_file("m.gguf", 1);
     exit_predictors p, q;
     static const int32_t n_features[] = {12, 12, 16};
@@ -80,9 +79,8 @@ static void what_is_written_is_read(void **state)
     gguf_close(&g);
 }
 
-static void a_copy_of_the_model_is_the_model(void **state)
+TEST(a_copy_of_the_model_is_the_model)
 {
-    (void)state;
     gguf *g = toy_file("m.gguf", 1), *copy = toy_file("copy.gguf", 1),
          *other = toy_file("o.gguf", 2);
     uint64_t a, b, c;
@@ -107,9 +105,8 @@ static void write_as_version(const char *path, uint8_t version)
     free(bytes);
 }
 
-static void other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
-    (void)state;
     gguf *g = toy_file("m.gguf", 1), *other = toy_file("o.gguf", 2);
     const char *path = temp_path("p");
     exit_predictors p;
@@ -129,9 +126,8 @@ static void other_files_are_refused(void **state)
     gguf_close(&other);
 }
 
-static void damage_is_noticed(void **state)
+TEST(damage_is_noticed)
 {
-    (void)state;
     gguf *g = toy_file("m.gguf", 1);
     const char *path = temp_path("p");
     exit_predictors p;
@@ -161,13 +157,4 @@ static void damage_is_noticed(void **state)
     gguf_close(&g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(a_copy_of_the_model_is_the_model),
-        cmocka_unit_test(other_files_are_refused),
-        cmocka_unit_test(damage_is_noticed),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -10,9 +10,8 @@
 /* ---- Types ---- */
 
 /* The table against what the reference implementation says (data/make_ggml_types.py). */
-static void types_match_ggml(void **state)
+TEST(types_match_ggml)
 {
-    (void)state;
     FILE *f = fopen(TEST_DATA "/ggml_types.csv", "r");
     assert_non_null(f);
     char name[32];
@@ -35,9 +34,8 @@ static void types_match_ggml(void **state)
     assert_null(type_find(UINT32_MAX));
 }
 
-static void runnable_types(void **state)
+TEST(runnable_types)
 {
-    (void)state;
     static const uint32_t runnable[] = {TYPE_F32,  TYPE_F16,  TYPE_BF16, TYPE_Q4_0,   TYPE_Q4_1,
                                         TYPE_Q5_0, TYPE_Q5_1, TYPE_Q8_0, TYPE_Q2_K,   TYPE_Q3_K,
                                         TYPE_Q4_K, TYPE_Q5_K, TYPE_Q6_K, TYPE_IQ4_NL, TYPE_IQ4_XS};
@@ -81,9 +79,8 @@ static void put_kinds(gguf_writer *w)
     writer_string(w, "a"), writer_string(w, ""), writer_string(w, "bc");
 }
 
-static void values_of_every_kind(void **state)
+TEST(values_of_every_kind)
 {
-    (void)state;
     gguf_writer w = {0};
     put_kinds(&w);
     gguf *g = parse_or_fail(&w);
@@ -121,9 +118,8 @@ static void values_of_every_kind(void **state)
     writer_free(&w);
 }
 
-static void items_of_arrays(void **state)
+TEST(items_of_arrays)
 {
-    (void)state;
     gguf_writer w = {0};
     put_kinds(&w);
     gguf *g = parse_or_fail(&w);
@@ -149,9 +145,8 @@ static void items_of_arrays(void **state)
     writer_free(&w);
 }
 
-static void required_integers(void **state)
+TEST(required_integers)
 {
-    (void)state;
     gguf_writer w = {0};
     put_kinds(&w);
     gguf *g = parse_or_fail(&w);
@@ -200,9 +195,8 @@ static void check_toy(const toy_options *o)
     writer_free(&w);
 }
 
-static void toys_parse(void **state)
+TEST(toys_parse)
 {
-    (void)state;
     toy_options o;
     toy_options_init(&o);
     check_toy(&o);
@@ -241,9 +235,8 @@ static uint64_t hash_toy(const toy_options *o)
 }
 
 /* Tests on other machines compare texts, so a toy may not depend on compiler or architecture. */
-static void toys_are_the_same_everywhere(void **state)
+TEST(toys_are_the_same_everywhere)
 {
-    (void)state;
     toy_options o;
     toy_options_init(&o);
     assert_int_equal(hash_toy(&o), 0x5d9258b9623b8b81);
@@ -253,9 +246,8 @@ static void toys_are_the_same_everywhere(void **state)
     assert_int_equal(hash_toy(&o), 0x193577bf36f882bc);
 }
 
-static void noise_changes_its_share(void **state)
+TEST(noise_changes_its_share)
 {
-    (void)state;
     toy_options o;
     toy_options_init(&o);
     gguf_writer plain = {0}, noisy = {0};
@@ -346,9 +338,8 @@ static void refused_u64(size_t at, uint64_t value, const char *part)
     writer_free(&w);
 }
 
-static void sample_is_valid(void **state)
+TEST(sample_is_valid)
 {
-    (void)state;
     gguf_writer w = sample();
     gguf *g = parse_or_fail(&w);
     const gguf_tensor *b = gguf_find_tensor(g, "bb");
@@ -359,9 +350,8 @@ static void sample_is_valid(void **state)
     writer_free(&w);
 }
 
-static void refuses_other_formats(void **state)
+TEST(refuses_other_formats)
 {
-    (void)state;
     refused_u32(AT_MAGIC, 0x4b504b50, DREY_ERR_FORMAT, "is not a GGUF file");
     refused_u32(AT_MAGIC, 0x67676d6c, DREY_ERR_FORMAT, "GGML file from before GGUF");
     refused_u32(AT_MAGIC, 0x73726576, DREY_ERR_FORMAT, "Git LFS pointer");
@@ -373,9 +363,8 @@ static void refuses_other_formats(void **state)
     refused_u32(WRITER_AT_VERSION, 0x03000000, DREY_ERR_UNSUPPORTED, "big-endian");
 }
 
-static void refuses_counts(void **state)
+TEST(refuses_counts)
 {
-    (void)state;
     refused_u64(WRITER_AT_N_TENSORS, UINT64_MAX, "tensors, more than it has room for");
     refused_u64(WRITER_AT_N_TENSORS, 1000, "claims 1000 tensors");
     refused_u64(WRITER_AT_N_KEYS, UINT64_MAX / 2, "keys, more than it has room for");
@@ -384,9 +373,8 @@ static void refuses_counts(void **state)
     refused_u64(WRITER_AT_N_TENSORS, 4, "");
 }
 
-static void refuses_keys(void **state)
+TEST(refuses_keys)
 {
-    (void)state;
     refused_u64(AT_KEY, UINT64_MAX, "ends inside its header");
     refused_u64(AT_KEY, 0, "name of 0 bytes");
     refused_u32(AT_KIND, 13, DREY_ERR_FORMAT, "key name has the unknown kind 13");
@@ -399,9 +387,8 @@ static void refuses_keys(void **state)
     refused_u32(AT_ALIGNMENT - 4, GGUF_F32, DREY_ERR_FORMAT, "general.alignment");
 }
 
-static void refuses_tensors(void **state)
+TEST(refuses_tensors)
 {
-    (void)state;
     refused_u64(AA, 0, "has a tensor named ''");
     refused_u64(AA, 64, "has a tensor named 'aa");
     refused_u32(AA + N_DIMS, 0, DREY_ERR_FORMAT, "tensor aa has 0 dimensions");
@@ -422,9 +409,8 @@ static void refuses_tensors(void **state)
     refused_u64(BB + OFFSET, UINT64_MAX - 63, "ends before its tensor bb");
 }
 
-static void refuses_names(void **state)
+TEST(refuses_names)
 {
-    (void)state;
     gguf_writer w = sample();
     memcpy(w.bytes + BB + NAME, "aa", 2);
     refused(&w, DREY_ERR_FORMAT, "has the tensor aa twice");
@@ -442,9 +428,8 @@ static void refuses_names(void **state)
     writer_free(&w);
 }
 
-static void refuses_arrays(void **state)
+TEST(refuses_arrays)
 {
-    (void)state;
     static const struct {
         gguf_kind kind;
         uint64_t n;
@@ -472,9 +457,8 @@ static void refuses_arrays(void **state)
 
 /* Cut anywhere, a file is refused, and as long as the header is whole the message says that the
  * file is not all there. */
-static void refuses_every_truncation(void **state)
+TEST(refuses_every_truncation)
 {
-    (void)state;
     gguf_writer w = sample();
     size_t whole = w.n;
     for (size_t n = 0; n < whole; n++) {
@@ -494,9 +478,8 @@ static void refuses_every_truncation(void **state)
 }
 
 /* Many keys and tensors must not take quadratic time; the test's own timeout would tell. */
-static void many_names(void **state)
+TEST(many_names)
 {
-    (void)state;
     enum { n = 1 << 16 }; /* the most that are allowed */
     gguf_writer w = {0};
     char name[32];
@@ -518,28 +501,4 @@ static void many_names(void **state)
     assert_string_equal(gguf_find_tensor(g, "t44444")->name, "t44444");
     gguf_close(&g);
     writer_free(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(types_match_ggml),
-        cmocka_unit_test(runnable_types),
-        cmocka_unit_test(values_of_every_kind),
-        cmocka_unit_test(items_of_arrays),
-        cmocka_unit_test(required_integers),
-        cmocka_unit_test(toys_parse),
-        cmocka_unit_test(toys_are_the_same_everywhere),
-        cmocka_unit_test(noise_changes_its_share),
-        cmocka_unit_test(sample_is_valid),
-        cmocka_unit_test(refuses_other_formats),
-        cmocka_unit_test(refuses_counts),
-        cmocka_unit_test(refuses_keys),
-        cmocka_unit_test(refuses_tensors),
-        cmocka_unit_test(refuses_names),
-        cmocka_unit_test(refuses_arrays),
-        cmocka_unit_test(refuses_every_truncation),
-        cmocka_unit_test(many_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

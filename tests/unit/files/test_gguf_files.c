@@ -46,9 +46,8 @@ static void write_text(const char *path, const char *text)
 
 /* ---- What is no model ---- */
 
-static void refuses_what_is_no_file(void **state)
+TEST(refuses_what_is_no_file)
 {
-    (void)state;
     refused(temp_path("none.gguf"), DREY_ERR_IO, "No such file");
     const char *folder = temp_path("folder.gguf");
     assert_int_equal(mkdir(folder, 0700), 0);
@@ -62,9 +61,8 @@ static void refuses_what_is_no_file(void **state)
     refused(empty, DREY_ERR_FORMAT, "is empty");
 }
 
-static void refuses_other_files(void **state)
+TEST(refuses_other_files)
 {
-    (void)state;
     const char *path = temp_path("other.gguf");
     write_text(path, "GG");
     refused(path, DREY_ERR_FORMAT, "is not a GGUF file");
@@ -76,9 +74,8 @@ static void refuses_other_files(void **state)
     refused(path, DREY_ERR_FORMAT, "ends inside its header");
 }
 
-static void refuses_a_download_that_stopped(void **state)
+TEST(refuses_a_download_that_stopped)
 {
-    (void)state;
     const char *path = temp_path("stopped.gguf");
     toy_options o;
     toy_options_init(&o);
@@ -106,9 +103,8 @@ static int refuse_in_little_memory(void *path)
 }
 
 /* A file of nothing but keys or tensors, which would take several times its own size. */
-static void refuses_headers_that_take_much(void **state)
+TEST(refuses_headers_that_take_much)
 {
-    (void)state;
     const char *path = temp_path("keys.gguf");
     for (int tensors = 0; tensors < 2; tensors++) {
         enum { N = 500000 };
@@ -130,9 +126,8 @@ static void refuses_headers_that_take_much(void **state)
 }
 
 /* A path longer than a message must not push out what to do. */
-static void long_paths_are_cut(void **state)
+TEST(long_paths_are_cut)
 {
-    (void)state;
     char name[241], folder[2048], path[4096];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
@@ -149,9 +144,8 @@ static void long_paths_are_cut(void **state)
 /* ---- Headers ---- */
 
 /* Keys point into memory that grows while it is read: they must not move. */
-static void reads_a_long_header(void **state)
+TEST(reads_a_long_header)
 {
-    (void)state;
     enum { n = 200000 };
     const char *path = temp_path("long-header.gguf");
     gguf_writer w = {0};
@@ -185,9 +179,8 @@ static void reads_a_long_header(void **state)
 }
 
 /* A sparse file whose one key claims to be longer than any header: no such amount is read. */
-static void refuses_an_endless_header(void **state)
+TEST(refuses_an_endless_header)
 {
-    (void)state;
     const char *path = temp_path("endless.gguf");
     gguf_writer w = {0};
     writer_begin(&w, 0, 1);
@@ -218,9 +211,8 @@ static size_t resident_pages(const char *path)
 }
 
 /* The budget counts the page cache, so reading a header must leave nothing there. */
-static void leaves_no_page_cache(void **state)
+TEST(leaves_no_page_cache)
 {
-    (void)state;
     const char *path = temp_path("cache.gguf");
     toy_options o;
     toy_options_init(&o);
@@ -249,9 +241,8 @@ static void write_split(const char *first, int32_t n_parts, uint64_t seed)
     toy_write(first, &o);
 }
 
-static void opens_split_models(void **state)
+TEST(opens_split_models)
 {
-    (void)state;
     const char *whole = temp_path("whole.gguf");
     const char *first = temp_path("split-00001-of-00003.gguf");
     write_split(whole, 1, 5);
@@ -291,9 +282,8 @@ static void opens_split_models(void **state)
     gguf_close(&b);
 }
 
-static void refuses_broken_splits(void **state)
+TEST(refuses_broken_splits)
 {
-    (void)state;
     const char *first = temp_path("broken-00001-of-00003.gguf");
     const char *second = temp_path("broken-00002-of-00003.gguf");
     const char *third = temp_path("broken-00003-of-00003.gguf");
@@ -343,9 +333,8 @@ static void check_pair(const char *name, uint16_t count, int32_t n_total, const 
     gguf_close(&g);
 }
 
-static void refuses_parts_that_do_not_fit(void **state)
+TEST(refuses_parts_that_do_not_fit)
 {
-    (void)state;
     check_pair("b", 2, 2, NULL);
     check_pair("a", 2, 2, "has the tensor a twice");
     check_pair("b", 2, 3, "have 2 tensors instead of 3");
@@ -353,9 +342,8 @@ static void refuses_parts_that_do_not_fit(void **state)
 }
 
 /* A split model may begin with a part that holds keys alone; here all parts do. */
-static void opens_parts_without_tensors(void **state)
+TEST(opens_parts_without_tensors)
 {
-    (void)state;
     const char *paths[2] = {temp_path("keys-00001-of-00002.gguf"),
                             temp_path("keys-00002-of-00002.gguf")};
     for (uint16_t i = 0; i < 2; i++) {
@@ -430,9 +418,8 @@ static void check_key(const char *path, const char *key, const char *type, const
     assert_string_equal(s.value, value);
 }
 
-static void inspects_keys(void **state)
+TEST(inspects_keys)
 {
-    (void)state;
     const char *path = temp_path("kinds.gguf");
     gguf_writer w = {0};
     char digits[301];
@@ -475,9 +462,8 @@ static void inspects_keys(void **state)
     writer_free(&w);
 }
 
-static void inspects_a_toy(void **state)
+TEST(inspects_a_toy)
 {
-    (void)state;
     const char *path = temp_path("inspect.gguf");
     toy_options o;
     toy_options_init(&o);
@@ -497,9 +483,8 @@ static void inspects_a_toy(void **state)
     assert_int_equal(drey_inspect(temp_path("none"), &nothing, &err), DREY_ERR_IO);
 }
 
-static void inspects_a_real_model(void **state)
+TEST(inspects_a_real_model)
 {
-    (void)state;
     const char *models = getenv("DREY_MODELS"), *home = getenv("HOME");
     char path[4096];
     snprintf(path, sizeof path, "%s%s/SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -517,24 +502,4 @@ static void inspects_a_real_model(void **state)
     assert_true(s.runnable);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_what_is_no_file),
-        cmocka_unit_test(refuses_other_files),
-        cmocka_unit_test(refuses_a_download_that_stopped),
-        cmocka_unit_test(refuses_headers_that_take_much),
-        cmocka_unit_test(long_paths_are_cut),
-        cmocka_unit_test(reads_a_long_header),
-        cmocka_unit_test(refuses_an_endless_header),
-        cmocka_unit_test(leaves_no_page_cache),
-        cmocka_unit_test(opens_split_models),
-        cmocka_unit_test(refuses_broken_splits),
-        cmocka_unit_test(opens_parts_without_tensors),
-        cmocka_unit_test(refuses_parts_that_do_not_fit),
-        cmocka_unit_test(inspects_keys),
-        cmocka_unit_test(inspects_a_toy),
-        cmocka_unit_test(inspects_a_real_model),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

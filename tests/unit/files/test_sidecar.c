@@ -141,9 +141,8 @@ static void check_bytes(const drey_model *m, const char *path)
 
 /* Files outlive programs: when packing changes, so must the version that they carry. The hash is
  * what version 1 packs; a failure here asks for the next KERNEL_LAYOUT_VERSION and its hash. */
-static void layout_has_its_version(void **state)
+TEST(layout_has_its_version)
 {
-    (void)state;
     enum { K = 512 };
     hash64 h;
     hash64_init(&h);
@@ -219,9 +218,8 @@ static void check_model(const toy_options *toy)
     temp_dir_remove();
 }
 
-static void every_type(void **state)
+TEST(every_type)
 {
-    (void)state;
     for (uint32_t type = 0; type < TYPE_LIMIT; type++) {
         const type_traits *traits = type_find(type);
         if (!traits || !traits->runnable)
@@ -237,9 +235,8 @@ static void every_type(void **state)
     }
 }
 
-static void split_and_large(void **state)
+TEST(split_and_large)
 {
-    (void)state;
     toy_options toy;
     large_toy(&toy);
     check_model(&toy);
@@ -250,9 +247,8 @@ static void split_and_large(void **state)
 }
 
 /* The least memory there is: the smallest ring, whose pieces are used in place. */
-static void least_budget(void **state)
+TEST(least_budget)
 {
-    (void)state;
     static writing want, got;
     toy_options toy;
     large_toy(&toy);
@@ -346,9 +342,8 @@ static uint8_t *keep(const char *path, size_t *n)
     return bytes;
 }
 
-static void damaged_and_foreign(void **state)
+TEST(damaged_and_foreign)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     toy_options_init(&toy);
@@ -404,9 +399,8 @@ static void damaged_and_foreign(void **state)
     temp_dir_remove();
 }
 
-static void stale(void **state)
+TEST(stale)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     large_toy(&toy);
@@ -447,9 +441,8 @@ static void stale(void **state)
 }
 
 /* What the door does not see, the check does: a byte of the data, here and there. */
-static void check_reads_everything(void **state)
+TEST(check_reads_everything)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     large_toy(&toy);
@@ -490,9 +483,8 @@ static sidecar_entry damage(const char *path, const uint8_t *whole, size_t n_who
 
 /* Loading compares what it reads with the hash of each matrix, wherever the matrix goes; planes
  * that are not pinned whole are the exception. No token is written. */
-static void damaged_data(void **state)
+TEST(damaged_data)
 {
-    (void)state;
     static writing want, got;
     static const double shares[] = {-1, 0.5, 0};
     temp_dir();
@@ -533,9 +525,8 @@ static void damaged_data(void **state)
     temp_dir_remove();
 }
 
-static void places(void **state)
+TEST(places)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     toy_options_init(&toy);
@@ -578,9 +569,8 @@ static bool until_zero(void *user)
     return --*(int *)user > 0;
 }
 
-static void interrupted(void **state)
+TEST(interrupted)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     toy_options_init(&toy);
@@ -612,9 +602,8 @@ static void interrupted(void **state)
 
 /* A process that is killed somewhere in the middle leaves the old sidecar, the new one, or none;
  * and the next prepare is not hindered by what it left. */
-static void killed(void **state)
+TEST(killed)
 {
-    (void)state;
     temp_dir();
     toy_options toy;
     large_toy(&toy);
@@ -655,22 +644,4 @@ static void killed(void **state)
     free(path);
     drey_model_close(&m);
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layout_has_its_version),
-        cmocka_unit_test(every_type),
-        cmocka_unit_test(split_and_large),
-        cmocka_unit_test(least_budget),
-        cmocka_unit_test(damaged_and_foreign),
-        cmocka_unit_test(stale),
-        cmocka_unit_test(check_reads_everything),
-        cmocka_unit_test(damaged_data),
-        cmocka_unit_test(places),
-        cmocka_unit_test(interrupted),
-        cmocka_unit_test(killed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

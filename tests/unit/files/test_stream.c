@@ -184,608 +184,6 @@ static bool take(rig *r, int64_t seq, long hold_us)
     return true;
 }
 
-static void passes_of_every_mode(void **state)
-{
-    (void)state;
-    static const size_t scale[] = {1, 3, 40}; /* of the smallest ring; 40: everything fits */
-    for (int m = 0; m < N_MODES; m++) {
-        for (int size = 0; size < 3; size++) {
-            rig r;
-            rig_init(&r, (uint64_t)(m * 10 + size), 20, 15, size == 2 ? 200000 : LARGEST / 2);
-            r.options.ring_bytes *= scale[size];
-            r.options.depth = size == 1 ? 3 : 0;
-            rig_open(&r, MODES[m].io);
-            uint64_t needed = 0;
-            int64_t n = 20 + 3 * 15;
-            for (int64_t seq = 0; seq < n; seq++) {
-                assert_true(take(&r, seq, 0));
-                needed += piece_of(&r, seq)->n_bytes;
-            }
-            stream_counters count;
-            stream_count(r.stream, &count);
-            assert_true(count.read_bytes >= needed);
-            assert_true(count.device_bytes >= count.read_bytes);
-            assert_true(count.busy_ns > 0);
-            if (MODES[m].io == DREY_IO_BUFFERED)
-                assert_false(count.direct || count.uring || count.registered);
-            if (MODES[m].io == DREY_IO_PREAD)
-                assert_false(count.uring || count.registered);
-            if (MODES[m].io == DREY_IO_URING)
-                assert_true(count.uring);
-            assert_int_equal(rig_close(&r), DREY_OK);
-        }
-    }
-}
-
-static void largest_pieces_in_the_smallest_ring(void **state)
-{
-    (void)state;
-    rig r;
-    rig_init(&r, 77, 0, 9, LARGEST);
-    rig_open(&r, DREY_IO_AUTO);
-    for (int64_t seq = 0; seq < 2 * 9; seq++)
-        assert_true(take(&r, seq, 0));
-    assert_int_equal(rig_close(&r), DREY_OK);
-}
-
-typedef struct crew {
-    rig *r;
-    _Atomic int64_t next;
-    int64_t end;
-    _Atomic int n_wrong;
-} crew;
-
-static void *consume(void *arg)
-{
-    crew *c = arg;
-    for (int64_t seq; (seq = atomic_fetch_add(&c->next, 1)) < c->end;)
-        if (!take(c->r, seq, (long)(seq * 7919 % 13) * 40))
-            atomic_fetch_add(&c->n_wrong, 1);
-    return NULL;
-}
-
-static void run_crew(rig *r, int64_t end, int expect_wrong)
-{
-    enum { N_THREADS = 5 };
-    crew c = {.r = r, .end = end};
-    pthread_t threads[N_THREADS];
-    for (int i = 0; i < N_THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, consume, &c), 0);
-    for (int i = 0; i < N_THREADS; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(c.n_wrong > 0, expect_wrong);
-}
-
-static void consumers_release_out_of_order(void **state)
-{
-    (void)state;
-    for (int m = 0; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 500 + (uint64_t)m, 10, 30, 300000);
-        r.options.ring_bytes += (size_t)m * 300000;
-        rig_open(&r, MODES[m].io);
-        run_crew(&r, 10 + 4 * 30, 0);
-        assert_int_equal(rig_close(&r), DREY_OK);
-    }
-}
-
-/* Interrupts, shortens and delays reads by chance. */
-static int shake(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
-{
-    rig *r = user;
-    rng random = rng_from(r->fault_seed + atomic_fetch_add(&r->n_reads, 1));
-    uint64_t chance = rng_next(&random) % 16;
-    if (r->delay_us)
-        sleep_us(r->delay_us);
-    while (atomic_load(&r->held))
-        sleep_us(200);
-    bool bad = part == r->eio_part && offset <= r->eio_offset && r->eio_offset - offset < n_bytes;
-    if (bad && r->n_eio > 0)
-        atomic_fetch_sub(&r->n_eio, 1);
-    else
-        bad &= r->n_eio < 0;
-    if (bad)
-        return EIO;
-    if (r->fault_seed == 0)
-        return 0;
-    if (chance < 3)
-        return EINTR;
-    if (chance == 3)
-        return EAGAIN;
-    if (chance < 8)
-        return -(int)(1 + rng_next(&random) % n_bytes);
-    if (chance == 8)
-        sleep_us((long)(rng_next(&random) % 3000));
-    return 0;
-}
-
-static void rig_shake(rig *r, uint64_t seed)
-{
-    r->fault_seed = seed;
-    r->options.fault = shake;
-    r->options.fault_user = r;
-}
-
-static void interrupted_short_and_late_reads(void **state)
-{
-    (void)state;
-    for (int m = 1; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 900 + (uint64_t)m, 10, 20, 200000);
-        r.options.ring_bytes *= 2;
-        rig_shake(&r, 1234 + (uint64_t)m);
-        rig_open(&r, MODES[m].io);
-        run_crew(&r, 10 + 3 * 20, 0);
-        assert_true(r.n_reads > 80); /* some were continued */
-        assert_int_equal(rig_close(&r), DREY_OK);
-    }
-}
-
-static void skips_of_every_kind(void **state)
-{
-    (void)state;
-    for (int m = 1; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 40 + (uint64_t)m, 12, 25, 150000);
-        r.options.ring_bytes *= m == 1 ? 1 : 3;
-        rig_shake(&r, 99);
-        rig_open(&r, MODES[m].io);
-        rng random = rng_from((uint64_t)m);
-        stream_skip(r.stream, 0, 2); /* asked or not, none has arrived */
-        int64_t skipped_from = 0, skipped_to = 2, end = 12 + 5 * 25;
-        for (int64_t seq = 0; seq < end;) {
-            if (seq >= skipped_from && seq < skipped_to) {
-                seq++;
-                continue;
-            }
-            uint64_t choice = rng_next(&random) % 8;
-            int64_t n = (int64_t)(1 + rng_next(&random) % 9);
-            int64_t pass_end = seq < 12 ? 12 : 12 + (seq - 12) / 25 * 25 + 25;
-            if (choice == 0 && seq >= skipped_to) { /* ahead, as an early exit does */
-                skipped_from = seq + n < pass_end ? seq + n : pass_end;
-                skipped_to = pass_end;
-                stream_skip(r.stream, skipped_from, skipped_to);
-            } else if (choice == 1) { /* after arrival */
-                while (!stream_ready(r.stream, seq))
-                    sleep_us(50);
-                stream_skip(r.stream, seq, seq + 1);
-                seq++;
-            } else if (choice == 2) { /* whatever state it is in */
-                stream_skip(r.stream, seq, seq + 1);
-                seq++;
-            } else {
-                assert_true(take(&r, seq, 0));
-                seq++;
-            }
-        }
-        assert_int_equal(rig_close(&r), DREY_OK);
-    }
-}
-
-static void what_is_skipped_in_time_is_not_read(void **state)
-{
-    (void)state;
-    enum { N = 40, BYTES = 100000 };
-    rig r;
-    rig_init(&r, 11, 0, N, BYTES);
-    for (int i = 0; i < N; i++) {
-        r.pieces[i].n_bytes = BYTES;
-        r.pieces[i].offset = (uint64_t)i * BYTES;
-    }
-    rig_open(&r, DREY_IO_AUTO);
-    assert_true(take(&r, 0, 0));
-    stream_skip(r.stream, 1, N);
-    assert_true(take(&r, N, 0)); /* the next pass's first */
-    stream_counters count;
-    stream_count(r.stream, &count);
-    /* The ring holds two pieces: those that were under way before and after the skip. */
-    assert_true(count.read_bytes <= 6 * BYTES);
-    assert_int_equal(rig_close(&r), DREY_OK);
-}
-
-/* Whoever has little of a processor is slow: this is to end a wait that has no end. */
-enum { PATIENCE_MS = 120 * 1000 };
-
-static bool comes(stream *s, int64_t seq)
-{
-    for (int tries = 0; tries < PATIENCE_MS && !stream_ready(s, seq); tries++)
-        sleep_us(1000);
-    return stream_ready(s, seq);
-}
-
-static void skipping_what_does_not_fit_lets_the_next_in(void **state)
-{
-    (void)state;
-    enum { LARGE = 100 * PAGE };
-    rig r;
-    rig_init(&r, 13, 4, 0, LARGE);
-    for (uint32_t i = 0; i < 4; i++)
-        r.pieces[i] = (stream_piece){.n_bytes = i < 3 ? LARGE : 10, .offset = i * LARGE};
-    rig_open(&r, DREY_IO_AUTO);
-    assert_true(comes(r.stream, 0) && comes(r.stream, 1));
-    sleep_us(5000);
-    assert_false(stream_ready(r.stream, 2)); /* the ring is full but for a page or two */
-    stream_skip(r.stream, 2, 3);
-    assert_true(comes(r.stream, 3));
-    assert_int_equal(rig_close(&r), DREY_OK);
-}
-
-/* Nothing behind the limit is asked for, and the disk stops there for no other reason. */
-static void the_limit_holds_reads_back(void **state)
-{
-    (void)state;
-    enum { N = 20, BYTES = 30000 };
-    for (int m = 1; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 21, 0, N, BYTES);
-        for (uint32_t i = 0; i < N; i++)
-            r.pieces[i] = (stream_piece){.n_bytes = BYTES, .offset = i * BYTES};
-        rig_shake(&r, 0);
-        r.delay_us = 1000;
-        r.options.ring_bytes *= 4; /* eight pieces */
-        rig_open(&r, MODES[m].io);
-        stream_limit(r.stream, 12); /* more than fit */
-        for (int64_t seq = 0; seq < 10; seq++)
-            assert_true(take(&r, seq, 0));
-        assert_true(comes(r.stream, 10) && comes(r.stream, 11));
-        sleep_us(5000);
-        stream_counters count;
-        stream_count(r.stream, &count);
-        assert_int_equal(count.read_bytes, 12 * BYTES);
-        assert_int_equal(count.room_bytes, 0); /* the ring has room, the limit has none */
-        stream_limit(r.stream, 5);             /* what was asked for stays so */
-        assert_true(take(&r, 10, 0) && stream_is_valid(r.stream));
-        stream_limit(r.stream, 14);
-        assert_true(take(&r, 11, 0) && take(&r, 12, 0) && comes(r.stream, 13));
-        sleep_us(5000);
-        assert_false(stream_ready(r.stream, 14));
-        stream_skip(r.stream, 13, N); /* one of them has been read */
-        stream_count(r.stream, &count);
-        assert_int_equal(count.vain_bytes, BYTES);
-        stream_limit(r.stream, N + 2); /* into the next pass */
-        assert_true(take(&r, N, 0));
-        assert_true(take(&r, N + 1, 0) && take(&r, N + 2, 0)); /* waiting raises it */
-        stream_limit(r.stream, INT64_MAX);
-        assert_true(comes(r.stream, N + 3) && comes(r.stream, N + 4));
-        assert_true(stream_is_valid(r.stream));
-        assert_int_equal(rig_close(&r), DREY_OK);
-    }
-}
-
-/* Passes that end early, their limits raised by and by: all that was read was used or in vain. */
-static void what_is_given_up_is_counted(void **state)
-{
-    (void)state;
-    enum { N = 15, N_PASSES = 20, STEP = 3 };
-    for (int m = 1; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 60 + (uint64_t)m, 0, N, 40000);
-        r.options.ring_bytes *= (size_t)m;
-        rig_shake(&r, 7);
-        rig_open(&r, MODES[m].io);
-        stream_limit(r.stream, STEP);
-        rng random = rng_from((uint64_t)m);
-        uint64_t used = 0;
-        for (int64_t pass = 0; pass < N_PASSES; pass++) {
-            int64_t begin = pass * N, end = begin + N, stop = begin + rng_below(&random, N + 1);
-            for (int64_t seq = begin; seq < stop; seq++) {
-                if (seq % STEP == 0)
-                    stream_limit(r.stream,
-                                 min_i64(seq + STEP + rng_below(&random, 4), N_PASSES * N));
-                assert_true(take(&r, seq, 0));
-                used += piece_of(&r, seq)->n_bytes;
-            }
-            stream_skip(r.stream, stop, end);
-            stream_limit(r.stream, pass + 1 < N_PASSES ? end + STEP : end);
-            assert_true(stream_is_valid(r.stream));
-        }
-        stream_counters count = {0};
-        stream_count(r.stream, &count);
-        for (int tries = 0; tries < PATIENCE_MS && count.read_bytes != used + count.vain_bytes;
-             tries++) {
-            sleep_us(1000); /* the last ones given up are still under way */
-            stream_count(r.stream, &count);
-        }
-        assert_int_equal(count.read_bytes, used + count.vain_bytes);
-        assert_true(count.vain_bytes > 0);
-        assert_int_equal(rig_close(&r), DREY_OK);
-    }
-}
-
-static void passes_may_be_skipped_whole(void **state)
-{
-    (void)state;
-    for (int m = 1; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 12, 3, 7, 50000);
-        rig_shake(&r, 0);
-        r.delay_us = 300; /* reads that were given up are still under way */
-        rig_open(&r, MODES[m].io);
-        stream_skip(r.stream, 0, 3);
-        for (int64_t pass = 0; pass < 30; pass++) {
-            int64_t begin = 3 + pass * 7;
-            if (pass % 5 == 4) {
-                assert_true(take(&r, begin, 0));
-                stream_skip(r.stream, begin + 1, begin + 7);
-            } else {
-                stream_skip(r.stream, begin, begin + 7);
-            }
-        }
-        assert_true(take(&r, 3 + 30 * 7, 0));
-        assert_int_equal(rig_close(&r), DREY_OK);
-    }
-}
-
-static void next_pass_is_read_ahead(void **state)
-{
-    (void)state;
-    rig r;
-    rig_init(&r, 21, 3, 4, 50000);
-    r.options.ring_bytes *= 20;
-    rig_open(&r, DREY_IO_AUTO);
-    for (int64_t seq = 0; seq < 7; seq++)
-        assert_true(take(&r, seq, 0));
-    for (int64_t seq = 7; seq <= 10; seq++) /* nobody waits for them */
-        assert_true(comes(r.stream, seq));
-    assert_int_equal(rig_close(&r), DREY_OK);
-}
-
-static int note_size(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
-{
-    rig *r = user;
-    (void)part;
-    (void)offset;
-    for (uint32_t most = r->most_bytes; n_bytes > most;)
-        if (atomic_compare_exchange_weak(&r->most_bytes, &most, n_bytes))
-            break;
-    return 0;
-}
-
-/* However large the pieces are: what lies in the page cache counts against a budget, too. */
-static void cached_reads_go_in_small_steps(void **state)
-{
-    (void)state;
-    for (int m = 0; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 33, 12, 0, LARGEST);
-        r.options.fault = note_size;
-        r.options.fault_user = &r;
-        rig_open(&r, MODES[m].io);
-        stream_counters count;
-        stream_count(r.stream, &count);
-        for (int64_t seq = 0; seq < 12; seq++)
-            assert_true(take(&r, seq, 0));
-        assert_int_equal(rig_close(&r), DREY_OK);
-        assert_true(count.direct ? r.most_bytes >= LARGEST : r.most_bytes == READER_CACHED_BYTES);
-    }
-}
-
-static void first_alone(void **state)
-{
-    (void)state;
-    rig r;
-    rig_init(&r, 31, 6, 0, 50000);
-    rig_open(&r, DREY_IO_AUTO);
-    for (int64_t seq = 0; seq < 6; seq++)
-        assert_true(take(&r, seq, 0));
-    assert_int_equal(rig_close(&r), DREY_OK);
-    rig_init(&r, 32, 0, 0, 1);
-    r.options.ring_bytes = 8 * PAGE;
-    rig_open(&r, DREY_IO_AUTO); /* nothing to do at all */
-    assert_int_equal(rig_close(&r), DREY_OK);
-}
-
-static void device_error_ends_every_wait(void **state)
-{
-    (void)state;
-    for (int m = 1; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 60, 8, 16, 200000);
-        rig_shake(&r, 0);
-        const stream_piece *bad = &r.pieces[13];
-        r.eio_part = bad->part;
-        r.eio_offset = bad->offset;
-        rig_open(&r, MODES[m].io);
-        run_crew(&r, 8 + 16, 1);
-        assert_true(stream_ready(r.stream, 1000));
-        assert_null(stream_wait(r.stream, 1000));
-        assert_int_equal(rig_close(&r), DREY_ERR_IO);
-        char offset[64];
-        snprintf(offset, sizeof offset, "at byte %llu",
-                 (unsigned long long)r.eio_offset / PAGE * PAGE);
-        assert_non_null(strstr(r.err.message, r.paths[bad->part]));
-        assert_non_null(strstr(r.err.message, "Input/output error; check the disk"));
-        assert_non_null(strstr(r.err.message, "at byte "));
-    }
-}
-
-static void error_of_a_skipped_piece_is_nobodys(void **state)
-{
-    (void)state;
-    rig r;
-    rig_init(&r, 61, 0, 4, 1000);
-    for (int i = 0; i < 4; i++) { /* apart, so that only piece 1 covers the bad byte */
-        r.pieces[i].part = 0;
-        r.pieces[i].offset = (uint64_t)i * 100000;
-    }
-    r.options.ring_bytes = 64 * PAGE;
-    rig_shake(&r, 0);
-    atomic_store(&r.held, true);
-    r.eio_part = 0;
-    r.eio_offset = r.pieces[1].offset;
-    r.options.n_first = 4;
-    r.options.n_cycle = 0;
-    rig_open(&r, DREY_IO_PREAD);
-    stream_skip(r.stream, 1, 2);
-    atomic_store(&r.held, false);
-    assert_true(take(&r, 0, 0));
-    assert_true(take(&r, 2, 0));
-    assert_true(take(&r, 3, 0));
-    assert_int_equal(rig_close(&r), DREY_OK);
-}
-
-/* Pieces apart from each other, so that one alone covers the bad byte. */
-static void rig_apart(rig *r, uint64_t seed)
-{
-    rig_init(r, seed, 4, 0, 100000);
-    for (uint32_t i = 0; i < 4; i++)
-        r->pieces[i] = (stream_piece){.offset = i * 1000000, .n_bytes = 100000};
-    rig_shake(r, 0);
-    r->eio_part = 0;
-    r->eio_offset = r->pieces[2].offset + 50000;
-}
-
-static void device_that_recovers_is_forgiven(void **state)
-{
-    (void)state;
-    for (int m = 1; m < N_MODES; m++) {
-        for (int32_t n_eio = 1; n_eio <= 6; n_eio++) {
-            rig r;
-            rig_apart(&r, 62);
-            r.n_eio = n_eio;
-            rig_open(&r, MODES[m].io);
-            int64_t seq = 0;
-            while (seq < 4 && take(&r, seq, 0))
-                seq++;
-            assert_int_equal(seq == 4, n_eio <= 3);
-            assert_int_equal(rig_close(&r), n_eio <= 3 ? DREY_OK : DREY_ERR_IO);
-            assert_int_equal(r.n_eio, n_eio <= 4 ? 0 : n_eio - 4); /* asked four times at most */
-        }
-    }
-}
-
-static void changed_files_are_told(void **state)
-{
-    (void)state;
-    static const char *const says[] = {"it was written to", "it is longer now",
-                                       "it is shorter now"};
-    for (int how = 0; how < 3; how++) {
-        rig r;
-        rig_init(&r, 63, 4, 0, 1000);
-        const char *path = temp_path("changed.bin");
-        bytes_file_write(path, r.bytes[0], FILE_BYTES);
-        r.paths[0] = path;
-        rig_open(&r, DREY_IO_AUTO);
-        assert_int_equal(stream_check_files(r.stream, &r.err), DREY_OK);
-        if (how == 0) { /* the clock of a file system may be coarse: a time that it was not */
-            struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
-            assert_int_equal(utimensat(AT_FDCWD, path, past, 0), 0);
-        } else {
-            assert_int_equal(truncate(path, how == 1 ? FILE_BYTES + 1 : FILE_BYTES - 1), 0);
-        }
-        assert_int_equal(stream_check_files(r.stream, &r.err), DREY_ERR_IO);
-        assert_non_null(strstr(r.err.message, path));
-        assert_non_null(strstr(r.err.message, says[how]));
-        assert_non_null(strstr(r.err.message, "leave the file alone"));
-        /* Reads themselves went well, but for those that still met the shorter file. */
-        assert_true(rig_close(&r) == DREY_OK || how == 2);
-    }
-}
-
-/* Another file under the same name: the open one is what it was; a new stream is told apart. */
-static void replaced_files_are_told_apart(void **state)
-{
-    (void)state;
-    rig r;
-    rig_init(&r, 64, 4, 0, 1000);
-    const char *path = temp_path("replaced.bin");
-    bytes_file_write(path, r.bytes[0], FILE_BYTES);
-    r.paths[0] = path;
-    file_stamp stamps[N_FILES];
-    for (int i = 0; i < N_FILES; i++) {
-        file f;
-        assert_int_equal(file_open(&f, r.paths[i], false, &r.err), DREY_OK);
-        stamps[i] = f.stamp;
-        file_close(&f);
-    }
-    r.options.stamps = stamps;
-    rig_open(&r, DREY_IO_AUTO);
-    bytes_file_write(temp_path("new.bin"), r.bytes[1], FILE_BYTES);
-    assert_int_equal(truncate(temp_path("new.bin"), FILE_BYTES + 10), 0);
-    assert_int_equal(rename(temp_path("new.bin"), temp_path("replaced.bin")), 0);
-    assert_int_equal(stream_check_files(r.stream, &r.err), DREY_OK);
-    for (int64_t seq = 0; seq < 4; seq++)
-        assert_true(take(&r, seq, 0));
-    stream *second = NULL;
-    assert_int_equal(stream_open(&second, &r.options, &r.err), DREY_ERR_IO);
-    assert_non_null(strstr(r.err.message, "has changed"));
-    assert_int_equal(rig_close(&r), DREY_OK);
-}
-
-static void close_in_any_state(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 24; i++) {
-        rig r;
-        rig_init(&r, 70 + (uint64_t)i, 10, 10, 300000);
-        rig_shake(&r, i % 2 ? 7 : 0);
-        r.delay_us = i % 3 ? 0 : 1500;
-        rig_open(&r, MODES[i % N_MODES].io);
-        for (int64_t seq = 0; seq < i / 2; seq++)
-            assert_true(take(&r, seq, 0));
-        if (i % 5 == 0) /* one is in use */
-            assert_non_null(stream_wait(r.stream, i / 2));
-        assert_int_equal(rig_close(&r), DREY_OK);
-    }
-    stream *none = NULL;
-    stream_close(&none);
-}
-
-static void shortened_file_is_told(void **state)
-{
-    (void)state;
-    for (int m = 1; m < N_MODES; m++) {
-        rig r;
-        rig_init(&r, 80, 0, 4, 100000);
-        const char *path = temp_path("shortened.bin");
-        bytes_file_write(path, r.bytes[0], FILE_BYTES);
-        r.paths[0] = path;
-        for (int i = 0; i < 4; i++) {
-            r.pieces[i].part = 0;
-            r.pieces[i].n_bytes = 100000;
-            r.pieces[i].offset = (uint64_t)i * 1000000 + 17;
-        }
-        r.options.ring_bytes = 2 * STREAM_ROOM_BYTES(100000);
-        rig_open(&r, MODES[m].io);
-        assert_int_equal(truncate(path, 3050000), 0); /* in the middle of the last piece */
-        int64_t seq = 0;
-        while (seq < 40 && take(&r, seq, 0))
-            seq++;
-        assert_true(seq < 8); /* pieces before it may be lost too: it was read ahead */
-        assert_int_equal(rig_close(&r), DREY_ERR_IO);
-        assert_non_null(strstr(r.err.message, path));
-        assert_non_null(strstr(r.err.message, "has become shorter: byte 3050000 is gone"));
-    }
-}
-
-static void bad_openings_are_told(void **state)
-{
-    (void)state;
-    rig r;
-    stream *s = NULL;
-    rig_init(&r, 90, 2, 2, 1000);
-    void *ring = aligned_alloc(PAGE, 64 * PAGE);
-    r.options.ring = ring;
-    r.options.ring_bytes = PAGE;
-    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_MEMORY);
-    assert_null(s);
-    r.options.ring_bytes = 64 * PAGE;
-    r.pieces[3].offset = FILE_BYTES;
-    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_IO);
-    assert_non_null(strstr(r.err.message, "has become shorter"));
-    r.pieces[3].offset = UINT64_MAX - 5;
-    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_IO);
-    r.pieces[3] = (stream_piece){.part = N_FILES, .n_bytes = 1};
-    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_INTERNAL);
-    r.pieces[3] = (stream_piece){.part = 0, .n_bytes = 1};
-    r.paths[1] = "/nonexistent/part.gguf";
-    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_IO);
-    assert_non_null(strstr(r.err.message, "cannot open /nonexistent/part.gguf"));
-    assert_null(s);
-    assert_true(stream_overhead_bytes(&r.options) > 64 * 1024);
-    free(ring);
-}
-
 /* ---- A system that refuses, in children. Their verdicts: 0 right, 77 cannot be tried ---- */
 
 enum { CANNOT_TRY = 77 };
@@ -861,32 +259,611 @@ static void check_child(int (*check)(void *arg), void *arg)
     assert_int_equal(verdict, 0);
 }
 
-static void uring_refused(void **state)
+TEST(uring_refused)
 {
-    (void)state;
     refusal refusals[] = {{EPERM, false}, {ENOSYS, false}, {ENOMEM, false}, {EPERM, true}};
     for (int i = 0; i < 4; i++)
         check_child(without_uring, &refusals[i]);
 }
 
-static void direct_refused(void **state)
+TEST(direct_refused)
 {
-    (void)state;
     check_child(without_direct, NULL);
 }
 
-static void unprivileged_with_little_locked_memory(void **state)
+TEST(unprivileged_with_little_locked_memory)
 {
-    (void)state;
     /* Kernels differ in whether io_uring's own queues count; a few pages are enough for them. */
     rlim_t limits[] = {0, 256 * 1024};
     for (int i = 0; i < 2; i++)
         check_child(with_little_locked_memory, &limits[i]);
 }
 
-static void memory_file_system(void **state)
+/* ---- Here ---- */
+
+TEST(passes_of_every_mode)
 {
-    (void)state;
+    static const size_t scale[] = {1, 3, 40}; /* of the smallest ring; 40: everything fits */
+    for (int m = 0; m < N_MODES; m++) {
+        for (int size = 0; size < 3; size++) {
+            rig r;
+            rig_init(&r, (uint64_t)(m * 10 + size), 20, 15, size == 2 ? 200000 : LARGEST / 2);
+            r.options.ring_bytes *= scale[size];
+            r.options.depth = size == 1 ? 3 : 0;
+            rig_open(&r, MODES[m].io);
+            uint64_t needed = 0;
+            int64_t n = 20 + 3 * 15;
+            for (int64_t seq = 0; seq < n; seq++) {
+                assert_true(take(&r, seq, 0));
+                needed += piece_of(&r, seq)->n_bytes;
+            }
+            stream_counters count;
+            stream_count(r.stream, &count);
+            assert_true(count.read_bytes >= needed);
+            assert_true(count.device_bytes >= count.read_bytes);
+            assert_true(count.busy_ns > 0);
+            if (MODES[m].io == DREY_IO_BUFFERED)
+                assert_false(count.direct || count.uring || count.registered);
+            if (MODES[m].io == DREY_IO_PREAD)
+                assert_false(count.uring || count.registered);
+            if (MODES[m].io == DREY_IO_URING)
+                assert_true(count.uring);
+            assert_int_equal(rig_close(&r), DREY_OK);
+        }
+    }
+}
+
+TEST(largest_pieces_in_the_smallest_ring)
+{
+    rig r;
+    rig_init(&r, 77, 0, 9, LARGEST);
+    rig_open(&r, DREY_IO_AUTO);
+    for (int64_t seq = 0; seq < 2 * 9; seq++)
+        assert_true(take(&r, seq, 0));
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+typedef struct crew {
+    rig *r;
+    _Atomic int64_t next;
+    int64_t end;
+    _Atomic int n_wrong;
+} crew;
+
+static void *consume(void *arg)
+{
+    crew *c = arg;
+    for (int64_t seq; (seq = atomic_fetch_add(&c->next, 1)) < c->end;)
+        if (!take(c->r, seq, (long)(seq * 7919 % 13) * 40))
+            atomic_fetch_add(&c->n_wrong, 1);
+    return NULL;
+}
+
+static void run_crew(rig *r, int64_t end, int expect_wrong)
+{
+    enum { N_THREADS = 5 };
+    crew c = {.r = r, .end = end};
+    pthread_t threads[N_THREADS];
+    for (int i = 0; i < N_THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, consume, &c), 0);
+    for (int i = 0; i < N_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(c.n_wrong > 0, expect_wrong);
+}
+
+TEST(consumers_release_out_of_order)
+{
+    for (int m = 0; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 500 + (uint64_t)m, 10, 30, 300000);
+        r.options.ring_bytes += (size_t)m * 300000;
+        rig_open(&r, MODES[m].io);
+        run_crew(&r, 10 + 4 * 30, 0);
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+/* Interrupts, shortens and delays reads by chance. */
+static int shake(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    rig *r = user;
+    rng random = rng_from(r->fault_seed + atomic_fetch_add(&r->n_reads, 1));
+    uint64_t chance = rng_next(&random) % 16;
+    if (r->delay_us)
+        sleep_us(r->delay_us);
+    while (atomic_load(&r->held))
+        sleep_us(200);
+    bool bad = part == r->eio_part && offset <= r->eio_offset && r->eio_offset - offset < n_bytes;
+    if (bad && r->n_eio > 0)
+        atomic_fetch_sub(&r->n_eio, 1);
+    else
+        bad &= r->n_eio < 0;
+    if (bad)
+        return EIO;
+    if (r->fault_seed == 0)
+        return 0;
+    if (chance < 3)
+        return EINTR;
+    if (chance == 3)
+        return EAGAIN;
+    if (chance < 8)
+        return -(int)(1 + rng_next(&random) % n_bytes);
+    if (chance == 8)
+        sleep_us((long)(rng_next(&random) % 3000));
+    return 0;
+}
+
+static void rig_shake(rig *r, uint64_t seed)
+{
+    r->fault_seed = seed;
+    r->options.fault = shake;
+    r->options.fault_user = r;
+}
+
+TEST(interrupted_short_and_late_reads)
+{
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 900 + (uint64_t)m, 10, 20, 200000);
+        r.options.ring_bytes *= 2;
+        rig_shake(&r, 1234 + (uint64_t)m);
+        rig_open(&r, MODES[m].io);
+        run_crew(&r, 10 + 3 * 20, 0);
+        assert_true(r.n_reads > 80); /* some were continued */
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+TEST(skips_of_every_kind)
+{
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 40 + (uint64_t)m, 12, 25, 150000);
+        r.options.ring_bytes *= m == 1 ? 1 : 3;
+        rig_shake(&r, 99);
+        rig_open(&r, MODES[m].io);
+        rng random = rng_from((uint64_t)m);
+        stream_skip(r.stream, 0, 2); /* asked or not, none has arrived */
+        int64_t skipped_from = 0, skipped_to = 2, end = 12 + 5 * 25;
+        for (int64_t seq = 0; seq < end;) {
+            if (seq >= skipped_from && seq < skipped_to) {
+                seq++;
+                continue;
+            }
+            uint64_t choice = rng_next(&random) % 8;
+            int64_t n = (int64_t)(1 + rng_next(&random) % 9);
+            int64_t pass_end = seq < 12 ? 12 : 12 + (seq - 12) / 25 * 25 + 25;
+            if (choice == 0 && seq >= skipped_to) { /* ahead, as an early exit does */
+                skipped_from = seq + n < pass_end ? seq + n : pass_end;
+                skipped_to = pass_end;
+                stream_skip(r.stream, skipped_from, skipped_to);
+            } else if (choice == 1) { /* after arrival */
+                while (!stream_ready(r.stream, seq))
+                    sleep_us(50);
+                stream_skip(r.stream, seq, seq + 1);
+                seq++;
+            } else if (choice == 2) { /* whatever state it is in */
+                stream_skip(r.stream, seq, seq + 1);
+                seq++;
+            } else {
+                assert_true(take(&r, seq, 0));
+                seq++;
+            }
+        }
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+TEST(what_is_skipped_in_time_is_not_read)
+{
+    enum { N = 40, BYTES = 100000 };
+    rig r;
+    rig_init(&r, 11, 0, N, BYTES);
+    for (int i = 0; i < N; i++) {
+        r.pieces[i].n_bytes = BYTES;
+        r.pieces[i].offset = (uint64_t)i * BYTES;
+    }
+    rig_open(&r, DREY_IO_AUTO);
+    assert_true(take(&r, 0, 0));
+    stream_skip(r.stream, 1, N);
+    assert_true(take(&r, N, 0)); /* the next pass's first */
+    stream_counters count;
+    stream_count(r.stream, &count);
+    /* The ring holds two pieces: those that were under way before and after the skip. */
+    assert_true(count.read_bytes <= 6 * BYTES);
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+/* Whoever has little of a processor is slow: this is to end a wait that has no end. */
+enum { PATIENCE_MS = 120 * 1000 };
+
+static bool comes(stream *s, int64_t seq)
+{
+    for (int tries = 0; tries < PATIENCE_MS && !stream_ready(s, seq); tries++)
+        sleep_us(1000);
+    return stream_ready(s, seq);
+}
+
+TEST(skipping_what_does_not_fit_lets_the_next_in)
+{
+    enum { LARGE = 100 * PAGE };
+    rig r;
+    rig_init(&r, 13, 4, 0, LARGE);
+    for (uint32_t i = 0; i < 4; i++)
+        r.pieces[i] = (stream_piece){.n_bytes = i < 3 ? LARGE : 10, .offset = i * LARGE};
+    rig_open(&r, DREY_IO_AUTO);
+    assert_true(comes(r.stream, 0) && comes(r.stream, 1));
+    sleep_us(5000);
+    assert_false(stream_ready(r.stream, 2)); /* the ring is full but for a page or two */
+    stream_skip(r.stream, 2, 3);
+    assert_true(comes(r.stream, 3));
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+/* Nothing behind the limit is asked for, and the disk stops there for no other reason. */
+TEST(the_limit_holds_reads_back)
+{
+    enum { N = 20, BYTES = 30000 };
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 21, 0, N, BYTES);
+        for (uint32_t i = 0; i < N; i++)
+            r.pieces[i] = (stream_piece){.n_bytes = BYTES, .offset = i * BYTES};
+        rig_shake(&r, 0);
+        r.delay_us = 1000;
+        r.options.ring_bytes *= 4; /* eight pieces */
+        rig_open(&r, MODES[m].io);
+        stream_limit(r.stream, 12); /* more than fit */
+        for (int64_t seq = 0; seq < 10; seq++)
+            assert_true(take(&r, seq, 0));
+        assert_true(comes(r.stream, 10) && comes(r.stream, 11));
+        sleep_us(5000);
+        stream_counters count;
+        stream_count(r.stream, &count);
+        assert_int_equal(count.read_bytes, 12 * BYTES);
+        assert_int_equal(count.room_bytes, 0); /* the ring has room, the limit has none */
+        stream_limit(r.stream, 5);             /* what was asked for stays so */
+        assert_true(take(&r, 10, 0) && stream_is_valid(r.stream));
+        stream_limit(r.stream, 14);
+        assert_true(take(&r, 11, 0) && take(&r, 12, 0) && comes(r.stream, 13));
+        sleep_us(5000);
+        assert_false(stream_ready(r.stream, 14));
+        stream_skip(r.stream, 13, N); /* one of them has been read */
+        stream_count(r.stream, &count);
+        assert_int_equal(count.vain_bytes, BYTES);
+        stream_limit(r.stream, N + 2); /* into the next pass */
+        assert_true(take(&r, N, 0));
+        assert_true(take(&r, N + 1, 0) && take(&r, N + 2, 0)); /* waiting raises it */
+        stream_limit(r.stream, INT64_MAX);
+        assert_true(comes(r.stream, N + 3) && comes(r.stream, N + 4));
+        assert_true(stream_is_valid(r.stream));
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+/* Passes that end early, their limits raised by and by: all that was read was used or in vain. */
+TEST(what_is_given_up_is_counted)
+{
+    enum { N = 15, N_PASSES = 20, STEP = 3 };
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 60 + (uint64_t)m, 0, N, 40000);
+        r.options.ring_bytes *= (size_t)m;
+        rig_shake(&r, 7);
+        rig_open(&r, MODES[m].io);
+        stream_limit(r.stream, STEP);
+        rng random = rng_from((uint64_t)m);
+        uint64_t used = 0;
+        for (int64_t pass = 0; pass < N_PASSES; pass++) {
+            int64_t begin = pass * N, end = begin + N, stop = begin + rng_below(&random, N + 1);
+            for (int64_t seq = begin; seq < stop; seq++) {
+                if (seq % STEP == 0)
+                    stream_limit(r.stream,
+                                 min_i64(seq + STEP + rng_below(&random, 4), N_PASSES * N));
+                assert_true(take(&r, seq, 0));
+                used += piece_of(&r, seq)->n_bytes;
+            }
+            stream_skip(r.stream, stop, end);
+            stream_limit(r.stream, pass + 1 < N_PASSES ? end + STEP : end);
+            assert_true(stream_is_valid(r.stream));
+        }
+        stream_counters count = {0};
+        stream_count(r.stream, &count);
+        for (int tries = 0; tries < PATIENCE_MS && count.read_bytes != used + count.vain_bytes;
+             tries++) {
+            sleep_us(1000); /* the last ones given up are still under way */
+            stream_count(r.stream, &count);
+        }
+        assert_int_equal(count.read_bytes, used + count.vain_bytes);
+        assert_true(count.vain_bytes > 0);
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+TEST(passes_may_be_skipped_whole)
+{
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 12, 3, 7, 50000);
+        rig_shake(&r, 0);
+        r.delay_us = 300; /* reads that were given up are still under way */
+        rig_open(&r, MODES[m].io);
+        stream_skip(r.stream, 0, 3);
+        for (int64_t pass = 0; pass < 30; pass++) {
+            int64_t begin = 3 + pass * 7;
+            if (pass % 5 == 4) {
+                assert_true(take(&r, begin, 0));
+                stream_skip(r.stream, begin + 1, begin + 7);
+            } else {
+                stream_skip(r.stream, begin, begin + 7);
+            }
+        }
+        assert_true(take(&r, 3 + 30 * 7, 0));
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+TEST(next_pass_is_read_ahead)
+{
+    rig r;
+    rig_init(&r, 21, 3, 4, 50000);
+    r.options.ring_bytes *= 20;
+    rig_open(&r, DREY_IO_AUTO);
+    for (int64_t seq = 0; seq < 7; seq++)
+        assert_true(take(&r, seq, 0));
+    for (int64_t seq = 7; seq <= 10; seq++) /* nobody waits for them */
+        assert_true(comes(r.stream, seq));
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+static int note_size(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    rig *r = user;
+    (void)part;
+    (void)offset;
+    for (uint32_t most = r->most_bytes; n_bytes > most;)
+        if (atomic_compare_exchange_weak(&r->most_bytes, &most, n_bytes))
+            break;
+    return 0;
+}
+
+/* However large the pieces are: what lies in the page cache counts against a budget, too. */
+TEST(cached_reads_go_in_small_steps)
+{
+    for (int m = 0; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 33, 12, 0, LARGEST);
+        r.options.fault = note_size;
+        r.options.fault_user = &r;
+        rig_open(&r, MODES[m].io);
+        stream_counters count;
+        stream_count(r.stream, &count);
+        for (int64_t seq = 0; seq < 12; seq++)
+            assert_true(take(&r, seq, 0));
+        assert_int_equal(rig_close(&r), DREY_OK);
+        assert_true(count.direct ? r.most_bytes >= LARGEST : r.most_bytes == READER_CACHED_BYTES);
+    }
+}
+
+TEST(first_alone)
+{
+    rig r;
+    rig_init(&r, 31, 6, 0, 50000);
+    rig_open(&r, DREY_IO_AUTO);
+    for (int64_t seq = 0; seq < 6; seq++)
+        assert_true(take(&r, seq, 0));
+    assert_int_equal(rig_close(&r), DREY_OK);
+    rig_init(&r, 32, 0, 0, 1);
+    r.options.ring_bytes = 8 * PAGE;
+    rig_open(&r, DREY_IO_AUTO); /* nothing to do at all */
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+TEST(device_error_ends_every_wait)
+{
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 60, 8, 16, 200000);
+        rig_shake(&r, 0);
+        const stream_piece *bad = &r.pieces[13];
+        r.eio_part = bad->part;
+        r.eio_offset = bad->offset;
+        rig_open(&r, MODES[m].io);
+        run_crew(&r, 8 + 16, 1);
+        assert_true(stream_ready(r.stream, 1000));
+        assert_null(stream_wait(r.stream, 1000));
+        assert_int_equal(rig_close(&r), DREY_ERR_IO);
+        char offset[64];
+        snprintf(offset, sizeof offset, "at byte %llu",
+                 (unsigned long long)r.eio_offset / PAGE * PAGE);
+        assert_non_null(strstr(r.err.message, r.paths[bad->part]));
+        assert_non_null(strstr(r.err.message, "Input/output error; check the disk"));
+        assert_non_null(strstr(r.err.message, "at byte "));
+    }
+}
+
+TEST(error_of_a_skipped_piece_is_nobodys)
+{
+    rig r;
+    rig_init(&r, 61, 0, 4, 1000);
+    for (int i = 0; i < 4; i++) { /* apart, so that only piece 1 covers the bad byte */
+        r.pieces[i].part = 0;
+        r.pieces[i].offset = (uint64_t)i * 100000;
+    }
+    r.options.ring_bytes = 64 * PAGE;
+    rig_shake(&r, 0);
+    atomic_store(&r.held, true);
+    r.eio_part = 0;
+    r.eio_offset = r.pieces[1].offset;
+    r.options.n_first = 4;
+    r.options.n_cycle = 0;
+    rig_open(&r, DREY_IO_PREAD);
+    stream_skip(r.stream, 1, 2);
+    atomic_store(&r.held, false);
+    assert_true(take(&r, 0, 0));
+    assert_true(take(&r, 2, 0));
+    assert_true(take(&r, 3, 0));
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+/* Pieces apart from each other, so that one alone covers the bad byte. */
+static void rig_apart(rig *r, uint64_t seed)
+{
+    rig_init(r, seed, 4, 0, 100000);
+    for (uint32_t i = 0; i < 4; i++)
+        r->pieces[i] = (stream_piece){.offset = i * 1000000, .n_bytes = 100000};
+    rig_shake(r, 0);
+    r->eio_part = 0;
+    r->eio_offset = r->pieces[2].offset + 50000;
+}
+
+TEST(device_that_recovers_is_forgiven)
+{
+    for (int m = 1; m < N_MODES; m++) {
+        for (int32_t n_eio = 1; n_eio <= 6; n_eio++) {
+            rig r;
+            rig_apart(&r, 62);
+            r.n_eio = n_eio;
+            rig_open(&r, MODES[m].io);
+            int64_t seq = 0;
+            while (seq < 4 && take(&r, seq, 0))
+                seq++;
+            assert_int_equal(seq == 4, n_eio <= 3);
+            assert_int_equal(rig_close(&r), n_eio <= 3 ? DREY_OK : DREY_ERR_IO);
+            assert_int_equal(r.n_eio, n_eio <= 4 ? 0 : n_eio - 4); /* asked four times at most */
+        }
+    }
+}
+
+TEST(changed_files_are_told)
+{
+    static const char *const says[] = {"it was written to", "it is longer now",
+                                       "it is shorter now"};
+    for (int how = 0; how < 3; how++) {
+        rig r;
+        rig_init(&r, 63, 4, 0, 1000);
+        const char *path = temp_path("changed.bin");
+        bytes_file_write(path, r.bytes[0], FILE_BYTES);
+        r.paths[0] = path;
+        rig_open(&r, DREY_IO_AUTO);
+        assert_int_equal(stream_check_files(r.stream, &r.err), DREY_OK);
+        if (how == 0) { /* the clock of a file system may be coarse: a time that it was not */
+            struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+            assert_int_equal(utimensat(AT_FDCWD, path, past, 0), 0);
+        } else {
+            assert_int_equal(truncate(path, how == 1 ? FILE_BYTES + 1 : FILE_BYTES - 1), 0);
+        }
+        assert_int_equal(stream_check_files(r.stream, &r.err), DREY_ERR_IO);
+        assert_non_null(strstr(r.err.message, path));
+        assert_non_null(strstr(r.err.message, says[how]));
+        assert_non_null(strstr(r.err.message, "leave the file alone"));
+        /* Reads themselves went well, but for those that still met the shorter file. */
+        assert_true(rig_close(&r) == DREY_OK || how == 2);
+    }
+}
+
+/* Another file under the same name: the open one is what it was; a new stream is told apart. */
+TEST(replaced_files_are_told_apart)
+{
+    rig r;
+    rig_init(&r, 64, 4, 0, 1000);
+    const char *path = temp_path("replaced.bin");
+    bytes_file_write(path, r.bytes[0], FILE_BYTES);
+    r.paths[0] = path;
+    file_stamp stamps[N_FILES];
+    for (int i = 0; i < N_FILES; i++) {
+        file f;
+        assert_int_equal(file_open(&f, r.paths[i], false, &r.err), DREY_OK);
+        stamps[i] = f.stamp;
+        file_close(&f);
+    }
+    r.options.stamps = stamps;
+    rig_open(&r, DREY_IO_AUTO);
+    bytes_file_write(temp_path("new.bin"), r.bytes[1], FILE_BYTES);
+    assert_int_equal(truncate(temp_path("new.bin"), FILE_BYTES + 10), 0);
+    assert_int_equal(rename(temp_path("new.bin"), temp_path("replaced.bin")), 0);
+    assert_int_equal(stream_check_files(r.stream, &r.err), DREY_OK);
+    for (int64_t seq = 0; seq < 4; seq++)
+        assert_true(take(&r, seq, 0));
+    stream *second = NULL;
+    assert_int_equal(stream_open(&second, &r.options, &r.err), DREY_ERR_IO);
+    assert_non_null(strstr(r.err.message, "has changed"));
+    assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+TEST(close_in_any_state)
+{
+    for (int i = 0; i < 24; i++) {
+        rig r;
+        rig_init(&r, 70 + (uint64_t)i, 10, 10, 300000);
+        rig_shake(&r, i % 2 ? 7 : 0);
+        r.delay_us = i % 3 ? 0 : 1500;
+        rig_open(&r, MODES[i % N_MODES].io);
+        for (int64_t seq = 0; seq < i / 2; seq++)
+            assert_true(take(&r, seq, 0));
+        if (i % 5 == 0) /* one is in use */
+            assert_non_null(stream_wait(r.stream, i / 2));
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+    stream *none = NULL;
+    stream_close(&none);
+}
+
+TEST(shortened_file_is_told)
+{
+    for (int m = 1; m < N_MODES; m++) {
+        rig r;
+        rig_init(&r, 80, 0, 4, 100000);
+        const char *path = temp_path("shortened.bin");
+        bytes_file_write(path, r.bytes[0], FILE_BYTES);
+        r.paths[0] = path;
+        for (int i = 0; i < 4; i++) {
+            r.pieces[i].part = 0;
+            r.pieces[i].n_bytes = 100000;
+            r.pieces[i].offset = (uint64_t)i * 1000000 + 17;
+        }
+        r.options.ring_bytes = 2 * STREAM_ROOM_BYTES(100000);
+        rig_open(&r, MODES[m].io);
+        assert_int_equal(truncate(path, 3050000), 0); /* in the middle of the last piece */
+        int64_t seq = 0;
+        while (seq < 40 && take(&r, seq, 0))
+            seq++;
+        assert_true(seq < 8); /* pieces before it may be lost too: it was read ahead */
+        assert_int_equal(rig_close(&r), DREY_ERR_IO);
+        assert_non_null(strstr(r.err.message, path));
+        assert_non_null(strstr(r.err.message, "has become shorter: byte 3050000 is gone"));
+    }
+}
+
+TEST(bad_openings_are_told)
+{
+    rig r;
+    stream *s = NULL;
+    rig_init(&r, 90, 2, 2, 1000);
+    void *ring = aligned_alloc(PAGE, 64 * PAGE);
+    r.options.ring = ring;
+    r.options.ring_bytes = PAGE;
+    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_MEMORY);
+    assert_null(s);
+    r.options.ring_bytes = 64 * PAGE;
+    r.pieces[3].offset = FILE_BYTES;
+    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_IO);
+    assert_non_null(strstr(r.err.message, "has become shorter"));
+    r.pieces[3].offset = UINT64_MAX - 5;
+    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_IO);
+    r.pieces[3] = (stream_piece){.part = N_FILES, .n_bytes = 1};
+    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_INTERNAL);
+    r.pieces[3] = (stream_piece){.part = 0, .n_bytes = 1};
+    r.paths[1] = "/nonexistent/part.gguf";
+    assert_int_equal(stream_open(&s, &r.options, &r.err), DREY_ERR_IO);
+    assert_non_null(strstr(r.err.message, "cannot open /nonexistent/part.gguf"));
+    assert_null(s);
+    assert_true(stream_overhead_bytes(&r.options) > 64 * 1024);
+    free(ring);
+}
+
+TEST(memory_file_system)
+{
     char path[] = "/dev/shm/drey-test-XXXXXX";
     int fd = mkstemp(path);
     if (fd < 0)
@@ -907,34 +884,4 @@ static void memory_file_system(void **state)
     unlink(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(uring_refused),
-        cmocka_unit_test(direct_refused),
-        cmocka_unit_test(unprivileged_with_little_locked_memory),
-        cmocka_unit_test(passes_of_every_mode),
-        cmocka_unit_test(cached_reads_go_in_small_steps),
-        cmocka_unit_test(largest_pieces_in_the_smallest_ring),
-        cmocka_unit_test(consumers_release_out_of_order),
-        cmocka_unit_test(interrupted_short_and_late_reads),
-        cmocka_unit_test(skips_of_every_kind),
-        cmocka_unit_test(what_is_skipped_in_time_is_not_read),
-        cmocka_unit_test(skipping_what_does_not_fit_lets_the_next_in),
-        cmocka_unit_test(the_limit_holds_reads_back),
-        cmocka_unit_test(what_is_given_up_is_counted),
-        cmocka_unit_test(passes_may_be_skipped_whole),
-        cmocka_unit_test(next_pass_is_read_ahead),
-        cmocka_unit_test(first_alone),
-        cmocka_unit_test(device_error_ends_every_wait),
-        cmocka_unit_test(error_of_a_skipped_piece_is_nobodys),
-        cmocka_unit_test(device_that_recovers_is_forgiven),
-        cmocka_unit_test(changed_files_are_told),
-        cmocka_unit_test(replaced_files_are_told_apart),
-        cmocka_unit_test(close_in_any_state),
-        cmocka_unit_test(shortened_file_is_told),
-        cmocka_unit_test(bad_openings_are_told),
-        cmocka_unit_test(memory_file_system),
-    };
-    return cmocka_run_group_tests(tests, make_files, free_files);
-}
+TEST_GROUP(make_files, free_files)

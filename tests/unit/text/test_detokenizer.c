@@ -97,7 +97,7 @@ static void check_stream(const tokenizer *t, const int32_t *ids, size_t n_ids,
     detokenizer_free(&d);
 }
 
-static void characters_stay_whole(void **state)
+TEST(characters_stay_whole)
 {
     static int32_t ids[LONGEST];
     static const char *const texts[] = {
@@ -118,7 +118,7 @@ static void characters_stay_whole(void **state)
     }
 }
 
-static void any_tokens(void **state)
+TEST(any_tokens)
 {
     static const char *const stops[] = {"\n\n", "the", "<|im_end|>", "\xE4\xBD", ""};
     const char *names[] = {"gpt-2", "qwen2", "sentencepiece"};
@@ -162,9 +162,8 @@ static test_vocab open_letters(void)
 
 /* Texts of three letters against stop texts of the same: overlaps, beginnings, one in another, and
  * several complete in one token. */
-static void stop_texts(void **state)
+TEST(stop_texts)
 {
-    (void)state;
     rng r = {17};
     test_vocab v = open_letters();
     for (int round = 0; round < 5000; round++) {
@@ -185,9 +184,8 @@ static void stop_texts(void **state)
     vocab_close(&v);
 }
 
-static void special_tokens(void **state)
+TEST(special_tokens)
 {
-    (void)state;
     test_vocab v = vocab_open("qwen2");
     int32_t ids[16];
     const char *text;
@@ -204,9 +202,8 @@ static void special_tokens(void **state)
 }
 
 /* SentencePiece: the blank in front of a text goes, in front of its continuation it stays. */
-static void the_first_blank(void **state)
+TEST(the_first_blank)
 {
-    (void)state;
     test_vocab v = vocab_open("sentencepiece");
     int32_t ids[16];
     const char *text;
@@ -226,16 +223,4 @@ static void the_first_blank(void **state)
     assert_true(n_bytes > 0 && text[0] == ' ');
     detokenizer_free(&d);
     vocab_close(&v);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(characters_stay_whole),
-        cmocka_unit_test(any_tokens),
-        cmocka_unit_test(stop_texts),
-        cmocka_unit_test(special_tokens),
-        cmocka_unit_test(the_first_blank),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

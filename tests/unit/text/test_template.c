@@ -70,9 +70,8 @@ static void check_marks(const chat_text *text, const char *system, const char *u
     assert_true(text->n_plain > 0 || !*user);
 }
 
-static void goldens(void **state)
+TEST(goldens)
 {
-    (void)state;
     size_t n, n_template, n_goldens = 0;
     char *all = read_file(TEST_DATA "/chat/goldens.txt", &n);
     for (char *line = all; *line;) {
@@ -125,9 +124,8 @@ static void check_refused(const char *chat_template, drey_status wanted, const c
 }
 
 /* Whatever is not known is named, with its line. */
-static void unknown_constructs(void **state)
+TEST(unknown_constructs)
 {
-    (void)state;
     const drey_status unknown = DREY_ERR_UNSUPPORTED;
     check_refused("a\n{% include 'x' %}", unknown, "line 2: the statement {% include %}");
     check_refused("{{ 1 | wordcount }}", unknown, "line 1: the filter \"wordcount\"");
@@ -143,9 +141,8 @@ static void unknown_constructs(void **state)
     check_text("{% if false %}{{ 1 is sameas 2 }}{% endif %}b", "b");
 }
 
-static void broken_templates(void **state)
+TEST(broken_templates)
 {
-    (void)state;
     const drey_status broken = DREY_ERR_FORMAT;
     check_refused("{{ 'a", broken, "a string that does not end");
     check_refused("\n{{ a", broken, "line 2: a tag that does not end");
@@ -166,9 +163,8 @@ static void broken_templates(void **state)
 }
 
 /* What goes wrong while a template runs says why. */
-static void errors_of_running(void **state)
+TEST(errors_of_running)
 {
-    (void)state;
     const drey_status usage = DREY_ERR_USAGE;
     check_refused("{{ raise_exception('no ' ~ messages[0].content) }}", usage,
                   "the chat template refuses these messages: no hi");
@@ -187,9 +183,8 @@ static void errors_of_running(void **state)
 }
 
 /* Steps, depth and memory are bounded: none of these may take long, or much. */
-static void bounds(void **state)
+TEST(bounds)
 {
-    (void)state;
     const drey_status over = DREY_ERR_UNSUPPORTED;
     check_refused(
         "{% set a = 'x' * 1000000 %}{% for i in range(100000) %}{{ 'y' in a }}{% endfor %}", over,
@@ -230,9 +225,8 @@ static void bounds(void **state)
 }
 
 /* Brackets, blocks and operators without end. */
-static void nested_templates(void **state)
+TEST(nested_templates)
 {
-    (void)state;
     static const struct {
         const char *front, *unit, *back;
     } cases[] = {{"{{ ", "(", ""},
@@ -265,9 +259,8 @@ static void nested_templates(void **state)
 }
 
 /* Templates as long as they may be: work is in proportion to their length. */
-static void long_templates(void **state)
+TEST(long_templates)
 {
-    (void)state;
     static const char *const units[] = {"{{ 'a' }}", "{# a #}", "{%if a%}{%endif%}", "a{ b",
                                         "{{-' '-}} "};
     char *chat_template = malloc(CHAT_TEMPLATE_BYTES + 2);
@@ -291,9 +284,8 @@ static void long_templates(void **state)
 }
 
 /* Stripping stops at bytes that are no characters. */
-static void broken_text(void **state)
+TEST(broken_text)
 {
-    (void)state;
     chat_text out;
     assert_int_equal(render("[{{ messages[0]['content'] | trim }}]", NULL,
                             " \xFF a \xE3\x80 \xE3\x80\x80 ", &out, NULL),
@@ -311,9 +303,8 @@ static void broken_text(void **state)
 }
 
 /* Where the template says eos_token, the vocabulary's own is written, and it is the template's. */
-static void end_of_text(void **state)
+TEST(end_of_text)
 {
-    (void)state;
     chat_text out;
     assert_int_equal(render("{% for m in messages %}{{ m.content + eos_token }}{% endfor %}",
                             "</s>", "hi", &out, NULL),
@@ -326,9 +317,8 @@ static void end_of_text(void **state)
 
 /* A user's bytes stay a user's, whatever the template does with them; the template's stay its
  * own. */
-static void marks_stay(void **state)
+TEST(marks_stay)
 {
-    (void)state;
     static const struct {
         const char *chat_template; /* m: the user's text */
         const char *text;          /* the same with what is marked in < > */
@@ -409,9 +399,8 @@ static void check_json(const drey_chat_request *from, const char *messages, cons
     chat_text_free(&out);
 }
 
-static void requests(void **state)
+TEST(requests)
 {
-    (void)state;
     drey_chat_request q;
     drey_chat_request_init(&q);
     q.chat_template = "{{ messages[0].content }}|{{ tools | tojson }}|{{ add_generation_prompt }}|"
@@ -431,9 +420,8 @@ static void requests(void **state)
     check_json(&q, "[]", "True 20 Jul 2025");
 }
 
-static void broken_requests(void **state)
+TEST(broken_requests)
 {
-    (void)state;
     static const struct {
         const char *messages, *sentence;
     } cases[] = {
@@ -480,9 +468,8 @@ static void broken_requests(void **state)
 }
 
 /* What a user writes as escapes, in a text that the template reads as JSON, is the user's, too. */
-static void escapes_stay(void **state)
+TEST(escapes_stay)
 {
-    (void)state;
     chat_text out;
     assert_int_equal(
         render("{{ ('[\"' + messages[0].content + '\", 7]') | from_json | join('.') }}", NULL,
@@ -497,9 +484,8 @@ static void escapes_stay(void **state)
 }
 
 /* A template that refuses a system message gets its text in front of the user's. */
-static void system_folded(void **state)
+TEST(system_folded)
 {
-    (void)state;
     static const char chat_template[] =
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('none') }}{% endif %}"
         "[{{ m.content }}]{% endfor %}";
@@ -541,9 +527,8 @@ static bool suffice(const char *messages, int n)
 }
 
 /* The steps may end anywhere: where the system message is put in front of the user's, too. */
-static void system_folded_last(void **state)
+TEST(system_folded_last)
 {
-    (void)state;
     enum { N_KEYS = 2000, N_KEY = 1500 };
     char *messages = malloc(N_KEYS * (N_KEY + 10) + 200);
     char *at = messages + sprintf(messages, "[{");
@@ -561,9 +546,8 @@ static void system_folded_last(void **state)
 }
 
 /* A user cannot end their own turn, unless they may write special tokens. */
-static void users_write_text(void **state)
+TEST(users_write_text)
 {
-    (void)state;
     toy_options o;
     toy_options_init(&o);
     temp_dir();
@@ -608,27 +592,4 @@ static void users_write_text(void **state)
     drey_free(text);
     drey_model_close(&m);
     temp_dir_remove();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goldens),
-        cmocka_unit_test(unknown_constructs),
-        cmocka_unit_test(broken_templates),
-        cmocka_unit_test(errors_of_running),
-        cmocka_unit_test(bounds),
-        cmocka_unit_test(nested_templates),
-        cmocka_unit_test(long_templates),
-        cmocka_unit_test(broken_text),
-        cmocka_unit_test(end_of_text),
-        cmocka_unit_test(marks_stay),
-        cmocka_unit_test(escapes_stay),
-        cmocka_unit_test(requests),
-        cmocka_unit_test(broken_requests),
-        cmocka_unit_test(system_folded),
-        cmocka_unit_test(system_folded_last),
-        cmocka_unit_test(users_write_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

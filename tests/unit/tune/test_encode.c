@@ -13,18 +13,16 @@
 
 enum { NL_BYTES = 18, XS_BYTES = 136 };
 
-static void types_by_width(void **state)
+TEST(types_by_width)
 {
-    (void)state;
     assert_int_equal(encode_type(1536), TYPE_IQ4_XS);
     assert_int_equal(encode_type(576), TYPE_IQ4_NL);
     assert_int_equal(encode_type(48), TYPE_F16);
 }
 
 /* Half of each level, rising in the first half of the block and falling in the second. */
-static void a_block_by_hand(void **state)
+TEST(a_block_by_hand)
 {
-    (void)state;
     float x[32], want[32];
     uint8_t got[NL_BYTES];
     for (int i = 0; i < 32; i++)
@@ -38,9 +36,8 @@ static void a_block_by_hand(void **state)
 }
 
 /* Factors of a sixteenth; -32 is the largest, whatever its sign. */
-static void a_super_block_by_hand(void **state)
+TEST(a_super_block_by_hand)
 {
-    (void)state;
     static const int factor[8] = {3, -32, 31, 0, -7, 16, 1, -1};
     float x[256], want[256];
     uint8_t got[XS_BYTES];
@@ -57,9 +54,8 @@ static void a_super_block_by_hand(void **state)
     assert_memory_equal(x, want, sizeof x);
 }
 
-static void halves_by_hand(void **state)
+TEST(halves_by_hand)
 {
-    (void)state;
     float x[2] = {1, 1 + 1.0f / 4096}; /* a quarter of the last place */
     uint8_t got[4];
     encode_row(TYPE_F16, got, x, 2);
@@ -93,22 +89,9 @@ static void check_rows(uint32_t type, double most)
         fail_msg("type %d is off by %g of what it encodes", (int)type, sqrt(error / square));
 }
 
-static void kernels_read_what_rows_hold(void **state)
+TEST(kernels_read_what_rows_hold)
 {
-    (void)state;
     check_rows(TYPE_IQ4_XS, 0.09);
     check_rows(TYPE_IQ4_NL, 0.09);
     check_rows(TYPE_F16, 0.0005);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(types_by_width),
-        cmocka_unit_test(a_block_by_hand),
-        cmocka_unit_test(a_super_block_by_hand),
-        cmocka_unit_test(halves_by_hand),
-        cmocka_unit_test(kernels_read_what_rows_hold),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

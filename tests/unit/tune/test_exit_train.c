@@ -77,9 +77,8 @@ static void free_by_hand(by_hand *b)
     exit_close(&b->p);
 }
 
-static void verdicts_by_hand(void **state)
+TEST(verdicts_by_hand)
 {
-    (void)state;
     by_hand b;
     exit_judgement j;
     make_by_hand(&b);
@@ -101,9 +100,8 @@ static void verdicts_by_hand(void **state)
     free_by_hand(&b);
 }
 
-static void the_schedule_is_followed(void **state)
+TEST(the_schedule_is_followed)
 {
-    (void)state;
     by_hand b;
     exit_judgement j;
     make_by_hand(&b);
@@ -118,9 +116,8 @@ static void the_schedule_is_followed(void **state)
     free_by_hand(&b);
 }
 
-static void the_oracle_knows_when_a_token_is_final_for_good(void **state)
+TEST(the_oracle_knows_when_a_token_is_final_for_good)
 {
-    (void)state;
     by_hand b;
     make_by_hand(&b);
     static const int32_t want[] = {4, 4, 5, 5, 3};
@@ -131,9 +128,8 @@ static void the_oracle_knows_when_a_token_is_final_for_good(void **state)
     free_by_hand(&b);
 }
 
-static void walks_give_what_predictors_see(void **state)
+TEST(walks_give_what_predictors_see)
 {
-    (void)state;
     by_hand b;
     exit_walk w;
     float x[EXIT_FEATURES];
@@ -155,9 +151,8 @@ static void walks_give_what_predictors_see(void **state)
 enum { N_LEARN = 400 };
 
 /* Tokens leave where the first candidate is ahead by more than one, and are right then. */
-static void predictors_learn_where_tokens_leave(void **state)
+TEST(predictors_learn_where_tokens_leave)
 {
-    (void)state;
     by_hand b = {0};
     size_t bytes = exit_samples_bytes(LAYERS, N_LEARN);
     assert_int_equal(arena_init(&b.memory, bytes, false, NULL), 0);
@@ -191,9 +186,8 @@ static void predictors_learn_where_tokens_leave(void **state)
 
 /* With a wrong token at six layers: behind four of six a score of a half means that of three
  * tokens two are right, (1 - 2 / 3) 6 = 2. */
-static void leaving_has_its_price(void **state)
+TEST(leaving_has_its_price)
 {
-    (void)state;
     exit_predictors p = {.n_layers = 6, .first = 3};
     near((double)exit_price(&p, 3), 0);
     near((double)exit_price(&p, 4), log(2));
@@ -201,9 +195,8 @@ static void leaving_has_its_price(void **state)
 }
 
 /* Prompts in turns of two sorts, or in any other order: half of each sort is held out. */
-static void half_of_the_prompts_are_held_out(void **state)
+TEST(half_of_the_prompts_are_held_out)
 {
-    (void)state;
     exit_position position[8];
     exit_samples s = {.position = position};
     static const bool want[8] = {0, 1, 1, 0, 0, 1, 1, 0};
@@ -213,9 +206,8 @@ static void half_of_the_prompts_are_held_out(void **state)
     }
 }
 
-static void nothing_is_learnt_from_nothing(void **state)
+TEST(nothing_is_learnt_from_nothing)
 {
-    (void)state;
     by_hand b;
     drey_error err = {0};
     make_by_hand(&b);
@@ -303,9 +295,8 @@ static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first
     drey_model_close(&m);
 }
 
-static void looks_are_those_of_shallow_models(void **state)
+TEST(looks_are_those_of_shallow_models)
 {
-    (void)state;
     drey_model *m = toy(TOY_LAYERS, "m.gguf"), *draft = toy(4, "d.gguf");
     drey_engine_options o = engine_options_of(m, draft, DREY_DRAFTER_MODEL);
     drey_engine *e;
@@ -362,9 +353,8 @@ static void train(const drey_train_exit_options *o, drey_train_exit_report *repo
     assert_true(report->verdicts[0].layers >= 3 && report->verdicts[0].layers <= TOY_LAYERS);
 }
 
-static void every_source_makes_a_file(void **state)
+TEST(every_source_makes_a_file)
 {
-    (void)state;
     drey_model *m = toy(TOY_LAYERS, "m.gguf"), *draft = toy(4, "d.gguf");
     static const drey_drafter drafters[] = {DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP,
                                             DREY_DRAFTER_NONE};
@@ -392,9 +382,8 @@ static void every_source_makes_a_file(void **state)
 }
 
 /* The report's figure is the mean over the tokens of the prompts that are held out. */
-static void the_oracle_of_a_text(void **state)
+TEST(the_oracle_of_a_text)
 {
-    (void)state;
     static drey_train_exit_report report;
     drey_model *m = toy(TOY_LAYERS, "m.gguf");
     drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_LOOKUP);
@@ -436,9 +425,8 @@ static size_t read_file(const char *path, uint8_t *bytes, size_t capacity)
     return n;
 }
 
-static void threads_and_budgets_give_one_file(void **state)
+TEST(threads_and_budgets_give_one_file)
 {
-    (void)state;
     static uint8_t one[1 << 16], other[1 << 16];
     static drey_train_exit_report report;
     drey_model *m = toy(TOY_LAYERS, "m.gguf");
@@ -470,9 +458,8 @@ static bool stop_soon(void *user)
     return --*(int *)user > 0;
 }
 
-static void training_ends_when_it_is_told_to(void **state)
+TEST(training_ends_when_it_is_told_to)
 {
-    (void)state;
     drey_model *m = toy(TOY_LAYERS, "m.gguf");
     drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_LOOKUP);
     drey_train_exit_options o = options_of(&engine);
@@ -500,9 +487,8 @@ static void refused(const drey_train_exit_options *o, const char *says)
         fail_msg("\"%s\" does not say \"%s\"", err.message, says);
 }
 
-static void wrong_options_are_refused(void **state)
+TEST(wrong_options_are_refused)
 {
-    (void)state;
     drey_model *m = toy(TOY_LAYERS, "m.gguf");
     drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_NONE);
     drey_train_exit_options good = options_of(&engine), o = good;
@@ -532,23 +518,4 @@ static void wrong_options_are_refused(void **state)
     drey_model_close(&m);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verdicts_by_hand),
-        cmocka_unit_test(the_schedule_is_followed),
-        cmocka_unit_test(the_oracle_knows_when_a_token_is_final_for_good),
-        cmocka_unit_test(walks_give_what_predictors_see),
-        cmocka_unit_test(predictors_learn_where_tokens_leave),
-        cmocka_unit_test(leaving_has_its_price),
-        cmocka_unit_test(half_of_the_prompts_are_held_out),
-        cmocka_unit_test(nothing_is_learnt_from_nothing),
-        cmocka_unit_test(looks_are_those_of_shallow_models),
-        cmocka_unit_test(every_source_makes_a_file),
-        cmocka_unit_test(the_oracle_of_a_text),
-        cmocka_unit_test(threads_and_budgets_give_one_file),
-        cmocka_unit_test(training_ends_when_it_is_told_to),
-        cmocka_unit_test(wrong_options_are_refused),
-    };
-    return cmocka_run_group_tests(tests, temp_dir_set_up, temp_dir_tear_down);
-}
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -43,9 +43,8 @@ static void check_product(gemm *g, rng *r, int32_t m, int32_t n, int32_t k, bool
         }
 }
 
-static void products(void **state)
+TEST(products)
 {
-    (void)state;
     static const int32_t sizes[][3] = {{1, 1, 1},     {6, 32, 4},    {7, 33, 5},
                                        {13, 64, 400}, {64, 80, 500}, {5, 31, 384}};
     arena a;
@@ -119,9 +118,8 @@ static void begin_case(small_case *c)
 }
 
 /* Of ten tokens the four most frequent: of the two that are there twice, the lower one. */
-static void slice_by_hand(void **state)
+TEST(slice_by_hand)
 {
-    (void)state;
     static const int64_t learnt[10] = {0, 2, 9, 0, 1, 5, 0, 5, 2, 0};
     static const int32_t four[] = {1, 2, 5, 7, 4, 8, 9},
                          all_nine[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -148,9 +146,8 @@ static void slice_by_hand(void **state)
 }
 
 /* A token that is not guessed is no label, and is an input all the same. */
-static void tokens_beyond_the_slice(void **state)
+TEST(tokens_beyond_the_slice)
 {
-    (void)state;
     small_case c;
     make_case(&c, 1, IDS);
     for (int32_t i = 0; i < N; i++)
@@ -178,9 +175,8 @@ static double loss_with(medusa_trainer *m, int64_t i, float value)
     return m->loss;
 }
 
-static void gradient_is_the_slope(void **state)
+TEST(gradient_is_the_slope)
 {
-    (void)state;
     small_case c;
     make_case(&c, 5, IDS);
     c.about.soft = 0.4f;
@@ -226,9 +222,8 @@ static double say(const small_case *c, int64_t at, double *z, float *h)
 }
 
 /* The loss of one position by hand: W = b = 0, so that both heads say softmax(V h). */
-static void loss_by_hand(void **state)
+TEST(loss_by_hand)
 {
-    (void)state;
     for (int more = 0; more < 2; more++) {
         small_case c;
         make_case(&c, 1, IDS);
@@ -261,9 +256,8 @@ static void loss_by_hand(void **state)
 
 /* Of 30 tokens that are learnt from, `count` are this one. 2 * 3 labels and 2 of 4 draws come from
  * texts, 2 from the vocabulary: it is missing with ((30 - count) / 30)^8 (11 / 12)^2. */
-static void chances_by_hand(void **state)
+TEST(chances_by_hand)
 {
-    (void)state;
     small_case c;
     make_case(&c, 3, 4);
     begin_case(&c);
@@ -297,9 +291,8 @@ static void chances_by_hand(void **state)
 
 /* Rows of V are unit vectors, and so are the states: a state's guesses are the tokens by
  * its numbers. */
-static void ranks_by_hand(void **state)
+TEST(ranks_by_hand)
 {
-    (void)state;
     small_case c;
     make_case(&c, 4, IDS);
     const kernel_table *k = c.about.kernels;
@@ -330,9 +323,8 @@ static void ranks_by_hand(void **state)
 
 /* Three states that follow each other, as three tokens do. Where tokens are drawn, those that are
  * seldom there are learnt the more slowly. */
-static void learns(void **state)
+TEST(learns)
 {
-    (void)state;
     for (int sampled = 0; sampled < 2; sampled++) {
         small_case c;
         make_case(&c, 16, sampled ? 8 : IDS);
@@ -479,9 +471,8 @@ static void check_damaged_texts(const drey_model *m, const char *output)
     assert_non_null(strstr(err.message, "is damaged; remove it"));
 }
 
-static void toy_is_trained(void **state)
+TEST(toy_is_trained)
 {
-    (void)state;
     drey_model *m = toy_model();
     drey_error err = {0};
     drey_train_medusa_report report;
@@ -555,9 +546,8 @@ static void check_answers(const drey_model *m, const drey_train_prompt *prompts)
     free(bytes);
 }
 
-static void prompts_are_answered(void **state)
+TEST(prompts_are_answered)
 {
-    (void)state;
     static const int32_t a[] = {72, 101, 108, 108, 111}, b[] = {72, 101, 108, 33}, c[] = {87};
     static const drey_train_prompt prompts[] = {{a, 5}, {b, 4}, {c, 1}};
     drey_model *m = toy_model();
@@ -629,9 +619,8 @@ static int train_in_parts(const drey_model *m, const char *output, const drey_tr
 
 /* Texts that were under way when training was interrupted are written by the next call: what is
  * trained with, and so the file, is that of a training that nobody interrupted. */
-static void interrupted_texts_are_finished(void **state)
+TEST(interrupted_texts_are_finished)
 {
-    (void)state;
     static const int32_t a[] = {72, 101, 108, 108, 111}, b[] = {72, 101, 108, 33}, c[] = {87};
     static const drey_train_prompt prompts[] = {{a, 5}, {b, 4}, {c, 1}};
     drey_model *m = toy_model();
@@ -654,9 +643,8 @@ static void interrupted_texts_are_finished(void **state)
 }
 
 /* What is known to fail is said before a text is written. */
-static void known_at_once(void **state)
+TEST(known_at_once)
 {
-    (void)state;
     drey_model *m = toy_model();
     drey_error err = {0};
     char folder[512], beside[600], nowhere[600];
@@ -689,9 +677,8 @@ static void known_at_once(void **state)
     temp_dir_remove();
 }
 
-static void what_cannot_be(void **state)
+TEST(what_cannot_be)
 {
-    (void)state;
     drey_model *m = toy_model();
     drey_engine_options engine;
     drey_train_medusa_options o;
@@ -730,22 +717,4 @@ static int close_threads(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),
-        cmocka_unit_test(gradient_is_the_slope),
-        cmocka_unit_test(loss_by_hand),
-        cmocka_unit_test(chances_by_hand),
-        cmocka_unit_test(slice_by_hand),
-        cmocka_unit_test(tokens_beyond_the_slice),
-        cmocka_unit_test(ranks_by_hand),
-        cmocka_unit_test(learns),
-        cmocka_unit_test(toy_is_trained),
-        cmocka_unit_test(what_cannot_be),
-        cmocka_unit_test(known_at_once),
-        cmocka_unit_test(prompts_are_answered),
-        cmocka_unit_test(interrupted_texts_are_finished),
-    };
-    return cmocka_run_group_tests(tests, open_threads, close_threads);
-}
+TEST_GROUP(open_threads, close_threads)

@@ -21,9 +21,8 @@ static void take_arena(arena *a, size_t bytes)
 
 /* ---- Adam ---- */
 
-static void two_steps_of_adam(void **state)
+TEST(two_steps_of_adam)
 {
-    (void)state;
     arena a;
     adam o;
     adam_options options;
@@ -52,9 +51,8 @@ static void two_steps_of_adam(void **state)
     arena_free(&a);
 }
 
-static void decay_is_apart_from_the_gradient(void **state)
+TEST(decay_is_apart_from_the_gradient)
 {
-    (void)state;
     arena a;
     adam o;
     adam_options options;
@@ -82,9 +80,8 @@ static mlp_samples samples_of(int32_t n, const float *x, const uint8_t *label, c
         .n = n, .n_features = 2, .n_groups = 2, .x = x, .label = label, .group = group};
 }
 
-static void a_gradient_by_hand(void **state)
+TEST(a_gradient_by_hand)
 {
-    (void)state;
     float g[11] = {0}, unit[2];
     mlp_samples s = samples_of(2, (float[]){1, 2, 1, 2}, (uint8_t[]){1, 0}, (uint8_t[]){1, 1});
     near((double)mlp_add_gradient(&s, 0, small, 2, g, unit), 0, 1e-6);
@@ -97,9 +94,8 @@ static void a_gradient_by_hand(void **state)
         near((double)g[i], 0, 1e-6);
 }
 
-static void the_loss_by_hand(void **state)
+TEST(the_loss_by_hand)
 {
-    (void)state;
     /* z of (1, 2) is 0: log 2 for either label. (3, 2): unit 0 = 2.5, z = 4: log(1 + e^4) - 4. In
      * the other group (-6, 0): unit 0 = 7 - 6 = 1, unit 1 = 8, z = -1 + 2 + 40 = 41: 41 with label
      * 0. */
@@ -108,9 +104,8 @@ static void the_loss_by_hand(void **state)
     near(mlp_loss(&s, small, 2), (2 * 0.693147181 + 0.018149928 + 41) / 4, 1e-6);
 }
 
-static void gradients_are_those_of_the_loss(void **state)
+TEST(gradients_are_those_of_the_loss)
 {
-    (void)state;
     enum { K = 5, G = 3, H = 7, N = (K + G + 1) * H + 1 };
     rng r = rng_from(77);
     float w[N], g[N] = {0}, unit[H], x[K];
@@ -163,9 +158,8 @@ static bool stop_early(void *user, double part)
     return part < 0.1;
 }
 
-static void training_learns_what_no_line_parts(void **state)
+TEST(training_learns_what_no_line_parts)
 {
-    (void)state;
     enum { N_NUMBERS = G * (K * H + 2 * H + 1) };
     static float x[K * N_SAMPLES], w[N_NUMBERS], again[N_NUMBERS];
     static uint8_t label[N_SAMPLES], group[N_SAMPLES];
@@ -200,17 +194,4 @@ static void training_learns_what_no_line_parts(void **state)
     assert_false(mlp_train(&s, &t, &out2, &a));
     near(done, 0.1, 1e-9); /* twelve epochs */
     arena_free(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_steps_of_adam),
-        cmocka_unit_test(decay_is_apart_from_the_gradient),
-        cmocka_unit_test(a_gradient_by_hand),
-        cmocka_unit_test(the_loss_by_hand),
-        cmocka_unit_test(gradients_are_those_of_the_loss),
-        cmocka_unit_test(training_learns_what_no_line_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,9 +24,8 @@ static double valley_at(void *user, double at)
     return fabs(at - v->bottom) + 1;
 }
 
-static void valleys(void **state)
+TEST(valleys)
 {
-    (void)state;
     for (int i = 0; i <= 20; i++)
         for (int from = 0; from <= 10; from++) {
             valley v = {.bottom = i * 0.05};
@@ -42,9 +41,8 @@ static void valleys(void **state)
     within(search_least(valley_at, &outside, -1, 1, 0.5, 0.01).at, -1, 0);
 }
 
-static void shares_alone(void **state)
+TEST(shares_alone)
 {
-    (void)state;
     double share[4];
     shares_from_alone((const double[]){3, 6}, 2, share);
     within(share[0], 2 / 3., 1e-12);
@@ -76,9 +74,8 @@ static double units_at(void *user, const double *share)
 
 /* Units of 3 and 6 s: 2 s together. With the second one slowed by half, 2/3 : 1/3 would take 3 s,
  * but 3 (1 - r) = 9 r at r = 1/4: 2.25 s. */
-static void contention(void **state)
+TEST(contention)
 {
-    (void)state;
     units u = {.n = 2, .alone_s = {3, 6}, .factor = {1, 1}};
     double share[4];
     within(shares_search(units_at, &u, u.alone_s, 2, share), 2, 1e-9);
@@ -89,9 +86,8 @@ static void contention(void **state)
     within(share[0] + share[1], 1, 1e-12);
 }
 
-static void one_is_best_alone(void **state)
+TEST(one_is_best_alone)
 {
-    (void)state;
     units u = {.n = 2, .alone_s = {1, 10}, .factor = {1.2, 1.2}};
     double share[4];
     within(shares_search(units_at, &u, u.alone_s, 2, share), 1, 0); /* both: 12 / 11 */
@@ -101,9 +97,8 @@ static void one_is_best_alone(void **state)
     within(shares_search(units_at, &u, u.alone_s, 1, share), 1, 0);
 }
 
-static void three_units(void **state)
+TEST(three_units)
 {
-    (void)state;
     units u = {.n = 3, .alone_s = {2, 4, 8}, .factor = {1, 1.4, 2}};
     double speed = 1 / 2. + 1 / 5.6 + 1 / 16., share[4];
     within(shares_search(units_at, &u, u.alone_s, 3, share), 1 / speed, 0.02 / speed);
@@ -111,9 +106,8 @@ static void three_units(void **state)
 }
 
 /* At least 0.98 of the best of all ratios, with whole groups and a clock that shakes. */
-static void against_all_ratios(void **state)
+TEST(against_all_ratios)
 {
-    (void)state;
     rng r = rng_from(3);
     for (int i = 0; i < 200; i++) {
         units u = {.n = 2, .step = 1 / 128.};
@@ -144,9 +138,8 @@ static double attention_s(void *user, int32_t n_positions, double x)
     return fmax(c * (1 - dense) + 800 * sparse, 400 * (1 - sparse) + 2 * c * dense);
 }
 
-static void boundaries(void **state)
+TEST(boundaries)
 {
-    (void)state;
     static const int32_t contexts[] = {0, 100, 400, 1000, 8000};
     static const double want[] = {-1 / 3., -0.25, 0, 0.2, 0.95 / 3};
     float boundary[5] = {0, 0, 0.5f, -1, 1};
@@ -156,15 +149,4 @@ static void boundaries(void **state)
     boundaries_search(attention_s, NULL, contexts, 5, 0, boundary); /* from below 0, too */
     for (int i = 0; i < 5; i++)
         within((double)boundary[i], fmax(want[i], 0), 0.01);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(valleys),     cmocka_unit_test(shares_alone),
-        cmocka_unit_test(contention),  cmocka_unit_test(one_is_best_alone),
-        cmocka_unit_test(three_units), cmocka_unit_test(against_all_ratios),
-        cmocka_unit_test(boundaries),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

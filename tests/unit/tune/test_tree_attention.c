@@ -16,9 +16,8 @@ static void assert_path(const tree_pairs *t, int32_t node, const int32_t *path, 
 /* A guess is right with 0.65 / (rank + 1)^2 (1 - 0.06 depth): the root's first two children have
  * 0.65 and 0.1625; the chain below the first 0.65 x 0.611 = 0.397, then x 0.572 = 0.227, then x
  * 0.533 = 0.121, which comes behind the root's second child. */
-static void test_likeliest_tree(void **state)
+TEST(test_likeliest_tree)
 {
-    (void)state;
     tree_pairs t;
     tree_pairs_make(&t, 6);
     assert_int_equal(t.n_nodes, 6);
@@ -36,9 +35,8 @@ static float number(int32_t i)
 }
 
 /* The two round differently: 64 numbers of at most 1, so at most a thousandth. */
-static void test_naive_is_the_same(void **state)
+TEST(test_naive_is_the_same)
 {
-    (void)state;
     enum { NODES = 40, N_Q = 3, DIM = 64 };
     static float q[NODES * N_Q * DIM], keys[NODES * DIM], values[NODES * DIM];
     static float naive[NODES * N_Q * DIM], ours[NODES * N_Q * DIM], scores[N_Q * TREE_NODES];
@@ -89,13 +87,4 @@ static void test_naive_is_the_same(void **state)
                      (double)naive[i]);
     /* And it is no mean of values that would hide what scores are: heads differ. */
     assert_true(fabsf(naive[(5 * N_Q + 1) * DIM] - naive[5 * N_Q * DIM]) > 1e-2f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_likeliest_tree),
-        cmocka_unit_test(test_naive_is_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

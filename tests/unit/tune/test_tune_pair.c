@@ -106,9 +106,8 @@ static void check_counts(const drey_pair_report *r)
     assert_int_equal(r->n_tokens, 2 * N_PREDICT);
 }
 
-static void with_a_model(void **state)
+TEST(with_a_model)
 {
-    (void)state;
     drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
     drey_pair_report r, again;
     static writing plain, known;
@@ -129,9 +128,8 @@ static void with_a_model(void **state)
 }
 
 /* Lookup takes no time, nothing drafts nothing; both have passes. */
-static void without_a_model(void **state)
+TEST(without_a_model)
 {
-    (void)state;
     drey_pair_report r;
     drey_engine_options o = options_of(DREY_DRAFTER_LOOKUP);
     measure(&o, &r);
@@ -158,9 +156,8 @@ static double two_steps(const drey_static_tree *t, const double *step_s)
 }
 
 /* Two heads guess two tokens ahead: no tree is deeper. */
-static void with_heads(void **state)
+TEST(with_heads)
 {
-    (void)state;
     heads_file h;
     heads_file_init(&h, target->file, &target->shape);
     heads_file_write(temp_path("target.gguf.drey-medusa"), &h);
@@ -222,9 +219,8 @@ static void take_hidden_by_hand(drafter *d, int32_t position, const float *hidde
     m->seen_for = position + 1;
 }
 
-static void ranks_behind_what_came(void **state)
+TEST(ranks_behind_what_came)
 {
-    (void)state;
     static const drafter_class by_hand = {
         .begin = begin_by_hand, .expand = expand_by_hand, .take_hidden = take_hidden_by_hand};
     /* Behind 7 came 72, the second guess, and behind that 721, the first one of the second head:
@@ -271,9 +267,8 @@ static void refuses(const drey_profile *profile)
     assert_non_null(strstr(err.message, "profile"));
 }
 
-static void what_is_no_profile(void **state)
+TEST(what_is_no_profile)
 {
-    (void)state;
     drey_profile p;
     drey_profile_init(&p);
     p.pass_s[63] = -1;
@@ -297,12 +292,4 @@ static void what_is_no_profile(void **state)
                      DREY_ERR_USAGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_a_model),       cmocka_unit_test(without_a_model),
-        cmocka_unit_test(with_heads),         cmocka_unit_test(ranks_behind_what_came),
-        cmocka_unit_test(what_is_no_profile),
-    };
-    return cmocka_run_group_tests(tests, open_toys, close_toys);
-}
+TEST_GROUP(open_toys, close_toys)
