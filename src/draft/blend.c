@@ -1,28 +1,28 @@
 /* Two sources of guesses for one tree: see blend.h.
  *
- * A model guesses what is likely, lookup what was there before. Where each guesses, the union of
- * their tokens is weighed as a mixture: a token's value is w times what the model's guess is worth
- * plus 1 - w times what lookup's is. Each is calibrated on its own (calibration.h;
- * lookup_drafter.h's kinds). w is learnt for how sure both are: at each place of the text the
- * model's part is the part of the right token's value that came from it, and w the mean of those
- * parts, which is a step of expectation maximisation for mixtures. Before anything is known the
- * surer one counts more.
+ * A model guesses what is likely, lookup what occurred before. Where both guess, the union of their
+ * tokens is weighed as a mixture: a token's value is w times what the model's guess is worth plus 1
+ * - w times what lookup's is worth. Each is calibrated separately (calibration.h;
+ * lookup_drafter.h's kinds). w is learnt for how sure both are: at each position of the text the
+ * model's part is its part of the right token's value, and w is the mean of those parts: a step of
+ * expectation maximisation for mixtures. Before anything is known the surer source counts more.
  *
  *        model   the 0.6, a 0.2          w = 2/3      the 0.40 + 0.03, a 0.13, next 0.10
  *        lookup  next 0.3, the 0.1                    neither 0.33
  *
- * That they agree says more than either does: a token of both counts three times, and all, with the
- * rest that neither guesses, is brought to 1 again. So lie 700 places of code, chat and copies
- * where heads and lookup guessed: of tokens that a mixture alone gives 0.35, 0.62 were right where
- * both had them, and 0.31 of those that heads alone had.
+ * Agreement says more than each source does: a token of both counts three times, and all values,
+ * with the rest that neither guesses, are scaled to a sum of 1. Measured at 700 positions of code,
+ * chat and copies with guesses of heads and lookup: of tokens with the value 0.35 by the mixture
+ * alone, 0.62 were right if both had guessed them, and 0.31 if only the heads had.
  *
- * Where lookup is nearly certain the model is not asked: copying takes no step of it. What follows
- * such a node is lookup's alone, as the model has no row of it, until the text has got there: the
- * model then computes what was copied as a chain, in one pass. Nodes deeper than heads reach are
- * lookup's, too. All of these are expanded at a glance, before steps are thought about.
+ * Where lookup is nearly certain the model is not asked, so copying takes no steps of the model.
+ * Nodes after such a node have guesses of lookup only, because the model has no row of it, until
+ * the text reaches them: the model then computes the copied tokens as a chain, in one pass. Nodes
+ * deeper than heads reach have guesses of lookup only as well. All of these are expanded without a
+ * step, before any steps.
  *
- * A node's guesses carry the confidence that a model would have said for such a value: policies
- * judge them as they do a model's, and correct what is left. */
+ * A node's guesses get the confidence that a model would have for such a value. So policies treat
+ * them like a model's, and correct the remaining error. */
 #include "draft/blend.h"
 #include "base/usual.h"
 
@@ -31,8 +31,8 @@
 
 #include "common/num.h"
 
-/* Of lookup's best guess. The 0.5B agrees with the 1.5B in 0.84 of all places, and more where the
- * text has stood before: below this, asking it is worth its step. */
+/* Of lookup's best guess. The 0.5B agrees with the 1.5B at 0.84 of all positions, and at more of
+ * them in copied text: below this, asking the model is worth its step. */
 static const float certain = USUAL_LOOKUP_CERTAIN;
 
 /* ---- Two opinions ---- */
@@ -42,7 +42,7 @@ static int32_t class_of(float best)
     return best < 0.3f ? 0 : best < 0.6f ? 1 : best < 0.85f ? 2 : 3;
 }
 
-/* The weight of the inner drafter's, and where it is learnt. */
+/* The weight of the inner drafter's guesses, and the class where it is learnt. */
 static float weight_of(const blend_trust *t, const blend_guesses *g, int32_t at[2])
 {
     const float first_places = 8;
@@ -85,7 +85,7 @@ void blend_weigh(const blend_trust *t, blend_guesses *g)
 
 void blend_learn(blend_trust *t, const blend_guesses *g, int32_t token)
 {
-    const float most_places = 256; /* then both counts are halved: texts change */
+    const float most_places = 256; /* then both counts are halved, because texts change */
     int32_t at[2];
     float w = weight_of(t, g, at);
     if (w <= 0 || w >= 1)
@@ -165,7 +165,7 @@ static void merge(blend_drafter *b, token_tree *tree, int32_t i)
     node->expanded = true;
 }
 
-/* What came behind a node whose guesses are known. */
+/* The token that came after a node whose guesses are known. */
 static void judge(blend_drafter *b, const blend_guesses *g, int32_t token)
 {
     bool guessed = false;
@@ -207,7 +207,7 @@ static void drop_nodes(blend_drafter *b)
     b->n_nodes = b->n_computed = 0;
 }
 
-/* The inner drafter is done with its own, or was not. */
+/* The inner drafter has expanded its nodes, or had none. */
 static drey_status finish(blend_drafter *b, token_tree *tree, drey_status status)
 {
     for (int32_t i = 0; i < b->n_nodes && status == DREY_OK; i++)
@@ -289,7 +289,7 @@ static bool blend_expand_free(drafter *base, token_tree *tree, int32_t node)
     return true;
 }
 
-/* ---- What both hear of ---- */
+/* ---- What both are given ---- */
 
 static drey_status blend_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
 {
@@ -342,7 +342,7 @@ static void blend_reroot(drafter *base, const token_tree *tree, const int32_t *p
             judge(b, &b->of[node], i < n_path ? tree->nodes[path[i]].token : next);
     }
     for (int32_t i = 0; i < tree->n_nodes; i++)
-        if (moved[i] >= 0 && moved[i] != i) /* never behind i */
+        if (moved[i] >= 0 && moved[i] != i) /* never after i */
             b->of[moved[i]] = b->of[i];
     lookup_follow(b->lookup, tree, path, n_path, next);
     b->inner->class->reroot(b->inner, tree, path, n_path, next, moved);

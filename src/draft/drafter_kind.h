@@ -1,5 +1,5 @@
-/* What an engine, a plan and a command ask about a drafter: one row of the table in drafter.c.
- * Nobody outside src/draft asks which drafter it is.
+/* What an engine, a plan and a command need to know about a drafter: one row of the table in
+ * drafter.c. No code outside src/draft asks which drafter it is.
  *
  *   engine opens    kind->open     opens the drafter's own files, states what memory it needs
  *   plan is made    draft_source   resident_bytes, work_bytes, most_steps, what is known of guesses
@@ -19,12 +19,12 @@
 
 /* The model that a drafter's steps are passes over. */
 typedef enum draft_side {
-    DRAFT_SIDE_NONE,  /* they are no passes */
-    DRAFT_SIDE_MODEL, /* options.draft, whose weights all stay in memory */
-    DRAFT_SIDE_VIEW   /* the target, with the bits of its weights that are in memory */
+    DRAFT_SIDE_NONE,  /* steps are not passes */
+    DRAFT_SIDE_MODEL, /* options.draft; all of its weights stay in memory */
+    DRAFT_SIDE_VIEW   /* the target, with those bits of its weights that are in memory */
 } draft_side;
 
-/* Tokens that a pass writes with trees of so many nodes, and the steps that such a tree takes. */
+/* Tokens per pass with trees of n_nodes nodes, and the steps that such a tree takes. */
 typedef struct tree_yield {
     int32_t n_nodes;
     double tokens;
@@ -36,12 +36,11 @@ enum { DRAFT_YIELDS = 6 };
 /* A drafter's part of an engine, shared by all its sessions. */
 typedef struct draft_source {
     /* Set by the engine before open. Borrowed. */
-    const struct drafter_kind *kind; /* NULL: nobody drafts, and none of the others is set */
+    const struct drafter_kind *kind; /* NULL: no drafter, and nothing else is set */
     const gguf *target;
     const model_layout *layout; /* the target's */
-    const char *path;           /* of the drafter's file; NULL: the usual one, after the target's */
-    const char
-        *sidecar_refused; /* why the target's sidecar is not in use; "": for no such reason */
+    const char *path; /* of the drafter's file; NULL: the usual one, named after the target's */
+    const char *sidecar_refused; /* why the target's sidecar is not in use; "": not refused */
     const kernel_table *kernels;
     int32_t n_ids;    /* tokens that the target and the side's model both have */
     int32_t capacity; /* tokens of a timeline, the root included */
@@ -50,17 +49,17 @@ typedef struct draft_source {
     pool *pool;
     /* Set by open. */
     void *own;               /* freed by close */
-    uint64_t resident_bytes; /* of weights that stay in memory, the side's not counted */
+    uint64_t resident_bytes; /* of weights that stay in memory, without the side's */
     uint64_t work_bytes;     /* for its steps */
-    uint64_t file_bytes;     /* that open took from the heap */
-    int32_t most_steps;      /* of any tree; 0: no such bound */
+    uint64_t file_bytes;     /* taken from the heap by open */
+    int32_t most_steps;      /* of any tree; 0: no bound */
     bool has_trees;          /* the file says how often guesses of a rank are right: */
     drey_static_trees trees;
     float right[TREE_MAX_GUESSES]; /* of the root's guesses, on usual texts */
     arena memory;                  /* freed by the engine, after close */
 } draft_source;
 
-/* Where a drafter is made. Borrowed, as long as the session is open. */
+/* The parts of a session that a drafter uses. Borrowed while the session is open. */
 typedef struct draft_seat {
     sampler *sampler;
     runner *run;   /* on the side; NULL where there is none */
@@ -69,29 +68,29 @@ typedef struct draft_seat {
 
 typedef struct drafter_kind {
     const char *name; /* as the command takes it */
-    const char *with; /* what it drafts with, in a list: "its heads" */
+    const char *with; /* its source of guesses, for messages: "its heads" */
     draft_side side;
-    const char *file_ending;   /* of its file, after the target's name; NULL: it has none */
+    const char *file_ending;   /* of its file, after the target's name; NULL: no file */
     bool looks_up;             /* guesses from the text, at no cost */
-    bool blends;               /* "optimal" puts lookup next to it unless told otherwise */
-    const char *exit_conflict; /* why passes that end early do not go with it; NULL: they do */
-    /* What was measured of trees that follow confidence, by rising nodes. NULL: nothing. */
+    bool blends;               /* "optimal" adds lookup to it unless options say otherwise */
+    const char *exit_conflict; /* why early exits cannot be used with it; NULL: they can */
+    /* Measurements of trees that follow confidence, by rising n_nodes. NULL: none. */
     const tree_yield *usual; /* [DRAFT_YIELDS] */
-    /* The target's layout is bound, its sidecar attached. Fails where the drafter cannot be had.
-     * NULL: there is nothing to open. */
+    /* Called after the target's layout is bound and its sidecar attached. Fails if the drafter
+     * cannot be used. NULL: there is nothing to open. */
     drey_status (*open)(draft_source *src, drey_error *err);
-    /* The target's weights are open; resident_bytes and work_bytes of src->memory are there to be
-     * taken. NULL: there is nothing to read. */
+    /* Called after the target's weights are open; may take resident_bytes and work_bytes of
+     * src->memory. NULL: there is nothing to read. */
     drey_status (*load)(draft_source *src, drey_error *err);
-    /* After open, whether it failed or not. NULL: there is nothing to close. */
+    /* Called after open, even if it failed. NULL: there is nothing to close. */
     void (*close)(draft_source *src);
-    /* Memory of a session. */
+    /* Bytes per session. */
     size_t (*session_bytes)(const draft_source *src);
-    /* In so many bytes of memory, zeroed and aligned for anything. */
+    /* memory: session_bytes, zeroed, aligned for any type. */
     drafter *(*make)(draft_source *src, const draft_seat *seat, void *memory);
 } drafter_kind;
 
-/* NULL for DREY_DRAFTER_NONE, and for what is no drafter. */
+/* NULL for DREY_DRAFTER_NONE and for values that are not drafters. */
 const drafter_kind *drafter_kind_of(drey_drafter which);
 extern const drafter_kind drafter_model, drafter_lookup, drafter_self, drafter_medusa;
 

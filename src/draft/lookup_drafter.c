@@ -1,16 +1,18 @@
-/* The lookup drafter: what the text itself and the target's own rows say comes next. It computes no
+/* The lookup drafter: guesses from the text itself and from the target's rows. It computes no
  * model: a step takes microseconds.
  *
- * Programs, edits, summaries and quotations repeat what stands before them. A suffix automaton over
- * the timeline knows, for a path (the timeline plus the branch drafted so far), the longest suffix
- * that stood there before, and what followed: candidates, the most frequent first, the most recent
- * first among equals. Shorter suffixes add theirs. Where those are not enough, the tokens that the
- * target found likely behind the same two tokens, or the same one, are recycled (recycling.h).
+ * Programs, edits, summaries and quotations repeat earlier text. For a path (the timeline plus the
+ * branch drafted so far), a suffix automaton over the timeline knows the longest suffix that
+ * occurred earlier, and what followed it: the candidates, the most frequent first, the most recent
+ * first among equals. Shorter suffixes add their candidates. If those are not enough, the tokens
+ * that the target found likely after the same two tokens, or after the same one, are recycled
+ * (recycling.h).
  *
- * Confidence is what such a candidate was worth so far. Each belongs to a kind: of the automaton by
- * the length of the match, by its share among what followed, and by whether there was more than one
- * place; of recycling by its table and rank. A kind's hits and trials are counted along the path
- * that the target takes, with a guess of ours as the first few trials. */
+ * The confidence of a candidate is how often its kind was right so far. The kind of an automaton's
+ * candidate is given by the length of the match, by its share of what followed, and by whether
+ * there was more than one place; the kind of a recycled one by its table and rank. Hits and trials
+ * of a kind are counted along the path that the target takes. The first few trials are an
+ * assumption. */
 #include "draft/lookup_drafter.h"
 #include "base/usual.h"
 
@@ -22,7 +24,7 @@
 enum {
     MOST_EDGES = 64,   /* looked at, of a state: the newest */
     MOST_SUFFIXES = 4, /* of a path, from the longest on */
-    MOST_TRIALS = 256  /* then both counts are halved: texts change */
+    MOST_TRIALS = 256  /* then both counts are halved, because texts change */
 };
 
 /* ---- Kinds ---- */
@@ -51,7 +53,7 @@ static int32_t kind_of_recycled(bool of_two, int32_t rank)
     return LOOKUP_MATCH_KINDS + (of_two ? 0 : RECYCLED) + rank;
 }
 
-/* What a kind is worth before it was tried. */
+/* What a kind is worth before its first trial. */
 static void init_kinds(lookup_drafter *d)
 {
     static const float of_length[] = USUAL_LOOKUP_LENGTHS;
@@ -107,7 +109,7 @@ static bool has(const findings *f, int32_t n, int32_t token)
     return false;
 }
 
-/* Behind those that have more places, or as many and a later one; not before `first`. */
+/* After those that have more places, or as many and a later one; not before `first`. */
 static void enter(findings *f, int32_t first, const finding *x)
 {
     int32_t at = f->n;
@@ -262,7 +264,7 @@ void lookup_follow(lookup_drafter *d, const token_tree *tree, const int32_t *pat
     append(d, next);
 }
 
-/* The kinds of a node's guesses hear what came. */
+/* Notes for the kinds of a node's guesses which token came. */
 static void judge(lookup_drafter *d, const token_tree *tree, int32_t node, int32_t token)
 {
     const tree_node *n = &tree->nodes[node];
@@ -277,12 +279,12 @@ static void lookup_reroot(drafter *base, const token_tree *tree, const int32_t *
     for (int32_t i = 0; i <= n_path; i++)
         judge(d, tree, i ? path[i - 1] : 0, i < n_path ? tree->nodes[path[i]].token : next);
     for (int32_t i = 0; i < tree->n_nodes; i++)
-        if (moved[i] >= 0) /* never behind i */
+        if (moved[i] >= 0) /* never after i */
             memcpy(d->kind_of[moved[i]], d->kind_of[i], sizeof d->kind_of[i]);
     lookup_follow(d, tree, path, n_path, next);
 }
 
-/* Behind the drafter itself: the automaton, the tables, the timeline. */
+/* After the drafter itself: the automaton, the tables, the timeline. */
 size_t drafter_lookup_bytes(int32_t capacity)
 {
     size_t tokens = (size_t)capacity * sizeof(int32_t);

@@ -13,7 +13,7 @@ enum {
     LOOKUP_KINDS = LOOKUP_MATCH_KINDS + 2 * RECYCLED
 };
 
-typedef struct lookup_kind { /* how often such a candidate was tried, and right */
+typedef struct lookup_kind { /* how often such a candidate was right, and was tried */
     float hits, trials;
 } lookup_kind;
 
@@ -28,11 +28,11 @@ typedef struct lookup_drafter {
 } lookup_drafter;
 
 size_t drafter_lookup_bytes(int32_t capacity);
-/* Lies in memory[drafter_lookup_bytes(capacity)], zeroed and aligned for anything. begin
- * fails with DREY_ERR_CONTEXT beyond the capacity, reroot must not go beyond it. */
+/* memory: drafter_lookup_bytes(capacity) bytes, zeroed, aligned for any type. begin fails with
+ * DREY_ERR_CONTEXT beyond the capacity; reroot must not exceed it. */
 drafter *drafter_lookup_init(void *memory, int32_t capacity);
 
-/* For drafters that look up beside what they compute (blend.h). */
+/* For drafters that combine lookup with what they compute (blend.h). */
 
 typedef struct lookup_guess {
     int32_t token;
@@ -40,13 +40,13 @@ typedef struct lookup_guess {
     uint8_t kind;
 } lookup_guess;
 
-/* What may follow a node, best first: returns how many. Of one token only one can come: where they
- * promise more, all are worth less. */
+/* What may follow a node, best first; returns how many. Only one token can come: if the confidences
+ * add up to more than 1, all are reduced. */
 int32_t lookup_find(const lookup_drafter *d, const token_tree *tree, int32_t node,
                     lookup_guess guess[TREE_MAX_GUESSES]);
-/* A guess of this kind was right, or was not. */
+/* Notes whether a guess of this kind was right. */
 void lookup_judge(lookup_drafter *d, int32_t kind, bool hit);
-/* The timeline goes on along the path, and with `next`. */
+/* The timeline continues along the path and then with `next`. */
 void lookup_follow(lookup_drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next);
 

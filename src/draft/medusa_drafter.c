@@ -1,7 +1,7 @@
 /* Expanding nodes with Medusa heads: see medusa_heads.h.
  *
- * Head k looks at the hidden state of the last accepted row and at the node that it guesses behind,
- * whose depth is k - 1. There is no cache that would have to follow the tree.
+ * Head k reads the hidden state of the last accepted row and the node whose next token it guesses,
+ * which has depth k - 1. There is no cache that would have to follow the tree.
  *
  *        row  ...  last accepted   root    depth 1   depth 2
  *                        |        ^    |   ^     |   ^
@@ -9,9 +9,8 @@
  *                        +--- head 1 --+---+     |   |
  *                        +--- head 2 ------------+---+
  *
- * How likely a guess is, a head says itself, by softmax over the slice; where the text has no row
- * that could be looked at (it goes on from what was read long ago), nothing is guessed for
- * a turn. */
+ * A guess's confidence is its probability by the head, softmax over the slice. If the text has no
+ * such row (it continues from what was read long ago), nothing is guessed for one turn. */
 #include "draft/medusa_drafter.h"
 #include "base/usual.h"
 
@@ -131,8 +130,8 @@ static drey_status open_file(draft_source *src, drey_error *err)
     return status;
 }
 
-/* Heads were judged by texts like those they learnt from. Of what people ask for, a fifth fewer of
- * their best guesses were right. */
+/* The accuracies of heads are from texts like those they were trained with. In texts that people
+ * ask for, a fifth fewer of their best guesses were right. */
 static void state_ranks(draft_source *src, const medusa_shape *heads)
 {
     src->has_trees = true;
@@ -149,7 +148,7 @@ static drey_status medusa_kind_open(draft_source *src, drey_error *err)
     src->resident_bytes = medusa_weight_bytes(heads, head);
     src->work_bytes = medusa_work_bytes(heads, head);
     src->file_bytes = gguf_header_bytes(heads->file);
-    src->most_steps = heads->shape.n_heads; /* a level each */
+    src->most_steps = heads->shape.n_heads; /* one level per step */
     state_ranks(src, &heads->shape);
     return DREY_OK;
 }

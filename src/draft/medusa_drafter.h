@@ -11,13 +11,13 @@ typedef struct medusa_drafter {
     sampler *sampler;
     int32_t n_ids;    /* that can be guessed */
     int32_t n_tokens; /* of the timeline, the root included */
-    float *hidden;    /* [D]: of the row that said the token number seen_for */
+    float *hidden;    /* [D]: of the row that chose token number seen_for */
     int32_t seen_for; /* 0: no row was seen */
 } medusa_drafter;
 
-/* Memory of a session. */
+/* Bytes per session. */
 size_t medusa_drafter_bytes(const medusa_heads *heads);
-/* Lies in memory of so many bytes, zeroed and aligned for anything. n_vocab: ids that exist. */
+/* memory: that many bytes, zeroed, aligned for any type. n_vocab: number of ids that exist. */
 drafter *medusa_drafter_init(void *memory, medusa_heads *heads, sampler *s, int32_t n_vocab);
 
 #endif

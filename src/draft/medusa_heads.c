@@ -273,7 +273,7 @@ static drey_status load_bias(medusa_heads *m, const loader *l, drey_error *err)
     return DREY_OK;
 }
 
-/* Rows of the target's head in memory of their own, in nobody's order of reads. */
+/* Rows of the target's head in separate memory, outside of the order of reads. */
 static void take_slice(medusa_heads *m, const weight *head, arena *a)
 {
     const gguf_key *ids = find_ids(m->file);
@@ -379,7 +379,7 @@ int32_t medusa_ids_below(const medusa_heads *m, int32_t n_vocab)
     return place_of(m, n_vocab);
 }
 
-/* [h; e(token)]. What heads guess is in the slice; a root need not be. */
+/* [h; e(token)]. Tokens that heads guess are in the slice; a root may be outside of it. */
 static drey_status fill_input(const medusa_heads *m, float *input, const float *hidden,
                               int32_t token, drey_error *err)
 {

@@ -1,16 +1,16 @@
 /* Medusa heads (Cai et al. 2024, "Medusa: simple LLM inference acceleration framework with multiple
- * decoding heads"): small blocks behind the target that say what stands two and more tokens ahead.
- * Each sees the token before the one that it guesses, too (Ankner et al. 2024, "Hydra:
+ * decoding heads"): small blocks after the target that guess the tokens two and more positions
+ * ahead. Each also sees the token before the one that it guesses (Ankner et al. 2024, "Hydra:
  * sequentially-dependent draft heads for Medusa decoding").
  *
- *      h: the target's hidden state behind its final norm, of the last accepted row
+ *      h: the target's hidden state after its final norm, of the last accepted row
  *      e(t): row t of V over its root mean square
  *   head 0 (the target's own)  logits = V h                              the next token: the root
  *   head k = 1, 2, ...         logits = V (h + scale * silu(W_k [h; e(t)] + b_k))
- *                              what follows t, the token k - 1 behind the root
+ *                              what follows t, the token k - 1 after the root
  *
  * V: the target's own head. Heads guess among n_ids of its tokens, the frequent ones, whose rows
- * are gathered into a matrix of its own, the slice. A file of heads is GGUF of the architecture
+ * are gathered into a separate matrix, the slice. A file of heads is GGUF of the architecture
  * "drey-medusa":
  *
  *      drey-medusa.version           u32   3
@@ -24,8 +24,8 @@
  *      blocks.K.weight [D][2 D] of any type that has a kernel, K = 0 .. head_count - 1: W_(K + 1)
  *      blocks.bias     F32 [head_count * D]
  *
- * A step over n nodes takes a product for each depth among them, and one with V. They follow the
- * kernels' numeric contract, so every tier guesses the same. */
+ * A step over n nodes takes one product per depth among them, and one with V. Products follow the
+ * kernels' numeric contract, so all tiers guess the same. */
 #ifndef DREY_DRAFT_MEDUSA_HEADS_H
 #define DREY_DRAFT_MEDUSA_HEADS_H
 
@@ -38,7 +38,7 @@ enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 3
 #define MEDUSA_ARCHITECTURE "drey-medusa"
 #define MEDUSA_FILE_ENDING  ".drey-medusa"
 
-/* What a file says, held against the target. */
+/* The contents of a file, checked against the target. */
 typedef struct medusa_shape {
     int32_t n_heads, n_embd;
     int32_t n_ids; /* rows of the slice */
@@ -53,11 +53,11 @@ typedef struct medusa_heads {
     weight slice;                   /* [n_ids][D]: rows ids[] of the target's head */
     int32_t *ids;                   /* [n_ids], rising */
     float *bias;                    /* [n_heads * D] */
-    weights *target;                /* borrowed: whose threads' scratch products use */
+    weights *target;                /* borrowed: products use its threads' scratch */
     const weight *head;             /* borrowed: the target's */
     const kernel_table *kernels;
     pool *pool;
-    /* Of one step at a time, whichever session asks. */
+    /* Of one step at a time, for any session. */
     float *scale, *ones; /* [D] */
     float *input;        /* [DRAFT_MAX_BATCH][input_ld] */
     float *gate;         /* [DRAFT_MAX_BATCH][gate_ld] */
@@ -67,38 +67,39 @@ typedef struct medusa_heads {
     void *input_acts, *x_acts;
 } medusa_heads;
 
-/* MODEL.drey-medusa, after the model's first file; the caller frees. NULL when memory is short. */
+/* MODEL.drey-medusa, after the model's first file; the caller frees. NULL: no memory. */
 char *medusa_usual_path(const gguf *target);
-/* Reads the header and holds it against the target. Nothing of it is trusted. DREY_ERR_FORMAT,
- * DREY_ERR_UNSUPPORTED: no such file, or a broken one; DREY_ERR_MISMATCH: heads of another model.
+/* Reads the header and checks it against the target; nothing in it is trusted. DREY_ERR_FORMAT,
+ * DREY_ERR_UNSUPPORTED: not a file of heads, or damaged; DREY_ERR_MISMATCH: heads of another model.
  * To be closed in any case. */
 drey_status medusa_open(medusa_heads *m, const char *path, const gguf *target,
                         const model_shape *shape, const kernel_table *kernels, drey_error *err);
-/* The same of bytes in memory and of a model by its identity, for fuzzing. */
+/* The same for bytes in memory and a model given by its identity, for fuzzing. */
 drey_status medusa_parse(medusa_heads *m, const uint8_t *bytes, size_t n_bytes, uint64_t identity,
                          const model_shape *shape, const kernel_table *kernels, drey_error *err);
 void medusa_close(medusa_heads *m);
 
-/* Of an arena, head being the target's: blocks and slice, and what a guess takes. */
+/* Bytes of an arena, with the target's head `head`: blocks and slice, and the memory of a step. */
 size_t medusa_weight_bytes(const medusa_heads *m, const weight *head);
 size_t medusa_work_bytes(const medusa_heads *m, const weight *head);
-/* Reads blocks and slice to memory that it takes from `a`, whose owner checks it. target, head,
- * pool: borrowed, and open; used once the target is loaded. DREY_ERR_IO, DREY_ERR_FORMAT. */
+/* Reads blocks and slice to memory taken from `a`, whose owner checks it. target, head, pool:
+ * borrowed, and open; used after the target is loaded. DREY_ERR_IO, DREY_ERR_FORMAT. */
 drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, pool *p, arena *a,
                         drey_error *err);
-/* Shares as the file has them; no shapes. */
+/* The file's shares, without shapes. */
 void medusa_trees(drey_static_trees *out, const medusa_shape *heads);
-/* How many of the ids are below n_vocab: those that exist. */
+/* Number of ids below n_vocab: those that exist. */
 int32_t medusa_ids_below(const medusa_heads *m, int32_t n_vocab);
 
-/* A node that is to be guessed behind. */
+/* A node whose continuations are guessed. */
 typedef struct medusa_node {
     int32_t head; /* its depth, below n_heads: head + 1 guesses */
     int32_t token;
 } medusa_node;
 
-/* m->logits [n_ids] of what follows each of n nodes, 1 to DRAFT_MAX_BATCH, for hidden[D]; between
- * two passes of the target. DREY_ERR_IO: a row of its head that is not in memory is not read. */
+/* Computes m->logits [n_ids] for the tokens after each of n (1 to DRAFT_MAX_BATCH) nodes, from
+ * hidden[D]. Called between two passes of the target. DREY_ERR_IO: reading a row of its head that
+ * is not in memory failed. */
 drey_status medusa_compute(medusa_heads *m, const float *hidden, const medusa_node *nodes,
                            int32_t n, drey_error *err);
 

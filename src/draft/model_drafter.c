@@ -1,10 +1,9 @@
 /* Expanding nodes with a small model: see model_drafter.h.
  *
- * The cache's committed part lags behind the timeline by the root and by tokens that were verified
- * but never computed here (the last accepted leaf). The first expansion after a verification
- * computes them as a chain whose end is the root; each later one computes nodes on top of their
- * parents. Switching branches is choosing another parent: nothing is copied or reloaded (EdgeLLM
- * Fig. 8).
+ * The cache's committed part lacks the root and the tokens that were verified but never computed
+ * here (the last accepted leaf). The first expansion after a verification computes them as a chain
+ * whose end is the root; each later one computes nodes on top of their parents. To switch branches
+ * is to choose another parent: nothing is copied or reloaded (EdgeLLM Fig. 8).
  *
  *        cache | committed | chain ... root | nodes in the order of their expansion |
  *
@@ -25,7 +24,7 @@ static model_drafter *self_of(drafter *d)
     return (model_drafter *)d;
 }
 
-/* Padding of the target's vocabulary may have no row in the draft's: any token stands in for it. */
+/* Padding of the target's vocabulary may have no row in the draft's: any token replaces it. */
 static int32_t known(const model_drafter *d, int32_t id)
 {
     return id < d->n_ids ? id : 0;
@@ -37,8 +36,8 @@ static void forget_rows(model_drafter *d)
         d->row_of[i] = -1;
 }
 
-/* Can be guessed from then on. A row that cannot be read is one that is not guessed, and asked for
- * again the next time. */
+/* Adds a token that can be guessed from then on. If its row cannot be read, the token is not
+ * guessed and its row is requested again the next time. */
 static void take_in(model_drafter *d, const int32_t *ids, int32_t n)
 {
     row_table *table = d->run->layout->table;
@@ -115,8 +114,8 @@ static bool offer_below(model_drafter *d, pass_row *rows, const token_tree *tree
     return true;
 }
 
-/* Of what the timeline has beyond the cache; its end is the root. Where that is long, as nothing
- * was read or drafted for a while, it goes in chunks. */
+/* Of what the timeline has beyond the cache; its end is the root. If that is long, because nothing
+ * was read or drafted for a while, it is computed in chunks. */
 static drey_status open_root(model_drafter *d, drey_error *err)
 {
     int32_t n = d->n_timeline - d->run->kv->n_committed;
@@ -152,7 +151,7 @@ static drey_status model_start(drafter *base, const token_tree *tree, const int3
     return status;
 }
 
-/* Goes on with the pass; until_ns as for advance. */
+/* Continues the pass; until_ns: as for advance. */
 static drey_status compute(model_drafter *d, int64_t until_ns, bool *done, drey_error *err)
 {
     *done = false;
@@ -172,7 +171,7 @@ static drey_status compute(model_drafter *d, int64_t until_ns, bool *done, drey_
     return DREY_OK;
 }
 
-/* Of the logits that a pass leaves: of ids that the target has, too. */
+/* Of a pass's logits: those of ids that the target has as well. */
 static logit_ids ids_of_logits(const model_drafter *d)
 {
     const model_layout *l = d->run->layout;
@@ -205,8 +204,8 @@ static drey_status model_read(drafter *base, int64_t until_ns, draft_reading *st
     return status;
 }
 
-/* What an expansion of the root computes in one pass need not be read before; but reading is where
- * the weights come to memory. */
+/* Tokens that an expansion of the root computes in one pass need not be read before; but reading
+ * also loads the weights. */
 static bool model_unread(const drafter *base)
 {
     const model_drafter *d = (const model_drafter *)base;
@@ -214,7 +213,7 @@ static bool model_unread(const drafter *base)
     return d->reading || n > (weights_loaded(d->run->weights) ? CATCH_UP : 1);
 }
 
-/* The nodes have rows: what the logits say goes to them. */
+/* The nodes have rows: gives them the logits' best tokens. */
 static void finish(model_drafter *d, token_tree *tree, bool computed)
 {
     int32_t first = d->group.first_pending + d->group.n - d->n_nodes;
@@ -299,8 +298,8 @@ typedef struct joint_pass {
     int32_t n, n_rows;
 } joint_pass;
 
-/* Whether its rows fit beside the others'; else it is left for a pass of its own, as one is that
- * has much to catch up with. */
+/* Whether its rows fit next to the others'. If not, it is left for its own pass, as is a step that
+ * has many tokens to compute first. */
 static bool joins(joint_pass *j, const draft_step *s)
 {
     model_drafter *d = self_of(s->drafter);
@@ -337,7 +336,7 @@ static drey_status model_expand_all(const draft_step *steps, int32_t n, drey_err
     for (int32_t i = 0; i < n; i++)
         joined[i] = joins(&j, &steps[i]);
     runner run = *self_of(steps[0].drafter)->run;
-    run.cancel = &never; /* one session's is nothing to the others */
+    run.cancel = &never; /* one session's error does not concern the others */
     drey_status status = j.n > 0 ? pass_run(&run, j.group, j.n, err) : DREY_OK;
     if (status != DREY_OK) {
         give_back_nodes(steps, n);
@@ -358,7 +357,7 @@ static drey_status model_expand_all(const draft_step *steps, int32_t n, drey_err
     return DREY_OK;
 }
 
-/* ---- Going on ---- */
+/* ---- Continuing ---- */
 
 /* Which nodes that stay have pending rows, in the order of the rows, which is not the nodes'. */
 static int32_t rows_that_stay(const model_drafter *d, const token_tree *tree, const int32_t *moved,
@@ -384,8 +383,8 @@ static bool can_guess(const model_drafter *d, int32_t id)
     return !l->table || id < l->head->n_rows || row_table_find(l->table, id) >= 0;
 }
 
-/* What the target found likely at one place is likely at another: in a language whose tokens are
- * not among the frequent ones most of what comes is known before it does. */
+/* What the target found likely at one position is likely at others: in a language whose tokens are
+ * not among the frequent ones, most of the coming tokens are known before they come. */
 static void model_take_target_top(drafter *base, const token_tree *tree, int32_t node,
                                   const int32_t *tokens, int32_t n)
 {
@@ -398,8 +397,7 @@ static void model_take_target_top(drafter *base, const token_tree *tree, int32_t
             d->likely[d->n_likely++] = tokens[i];
 }
 
-/* What was computed for the path is committed, or, in a view, was computed and committed by the
- * owner. */
+/* Commits what was computed for the path. In a view, the owner has computed and committed it. */
 static void keep_rows(model_drafter *d, const int32_t *path, int32_t n_path, const int32_t *rows,
                       int32_t n_rows)
 {
@@ -490,7 +488,7 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
     return &d->base;
 }
 
-/* A target drafts for itself with what a sidecar's planes let stay in memory. */
+/* A target drafts for itself with those planes of a sidecar that stay in memory. */
 static drey_status check_planes(draft_source *src, drey_error *err)
 {
     for (int32_t i = 0; i < src->layout->n_matrices; i++)
@@ -503,8 +501,9 @@ static drey_status check_planes(draft_source *src, drey_error *err)
               src->sidecar_refused);
 }
 
-/* Over code and chat. A larger draft guesses no better here: that it costs more is known, how much
- * more it knows is not. The target's own high bits guess like a model of a tenth of its size. */
+/* Over code and chat. A larger draft is assumed to guess no better: its higher cost is known, how
+ * much better it guesses is not. The target's own high bits guess like a model of a tenth of its
+ * size. */
 static const tree_yield usual[DRAFT_YIELDS] = USUAL_MODEL_YIELDS;
 
 const drafter_kind drafter_model = {.name = "model",

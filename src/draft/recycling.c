@@ -15,7 +15,7 @@ void recycling_init(recycling *r, void *memory)
     r->of_one = r->of_two + RECYCLING_ENTRIES;
 }
 
-/* Never 0. Different pairs may share a key: a guess is then a bad one. */
+/* Never 0. Different pairs may share a key, which only makes a bad guess. */
 static uint32_t key_of(int32_t before, int32_t token)
 {
     uint64_t both = (uint64_t)(uint32_t)before << 32 | (uint32_t)token;

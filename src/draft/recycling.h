@@ -1,8 +1,7 @@
-/* Token recycling: what the target itself found likely behind a token, the last time that
- * it computed a row of it (Luo et al. 2024, "Turning Trash into Treasure"). Of each row of a
- * verification, also of those that were rejected, the best few tokens are kept, by the row's
- * last two tokens and by its last one. What two tokens have is surer; what one has is known
- * more often. */
+/* Token recycling: what the target found likely after a token the last time that it computed a row
+ * of it (Luo et al. 2024, "Turning Trash into Treasure"). The best few tokens of each verified row,
+ * also of rejected ones, are kept twice: by the row's last two tokens and by its last one. An entry
+ * for two tokens is more often right; an entry for one token is more often there. */
 #ifndef DREY_DRAFT_RECYCLING_H
 #define DREY_DRAFT_RECYCLING_H
 
@@ -12,7 +11,7 @@
 enum { RECYCLED = 8 };
 
 typedef struct recycled {
-    uint32_t key; /* of its tokens; 0: nobody's */
+    uint32_t key; /* of its tokens; 0: the entry is empty */
     int32_t n;
     int32_t token[RECYCLED]; /* [n], the target's best first */
 } recycled;
@@ -20,13 +19,13 @@ typedef struct recycled {
 enum { RECYCLING_ENTRIES = 16384 };
 
 typedef struct recycling {
-    recycled *of_two, *of_one; /* [RECYCLING_ENTRIES] each: by a hash, the last one stays */
+    recycled *of_two, *of_one; /* [RECYCLING_ENTRIES] each: by a hash; the latest one is kept */
 } recycling;
 
 size_t recycling_bytes(void);
-/* In zeroed memory of so many bytes, aligned for an int32_t. */
+/* memory: that many bytes, zeroed, aligned for an int32_t. */
 void recycling_init(recycling *r, void *memory);
-/* Behind `before`, `token` the target found token[0..n) likely; n <= RECYCLED. */
+/* The target found token[0..n) likely after `before`, `token`; n <= RECYCLED. */
 void recycling_keep(recycling *r, int32_t before, int32_t token, const int32_t *tokens, int32_t n);
 /* NULL: not known. */
 const recycled *recycling_of_two(const recycling *r, int32_t before, int32_t token);

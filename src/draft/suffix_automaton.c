@@ -1,9 +1,9 @@
-/* Building and asking: see suffix_automaton.h. */
+/* Building and searching: see suffix_automaton.h. */
 #include "draft/suffix_automaton.h"
 
 #include <assert.h>
 
-/* Shorter words of a place that hear of it: in a text that repeats one token they are all of them,
+/* Shorter words of a place that are updated: in a text that repeats one token these are all words,
  * and counts of short words say little. */
 enum { MOST_COUNTED = 64 };
 
@@ -68,8 +68,8 @@ static void add_edge(suffix_automaton *a, int32_t from, int32_t token, int32_t t
     a->state[from].first_edge = *head = i;
 }
 
-/* The words of q up to this length end, from now on, at a place where the longer ones do not: they
- * become a state of their own. p: the state of the longest of them, less its last token. */
+/* The words of q up to this length now end at a place where the longer ones do not: they become a
+ * separate state. p: the state of the longest of them without its last token. */
 static int32_t split(suffix_automaton *a, int32_t q, int32_t p, int32_t token)
 {
     int32_t shorter = a->n_states++;

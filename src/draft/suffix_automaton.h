@@ -1,9 +1,9 @@
-/* The suffix automaton of a text that grows by one token at a time: for any word its longest suffix
- * that occurs in the text, and what followed it there, without looking at the text again.
+/* The suffix automaton of a text that grows by one token at a time: for any word it has the longest
+ * suffix that occurs in the text, and what followed it there, without searching the text.
  *
- * A state stands for all words that end at the same places of the text. Its longest word has length
- * tokens; its link leads to the state of the longest suffix that ends at further places, too. An
- * edge for a token leads to the words that the token makes longer:
+ * A state represents all words that end at the same places of the text. Its longest word has length
+ * tokens; its link leads to the state of the longest suffix that ends at other places as well. An
+ * edge for a token leads to the words extended by that token:
  *
  *   text "a b c a b d":   (a b) --c--> (a b c), --d--> (a b d)     link of (a b): the empty word's
  *
@@ -20,8 +20,8 @@ typedef struct suffix_state {
     int32_t length;     /* of its longest word */
     int32_t link;       /* -1: of the empty word's state */
     int32_t first_edge; /* -1: none */
-    int32_t count;      /* places that its words end at; of words with many longer ones too few */
-    int32_t latest;     /* the last of those places: tokens before it, its own included */
+    int32_t count;      /* places where its words end; too few for words with many longer ones */
+    int32_t latest;     /* the last of those places: tokens up to it, its own included */
 } suffix_state;
 
 typedef struct suffix_edge {
@@ -39,24 +39,24 @@ typedef struct suffix_automaton {
     int32_t whole; /* the state of the whole text */
 } suffix_automaton;
 
-/* Where a word stands: its longest suffix in the text is of `length` tokens, and of that state. */
+/* The longest suffix of a word in the text: its length in tokens, and its state. */
 typedef struct suffix_match {
     int32_t state, length;
 } suffix_match;
 
 size_t suffix_automaton_bytes(int32_t capacity);
-/* In memory of so many bytes, aligned for an int64_t: of the empty text. */
+/* The automaton of the empty text. memory: that many bytes, aligned for an int64_t. */
 void suffix_automaton_init(suffix_automaton *a, void *memory, int32_t capacity);
 /* Forgets the text. */
 void suffix_automaton_clear(suffix_automaton *a);
-/* The text grows; by up to `capacity` tokens altogether. */
+/* Appends a token to the text, which has at most `capacity` tokens. */
 void suffix_automaton_add(suffix_automaton *a, int32_t token);
 
 /* The edge of `state` for the token, or -1. */
 int32_t suffix_automaton_edge(const suffix_automaton *a, int32_t state, int32_t token);
-/* The text's own end: its longest suffix that stood in it before. */
+/* The longest suffix of the text that also occurs earlier in it. */
 suffix_match suffix_automaton_end(const suffix_automaton *a);
-/* A word that is longer by the token. */
+/* The match of the word extended by the token. */
 suffix_match suffix_automaton_step(const suffix_automaton *a, suffix_match m, int32_t token);
 
 #endif

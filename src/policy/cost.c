@@ -55,14 +55,14 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
         c->ring_share = min_f64((double)ring_bytes / (double)streamed_bytes, 1);
 }
 
-/* A hiccup counts as so much times what was expected at most. */
+/* An outlier counts as at most so many times the expected time. */
 static void follow(double *average, double sample, double most, double weight)
 {
     *average += (min_f64(sample, most * *average) - *average) * weight;
 }
 
-/* Ranges that were not measured take the one below and the one above, between which they lie in
- * proportion. */
+/* Ranges that were not measured are interpolated between the nearest measured ones below and
+ * above. */
 static double scale_of(const turn_cost *c, int32_t range)
 {
     int32_t below = range, above = range;
@@ -115,9 +115,9 @@ static double seen_s(const turn_cost *c, int32_t range)
     return c->pass[range] * pass_shape(c, c->rows[range]);
 }
 
-/* What rows beyond the first take, in what the shape says: least squares, of relative errors, of
- * seconds = one + more further_rows over the ranges that were measured. That `more` is `one`, as
- * the shape has it, counts a little, too: of one range alone nothing could be told. */
+/* The time of rows beyond the first, relative to the shape: least squares, of relative errors, of
+ * seconds = one + more further_rows over the measured ranges. The shape's own assumption, `more` =
+ * `one`, gets a small weight as well: from one range alone nothing could be derived. */
 static double fit_slope(const turn_cost *c)
 {
     const double doubt = 0.05, least = 0.25, most = 8;
@@ -137,7 +137,7 @@ static double fit_slope(const turn_cost *c)
     return one > 0 ? min_f64(max_f64(more / one, least), most) : 1 + c->bend;
 }
 
-/* Changes what the shape says of widths that were not measured, and nothing of those that were. */
+/* Changes the shape's times of widths that were not measured, and not those that were. */
 static void bend(turn_cost *c)
 {
     double seen[COST_RANGES];
@@ -149,8 +149,8 @@ static void bend(turn_cost *c)
             c->pass[i] = seen[i] / pass_shape(c, c->rows[i]);
 }
 
-/* The other ranges follow a little: what was measured in a bad moment is forgotten even if it is
- * avoided. */
+/* The other ranges follow a little: a time that was measured at a bad moment is forgotten even if
+ * its range is avoided. */
 static void saw_computing(turn_cost *c, int32_t n_rows, double seconds)
 {
     int32_t range = range_of(n_rows);

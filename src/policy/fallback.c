@@ -26,7 +26,7 @@ static bool is_submitted_leaf(const token_tree *tree, int32_t node)
     return true;
 }
 
-/* How many of the path's nodes lie above `node`, itself included. */
+/* How many of the path's nodes are above `node`, itself included. */
 static int32_t agreement(const token_tree *tree, int32_t node, const int32_t *path, int32_t n_path)
 {
     for (; node > 0; node = tree->nodes[node].parent) {

@@ -32,7 +32,7 @@ static const struct alias {
     drey_policy which;
 } aliases[] = {{"sp", DREY_POLICY_SEQUENCE},
                {"si", DREY_POLICY_SPECINFER},
-               {"spl", DREY_POLICY_NONE}}; /* which reads while it computes */
+               {"spl", DREY_POLICY_NONE}}; /* it reads while it computes */
 
 bool drey_policy_parse(const char *name, drey_policy *which)
 {
@@ -135,8 +135,8 @@ void draft_look_again(draft_policy *p, token_tree *tree)
             p->class->push(p, tree, i);
 }
 
-/* A tree has many leaves that the text hardly ever reaches: those are left as they are, as even
- * looking takes microseconds each. */
+/* A tree has many leaves that the text hardly ever reaches. Those are left unexpanded, because even
+ * a lookup takes microseconds. */
 void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth)
 {
     const float least = 1.0f / 64;
@@ -148,7 +148,8 @@ void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
     }
 }
 
-/* Each step expands a node at least, and a tree holds so many: this ends whatever a policy says. */
+/* Each step expands at least one node, and a tree has at most so many: this ends with any
+ * policy. */
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
                        drey_error *err)
 {

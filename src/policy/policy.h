@@ -1,17 +1,17 @@
 /* Policies: how a tree grows. A policy says which nodes the drafter expands next, which of the
  * guesses become children, when the tree is ready, and which of its nodes the target shall verify;
- * after each verification it hears what became of the tree.
+ * after each verification it gets the result.
  *
  *        next --nodes--> expand (the drafter's) --guesses--> push
  *         ^ |                                                  |
  *         | +-- none: the tree is ready -> submit -> verify -> observe
  *         +----------------------------------------------------+
  *
- * A node's confidence in the tree is what the policy pushed; what the drafter said stays in its
- * parent's guesses. The tree may hold more than is submitted: what is left over is there for the
- * next turn, if the text goes that way.
+ * A node's confidence in the tree is what the policy pushed; the drafter's own is kept in its
+ * parent's guesses. The tree may have more nodes than are submitted: the others are used in the
+ * next turn if the text reaches them.
  *
- * Each is a file policy_*.c with one policy_class, and a line in POLICIES. */
+ * Each policy is a file policy_*.c with one policy_class, and a line in POLICIES. */
 #ifndef DREY_POLICY_POLICY_H
 #define DREY_POLICY_POLICY_H
 
@@ -30,55 +30,53 @@
 
 typedef struct draft_policy draft_policy;
 
-/* Which of the engine's options says how much is drafted for one verification. */
+/* The engine's option that sets how much is drafted for one verification. */
 typedef enum policy_option { POLICY_DRAFT_TOKENS, POLICY_TREE_NODES } policy_option;
 
-/* Ranks of guesses whose usual worth a policy knows. */
+/* Ranks of guesses for which a policy knows a usual worth. */
 enum { POLICY_RANKS = 3 };
 
-/* What a tree would have expanded next, where trees compete for a pass that they share. */
+/* What a tree wants expanded next, if trees compete for a shared pass. */
 typedef struct policy_wish {
     int32_t node[DRAFT_MAX_BATCH]; /* [n]: the best ones, by falling value */
     int32_t n;
     int32_t n_ranks;           /* guesses of a node that become children, */
-    float worth[POLICY_RANKS]; /* and what those are taken to be worth */
+    float worth[POLICY_RANKS]; /* and their assumed worth */
 } policy_wish;
 
 typedef struct policy_class {
     policy_option option;
-    int32_t standard; /* its value where none is given; 1 to TREE_MAX_DRAFTED are possible */
-    int32_t step;     /* nodes that a step brings to the tree, about: for predictions; 0: 1 */
+    int32_t standard; /* its value if none is given; possible: 1 to TREE_MAX_DRAFTED */
+    int32_t step;     /* about how many nodes one step adds to the tree; 0: 1 */
     size_t bytes;     /* of the policy's state, `draft_policy` first */
-    float rollback; /* the target lets pass what it gives more than exp(-rollback): the text is not
-                         its own then. 0: its own choices alone */
-    bool alone; /* submits the root alone: guesses are for others, and may be made at any time */
-    void (*init)(draft_policy *p); /* the state behind `draft_policy`; NULL: there is none */
-    /* Begins with what is known of this pair of models. NULL: it makes no use of it. */
+    float rollback;   /* above 0: accept_near's, and the text is not the target's own */
+    bool alone; /* submits only the root: guesses are for others, and may be made at any time */
+    void (*init)(draft_policy *p); /* of the state after `draft_policy`; NULL: there is none */
+    /* Begins with what is known of this pair of models. NULL: not used. */
     void (*seed)(draft_policy *p, const drey_profile *known);
-    /* How much to draft where no option says it and this is known; below 0: `standard`. NULL: that
-     * always. */
+    /* How much to draft if no option says it and this is known; below 0: `standard`. NULL: always
+     * `standard`. */
     int32_t (*fitting)(const drey_profile *known);
-    /* The drafter knows how often its guesses of each rank are right, right[n], and its confidences
-     * say little more, unless somebody has weighed them for it; before seed. NULL: it makes no use
-     * of it. */
+    /* The drafter knows how often its guesses of each rank are right, right[n]; its confidences say
+     * little more, unless they are calibrated already. Called before seed. NULL: not used. */
     void (*expect)(draft_policy *p, const float *right, int32_t n, bool weighed);
-    /* Nodes to expand in one step, none of them expanded, all with their parents: returns how many
-     * (at most policy_batch), 0: the tree is ready. Nodes of max_depth get no children. */
+    /* Chooses nodes to expand in one step: none of them is expanded, all of their parents are.
+     * Returns how many (at most policy_batch); 0: the tree is ready. Nodes of max_depth get no
+     * children. */
     int32_t (*next)(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes);
-    /* `node` has its guesses: makes those children that the tree shall have. */
+    /* `node` has its guesses: pushes those that become children. */
     void (*push)(draft_policy *p, token_tree *tree, int32_t node);
-    /* Of policies that size trees by what they cost: instead of `next` and `submit` for trees that
-     * share a pass, which then competes for steps and rows by the nodes' values
-     * (shared_drafting.h). False: it wants nothing drafted or submitted now. NULL: each tree grows
-     * for itself. */
+    /* For policies that size trees by their cost: replaces `next` and `submit` for trees that share
+     * a pass, which then compete for steps and rows by their nodes' values (shared_drafting.h).
+     * False: nothing is to be drafted or submitted now. NULL: each tree grows separately. */
     bool (*wish)(const draft_policy *p, const token_tree *tree, int32_t max_depth, policy_wish *w);
-    /* Marks the root and at most `most` drafted nodes submitted. NULL: the best of them. */
+    /* Marks the root and at most `most` drafted nodes as submitted. NULL: the best ones. */
     void (*submit)(draft_policy *p, token_tree *tree, int32_t most);
-    /* What a drafter's confidence in its guess number `rank` (0: the best) is worth. NULL: what it
-     * says. */
+    /* What a drafter's confidence in its guess number `rank` (0: the best) is worth. NULL: the
+     * confidence itself. */
     float (*calibrate)(const draft_policy *p, int32_t rank, float confidence);
-    /* The target has accepted path[0..n_path) of the submitted nodes and said `next`; the tree is
-     * still as it was. NULL: the policy does not learn. */
+    /* The target has accepted path[0..n_path) of the submitted nodes and chosen `next`; the tree is
+     * unchanged so far. NULL: the policy does not learn. */
     void (*observe)(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
                     int32_t next);
 } policy_class;
@@ -86,10 +84,10 @@ typedef struct policy_class {
 struct draft_policy { /* first member of every policy's state */
     const policy_class *class;
     int32_t size;     /* most drafted nodes of a verification */
-    float alpha;      /* the fallback's threshold as it stands; 0: there is none */
+    float alpha;      /* the fallback's current threshold; 0: there is none */
     uint64_t without; /* DREY_WITHOUT of parts that are left out */
-    turn_cost *cost;  /* what turns cost, borrowed; NULL: not known, and `size` alone decides */
-    int64_t (*now_ns)(void); /* times steps for it; NULL: nobody does */
+    turn_cost *cost;  /* what turns cost, borrowed; NULL: not known, and only `size` decides */
+    int64_t (*now_ns)(void); /* times steps for it; NULL: steps are not timed */
     bool sampled;            /* the text is sampled, not greedy */
 };
 
@@ -97,21 +95,21 @@ struct draft_policy { /* first member of every policy's state */
 POLICIES(POLICY)
 #undef POLICY
 
-/* Whether drafting may depend on times and on the budget: not with DREY_EXIT_FAST, where what is
- * guessed decides about the text, which no measurement may change. */
+/* Whether drafting may depend on times and on the budget. Not with DREY_EXIT_FAST: there the text
+ * depends on the guesses, and no measurement may change a text. */
 static inline bool drafting_may_be_timed(drey_exit exit)
 {
     return exit != DREY_EXIT_FAST;
 }
 
-/* NULL: AUTO, NONE and what does not exist. */
+/* NULL for AUTO, NONE and values that do not exist. */
 const policy_class *policy_class_of(drey_policy which);
-/* The most that these options let a tree grow to: their own value, what fits the profile, or the
- * policy's standard; 0 for policies that draft nothing. */
+/* The largest tree with these options: their own value, what fits the profile, or the policy's
+ * standard; 0 for policies that draft nothing. */
 int32_t policy_size(const drey_engine_options *options);
-/* The draft's steps for a tree of that size, about. */
+/* About how many steps of the draft a tree of that size takes. */
 int32_t policy_steps(const drey_engine_options *options);
-/* Makes a policy in memory of class->bytes, aligned for anything. */
+/* Makes a policy in memory of class->bytes, aligned for any type. */
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
 
 static inline bool policy_has(const draft_policy *p, drey_part part)
@@ -127,22 +125,23 @@ static inline int32_t policy_batch(const draft_policy *p)
 
 /* The first `n` guesses of `node` and, among those, all with at least this confidence become
  * children, as long as the tree has fewer than p->size drafted nodes. The first one always does;
- * without trees it alone. */
+ * without trees only that one. */
 void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, float confidence);
 
-/* As provisional_rules.calibrate; policy: a draft_policy. */
+/* As provisional_rules.calibrate; policy is a draft_policy. */
 float policy_calibrate(const void *policy, int32_t rank, float confidence);
 
-/* What stayed of a tree has guesses that were judged below another root, or that nobody has looked
- * at: before the tree grows on. */
+/* Looks again at the guesses in what stayed of a tree: they were judged below another root, or
+ * never. Called before the tree grows further. */
 void draft_look_again(draft_policy *p, token_tree *tree);
-/* Expands what takes no step. */
+/* Expands the nodes that take no step. */
 void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth);
-/* Grows the tree until the policy finds it ready. max_depth: room left in context and in what may
- * still be written. */
+/* Grows the tree until the policy finds it ready. max_depth: the tokens for which context and text
+ * still have room. */
 drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
                        drey_error *err);
-/* Marks the root and what the policy wants verified as submitted, `most` drafted nodes at most. */
+/* Marks the root and the nodes that the policy chooses as submitted, at most `most` drafted
+ * ones. */
 void draft_submit(draft_policy *p, token_tree *tree, int32_t most);
 void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next);

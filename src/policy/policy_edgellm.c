@@ -1,5 +1,5 @@
-/* EdgeLLM's pacer (III-B, Eq. 1-2): a branch's expected length is M * C, and the next step goes to
- * the branch that is furthest behind, which makes the tree's distance D smaller. */
+/* EdgeLLM's pacer (III-B, Eq. 1-2): a branch's expected length is M * C. The next step extends the
+ * branch that lacks most of it, which makes the tree's distance D smaller. */
 #include "policy/pacer.h"
 
 static int32_t edgellm_next(draft_policy *p, const token_tree *tree, int32_t max_depth,

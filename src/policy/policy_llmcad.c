@@ -1,7 +1,7 @@
 /* LLMCad's pacer (3.2, Eq. 1-2): a branch's expected length is its share of all branches'
- * cumulative confidence. The paper prints the branch with the least f = M * C / sum(C) - T as
- * the next one, which is the one that is furthest ahead; max-min fairness, which it means, serves
- * the greatest. */
+ * cumulative confidence. The paper prints the branch with the least f = M * C / sum(C) - T as the
+ * next one, which is the one that is furthest ahead. Max-min fairness, which it means, takes the
+ * greatest. */
 #include "policy/pacer.h"
 
 static int32_t llmcad_next(draft_policy *p, const token_tree *tree, int32_t max_depth,

@@ -1,21 +1,21 @@
-/* Best-first, sized by what it costs: the tree that writes the most tokens a second.
+/* Best-first, sized by its cost: the tree that writes the most tokens per second.
  *
  * A node's value is the probability that it is accepted: the product along its path of what the
- * draft's confidences are worth (calibration.h), which the tree keeps as cumulative confidence. The
- * best tree of n nodes is the n nodes of the greatest values; values fall along paths, so ancestors
- * come with them. A turn writes one token and the sum of its nodes' values.
+ * draft's confidences are worth (calibration.h), which the tree has as cumulative confidence. The
+ * best tree of n nodes is the n nodes of the highest values; values fall along paths, so their
+ * ancestors are among them. A turn writes one token plus the sum of its nodes' values.
  *
- * A step expands the best nodes that have not been, as many as promise the highest rate. What their
- * children will be worth is not known before: it is taken to be what guesses of each rank have been
- * worth lately. Drafting goes on while another step raises the rate, tokens over time, of the turn
- * (cost.h), and then as many nodes are submitted as make it highest: fallback and width are one
- * question. Steps that cost next to nothing are taken while they find anything, and never stop:
- * copies come in bursts, which a pause would miss, and a turn without one submits nothing.
+ * A step expands the best nodes that are not expanded, as many as promise the highest rate. The
+ * values of their children are not known before: they are assumed to be what guesses of each rank
+ * were worth lately. Drafting continues while another step raises the rate of the turn, tokens over
+ * time (cost.h). Then as many nodes are submitted as make the rate highest: fallback and width are
+ * one decision. Steps that cost almost nothing are taken while they find anything, and there is no
+ * pause: copies come in bursts, which a pause would miss, and a turn without one submits nothing.
  *
- * Whether drafting pays cannot be told from a few turns: each writes one token or several, and luck
- * decides which. So drafting has a credit, in plain turns: a turn that wrote tokens faster than
- * plain ones would have adds what it won, one that was slower takes what it lost. As long as there
- * is credit, it goes on; what it can lose is bounded by what it was given.
+ * A few turns do not show whether drafting pays: each writes one token or several, by chance. So
+ * drafting has a credit, in plain turns: a turn that was faster than plain ones adds what it
+ * gained, a slower one takes what it lost. Drafting continues as long as there is credit; so its
+ * loss is bounded by what it was given.
  *
  *   DRAFTING --(no credit left, or no step pays even for good guesses)--> PAUSED: plain turns
  *       ^                                                                       |
@@ -30,14 +30,14 @@ enum {
     RANKS = POLICY_RANKS,
     FIRST_PAUSE = USUAL_FIRST_PAUSE, /* tokens */
     LAST_PAUSE = USUAL_LAST_PAUSE,
-    OLD_TURNS = 32 /* after so many a plain turn's time is doubtful */
+    OLD_TURNS = 32 /* after so many turns a plain turn's time is out of date */
 };
-/* Plain turns that drafting may lose: at first, after a pause, and however much it has won. */
+/* Credit in plain turns: at first, after a pause, and at most. */
 static const double first_credit = USUAL_FIRST_CREDIT, later_credit = USUAL_LATER_CREDIT,
                     most_credit = USUAL_MOST_CREDIT;
-/* Worth no row of any pass. */
+/* Not worth a row of any pass. */
 static const float least_value = USUAL_LEAST_VALUE;
-/* What guesses are worth where nothing is known: hopeful enough to find out. */
+/* The worth of guesses before anything is known: high enough to try. */
 static const double usual_worth[] = USUAL_RANK_SHARES;
 _Static_assert(sizeof usual_worth / sizeof *usual_worth >= RANKS, "one for each rank");
 
@@ -51,7 +51,7 @@ typedef struct optimal {
     double tokens, seconds; /* of turns that drafted, since the last pause */
     double plain_s;         /* a plain turn; 0: not seen */
     int32_t plain_age;      /* turns since the last one */
-    bool asks;              /* the next turn is plain, to know what one takes */
+    bool asks;              /* the next turn is plain, to measure its time */
     bool is_warm;           /* a turn has drafted */
     int32_t pause;          /* tokens that it still takes; 0: none */
     int32_t next_pause;
@@ -85,7 +85,8 @@ static void optimal_init(draft_policy *p)
     hope(o);
 }
 
-/* Of a greedy text: what was measured was one. Hope stays: a text may be easier than those were. */
+/* For greedy texts, because profiles are measured with those. It stays optimistic: a text may be
+ * easier than the measured ones. */
 static void optimal_seed(draft_policy *p, const drey_profile *known)
 {
     optimal *o = self_of(p);
@@ -146,7 +147,7 @@ static values values_of(const token_tree *tree, int32_t most)
     return v;
 }
 
-/* The least value with which a node is among the tree's best. */
+/* The lowest value of a node among the tree's best. */
 static float value_to_enter(const draft_policy *p, const token_tree *tree)
 {
     values v = values_of(tree, p->size);
@@ -156,8 +157,8 @@ static float value_to_enter(const draft_policy *p, const token_tree *tree)
 
 /* ---- Growing ---- */
 
-/* How many of the nodes, the best ones first, to expand in one step, where guesses of each rank are
- * worth so much; 0: none, the tree is ready. */
+/* How many of the nodes, the best first, to expand in one step, if guesses of each rank are worth
+ * so much; 0: none, the tree is ready. */
 static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int32_t *nodes,
                             int32_t n, const float worth[RANKS])
 {
@@ -180,8 +181,8 @@ static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int3
     return chosen;
 }
 
-/* Behind the root: its guesses may be better than they were lately, which only the step shows. So
- * it is left out where not even those that were hoped for at first would pay. */
+/* After the root: its guesses may be better than they were lately, which only the step shows. So
+ * the step is left out only if not even the guesses assumed at first would pay. */
 static bool worth_the_root(const optimal *o, const token_tree *tree)
 {
     float worth[RANKS];
@@ -238,7 +239,7 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
     if (!p->cost || best.n == 0)
         return best.n;
     if (!p->cost->step_measured && nodes[0] == 0)
-        return 1; /* to know what a step takes */
+        return 1; /* to measure the time of a step */
     if (cost_steps_are_free(p->cost))
         return best.n;
     int32_t n = worth_a_step(o, tree, nodes, best.n, o->worth);
@@ -274,9 +275,9 @@ static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
 
 /* ---- Learning, and whether it pays ---- */
 
-/* What the turn that drafted won, and whether the next one does. A turn that something else held up
- * counts as two that were lost at most. Before drafting is given up, it is compared with how fast
- * plain turns are now. */
+/* What a turn with drafting gained, and whether the next one drafts. A turn that something else
+ * held up counts as at most two lost turns. Before drafting is given up, it is compared with the
+ * current speed of plain turns. */
 static void weigh(optimal *o, int32_t n_tokens, double turn_s)
 {
     const double worst = -2, doubtful = 1.5;
@@ -301,7 +302,7 @@ static void saw_plain(optimal *o, double turn_s)
     o->plain_age = 0;
 }
 
-/* Behind each turn. A pass that others shared took a time that says nothing about this turn. */
+/* Called after each turn. The time of a pass that others shared says nothing about this turn. */
 static void control(optimal *o, int32_t n_tokens, bool drafted)
 {
     double turn_s = o->base.cost->turn_s;
@@ -319,15 +320,15 @@ static void control(optimal *o, int32_t n_tokens, bool drafted)
     } else if (!drafted && turn_s > 0) {
         saw_plain(o, turn_s);
     } else if (turn_s > 0) {
-        bool warm = o->is_warm; /* the very first turn is none to compare with */
+        bool warm = o->is_warm; /* the first turn is not used for comparison */
         o->is_warm = true;
         if (warm && !cost_steps_are_free(o->base.cost))
             weigh(o, n_tokens, turn_s);
     }
 }
 
-/* Guesses where the text went are what the next ones are taken to be worth. As long as none are
- * made, that is forgotten: what is hoped for comes back. */
+/* The guesses along the text's path give the assumed worth of the next ones. While no guesses are
+ * made, this slowly returns to the first assumption. */
 static void learn_worth(optimal *o, const token_tree *tree, const int32_t *path, int32_t n_path)
 {
     for (int32_t r = 0; r < RANKS && !tree->nodes[0].expanded; r++)

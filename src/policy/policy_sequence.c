@@ -1,14 +1,13 @@
-/* Chains of best candidates: of a fixed length (sp), or for as long as the draft is sure (bld: Big
+/* Chains of best candidates: of a fixed length (sp), or as long as the draft is sure (bld: Big
  * Little Decoder, arXiv:2302.07863). */
 #include "policy/policy.h"
 
-/* Of bld: below it the draft hands over (EdgeLLM compares with about that); and what the target
- * lets pass, a share of 0.14 and more. */
+/* Of bld: below it the draft hands over (EdgeLLM compares with about this value); and what the
+ * target accepts, a probability of at least 0.14. */
 static const float fallback = 0.6f;
 #define ROLLBACK 2
 
-/* What the chain goes on with: the drafter's best guess, whatever else was drafted below
- * the node. */
+/* The chain's next node: the drafter's best guess, whatever else was drafted below the node. */
 static int32_t next_of_chain(const token_tree *tree, int32_t node)
 {
     const tree_node *n = &tree->nodes[node];
@@ -46,14 +45,14 @@ static void sequence_push(draft_policy *p, token_tree *tree, int32_t node)
         tree_push(tree, node, end->guess[0].token, end->guess[0].confidence);
 }
 
-/* From the root down to `end`, of the depth `most` at most. */
+/* From the root down to `end`, at most to the depth `most`. */
 static void submit_path(token_tree *tree, int32_t end, int32_t most)
 {
     for (; end >= 0; end = tree->nodes[end].parent)
         tree->nodes[end].submitted = tree->nodes[end].depth <= most;
 }
 
-/* The chain alone, whatever else the tree holds. */
+/* Only the chain, whatever else is in the tree. */
 static void sequence_submit(draft_policy *p, token_tree *tree, int32_t most)
 {
     (void)p;
@@ -67,7 +66,7 @@ const policy_class policy_sequence = {.option = POLICY_DRAFT_TOKENS,
                                       .push = sequence_push,
                                       .submit = sequence_submit};
 
-/* Up to where the draft was unsure: others may have gone on from there. */
+/* Up to where the draft was unsure: other chains may have continued from there. */
 static int32_t bld_next(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes)
 {
     return go_on(p, tree, end_of_chain(tree, fallback), max_depth, nodes);

@@ -1,5 +1,5 @@
-/* One token a pass: the drafter guesses what follows the root, and nothing of that is submitted.
- * For passes that are not worth a tree, but whose exits want to know which tokens are likely. */
+/* One token per pass: the drafter guesses what follows the root, and none of that is submitted. For
+ * passes that are not worth a tree, but whose exits need to know which tokens are likely. */
 #include "policy/policy.h"
 
 static int32_t single_next(draft_policy *p, const token_tree *tree, int32_t max_depth,

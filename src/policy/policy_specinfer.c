@@ -1,6 +1,6 @@
-/* SpecInfer's expansion (si): a tree of one shape, whatever the draft is sure of. At each depth a
- * node has a fixed number of children, <1,1,3,1,1,1,1,1>: 20 nodes, three chains from depth 3 on.
- * A step expands a level. */
+/* SpecInfer's expansion (si): a tree of one shape, whatever the draft's confidence. At each depth a
+ * node has a fixed number of children, <1,1,3,1,1,1,1,1>: 20 nodes, three chains from depth 3 on. A
+ * step expands one level. */
 #include "common/num.h"
 #include "policy/policy.h"
 

@@ -1,14 +1,15 @@
-/* One tree for every turn (Medusa; Ghidorah III-C1): of the shape that is expected to write most,
- * by how often the drafter's guesses are right by depth and rank, whatever it says of their worth.
+/* One tree for every turn (Medusa; Ghidorah III-C1): the shape that is expected to write the most
+ * tokens, by how often the drafter's guesses of a depth and rank are right, whatever their
+ * confidence.
  *
  *      shape   root -+- rank 1 -+- rank 1          tree   "the" -+- "cat" -+- "sat"
  *                    |          +- rank 2                        |         +- "is"
  *                    +- rank 2                                   +- "dog"
  *
- * Where drey_tune_pair measured this drafter, it is the shape that it found for this many rows, and
- * without a number the one of most tokens a second. Otherwise it is grown from shares: those that
- * were measured, or a drafter's usual ones. A place that the drafter has no guess for stays
- * empty, with all below it. */
+ * If drey_tune_pair measured this drafter, it is the shape found for this number of rows, or
+ * without a number the one of most tokens per second. Otherwise it is grown from shares: measured
+ * ones, or a drafter's usual ones. A place for which the drafter has no guess stays empty, with all
+ * below it. */
 #include "common/num.h"
 #include "base/usual.h"
 #include "policy/policy.h"
@@ -19,7 +20,7 @@ typedef struct static_policy {
     static_tree shape;
 } static_policy;
 
-/* What guesses of a small model are worth about, at any depth. */
+/* About what a small model's guesses are worth, at any depth. */
 static const double usual_share[] = USUAL_RANK_SHARES;
 
 static static_policy *self_of(draft_policy *p)
@@ -53,7 +54,7 @@ static void static_init(draft_policy *p)
     grow_from(p, &usual);
 }
 
-/* The shape that was found for so many rows. Chains are none of those. */
+/* The shape that was found for so many rows. Chains are not among those. */
 static bool take_found(draft_policy *p, const drey_static_trees *known)
 {
     for (int32_t i = 0; i < known->n_trees && policy_has(p, DREY_PART_TREE); i++) {
@@ -97,14 +98,14 @@ static bool is_among(int32_t node, const int32_t *nodes, int32_t n)
     return false;
 }
 
-/* The shape's nodes that there is room for, the root among them: texts that share a pass share its
- * rows, too. */
+/* The shape's nodes for which there is room, with the root: texts that share a pass also share its
+ * rows. */
 static int32_t n_wanted(const draft_policy *p, const static_tree *shape)
 {
     return min_i32(shape->n, 1 + p->size);
 }
 
-/* A level at a time: the next one is known only then. */
+/* One level at a time: the next one is not known before. */
 static int32_t static_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
                            int32_t *nodes)
 {
@@ -135,7 +136,7 @@ static void static_push(draft_policy *p, token_tree *tree, int32_t at)
                       from->guess[shape->rank[i]].confidence);
 }
 
-/* Nothing but the shape, whatever else the tree holds; where there is no room for all, its first
+/* Only the shape, whatever else is in the tree; if there is no room for all of it, its first
  * levels. */
 static void static_submit(draft_policy *p, token_tree *tree, int32_t most)
 {

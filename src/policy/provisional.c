@@ -11,19 +11,19 @@ typedef struct option {
     int32_t node, guess;
 } option;
 
-/* The best so far, falling; never more than there is use for. */
+/* The best so far, falling; never more than are needed. */
 typedef struct shortlist {
     option best[DRAFT_MAX_BATCH];
     int32_t n, most;
 } shortlist;
 
-/* Could this value enter? */
+/* Whether this value would be among the best. */
 static bool is_worth_it(const shortlist *s, float value)
 {
     return s->n < s->most || (s->n > 0 && value > s->best[s->n - 1].value);
 }
 
-/* Behind its equals. */
+/* After its equals. */
 static void enter(shortlist *s, option o)
 {
     if (!is_worth_it(s, o.value))

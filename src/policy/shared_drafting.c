@@ -11,7 +11,7 @@ static const turn_cost *cost_of(const shared_drafting *c)
     return c->trees[0].policy->cost;
 }
 
-/* Do the trees compete? */
+/* Whether the trees compete. */
 static bool competes(const shared_drafting *c)
 {
     return c->trees[0].policy->class->wish && cost_of(c);
@@ -22,7 +22,7 @@ static bool is_alone(const shared_drafting *c)
     return c->n == 1 && c->n_plain == 0;
 }
 
-/* The part of tree i, where each grows for itself. */
+/* The part of tree i, if each grows separately. */
 static int32_t share_of(const shared_drafting *c, int32_t i)
 {
     return c->most / c->n + (i < c->most % c->n);
@@ -37,7 +37,7 @@ typedef struct shared_step {
     int32_t n;
 } shared_step;
 
-/* What each tree's part of it is. Returns how many have one. */
+/* Each tree's part of the step. Returns how many trees have one. */
 static int32_t split(const shared_drafting *c, const shared_step *s, draft_step *parts)
 {
     int32_t n = 0;
@@ -79,7 +79,7 @@ static drey_status run_step(shared_drafting *c, const shared_step *s, drey_error
     return DREY_OK;
 }
 
-/* What takes no step comes before all that do. */
+/* What takes no step comes before everything that does. */
 static void expand_free(shared_drafting *c)
 {
     for (int32_t i = 0; i < c->n; i++) {
@@ -88,10 +88,10 @@ static void expand_free(shared_drafting *c)
     }
 }
 
-/* ---- Trees that grow for themselves, in steps that they share ---- */
+/* ---- Trees that grow separately, in shared steps ---- */
 
-/* What the trees from `first` on ask for, as far as a step has room: the others come first the next
- * time. */
+/* The nodes that the trees from `first` on request, as far as a step has room: the others come
+ * first the next time. */
 static void ask(shared_drafting *c, int32_t first, shared_step *s)
 {
     int32_t asked[DREY_MAX_SESSIONS][DRAFT_MAX_BATCH], n[DREY_MAX_SESSIONS] = {0}, room;
@@ -143,7 +143,7 @@ typedef struct wished {
     int32_t tree, node;
 } wished;
 
-/* The best nodes of all trees that any step could take, by falling value: returns how many. */
+/* The best nodes of all trees that a step could expand, by falling value; returns how many. */
 static int32_t gather(const shared_drafting *c, policy_wish *wishes, wished best[DRAFT_MAX_BATCH])
 {
     int32_t n = 0;
@@ -164,16 +164,16 @@ static int32_t gather(const shared_drafting *c, policy_wish *wishes, wished best
     return n;
 }
 
-/* The best number of these nodes; *rate: in tokens a second. */
+/* The best number of these nodes; *rate: in tokens per second. */
 static int32_t choose(const shared_drafting *c, const values *v, double draft_s, double *rate)
 {
     return cost_choose_among(cost_of(c), c->n + c->n_plain, v->value, v->n, draft_s, rate);
 }
 
-/* At first, and where nobody drafts for long, all of it. */
+/* At first, and after a long time without drafting, full trust. */
 static float trusted(const shared_drafting *c)
 {
-    const double given = 4; /* accepted nodes, as if they had come */
+    const double given = 4; /* accepted nodes, as if they had been measured */
     const drafting_trust *t = c->trust;
     return t ? (float)min_f64((t->came + given) / (t->promised + given), 1) : 1;
 }
@@ -201,7 +201,7 @@ static values values_of(const shared_drafting *c)
 }
 
 /* How many of the best nodes to expand: as many as promise the highest rate of all trees together.
- * 0: no step raises it. *gain: by which part the best step does, or falls short. */
+ * 0: no step raises it. *gain: the relative gain of the best step, negative if it is a loss. */
 static int32_t worth_a_step(const shared_drafting *c, const policy_wish *wishes, const wished *best,
                             int32_t n, double *gain)
 {
@@ -283,7 +283,8 @@ drey_status shared_drafting_grow(shared_drafting *c, drey_error *err)
     return competes(c) ? grow_together(c, err) : grow_apart(c, err);
 }
 
-/* Of the pass's best nodes each tree submits its own. Among equals the first tree's count. */
+/* Each tree submits those of its nodes that are among the pass's best. Among equals the first
+ * tree's are preferred. */
 static void submit_best(shared_drafting *c)
 {
     double rate;

@@ -1,13 +1,13 @@
-/* Trees that one pass of the target verifies, drafted together.
+/* Drafting together the trees that one pass of the target verifies.
  *
  *   tree 1   o--o--o            steps of the draft hold nodes of several trees, and
- *   tree 2   o--o               one rule decides about steps and rows: whichever node
+ *   tree 2   o--o               one rule decides about steps and rows: the node that
  *   tree 3   o--o--o--o         writes the most tokens for the time that it adds to
- *                               the turn of all, whosever it is
+ *                               the turn of all comes first, whichever tree it is in
  *
- * A turn of all writes a token for each text and the sum of the submitted nodes' values, over the
- * time of the drafting and of the pass over all rows (cost.h). The best nodes of all trees are a
- * best subtree of each, as values fall along paths. Alone, a tree is grown as ever (policy.h). */
+ * A turn of all writes one token per text plus the sum of the submitted nodes' values, in the time
+ * of the drafting and of the pass over all rows (cost.h). Values fall along paths, so the best
+ * nodes of all trees are a best subtree of each. A single tree is grown as in policy.h. */
 #ifndef DREY_POLICY_SHARED_DRAFTING_H
 #define DREY_POLICY_SHARED_DRAFTING_H
 
@@ -21,30 +21,31 @@ typedef struct shared_tree {
     bool ready; /* shared_drafting_grow's own */
 } shared_tree;
 
-/* What trees have brought of late of what their submitted nodes promised: the sums of accepted
- * nodes and of values, the past fading. A draft that is wrong is seen within a turn or two, long
- * before calibrations follow. */
+/* How many of the promised nodes were accepted lately: the sums of accepted nodes and of submitted
+ * nodes' values, in which old turns fade. It shows a bad draft after a turn or two, long before
+ * calibrations follow. */
 typedef struct drafting_trust {
     double came, promised;
 } drafting_trust;
 
-/* The policies are of one class, the drafters too, and so is what the policies know of costs. */
+/* All policies are of one class, all drafters as well, and the policies share what is known of
+ * costs. */
 typedef struct shared_drafting {
     shared_tree *trees; /* [n], at least 1 */
     int32_t n;
-    int32_t n_plain;             /* texts of the pass without a tree, which write a token each */
-    const drafting_trust *trust; /* values are taken for that part of them; NULL: as they are */
+    int32_t n_plain;             /* texts of the pass without a tree; each writes one token */
+    const drafting_trust *trust; /* values are scaled by it; NULL: they are not */
     int32_t most;                /* drafted nodes that the pass has room for, of all trees */
 } shared_drafting;
 
 /* How much faster, as far as is known, all of them write if the best nodes are expanded: 0.1 is a
- * tenth, and not above 0 where it does not pay. Nothing is drafted then, and the pass is the
- * roots'; what is known of steps and guesses fades towards what is usual meanwhile, so that they
- * are tried again. Without costs to compare, and where steps are free: 1. */
+ * tenth; at most 0 where drafting does not pay. Then nothing is drafted and the pass has only the
+ * roots; what is known of steps and guesses fades towards the usual, so that they are tried again.
+ * 1 if costs are not known or steps are free. */
 double shared_drafting_promise(const shared_drafting *c);
-/* Grows the trees. An error leaves them valid, and ends it. */
+/* Grows the trees. It ends at an error, which leaves them valid. */
 drey_status shared_drafting_grow(shared_drafting *c, drey_error *err);
-/* Marks what the pass shall verify. */
+/* Marks the nodes that the pass verifies. */
 void shared_drafting_submit(shared_drafting *c);
 
 /* The target has accepted n_path of the tree's submitted nodes, before it is rerooted. */

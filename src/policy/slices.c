@@ -1,4 +1,4 @@
-/* Slices between a look at the pass and the next: see slices.h. */
+/* Slices between two looks at the pass: see slices.h. */
 #include "policy/slices.h"
 
 #include "common/num.h"

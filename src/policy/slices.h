@@ -1,14 +1,14 @@
 /* Work in the gaps of a pass (EdgeLLM III-D: the computing-loading pipeline).
  *
- * Where a pass has nothing to compute because the disk has not brought it yet, something else may
- * use the processor, as long as the pass does not feel it: it is late by a slice at most, and the
- * disk never has to stop because nobody took what it brought.
+ * While a pass has nothing to compute because the disk has not read it yet, other work may use the
+ * processor, as long as it does not hold up the pass: the pass is late by at most one slice, and
+ * the disk never has to stop because nothing takes what it has read.
  *
  *     pass      |compute|          gap          |compute|  gap   |compute|
  *     work              |slice|slice|slice|slice|       |slice|..|
  *                                       ^ a piece arrives: this slice is the last
  *
- * The rule alone, apart from passes and clocks. */
+ * This is only the rule, without passes and clocks. */
 #ifndef DREY_POLICY_SLICES_H
 #define DREY_POLICY_SLICES_H
 
@@ -19,9 +19,9 @@ enum { SLICE_NS = 1000000 };
 
 typedef struct sliced_work {
     bool (*ready)(void *user);                   /* the pass can continue */
-    int64_t (*room_ns)(void *user);              /* how long it may wait without the disk */
+    int64_t (*room_ns)(void *user);              /* how long it may wait before the disk has to */
     int64_t (*clock_ns)(void *user);             /* the time */
-    bool (*slice)(void *user, int64_t until_ns); /* works about that long; false: nothing to do */
+    bool (*slice)(void *user, int64_t until_ns); /* works until about then; false: nothing to do */
     void *user;
 } sliced_work;
 

@@ -5,7 +5,7 @@
 #include "base/fmath.h"
 #include "common/num.h"
 
-/* Of confidence and value alike: nothing is certain, and products have to stay above 0. */
+/* Bounds of confidences and values: nothing is certain, and products must stay above 0. */
 static const double least = 1e-6, most = 0.9995;
 
 static double within_bounds(double p)

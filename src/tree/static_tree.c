@@ -1,5 +1,5 @@
-/* Growing and refining static trees: see static_tree.h. Shapes have 64 nodes and 8 ranks at most,
- * so each step looks at every place there is. */
+/* Growing and refining static trees: see static_tree.h. Shapes have at most 64 nodes and 8 ranks,
+ * so each step tries every place. */
 #include "tree/static_tree.h"
 
 #include <assert.h>
@@ -34,7 +34,7 @@ static void put(static_tree *t, int32_t parent, int32_t rank)
     t->n++;
 }
 
-/* Level by level, siblings by rank. `node` was put in last, anywhere. */
+/* Sorts by level, siblings by rank. `node` is the one that was inserted last. */
 static void put_in_order(static_tree *t)
 {
     static_tree sorted = {.n = 0};
@@ -182,7 +182,8 @@ bool truth_add(truth_log *log, const int8_t *rank, int32_t n_depths)
     return true;
 }
 
-/* A record ends where no guess was right, so what comes by a node is what could have gone on. */
+/* A record ends where no guess was right, so those that pass through a node could have
+ * continued. */
 static void sum_shares(const truth_log *log, int32_t at, int32_t depth, int64_t came[STATIC_DEPTHS],
                        int64_t right[STATIC_DEPTHS][STATIC_RANKS])
 {
@@ -212,7 +213,7 @@ void truth_shares(const truth_log *log, rank_shares *out)
     }
 }
 
-/* Where the records lie that a node would have been right for; -1: there are none. */
+/* The truth node of the records for which a tree node would have been right; -1: there are none. */
 static void find_all(const static_tree *t, const truth_log *log, int32_t at[STATIC_WIDEST])
 {
     at[0] = 0;
@@ -244,7 +245,7 @@ typedef struct place {
     int32_t parent, rank, count;
 } place;
 
-/* The absent place that most records come by, not below `leaf`; at: where each node's lie. */
+/* The absent place that most records pass through, not below `leaf`; at: each node's truth node. */
 static place best_place(const static_tree *t, const truth_log *log, const int32_t *at, int32_t leaf)
 {
     place best = {.parent = -1};
@@ -257,7 +258,7 @@ static place best_place(const static_tree *t, const truth_log *log, const int32_
     return best;
 }
 
-/* False: no exchange is for the better. */
+/* False: no exchange is an improvement. */
 static bool exchange_one(static_tree *t, const truth_log *log)
 {
     int32_t at[STATIC_WIDEST], best_leaf = -1, best_gain = 0;

@@ -1,14 +1,14 @@
 /* The token tree's few operations: see tree.h.
  *
- * A tree is walked a handful of times per token of a model that takes milliseconds, so children are
- * found by looking at every node after the parent: no links to keep right. */
+ * A tree is walked a few times per token, which takes the model milliseconds. So children are found
+ * by looking at every node after the parent, without links. */
 #include "tree/tree.h"
 
 #include <assert.h>
 #include <float.h>
 
-/* Whatever a drafter says (0, NaN, a sum of floats a hair above 1) becomes a probability that a
- * product survives. */
+/* Makes any confidence (0, NaN, a sum of floats just above 1) a probability that keeps products
+ * above 0. */
 static float clamp_confidence(float c)
 {
     if (!(c >= FLT_MIN))
@@ -78,7 +78,7 @@ int32_t tree_child(const token_tree *t, int32_t node, int32_t token)
     return -1;
 }
 
-/* Does node i go before node j? Ancestors go before those below them. */
+/* Whether node i comes before node j. Ancestors come before their descendants. */
 static bool goes_before(const token_tree *t, int32_t i, int32_t j)
 {
     float a = t->nodes[i].cumulative, b = t->nodes[j].cumulative;
@@ -116,7 +116,7 @@ void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES
     for (int32_t i = 0; i < t->n_nodes; i++) {
         if (moved[i] < 0)
             continue;
-        tree_node node = t->nodes[i]; /* moved[i] <= i: nothing is overwritten before its turn */
+        tree_node node = t->nodes[i]; /* moved[i] <= i: nothing is overwritten before it is moved */
         node.submitted = node.provisional = false;
         node.expanded = node.n_guesses > 0;
         node.copied = node.copied && node.expanded;

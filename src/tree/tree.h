@@ -1,8 +1,8 @@
-/* The token tree: what the drafter guesses, laid out so that parents stand before their children.
+/* The token tree: what the drafter guesses. Parents come before their children.
  *
  * Node 0 is the root: the last verified token, which the target has not computed yet. A branch is a
- * path from the root to a leaf (EdgeLLM III-B). There is one tree for a whole text: nodes of it are
- * submitted to the target, and afterwards what lies below the new root stays.
+ * path from the root to a leaf (EdgeLLM III-B). One tree serves a whole text: some of its nodes are
+ * submitted to the target, and afterwards the nodes below the new root stay.
  *
  *        root --+-- a --+-- c          the target says "a", then "d":
  *               |       +-- d --- e        moved = {-1, -1, -1, -1, 0, 1}
@@ -10,8 +10,8 @@
  *
  * Invariants, which tree_is_valid checks:
  *   (1) the root has depth 0 and confidence 1, and no parent;
- *   (2) a parent stands before its children, and their depth is one more than its own;
- *   (3) a node's cumulative confidence is its parent's times its own, which lies in (0, 1];
+ *   (2) a parent comes before its children, and their depth is one more than its own;
+ *   (3) a node's cumulative confidence is its parent's times its own, which is in (0, 1];
  *   (4) no two children of a node have the same token;
  *   (5) a submitted node's parent is submitted;
  *   (6) only an expanded node has guesses. */
@@ -23,12 +23,12 @@
 enum {
     TREE_MAX_DRAFTED = DREY_MAX_DRAFTED,       /* submitted at once, the root not counted */
     TREE_MAX_ROWS = 1 + TREE_MAX_DRAFTED,      /* of a pass that verifies */
-    TREE_MAX_NODES = 1 + 2 * TREE_MAX_DRAFTED, /* as many again may be drafted beyond those */
+    TREE_MAX_NODES = 1 + 2 * TREE_MAX_DRAFTED, /* as many more may be drafted */
     TREE_MAX_GUESSES = 8,
     TREE_MAX_STEP = 8 /* nodes that one step of a drafter expands */
 };
 
-/* Of a guess, where drafters are blended (blend.h): whose it is, or both. */
+/* Where a guess comes from if drafters are blended (blend.h): one of these, or both. */
 enum { SOURCE_DRAFT = 1, SOURCE_TEXT = 2 };
 
 typedef struct tree_node {
@@ -37,13 +37,13 @@ typedef struct tree_node {
     int32_t depth;    /* 0 for the root */
     float confidence; /* the drafter's, in (0, 1] */
     float cumulative; /* product along the branch; 1 for the root */
-    bool expanded;    /* the drafter was asked what follows */
-    bool submitted;   /* in the target's hands */
-    bool copied;      /* expanded at a glance (drafter.h) */
-    bool provisional; /* expanded while the target had others in its hands */
+    bool expanded;    /* its guesses have been requested */
+    bool submitted;   /* to the target, to be verified */
+    bool copied;      /* expanded without a step (drafter.h) */
+    bool provisional; /* expanded while the target verified others */
     uint8_t n_guesses;
-    candidate guess[TREE_MAX_GUESSES]; /* what the drafter said then, best first */
-    uint8_t source[TREE_MAX_GUESSES];  /* SOURCE_*; 0: nobody tells */
+    candidate guess[TREE_MAX_GUESSES]; /* the drafter's, best first */
+    uint8_t source[TREE_MAX_GUESSES];  /* SOURCE_*; 0: unknown */
 } tree_node;
 
 typedef struct token_tree {
@@ -52,24 +52,24 @@ typedef struct token_tree {
 } token_tree;
 
 void tree_reset(token_tree *t, int32_t root_token);
-/* Returns the new node's index, or that of the child of `parent` which already has this token. The
- * caller checks for room. */
+/* Returns the new node's index, or that of the child of `parent` that already has this token. The
+ * caller checks that there is room. */
 int32_t tree_push(token_tree *t, int32_t parent, int32_t token, float confidence);
 /* The child of `node` with this token, or -1. */
 int32_t tree_child(const token_tree *t, int32_t node, int32_t token);
-/* Marks the root submitted, and of the others those with the highest cumulative confidence, the
- * older ones first among equals: `most` of them, at most TREE_MAX_DRAFTED, or all. */
+/* Marks the root and the `most` (at most TREE_MAX_DRAFTED) nodes of the highest cumulative
+ * confidence as submitted, the older ones first among equals; all nodes if there are fewer. */
 void tree_submit(token_tree *t, int32_t most);
 
-/* Where nodes will be once the target has accepted path[0..n_path) (from below the root downwards)
- * and then said `next`: moved[old] = new, -1 for those that go. The child of the last path node
- * (n_path = 0: of the root) with the token `next` becomes the root and its descendants stay, in
- * their order. False: there is no such child, and all go. */
+/* Where nodes will be after the target accepted path[0..n_path) (from below the root downwards) and
+ * then chose `next`: moved[old] = new, -1 for those that are removed. The child of the last path
+ * node (n_path = 0: of the root) with the token `next` becomes the root; its descendants stay, in
+ * their order. False: there is no such child, and all are removed. */
 bool tree_moves(const token_tree *t, const int32_t *path, int32_t n_path, int32_t next,
                 int32_t moved[TREE_MAX_NODES]);
-/* Does that: nothing is submitted or provisional then, and cumulative confidences are products from
- * the new root on. A node that the drafter had no guesses for, or no room, may be asked again.
- * Where all go, the tree is reset to `next`. */
+/* Moves them. Nothing is submitted or provisional then, and cumulative confidences are products
+ * from the new root on. A node for which the drafter had no guesses, or no room, may be expanded
+ * again. If all nodes are removed, the tree is reset to `next`. */
 void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES]);
 
 bool tree_is_valid(const token_tree *t);

@@ -1,10 +1,10 @@
-/* The values of a pass's best nodes: of a node the probability that it is accepted. */
+/* The values of a pass's best nodes. The value of a node is the probability that it is accepted. */
 #ifndef DREY_TREE_VALUES_H
 #define DREY_TREE_VALUES_H
 
 #include "tree/tree.h"
 
-/* Of the `most` best, falling. */
+/* Of the best `most` nodes, falling. */
 typedef struct values {
     float value[TREE_MAX_DRAFTED];
     int32_t n;
