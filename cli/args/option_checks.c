@@ -61,9 +61,9 @@ static drey_status check_exits(const cli_settings *s, drey_error *err)
 static drey_status check_run(const cli_settings *s, drey_error *err)
 {
     static const char *const sampled[] = {"top-k", "top-p", "min-p", "seed", NULL};
-    if (s->prompt && s->file)
+    if (s->text.prompt && s->text.file)
         FAIL(err, DREY_ERR_USAGE, "-p and -f contradict each other: there is one prompt");
-    if (s->system && !s->chat && s->command == CLI_RUN)
+    if (s->text.system && !s->text.chat && s->command == CLI_RUN)
         FAIL(err, DREY_ERR_USAGE, "--system needs --chat");
     for (int i = 0; sampled[i]; i++)
         if (option_given(s, sampled[i]) && !option_given(s, "temp"))
@@ -158,7 +158,7 @@ drey_status options_check(const cli_settings *s, drey_error *err)
              s->command == CLI_PREPARE  ? "model to prepare"
              : s->command == CLI_REPORT ? "trace, which drey run --trace writes"
                                         : "file to inspect");
-    if (s->turns && option_given(s, "turn"))
+    if (s->picture.turns && option_given(s, "turn"))
         FAIL(err, DREY_ERR_USAGE,
              "--turn and --turns contradict each other: one draws a tree, the other a "
              "timeline");
@@ -172,20 +172,20 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         return DREY_ERR_USAGE;
     if (option_find("exit")->commands & s->command && check_exits(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
-    if (s->prefix_disk && !s->prefix_folder)
+    if (s->prefixes.disk && !s->prefixes.folder)
         FAIL(err, DREY_ERR_USAGE, "--prefix-disk needs --prefix-folder: name a folder");
     if (s->command == CLI_RUN)
         return check_run(s, err);
-    if (s->check && s->force)
+    if (s->prepare.check && s->prepare.force)
         FAIL(err, DREY_ERR_USAGE,
              "--check and --force contradict each other: a check writes nothing");
     if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->model)
         FAIL(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
     if (s->command == CLI_TUNE)
         return check_tune(s, err);
-    if (s->list && (s->type || s->json))
+    if (s->bench.list && (s->bench.type || s->json))
         FAIL(err, DREY_ERR_USAGE, "--list stands alone: nothing is measured");
-    if (s->command == CLI_TOKENIZE && s->ids && s->bos)
+    if (s->command == CLI_TOKENIZE && s->tokens.ids && s->tokens.bos)
         FAIL(err, DREY_ERR_USAGE,
              "--ids and --bos contradict each other: BOS is put before "
              "tokens, not before text");

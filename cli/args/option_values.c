@@ -212,9 +212,9 @@ static drey_status read_stop(cli_settings *s, const char *text, drey_error *err)
 {
     if (!*text)
         FAIL(err, DREY_ERR_USAGE, "--stop takes a text that is not empty");
-    if (s->n_stops == CLI_MAX_STOPS)
+    if (s->text.n_stops == CLI_MAX_STOPS)
         FAIL(err, DREY_ERR_USAGE, "--stop can be given %d times at most", CLI_MAX_STOPS);
-    s->stops[s->n_stops++] = text;
+    s->text.stops[s->text.n_stops++] = text;
     return DREY_OK;
 }
 

@@ -93,10 +93,10 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
                           drey_error *err)
 {
     *s = (cli_settings){.command = command,
-                        .n_predict = 512,
-                        .window = 512,
-                        .n_prompt = 512,
-                        .n_decode = 64,
+                        .text.n_predict = 512,
+                        .scoring.window = 512,
+                        .bench.n_prompt = 512,
+                        .bench.n_decode = 64,
                         .sampling.top_p = 1};
     tables t;
     make_tables(&t);

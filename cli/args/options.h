@@ -36,6 +36,53 @@ enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
 /* What predictors look at: all there is; without the drafter's own. */
 typedef enum cli_features { CLI_FEATURES_ALL, CLI_FEATURES_PLAIN } cli_features;
 
+/* run, chat: the text; run and perplexity: file; tokenize: special; serve, train: n_predict. */
+typedef struct cli_text {
+    const char *prompt, *file, *system;
+    const char *stops[CLI_MAX_STOPS];
+    size_t n_stops;
+    int32_t n_predict;
+    bool chat, special, ignore_eos, raw_ids, no_provisional_text;
+    const char *stats, *trace; /* files to write */
+} cli_text;
+
+/* NULL: as usual, or none; numbers: if given. */
+typedef struct cli_serve {
+    const char *host, *api_key, *cors_origin, *alias;
+    int32_t port, n_queue, n_connections, timeout_s, grace_s;
+    uint64_t body_bytes; /* 0: what is usual */
+} cli_serve;
+
+/* chat, serve: what is kept of beginnings of texts. */
+typedef struct cli_prefixes {
+    uint64_t memory, disk; /* 0: what is usual */
+    const char *folder;    /* NULL: none */
+} cli_prefixes;
+
+typedef struct cli_plan {
+    double disk_bytes_per_s; /* 0: measure it */
+    bool no_measure, tensors;
+} cli_plan;
+
+/* 0: what is usual. */
+typedef struct cli_train {
+    int32_t n_hidden; /* exit */
+    cli_features features;
+    int32_t n_heads, n_vocabulary, n_epochs; /* medusa */
+    float rate;
+    bool keep_texts;
+} cli_train;
+
+typedef struct cli_bench {
+    int32_t n_prompt, n_decode; /* model */
+    const char *contexts;       /* as written, NULL: what is usual */
+    bool every;
+    const char *type; /* kernels; NULL: all */
+    bool list;
+    bool sizes;      /* disk */
+    int32_t seconds; /* 0: the usual time */
+} cli_bench;
+
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {
     cli_command command;
@@ -57,49 +104,38 @@ typedef struct cli_settings {
     uint64_t memory_bytes; /* or DREY_MEMORY_* */
     int32_t n_context;     /* 0: the command chooses */
     int32_t n_threads;     /* 0: the cores */
-    int32_t n_predict, draft_tokens, tree_nodes, prompt_chunk;
+    int32_t draft_tokens, tree_nodes, prompt_chunk;
     const char *cpu_tier, *units;
     const char *sidecar; /* a file, "none", or NULL: the one beside the model */
-
-    const char *prompt, *file, *system;
-    const char *stops[CLI_MAX_STOPS];
-    size_t n_stops;
     drey_sampling sampling;
-    bool chat, special, ignore_eos, raw_ids, no_provisional_text, quiet;
-    const char *stats, *trace; /* run: files to write */
 
-    double disk_bytes_per_s; /* plan: 0: measure it */
-    bool no_measure, tensors;
-    int32_t n_sessions;         /* 0: 1 */
-    bool ids, bos;              /* tokenize */
-    bool show;                  /* tune */
-    int32_t window;             /* perplexity */
-    int32_t unscored;           /* perplexity: of a window's tokens, 0 is 1 */
-    int32_t n_prompt, n_decode; /* bench model */
-    const char *contexts;       /* bench model: as written, NULL: what is usual */
-    bool every;
-    const char *type; /* bench kernels; NULL: all */
-    bool list;
-    bool sizes;          /* bench disk */
-    int32_t seconds;     /* bench disk; 0: the usual time */
+    bool quiet;
+    int32_t n_sessions;  /* 0: 1 */
     const char *prompts; /* tune, train: a file; NULL: the usual ones */
-    const char *json;    /* bench, plan, prepare, tune */
-    int32_t turn;        /* report: whose tree is drawn */
-    const char *turns;   /* report: "3-7"; NULL: in the middle */
-    const char
-        *output; /* prepare, train: the side file; NULL: beside the model. report: the picture */
-    bool check, force, planes;                                /* prepare */
-    int32_t n_hidden;                                         /* train exit; 0: what is usual */
-    cli_features features;                                    /* train exit */
-    int32_t n_heads, n_vocabulary, n_epochs;                  /* train medusa; 0: what is usual */
-    float rate;                                               /* train medusa; 0: what is usual */
-    bool keep_texts;                                          /* train medusa */
-    const char *host, *api_key, *cors_origin, *alias;         /* serve; NULL: as usual, or none */
-    int32_t port, n_queue, n_connections, timeout_s, grace_s; /* serve: if given */
-    uint64_t prefix_memory, prefix_disk;                      /* serve; 0: what is usual */
-    const char *prefix_folder;                                /* serve; NULL: none */
-    uint64_t body_bytes;                                      /* serve; 0: what is usual */
+    const char *json;    /* NULL: none */
+    const char *output;  /* prepare, train: NULL: beside the model. report: the picture */
     const char *operand; /* inspect, prepare, report: the file */
+
+    cli_text text;
+    cli_serve serve;
+    cli_prefixes prefixes;
+    cli_plan plan;
+    cli_train train;
+    cli_bench bench;
+    struct {
+        bool check, force, planes;
+    } prepare;
+    struct {
+        int32_t turn;      /* whose tree is drawn */
+        const char *turns; /* "3-7"; NULL: in the middle */
+    } picture;
+    struct {
+        bool ids, bos;
+    } tokens; /* tokenize */
+    struct {
+        int32_t window, unscored; /* unscored: of a window's tokens, 0 is 1 */
+    } scoring;                    /* perplexity */
+    bool show;                    /* tune */
 } cli_settings;
 
 typedef enum cli_value {

@@ -141,7 +141,7 @@ static void list(FILE *out)
 
 drey_status bench_kernels(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
-    if (s->list) {
+    if (s->bench.list) {
         list(out);
         return DREY_OK;
     }
@@ -152,7 +152,8 @@ drey_status bench_kernels(const cli_settings *s, FILE *out, json_writer *root, d
         const char *tier = s->cpu_tier ? s->cpu_tier : drey_cpu_tiers()[0];
         fprintf(out, "kernels    %s\n", tier);
         json_put_text(root, "cpu_tier", tier);
-        status = drey_bench_kernels(s->n_threads, s->cpu_tier, s->type, &limits, visit, &l, err);
+        status =
+            drey_bench_kernels(s->n_threads, s->cpu_tier, s->bench.type, &limits, visit, &l, err);
         if (l.begun)
             json_close(root, ']');
     }

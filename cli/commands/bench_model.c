@@ -137,13 +137,13 @@ static drey_status measure(models *m, const cli_settings *s, FILE *out, json_wri
     drey_plan plan;
     progress bar = {0};
     drey_model_bench_init(&bench);
-    bench.n_prompt = s->n_prompt;
-    bench.n_decode = s->n_decode;
-    bench.every = s->every;
-    if (s->contexts)
-        TRY(bench_read_contexts(s->contexts, &bench, err));
+    bench.n_prompt = s->bench.n_prompt;
+    bench.n_decode = s->bench.n_decode;
+    bench.every = s->bench.every;
+    if (s->bench.contexts)
+        TRY(bench_read_contexts(s->bench.contexts, &bench, err));
     TRY(models_open(m, s, err));
-    drey_engine_options options = models_engine_options(m, s, s->n_prompt);
+    drey_engine_options options = models_engine_options(m, s, s->bench.n_prompt);
     options.progress = progress_report;
     options.progress_user = &bar;
     if (drey_plan_make(&options, 0, &plan, NULL) == DREY_OK)

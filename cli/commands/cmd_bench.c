@@ -26,7 +26,7 @@ static drey_status disk_sizes(const cli_settings *s, FILE *out, json_writer *roo
     json_put_array(root, "sizes");
     for (int i = first; i <= last; i++) {
         drey_disk_report r;
-        TRY(drey_bench_disk(s->model, s->io, (uint64_t)1 << i, s->seconds, &r, err));
+        TRY(drey_bench_disk(s->model, s->io, (uint64_t)1 << i, s->bench.seconds, &r, err));
         speed[i] = r.bytes_per_s;
         most = r.bytes_per_s > most ? r.bytes_per_s : most;
         fprintf(out, "reads of   %-8s %s/s, %.3f s of processor a GB\n",
@@ -51,9 +51,9 @@ static drey_status disk(const cli_settings *s, FILE *out, json_writer *root, dre
 {
     drey_disk_report r;
     char a[16], b[16];
-    if (s->sizes)
+    if (s->bench.sizes)
         return disk_sizes(s, out, root, err);
-    TRY(drey_bench_disk(s->model, s->io, s->read_bytes, s->seconds, &r, err));
+    TRY(drey_bench_disk(s->model, s->io, s->read_bytes, s->bench.seconds, &r, err));
     fprintf(out, "disk       %s read at %s/s, %.3f s of processor a GB\n",
             format_bytes(a, (double)r.read_bytes), format_bytes(b, r.bytes_per_s),
             cpu_s_per_gb(&r));

@@ -117,7 +117,7 @@ static void choose_lengths(chat *c)
         complain("warning: a context of %d tokens is longer than the %d the model was made for; "
                  "the text may become poor",
                  c->n_context, info.n_context_train);
-    c->n_predict = c->settings.n_predict;
+    c->n_predict = c->settings.text.n_predict;
     if (!option_given(&c->settings, "predict") && c->n_predict > c->n_context / MOST_CONTEXT_SHARE)
         c->n_predict = c->n_context / MOST_CONTEXT_SHARE;
     if (c->n_predict < 1)
@@ -153,8 +153,8 @@ static drey_status begin(chat *c, drey_error *err)
 {
     const cli_settings *s = &c->settings;
     TRY(models_open(&c->models, s, err));
-    if (s->system)
-        TRY(talk_set_system(&c->talk, s->system, err));
+    if (s->text.system)
+        TRY(talk_set_system(&c->talk, s->text.system, err));
     TRY(check_template(c, err));
     choose_lengths(c);
     /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
@@ -215,10 +215,10 @@ static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
     options.n_predict = n_predict;
     options.sampling = s->sampling;
     options.sampling.seed += c->tries;
-    options.stops = s->stops;
-    options.n_stops = s->n_stops;
+    options.stops = s->text.stops;
+    options.n_stops = s->text.n_stops;
     c->progress = (progress){.quiet = s->quiet};
-    text_writer_begin(&c->out, &c->progress, &options, !s->no_provisional_text);
+    text_writer_begin(&c->out, &c->progress, &options, !s->text.no_provisional_text);
     drey_status status = drey_session_sync(c->session, c->talk.ids, c->talk.n_ids, NULL, err);
     if (status == DREY_OK)
         status = drey_session_begin(c->session, &options, &c->statistics, err);

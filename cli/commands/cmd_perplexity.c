@@ -35,7 +35,8 @@ static drey_status take_text(scoring *p, drey_error *err)
     char *text = NULL;
     size_t n_bytes = 0;
     input_limit limit = input_limit_memory(p->settings->memory_bytes, INPUT_AS_IDS);
-    drey_status status = input_read(p->settings->file, "the text", &limit, &text, &n_bytes, err);
+    drey_status status =
+        input_read(p->settings->text.file, "the text", &limit, &text, &n_bytes, err);
     if (status == DREY_OK)
         status = input_tokens(p->models.target, text, n_bytes, DREY_TOKENIZE_BOS, 0, &p->ids,
                               &p->n_ids, err);
@@ -44,10 +45,10 @@ static drey_status take_text(scoring *p, drey_error *err)
     if (p->n_ids < 2)
         FAIL(err, DREY_ERR_FORMAT, "the text has %zu tokens; perplexity needs two at least",
              p->n_ids);
-    p->window = (size_t)p->settings->window;
+    p->window = (size_t)p->settings->scoring.window;
     if (p->window > p->n_ids)
         p->window = p->n_ids;
-    p->unscored = p->settings->unscored ? (size_t)p->settings->unscored : 1;
+    p->unscored = p->settings->scoring.unscored ? (size_t)p->settings->scoring.unscored : 1;
     if (p->unscored >= p->window)
         FAIL(err, DREY_ERR_USAGE, "--unscored %zu leaves nothing to score of windows of %zu tokens",
              p->unscored, p->window);

@@ -46,10 +46,10 @@ static int32_t choose_context(const cli_settings *s, const drey_model *target)
 
 static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
 {
-    drey_speeds speeds = {.disk_bytes_per_s = s->disk_bytes_per_s};
-    if (!s->no_measure)
+    drey_speeds speeds = {.disk_bytes_per_s = s->plan.disk_bytes_per_s};
+    if (!s->plan.no_measure)
         TRY(drey_planner_measure(p->planner, 0, &speeds, err));
-    p->disk = s->disk_bytes_per_s > 0       ? REPORT_STATED
+    p->disk = s->plan.disk_bytes_per_s > 0  ? REPORT_STATED
               : speeds.disk_bytes_per_s > 0 ? REPORT_MEASURED
                                             : REPORT_UNKNOWN;
     TRY(drey_planner_make(p->planner, 0, &speeds, &p->plan, err));
@@ -85,7 +85,7 @@ static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
         report_more(out, &p->plan, &p->more);
     if (s->json)
         TRY(write_json(s->json, p, err));
-    if (!s->tensors)
+    if (!s->plan.tensors)
         return DREY_OK;
     fprintf(out, "tensors of the target, in the order of a pass\n");
     return drey_planner_visit(p->planner, 0, show_tensor, out, err);

@@ -48,7 +48,7 @@ static void tell(const cli_settings *s, const drey_prepare_report *report)
     if (s->quiet)
         return;
     format_bytes(size, (double)report->sidecar_bytes);
-    if (s->check)
+    if (s->prepare.check)
         fprintf(out, "OK: %s, all of it as the model says\n", size);
     else if (report->written)
         fprintf(out, "written: %s; drey run uses it%s\n", size, s->output ? " with --sidecar" : "");
@@ -76,7 +76,7 @@ static drey_status write_json(const cli_settings *s, const drey_prepare_report *
     json_put_text(root, "path", path ? path : "");
     json_put_number(root, "sidecar_bytes", (double)report->sidecar_bytes);
     json_put_bool(root, "written", report->written);
-    json_put_bool(root, "checked", s->check);
+    json_put_bool(root, "checked", s->prepare.check);
     json_put_number(root, "seconds", seconds);
     free(path);
     return json_write(s->json, &b, err);
@@ -92,9 +92,9 @@ static drey_status prepare(preparing *p, drey_error *err)
     drey_prepare_options_init(&options);
     options.model = p->model;
     options.output = s->output;
-    options.check = s->check;
-    options.force = s->force;
-    options.planes = s->planes;
+    options.check = s->prepare.check;
+    options.force = s->prepare.force;
+    options.planes = s->prepare.planes;
     options.announce = announce;
     options.progress = on_progress;
     options.go_on = go_on;

@@ -70,9 +70,9 @@ static drey_status choose(report *r, const cli_settings *s, drey_error *err)
              s->operand);
     r->tree = option_given(s, "turn");
     if (r->tree)
-        return find_named(r, s->turn, s->turn, err);
-    if (s->turns)
-        return read_turns(r, s->turns, err);
+        return find_named(r, s->picture.turn, s->picture.turn, err);
+    if (s->picture.turns)
+        return read_turns(r, s->picture.turns, err);
     int from = first_whole(&r->trace), shown = n - from < USUAL_TURNS ? n - from : USUAL_TURNS;
     r->first = from + (n - from - shown) / 2;
     r->last = r->first + shown - 1;

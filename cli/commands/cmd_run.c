@@ -46,12 +46,12 @@ static void end_line(const run *r)
 static drey_status read_prompt(const run *r, char **text, size_t *n_bytes, drey_error *err)
 {
     const cli_settings *s = r->settings;
-    if (!s->prompt) {
+    if (!s->text.prompt) {
         input_limit limit = input_limit_memory(s->memory_bytes, INPUT_AS_IDS);
         input_limit_context(&limit, r->models.target, s->n_context);
-        return input_read(s->file, "the prompt", &limit, text, n_bytes, err);
+        return input_read(s->text.file, "the prompt", &limit, text, n_bytes, err);
     }
-    *text = strdup(s->prompt);
+    *text = strdup(s->text.prompt);
     if (!*text)
         FAIL(err, DREY_ERR_MEMORY, "out of memory while reading the prompt");
     *n_bytes = strlen(*text);
@@ -63,11 +63,11 @@ static drey_status take_prompt(run *r, drey_error *err)
     const cli_settings *s = r->settings;
     char *text = NULL;
     size_t n_bytes = 0;
-    int flags = DREY_TOKENIZE_BOS | (s->special ? DREY_TOKENIZE_SPECIAL : 0);
+    int flags = DREY_TOKENIZE_BOS | (s->text.special ? DREY_TOKENIZE_SPECIAL : 0);
     drey_status status = read_prompt(r, &text, &n_bytes, err);
-    if (status == DREY_OK && s->chat)
-        status = input_chat_tokens(r->models.target, s->system, text, n_bytes, flags, s->n_context,
-                                   &r->ids, &r->n_ids, err);
+    if (status == DREY_OK && s->text.chat)
+        status = input_chat_tokens(r->models.target, s->text.system, text, n_bytes, flags,
+                                   s->n_context, &r->ids, &r->n_ids, err);
     else if (status == DREY_OK)
         status = input_tokens(r->models.target, text, n_bytes, flags, s->n_context, &r->ids,
                               &r->n_ids, err);
@@ -86,11 +86,11 @@ static drey_status choose_context(const run *r, int32_t *n_context, drey_error *
     drey_model_describe(r->models.target, &info);
     *n_context = s->n_context;
     if (!*n_context) {
-        if (r->n_ids > (size_t)(INT32_MAX - s->n_predict))
+        if (r->n_ids > (size_t)(INT32_MAX - s->text.n_predict))
             FAIL(err, DREY_ERR_CONTEXT,
                  "a prompt of %zu tokens and -n %d are more than any context holds", r->n_ids,
-                 s->n_predict);
-        *n_context = (int32_t)r->n_ids + s->n_predict;
+                 s->text.n_predict);
+        *n_context = (int32_t)r->n_ids + s->text.n_predict;
     }
     if (info.n_context_train > 0 && *n_context > info.n_context_train)
         complain("warning: a context of %d tokens is longer than the %d the model was made for; "
@@ -154,7 +154,7 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
         json_units(w, r->engine);
         json_close(w, ']');
     }
-    return json_write(r->settings->stats, &b, err);
+    return json_write(r->settings->text.stats, &b, err);
 }
 
 /* What ended the text as seen from here, on top of what the library says. */
@@ -196,7 +196,7 @@ static drey_status write_trace(const run *r, const drey_statistics *statistics, 
                                                         : drey_drafter_name(r->models.drafter),
                                .policy = drey_policy_name(s->policy),
                                .statistics = statistics};
-    return trace_write(s->trace, r->session, r->models.target, &about, err);
+    return trace_write(s->text.trace, r->session, r->models.target, &about, err);
 }
 
 static void report_all(const run *r, const drey_statistics *statistics)
@@ -217,15 +217,15 @@ static drey_status generate(run *r, drey_error *err)
     drey_statistics statistics = {0};
     drey_generate_options options;
     drey_generate_options_init(&options);
-    options.n_predict = s->n_predict;
+    options.n_predict = s->text.n_predict;
     options.sampling = s->sampling;
-    options.stops = s->stops;
-    options.n_stops = s->n_stops;
-    options.ignore_eos = s->ignore_eos;
-    if (s->raw_ids)
+    options.stops = s->text.stops;
+    options.n_stops = s->text.n_stops;
+    options.ignore_eos = s->text.ignore_eos;
+    if (s->text.raw_ids)
         text_writer_begin_ids(&r->out, &r->progress, &options);
     else
-        text_writer_begin(&r->out, &r->progress, &options, !s->no_provisional_text);
+        text_writer_begin(&r->out, &r->progress, &options, !s->text.no_provisional_text);
     drey_status status = write_text(r, &options, &statistics, err);
     signals_unwatch();
     progress_clear(&r->progress);
@@ -236,8 +236,8 @@ static drey_status generate(run *r, drey_error *err)
             report_all(r, &statistics);
     }
     drey_error *first = status == DREY_OK ? err : NULL; /* the text's error counts */
-    drey_status written = s->stats ? write_statistics(r, &statistics, first) : DREY_OK;
-    if (s->trace) {
+    drey_status written = s->text.stats ? write_statistics(r, &statistics, first) : DREY_OK;
+    if (s->text.trace) {
         drey_status traced = write_trace(r, &statistics, written == DREY_OK ? first : NULL);
         written = written == DREY_OK ? traced : written;
     }
@@ -247,11 +247,12 @@ static drey_status generate(run *r, drey_error *err)
 static drey_status run_all(run *r, drey_error *err)
 {
     const cli_settings *s = r->settings;
-    if ((s->stats && strcmp(s->stats, "-") == 0) || (s->trace && strcmp(s->trace, "-") == 0))
+    if ((s->text.stats && strcmp(s->text.stats, "-") == 0) ||
+        (s->text.trace && strcmp(s->text.trace, "-") == 0))
         FAIL(err, DREY_ERR_USAGE, "--%s takes a file: standard output is for the text alone",
-             s->stats && strcmp(s->stats, "-") == 0 ? "stats" : "trace");
-    TRY(json_check_path(s->stats, err));
-    TRY(json_check_path(s->trace, err));
+             s->text.stats && strcmp(s->text.stats, "-") == 0 ? "stats" : "trace");
+    TRY(json_check_path(s->text.stats, err));
+    TRY(json_check_path(s->text.trace, err));
     TRY(models_open(&r->models, s, err));
     TRY(take_prompt(r, err));
     TRY(open_session(r, err));

@@ -45,8 +45,8 @@ static void name_model(serving *v)
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
         n -= 5;
-    if (v->settings.alias)
-        snprintf(v->name, sizeof v->name, "%s", v->settings.alias);
+    if (v->settings.serve.alias)
+        snprintf(v->name, sizeof v->name, "%s", v->settings.serve.alias);
     else
         snprintf(v->name, sizeof v->name, "%.*s", (int)n, name);
 }
@@ -65,8 +65,8 @@ static int32_t choose_context(const serving *v)
 static uint64_t choose_body(const serving *v, int32_t n_context)
 {
     uint64_t n = (uint64_t)n_context * BODY_PER_TOKEN;
-    if (v->settings.body_bytes)
-        return v->settings.body_bytes;
+    if (v->settings.serve.body_bytes)
+        return v->settings.serve.body_bytes;
     return n < LEAST_BODY ? LEAST_BODY : n > MOST_BODY ? MOST_BODY : n;
 }
 
@@ -101,18 +101,18 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
     const serve_options options = {
         .model = v->models.target,
         .name = v->name,
-        .host = s->host ? s->host : "127.0.0.1",
-        .port = given_or(s, "port", s->port, USUAL_PORT),
-        .api_keys = s->api_key,
-        .origins = s->cors_origin,
+        .host = s->serve.host ? s->serve.host : "127.0.0.1",
+        .port = given_or(s, "port", s->serve.port, USUAL_PORT),
+        .api_keys = s->serve.api_key,
+        .origins = s->serve.cors_origin,
         .n_sessions = s->n_sessions,
         .n_context = n_context,
-        .n_queue = given_or(s, "queue", s->n_queue, USUAL_QUEUE),
-        .n_connections = given_or(s, "connections", s->n_connections, USUAL_CONNECTIONS),
+        .n_queue = given_or(s, "queue", s->serve.n_queue, USUAL_QUEUE),
+        .n_connections = given_or(s, "connections", s->serve.n_connections, USUAL_CONNECTIONS),
         .body_bytes = choose_body(v, n_context),
-        .timeout_s = given_or(s, "timeout", s->timeout_s, USUAL_TIMEOUT_S),
-        .grace_s = given_or(s, "grace", s->grace_s, USUAL_GRACE_S),
-        .n_predict = given_or(s, "predict", s->n_predict, 0),
+        .timeout_s = given_or(s, "timeout", s->serve.timeout_s, USUAL_TIMEOUT_S),
+        .grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S),
+        .n_predict = given_or(s, "predict", s->text.n_predict, 0),
         .sampling = s->sampling,
         .go_on = go_on,
         .log = say,

@@ -11,7 +11,8 @@
 static drey_status print_ids(const drey_model *model, const cli_settings *s, const char *text,
                              size_t n_bytes, drey_error *err)
 {
-    int flags = (s->special ? DREY_TOKENIZE_SPECIAL : 0) | (s->bos ? DREY_TOKENIZE_BOS : 0);
+    int flags =
+        (s->text.special ? DREY_TOKENIZE_SPECIAL : 0) | (s->tokens.bos ? DREY_TOKENIZE_BOS : 0);
     int32_t *ids = NULL;
     size_t n_ids = 0;
     TRY(input_tokens(model, text, n_bytes, flags, 0, &ids, &n_ids, err));
@@ -54,7 +55,7 @@ static drey_status read_ids(const char *json, size_t n_bytes, int32_t **ids, siz
 static drey_status print_text(const drey_model *model, const cli_settings *s, const char *json,
                               size_t n_json, drey_error *err)
 {
-    int flags = s->special ? DREY_TOKENIZE_SPECIAL : 0;
+    int flags = s->text.special ? DREY_TOKENIZE_SPECIAL : 0;
     int32_t *ids = NULL;
     size_t n_ids = 0, n_bytes = 0;
     char *text = NULL;
@@ -86,10 +87,11 @@ static drey_status tokenize(models *m, const cli_settings *s, char **input, drey
 {
     size_t n = 0;
     TRY(models_open(m, s, err));
-    input_limit limit = input_limit_memory(DREY_MEMORY_AUTO, s->ids ? INPUT_AS_JSON : INPUT_AS_IDS);
-    TRY(input_read(NULL, s->ids ? "the list of ids" : "the text", &limit, input, &n, err));
-    return s->ids ? print_text(m->target, s, *input, n, err)
-                  : print_ids(m->target, s, *input, n, err);
+    input_limit limit =
+        input_limit_memory(DREY_MEMORY_AUTO, s->tokens.ids ? INPUT_AS_JSON : INPUT_AS_IDS);
+    TRY(input_read(NULL, s->tokens.ids ? "the list of ids" : "the text", &limit, input, &n, err));
+    return s->tokens.ids ? print_text(m->target, s, *input, n, err)
+                         : print_ids(m->target, s, *input, n, err);
 }
 
 int tokenize_main(const cli_settings *settings)

@@ -38,12 +38,12 @@ static void find_shares(models *m, const cli_settings *s)
 static drey_prefix_options prefixes_of(const cli_settings *settings)
 {
     const uint64_t usual_memory = 64 << 20, usual_disk = UINT64_C(1) << 30;
-    drey_prefix_options p = {.memory_bytes = settings->prefix_memory,
-                             .folder = settings->prefix_folder};
+    drey_prefix_options p = {.memory_bytes = settings->prefixes.memory,
+                             .folder = settings->prefixes.folder};
     if (p.folder && !p.memory_bytes)
         p.memory_bytes = usual_memory;
     if (p.folder)
-        p.disk_bytes = settings->prefix_disk ? settings->prefix_disk : usual_disk;
+        p.disk_bytes = settings->prefixes.disk ? settings->prefixes.disk : usual_disk;
     return p;
 }
 
@@ -114,7 +114,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.draft_tokens = settings->draft_tokens;
     options.tree_nodes = settings->tree_nodes;
     options.prompt_chunk = settings->prompt_chunk;
-    options.trace_spans = settings->trace ? TRACE_FILE_SPANS : 0;
+    options.trace_spans = settings->text.trace ? TRACE_FILE_SPANS : 0;
     options.cpu_tier = settings->cpu_tier;
     options.units = settings->units;
     options.unit_shares = m->divided ? &m->shares : NULL;

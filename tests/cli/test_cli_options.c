@@ -145,7 +145,7 @@ TEST(defaults)
     (void)state;
     accepts(&s, CLI_RUN, "-m a.gguf");
     assert_string_equal(s.model, "a.gguf");
-    assert_int_equal(s.n_predict, 512);
+    assert_int_equal(s.text.n_predict, 512);
     assert_int_equal(s.n_context, 0);
     assert_int_equal(s.n_threads, 0);
     assert_true(s.memory_bytes == DREY_MEMORY_AUTO);
@@ -154,9 +154,9 @@ TEST(defaults)
     assert_int_equal(s.io, DREY_IO_AUTO);
     assert_int_equal(s.kv, DREY_KV_F16);
     assert_true(s.sampling.temperature == 0 && s.sampling.top_p == 1);
-    assert_false(s.chat || s.special || s.ignore_eos || s.raw_ids || s.quiet);
+    assert_false(s.text.chat || s.text.special || s.text.ignore_eos || s.text.raw_ids || s.quiet);
     accepts(&s, CLI_PERPLEXITY, "-m a.gguf");
-    assert_int_equal(s.window, 512);
+    assert_int_equal(s.scoring.window, 512);
 }
 
 TEST(the_draft_chooses_itself)
@@ -192,8 +192,8 @@ TEST(values)
     assert_string_equal(s.draft_path, "d.gguf");
     assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
     assert_true(s.memory_bytes == 2684354560);
-    assert_string_equal(s.prompt, "hello");
-    assert_int_equal(s.n_predict, 8);
+    assert_string_equal(s.text.prompt, "hello");
+    assert_int_equal(s.text.n_predict, 8);
     assert_int_equal(s.n_context, 99);
     assert_int_equal(s.n_threads, 3);
     assert_true(s.sampling.temperature == 0.5f);
@@ -206,18 +206,18 @@ TEST(values)
     assert_null(s.draft_path);
     assert_int_equal(s.policy, DREY_POLICY_SEQUENCE);
     assert_int_equal(s.draft_tokens, 4);
-    assert_int_equal(s.n_stops, 2);
-    assert_string_equal(s.stops[0], "a");
-    assert_string_equal(s.stops[1], "b");
+    assert_int_equal(s.text.n_stops, 2);
+    assert_string_equal(s.text.stops[0], "a");
+    assert_string_equal(s.text.stops[1], "b");
     assert_int_equal(s.io, DREY_IO_PREAD);
     assert_int_equal(s.kv, DREY_KV_Q8_0);
     assert_true(s.quiet);
     assert_true(s.sampling.seed == UINT64_MAX);
     assert_true(s.memory_bytes == DREY_MEMORY_UNLIMITED);
     accepts(&s, CLI_RUN, "-m t -p -x -d none --policy none --temp 0 --seed 1");
-    assert_string_equal(s.prompt, "-x");
+    assert_string_equal(s.text.prompt, "-x");
     accepts(&s, CLI_RUN, "-m t -p _ -d ./lookup --tree 5");
-    assert_string_equal(s.prompt, "");
+    assert_string_equal(s.text.prompt, "");
     assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
     assert_int_equal(s.tree_nodes, 5);
     assert_int_equal(s.without, 0);
@@ -228,28 +228,28 @@ TEST(values)
     accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --with lookup");
     assert_int_equal(s.with, DREY_WITH(DREY_PART_LOOKUP));
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
-    assert_true(s.disk_bytes_per_s == 1.5 * 1073741824);
-    assert_true(s.tensors);
-    assert_false(s.no_measure);
+    assert_true(s.plan.disk_bytes_per_s == 1.5 * 1073741824);
+    assert_true(s.plan.tensors);
+    assert_false(s.plan.no_measure);
     accepts(&s, CLI_PLAN, "-m t --no-measure --json -");
-    assert_true(s.no_measure && s.json);
+    assert_true(s.plan.no_measure && s.json);
     accepts(&s, CLI_PLAN, "-m t --disk 100M");
-    assert_true(s.disk_bytes_per_s == 100.0 * 1048576);
+    assert_true(s.plan.disk_bytes_per_s == 100.0 * 1048576);
     accepts(&s, CLI_INSPECT, "-- -odd");
     assert_string_equal(s.operand, "-odd");
     accepts(&s, CLI_TOKENIZE, "-m t --special --ids");
-    assert_true(s.special && s.ids);
+    assert_true(s.text.special && s.tokens.ids);
     accepts(&s, CLI_PREPARE, "m.gguf -o m.drey --force --planes -q");
     assert_string_equal(s.operand, "m.gguf");
     assert_string_equal(s.output, "m.drey");
-    assert_true(s.force && s.planes && s.quiet && !s.check);
+    assert_true(s.prepare.force && s.prepare.planes && s.quiet && !s.prepare.check);
     accepts(&s, CLI_RUN, "-m t --sidecar none");
     assert_string_equal(s.sidecar, "none");
     accepts(&s, CLI_BENCH_MACHINE, "-t 2");
     assert_null(s.model);
     accepts(&s, CLI_BENCH_MODEL, "-m a --contexts 0,64 --every");
-    assert_string_equal(s.contexts, "0,64");
-    assert_true(s.every);
+    assert_string_equal(s.bench.contexts, "0,64");
+    assert_true(s.bench.every);
     accepts(&s, CLI_RUN, "--help --no-such-thing");
     assert_true(s.help);
 }
@@ -278,9 +278,9 @@ TEST(pictures)
     (void)state;
     accepts(&s, CLI_REPORT, "t.json --turns 3-7 -o t.svg");
     assert_string_equal(s.operand, "t.json");
-    assert_string_equal(s.turns, "3-7");
+    assert_string_equal(s.picture.turns, "3-7");
     accepts(&s, CLI_REPORT, "t.json --turn 0");
-    assert_int_equal(s.turn, 0);
+    assert_int_equal(s.picture.turn, 0);
 }
 
 TEST(faults)
@@ -459,13 +459,13 @@ TEST(words)
     cli_settings s;
     (void)state;
     accepts(&s, CLI_RUN, "-qn8 -mt --stop -q --system=-x --chat");
-    assert_true(s.quiet && s.n_predict == 8);
+    assert_true(s.quiet && s.text.n_predict == 8);
     assert_string_equal(s.model, "t");
-    assert_string_equal(s.stops[0], "-q");
-    assert_string_equal(s.system, "-x");
+    assert_string_equal(s.text.stops[0], "-q");
+    assert_string_equal(s.text.system, "-x");
     accepts(&s, CLI_PREPARE, "--check a -q");
     assert_string_equal(s.operand, "a");
-    assert_true(s.check && s.quiet);
+    assert_true(s.prepare.check && s.quiet);
     accepts(&s, CLI_INSPECT, "-");
     assert_string_equal(s.operand, "-");
     accepts(&s, CLI_INSPECT, "-- --help");
@@ -562,12 +562,12 @@ TEST(defaults_are_told)
     help_has(CLI_RUN, "--draft-tokens N", chain);
     help_has(CLI_PLAN, "--tree N", tree);
     accepts(&s, CLI_RUN, "-m a");
-    help_has(CLI_RUN, "most tokens to write", s.n_predict);
+    help_has(CLI_RUN, "most tokens to write", s.text.n_predict);
     accepts(&s, CLI_PERPLEXITY, "-m a");
-    help_has(CLI_PERPLEXITY, "tokens of a window", s.window);
+    help_has(CLI_PERPLEXITY, "tokens of a window", s.scoring.window);
     accepts(&s, CLI_BENCH_MODEL, "-m a");
-    help_has(CLI_BENCH_MODEL, "length of the prompt", s.n_prompt);
-    help_has(CLI_BENCH_MODEL, "length of the text", s.n_decode);
+    help_has(CLI_BENCH_MODEL, "length of the prompt", s.bench.n_prompt);
+    help_has(CLI_BENCH_MODEL, "length of the text", s.bench.n_decode);
 }
 
 /* The rest of a file, which is closed. */
