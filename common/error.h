@@ -1,4 +1,4 @@
-/* Errors: a status for the code, a sentence for the person.
+/* Errors: a status for the program, a sentence for the user.
  *
  * TRY forwards a failure, FAIL sets one. A message says what went wrong and what to do about it; it
  * ends up on a terminal as it is. Programmer errors are asserts. */
@@ -11,14 +11,14 @@
 drey_status error_set(drey_error *err, drey_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A path for a message: where it is long, "..." stands for its middle, so that what is said about
- * it is not cut off. Returns path or out. */
+/* A path for a message. The middle of a long one is replaced by "...", so that the rest of the
+ * message is not cut off. Returns path or out. */
 enum { ERROR_PATH_BYTES = 160 };
 const char *error_path(char out[ERROR_PATH_BYTES], const char *path);
-/* The same in memory of the block that it stands in. */
+/* The same in memory of the enclosing block. */
 #define SHOWN_PATH(path) error_path((char[ERROR_PATH_BYTES]){0}, (path))
 
-/* Puts "PATH: " in front of the message, unless status is DREY_OK; returns status. */
+/* Puts "PATH: " before the message, unless status is DREY_OK; returns status. */
 drey_status error_in_file(drey_error *err, const char *path, drey_status status);
 
 #define TRY(expression)                                                                            \

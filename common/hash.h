@@ -1,5 +1,5 @@
-/* XXH64, a fast 64-bit hash that tells damage and change apart from the original. It is no
- * protection against a forger. The header of libxxhash has all of it; nothing is linked. */
+/* XXH64, a fast 64-bit hash that detects damage and changes. It does not protect against forgery.
+ * libxxhash's header has all of the code; nothing is linked. */
 #ifndef DREY_COMMON_HASH_H
 #define DREY_COMMON_HASH_H
 
@@ -9,7 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* A hash under way: bytes may come in pieces of any size. */
+/* The state of a hash: bytes may come in pieces of any size. */
 typedef struct hash64 {
     XXH64_state_t state;
 } hash64;

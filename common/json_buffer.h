@@ -1,4 +1,4 @@
-/* JSON in files: read whole, and put together in memory before any file is touched. */
+/* JSON in files: read as a whole, and written in memory before any file is touched. */
 #ifndef DREY_COMMON_JSON_BUFFER_H
 #define DREY_COMMON_JSON_BUFFER_H
 
@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* The value that a file of at most `most` bytes holds; NULL: it cannot be read, is longer, or is no
- * JSON. json_free gives it back. */
+/* The value in a file of at most `most` bytes; NULL: it cannot be read, is longer, or is no JSON.
+ * json_free frees it. */
 json_value *json_load_file(json_document *d, const char *path, size_t most);
 
 /* An object in memory that grows, in lines. */
@@ -18,7 +18,7 @@ typedef struct json_buffer {
     char *text;
     size_t n;
 } json_buffer;
-/* Begins it. The buffer stays where it is. */
+/* Begins it. The buffer must not be moved. */
 json_writer *json_buffer_begin(json_buffer *b);
 /* Ends it. The caller frees; NULL: out of memory. */
 char *json_buffer_end(json_buffer *b);

@@ -1,5 +1,5 @@
-/* Reading JSON: see json_reader.h. A string is walked through twice: once by json_next, which
- * checks it, and once by whoever wants its parts. */
+/* Reading JSON: see json_reader.h. A string is walked through twice: by json_next, which checks it,
+ * and by json_next_part. */
 #include "common/json_reader.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static bool in_object(const json_reader *r)
 
 /* ---- Strings ---- */
 
-/* The four digits at a place; UINT32_MAX: they are none. */
+/* The value of four hexadecimal digits; UINT32_MAX: they are none. */
 static uint32_t hex4(const json_reader *r, size_t at)
 {
     static const char digits[] = "0123456789abcdefABCDEF";
@@ -133,7 +133,7 @@ static bool plain(json_reader *r, json_part *part)
     return true;
 }
 
-/* false: the string's end, or what breaks it. */
+/* false: the string's end, or an error. */
 static bool scan_part(json_reader *r, json_part *part)
 {
     if (r->part_at < r->n && r->text[r->part_at] == '"')

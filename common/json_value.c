@@ -8,8 +8,8 @@
 
 /* ---- Reading ---- */
 
-/* Decodes the last event's string where it stands: what is decoded is never longer, and the NUL
- * takes the last quote's place at most. */
+/* Decodes the last event's string in place: the result is never longer, and the NUL replaces the
+ * last quote at most. */
 static const char *decode(json_reader *r, char *text, uint32_t *n)
 {
     char *begin = text + r->begin, *out = begin;

@@ -1,5 +1,5 @@
 /* A JSON text as values in memory of fixed size. The text is part of that memory: strings are
- * decoded where they stand and end with a NUL. */
+ * decoded in place and end with a NUL. */
 #ifndef DREY_COMMON_JSON_VALUE_H
 #define DREY_COMMON_JSON_VALUE_H
 
@@ -13,9 +13,9 @@ struct json_value {
     uint32_t n;      /* elements, members, or bytes of text */
     uint32_t n_key;
     const char *key;  /* of an object's member; NUL after it */
-    json_value *next; /* of the same array or object; NULL: it is the last */
+    json_value *next; /* the next in the same array or object; NULL: it is the last */
     union {
-        const char *text;  /* [n], and a NUL; it may hold others */
+        const char *text;  /* [n], and a NUL; it may contain others */
         json_value *first; /* NULL: there is none */
         double number;
     };
@@ -31,13 +31,13 @@ typedef struct json_values {
     size_t at;       /* where: bytes from the beginning */
 } json_values;
 
-/* Reads text[0..n), which is written into. NULL: it is no JSON, nested deeper than JSON_MOST_DEPTH,
- * or has more values than there is room for; see why. Of members with the same key all are kept:
- * the last one counts. */
+/* Reads text[0..n), which is modified. NULL: it is no JSON, nested deeper than JSON_MOST_DEPTH, or
+ * has more values than there is room for; see `why`. If several members have the same key, all are
+ * kept and the last one counts. */
 json_value *json_parse(json_values *v, char *text, size_t n);
 
-/* The same of a text that stays as it is, in memory of its own, which json_free gives back; bytes
- * that are no UTF-8 are taken as they are. NULL as above, or no memory. */
+/* The same for a text that is not modified, in its own memory, which json_free frees; bytes that
+ * are no UTF-8 are accepted. NULL as above, or no memory. */
 typedef struct json_document {
     json_value *root, *values;
     char *text;
@@ -45,23 +45,24 @@ typedef struct json_document {
 json_value *json_load(json_document *d, const char *text, size_t n);
 void json_free(json_document *d);
 
-/* The member of that key; NULL: there is none, or it is null, or `object` is none (it may be NULL).
+/* The member with that key; NULL: there is none, it is null, or `object` is no object (it may be
+ * NULL).
  */
 json_value *json_member(const json_value *object, const char *key);
-/* The same where it is an array; NULL: it is none. */
+/* The same if it is an array; else NULL. */
 json_value *json_member_array(const json_value *object, const char *key);
-/* Where it is a string: borrowed; NULL: it is none. */
+/* The string, borrowed; NULL if it is none. */
 const char *json_member_text(const json_value *object, const char *key);
-/* Where it is a number; NAN: it is none. */
+/* The number; NAN if it is none. */
 double json_member_number(const json_value *object, const char *key);
-/* Where it is true or false; false: it is none. */
+/* True or false; false if it is neither. */
 bool json_member_bool(const json_value *object, const char *key, bool *out);
-/* Where it is an array of numbers, at most `most`: how many; -1: it is none. */
+/* Reads an array of at most `most` numbers; returns how many, -1 if it is none. */
 int json_member_numbers(const json_value *object, const char *key, double *out, int most);
 /* Whether it is this text. */
 bool json_member_is(const json_value *object, const char *key, const char *text);
 
-/* Written again. */
+/* Writes a value. */
 void json_raw_value(json_writer *w, const json_value *v);
 
 #endif

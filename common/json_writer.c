@@ -70,7 +70,7 @@ void json_after_key(json_writer *w)
 
 /* ---- Strings ---- */
 
-/* What a character is written as, where it does not stand for itself; 0: it does. */
+/* The escape for a character; 0: it is written as it is. */
 static int escape(char out[16], uint32_t c, bool ascii)
 {
     static const char meanings[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
@@ -85,8 +85,8 @@ static int escape(char out[16], uint32_t c, bool ascii)
     return 0;
 }
 
-/* The bytes that text[0..n), n > 0, begins with: of one character, or of what is none. *n_out: what
- * they are written as; 0: as they are. */
+/* The number of bytes of the character, or of the broken part, that text[0..n), n > 0, begins with.
+ * *n_out: the length of what is written instead; 0: they are written as they are. */
 static size_t next_character(const json_writer *w, const char *text, size_t n, char out[16],
                              int *n_out)
 {

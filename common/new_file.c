@@ -27,8 +27,7 @@ static drey_status write_failed(const new_file *f, int reason, drey_error *err)
               SHOWN_PATH(f->path), strerror(reason));
 }
 
-/* A name that is taken by something else than a file: a device would be gone when the new file gets
- * its name. */
+/* Refuses a name that belongs to something else than a file: renaming would replace a device. */
 static drey_status check_place(const new_file *f, drey_error *err)
 {
     struct stat there;
@@ -39,8 +38,8 @@ static drey_status check_place(const new_file *f, drey_error *err)
               S_ISDIR(there.st_mode) ? "a folder" : "a device, a pipe or a socket");
 }
 
-/* Opens the .partial under a lock. The writer before may have given it its name meanwhile: then
- * what was locked is no longer there, and it is tried again. Returns 0 or an errno. */
+/* Opens the .partial file and locks it. The previous writer may have renamed it in between: then
+ * the locked file is no longer there, and it is tried again. Returns 0 or an errno. */
 static int open_locked(new_file *f)
 {
     for (int i = 0; i < TAKE_OVERS; i++) {
@@ -65,7 +64,7 @@ static int open_locked(new_file *f)
     return EWOULDBLOCK;
 }
 
-/* Where a link leads, or the path itself where nothing is yet. */
+/* The target of a link, or the path itself if nothing exists yet. */
 static char *real_path(const char *path)
 {
     char *real = realpath(path, NULL);
@@ -131,8 +130,8 @@ drey_status new_file_reserve(new_file *f, uint64_t n_bytes, drey_error *err)
     return DREY_OK;
 }
 
-/* Two windows: the older one is waited for and dropped when the next has been begun. Failures are
- * left to fsync, which reports them too. */
+/* Two windows: when one has been started, the one before it is waited for and dropped from the page
+ * cache. Failures are ignored here because fsync reports them as well. */
 static void push_out(new_file *f, uint64_t end)
 {
     if (end < f->begun + WINDOW_BYTES)
@@ -167,8 +166,8 @@ drey_status new_file_write(new_file *f, uint64_t offset, const void *bytes, size
     return DREY_OK;
 }
 
-/* So that the new name is on the disk too. Folders that cannot be synchronised are not an error:
- * the file is whole in any case. */
+/* Writes the new name to the disk as well. A folder that cannot be synchronised is not an error:
+ * the file is complete in any case. */
 static void sync_folder(const char *path)
 {
     size_t n = path_folder_bytes(path);

@@ -1,8 +1,8 @@
-/* A file that appears under its name whole or not at all.
+/* A file that appears under its name complete or not at all.
  *
- * It grows as NAME.partial in the same folder, locked against a second writer, and takes its name
- * when all of it is on the disk. Whatever ends the writer before that, NAME is what it was; a
- * .partial that a crash has left is taken over by the next writer.
+ * It is written as NAME.partial in the same folder, locked against a second writer, and renamed
+ * when all of it is on the disk. If the writer ends before that, NAME is unchanged; the next writer
+ * reuses a .partial that a crash has left.
  *
  *   open -> write* -> commit      (discard at any point before it removes what was written) */
 #ifndef DREY_COMMON_NEW_FILE_H
@@ -12,30 +12,30 @@
 
 typedef struct new_file {
     int fd;           /* -1 when closed */
-    char *path;       /* where it will be: links are followed */
-    char *partial;    /* where it is now */
-    uint64_t begun;   /* what lies before it was told to go to the disk, */
-    uint64_t dropped; /* what lies before this is there and has left the page cache */
+    char *path;       /* the final path, with links followed */
+    char *partial;    /* the present path */
+    uint64_t begun;   /* writing to disk has been started for all before this, */
+    uint64_t dropped; /* and all before this is on disk and has left the page cache */
 } new_file;
 
-/* The path that a file grows under: NAME.partial, with links followed. The caller frees; NULL when
- * memory is short. */
+/* The path of the unfinished file: NAME.partial, with links followed. The caller frees; NULL: out
+ * of memory. */
 char *new_file_partial(const char *path);
-/* Makes NAME.partial, empty. DREY_ERR_IO: the folder, the rights, another writer, or NAME is
- * something else than a file. */
+/* Makes NAME.partial, empty. DREY_ERR_IO: no such folder, no permission, another writer, or NAME is
+ * not a file. */
 drey_status new_file_open(new_file *f, const char *path, drey_error *err);
-/* Bytes that the file system still has for this user. */
+/* Free bytes of the file system for this user. */
 drey_status new_file_space(const new_file *f, uint64_t *free_bytes, drey_error *err);
-/* Gives the file its full length, with the disk space for it where the file system can reserve. */
+/* Sets the file's full length, and reserves the disk space if the file system can. */
 drey_status new_file_reserve(new_file *f, uint64_t n_bytes, drey_error *err);
-/* Writes all n bytes. What lies some MiB behind the last byte is on its way to the disk and no
- * longer in the page cache, so that neither memory nor the last fsync grows with the file. */
+/* Writes all n bytes. Data some MiB before the last byte is already going to the disk and leaves
+ * the page cache, so that neither memory nor the last fsync grows with the file. */
 drey_status new_file_write(new_file *f, uint64_t offset, const void *bytes, size_t n,
                            drey_error *err);
-/* Puts everything on the disk, the name too, and closes. A failure discards. */
+/* Writes everything to the disk, including the name, and closes. Discards the file on failure. */
 drey_status new_file_commit(new_file *f, drey_error *err);
-/* Removes the .partial and closes. Nothing to do for a file that is committed or was never open
- * (all zero with fd -1). */
+/* Removes the .partial and closes. Does nothing for a file that is committed or was never open (all
+ * zero with fd -1). */
 void new_file_discard(new_file *f);
 
 #endif

@@ -11,7 +11,7 @@ static inline const char *path_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Bytes of the folder in front of that, with its slash; 0: none is named. */
+/* Bytes of the folder before it, with its slash; 0: none is named. */
 static inline size_t path_folder_bytes(const char *path)
 {
     return (size_t)(path_name(path) - path);

@@ -1,5 +1,4 @@
-/* UTF-8, seen byte by byte: what is a character, what may become one, what never will; and
- * written. */
+/* UTF-8: recognises complete, unfinished and broken characters, and writes characters. */
 #ifndef DREY_COMMON_UTF8_H
 #define DREY_COMMON_UTF8_H
 
@@ -44,8 +43,8 @@ static inline uint32_t utf8_code_point(const uint8_t *p, int length)
     return code;
 }
 
-/* Of the bytes at p[0..n), n > 0, which are no whole character: the longest part that might have
- * begun one, at least 1. One U+FFFD stands for it (Unicode 3.9). */
+/* Bytes of the broken part at p[0..n), n > 0, which is no whole character: the longest part that
+ * might have begun one, at least 1. It is replaced by one U+FFFD (Unicode 3.9). */
 static inline size_t utf8_broken_length(const uint8_t *p, size_t n)
 {
     size_t length = 1;
@@ -54,7 +53,7 @@ static inline size_t utf8_broken_length(const uint8_t *p, size_t n)
     return length;
 }
 
-/* The characters of a text, each broken part one of them. */
+/* The number of characters of a text; each broken part counts as one. */
 static inline size_t utf8_count(const char *text, size_t n)
 {
     size_t count = 0;

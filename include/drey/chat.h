@@ -1,9 +1,8 @@
-/* Conversations: several messages, and tools, as the model's own chat template writes them.
+/* Conversations: several messages and tools, written by the model's own chat template.
  *
- * The template is a Jinja program in the model's file. It is run with bounds on its steps, its
- * depth and its memory, and sees nothing but the conversation. Rendering takes up to a MiB of the
- * calling thread's stack, and memory of some times the conversation's size, which is given back at
- * once. */
+ * The template is a Jinja program in the model's file. Its steps, depth and memory are bounded, and
+ * it sees nothing but the conversation. Rendering takes up to 1 MiB of the calling thread's stack,
+ * and several times the conversation's size in memory, which is freed before the call returns. */
 #ifndef DREY_CHAT_H
 #define DREY_CHAT_H
 
@@ -14,7 +13,8 @@ extern "C" {
 #endif
 
 typedef struct drey_chat_message {
-    const char *role;    /* "system", "user", "assistant", or what else the template knows */
+    const char *role;    /* "system", "user", "assistant", or another role that the template
+                            knows */
     const char *content; /* [n_content], any bytes */
     size_t n_content;
 } drey_chat_message;
@@ -25,27 +25,27 @@ typedef struct drey_chat_request {
     const drey_chat_message *messages; /* [n_messages] */
     size_t n_messages;
     /* NULL, or a JSON array of messages as chat APIs have them: objects with "role", "content" and
-     * whatever else the template reads ("tool_calls", "reasoning_content", ...). */
+     * the other members that the template reads ("tool_calls", "reasoning_content", ...). */
     const char *messages_json;
     const char *tools_json;     /* NULL, or a JSON array of tools */
     const char *variables_json; /* NULL, or a JSON object: more variables for the template */
     const char *chat_template;  /* NULL: the model's own */
     bool no_generation_prompt;  /* without the words that begin the assistant's answer */
-    /* What the template takes for the time, in seconds since 1970 (UTC). 0: none, so that the same
-     * conversation gives the same text on every day: a template that asks for the date takes its
-     * own, or the first of January 2026. */
+    /* The time that the template sees, in seconds since 1970 (UTC). 0: none, so that the same
+     * conversation gives the same text every day: a template that asks for the date uses its own
+     * default, or 1 January 2026. */
     int64_t now_s;
     uint64_t reserved[8]; /* zero */
 } drey_chat_request;
 DREY_API void drey_chat_request_init(drey_chat_request *request);
 
 /* The conversation as text, up to where the assistant's answer begins. *text is NUL-terminated, and
- * the caller frees it with drey_free. Where the template refuses a system message, its text stands
- * in front of the first user's. A BOS that drey_tokenize would put first is not written.
+ * the caller frees it with drey_free. If the template refuses a system message, its text is put
+ * before the first user's text. A BOS that drey_tokenize would put first is not written.
  * DREY_ERR_USAGE: the template refuses these messages, or JSON is broken; DREY_ERR_FORMAT: the
- * template is broken; DREY_ERR_UNSUPPORTED: there is none, or it uses what is not supported, which
- * is named with its line. Whoever tokenizes the text with DREY_TOKENIZE_SPECIAL lets whoever wrote
- * the messages write special tokens, too: drey_chat_encode does not. */
+ * template is broken; DREY_ERR_UNSUPPORTED: there is none, or it uses something that is not
+ * supported (the message names it and its line). Tokenizing the text with DREY_TOKENIZE_SPECIAL
+ * also accepts special tokens that are written in the messages; drey_chat_encode does not. */
 DREY_API drey_status drey_chat_render(const drey_model *model, const drey_chat_request *request,
                                       char **text, size_t *n_bytes, drey_error *err);
 

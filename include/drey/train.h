@@ -1,8 +1,7 @@
-/* drey/train.h: side files that are trained on this machine, on what a model itself writes.
+/* drey/train.h: side files that are trained on this machine, on text that the model itself writes.
  *
- * For programs that train; running a model needs drey/drey.h alone. Reports have no room to grow:
- * their structures may change with every minor version.
- */
+ * For programs that train; drey/drey.h is enough to run a model. Reports have no reserved fields:
+ * their structures may change with every minor version. */
 #ifndef DREY_TRAIN_H
 #define DREY_TRAIN_H
 
@@ -12,7 +11,7 @@
 extern "C" {
 #endif
 
-/* What the model is to write on from. */
+/* A text that the model continues. */
 typedef struct drey_train_prompt {
     const int32_t *ids; /* [n_ids], n_ids at least 1; borrowed for the call */
     size_t n_ids;
@@ -20,8 +19,8 @@ typedef struct drey_train_prompt {
 
 /* ---- Predictors of early exits ---- */
 
-/* Who names the four candidates for the next token. A model's own candidates come from a whole look
- * at its head, at four fifths of its layers. */
+/* The source of the four candidates for the next token. A model's own candidates come from its
+ * whole head, after four fifths of its layers. */
 typedef enum drey_exit_source {
     DREY_EXIT_FROM_DRAFT = 0,
     DREY_EXIT_FROM_TEXT = 1,
@@ -35,17 +34,18 @@ typedef struct drey_train_exit_options {
      * from the draft, DREY_DRAFTER_LOOKUP from the text, DREY_DRAFTER_NONE from the target itself.
      * n_context, policy and progress are the trainer's. */
     const drey_engine_options *engine;
-    const drey_train_prompt *prompts; /* [n_prompts], 2 at least; the second and third of each
-                                          four are held out */
+    const drey_train_prompt *prompts; /* [n_prompts], at least 2; the second and third of every four
+                                         are held out */
     int32_t n_prompts;
-    int32_t n_predict;  /* tokens of text of each prompt, at most; 0: 128 */
-    int32_t n_hidden;   /* of a predictor; 0: 64 */
-    float threshold;    /* that the file suggests; 0: 0.6. From 0.5 on leaving pays */
+    int32_t n_predict;  /* most tokens of text per prompt; 0: 128 */
+    int32_t n_hidden;   /* hidden units of a predictor; 0: 64 */
+    float threshold;    /* the threshold that the file suggests; 0: 0.6. From 0.5 on an exit is
+                           worthwhile */
     bool plain;         /* without the drafter's own log-probabilities: the paper's 12 features */
-    uint64_t seed;      /* of what training begins with */
-    const char *output; /* NULL: MODEL.drey-exit, beside the model's first file */
-    /* Each may be NULL. progress with DREY_PROGRESS_TRAIN, and as an engine's; go_on now and then:
-     * false ends the call with DREY_ERR_CANCELLED. */
+    uint64_t seed;      /* of the initial weights */
+    const char *output; /* NULL: MODEL.drey-exit, next to the model's first file */
+    /* Each may be NULL. progress with DREY_PROGRESS_TRAIN, and as for an engine; go_on from time to
+     * time: false ends the call with DREY_ERR_CANCELLED. */
     drey_progress_fn *progress;
     bool (*go_on)(void *user);
     void *user;
@@ -56,7 +56,7 @@ DREY_API void drey_train_exit_options_init(drey_train_exit_options *options);
 #define DREY_EXIT_LAYERS   256
 #define DREY_EXIT_VERDICTS 24
 
-/* Behind `layer` complete layers, on held-out prompts. Positive is a position whose final token is
+/* After `layer` complete layers, on held-out prompts. A position is positive if its final token is
  * a candidate and the head's choice here. */
 typedef struct drey_exit_layer {
     int32_t layer;
@@ -67,15 +67,15 @@ typedef struct drey_exit_layer {
     double recall_own; /* share whose final token is among the target's four likeliest here */
 } drey_exit_layer;
 
-/* What one way of deciding would do to the held-out positions, one after another. */
+/* What one way of deciding would do at the held-out positions, one after another. */
 typedef struct drey_exit_verdict {
     char name[64];
     double threshold;
-    double layers;    /* a token, of n_layers */
-    double agreement; /* share of tokens that are the full depth's */
-    double share;     /* of the layers that the oracle saves */
-    double scores;    /* predictors asked, a token */
-    double refused;   /* whole heads computed without an exit, a token */
+    double layers;    /* per token, of n_layers */
+    double agreement; /* share of tokens that are those of the full depth */
+    double share;     /* share of the layers that the oracle saves */
+    double scores;    /* predictors asked per token */
+    double refused;   /* whole heads computed without an exit, per token */
 } drey_exit_verdict;
 
 typedef struct drey_train_exit_report {
@@ -83,7 +83,7 @@ typedef struct drey_train_exit_report {
     int32_t n_layers, first, source_layer;
     int64_t n_train, n_held;  /* positions */
     double recall_candidates; /* share of held-out positions whose final token is a candidate */
-    double oracle_layers;     /* a token: where its token is final for good */
+    double oracle_layers;     /* per token: where its token is final */
     int32_t n_layer_reports, n_verdicts;
     drey_exit_layer layers[DREY_EXIT_LAYERS];
     drey_exit_verdict verdicts[DREY_EXIT_VERDICTS]; /* the first: every layer, as the file says */
@@ -91,15 +91,14 @@ typedef struct drey_train_exit_report {
     uint64_t file_bytes; /* of predictors in memory */
 } drey_train_exit_report;
 
-/* Lets the target write on from each prompt, looks at every layer of what it wrote, trains a
- * predictor for each layer of the second half, judges them on prompts that they have not seen, lets
- * them learn from those, too, and writes the side file whole or not at all. The same text, layers
- * and seed give the same file. report may be NULL. DREY_ERR_USAGE, and whatever an engine says. */
+/* Lets the target continue each prompt, looks at every layer of what it wrote, trains a predictor
+ * for each layer of the second half, judges them on held-out prompts, then trains them with those
+ * as well, and writes the side file completely or not at all. The same text, layers and seed give
+ * the same file. report may be NULL. DREY_ERR_USAGE, and the errors of an engine. */
 DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
                                      drey_train_exit_report *report, drey_error *err);
 
-/* Where the tokens of a text are decided. Layers are counted as complete: at_layer[l - 1] tokens
- * left behind l of them. */
+/* Where the tokens of a text are decided: at_layer[l - 1] tokens left after l complete layers. */
 typedef struct drey_exit_oracle {
     int32_t n_layers;
     int64_t n_tokens;
@@ -107,9 +106,9 @@ typedef struct drey_exit_oracle {
     int64_t at_layer[DREY_EXIT_LAYERS];
 } drey_exit_oracle;
 
-/* Lets the target write up to n_predict tokens behind the prompt and looks where an oracle would
- * let each of them leave: behind the first layer from which on the whole head chooses it at every
- * layer, the first half of the layers not counted. engine: as for drey_engine_open, n_context is
+/* Lets the target write up to n_predict tokens after the prompt and finds where an oracle would let
+ * each of them leave: after the first layer from which on the whole head chooses it at every layer.
+ * The first half of the layers is not considered. engine: as for drey_engine_open, n_context is
  * chosen here; its exits are off. */
 DREY_API drey_status drey_exit_oracle_of(const drey_engine_options *engine,
                                          const drey_train_prompt *prompt, int32_t n_predict,
@@ -122,28 +121,28 @@ DREY_API drey_status drey_exit_oracle_of(const drey_engine_options *engine,
 
 typedef struct drey_train_medusa_options {
     /* As for drey_engine_open: target, threads, memory, tier. Its drafter, policy, n_context and
-     * progress are not looked at. Memory bounds the texts that training holds, too. */
+     * progress are ignored. Memory limits the texts that training holds as well. */
     const drey_engine_options *engine;
     int32_t n_heads; /* 0: 4 */
-    int32_t n_ids;   /* tokens that they can guess, those that texts hold most often; 0: 12288, or
-                        all of a smaller vocabulary */
-    int64_t n_positions; /* tokens of text to learn from and to judge by: of more that OUTPUT.texts
-                            holds the first ones; 0: 500,000 */
-    int32_t n_epochs;    /* how often each is seen, about; 0: 2 */
+    int32_t n_ids;   /* tokens that they can guess, the most frequent ones of the texts; 0: 12288,
+                        or all of a smaller vocabulary */
+    int64_t n_positions; /* tokens of text to learn from and to judge by; if OUTPUT.texts has more,
+                            its first ones; 0: 500,000 */
+    int32_t n_epochs;    /* about how often each is seen; 0: 2 */
     float rate;          /* of learning; 0: 0.002 */
     float temperature;   /* of answers; 0: 0.3 */
-    bool greedy;         /* answers are the likeliest tokens instead */
-    bool keep_texts;     /* OUTPUT.texts stays for another training */
+    bool greedy;         /* take the likeliest tokens instead */
+    bool keep_texts;     /* keep OUTPUT.texts for another training */
     uint64_t seed;
-    const char *output; /* NULL: MODEL.drey-medusa, beside the model's first file */
-    /* Each may be NULL. progress with DREY_PROGRESS_TRAIN: tokens written, then steps; go_on now
-     * and then: false ends the call with DREY_ERR_CANCELLED. */
+    const char *output; /* NULL: MODEL.drey-medusa, next to the model's first file */
+    /* Each may be NULL. progress with DREY_PROGRESS_TRAIN: tokens written, then steps; go_on from
+     * time to time: false ends the call with DREY_ERR_CANCELLED. */
     drey_progress_fn *progress;
     bool (*go_on)(void *user);
     void *user;
-    /* What the target answers, each as it begins a text: in their order, and then again with other
-     * seeds. All texts of each 16th are held out. NULL, 0: the target asks itself; else 2 at
-     * least. */
+    /* Prompts that the target answers, each at the beginning of a text: in order, then again with
+     * other seeds. All texts of each 16th are held out. NULL, 0: the target asks itself; else at
+     * least 2. */
     const drey_train_prompt *prompts; /* [n_prompts] */
     int32_t n_prompts, zero;
     uint64_t reserved[6]; /* zero */
@@ -152,24 +151,24 @@ DREY_API void drey_train_medusa_options_init(drey_train_medusa_options *options)
 
 typedef struct drey_train_medusa_report {
     int32_t n_heads, n_ids;
-    int64_t n_kept;                    /* tokens that OUTPUT.texts held before */
-    int64_t n_texts;                   /* tokens of text that were taken, then or now written */
+    int64_t n_kept;                    /* tokens that OUTPUT.texts had before */
+    int64_t n_texts;                   /* tokens of text that were used, old and new */
     int64_t n_positions;               /* trained with */
     int64_t n_held[DREY_MEDUSA_HEADS]; /* judged by */
-    /* On texts that were not trained with: how often a head's guess of a rank was right. */
+    /* On held-out texts: how often a head's guess of a rank was right. */
     float accuracy[DREY_MEDUSA_HEADS][DREY_MEDUSA_RANKS];
-    double loss; /* at the end, of a position */
+    double loss; /* at the end, per position */
     double write_s, train_s;
 } drey_train_medusa_report;
 
-/* Lets the target write texts of its own (both sides of a talk, or answers to prompts, sampled with
- * seeds; several in a pass), keeps its hidden states in OUTPUT.texts, trains the heads with them,
- * judges them by texts that they have not seen, and writes the file whole or not at all. What was
- * interrupted is gone on with by the next call with the same options: from the texts, and from
- * OUTPUT.checkpoint, which is written once a minute; both are removed in the end. The same options
+/* Lets the target write texts (both sides of a conversation, or answers to prompts, sampled with
+ * seeds; several per pass), keeps its hidden states in OUTPUT.texts, trains the heads with them,
+ * judges them on held-out texts, and writes the file completely or not at all. After an
+ * interruption the next call with the same options continues from the texts and from
+ * OUTPUT.checkpoint, which is written every minute; both are removed at the end. The same options
  * give the same file on a machine, interrupted or not. report may be NULL. DREY_ERR_USAGE,
- * DREY_ERR_MEMORY (which says how much it takes, before a text is written), and whatever an engine
- * says. */
+ * DREY_ERR_MEMORY (reported before any text is written, with the memory needed), and the errors of
+ * an engine. */
 DREY_API drey_status drey_train_medusa(const drey_train_medusa_options *options,
                                        drey_train_medusa_report *report, drey_error *err);
 

@@ -1,7 +1,5 @@
-/* drey/tune.h: what is measured of a machine and of a pair of models, and what is known before they
- * write. Measuring makes tunings, profiles and shares of units; drey_engine_options takes them.
- * Speed alone depends on them, never a text.
- */
+/* drey/tune.h: measuring a machine and a pair of models. The results are tunings, profiles and
+ * shares of units, which drey_engine_options takes. Only speed depends on them, never a text. */
 #ifndef DREY_TUNE_H
 #define DREY_TUNE_H
 
@@ -13,8 +11,8 @@ extern "C" {
 
 /* ---- Profiles of a pair of models ---- */
 
-/* Trees of one shape for every turn, the best of each width: found by drey_tune_pair, used by
- * DREY_POLICY_STATIC. */
+/* Trees that have the same shape in every turn, the best one of each width: found by
+ * drey_tune_pair, used by DREY_POLICY_STATIC. */
 enum {
     DREY_STATIC_DEPTHS = 8,
     DREY_STATIC_RANKS = 8,
@@ -23,30 +21,30 @@ enum {
 };
 typedef struct drey_static_tree {
     int32_t width; /* rows of the pass: 1, 2, 4 .. 64 */
-    int32_t n;     /* nodes, the root's among them; below the width where no more were ever right */
-    double expected_tokens; /* of a pass, by the product of shares */
-    /* By what came on texts that such a tree was not made with: the mean over trees of one half of
-     * the texts, on the other half each; of all where there is one text. */
+    int32_t n;     /* nodes, with the root; fewer than the width if no others were ever right */
+    double expected_tokens; /* per pass, by the product of shares */
+    /* Measured on texts that the tree was not made with: trees of one half of the texts, on the
+     * other half, and the mean of both; on all if there is one text. */
     double measured_tokens;
-    bool refined; /* leaves were exchanged for what came more often: that was better there */
-    double pass_s, draft_s; /* of a turn: the target's pass, the draft's steps */
+    bool refined; /* leaves were replaced by what came more often, which was better there */
+    double pass_s, draft_s; /* per turn: the target's pass, the draft's steps */
     double tokens_per_s;    /* measured_tokens over both */
-    /* [n]: as an index of a node, -1 of the root, levels before deeper ones; among the guesses,
-     * from 0. */
+    /* [n]: the parent's index (-1 for the root; higher levels first), and the rank among the
+     * guesses, from 0. */
     int8_t parent[DREY_STATIC_ROWS], rank[DREY_STATIC_ROWS];
 } drey_static_tree;
 typedef struct drey_static_trees {
     /* [d][r]: guesses of rank r + 1 at depth d + 1 that were right where those above them were */
     double share[DREY_STATIC_DEPTHS][DREY_STATIC_RANKS];
-    int32_t n_trees; /* 0: shares alone are known, or nothing */
-    int32_t best;    /* of the trees: most tokens a second */
+    int32_t n_trees; /* 0: only the shares are known, or nothing */
+    int32_t best;    /* the tree with the most tokens per second */
     drey_static_tree tree[DREY_STATIC_TREES];
     uint64_t reserved[4]; /* zero */
 } drey_static_trees;
 
-/* What drafting with a pair of models costs and is worth on this machine, measured beforehand by
- * drey_tune_pair: sessions begin with it rather than with what is usual, and learn
- * on. Speed alone depends on it, never a text. 0 where something is not known. */
+/* What drafting with a pair of models costs and gains on this machine, measured beforehand by
+ * drey_tune_pair. Sessions begin with it instead of the usual values, and continue to learn. Only
+ * speed depends on it, never a text. 0: not known. */
 enum {
     DREY_PROFILE_ROWS = 64,
     DREY_PROFILE_NODES = 8,
@@ -54,29 +52,30 @@ enum {
     DREY_PROFILE_BINS = 16
 };
 struct drey_profile {
-    double pass_s[DREY_PROFILE_ROWS];  /* [n - 1]: computing of the target's pass over n rows */
+    double pass_s[DREY_PROFILE_ROWS];  /* [n - 1]: computing time of the target's pass over n
+                                          rows */
     double step_s[DREY_PROFILE_NODES]; /* [n - 1]: of the draft's step over n nodes */
-    /* Guesses, and those that were right, of rank 1, 2 and all others, by the draft's confidence:
-     * bins of equal width in its log-odds, from -6 to 8. */
+    /* Guesses of rank 1, 2 and all others, and how many were right, by the draft's confidence: bins
+     * of equal width in its log-odds, from -6 to 8. */
     float guessed[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
     float right[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
-    const drey_static_trees *trees; /* copied with the profile; NULL: none are known */
+    const drey_static_trees *trees; /* copied with the profile; NULL: not known */
     uint64_t reserved[15];          /* zero */
 };
-/* Nothing is known. */
+/* Fills in that nothing is known. */
 DREY_API void drey_profile_init(drey_profile *profile);
-/* Times are times, no more guesses were right than were made, and trees are trees: engines take no
- * other profile. */
+/* Whether times are valid, no more guesses were right than were made, and trees are trees. Engines
+ * accept no other profile. */
 DREY_API bool drey_profile_is_sound(const drey_profile *profile);
 
 /* ---- This machine ---- */
 
-/* What the machine does at most, measured beside whatever is judged by it: all threads, medians. */
+/* The limits of the machine, measured next to what is judged by them: all threads, medians. */
 typedef struct drey_limits {
     double memory_bytes_per_s; /* reading a block far larger than the caches, the fastest way */
-    double int8_ops_per_s;     /* the tier's own byte products on registers; a multiply-add is 2 */
+    double int8_ops_per_s;     /* the tier's byte products on registers; a multiply-add is 2 */
     double float_ops_per_s;    /* of its float multiply-adds */
-    double barrier_s;          /* a job of nothing on all threads */
+    double barrier_s;          /* an empty job on all threads */
 } drey_limits;
 
 typedef struct drey_disk_report {
@@ -86,7 +85,7 @@ typedef struct drey_disk_report {
     bool direct, uring, registered; /* what the system allowed */
 } drey_disk_report;
 
-/* One question that tuning asks: what a kernel makes of its weights without and with a choice. */
+/* One measurement of tuning: the bytes per second of a kernel without and with a choice. */
 typedef struct drey_tune_report {
     const char *choice; /* "near fetch" or "whole lines": the members of drey_tuning */
     const char *kernel; /* a tensor type */
@@ -94,21 +93,21 @@ typedef struct drey_tune_report {
     double without_bytes_per_s, with_bytes_per_s;
 } drey_tune_report;
 typedef void drey_tune_fn(void *user, const drey_tune_report *report);
-/* Measures the choices of drey_tuning on a tier in turns, weights streaming from memory: a few
- * seconds. Where the two ways differ by less than 2 %, and on tiers that have one way alone, the
- * family's stays. visit may be NULL. */
+/* Measures the choices of drey_tuning on a tier, in alternation, with weights that stream from
+ * memory: a few seconds. The family's choice stays if the two differ by less than 2 %, and on tiers
+ * that have one way only. visit may be NULL. */
 DREY_API drey_status drey_tune(int32_t n_threads, const char *cpu_tier, drey_tuning *best,
                                drey_tune_fn *visit, void *user, drey_error *err);
 
 /* ---- A pair of models on this machine ---- */
 
 typedef struct drey_pair_report {
-    drey_profile profile; /* whose trees are NULL: who wants them used sets them to those below */
-    double seconds;       /* that measuring took */
-    int64_t n_tokens;     /* written to count what came */
-    int64_t n_places;     /* of them, where the draft had guessed */
+    drey_profile profile;             /* whose trees are NULL: to use the trees below, set it */
+    double seconds;                   /* duration of the measurement */
+    int64_t n_tokens;                 /* tokens written to count guesses */
+    int64_t n_places;                 /* those of them where the draft had guessed */
     drey_static_trees trees;          /* none without a drafter */
-    uint64_t streamed_bytes_per_pass; /* above 0: pass_s is computing alone, and the disk decides */
+    uint64_t streamed_bytes_per_pass; /* above 0: pass_s is computing only, and the disk decides */
     int32_t n_threads;
 } drey_pair_report;
 
@@ -125,8 +124,8 @@ typedef struct drey_tune_options {
 } drey_tune_options;
 
 /* Measures what a session with these options would have to learn: passes of 1 to 64 rows, steps of
- * the draft, how often its guesses are right by confidence, depth and rank; about two minutes, less
- * for small models. options: as for drey_engine_open, but for the policy, which is its own. */
+ * the draft, and how often its guesses are right by confidence, depth and rank. It takes about two
+ * minutes, less for small models. options: as for drey_engine_open; the policy is ignored. */
 DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
                                     const drey_tune_options *tune, drey_pair_report *report,
                                     drey_error *err);
@@ -135,19 +134,19 @@ DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
 
 /* Ways of dividing a pass between units. */
 typedef enum drey_units_side {
-    DREY_UNITS_STATIC = 0, /* as searched while all are at work, and nobody takes over */
-    DREY_UNITS_DYNAMIC = 1 /* as searched, and who is done takes over */
+    DREY_UNITS_STATIC = 0, /* as searched while all are at work; no unit takes over work */
+    DREY_UNITS_DYNAMIC = 1 /* as searched; units that finish take over work */
 } drey_units_side;
 enum { DREY_UNITS_SIDES = 2 };
-/* "static", "dynamic"; NULL: no such one. */
+/* "static", "dynamic"; NULL: there is none. */
 DREY_API const char *drey_units_side_name(drey_units_side side);
 
 typedef struct drey_units_width {
     int32_t rows;                    /* of the pass */
     double alone_s[DREY_MAX_UNITS];  /* with all products on one unit */
-    double side_s[DREY_UNITS_SIDES]; /* medians, measured in turns */
+    double side_s[DREY_UNITS_SIDES]; /* medians, measured in alternation */
     double share[DREY_MAX_UNITS];    /* of both */
-    int32_t n_measured;              /* ratios that the search looked at */
+    int32_t n_measured;              /* ratios that the search measured */
 } drey_units_width;
 
 typedef struct drey_units_report {
@@ -155,7 +154,7 @@ typedef struct drey_units_report {
     drey_unit units[DREY_MAX_UNITS];
     drey_units_width widths[DREY_UNIT_WIDTHS];
     drey_unit_shares shares; /* what the search found, for every width */
-    double seconds;          /* that measuring took */
+    double seconds;          /* duration of the measurement */
 } drey_units_report;
 
 typedef struct drey_units_options {
@@ -165,54 +164,54 @@ typedef struct drey_units_options {
     void *user;
 } drey_units_options;
 
-/* Finds how to divide passes between options.units: from their times alone, then by measuring with
- * all at work (Ghidorah III-C3), width by width; half a minute or so. options: as for
- * drey_engine_open, but for drafter, policy and unit_shares, which are its own.
- * DREY_ERR_USAGE: there is one cluster alone, nothing to divide. */
+/* Finds how to divide passes between options.units: first from the time of each unit alone, then by
+ * measuring with all at work (Ghidorah III-C3), width by width. It takes about half a minute.
+ * options: as for drey_engine_open; drafter, policy and unit_shares are ignored. DREY_ERR_USAGE:
+ * there is only one cluster. */
 DREY_API drey_status drey_tune_units(const drey_engine_options *options,
                                      const drey_units_options *tune, drey_units_report *report,
                                      drey_error *err);
 
 /* Ways of dividing attention between clusters of cores. */
 typedef enum drey_boundary_side {
-    DREY_BOUNDARY_HEADS = 0,    /* whole heads and rows, whoever comes first, as without clusters */
-    DREY_BOUNDARY_AFFINITY = 1, /* what is dense to devices and to those before the last cluster, a
-                                   tree's part to the last one, and nobody takes over */
-    DREY_BOUNDARY_STATIC = 2,   /* the same with the boundary as searched */
-    DREY_BOUNDARY_DYNAMIC = 3   /* as searched, and who is done takes over */
+    DREY_BOUNDARY_HEADS = 0,    /* whole heads and rows, first come, first served, as without
+                                   clusters */
+    DREY_BOUNDARY_AFFINITY = 1, /* the dense part to devices and all clusters but the last, the
+                                   tree's part to the last; no unit takes over work */
+    DREY_BOUNDARY_STATIC = 2,   /* the same, with the boundary as searched */
+    DREY_BOUNDARY_DYNAMIC = 3   /* as searched; units that finish take over work */
 } drey_boundary_side;
 enum { DREY_BOUNDARY_SIDES = 4 };
-/* "whole heads", "dense and sparse", "searched", "searched, dynamic"; NULL: no such one. */
+/* "whole heads", "dense and sparse", "searched", "searched, dynamic"; NULL: there is none. */
 DREY_API const char *drey_boundary_side_name(drey_boundary_side side);
 
 typedef struct drey_boundary_context {
-    int32_t n_positions;                /* behind which a tree is computed */
+    int32_t n_positions;                /* positions before the tree */
     float boundary;                     /* as searched: drey_unit_shares.boundary */
-    double side_s[DREY_BOUNDARY_SIDES]; /* attention of a pass, medians, measured in turns */
-    int32_t n_measured;                 /* boundaries that the search looked at */
+    double side_s[DREY_BOUNDARY_SIDES]; /* attention of a pass, medians, measured in alternation */
+    int32_t n_measured;                 /* boundaries that the search measured */
 } drey_boundary_context;
 
 typedef struct drey_boundaries_report {
     int32_t n_contexts;
     drey_boundary_context contexts[DREY_UNIT_CONTEXTS];
-    double seconds; /* that measuring took */
+    double seconds; /* duration of the measurement */
     uint64_t reserved[4];
 } drey_boundaries_report;
 
 typedef struct drey_boundaries_options {
     int32_t rows;           /* of the tree; 0: 16 */
-    int32_t most_positions; /* contexts are DREY_UNIT_CONTEXT, four times as many, ... up to so
-                               many; 0: 4096 */
+    int32_t most_positions; /* contexts are DREY_UNIT_CONTEXT, four times as many, ... up to this;
+                               0: 4096 */
     void (*stage)(void *user, int32_t n_positions); /* what is measured next; may be NULL */
     void *user;
     uint64_t reserved[4]; /* zero */
 } drey_boundaries_options;
 
-/* Finds attention's boundary between units for each length of context by measuring with all at
- * work (Ghidorah III-C3). options: as for drey_engine_open, but for drafter, policy and context,
- * which are its own; unit_shares are how products are divided, whose boundaries are not looked at.
- * DREY_ERR_USAGE: there is one unit alone that attends. DREY_ERR_MEMORY: there is no room for the
- * longest context. */
+/* Finds attention's boundary between units for each length of context by measuring with all at work
+ * (Ghidorah III-C3). options: as for drey_engine_open; drafter, policy and context are ignored.
+ * unit_shares says how products are divided; its boundaries are ignored. DREY_ERR_USAGE: only one
+ * unit computes attention. DREY_ERR_MEMORY: no room for the longest context. */
 DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
                                           const drey_boundaries_options *tune,
                                           drey_boundaries_report *report, drey_error *err);
