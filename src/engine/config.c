@@ -312,7 +312,7 @@ void config_free(engine_config *c)
     free(c->files.draft);
     free(c->units.tier);
     free((char *)c->prefixes.folder);
-    c->files = (config_files){NULL};
+    c->files = (config_files){.exit = NULL};
     c->units.tier = NULL;
     c->prefixes.folder = NULL;
 }
