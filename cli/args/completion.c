@@ -44,19 +44,18 @@ static bool has_kinds(const cli_usage *u)
     return u->command == 0;
 }
 
-/* The commands' first words, or a command's second ones. */
+/* The commands' first words, or the second ones after this. */
 static void write_kinds(FILE *out, const cli_usage *of)
 {
     char kinds[80];
-    for (size_t i = 0; !of && i < cli_n_usages; i++)
+    if (of) {
+        fprintf(out, "%s --help", usage_kinds(of, " ", kinds));
+        return;
+    }
+    for (size_t i = 0; i < cli_n_usages; i++)
         if (!strchr(cli_usages[i].name, ' '))
             fprintf(out, "%s ", cli_usages[i].name);
-    for (char *rest = of ? (usage_kinds(of, "|", kinds), kinds) : NULL, *word;
-         rest && (word = strtok_r(rest, "|", &rest));)
-        fprintf(out, "%s ", word);
-    fputs("--help", out);
-    if (!of)
-        fputs(" --version", out);
+    fputs("--help --version --completion", out);
 }
 
 /* The first words that are followed by a second one, as a pattern: "train|bench". */

@@ -141,15 +141,18 @@ static int option_words(const cli_option *o, char *out, size_t size)
     return snprintf(out, size, "%s--%s%s%s", letter, o->name, *argument ? " " : "", argument);
 }
 
-/* A line of an option's own; false: it has not enough columns. */
+/* The option and its meaning, on two lines if need be; false: one has not enough columns. */
 static bool add_line(help_text *h, const cli_option *o, cli_command command)
 {
     char words[240];
     const char *help = option_help(o, command);
     int n = option_words(o, words, sizeof words), column = n + 4 > INDENT ? n + 4 : INDENT;
-    if (column + (int)strlen(help) > N_COLUMNS)
+    if (n + 2 > N_COLUMNS)
         return false;
-    add(h, "  %-*s%s\n", column - 2, words, help);
+    if (column + (int)strlen(help) > N_COLUMNS)
+        add(h, "  %s\n%*s%s\n", words, INDENT, "", help);
+    else
+        add(h, "  %-*s%s\n", column - 2, words, help);
     return true;
 }
 
