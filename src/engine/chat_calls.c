@@ -1,4 +1,4 @@
-/* Conversations behind the public functions: see drey/chat.h. */
+/* The public functions of conversations: see drey/chat.h. */
 #include <stdlib.h>
 #include <string.h>
 

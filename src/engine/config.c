@@ -28,7 +28,7 @@ drey_engine_options engine_options_alone(const drey_engine_options *options)
 
 /* ---- What does not go together ---- */
 
-typedef struct choice { /* what was asked for, with defaults filled in */
+typedef struct choice { /* the options, with defaults filled in */
     const drey_engine_options *o;
     const drafter_kind *drafter;
     drey_policy policy;
@@ -51,7 +51,7 @@ static drey_status refuse_first(const contradiction *c, size_t n, drey_error *er
 
 #define REFUSE_FIRST(table, err) refuse_first(table, sizeof(table) / sizeof *(table), err)
 
-/* Nobody asks a drafter under these. */
+/* These use no drafter. */
 static bool is_plain(drey_policy policy)
 {
     return policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD || policy == DREY_POLICY_DRAFT;
@@ -84,7 +84,7 @@ static drey_status check_choices(const choice *c, drey_error *err)
     return REFUSE_FIRST(table, err);
 }
 
-/* Exits are compared with the target's own text, which policies of another text have not. */
+/* Exits are compared with the target's own text, which some policies do not write. */
 static drey_status check_exits(const choice *c, drey_error *err)
 {
     const drey_engine_options *o = c->o;
@@ -107,8 +107,8 @@ static drey_status check_exits(const choice *c, drey_error *err)
     return REFUSE_FIRST(table, err);
 }
 
-/* q8_0 has a scale for every 32 numbers of a head. Of positions a file may have numbers only up to
- * some. */
+/* q8_0 has a scale for every 32 numbers of a head. A file may have numbers for only some of the
+ * positions. */
 static drey_status check_model(const drey_engine_options *o, const drey_model *m, const char *who,
                                drey_error *err)
 {
@@ -195,7 +195,7 @@ static drey_status copy_text(char **out, const char *text, drey_error *err)
     return DREY_OK;
 }
 
-/* The policy "draft" lets the other model write, which the sidecar is not of. */
+/* With the policy "draft" the other model writes, and the sidecar is not its own. */
 static drey_status take_files(engine_config *c, const drey_engine_options *o, drey_error *err)
 {
     bool own_sidecar = c->policy_id != DREY_POLICY_DRAFT;
@@ -255,7 +255,7 @@ static drey_status take_drafting(engine_config *c, const choice *chosen, drey_er
     c->drafter = is_plain(chosen->policy) ? NULL : chosen->drafter;
     c->draft = c->drafter ? o.draft : NULL;
     c->without = o.without;
-    /* Predictors of exits have learnt from one source of guesses. */
+    /* Predictors of exits were trained with one source of guesses. */
     c->blends = chosen->with & DREY_WITH(DREY_PART_LOOKUP) && c->drafter && !c->drafter->looks_up &&
                 o.exit == DREY_EXIT_OFF;
     c->tree_nodes = policy_size(&o);

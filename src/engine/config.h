@@ -1,9 +1,9 @@
-/* The configuration of an engine: what public options come to, settled once and changed by nobody.
+/* The configuration of an engine: made once from the public options, and never changed.
  *
  *   drey_engine_options --config_settle--> engine_config
  *
- * Defaults are filled in, contradictions refused, the drafter and the policy are classes, and what
- * the caller's pointers led to is copied, but for the models. */
+ * Defaults are filled in, contradictions refused, drafter and policy are classes. What the caller's
+ * pointers refer to is copied, except for the models. */
 #ifndef DREY_ENGINE_CONFIG_H
 #define DREY_ENGINE_CONFIG_H
 
@@ -22,27 +22,27 @@ struct drey_model {
     char name[128];
 };
 
-typedef struct engine_tuning { /* what measurements and tests settle themselves */
-    int32_t least_logit_rows;  /* room for the logits of so many rows, whatever the policy needs */
-    size_t more_bytes;         /* that the caller holds beside the engine, within its budget */
-    bool set_share;         /* pin this share of every matrix, whatever the budget would allow: */
-    double share;           /* 0 .. 1 */
-    bool untimed;           /* no policy hears of time: trees are the same in every run */
-    stream_fault_fn *fault; /* of the streams' reads; NULL: none */
+typedef struct engine_tuning { /* settings for measurements and tests */
+    int32_t least_logit_rows;  /* least rows of logits, whatever the policy needs */
+    size_t more_bytes;         /* the caller's own, within the engine's budget */
+    bool set_share;            /* pin this share of every matrix, whatever the budget allows: */
+    double share;              /* 0 .. 1 */
+    bool untimed;              /* no policy gets times: trees are the same in every run */
+    stream_fault_fn *fault;    /* of the streams' reads; NULL: none */
     void *fault_user;
     int32_t deferred_rows;         /* of plan_inputs, at least; */
     double exit_layers;            /* and this, where it is not 0 */
     int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */
-    /* Whether the token at `position` scores behind `layer` complete layers, whatever it is:
-     * instead of predictors and candidates. NULL: those are asked. */
+    /* Whether the token at `position` scores after `layer` complete layers, whatever it is.
+     * Replaces predictors and candidates. NULL: those decide. */
     bool (*exit_here)(void *user, int32_t layer, int32_t position);
     void *exit_user;
-    bool whole_devices;          /* devices may be asked for all groups, whatever their share is */
-    const device_class *device;  /* that units may name, beside those of the build */
-    const drafter_kind *drafter; /* drafts instead of the one that options.drafter names */
+    bool whole_devices;          /* devices may compute all groups, whatever their share is */
+    const device_class *device;  /* that units may name, besides those of the build */
+    const drafter_kind *drafter; /* replaces the one that options.drafter names */
 } engine_tuning;
 
-typedef struct config_files { /* owned; NULL: the usual ones, after the target's name */
+typedef struct config_files { /* owned; NULL: the usual ones, named after the target */
     char *sidecar, *exit;
     char *draft; /* the drafter's own */
     bool no_sidecar;
@@ -69,15 +69,15 @@ typedef struct config_reads {
 } config_reads;
 
 typedef struct config_progress {
-    drey_progress_fn *report; /* NULL: nobody wants to know */
+    drey_progress_fn *report; /* NULL: nothing is reported */
     void *user;
 } config_progress;
 
 typedef struct engine_config {
     const drey_model *target,
         *draft;                  /* borrowed; draft: the model of the drafter's side, or NULL */
-    const drafter_kind *drafter; /* NULL: nobody drafts */
-    const policy_class *policy;  /* NULL: nobody drafts */
+    const drafter_kind *drafter; /* NULL: no drafting */
+    const policy_class *policy;  /* NULL: no drafting */
     drey_policy policy_id;
     bool blends;      /* lookup guesses next to the drafter */
     uint64_t without; /* DREY_WITHOUT of parts */

@@ -26,7 +26,7 @@ void drey_cpu_id(char *out, size_t capacity)
         cpu_name(out, capacity);
 }
 
-/* What "auto" means changes by the moment: it is asked once. */
+/* What "auto" means changes all the time, so it is resolved once. */
 static drey_status settle_budget(drey_engine *e, drey_error *err)
 {
     e->budget_bytes = e->config.memory_bytes;
@@ -167,7 +167,7 @@ size_t engine_view_bytes(const drey_engine *e)
            arena_size((size_t)l->n_matrices * sizeof(weight)) + model_layout_view_bytes(l);
 }
 
-/* The target once more, with the bits that are in memory. */
+/* The target as a view, with the bits that are in memory. */
 static drey_status open_view(drey_engine *e, drey_error *err)
 {
     engine_side *view = &e->draft;
@@ -197,7 +197,7 @@ static int32_t trace_lanes(const drey_engine *e)
     return e->config.n_threads + PLAN_MODELS;
 }
 
-/* Spans are kept of the caller's thread, which tells what the engine does, and of the reads. */
+/* Spans are recorded of the caller's thread, which shows what the engine does, and of the reads. */
 size_t engine_trace_bytes(const drey_engine *e)
 {
     size_t kept = arena_size((size_t)e->config.trace_spans * sizeof(trace_span));
@@ -249,14 +249,14 @@ static drey_status open_prefixes(drey_engine *e, drey_error *err)
                        e->config.n_context, &e->prefix_memory, err);
 }
 
-/* What turns are expected to cost, before any has been timed. A step of the draft reads what stays
- * of the target, where that drafts for itself. */
+/* The expected cost of turns, before any has been timed. If the target drafts for itself, a step of
+ * the draft reads what stays of the target. */
 static void begin_costs(drey_engine *e)
 {
     const drey_plan *plan = &e->plan.report;
     uint64_t step_bytes = plan_step_bytes(&e->inputs, &e->plan);
     if (!drafting_may_be_timed(e->config.exit)) {
-        /* Trees are as large as is assumed to be best for a target in memory. */
+        /* Trees have the size that is assumed to be best for a target in memory. */
         cost_init(&e->cost, plan->target_bytes, 0, plan->draft_bytes, 0);
         return;
     }

@@ -1,5 +1,5 @@
-/* Inside of the engine: a model is a file's header and tokenizer, an engine its weights under one
- * budget, a session one timeline. Each has one arena whose size the plan knew beforehand. */
+/* Inside of the engine: a model is a file's header and tokenizer, an engine has its weights under
+ * one budget, a session has one timeline. Each has one arena whose size is in the plan. */
 #ifndef DREY_ENGINE_ENGINE_H
 #define DREY_ENGINE_ENGINE_H
 
@@ -18,8 +18,8 @@
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;
     weights weights;
-    workspace ws;    /* of all sessions: passes take turns */
-    row_table table; /* of a head over a slice of the vocabulary, which is the layout's then */
+    workspace ws;    /* of all sessions, whose passes take turns */
+    row_table table; /* of a head over a slice of the vocabulary, then the layout's head */
     arena layout_memory, weight_memory;
 } engine_side;
 
@@ -32,7 +32,7 @@ typedef struct engine_sidecar { /* the target's */
 struct drey_engine {
     engine_config config;
     engine_tuning tuning;
-    uint64_t budget_bytes; /* what config.memory_bytes means */
+    uint64_t budget_bytes; /* config.memory_bytes, resolved */
     cpu_tuning cpu;        /* how to compute on this machine */
     const kernel_table *kernels;
     pool *pool;
@@ -46,58 +46,58 @@ struct drey_engine {
     int32_t n_sessions;
     prefix_store prefixes;
     turn_cost cost;             /* of turns, shared or not (sharing.h) */
-    drafting_trust trust;       /* in what is drafted for them */
-    double promised;            /* of late to texts whose drafts have still to read (sharing.c) */
-    stream_counters reads;      /* of the target, when a pass was last begun */
+    drafting_trust trust;       /* in their drafts */
+    double promised;            /* lately, to texts whose drafts still have to read (sharing.c) */
+    stream_counters reads;      /* of the target, when the last pass began */
     trace trace;                /* of the engine's threads, and of its reads */
     exit_predictors predictors; /* exits.h; of early exits */
     engine_sidecar sidecar;
 };
 
 struct drey_planner {
-    drey_engine engine; /* that has gathered its inputs and goes no further */
+    drey_engine engine; /* that has only gathered its inputs */
 };
 
-/* An engine's way to be open; each step wants the one before it, and engine_release undoes them
- * all. *e = options as given, settled. tuning: NULL: none. */
+/* The steps of opening an engine. Each needs the one before it; engine_release undoes them all.
+ * This one settles the options into *e. tuning: NULL: none. */
 drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
                              const engine_tuning *tuning, drey_error *err);
-/* Of what its drafter computes with: of options.draft, or a view. */
+/* The model that its drafter's steps are passes over. */
 static inline draft_side engine_draft_side(const drey_engine *e)
 {
     return e->config.drafter ? e->config.drafter->side : DRAFT_SIDE_NONE;
 }
 /* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */
 drey_status engine_gather(drey_engine *e, drey_error *err);
-/* Memory of the table that goes with a sliced head; 0 for a whole one. */
+/* Memory of the table of a sliced head; 0 for a whole one. */
 size_t engine_table_bytes(const model_layout *l);
-/* Sets n_pinned of every matrix as e->plan has it. */
+/* Sets n_pinned of every matrix from e->plan. */
 void engine_apply_plan(drey_engine *e);
-/* Memory of the view that the target drafts with. */
+/* Memory of the view with which the target drafts for itself. */
 size_t engine_view_bytes(const drey_engine *e);
 /* Memory of e->trace. */
 size_t engine_trace_bytes(const drey_engine *e);
-/* engine_units.c. Opens config.units and settles how kernels lie; needs e->kernels. */
+/* engine_units.c. Opens config.units and chooses the kernels' packing; needs e->kernels. */
 drey_status engine_take_units(drey_engine *e, drey_error *err);
 drey_status engine_open_pool(drey_engine *e, drey_error *err);
-/* Memory of the units, and what their devices take of this machine's. */
+/* Memory of the units, with what their devices take of this machine's memory. */
 size_t engine_units_bytes(const drey_engine *e);
 void engine_release(drey_engine *e);
-/* drey_engine_open with settings of its own; NULL: none. */
+/* drey_engine_open with tuning; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
                         const engine_tuning *tuning, drey_error *err);
 
-/* Memory of a session beside its caches. */
+/* Memory of a session besides its caches. */
 size_t engine_session_state_bytes(const drey_engine *e);
-/* What both caches hold. */
+/* The format of both caches. */
 kv_format engine_kv_format(const drey_engine *e);
-/* What the target's saved keys and values belong to. Errors: saved_origin_make's. */
+/* The origin of the target's saved keys and values. Errors: as saved_origin_make. */
 drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_error *err);
-/* Finds the target's sidecar and checks it: its matrices then lie there. A bad one beside the
- * target is passed over, which the plan tells; a bad one that was named is an error. */
+/* Finds the target's sidecar and checks it: its matrices are then read from there. A bad one next
+ * to the target is ignored, which the plan reports; a bad one that options name is an error. */
 drey_status engine_find_sidecar(drey_engine *e, drey_error *err);
 
-/* Plans for a budget, 0 for the options'; the result is planner->engine.plan. */
+/* Plans for a budget; 0: the options'. The result is planner->engine.plan. */
 drey_status planner_make(drey_planner *planner, uint64_t memory_bytes, drey_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* An engine's units: what its options say of them, and what they tell. */
+/* An engine's units: opened by its options, and reported. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a plan needs to know, gathered once: the models' tensors, their sidecar, the process. */
+/* The inputs of a plan, gathered once: the models' tensors, their sidecar, the process. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +10,18 @@
 #include "exit/exit_open.h"
 #include "os/memory.h"
 
-/* What no other line counts: what a cgroup is charged for a processor beforehand (up to 256 KiB for
- * each that threads ran on), kernel structures, growth of the libraries, rounding. */
+/* Memory that is not counted elsewhere: what a cgroup is charged in advance per processor (up to
+ * 256 KiB for each that threads ran on), kernel structures, growth of the libraries, rounding. */
 static const uint64_t slack_bytes = 2 << 20, least_cached_bytes = 4 << 20;
 /* The draft's weights are read once; a ring of this size does that at the disk's speed. */
 static const uint64_t draft_ring_bytes = 4 << 20;
 
-/* More than any budget, and little enough that a sum with it is one. */
+/* More than any budget, and small enough that sums with it do not overflow. */
 static const uint64_t most_held_bytes = (uint64_t)1 << 60;
 
 /* The draft's head over a slice of its vocabulary. In vocabularies that are made by merging pairs,
- * low ids are those that were merged first: the frequent ones. Of the others those come to memory
- * that the text or its prompt has used.
- * (base/usual.h: how many stay.) */
+ * low ids were merged first: they are the frequent ones. Of the others, those that the text or its
+ * prompt has used are loaded. (base/usual.h: how many stay.) */
 enum {
     SLICE_IDS = USUAL_SLICE_IDS,
     SINGLE_SLICE_IDS = USUAL_SINGLE_SLICE_IDS,
@@ -56,7 +55,7 @@ static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, 
 
 /* ---- Inputs ---- */
 
-/* What the process takes whatever the budget is. */
+/* The memory of the process, whatever the budget is. */
 static void count_process(drey_engine *e)
 {
     plan_inputs *in = &e->inputs;
@@ -70,8 +69,8 @@ static void count_process(drey_engine *e)
     in->process.stack_bytes = (uint64_t)in->n_threads * pool_thread_bytes();
 }
 
-/* Of files that cannot be read directly, reads on their way through the page cache. One stream's
- * worth is kept in any case: kernel structures and libraries may need as much. */
+/* Files that cannot be read directly: reads that are in the page cache. The amount of one stream is
+ * reserved in any case: kernel structures and libraries may need as much. */
 static void count_cached(drey_engine *e)
 {
     const drey_model *models[] = {e->config.target, e->config.draft};
@@ -164,7 +163,7 @@ static drey_status open_source(drey_engine *e, drey_error *err)
     return c->drafter->open ? c->drafter->open(&e->source, err) : DREY_OK;
 }
 
-/* Of a side without matrices of its own, and of what the drafter keeps besides. */
+/* Of a side without its own matrices, and of what else the drafter keeps. */
 static void gather_source(drey_engine *e)
 {
     plan_inputs *in = &e->inputs;
@@ -182,7 +181,7 @@ static void gather_source(drey_engine *e)
         in->draft.trees = &src->trees;
 }
 
-/* What prefixes take depends on the target and the context. */
+/* The memory of prefixes depends on the target and the context. */
 static drey_status gather_prefixes(drey_engine *e, drey_error *err)
 {
     const drey_prefix_options *o = &e->config.prefixes;

@@ -1,5 +1,4 @@
-/* Sidecars from above: writing and checking one (drey_prepare), and finding the one that an engine
- * is to use. */
+/* Sidecars: writing and checking one (drey_prepare), and finding the one that an engine uses. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +53,7 @@ static bool same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* What stands at the output's place: nothing, an old sidecar, or something that is not ours. */
+/* What is at the output's path: nothing, an old sidecar, or another file. */
 static drey_status check_place(const drey_prepare_options *o, const char *path, drey_error *err)
 {
     const gguf *g = o->model->file;

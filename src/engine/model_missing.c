@@ -1,4 +1,4 @@
-/* What keeps a file from running: the checks of opening it, gone through one after another. */
+/* The reasons why a file cannot run: the checks of opening it, one after another. */
 #include <string.h>
 
 #include "engine/engine.h"
@@ -14,7 +14,7 @@ static void tell(void *user, const drey_error *error)
     l->missing(l->user, error->message);
 }
 
-/* A key that is refused ends the reading of a shape: all of those are told. */
+/* A key that is refused ends the reading of a shape: all of those are reported. */
 static bool check_shape(model_shape *shape, const gguf *g, listener *l)
 {
     drey_error error;
@@ -48,7 +48,7 @@ static void check_file(const gguf *g, listener *l)
     tokenizer_close(&tokens);
 }
 
-/* Heads and predictors of a model are no models. */
+/* A model's heads and predictors are not models. */
 static bool is_side_file(const gguf *g)
 {
     gguf_string name = gguf_text(g, "general.architecture");

@@ -1,4 +1,4 @@
-/* Names of the enums in drey.h that are nothing but names. */
+/* Names of those enums in drey.h that need only names. */
 #include <string.h>
 
 #include "drey/drey.h"

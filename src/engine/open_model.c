@@ -1,4 +1,4 @@
-/* Models: the file's header and tokenizer behind the public functions. */
+/* The public functions of models: a file's header and tokenizer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Planners: an engine's inputs without its memory, for whoever wants to know what budgets buy. */
+/* Planners: an engine's inputs without its memory, for callers that compare budgets. */
 #include <stdlib.h>
 
 #include "engine/engine.h"

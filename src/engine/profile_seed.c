@@ -1,4 +1,4 @@
-/* Profiles that a caller brings, checked. */
+/* Checks of profiles that a caller supplies. */
 #include <math.h>
 
 #include "common/num.h"
@@ -10,7 +10,7 @@ void drey_profile_init(drey_profile *profile)
     *profile = (drey_profile){.reserved = {0}};
 }
 
-/* 0: not measured. Quotients of others are taken, which have to stay finite. */
+/* 0: not measured. The others are divided by each other, and the quotients must stay finite. */
 static bool is_time(double seconds)
 {
     const double least = 1e-9;

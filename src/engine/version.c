@@ -1,4 +1,4 @@
-/* The version, as the build says. */
+/* The version, from the build. */
 #include "drey/drey.h"
 
 const char *drey_version(void)

@@ -12,8 +12,8 @@ static const uint64_t small_bytes = 1 << 20;
 static const uint64_t mib = 1 << 20;
 
 /* Rows of a prompt pass, and rows whose logits are kept beyond what a turn needs (scoring takes
- * them by so many), from generous to frugal. A pass reads all that is streamed, so a prompt wants
- * few of them; but the buffers of its rows are memory that weights do not get. */
+ * them by so many), from generous to frugal. A pass reads all streamed weights, so a prompt should
+ * take few passes; but the buffers of its rows take memory from weights. */
 typedef struct setting {
     int32_t chunk, logit_rows;
 } setting;
@@ -27,7 +27,7 @@ static bool has_passes(const plan_model *m)
     return m->shape != NULL;
 }
 
-/* The target's, where a side model is a view of it: planes are pinned by bits then. */
+/* The target's, if a side model is a view of it: planes are pinned by bits then. */
 static bool is_viewed(const plan_inputs *in)
 {
     return in->model[PLAN_DRAFT].is_view;
@@ -38,7 +38,7 @@ static uint64_t pinned_bytes(const plan_matrix *m, int32_t n_pinned)
     return (uint64_t)n_pinned * m->group_bytes;
 }
 
-/* Bytes of the planes of a split matrix that are in memory beside its pinned groups. */
+/* Bytes of the planes of a split matrix that are in memory besides its pinned groups. */
 static uint64_t plane_bytes(const plan_matrix *m, const plan_result *r, int32_t i, int32_t n_pinned)
 {
     uint64_t total = 0;
@@ -64,7 +64,7 @@ static uint64_t with_page_tables(uint64_t bytes)
     return bytes + bytes / 512;
 }
 
-/* Of a model's weights, planes that are there in part of their groups included. */
+/* Of a model's weights, with planes of which only some groups are in memory. */
 static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, int model)
 {
     const plan_model *m = &in->model[model];
@@ -76,7 +76,7 @@ static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, 
     return total;
 }
 
-/* Of a matrix that must stay; of one that is split, its first plane does. */
+/* Of a matrix that must stay; if it is split, its first plane must. */
 static uint64_t staying_bytes(const plan_matrix *m)
 {
     uint64_t group_bytes = m->split ? m->plane_bytes[0] : m->group_bytes;
@@ -147,8 +147,8 @@ static uint64_t ring_least(const plan_inputs *in, int model)
     return in->model[model].ring_least_bytes * (uint64_t)in->n_units;
 }
 
-/* Takes rows and rings. A turn needs the logits of its tree, a shared pass those of a row of each
- * session. */
+/* Takes rows and rings. A turn needs the logits of its tree; a shared pass needs those of one row
+ * per session. */
 static void choose(const plan_inputs *in, const setting *s, uint64_t target_ring, plan_result *r)
 {
     int32_t need = max_i32(in->draft.tree_nodes + 1, max_i32(in->n_sessions, in->least_logit_rows));
@@ -180,7 +180,7 @@ static void count_sessions(const plan_inputs *in, plan_result *r)
     t->work_bytes = r->work_bytes + n * (t->session_bytes - caches);
 }
 
-/* Everything but what is pinned by choice, for the rows and rings that were chosen. */
+/* Everything except what is pinned by choice, for the chosen rows and rings. */
 static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
 {
     drey_plan *t = &r->report;
@@ -202,9 +202,9 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
                             t->prefix_bytes + t->process_bytes + stays);
 }
 
-/* The most generous setting whose memory beyond the least, a larger ring included, is at most a
- * twelfth of the budget, and at most half of what the budget leaves: the larger part is for
- * weights. Returns fixed_bytes. */
+/* The largest setting whose memory beyond the least one, with a larger ring, is at most a twelfth
+ * of the budget, and at most half of what the budget leaves: the larger part is for weights.
+ * Returns fixed_bytes. */
 static uint64_t choose_within(const plan_inputs *in, uint64_t budget, uint64_t least,
                               plan_result *r)
 {
@@ -233,15 +233,15 @@ static void pin_least(const plan_inputs *in, plan_result *r)
         }
 }
 
-/* The plane that holds a weight's bit of this number, counted from 1; 0: none beyond the first. */
+/* The plane with a weight's bit of this number, counted from 1; 0: none after the first plane. */
 static int plane_of_bit(const plan_matrix *m, int32_t bit)
 {
     int32_t plane = bit - m->first_bits;
     return m->split && plane > 0 && plane < N_PLANES ? plane : 0;
 }
 
-/* An equal share of the planes of this bit, the bits before it being there whole; groups whose last
- * plane is there are pinned. Returns whether there was room for all. */
+/* Takes an equal share of the planes of this bit; all bits before it are in memory. Groups whose
+ * last plane is in memory are pinned. Returns whether there was room for all. */
 static bool pin_bit(const plan_model *target, plan_result *r, int32_t bit, uint64_t *room)
 {
     uint64_t all = 0;
@@ -297,7 +297,7 @@ static void pin_share(const plan_model *target, int32_t *n_pinned, uint64_t *roo
             pin_more(&target->matrix[i], 1, &n_pinned[i], room);
 }
 
-/* This share of each matrix, in the order of a pass, of as many as there is room for. */
+/* Pins this share of each matrix, in the order of a pass, of as many as there is room for. */
 static void pin_front(const plan_model *target, double share, int32_t *n_pinned, uint64_t *room)
 {
     for (int32_t i = 0; i < target->n_matrices; i++) {
@@ -339,8 +339,8 @@ static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
         ;
 }
 
-/* The head, small matrices, and of the others an equal share, or (front_share) this one of the
- * first. Returns what room is left. */
+/* Pins the head, small matrices, and of the others an equal share, or (front_share) this share of
+ * the first ones. Returns the remaining room. */
 static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_share, plan_result *r)
 {
     const plan_model *target = &in->model[PLAN_TARGET];
@@ -356,12 +356,12 @@ static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_sh
     return room;
 }
 
-/* The share of the first layers with which a pass as long as the mean one is the shortest; 0: an
- * equal share of all is better. */
+/* The share of the first layers that makes the mean pass the shortest; 0: an equal share of all is
+ * better. */
 static double best_front_share(const plan_inputs *in, uint64_t room, plan_result *r)
 {
     const double least_gain =
-        USUAL_FRONT_GAIN; /* passes over prompts, which go to their end, lose a little */
+        USUAL_FRONT_GAIN; /* prompts' passes, which go to their end, lose a little */
     double best = 0;
     if (in->exit_layers <= 0)
         return best;
@@ -473,7 +473,7 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
     begin_report(in, budget_bytes, t);
     choose(in, &settings[N_SETTINGS - 1], 0, r);
     uint64_t least = fixed_bytes(in, r);
-    /* A budget that is named in one run has to work in the next. */
+    /* A budget that a message gives in one run must work in the next. */
     t->smallest_budget_bytes = (least + mib / 2 + mib - 1) / mib * mib;
     if (budget_bytes < least)
         return too_small(in, t, err);

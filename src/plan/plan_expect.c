@@ -1,11 +1,11 @@
-/* What a plan is good for with its drafter: tokens a second on a machine and disk of today, with
- * texts of usual predictability. It ranks drafters before anything is measured; while a text is
- * written the policy measures for itself.
+/* The expected tokens per second of a plan with its drafter, on a usual machine and disk, for usual
+ * texts. It ranks drafters before anything is measured; while a text is written the policy measures
+ * the speed itself.
  *
- * Where drey_tune_pair measured the drafter, that is what is expected: the tokens that its trees
- * wrote, at the times of its passes and steps. Heads say themselves how often they are right: of
- * them it is the best static trees. Of others it is what their kind says of trees that follow
- * confidence (drafter_kind.usual). */
+ * If drey_tune_pair measured the drafter, that is expected: the tokens that its trees wrote, in the
+ * times of its passes and steps. Files of heads contain how often they are right: for heads it is
+ * the best static trees. For others it is what their kind says of trees that follow confidence
+ * (drafter_kind.usual). */
 #include <string.h>
 
 #include "common/num.h"
@@ -29,7 +29,7 @@ static void add(tree_yields *y, const plan_inputs *in, const static_tree *shape,
     y->of[y->n++] = (tree_yield){shape->n - 1, tokens, steps};
 }
 
-/* By tune's own count of tokens; else by the shares that heads say. */
+/* By tune's own count of tokens; else by the heads' shares. */
 static tree_yields known_yields(const plan_inputs *in)
 {
     tree_yields y = {.n = 0};
@@ -63,16 +63,15 @@ static tree_yields yields_of(const plan_inputs *in)
 
 double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *user)
 {
-    double best = 1 / turn_s(user, 0, 0); /* who speculates may always leave it */
+    double best = 1 / turn_s(user, 0, 0); /* a policy may always draft nothing */
     tree_yields y = yields_of(in);
     for (int32_t i = 0; i < y.n && y.of[i].n_nodes <= in->draft.tree_nodes; i++)
         best = max_f64(best, y.of[i].tokens / turn_s(user, y.of[i].n_nodes, y.of[i].steps));
     return best;
 }
 
-/* A step that reads much goes faster than a pass of its target, of whose time a part is
- * not reading: a draft of 0.31 GB took 12 ms, 2.45 GB of a target's planes 51, over one to
- * five nodes. */
+/* A step reads faster than a pass of its target, part of whose time is not reading: a draft of 0.31
+ * GB took 12 ms, 2.45 GB of a target's planes 51 ms, over one to five nodes. */
 static double step_s(double bytes)
 {
     const double memory = USUAL_MEMORY_BYTES_PER_S, small = USUAL_STEP_SMALL_BYTES;
@@ -87,10 +86,9 @@ static double usual_turn(const void *user, int32_t n_nodes, int32_t n_steps)
     return cost_turn(cost, n_nodes, draft_s);
 }
 
-/* What rows add to a pass is computing, which threads share, while one thread or two fill the
- * memory's bus: two of AVX-512 took 1.08, 1.28, 1.84, 3.5 and 12.7 passes over one row for 2, 4, 8,
- * 16 and
- * 64. Five and more do as is usual. */
+/* Rows add computing to a pass, which all threads share, while one or two threads fill the memory
+ * bus: two threads with AVX-512 took 1.08, 1.28, 1.84, 3.5 and 12.7 passes over one row for 2, 4,
+ * 8, 16 and 64 rows. Five and more threads are as usual. */
 static void share_rows(turn_cost *c, int32_t n_threads)
 {
     double dearer = n_threads > 0 ? max_f64(USUAL_ROW_THREADS / n_threads, 1) : 1;

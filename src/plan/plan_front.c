@@ -1,23 +1,24 @@
-/* How long a pass takes that may end before its last layer, by what is pinned of which layer.
+/* The time of a pass that may end before its last layer, by what is pinned of each layer.
  *
- * A byte that stays is worth the same wherever it lies, as long as passes go to their end: then an
- * equal share of each matrix is best, as computing hides behind reading all along. A pass that ends
- * early leaves the last layers' reads out, so their bytes are worth less in memory, and those of
- * the first layers more. But while layers that stay whole are computed, the disk stands idle once
- * its ring is full: what it could bring meanwhile need not stay. So the first layers keep a share
- * that lets it be busy, and what that saves pins further layers. */
+ * As long as passes go to their end, a byte in memory is worth the same in every layer: then an
+ * equal share of each matrix is best, because computing overlaps with reading all the time. A pass
+ * that ends early does not read the last layers, so their bytes are worth less in memory, and those
+ * of the first layers more. But while layers that are entirely in memory are computed, the disk is
+ * idle once its ring is full: what it could read meanwhile need not be in memory. So the first
+ * layers keep a share that lets the disk stay busy, and the memory that this saves pins further
+ * layers. */
 #include "common/num.h"
 #include "policy/cost.h"
 #include "plan/plan.h"
 
-/* What a matrix that passes multiply takes. */
+/* The bytes and reads of a matrix that passes multiply. */
 typedef struct matrix_work {
     double read_bytes, bytes;
-    double share; /* of it in a pass that goes through so many layers */
+    double share; /* of it, in a pass through so many layers */
 } matrix_work;
 
-/* The layer of matrix i: each has as many, between what is only looked up and the head, which are
- * of none (-1). */
+/* The layer of matrix i. Layers have equally many matrices; those that are only looked up, before
+ * them, and the head, after them, have no layer (-1). */
 static int32_t layer_of(const plan_model *target, int32_t i)
 {
     int32_t head = target->n_matrices - 1, first = 0;
@@ -27,7 +28,7 @@ static int32_t layer_of(const plan_model *target, int32_t i)
     return is_none ? -1 : (i - first) / ((head - first) / target->shape->n_layers);
 }
 
-/* Matrix i, of a pass through `layers` layers, the last one of which may be a part of one. */
+/* Matrix i, in a pass through `layers` layers, the last of which may be only a part. */
 static matrix_work work_of(const plan_inputs *in, const plan_result *r, int32_t i, double layers)
 {
     const plan_matrix *m = &in->model[PLAN_TARGET].matrix[i];
@@ -41,8 +42,7 @@ static matrix_work work_of(const plan_inputs *in, const plan_result *r, int32_t 
 double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, double disk_per_s,
                    double memory_per_s)
 {
-    double read = 0,
-           computed = 0; /* when the disk, and the threads, are done with what came so far */
+    double read = 0, computed = 0; /* when the disk and the threads finish what came so far */
     double ahead = (double)r->ring_bytes[PLAN_TARGET] / disk_per_s;
     for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
         matrix_work w = work_of(in, r, i, layers);

@@ -1,11 +1,11 @@
-/* What a plan will run at: the ceiling, from speeds that were measured or given.
+/* The highest speed that a plan can reach, from speeds that were measured or given.
  *
- *   pass = max(read, compute) + drafting that outlasts what the ring takes meanwhile
+ *   pass = max(read, compute) + drafting beyond what the ring reads meanwhile
  *
  * read: streamed bytes at the disk's speed. compute, in memory: matrices and keys and values once
  * through the memory bus, or their multiply-adds at the kernel's speed, whichever takes longer. The
- * draft's steps read it once each; lookup takes no time that matters. Where passes and steps were
- * measured, they take what they took. */
+ * draft's steps read the draft once each; lookup takes no time that matters. Passes and steps that
+ * were measured count as measured. */
 #include "common/num.h"
 #include "plan/plan.h"
 
@@ -35,7 +35,7 @@ static double seconds(pass_work work, int32_t n_rows, const drey_speeds *s)
     return max_f64(moved, computed);
 }
 
-/* Of a pass that computes for so long if it goes to its end, where passes may be stopped. */
+/* Of a pass that computes for so long if it goes to its end, if passes may be stopped. */
 static double mean_pass(const plan_inputs *in, const plan_result *r, pass_work target,
                         double compute_s)
 {
@@ -80,7 +80,7 @@ static double pass_over(const turn_work *w, int32_t n_rows)
                                   : max_f64(t->read_s, compute_s);
 }
 
-/* What drafting adds to a pass: what of it the ring does not take. */
+/* The time that drafting adds to a pass: beyond what the ring can read meanwhile. */
 static double beyond_ring(const plan_result *r, double draft_s)
 {
     const drey_plan *t = &r->report;
@@ -97,7 +97,7 @@ static double turn_over(const void *user, int32_t n_nodes, int32_t n_steps)
     return pass_over(w, 1 + n_nodes) + beyond_ring(w->r, draft_s);
 }
 
-/* What a step of the draft multiplies. */
+/* The numbers that a step of the draft multiplies. */
 static pass_work step_of(const plan_inputs *in, const plan_result *r, pass_work target)
 {
     const drey_plan *t = &r->report;

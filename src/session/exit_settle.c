@@ -1,10 +1,10 @@
-/* What becomes of tokens that left a pass early, and what is counted of them: see exits.h. */
+/* Verifies and counts the tokens that left a pass early: see exits.h. */
 #include "common/num.h"
 #include "session/exits.h"
 #include "session/overlap.h"
 #include "session/verified_text.h"
 
-/* Streamed bytes of the layers from this one on: what an exit skips. */
+/* Streamed bytes from this layer on: what an exit skips. */
 static uint64_t bytes_from(const drey_engine *e, int32_t layer)
 {
     const weights *w = &e->target.weights;
@@ -34,14 +34,14 @@ void exits_count(drey_session *s, int32_t n)
         exit_schedule_note(&w->schedule, layer);
 }
 
-/* The text ends at this position, whose token is the root: later tokens go. */
+/* The text ends at this position, whose token is the root: removes later tokens. */
 static void go_back(drey_session *s, int32_t position)
 {
     overlap_give_up(s);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
     kv_truncate(&s->target_kv, position);
-    if (!s->text.done) /* of the prompt nothing is left to read: the draft gets the timeline */
+    if (!s->text.done) /* nothing of the prompt is left to read: the draft gets the timeline */
         s->state = SESSION_PROMPT;
 }
 

@@ -1,4 +1,4 @@
-/* Passes that stop where their tokens are decided: see exits.h. */
+/* Passes that stop when their tokens are decided: see exits.h. */
 #include "session/exits.h"
 
 #include <math.h>
@@ -8,14 +8,14 @@
 #include "os/clock.h"
 #include "session/turn.h"
 
-static const uint64_t random_seed = 1; /* of scores that know nothing */
+static const uint64_t random_seed = 1; /* of random scores */
 
 static bool has_part(const drey_session *s, drey_part part)
 {
     return !(s->engine->config.without & DREY_WITHOUT(part));
 }
 
-/* Any token of the whole head may leave, and no candidates are asked for. */
+/* Any token of the whole head may leave, and no candidates are needed. */
 static bool takes_any(const drey_engine *e)
 {
     return e->tuning.exit_here;
@@ -59,7 +59,7 @@ static bool is_active(const drey_session *s, int32_t layer)
     return exit_schedule_active(&exits_of(s)->schedule, layer);
 }
 
-/* The next active layer, the last one where there is none. */
+/* The next active layer; the last layer if there is none. */
 static int32_t next_active(const drey_session *s, int32_t layer)
 {
     while (layer < n_layers(s) && !is_active(s, layer))
@@ -67,9 +67,9 @@ static int32_t next_active(const drey_session *s, int32_t layer)
     return layer;
 }
 
-/* May the next n tokens leave? A pass has room for the deferred rows of one session, however many
- * share it. In `exact` none may that could end the text by its length: the end is reported when all
- * is verified. */
+/* Whether the next n tokens may leave. A pass has room for the deferred rows of one session,
+ * however many share it. In `exact` tokens that could end the text by its length may not: the end
+ * is reported when everything is verified. */
 static bool has_room(const drey_session *s, int32_t n_more)
 {
     const drey_engine *e = s->engine;
@@ -113,10 +113,10 @@ static void begin_pass(drey_session *s, const pass_group *group, bool alone)
     for (int32_t i = 0; watched && i < s->tree.n_nodes; i++)
         if (s->row_of[i] >= 0)
             w->row[w->n_rows++] = (watched_row){.node = i};
-    if (watched && !has_candidates(s)) /* the root leaves first, or none */
+    if (watched && !has_candidates(s)) /* the root leaves first, or none does */
         w->n_rows = 0;
-    /* What is read beyond an exit is read in vain: reads wait a layer after the next look, so that
-     * the disk has work until then. A path hardly ever leaves. */
+    /* Reads beyond an exit are in vain: so reads wait one layer after the next look, which gives
+     * the disk work until then. A path hardly ever leaves. */
     int32_t hold = w->n_rows == 1 ? next_active(s, 1) + 1 : n_layers(s);
     pass_hold_from(&s->target, min_i32(hold, n_layers(s)));
 }
@@ -158,7 +158,7 @@ static void take_own(drey_session *s, model_pass *pass)
         int32_t n = sampler_top(&s->sampler, r->head, top, EXIT_CANDIDATES);
         for (int32_t j = 0; j < n; j++)
             r->ids[j] = top[j];
-        if (n > 0) /* else its logits are no numbers */
+        if (n > 0) /* else its logits are not numbers */
             exit_features_begin(&r->features, n, NULL);
     }
 }
@@ -202,8 +202,8 @@ static int32_t submitted_child(const drey_session *s, int32_t node, int32_t toke
     return child >= 0 && s->row_of[child] >= 0 ? child : -1;
 }
 
-/* Rows of the path along the likeliest candidates so far, the drafter's best where none was looked
- * at, the root's first. Its last node may have no candidates. */
+/* Rows of the path along the most likely candidates so far, the root's first; the drafter's best
+ * guess where no candidate was looked at. Its last node may have no candidates. */
 static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
 {
     int32_t n = 0;
@@ -217,9 +217,9 @@ static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
     return n;
 }
 
-/* Logits of the candidates of all nodes of the likely path, each its own few rows of the head, in
- * one grouped product. Where that changes the path, the nodes of its new end are looked at the next
- * time. */
+/* Computes the logits of the candidates of all nodes of the likely path, for each its own few rows
+ * of the head, in one grouped product. If that changes the path, the nodes of its new end are
+ * looked at the next time. */
 static void look_at_candidates(drey_session *s, model_pass *pass, int32_t layer)
 {
     session_exits *w = exits_of(s);
@@ -248,11 +248,12 @@ static bool may_leave(const drey_session *s, const watched_row *r, int32_t token
         known = r->ids[i] == token;
     bool ends =
         !s->text.options.ignore_eos && tokenizer_is_end(s->engine->config.target->tokenizer, token);
-    /* Where weights are damaged the end of the pass says so. */
+    /* If weights are damaged, the end of the pass reports it. */
     return known && !ends && isfinite(r->head[token]);
 }
 
-/* Along what the heads choose, as acceptance goes. False: a row on the way may not leave yet. */
+/* Walks along the heads' choices, as acceptance does. False: a row of the walk may not leave
+ * yet. */
 static bool walk(drey_session *s)
 {
     session_exits *w = exits_of(s);

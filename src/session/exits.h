@@ -1,12 +1,12 @@
-/* Early exits of a session, an observer of its passes: they stop where their tokens are decided
- * (SpecEE, arXiv 2504.08850), and later passes carry what was left undone to the end
- * (model/deferred.h).
+/* Early exits of a session, an observer of its passes: passes stop when their tokens are decided
+ * (SpecEE, arXiv 2504.08850), and later passes complete the rows that were left (model/deferred.h).
  *
- * Between two layers of a watched pass the logits of a few candidates go to a predictor, at each
- * node of the path from the root along the likeliest of them: the rest of the tree hardly matters.
- * Such a path is one token, a hyper-token (section 6): once each of its nodes has scored, the whole
- * head is computed for all of them, and where it agrees the pass stops. So a path leaves with the
- * last of its nodes, and looking costs what its nodes cost.
+ * Between two layers of a watched pass, a predictor gets the logits of a few candidates at each
+ * node of one path: from the root along the most likely candidates. The other nodes are not
+ * watched, as the text rarely reaches them. Such a path is treated as one token, a hyper-token
+ * (section 6): after each of its nodes has scored, the whole head is computed for all of them, and
+ * if it agrees the pass stops. So a path leaves with the last of its nodes, and the cost of a look
+ * is that of the path's nodes.
  *
  *      root o--- a o--- b o        root and b have scored, a has not: the pass continues
  *             \- c o               a scores: whole heads of root, a, b say a, b, d. It stops here:
@@ -14,36 +14,36 @@
  *
  * A pass that is not stopped completes all deferred rows, so that the target's own tokens after
  * them are known. In DREY_EXIT_EXACT tokens that left are unverified until then: they are in the
- * timeline, but the caller has not got them. The first that differs is replaced, and the tokens
- * after it go:
+ * timeline, but the caller has not got them. The first one that differs is replaced, and the tokens
+ * after it are removed:
  *
  *      timeline | verified ... | t1 t2 t3 t4 (the root)      deferred: the rows before t1 .. t4
  *      the target says t1 t2 u: verified are ... t1 t2 u, and u is the root
  *
- * A pass goes to its end where the deferred rows would get too many, where it is shared with other
- * sessions, in `exact` where the text could end, and where a token that left would end it. What
- * decides is the same on every machine; in DREY_EXIT_FAST, whose text depends on it, nothing that
- * drafts may depend on time either (drafting_may_be_timed). */
+ * A pass goes to its end if there would be too many deferred rows, if it is shared with other
+ * sessions, in `exact` if the text could end, and if a token that left would end it. These
+ * decisions are the same on every machine. In DREY_EXIT_FAST the text depends on them, so there
+ * drafting must not depend on time either (drafting_may_be_timed). */
 #ifndef DREY_SESSION_EXITS_H
 #define DREY_SESSION_EXITS_H
 
 #include "exit/exit.h"
 #include "session/session.h"
 
-/* A row of a pass that is watched. */
+/* A row of a watched pass. */
 typedef struct watched_row {
     int32_t node;
-    exit_features features; /* n 0: nobody has guessed yet what follows */
+    exit_features features; /* n 0: nothing has guessed yet what follows */
     int64_t ids[EXIT_CANDIDATES];
     float logits[EXIT_CANDIDATES]; /* at the last look */
-    bool ready;                    /* has scored, and no head has spoken against it since */
+    bool ready;                    /* has scored, and no whole head has differed since */
     const float *head;             /* its whole logits; NULL: not computed after this layer */
 } watched_row;
 
 typedef struct session_exits {
     pass_observer base;
     exit_schedule schedule;
-    watched_row row[TREE_MAX_ROWS]; /* [n_rows], as in the pass; 0: it is not watched */
+    watched_row row[TREE_MAX_ROWS]; /* [n_rows], as in the pass; n_rows 0: not watched */
     pass_look look[TREE_MAX_ROWS];
     int32_t n_rows;
     drey_exits count;
@@ -56,12 +56,12 @@ static inline session_exits *exits_of(const drey_session *s)
     return (session_exits *)s->observer;
 }
 
-/* Memory of a session, its deferred rows not counted; 0 where exits are off. */
+/* Memory of a session without its deferred rows; 0 if exits are off. */
 size_t exits_bytes(const drey_engine *e);
-/* Makes exits the session's observer; does nothing where they are off. */
+/* Makes exits the session's observer; does nothing if they are off. */
 void exits_init(drey_session *s);
 
-/* Of the observer, in exit_settle.c. */
+/* The observer's functions, in exit_settle.c. */
 bool exits_settle(drey_session *s, const pass_group *group);
 void exits_count(drey_session *s, int32_t n);
 

@@ -1,5 +1,5 @@
-/* A drafter may use what the target found likely after each row that it computed, also after those
- * that the text did not take. The logits are looked through once, on all threads. */
+/* A drafter may use what the target found likely after each row that it computed, also after
+ * rejected ones. The logits are read once, by all threads. */
 #include "session/feedback.h"
 
 #include <stdatomic.h>
@@ -38,7 +38,7 @@ void feedback_give(drey_session *s, const pass_group *group)
         const float *logits =
             group->logits ? group->logits + row * ld : s->observer->class->logits(s, row);
         if (!logits)
-            continue; /* the pass was stopped, and asked for other rows' */
+            continue; /* the pass was stopped, and computed other logits */
         t.nodes[t.n_nodes] = i;
         t.logits[t.n_nodes++] = logits;
     }

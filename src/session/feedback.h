@@ -1,11 +1,11 @@
-/* What the target found likely goes back to the drafter. */
+/* Gives the target's likely tokens to the drafter. */
 #ifndef DREY_SESSION_FEEDBACK_H
 #define DREY_SESSION_FEEDBACK_H
 
 #include "drey/drey.h"
 #include "model/pass.h"
 
-/* After each submitted node of the turn, if the drafter uses that. */
+/* For each submitted node of the turn, if the drafter uses that. */
 void feedback_give(drey_session *s, const pass_group *group);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the target thought of the tokens it wrote, and of those it might have written. */
+/* The target's probabilities of the tokens that it wrote, and of those that it might have
+ * written. */
 #include "session/logprobs.h"
 
 #include <assert.h>
@@ -17,7 +18,7 @@ static double log_sum(const drey_session *s, const float *logits)
     return (double)top + log_f64((double)kernels->sum_exp(logits, n, top, 1.0f));
 }
 
-/* logits[n_vocab] say the natural logarithm of a token's probability. */
+/* The natural logarithm of a token's probability by logits[n_vocab]. */
 static float logprob_of(const drey_session *s, const float *logits, int32_t id)
 {
     return (float)((double)logits[id] - log_sum(s, logits));

@@ -4,8 +4,8 @@
 
 #include "drey/drey.h"
 
-/* The caller gets what these logits[n_vocab] say of the timeline's last token, and of the best
- * ones. */
+/* Gives the caller the log-probabilities of the timeline's last token and of the best ones, by
+ * these logits[n_vocab]. */
 void logprobs_report(const drey_session *s, const float *logits);
 
 #endif

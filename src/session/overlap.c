@@ -1,4 +1,4 @@
-/* Drafting in the gaps of a pass: see overlap.h. */
+/* Drafting while a pass waits: see overlap.h. */
 #include "session/overlap.h"
 #include "base/usual.h"
 
@@ -8,8 +8,8 @@
 #include "session/turn.h"
 #include "os/clock.h"
 
-/* The text comes by such a node once in a thousand turns: its drafting would rather delay what the
- * pass has to compute. */
+/* The text reaches such a node once in a thousand turns: drafting it would delay the pass more than
+ * it helps. */
 static const float least_worth = USUAL_LEAST_AHEAD;
 
 /* ---- A session ---- */
@@ -21,9 +21,9 @@ static bool is_end(const void *user, int32_t token)
            tokenizer_is_end(s->engine->config.target->tokenizer, token);
 }
 
-/* Where a step takes no time there is nothing to gain by doing it early. Nor where the policy
- * rests, and has submitted nothing. Exits that decide about the text want guesses that no gap
- * has made. */
+/* If a step takes no time, there is nothing to gain by an early one. Nor is there if the policy
+ * pauses and has submitted nothing. With exits that decide the text, guesses must not depend on
+ * waits. */
 static bool can_draft(const drey_session *s)
 {
     return s->state == SESSION_DECODE && s->drafter->class->start &&
@@ -78,7 +78,7 @@ static work_state read_prompt(drey_session *s, int64_t until_ns)
                                           : WORK_GOES_ON;
 }
 
-/* Begins a step, if none is under way, and continues it. A draft that fails has nothing more to
+/* Begins a step, unless one is unfinished, and continues it. A draft that fails has nothing more to
  * do. */
 static work_state work(overlap_work *w, drey_session *s, int64_t until_ns)
 {
@@ -116,7 +116,8 @@ static int64_t now(void *user)
     return clock_ns();
 }
 
-/* The draft's workspace is everybody's: a step is finished before another session begins one. */
+/* All sessions share the draft's workspace: a step is finished before another session begins
+ * one. */
 static bool work_a_slice(void *user, int64_t until_ns)
 {
     overlap_work *w = user;
@@ -148,7 +149,7 @@ void overlap_drop(overlap_work *w, const drey_session *s)
     for (int32_t i = 0; i < w->n; i++)
         if (w->session[i] == s) {
             w->session[i] = w->session[--w->n];
-            if (w->next == w->n) /* it may have a step under way, which it continues */
+            if (w->next == w->n) /* it may have an unfinished step, which it continues */
                 w->next = i;
         }
     if (w->next >= w->n)

@@ -1,10 +1,10 @@
-/* Who looks into the passes of a session, and may stop them where their tokens are known.
+/* An observer watches the passes of a session, and may stop them when their tokens are known.
  *
  *   text_begins
  *   pass_begins   look  look  look ...  settle   count          a pass that goes to its end
  *   pass_begins   look  look: true               count          a pass that is stopped there
  *
- * Rows of a stopped pass that count are deferred (model/deferred.h). */
+ * Accepted rows of a stopped pass are deferred (model/deferred.h). */
 #ifndef DREY_SESSION_PASS_OBSERVER_H
 #define DREY_SESSION_PASS_OBSERVER_H
 
@@ -13,15 +13,15 @@
 
 typedef struct pass_observer_class {
     void (*text_begins)(drey_session *s);
-    /* The pass with this group begins; alone: no other session has rows in it. */
+    /* A pass with this group begins; alone: no other session has rows in it. */
     void (*pass_begins)(drey_session *s, const pass_group *group, bool alone);
-    /* After each layer of a pass of this session alone. True: the pass is to be stopped, and
-     * s->accepted is what was found. */
+    /* Called after each layer of a pass that only this session uses. True: stop the pass;
+     * s->accepted is the result. */
     bool (*look)(drey_session *s, model_pass *pass);
-    /* The pass went to its end: deferred tokens are compared. False: there is no turn to take,
+    /* The pass went to its end: compares the deferred tokens. False: there is no turn to take,
      * because a token was replaced, or one of them ended the text. */
     bool (*settle)(drey_session *s, const pass_group *group);
-    /* The turn has found n tokens. */
+    /* Counts the turn's n tokens. */
     void (*count)(drey_session *s, int32_t n);
     /* The whole logits of a row of the stopped pass; NULL: they were not computed. */
     const float *(*logits)(const drey_session *s, int32_t row);

@@ -11,7 +11,7 @@ typedef struct progress_line { /* what a progress callback reports on */
     uint64_t total;
 } progress_line;
 
-/* Does the target have to read before a turn? Where the root alone has to be computed, a turn does
+/* Whether the target has to read before a turn. If only the root has to be computed, a turn does
  * that, with a tree below it. */
 bool prompt_left(const drey_session *s);
 /* Gives the prompt to the draft, so that it can read it while the target's pass waits
@@ -22,10 +22,10 @@ void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group 
 /* After the pass; logits as group->logits. The last chunk's are the first token's. */
 void prompt_take(drey_session *s, const pass_group *group);
 int32_t prompt_rows_left(const drey_session *s);
-/* Whether the draft has still to read, before it can guess. */
+/* Whether the draft still has to read before it can guess. */
 bool prompt_unread(const drey_session *s);
-/* The target has read all: the draft reads it as well, and decoding begins. Where other sessions
- * would wait for that (shared passes), the draft reads later, and drafts from then on. */
+/* The target has read everything: the draft reads it as well, and decoding begins. If other
+ * sessions would wait for that (shared passes), the draft reads later, and drafts from then on. */
 drey_status prompt_end(drey_session *s, bool shared, drey_error *err);
 /* The runners' `loading`; user is a progress_line. */
 void prompt_report(void *user, uint64_t done);

@@ -1,11 +1,11 @@
-/* What is to be seen of a text before it is verified: tokens that left early, and the likeliest
- * path of the tree as text, after the verified one, and how that changes.
+/* What is shown of a text before it is verified: after the verified text, the text of tokens that
+ * left early and of the tree's most likely path; and the changes of it.
  *
  *     verified text | provisional text          the turn's end:   verified text + "cat s" | "leeps"
  *     The black     | cat sat                                     taken back: "at"
  *
- * A copy of the detokenizer continues where the verified text ends, so that characters and
- * stop texts that tokens cut are whole, or held back, here as there. */
+ * A copy of the detokenizer continues where the verified text ends, so that characters and stop
+ * texts that are divided between tokens are whole, or held back, as in verified text. */
 #include "session/provisional_text.h"
 #include "base/usual.h"
 
@@ -16,7 +16,7 @@
 #include "os/clock.h"
 #include "session/session.h"
 
-/* Text that is more likely to be taken back than so would only flicker. */
+/* Below this probability text would only flicker. */
 static const float least_shown = USUAL_LEAST_SHOWN;
 static const int64_t least_interval_ns = 50000000;
 
@@ -27,7 +27,7 @@ static void report(const generation *g, drey_event_kind kind, const char *bytes,
         g->options.on_event(g->options.user, &event);
 }
 
-/* A byte that is no character's goes for one. */
+/* A byte that belongs to no character counts as one. */
 static size_t character(const char *text, size_t n)
 {
     int length = utf8_length((const uint8_t *)text, n);
@@ -103,7 +103,7 @@ static bool add_token(generation *g, int32_t token, char out[DREY_MAX_PROVISIONA
     return true;
 }
 
-/* Tokens that nobody got yet, and the text below the root, as much as there is room for. */
+/* Tokens that the caller has not got yet, and the text below the root, as far as there is room. */
 static size_t path_text(drey_session *s, char out[DREY_MAX_PROVISIONAL])
 {
     generation *g = &s->text;

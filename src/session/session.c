@@ -1,4 +1,4 @@
-/* A session: opened, written in step by step, cut, closed. See session.h for its states. */
+/* A session: opened, written step by step, truncated, closed. See session.h for its states. */
 #include "draft/blend.h"
 #include "session/exits.h"
 #include "session/overlap.h"
@@ -57,7 +57,7 @@ static size_t drafter_bytes(const drey_engine *e)
     return kind ? kind->session_bytes(&e->source) : 0;
 }
 
-/* Some drafters' files say how good they are where nobody measured it. */
+/* Some drafters' files contain how good their guesses are, for use without a profile. */
 static void seed_policy(drey_session *s, const policy_class *c)
 {
     const drey_engine *e = s->engine;
@@ -66,7 +66,7 @@ static void seed_policy(drey_session *s, const policy_class *c)
     if (config_known(&e->config))
         known = *config_known(&e->config);
     known.trees = e->inputs.draft.trees;
-    if (e->config.blends) { /* measured were the draft's own confidences, not mixtures */
+    if (e->config.blends) { /* profiles have the draft's own confidences, not mixtures */
         memset(known.guessed, 0, sizeof known.guessed);
         memset(known.right, 0, sizeof known.right);
     }
@@ -146,7 +146,7 @@ kv_format engine_kv_format(const drey_engine *e)
     return e->config.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
 }
 
-/* Devices that have a part in attention read the target's keys and values where they lie. */
+/* Devices that compute attention read the target's keys and values in place. */
 static void lend_cache(drey_session *s)
 {
     const kv_cache *kv = &s->target_kv;
@@ -288,7 +288,7 @@ static drey_status check_ids(const drey_session *s, const int32_t *ids, size_t n
     return DREY_OK;
 }
 
-/* Do n more tokens, and one to write, fit after the first `from`? */
+/* Whether n more tokens, and one to write, fit after the first `from`. */
 static drey_status check_room(const drey_session *s, int32_t from, size_t n, drey_error *err)
 {
     int32_t room = max_i32(s->engine->config.n_context - from, 0);
@@ -300,8 +300,8 @@ static drey_status check_room(const drey_session *s, int32_t from, size_t n, dre
     return DREY_OK;
 }
 
-/* Keeps the first `n` tokens, and of what the cache holds at most `known`. The draft finds
- * what it can keep, when it gets the timeline. */
+/* Keeps the first `n` tokens, and at most `known` positions of the cache. The draft finds what it
+ * can keep when it gets the timeline. */
 static void cut(drey_session *s, int32_t n, int32_t known)
 {
     s->n_timeline = n;
@@ -434,7 +434,7 @@ drey_status session_set_sampling(drey_session *s, const drey_sampling *settings,
     return arena_check(&s->memory, err);
 }
 
-/* What a text needs; the timeline is as it was. */
+/* Prepares a text; the timeline does not change. */
 static drey_status make_text(drey_session *s, const drey_generate_options *o, drey_error *err)
 {
     const tokenizer *t = s->engine->config.target->tokenizer;
@@ -483,7 +483,7 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
     s->text.prompt_end = s->n_timeline;
     s->text.stats.prompt_tokens = n ? (int64_t)n : s->n_timeline - s->target_kv.n_committed;
     s->state = SESSION_PROMPT;
-    atomic_store(&s->cancel, false); /* what came before the text was not meant for it */
+    atomic_store(&s->cancel, false); /* a cancel before the text was not meant for it */
     assert(session_is_valid(s));
     return DREY_OK;
 }

@@ -11,10 +11,9 @@
  *    |                                                            |
  *    +------------------------------------------------------------+
  *
- * In PROMPT what the timeline holds is read by the target in chunks, the last of which writes the
- * first token, and by the draft, while the target waits for weights and afterwards. In DECODE each
- * step is a turn. A step whose pass fails changes nothing that was verified, and the next one tries
- * again.
+ * In PROMPT the target reads the timeline in chunks, the last of which writes the first token; the
+ * draft reads it as well, while the target waits for weights and afterwards. In DECODE each step is
+ * a turn. A step whose pass fails changes nothing that was verified; the next step tries again.
  *
  * Invariants between steps, which session_is_valid checks:
  *   (1) 0 <= n_timeline <= n_context, and every id of the timeline exists;
@@ -26,8 +25,8 @@
  *   (5) a text is being written (a detokenizer is held) if and only if the state is not IDLE, and
  *       it has not ended;
  *   (6) no step of the draft is under way;
- *   (7) committed rows are deferred only while a text is written, and only where somebody observes
- *       its passes (pass_observer.h). Where the observer holds tokens back, as many at the end of
+ *   (7) committed rows are deferred only while a text is written, and only if an observer watches
+ *       the passes (pass_observer.h). If it holds tokens back, as many at the end of
  *       the timeline are unverified: the caller has not got them. In (3), (4) and (5) those count
  *       like others. */
 #ifndef DREY_SESSION_SESSION_H
@@ -45,23 +44,23 @@ typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } sess
 /* The text being written. */
 typedef struct generation {
     drey_generate_options options;
-    char **stops;      /* copies, which options.stops are */
-    drey_bias *biases; /* and options.biases; room for the sampler after them */
+    char **stops;      /* copies, to which options.stops point */
+    drey_bias *biases; /* the same of options.biases; room for the sampler after them */
     detokenizer detokenizer;
     provisional_text provisional;
     bool done;                       /* a token ended it */
-    bool refused;                    /* on_text wants no more */
-    bool draft_knows_prompt;         /* it may read it */
-    bool draft_lags;                 /* decoding has begun, and the draft has not read it all */
+    bool refused;                    /* on_text returned that it wants no more */
+    bool draft_knows_prompt;         /* it may read the prompt */
+    bool draft_lags;                 /* decoding has begun, but the draft has not read all of it */
     int32_t prompt_from, prompt_end; /* the target reads timeline[from .. end) as the prompt */
     int32_t n_drafted;               /* nodes submitted in the turn that was offered */
     text_marks marks;
     drey_statistics stats;
     drey_speculation speculation;
-    drey_statistics *report; /* the caller's, filled at the end; NULL: not asked for */
+    drey_statistics *report; /* the caller's, filled at the end; NULL: not wanted */
 } generation;
 
-/* What of the draft a pass has overtaken. */
+/* The draft's unfinished work, left by an ended pass. */
 typedef struct unfinished_draft {
     int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* of a step; n_nodes 0: there is none */
     bool reading;                            /* a chunk of the prompt */
@@ -72,7 +71,7 @@ struct drey_session {
     arena memory;
     kv_cache target_kv, draft_kv;
     deferred_rows deferred; /* of target_kv */
-    runner target, draft;   /* on the engine's workspaces */
+    runner target, draft;   /* with the engine's workspaces */
     progress_line loading[PLAN_MODELS];
     sampler sampler;
     drafter *drafter; /* NULL: none, and no policy */
@@ -81,38 +80,38 @@ struct drey_session {
     unfinished_draft unfinished;
     int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
     accepted accepted;
-    int32_t *timeline; /* [n_context]: committed tokens and the root, which is the last */
+    int32_t *timeline; /* [n_context]: committed tokens, then the root */
     int32_t n_timeline;
-    int32_t n_unverified; /* tokens at its end that nobody got yet */
+    int32_t n_unverified; /* tokens at its end that the caller has not got yet */
     turn_log turns;
-    pass_observer *observer; /* NULL: nobody looks into its passes */
+    pass_observer *observer; /* NULL: its passes are not watched */
     session_state state;
     generation text;
     _Atomic bool cancel;
     size_t base_mark; /* of the arena, below the sampler */
 };
 
-/* Something guesses for its text. */
+/* Whether its text is drafted for. */
 static inline bool session_guesses(const drey_session *s)
 {
     return s->drafter && !s->text.options.no_draft;
 }
-/* Its pass was stopped: accepted rows are deferred, and the pass has no logits. */
+/* Whether its pass was stopped: accepted rows are deferred, and the pass has no logits. */
 static inline bool session_pass_stopped(const drey_session *s)
 {
     return s->observer && s->observer->stopped > 0;
 }
-/* Tokens of the timeline that the whole target has decided. */
+/* Number of tokens of the timeline that the whole target has decided. */
 static inline int32_t session_n_verified(const drey_session *s)
 {
     return s->n_timeline - s->n_unverified;
 }
-/* A sampler for the next text, without biases. DREY_ERR_USAGE: sampler_init's. */
+/* Makes a sampler for the next text, without biases. DREY_ERR_USAGE: as sampler_init. */
 drey_status session_set_sampling(drey_session *s, const drey_sampling *settings, drey_error *err);
-/* The text ends here, for `why` unless a token ended it: what was held back is delivered, the
- * statistics are completed. Does nothing in IDLE. */
+/* Ends the text, because of `why` unless a token ended it: delivers what was held back and
+ * completes the statistics. Does nothing in IDLE. */
 void session_end(drey_session *s, drey_finish why);
-/* A pass for it failed: what was offered is forgotten, and made again by the next step. */
+/* A pass for it failed: forgets what was offered; the next step offers it again. */
 void session_retry(drey_session *s);
 bool session_is_valid(const drey_session *s);
 

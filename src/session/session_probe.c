@@ -1,4 +1,4 @@
-/* What measuring and training use of a session: see session_probe.h. */
+/* Access to a session for measuring and training: see session_probe.h. */
 #include "session/session_probe.h"
 
 #include "session/session.h"

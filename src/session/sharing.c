@@ -16,7 +16,7 @@ bool sharing_measures(const drey_engine *e)
     return !e->tuning.untimed && drafting_may_be_timed(e->config.exit);
 }
 
-/* How long passes have had nothing to compute, so far. */
+/* How long passes have had nothing to compute so far. */
 static int64_t waited_ns(const drey_engine *e)
 {
     trace_sums sums;
@@ -24,7 +24,7 @@ static int64_t waited_ns(const drey_engine *e)
     return sums.ns[TRACE_STALL] + sums.ns[TRACE_PROVISIONAL];
 }
 
-/* How fast the disk was while it was asked, of late. */
+/* The disk's recent speed while it was busy. */
 static void note_disk(drey_engine *e)
 {
     stream_counters now, *since = &e->reads;
@@ -54,8 +54,8 @@ void sharing_pass_ends(drey_engine *e, const pass_watch *w, int32_t n_rows, bool
 
 /* ---- Drafting ---- */
 
-/* The draft of each reads what it has not yet, the shortest first, until until_ns (clock_ns; 0: all
- * of it). */
+/* Lets the draft of each read what it has not read, the shortest first, until until_ns (clock_ns;
+ * 0: all of it). */
 static drey_status read_on(drey_session *const *sessions, int32_t n, int64_t until_ns,
                            drey_error *err)
 {
@@ -84,7 +84,7 @@ static shared_tree tree_of(drey_session *s)
                          .max_depth = turn_depth_left(s)};
 }
 
-/* Those that guess in this turn. */
+/* The sessions for which drafts guess in this turn. */
 static int32_t take_in(drey_session *const *sessions, int32_t n, shared_tree *trees)
 {
     int32_t n_trees = 0;
@@ -99,8 +99,8 @@ static int32_t take_in(drey_session *const *sessions, int32_t n, shared_tree *tr
     return n_trees;
 }
 
-/* Whether its text is long enough for what its draft has to read, if all write faster by that
- * part. */
+/* Whether its text is long enough to pay for what its draft has to read, if all write faster by
+ * that part. */
 static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
 {
     const double tokens_a_turn = 2; /* about */
@@ -110,11 +110,11 @@ static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
     return turn_depth_left(s) / tokens_a_turn * cost_shared(cost, n, 0) * gain / n > reading_s;
 }
 
-/* Of sessions that share passes, or did, those whose drafts shall read what they have still to.
- * What drafting promises if they had read it, and if those that read prompts wrote as well, has to
- * come to more than half a turn of all: in one turn, or over a few, once it is known what they take
- * without. A time that was measured in a bad moment promises a little for a while. A draft that was
- * not asked for long has the text to read. */
+/* Of sessions that share passes, or did, those whose drafts now read what they still have to. The
+ * gain that drafting promises, if they had read it and if the sessions that read prompts wrote as
+ * well, must exceed half a turn of all: in one turn, or over a few, when the time of turns without
+ * drafting is known. After a time measured at a bad moment, a small gain is promised for a while. A
+ * draft that was not used for long has much of the text to read. */
 static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
                          drey_session **readers)
 {
@@ -185,7 +185,7 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
 /* How many in all. */
 static int32_t rows_of_prompts(const drey_engine *e, int32_t n_rows, int32_t n, int32_t room)
 {
-    enum { LEAST = 16 }; /* two tiles: less would keep the reader waiting, and spare little */
+    enum { LEAST = 16 }; /* two tiles: fewer would delay the reader and save little */
     int32_t rows = min_i32(room, max_i32(LEAST, n));
     if (n_rows == 0 || e->tuning.untimed)
         return room;

@@ -1,5 +1,6 @@
-/* What a text took: differences of sums over the engine's spans and reads, from where the text and
- * its decoding began to its end. Where sessions take turns, the time of all of them counts. */
+/* The time of a text: differences of sums over the engine's spans and reads, from the beginning of
+ * the text and of its decoding to its end. If sessions take turns, the time of all of them
+ * counts. */
 #include "session/statistics.h"
 
 #include "common/num.h"
@@ -35,7 +36,7 @@ static double spent(trace_kind what, const statistics_mark *from, const statisti
     return seconds(from->sums.ns[what], to->sums.ns[what]);
 }
 
-/* The best that the disk gave while it was busy. */
+/* The disk's highest speed while it was busy. */
 static double disk_speed(const statistics_mark *from, const statistics_mark *to)
 {
     return ratio((double)(to->read_bytes - from->read_bytes), seconds(from->busy_ns, to->busy_ns));
@@ -46,8 +47,8 @@ uint64_t statistics_pass_bytes(uint64_t streamed, bool may_stop, uint64_t used, 
     return may_stop && n > 0 ? min_u64(used / (uint64_t)n, streamed) : streamed;
 }
 
-/* The ceiling: a turn takes at least its reads or its computation, whichever is longer, and the
- * drafting that outlasts what the ring can take meanwhile. */
+/* The highest possible speed: a turn takes at least its reads or its computation, whichever is
+ * longer, plus the drafting beyond what the ring can read meanwhile. */
 static double ceiling(const drey_session *s, uint64_t pass_bytes, double draft_s, double compute_s)
 {
     const drey_statistics *t = &s->text.stats;
@@ -62,7 +63,7 @@ static double ceiling(const drey_session *s, uint64_t pass_bytes, double draft_s
     return ratio(t->tokens_per_pass, max_f64(read, compute) + max_f64(draft - hidden, 0));
 }
 
-/* packing_s: of all threads. The reads would be the same ones. */
+/* packing_s: of all threads. The reads would be the same. */
 static double with_a_sidecar(const drey_session *s, double packing_s)
 {
     const drey_statistics *t = &s->text.stats;
@@ -100,7 +101,7 @@ static int64_t n_unguessable(const drey_session *s)
 void statistics_decode(drey_session *s)
 {
     generation *g = &s->text;
-    if (g->marks.decode.t_ns) /* once: a turn may have to be begun again */
+    if (g->marks.decode.t_ns) /* once: a turn may be begun again */
         return;
     take_mark(s->engine, &g->marks.decode);
     g->stats.prompt_s = seconds(g->marks.begin.t_ns, g->marks.decode.t_ns);
@@ -110,7 +111,7 @@ void statistics_decode(drey_session *s)
     g->marks.n_unguessable = n_unguessable(s);
 }
 
-/* Times and what the policy knows, between decoding's beginning and `end`. */
+/* Times, and what the policy knows, from the beginning of decoding to `end`. */
 static void end_speculation(drey_session *s, const statistics_mark *end)
 {
     drey_speculation *c = &s->text.speculation;
@@ -168,7 +169,7 @@ void statistics_end(drey_session *s)
 
 static const int32_t deepest = DREY_SPECULATION_DEPTHS - 1, no_rank = DREY_SPECULATION_RANKS;
 
-/* Which of a node's guesses a token is; no_rank: none. */
+/* The rank of a token among a node's guesses; no_rank: none. */
 static int32_t rank_of(const tree_node *node, int32_t token)
 {
     for (int32_t i = 0; i < node->n_guesses; i++)
@@ -257,7 +258,8 @@ const char *drey_finish_name(drey_finish finish)
 
 /* ---- Spans and turns that were kept ---- */
 
-/* A stream's thread may be reading ahead: its lane is copied in portions, while it is held. */
+/* A stream's thread may be reading ahead: its lane is copied in portions, each while it is
+ * locked. */
 static int32_t copy_lane(const drey_engine *e, int32_t lane, int64_t *from, trace_span *out,
                          int32_t max)
 {

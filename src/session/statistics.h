@@ -1,16 +1,16 @@
-/* What a text took, and what came of its drafting. */
+/* The time of a text, and the results of its drafting. */
 #ifndef DREY_SESSION_STATISTICS_H
 #define DREY_SESSION_STATISTICS_H
 
 #include "base/trace.h"
 #include "drey/drey.h"
 
-/* What had been counted at some moment; statistics are differences. */
+/* Counters at one moment; statistics are differences. */
 typedef struct statistics_mark {
     int64_t t_ns;
     trace_sums sums;
     uint64_t read_bytes; /* of both models */
-    uint64_t vain_bytes; /* of those, given up */
+    uint64_t vain_bytes; /* of those, read in vain */
     int64_t busy_ns;     /* of their disks */
     int64_t major_faults;
 } statistics_mark;
@@ -30,12 +30,12 @@ void statistics_begin(drey_session *s);
 void statistics_decode(drey_session *s);
 void statistics_end(drey_session *s);
 
-/* What a pass reads in the mean: all that is streamed, or, where passes may be stopped, what n of
- * them used. */
+/* Mean bytes that a pass reads: all streamed ones, or, if passes may be stopped, the mean of `used`
+ * over n of them. */
 uint64_t statistics_pass_bytes(uint64_t streamed, bool may_stop, uint64_t used, int64_t n);
 
-/* Of a turn whose tokens have been chosen, before the tree moves; n_written of them were written.
- * */
+/* Counts a turn whose tokens have been chosen, before the tree moves; n_written of them were
+ * written. */
 void speculation_count(drey_session *s, int32_t n_written);
 
 #endif

@@ -5,8 +5,8 @@
  *   session 3: offer ---rows---/     is read once          \---logits--- take
  *
  * Sessions in the middle of a text draft together (sharing.h), and their trees' best nodes come
- * first; those that read a prompt have what is left of the rows, as long as nobody waits for them.
- * Where the pass waits for the disk, the drafts of those sessions continue (overlap.h). */
+ * first; those that read a prompt get the remaining rows, as long as no session waits for them.
+ * While the pass waits for the disk, the drafts of those sessions continue (overlap.h). */
 #include "session/step.h"
 
 #include <assert.h>
@@ -21,8 +21,8 @@
 typedef struct shared_pass {
     drey_session *session[DREY_MAX_SESSIONS];
     pass_group group[DREY_MAX_SESSIONS];
-    bool left[DREY_MAX_SESSIONS]; /* cancelled on the way */
-    bool fewer;                   /* somebody has left */
+    bool left[DREY_MAX_SESSIONS]; /* cancelled during the pass */
+    bool fewer;                   /* a session has left */
     int32_t n, n_writing; /* n_writing: those in the middle of a text, which are the first */
     int32_t n_rows;
     runner runner; /* the pass's */
@@ -50,8 +50,8 @@ static int32_t count_cancelled(drey_session *const *sessions, int32_t n)
     return n_cancelled;
 }
 
-/* A session whose prompt the target has read begins to decode. One that is cancelled holds up
- * nobody else. */
+/* A session whose prompt the target has read begins to decode. A cancelled one does not hold up the
+ * others. */
 static drey_status settle(drey_session *const *sessions, int32_t n, drey_error *err)
 {
     if (count_cancelled(sessions, n) == n)
@@ -64,7 +64,7 @@ static drey_status settle(drey_session *const *sessions, int32_t n, drey_error *
     return DREY_OK;
 }
 
-/* A row with logits is kept for each that reads. */
+/* One row with logits is kept for each session that reads. */
 static drey_status offer(shared_pass *p, drey_error *err)
 {
     workspace *ws = p->session[0]->target.ws;
@@ -87,7 +87,7 @@ static drey_status offer(shared_pass *p, drey_error *err)
     return DREY_OK;
 }
 
-/* It was cancelled during the others' pass, or after it: it takes nothing of the pass. */
+/* It was cancelled during the others' pass, or after it: it takes no result of the pass. */
 static void leave(drey_session *s)
 {
     session_retry(s);
@@ -95,12 +95,13 @@ static void leave(drey_session *s)
     session_end(s, DREY_FINISH_INTERRUPTED);
 }
 
-/* Between two layers of a pass that several share. Whose rows may be carried on by other passes
- * stays until the end of this one. Fails if none stays. */
+/* Between two layers of a shared pass: removes cancelled sessions. A session whose rows may be
+ * deferred to other passes stays until the end of this one. Fails if none stays. */
 static drey_status let_leave(shared_pass *p, drey_error *err)
 {
     int32_t n_stay = 0;
-    bool goes[DREY_MAX_SESSIONS]; /* who is cancelled from here on goes at the next layer */
+    /* Sessions that are cancelled from here on leave at the next layer. */
+    bool goes[DREY_MAX_SESSIONS];
     for (int32_t i = 0; i < p->n; i++) {
         goes[i] = !p->left[i] && is_cancelled(p->session[i]);
         n_stay += !p->left[i] && !goes[i];
@@ -154,7 +155,7 @@ static drey_status compute(shared_pass *p, drey_error *err)
     static const _Atomic bool never = false;
     drey_engine *e = p->session[0]->engine;
     p->runner = p->session[0]->target;
-    if (p->n > 1) /* one session's cancel is nothing to the others */
+    if (p->n > 1) /* one session's cancel does not concern the others */
         p->runner.cancel = &never;
     trace_kind what = !weights_loaded(p->runner.weights)       ? TRACE_LOAD
                       : p->session[0]->state == SESSION_DECODE ? TRACE_VERIFY
@@ -180,7 +181,7 @@ static void take(drey_session *s, const model_pass *pass, pass_group *group)
     assert(session_is_valid(s));
 }
 
-/* At most one draft has a step under way. Its session goes first: a new root may change what all
+/* At most one draft has an unfinished step. Its session is first: a new root may change what all
  * drafts share, the table of rows that such a step multiplies (weights/row_table.h). */
 static int32_t first_to_take(const shared_pass *p)
 {

@@ -18,8 +18,8 @@ int32_t turn_depth_left(const drey_session *s)
     return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
 }
 
-/* Whether nothing of the tree stays: where the drafter's steps take no time, or what came after
- * the new root was copied, as it knows more now. */
+/* Whether nothing of the tree stays: if the drafter's steps take no time, or if what follows the
+ * new root was copied, because lookup knows more now. */
 static bool begins_anew(const drey_session *s, const int32_t *moved)
 {
     if (!s->drafter->class->start)
@@ -48,7 +48,7 @@ static void reroot(drey_session *s)
     tree_reroot(&s->tree, a->next, moved);
 }
 
-/* Of the root and the accepted nodes below it, the first n. */
+/* The first n of the root and the accepted nodes below it. */
 static void commit(drey_session *s, const model_pass *pass, pass_group *group, int32_t n)
 {
     int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};

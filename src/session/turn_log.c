@@ -5,7 +5,7 @@
 
 #include "common/num.h"
 
-/* Every turn has room: the largest tree, and what is left over in front of it. */
+/* Room for every turn: the largest tree, and the unused nodes before it. */
 static int32_t nodes_of(int32_t n_nodes)
 {
     return n_nodes ? max_i32(n_nodes, 2 * TREE_MAX_NODES) : 0;

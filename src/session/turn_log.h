@@ -1,6 +1,6 @@
 /* The trees of the latest turns, for pictures: a ring of turns and a ring of their nodes.
  *
- *      turns | number, times, next, first node | ...        one for each TURN_LOG_NODES nodes
+ *      turns | number, times, next, first node | ...        one per TURN_LOG_NODES nodes
  *      nodes |  turn 7's  |  turn 8's  |.|  turn 5's  | ...  a turn's nodes are one run
  *
  * A turn is kept as long as its nodes are. Memory is taken once. */
@@ -11,14 +11,14 @@
 #include "base/arena.h"
 #include "tree/tree.h"
 
-enum { TURN_LOG_NODES = 4 }; /* plain decoding has one node a turn, drafting dozens */
+enum { TURN_LOG_NODES = 4 }; /* plain decoding has one node per turn, drafting dozens */
 
 typedef struct turn_record {
     drey_trace_turn turn; /* its nodes: NULL */
-    int64_t first_node;   /* of all that were ever added */
+    int64_t first_node;   /* number among all that were ever added */
 } turn_record;
 
-/* Is called for each turn that is added, whether it is kept or not. */
+/* Called for each turn that is added, whether it is kept or not. */
 typedef struct turn_watch turn_watch;
 struct turn_watch {
     void (*turn)(turn_watch *w, const token_tree *tree, const accepted *a);
@@ -29,23 +29,23 @@ typedef struct turn_log {
     turn_record *turns;       /* [n_turns], in the same way */
     int32_t n_nodes, n_turns; /* 0: nothing is kept */
     int64_t nodes_added, turns_added;
-    int64_t oldest;    /* turns before it have been overwritten */
+    int64_t oldest;    /* the oldest turn that is not overwritten */
     int64_t text_turn; /* the text's first */
     int64_t since_ns;  /* the end of the last turn */
-    turn_watch *watch; /* NULL: nobody */
+    turn_watch *watch; /* NULL: none */
 } turn_log;
 
-/* n_nodes: to keep, about; 0: none. */
+/* n_nodes: about how many to keep; 0: none. */
 size_t turn_log_bytes(int32_t n_nodes);
 void turn_log_init(turn_log *log, int32_t n_nodes, arena *a);
-/* A turn whose tokens have been chosen, before its tree moves. n_written tokens of it were written;
- * it is over at now_ns. */
+/* Adds a turn whose tokens have been chosen, before its tree moves. n_written of its tokens were
+ * written; it ends at now_ns. */
 void turn_log_add(turn_log *log, const token_tree *tree, const accepted *a, int64_t number,
                   int32_t position, int32_t n_written, int64_t now_ns);
 /* A text begins to be decoded. */
 void turn_log_begin(turn_log *log, int64_t now_ns);
-/* Of the text's timeline n tokens are left, the last of which is, or became, this one: turns that
- * wrote what is gone are cut, or dropped where nothing of them is left. */
+/* n tokens of the text's timeline are left, the last of which is, or became, this one. Turns that
+ * wrote removed tokens are shortened, or dropped if nothing of them is left. */
 void turn_log_cut(turn_log *log, int32_t n, int32_t last);
 void turn_log_visit(const turn_log *log, const drey_trace_visitor *visitor);
 

@@ -1,4 +1,4 @@
-/* Verified tokens go to the caller, as ids and as text, until something ends it. */
+/* Delivers verified tokens to the caller, as ids and as text, until something ends the text. */
 #include "session/verified_text.h"
 
 #include "os/clock.h"

@@ -1,20 +1,20 @@
-/* Verified text: tokens that the target has decided join the timeline and go to the caller. */
+/* Verified text: tokens that the target has decided are added to the timeline and delivered. */
 #ifndef DREY_SESSION_VERIFIED_TEXT_H
 #define DREY_SESSION_VERIFIED_TEXT_H
 
 #include "drey/drey.h"
 
-/* The accepted tokens join the timeline and go to the caller, until one of them ends the text.
- * Returns how many joined, 1 at least; the last of them is the next root. logits: of the pass, rows
- * by row_of; NULL: it was stopped. */
+/* Adds the accepted tokens to the timeline and delivers them to the caller, until one of them ends
+ * the text. Returns how many were added, at least 1; the last of them is the next root. logits: of
+ * the pass, rows by row_of; NULL: it was stopped. */
 int32_t verified_text_write(drey_session *s, const float *logits);
-/* All of them join it, unverified, and the caller does not get them yet. */
+/* Adds all of them, unverified; the caller does not get them yet. */
 int32_t verified_text_hold_back(drey_session *s);
-/* The token at a place of the timeline goes to the caller. */
+/* Delivers the token at a position of the timeline. */
 void verified_text_write_at(drey_session *s, int32_t position);
-/* What was held back of the text's bytes, at its end. */
+/* Delivers the bytes that were held back, at the text's end. */
 void verified_text_flush(drey_session *s);
-/* The text ends: deferred rows are forgotten, and unverified tokens. */
+/* The text ends: forgets deferred rows and unverified tokens. */
 void verified_text_drop(drey_session *s);
 
 #endif

@@ -1,6 +1,6 @@
-/* What saved keys and values belong to: those of another origin are no use, however alike the
- * tokens are. Stands in files as it is; all numbers are little-endian, as on every machine that
- * drey runs on. */
+/* The origin of saved keys and values. Those of another origin are useless even for equal tokens.
+ * It is written to files as it is; all numbers are little-endian, as on every machine that drey
+ * runs on. */
 #ifndef DREY_STORE_KV_ORIGIN_H
 #define DREY_STORE_KV_ORIGIN_H
 
@@ -15,7 +15,7 @@ typedef struct saved_origin {
     uint32_t zero;
 } saved_origin;
 
-/* Raised whenever a model's keys and values become other numbers (kernel/kernel.h). */
+/* Raised whenever the numbers in a model's keys and values change (kernel/kernel.h). */
 enum { SAVED_ARITHMETIC = 1, SAVED_ARITHMETIC_FLOAT = 0x10001 };
 
 /* Of a model's file with this shape, in a cache of this format. float_tier: computed by the tier

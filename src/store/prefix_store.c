@@ -110,7 +110,7 @@ static void write_slot(prefix_store *p, prefix_slot *s)
         p->disk_failed = true;
 }
 
-/* The one used last of all, with what it held in the folder. */
+/* The least recently used slot, after its block was written to the folder. */
 static prefix_slot *make_room(prefix_store *p)
 {
     prefix_slot *oldest = &p->slot[0];
@@ -128,7 +128,7 @@ static void use(prefix_store *p, prefix_slot *s)
     s->used = ++p->now;
 }
 
-/* What the folder has, in a slot. NULL: nothing, or something else than what was asked for. */
+/* A slot with the block from the folder. NULL: it is not there, or is another one. */
 static prefix_slot *fetch(prefix_store *p, uint64_t key, const int32_t *ids, int32_t n)
 {
     prefix_slot *s = make_room(p);
@@ -154,7 +154,7 @@ static prefix_slot *fetch(prefix_store *p, uint64_t key, const int32_t *ids, int
 
 /* ---- Blocks of a text ---- */
 
-/* Keys of a text's blocks, one after the other. */
+/* Keys of a text's blocks, one after another. */
 typedef struct keys {
     hash64 hash;
     const int32_t *ids;
@@ -188,7 +188,7 @@ static void copy(const kv_cache *kv, int32_t block, uint8_t *bytes, bool to_cach
     }
 }
 
-/* A file was not what it had been: those behind it are no use any more, and may be no better. */
+/* A file has changed: those after it are of no use without it, and may be damaged as well. */
 static void drop_behind(prefix_store *p, keys k, int32_t n)
 {
     while (k.n + PREFIX_POSITIONS <= n)
@@ -221,7 +221,8 @@ void prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv
     p->count.restored_tokens += kv->n_committed - from;
 }
 
-/* The first blocks of a text are younger than those behind them, which are no use without. */
+/* The first blocks of a text are younger than those after them, which are of no use without the
+ * first. */
 void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv)
 {
     int32_t n = min_i32(kv->n_committed / PREFIX_POSITIONS, p->n_slots);

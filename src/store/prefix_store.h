@@ -1,18 +1,17 @@
-/* Prefixes that have been computed, kept for texts that begin alike.
+/* Computed prefixes, kept for texts with the same beginning.
  *
- * A *block* is 64 positions with their keys and values; it is found by all tokens up to its end,
- * which are kept with it and compared, so that what is restored is what would be computed, byte by
- * byte. Blocks of one text stand for themselves: of two texts that begin alike the blocks they have
- * in common are there once.
+ * A *block* is 64 positions with their keys and values. It is found by all tokens up to its end,
+ * which are stored with it and compared; so a restored block is equal, byte by byte, to a computed
+ * one. Blocks are independent of texts: blocks that two texts have in common are stored once.
  *
  *    tokens   |0 ........ 63|64 ...... 127|128 ..... 191|
  *    block    |key of 0..63 |key of 0..127|key of 0..191|
  *    memory   |    slot     |    slot     |             |    those used last
- *    folder   |    file     |    file     |    file     |    those of more time, other processes'
+ *    folder   |    file     |    file     |    file     |    older ones, other processes'
  *
- * In a slot the keys and values stand piece by piece (kv_piece). A slot that is not in the folder
- * yet is written there between two steps, one at a time, or when its place is wanted. All memory is
- * in the plan; nothing here takes any once it is open. */
+ * A slot has the keys and values piece by piece (kv_piece). A slot that is not in the folder yet is
+ * written there between two steps, one at a time, or when its place is needed. All memory is in the
+ * plan; an open store takes no more. */
 #ifndef DREY_STORE_PREFIX_STORE_H
 #define DREY_STORE_PREFIX_STORE_H
 
@@ -39,7 +38,7 @@ typedef struct prefix_slot {
     uint64_t key;
     int64_t used;
     int32_t n_ids; /* up to the block's end; 0: the slot is free */
-    bool written;  /* it is in the folder, or need not be */
+    bool written;  /* it is in the folder or need not be */
     int32_t *ids;  /* [n_ids], of n_context at most */
     uint8_t *bytes;
 } prefix_slot;
@@ -59,23 +58,24 @@ typedef struct prefix_store {
 size_t prefix_block_bytes(const model_shape *s, kv_format format);
 /* Of its file, at most. */
 size_t prefix_file_bytes(size_t block_bytes, int32_t n_context);
-/* Slots that so much memory holds, the store's own included, and what that takes. */
+/* Number of slots that the options' memory has room for, and the bytes that they take with the
+ * store's own memory. */
 int32_t prefix_slots(const drey_prefix_options *o, size_t block_bytes, int32_t n_context);
 size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n_context);
 
-/* origin: of the target's keys and values; memory: of prefix_memory, the store's from now on.
- * DREY_ERR_IO: the folder. */
+/* origin: of the target's keys and values; takes prefix_memory bytes of `a`. DREY_ERR_IO: the
+ * folder. */
 drey_status prefix_open(prefix_store *p, const drey_prefix_options *o, const saved_origin *origin,
                         size_t block_bytes, int32_t n_context, arena *a, drey_error *err);
 /* Writes what is not in the folder yet. */
 void prefix_close(prefix_store *p);
 
-/* Commits what the store has of ids[0..n) beyond the committed positions of a cache that holds the
+/* Commits what the store has of ids[0..n) after the committed positions of a cache, which are the
  * first of them. */
 void prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv);
-/* Keeps the whole blocks of a cache's committed positions, which are ids[0 .. n_committed). */
+/* Stores the whole blocks of a cache's committed positions, which are ids[0 .. n_committed). */
 void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv);
-/* What is there, and what was done. */
+/* Counts what is stored and what was done. */
 void prefix_count(const prefix_store *p, drey_prefixes *out);
 /* Writes one block, if there is one to write. */
 void prefix_write(prefix_store *p);

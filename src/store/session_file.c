@@ -126,7 +126,7 @@ static drey_status damaged(const session_file *f, drey_error *err)
          SHOWN_PATH(f->path));
 }
 
-/* What the header says of itself, whatever it was made with. */
+/* Checks of the header that do not depend on the session. */
 static drey_status check_header(const session_file *f, drey_error *err)
 {
     const session_header *h = &f->header;
@@ -145,7 +145,7 @@ static drey_status check_header(const session_file *f, drey_error *err)
     return DREY_OK;
 }
 
-/* Whether it is this session's. */
+/* Whether it fits this session. */
 static drey_status check_origin(const session_file *f, const session_contents *s, drey_error *err)
 {
     const session_header *h = &f->header;
@@ -167,7 +167,7 @@ static drey_status check_origin(const session_file *f, const session_contents *s
     return DREY_OK;
 }
 
-/* Reads n bytes, which join the hash, and moves *at past them. to NULL: through the buffer. */
+/* Reads n bytes, adds them to the hash and moves *at past them. to NULL: through the buffer. */
 static drey_status read_hashed(const session_file *f, uint64_t *at, void *to, uint64_t n,
                                hash64 *hash, drey_error *err)
 {
@@ -180,7 +180,7 @@ static drey_status read_hashed(const session_file *f, uint64_t *at, void *to, ui
     return DREY_OK;
 }
 
-/* Keeps the ids, if they are wanted, and a note of at most most_note_bytes. */
+/* Stores the ids, if they are wanted, and a note of at most most_note_bytes. */
 static drey_status read_body(session_file *f, bool keep_ids, uint64_t most_note_bytes,
                              drey_error *err)
 {
@@ -210,8 +210,8 @@ static drey_status check_ids(const session_file *f, int32_t n_vocab, drey_error 
     return DREY_OK;
 }
 
-/* Compares what is read with its hashes: through the buffer first, then into the session's cache,
- * as a disk may return something else the second time. */
+/* Checks what is read by its hashes: first through the buffer, then into the session's cache,
+ * because a disk may return other bytes the second time. */
 static drey_status read_pieces(const session_file *f, const kv_cache *kv, bool to_cache,
                                drey_error *err)
 {
@@ -260,7 +260,7 @@ drey_status session_file_open(session_file *f, const char *path, const session_c
     return status;
 }
 
-/* What the file says, and its note, which is the caller's then. */
+/* The file's contents, and its note, which the caller then owns. */
 static void give(session_file *f, drey_saved_session *saved)
 {
     const session_header *h = &f->header;

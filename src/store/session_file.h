@@ -3,9 +3,9 @@
  *   header | ids [n_tokens] | note | piece, its hash | piece, its hash | ...
  *
  * A piece holds the committed positions of one head (kv_piece), in whole groups. The header has a
- * hash of itself, and one of ids and note: no byte of the file is trusted before it was compared
- * with a hash, and sizes follow from the header and the model alone. A file is read twice: all of
- * it is checked before the session changes. */
+ * hash of itself, and one of ids and note: no byte of the file is trusted before its hash was
+ * checked, and sizes follow only from the header and the model. A file is read twice: all of it is
+ * checked before the session changes. */
 #ifndef DREY_STORE_SESSION_FILE_H
 #define DREY_STORE_SESSION_FILE_H
 
@@ -36,7 +36,7 @@ typedef struct session_header {
     uint64_t hash; /* of all before it */
 } session_header;
 
-/* An open file, and what was read of it. */
+/* An open file, with what was read of it. */
 typedef struct session_file {
     const char *path;
     file file;
@@ -56,8 +56,8 @@ drey_status session_file_write(const char *path, const session_contents *s, cons
  * the caller wants it. */
 drey_status session_file_open(session_file *f, const char *path, const session_contents *s,
                               bool keep_note, drey_error *err);
-/* Its keys and values, committed, and its ids, for which `timeline` has room. The note is the
- * caller's then. An error leaves the cache empty. */
+/* Reads its keys and values, committed, and its ids, for which `timeline` has room. The caller then
+ * owns the note. An error leaves the cache empty. */
 drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline,
                               drey_saved_session *saved, drey_error *err);
 void session_file_close(session_file *f);
