@@ -61,6 +61,11 @@ plain=(docs/README.md docs/guide docs/reference README.md CONTRIBUTING.md CHANGE
 plain_code=(
     include
     common
+    src/base
+    src/os
+    src/gguf
+    src/exit
+    src/sample
 )
 code=(include common src tune bench train serve cli examples tests scripts test.sh demo.sh .ci)
 fail "words that CONTRIBUTING.md has others for:" "$(python3 tests/prose.py words "${plain[@]}" "${plain_code[@]}")"

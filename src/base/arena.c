@@ -33,7 +33,7 @@ drey_status arena_init(arena *a, size_t size_bytes, bool huge, drey_error *err)
     return DREY_OK;
 }
 
-struct arena_extra { /* at the start of a mapping of its own */
+struct arena_extra { /* at the start of its mapping */
     struct arena_extra *next;
     size_t map_bytes;
 };

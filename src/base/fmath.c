@@ -2,8 +2,7 @@
  *
  * Every function is a fixed chain of IEEE operations (fma is one of them), so its result has the
  * same bits with every compiler and on every architecture. The double functions use Taylor series:
- * after the range reduction they need 7 to 14 terms, and nobody calls them in a loop that matters.
- */
+ * after the range reduction they need 7 to 14 terms, and no critical loop calls them. */
 #include "base/fmath.h"
 
 #include <math.h>
@@ -120,8 +119,8 @@ double log_f64(double x)
 }
 
 /* r in [-pi/4, pi/4] with x = r + n pi/2; returns n mod 4. For |x| <= 1e7 the product n * hi is
- * within an fma's exact reach, so r keeps full relative precision but next to a multiple of pi/2,
- * where the absolute error stays below 1e-16. */
+ * within an fma's exact reach, so r keeps full relative precision except next to a multiple of
+ * pi/2, where the absolute error stays below 1e-16. */
 static int quadrant(double x, double *r)
 {
     static const double hi = 0x1.921fb54442d18p+0, mid = 0x1.1a62633145c07p-54,

@@ -1,8 +1,8 @@
 /* The engine's own exp, log, sin, cos and pow, so that a text does not depend on a libm.
  *
- * exp_f32 is used inside kernels: its steps are stated so that vector tiers repeat them exactly.
- * The double functions serve tables and sampling: they need not be fast, only the same everywhere
- * and accurate to 1e-12. */
+ * exp_f32 is used inside kernels: its steps are given so that vector tiers repeat them exactly. The
+ * double functions are for tables and sampling: they need not be fast, only the same on every
+ * machine and accurate to 1e-12. */
 #ifndef DREY_BASE_FMATH_H
 #define DREY_BASE_FMATH_H
 

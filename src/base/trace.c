@@ -1,4 +1,4 @@
-/* Laying out and reading what trace_add writes: see trace.h. */
+/* Memory for what trace_add writes, and reading it: see trace.h. */
 #include "base/trace.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static const char *const names[TRACE_KINDS] = {
     [TRACE_ATTEND] = "attend", [TRACE_PROVISIONAL] = "provisional",
 };
 
-/* Two cache lines are fetched together: rings of different threads share neither. */
+/* Two cache lines are fetched together: rings of different threads share neither of them. */
 static size_t ring_bytes(void)
 {
     enum { APART = 2 * ARENA_ALIGN };
@@ -32,7 +32,7 @@ void trace_init(trace *t, int32_t n_threads, int32_t n_spans, arena *a)
     *t = (trace){.ring_bytes = ring_bytes(), .n_threads = n_threads, .kinds = UINT32_MAX};
     t->rings = arena_take(a, (size_t)n_threads * t->ring_bytes);
     if (!t->rings)
-        return; /* arena_check tells */
+        return; /* arena_check reports it */
     memset(t->rings, 0, (size_t)n_threads * t->ring_bytes);
     for (int32_t i = 0; i < n_threads && n_spans > 0; i++)
         trace_keep(t, i, n_spans, a);

@@ -1,15 +1,14 @@
 /* Where time goes: spans of named kinds, and their sums.
  *
- * Each thread writes to a ring of its own, so nothing locks. A ring keeps a thread's latest spans,
- * for a picture of what ran beside what; the sums count all spans, also those that the ring has
- * forgotten, so that statistics are differences of sums. Spans of different kinds may lie inside
- * each other: a stall lies in the verification that it holds up.
+ * Each thread writes to its own ring, so nothing locks. A ring keeps a thread's latest spans, for a
+ * picture of what ran at the same time. The sums count all spans, also those that the ring has
+ * overwritten, so that statistics are differences of sums. Spans of different kinds may be nested:
+ * a stall is part of the verification that it delays.
  *
  *      trace   | thread 0: sums, ring | thread 1: sums, ring | ...
  *
- * A thread's ring may be left out, and so may kinds that would crowd the others out of it: their
- * sums are counted all the same. Memory is taken once. Times are arguments: whoever measures has a
- * clock already. */
+ * A thread may have no ring, and rings may omit frequent kinds: their sums are counted as well.
+ * Memory is allocated once. Times are arguments, because the callers have read a clock already. */
 #ifndef DREY_BASE_TRACE_H
 #define DREY_BASE_TRACE_H
 
@@ -19,13 +18,13 @@
 #include "base/arena.h"
 
 typedef enum trace_kind {
-    TRACE_READ,        /* a request to the disk, from asking to arriving; arg: bytes */
-    TRACE_STALL,       /* weights are waited for and nothing else can be done */
+    TRACE_READ,        /* a request to the disk, from submission to arrival; arg: bytes */
+    TRACE_STALL,       /* waiting for weights with nothing else to do */
     TRACE_VERIFY,      /* a pass of the target over a tree; arg: rows */
     TRACE_DRAFT,       /* growing a tree; arg: nodes */
     TRACE_PROMPT,      /* a pass over a piece of a prompt; arg: rows */
-    TRACE_LOAD,        /* a first pass, which brings the pinned weights */
-    TRACE_PACK,        /* streamed weights are brought into the order of the kernels */
+    TRACE_LOAD,        /* a first pass, which loads the pinned weights */
+    TRACE_PACK,        /* packing streamed weights for the kernels */
     TRACE_MATMUL,      /* products of a pass */
     TRACE_ATTEND,      /* attention of a pass */
     TRACE_PROVISIONAL, /* drafting while a verification waits */
@@ -44,27 +43,27 @@ typedef struct trace_sums {
     int64_t n[TRACE_KINDS], ns[TRACE_KINDS], arg[TRACE_KINDS];
 } trace_sums;
 
-/* One thread's. The sums have a single writer, who needs no read-modify-write; anybody may read
- * them at any time. */
+/* Of one thread. The sums have a single writer, which needs no read-modify-write; any thread may
+ * read them at any time. */
 typedef struct trace_ring {
     _Atomic int64_t n[TRACE_KINDS], ns[TRACE_KINDS], arg[TRACE_KINDS];
-    trace_span *spans; /* [n_spans]: number i lies at i % n_spans */
-    int32_t n_spans;   /* 0: sums alone */
-    int64_t n_added;   /* to the ring, ever */
+    trace_span *spans; /* [n_spans]: number i is at i % n_spans */
+    int32_t n_spans;   /* 0: only sums */
+    int64_t n_added;   /* ever written to the ring */
 } trace_ring;
 
 typedef struct trace {
-    trace_ring *rings; /* [n_threads], each in cache lines of its own */
+    trace_ring *rings; /* [n_threads], each in its own cache lines */
     size_t ring_bytes; /* from one to the next */
     int32_t n_threads;
-    uint32_t kinds; /* bits of those that rings keep; all of them from trace_init on */
+    uint32_t kinds; /* bits of the kinds that rings keep; trace_init sets all */
 } trace;
 
-/* What trace_init takes. n_spans: of each thread; 0: sums alone. */
+/* Bytes that trace_init takes. n_spans: of each thread; 0: only sums. */
 size_t trace_bytes(int32_t n_threads, int32_t n_spans);
 /* Borrows the arena's memory. */
 void trace_init(trace *t, int32_t n_threads, int32_t n_spans, arena *a);
-/* Gives a thread that has none a ring; takes arena_size(n_spans * sizeof(trace_span)). */
+/* Gives a ring to a thread without one; takes arena_size(n_spans * sizeof(trace_span)). */
 void trace_keep(trace *t, int32_t thread, int32_t n_spans, arena *a);
 
 static inline trace_ring *trace_ring_of(const trace *t, int32_t thread)
@@ -78,8 +77,8 @@ static inline void trace_count(_Atomic int64_t *sum, int64_t more)
                           memory_order_relaxed);
 }
 
-/* Adds a span to the ring of `thread`, which nobody else may write to at the same time. A NULL
- * trace takes nothing. */
+/* Adds a span to the ring of `thread`. No other thread may write to that ring at the same time.
+ * Does nothing if the trace is NULL. */
 static inline void trace_add(trace *t, int32_t thread, trace_kind what, int64_t t0_ns,
                              int64_t t1_ns, int32_t arg)
 {
@@ -96,12 +95,12 @@ static inline void trace_add(trace *t, int32_t thread, trace_kind what, int64_t 
         (trace_span){t0_ns, t1_ns, arg, (uint16_t)what, (uint16_t)thread};
 }
 
-/* The sums over all threads, at any time (a span being added just then is in or not); all 0 for a
- * NULL trace. */
+/* The sums over all threads; may be called at any time (a span that is just being added is included
+ * or not). All 0 for a NULL trace. */
 void trace_sum(const trace *t, trace_sums *out);
-/* Copies spans of a thread in the order in which they were added, at most `max`, from number *from
- * on or, where that is forgotten, from the oldest; sets *from behind the last one. Returns how
- * many. Only while that thread adds none. */
+/* Copies at most `max` spans of a thread, in the order in which they were added, from number *from
+ * on, or from the oldest if that is overwritten. Sets *from to the number after the last one.
+ * Returns how many. Call it only while that thread adds none. */
 int32_t trace_copy(const trace *t, int32_t thread, int64_t *from, trace_span *out, int32_t max);
 /* "read", "stall", ... */
 const char *trace_kind_name(trace_kind what);

@@ -1,11 +1,11 @@
 /* What is assumed until it is measured: every tuned number outside the kernels, with the
- * measurement behind it and the page that has it. No text depends on any of them, only speed.
+ * measurement that gave it and the page that describes it. No text depends on any of them, only
+ * speed.
  *
- * * A number with the mark (tuned) is replaced by `drey_tune_pair`: a session with a profile of
- * its models begins with what was measured there. Those with (learnt) are only where a text
- * begins: the turns themselves replace them. The others hold on every machine that was measured;
- * another machine's owner finds here what to measure again. Kernels have their own table
- * (os/cpu_tuning.h). */
+ * A number with the mark (tuned) is replaced by `drey_tune_pair`: a session with a profile of its
+ * models begins with what was measured there. Those with (learnt) hold only at the beginning of a
+ * text: its turns replace them. The others are right on every machine that was measured; check them
+ * when you port drey to another one. Kernels have their own table (os/cpu_tuning.h). */
 #ifndef DREY_BASE_USUAL_H
 #define DREY_BASE_USUAL_H
 
@@ -16,59 +16,60 @@
 #define USUAL_MEMORY_BYTES_PER_S 30e9
 #define USUAL_DISK_BYTES_PER_S   2.5e9
 /* A step that reads much is faster than a pass of its target, part of whose time is not reading: a
- * draft of 0.31 GB took 12 ms, 2.45 GB of a target's planes 51, over one to five nodes. Beyond so
- * many bytes, so many per second. (tuned) */
+ * draft of 0.31 GB took 12 ms, 2.45 GB of a target's planes 51, over one to five nodes. This many
+ * bytes per second, above this many bytes. (tuned) */
 #define USUAL_STEP_SMALL_BYTES        0.3e9
 #define USUAL_STEP_BEYOND_BYTES_PER_S 55e9
-/* Of a pass over n rows, in passes over one: nearly flat up to a tile of 8 rows, then rows cost
- * what they compute. Two threads of AVX-512 took 1.08, 1.28, 1.84, 3.5 and 12.7 for 2, 4, 8, 16
- * and 64 rows: below so many threads each row is dearer in proportion. (tuned, learnt) */
+/* The time of a pass over n rows, in passes over one row: nearly flat up to a tile of 8 rows, then
+ * proportional to the rows. Two threads of AVX-512 took 1.08, 1.28, 1.84, 3.5 and 12.7 for 2, 4, 8,
+ * 16 and 64 rows: with fewer threads than this each row costs more in proportion. (tuned,
+ * learnt) */
 #define USUAL_ROW_WITHIN_TILE 0.05
 #define USUAL_TILE_ROWS       8
 #define USUAL_ROW_BEYOND_TILE 0.075
 #define USUAL_ROW_THREADS     5.0
-/* Of a draft's step over one more node, in steps over one. (tuned, learnt) */
+/* The time of one more node in a draft's step, in steps over one node. (tuned, learnt) */
 #define USUAL_STEP_NODE 0.04
 
 /* ---- What guesses are worth ---- */
 
-/* Shares of right guesses by rank, of a small model of the target's family: hopeful enough to find
- * out (policy/policy_optimal.c: the first three; policy/policy_static.c: at any depth). (tuned,
- * learnt) */
+/* Shares of right guesses by rank, for a small model of the target's family: high enough to try
+ * drafting (policy/policy_optimal.c: the first three; policy/policy_static.c: at any depth).
+ * (tuned, learnt) */
 /* clang-format off */
 #define USUAL_RANK_SHARES {0.75, 0.12, 0.05, 0.02, 0.01}
 /* clang-format on */
-/* Odds of a best guess, from the odds that its confidence claims: odds' = 1.5 odds^1.25. 4,000
- * positions of code and chat of two pairs of models lie there (tree/calibration.c). (tuned,
- * learnt) */
+/* Odds of a best guess, from the odds that its confidence claims: odds' = 1.5 odds^1.25, fitted to
+ * 4,000 positions of code and chat of two pairs of models (tree/calibration.c). (tuned, learnt) */
 #define USUAL_ODDS_FACTOR 1.5
 #define USUAL_ODDS_POWER  1.25
-/* Heads are surer than they should be: odds' = average odds (odds / odds of the usual confidence
- * of that rank)^0.4. 2,700 positions of code and chat after the heads of a 1.5B: a third of the
- * guesses that heads were sure of was wrong (docs/lab/2026-11-zen5-heads.md). (learnt) */
+/* Heads are surer than they should be: odds' = average odds (odds / odds of the usual confidence of
+ * that rank)^0.4. Fitted to 2,700 positions of code and chat with the heads of a 1.5B: a third of
+ * the guesses that heads were sure of was wrong (docs/lab/2026-11-zen5-heads.md). (learnt) */
 /* clang-format off */
 #define USUAL_HEADS_CONFIDENCE {0.72, 0.106, 0.043}
 /* clang-format on */
 #define USUAL_HEADS_POWER 0.4
-/* Heads are judged by texts like those they were trained on. Of what people ask for, a fifth fewer
+/* Heads are judged by texts like those they were trained on. On what users ask for, a fifth fewer
  * of their best guesses were right. (learnt) */
 #define USUAL_HEADS_BEST 0.8f
-/* Shares of right guesses of lookup, by the length of the match (draft/lookup_drafter.c's
- * classes), times those by how large a part of the matches goes on so; and of recycled guesses, by
- * rank, after a match of two tokens and of one: from texts of several sorts. (learnt) */
+/* Shares of right guesses of lookup, by the length of the match (the classes of
+ * draft/lookup_drafter.c), times factors by the share of the matches that continue in this way; and
+ * of recycled guesses, by rank, after a match of two tokens and of one. From texts of several
+ * sorts. (learnt) */
 /* clang-format off */
 #define USUAL_LOOKUP_LENGTHS {0.12f, 0.3f, 0.42f, 0.52f, 0.62f, 0.72f, 0.8f, 0.88f}
 #define USUAL_LOOKUP_SHARES {1, 0.7f, 0.35f, 0.12f}
 #define USUAL_LOOKUP_RECYCLED {{0.5f, 0.12f, 0.06f, 0.04f, 0.03f, 0.02f, 0.015f, 0.01f}, \
     {0.25f, 0.1f, 0.06f, 0.04f, 0.03f, 0.02f, 0.015f, 0.01f}}
 /* clang-format on */
-/* Above this confidence of lookup's best guess the small model is not asked: the 0.5B agrees with
- * the 1.5B in 0.84 of all places, and more often where the text has occurred before. */
+/* If lookup's best guess has more than this confidence, the small model is not asked: the 0.5B
+ * agrees with the 1.5B in 0.84 of all places, and more often where the text has occurred before. */
 #define USUAL_LOOKUP_CERTAIN 0.9f
-/* A token that two sources name counts so many times (draft/blend.c). At 700 places of code, chat
- * and copies where heads and lookup both guessed, tokens that a mixture gave 0.35 were right in
- * 0.62 where both had them and in 0.31 where heads alone had; -log p of what came fell from 1.36
- * to 1.24 in the mean. */
+/* The factor for a token that two sources name (draft/blend.c). At 700 places of code, chat and
+ * copies where heads and lookup both guessed, tokens that a mixture gave 0.35 were right in 0.62
+ * where both had them and in 0.31 where heads alone had; the mean of -log p of the next token fell
+ * from 1.36 to 1.24. */
 #define USUAL_AGREEMENT 3
 
 /* Tokens per pass by nodes of the tree and steps of the draft, for plans of drafts that were never
@@ -81,43 +82,44 @@
 /* clang-format on */
 /* ---- When something is worth doing ---- */
 
-/* A node that the text reaches more rarely is worth no row of a pass (policy/policy_optimal.c). */
+/* A node that the text reaches less often than this is not worth a row of a pass
+ * (policy/policy_optimal.c). */
 #define USUAL_LEAST_VALUE 0.002f
-/* Nor its drafting while a pass waits: it would rather delay what the pass has to compute
+/* The same for drafting it while a pass waits: it would delay what the pass has to compute
  * (session/overlap.c). */
 #define USUAL_LEAST_AHEAD (1.0f / 1024)
-/* Provisional text that is less likely to stay would only flicker. By eye. */
+/* Provisional text that is less likely than this to stay would only flicker. Chosen by eye. */
 #define USUAL_LEAST_SHOWN 0.25f
-/* Plain turns that drafting may lose before it pauses: at first, after a pause, and however much
- * it has won; and how long pauses are, in tokens (policy/policy_optimal.c). Sixteen turns of one
- * to five tokens cannot tell a gain of a sixth from none, so drafting has a credit and not a
- * verdict. */
+/* How many plain turns drafting may lose before it pauses: at first, after a pause, and at most,
+ * however much it has won; and how long pauses are, in tokens (policy/policy_optimal.c). Sixteen
+ * turns of one to five tokens are too few to distinguish a gain of a sixth from none. So drafting
+ * has a credit instead of being judged once. */
 #define USUAL_FIRST_CREDIT 3
 #define USUAL_LATER_CREDIT 2
 #define USUAL_MOST_CREDIT  10
 #define USUAL_FIRST_PAUSE  32
 #define USUAL_LAST_PAUSE   256
-/* Shared passes: drafts read their prompts where drafting promises more than this part of a turn of
- * all sessions (session/sharing.c). With it eight sessions over a 1.5B in memory run at 0.98 to 1.0
- * of no draft, where every draft that read its prompt made it 0.89. */
+/* Shared passes: drafts read their prompts if drafting is expected to gain more than this part of a
+ * turn of all sessions (session/sharing.c). With it eight sessions over a 1.5B in memory run at
+ * 0.98 to 1.0 of no draft, where every draft that read its prompt made it 0.89. */
 #define USUAL_ENOUGH_TO_READ 0.6
 /* An unequal share of the first layers has to make a usual pass shorter by this part: passes over
  * prompts, which use every layer, lose a little (plan/plan.c). A front of 0.85 to 0.94 of each of
  * 19 to 21 layers took 145 to 150 ms where an equal share took 211 to 228 (wide6b, 2560 MiB, Zen
  * 5). */
 #define USUAL_FRONT_GAIN 0.03
-/* What the part of a row that is no whole block costs in attention, in blocks, about, for trees of
- * 16 to 64 nodes (unit/units.c). Boundaries that tune searches do not depend on it. */
+/* The cost in attention of the part of a row that is no whole block, in blocks, for trees of about
+ * 16 to 64 nodes (unit/units.c). Boundaries that `tune` finds do not depend on it. */
 #define USUAL_TAIL_BLOCKS 2
 
 /* ---- Memory ---- */
 
-/* Rows of a draft's head that stay, by the frequency of their tokens. With Qwen2.5's 151,936 the
- * first 32,768, those of the text and the special ones are 97 to 98 % of what was written (code
- * and chat), 65,536 98.6 to 99.3 %, 81,920 99.7 to 99.8 %; tokens per pass (code, trees of 32
- * nodes) fell from 12.2 to 10.8, to 11.7, and not at all. Where a pass writes one token, 32,768
- * are enough: the bytes of the others spare more reads than the few exits that they would add. So
- * many more have room that the text itself has used (engine/gather.c). */
+/* Rows of a draft's head that are kept, the most frequent tokens first. With Qwen2.5's 151,936 the
+ * first 32,768, those of the text and the special ones are 97 to 98 % of what was written (code and
+ * chat), 65,536 98.6 to 99.3 %, 81,920 99.7 to 99.8 %; tokens per pass (code, trees of 32 nodes)
+ * fell from 12.2 to 10.8, to 11.7, and not at all. If a pass writes one token, 32,768 are enough:
+ * memory for the others saves more when it holds weights. The last number is the room for more
+ * tokens that the text itself has used (engine/gather.c). */
 #define USUAL_SLICE_IDS        81920
 #define USUAL_SINGLE_SLICE_IDS 32768
 #define USUAL_SLICE_ROOM       2048

@@ -1,19 +1,19 @@
 /* Early exits: may a token leave the model before its last layer?
  *
- * SpecEE (arXiv 2504.08850, sections 4 and 5). A drafter names four candidates for the next token.
- * At a layer boundary their logits (the final norm and four rows of the head), the softmax over
- * these four and its change since the layer looked at before are a predictor's features; the
- * variant here adds the drafter's own log-probabilities. A predictor is an MLP of one hidden layer,
- * one for each layer. Its score says only that looking pays: the whole head decides, and a token
- * leaves where the head's choice is one of the candidates.
+ * SpecEE (arXiv 2504.08850, sections 4 and 5). A drafter gives four candidates for the next token.
+ * A predictor's features at a layer boundary are their logits (the final norm and four rows of the
+ * head), the softmax over these four, and its change since the previous layer that was looked at;
+ * the variant here adds the drafter's own log-probabilities. Each layer has a predictor, an MLP
+ * with one hidden layer. Its score only says whether to compute the whole head, which decides: a
+ * token leaves if the head's choice is one of the candidates.
  *
  *   layers complete   1 ... first .................. n_layers - 1, n_layers
  *   predictor         -     one each, those that the schedule has active      -
  *
- * A place is always counted in complete layers: 1 .. n_layers, and n_layers is no exit.
+ * A place is always a number of complete layers: 1 .. n_layers, where n_layers is no exit.
  *
- * The arithmetic is float, in the order that each function states, so that scores, and with them
- * the lossy mode's text, are the same on every machine. */
+ * The arithmetic is float, in the order given at each function, so that scores, and so the text of
+ * the lossy mode, are the same on every machine. */
 #ifndef DREY_EXIT_EXIT_H
 #define DREY_EXIT_EXIT_H
 
@@ -29,10 +29,10 @@ enum {
     EXIT_NEAR = 2       /* and how far from one of them a layer is active */
 };
 
-/* Where the candidates come from: predictors are trained for one of these. */
+/* The source of the candidates: predictors are trained for one of these. */
 typedef enum exit_source {
     EXIT_FROM_DRAFT = 0, /* the four likeliest of a draft model */
-    EXIT_FROM_TEXT = 1,  /* looked up in the text: free */
+    EXIT_FROM_TEXT = 1,  /* looked up in the text, at no cost */
     EXIT_FROM_TARGET = 2 /* the target's own four likeliest at a middle layer */
 } exit_source;
 /* "draft", "text", "target"; NULL: there is no such source. */
@@ -40,23 +40,26 @@ const char *exit_source_name(exit_source source);
 
 /* ---- Features ---- */
 
-/* Of one token at one layer; candidates in the order of their drafter, the best first. */
+/* Of one token at one layer; candidates in their drafter's order, the best first. */
 typedef struct exit_features {
     float logit[EXIT_CANDIDATES];       /* of the target's head */
     float probability[EXIT_CANDIDATES]; /* softmax over the candidates */
-    float change[EXIT_CANDIDATES]; /* since the layer looked at before; at first the probability */
-    float draft_logp[EXIT_CANDIDATES]; /* natural logarithms, at least EXIT_LEAST_LOGP */
-    int32_t n;                         /* candidates; places behind them are 0, draft_logp least */
+    float change[EXIT_CANDIDATES];      /* since the previous layer looked at; at first the
+                                      probability */
+    float draft_logp[EXIT_CANDIDATES];  /* natural logarithms, at least EXIT_LEAST_LOGP */
+    int32_t n;                          /* candidates; the remaining places are 0, draft_logp the
+                                          least */
 } exit_features;
 
 #define EXIT_LEAST_LOGP (-20.0f)
 
 /* A new token with n candidates, 1 to EXIT_CANDIDATES. draft_logp: [n], clamped; NULL: all 0. */
 void exit_features_begin(exit_features *f, int32_t n, const float *draft_logp);
-/* The next layer that is looked at; logit: [n]. The softmax takes exp_f32(l_i - the largest),
- * summed from the first on. */
+/* Looks at the next layer; logit: [n]. The softmax sums exp_f32(l_i - the largest) from the first
+ * on. */
 void exit_features_next(exit_features *f, const float *logit);
-/* In the order of a predictor: logits, probabilities, changes, draft's; x: [EXIT_FEATURES]. */
+/* Writes the features in a predictor's order: logits, probabilities, changes, the draft's; x:
+ * [EXIT_FEATURES]. */
 void exit_features_put(const exit_features *f, float *x);
 
 /* ---- Predictors ---- */
@@ -75,26 +78,27 @@ typedef struct exit_predictors {
     int32_t first;          /* the first layer with a predictor */
     int32_t n_features;     /* K: 12, or 16 with the drafter's log-probabilities */
     int32_t n_hidden;       /* H */
-    float threshold;        /* what the trainer suggests; a score above it is looked into */
+    float threshold;        /* what the trainer suggests; the head is computed for scores above
+                               it */
     char drafter[128];      /* the draft model's general.name; "" where the source is not a draft */
     char drafter_file[128]; /* its file's name then; "": not a draft, or an older side file */
     uint64_t drafter_identity;       /* its model_identity; 0 where the source is not a draft */
     bool offline[EXIT_LAYERS + 1];   /* the most frequent layers of the training prompts */
-    float expected[EXIT_LAYERS + 1]; /* share of the training tokens that left at a layer; of those
-                                        that went through at n_layers: sums to 1 */
+    float expected[EXIT_LAYERS + 1]; /* share of the training tokens that left at a layer, at
+                                        n_layers those that went through; the sum is 1 */
     exit_mlp mlp[EXIT_LAYERS + 1];
     arena memory; /* the weights */
 } exit_predictors;
 
-/* z = b2 + sum_j w2[j] relu(b1[j] + sum_k w1[k][j] x[k]): sums from the bias on, in rising order,
- * without fused steps. x: [K]; unit: [H], gets the hidden units behind their relu. */
+/* z = b2 + sum_j w2[j] relu(b1[j] + sum_k w1[k][j] x[k]): sums begin with the bias, in rising
+ * order, without fused steps. x: [K]; unit: [H], gets the hidden units after their relu. */
 float exit_mlp_forward(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x,
                        float *unit);
-/* sigmoid(z) = 1 / (1 + exp_f32(-z)), and below 1: no score passes the highest threshold. */
+/* sigmoid(z) = 1 / (1 + exp_f32(-z)), kept below 1: no score passes the highest threshold. */
 float exit_mlp_score(const exit_mlp *m, int32_t n_features, int32_t n_hidden, const float *x);
-/* The score of a token behind `layer` complete layers; 0 where no predictor is. */
+/* The score of a token after `layer` complete layers; 0 if there is no predictor. */
 float exit_score(const exit_predictors *p, int32_t layer, const exit_features *f);
-/* The same of given features, [n_features]. */
+/* The same for given features, [n_features]. */
 float exit_score_of(const exit_predictors *p, int32_t layer, const float *x);
 static inline bool exit_has_draft_logp(const exit_predictors *p)
 {
@@ -106,7 +110,7 @@ static inline bool exit_has_draft_logp(const exit_predictors *p)
 typedef enum exit_layers {
     EXIT_EVERY_LAYER = 0,  /* that has a predictor */
     EXIT_TWO_LEVELS = 1,   /* the most frequent ones, and those near the latest exits */
-    EXIT_RANDOM_LAYERS = 2 /* as many as are offline, at random places: for comparison */
+    EXIT_RANDOM_LAYERS = 2 /* as many as the most frequent ones, at random places: for comparison */
 } exit_layers;
 
 /* Of one session. */
@@ -121,13 +125,13 @@ typedef struct exit_schedule {
 /* seed: of EXIT_RANDOM_LAYERS. */
 void exit_schedule_init(exit_schedule *s, const exit_predictors *p, exit_layers which,
                         uint64_t seed);
-/* Never at the last layer, nor where no predictor is. */
+/* Never at the last layer, nor at layers without a predictor. */
 bool exit_schedule_active(const exit_schedule *s, int32_t layer);
-/* Of those only the layers near the latest exits, n_layers among them. */
+/* Only the layers near the latest exits, of which n_layers may be one. */
 bool exit_schedule_near(const exit_schedule *s, int32_t layer);
-/* A token left behind `layer` complete layers: n_layers where it went through. */
+/* A token left after `layer` complete layers; n_layers: it went through. */
 void exit_schedule_note(exit_schedule *s, int32_t layer);
-/* The first active layer, n_layers where there is none: what lies before it is read in any case. */
+/* The first active layer, n_layers if there is none: all layers before it are always read. */
 int32_t exit_schedule_first(const exit_schedule *s);
 
 /* The n most frequent layers of [first, n_layers), the later of two equals. counts: [n_layers
@@ -137,7 +141,7 @@ void exit_choose_layers(const int64_t *counts, int32_t first, int32_t n_layers, 
 
 /* ---- The other baseline ---- */
 
-/* A score that knows nothing: uniform in [0, 1), a function of its arguments. */
+/* A random score: uniform in [0, 1), a function of its arguments. */
 float exit_random_score(uint64_t seed, int32_t position, int32_t layer);
 
 #endif

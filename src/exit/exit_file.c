@@ -1,11 +1,11 @@
 /* The side file of predictors: GGUF of architecture "drey-exit", matched with its target by
- * model_identity, as a draft is. Tensors hold the predictors of layers [first, n_layers) one after
+ * model_identity, like a draft. Tensors have the predictors of layers [first, n_layers) one after
  * another:
  *
  *   w1 [n][K][H]   b1 [n][H]   w2 [n][H]   b2 [n]      n = n_layers - first, all F32
  *
- * The file is small and read whole, once. Nothing in it is trusted: each number is checked against
- * its bounds, and the tensors' hash tells damage. */
+ * The file is small and read as a whole, once. Nothing in it is trusted: each number is checked
+ * against its bounds, and the tensors' hash detects damage. */
 #include "exit/exit_file.h"
 
 #include <math.h>
@@ -117,7 +117,7 @@ static bool key_is(const gguf *g, const char *name, uint64_t want)
     return read_u64(g, name, &value) && value == want;
 }
 
-/* Is it a file of predictors for this model at all? */
+/* Checks that it is a file of predictors for this model. */
 static drey_status check_owner(const gguf *g, uint64_t target, const char *path, drey_error *err)
 {
     char name[96];

@@ -1,4 +1,4 @@
-/* The predictors of an engine: see exit_open.h. */
+/* Opening the predictors of an engine: see exit_open.h. */
 #include "exit/exit_open.h"
 
 #include <stdio.h>
@@ -25,7 +25,8 @@ typedef struct words {
     char text[160];
 } words;
 
-/* Siblings may share a general.name, and files in two folders may share theirs: both are given. */
+/* Sibling models may share a general.name, and files in two folders may share a name: both are
+ * given. */
 static words draft_words(const char *path, const char *name)
 {
     words w;
@@ -57,7 +58,7 @@ static words guesses_here(const exit_user *user)
     return w;
 }
 
-/* Predictors would judge the candidates of another drafter than their own by chance. */
+/* With another drafter's candidates the scores of predictors would be random. */
 static drey_status check_source(const exit_predictors *p, const exit_user *user, const char *path,
                                 drey_error *err)
 {
@@ -112,7 +113,7 @@ int32_t exit_most_deferred(drey_exit mode, bool single)
     return mode == DREY_EXIT_OFF ? 0 : single ? EXIT_MOST_SINGLE : EXIT_MOST_PATH;
 }
 
-/* Trees end with the rearmost of their nodes: hardly ever early. */
+/* A tree's pass ends only when its last node is decided: hardly ever early. */
 double exit_usual_layers(const exit_predictors *p, bool single)
 {
     double left = 0;

@@ -1,19 +1,19 @@
-/* Finding and opening the predictors that an engine asks, and what they mean for its plan. */
+/* Finds and opens the predictors of an engine, and says what they mean for its plan. */
 #ifndef DREY_EXIT_EXIT_OPEN_H
 #define DREY_EXIT_EXIT_OPEN_H
 
 #include "drey/drey.h"
 #include "exit/exit_file.h"
 
-/* A deferred row is a row of every later pass from its layer on: eight with the pass's own. A path
- * of a tree has several. */
+/* A deferred row takes part in every later pass from its layer on: eight with the pass's own row. A
+ * path of a tree has several. */
 enum { EXIT_MOST_SINGLE = 7, EXIT_MOST_PATH = 15 };
 
 typedef struct exit_user { /* the engine that wants them; borrowed */
     const char *path;      /* of their file; NULL: the usual one */
     const gguf *target;
     int32_t n_layers;    /* the target's */
-    const char *drafter; /* its name; NULL: nobody drafts */
+    const char *drafter; /* its name; NULL: there is no drafter */
     bool looks_up;       /* it guesses from the text */
     const gguf *draft;   /* NULL: no model drafts */
     const char *draft_name;
@@ -25,8 +25,8 @@ drey_status exit_open_for(exit_predictors *p, const exit_user *user, drey_error 
 
 /* Most deferred rows of a session, and of a pass. single: passes verify the root alone. */
 int32_t exit_most_deferred(drey_exit mode, bool single);
-/* Layers that a pass goes through, in the mean over the texts that the predictors were trained on
- * and the passes that complete what left; 0: as good as all. */
+/* The mean number of layers that a pass goes through, over the texts that the predictors were
+ * trained on, with the passes that complete tokens which left; 0: nearly all. */
 double exit_usual_layers(const exit_predictors *p, bool single);
 
 #endif

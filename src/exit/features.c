@@ -1,4 +1,4 @@
-/* What predictors look at, and their arithmetic: see exit.h. */
+/* The features of predictors, and their arithmetic: see exit.h. */
 #include "exit/exit.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ void exit_features_begin(exit_features *f, int32_t n, const float *draft_logp)
     for (int32_t i = 0; i < EXIT_CANDIDATES; i++)
         f->draft_logp[i] = i >= n ? EXIT_LEAST_LOGP : draft_logp ? draft_logp[i] : 0;
     for (int32_t i = 0; i < n; i++)
-        if (!(f->draft_logp[i] > EXIT_LEAST_LOGP)) /* a NaN, too */
+        if (!(f->draft_logp[i] > EXIT_LEAST_LOGP)) /* NaN as well */
             f->draft_logp[i] = EXIT_LEAST_LOGP;
 }
 

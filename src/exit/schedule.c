@@ -1,5 +1,5 @@
-/* Two levels of scheduling (SpecEE, section 5.3): the layers where most tokens left on the training
- * prompts, and those near where the latest tokens of this text have left. */
+/* Two levels of scheduling (SpecEE, section 5.3): the layers where most tokens of the training
+ * prompts left, and those near the layers where the latest tokens of this text left. */
 #include "exit/exit.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* A model's file or files as one: opening the parts of a split model, and looking things up.
  *
  * Keys come from the first part. The others are parsed for their tensors, then their headers are
- * let go. Names are found by binary search in sorted pointers: no file can make that slow. */
+ * freed. Names are found by binary search in sorted pointers: no file can make that slow. */
 #include "gguf/header.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static drey_status index_tensors(gguf *g, drey_error *err)
     return DREY_OK;
 }
 
-/* Moves h's tensors behind those that g has. */
+/* Appends h's tensors to those of g. */
 static drey_status take_tensors(gguf *g, header *h, int32_t number, drey_error *err)
 {
     for (uint64_t i = 0; i < h->n_tensors; i++)
@@ -66,7 +66,7 @@ static drey_status take_tensors(gguf *g, header *h, int32_t number, drey_error *
     if (n > HEADER_MOST_TENSORS)
         FAIL(err, DREY_ERR_FORMAT, "%s and its other parts have more than %d tensors; " DAMAGED,
              g->front.source.shown, HEADER_MOST_TENSORS);
-    /* One more than needed: a size of 0 would free what g still holds. */
+    /* One more than needed: a size of 0 would free the memory that g still uses. */
     gguf_tensor *grown = realloc(g->tensors, (n + 1) * sizeof *grown);
     if (!grown)
         return refuse_memory(g, err);
@@ -131,7 +131,7 @@ static drey_status open_part(gguf *g, int32_t number, drey_error *err)
     return status;
 }
 
-/* The parts behind the first, which is parsed. */
+/* The parts after the first, which is parsed already. */
 static drey_status open_parts(gguf *g, const char *path, drey_error *err)
 {
     const char *shown = g->front.source.shown;
@@ -174,7 +174,7 @@ static drey_status open_parts(gguf *g, const char *path, drey_error *err)
     return DREY_OK;
 }
 
-/* The front's source is open: parses it and makes it the first part. path: NULL in memory. */
+/* Parses the open source and makes it the first part. path: NULL for a file in memory. */
 static drey_status load(gguf *g, const char *path, drey_error *err)
 {
     TRY(header_parse(&g->front, err));

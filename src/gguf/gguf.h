@@ -1,9 +1,10 @@
-/* GGUF v3 files: the header, validated to the last field, and where each tensor lies.
+/* GGUF v3 files: the header, completely validated, and where each tensor is.
  *
- * Format: ggml docs/gguf.md. The header is read once into memory that the gguf owns (O_DIRECT where
- * possible, so that it is not charged as page cache too); keys and tensor names point into it.
- * Every count, length and offset is checked against the file's size before use; names are unique;
- * arrays do not nest. Split files (NAME-00001-of-0000N.gguf) are opened by their first part. */
+ * Format: ggml docs/gguf.md. The header is read once into memory that the gguf owns (with O_DIRECT
+ * if possible, so that the page cache is not charged for it as well); keys and tensor names point
+ * into it. Every count, length and offset is checked against the file's size before use; names are
+ * unique; arrays do not nest. Split files (NAME-00001-of-0000N.gguf) are opened by their first
+ * part. */
 #ifndef DREY_GGUF_GGUF_H
 #define DREY_GGUF_GGUF_H
 
@@ -27,7 +28,7 @@ typedef enum gguf_kind {
     GGUF_F64
 } gguf_kind;
 
-/* As inspect prints it: "u32", "text", ... */
+/* As `inspect` prints it: "u32", "text", ... */
 const char *gguf_kind_name(gguf_kind kind);
 bool gguf_is_int(gguf_kind kind);
 
@@ -49,7 +50,7 @@ typedef struct gguf_tensor {
     uint32_t type; /* a tensor_type, or a type that only inspect understands */
     int32_t n_dims;
     int64_t dims[4]; /* dims[0] is the row length; missing ones are 1 */
-    int32_t part;    /* which file of a split model */
+    int32_t part;    /* the part's number in a split model */
     uint64_t offset; /* of the first byte, from the start of that file */
     uint64_t n_bytes;
 } gguf_tensor;
@@ -60,14 +61,14 @@ typedef struct gguf gguf;
 drey_status gguf_open(gguf **out, const char *path, drey_error *err);
 void gguf_close(gguf **g);
 
-/* The same validation over bytes in memory (one part), for tests and fuzzing: file_bytes is the
- * size that the whole file is said to have. The gguf copies what it keeps. */
+/* The same validation for bytes in memory (one part), for tests and fuzzing: file_bytes is the
+ * claimed size of the whole file. The gguf copies what it keeps. */
 drey_status gguf_parse(gguf **out, const uint8_t *bytes, size_t n_bytes, uint64_t file_bytes,
                        drey_error *err);
 
 int32_t gguf_n_parts(const gguf *g);
 const char *gguf_part_path(const gguf *g, int32_t part);
-/* What the file was when its header was read (not for gguf_parse). Borrowed. */
+/* The state of the file when its header was read (not for gguf_parse). Borrowed. */
 const file_stamp *gguf_part_stamp(const gguf *g, int32_t part);
 uint64_t gguf_file_bytes(const gguf *g); /* all parts */
 size_t gguf_header_bytes(const gguf *g); /* memory that the header takes */
@@ -78,13 +79,13 @@ const gguf_key *gguf_key_at(const gguf *g, uint64_t i);
 uint64_t gguf_n_tensors(const gguf *g);
 const gguf_tensor *gguf_tensor_at(const gguf *g, uint64_t i);
 
-/* NULL when the file has none of that name. */
+/* NULL if the file has none of that name. */
 const gguf_key *gguf_find_key(const gguf *g, const char *name);
 const gguf_tensor *gguf_find_tensor(const gguf *g, const char *name);
 
-/* Typed reads: the key's value where it exists and has a fitting kind (any integer kind for
- * integers, a larger u64 counts as the largest int64; f32 or f64 or integer for numbers), otherwise
- * the fallback. gguf_require_* fail with a sentence that names the key. */
+/* Typed reads: the key's value if it exists and has a fitting kind (any integer kind for integers;
+ * a larger u64 becomes the largest int64; f32, f64 or integer for numbers), otherwise the fallback.
+ * gguf_require_* fail with a message that names the key. */
 int64_t gguf_int(const gguf *g, const char *name, int64_t fallback);
 double gguf_number(const gguf *g, const char *name, double fallback);
 bool gguf_bool(const gguf *g, const char *name, bool fallback);
@@ -94,7 +95,7 @@ drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64
 
 gguf_string gguf_text_of(const gguf_key *key); /* {NULL, 0} for other kinds */
 
-/* Items of an array key. Strings need a walk: they are found through a cursor, front to back. */
+/* Items of an array key. Strings can only be read in order, with a cursor. */
 int64_t gguf_item_int(const gguf_key *key, uint64_t i);
 double gguf_item_number(const gguf_key *key, uint64_t i);
 typedef struct gguf_cursor {
@@ -104,11 +105,11 @@ typedef struct gguf_cursor {
 gguf_cursor gguf_strings(const gguf_key *key); /* of a string array; left = 0 for any other */
 bool gguf_next_string(gguf_cursor *cursor, gguf_string *out);
 
-/* Text from a file for a message or a terminal: printable ASCII, '?' for all else, cut with "..."
- * where it does not fit. Returns out. */
+/* Text from a file for a message or a terminal: printable ASCII, '?' for all else, truncated with
+ * "..." if it does not fit. Returns out. */
 const char *gguf_printable(char *out, size_t capacity, const char *text, size_t n_bytes);
 
-/* What drey_inspect shows of a file: printable text only, whatever the file holds. */
+/* What drey_inspect shows of a file: always printable text only. */
 void gguf_show(const gguf *g, const drey_inspector *to);
 
 #endif

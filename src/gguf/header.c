@@ -1,6 +1,6 @@
-/* The parser. Every count is checked against the bytes that are left and against what models have
- * before anything is made of it, so that memory and time stay bounded, whatever the file says: the
- * header's own bytes, and 64 KiB keys and tensors of about 200 bytes.
+/* The parser. Every count is checked against the remaining bytes, and against what models have,
+ * before it is used. So memory and time are bounded for any file: the header's bytes, plus 64 Ki
+ * keys and tensors of about 200 bytes.
  *
  * Format: ggml docs/gguf.md, version 3. */
 #include "gguf/header.h"
@@ -82,7 +82,7 @@ static drey_status take_string(header *h, gguf_string *string, drey_error *err)
     return DREY_OK;
 }
 
-/* A file that is no GGUF: says what it seems to be, where that explains how it came about. */
+/* For a file that is no GGUF: says what it seems to be, if that explains the mistake. */
 static drey_status refuse_magic(const header *h, const uint8_t *magic, drey_error *err)
 {
     const char *path = h->source.shown;
@@ -277,7 +277,7 @@ static drey_status parse_alignment(const header *h, uint64_t *alignment, drey_er
     return DREY_OK;
 }
 
-/* A name becomes a C string, and messages and tools print it: so only printable ASCII. */
+/* A name becomes a C string that messages and tools print: so it must be printable ASCII. */
 static drey_status parse_tensor_name(header *h, gguf_tensor *t, drey_error *err)
 {
     char shown[80];
@@ -348,7 +348,7 @@ static drey_status parse_tensor(header *h, gguf_tensor *t, drey_error *err)
     return DREY_OK;
 }
 
-/* Turns an offset into the data part into one from the file's start. */
+/* Converts an offset in the data part into one from the file's start. */
 static drey_status place_tensor(const header *h, gguf_tensor *t, uint64_t data_start,
                                 uint64_t alignment, drey_error *err)
 {

@@ -1,4 +1,4 @@
-/* One file's header, parsed and validated: what gguf.c opens and joins to a model.
+/* One file's header, parsed and validated: gguf.c opens them and joins them to a model.
  *
  *   magic, version, n_tensors, n_keys | keys | tensor infos | padding | tensor data
  *
@@ -14,7 +14,7 @@
 enum { HEADER_MOST_KEYS = 1 << 16, HEADER_MOST_TENSORS = 1 << 16 };
 
 typedef struct header {
-    source source; /* holds the keys' names and values */
+    source source; /* contains the keys' names and values */
     uint32_t version;
     uint64_t n_keys, n_tensors;
     gguf_key *keys;           /* [n_keys], in the file's order */
@@ -22,7 +22,8 @@ typedef struct header {
     gguf_tensor *tensors;     /* [n_tensors], in the file's order; part is 0 */
 } header;
 
-/* Parses the header of an open source, which the header owns from now on, also after a failure. */
+/* Parses the header of an open source. The header owns the source from now on, also after a
+ * failure. */
 drey_status header_parse(header *h, drey_error *err);
 /* Accepts a header that is all zero or half-parsed. */
 void header_free(header *h);

@@ -32,8 +32,8 @@ static void append(text *t, const char *format, ...)
     t->bytes[t->n] = '\0';
 }
 
-/* Length of the printable UTF-8 character in front of s, 0 when there is none. Overlong forms and
- * surrogates pass: terminals cope with them. */
+/* Length of the printable UTF-8 character at s, 0 if there is none. Overlong forms and surrogates
+ * are accepted: terminals can handle them. */
 static size_t printable_bytes(const uint8_t *s, size_t n)
 {
     if (s[0] < 0x80)
@@ -69,7 +69,7 @@ static void append_escaped(text *t, gguf_string s, size_t n_most)
         append(t, "...");
 }
 
-/* As short as it may be and still give the same number when read. */
+/* The shortest form that gives the same number when read. */
 static void append_number(text *t, double value, bool is_float)
 {
     char digits[40];

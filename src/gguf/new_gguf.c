@@ -165,7 +165,7 @@ uint64_t new_gguf_data_hash(const new_gguf *g)
 
 /* ---- The file ---- */
 
-/* Writes what stands before the tensors; *n_bytes: up to the first of them. */
+/* Writes everything before the tensors; *n_bytes: the offset of the first one. */
 static drey_status write_front(const new_gguf *g, new_file *f, uint64_t *n_bytes, drey_error *err)
 {
     gguf_bytes front = {0};

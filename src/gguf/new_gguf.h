@@ -1,7 +1,7 @@
-/* Writes a small GGUF v3 file: what drey itself makes, such as the side files of a model.
+/* Writes a small GGUF v3 file, such as the side files of a model.
  *
  * new_gguf_begin, keys and tensors in any order, new_gguf_save, new_gguf_free. Nothing fails before
- * the save, which also tells where memory was short. */
+ * the save, which also reports a lack of memory. */
 #ifndef DREY_GGUF_NEW_GGUF_H
 #define DREY_GGUF_NEW_GGUF_H
 
@@ -36,7 +36,7 @@ void new_gguf_tensor(new_gguf *g, const char *name, uint32_t type, const int64_t
                      uint32_t n_dims, const void *bytes, uint64_t n_bytes);
 /* XXH64 of the tensors' bytes so far, one after another: for a key of the file. */
 uint64_t new_gguf_data_hash(const new_gguf *g);
-/* Writes the file whole or not at all (common/new_file.h). DREY_ERR_IO, DREY_ERR_MEMORY. */
+/* Writes the file completely or not at all (common/new_file.h). DREY_ERR_IO, DREY_ERR_MEMORY. */
 drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err);
 
 #endif

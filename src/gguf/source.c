@@ -112,7 +112,7 @@ void source_finish(source *s, size_t n_kept)
     s->n_read = n_kept;
 }
 
-/* Reads on until the first n_needed bytes are there, and some more at once. */
+/* Continues to read until the first n_needed bytes are there, and some more. */
 static drey_status read_up_to(source *s, size_t n_needed, drey_error *err)
 {
     size_t target = s->n_read * 2 > n_needed ? s->n_read * 2 : n_needed;

@@ -1,5 +1,5 @@
-/* The table of ggml's tensor types. The numbers are fixed by the file format; the gaps in between
- * are formats that ggml itself has dropped. */
+/* The table of ggml's tensor types. The file format fixes the numbers; the gaps are formats that
+ * ggml itself has dropped. */
 #include "gguf/types.h"
 
 #include <stddef.h>

@@ -1,12 +1,12 @@
-/* The control groups that this process is in, v1 and v2: whoever limits memory or processor time
- * may do it at any level, so all levels are visited. */
+/* The control groups that this process is in, v1 and v2. Limits of memory or processor time may be
+ * set at any level, so all levels are visited. */
 #ifndef DREY_OS_CGROUP_H
 #define DREY_OS_CGROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where the system describes them; other files in tests. */
+/* The system's files that describe them; tests use others. */
 typedef struct cgroup_source {
     const char *membership; /* /proc/self/cgroup */
     const char *mounts;     /* /proc/self/mountinfo */
@@ -16,8 +16,8 @@ extern const cgroup_source cgroup_system;
 /* Called for a group's directory, from the process' own up to the mount's root. */
 typedef void cgroup_visit_fn(void *user, const char *directory);
 
-/* controller: "memory" or "cpu". Visits the v1 hierarchy that has it and the v2 hierarchy, as far
- * as they are mounted. Directories may not exist (a container sees only its own part). */
+/* controller: "memory" or "cpu". Visits the v1 hierarchy that has it and the v2 hierarchy, if they
+ * are mounted. Directories may not exist (a container sees only its own part). */
 void cgroup_walk(const cgroup_source *source, const char *controller, cgroup_visit_fn *visit,
                  void *user);
 

@@ -1,5 +1,5 @@
-/* Sets of processor cores: which a process may use, which a thread is to run on, and which are
- * alike. */
+/* Sets of processor cores: those that a process may use, those that a thread runs on, and those of
+ * equal speed. */
 #ifndef DREY_OS_CORES_H
 #define DREY_OS_CORES_H
 
@@ -22,14 +22,14 @@ static inline void cores_add(core_set *s, int32_t core)
 }
 int32_t cores_count(const core_set *s);
 
-/* Those that the calling thread may run on; false: the system does not say. */
+/* The cores that the calling thread may run on; false: the system does not say. */
 bool cores_of_thread(core_set *out);
-/* Keeps the calling thread on them; false: the system refuses. */
+/* Restricts the calling thread to them; false: the system refuses. */
 bool cores_pin(const core_set *s);
 
-/* Cores of `among` by how fast they are, the fastest first: as many sets as there are different
- * values of cpuN/cpu_capacity in `folder` (/sys/devices/system/cpu), at most `most`; what is slower
- * than all of those joins the last. Returns how many; 0: some core has no such file. */
+/* Groups the cores of `among` by speed, the fastest first: one set per different value of
+ * cpuN/cpu_capacity in `folder` (/sys/devices/system/cpu), at most `most` sets; slower cores join
+ * the last set. Returns how many sets; 0: some core has no such file. */
 int32_t cores_by_capacity(const char *folder, const core_set *among, core_set *sets,
                           int32_t *capacity, int32_t most);
 

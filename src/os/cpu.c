@@ -1,6 +1,6 @@
 /* Which instruction sets may be used. A flag of CPUID is not enough on x86: the operating system
- * must also save the registers on a task switch, which XCR0 says; and the 8 KB of AMX's tiles must
- * be asked for. */
+ * must also save the registers on a task switch, which XCR0 says; and a process must request the
+ * use of AMX's tiles (8 KB). */
 #include "os/cpu.h"
 
 #include <stdint.h>
@@ -33,8 +33,8 @@ static uint32_t xcr0(void)
     return low;
 }
 
-/* Linux gives the tiles' state to processes that ask (since 5.16; before, XCR0 lacks it): to all
- * threads, also those that start later. Asking twice does no harm. */
+/* Linux gives the tiles' state to processes that request it (since 5.16; before, XCR0 lacks it): to
+ * all threads, also those that start later. Requesting it twice does no harm. */
 static bool tiles_allowed(void)
 {
 #if defined(__linux__)
@@ -135,7 +135,7 @@ cpu_features cpu_detect(void)
     return f;
 }
 
-/* The board's name: on Arm the kernel gives processors only as numbers. */
+/* The board's name: on Arm the kernel identifies processors only by numbers. */
 static void name_read(char *out, size_t capacity)
 {
     FILE *f = fopen("/proc/device-tree/model", "r");

@@ -14,14 +14,15 @@ typedef struct cpu_features {
     bool neon, dotprod, i8mm;
 } cpu_features;
 
-/* Who made the processor and which it is, as CPUID has it; zeros where there is no such thing. */
+/* The processor's maker, family, model and stepping from CPUID; zeros if there is no CPUID. */
 typedef struct cpu_identity {
     char vendor[13];
     int32_t family, model, stepping;
 } cpu_identity;
 cpu_identity cpu_identify(void);
 
-/* Where there is AMX, also asks Linux for the use of its registers: by the process, all threads. */
+/* If there is AMX, also requests the use of its registers from Linux, for all threads of the
+ * process. */
 cpu_features cpu_detect(void);
 /* The processor's name for reports, NUL-terminated. */
 void cpu_name(char *out, size_t capacity);

@@ -1,5 +1,5 @@
-/* Defaults by processor family. A line says where it was measured; a family that is not listed has
- * what suits the most (the first line). */
+/* Defaults by processor family. Each line says where it was measured. A family that is not listed
+ * has the first line, which suits most processors. */
 #include "os/cpu_tuning.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ typedef struct family_tuning {
     cpu_tuning values;
 } family_tuning;
 
-/* What no family has its own value of yet. */
+/* Values that are the same for all families so far. */
 #define COMMON                                                                                     \
     .claim_bytes = 192 << 10, .ahead_bytes = 16 << 10, .shared_numbers = 8192,                     \
     .attend_alone = 50000, .pool_spin_ns = 40 * 1000, .stream_spin_ns = 15 * 1000,                 \

@@ -1,9 +1,9 @@
-/* Reading files past the page cache.
+/* Reading files without the page cache.
  *
- * A direct read must begin and end at a multiple of the file system's block and land at an aligned
- * address. file_read hides that behind a bounce buffer; the stream (reader.h) arranges its ring so
- * that none is needed. A buffered file is read without read-ahead and dropped from the cache as it
- * goes, so that reading a model does not push other programs' pages out. */
+ * A direct read must begin and end at a multiple of the file system's block, and its address must
+ * be aligned. file_read hides that with a bounce buffer; the stream (reader.h) arranges its ring so
+ * that none is needed. A buffered file is read without read-ahead, and what was read is dropped
+ * from the cache, so that reading a model does not evict other programs' pages. */
 #include "os/file.h"
 
 #include <errno.h>
@@ -18,19 +18,19 @@
 #include "common/num.h"
 
 enum {
-    DIRECT_ALIGN = 4096, /* a multiple of what any usual device asks for */
+    DIRECT_ALIGN = 4096, /* a multiple of what any usual device requires */
     LEAST_ALIGN = 512,
-    MOST_ALIGN = 64 * 1024, /* what callers' bounce buffers hold */
+    MOST_ALIGN = 64 * 1024, /* the size of callers' bounce buffers */
     CACHE_PAGE = 4096,
     BUFFERED_CHUNK = 1 << 20,
     MOST_IDLE = 1000, /* interruptions in a row before a read counts as failed */
-    MOST_FAILED = 3,  /* failures of a device in a row that are forgiven */
+    MOST_FAILED = 3,  /* failures of a device in a row that are tolerated */
     IDLE_PAUSE_NS = 100 * 1000,
     FAILED_PAUSE_NS = 2 * 1000 * 1000 /* four times as long after each */
 };
 
-/* What the file system says that it asks for, 0 if it refuses O_DIRECT; DIRECT_ALIGN when it does
- * not say. */
+/* The alignment that the file system reports; 0 if it refuses O_DIRECT, DIRECT_ALIGN if it reports
+ * none. */
 static uint32_t stated_align(int fd)
 {
 #ifdef STATX_DIOALIGN
@@ -47,7 +47,7 @@ static uint32_t stated_align(int fd)
     return DIRECT_ALIGN;
 }
 
-/* Some file systems accept O_DIRECT and refuse the reads; one read tells. */
+/* Some file systems accept O_DIRECT and refuse the reads; one read shows that. */
 static bool direct_works(int fd, uint32_t align)
 {
     if (align == 0 || align > MOST_ALIGN)
@@ -177,7 +177,7 @@ bool file_try_again(file_patience *p, int error)
         return ++p->n_idle <= MOST_IDLE;
     case EINTR:
         return ++p->n_idle <= MOST_IDLE;
-    case EIO: /* a bad cable, a drive that is busy with itself */
+    case EIO: /* a bad cable, a drive that is busy internally */
     case ETIMEDOUT:
     case ENOMEM: /* the kernel's, for the request */
         if (++p->n_failed > MOST_FAILED)
@@ -189,7 +189,8 @@ bool file_try_again(file_patience *p, int error)
     }
 }
 
-/* One read of at most n bytes; returns bytes (0 at the end of the file) or minus an errno. */
+/* One read of at most n bytes; returns the bytes read (0 at the end of the file) or minus an
+ * errno. */
 static int64_t read_some(const file *f, uint64_t offset, size_t n, void *dst)
 {
     for (file_patience patience = {0};;) {

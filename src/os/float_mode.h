@@ -1,6 +1,6 @@
 /* The floating-point environment in which drey computes: round to nearest, no flushing to zero, no
- * traps. Whoever calls the library may have set another one, which would change results, and a
- * thread begins with that of its maker. Each way in sets the default and puts the caller's back. */
+ * traps. The caller may have set another one, which would change results, and a new thread inherits
+ * that of its creator. Each entry point sets the default and restores the caller's. */
 #ifndef DREY_OS_FLOAT_MODE_H
 #define DREY_OS_FLOAT_MODE_H
 

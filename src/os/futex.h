@@ -1,4 +1,4 @@
-/* Sleeping on a 32-bit word and waking those who do (futex(2)). */
+/* Sleeping on a 32-bit word, and waking the threads that sleep on it (futex(2)). */
 #ifndef DREY_OS_FUTEX_H
 #define DREY_OS_FUTEX_H
 

@@ -22,7 +22,7 @@ static void name_of(char out[NAME_BYTES], uint64_t key, const char *end)
     snprintf(out, NAME_BYTES, "%016" PRIx64 "%s", key, end);
 }
 
-/* Is it a name that name_of makes? */
+/* Whether name_of makes such names. */
 static bool is_named(const char *name, const char *end, uint64_t *key)
 {
     char again[NAME_BYTES];
@@ -55,7 +55,7 @@ static bool fits(const kept_files *k, uint64_t n_bytes)
     return k->n < k->max && k->n_bytes + n_bytes <= k->max_bytes;
 }
 
-/* Files that were used before `used` go, the oldest first, until one more of n_bytes fits. */
+/* Removes files that were used before `used`, the oldest first, until one more of n_bytes fits. */
 static void make_room(kept_files *k, uint64_t n_bytes, int64_t used)
 {
     while (k->n > 0 && !fits(k, n_bytes)) {
@@ -82,7 +82,7 @@ size_t kept_files_memory(int32_t max_files)
 
 /* ---- Opening ---- */
 
-/* In nanoseconds; of a date that no clock should have the nearest that leaves room for uses. */
+/* In nanoseconds. Impossible dates become the nearest one that leaves room for counting uses. */
 static int64_t time_of(const struct stat *about)
 {
     const int64_t most_s = INT64_MAX / 1000000000 - 1;
@@ -169,7 +169,7 @@ void kept_files_drop(kept_files *k, uint64_t key)
         forget(k, at);
 }
 
-/* Nothing stays in the page cache, which counts as this process's memory. */
+/* Nothing must stay in the page cache, which counts as this process's memory. */
 static void let_go(int fd)
 {
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);

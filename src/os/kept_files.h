@@ -1,9 +1,9 @@
-/* A folder of files that are kept for later, by number, within a bound: the oldest go.
+/* A folder of files that are kept for later, by number, up to a limit: the oldest are removed.
  *
- * A file is FOLDER/0123456789abcdef.kept. It grows under another ending and takes its name when it
- * is whole; after a crash of the machine it may be there in part all the same, as nothing waits for
- * the disk, so that readers check what they read. What is used is young again, also for the next
- * process. One process at a time has a folder. Once open, nothing takes memory. */
+ * A file is FOLDER/0123456789abcdef.kept. It is written under another ending and renamed when it is
+ * complete. Nothing waits for the disk, so after a crash of the machine it may still be incomplete:
+ * readers check what they read. Using a file makes it the newest, also for the next process. One
+ * process at a time uses a folder. After opening, nothing allocates memory. */
 #ifndef DREY_OS_KEPT_FILES_H
 #define DREY_OS_KEPT_FILES_H
 
@@ -11,7 +11,7 @@
 
 typedef struct kept_file {
     uint64_t key, n_bytes;
-    int64_t used; /* the greater, the later */
+    int64_t used; /* greater is later */
 } kept_file;
 
 typedef struct kept_files {
@@ -22,25 +22,26 @@ typedef struct kept_files {
     int64_t now; /* counts uses */
 } kept_files;
 
-typedef struct kept_part { /* one behind the other */
+typedef struct kept_part { /* one after the other */
     void *bytes;
     size_t n;
 } kept_part;
 
 /* Memory for up to max_files. */
 size_t kept_files_memory(int32_t max_files);
-/* Makes the folder, unless it is there, and looks at what is in it; what is beyond the bounds goes.
- * Other files stay as they are. DREY_ERR_IO: no such place, its rights, another process has it. */
+/* Creates the folder if it does not exist, lists its files and removes those beyond the limits.
+ * Other files are not touched. DREY_ERR_IO: no such place, no permission, or another process uses
+ * it. */
 drey_status kept_files_open(kept_files *k, const char *folder, uint64_t max_bytes,
                             int32_t max_files, arena *a, drey_error *err);
-/* Accepts what was never open, with fd -1. */
+/* Accepts one that was never open, with fd -1. */
 void kept_files_close(kept_files *k);
 
 bool kept_files_has(const kept_files *k, uint64_t key);
-/* The whole file, whose parts have these sizes, and counts as a use. False, and the file is gone:
- * it has another size, or cannot be read. */
+/* Reads the whole file, whose parts have these sizes, and counts as a use. If it has another size
+ * or cannot be read, removes the file and returns false. */
 bool kept_files_read(kept_files *k, uint64_t key, const kept_part *parts, int n_parts);
-/* False: it is not there: larger than the bound, or the disk is full or fails. */
+/* False: it was not kept: it is larger than the limit, or the disk is full or fails. */
 bool kept_files_write(kept_files *k, uint64_t key, const kept_part *parts, int n_parts);
 void kept_files_drop(kept_files *k, uint64_t key);
 

@@ -29,7 +29,7 @@ uint64_t memory_parse_limit(const char *text)
     return errno || bytes >= V1_NO_LIMIT ? UINT64_MAX : bytes;
 }
 
-/* The number behind name at the start of a line, or 0. */
+/* The number after `name` at the start of a line, or 0. */
 static uint64_t parse_line(const char *text, const char *name)
 {
     size_t n = strlen(name);
@@ -51,7 +51,7 @@ uint64_t memory_parse_stat(const char *text, const char *name)
     return parse_line(text, name);
 }
 
-/* The limit of one level; memory.high of v2 is one too: beyond it a process is slowed down. */
+/* The limit of one level; memory.high of v2 counts as well: above it a process is slowed down. */
 static uint64_t limit_of(const char *directory)
 {
     static const char *const files[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
@@ -80,8 +80,8 @@ uint64_t memory_cgroup_limit_in(const cgroup_source *source)
     return least;
 }
 
-/* What a level's processes hold for good: page cache can be dropped. The total_ lines of v1 count
- * the levels below too, as all lines of v2 do. */
+/* The memory of a level's processes that cannot be dropped, as page cache can. The total_ lines of
+ * v1 include the levels below, as all lines of v2 do. */
 static uint64_t held_in(const char *directory)
 {
     static const char *const cache[][2] = {{"total_inactive_file", "inactive_file"},
@@ -160,26 +160,26 @@ static int add_object(struct dl_phdr_info *object, size_t size, void *user)
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
         if (part->p_type == PT_LOAD && !(part->p_flags & PF_W))
-            *sum += (part->p_memsz + 8191) & ~(uint64_t)4095; /* its ends may lie inside of pages */
+            *sum += (part->p_memsz + 8191) & ~(uint64_t)4095; /* its ends may be inside pages */
     }
     return 0;
 }
 
-/* Reads a byte of each page. A sanitizer would call what lies between two constants out of bounds.
- */
+/* Reads a byte of each page. A sanitizer would report bytes between two constants as out of
+ * bounds. */
 __attribute__((no_sanitize("address"))) static void touch_pages(uint64_t begin, uint64_t end)
 {
     for (uint64_t at = begin; at < end; at = (at | 4095) + 1)
         (void)*(const volatile uint8_t *)(uintptr_t)at;
 }
 
-typedef struct own_object { /* the one that holds this code */
+typedef struct own_object { /* the one that contains this code */
     const char *path;
     size_t n_pages; /* that it maps from its file */
 } own_object;
 
-/* Whether this code lies in the object; then what it maps of its file comes in, data too: a page
- * that was missed would bring megabytes of the file back when it is first used. */
+/* If this code is in the object, loads what it maps of its file, including data: a missed page
+ * would load megabytes of the file again when it is first used. */
 static int settle_object(struct dl_phdr_info *object, size_t size, void *user)
 {
     (void)size;
@@ -219,9 +219,9 @@ static size_t cached_pages(int fd)
     return syscall(SYS_cachestat, fd, range, counts, 0) == 0 ? (size_t)counts[0] : SIZE_MAX;
 }
 
-/* What is mapped stays. What is still being read stays, too, when it is told to go: a program that
- * has just started may have read-ahead of megabytes under way, on a busy machine in one start of 30
- * when it gets here. So that is waited for, for a while. */
+/* Mapped pages stay. Pages that are still being read stay as well when they should be dropped: a
+ * program that has just started may have megabytes of read-ahead under way when it gets here (on a
+ * busy machine in one start of 30). So we wait for that for a while. */
 static void drop_rest(const own_object *own, int fd)
 {
     enum { MOST_DROPS = 25, PAUSE_NS = 2 * 1000 * 1000 };
@@ -245,15 +245,15 @@ void memory_settle_code(void)
     close(fd);
 }
 
-/* The most that was ever resident, files included: the one figure to be had without /proc. */
+/* The highest resident size so far, including files: the only figure without /proc. */
 static uint64_t most_resident(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-/* What the process has written to. smaps_rollup counts pages; the next two are sums that lag behind
- * by some of them. */
+/* What the process has written to. smaps_rollup counts pages; the next two are sums that may be
+ * some pages out of date. */
 static uint64_t written_bytes(void)
 {
     uint64_t bytes = read_field("/proc/self", "smaps_rollup", "Anonymous:");
@@ -264,8 +264,8 @@ static uint64_t written_bytes(void)
     return bytes ? bytes : most_resident();
 }
 
-/* Lets the system have what was freed. How much of that an allocator keeps depends on the order in
- * which threads freed it: of tens of megabytes that a sidecar's writer had, glibc kept 10 to 13. */
+/* Returns freed memory to the system. How much an allocator keeps depends on the order in which
+ * threads freed it: of the tens of megabytes of a sidecar's writer, glibc kept 10 to 13. */
 static void give_back_freed(void)
 {
 #if defined(__GLIBC__)
@@ -305,8 +305,8 @@ uint64_t memory_budget_of(uint64_t allowed, uint64_t available, uint64_t idle, b
     return least == UINT64_MAX ? 0 : least / 105 * 100;
 }
 
-/* Memory that nobody uses, and buffers, which can be dropped. sysinfo(2) counts the page cache as
- * used, so this is less than what is available. */
+/* Free memory, and buffers, which can be dropped. sysinfo(2) counts the page cache as used, so this
+ * is less than what is available. */
 static uint64_t idle_bytes(void)
 {
     struct sysinfo info;
@@ -315,7 +315,7 @@ static uint64_t idle_bytes(void)
     return ((uint64_t)info.freeram + info.bufferram) * info.mem_unit;
 }
 
-/* The budget counts what the process has written to already. */
+/* The budget includes what the process has written to already. */
 static uint64_t with_own(uint64_t bytes)
 {
     return bytes ? bytes + written_bytes() : 0;

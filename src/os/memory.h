@@ -1,4 +1,4 @@
-/* What the system says about memory. All figures in bytes; 0 where it does not say. */
+/* What the system reports about memory. All figures in bytes; 0 if it reports none. */
 #ifndef DREY_OS_MEMORY_H
 #define DREY_OS_MEMORY_H
 
@@ -6,36 +6,35 @@
 
 #include "os/cgroup.h"
 
-/* The smallest limit of the memory cgroups that this process is in (v1 or v2), UINT64_MAX if none.
- */
+/* The smallest limit of this process' memory cgroups (v1 or v2), UINT64_MAX if there is none. */
 uint64_t memory_cgroup_limit(void);
 uint64_t memory_total(void);
 uint64_t memory_available(void); /* MemAvailable */
 uint64_t memory_resident(void);  /* this process now */
-/* What this process holds already, the same from one run to the next but for some pages: code and
- * constants of the program and its libraries as if all of them were in memory, and what it has
- * written to. Memory that was freed is given back to the system first. */
+/* The memory that this process has already, the same in every run except for some pages: all code
+ * and constants of the program and its libraries, as if they were in memory, and what it has
+ * written to. Returns freed memory to the system first. */
 uint64_t memory_program(void);
-/* Makes that true of the object that holds this code: brings all of it in, so that no step waits
- * for the disk to read code, and lets the page cache forget what came along of the rest of the
- * file, such as symbols for a debugger, which can be ten times as much. */
+/* Makes this true for the object that contains this code: loads all of it, so that no step waits
+ * for code from the disk, and drops the rest of its file from the page cache, such as debug
+ * symbols, which can be ten times as much. */
 void memory_settle_code(void);
 uint64_t memory_resident_peak(void); /* its high-water mark */
 int64_t memory_major_faults(void);   /* of this process so far */
 
-/* What this process may grow to in its memory cgroups: at each level the limit less what others in
- * it hold and cannot be made to give back; the smallest, UINT64_MAX if no level has a limit. */
+/* The size to which this process may grow in its memory cgroups: the smallest over all levels of
+ * the limit minus what others in it use and cannot drop. UINT64_MAX if no level has a limit. */
 uint64_t memory_cgroup_room(void);
 
-/* What a budget of "auto" means: the lower of that and of the machine's available memory, over
- * 1.05; 0 where nothing is known. *estimated: /proc does not say what is available, and what
- * sysinfo(2) calls free and buffers was taken for it. */
+/* The budget for "auto": the lower of that and the machine's available memory, divided by 1.05; 0
+ * if nothing is known. *estimated: /proc does not report available memory, and the sum of free
+ * memory and buffers from sysinfo(2) was used. */
 uint64_t memory_auto_budget(bool *estimated);
 
-/* The parts of the above that know nothing of the system. budget: from the room in the groups
+/* The parts of the above that do not ask the system. budget: from the room in the groups
  * (UINT64_MAX: no limit), and from available and idle memory (0: not known). limit: of memory.max
- * or memory.limit_in_bytes, UINT64_MAX for none. field: a "Name:   123 kB" line of /proc/meminfo
- * or /proc/self/status; name with its colon; 0 when there is none. stat: a "name 123" line of
+ * or memory.limit_in_bytes, UINT64_MAX for none. field: a "Name: 123 kB" line of /proc/meminfo or
+ * /proc/self/status; name with its colon; 0 when there is none. stat: a "name 123" line of
  * memory.stat, in bytes; 0 when there is none. */
 uint64_t memory_budget_of(uint64_t allowed, uint64_t available, uint64_t idle, bool *estimated);
 uint64_t memory_cgroup_limit_in(const cgroup_source *source);

@@ -3,9 +3,10 @@
  *   pool_run          job++ -----------------> worker wakes or sees it, runs fn
  *   caller runs fn    unfinished == 0 <------- unfinished--
  *
- * Both sides spin for a moment and then sleep in the kernel. Who changes a word looks, after the
- * change, whether somebody sleeps on it; who wants to sleep says so first and the kernel compares
- * the word again: with sequentially consistent operations one of the two always sees the other. */
+ * Both sides spin for a moment and then sleep in the kernel. A thread that changes a word checks
+ * afterwards whether another sleeps on it. A thread that wants to sleep announces this first, and
+ * the kernel compares the word again. With sequentially consistent operations one of the two always
+ * sees the other. */
 #include "os/pool.h"
 
 #include <sched.h>
@@ -31,12 +32,12 @@ typedef struct worker {
 struct pool {
     _Alignas(CACHE_LINE) _Atomic uint32_t job; /* number of the latest job */
     _Atomic uint32_t sleepers;                 /* workers that may be asleep on job */
-    pool_fn *fn;                               /* NULL: leave */
+    pool_fn *fn;                               /* NULL: end */
     void *arg;
     _Alignas(CACHE_LINE) _Atomic uint32_t unfinished; /* workers still in the latest job */
     _Atomic uint32_t caller_sleeps;                   /* the caller may be asleep on unfinished */
     int32_t n_threads;
-    bool pinned; /* the caller is, as `caller` had him before */
+    bool pinned; /* the caller is bound to cores; `caller` ran on `before` */
     pthread_t caller;
     core_set before;
     int64_t spin_ns; /* 0 when there are more threads than cores: spinning would take theirs */
@@ -100,7 +101,7 @@ static void *work(void *arg)
 {
     worker *w = arg;
     pool *p = w->owner;
-    float_mode_enter(); /* a thread begins with its maker's */
+    float_mode_enter(); /* a thread inherits its creator's */
     if (w->cores)
         cores_pin(w->cores);
     for (uint32_t job = 0;;) {
@@ -112,7 +113,7 @@ static void *work(void *arg)
     }
 }
 
-/* Workers 1 .. n_workers run fn, or leave when it is NULL. */
+/* Workers 1 .. n_workers run fn, or end if it is NULL. */
 static void start_job(pool *p, pool_fn *fn, void *arg)
 {
     p->fn = fn;
@@ -156,7 +157,7 @@ drey_status pool_open_on(pool **out, int32_t n_threads, const core_set *const *c
         drey_status status =
             thread_start(&p->workers[i].thread, name, STACK_BYTES, work, &p->workers[i], err);
         if (status != DREY_OK) {
-            p->n_threads = i; /* those that run leave */
+            p->n_threads = i; /* those that run end */
             pool_close(&p);
             return status;
         }
@@ -226,7 +227,7 @@ static void take_quota(void *user, const char *directory)
 
 static int32_t affinity_cores(void)
 {
-    /* A set larger than cpu_set_t is needed above 1024 processors; those get DREY_MAX_THREADS. */
+    /* More than 1024 processors need a larger set than cpu_set_t; they get DREY_MAX_THREADS. */
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return sysconf(_SC_NPROCESSORS_ONLN) >= DREY_MAX_THREADS ? DREY_MAX_THREADS : 1;

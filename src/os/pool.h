@@ -12,9 +12,9 @@ typedef struct pool pool;
 typedef void pool_fn(void *arg, int32_t thread, int32_t n_threads);
 
 drey_status pool_open(pool **out, int32_t n_threads, drey_error *err);
-/* The same with threads that stay on cores: cores[n_threads], NULL where a thread goes as it likes.
- * Thread 0 is the caller, who stays on his until he closes the pool; threads that he starts
- * meanwhile begin there. */
+/* The same with threads that are bound to cores: cores[n_threads], NULL for a thread that may run
+ * anywhere. Thread 0 is the caller, which stays on its cores until it closes the pool; threads that
+ * it starts meanwhile inherit them. */
 drey_status pool_open_on(pool **out, int32_t n_threads, const core_set *const *cores,
                          drey_error *err);
 void pool_close(pool **p);
@@ -27,12 +27,12 @@ void pool_run(pool *p, pool_fn *fn, void *arg);
 /* Cores that this process may use (affinity and cgroup quota, at least 1). */
 int32_t pool_default_threads(void);
 
-/* Whole cores that a cgroup's quota buys, rounded up; 0 for no limit. v2: the text of cpu.max; v1:
- * of cpu.cfs_quota_us and cpu.cfs_period_us. */
+/* A cgroup's quota in cores, rounded up; 0: no limit. v2: the text of cpu.max; v1: of
+ * cpu.cfs_quota_us and cpu.cfs_period_us. */
 int32_t pool_quota_v2(const char *cpu_max);
 int32_t pool_quota_v1(const char *quota_us, const char *period_us);
 
-/* Memory that a thread takes from the budget: its stack as far as it is touched. */
+/* A thread's memory in the budget: the part of its stack that is touched. */
 size_t pool_thread_bytes(void);
 
 #endif

@@ -44,7 +44,7 @@ bool reader_is_registered(const reader *r)
 
 int reader_attempt(const reader *r, reader_request *q)
 {
-    /* A direct read that was cut short goes on from the last whole block. */
+    /* A direct read that was cut short continues from the last whole block. */
     uint32_t align = r->options.files[q->file].direct ? READER_ALIGN : 1;
     q->n_begin = q->n_done / align * align;
     q->n_ask = q->n_bytes - q->n_begin;
@@ -75,7 +75,7 @@ bool reader_result(const reader *r, reader_request *q, int64_t result)
         return file_try_again(&q->patience, (int)-result) ? false : finish(q, (int)-result);
     uint32_t n_done = q->n_begin + (uint32_t)result;
     if (n_done <= q->n_done)
-        return finish(q, FILE_SHORTER); /* only the end of the file brings nothing new */
+        return finish(q, FILE_SHORTER); /* only the end of the file returns nothing new */
     const file *f = &r->options.files[q->file];
     if (!f->direct)
         file_drop(f, q->offset + q->n_begin, (size_t)result);

@@ -148,7 +148,7 @@ drey_status reader_open_pread(reader **out, const reader_options *options, drey_
 size_t reader_overhead_bytes(int32_t depth)
 {
     size_t threads = (size_t)READER_MOST_THREADS * (STACK_BYTES + THREAD_KERNEL_BYTES);
-    /* Queue pages, and per read what the block layer takes to describe a few MiB. */
+    /* Pages of the queue, and what the block layer takes per read to describe a few MiB. */
     size_t uring = 64 * 1024 + (size_t)depth * 16 * 1024;
     return sizeof(pread_reader) + max_size(threads, uring);
 }

@@ -1,9 +1,9 @@
 /* Reads by io_uring: the kernel keeps the queue, one thread fills and empties it.
  *
- * The region that reads land in and the files are registered, so that the kernel neither pins pages
- * nor looks files up for each read; where it refuses that (an ordinary user's RLIMIT_MEMLOCK),
- * plain reads do the same work a little slower. reader_wake reaches a thread that waits for
- * completions through an eventfd on which a poll is always armed. */
+ * The destination region and the files are registered, so that the kernel neither pins pages nor
+ * looks files up for each read. If it refuses that (RLIMIT_MEMLOCK of ordinary users), plain reads
+ * do the same work a little slower. reader_wake wakes a thread that waits for completions with an
+ * eventfd on which a poll is always armed. */
 #include "common/num.h"
 #include "os/reader.h"
 
@@ -32,7 +32,7 @@ typedef struct uring_reader {
 static struct io_uring_sqe *take_entry(uring_reader *r)
 {
     struct io_uring_sqe *entry = io_uring_get_sqe(&r->ring);
-    while (!entry) { /* cannot happen while requests keep to depth */
+    while (!entry) { /* cannot happen while requests are limited to depth */
         io_uring_submit(&r->ring);
         entry = io_uring_get_sqe(&r->ring);
     }
@@ -110,7 +110,7 @@ static reader_request *await(reader *base)
     for (;;) {
         bool idle = !r->finished && !r->woken;
         int n = idle ? io_uring_submit_and_wait(&r->ring, 1) : io_uring_submit(&r->ring);
-        if (n < 0 && n != -EINTR) /* short of memory: what is under way will free some */
+        if (n < 0 && n != -EINTR) /* out of memory: requests under way will free some */
             nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
         struct io_uring_cqe *cqe;
         while (io_uring_peek_cqe(&r->ring, &cqe) == 0)
@@ -128,14 +128,14 @@ static void wake(reader *base)
 {
     const uint64_t one = 1;
     ssize_t n = write(((uring_reader *)base)->wake_fd, &one, sizeof one);
-    (void)n; /* fails only when the count is full: then the thread is being woken anyway */
+    (void)n; /* fails only if the counter is full: then the thread is being woken already */
 }
 
 static void close_reader(reader *base)
 {
     uring_reader *r = (uring_reader *)base;
     if (r->has_ring) {
-        /* Leaving the ring unpins later, in the background; this does it now. */
+        /* Closing the ring unpins later, in the background; this does it now. */
         if (r->base.registered)
             io_uring_unregister_buffers(&r->ring);
         io_uring_queue_exit(&r->ring);
@@ -173,8 +173,8 @@ static bool register_files(uring_reader *r)
     return accepted;
 }
 
-/* Reads are known, and the queue accepts an entry: the poll of reader_wake. A sandbox may allow the
- * queue and refuse its use. */
+/* Whether the kernel knows reads and the queue accepts an entry (the poll of reader_wake): a
+ * sandbox may allow the queue and refuse its use. */
 static bool works(uring_reader *r)
 {
     struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);
@@ -196,7 +196,7 @@ drey_status reader_open_uring(reader **out, const reader_options *options, drey_
     r->base = (reader){.ops = &ops, .options = *options, .uring = true};
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int refused = r->wake_fd < 0 ? errno : 0;
-    if (!refused) /* every request, its continuation and the poll fit */
+    if (!refused) /* room for every request, its continuation and the poll */
         refused = -io_uring_queue_init((unsigned)options->depth + 2, &r->ring, 0);
     if (refused) {
         close_reader(&r->base);

@@ -1,4 +1,4 @@
-/* Threads of the library's own: small stacks, no signals, a name for debuggers. */
+/* The library's own threads: small stacks, no signals, a name for debuggers. */
 #ifndef DREY_OS_THREAD_H
 #define DREY_OS_THREAD_H
 
@@ -8,16 +8,16 @@
 
 typedef void *thread_fn(void *arg);
 
-/* Memory that the kernel takes for a thread: its own stack, its task structure. */
+/* Memory that the kernel takes for a thread: its kernel stack and its task structure. */
 enum { THREAD_KERNEL_BYTES = 32 * 1024 };
 
-/* Starts a joinable thread with every signal blocked, so that handlers run on the threads of the
- * program. name: at most 15 characters. stack_bytes is a wish: sanitizers and thread-local storage
- * may need more. DREY_ERR_MEMORY when the system refuses. */
+/* Starts a joinable thread with every signal blocked, so that handlers run on the program's
+ * threads. name: at most 15 characters. stack_bytes is a minimum: sanitizers and thread-local
+ * storage may need more. DREY_ERR_MEMORY: the system refuses. */
 drey_status thread_start(pthread_t *thread, const char *name, size_t stack_bytes, thread_fn *fn,
                          void *arg, drey_error *err);
 
-/* Tells the processor that this is a loop that waits. */
+/* Hints to the processor that this is a loop that waits. */
 static inline void thread_pause(void)
 {
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-/* The choice of a token: see sampler.h for the rules. How they are met cheaply over 152,000 ids:
+/* The choice of a token: see sampler.h for the rules. How it is made fast for 152,000 ids:
  *
  * Filters. All of them keep a prefix of the ids in order of logit (ties: lower id first). top-k
  * gathers its k with a heap. Without it ids are gathered in bands of falling logit, each band is
@@ -71,7 +71,7 @@ static bool stands_before(entry a, entry b)
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-/* Lets e sink from place i of a heap whose front is the last in order. */
+/* Moves e down from place i of a heap whose front is the last in order. */
 static void sink(entry *heap, int32_t n, int32_t i, entry e)
 {
     for (int32_t child; (child = 2 * i + 1) < n; i = child) {
@@ -100,7 +100,7 @@ static void sort_heap(entry *e, int32_t n)
     }
 }
 
-/* The ids in order, gathered as far as asked for. Ids of probability zero (logit -inf or NaN) are
+/* The ids in order, gathered as far as needed. Ids of probability zero (logit -inf or NaN) are
  * never among them. */
 typedef struct ranking {
     entry *entries; /* [n_ids], the first n in order */
@@ -294,7 +294,7 @@ static void contest_noisy(contest *c, sampler *s, const float *logits, const log
     }
 }
 
-/* Those of logits[from, to) that are better than what has entered. */
+/* Enters those of logits[from, to) that are better than what has entered. */
 static void contest_range(contest *c, const float *logits, int32_t from, int32_t to)
 {
     double floor = contest_floor(c);
@@ -307,8 +307,8 @@ static void contest_range(contest *c, const float *logits, int32_t from, int32_t
     }
 }
 
-/* The logits themselves; confidence is the softmax over all of them. Most ranges have nobody who
- * could enter: their largest logit, which a vector instruction finds, says so. */
+/* The logits themselves; confidence is the softmax over all of them. Most ranges have no id that
+ * could enter: comparing their largest logit, which a vector instruction finds, is enough. */
 static void contest_logits(contest *c, const sampler *s, const float *logits, int32_t n_ids)
 {
     enum { RANGE = 512 };
@@ -357,8 +357,8 @@ size_t sampler_bytes(int32_t n_vocab)
     return arena_size((size_t)n_vocab * sizeof(entry));
 }
 
-/* Logits lie in a pass's workspace, and nobody else reads them meanwhile: adding to them in place
- * takes no memory of a vocabulary's size. What is not among the first is left as it is. */
+/* Logits are in a pass's workspace, and nothing else reads them meanwhile: adding in place needs no
+ * memory of the vocabulary's size. Logits that are not among the first are left unchanged. */
 static void add_biases(const sampler *s, const float *logits, const logit_ids *ids)
 {
     float *mine = (float *)logits;
@@ -371,7 +371,7 @@ static void add_biases(const sampler *s, const float *logits, const logit_ids *i
     }
 }
 
-/* Backwards: an id may stand there twice. */
+/* Backwards: an id may be in the list twice. */
 static void take_biases(const sampler *s, const float *logits, const logit_ids *ids)
 {
     float *mine = (float *)logits;
@@ -384,7 +384,7 @@ static int32_t choose(sampler *s, const float *logits, const logit_ids *ids, int
 {
     int32_t best = (int32_t)s->kernels->arg_max(logits, s->n_vocab);
     if (!(logits[best] >= -FLT_MAX))
-        return 0; /* nothing is possible */
+        return 0; /* no token is possible */
     if (s->settings.temperature == 0 || logits[best] > FLT_MAX)
         return best;
     contest c = {.max = 1};

@@ -2,13 +2,13 @@
  * (logits, settings, position): one seed gives one text, whatever was drafted.
  *
  * Temperature 0: arg-max, the lowest id among equals. Otherwise top-k, top-p, min-p, temperature,
- * in this order (ties by id: the lower stays), then arg-max over what is left of log p + Gumbel
- * noise, the noise a function of (seed, position, token id) alone. All floating work in an order of
- * its own, by fmath.h: the same everywhere.
+ * in this order (ties by id: the lower stays), then arg-max over the remaining ids of log p +
+ * Gumbel noise, which is a function of (seed, position, token id) only. Floating-point work is done
+ * in a fixed order with fmath.h: the same on every machine.
  *
- * top-k keeps the k most likely; top-p the fewest of those, most likely first, that hold a share
- * top_p of their probability; min-p those with at least min_p of the best one's probability.
- * A bias is added to its token's logit before all of that.
+ * top-k keeps the k most likely; top-p keeps the fewest of those, most likely first, that have
+ * together a share top_p of their probability; min-p keeps those with at least min_p times the best
+ * one's probability. A bias is added to its token's logit before all of that.
  *
  * NaN logits count as -inf, and those are never chosen; if all are, the token is 0. */
 #ifndef DREY_SAMPLE_SAMPLER_H
@@ -27,7 +27,7 @@ typedef struct sampler {
     const kernel_table *kernels;
     int32_t n_vocab;
     struct sampler_entry *work; /* [n_vocab] */
-    const drey_bias *biases;    /* [n_biases], borrowed, of ids that exist; set them after init */
+    const drey_bias *biases;    /* [n_biases], borrowed; the ids must exist; set them after init */
     float *unbiased;            /* [n_biases], as long */
     int32_t n_biases;
 } sampler;
@@ -37,8 +37,8 @@ drey_status sampler_init(sampler *s, const drey_sampling *settings, int32_t n_vo
                          const kernel_table *kernels, arena *a, drey_error *err);
 size_t sampler_bytes(int32_t n_vocab);
 
-/* The token at `position` given logits[n_vocab]. Biases are added to them for the time of the call,
- * here and below. */
+/* The token at `position` given logits[n_vocab]. Biases are added to them during the call, here and
+ * below. */
 int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 
 /* The `max` (up to 8) best guesses of what sampler_choose would take, best first, with confidence:
@@ -49,17 +49,17 @@ int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
                       candidate *out, int32_t max);
 
-/* The `max` (up to 8) ids with the largest logits, best first; returns how many are possible.
- * Touches nothing of the sampler's: several threads may. */
+/* The `max` (up to 8) ids with the largest logits, best first; returns how many are possible. Uses
+ * no sampler: several threads may call it. */
 int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t max);
 
-/* Logits that are not in the order of the ids: the first n_first are, the n_more behind them stand
- * for the ids more[]. */
+/* Logits that are not in the order of the ids: the first n_first are, the following n_more are
+ * those of the ids more[]. */
 typedef struct logit_ids {
     int32_t n_first, n_more;
     const int32_t *more; /* [n_more] */
 } logit_ids;
-/* sampler_guess over those, of which -inf stands for none. Ties by place. */
+/* sampler_guess for those; -inf means no such id. Ties by place. */
 int32_t sampler_guess_among(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
                             candidate *out, int32_t max);
 
