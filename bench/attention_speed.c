@@ -1,6 +1,7 @@
-/* Attention behind contexts of 4096 and 16384 positions, for one row and for 16: the shape of a
- * model of 1.5 billion parameters, 12 query heads that share 2 key heads of 128. Each call takes
- * the next layer of a cache that no processor cache holds, so keys and values come from memory. */
+/* Attention after contexts of 4096 and 16384 positions, for one row and for 16, with the shape of a
+ * model of 1.5 billion parameters: 12 query heads that share 2 key heads of 128. Each call uses the
+ * next layer of a KV cache that is larger than any processor cache, so keys and values come from
+ * memory. */
 #include "bench/bench.h"
 #include "bench/attention_speed.h"
 
@@ -45,7 +46,7 @@ static double call_seconds(bench *b, pool *p)
     return median(seconds, ROUNDS);
 }
 
-/* The operands beside keys and values, for both contexts. */
+/* The operands besides keys and values, for both contexts. */
 static drey_status take_operands(bench *b, arena *a, int32_t n_threads, int32_t longest,
                                  drey_error *err)
 {

@@ -1,10 +1,10 @@
-/* How fast each kernel of the inventory runs: the same lists that the kernel tests go through
- * (KERNEL_TYPES, KERNEL_ROWS), so that what exists is both checked and timed.
+/* The speed of each kernel of the inventory. The lists are those of the kernel tests (KERNEL_TYPES,
+ * KERNEL_ROWS), so every kernel is both checked and timed.
  *
- * Weights stream from memory as the pinned ones of a pass do: each thread sweeps its own share of
- * the groups, so that the prefetchers follow it, and then helps with what is left of the others'. A
- * round begins where the last one stopped, in a block far larger than the caches, so that a short
- * round finds nothing cached either. Activations and row operations stay in the caches. */
+ * Weights stream from memory like the pinned ones of a pass: each thread reads its own share of the
+ * groups in order, so that prefetchers work, and then helps with the rest of the others'. A round
+ * begins where the last one stopped, in a block far larger than the caches, so that even a short
+ * round finds nothing cached. Activations and row operations stay in the caches. */
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
@@ -43,7 +43,7 @@ static const type_entry types[] = {KERNEL_TYPES(ENTRY)};
 #undef ENTRY
 enum { N_TYPES = sizeof types / sizeof *types };
 
-/* Of one thread's groups: the next one that nobody has taken. On a cache line of its own. */
+/* The next of one thread's groups that is not taken. On its own cache line. */
 typedef struct thread_share {
     _Alignas(64) _Atomic int64_t next;
 } thread_share;
@@ -60,7 +60,7 @@ typedef struct bench {
     uint16_t *half;
     void *acts;
     uint8_t *per_thread; /* [n_threads][thread_bytes()]: sums, a packed group, scratch */
-    /* The round that runs. */
+    /* The current round. */
     const type_entry *type;
     bool packing, in_planes;
     int32_t n;                             /* activation rows */
@@ -87,7 +87,7 @@ static int64_t share_first(const bench *b, int32_t thread, int32_t n_threads)
     return b->n_groups / b->claim * thread / n_threads * b->claim;
 }
 
-/* One by one, as a pass takes them. Each plane of all groups lies behind the one before it. */
+/* One by one, as in a pass. Each plane of all groups is after the plane before it. */
 static void sweep_planes(const bench *b, uint8_t *mine, int64_t group)
 {
     const plane_layout *l = plane_layout_find(b->type->type);
@@ -108,7 +108,7 @@ static void sweep_planes(const bench *b, uint8_t *mine, int64_t group)
     }
 }
 
-/* A claim's groups, from the at-th of the round on. */
+/* The groups of a claim, beginning with number `at` of the round. */
 static void sweep(bench *b, uint8_t *mine, int64_t at)
 {
     const matmul_kernel *m = &b->kernels->matmul[b->type->type];
@@ -138,7 +138,7 @@ static void type_thread(void *arg, int32_t thread, int32_t n_threads)
     }
 }
 
-/* Seconds of a round over so many groups, rounded up to claims: that is what *n_groups becomes. */
+/* Seconds of a round over *n_groups groups, which is rounded up to claims. */
 static double type_round(bench *b, int64_t *n_groups)
 {
     int32_t n_threads = pool_n_threads(b->pool);
@@ -207,7 +207,7 @@ static void take_rows(bench *b, int32_t n)
     b->kernels->quantise[act](b->acts, b->x, BENCH_K, 0, n, n, BENCH_K);
 }
 
-/* What joining blocks costs a product, whose planes come from memory in three streams. */
+/* The cost of joining blocks in a product, whose planes come from memory in three streams. */
 static void bench_planes(bench *b)
 {
     static const char *const ways[] = {"unsplit", "joined"};
@@ -382,7 +382,7 @@ static size_t arena_bytes(int32_t n_threads)
            9 * ARENA_ALIGN;
 }
 
-/* Every byte 0x22: scales of 0.012 and quants in the middle, no denormal numbers in any type. */
+/* Every byte is 0x22: scales of 0.012 and quants in the middle, no denormal numbers in any type. */
 static void take_operands(bench *b, int32_t n_threads)
 {
     b->block = arena_take(&b->memory, block_bytes);

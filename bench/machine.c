@@ -1,5 +1,5 @@
-/* What the machine can do at best: memory bandwidth, the peak of every tier that runs here, what
- * the chosen tier's matrix kernel makes of its peak, and what a job costs the pool. */
+/* The limits of the machine: memory bandwidth, the peak of every tier that runs here, the chosen
+ * tier's matrix kernel compared with its peak, and the cost of a job in the pool. */
 #include <stdlib.h>
 #include <string.h>
 

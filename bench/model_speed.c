@@ -1,10 +1,10 @@
-/* How fast a model runs here, and what this machine would allow: prefill, decoding, and t(n), a
- * pass over n rows, behind contexts of several lengths.
+/* The speed of a model and the limits of this machine: prefill, decoding, and t(n), a pass over n
+ * rows, after contexts of several lengths.
  *
  * The limit of a pass is the longer of two times: its bytes, matrices and keys and values once, at
  * the memory bandwidth, and its operations at the peak of the tier. Both are measured between the
- * passes, on the very weights where there are enough of them, so that a busy machine slows both
- * sides alike. Widths take turns, and a figure is the median of its rounds. */
+ * passes, on the model's weights if there are enough of them, so that a busy machine slows both
+ * equally. Widths take turns, and a figure is the median of its rounds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,13 +21,13 @@ static const size_t least_block = (size_t)256 << 20; /* for reading: beyond any 
 typedef struct bench {
     drey_engine *engine;
     drey_session *sessions[DREY_MAX_SESSIONS];
-    runner *target; /* of the first session, which passes are timed on */
+    runner *target; /* of the first session, on which passes are timed */
     const drey_model_bench *what;
     drey_model_report *report;
     trace trace;
     int32_t *prompt; /* [n_prompt] */
     arena memory;
-    arena block; /* where the model is too small to measure the bandwidth on */
+    arena block; /* if the model is too small to measure the bandwidth on */
     const void *read_from;
     size_t read_bytes;
     int32_t n_limits; /* measurements so far, whose mean is in the report */
@@ -48,8 +48,8 @@ static int32_t some_token(const bench *b, int64_t i)
 
 /* ---- Limits ---- */
 
-/* What computing a token reads: the matrices, with their size in the file, and the keys and values
- * of its context. */
+/* The bytes read for a token: the matrices, by their size in the file, and the keys and values of
+ * its context. */
 static void count_bytes(bench *b)
 {
     const model_layout *l = &b->engine->target.layout;
@@ -106,7 +106,7 @@ static double bytes_seconds(const bench *b, double context)
            r->limits.memory_bytes_per_s;
 }
 
-/* Of n rows behind a context, the first of them at its end. */
+/* Of n rows after a context, the first of them at its end. */
 static double compute_seconds(const bench *b, double n, double context, bool with_head)
 {
     const drey_limits *limits = &b->report->limits;
@@ -166,7 +166,7 @@ static drey_status median_seconds(bench *b, timed_fn *run, int32_t n, double *se
 
 /* ---- Sessions ---- */
 
-/* The first n_sessions write n tokens each, in steps that they share. */
+/* The first n_sessions write n tokens each, in shared steps. */
 static drey_status time_texts(bench *b, int32_t n_sessions, int32_t n, double *seconds,
                               drey_error *err)
 {
@@ -188,7 +188,7 @@ static drey_status time_texts(bench *b, int32_t n_sessions, int32_t n, double *s
     return DREY_OK;
 }
 
-/* One session and all of them take turns. */
+/* Measures one session and all of them in turns. */
 static drey_status measure_sessions(bench *b, drey_error *err)
 {
     drey_model_report *r = b->report;
@@ -225,7 +225,7 @@ static double seconds_of(const trace_sums *before, const trace_sums *after, trac
     return 1e-9 * (double)(after->ns[what] - before->ns[what]);
 }
 
-/* The widths of a context's passes, into the report from index `first` on. */
+/* Measures the widths of a context's passes, into the report from index `first` on. */
 static drey_status time_passes(bench *b, drey_pass_report *passes, int32_t n, drey_error *err)
 {
     double seconds[WIDEST][MOST_ROUNDS], spent = 0;
@@ -343,8 +343,8 @@ static drey_engine_options options_for(const drey_engine_options *options,
     return o;
 }
 
-/* How many of the contexts the model was made for and leave as much of it in memory as the first
- * does: the first one is not judged. */
+/* How many of the contexts are within the trained length and leave as much of the model in memory
+ * as the first one does, which is not checked. */
 static drey_status count_contexts(const drey_engine_options *options, const drey_model_bench *what,
                                   int32_t *n, drey_error *err)
 {

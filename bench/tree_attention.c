@@ -16,7 +16,7 @@ static const double round_s = 0.01;
 
 /* ---- The tree ---- */
 
-/* Chance that the guess of this rank (from 0) is right at a depth (from 0). */
+/* Probability that the guess of this rank (from 0) is right at a depth (from 0). */
 static float guess_chance(int32_t depth, int32_t rank)
 {
     float at_rank = 0.65f / (float)((rank + 1) * (rank + 1));
@@ -151,7 +151,7 @@ static drey_status take_all(bench *b, arena *a, drey_error *err)
     return arena_check(a, err);
 }
 
-/* Stores the tree's keys and values, and says what both of our ways see of them. */
+/* Stores the tree's keys and values, and sets what both of our ways see of them. */
 static void set_cache(bench *b, const kernel_table *kernels, kv_format format, int32_t dim)
 {
     b->plain.head_dim = dim;
@@ -177,7 +177,7 @@ static void set_cache(bench *b, const kernel_table *kernels, kv_format format, i
                             .q = b->plain.q,
                             .out = b->plain.out,
                             .ld = SHARED * dim};
-    /* Heads of one row, so that as many go through a block together as there is room for. */
+    /* Heads of one row, so that as many as there is room for use a block together. */
     b->dense = b->sparse;
     b->dense.n_rows = 1;
     b->dense.n_q = SHARED * b->tree.n_nodes;

@@ -38,8 +38,8 @@ static int32_t level_of(const level_table *t, float x)
     return t->nearest[(int32_t)min_f32(max_f32(x + 128.5f, 0), 255)];
 }
 
-/* Of the levels next to x / scale: the best scale for them, and how much of the block's square it
- * catches. */
+/* With the levels next to x / scale: the best scale for them, and the part of the block's square
+ * that it represents. */
 static float refit(const level_table *t, const float *x, float scale, float *gain)
 {
     float product = 0, square = 0, per_scale = 1 / scale;
@@ -52,8 +52,8 @@ static float refit(const level_table *t, const float *x, float scale, float *gai
     return square > 0 ? product / square : 0;
 }
 
-/* The largest number may stand at either end of the levels, which do not reach equally far, and a
- * bit within or beyond. */
+/* The largest number may be at either end of the levels, which are not symmetric, and a bit within
+ * or beyond it. */
 static float best_scale(const level_table *t, const float *x)
 {
     const float ends[] = {iq4_levels[0], iq4_levels[N_LEVELS - 1]}, least = 1e-30f;
@@ -71,7 +71,7 @@ static float best_scale(const level_table *t, const float *x)
     return best;
 }
 
-/* The first 16 levels are the low halves of the bytes. x becomes what they stand for. */
+/* The first 16 levels are the low halves of the bytes. x becomes the block's values. */
 static void put_levels(const level_table *t, uint8_t *out, float *x, float scale)
 {
     float per_scale = scale != 0 ? 1 / scale : 0;

@@ -1,16 +1,15 @@
-/* Weights in four and a half bits: numbers of a row become blocks of 32, each a scale times levels
- * of IQ4_NL (kernel/packing.h), which lie closest around 0, where most trained weights are. Heads
- * that were measured guess as well with them as with eight bits. */
+/* Weights in four and a half bits: the numbers of a row become blocks of 32, each a scale times
+ * levels of IQ4_NL (kernel/packing.h), which are densest around 0, where most trained weights are.
+ * The measured heads guess as well with them as with eight bits. */
 #ifndef DREY_TRAIN_ENCODE_H
 #define DREY_TRAIN_ENCODE_H
 
 #include <stdint.h>
 
-/* The smallest type whose blocks do not go beyond a multiple of n numbers: IQ4_XS, IQ4_NL, else
- * F16. */
+/* The smallest type whose block length divides n: IQ4_XS, IQ4_NL, else F16. */
 uint32_t encode_type(int64_t n);
 
-/* Blocks of a row of n numbers, which then holds what they stand for. */
+/* Makes the blocks of a row of n numbers, which become the blocks' values. */
 void encode_row(uint32_t type, uint8_t *out, float *row, int64_t n);
 
 #endif

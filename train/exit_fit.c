@@ -1,13 +1,13 @@
-/* Learning: predictors for all layers at once, see exit_samples.h and mlp.h.
+/* Training of predictors for all layers at once: see exit_samples.h and mlp.h.
  *
- * What an MLP learns is how likely the head's choice here is the final token. That leaving pays is
- * another question: behind layer l it saves n_layers - l layers, and it pays where those outweigh
- * the wrong tokens. With a wrong token at the price of C layers that is where
+ * An MLP learns how likely the head's choice at a layer is the final token. Whether leaving pays is
+ * another question: after layer l it saves n_layers - l layers, and it pays if those outweigh the
+ * wrong tokens. With the price of a wrong token C layers, that is if
  *
  *   (1 - p) C < n_layers - l,   that is   logit(p) > log((C - (n_layers - l)) / (n_layers - l)),
  *
- * which is taken off b2: a score above a half says that leaving pays, at whatever layer. One
- * threshold on p itself for all layers, as the paper has it, saves about a seventh less at the same
+ * which is subtracted from b2: a score above a half means that leaving pays, at every layer. One
+ * threshold on p itself for all layers, as in the paper, saves about a seventh less at the same
  * agreement. */
 #include <string.h>
 
@@ -20,7 +20,7 @@ enum { N_BATCH = 256, LEAST_STEPS = 2000, LEAST_EPOCHS = 10 };
 static const float learning_rate = 0.003f, weight_decay = 0.01f;
 static const double passes_of_a_mistake = 1; /* C, in passes through the whole model */
 
-/* A position that can teach the predictors something. */
+/* Whether the predictors can learn from a position. */
 static bool teaches(const exit_training *t, int32_t i)
 {
     exit_walk w;
@@ -28,7 +28,7 @@ static bool teaches(const exit_training *t, int32_t i)
     return (t->all || !exit_is_held_out(t->samples, i)) && w.candidates->n > 0;
 }
 
-/* Rows of all layers: a position's changes are since the layer before. */
+/* Rows of all layers: a position's changes are relative to the layer before. */
 static void take_samples(const exit_training *t, float *x, uint8_t *label, uint8_t *group)
 {
     const exit_samples *s = t->samples;

@@ -1,9 +1,9 @@
-/* Gathering what predictors learn from: see exit_samples.h.
+/* Gathering the samples of predictors: see exit_samples.h.
  *
- * The model writes on from a prompt as it always does, with its drafter and policy. Then its text
- * is gone through three times: by the model, whose choices are the labels; by the drafter, token by
- * token as it would in decoding, for its candidates; and by the model again, which now stops behind
- * every layer from the middle on and has its whole head computed for all rows. */
+ * The model continues a prompt as always, with its drafter and policy. Then its text is processed
+ * three times: by the model, whose choices are the labels; by the drafter, token by token as in
+ * decoding, for its candidates; and by the model again, this time with a stop after every layer
+ * from the middle on, where its whole head is computed for all rows. */
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -34,7 +34,7 @@ void exit_samples_init(exit_samples *s, int32_t n_layers, int32_t room, arena *a
 
 /* ---- The text ---- */
 
-/* A prompt and what was written on from it: rows [first, n - 1) are the positions. */
+/* A prompt and its continuation: rows [first, n - 1) are the positions. */
 typedef struct written {
     const int32_t *ids; /* [n]: of the session's timeline */
     int32_t first, n;
@@ -87,7 +87,8 @@ static pass_group chunk_of(drey_session *s, const written *t, int32_t from, int3
     return (pass_group){.kv = target->kv, .rows = rows, .n = n, .head = head};
 }
 
-/* The drafter's guesses behind timeline[0..row + 1), then what the text and the target said. */
+/* The drafter's guesses after timeline[0..row + 1), then the tokens of the text and of the
+ * target. */
 static drey_status ask_drafter(exit_gatherer *g, const written *t, int32_t row, const int32_t *top,
                                int32_t n_top, drey_error *err)
 {
@@ -210,7 +211,7 @@ static drey_status look_at_chunk(exit_gatherer *g, const written *t, int32_t fro
 typedef drey_status chunk_fn(exit_gatherer *g, const written *t, int32_t from, int32_t n,
                              drey_error *err);
 
-/* Behind a cache that has committed the rows before t->first. */
+/* The cache has committed the rows before t->first. */
 static drey_status each_chunk(exit_gatherer *g, const written *t, chunk_fn *fn, drey_error *err)
 {
     for (int32_t from = t->first, n; from < t->n - 1; from += n) {
@@ -220,7 +221,7 @@ static drey_status each_chunk(exit_gatherer *g, const written *t, chunk_fn *fn, 
     return DREY_OK;
 }
 
-/* A drafter that looks things up has seen this text when it was written: it begins anew. */
+/* A drafter that looks up has seen this text while it was written: it begins again. */
 static void forget_text(drey_session *s)
 {
     int32_t capacity = probe_engine(s)->config.n_context + 1;

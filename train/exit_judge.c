@@ -1,4 +1,4 @@
-/* What predictors would have done to positions that were gathered: see exit_samples.h. */
+/* What predictors would have done at the gathered positions: see exit_samples.h. */
 #include "train/exit_samples.h"
 
 void exit_walk_begin(exit_walk *w, const exit_samples *s, const exit_predictors *p, int32_t i)
@@ -33,7 +33,7 @@ int32_t exit_final_layer(const exit_samples *s, int32_t i)
     return layer;
 }
 
-/* Where position i leaves; n_layers: nowhere. *token: with what. */
+/* The layer after which position i leaves; n_layers: none. *token: its token. */
 static int32_t leave(const exit_samples *s, const exit_rule *rule, const exit_schedule *schedule,
                      int32_t i, exit_judgement *j, int32_t *token)
 {

@@ -3,7 +3,7 @@
 #include "os/float_mode.h"
 #include "train/exit_samples.h"
 
-/* The text of one prompt, looked at behind each layer of the second half. */
+/* The text of one prompt, looked at after each layer of the second half. */
 static drey_status gather(exit_samples *samples, drey_engine *e, const drey_train_prompt *prompt,
                           int32_t n_predict, drey_error *err)
 {

@@ -1,10 +1,9 @@
-/* What predictors learn from: positions of text that a model wrote, each looked at behind
- * every layer from the middle on. Gathered once (exit_gather.c), learnt from (exit_fit.c),
- * judged (exit_judge.c).
+/* Samples for training predictors: positions of text that a model wrote, each with what is seen
+ * after every layer from the middle on. They are gathered once (exit_gather.c), used for training
+ * (exit_fit.c) and for judging (exit_judge.c).
  *
- *   position t of a prompt: the tokens up to t are known, `final` is what the whole model says next
- *   look l of a position:   behind first + l complete layers
- */
+ *   position t of a prompt: the tokens up to t are known, `final` is the whole model's next token
+ *   look l of a position:   after first + l complete layers */
 #ifndef DREY_TRAIN_EXIT_SAMPLES_H
 #define DREY_TRAIN_EXIT_SAMPLES_H
 
@@ -14,7 +13,7 @@
 
 typedef struct exit_look {
     int32_t head;                 /* the whole head's choice */
-    bool own_hit;                 /* the final token is among the head's four likeliest */
+    bool own_hit;                 /* the final token is among the head's four most likely */
     float logit[EXIT_CANDIDATES]; /* of the drafter's candidates */
     float own[EXIT_CANDIDATES];   /* of the target's own, from own_layer on */
 } exit_look;
@@ -31,7 +30,8 @@ typedef struct exit_position {
 } exit_position;
 
 typedef struct exit_samples {
-    int32_t n_layers, first, own_layer; /* own_layer: where the target's own four are taken */
+    /* own_layer: the layer after which the target's own four are taken. */
+    int32_t n_layers, first, own_layer;
     int32_t n, room;
     exit_position *position; /* [n] */
     exit_look *look;         /* [n][n_layers - first] */
@@ -45,8 +45,8 @@ static inline exit_look *exit_look_at(const exit_samples *s, int32_t i, int32_t 
 size_t exit_samples_bytes(int32_t n_layers, int32_t room);
 /* Takes exit_samples_bytes from `a`, whose owner checks it. */
 void exit_samples_init(exit_samples *s, int32_t n_layers, int32_t room, arena *a);
-/* Half of the prompts are for judging alone: the second and the third of each four, so that prompts
- * of two sorts in turns are divided as fairly as prompts in any other order. */
+/* Half of the prompts are only for judging: the second and the third of each four, so that prompts
+ * of two alternating sorts are divided as fairly as prompts in any other order. */
 static inline bool exit_is_held_out(const exit_samples *s, int32_t i)
 {
     int32_t place = s->position[i].prompt % 4;
@@ -55,31 +55,29 @@ static inline bool exit_is_held_out(const exit_samples *s, int32_t i)
 
 /* ---- Gathering ---- */
 
-enum {
-    EXIT_LOOK_ROWS = 32
-}; /* rows of a pass that is looked into: engine_tuning.least_logit_rows */
+enum { EXIT_LOOK_ROWS = 32 }; /* rows of a watched pass: engine_tuning.least_logit_rows */
 
 typedef struct exit_gatherer {
     drey_session *session; /* of an engine whose head stays in memory */
     exit_samples *samples;
     bool (*go_on)(void *user); /* may be NULL */
     void (*tell)(void *user,
-                 int32_t n_done); /* so many more tokens written or looked at; may be NULL */
+                 int32_t n_done); /* n_done more tokens written or looked at; may be NULL */
     void *user;
     int64_t write_ns, gather_ns;
     token_tree tree; /* of the drafter's guesses */
 } exit_gatherer;
 
-/* Lets the model write up to n_predict tokens behind a prompt and looks at them.
- * DREY_ERR_CANCELLED, and what a session says. */
+/* Lets the model write up to n_predict tokens after a prompt and gathers their samples.
+ * DREY_ERR_CANCELLED, and a session's errors. */
 drey_status exit_gather(exit_gatherer *g, const drey_train_prompt *prompt, int32_t number,
                         int32_t n_predict, drey_error *err);
 
 /* ---- Learning ---- */
 
-/* Trains p's predictors, whose kind, source, sizes and memory (numbers: of exit_take) are settled,
- * on the positions that are not held out, or on all. tell: now and then, so much of 1 is done;
- * false ends it with DREY_ERR_CANCELLED; may be NULL. DREY_ERR_USAGE where no position has
+/* Trains p's predictors, whose kind, source, sizes and memory (numbers: of exit_take) are set, on
+ * the positions that are not held out, or on all. The callback gets the part of 1 that is done;
+ * false ends it with DREY_ERR_CANCELLED; it may be NULL. DREY_ERR_USAGE: no position has
  * candidates. */
 typedef struct exit_training {
     exit_predictors *p;
@@ -91,10 +89,10 @@ typedef struct exit_training {
     void *user;
 } exit_training;
 drey_status exit_fit(const exit_training *t, drey_error *err);
-/* What was taken off b2 for the layers that leaving behind `layer` saves (exit_fit.c). */
+/* What was subtracted from b2 for the layers that leaving after `layer` saves (exit_fit.c). */
 float exit_price(const exit_predictors *p, int32_t layer);
-/* Where training tokens leave at p->threshold, every layer active: sets p->expected, and
- * p->offline, the three quarters of the layers where most do. */
+/* Finds where training tokens leave at p->threshold with all layers active. Sets p->expected, and
+ * p->offline: the three quarters of the layers where most tokens leave. */
 void exit_fit_schedule(exit_predictors *p, const exit_samples *s);
 
 /* ---- Judging ---- */
@@ -102,25 +100,25 @@ void exit_fit_schedule(exit_predictors *p, const exit_samples *s);
 typedef struct exit_judgement {
     int64_t n, n_agree, n_scores, n_refused;
     double sum_layers;
-    int64_t exits[EXIT_LAYERS + 1]; /* at n_layers: those that went through */
+    int64_t exits[EXIT_LAYERS + 1]; /* at n_layers: those that did not leave */
 } exit_judgement;
 
 typedef struct exit_rule {
     const exit_predictors *p;
     exit_layers layers;
     float threshold;
-    bool random; /* scores know nothing */
+    bool random; /* scores are random */
     uint64_t seed;
 } exit_rule;
 
-/* What the engine would do on held-out positions (or on the others), prompt by prompt: with the
- * drafter's guesses taken on, the head asked above the threshold, and an exit where its choice is a
- * candidate. */
+/* Counts what the engine would do on held-out positions (or on the others), prompt by prompt: it
+ * has the drafter's guesses, computes the head above the threshold, and exits if the head's choice
+ * is a candidate. */
 void exit_judge(const exit_samples *s, const exit_rule *rule, bool held_out, exit_judgement *j);
-/* Complete layers behind which position i's token is final for good. */
+/* Number of complete layers after which position i's token no longer changes. */
 int32_t exit_final_layer(const exit_samples *s, int32_t i);
 
-/* The features of a position for predictors p, layer after layer. */
+/* The features of a position for predictors p, layer by layer. */
 typedef struct exit_walk {
     const exit_samples *samples;
     const exit_predictors *p;
@@ -129,9 +127,9 @@ typedef struct exit_walk {
     int32_t i;
 } exit_walk;
 void exit_walk_begin(exit_walk *w, const exit_samples *s, const exit_predictors *p, int32_t i);
-/* The next layer that is looked at; x: [EXIT_FEATURES]. */
+/* The features at the next layer that is looked at; x: [EXIT_FEATURES]. */
 void exit_walk_next(exit_walk *w, int32_t layer, float *x);
-/* May a token leave with this choice of the head's? */
+/* Whether a token may leave with this choice of the head. */
 bool exit_walk_takes(const exit_walk *w, int32_t token);
 
 #endif

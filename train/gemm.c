@@ -1,9 +1,9 @@
 /* Packing, tiles and threads: see gemm.h.
  *
- * A is packed in panels of TILE_ROWS rows, B in panels of TILE_COLUMNS columns, each panel with
- * what belongs to one l side by side, so that the innermost loop reads both from front to back. A
- * tile of C stays in registers over DEPTH steps of l: A's panel of so many is in the first cache
- * then, B's in the second. */
+ * A is packed in panels of TILE_ROWS rows, B in panels of TILE_COLUMNS columns. The numbers of one
+ * l are adjacent in each panel, so that the innermost loop reads both in order. A tile of C stays
+ * in registers over DEPTH steps of l; for these, A's panel is in the first cache and B's in the
+ * second. */
 #include "train/gemm.h"
 
 #include <assert.h>
@@ -139,7 +139,7 @@ static void pack_both(void *arg, int32_t thread, int32_t n_threads)
     }
 }
 
-/* A tile that hangs over C's edge is computed beside it. */
+/* A tile across C's edge is computed in a separate buffer. */
 static void one_tile(const gemm_job *j, int64_t row, int64_t column, int64_t from, int32_t depth)
 {
     const float *a = j->g->a + row * j->k + from * TILE_ROWS;

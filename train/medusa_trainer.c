@@ -38,7 +38,7 @@ static int64_t n_parameters(const medusa_training *t)
     return n_units(t) * (n_inputs(t) + 1);
 }
 
-/* What products are asked for at most. */
+/* The largest sizes of products. */
 static void gemm_limits(const medusa_training *t, int64_t *m, int64_t *n, int64_t *k)
 {
     int64_t rows = (int64_t)t->n_batch * t->n_heads;
@@ -100,7 +100,7 @@ static bool all_there(const medusa_training *t)
     return t->n_drawn >= t->n_ids;
 }
 
-/* The chance that a token is among a step's candidates: it is a label, or one of those drawn. */
+/* The probability that a token is among a step's candidates, as a label or as a drawn one. */
 static drey_status count_tokens(medusa_trainer *m, drey_error *err)
 {
     const medusa_training *t = &m->about;
@@ -167,7 +167,7 @@ static void each_row(medusa_trainer *m, int64_t n, void (*fn)(medusa_trainer *m,
     pool_run(m->about.pool, work_rows, &j);
 }
 
-/* splitmix64 of what a number is for: a step's draws do not depend on those before it. */
+/* splitmix64 of a number's purpose: a step's draws do not depend on those before it. */
 static uint64_t draw(uint64_t seed, uint64_t step, uint64_t number)
 {
     uint64_t z = seed + step * UINT64_C(0x9E3779B97F4A7C15) + number * UINT64_C(0xD1B54A32D192ED03);
@@ -194,7 +194,7 @@ static void load_token(const medusa_training *t, int32_t token, float *out)
         out[i] *= scale;
 }
 
-/* row: of a position's block. A block whose token lies behind the run has no label either. */
+/* row: of a position's block. A block whose token is after the run's end has no label either. */
 static void load_inputs(medusa_trainer *m, int64_t row)
 {
     const medusa_training *t = &m->about;
@@ -212,7 +212,7 @@ static void load_candidate(medusa_trainer *m, int64_t row)
     t->kernels->from_f16(m->v + row * d, t->head_rows + m->candidate[row] * d, d);
 }
 
-/* h_k; of a row without label nothing is asked. */
+/* h_k; a row without label needs none. */
 static void load_said(medusa_trainer *m, int64_t row)
 {
     const medusa_training *t = &m->about;
@@ -229,7 +229,7 @@ static float logistic(float x)
     return 1 / (1 + exp_f32(-x));
 }
 
-/* g had W h: bias, and x. */
+/* g had W h: adds the bias, computes x. */
 static void activate(medusa_trainer *m, int64_t row)
 {
     int64_t d = m->about.n_embd, n = n_units(&m->about), n_in = n_inputs(&m->about);
@@ -267,7 +267,7 @@ static int32_t enter(medusa_trainer *m, int32_t token)
     return m->place[token];
 }
 
-/* Labels, and who is compared with them. */
+/* Labels, and the candidates that are compared with them. */
 static void choose_candidates(medusa_trainer *m)
 {
     const medusa_training *t = &m->about;
@@ -293,14 +293,14 @@ static void choose_candidates(medusa_trainer *m)
     assert(m->n_candidates <= m->max_candidates);
 }
 
-/* What a head's loss counts, of a step's. */
+/* The weight of a head's loss in a step's. */
 static double worth_of(const medusa_trainer *m, int64_t row)
 {
     return pow(0.8, (double)(row % m->about.n_heads)) / m->about.n_batch;
 }
 
-/* Logits become probabilities: those of tokens that are there by chance stand for others, too.
- * Returns the logarithm of what they were divided by. */
+/* Logits become probabilities: those of drawn tokens represent others as well. Returns the
+ * logarithm of their divisor. */
 static double normalise(const medusa_trainer *m, int32_t label, float *z)
 {
     int32_t n = m->n_candidates;
@@ -347,7 +347,7 @@ static void softmax(medusa_trainer *m, int64_t row)
     m->row_loss[row] = worth * loss;
 }
 
-/* The distance to h_k joins the loss, and dx. */
+/* Adds the distance to h_k to the loss, and to dx. */
 static void pull(medusa_trainer *m, int64_t row)
 {
     int64_t d = m->about.n_embd;
@@ -444,8 +444,8 @@ void medusa_trainer_step(medusa_trainer *m)
 
 /* ---- Judgement ---- */
 
-/* Of the batch's first n positions: how many rows of V a label's logit is below of. m->label holds
- * ids here, m->row_loss the labels' logits, and ranks are counted in rank[]. */
+/* For the batch's first n positions: counts in rank[] how many rows of V have a higher logit than
+ * the label. m->label has ids here, m->row_loss the labels' logits. */
 static void score_labels(medusa_trainer *m, int32_t n)
 {
     const medusa_training *t = &m->about;

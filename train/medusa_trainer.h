@@ -1,24 +1,24 @@
-/* Training of Medusa heads: the target stays as it is, only the blocks learn (Medusa-1).
+/* Training of Medusa heads: the target does not change, only the blocks are trained (Medusa-1).
  *
  *   g = W_k [h; e(t_k)] + b_k,  x = h + silu(g),  z = V x
  *   loss = sum over heads k of 0.8^k * (  (1 - soft) * -log softmax(z)[y_k]
  *                                       + soft * -sum over tokens i of q_k[i] log softmax(z)[i]
  *                                       + pull * mean over D of huber((x - h_k) / rms(h_k)))
  *
- * h: a position's hidden state; y_k: the token that the model said k + 1 positions later, k = 0,
- * 1, ... (block k of the file); t_k: the one before it, and e(t_k) what medusa_heads.h says. V:
- * rows of the target's own head, frozen, those of the slice. The heads begin as the target's own: W
- * = 0, b = 0. Tokens are places of token_slice.h.
+ * h: a position's hidden state; y_k: the token that the model chose k + 1 positions later, k = 0,
+ * 1, ... (block k of the file); t_k: the one before it; e(t_k): as in medusa_heads.h. V: rows of
+ * the target's own head, those of the slice; they do not change. The heads begin as the target's
+ * own: W = 0, b = 0. Tokens are places of token_slice.h.
  *
- * h_k: the state that y_k was said with, and q_k = softmax(V h_k). Where there is little text,
- * blocks learn by heart the one token that was drawn; what else it might have been, and the state
- * itself, tell them more. EAGLE (Li et al. 2024) learns from both.
+ * h_k: the state from which y_k was chosen, and q_k = softmax(V h_k). With little text, blocks
+ * memorise the one token that was drawn; its alternatives and the state itself contain more
+ * information. EAGLE (Li et al. 2024) learns from both.
  *
- * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few: z is
- * computed for the batch's own labels and some more that are drawn, half from what the texts hold
- * and half from all, and the others are estimated: a token that is there with probability p counts
- * 1 / p times in the softmax's sum (Bengio and Senecal, importance sampling). Accuracies are of
- * all rows. */
+ * A slice of the vocabulary has tens of thousands of rows, of which a batch needs few. z is
+ * computed for the batch's own labels and some tokens that are drawn, half from those of the texts
+ * and half from all; the others are estimated: a token that is included with probability p counts 1
+ * / p times in the softmax's sum (Bengio and Senecal, importance sampling). Accuracies are over all
+ * rows. */
 #ifndef DREY_TRAIN_MEDUSA_TRAINER_H
 #define DREY_TRAIN_MEDUSA_TRAINER_H
 
@@ -29,16 +29,16 @@
 
 typedef struct medusa_training {
     int32_t n_heads, n_embd;
-    int32_t n_ids, n_rows;     /* that are guessed, and of which there are rows */
+    int32_t n_ids, n_rows;     /* ids that are guessed; ids that have rows */
     const uint16_t *head_rows; /* [n_rows][D] in half precision, borrowed; V: the first n_ids */
     const self_texts *texts;   /* borrowed */
     const kernel_table *kernels;
     pool *pool;
     int32_t n_batch; /* positions of a step */
-    int32_t
-        n_drawn; /* tokens that are drawn beside a step's labels; n_ids or more: all are there */
+    /* Tokens drawn per step besides its labels; n_ids or more: all tokens. */
+    int32_t n_drawn;
     int64_t n_steps;
-    float rate; /* at first, after a short rise; it falls to 0 along half a cosine */
+    float rate; /* the highest, after a short rise; it falls to 0 along half a cosine */
     float soft, pull;
     uint64_t seed;
 } medusa_training;
@@ -50,8 +50,8 @@ typedef struct medusa_trainer {
     adam adam;
     gemm gemm;
     int64_t step;
-    double loss; /* of the last step, a position's */
-    /* Which positions are trained with, and the logarithm of a token's chance to be there. */
+    double loss; /* of the last step, per position */
+    /* The positions for training, and the logarithm of a token's probability to be included. */
     int64_t *position, n_positions;
     float *log_chance; /* [n_ids] */
     /* Of a step. */
@@ -63,7 +63,7 @@ typedef struct medusa_trainer {
     float *input;      /* [n_batch][n_heads][2 D] */
     float *g, *x, *dx; /* [n_batch][n_heads][D] each */
     float *v, *z;      /* [n_candidates][D], [n_batch * n_heads][n_candidates] */
-    float *said, *q;   /* as x and z: the states h_k, and what they say */
+    float *said, *q;   /* as x and z: the states h_k, and their q_k */
     double *row_loss;  /* [n_batch * n_heads] */
 } medusa_trainer;
 
@@ -76,11 +76,12 @@ drey_status medusa_trainer_init(medusa_trainer *m, const medusa_training *t, are
 
 /* The next of about.n_steps: gradient, then Adam. */
 void medusa_trainer_step(medusa_trainer *m);
-/* The gradient alone: of the batch that stands in m->batch, into m->gradient and m->loss. */
+/* Only the gradient: of the batch in m->batch, into m->gradient and m->loss. */
 void medusa_trainer_gradient(medusa_trainer *m);
 
-/* accuracy[head][rank]: the share of held (or trained) positions whose token was the head's guess
- * number `rank`, over at most n_most positions, all rows of V; seen[head]: of how many. */
+/* accuracy[head][rank]: the share of held-out (or trained) positions whose token was the head's
+ * guess number `rank`, over at most n_most positions and all rows of V; seen[head]: number of
+ * positions. */
 void medusa_trainer_judge(medusa_trainer *m, bool held, int64_t n_most,
                           float accuracy[][MEDUSA_RANKS], int64_t seen[]);
 

@@ -8,7 +8,7 @@
 #include "common/hash.h"
 #include "exit/exit.h"
 
-/* Where the parts of the parameters lie, those of one group. */
+/* The parts of the parameters, those of one group. */
 typedef struct parts {
     float *w1, *b1, *w2, *b2;
 } parts;
@@ -95,7 +95,7 @@ static standard standard_of(const mlp_samples *s, int32_t group)
 /* What mlp_train takes of its arena. */
 typedef struct trainer {
     const mlp_samples *s; /* as they are */
-    mlp_samples standard; /* the same with standard features: x is ours, [n][K] */
+    mlp_samples standard; /* the same with standard features: x is our copy, [n][K] */
     standard *of_group;   /* [G] */
     float *x, *parameters, *gradient, *unit;
     int32_t *order; /* [n] */
@@ -117,7 +117,7 @@ static void take_standard(trainer *r)
     r->standard.x = r->x;
 }
 
-/* A group's parameters for standard features become an MLP for features as they are. */
+/* Makes a group's parameters for standard features an MLP for features as they are. */
 static void put_group(const trainer *r, int32_t group, int32_t n_hidden, const mlp_numbers *out)
 {
     const standard *d = &r->of_group[group];
@@ -170,8 +170,8 @@ static uint64_t random_bits(uint64_t seed, uint64_t purpose, uint64_t i)
     return hash64_of(key, sizeof key);
 }
 
-/* Uniform, with a deviation of sqrt(2 / K) for units that are 0 half of the time (He et al.,
- * arXiv 1502.01852), and of sqrt(1 / H) behind them; biases are 0. */
+/* Uniform, with a deviation of sqrt(2 / K) for units that are 0 half of the time (He et al., arXiv
+ * 1502.01852), and of sqrt(1 / H) after them; biases are 0. */
 static void begin_parameters(trainer *r, int32_t n_hidden, uint64_t seed)
 {
     int64_t n_w1 = (int64_t)r->s->n_features * n_hidden;

@@ -2,12 +2,12 @@
  *
  *   z = b2 + sum_j w2[j] relu(b1[g][j] + sum_k w1[k][j] x[k])     loss = log(1 + exp(z)) - label z
  *
- * Samples come in groups g, such as the layers of a model, which learn together: all is common to
- * them but b1, and features are brought to mean 0 and deviation 1 in each group. What one layer has
- * seen too rarely the others teach it. In the end each group gets an MLP of its own that takes
- * features as they are.
+ * Samples have groups g, such as the layers of a model, which are trained together: they have
+ * everything in common except b1, and features are scaled to mean 0 and deviation 1 in each group.
+ * So a layer also learns from the others what is rare in its own samples. In the end each group
+ * gets its own MLP, which takes features as they are.
  *
- * While training, parameters lie behind each other: w1 [K][H], b1 [G][H], w2 [H], b2. */
+ * During training the parameters are stored one after another: w1 [K][H], b1 [G][H], w2 [H], b2. */
 #ifndef DREY_TRAIN_MLP_H
 #define DREY_TRAIN_MLP_H
 
@@ -26,11 +26,12 @@ typedef struct mlp_training {
     float rate;  /* falls to 0 along half a cosine */
     float decay; /* see adam_options */
     uint64_t seed;
-    bool (*tell)(void *user, double part); /* so much of 1 is done; false: stop; may be NULL */
+    /* The part of 1 that is done; false: stop; may be NULL. */
+    bool (*tell)(void *user, double part);
     void *user;
 } mlp_training;
 
-/* What a group's MLP is: w1 [G][K][H], b1 [G][H], w2 [G][H], b2 [G]. */
+/* The groups' MLPs: w1 [G][K][H], b1 [G][H], w2 [G][H], b2 [G]. */
 typedef struct mlp_numbers {
     float *w1, *b1, *w2, *b2;
 } mlp_numbers;
@@ -42,8 +43,8 @@ static inline int64_t mlp_n_parameters(int32_t n_features, int32_t n_groups, int
 
 /* Of an arena, for mlp_train. */
 size_t mlp_train_bytes(const mlp_samples *s, const mlp_training *t);
-/* Trains from the seed alone: the same samples give the same bits. Takes memory from `a` and gives
- * it back. n >= 1. False where `tell` stopped it. */
+/* Trains from the seed: the same samples give the same bits. Takes memory from `a` and gives it
+ * back. n >= 1. False: the callback stopped it. */
 bool mlp_train(const mlp_samples *s, const mlp_training *t, const mlp_numbers *out, arena *a);
 
 /* The mean loss over samples as they are, in natural units. */

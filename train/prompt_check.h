@@ -1,11 +1,12 @@
-/* Prompts that a caller gives to a trainer. */
+/* Checks of prompts that a caller gives to a trainer. */
 #ifndef DREY_TRAIN_PROMPT_CHECK_H
 #define DREY_TRAIN_PROMPT_CHECK_H
 
 #include "common/error.h"
 #include "drey/train.h"
 
-/* DREY_ERR_USAGE: there are too few, or one has no tokens, too many, or none of the model's. */
+/* DREY_ERR_USAGE: there are too few, or one is empty or too long or has ids that the model does not
+ * have. */
 drey_status train_check_prompts(const drey_train_prompt *prompts, int32_t n_prompts,
                                 int32_t n_vocab, drey_error *err);
 

@@ -18,7 +18,7 @@
 
 enum {
     N_WRITERS = 16,   /* texts in a pass */
-    MOST_FEED = 256,  /* tokens of a prefix or suffix */
+    MOST_FEED = 256,  /* most tokens of a prefix or suffix */
     MOST_ASKED = 160, /* tokens of a user's turn */
     MOST_SAID = 448,  /* of an answer */
     HELD_EVERY = 16,
@@ -33,7 +33,7 @@ typedef struct texts_head {
     char magic[8];
     uint64_t identity; /* of the model */
     int32_t n_embd;
-    uint32_t prompts; /* a hash of those that are answered; 0: the model asked itself */
+    uint32_t prompts; /* a hash of those that are answered; 0: the model wrote them */
 } texts_head;
 
 typedef struct run_head {
@@ -72,7 +72,7 @@ static drey_status put(int fd, const char *path, const void *bytes, size_t n, dr
     return DREY_OK;
 }
 
-/* False: the file ends before. */
+/* False: the file ends before that. */
 static bool get(int fd, void *bytes, size_t n, uint64_t offset)
 {
     for (char *at = bytes; n > 0;) {
@@ -94,8 +94,8 @@ typedef struct run_place {
     int32_t n;
 } run_place;
 
-/* Whole runs of a file. Texts are numbered as they are begun and written as they end; who reads
- * them goes by their numbers, which an interruption does not change. */
+/* Complete runs of a file. Texts are numbered when they begin and written when they end. They are
+ * read in the order of their numbers, which an interruption does not change. */
 typedef struct texts_index {
     uint64_t n_bytes; /* the head included */
     int64_t n;        /* positions */
@@ -133,7 +133,7 @@ static drey_status index_add(texts_index *x, const run_head *run, drey_error *er
     return DREY_OK;
 }
 
-/* Lists the whole runs from the front on; the caller frees. */
+/* Lists the complete runs from the beginning; the caller frees. */
 static drey_status index_make(texts_index *x, int fd, const char *path, int32_t n_embd,
                               drey_error *err)
 {
@@ -168,7 +168,7 @@ static uint32_t hash_prompts(const self_texts_job *job)
     return job->n_prompts > 0 ? (uint32_t)hash64_get(&h) | 1 : 0;
 }
 
-/* Of a writer that ended before its first run, perhaps in the middle of the head. */
+/* Left by a writer that ended before its first run, perhaps in the middle of the head. */
 static bool holds_no_run(int fd)
 {
     off_t size = lseek(fd, 0, SEEK_END);
@@ -218,7 +218,8 @@ typedef struct writer {
     drey_session *session;
     writer_state state;
     uint64_t seed;
-    const int32_t *feed; /* [n_feed]: what the model has still to read, but for the first `fed` */
+    /* [n_feed]: what the model still has to read, except for the first `fed`. */
+    const int32_t *feed;
     int32_t n_feed, fed;
     drey_train_prompt begun; /* what its cache begins with */
     int32_t said;            /* fed next */
@@ -234,7 +235,7 @@ typedef struct writing_room {
     uint16_t *hidden;
     int32_t prefix[MOST_FEED], n_prefix, suffix[MOST_FEED], n_suffix;
     int fd;
-    texts_index index; /* of what the file held before; its n_bytes: now */
+    texts_index index; /* of the file before writing; its n_bytes: now */
     uint64_t next_seed;
     size_t n_passed;   /* runs of the index whose numbers are lower */
     int64_t n_written; /* positions of those, and of texts that were written now */
@@ -251,8 +252,8 @@ static drey_status encode(const tokenizer *t, const char *text, size_t n_bytes, 
     return DREY_OK;
 }
 
-/* What stands around the user's text. A model whose template is none, or cannot be run, writes from
- * its first token on. */
+/* The text around the user's. A model without a template, or with one that cannot be run, writes
+ * from its first token on. */
 static drey_status find_frame(writing_room *r, drey_error *err)
 {
     const drey_model *m = r->job->engine->target;
@@ -293,14 +294,15 @@ static void feed(writer *w, const int32_t *tokens, int32_t n)
     w->fed = 0;
 }
 
-/* Numbers of texts that answer each prompt once: so many that one prompt's are all held or none. */
+/* Numbers of texts that answer each prompt once: as many as make one prompt's texts all held out or
+ * none. */
 static uint64_t round_size(const self_texts_job *job)
 {
     return ((uint64_t)job->n_prompts + HELD_EVERY - 1) / HELD_EVERY * HELD_EVERY;
 }
 
-/* Continues to the next number of a text that the file did not hold before, and counts what it
- * did. */
+/* Continues to the next number of a text that the file did not have before, and counts those that
+ * it had. */
 static void find_number(writing_room *r)
 {
     const self_texts_job *job = r->job;
@@ -316,7 +318,7 @@ static void find_number(writing_room *r)
     }
 }
 
-/* Takes that number, and says what its text begins with. */
+/* Takes that number, and returns how its text begins. */
 static drey_train_prompt next_text(writing_room *r, writer *w)
 {
     const self_texts_job *job = r->job;
@@ -326,15 +328,15 @@ static drey_train_prompt next_text(writing_room *r, writer *w)
                               : (drey_train_prompt){r->prefix, (size_t)r->n_prefix};
 }
 
-/* The likeliest tokens would be the same in the second round. */
+/* Greedy answers would be the same in the second round. */
 static float answer_temperature(const self_texts_job *job, const writer *w)
 {
     bool again = job->n_prompts > 0 && w->seed >= round_size(job);
     return again && job->temperature <= 0 ? again_temperature : job->temperature;
 }
 
-/* The next text, or none. The cache keeps what that and the text before begin with, but for the
- * last token. */
+/* Begins the next text, or none. The cache keeps the beginning that it has in common with the text
+ * before, except for the last token. */
 static drey_status begin_text(writing_room *r, writer *w, drey_error *err)
 {
     kv_cache *kv = probe_target(w->session)->kv;
@@ -359,8 +361,8 @@ static drey_status begin_text(writing_room *r, writer *w, drey_error *err)
     return probe_settings(w->session, &settings, err);
 }
 
-/* Once in a while what was written goes to the disk and leaves the page cache, which counts
- * as memory. */
+/* From time to time, syncs what was written and drops it from the page cache, which counts as
+ * memory. */
 static drey_status let_go(writing_room *r, drey_error *err)
 {
     if (r->index.n_bytes - r->dropped < DROP_BYTES)
@@ -387,8 +389,8 @@ static drey_status end_run(writing_room *r, writer *w, drey_error *err)
     return let_go(r, err);
 }
 
-/* The model has read all that it was fed: what it says, and what it reads next. */
-static drey_status hear(writing_room *r, writer *w, const pass_group *group, drey_error *err)
+/* The model has read all that it was given: takes its token, which it reads next. */
+static drey_status take_token(writing_room *r, writer *w, const pass_group *group, drey_error *err)
 {
     const drey_engine *e = r->engine;
     sampler *s = probe_sampler(w->session);
@@ -399,7 +401,7 @@ static drey_status hear(writing_room *r, writer *w, const pass_group *group, dre
     w->n++;
     bool ends = tokenizer_is_end(e->config.target->tokenizer, token);
     if (w->state == WRITER_ASKS && (ends || w->n >= MOST_ASKED)) {
-        w->n = 0; /* heads are to guess what the model answers, not what it is asked */
+        w->n = 0; /* heads learn to guess the answers, not the prompts */
         w->state = WRITER_ANSWERS;
         drey_sampling settings = s->settings;
         settings.temperature = r->job->temperature;
@@ -415,7 +417,7 @@ static drey_status hear(writing_room *r, writer *w, const pass_group *group, dre
     return DREY_OK;
 }
 
-/* One pass for all that are writing; false: nobody is. */
+/* One pass for all that are writing; false: none is. */
 static drey_status write_on(writing_room *r, bool *any, drey_error *err)
 {
     drey_engine *e = r->engine;
@@ -448,7 +450,7 @@ static drey_status write_on(writing_room *r, bool *any, drey_error *err)
     for (int32_t i = 0; i < n; i++) {
         kv_commit(group[i].kv, NULL, group[i].n);
         if (group[i].head == HEAD_LAST)
-            TRY(hear(r, of[i], &group[i], err));
+            TRY(take_token(r, of[i], &group[i], err));
     }
     return DREY_OK;
 }
@@ -598,7 +600,8 @@ size_t self_texts_bytes(int64_t n, int32_t n_embd)
            arena_size((size_t)n * sizeof(int32_t)) + 2 * arena_size((size_t)n);
 }
 
-/* Of few texts none may be there to judge by, or none to learn from: the last positions, then. */
+/* With few texts there may be none to judge with, or none to train with: then the last positions
+ * are held out. */
 static void hold_last(self_texts *t)
 {
     int64_t n_held = 0, from = t->n - max_i64(t->n / HELD_EVERY, 2);

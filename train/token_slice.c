@@ -39,7 +39,8 @@ static void enter(token_slice *s, int32_t id)
 
 void token_slice_choose(token_slice *s, int32_t n_ids)
 {
-    int64_t low = 0, high = 0; /* the least count of which no more are above than there is room */
+    /* The least count with at most as many tokens above it as there is room for. */
+    int64_t low = 0, high = 0;
     assert(n_ids >= 1 && n_ids <= s->n_vocab);
     for (int32_t i = 0; i < s->n_vocab; i++)
         high = max_i64(high, s->learnt[i]);

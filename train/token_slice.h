@@ -1,5 +1,5 @@
-/* Which of the target's tokens its heads guess among: those that its texts hold most often. While
- * they are trained, tokens go by their places:
+/* The tokens of the target that its heads can guess: the most frequent ones of its texts. During
+ * training, tokens are identified by their places:
  *
  *      place   0 ............ n_ids ............ n_rows
  *              | guessed      | others of texts |          each rising by id */
@@ -10,8 +10,8 @@
 
 typedef struct token_slice {
     int32_t n_vocab, n_ids, n_rows;
-    int64_t *learnt; /* [n_vocab]: how often texts to learn from hold a token */
-    bool *there;     /* [n_vocab]: any text does */
+    int64_t *learnt; /* [n_vocab]: how often training texts have a token */
+    bool *there;     /* [n_vocab]: some text has it */
     int32_t *place;  /* [n_vocab], -1: none */
     int32_t *id;     /* [n_rows]: by place; room for n_vocab */
 } token_slice;
@@ -19,7 +19,7 @@ typedef struct token_slice {
 /* Takes its memory from `a`, whose owner checks it; nothing is counted yet. */
 size_t token_slice_bytes(int32_t n_vocab);
 void token_slice_init(token_slice *s, int32_t n_vocab, arena *a);
-/* By what was counted; of those that are equally frequent the lower ids. 1 <= n_ids <= n_vocab. */
+/* Chooses by the counts; among equally frequent tokens the lower ids. 1 <= n_ids <= n_vocab. */
 void token_slice_choose(token_slice *s, int32_t n_ids);
 
 #endif

@@ -12,7 +12,7 @@
 #include "weights/identity.h"
 
 enum {
-    FIT_SHARE = 16, /* steps that progress counts for learning, of those of all prompts */
+    FIT_SHARE = 16, /* progress steps for training, of those of all prompts */
     USUAL_PREDICT = 128,
     MOST_POSITIONS = 1 << 24
 };
@@ -22,11 +22,11 @@ typedef struct trainer {
     drey_train_exit_report *report;
     exit_samples samples;
     arena memory;                     /* the samples' */
-    exit_predictors main, plain, own; /* what the file's are judged by, and others */
+    exit_predictors main, plain, own; /* predictors that judge the file's, and others */
     exit_predictors whole;            /* the file's: of all prompts */
     int32_t n_predict;
     int64_t n_done, n_text, n_all; /* steps: so far, of all texts, of all */
-    int64_t prompt_end;            /* n_done when this prompt is done with */
+    int64_t prompt_end;            /* n_done at the end of this prompt */
     int32_t n_fits, n_fitted;
 } trainer;
 
@@ -134,7 +134,7 @@ static drey_status gather_all(trainer *t, drey_engine *e, drey_error *err)
     return status;
 }
 
-/* The engine is closed before learning begins, which needs less memory than it held. */
+/* The engine is closed before training begins, which needs less memory. */
 static drey_status gather(trainer *t, drey_error *err)
 {
     const drey_train_exit_options *o = t->o;
@@ -147,10 +147,10 @@ static drey_status gather(trainer *t, drey_error *err)
         longest = max_size(longest, o->prompts[i].n_ids);
     options.n_context = (int32_t)longest + t->n_predict;
     options.n_sessions = 1;
-    /* Trees that time decides about would bring other rows into the draft's slice in each run. */
+    /* Trees that depend on time would bring different rows into the draft's slice in each run. */
     options.policy = options.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_AUTO : DREY_POLICY_SEQUENCE;
     options.exit = DREY_EXIT_OFF;
-    options.with = 0; /* exits have none of lookup's guesses beside the draft's */
+    options.with = 0; /* exits do not use lookup's guesses besides the draft's */
     options.progress = loading_progress;
     options.progress_user = t;
     size_t bytes = exit_samples_bytes(n_layers, o->n_prompts * t->n_predict);
@@ -217,7 +217,7 @@ static drey_status fit_all(trainer *t, drey_error *err)
     return fit(t, &t->main, source, 16, err);
 }
 
-/* What the file's predictors are judged by: they have seen half of the prompts. */
+/* The predictors by which the file's are judged: they were trained with half of the prompts. */
 static const exit_predictors *chosen(const trainer *t)
 {
     if (source_of(t->o->engine) == EXIT_FROM_TARGET)
@@ -225,7 +225,8 @@ static const exit_predictors *chosen(const trainer *t)
     return t->o->plain ? &t->plain : &t->main;
 }
 
-/* Once that is known the other half is learnt from, too: more prompts make better predictors. */
+/* After judging, the other half is used for training as well: more prompts make better
+ * predictors. */
 static drey_status fit_whole(trainer *t, drey_error *err)
 {
     exit_predictors *p = &t->whole;
@@ -276,7 +277,7 @@ static void add_verdict(trainer *t, const char *name, const exit_rule *rule)
     snprintf(v->name, sizeof v->name, "%s", name);
 }
 
-/* One threshold on how likely a token is final, whatever leaving saves. */
+/* One threshold on the probability that a token is final, whatever leaving saves. */
 static void judge_unpriced(trainer *t, const exit_predictors *priced)
 {
     exit_predictors *p = malloc(sizeof *p);
@@ -325,7 +326,7 @@ static bool is_guessed(const exit_samples *s, const exit_predictors *p, int32_t 
     return exit_walk_takes(&w, token);
 }
 
-/* One layer's figures at the file's threshold, the exits apart. */
+/* One layer's figures at the file's threshold, except for the exits. */
 static void judge_layer(trainer *t, int32_t layer, drey_exit_layer *out)
 {
     const exit_samples *s = &t->samples;

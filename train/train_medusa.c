@@ -28,7 +28,7 @@ enum {
     N_BATCH = 256,
     N_DRAWN = 1536,
     MOST_JUDGED = 8192,
-    LEAST_POSITIONS = 1000, /* that are worth a budget */
+    LEAST_POSITIONS = 1000, /* the least that a budget has to allow */
     STEPS_BETWEEN = 20,     /* looks at the clock */
 };
 static const float usual_rate = 0.002f, usual_temperature = 0.3f, soft = 0.7f, pull = 16;
@@ -39,7 +39,7 @@ typedef struct training {
     const drey_train_medusa_options *o;
     drey_train_medusa_report *report;
     const drey_model *target;
-    char *output, *texts, *checkpoint; /* paths; one allocation each */
+    char *output, *texts, *checkpoint; /* paths; separately allocated */
     uint64_t identity, budget_bytes;   /* 0: no budget */
     int32_t n_heads, n_ids;
     int64_t n_positions;
@@ -89,7 +89,7 @@ static char *with_suffix(const char *path, const char *suffix)
     return out;
 }
 
-/* That a file can be made there is known before hours are spent on what it is to hold. */
+/* Checks that a file can be made there before hours are spent on its contents. */
 static drey_status check_writable(const char *path, drey_error *err)
 {
     new_file f;
@@ -98,7 +98,7 @@ static drey_status check_writable(const char *path, drey_error *err)
     return DREY_OK;
 }
 
-/* A name by mistake would cost a model. */
+/* A wrong name could destroy a model. */
 static drey_status check_place(const char *path, drey_error *err)
 {
     struct stat about;
@@ -187,7 +187,7 @@ static size_t trainer_bytes(const training *t, int64_t n, int32_t n_rows)
            medusa_trainer_bytes(&about);
 }
 
-/* Of all that training with n tokens holds. Until they are written each of them may be another one
+/* Memory of training with n tokens. Before they are written, each of them may be a different one
  * that is not guessed, and needs a row. */
 static uint64_t most_bytes(const training *t, int64_t n)
 {
@@ -197,7 +197,7 @@ static uint64_t most_bytes(const training *t, int64_t n)
            memory_program();
 }
 
-/* Before texts are written, which takes longer than training. */
+/* Checked before texts are written, which takes longer than training. */
 static drey_status check_memory(const training *t, drey_error *err)
 {
     const double mib = 1 << 20;
@@ -347,7 +347,7 @@ static drey_status save(const training *t, drey_error *err)
     return status;
 }
 
-/* One that belongs to this very training is gone on with; any other is passed over. */
+/* One that belongs to this training is continued; any other is ignored. */
 static void restore(training *t)
 {
     medusa_trainer *m = &t->trainer;
@@ -418,7 +418,7 @@ static drey_status run_steps(training *t, drey_error *err)
             saved_ns = clock_ns();
         }
         if (stop)
-            FAIL(err, DREY_ERR_CANCELLED, "interrupted; the next training goes on from %s",
+            FAIL(err, DREY_ERR_CANCELLED, "interrupted; the next training continues from %s",
                  SHOWN_PATH(t->checkpoint));
     }
     return DREY_OK;
@@ -426,7 +426,7 @@ static drey_status run_steps(training *t, drey_error *err)
 
 /* ---- The file ---- */
 
-/* The parameters become what the file says. */
+/* Converts the parameters to the file's types. */
 static void *encode_blocks(training *t)
 {
     int64_t n = 2 * (int64_t)t->target->shape.n_embd, rows = t->n_heads * n / 2;

@@ -148,13 +148,13 @@ static drey_status check_file(medusa_heads *m, uint64_t identity, const model_sh
     TRY(read_tensors(m, err));
     of = gguf_find_key(m->file, KEY("target"));
     if (!of || of->kind != GGUF_U64)
-        FAIL(err, DREY_ERR_FORMAT, "%s is missing: nobody knows whose heads these are",
+        FAIL(err, DREY_ERR_FORMAT, "%s is missing: it says for which model these heads are",
              KEY("target"));
     memcpy(&wanted, of->value, sizeof wanted);
     if (identity != wanted)
         FAIL(err, DREY_ERR_MISMATCH,
              "these heads were trained for another model, or the model has changed since; train "
-             "others, or go on without them");
+             "others, or continue without them");
     return DREY_OK;
 }
 

@@ -507,7 +507,7 @@ static drey_status check_planes(draft_source *src, drey_error *err)
 static const tree_yield usual[DRAFT_YIELDS] = USUAL_MODEL_YIELDS;
 
 const drafter_kind drafter_model = {.name = "model",
-                                    .with = "the model beside it",
+                                    .with = "the model next to it",
                                     .side = DRAFT_SIDE_MODEL,
                                     .usual = usual,
                                     .session_bytes = session_bytes,

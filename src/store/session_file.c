@@ -122,7 +122,7 @@ static drey_status read_at(const session_file *f, uint64_t at, void *to, size_t 
 static drey_status damaged(const session_file *f, drey_error *err)
 {
     FAIL(err, DREY_ERR_FORMAT,
-         "%s is damaged: what it holds is not what was saved; take another copy, or begin anew",
+         "%s is damaged: what it holds is not what was saved; take another copy, or start again",
          SHOWN_PATH(f->path));
 }
 

@@ -74,12 +74,12 @@ for tree in root["trees"]:
 json.dump(root, open(path, "w"))' "$(find "$XDG_CACHE_HOME/drey/profiles" -name '*.json' -newer "$tmp/before")" "$2"
 }
 measured "$tmp/family/small.gguf" 1
-says "a small model that was never right" 'draft lookup: it promises .* tokens/s, the model beside it 100, no draft 100' -m "$target"
+says "a small model that was never right" 'draft lookup: it promises .* tokens/s, the model next to it 100, no draft 100' -m "$target"
 measured lookup 1
 says "nothing that was ever right" \
-    'draft none: it promises 100 tokens/s, the model beside it 100, lookup 100' -m "$target"
+    'draft none: it promises 100 tokens/s, the model next to it 100, lookup 100' -m "$target"
 says "the same with a policy that drafts" \
-    'draft lookup: by what was measured it promises 100 tokens/s, the model beside it 100' -m "$target" --policy optimal
+    'draft lookup: by what was measured it promises 100 tokens/s, the model next to it 100' -m "$target" --policy optimal
 measured lookup 1.5
 says "lookup that was right" 'draft lookup: by what was measured it promises 150 tokens/s, .* no draft 100' -m "$target"
 measured "$tmp/family/small.gguf" 1.9
