@@ -99,7 +99,7 @@ typedef struct engine_config {
     config_progress progress;
 } engine_config;
 
-/* Pure but for unit "auto", which asks the system for its cores, and files that messages name.
+/* Pure, except that unit "auto" reads the system's cores, and that messages may look at files.
  * tuning: NULL: none. To be freed in any case. DREY_ERR_USAGE, DREY_ERR_UNSUPPORTED,
  * DREY_ERR_MISMATCH: the models have other tokens; DREY_ERR_MEMORY. */
 drey_status config_settle(const drey_engine_options *options, const engine_tuning *tuning,
@@ -107,8 +107,8 @@ drey_status config_settle(const drey_engine_options *options, const engine_tunin
 void config_free(engine_config *config);
 /* What is known of the drafter, or NULL. */
 const drey_profile *config_known(const engine_config *config);
-/* For an engine that measures or writes by the target alone: nobody drafts, no pass ends early, and
- * no profile is used. Everything else is as in `options`. */
+/* For an engine that measures or writes with only the target: no drafting, no early exits, no
+ * profile. Everything else is as in `options`. */
 drey_engine_options engine_options_alone(const drey_engine_options *options);
 
 #endif

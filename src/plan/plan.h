@@ -12,7 +12,7 @@
 #include "model/workspace.h"
 
 /* The models of an engine. All but the target are side models, whose weights stay in memory. They
- * may be views of the target, which have no weights of their own, and may have no passes. */
+ * may be views of the target, without their own weights, and may have no passes. */
 enum { PLAN_TARGET, PLAN_DRAFT, PLAN_MODELS };
 
 /* A matrix of packed groups, each of which is pinned or not. */

@@ -70,8 +70,9 @@ double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *us
     return best;
 }
 
-/* A step reads faster than a pass of its target, part of whose time is not reading: a draft of 0.31
- * GB took 12 ms, 2.45 GB of a target's planes 51 ms, over one to five nodes. */
+/* A step that reads much does so faster than a pass of its target, part of whose time is not
+ * reading: a draft of 0.31 GB took 12 ms, 2.45 GB of a target's planes 51 ms, over one to five
+ * nodes. */
 static double step_s(double bytes)
 {
     const double memory = USUAL_MEMORY_BYTES_PER_S, small = USUAL_STEP_SMALL_BYTES;

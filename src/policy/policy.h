@@ -36,7 +36,7 @@ typedef enum policy_option { POLICY_DRAFT_TOKENS, POLICY_TREE_NODES } policy_opt
 /* Ranks of guesses for which a policy knows a usual worth. */
 enum { POLICY_RANKS = 3 };
 
-/* What a tree wants expanded next, if trees compete for a shared pass. */
+/* The nodes that a tree would expand next, if trees compete for a shared pass. */
 typedef struct policy_wish {
     int32_t node[DRAFT_MAX_BATCH]; /* [n]: the best ones, by falling value */
     int32_t n;

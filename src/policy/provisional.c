@@ -23,7 +23,7 @@ static bool is_worth_it(const shortlist *s, float value)
     return s->n < s->most || (s->n > 0 && value > s->best[s->n - 1].value);
 }
 
-/* After its equals. */
+/* Inserts it after its equals. */
 static void enter(shortlist *s, option o)
 {
     if (!is_worth_it(s, o.value))

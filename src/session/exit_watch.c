@@ -8,7 +8,7 @@
 #include "os/clock.h"
 #include "session/turn.h"
 
-static const uint64_t random_seed = 1; /* of random scores */
+static const uint64_t random_seed = 1; /* for random scores */
 
 static bool has_part(const drey_session *s, drey_part part)
 {

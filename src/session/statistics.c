@@ -258,8 +258,8 @@ const char *drey_finish_name(drey_finish finish)
 
 /* ---- Spans and turns that were kept ---- */
 
-/* A stream's thread may be reading ahead: its lane is copied in portions, each while it is
- * locked. */
+/* A stream's thread may be reading ahead: its lane is copied in portions, while its reads are
+ * stopped. */
 static int32_t copy_lane(const drey_engine *e, int32_t lane, int64_t *from, trace_span *out,
                          int32_t max)
 {

@@ -49,7 +49,7 @@ typedef struct prefix_store {
     size_t block_bytes;
     prefix_origin origin;
     int64_t now;
-    kept_files files; /* fd -1: memory alone */
+    kept_files files; /* fd -1: only memory */
     bool disk_failed; /* nothing more is written */
     drey_prefixes count;
 } prefix_store;

@@ -21,7 +21,7 @@ void accept_path(accepted *out, const token_tree *tree, const int32_t *row_of, s
     }
 }
 
-/* Minus its logarithm. */
+/* Minus the logarithm of the token's probability. */
 static double distance(const sampler *s, const float *logits, int32_t token)
 {
     float top = logits[s->kernels->arg_max(logits, s->n_vocab)];
