@@ -90,7 +90,6 @@ TEST(sizes)
                                       "16777216T",
                                       "18446744073709551616",
                                       "99999999999G"};
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         uint64_t bytes = 12345;
         assert_true(size_parse(good[i].text, &bytes));
@@ -116,7 +115,6 @@ TEST(sizes_are_shown_as_they_are_given)
                  {1117320768, "1.04G"},
                  {1024.0 * 1024 * 99.96, "100M"},
                  {1024.0 * 999.6, "0.98M"}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char out[16];
         assert_string_equal(format_bytes(out, cases[i].bytes), cases[i].text);
@@ -126,7 +124,6 @@ TEST(sizes_are_shown_as_they_are_given)
 TEST(bars)
 {
     char out[11];
-    (void)state;
     format_bar(out, 10, 0.5, 0.3);
     assert_string_equal(out, "#####---..");
     format_bar(out, 10, 0, 0);
@@ -142,7 +139,6 @@ TEST(bars)
 TEST(defaults)
 {
     cli_settings s;
-    (void)state;
     accepts(&s, CLI_RUN, "-m a.gguf");
     assert_string_equal(s.model, "a.gguf");
     assert_int_equal(s.text.n_predict, 512);
@@ -162,7 +158,6 @@ TEST(defaults)
 TEST(the_draft_chooses_itself)
 {
     cli_settings s;
-    (void)state;
     accepts(&s, CLI_RUN, "-m t -p x --tree 5");
     assert_true(s.draft_auto && s.drafter == DREY_DRAFTER_NONE);
     accepts(&s, CLI_PLAN, "-m t -d auto --policy edgellm");
@@ -185,7 +180,6 @@ TEST(the_draft_chooses_itself)
 TEST(values)
 {
     cli_settings s;
-    (void)state;
     accepts(&s, CLI_RUN,
             "-mt.gguf -d d.gguf --memory=2.5G -p hello -n8 -c 99 -t 3 --temp 0.5 --top-k 40");
     assert_string_equal(s.model, "t.gguf");
@@ -257,7 +251,6 @@ TEST(values)
 TEST(exits)
 {
     cli_settings s;
-    (void)state;
     accepts(&s, CLI_RUN, "-m t -d none --exit exact --without schedule");
     assert_true(s.exit == DREY_EXIT_EXACT && !s.exit_file && s.exit_threshold == 0);
     accepts(&s, CLI_RUN, "-m t -d b --policy single --exit fast --exit-file f --exit-threshold .9");
@@ -275,7 +268,6 @@ TEST(exits)
 TEST(pictures)
 {
     cli_settings s;
-    (void)state;
     accepts(&s, CLI_REPORT, "t.json --turns 3-7 -o t.svg");
     assert_string_equal(s.operand, "t.json");
     assert_string_equal(s.picture.turns, "3-7");
@@ -356,7 +348,6 @@ TEST(contexts)
                                       "0,1,2,3,4,5,6,7,8"};
     drey_model_bench bench;
     drey_error err;
-    (void)state;
     assert_int_equal(bench_read_contexts("0,4096,16384", &bench, &err), DREY_OK);
     assert_int_equal(bench.n_contexts, 3);
     assert_int_equal(bench.contexts[2], 16384);
@@ -417,7 +408,6 @@ TEST(bounds_are_the_librarys)
                   {"sessions", 1, DREY_MAX_SESSIONS},
                   {"prompt-chunk", 1, DREY_MAX_PROMPT_CHUNK},
                   {"read-size", DREY_MIN_READ_BYTES, DREY_MAX_READ_BYTES}};
-    (void)state;
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         const cli_option *o = option_find(bounds[i].option);
         cli_settings s;
@@ -437,7 +427,6 @@ TEST(names_come_back)
     drey_io io;
     drey_kv kv;
     int n = 0;
-    (void)state;
     for (int i = 0; drey_io_name((drey_io)i); i++, n++)
         assert_true(drey_io_parse(drey_io_name((drey_io)i), &io) && (int)io == i);
     for (int i = 0; drey_kv_name((drey_kv)i); i++, n++)
@@ -457,7 +446,6 @@ TEST(names_come_back)
 TEST(words)
 {
     cli_settings s;
-    (void)state;
     accepts(&s, CLI_RUN, "-qn8 -mt --stop -q --system=-x --chat");
     assert_true(s.quiet && s.text.n_predict == 8);
     assert_string_equal(s.model, "t");
@@ -556,7 +544,6 @@ TEST(defaults_are_told)
 {
     cli_settings s;
     int32_t least, most, chain, tree;
-    (void)state;
     assert_true(drey_policy_bounds(DREY_POLICY_SEQUENCE, &least, &most, &chain));
     assert_true(drey_policy_bounds(DREY_POLICY_OPTIMAL, &least, &most, &tree));
     help_has(CLI_RUN, "--draft-tokens N", chain);

@@ -476,7 +476,6 @@ TEST(a_width_that_changes)
 
 static int make_world(void **state)
 {
-    (void)state;
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     w = calloc(1, sizeof *w);
     return !w || !utf8 || !uselocale(utf8);
@@ -484,7 +483,6 @@ static int make_world(void **state)
 
 static int free_world(void **state)
 {
-    (void)state;
     live_text_free(&w->live);
     locale_t utf8 = uselocale(LC_GLOBAL_LOCALE);
     if (utf8 != LC_GLOBAL_LOCALE)

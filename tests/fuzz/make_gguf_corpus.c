@@ -22,7 +22,7 @@ static int save_toy(const char *folder, const char *name, const char *architectu
     gguf *g;
     drey_error err;
     toy_options o;
-    toy_options_init(&o);
+    o = toy_usual();
     o.architecture = architecture;
     o.pre = pre;
     o.n_layers = 1;

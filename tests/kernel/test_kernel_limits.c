@@ -10,7 +10,6 @@ TEST(test_read)
 {
     static const int32_t streams[] = {1, 2, 4}, aheads[] = {0, 8, 2048};
     static const int64_t sizes[] = {0, 1, 7, 15, 16, 33, 127, 128, 129, 1000, 4099};
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         guarded g = guard_alloc((size_t)sizes[i] * sizeof(uint64_t));
         uint64_t *words = g.data, sum = 0, word = 0x9e3779b97f4a7c15u;

@@ -59,7 +59,6 @@ TEST(test_page)
     bool seen[N_TYPES] = {false}, inside = false;
     char text[512];
     line head = {0};
-    (void)state;
     FILE *page = fopen(TEST_DATA "/../../docs/reference/kernels.md", "r");
     assert_non_null(page);
     while (fgets(text, sizeof text, page)) {

@@ -69,7 +69,6 @@ enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
 static void test_rmsnorm(void **state)
 {
-    (void)state;
     const kernel_table *ref = kernel_select("ref");
     for (int i = 0; i < N_SIZES; i++) {
         int64_t n = sizes[i];
@@ -94,7 +93,6 @@ static void test_rmsnorm(void **state)
 /* Against the definition in double: the reference itself must be right. */
 static void test_rmsnorm_definition(void **state)
 {
-    (void)state;
     float x[100], w[100], y[100];
     double sum = 0;
     for (int i = 0; i < 100; i++) {
@@ -110,7 +108,6 @@ static void test_rmsnorm_definition(void **state)
 
 static void test_layernorm(void **state)
 {
-    (void)state;
     const kernel_table *ref = kernel_select("ref");
     for (int i = 0; i < N_SIZES; i++) {
         int64_t n = sizes[i];
@@ -138,7 +135,6 @@ static void test_layernorm(void **state)
 
 static void test_rope(void **state)
 {
-    (void)state;
     const kernel_table *ref = kernel_select("ref");
     static const int32_t shapes[][3] = {/* heads, head_dim, pairs */
                                         {1, 2, 1},    {3, 6, 3},     {2, 14, 7},  {2, 32, 16},
@@ -165,7 +161,6 @@ static void test_rope(void **state)
 
 static void test_rope_definition(void **state)
 {
-    (void)state;
     float cs[] = {0.6f, 0.8f, 0.0f, 1.0f};
     float x[] = {1, 2, 3, 4, 9}, y[] = {1, 2, 3, 4, 9};
     kernel_select("ref")->rope(x, cs, 1, 5, 2, false); /* pairs (1, 2) and (3, 4) */
@@ -178,7 +173,6 @@ static void test_rope_definition(void **state)
 
 static void test_swiglu(void **state)
 {
-    (void)state;
     static const float gates[] = {88.71f, 88.73f, -88.71f, -88.73f, -87.2f, 87.31f, 1e30f, -1e30f};
     const kernel_table *ref = kernel_select("ref");
     for (int i = 0; i < N_SIZES; i++) {
@@ -202,7 +196,6 @@ static void test_swiglu(void **state)
 
 static void test_geglu(void **state)
 {
-    (void)state;
     static const float gates[] = {12.0f, -12.0f, 5.4f, -5.4f, 1e18f, -1e18f, 1e30f, -1e30f};
     const kernel_table *ref = kernel_select("ref");
     for (int i = 0; i < N_SIZES; i++) {
@@ -237,7 +230,6 @@ static void test_geglu(void **state)
 
 static void test_softcap(void **state)
 {
-    (void)state;
     const kernel_table *ref = kernel_select("ref");
     static const float caps[] = {30, 50, 1, 0.37f};
     for (int i = 0; i < N_SIZES; i++) {
@@ -263,7 +255,6 @@ static void test_softcap(void **state)
 
 static void test_add(void **state)
 {
-    (void)state;
     const kernel_table *ref = kernel_select("ref");
     for (int i = 0; i < N_SIZES; i++) {
         int64_t n = sizes[i];
@@ -286,7 +277,6 @@ static void test_add(void **state)
 /* Every half there is. */
 static void test_from_f16(void **state)
 {
-    (void)state;
     guarded all = guard_alloc(65536 * 2), want = floats(65536), got = floats(65536);
     for (int h = 0; h < 65536; h++)
         ((uint16_t *)all.data)[h] = (uint16_t)h;
@@ -302,7 +292,6 @@ static void test_from_f16(void **state)
 /* Any bits at all, NaN among them. */
 static void test_to_f16(void **state)
 {
-    (void)state;
     guarded x = floats(65536), got = guard_alloc(65536 * 2), want = guard_alloc(65536 * 2);
     for (int round = 0; round < 20; round++) {
         for (int j = 0; j < 65536; j++)
@@ -321,7 +310,6 @@ static void test_to_f16(void **state)
 
 static void test_f16_sizes(void **state)
 {
-    (void)state;
     const kernel_table *ref = kernel_select("ref");
     for (int i = 0; i < N_SIZES; i++) {
         int64_t n = sizes[i];
@@ -344,7 +332,6 @@ static void test_f16_sizes(void **state)
 
 static void test_arg_max(void **state)
 {
-    (void)state;
     for (int i = 0; i < N_SIZES; i++) {
         int64_t n = sizes[i];
         guarded g = floats(n);
@@ -376,7 +363,6 @@ static void test_arg_max(void **state)
 
 static void test_sum_exp(void **state)
 {
-    (void)state;
     const kernel_table *ref = kernel_select("ref");
     for (int i = 0; i < N_SIZES; i++) {
         int64_t n = sizes[i];
@@ -403,7 +389,6 @@ static void test_sum_exp(void **state)
 /* A sum of one term is exp itself: floats of every exponent. */
 static void test_exp_has_one_result(void **state)
 {
-    (void)state;
     FOR_EACH_TIER(t)
     {
         for (uint64_t u = 0; u <= 0xffffffffu; u += 20011) {

@@ -99,7 +99,7 @@ const char *arch_toy(int i, toy_options *o)
         {"toy-phi3-long", "phi3", longrope, 0, 3}, /* a part of each head is rotated */
         {"toy-gpt2", "gpt2", NULL, 0, 3},
     };
-    toy_options_init(o);
+    *o = toy_usual();
     o->seed = 114 + (uint64_t)i;
     o->type = i % 2 ? TYPE_F32 : TYPE_F16;
     o->architecture = toys[i].architecture;
@@ -118,7 +118,7 @@ const char *logit_toy(int i, toy_options *o)
 {
     if (i >= N_LOGIT_TOYS - N_ARCH_TOYS)
         return arch_toy(i - (N_LOGIT_TOYS - N_ARCH_TOYS), o);
-    toy_options_init(o);
+    *o = toy_usual();
     o->seed = 100 + (uint64_t)i;
     switch (i) {
     case 0:

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
         return 0;
     }
     toy_options options;
-    toy_options_init(&options);
+    options = toy_usual();
     if (argc > 2)
         options.n_layers = (int32_t)strtol(argv[2], NULL, 10);
     if (argc > 3)

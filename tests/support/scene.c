@@ -29,3 +29,12 @@ drey_engine_options plain_options(const drey_model *m, int32_t n_context, int32_
     o.n_threads = n_threads;
     return o;
 }
+
+drey_generate_options greedy(int32_t n)
+{
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = n;
+    g.ignore_eos = true;
+    return g;
+}

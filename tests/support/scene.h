@@ -13,4 +13,7 @@ drey_model *toy_open(const char *name, const toy_options *toy);
 /* The usual options with this target, unlimited memory, and nobody who drafts. */
 drey_engine_options plain_options(const drey_model *m, int32_t n_context, int32_t n_threads);
 
+/* n tokens, the likeliest each time; an end of text does not end them. */
+drey_generate_options greedy(int32_t n);
+
 #endif

@@ -23,6 +23,8 @@ const char *temp_path(const char *name)
 {
     static char paths[16][2048];
     static int next;
+    if (!directory[0])
+        temp_dir();
     char *path = paths[next++ % 16];
     snprintf(path, sizeof paths[0], "%s/%s", directory, name);
     return path;

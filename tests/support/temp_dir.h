@@ -5,7 +5,8 @@
 /* Makes a new directory under $TMPDIR or /tmp; the path is valid until temp_dir_remove. Aborts when
  * there is no room for tests. One at a time. */
 const char *temp_dir(void);
-/* PATH/name in a buffer of its own: the last 16 results are valid at a time. */
+/* PATH/name in its own buffer, in a new directory where there is none: the last 16 results are
+ * valid. */
 const char *temp_path(const char *name);
 /* Removes the directory and all that is in it. */
 void temp_dir_remove(void);

@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+/* Callbacks of tests have parameters that nobody reads. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 /* TEST(name) { ... } is one test of its program. They run in the order of their lines. */
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 /* One with a set-up and a tear-down of its own. */
@@ -18,9 +21,10 @@
     {                                                                                              \
         register_test((struct CMUnitTest){#name, name, set_up, tear_down, NULL}, __LINE__);        \
     }                                                                                              \
-    static void name(__attribute__((unused)) void **state)
+    static void name(void **state)
 
-/* What runs before the first and after the last of them. */
+/* What runs before the first and after the last of them. Where there is none, each test's temporary
+ * folder is removed after it. */
 #define TEST_GROUP(set_up, tear_down)                                                              \
     __attribute__((constructor)) static void add_group(void)                                       \
     {                                                                                              \

@@ -1,4 +1,5 @@
 /* main() of every program whose tests are written as TEST. */
+#include "support/temp_dir.h"
 #include "support/test.h"
 
 enum { MAX_TESTS = 64 };
@@ -29,5 +30,8 @@ void register_group(CMFixtureFunction set_up, CMFixtureFunction tear_down)
 int main(void)
 {
     assert_true(n_tests > 0);
+    for (size_t i = 0; i < n_tests && !fixtures[0]; i++)
+        if (!tests[i].teardown_func)
+            tests[i].teardown_func = temp_dir_tear_down;
     return _cmocka_run_group_tests("tests", tests, n_tests, fixtures[0], fixtures[1]);
 }

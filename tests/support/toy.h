@@ -58,7 +58,7 @@ typedef struct toy_options {
 
 /* llama, 3 layers of width 64 with 4 heads (2 for keys), n_ff 128, Q8_0, an output matrix,
  * vocabulary "qwen2", ChatML, one part. */
-void toy_options_init(toy_options *options);
+toy_options toy_usual(void);
 
 /* Writes the model. With n_parts > 1, path is the first part's and ends in -00001-of-0000N.gguf,
  * the others lie beside it. Aborts when the options contradict each other (a width that is no

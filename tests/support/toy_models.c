@@ -19,7 +19,7 @@ int toys_open(void **state)
 {
     (void)state;
     toy_options toy;
-    toy_options_init(&toy);
+    toy = toy_usual();
     toys_open_pair(&toy);
     return 0;
 }

@@ -10,7 +10,7 @@ extern drey_model *target, *draft, *other; /* NULL: the group has none */
 /* Setups: target as the options say, and a draft of two layers; a group's own makes the folder,
  * too. */
 void toys_open_pair(const toy_options *toy);
-int toys_open(void **state); /* with toy_options_init's */
+int toys_open(void **state); /* with toy_usual's */
 /* The teardown of both: closes what is open, and removes the folder. */
 int toys_close(void **state);
 

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "support/fake_device.h"
 #include "support/heads_file.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -181,10 +182,9 @@ static void open_model(int i, const toy_options *toy)
 
 void matrix_open(void)
 {
-    toy_options toy;
+    toy_options toy = toy_usual();
     rng r = rng_from(4);
     temp_dir();
-    toy_options_init(&toy);
     toy.n_embd = toy.n_ff = 256;
     toy.n_vocab = 900;
     toy.n_context = 512;
@@ -234,8 +234,6 @@ static const writing *wanted(const int32_t *at)
 /* One read of eight takes as long as several layers do. */
 static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)n_bytes;
     rng r = rng_from(offset + atomic_fetch_add((_Atomic uint64_t *)user, 1));
     if (rng_below(&r, 8) == 0)
         usleep((useconds_t)rng_below(&r, SLOW_US));
@@ -245,7 +243,6 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
 /* One layer of three is said to be enough, whatever it would say. */
 static bool leaves_here(void *user, int32_t layer, int32_t position)
 {
-    (void)user;
     rng r = rng_from(100 * (uint64_t)position + (uint64_t)layer);
     return rng_below(&r, 3) == 0;
 }

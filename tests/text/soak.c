@@ -24,6 +24,7 @@
 #include "os/clock.h"
 #include "os/memory.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/toy.h"
 
@@ -360,10 +361,7 @@ static void write_expected(soak *s)
         drey_session *session = NULL;
         drey_error err = {0};
         text t = {.expected = s->expected[i]};
-        drey_generate_options g;
-        drey_generate_options_init(&g);
-        g.n_predict = N_TEXT;
-        g.ignore_eos = true;
+        drey_generate_options g = greedy(N_TEXT);
         g.on_token = note_token;
         g.user = &t;
         for (int j = 0; j < PROMPT; j++)
@@ -379,8 +377,7 @@ static void write_expected(soak *s)
 
 static void begin(soak *s, uint64_t seed)
 {
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     temp_dir();
     s->random = rng_from(seed);
     toy.n_embd = 256;

@@ -10,6 +10,7 @@
 #include "policy/policy.h"
 #include "session/session.h"
 #include "support/policy_memory.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -23,8 +24,6 @@ static const float confidences[] = {0.9f, 0.7f, 0.6f, 0.59f, 0.99f};
 static drey_status expand_sure(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
                                drey_error *err)
 {
-    (void)d;
-    (void)err;
     for (int32_t i = 0; i < n; i++) {
         tree_node *node = &tree->nodes[nodes[i]];
         node->expanded = true;
@@ -162,10 +161,7 @@ TEST(bld_counts_what_it_let_pass)
     drey_engine *e;
     drey_session *s;
     drey_statistics stats;
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = 60;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(60);
     assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
     assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
     assert_int_equal(drey_session_generate(s, prompt, 6, &g, &stats, &err), DREY_OK);
@@ -195,10 +191,6 @@ static _Atomic int32_t n_begun;
 
 static int count_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)user;
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     atomic_fetch_add(&n_begun, 1);
     return 0;
 }

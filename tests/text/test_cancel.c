@@ -6,6 +6,7 @@
 
 #include "session/session.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -48,9 +49,6 @@ struct place {
 
 static int count_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     place *p = user;
     pthread_mutex_lock(&p->lock);
     if (p->n_reads++ == p->cancel_at)
@@ -77,8 +75,6 @@ static int64_t cancel_at(place *p, uint32_t who, int64_t read)
 /* In the thread that takes the steps, behind each product of the pass that loads. */
 static void count_product(void *user, drey_progress what, uint64_t done, uint64_t total)
 {
-    (void)done;
-    (void)total;
     place *p = user;
     if (what == DREY_PROGRESS_LOAD_TARGET && ++p->n_products == p->cancel_behind)
         drey_session_cancel(p->session[p->who_behind]);
@@ -147,12 +143,9 @@ static void begin(place *p, int i)
     rng r = rng_from((uint64_t)i + 1);
     writer *w = &p->writer[i];
     text *t = &w->text;
-    drey_generate_options g;
     for (int k = 0; k < N_PROMPT; k++)
         prompt[k] = 1 + rng_below(&r, 250);
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT);
     g.on_token = keep_id;
     g.on_end = begin_again;
     g.user = w;
@@ -359,10 +352,7 @@ TEST(test_from_a_callback)
     make_right(right);
     open_place(&p, 2, true);
     begin(&p, 0);
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT);
     g.on_token = cancel_other;
     g.user = &p.writer[1];
     begin(&p, 1);
@@ -388,9 +378,7 @@ TEST(test_from_a_callback)
 
 static int make_models(void **state)
 {
-    (void)state;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 128;
     toy.n_ff = 256;
     toys_open_pair(&toy);

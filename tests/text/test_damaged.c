@@ -44,7 +44,7 @@ static const char *make(const char *name, const toy_options *toy)
 
 static void small_toy(toy_options *toy, uint32_t type)
 {
-    toy_options_init(toy);
+    *toy = toy_usual();
     toy->type = type;
     toy->n_layers = 2;
     toy->n_embd = 256;
@@ -87,7 +87,6 @@ TEST(matrices_of_every_type)
     static const char *const tensors[] = {"blk.0.attn_q.weight", "blk.1.ffn_down.weight",
                                           "output.weight", "token_embd.weight"};
     static const int64_t rows[] = {40, 255, 380, 33}; /* 33 is in the prompt */
-    temp_dir();
     for (uint32_t type = 0, turn = 0; type < TYPE_LIMIT; type++) {
         if (!type_find(type) || !type_find(type)->runnable)
             continue;
@@ -101,12 +100,10 @@ TEST(matrices_of_every_type)
             check_matrix(path, tensors[i], type_find(type)->name);
         }
     }
-    temp_dir_remove();
 }
 
 TEST(draft_matrices)
 {
-    temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q8_0);
     drey_model *target = open_model(make("target.gguf", &toy));
@@ -120,14 +117,12 @@ TEST(draft_matrices)
     damaged(got.status, &got.error, path, "blk.0.ffn_up.weight", "draft");
     drey_model_close(&draft);
     drey_model_close(&target);
-    temp_dir_remove();
 }
 
 /* A row of the embedding is looked at when its token comes. */
 TEST(text_written_before_stays)
 {
     static writing want;
-    temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q8_0);
     const char *path = make("m.gguf", &toy);
@@ -147,7 +142,6 @@ TEST(text_written_before_stays)
     assert_int_equal(got.n_ids, first + 1);
     assert_memory_equal(got.ids, want.ids, (size_t)got.n_ids * sizeof *got.ids);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* ---- Vectors ---- */
@@ -157,7 +151,6 @@ TEST(norms_and_biases)
     static const char *const tensors[] = {"output_norm.weight",     "blk.1.attn_norm.weight",
                                           "blk.0.ffn_norm.weight",  "blk.0.attn_q.bias",
                                           "blk.1.attn_output.bias", "blk.1.ffn_gate.bias"};
-    temp_dir();
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         for (int infinite = 0; infinite < 2; infinite++) {
             toy_options toy;
@@ -172,14 +165,12 @@ TEST(norms_and_biases)
             damaged(drey_engine_open(&e, &o, &err), &err, path, tensors[i], "engine");
             drey_model_close(&m);
         }
-    temp_dir_remove();
 }
 
 /* ---- Scores ---- */
 
 TEST(scores)
 {
-    temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q4_K);
     const char *path = make("m.gguf", &toy);
@@ -197,13 +188,11 @@ TEST(scores)
     drey_session_close(&s);
     drey_engine_close(&e);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* Finite weights whose logits are not. */
 TEST(scores_of_numbers_too_large)
 {
-    temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_F32);
     const char *path = make("m.gguf", &toy);
@@ -228,7 +217,6 @@ TEST(scores_of_numbers_too_large)
     drey_session_close(&s);
     drey_engine_close(&e);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* ---- Sidecars ---- */
@@ -246,7 +234,6 @@ static drey_status prepare(const drey_model *m, const char *output, bool check, 
 
 TEST(prepare_refuses)
 {
-    temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q6_K);
     const char *path = make("m.gguf", &toy), *output = temp_path("m.drey");
@@ -256,7 +243,6 @@ TEST(prepare_refuses)
     damaged(prepare(m, output, false, &err), &err, path, "blk.1.attn_v.weight", "prepare");
     assert_int_not_equal(access(output, F_OK), 0);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* Where a matrix lies in a sidecar of a model in one part. */
@@ -278,7 +264,6 @@ static off_t place_in_sidecar(int fd, const char *tensor)
 /* Packed weights are not looked at again; what comes of them is. */
 TEST(sidecars_that_were_damaged)
 {
-    temp_dir();
     toy_options toy;
     small_toy(&toy, TYPE_Q8_0);
     const char *path = make("m.gguf", &toy), *output = temp_path("m.gguf.drey");
@@ -299,5 +284,4 @@ TEST(sidecars_that_were_damaged)
     write_text(&o, 0.4);
     assert_int_equal(got.status, DREY_OK);
     drey_model_close(&m);
-    temp_dir_remove();
 }

@@ -11,13 +11,6 @@
 
 enum { N_TEXT = 12 };
 
-static drey_model *open_toy(const char *name, const toy_options *options)
-{
-    drey_model *m;
-    m = toy_open(name, options);
-    return m;
-}
-
 static drey_engine_options engine_of(const drey_model *target)
 {
     drey_engine_options o = plain_options(target, 64, 2);
@@ -36,11 +29,10 @@ static void refused(const drey_engine_options *o, drey_status status, const char
 
 TEST(refuses_rope_factors_of_another_shape)
 {
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.rope_freqs = true;
     toy.rope_freqs_rows = 4096; /* the first row alone would be right */
-    drey_model *m = open_toy("factors.gguf", &toy);
+    drey_model *m = toy_open("factors.gguf", &toy);
     drey_engine_options o = engine_of(m);
     refused(&o, DREY_ERR_FORMAT, "rope_freqs.weight has shape [8, 4096] instead of [8, 1]");
     drey_model_close(&m);
@@ -49,8 +41,8 @@ TEST(refuses_rope_factors_of_another_shape)
 TEST(refuses_q8_caches_of_narrow_heads)
 {
     toy_options toy;
-    toy_options_init(&toy); /* heads of 16 */
-    drey_model *m = open_toy("narrow.gguf", &toy);
+    toy = toy_usual(); /* heads of 16 */
+    drey_model *m = toy_open("narrow.gguf", &toy);
     drey_engine_options o = engine_of(m);
     o.kv = DREY_KV_Q8_0;
     refused(&o, DREY_ERR_UNSUPPORTED, "a multiple of 32 numbers; the target's have 16; use f16");
@@ -61,10 +53,9 @@ TEST(refuses_q8_caches_of_narrow_heads)
 
 TEST(plans_say_what_q8_caches_save)
 {
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 256; /* heads of 64 */
-    drey_model *m = open_toy("wide.gguf", &toy);
+    drey_model *m = toy_open("wide.gguf", &toy);
     drey_engine_options o = engine_of(m);
     o.n_context = 4096;
     drey_plan f16, q8;
@@ -80,9 +71,8 @@ TEST(plans_say_what_q8_caches_save)
 
 TEST(refuses_contexts_beyond_counting)
 {
-    toy_options toy;
-    toy_options_init(&toy);
-    drey_model *m = open_toy("context.gguf", &toy);
+    toy_options toy = toy_usual();
+    drey_model *m = toy_open("context.gguf", &toy);
     drey_engine_options o = engine_of(m);
     const int32_t bad[] = {INT32_MIN, -1, 0, (1 << 30) + 1, INT32_MAX};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -98,11 +88,10 @@ TEST(refuses_contexts_beyond_counting)
 /* Padding that the target has and the draft lacks: in the prompt, and in what the target writes. */
 TEST(tokens_that_only_the_target_has)
 {
-    toy_options toy;
-    toy_options_init(&toy);
-    drey_model *small = open_toy("small.gguf", &toy);
+    toy_options toy = toy_usual();
+    drey_model *small = toy_open("small.gguf", &toy);
     toy.n_padded = 700; /* likely to be chosen now and then */
-    drey_model *large = open_toy("large.gguf", &toy);
+    drey_model *large = toy_open("large.gguf", &toy);
     drey_model_info info;
     drey_model_describe(large, &info);
     const int32_t prompt[] = {5, info.n_vocab - 1, 7, info.n_vocab - 2, info.n_vocab - 3};
@@ -139,13 +128,12 @@ static void write_text(drey_session *s, const int32_t *ids, size_t n, drey_stati
  * its reads are under way; the text after it is the same, in this session and in the next. */
 TEST(passes_given_up_leave_no_trace)
 {
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 256;
     toy.n_ff = 4096;
     toy.n_layers = 5;
     toy.n_padded = 6000; /* a head that is streamed too */
-    drey_model *m = open_toy("abandon.gguf", &toy);
+    drey_model *m = toy_open("abandon.gguf", &toy);
     drey_engine_options o = engine_of(m);
     drey_plan plan;
     drey_error err = {0};
@@ -181,9 +169,8 @@ TEST(passes_given_up_leave_no_trace)
 /* No new tokens: the text goes on where it stopped. The context may be filled to its last place. */
 TEST(goes_on_without_new_tokens)
 {
-    toy_options toy;
-    toy_options_init(&toy);
-    drey_model *m = open_toy("on.gguf", &toy);
+    toy_options toy = toy_usual();
+    drey_model *m = toy_open("on.gguf", &toy);
     drey_engine_options o = engine_of(m);
     o.drafter = DREY_DRAFTER_LOOKUP;
     o.n_context = 1 + 2 * N_TEXT;

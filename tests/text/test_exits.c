@@ -51,10 +51,8 @@ enum { N_ORACLES = sizeof oracles / sizeof *oracles };
 
 static int open_models(void **state)
 {
-    (void)state;
-    toy_options t;
+    toy_options t = toy_usual();
     temp_dir();
-    toy_options_init(&t);
     t.architecture = "qwen2";
     t.n_layers = N_LAYERS;
     target = toy_open("target.gguf", &t);
@@ -69,7 +67,6 @@ static int open_models(void **state)
 
 static int close_models(void **state)
 {
-    (void)state;
     drey_model_close(&target);
     drey_model_close(&draft);
     drey_model_close(&shallow);
@@ -79,8 +76,6 @@ static int close_models(void **state)
 
 static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)n_bytes;
     rng r = rng_from(offset + atomic_fetch_add((_Atomic uint64_t *)user, 1));
     if (rng_below(&r, 32) == 0)
         usleep((useconds_t)rng_below(&r, SLOW_US));
@@ -507,9 +502,6 @@ typedef struct rig {
 
 static int failing_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     rig *r = user;
     rng number = rng_from((uint64_t)atomic_fetch_add(&r->n_reads, 1));
     int32_t one_of = atomic_load(&r->fails);
@@ -531,10 +523,7 @@ static void open_rig(rig *r, const drey_engine_options *options, oracle *says, i
                                   .exit_user = says};
     must(engine_open(&r->engine, &o, &tuning, &err), &err);
     for (int32_t i = 0; i < n; i++) {
-        drey_generate_options g;
-        drey_generate_options_init(&g);
-        g.n_predict = N_TEXT;
-        g.ignore_eos = true;
+        drey_generate_options g = greedy(N_TEXT);
         g.on_token = keep_id;
         g.user = &r->text[i];
         if (i % 2)

@@ -224,7 +224,6 @@ static double perplexity_ratio(golden *g, const bench *b, bool real)
 
 static void toys_on_the_float_tier(void **state)
 {
-    (void)state;
     temp_dir();
     for (int i = 0; i < N_LOGIT_TOYS; i++) {
         toy_options options;
@@ -281,13 +280,11 @@ static void compare_real(const char *name, const char *file_name, int32_t max_pr
 
 static void smol(void **state)
 {
-    (void)state;
     compare_real("smol", "SmolLM2-135M-Instruct.Q4_1.gguf", 60, 0.003);
 }
 
 static void draft(void **state)
 {
-    (void)state;
     compare_real("draft", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 20, 0.003);
 }
 
@@ -295,7 +292,6 @@ static void draft(void **state)
  * numbers spread widely: 8 bits cost it more than others. */
 static void gemma(void **state)
 {
-    (void)state;
     compare_real("gemma", "gemma-3-270m-q4_k_m.gguf", 60, 0.02);
 }
 

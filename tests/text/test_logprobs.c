@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "session/session.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -55,10 +56,7 @@ static void write_text(drey_session *s, float temperature, const drey_bias *bias
                        int32_t n_biases, heard *out)
 {
     drey_error err = {0};
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT);
     g.sampling.temperature = temperature;
     g.sampling.seed = 7;
     g.biases = biases;

@@ -128,14 +128,12 @@ TEST(one_text)
 
 static int set_up(void **state)
 {
-    (void)state;
     matrix_open();
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     matrix_close();
     return 0;
 }

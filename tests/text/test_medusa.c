@@ -23,15 +23,12 @@ enum { N_PROMPT = sizeof prompt / sizeof *prompt };
 
 static drey_model *make(const char *name, uint32_t type, bool tied)
 {
-    drey_model *m;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.type = type;
     toy.tied = tied;
     toy.n_embd = toy.n_ff = 256;
     temp_dir();
-    m = toy_open(name, &toy);
-    return m;
+    return toy_open(name, &toy);
 }
 
 static drey_engine_options options_of(const drey_model *m, drey_drafter which)
@@ -173,7 +170,6 @@ TEST(by_hand)
         drey_engine_close(&e);
     }
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* What tune measured are the heads' own confidences: mixtures with lookup's are judged without. */
@@ -202,7 +198,6 @@ TEST(confidences_of_a_profile)
     assert_true(worth[0][0] > 0.1f && worth[0][0] == worth[0][1]);
     assert_true(worth[1][0] > 0.1f && worth[1][1] < 0.2f * worth[1][0]);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
@@ -289,7 +284,6 @@ TEST(guesses_by_depth)
     drey_session_close(&s);
     drey_engine_close(&e);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* ---- Texts ---- */
@@ -370,7 +364,6 @@ TEST(plan_counts_them)
     assert_true(least(o) > least(options_of(m, DREY_DRAFTER_NONE)) + blocks / 2);
     drey_planner_close(&planner);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* ---- What is refused ---- */
@@ -422,7 +415,6 @@ TEST(bad_lists_of_ids)
     put_beside(&h);
     refused(m, DREY_ERR_MISMATCH, "train others");
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 TEST(bad_files)
@@ -474,5 +466,4 @@ TEST(bad_files)
     o.heads = path;
     assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_USAGE);
     drey_model_close(&m);
-    temp_dir_remove();
 }

@@ -56,7 +56,6 @@ enum { N_TEXT = 40 };
 
 static bool after_second(void *user, int32_t id)
 {
-    (void)id;
     int32_t *left = user;
     --*left;
     atomic_store(&decoding, *left <= N_TEXT - 2 && *left > 0);
@@ -65,19 +64,16 @@ static bool after_second(void *user, int32_t id)
 
 static bool swallow(void *user, const char *bytes, size_t n_bytes)
 {
-    (void)user;
     return bytes && n_bytes > 0;
 }
 
 static void swallow_event(void *user, const drey_event *event)
 {
-    (void)user;
     assert_true(event->n_bytes > 0);
 }
 
 static bool exit_here(void *user, int32_t layer, int32_t position)
 {
-    (void)user;
     return (layer + position) % 4 == 0;
 }
 
@@ -103,10 +99,7 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     engine_tuning tuning = {
         .set_share = share <= 1, .share = share, .untimed = true, .exit_here = exit_here};
     int32_t left = N_TEXT, prompt[] = {65, 66, 67, 68, 65, 66, 67};
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = left;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(left);
     g.sampling = (drey_sampling){.temperature = temperature, .top_k = 50, .top_p = 0.9f, .seed = 4};
     g.on_token = after_second;
     g.on_text = swallow;
@@ -132,9 +125,7 @@ TEST(test_no_allocation)
 {
     drey_error err = {0};
     drey_model *target = NULL, *draft = NULL;
-    toy_options toy;
-    toy_options_init(&toy);
-    temp_dir();
+    toy_options toy = toy_usual();
     toy_write(temp_path("target.gguf"), &toy);
     toy.n_layers = 2;
     toy_write(temp_path("draft.gguf"), &toy);
@@ -159,12 +150,10 @@ TEST(test_no_allocation)
     drey_model_close(&target);
     toy.type = TYPE_Q4_0;
     toy.n_layers = 3;
-    toy_write(temp_path("split.gguf"), &toy);
-    assert_int_equal(drey_model_open(&target, temp_path("split.gguf"), &err), DREY_OK);
+    target = toy_open("split.gguf", &toy);
     drey_prepare_options prepare = {.model = target, .planes = true};
     must(drey_prepare(&prepare, NULL, &err), &err);
     check(target, NULL, DREY_DRAFTER_SELF, DREY_POLICY_OPTIMAL, 0, 0.7f);
     drey_model_close(&target);
     drey_model_close(&draft);
-    temp_dir_remove();
 }

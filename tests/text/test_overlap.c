@@ -11,6 +11,7 @@
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -52,8 +53,6 @@ static void set_cancelled(trouble *t, drey_session *s)
 
 static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)n_bytes;
     trouble *t = user;
     uint32_t n = atomic_fetch_add(&t->n_reads, 1);
     rng r = rng_from(offset + n);
@@ -122,10 +121,7 @@ static bool keep_id(void *user, int32_t id)
 
 static drey_generate_options asked_for(text *t, float temperature)
 {
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT - t->n;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT - t->n);
     g.sampling = (drey_sampling){.temperature = temperature, .top_p = 0.95f, .seed = 11};
     g.on_token = keep_id;
     g.user = t;
@@ -348,9 +344,7 @@ TEST(the_prompt)
 
 static int open_models(void **state)
 {
-    (void)state;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = "qwen2";
     toy.n_embd = 256;
     toy.n_ff = 2048;

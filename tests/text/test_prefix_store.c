@@ -12,6 +12,7 @@
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -88,10 +89,7 @@ static bool keep_id(void *user, int32_t id)
 static void write_text(drey_session *s, const int32_t *ids, int32_t n, text *t)
 {
     drey_error err = {0};
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT);
     g.sampling = (drey_sampling){.temperature = 0.7f, .top_p = 1, .seed = 3};
     g.on_token = keep_id;
     g.user = t;
@@ -342,9 +340,7 @@ TEST(test_full_disk)
 
 static int make_models(void **state)
 {
-    (void)state;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toys_open_pair(&toy);
     toy.seed++;
     other = toy_open("other.gguf", &toy);

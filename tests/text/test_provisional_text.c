@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -71,10 +72,7 @@ static void write_text(drey_session *s, const char *stop, reader *r)
 {
     drey_error err = {0};
     const int32_t prompt[] = {84, 104, 101, 32, 113};
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT);
     g.stops = &stop;
     g.n_stops = stop ? 1 : 0;
     g.on_text = on_text;

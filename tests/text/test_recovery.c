@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "session/session.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy.h"
@@ -43,10 +44,8 @@ static char target_path[2048], draft_path[2048];
 
 static int make_models(void **state)
 {
-    (void)state;
     temp_dir();
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 256;
     toy.n_ff = 1024;
     snprintf(target_path, sizeof target_path, "%s", temp_path("target.gguf"));
@@ -60,16 +59,11 @@ static int make_models(void **state)
 
 static int fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     return atomic_load(&((rig *)user)->no_disk) ? EIO : 0;
 }
 
 static void count_report(void *user, drey_progress what, uint64_t done, uint64_t total)
 {
-    (void)done;
-    (void)total;
     rig *r = user;
     if (what != DREY_PROGRESS_LOAD_TARGET)
         return;
@@ -80,17 +74,11 @@ static void count_report(void *user, drey_progress what, uint64_t done, uint64_t
         atomic_store(&r->no_disk, true);
 }
 
-static void must(rig *r, drey_status status)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", r->err.message);
-}
-
 /* share: of each of the target's matrices that is pinned. */
 static void rig_open(rig *r, drey_io io, bool with_draft, double share)
 {
     *r = (rig){0};
-    must(r, drey_model_open(&r->target, target_path, &r->err));
+    must(drey_model_open(&r->target, target_path, &r->err), &r->err);
     drey_engine_options_init(&r->options);
     r->options.target = r->target;
     r->options.memory_bytes = DREY_MEMORY_UNLIMITED;
@@ -102,14 +90,14 @@ static void rig_open(rig *r, drey_io io, bool with_draft, double share)
     r->options.progress = count_report;
     r->options.progress_user = r;
     if (with_draft) {
-        must(r, drey_model_open(&r->draft, draft_path, &r->err));
+        must(drey_model_open(&r->draft, draft_path, &r->err), &r->err);
         r->options.draft = r->draft;
         r->options.drafter = DREY_DRAFTER_MODEL;
         r->options.tree_nodes = N_TREE;
     }
     r->tuning = (engine_tuning){.set_share = true, .share = share, .fault = fault, .fault_user = r};
-    must(r, engine_open(&r->engine, &r->options, &r->tuning, &r->err));
-    must(r, drey_session_open(&r->session, r->engine, &r->err));
+    must(engine_open(&r->engine, &r->options, &r->tuning, &r->err), &r->err);
+    must(drey_session_open(&r->session, r->engine, &r->err), &r->err);
 }
 
 static void rig_close(rig *r)
@@ -136,10 +124,7 @@ static bool keep(void *user, int32_t id)
 /* Writes on until the text has N_TEXT tokens; the first call takes the prompt. */
 static drey_status write_on(rig *r, drey_statistics *stats)
 {
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT - r->n_ids;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT - r->n_ids);
     g.on_token = keep;
     g.user = r;
     bool first = r->session->n_timeline == 0;
@@ -154,7 +139,7 @@ static void write_expected(bool with_draft, double share, drey_io io, int *n_rep
     rig r;
     drey_statistics stats;
     rig_open(&r, io, with_draft, share);
-    must(&r, write_on(&r, &stats));
+    must(write_on(&r, &stats), &r.err);
     assert_int_equal(r.n_ids, N_TEXT);
     memcpy(expected, r.ids, sizeof expected);
     *n_reports = r.n_reports;
@@ -183,7 +168,7 @@ TEST(cancelled_loads_begin_again)
             assert_int_equal(r.n_ids, 0);
         }
         r.cancel_report = 0;
-        must(&r, write_on(&r, &stats));
+        must(write_on(&r, &stats), &r.err);
         assert_int_equal(r.n_ids, N_TEXT);
         assert_memory_equal(r.ids, expected, sizeof expected);
         rig_close(&r);
@@ -219,7 +204,7 @@ TEST(text_goes_on_when_the_disk_is_back)
         assert_int_equal(write_on(&r, &stats), DREY_ERR_IO); /* still gone */
         assert_int_equal(r.n_ids, before);
         atomic_store(&r.no_disk, false);
-        must(&r, write_on(&r, &stats));
+        must(write_on(&r, &stats), &r.err);
         assert_int_equal(r.n_ids, N_TEXT);
         assert_memory_equal(r.ids, expected, sizeof expected);
         rig_close(&r);
@@ -271,8 +256,7 @@ TEST(changed_between_opening_and_reading)
 /* Once all of it is in memory, the file is nobody's business. */
 TEST(loaded_model_may_change)
 {
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.tied = true; /* so that no embedding is looked up in the file */
     toy_write(target_path, &toy);
     rig r;
@@ -280,7 +264,7 @@ TEST(loaded_model_may_change)
     rig_open(&r, DREY_IO_AUTO, false, 1);
     r.touch = target_path;
     r.touch_at = 3;
-    must(&r, write_on(&r, &stats));
+    must(write_on(&r, &stats), &r.err);
     assert_int_equal(r.n_ids, N_TEXT);
     rig_close(&r);
     make_models(NULL);

@@ -26,15 +26,12 @@ typedef struct bench {
 
 static drey_model *open_toy(const char *name, int32_t n_layers)
 {
-    drey_model *m = NULL;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = "qwen2";
     toy.n_layers = n_layers;
     toy.n_embd = 128;
     toy.n_ff = 128;
-    m = toy_open(name, &toy);
-    return m;
+    return toy_open(name, &toy);
 }
 
 static void open_bench(bench *b, drey_kv kv)

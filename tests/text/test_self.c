@@ -31,17 +31,14 @@ static drey_prepare_report prepare(const drey_model *m, bool planes, bool check)
 
 static drey_model *make(const char *architecture, uint32_t type, bool tied)
 {
-    drey_model *m;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = architecture;
     toy.type = type;
     toy.tied = tied;
     toy.n_embd = 256;
     toy.n_ff = 3072;
     temp_dir();
-    m = toy_open("model.gguf", &toy);
-    return m;
+    return toy_open("model.gguf", &toy);
 }
 
 static drey_engine_options options_of(const drey_model *m, drey_drafter which)
@@ -216,7 +213,6 @@ TEST(all_bits_guess_all)
     assert_int_equal(got.stats.accepted, got.stats.drafted);
     assert_true(got.stats.n_passes <= N_TEXT / 6 + 1);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* Planes of one run that the end of a ring's worth cuts: reads and use in turns go on all
@@ -238,7 +234,6 @@ TEST(std_reads_planes)
     assert_int_equal(got.n_ids, want.n_ids);
     assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* ---- What is refused ---- */
@@ -258,7 +253,6 @@ TEST(not_without_planes)
     assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_OK);
     assert_true(prepare(m, false, false).written);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 TEST(not_of_other_types)
@@ -272,5 +266,4 @@ TEST(not_of_other_types)
     assert_int_equal(drey_prepare(&o, NULL, &err), DREY_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "Q4_K"));
     drey_model_close(&m);
-    temp_dir_remove();
 }

@@ -11,6 +11,7 @@
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -60,10 +61,7 @@ static bool keep_id(void *user, int32_t id)
 
 static drey_generate_options usual(text *t)
 {
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT);
     g.on_token = keep_id;
     g.user = t;
     return g;
@@ -312,9 +310,7 @@ TEST(test_full_disk)
 
 static int make_models(void **state)
 {
-    (void)state;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     rng r = rng_from(9);
     for (int i = 0; i < N_PROMPT; i++)
         prompt[i] = 1 + rng_below(&r, 250);

@@ -96,9 +96,6 @@ typedef struct player {
 
 static int read_fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     player *p = user;
     bool now = atomic_fetch_add(&p->n_reads, 1) == atomic_load(&p->break_read);
     if (now && !atomic_load(&p->cancel_read))
@@ -131,7 +128,6 @@ static bool keep_id(void *user, int32_t id)
 
 static bool keep_text(void *user, const char *bytes, size_t n_bytes)
 {
-    (void)user;
     return bytes && n_bytes > 0;
 }
 
@@ -632,10 +628,8 @@ static int32_t frequent_token(void)
 
 static int make_models(void **state)
 {
-    (void)state;
     temp_dir();
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 128;
     toy.n_ff = 256;
     target = make_model("before.gguf", &toy, -1);
@@ -654,7 +648,6 @@ static int make_models(void **state)
 
 static int close_models(void **state)
 {
-    (void)state;
     drey_model_close(&target);
     for (int i = 0; i < N_DRAFTS; i++)
         drey_model_close(&draft[i]);

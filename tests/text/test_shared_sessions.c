@@ -7,6 +7,7 @@
 
 #include "session/session.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -41,9 +42,6 @@ typedef struct company {
 
 static int read_fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     company *c = user;
     return atomic_load(&c->n_broken) > 0 && atomic_fetch_sub(&c->n_broken, 1) > 0 ? EIO : 0;
 }
@@ -83,10 +81,7 @@ static bool keep_id(void *user, int32_t id)
 
 static drey_generate_options options_of(member *m, int32_t n_predict)
 {
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = n_predict;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(n_predict);
     g.sampling = m->sampling;
     g.on_token = keep_id;
     g.user = m;
@@ -294,9 +289,7 @@ TEST(test_wrong_company)
 
 static int make_models(void **state)
 {
-    (void)state;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 128;
     toy.n_ff = 256;
     toys_open_pair(&toy);

@@ -26,14 +26,11 @@ typedef struct bench {
 
 static drey_model *open_toy(const char *name, int32_t n_layers, bool tied)
 {
-    drey_model *m = NULL;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_layers = n_layers;
     toy.n_vocab = N_VOCAB;
     toy.tied = tied;
-    m = toy_open(name, &toy);
-    return m;
+    return toy_open(name, &toy);
 }
 
 static drey_engine_options options_of(const bench *b)
@@ -373,10 +370,7 @@ static bool add_id(void *user, int32_t id)
 static void write_text(side *s, float temperature, text *t, drey_statistics *stats)
 {
     drey_error err = {0};
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = 120;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(120);
     g.sampling.temperature = temperature;
     g.sampling.seed = 11;
     g.on_token = add_id;

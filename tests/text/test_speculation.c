@@ -113,10 +113,7 @@ static int64_t total(const int64_t *count, int n)
 static void write_text(drey_session *s, drey_statistics *stats, drey_speculation *c)
 {
     drey_error err = {0};
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = 48;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(48);
     const int32_t prompt[] = {65, 66, 67, 68, 65};
     must(drey_session_generate(s, prompt, 5, &g, stats, &err), &err);
     drey_session_speculation(s, c);
@@ -140,8 +137,7 @@ static void agrees(const drey_statistics *t, const drey_speculation *c)
 TEST(texts_add_up)
 {
     drey_error err = {0};
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     drey_model *target, *draft;
     toy_write(temp_path("target.gguf"), &toy);
     toy.n_layers = 2;
@@ -189,8 +185,7 @@ static bool keep_id(void *user, int32_t id)
 TEST(a_text_without_drafts)
 {
     drey_error err = {0};
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     drey_model *target, *draft;
     toy_write(temp_path("target.gguf"), &toy);
     toy.n_layers = 2;

@@ -37,8 +37,7 @@ static void check(const char *architecture, uint32_t type, drey_kv kv)
     static const drey_drafter drafters[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_LOOKUP,
                                             DREY_DRAFTER_MODEL};
     temp_dir();
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = architecture;
     toy.type = type;
     toy.n_embd = 256;

@@ -28,7 +28,6 @@ static void remember(toy_drafter *d, int32_t token, int32_t next)
 
 static drey_status toy_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
 {
-    (void)err;
     for (int32_t i = 1; i < n; i++)
         remember((toy_drafter *)base, tokens[i - 1], tokens[i]);
     return DREY_OK;
@@ -38,7 +37,6 @@ static drey_status toy_expand(drafter *base, token_tree *tree, const int32_t *no
                               drey_error *err)
 {
     const toy_drafter *d = (const toy_drafter *)base;
-    (void)err;
     for (int32_t i = 0; i < n; i++) {
         tree_node *node = &tree->nodes[nodes[i]];
         int32_t next = d->next[node->token % TABLE];
@@ -89,7 +87,6 @@ static void toy_source_close(draft_source *src)
 
 static size_t session_bytes(const draft_source *src)
 {
-    (void)src;
     return sizeof(toy_drafter);
 }
 

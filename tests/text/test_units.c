@@ -42,7 +42,6 @@ static int32_t first_core(void)
 
 static void words(void **state)
 {
-    (void)state;
     unit_words w;
     char text[64];
     assert_int_equal(unit_words_parse(&w, NULL, NULL, 3, NULL), DREY_OK);
@@ -65,7 +64,6 @@ static void words(void **state)
 
 static void words_that_cannot_be(void **state)
 {
-    (void)state;
     char text[600];
     refuses("", 0, "\"\" is no unit; there are cpu");
     refuses("gpu", 0, "\"gpu\" is no unit");
@@ -117,7 +115,6 @@ static void put_capacity(int32_t core, const char *value)
 
 static void speeds_of_cores(void **state)
 {
-    (void)state;
     core_set among = {{0}}, sets[4];
     int32_t capacity[4];
     temp_dir();
@@ -157,7 +154,6 @@ static unit_set *open_set(const char *text, const drey_unit_shares *shares)
 
 static void parts(void **state)
 {
-    (void)state;
     unit_set *us = open_set("cpu=3/threads=2+cpu=1", NULL);
     static const int32_t begins[] = {0, 15, 30, 40};
     for (int32_t slot = 0; slot <= 3; slot++)
@@ -238,8 +234,7 @@ static int set_up(void **state)
 {
     static scene s;
     static const char text[] = "the quick brown fox jumps over the lazy dog: the quick brown";
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.type = TOY_TYPE_MIXED;
     toy.n_embd = toy.n_ff = 256;
     toys_open_pair(&toy);
@@ -368,7 +363,6 @@ static void what_is_refused(void **state)
 /* What a device takes of this machine's memory is in the budget. */
 static void memory_is_counted(void **state)
 {
-    (void)state;
     uint64_t smallest[2];
     for (int i = 0; i < 2; i++) {
         drey_planner planner = {0};

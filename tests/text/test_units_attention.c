@@ -9,6 +9,7 @@
 #include "support/fake_device.h"
 #include "support/heads_file.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -33,8 +34,7 @@ static const drey_sampling sampled = {.temperature = 0.8f, .top_p = 1.0f, .seed 
 static void open_models(scene *s)
 {
     drey_error err;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = "qwen2";
     toy.type = TOY_TYPE_MIXED;
     toy.n_embd = toy.n_ff = 256;

@@ -99,8 +99,7 @@ TEST(messages_about_deep_files_are_whole)
     says(&err, "No such file", "check its name and permissions");
     assert_int_equal(drey_model_open(&m, path, &err), DREY_ERR_IO);
     says(&err, "No such file", "check its name and permissions");
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_layers = 1;
     toy.more_tensor = "output.bias";
     toy_write(path, &toy);
@@ -126,5 +125,4 @@ TEST(messages_about_deep_files_are_whole)
     file_close(&f);
     file_read_failed(path, 4096, 5, &err);
     says(&err, "at byte 4096", "or copy the file again");
-    temp_dir_remove();
 }

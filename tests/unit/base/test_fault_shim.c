@@ -78,7 +78,6 @@ static int verdict(const char *name, const char *kind, const char *after)
 
 static void each_fault_arrives(void **state)
 {
-    (void)state;
     assert_int_equal(verdict("weights.bin", "eio", "500000"), TOLD_ERROR);
     assert_int_equal(verdict("weights.bin", "eio", ""), TOLD_ERROR);
     assert_int_equal(verdict("weights.bin", "end", "2000000"), TOLD_SHORTER);
@@ -89,7 +88,6 @@ static void each_fault_arrives(void **state)
 
 static void other_files_are_left_alone(void **state)
 {
-    (void)state;
     assert_int_equal(verdict("another.bin", "eio", "0"), ALL_READ);
     assert_int_equal(verdict("", "eio", "0"), ALL_READ);
     assert_int_equal(verdict("weights.bin", "eio", "99999999"), ALL_READ);
@@ -97,7 +95,6 @@ static void other_files_are_left_alone(void **state)
 
 static int make_file(void **state)
 {
-    (void)state;
     temp_dir();
     uint8_t *bytes = malloc(FILE_BYTES);
     for (int i = 0; i < N_PIECES; i++)

@@ -44,7 +44,6 @@ static void write_text(new_file *f, const char *path, const char *text)
 
 TEST(whole_or_not_at_all)
 {
-    temp_dir();
     const char *path = temp_path("file"), *partial = temp_path("file.partial");
     drey_error err = {0};
     new_file f;
@@ -67,12 +66,10 @@ TEST(whole_or_not_at_all)
     write_text(&f, path, "two");
     assert_int_equal(new_file_commit(&f, &err), DREY_OK);
     holds(path, "two");
-    temp_dir_remove();
 }
 
 TEST(takes_over_what_a_crash_left)
 {
-    temp_dir();
     const char *path = temp_path("file"), *partial = temp_path("file.partial");
     bytes_file_write(partial, "a longer text of a writer that is gone", 38);
     drey_error err = {0};
@@ -80,7 +77,6 @@ TEST(takes_over_what_a_crash_left)
     write_text(&f, path, "new");
     assert_int_equal(new_file_commit(&f, &err), DREY_OK);
     holds(path, "new");
-    temp_dir_remove();
 }
 
 static void refuses(const char *path, const char *says)
@@ -95,7 +91,6 @@ static void refuses(const char *path, const char *says)
 
 TEST(what_is_refused)
 {
-    temp_dir();
     new_file f;
     write_text(&f, temp_path("file"), "one");
     refuses(temp_path("file"), "is being written by another process");
@@ -113,13 +108,11 @@ TEST(what_is_refused)
     assert_int_equal(mkfifo(temp_path("pipe"), 0600), 0);
     refuses(temp_path("pipe"), "is a device, a pipe or a socket");
     assert_false(exists(temp_path("pipe.partial")));
-    temp_dir_remove();
 }
 
 /* A link to a file on another disk stays a link. */
 TEST(follows_links)
 {
-    temp_dir();
     bytes_file_write(temp_path("real"), "old", 3);
     assert_int_equal(symlink(temp_path("real"), temp_path("link")), 0);
     drey_error err = {0};
@@ -130,14 +123,12 @@ TEST(follows_links)
     holds(temp_path("real"), "new");
     assert_int_equal(lstat(temp_path("link"), &about), 0);
     assert_true(S_ISLNK(about.st_mode));
-    temp_dir_remove();
 }
 
 /* 40 MiB, so that several windows are pushed out; every MiB tells its number. */
 TEST(large_files_are_complete)
 {
     enum { MIB = 1 << 20, N = 40 };
-    temp_dir();
     char *block = malloc(MIB);
     new_file f;
     drey_error err = {0};
@@ -161,7 +152,6 @@ TEST(large_files_are_complete)
     assert_int_equal(fgetc(in), EOF);
     fclose(in);
     free(block);
-    temp_dir_remove();
 }
 
 /* In a process that may write no more than 64 KiB to a file. */
@@ -186,10 +176,8 @@ static int beyond_the_limit(void *arg)
 
 TEST(a_file_that_may_not_grow)
 {
-    temp_dir();
     char path[512];
     snprintf(path, sizeof path, "%s", temp_path("file"));
     assert_int_equal(child_run(beyond_the_limit, path), 0);
     assert_false(exists(temp_path("file")) || exists(temp_path("file.partial")));
-    temp_dir_remove();
 }

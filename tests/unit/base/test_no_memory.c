@@ -137,10 +137,8 @@ TEST(starved_sidecar)
 
 static int set_up(void **state)
 {
-    (void)state;
     temp_dir();
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     whole_path = temp_path("toy.gguf");
     sidecar_path = temp_path("packed.drey");
     split_path = temp_path("toy-00001-of-00003.gguf");
@@ -153,7 +151,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     drey_model_close(&model);
     temp_dir_remove();
     return 0;

@@ -62,7 +62,6 @@ TEST(workers_wake_from_sleep)
 
 static void slow_worker(void *arg, int32_t thread, int32_t n_threads)
 {
-    (void)n_threads;
     if (thread != 0)
         nanosleep(&(struct timespec){.tv_nsec = 2000 * 1000}, NULL);
     ((int *)arg)[thread * 16]++;

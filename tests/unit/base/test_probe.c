@@ -11,14 +11,12 @@
 
 static drey_status does_well(void *user, drey_error *err)
 {
-    (void)err;
     *(int *)user = 7; /* in the child's memory */
     return DREY_OK;
 }
 
 static drey_status refuses(void *user, drey_error *err)
 {
-    (void)user;
     FAIL(err, DREY_ERR_MEMORY, "too little of %s", "everything");
 }
 
@@ -108,7 +106,6 @@ typedef struct pretender {
 
 static drey_status pretend(void *user, const check_product *p, drey_error *err)
 {
-    (void)err;
     pretender *x = user;
     const matmul_kernel *kernel = &kernel_select_shape(x->tier, 0)->matmul[p->type];
     void *scratch = aligned_alloc(64, (dot_scratch_bytes(p->k) + 63) / 64 * 64);

@@ -120,7 +120,6 @@ typedef struct draft_model {
 
 static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
 {
-    (void)err;
     draft_model *d = (draft_model *)base;
     memcpy(d->tokens, tokens, (size_t)n * sizeof *tokens);
     d->n = n;
@@ -130,7 +129,6 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
 static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
                                 drey_error *err)
 {
-    (void)err;
     draft_model *d = (draft_model *)base;
     for (int32_t i = 0; i < n; i++) {
         float logits[V];

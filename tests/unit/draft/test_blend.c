@@ -94,10 +94,7 @@ typedef struct told {
 
 static drey_status told_begin(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
 {
-    (void)d;
     (void)tokens;
-    (void)n;
-    (void)err;
     return DREY_OK;
 }
 
@@ -110,7 +107,6 @@ static drey_status told_expand(drafter *d, token_tree *tree, const int32_t *node
                                drey_error *err)
 {
     told *t = (told *)d;
-    (void)err;
     t->n_asked += n;
     for (int32_t i = 0; i < n; i++) {
         assert_true(told_can_guess(d, tree, nodes[i]));
@@ -123,8 +119,6 @@ static drey_status told_start(drafter *d, const token_tree *tree, const int32_t 
                               drey_error *err)
 {
     told *t = (told *)d;
-    (void)tree;
-    (void)err;
     memcpy(t->nodes, nodes, (size_t)n * sizeof *nodes);
     t->n_nodes = n;
     return DREY_OK;
@@ -146,10 +140,6 @@ static void told_give_up(drafter *d)
 static void told_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                         int32_t next, const int32_t *moved)
 {
-    (void)tree;
-    (void)path;
-    (void)n_path;
-    (void)next;
     (void)moved;
     ((told *)d)->n_reroots++;
 }

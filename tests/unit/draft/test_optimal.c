@@ -24,7 +24,6 @@ typedef struct world {
 static drey_status world_expand(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
                                 drey_error *err)
 {
-    (void)err;
     world *w = (world *)d;
     for (int32_t i = 0; i < n; i++) {
         int32_t token = tree->nodes[nodes[i]].token;
@@ -48,12 +47,18 @@ static world make_world(float confidence, bool wrong, double pass_s, double step
                    .read_s = read_s};
 }
 
-static draft_policy *make_policy(policy_memory *memory, turn_cost *cost, const world *w)
+/* Of the policy that a test looks at. */
+static turn_cost cost;
+static token_tree grown;
+
+static draft_policy *make_policy(const world *w)
 {
-    cost_init(cost, (uint64_t)(w->pass_s * 30e9), (uint64_t)(w->read_s * 2.5e9),
+    static policy_memory memory;
+    cost_init(&cost, (uint64_t)(w->pass_s * 30e9), (uint64_t)(w->read_s * 2.5e9),
               (uint64_t)(w->step_s * 30e9), 0);
-    draft_policy *p = policy_init(memory, &policy_optimal, 47, 0);
-    p->cost = cost;
+    draft_policy *p = policy_init(&memory, &policy_optimal, 47, 0);
+    p->cost = &cost;
+    tree_reset(&grown, 0);
     return p;
 }
 
@@ -70,35 +75,35 @@ static int32_t accept(const token_tree *t, int32_t *path, int32_t *next)
     }
 }
 
-static void turn(world *w, draft_policy *p, token_tree *t)
+static void turn(world *w, draft_policy *p)
 {
     int32_t path[TREE_MAX_NODES], moved[TREE_MAX_NODES], next;
     w->n_steps = 0;
     p->cost->draft_s = 0;
-    assert_int_equal(draft_grow(&w->base, p, t, 100, NULL), DREY_OK);
+    assert_int_equal(draft_grow(&w->base, p, &grown, 100, NULL), DREY_OK);
     for (int i = 0; i < w->n_steps; i++)
         cost_saw_step(p->cost, 1, w->step_s);
-    draft_submit(p, t, 100);
+    draft_submit(p, &grown, 100);
     w->n_submitted = -1;
-    for (int32_t i = 0; i < t->n_nodes; i++)
-        w->n_submitted += t->nodes[i].submitted;
+    for (int32_t i = 0; i < grown.n_nodes; i++)
+        w->n_submitted += grown.nodes[i].submitted;
     int32_t rows = 1 + w->n_submitted;
     double compute_s = w->pass_s * (rows <= 8 ? 1 + 0.05 * (rows - 1) : 0.075 * rows + 0.875);
     double pass_s = max_f64(compute_s, w->read_s);
     w->time_s += w->n_steps * w->step_s + pass_s;
     cost_saw_pass(p->cost, rows, pass_s, pass_s - compute_s);
-    int32_t n = accept(t, path, &next);
-    draft_observe(p, t, path, n, next);
-    tree_moves(t, path, n, next, moved);
-    tree_reroot(t, next, moved);
+    int32_t n = accept(&grown, path, &next);
+    draft_observe(p, &grown, path, n, next);
+    tree_moves(&grown, path, n, next, moved);
+    tree_reroot(&grown, next, moved);
     w->last_written = n + 1;
     w->n_tokens += n + 1;
 }
 
-static void write_tokens(world *w, draft_policy *p, token_tree *t, int64_t n)
+static void write_tokens(world *w, draft_policy *p, int64_t n)
 {
     for (int64_t end = w->n_tokens + n; w->n_tokens < end;)
-        turn(w, p, t);
+        turn(w, p);
 }
 
 /* The speed of plain decoding. */
@@ -128,14 +133,10 @@ TEST(it_drafts_as_much_as_pays)
         {0.99f, 0.1, 0.00001, 0.4, 47, 47, 16} /* drafting for nothing: all that fits */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        turn_cost cost;
-        policy_memory memory;
-        static token_tree t;
         world w = make_world(cases[i].confidence, false, cases[i].pass_s, cases[i].step_s,
                              cases[i].read_s);
-        draft_policy *p = make_policy(&memory, &cost, &w);
-        tree_reset(&t, 0);
-        write_tokens(&w, p, &t, 1000);
+        draft_policy *p = make_policy(&w);
+        write_tokens(&w, p, 1000);
         if (w.n_submitted < cases[i].least || w.n_submitted > cases[i].most ||
             gain(&w) < cases[i].gain)
             fail_msg("case %zu: %d nodes, gain %.2f", i, w.n_submitted, gain(&w));
@@ -147,20 +148,16 @@ TEST(it_drafts_as_much_as_pays)
 TEST(what_does_not_pay_stops)
 {
     for (int i = 0; i < 3; i++) {
-        turn_cost cost;
-        policy_memory memory;
-        static token_tree t;
         world w = make_world(0.9f, true, i == 2 ? 0.01 : 0.1, 0.01, i == 1 ? 0.3 : 0);
-        draft_policy *p = make_policy(&memory, &cost, &w);
-        tree_reset(&t, 0);
+        draft_policy *p = make_policy(&w);
         int last = 0;
         for (int n = 1; n <= 30; n++) {
-            turn(&w, p, &t);
+            turn(&w, p);
             last = w.n_steps > 0 ? n : last;
         }
         if (i != 1) /* where reading binds, a few steps cost little more than nothing */
             assert_true(last <= 10);
-        write_tokens(&w, p, &t, 1000);
+        write_tokens(&w, p, 1000);
         if (gain(&w) < 0.98)
             fail_msg("case %d: %.3f of plain decoding", i, gain(&w));
     }
@@ -170,64 +167,61 @@ TEST(what_does_not_pay_stops)
 #define TURN_S  0.15625
 
 /* A turn that drafted, wrote so many tokens and took so long; whether the next one shall draft. */
-static bool next_drafts(draft_policy *p, token_tree *t, int32_t n_tokens, double turn_s)
+static bool next_drafts(draft_policy *p, int32_t n_tokens, double turn_s)
 {
     int32_t path[4] = {0}, nodes[DRAFT_MAX_BATCH];
-    tree_reset(t, 0);
-    tree_guess(t, 0, NULL, 0);
+    tree_reset(&grown, 0);
+    tree_guess(&grown, 0, NULL, 0);
     for (int32_t i = 0; i + 1 < n_tokens; i++)
-        path[i] = tree_push(t, path[max_i32(i - 1, 0)], 1, 0.5f);
+        path[i] = tree_push(&grown, path[max_i32(i - 1, 0)], 1, 0.5f);
     p->cost->turn_s = turn_s;
-    draft_observe(p, t, path, n_tokens - 1, 1);
-    tree_reset(t, 0);
-    return p->class->next(p, t, 100, nodes) > 0;
+    draft_observe(p, &grown, path, n_tokens - 1, 1);
+    tree_reset(&grown, 0);
+    return p->class->next(p, &grown, 100, nodes) > 0;
 }
 
-static bool next_drafts_after_plain(draft_policy *p, token_tree *t, double turn_s)
+static bool next_drafts_after_plain(draft_policy *p, double turn_s)
 {
     int32_t nodes[DRAFT_MAX_BATCH];
-    tree_reset(t, 0);
-    assert_int_equal(p->class->next(p, t, 100, nodes), 0);
+    tree_reset(&grown, 0);
+    assert_int_equal(p->class->next(p, &grown, 100, nodes), 0);
     p->cost->turn_s = turn_s;
-    draft_observe(p, t, NULL, 0, 1);
-    return p->class->next(p, t, 100, nodes) > 0;
+    draft_observe(p, &grown, NULL, 0, 1);
+    return p->class->next(p, &grown, 100, nodes) > 0;
 }
 
 /* A plain turn takes 1/8 s, one that drafts 5/32 s: where it writes a token, 1/4 of a plain turn is
  * lost; where it writes two, 3/4 are won. The first one says nothing, and after the second one a
  * plain turn is asked for. */
-static draft_policy *begin_text(policy_memory *memory, turn_cost *cost, token_tree *t)
+static draft_policy *begin_text(void)
 {
     world w = make_world(0.9f, false, PLAIN_S, 0.01, 0);
-    draft_policy *p = make_policy(memory, cost, &w);
-    cost_saw_step(cost, 1, 0.01);
-    cost->draft_s = 0;
-    assert_true(next_drafts(p, t, 1, 10));
-    assert_false(next_drafts(p, t, 1, TURN_S));
-    assert_true(next_drafts_after_plain(p, t, PLAIN_S));
+    draft_policy *p = make_policy(&w);
+    cost_saw_step(&cost, 1, 0.01);
+    cost.draft_s = 0;
+    assert_true(next_drafts(p, 1, 10));
+    assert_false(next_drafts(p, 1, TURN_S));
+    assert_true(next_drafts_after_plain(p, PLAIN_S));
     return p;
 }
 
 /* 3 plain turns may be lost at first, 2 after a pause. */
 TEST(losses_are_bounded)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
-    draft_policy *p = begin_text(&memory, &cost, &t); /* 2.75 are left */
+    draft_policy *p = begin_text(); /* 2.75 are left */
     for (int n = 0; n < 10; n++)
-        assert_true(next_drafts(p, &t, 1, TURN_S));
-    assert_true(next_drafts(p, &t, 2, TURN_S)); /* 0.25 and 0.75 */
+        assert_true(next_drafts(p, 1, TURN_S));
+    assert_true(next_drafts(p, 2, TURN_S)); /* 0.25 and 0.75 */
     for (int n = 0; n < 3; n++)
-        assert_true(next_drafts(p, &t, 1, TURN_S));
-    assert_false(next_drafts(p, &t, 1, TURN_S));
+        assert_true(next_drafts(p, 1, TURN_S));
+    assert_false(next_drafts(p, 1, TURN_S));
     for (int i = 0; i < 5; i++) {
         for (int n = 1; n < (i < 3 ? 32 << i : 256); n++)
-            assert_false(next_drafts_after_plain(p, &t, PLAIN_S));
-        assert_true(next_drafts_after_plain(p, &t, PLAIN_S));
+            assert_false(next_drafts_after_plain(p, PLAIN_S));
+        assert_true(next_drafts_after_plain(p, PLAIN_S));
         for (int n = 0; n < 7; n++)
-            assert_true(next_drafts(p, &t, 1, TURN_S));
-        assert_false(next_drafts(p, &t, 1, TURN_S));
+            assert_true(next_drafts(p, 1, TURN_S));
+        assert_false(next_drafts(p, 1, TURN_S));
     }
 }
 
@@ -235,37 +229,31 @@ TEST(losses_are_bounded)
  * two. When half of them are gone and nobody has seen a plain turn for long, one is asked for. */
 TEST(what_was_won_is_no_hoard)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
-    draft_policy *p = begin_text(&memory, &cost, &t);
+    draft_policy *p = begin_text();
     for (int n = 0; n < 40; n++)
-        assert_true(next_drafts(p, &t, 2, TURN_S));
+        assert_true(next_drafts(p, 2, TURN_S));
     for (int left = 8; left > 4; left -= 2)
-        assert_true(next_drafts(p, &t, 1, 5));
-    assert_false(next_drafts(p, &t, 1, 5)); /* 4 */
-    assert_true(next_drafts_after_plain(p, &t, PLAIN_S));
-    assert_true(next_drafts(p, &t, 1, 5));
-    assert_false(next_drafts(p, &t, 1, 5));
-    assert_false(next_drafts_after_plain(p, &t, PLAIN_S));
+        assert_true(next_drafts(p, 1, 5));
+    assert_false(next_drafts(p, 1, 5)); /* 4 */
+    assert_true(next_drafts_after_plain(p, PLAIN_S));
+    assert_true(next_drafts(p, 1, 5));
+    assert_false(next_drafts(p, 1, 5));
+    assert_false(next_drafts_after_plain(p, PLAIN_S));
 }
 
 /* Guesses of equal confidence, of which every third is right, in no order: turns win and lose, and
  * drafting goes on, for it wins. */
 TEST(luck_is_no_reason)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     world w = make_world(0.35f, false, 0.1, 0.004, 0);
-    draft_policy *p = make_policy(&memory, &cost, &w);
+    draft_policy *p = make_policy(&w);
     uint32_t noise = 1;
     int n_drafted = 0;
-    tree_reset(&t, 0);
+    tree_reset(&grown, 0);
     for (int n = 0; n < 1000; n++) {
         noise = noise * 1664525u + 1013904223u;
         w.wrong = (noise >> 16) % 3 != 0;
-        turn(&w, p, &t);
+        turn(&w, p);
         n_drafted += w.n_steps > 0;
     }
     if (n_drafted < 950 || gain(&w) < 1.15)
@@ -275,18 +263,14 @@ TEST(luck_is_no_reason)
 /* After a stretch of text that the draft cannot guess, it is tried again within 256 tokens. */
 TEST(it_comes_back)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     world w = make_world(0.9f, true, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&memory, &cost, &w);
-    tree_reset(&t, 0);
-    write_tokens(&w, p, &t, 2000);
+    draft_policy *p = make_policy(&w);
+    write_tokens(&w, p, 2000);
     w.wrong = false;
-    write_tokens(&w, p, &t, 1000);
+    write_tokens(&w, p, 1000);
     w.n_tokens = 0;
     w.time_s = 0;
-    write_tokens(&w, p, &t, 1000);
+    write_tokens(&w, p, 1000);
     assert_true(gain(&w) > 2);
     assert_true(w.last_written > 3);
 }
@@ -294,15 +278,11 @@ TEST(it_comes_back)
 /* Where not even the first step promises anything, none is taken, and now and then it is tried. */
 TEST(a_poor_draft_is_left_alone)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     world w = make_world(0.2f, true, 0.01, 0.004, 0);
-    draft_policy *p = make_policy(&memory, &cost, &w);
-    tree_reset(&t, 0);
+    draft_policy *p = make_policy(&w);
     int n_drafted = 0, n_late = 0;
     for (int n = 0; n < 600; n++) {
-        turn(&w, p, &t);
+        turn(&w, p);
         n_drafted += w.n_steps > 0;
         n_late += n >= 300 && w.n_steps > 0;
     }
@@ -311,56 +291,48 @@ TEST(a_poor_draft_is_left_alone)
     w.wrong = false;
     w.confidence = 0.99f;
     w.step_s = 0.0005;
-    write_tokens(&w, p, &t, 2000);
+    write_tokens(&w, p, 2000);
     w.n_tokens = 0;
     w.time_s = 0;
-    write_tokens(&w, p, &t, 1000);
+    write_tokens(&w, p, 1000);
     assert_true(gain(&w) > 2);
 }
 
 /* Turns without a tree, each of one token, in which nothing is asked of the draft. */
-static void write_plain(draft_policy *p, token_tree *t, int n)
+static void write_plain(draft_policy *p, int n)
 {
     int32_t nodes[DRAFT_MAX_BATCH];
     for (int i = 0; i < n; i++) {
-        assert_int_equal(p->class->next(p, t, 100, nodes), 0);
-        draft_observe(p, t, NULL, 0, 1);
+        assert_int_equal(p->class->next(p, &grown, 100, nodes), 0);
+        draft_observe(p, &grown, NULL, 0, 1);
     }
 }
 
 /* A first step that promises nothing begins a pause, whatever a step takes in the meantime. */
 TEST(a_hopeless_step_is_a_pause)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     int32_t nodes[DRAFT_MAX_BATCH];
     world w = make_world(0.9f, false, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&memory, &cost, &w);
-    tree_reset(&t, 0);
+    draft_policy *p = make_policy(&w);
     cost_saw_step(&cost, 1, 10);
-    assert_int_equal(p->class->next(p, &t, 100, nodes), 0);
+    assert_int_equal(p->class->next(p, &grown, 100, nodes), 0);
     cost.step = w.step_s;
-    write_plain(p, &t, 32);
-    assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
+    write_plain(p, 32);
+    assert_int_equal(p->class->next(p, &grown, 100, nodes), 1);
 }
 
 /* Where steps cost nothing there is no pause: what is guessed wrongly is not submitted, and the
  * first turns of a copy are noticed. */
 TEST(free_steps_never_pause)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     world w = make_world(0.9f, true, 0.1, 1e-6, 0);
-    draft_policy *p = make_policy(&memory, &cost, &w);
-    tree_reset(&t, 0);
-    write_tokens(&w, p, &t, 700);
+    draft_policy *p = make_policy(&w);
+    write_tokens(&w, p, 700);
     assert_true(gain(&w) > 0.98);
     assert_int_equal(w.n_submitted, 0);
     assert_true(w.n_steps > 0);
     w.wrong = false;
-    write_tokens(&w, p, &t, 60);
+    write_tokens(&w, p, 60);
     assert_true(w.last_written > 1);
 }
 
@@ -368,42 +340,35 @@ TEST(free_steps_never_pause)
  * better here, only the root's step shows. */
 TEST(the_root_is_tried)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     int32_t nodes[DRAFT_MAX_BATCH];
     world w = make_world(0.9f, false, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&memory, &cost, &w);
+    draft_policy *p = make_policy(&w);
     cost_saw_step(&cost, 1, w.step_s);
-    tree_reset(&t, 0);
-    tree_guess(&t, 0, NULL, 0);
+    tree_reset(&grown, 0);
+    tree_guess(&grown, 0, NULL, 0);
     for (int i = 0; i < 40; i++)
-        draft_observe(p, &t, NULL, 0, 1);
-    tree_reset(&t, 0);
-    assert_int_equal(p->class->next(p, &t, 100, nodes), 1);
-    tree_guess(&t, 0, NULL, 0);
-    tree_push(&t, 0, 1, 0.5f);
-    assert_int_equal(p->class->next(p, &t, 100, nodes), 0);
+        draft_observe(p, &grown, NULL, 0, 1);
+    tree_reset(&grown, 0);
+    assert_int_equal(p->class->next(p, &grown, 100, nodes), 1);
+    tree_guess(&grown, 0, NULL, 0);
+    tree_push(&grown, 0, 1, 0.5f);
+    assert_int_equal(p->class->next(p, &grown, 100, nodes), 0);
 }
 
 /* In shared drafting, which has no pauses: what nobody asked for lately is hoped for again. */
 TEST(worth_comes_back)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     policy_wish wish;
     world w = make_world(0.9f, false, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&memory, &cost, &w);
-    tree_reset(&t, 0);
-    tree_guess(&t, 0, NULL, 0);
+    draft_policy *p = make_policy(&w);
+    tree_guess(&grown, 0, NULL, 0);
     for (int i = 0; i < 100; i++)
-        draft_observe(p, &t, NULL, 0, 1);
-    tree_reset(&t, 0);
-    assert_true(p->class->wish(p, &t, 100, &wish) && wish.worth[0] < 1e-5f);
+        draft_observe(p, &grown, NULL, 0, 1);
+    tree_reset(&grown, 0);
+    assert_true(p->class->wish(p, &grown, 100, &wish) && wish.worth[0] < 1e-5f);
     for (int i = 0; i < 128; i++)
-        draft_observe(p, &t, NULL, 0, 1);
-    assert_true(p->class->wish(p, &t, 100, &wish));
+        draft_observe(p, &grown, NULL, 0, 1);
+    assert_true(p->class->wish(p, &grown, 100, &wish));
     assert_true(wish.worth[0] > 0.47f && wish.worth[0] < 0.48f); /* 0.75 (1 - (127/128)^128) */
 }
 
@@ -411,17 +376,13 @@ TEST(worth_comes_back)
  * root's step alone, although more would cost little. */
 TEST(worth_and_calibration_follow_the_text)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     world w = make_world(0.12f, true, 0.1, 0.001, 0.15);
-    draft_policy *p = make_policy(&memory, &cost, &w);
-    tree_reset(&t, 0);
-    turn(&w, p, &t);
+    draft_policy *p = make_policy(&w);
+    turn(&w, p);
     int first = w.n_steps;
     float before = policy_calibrate(p, 0, 0.12f);
     for (int n = 0; n < 200; n++)
-        turn(&w, p, &t);
+        turn(&w, p);
     assert_true(first > 2);
     assert_true(w.n_steps <= 1);
     assert_true(policy_calibrate(p, 0, 0.12f) < 0.75f * before);
@@ -433,21 +394,17 @@ TEST(worth_and_calibration_follow_the_text)
 /* A turn that shares its pass takes an unknown time; a pause goes on all the same, and ends. */
 TEST(pauses_end_in_company)
 {
-    turn_cost cost;
-    policy_memory memory;
-    static token_tree t;
     world w = make_world(0.9f, true, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&memory, &cost, &w);
-    tree_reset(&t, 0);
+    draft_policy *p = make_policy(&w);
     for (int i = 0; i < 2; i++) /* first a plain turn is asked for */
         do
-            turn(&w, p, &t);
+            turn(&w, p);
         while (w.n_steps > 0);
     for (int n = 1; n < 32; n++) {
         cost.turn_s = 0;
-        draft_observe(p, &t, NULL, 0, 1);
+        draft_observe(p, &grown, NULL, 0, 1);
     }
-    turn(&w, p, &t);
+    turn(&w, p);
     assert_true(w.n_steps > 0);
 }
 
@@ -455,23 +412,20 @@ TEST(pauses_end_in_company)
 TEST(parts_can_be_left_out)
 {
     for (int i = 0; i < 2; i++) {
-        policy_memory memory;
-        turn_cost cost;
-        static token_tree t;
         int32_t nodes[DRAFT_MAX_BATCH];
         world w = make_world(0.5f, false, 0.1, 0.001, 0.4);
-        draft_policy *p = make_policy(&memory, &cost, &w);
+        draft_policy *p = make_policy(&w);
         cost_saw_step(&cost, 1, 0.001);
         p->without = DREY_WITHOUT(i ? DREY_PART_TREE : DREY_PART_BATCHING);
-        tree_reset(&t, 0);
-        assert_int_equal(draft_grow(&w.base, p, &t, 100, NULL), DREY_OK);
-        assert_true(t.n_nodes > 4);
-        for (int32_t j = 1; j < t.n_nodes && i; j++)
-            assert_int_equal(t.nodes[j].parent, j - 1);
-        tree_reset(&t, 0);
-        tree_push(&t, 0, 1, 0.5f);
-        tree_push(&t, 0, 2, 0.4f);
-        t.nodes[0].expanded = true;
-        assert_int_equal(p->class->next(p, &t, 100, nodes), i ? 2 : 1);
+        tree_reset(&grown, 0);
+        assert_int_equal(draft_grow(&w.base, p, &grown, 100, NULL), DREY_OK);
+        assert_true(grown.n_nodes > 4);
+        for (int32_t j = 1; j < grown.n_nodes && i; j++)
+            assert_int_equal(grown.nodes[j].parent, j - 1);
+        tree_reset(&grown, 0);
+        tree_push(&grown, 0, 1, 0.5f);
+        tree_push(&grown, 0, 2, 0.4f);
+        grown.nodes[0].expanded = true;
+        assert_int_equal(p->class->next(p, &grown, 100, nodes), i ? 2 : 1);
     }
 }

@@ -290,7 +290,6 @@ TEST(sequence_is_a_chain)
 
 static bool is_five(const void *user, int32_t token)
 {
-    (void)user;
     return token == 5;
 }
 
@@ -391,8 +390,6 @@ TEST(a_tree_goes_on_growing)
 static drey_status eager_expand(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
                                 drey_error *err)
 {
-    (void)d;
-    (void)err;
     const candidate two[2] = {{1, 0.9f}, {2, 0.5f}};
     for (int32_t i = 0; i < n; i++)
         tree_guess(tree, nodes[i], two, 2);

@@ -26,7 +26,6 @@ static drey_status digits_expand(drafter *base, token_tree *tree, const int32_t 
                                  drey_error *err)
 {
     digits *d = (digits *)base;
-    (void)err;
     assert_true(d->n_steps < 16);
     d->n_nodes[d->n_steps++] = n;
     for (int32_t i = 0; i < n; i++) {
@@ -303,7 +302,6 @@ static void look(turn_watch *w, const token_tree *tree, const accepted *a)
     shape_watch *s = (shape_watch *)w;
     char got[300] = "", words[64] = "";
     size_t n = 0;
-    (void)a;
     if (s->session->text.stats.generated_tokens > N_TEXT - 12)
         return; /* the text's end leaves no room for all */
     for (int32_t depth = 1; depth <= 8; depth++)
@@ -346,17 +344,13 @@ static void writes_with(const drey_engine_options *o, const char *want)
 
 static drey_model *toy_of(int32_t n_layers, const char *name)
 {
-    toy_options toy;
-    drey_model *m = NULL;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_layers = n_layers;
-    m = toy_open(name, &toy);
-    return m;
+    return toy_open(name, &toy);
 }
 
 TEST(turns_submit_the_shape)
 {
-    temp_dir();
     target = toy_of(4, "target.gguf");
     draft = toy_of(2, "draft.gguf");
     heads_file h;
@@ -390,5 +384,4 @@ TEST(turns_submit_the_shape)
     writes_with(&o, "1 11 111 1111 11111 111111 1111111");
     drey_model_close(&target);
     drey_model_close(&draft);
-    temp_dir_remove();
 }

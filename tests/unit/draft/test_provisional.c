@@ -11,7 +11,6 @@ enum { END = 9 };
 
 static bool is_nine(const void *user, int32_t token)
 {
-    (void)user;
     return token == END;
 }
 

@@ -35,7 +35,6 @@ static int64_t now_ns(void)
 
 static drey_status guess_all(const draft_step *steps, int32_t n, drey_error *err)
 {
-    (void)err;
     for (int32_t i = 0; i < n; i++) {
         const guesser *g = (const guesser *)steps[i].drafter;
         for (int32_t k = 0; k < steps[i].n; k++) {
@@ -65,8 +64,6 @@ static bool unread(const drafter *d)
 
 static drey_status read_chunk(drafter *d, int64_t until_ns, draft_reading *state, drey_error *err)
 {
-    (void)until_ns;
-    (void)err;
     guesser *g = (guesser *)d;
     g->n_read += g->n_unread;
     g->n_unread = 0;

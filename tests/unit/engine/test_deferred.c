@@ -45,8 +45,6 @@ typedef struct bench {
 static int disk(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
     bench *b = user;
-    (void)part;
-    (void)n_bytes;
     uint64_t seed = offset + atomic_fetch_add(&b->n_reads, 1);
     if (b->slow)
         nanosleep(&(struct timespec){.tv_nsec = (long)(toy_random(&seed) % 300000)}, NULL);
@@ -56,8 +54,7 @@ static int disk(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 static void open_bench(bench *b, const bench_options *options)
 {
     drey_error err = {0};
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = options->architecture;
     toy.type = options->type;
     toy.biases = true;

@@ -17,8 +17,7 @@ typedef struct bench {
 static void open_bench(bench *b, const char *architecture, uint32_t type)
 {
     drey_error err = {0};
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = architecture;
     toy.type = type;
     toy.biases = true;

@@ -33,9 +33,6 @@ typedef struct bench {
 
 static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
-    (void)part;
-    (void)offset;
-    (void)n_bytes;
     bench *b = user;
     while (atomic_load(&b->gate_closed))
         usleep(200);
@@ -45,8 +42,7 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
 
 static void write_toys(void)
 {
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.type = TOY_TYPE_MIXED;
     toy.n_embd = 512; /* more than the ring holds */
     toy.n_ff = 4096;
@@ -125,7 +121,6 @@ static void commit_text(bench *b, runner r, kv_cache *kv, int32_t n)
     r.kv = kv;
     kv_truncate(kv, 0);
     must(pass_prompt(&r, tokens, n, 20, HEAD_NONE, NULL, NULL, &err), &err);
-    (void)b;
 }
 
 /* A seeded tree, or a chain. */

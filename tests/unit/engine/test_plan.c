@@ -21,13 +21,6 @@
 
 static drey_model *target, *draft;
 
-static drey_model *open_toy(const char *name, const toy_options *toy)
-{
-    drey_model *m;
-    m = toy_open(name, toy);
-    return m;
-}
-
 static drey_engine_options usual(bool with_draft)
 {
     drey_engine_options o;
@@ -143,10 +136,7 @@ TEST(the_least_budget_works)
         drey_plan plan;
         drey_engine_plan(e, &plan);
         assert_true(plan.streamed_bytes_per_pass > 0);
-        drey_generate_options g;
-        drey_generate_options_init(&g);
-        g.n_predict = 12;
-        g.ignore_eos = true;
+        drey_generate_options g = greedy(12);
         drey_statistics stats;
         const int32_t prompt[] = {3, 4, 5};
         must(drey_session_generate(s, prompt, 3, &g, &stats, &err), &err);
@@ -172,9 +162,8 @@ static void add_tensor(void *user, const char *tensor, uint64_t bytes, drey_resi
 /* Once a planner is open, its files may be gone: no budget asks for them again. */
 TEST(a_planner_reads_once)
 {
-    toy_options toy;
-    toy_options_init(&toy);
-    drey_model *model = open_toy("gone.gguf", &toy);
+    toy_options toy = toy_usual();
+    drey_model *model = toy_open("gone.gguf", &toy);
     drey_engine_options o = usual(false);
     o.target = model;
     o.n_sessions = 2;
@@ -323,7 +312,6 @@ static size_t cached_pages(int fd)
 /* Pages of its file that the program itself maps, at most: it is the first of the objects. */
 static int add_pages(struct dl_phdr_info *object, size_t size, void *user)
 {
-    (void)size;
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == PT_LOAD)
             *(size_t *)user += object->dlpi_phdr[i].p_filesz / 4096 + 2;
@@ -449,22 +437,19 @@ TEST(measures_what_is_not_given)
 
 static int open_models(void **state)
 {
-    (void)state;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 256;
     toy.n_ff = 4096;
     toy.n_layers = 5;
     temp_dir();
-    target = open_toy("target.gguf", &toy);
-    toy_options_init(&toy);
-    draft = open_toy("draft.gguf", &toy);
+    target = toy_open("target.gguf", &toy);
+    toy = toy_usual();
+    draft = toy_open("draft.gguf", &toy);
     return 0;
 }
 
 static int close_models(void **state)
 {
-    (void)state;
     drey_model_close(&target);
     drey_model_close(&draft);
     temp_dir_remove();

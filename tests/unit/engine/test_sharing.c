@@ -92,7 +92,6 @@ static int32_t n_shared, n_nodes_shared;
 static drey_status guess_node(drafter *d, token_tree *t, const int32_t *nodes, int32_t n,
                               drey_error *err)
 {
-    (void)err;
     guesser *g = (guesser *)d;
     for (int32_t i = 0; i < n; i++) {
         tree_node *node = &t->nodes[nodes[i]];
@@ -228,10 +227,7 @@ static void begin_text(drey_session *s, int which, text *t)
     rng r = rng_from((uint64_t)which);
     for (int i = 0; i < 20; i++)
         prompt[i] = 1 + rng_below(&r, 250);
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_PREDICT;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_PREDICT);
     g.on_token = keep_id;
     g.user = t;
     *t = (text){.n = 0};
@@ -243,8 +239,7 @@ static int open_models(void **state)
 {
     static drey_engine_options o;
     temp_dir();
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 128;
     toy.n_ff = 256;
     drey_engine_options_init(&o);

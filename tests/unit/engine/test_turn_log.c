@@ -247,10 +247,7 @@ static void write_traced(const drey_model *target, const drey_model *draft, int3
     drey_engine *e;
     drey_session *s;
     drey_statistics stats;
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = 48;
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(48);
     const int32_t prompt[] = {65, 66, 67, 68, 65};
     must(engine_open(&e, &o, &tuning, &err), &err);
     must(drey_session_open(&s, e, &err), &err);
@@ -270,8 +267,7 @@ static void write_traced(const drey_model *target, const drey_model *draft, int3
 TEST(texts_are_traced)
 {
     drey_error err = {0};
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     drey_model *target, *draft;
     toy_write(temp_path("target.gguf"), &toy);
     toy.n_layers = 2;
@@ -289,11 +285,9 @@ TEST(texts_are_traced)
 TEST(plans_count_it)
 {
     drey_error err = {0};
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     drey_model *target;
-    toy_write(temp_path("target.gguf"), &toy);
-    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
+    target = toy_open("target.gguf", &toy);
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.target = target;

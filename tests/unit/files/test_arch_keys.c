@@ -34,8 +34,7 @@ static drey_status open_toy(const toy_options *toy, drey_error *err)
 static drey_status open_with(const char *architecture, toy_key key, drey_error *err)
 {
     toy_key keys[] = {key, {0}};
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = architecture;
     toy.n_layers = 1;
     toy.keys = keys;
@@ -163,8 +162,7 @@ TEST(refuses_tensors_without_a_role)
                                         "blk.1.attn_output.bias", /* of a layer too many */
                                         "rope_factors_long.weight"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        toy_options toy;
-        toy_options_init(&toy);
+        toy_options toy = toy_usual();
         toy.n_layers = 1;
         toy.more_tensor = names[i];
         drey_error err;
@@ -178,10 +176,9 @@ TEST(refuses_tensors_without_a_role)
  * refused. */
 TEST(contexts_end)
 {
-    toy_options toy;
+    toy_options toy = toy_usual();
     drey_error err;
     for (int i = 0; i < 2; i++) {
-        toy_options_init(&toy);
         toy.architecture = i ? "phi3" : "gpt2";
         toy.n_layers = 1;
         toy.n_heads_kv = toy.n_heads;
@@ -202,8 +199,7 @@ TEST(fused_tensors_have_their_roles)
     static const char *const names[] = {"blk.0.attn_q.bias", "blk.0.ffn_gate.bias",
                                         "blk.0.attn_q.weight", "rope_freqs.weight"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        toy_options toy;
-        toy_options_init(&toy);
+        toy_options toy = toy_usual();
         toy.architecture = "gpt2";
         toy.n_layers = 1;
         toy.n_heads_kv = toy.n_heads;
@@ -217,8 +213,7 @@ TEST(fused_tensors_have_their_roles)
 
 static model_shape shape_of(const char *architecture, const toy_key *keys)
 {
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.architecture = architecture;
     toy.n_layers = 7;
     toy.keys = keys;
@@ -283,19 +278,18 @@ TEST(says_what_is_missing)
 {
     static const toy_key keys[] = {
         {"attention.clamp_kqv", GGUF_F32, 30, NULL}, {"residual_scale", GGUF_F32, 0.5, NULL}, {0}};
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     assert_int_equal(complaints_of(&toy).n, 0);
     toy.keys = keys;
     complaints c = complaints_of(&toy);
     assert_int_equal(c.n, 2);
     assert_true(strstr(c.text, "clamp_kqv") && strstr(c.text, "residual_scale"));
-    toy_options_init(&toy);
+    toy = toy_usual();
     toy.architecture = "mamba"; /* of which it cannot tell what else is missing */
     c = complaints_of(&toy);
     assert_int_equal(c.n, 1);
     assert_non_null(strstr(c.text, "architecture \"mamba\" is not supported (llama, "));
-    toy_options_init(&toy);
+    toy = toy_usual();
     toy.more_tensor = "blk.0.attn_sinks.weight";
     toy.pre = "bloom";
     c = complaints_of(&toy);

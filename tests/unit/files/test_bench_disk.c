@@ -50,8 +50,7 @@ TEST(reads_all_tensors)
     static const char *const paths[] = {"toy.gguf", "split-00001-of-00003.gguf"};
     for (int split = 0; split < 2; split++) {
         const char *path = temp_path(paths[split]);
-        toy_options toy;
-        toy_options_init(&toy);
+        toy_options toy = toy_usual();
         toy.n_embd = 256;
         toy.n_ff = 1024;
         toy.n_parts = split ? 3 : 1;
@@ -77,8 +76,7 @@ TEST(reads_all_tensors)
 TEST(reads_a_sidecar)
 {
     const char *path = temp_path("packed.gguf");
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_embd = 256;
     toy_write(path, &toy);
     drey_model *m = NULL;
@@ -100,8 +98,7 @@ TEST(reads_a_sidecar)
 TEST(reads_as_long_as_asked)
 {
     const char *path = temp_path("again.gguf");
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy_write(path, &toy);
     drey_disk_report report;
     drey_error err;

@@ -14,9 +14,8 @@
 
 static gguf *toy_file(const char *name, uint64_t seed)
 {
-    toy_options toy;
+    toy_options toy = toy_usual();
     gguf *g;
-    toy_options_init(&toy);
     toy.n_layers = 6;
     toy.seed = seed;
     toy_write(temp_path(name), &toy);

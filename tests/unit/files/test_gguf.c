@@ -197,8 +197,7 @@ static void check_toy(const toy_options *o)
 
 TEST(toys_parse)
 {
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     check_toy(&o);
     o.tied = true;
     o.architecture = "qwen2";
@@ -237,8 +236,7 @@ static uint64_t hash_toy(const toy_options *o)
 /* Tests on other machines compare texts, so a toy may not depend on compiler or architecture. */
 TEST(toys_are_the_same_everywhere)
 {
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     assert_int_equal(hash_toy(&o), 0x5d9258b9623b8b81);
     o.n_embd = o.n_ff = 256;
     o.n_layers = 2;
@@ -248,8 +246,7 @@ TEST(toys_are_the_same_everywhere)
 
 TEST(noise_changes_its_share)
 {
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     gguf_writer plain = {0}, noisy = {0};
     toy_build(&plain, &o, 0);
     o.noise = 0.1f;

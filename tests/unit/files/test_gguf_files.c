@@ -77,8 +77,7 @@ TEST(refuses_other_files)
 TEST(refuses_a_download_that_stopped)
 {
     const char *path = temp_path("stopped.gguf");
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     toy_write(path, &o);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -214,8 +213,7 @@ static size_t resident_pages(const char *path)
 TEST(leaves_no_page_cache)
 {
     const char *path = temp_path("cache.gguf");
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     toy_write(path, &o);
     int fd = open(path, O_RDONLY);
     fsync(fd);
@@ -234,8 +232,7 @@ TEST(leaves_no_page_cache)
 
 static void write_split(const char *first, int32_t n_parts, uint64_t seed)
 {
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     o.n_parts = n_parts;
     o.seed = seed;
     toy_write(first, &o);
@@ -465,8 +462,7 @@ TEST(inspects_keys)
 TEST(inspects_a_toy)
 {
     const char *path = temp_path("inspect.gguf");
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     toy_write(path, &o);
     check_key(path, "general.architecture", "text", "llama");
     check_key(path, "llama.block_count", "u32", "3");

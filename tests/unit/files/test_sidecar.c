@@ -34,7 +34,7 @@ static drey_model *open_model(const char *path)
 /* Large enough that matrices have several pieces and most pages are not sampled. */
 static void large_toy(toy_options *toy)
 {
-    toy_options_init(toy);
+    *toy = toy_usual();
     toy->n_embd = 256;
     toy->n_ff = 4096;
     toy->n_layers = 2;
@@ -224,8 +224,7 @@ TEST(every_type)
         const type_traits *traits = type_find(type);
         if (!traits || !traits->runnable)
             continue;
-        toy_options toy;
-        toy_options_init(&toy);
+        toy_options toy = toy_usual();
         toy.type = type;
         toy.n_embd = 256;
         toy.n_ff = 256;
@@ -253,7 +252,6 @@ TEST(least_budget)
     toy_options toy;
     large_toy(&toy);
     toy.n_layers = 5;
-    temp_dir();
     drey_model *m = toy_model(&toy);
     drey_engine_options o = engine_of(m);
     write_text(&want, &o, -1);
@@ -270,7 +268,6 @@ TEST(least_budget)
         assert_memory_equal(got.ids, want.ids, sizeof *want.ids * N_TEXT);
     }
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* ---- What is refused ---- */
@@ -344,9 +341,7 @@ static uint8_t *keep(const char *path, size_t *n)
 
 TEST(damaged_and_foreign)
 {
-    temp_dir();
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     drey_model *m = toy_model(&toy);
     const char *path = temp_path("m.gguf.drey");
     prepare(m, NULL, false, false);
@@ -396,12 +391,10 @@ TEST(damaged_and_foreign)
     }
     free(whole);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 TEST(stale)
 {
-    temp_dir();
     toy_options toy;
     large_toy(&toy);
     toy.n_parts = 3;
@@ -426,7 +419,7 @@ TEST(stale)
     drey_model_close(&m);
 
     /* Another model of the same shapes under the same name, as old as the first. */
-    toy_options_init(&toy);
+    toy = toy_usual();
     m = toy_model(&toy);
     const char *one = temp_path("m.gguf"), *sidecar = temp_path("m.gguf.drey");
     assert_int_equal(utimensat(AT_FDCWD, one, times, 0), 0);
@@ -437,13 +430,11 @@ TEST(stale)
     assert_int_equal(utimensat(AT_FDCWD, one, times, 0), 0);
     not_used(m, sidecar, DREY_ERR_MISMATCH, "is stale: the model's data");
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* What the door does not see, the check does: a byte of the data, here and there. */
 TEST(check_reads_everything)
 {
-    temp_dir();
     toy_options toy;
     large_toy(&toy);
     drey_model *m = toy_model(&toy);
@@ -464,7 +455,6 @@ TEST(check_reads_everything)
     refused(&o, DREY_ERR_MISMATCH, "matrix blk.1.ffn_up.weight of the model has changed");
     free(path);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* Damage of the i-th matrix in the sidecar: its first byte, its last one, or one between. */
@@ -487,7 +477,6 @@ TEST(damaged_data)
 {
     static writing want, got;
     static const double shares[] = {-1, 0.5, 0};
-    temp_dir();
     toy_options toy;
     large_toy(&toy);
     toy.type = TYPE_Q4_0;
@@ -522,14 +511,11 @@ TEST(damaged_data)
         free(whole);
     }
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 TEST(places)
 {
-    temp_dir();
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     drey_model *m = toy_model(&toy);
     drey_prepare_options o = {.model = m, .force = true};
     o.output = temp_path("m.gguf");
@@ -559,7 +545,6 @@ TEST(places)
     write_text(&w, &e, 0.3);
     assert_true(w.stats.sidecar);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* ---- Ends ---- */
@@ -571,9 +556,7 @@ static bool until_zero(void *user)
 
 TEST(interrupted)
 {
-    temp_dir();
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     drey_model *m = toy_model(&toy);
     const char *path = temp_path("m.gguf.drey"), *partial = temp_path("m.gguf.drey.partial");
     int left;
@@ -597,14 +580,12 @@ TEST(interrupted)
             prepare(m, NULL, false, false);
     }
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* A process that is killed somewhere in the middle leaves the old sidecar, the new one, or none;
  * and the next prepare is not hindered by what it left. */
 TEST(killed)
 {
-    temp_dir();
     toy_options toy;
     large_toy(&toy);
     drey_model *m = toy_model(&toy);
@@ -643,5 +624,4 @@ TEST(killed)
     assert_false(exists(temp_path("m.gguf.drey.partial")));
     free(path);
     drey_model_close(&m);
-    temp_dir_remove();
 }

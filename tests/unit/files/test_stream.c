@@ -69,7 +69,6 @@ static char file_paths[N_FILES][2048];
 
 static int make_files(void **state)
 {
-    (void)state;
     chmod(temp_dir(), 0755); /* also for the children that give up root */
     for (int i = 0; i < N_FILES; i++) {
         char name[32];
@@ -82,7 +81,6 @@ static int make_files(void **state)
 
 static int free_files(void **state)
 {
-    (void)state;
     for (int i = 0; i < N_FILES; i++)
         free(file_bytes[i]);
     temp_dir_remove();
@@ -225,7 +223,6 @@ static int without_uring(void *arg)
 
 static int without_direct(void *arg)
 {
-    (void)arg;
     if (!deny_direct())
         return CANNOT_TRY;
     stream_counters count;
@@ -619,8 +616,6 @@ TEST(next_pass_is_read_ahead)
 static int note_size(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 {
     rig *r = user;
-    (void)part;
-    (void)offset;
     for (uint32_t most = r->most_bytes; n_bytes > most;)
         if (atomic_compare_exchange_weak(&r->most_bytes, &most, n_bytes))
             break;

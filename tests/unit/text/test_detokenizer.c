@@ -108,7 +108,6 @@ TEST(characters_stay_whole)
         "\xE2\x82 \xE2\x82\xAC\xE2",
         "\xED\xA0\x80\xF4\x90\x80\x80"};
     const char *names[] = {"qwen2", "sentencepiece"};
-    (void)state;
     for (size_t k = 0; k < 2; k++) {
         test_vocab v = vocab_open(names[k]);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -122,7 +121,6 @@ TEST(any_tokens)
 {
     static const char *const stops[] = {"\n\n", "the", "<|im_end|>", "\xE4\xBD", ""};
     const char *names[] = {"gpt-2", "qwen2", "sentencepiece"};
-    (void)state;
     rng r = {3};
     for (size_t k = 0; k < 3; k++) {
         test_vocab v = vocab_open(names[k]);

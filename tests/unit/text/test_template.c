@@ -548,9 +548,7 @@ TEST(system_folded_last)
 /* A user cannot end their own turn, unless they may write special tokens. */
 TEST(users_write_text)
 {
-    toy_options o;
-    toy_options_init(&o);
-    temp_dir();
+    toy_options o = toy_usual();
     const char *path = temp_path("chat.gguf");
     toy_write(path, &o);
     drey_model *m;
@@ -591,5 +589,4 @@ TEST(users_write_text)
     assert_memory_equal(ids, same, 3 * sizeof *ids);
     drey_free(text);
     drey_model_close(&m);
-    temp_dir_remove();
 }

@@ -183,7 +183,6 @@ static size_t merge_by_search(const table *t, int32_t *ids, size_t n)
 
 static void merging_is_greedy(void **state)
 {
-    (void)state;
     rng r = {11};
     merger m = {.pair = pair_by_table};
     for (int round = 0; round < 2000; round++) {
@@ -238,7 +237,6 @@ static void any_bytes_come_back(void **state)
 {
     static const char *const names[] = {"gpt-2", "qwen2", "llama-bpe"};
     static const char pool[] = "aA '\n\r\t1<|>im_end\xC3\xA9\xE4\xBD\xA0\xF0\x9F\x98\x80\xFF\x80";
-    (void)state;
     rng r = {5};
     for (size_t i = 0; i < 3; i++) {
         test_vocab v = vocab_open(names[i]);
@@ -261,7 +259,6 @@ static void long_texts(void **state)
     static const char *const kinds[] = {"a",    " ",         "\n",       "1",   "'",
                                         "ab",   "\xFF",      "\xC3\xA9", "\r ", "\xE3\x80\x80",
                                         "<|im", "<|im_end|>"};
-    (void)state;
     size_t n = MERGE_WORD_BYTES + 1000;
     char *text = malloc(n);
     for (int bpe = 0; bpe < 2; bpe++) {
@@ -287,7 +284,6 @@ static const vocab_keys tiny_keys = {
 
 static void special_tokens_and_ends(void **state)
 {
-    (void)state;
     vocab_keys keys = tiny_keys;
     keys.bos_plus_1 = keys.eos_plus_1 = 3; /* "ab" ends a text because the file says so */
     test_vocab v;
@@ -333,7 +329,6 @@ static void special_tokens_and_ends(void **state)
  * file that names no ids has SentencePiece's own. */
 static void blanks_behind_special_tokens(void **state)
 {
-    (void)state;
     static const char *const tokens[] = {"<unk>",    "<s>", "</s>", "\xE2\x96\x81",  "a",
                                          "<|user|>", "\n",  "<x>",  "<|endoftext|>", NULL};
     static const int32_t types[] = {2, 3, 4, 1, 1, 3, 1, 4, 3};
@@ -370,7 +365,6 @@ static void blanks_behind_special_tokens(void **state)
 /* Names of several families stand for one expression. */
 static void names_of_one_expression(void **state)
 {
-    (void)state;
     static const char *const pairs[][2] = {{"gpt-2", "mellum"},      {"qwen2", "megrez"},
                                            {"llama-bpe", "falcon3"}, {"llama-bpe", "pixtral"},
                                            {"smollm", "minerva-7b"}, {"dbrx", "smaug-bpe"}};
@@ -388,7 +382,6 @@ static void names_of_one_expression(void **state)
 
 static void begin_of_text(void **state)
 {
-    (void)state;
     int32_t ids[4];
     size_t n;
     test_vocab v = vocab_open("llama-bpe"); /* the file does not say; the family wants one */
@@ -411,7 +404,6 @@ static void begin_of_text(void **state)
 
 static void first_blank_is_dropped(void **state)
 {
-    (void)state;
     test_vocab v = vocab_open("sentencepiece");
     int32_t ids[16];
     size_t n, n_bytes;
@@ -445,7 +437,6 @@ static drey_status compare(const vocab_keys *target, const vocab_keys *draft, dr
 
 static void drafts_that_fit_and_do_not(void **state)
 {
-    (void)state;
     static const char *const padded[] = {"a",   "b",    "ab",     "<|end|>", "</s>",
                                          "<x>", "<x>y", "[PAD7]", "<spare>", NULL};
     static const int32_t padded_types[] = {1, 1, 1, 3, 1, 4, 4, 1, 5};
@@ -485,7 +476,6 @@ static void refused(const vocab_keys *keys, drey_status code, const char *words)
 
 static void broken_files(void **state)
 {
-    (void)state;
     static const char *const no_tokens[] = {NULL};
     static const char *const bad_merges[][2] = {{"a", NULL}, {"a ", NULL},  {" a", NULL},
                                                 {"", NULL},  {"a q", NULL}, {"b a", NULL}};

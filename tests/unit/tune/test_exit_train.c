@@ -229,8 +229,7 @@ static const drey_train_prompt prompts[N_PROMPTS] = {
 static drey_model *toy(int32_t n_layers, const char *name)
 {
     drey_model *m;
-    toy_options o;
-    toy_options_init(&o);
+    toy_options o = toy_usual();
     o.n_layers = n_layers;
     toy_write(temp_path(name), &o);
     assert_int_equal(drey_model_open(&m, temp_path(name), NULL), DREY_OK);

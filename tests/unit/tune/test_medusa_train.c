@@ -353,7 +353,6 @@ static int32_t calls_left;
 
 static bool not_for_long(void *user)
 {
-    (void)user;
     return --calls_left > 0;
 }
 
@@ -409,12 +408,9 @@ static void copy_file(const char *from, const char *to)
 
 static drey_model *toy_model(void)
 {
-    drey_model *m;
-    toy_options toy;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     temp_dir();
-    m = toy_open("model.gguf", &toy);
-    return m;
+    return toy_open("model.gguf", &toy);
 }
 
 static void check_drafting(const drey_model *m)
@@ -706,13 +702,11 @@ TEST(what_cannot_be)
 
 static int open_threads(void **state)
 {
-    (void)state;
     return pool_open(&threads, 2, NULL) == DREY_OK ? 0 : -1;
 }
 
 static int close_threads(void **state)
 {
-    (void)state;
     pool_close(&threads);
     return 0;
 }

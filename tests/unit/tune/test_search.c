@@ -133,7 +133,6 @@ TEST(against_all_ratios)
  * one: c (1 - x) = 400 + 2 c x above 400 positions, c - 800 x = 400 (1 + x) below. */
 static double attention_s(void *user, int32_t n_positions, double x)
 {
-    (void)user;
     double c = n_positions, dense = x > 0 ? x : 0, sparse = x < 0 ? -x : 0;
     return fmax(c * (1 - dense) + 800 * sparse, 400 * (1 - sparse) + 2 * c * dense);
 }

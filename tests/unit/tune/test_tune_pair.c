@@ -19,17 +19,13 @@ static int32_t prompt[N_PROMPT];
 
 static drey_model *toy_of(int32_t n_layers, const char *name)
 {
-    toy_options toy;
-    drey_model *m = NULL;
-    toy_options_init(&toy);
+    toy_options toy = toy_usual();
     toy.n_layers = n_layers;
-    m = toy_open(name, &toy);
-    return m;
+    return toy_open(name, &toy);
 }
 
 static int open_toys(void **state)
 {
-    (void)state;
     temp_dir();
     target = toy_of(4, "target.gguf");
     draft = toy_of(2, "draft.gguf");
@@ -40,7 +36,6 @@ static int open_toys(void **state)
 
 static int close_toys(void **state)
 {
-    (void)state;
     drey_model_close(&target);
     drey_model_close(&draft);
     temp_dir_remove();
@@ -191,7 +186,6 @@ static drey_status expand_by_hand(drafter *d, token_tree *tree, const int32_t *n
                                   drey_error *err)
 {
     const medusa_drafter *m = (const medusa_drafter *)d;
-    (void)err;
     assert_true(m->seen_for == m->n_tokens - 1);
     assert_true(m->hidden[1] == (float)tree->nodes[0].token);
     for (int32_t i = 0; i < n; i++) {
@@ -207,7 +201,6 @@ static drey_status expand_by_hand(drafter *d, token_tree *tree, const int32_t *n
 static drey_status begin_by_hand(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
 {
     (void)tokens;
-    (void)err;
     ((medusa_drafter *)d)->n_tokens = n;
     return DREY_OK;
 }
