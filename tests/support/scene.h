@@ -7,6 +7,13 @@
 
 /* Fails the test where a call has failed. */
 void must(drey_status status, const drey_error *err);
+/* MUST(f, a, b) calls f(a, b, &err), which has to succeed. */
+#define MUST(f, ...)                                                                               \
+    do {                                                                                           \
+        drey_error failed_ = {0};                                                                  \
+        must(f(__VA_ARGS__, &failed_), &failed_);                                                  \
+    } while (0)
+
 /* Writes NAME into the temporary folder and opens it. */
 drey_model *toy_open(const char *name, const toy_options *toy);
 

@@ -155,16 +155,15 @@ TEST(std_writes_the_targets_text)
 /* A text that bld wrote, held against the target's choices, one by one. */
 TEST(bld_counts_what_it_let_pass)
 {
-    drey_error err = {0};
     drey_engine_options o = options_of(target, DREY_POLICY_BLD);
     with_draft(&o);
     drey_engine *e;
     drey_session *s;
     drey_statistics stats;
     drey_generate_options g = greedy(60);
-    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
-    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
-    assert_int_equal(drey_session_generate(s, prompt, 6, &g, &stats, &err), DREY_OK);
+    MUST(drey_engine_open, &e, &o);
+    MUST(drey_session_open, &s, e);
+    MUST(drey_session_generate, s, prompt, 6, &g, &stats);
     drey_speculation c;
     drey_session_speculation(s, &c);
     int32_t text[66];
@@ -226,8 +225,7 @@ TEST(a_ring_is_read_then_used)
                               .in_turns = true,
                               .fault = count_read};
     stream *s;
-    drey_error err;
-    assert_int_equal(stream_open(&s, &o, &err), DREY_OK);
+    MUST(stream_open, &s, &o);
     int64_t next = 0;
     while (next < PIECES) {
         assert_non_null(stream_wait(s, next));

@@ -82,7 +82,6 @@ static void count_product(void *user, drey_progress what, uint64_t done, uint64_
 
 static void open_place(place *p, double share, bool drafts)
 {
-    drey_error err = {0};
     drey_engine_options o;
     drey_engine_options_init(&o);
     *p = (place){.lock = PTHREAD_MUTEX_INITIALIZER, .cancel_at = -1};
@@ -99,9 +98,9 @@ static void open_place(place *p, double share, bool drafts)
     o.progress_user = p;
     engine_tuning tuning = {
         .set_share = share <= 1, .share = share, .fault = count_read, .fault_user = p};
-    must(engine_open(&p->engine, &o, &tuning, &err), &err);
+    MUST(engine_open, &p->engine, &o, &tuning);
     for (int i = 0; i < N_SESSIONS; i++)
-        must(drey_session_open(&p->session[i], p->engine, &err), &err);
+        MUST(drey_session_open, &p->session[i], p->engine);
 }
 
 static void close_place(place *p)
@@ -138,7 +137,6 @@ static void begin_again(void *user)
 
 static void begin(place *p, int i)
 {
-    drey_error err = {0};
     int32_t prompt[N_PROMPT];
     rng r = rng_from((uint64_t)i + 1);
     writer *w = &p->writer[i];
@@ -150,16 +148,15 @@ static void begin(place *p, int i)
     g.on_end = begin_again;
     g.user = w;
     *w = (writer){.place = p, .i = i};
-    must(drey_session_sync(p->session[i], prompt, N_PROMPT, NULL, &err), &err);
-    must(drey_session_begin(p->session[i], &g, &t->stats, &err), &err);
+    MUST(drey_session_sync, p->session[i], prompt, N_PROMPT, NULL);
+    MUST(drey_session_begin, p->session[i], &g, &t->stats);
 }
 
 static void write_all(place *p)
 {
-    drey_error err = {0};
     int32_t n_writing;
     do
-        must(drey_engine_step(p->engine, &n_writing, &err), &err);
+        MUST(drey_engine_step, p->engine, &n_writing);
     while (n_writing);
 }
 
@@ -292,7 +289,6 @@ static int64_t n_passes(const drey_engine *e)
 /* A pass that nobody wants any more ends, and the next text is right. */
 TEST(test_all_leave)
 {
-    drey_error err = {0};
     text right[N_SESSIONS];
     place p;
     int32_t n_writing;
@@ -310,10 +306,10 @@ TEST(test_all_leave)
             begin(&p, i);
         }
         for (int k = 0; k < round % 4; k++)
-            must(drey_engine_step(p.engine, &n_writing, &err), &err);
+            MUST(drey_engine_step, p.engine, &n_writing);
         int64_t n_before = n_passes(p.engine);
         cancel_at(&p, (1 << N_SESSIONS) - 1, 2); /* of the ring's, ahead of this pass or in it */
-        must(drey_engine_step(p.engine, &n_writing, &err), &err);
+        MUST(drey_engine_step, p.engine, &n_writing);
         bool left = n_writing == 0 && n_passes(p.engine) == n_before;
         n_left += left;
         if (n_writing)
@@ -346,7 +342,6 @@ static bool cancel_other(void *user, int32_t id)
 
 TEST(test_from_a_callback)
 {
-    drey_error err = {0};
     text right[N_SESSIONS];
     place p;
     make_right(right);
@@ -358,11 +353,11 @@ TEST(test_from_a_callback)
     begin(&p, 1);
     drey_session_end(p.session[1]);
     p.writer[1] = (writer){.place = &p, .i = 1};
-    must(drey_session_begin(p.session[1], &g, &p.writer[1].text.stats, &err), &err);
+    MUST(drey_session_begin, p.session[1], &g, &p.writer[1].text.stats);
     /* The victim comes last: its prompt takes two passes, by when the other has three tokens. How
      * many rows of a prompt join a pass is up to clocks. */
     for (int32_t n_writing; p.writer[1].text.n == 0;)
-        must(drey_engine_step(p.engine, &n_writing, &err), &err);
+        MUST(drey_engine_step, p.engine, &n_writing);
     begin(&p, 2);
     victim = p.session[2];
     write_all(&p);
@@ -391,7 +386,6 @@ TEST(test_nobody_wants_the_head)
 {
     place p;
     text right[N_SESSIONS];
-    drey_error err = {0};
     make_right(right);
     open_place(&p, 0, false);
     begin(&p, 0);
@@ -406,15 +400,15 @@ TEST(test_nobody_wants_the_head)
                                      .rows = &row,
                                      .n = 1,
                                      .head = i == 0 ? HEAD_ALL : HEAD_NONE};
-        must(pass_begin(&pass, &p.session[0]->target, groups, 2, &err), &err);
+        MUST(pass_begin, &pass, &p.session[0]->target, groups, 2);
         for (pass_state at = PASS_GOES_ON; at != PASS_DONE;) {
-            must(pass_step(&pass, 0, &at, &err), &err);
+            MUST(pass_step, &pass, 0, &at);
             if (at == PASS_STARVED)
                 pass_wait(&pass);
             if (pass_at_layer(&pass) && pass_layers_done(&pass) == 1 + round % n_layers)
                 pass_drop(&pass, 0);
         }
-        must(pass_end(&pass, &err), &err);
+        MUST(pass_end, &pass);
         assert_int_equal(p.session[0]->target_kv.n_pending, 0);
         assert_int_equal(p.session[1]->target_kv.n_pending, 1);
         kv_truncate(&p.session[1]->target_kv, 0);

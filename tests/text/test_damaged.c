@@ -24,8 +24,7 @@ static writing got;
 static drey_model *open_model(const char *path)
 {
     drey_model *m;
-    drey_error err = {0};
-    must(drey_model_open(&m, path, &err), &err);
+    MUST(drey_model_open, &m, path);
     return m;
 }
 
@@ -268,8 +267,7 @@ TEST(sidecars_that_were_damaged)
     small_toy(&toy, TYPE_Q8_0);
     const char *path = make("m.gguf", &toy), *output = temp_path("m.gguf.drey");
     drey_model *m = open_model(path);
-    drey_error err = {0};
-    assert_int_equal(prepare(m, output, false, &err), DREY_OK);
+    MUST(prepare, m, output, false);
     int fd = open(output, O_RDWR);
     const uint16_t nan = 0x7e00; /* the first scale of the first row */
     assert_int_equal(pwrite(fd, &nan, 2, place_in_sidecar(fd, "blk.1.ffn_down.weight")), 2);

@@ -59,10 +59,9 @@ TEST(plans_say_what_q8_caches_save)
     drey_engine_options o = engine_of(m);
     o.n_context = 4096;
     drey_plan f16, q8;
-    drey_error err;
-    assert_int_equal(drey_plan_make(&o, 0, &f16, &err), DREY_OK);
+    MUST(drey_plan_make, &o, 0, &f16);
     o.kv = DREY_KV_Q8_0;
-    assert_int_equal(drey_plan_make(&o, 0, &q8, &err), DREY_OK);
+    MUST(drey_plan_make, &o, 0, &q8);
     assert_true(f16.kv == DREY_KV_F16 && f16.kv_saved_bytes == 0);
     assert_true(q8.kv == DREY_KV_Q8_0 && q8.kv_bytes + q8.kv_saved_bytes == f16.kv_bytes);
     assert_true(fabs((double)q8.kv_bytes / (double)f16.kv_bytes - 17.0 / 32) < 0.01);
@@ -117,11 +116,10 @@ TEST(tokens_that_only_the_target_has)
 static void write_text(drey_session *s, const int32_t *ids, size_t n, drey_statistics *stats)
 {
     drey_generate_options g;
-    drey_error err = {0};
     drey_generate_options_init(&g);
     g.n_predict = N_TEXT;
     g.ignore_eos = true;
-    must(drey_session_generate(s, ids, n, &g, stats, &err), &err);
+    MUST(drey_session_generate, s, ids, n, &g, stats);
 }
 
 /* A pass without its head that is given up, as a cancelled prompt leaves it, over and over while

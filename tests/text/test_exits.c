@@ -510,7 +510,6 @@ static int failing_read(void *user, int32_t part, uint64_t offset, uint32_t n_by
 
 static void open_rig(rig *r, const drey_engine_options *options, oracle *says, int32_t n)
 {
-    drey_error err = {0};
     memset(r, 0, sizeof *r);
     r->says = says;
     r->n = n;
@@ -521,17 +520,16 @@ static void open_rig(rig *r, const drey_engine_options *options, oracle *says, i
                                   .fault_user = r,
                                   .exit_here = says ? exit_here : NULL,
                                   .exit_user = says};
-    must(engine_open(&r->engine, &o, &tuning, &err), &err);
+    MUST(engine_open, &r->engine, &o, &tuning);
     for (int32_t i = 0; i < n; i++) {
         drey_generate_options g = greedy(N_TEXT);
         g.on_token = keep_id;
         g.user = &r->text[i];
         if (i % 2)
             g.sampling = sampled;
-        must(drey_session_open(&r->session[i], r->engine, &err), &err);
-        must(drey_session_sync(r->session[i], prompt + i, (size_t)(N_PROMPT - i), NULL, &err),
-             &err);
-        must(drey_session_begin(r->session[i], &g, NULL, &err), &err);
+        MUST(drey_session_open, &r->session[i], r->engine);
+        MUST(drey_session_sync, r->session[i], prompt + i, (size_t)(N_PROMPT - i), NULL);
+        MUST(drey_session_begin, r->session[i], &g, NULL);
     }
 }
 
@@ -756,12 +754,11 @@ TEST(predictors_know_their_draft)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         drey_engine *e = NULL;
-        drey_error err = {0};
         make_predictors(&p, N_LAYERS, 2, 16, 4, 7);
         p.drafter_identity = cases[i].identity;
         snprintf(p.drafter_file, sizeof p.drafter_file, "%s", cases[i].file);
         snprintf(p.drafter, sizeof p.drafter, "%s", cases[i].name);
-        assert_int_equal(exit_write(&p, path, target->file, &err), DREY_OK);
+        MUST(exit_write, &p, path, target->file);
         exit_close(&p);
         if (cases[i].says) {
             refuses_guesses(path, cases[i].says);
@@ -769,7 +766,7 @@ TEST(predictors_know_their_draft)
         }
         drey_engine_options o = with_exits(&guessers[2], DREY_EXIT_EXACT);
         o.exit_file = path;
-        assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+        MUST(drey_engine_open, &e, &o);
         drey_engine_close(&e);
     }
 }

@@ -41,21 +41,19 @@ static bool on_token(void *user, int32_t id)
 
 static drey_session *open_session(drey_engine **e, bool drafts)
 {
-    drey_error err = {0};
     drey_session *s = NULL;
     drey_engine_options o = plain_options(target, 128, 1);
     o.draft = drafts ? draft : NULL;
     o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
     o.policy = drafts ? DREY_POLICY_SPECINFER : DREY_POLICY_NONE;
-    must(engine_open(e, &o, NULL, &err), &err);
-    must(drey_session_open(&s, *e, &err), &err);
+    MUST(engine_open, e, &o, NULL);
+    MUST(drey_session_open, &s, *e);
     return s;
 }
 
 static void write_text(drey_session *s, float temperature, const drey_bias *biases,
                        int32_t n_biases, heard *out)
 {
-    drey_error err = {0};
     drey_generate_options g = greedy(N_TEXT);
     g.sampling.temperature = temperature;
     g.sampling.seed = 7;
@@ -67,7 +65,7 @@ static void write_text(drey_session *s, float temperature, const drey_bias *bias
     g.user = out;
     *out = (heard){.n = 0};
     drey_session_reset(s);
-    must(drey_session_generate(s, prompt, N_PROMPT, &g, NULL, &err), &err);
+    MUST(drey_session_generate, s, prompt, N_PROMPT, &g, NULL);
     assert_int_equal(out->n, N_TEXT);
     assert_int_equal(out->n_tokens, N_TEXT);
 }
@@ -75,12 +73,11 @@ static void write_text(drey_session *s, float temperature, const drey_bias *bias
 /* What scoring says of the same text. */
 static void check_scores(drey_session *s, const heard *h)
 {
-    drey_error err = {0};
     int32_t ids[N_PROMPT + N_TEXT];
     float logprob[N_PROMPT + N_TEXT];
     memcpy(ids, prompt, sizeof prompt);
     memcpy(ids + N_PROMPT, h->ids, sizeof h->ids);
-    must(drey_session_score(s, ids, N_PROMPT + N_TEXT, logprob, &err), &err);
+    MUST(drey_session_score, s, ids, N_PROMPT + N_TEXT, logprob);
     assert_memory_equal(logprob + N_PROMPT - 1, h->logprob, sizeof h->logprob);
 }
 
@@ -165,7 +162,6 @@ TEST(counts_and_prompts)
     drey_session *s = open_session(&e, false);
     drey_generate_options g;
     drey_counts before, after;
-    drey_error err = {0};
     int64_t done, total;
     drey_session_prompt(s, &done, &total);
     assert_int_equal(total, 0);
@@ -174,13 +170,13 @@ TEST(counts_and_prompts)
     drey_generate_options_init(&g);
     g.n_predict = 4;
     g.ignore_eos = true;
-    assert_int_equal(drey_session_sync(s, prompt, N_PROMPT, NULL, &err), DREY_OK);
-    assert_int_equal(drey_session_begin(s, &g, NULL, &err), DREY_OK);
+    MUST(drey_session_sync, s, prompt, N_PROMPT, NULL);
+    MUST(drey_session_begin, s, &g, NULL);
     drey_session_prompt(s, &done, &total);
     assert_int_equal(done, 0);
     assert_int_equal(total, N_PROMPT);
     for (bool ended = false; !ended;)
-        assert_int_equal(drey_session_step(s, &ended, &err), DREY_OK);
+        MUST(drey_session_step, s, &ended);
     drey_engine_count(e, &after);
     assert_int_equal(after.prompt_rows, N_PROMPT);
     assert_int_equal(after.passes, 3); /* the prompt's pass writes the first token */

@@ -71,23 +71,21 @@ static void put_beside(const heads_file *h)
 static drey_engine *loaded(const drey_engine_options *o, double share, drey_session **s)
 {
     drey_engine *e;
-    drey_error err = {0};
     const engine_tuning tuning = {.set_share = true, .share = share};
-    must(engine_open(&e, o, &tuning, &err), &err);
-    must(drey_session_open(s, e, &err), &err);
-    must(pass_prompt(&(*s)->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL, &err), &err);
+    MUST(engine_open, &e, o, &tuning);
+    MUST(drey_session_open, s, e);
+    MUST(pass_prompt, &(*s)->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
     return e;
 }
 
 static void read_rows(const gguf *g, const char *name, float *out, size_t n)
 {
-    drey_error err = {0};
     const gguf_tensor *t = gguf_find_tensor(g, name);
     file f;
     assert_int_equal(t->type, TYPE_F32);
     const char *path = gguf_part_path(g, 0);
-    must(file_open(&f, path, false, &err), &err);
-    must(file_read(&f, path, t->offset, n * sizeof *out, out, NULL, 0, &err), &err);
+    MUST(file_open, &f, path, false);
+    MUST(file_read, &f, path, t->offset, n * sizeof *out, out, NULL, 0);
     file_close(&f);
 }
 
@@ -122,7 +120,6 @@ static void check_by_hand(drey_engine *e)
     static const medusa_node nodes[NODES] = {{1, 7}, {0, 250}, {1, ABSENT}, {0, 7}};
     static float hidden[D], w[HEADS][D * 2 * D], b[HEADS * D], v[MOST_VOCABULARY * D];
     medusa_heads *heads = e->source.own;
-    drey_error err = {0};
     rng r = rng_from(9);
     for (int32_t i = 0; i < D; i++)
         hidden[i] = (float)rng_normal(&r);
@@ -132,7 +129,7 @@ static void check_by_hand(drey_engine *e)
     const int32_t n_vocab = e->config.target->shape.n_vocab;
     assert_true(n_vocab > some_ids()[SLICE - 1] && n_vocab <= MOST_VOCABULARY);
     read_rows(e->config.target->file, "output.weight", v, (size_t)(n_vocab * D));
-    must(medusa_compute(heads, hidden, nodes, NODES, &err), &err);
+    MUST(medusa_compute, heads, hidden, nodes, NODES);
     for (int32_t at = 0; at < NODES; at++) {
         const int32_t k = nodes[at].head;
         float x[D], input[2 * D];
@@ -215,12 +212,11 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
         hidden[i] = (float)rng_normal(&r);
     for (int t = 0; strcmp(tiers[t], "float") != 0; t++) {
         drey_session *s;
-        drey_error err = {0};
         o.cpu_tier = tiers[t];
         o.n_threads = 1 + t % 3;
         drey_engine *e = loaded(&o, 1, &s);
         const medusa_node nodes[] = {{0, 3}, {1, 100}};
-        assert_int_equal(medusa_compute(e->source.own, hidden, nodes, 2, &err), DREY_OK);
+        MUST(medusa_compute, e->source.own, hidden, nodes, 2);
         for (int32_t k = 0; k < 2; k++) {
             const medusa_heads *heads = e->source.own;
             const float *got = heads->logits + k * heads->logits_ld;
@@ -351,11 +347,10 @@ TEST(plan_counts_them)
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     drey_planner *planner;
     drey_plan plan;
-    drey_error err = {0};
     const uint64_t blocks = 4 * 256 * 512 * sizeof(float) + 4 * 256 * sizeof(float);
     const uint64_t slice = 8 * 32 * 256 * 34 / 32, ids = 1024; /* 1000, aligned */
-    assert_int_equal(drey_planner_open(&planner, &o, &err), DREY_OK);
-    assert_int_equal(drey_planner_make(planner, least(o), NULL, &plan, &err), DREY_OK);
+    MUST(drey_planner_open, &planner, &o);
+    MUST(drey_planner_make, planner, least(o), NULL, &plan);
     assert_int_equal(plan.draft_bytes, blocks + slice + ids);
     uint64_t parts = plan.pinned_bytes + plan.draft_bytes + plan.ring_bytes + plan.kv_bytes +
                      plan.work_bytes + plan.process_bytes + plan.spare_bytes;
@@ -381,9 +376,8 @@ static void refused(const drey_model *m, drey_status status, const char *says)
 
 static void cut_short(const char *path)
 {
-    drey_error err = {0};
     file f;
-    assert_int_equal(file_open(&f, path, false, &err), DREY_OK);
+    MUST(file_open, &f, path, false);
     file_close(&f);
     assert_int_equal(truncate(path, (off_t)f.n_bytes - 64), 0);
 }

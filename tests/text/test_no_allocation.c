@@ -80,7 +80,6 @@ static bool exit_here(void *user, int32_t layer, int32_t position)
 static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey_policy policy,
                   double share, float temperature)
 {
-    drey_error err = {0};
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.target = target;
@@ -108,12 +107,12 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     drey_engine *e = NULL;
     drey_session *s = NULL;
     drey_statistics stats;
-    must(engine_open(&e, &o, &tuning, &err), &err);
-    must(drey_session_open(&s, e, &err), &err);
-    must(drey_session_sync(s, prompt, 7, NULL, &err), &err);
-    must(drey_session_begin(s, &g, &stats, &err), &err);
+    MUST(engine_open, &e, &o, &tuning);
+    MUST(drey_session_open, &s, e);
+    MUST(drey_session_sync, s, prompt, 7, NULL);
+    MUST(drey_session_begin, s, &g, &stats);
     for (bool done = false; !done;)
-        must(drey_session_step(s, &done, &err), &err);
+        MUST(drey_session_step, s, &done);
     assert_int_equal(left, 0);
     assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
     assert_true(stats.sidecar == with_sidecar);

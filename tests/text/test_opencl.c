@@ -80,8 +80,7 @@ TEST(test_choice)
     opencl_class.close(&d);
     expect_refusal(LIBRARY, "99", "there is no OpenCL device \"99\" here; there is: 0 \"");
     expect_refusal(LIBRARY, "no such name", "\"no such name\"");
-    drey_error err;
-    assert_int_equal(open_with(&d, LIBRARY, "0", false, &err), DREY_OK);
+    MUST(open_with, &d, LIBRARY, "0", false);
     opencl_class.close(&d);
 }
 
@@ -394,7 +393,6 @@ static void check_attending(device *d, kv_format format, int32_t dim, int32_t ro
 TEST(test_attention)
 {
     for (uint32_t lanes = 0; lanes < 2; lanes++) {
-        drey_error err;
         device *d = open_any(false);
         const char *why = d->class->no_attention(d);
         d->class->close(&d);
@@ -404,7 +402,7 @@ TEST(test_attention)
         }
         const opencl_opening how = {
             .class = &opencl_class, .library = LIBRARY, .kind = "OpenCL", .lanes = lanes};
-        assert_int_equal(opencl_open(&d, &how, &err), DREY_OK);
+        MUST(opencl_open, &d, &how);
         assert_null(d->class->no_attention(d));
         check_attending(d, KV_F16, 128, lanes ? 2 : MOST_ROWS);
         check_attending(d, KV_Q8_0, 96, lanes ? 3 : 1);

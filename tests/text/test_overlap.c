@@ -96,9 +96,8 @@ static drafter_class counted;
 
 static drey_session *open_session(drey_engine *e, trouble *t)
 {
-    drey_error err = {0};
     drey_session *s;
-    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    MUST(drey_session_open, &s, e);
     present = t;
     engine_under_test = e;
     counted = drafter_model_class;
@@ -158,8 +157,7 @@ static drey_engine *open_engine(const setting *s, trouble *t)
     if (!t)
         tuning.fault = NULL;
     drey_engine *e = NULL;
-    drey_error err = {0};
-    must(engine_open(&e, &o, &tuning, &err), &err);
+    MUST(engine_open, &e, &o, &tuning);
     return e;
 }
 
@@ -316,7 +314,6 @@ TEST(the_prompt)
 {
     enum { N_LONG = N_TEXT + 4 };
     for (int without = 0; without < 2; without++) {
-        drey_error err = {0};
         trouble slow = {.delay_us = 600};
         text t = {.n = 0};
         setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1 + without, 1};
@@ -328,15 +325,15 @@ TEST(the_prompt)
             ids[i] = prompt[i % N_PROMPT];
         drey_generate_options g = asked_for(&t, 0);
         g.n_predict = 4;
-        assert_int_equal(drey_session_sync(s, ids, N_LONG, NULL, &err), DREY_OK);
-        assert_int_equal(drey_session_begin(s, &g, NULL, &err), DREY_OK);
+        MUST(drey_session_sync, s, ids, N_LONG, NULL);
+        MUST(drey_session_begin, s, &g, NULL);
         bool done;
-        assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+        MUST(drey_session_step, s, &done);
         assert_int_equal(s->state, SESSION_PROMPT);
         assert_false(s->unfinished.reading);
         assert_int_equal(s->draft_kv.n_committed > 0, !without);
         while (!done)
-            assert_int_equal(drey_session_step(s, &done, &err), DREY_OK);
+            MUST(drey_session_step, s, &done);
         drey_session_close(&s);
         drey_engine_close(&e);
     }

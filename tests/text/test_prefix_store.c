@@ -40,13 +40,12 @@ static drey_engine_options options_of(drey_model *model, const drey_prefix_optio
 static place open_place(drey_model *model, const drey_prefix_options *prefixes, bool drafts)
 {
     place p = {.engine = NULL};
-    drey_error err = {0};
     drey_engine_options o = options_of(model, prefixes);
     o.draft = drafts ? draft : NULL;
     o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
-    must(drey_engine_open(&p.engine, &o, &err), &err);
+    MUST(drey_engine_open, &p.engine, &o);
     for (int i = 0; i < 2; i++)
-        must(drey_session_open(&p.session[i], p.engine, &err), &err);
+        MUST(drey_session_open, &p.session[i], p.engine);
     return p;
 }
 
@@ -88,14 +87,13 @@ static bool keep_id(void *user, int32_t id)
 
 static void write_text(drey_session *s, const int32_t *ids, int32_t n, text *t)
 {
-    drey_error err = {0};
     drey_generate_options g = greedy(N_TEXT);
     g.sampling = (drey_sampling){.temperature = 0.7f, .top_p = 1, .seed = 3};
     g.on_token = keep_id;
     g.user = t;
     *t = (text){.n = 0};
     drey_session_reset(s);
-    must(drey_session_generate(s, ids, (size_t)n, &g, &t->stats, &err), &err);
+    MUST(drey_session_generate, s, ids, (size_t)n, &g, &t->stats);
     assert_int_equal(t->n, N_TEXT);
 }
 
@@ -141,12 +139,11 @@ TEST(test_same_bytes)
     assert_int_equal(count.restored_tokens, 128);
     assert_true(count.files == 0 && count.memory_bytes <= o.memory_bytes);
     /* A session's own beginning, to which the store adds. */
-    drey_error err = {0};
-    must(drey_session_sync(p.session[0], ids, 230, NULL, &err), &err);
+    MUST(drey_session_sync, p.session[0], ids, 230, NULL);
     assert_int_equal(p.session[0]->target_kv.n_committed, 190);
     drey_generate_options g;
     drey_generate_options_init(&g);
-    must(drey_session_begin(p.session[0], &g, &again.stats, &err), &err);
+    MUST(drey_session_begin, p.session[0], &g, &again.stats);
     assert_int_equal(p.session[0]->target_kv.n_committed, 192);
     drey_session_end(p.session[0]);
     assert_int_equal(again.stats.cached_tokens, 192);

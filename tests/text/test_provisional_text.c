@@ -57,14 +57,13 @@ static bool on_text(void *user, const char *bytes, size_t n_bytes)
 
 static drey_engine *open_engine(drey_policy policy, double share)
 {
-    drey_error err = {0};
     drey_engine *e = NULL;
     drey_engine_options o = plain_options(target, 128, 1);
     o.draft = policy == DREY_POLICY_NONE ? NULL : draft;
     o.drafter = policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
     o.policy = policy;
     engine_tuning tuning = {.set_share = share < 1, .share = share};
-    must(engine_open(&e, &o, &tuning, &err), &err);
+    MUST(engine_open, &e, &o, &tuning);
     return e;
 }
 
@@ -92,9 +91,8 @@ TEST(events_add_up)
 {
     static reader plain, r;
     drey_session *s;
-    drey_error err = {0};
     drey_engine *e = open_engine(DREY_POLICY_NONE, 1);
-    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    MUST(drey_session_open, &s, e);
     plain = (reader){.n_text = 0};
     write_text(s, NULL, &plain);
     assert_int_equal(plain.n_events[DREY_EVENT_PROVISIONAL], 0);
@@ -103,7 +101,7 @@ TEST(events_add_up)
     static const double shares[] = {1, 0.2};
     for (int i = 0; i < 2; i++) {
         e = open_engine(DREY_POLICY_EDGELLM, shares[i]);
-        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+        MUST(drey_session_open, &s, e);
         r = (reader){.n_text = 0};
         write_text(s, NULL, &r);
         assert_int_equal(r.n_text, plain.n_text);

@@ -36,7 +36,6 @@ static drey_model *open_toy(const char *name, int32_t n_layers)
 
 static void open_bench(bench *b, drey_kv kv)
 {
-    drey_error err = {0};
     temp_dir();
     *b = (bench){.target = open_toy("target.gguf", 3), .draft = open_toy("draft.gguf", 2)};
     b->r = rng_from(9);
@@ -45,12 +44,10 @@ static void open_bench(bench *b, drey_kv kv)
     o.drafter = DREY_DRAFTER_MODEL;
     o.kv = kv;
     o.tree_nodes = 64;
-    must(engine_open(&b->engine, &o, &(engine_tuning){.untimed = true}, &err), &err);
-    must(drey_session_open(&b->session, b->engine, &err), &err);
-    must(sampler_init(&b->session->sampler, &(drey_sampling){.top_p = 1},
-                      b->engine->target.layout.shape.n_vocab, b->engine->kernels,
-                      &b->session->memory, &err),
-         &err);
+    MUST(engine_open, &b->engine, &o, &(engine_tuning){.untimed = true});
+    MUST(drey_session_open, &b->session, b->engine);
+    MUST(sampler_init, &b->session->sampler, &(drey_sampling){.top_p = 1},
+         b->engine->target.layout.shape.n_vocab, b->engine->kernels, &b->session->memory);
 }
 
 static void close_bench(bench *b)
@@ -71,23 +68,20 @@ static int32_t prompt_token(int32_t i)
 
 static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
 {
-    drey_error err = {0};
-    must(pass_rows(&b->session->target, rows, n, head, &err), &err);
+    MUST(pass_rows, &b->session->target, rows, n, head);
 }
 
 /* The prompt in a cache that holds zeros otherwise. */
 static void start_cache(bench *b)
 {
     int32_t tokens[N_PROMPT];
-    drey_error err = {0};
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = prompt_token(i);
     kv_cache *kv = &b->session->target_kv;
     kv_truncate(kv, 0);
     memset(kv->keys, 0, kv_at(kv, kv->n_layers, 0));
     memset(kv->values, 0, kv_at(kv, kv->n_layers, 0));
-    must(pass_prompt(&b->session->target, tokens, N_PROMPT, N_PROMPT, HEAD_NONE, NULL, NULL, &err),
-         &err);
+    MUST(pass_prompt, &b->session->target, tokens, N_PROMPT, N_PROMPT, HEAD_NONE, NULL, NULL);
 }
 
 /* Zeros, which the last slot still holds, for the slots that nothing uses any more. */
@@ -516,7 +510,6 @@ static void submit_at_random(rng *r, token_tree *tree, int32_t max_rows)
 static int write_with_shares(bench *b, text *t)
 {
     drey_session *s = b->session;
-    drey_error err = {0};
     int n_gone_on = 0;
     start_cache(b);
     kv_truncate(&s->target_kv, t->n - 1);
@@ -528,7 +521,7 @@ static int write_with_shares(bench *b, text *t)
         submit_at_random(&b->r, &s->tree, s->target.ws->limits.max_logit_rows);
         pass_row nodes[TREE_MAX_ROWS];
         int32_t n_nodes = turn_rows(&s->tree, s->row_of, nodes);
-        must(pass_rows(&s->target, nodes, n_nodes, HEAD_ALL, &err), &err);
+        MUST(pass_rows, &s->target, nodes, n_nodes, HEAD_ALL);
         accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->target.ws->logits,
                     pass_logits_stride(&s->target), t->n - 1);
         int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
@@ -621,18 +614,17 @@ TEST(a_policy_hears_of_each_turn)
     text t = prompt(), written = {.n = 0};
     drey_generate_options g;
     drey_statistics stats;
-    drey_error err = {0};
     drey_generate_options_init(&g);
     g.n_predict = 1; /* what the prompt's last row says is no turn */
     g.ignore_eos = true;
     g.on_token = note_token;
     g.user = &written;
     b.session->policy = &l.base;
-    must(drey_session_generate(b.session, t.token, (size_t)t.n, &g, &stats, &err), &err);
+    MUST(drey_session_generate, b.session, t.token, (size_t)t.n, &g, &stats);
     assert_int_equal(l.n_turns, 0);
     l.heard = written;
     g.n_predict = N_TEXT;
-    must(drey_session_generate(b.session, NULL, 0, &g, &stats, &err), &err);
+    MUST(drey_session_generate, b.session, NULL, 0, &g, &stats);
     assert_int_equal(l.n_turns, stats.n_passes);
     assert_true(l.n_turns > 3 && stats.accepted > 3);
     assert_int_equal(l.heard.n, written.n);

@@ -20,12 +20,11 @@ static drey_prepare_report prepare(const drey_model *m, bool planes, bool check)
 {
     drey_prepare_options o;
     drey_prepare_report report;
-    drey_error err = {0};
     drey_prepare_options_init(&o);
     o.model = m;
     o.planes = planes;
     o.check = check;
-    must(drey_prepare(&o, &report, &err), &err);
+    MUST(drey_prepare, &o, &report);
     return report;
 }
 

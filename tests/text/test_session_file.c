@@ -29,15 +29,14 @@ static place open_place(drey_model *model, drey_drafter kind, drey_kv kv, double
                         int32_t n_context)
 {
     place p = {NULL, NULL};
-    drey_error err = {0};
     drey_engine_options o = plain_options(model, n_context, 1);
     o.draft = kind == DREY_DRAFTER_MODEL ? draft : NULL;
     o.drafter = kind;
     o.kv = kv;
     o.prompt_chunk = 9;
     engine_tuning tuning = {.set_share = share <= 1, .share = share};
-    must(engine_open(&p.engine, &o, &tuning, &err), &err);
-    must(drey_session_open(&p.session, p.engine, &err), &err);
+    MUST(engine_open, &p.engine, &o, &tuning);
+    MUST(drey_session_open, &p.session, p.engine);
     return p;
 }
 
@@ -73,11 +72,10 @@ static const drey_sampling sampled = {
 static void write_text(drey_session *s, const int32_t *ids, size_t n, const drey_sampling *how,
                        text *t)
 {
-    drey_error err = {0};
     *t = (text){.n = 0};
     drey_generate_options g = usual(t);
     g.sampling = *how;
-    must(drey_session_generate(s, ids, n, &g, &t->stats, &err), &err);
+    MUST(drey_session_generate, s, ids, n, &g, &t->stats);
     assert_int_equal(t->n, N_TEXT);
 }
 
@@ -91,30 +89,29 @@ static void check_same(const text *a, const text *b)
 
 static void round_trip(drey_kv kv, drey_drafter from, drey_drafter to, double share)
 {
-    drey_error err = {0};
     drey_saved_session saved;
     const int32_t *ids;
     size_t n_ids;
     text first, second, again;
     place a = open_place(target, from, kv, 2, N_CONTEXT);
     write_text(a.session, prompt, N_PROMPT, &sampled, &first);
-    must(drey_session_save(a.session, temp_path("s"), "a note", 6, &err), &err);
+    MUST(drey_session_save, a.session, temp_path("s"), "a note", 6);
     write_text(a.session, prompt, 3, &sampled, &second);
     close_place(&a);
     place b = open_place(target, to, kv, share, N_CONTEXT + 20);
     write_text(b.session, prompt + 5, 9, &sampled, &again); /* something else was there */
-    must(drey_session_load(b.session, temp_path("s"), &saved, &err), &err);
+    MUST(drey_session_load, b.session, temp_path("s"), &saved);
     assert_int_equal(saved.n_tokens, N_PROMPT + N_TEXT);
     assert_int_equal(saved.n_kept, N_PROMPT + N_TEXT - 1);
     assert_int_equal(saved.n_note_bytes, 6);
     assert_string_equal(saved.note, "a note");
     assert_memory_equal(&saved.sampling, &sampled, sizeof sampled);
     drey_free(saved.note);
-    must(drey_saved_session_read(temp_path("s"), 6, &saved, &err), &err);
+    MUST(drey_saved_session_read, temp_path("s"), 6, &saved);
     assert_int_equal(saved.n_tokens, N_PROMPT + N_TEXT);
     assert_string_equal(saved.note, "a note");
     drey_free(saved.note);
-    must(drey_saved_session_read(temp_path("s"), 5, &saved, &err), &err);
+    MUST(drey_saved_session_read, temp_path("s"), 5, &saved);
     assert_true(saved.n_note_bytes == 6 && !saved.note);
     drey_session_timeline(b.session, &ids, &n_ids);
     assert_int_equal(n_ids, N_PROMPT + N_TEXT);
@@ -135,17 +132,16 @@ TEST(test_round_trip)
 /* Of a session that has written nothing, and of tokens that were not computed yet. */
 TEST(test_little_to_save)
 {
-    drey_error err = {0};
     drey_saved_session saved;
     text right, got;
     place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
-    must(drey_session_save(a.session, temp_path("empty"), NULL, 0, &err), &err);
-    must(drey_session_sync(a.session, prompt, N_PROMPT, NULL, &err), &err);
-    must(drey_session_save(a.session, temp_path("unread"), NULL, 0, &err), &err);
-    must(drey_session_load(a.session, temp_path("empty"), &saved, &err), &err);
+    MUST(drey_session_save, a.session, temp_path("empty"), NULL, 0);
+    MUST(drey_session_sync, a.session, prompt, N_PROMPT, NULL);
+    MUST(drey_session_save, a.session, temp_path("unread"), NULL, 0);
+    MUST(drey_session_load, a.session, temp_path("empty"), &saved);
     assert_true(saved.n_tokens == 0 && saved.n_kept == 0 && !saved.note);
     assert_true(saved.sampling.temperature == 0 && saved.sampling.top_p == 1);
-    must(drey_session_load(a.session, temp_path("unread"), &saved, &err), &err);
+    MUST(drey_session_load, a.session, temp_path("unread"), &saved);
     assert_true(saved.n_tokens == N_PROMPT && saved.n_kept == 0);
     write_text(a.session, NULL, 0, &sampled, &got);
     drey_session_reset(a.session);
@@ -233,11 +229,10 @@ TEST(test_damage)
 {
     enum { N_FLIPS = 300 };
     rng random = rng_from(4);
-    drey_error err = {0};
     text right, got;
     refused r = {.at = open_place(target, DREY_DRAFTER_MODEL, DREY_KV_F16, 2, N_CONTEXT)};
     write_text(r.at.session, prompt, N_PROMPT, &sampled, &right);
-    must(drey_session_save(r.at.session, temp_path("good"), "note", 4, &err), &err);
+    MUST(drey_session_save, r.at.session, temp_path("good"), "note", 4);
     r.bytes = bytes_file_read(temp_path("good"), &r.n_bytes);
     for (int i = 0; i < N_FLIPS; i++) {
         size_t at = i < HEADER_BYTES ? (size_t)i : (size_t)rng_below(&random, (int32_t)r.n_bytes);
@@ -253,7 +248,7 @@ TEST(test_damage)
                     DREY_ERR_FORMAT);
     forge_numbers(&r);
     write_text(r.at.session, prompt, 3, &sampled, &got);
-    must(drey_session_load(r.at.session, temp_path("good"), NULL, &err), &err);
+    MUST(drey_session_load, r.at.session, temp_path("good"), NULL);
     write_text(r.at.session, prompt, 3, &sampled, &right);
     check_same(&right, &got);
     free(r.bytes);
@@ -262,11 +257,10 @@ TEST(test_damage)
 
 TEST(test_foreign)
 {
-    drey_error err = {0};
     text t;
     place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
     write_text(a.session, prompt, N_PROMPT, &sampled, &t);
-    must(drey_session_save(a.session, temp_path("s"), NULL, 0, &err), &err);
+    MUST(drey_session_save, a.session, temp_path("s"), NULL, 0);
     close_place(&a);
     refused r = {.at = open_place(other, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT)};
     offer(&r, temp_path("s"), DREY_ERR_MISMATCH, "another model");

@@ -50,13 +50,12 @@ static drey_model *make_model(const char *name, const toy_options *toy, int32_t 
 {
     gguf_writer w = {0};
     drey_model *m = NULL;
-    drey_error err = {0};
     toy_build(&w, toy, 0);
     if (eos >= 0)
         set_eos(&w, eos);
     assert_true(writer_save(&w, temp_path(name)));
     writer_free(&w);
-    must(drey_model_open(&m, temp_path(name), &err), &err);
+    MUST(drey_model_open, &m, temp_path(name));
     return m;
 }
 
@@ -272,7 +271,6 @@ static turn random_turn(rng *r, const drey_session *s, bool disturb)
 static void open_engine(drey_engine **e, drey_model *with, drey_drafter kind, drey_policy policy,
                         double share, player *p)
 {
-    drey_error err = {0};
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.target = target;
@@ -286,7 +284,7 @@ static void open_engine(drey_engine **e, drey_model *with, drey_drafter kind, dr
     o.read_bytes = 64 << 10;
     engine_tuning tuning = {
         .set_share = share <= 1, .share = share, .fault = read_fault, .fault_user = p};
-    must(engine_open(e, &o, &tuning, &err), &err);
+    MUST(engine_open, e, &o, &tuning);
 }
 
 typedef struct tally {
@@ -295,9 +293,8 @@ typedef struct tally {
 
 static void compare(drey_engine *e, player *p, player *plain, rng *r, tally *n)
 {
-    drey_error err = {0};
     for (int s = 0; s < N_SESSIONS; s++) {
-        must(drey_session_open(&p->session, e, &err), &err);
+        MUST(drey_session_open, &p->session, e);
         drey_session_reset(plain->session);
         for (int i = 0; i < N_TURNS; i++) {
             turn t = random_turn(r, p->session, true);
@@ -322,11 +319,10 @@ TEST(test_turns)
     static const drey_policy policies[] = {DREY_POLICY_SEQUENCE, DREY_POLICY_OPTIMAL};
     rng r = rng_from(11);
     tally n = {0};
-    drey_error err = {0};
     drey_engine *alone = NULL;
     player plain = NEW_PLAYER;
     open_engine(&alone, NULL, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2, &plain);
-    assert_int_equal(drey_session_open(&plain.session, alone, &err), DREY_OK);
+    MUST(drey_session_open, &plain.session, alone);
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 2; j++)
             for (int with = -1; with < N_DRAFTS; with++) {
@@ -366,13 +362,12 @@ static void write_some(player *p, int32_t n)
 TEST(test_sync)
 {
     rng r = rng_from(3);
-    drey_error err = {0};
     drey_engine *e = NULL, *alone = NULL;
     player p = NEW_PLAYER, plain = NEW_PLAYER;
     open_engine(&e, draft[SHORT], DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, 0.5, &p);
     open_engine(&alone, NULL, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2, &plain);
-    assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
-    assert_int_equal(drey_session_open(&plain.session, alone, &err), DREY_OK);
+    MUST(drey_session_open, &p.session, e);
+    MUST(drey_session_open, &plain.session, alone);
     int32_t ids[N_CONTEXT], n_total_kept = 0;
     for (int i = 0; i < 20; i++) {
         int32_t n_before = p.session->n_timeline, same = rng_below(&r, n_before + 1);
@@ -386,7 +381,7 @@ TEST(test_sync)
         while (same < n && same < n_before && ids[same] == p.session->timeline[same])
             same++;
         size_t n_kept;
-        assert_int_equal(drey_session_sync(p.session, ids, (size_t)n, &n_kept, &err), DREY_OK);
+        MUST(drey_session_sync, p.session, ids, (size_t)n, &n_kept);
         assert_int_equal(p.session->n_timeline, n);
         int32_t known = n_before ? n_before - 1 : 0;
         known = same < known ? same : known;
@@ -398,7 +393,7 @@ TEST(test_sync)
             assert_int_equal(prompt_rows(e) - rows, n_read > 1 ? n_read : 0);
         n_total_kept += (int32_t)n_kept;
         drey_session_reset(plain.session);
-        assert_int_equal(drey_session_sync(plain.session, ids, (size_t)n, NULL, &err), DREY_OK);
+        MUST(drey_session_sync, plain.session, ids, (size_t)n, NULL);
         write_some(&plain, 20);
         assert_memory_equal(p.ids, plain.ids, 20 * sizeof *p.ids);
     }
@@ -412,25 +407,24 @@ TEST(test_sync)
 TEST(test_truncate)
 {
     rng r = rng_from(4);
-    drey_error err = {0};
     drey_engine *e = NULL;
     player p = NEW_PLAYER;
     int32_t ids[N_CONTEXT], text[10];
     open_engine(&e, NULL, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, 2, &p);
-    assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
+    MUST(drey_session_open, &p.session, e);
     for (int i = 0; i < 40; i++)
         ids[i] = 1 + rng_below(&r, 250);
     for (int i = 0; i < 10; i++) {
         size_t n = 1 + (size_t)rng_below(&r, 40);
-        assert_int_equal(drey_session_sync(p.session, ids, 40, NULL, &err), DREY_OK);
+        MUST(drey_session_sync, p.session, ids, 40, NULL);
         write_some(&p, 10);
-        assert_int_equal(drey_session_truncate(p.session, n, &err), DREY_OK);
+        MUST(drey_session_truncate, p.session, n);
         assert_int_equal(p.session->n_timeline, n);
         assert_int_equal(p.session->target_kv.n_committed, n - 1);
         write_some(&p, 10);
         memcpy(text, p.ids, sizeof text);
         drey_session_reset(p.session);
-        assert_int_equal(drey_session_sync(p.session, ids, n, NULL, &err), DREY_OK);
+        MUST(drey_session_sync, p.session, ids, n, NULL);
         write_some(&p, 10);
         assert_memory_equal(text, p.ids, sizeof text);
     }
@@ -505,19 +499,18 @@ TEST(test_misuse)
 TEST(test_cancel_between_calls)
 {
     drey_engine *e = NULL;
-    drey_error err = {0};
     player p = NEW_PLAYER;
     turn t = {.ids = {5, 77, 140}, .n = 3, .n_predict = 5, .break_read = -1};
     float logprob[3];
     open_engine(&e, NULL, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, 2, &p);
-    assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
+    MUST(drey_session_open, &p.session, e);
     for (int i = 0; i < 2; i++) {
         drey_session_cancel(p.session);
         play(&p, &t);
         assert_false(p.interrupted);
         assert_int_equal(p.n_ids, 5);
         drey_session_cancel(p.session);
-        assert_int_equal(drey_session_score(p.session, t.ids, 3, logprob, &err), DREY_OK);
+        MUST(drey_session_score, p.session, t.ids, 3, logprob);
     }
     drey_session_close(&p.session);
     drey_engine_close(&e);
@@ -556,7 +549,6 @@ TEST(test_cancel_at_the_end_of_a_window)
 /* Rounding `before` opening, and `after`; writes ids and scores. */
 static void write_rounding(int before, int after, int32_t n_threads, int32_t *ids, float *logprob)
 {
-    drey_error err = {0};
     drey_engine *e = NULL;
     drey_engine_options o;
     player p = NEW_PLAYER;
@@ -570,14 +562,14 @@ static void write_rounding(int before, int after, int32_t n_threads, int32_t *id
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.n_context = N_CONTEXT;
     o.n_threads = n_threads;
-    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    MUST(drey_engine_open, &e, &o);
     assert_int_equal(fegetround(), before);
-    assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
+    MUST(drey_session_open, &p.session, e);
     assert_int_equal(fesetround(after), 0);
     play(&p, &t);
     assert_int_equal(p.n_ids, 30);
     memcpy(ids, p.ids, 30 * sizeof *ids);
-    assert_int_equal(drey_session_score(p.session, p.ids, 30, logprob, &err), DREY_OK);
+    MUST(drey_session_score, p.session, p.ids, 30, logprob);
     assert_int_equal(fegetround(), after);
     drey_session_close(&p.session);
     drey_engine_close(&e);
@@ -606,10 +598,9 @@ static int32_t frequent_token(void)
     int32_t count[1024] = {0}, most = 0;
     rng r = rng_from(5);
     drey_engine *e = NULL;
-    drey_error err = {0};
     player p = NEW_PLAYER;
     open_engine(&e, NULL, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2, &p);
-    assert_int_equal(drey_session_open(&p.session, e, &err), DREY_OK);
+    MUST(drey_session_open, &p.session, e);
     for (int i = 0; i < 8; i++) {
         turn t = {.n = 9, .n_predict = 40, .break_read = -1, .resets = true};
         t.sampling = (drey_sampling){.temperature = 0.8f, .top_p = 1, .seed = (uint64_t)i};

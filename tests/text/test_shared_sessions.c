@@ -50,7 +50,6 @@ static drey_engine *open_engine(company *c, int32_t n_sessions, drey_drafter kin
                                 drey_policy policy, double share)
 {
     drey_engine *e = NULL;
-    drey_error err = {0};
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.target = target;
@@ -65,7 +64,7 @@ static drey_engine *open_engine(company *c, int32_t n_sessions, drey_drafter kin
     o.read_bytes = 64 << 10;
     engine_tuning tuning = {
         .set_share = share <= 1, .share = share, .fault = read_fault, .fault_user = c};
-    must(engine_open(&e, &o, &tuning, &err), &err);
+    MUST(engine_open, &e, &o, &tuning);
     return e;
 }
 
@@ -92,7 +91,6 @@ static drey_generate_options options_of(member *m, int32_t n_predict)
 static void begin(company *c, member *m)
 {
     rng *r = &c->r;
-    drey_error err = {0};
     drey_session *s = m->session;
     int32_t n = s->n_timeline;
     if (rng_below(r, 4) == 0)
@@ -111,8 +109,8 @@ static void begin(company *c, member *m)
     m->refuse_at = rng_below(r, 4) ? 0 : 1 + rng_below(r, MOST_TEXT);
     m->sampling = (drey_sampling){.top_p = 1, .temperature = rng_below(r, 2) ? 0.8f : 0, .seed = 5};
     drey_generate_options g = options_of(m, m->n_predict);
-    must(drey_session_sync(s, m->before, (size_t)n, NULL, &err), &err);
-    must(drey_session_begin(s, &g, &m->stats, &err), &err);
+    MUST(drey_session_sync, s, m->before, (size_t)n, NULL);
+    MUST(drey_session_begin, s, &g, &m->stats);
     m->writing = true;
 }
 
@@ -127,11 +125,10 @@ static void check_text(company *c, member *m)
         assert_int_equal(m->n_ids, m->n_predict);
     if (m->n_ids == 0)
         return;
-    drey_error err = {0};
     member plain = {.sampling = m->sampling};
     drey_generate_options g = options_of(&plain, m->n_ids);
-    must(drey_session_sync(c->plain, m->before, (size_t)m->n_before, NULL, &err), &err);
-    must(drey_session_generate(c->plain, NULL, 0, &g, NULL, &err), &err);
+    MUST(drey_session_sync, c->plain, m->before, (size_t)m->n_before, NULL);
+    MUST(drey_session_generate, c->plain, NULL, 0, &g, NULL);
     assert_int_equal(plain.n_ids, m->n_ids);
     assert_memory_equal(plain.ids, m->ids, (size_t)m->n_ids * sizeof *m->ids);
 }
@@ -198,10 +195,9 @@ static void keep_company(int32_t n, drey_drafter kind, drey_policy policy, doubl
                          uint64_t seed, company *total)
 {
     company c = {.n = n, .r = rng_from(seed)};
-    drey_error err = {0};
     c.engine = open_engine(&c, n, kind, policy, share);
     c.alone = open_engine(&c, 1, DREY_DRAFTER_NONE, DREY_POLICY_NONE, 2);
-    must(drey_session_open(&c.plain, c.alone, &err), &err);
+    MUST(drey_session_open, &c.plain, c.alone);
     for (int i = 0; i < N_STEPS; i++) {
         for (int32_t j = 0; j < n; j++) {
             member *m = &c.member[j];

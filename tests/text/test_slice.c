@@ -43,15 +43,12 @@ static drey_engine_options options_of(const bench *b)
 
 static void open_side(const bench *b, side *s, uint64_t without, const engine_tuning *tuning)
 {
-    drey_error err = {0};
     drey_engine_options o = options_of(b);
     o.without = without;
-    must(engine_open(&s->engine, &o, tuning, &err), &err);
-    must(drey_session_open(&s->session, s->engine, &err), &err);
-    must(sampler_init(&s->session->sampler, &(drey_sampling){.top_p = 1},
-                      s->engine->target.layout.shape.n_vocab, s->engine->kernels,
-                      &s->session->memory, &err),
-         &err);
+    MUST(engine_open, &s->engine, &o, tuning);
+    MUST(drey_session_open, &s->session, s->engine);
+    MUST(sampler_init, &s->session->sampler, &(drey_sampling){.top_p = 1},
+         s->engine->target.layout.shape.n_vocab, s->engine->kernels, &s->session->memory);
 }
 
 static const engine_tuning sliced_so = {.slice_ids = N_IDS, .slice_room = ROOM, .untimed = true};
@@ -85,13 +82,11 @@ TEST(gathered_rows)
 {
     bench b;
     open_bench(&b, false);
-    drey_error err = {0};
     weights *w = &b.whole.engine->draft.weights;
     const weight *head = b.whole.engine->draft.layout.head;
     const gguf_tensor *t = head->tensor;
     int32_t id[N_VOCAB], n = 0, pass_prompt_ids[] = {1, 2};
-    must(pass_prompt(&b.whole.session->draft, pass_prompt_ids, 2, 8, HEAD_LAST, NULL, NULL, &err),
-         &err);
+    MUST(pass_prompt, &b.whole.session->draft, pass_prompt_ids, 2, 8, HEAD_LAST, NULL, NULL);
     for (int32_t i = 0; i < N_VOCAB; i++)
         if (i < 70 || i % 7 == 3 || i == N_VOCAB - 1)
             if (i < 300 || i > 800)
@@ -101,9 +96,9 @@ TEST(gathered_rows)
     uint8_t *packed = malloc(bytes);
     float *want = malloc((size_t)head->k * sizeof *want),
           *got = malloc((size_t)head->k * sizeof *got);
-    must(gather_rows(head, &w->parts[t->part], w->paths[t->part], id, n, packed, &err), &err);
+    MUST(gather_rows, head, &w->parts[t->part], w->paths[t->part], id, n, packed);
     for (int32_t i = 0; i < n; i++) {
-        must(weights_row_of(w, head, id[i], want, 0, &err), &err);
+        MUST(weights_row_of, w, head, id[i], want, 0);
         head->kernel->unpack_row(got, packed + (size_t)(i / GROUP_ROWS) * head->group_bytes,
                                  i % GROUP_ROWS, head->k);
         assert_memory_equal(got, want, (size_t)head->k * sizeof *want);
@@ -137,14 +132,13 @@ TEST(ids_of_the_target_alone)
     bench b;
     open_bench(&b, false);
     static token_tree tree;
-    drey_error err = {0};
     model_drafter *d = (model_drafter *)b.sliced.session->drafter;
     row_table *t = &b.sliced.engine->draft.table;
     int32_t text[] = {5, 6, 7}, best = 0;
     const float *all = guess(&b.whole, text, 3, &tree);
     for (int32_t id = N_IDS + ROOM; id < N_VOCAB; id++)
         best = best == 0 || all[id] > all[best] ? id : best;
-    must(row_table_take(t, &best, 1, &err), &err);
+    MUST(row_table_take, t, &best, 1);
     for (int32_t n_ids = best + 1; n_ids >= best; n_ids--) {
         bool guessed = false;
         d->n_ids = n_ids;
@@ -369,7 +363,6 @@ static bool add_id(void *user, int32_t id)
 
 static void write_text(side *s, float temperature, text *t, drey_statistics *stats)
 {
-    drey_error err = {0};
     drey_generate_options g = greedy(120);
     g.sampling.temperature = temperature;
     g.sampling.seed = 11;
@@ -380,7 +373,7 @@ static void write_text(side *s, float temperature, text *t, drey_statistics *sta
         prompt[i] = prompt_token(i);
     *t = (text){.n = 0};
     drey_session_reset(s->session);
-    must(drey_session_generate(s->session, prompt, N_PROMPT, &g, stats, &err), &err);
+    MUST(drey_session_generate, s->session, prompt, N_PROMPT, &g, stats);
 }
 
 TEST(texts_are_the_same)

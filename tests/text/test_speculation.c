@@ -112,10 +112,9 @@ static int64_t total(const int64_t *count, int n)
 
 static void write_text(drey_session *s, drey_statistics *stats, drey_speculation *c)
 {
-    drey_error err = {0};
     drey_generate_options g = greedy(48);
     const int32_t prompt[] = {65, 66, 67, 68, 65};
-    must(drey_session_generate(s, prompt, 5, &g, stats, &err), &err);
+    MUST(drey_session_generate, s, prompt, 5, &g, stats);
     drey_session_speculation(s, c);
 }
 
@@ -136,14 +135,13 @@ static void agrees(const drey_statistics *t, const drey_speculation *c)
 
 TEST(texts_add_up)
 {
-    drey_error err = {0};
     toy_options toy = toy_usual();
     drey_model *target, *draft;
     toy_write(temp_path("target.gguf"), &toy);
     toy.n_layers = 2;
     toy_write(temp_path("draft.gguf"), &toy);
-    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
-    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    MUST(drey_model_open, &target, temp_path("target.gguf"));
+    MUST(drey_model_open, &draft, temp_path("draft.gguf"));
     for (int with = 0; with < 2; with++) {
         drey_engine_options o;
         drey_engine_options_init(&o);
@@ -156,8 +154,8 @@ TEST(texts_add_up)
         o.n_threads = 1;
         drey_engine *e;
         drey_session *s;
-        assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
-        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+        MUST(drey_engine_open, &e, &o);
+        MUST(drey_session_open, &s, e);
         for (int text = 0; text < 2; text++) { /* the second one counts for itself alone */
             drey_statistics stats;
             drey_speculation c;
@@ -184,14 +182,13 @@ static bool keep_id(void *user, int32_t id)
 /* A text that is not drafted for is the same, and the ones around it are drafted for as ever. */
 TEST(a_text_without_drafts)
 {
-    drey_error err = {0};
     toy_options toy = toy_usual();
     drey_model *target, *draft;
     toy_write(temp_path("target.gguf"), &toy);
     toy.n_layers = 2;
     toy_write(temp_path("draft.gguf"), &toy);
-    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
-    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    MUST(drey_model_open, &target, temp_path("target.gguf"));
+    MUST(drey_model_open, &draft, temp_path("draft.gguf"));
     for (int with = 0; with < 2; with++) {
         drey_engine_options o;
         drey_engine_options_init(&o);
@@ -204,8 +201,8 @@ TEST(a_text_without_drafts)
         o.n_threads = 1;
         drey_engine *e;
         drey_session *s;
-        assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
-        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+        MUST(drey_engine_open, &e, &o);
+        MUST(drey_session_open, &s, e);
         int32_t ids[3][48];
         for (int text = 0; text < 3; text++) {
             drey_statistics stats;
@@ -219,7 +216,7 @@ TEST(a_text_without_drafts)
             g.user = &at;
             g.no_draft = text == 1;
             drey_session_reset(s);
-            assert_int_equal(drey_session_generate(s, prompt, 5, &g, &stats, &err), DREY_OK);
+            MUST(drey_session_generate, s, prompt, 5, &g, &stats);
             drey_speculation c;
             drey_session_speculation(s, &c);
             assert_int_equal(stats.drafted == 0, text == 1);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
@@ -173,13 +174,12 @@ TEST(goes_with_lookup)
 
 TEST(the_plan_counts_its_memory)
 {
-    drey_error err;
     drey_engine *plain, *drafted;
     drey_engine_options o = options_of(DREY_POLICY_SEQUENCE);
     const engine_tuning tuning = {.drafter = &toy_kind};
-    must(engine_open(&drafted, &o, &tuning, &err), &err);
+    MUST(engine_open, &drafted, &o, &tuning);
     o.drafter = DREY_DRAFTER_LOOKUP;
-    must(engine_open(&plain, &o, NULL, &err), &err);
+    MUST(engine_open, &plain, &o, NULL);
     uint64_t of_lookup = drafter_lookup.session_bytes(&plain->source);
     assert_int_equal(drafted->plan.report.session_bytes + arena_size(of_lookup),
                      plain->plan.report.session_bytes + arena_size(sizeof(toy_drafter)));

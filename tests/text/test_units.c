@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "support/fake_device.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
@@ -369,10 +370,9 @@ static void memory_is_counted(void **state)
         const engine_tuning tuning = {.device = &fake_device};
         drey_engine_options o = plain();
         o.units = i ? "cpu+fake:copies" : "cpu+fake";
-        drey_error err;
-        must(engine_configure(&planner.engine, &o, &tuning, &err), &err);
-        must(engine_gather(&planner.engine, &err), &err);
-        must(planner_make(&planner, 0, &err), &err);
+        MUST(engine_configure, &planner.engine, &o, &tuning);
+        MUST(engine_gather, &planner.engine);
+        MUST(planner_make, &planner, 0);
         smallest[i] = planner.engine.plan.report.work_bytes +
                       planner.engine.inputs.model[PLAN_TARGET].overhead_bytes;
         engine_release(&planner.engine);

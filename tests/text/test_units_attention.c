@@ -33,7 +33,6 @@ static const drey_sampling sampled = {.temperature = 0.8f, .top_p = 1.0f, .seed 
 
 static void open_models(scene *s)
 {
-    drey_error err;
     toy_options toy = toy_usual();
     toy.architecture = "qwen2";
     toy.type = TOY_TYPE_MIXED;
@@ -46,7 +45,7 @@ static void open_models(scene *s)
     draft = toy_open("draft.gguf", &toy);
     snprintf(s->planes, sizeof s->planes, "%s", temp_path("planes"));
     const drey_prepare_options prepare = {.model = target, .output = s->planes, .planes = true};
-    must(drey_prepare(&prepare, NULL, &err), &err);
+    MUST(drey_prepare, &prepare, NULL);
     heads_file h;
     heads_file_init(&h, target->file, &target->shape);
     h.shape.n_heads = 4;

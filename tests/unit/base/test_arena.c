@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "support/scene.h"
 #include "support/test.h"
 
 TEST(takes_from_the_front)
 {
     for (int huge = 0; huge < 2; huge++) {
         arena a;
-        drey_error err = {0};
-        assert_int_equal(arena_init(&a, 10000, huge, &err), DREY_OK);
+        MUST(arena_init, &a, 10000, huge);
         uint8_t *one = arena_take(&a, 1), *two = arena_take(&a, 100);
         assert_ptr_equal(one, a.base);
         assert_int_equal(two - one, ARENA_ALIGN);
@@ -22,7 +22,7 @@ TEST(takes_from_the_front)
         memset(three, 7, 4000);
         arena_rewind(&a, mark);
         assert_ptr_equal(arena_take(&a, 4000), three);
-        assert_int_equal(arena_check(&a, &err), DREY_OK);
+        MUST(arena_check, &a);
         arena_free(&a);
         assert_null(a.base);
     }

@@ -35,17 +35,15 @@ static bool exists(const char *path)
 
 static void write_text(new_file *f, const char *path, const char *text)
 {
-    drey_error err = {0};
-    must(new_file_open(f, path, &err), &err);
-    must(new_file_reserve(f, strlen(text), &err), &err);
-    must(new_file_write(f, 1, text + 1, strlen(text) - 1, &err), &err);
-    must(new_file_write(f, 0, text, 1, &err), &err);
+    MUST(new_file_open, f, path);
+    MUST(new_file_reserve, f, strlen(text));
+    MUST(new_file_write, f, 1, text + 1, strlen(text) - 1);
+    MUST(new_file_write, f, 0, text, 1);
 }
 
 TEST(whole_or_not_at_all)
 {
     const char *path = temp_path("file"), *partial = temp_path("file.partial");
-    drey_error err = {0};
     new_file f;
     write_text(&f, path, "one");
     assert_false(exists(path));
@@ -55,7 +53,7 @@ TEST(whole_or_not_at_all)
     new_file_discard(&f); /* nothing to do any more */
 
     write_text(&f, path, "one");
-    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    MUST(new_file_commit, &f);
     holds(path, "one");
     assert_false(exists(partial));
 
@@ -64,7 +62,7 @@ TEST(whole_or_not_at_all)
     new_file_discard(&f);
     holds(path, "one");
     write_text(&f, path, "two");
-    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    MUST(new_file_commit, &f);
     holds(path, "two");
 }
 
@@ -72,10 +70,9 @@ TEST(takes_over_what_a_crash_left)
 {
     const char *path = temp_path("file"), *partial = temp_path("file.partial");
     bytes_file_write(partial, "a longer text of a writer that is gone", 38);
-    drey_error err = {0};
     new_file f;
     write_text(&f, path, "new");
-    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    MUST(new_file_commit, &f);
     holds(path, "new");
 }
 
@@ -115,11 +112,10 @@ TEST(follows_links)
 {
     bytes_file_write(temp_path("real"), "old", 3);
     assert_int_equal(symlink(temp_path("real"), temp_path("link")), 0);
-    drey_error err = {0};
     struct stat about;
     new_file f;
     write_text(&f, temp_path("link"), "new");
-    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    MUST(new_file_commit, &f);
     holds(temp_path("real"), "new");
     assert_int_equal(lstat(temp_path("link"), &about), 0);
     assert_true(S_ISLNK(about.st_mode));
@@ -131,17 +127,16 @@ TEST(large_files_are_complete)
     enum { MIB = 1 << 20, N = 40 };
     char *block = malloc(MIB);
     new_file f;
-    drey_error err = {0};
     uint64_t free_bytes = 0;
-    assert_int_equal(new_file_open(&f, temp_path("large"), &err), DREY_OK);
-    assert_int_equal(new_file_space(&f, &free_bytes, &err), DREY_OK);
+    MUST(new_file_open, &f, temp_path("large"));
+    MUST(new_file_space, &f, &free_bytes);
     assert_true(free_bytes > 0);
-    assert_int_equal(new_file_reserve(&f, (uint64_t)N * MIB, &err), DREY_OK);
+    MUST(new_file_reserve, &f, (uint64_t)N * MIB);
     for (int i = 0; i < N; i++) {
         memset(block, i + 1, MIB);
-        assert_int_equal(new_file_write(&f, (uint64_t)i * MIB, block, MIB, &err), DREY_OK);
+        MUST(new_file_write, &f, (uint64_t)i * MIB, block, MIB);
     }
-    assert_int_equal(new_file_commit(&f, &err), DREY_OK);
+    MUST(new_file_commit, &f);
     FILE *in = fopen(temp_path("large"), "rb");
     assert_non_null(in);
     for (int i = 0; i < N; i++) {

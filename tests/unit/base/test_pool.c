@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "os/pool.h"
+#include "support/scene.h"
 #include "support/test.h"
 
 enum { MAX_THREADS = 9 };
@@ -25,8 +26,7 @@ static void add_input(void *arg, int32_t thread, int32_t n_threads)
 static void run_jobs(int32_t n_threads, int32_t n_jobs, long pause_ns)
 {
     pool *p = NULL;
-    drey_error err;
-    assert_int_equal(pool_open(&p, n_threads, &err), DREY_OK);
+    MUST(pool_open, &p, n_threads);
     assert_int_equal(pool_n_threads(p), n_threads);
     ledger l = {.n_threads = n_threads};
     int64_t expected = 0;

@@ -5,6 +5,7 @@
 
 #include "base/trace.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/test.h"
 
 typedef struct traced {
@@ -15,11 +16,10 @@ typedef struct traced {
 static traced open_trace(int32_t n_threads, int32_t n_spans)
 {
     traced x;
-    drey_error err;
-    assert_int_equal(arena_init(&x.memory, trace_bytes(n_threads, n_spans), false, &err), DREY_OK);
+    MUST(arena_init, &x.memory, trace_bytes(n_threads, n_spans), false);
     memset(x.memory.base, 0xa5, x.memory.size_bytes); /* an arena's memory may have been used */
     trace_init(&x.t, n_threads, n_spans, &x.memory);
-    assert_int_equal(arena_check(&x.memory, &err), DREY_OK); /* trace_bytes counts it all */
+    MUST(arena_check, &x.memory); /* trace_bytes counts it all */
     return x;
 }
 
@@ -90,12 +90,11 @@ TEST(rings_are_for_those_who_want_them)
 {
     arena memory;
     trace t;
-    drey_error err;
     size_t bytes = trace_bytes(3, 0) + arena_size(4 * sizeof(trace_span));
-    assert_int_equal(arena_init(&memory, bytes, false, &err), DREY_OK);
+    MUST(arena_init, &memory, bytes, false);
     trace_init(&t, 3, 0, &memory);
     trace_keep(&t, 1, 4, &memory);
-    assert_int_equal(arena_check(&memory, &err), DREY_OK);
+    MUST(arena_check, &memory);
     t.kinds &= ~(1u << TRACE_PACK);
     for (int i = 0; i < 3; i++) {
         trace_add(&t, i, TRACE_PACK, 1, 2, 0);

@@ -323,7 +323,6 @@ static void writes_with(const drey_engine_options *o, const char *want)
     static int32_t prompt[N_PROMPT];
     drey_engine *e = NULL;
     drey_session *s = NULL;
-    drey_error err = {0};
     drey_generate_options g;
     drey_statistics stats = {0};
     drey_generate_options_init(&g);
@@ -331,11 +330,11 @@ static void writes_with(const drey_engine_options *o, const char *want)
     g.ignore_eos = true;
     for (int32_t i = 0; i < N_PROMPT; i++)
         prompt[i] = 40 + 7 * i;
-    must(drey_engine_open(&e, o, &err), &err);
-    must(drey_session_open(&s, e, &err), &err);
+    MUST(drey_engine_open, &e, o);
+    MUST(drey_session_open, &s, e);
     shape_watch watch = {.watch.turn = look, .session = s, .want = want};
     s->turns.watch = &watch.watch;
-    assert_int_equal(drey_session_generate(s, prompt, N_PROMPT, &g, &stats, &err), DREY_OK);
+    MUST(drey_session_generate, s, prompt, N_PROMPT, &g, &stats);
     assert_int_equal(stats.generated_tokens, N_TEXT);
     assert_true(watch.n_turns > 1);
     drey_session_close(&s);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/config.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/toy_models.h"
 
@@ -202,8 +203,7 @@ TEST(defaults_are_filled_in)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const taken *t = &table[i];
         engine_config c;
-        drey_error err;
-        must(settle(t->o, target, &c, &err), &err);
+        MUST(settle, t->o, target, &c);
         if (c.drafter != t->drafter || c.policy_id != t->policy || c.blends != t->blends ||
             (c.policy != NULL) != t->drafts || (c.draft != NULL) != t->has_model ||
             c.n_sessions != 1 || c.n_threads < 1 || (c.tree_nodes > 0) != t->drafts)
@@ -216,12 +216,11 @@ TEST(defaults_are_filled_in)
 TEST(the_draft_writes_alone)
 {
     engine_config c;
-    drey_error err;
     const drey_engine_options o = {.drafter = DREY_DRAFTER_MODEL,
                                    .draft = draft,
                                    .policy = DREY_POLICY_DRAFT,
                                    .sidecar = "of the target"};
-    must(settle(o, target, &c, &err), &err);
+    MUST(settle, o, target, &c);
     assert_true(c.target == draft && !c.draft && !c.drafter && !c.files.sidecar);
     config_free(&c);
 }
@@ -244,8 +243,7 @@ TEST(nothing_of_the_callers_is_kept)
                              .profile = &profile,
                              .prefixes = &prefixes};
     engine_config c;
-    drey_error err;
-    must(config_settle(&o, NULL, &c, &err), &err);
+    MUST(config_settle, &o, NULL, &c);
     memset(texts, 'x', sizeof texts);
     memset(&trees, 0, sizeof trees);
     memset(&profile, 0, sizeof profile);

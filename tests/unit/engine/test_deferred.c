@@ -115,13 +115,11 @@ static int32_t text_token(int32_t i)
 static void start(drey_session *s)
 {
     int32_t tokens[N_PROMPT];
-    drey_error err;
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = (i * 37 + 5) % 256;
     kv_cache *kv = &s->target_kv;
     if (kv->n_committed < N_PROMPT)
-        assert_int_equal(pass_prompt(&s->target, tokens, N_PROMPT, 16, HEAD_NONE, NULL, NULL, &err),
-                         DREY_OK);
+        MUST(pass_prompt, &s->target, tokens, N_PROMPT, 16, HEAD_NONE, NULL, NULL);
     deferred_cut(&s->deferred, kv->n_committed - N_PROMPT);
     kv_truncate(kv, N_PROMPT);
     assert_int_equal(s->deferred.n, 0);
@@ -141,11 +139,9 @@ static size_t side_bytes(const kv_cache *kv)
 static void make_answer(bench *b, answer *a)
 {
     drey_session *s = b->session[0];
-    drey_error err;
     start(s);
     for (int32_t i = 0; i < N_TEXT; i++) {
-        assert_int_equal(pass_rows(&s->target, &(pass_row){text_token(i), -1}, 1, HEAD_ALL, &err),
-                         DREY_OK);
+        MUST(pass_rows, &s->target, &(pass_row){text_token(i), -1}, 1, HEAD_ALL);
         memcpy(a->logits[i], s->target.ws->logits, logits_bytes(b));
         kv_commit(&s->target_kv, NULL, 1);
     }
@@ -272,8 +268,7 @@ static drey_status run_to(bench *b, model_pass *p, pass_group *groups, int32_t n
 
 static void must_run(bench *b, model_pass *p, pass_group *groups, int32_t n, int32_t layer, rng *r)
 {
-    drey_error err = {0};
-    must(run_to(b, p, groups, n, layer, false, r, &err), &err);
+    MUST(run_to, b, p, groups, n, layer, false, r);
     assert_true(weights_is_valid(runner_of(b)->weights));
 }
 

@@ -57,8 +57,7 @@ static int32_t vocab(const bench *b)
 
 static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
 {
-    drey_error err = {0};
-    must(pass_rows(&b->session->target, rows, n, head, &err), &err);
+    MUST(pass_rows, &b->session->target, rows, n, head);
 }
 
 static void start(bench *b, int32_t chunk)
@@ -67,10 +66,7 @@ static void start(bench *b, int32_t chunk)
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = (i * 37 + 5) % 256;
     kv_truncate(&b->session->target_kv, 0);
-    drey_error err;
-    assert_int_equal(
-        pass_prompt(&b->session->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL, &err),
-        DREY_OK);
+    MUST(pass_prompt, &b->session->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL);
 }
 
 /* A seeded tree: node i hangs on one of the nodes before it. */

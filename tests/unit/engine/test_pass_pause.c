@@ -66,11 +66,10 @@ static runner runner_of(bench *b, engine_side *side, kv_cache *kv)
 /* share: of each of the target's matrices that is pinned. */
 static void open_bench(bench *b, double share, int32_t n_threads)
 {
-    drey_error err = {0};
     *b = (bench){.random = rng_from(7)};
     write_toys();
-    must(drey_model_open(&b->model, temp_path("target.gguf"), &err), &err);
-    must(drey_model_open(&b->draft_model, temp_path("draft.gguf"), &err), &err);
+    MUST(drey_model_open, &b->model, temp_path("target.gguf"));
+    MUST(drey_model_open, &b->draft_model, temp_path("draft.gguf"));
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.target = b->model;
@@ -90,11 +89,11 @@ static void open_bench(bench *b, double share, int32_t n_threads)
                             .share = share,
                             .fault = slow_read,
                             .fault_user = b};
-    must(engine_open(&b->engine, &o, &tuning, &err), &err);
+    MUST(engine_open, &b->engine, &o, &tuning);
     const model_shape *shapes[] = {&b->engine->target.layout.shape, &b->engine->draft.layout.shape};
     size_t bytes = N_CACHES * kv_bytes(shapes[0], N_SLOTS, MAX_PENDING, KV_F16) +
                    kv_bytes(shapes[1], N_SLOTS, MAX_PENDING, KV_F16) + 4096;
-    must(arena_init(&b->memory, bytes, false, &err), &err);
+    MUST(arena_init, &b->memory, bytes, false);
     for (int i = 0; i < N_CACHES; i++)
         kv_init(&b->kv[i], shapes[0], N_SLOTS, MAX_PENDING, KV_F16, &b->memory);
     kv_init(&b->draft_kv, shapes[1], N_SLOTS, MAX_PENDING, KV_F16, &b->memory);
@@ -115,12 +114,11 @@ static void close_bench(bench *b)
 static void commit_text(bench *b, runner r, kv_cache *kv, int32_t n)
 {
     int32_t tokens[N_SLOTS];
-    drey_error err = {0};
     for (int32_t i = 0; i < n; i++)
         tokens[i] = (i * 31 + n * 7) % 256;
     r.kv = kv;
     kv_truncate(kv, 0);
-    must(pass_prompt(&r, tokens, n, 20, HEAD_NONE, NULL, NULL, &err), &err);
+    MUST(pass_prompt, &r, tokens, n, 20, HEAD_NONE, NULL, NULL);
 }
 
 /* A seeded tree, or a chain. */
@@ -153,10 +151,9 @@ static void same_logits(const runner *r, const float *logits, int32_t n, const f
 static void reference(const runner *r, kv_cache *kv, const pass_row *rows, int32_t n,
                       pass_head head, float *out)
 {
-    drey_error err = {0};
     runner own = *r;
     pass_group g = {.kv = kv, .rows = rows, .n = n, .head = head};
-    must(pass_run(&own, &g, 1, &err), &err);
+    MUST(pass_run, &own, &g, 1);
     keep_logits(r, g.logits, g.n_logits, out);
     kv_truncate(kv, kv->n_committed);
 }
@@ -180,7 +177,6 @@ TEST(slices_compute_the_same)
     int n_starved_in_all = 0;
     for (int c = 0; c < N_RESIDENCIES; c++) {
         bench b;
-        drey_error err = {0};
         pass_row rows[N_TREE];
         int n_starved = 0;
         open_bench(&b, residencies[c].share, residencies[c].n_threads);
@@ -193,9 +189,9 @@ TEST(slices_compute_the_same)
             model_pass p;
             pass_state now = PASS_GOES_ON;
             int32_t layers = 0;
-            must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+            MUST(pass_begin, &p, &b.target, &g, 1);
             while (now != PASS_DONE) {
-                must(pass_step(&p, random_end(&b), &now, &err), &err);
+                MUST(pass_step, &p, random_end(&b), &now);
                 assert_true(pass_layers_done(&p) >= layers);
                 layers = pass_layers_done(&p);
                 n_starved += now == PASS_STARVED;
@@ -207,7 +203,7 @@ TEST(slices_compute_the_same)
             }
             assert_int_equal(layers, b.target.layout->shape.n_layers);
             assert_int_equal(b.kv[0].n_pending, 0);
-            must(pass_end(&p, &err), &err);
+            MUST(pass_end, &p);
             assert_int_equal(b.kv[0].n_pending, N_TREE);
             same_logits(&b.target, g.logits, N_TREE, logits_a);
             kv_truncate(&b.kv[0], 37);
@@ -223,7 +219,6 @@ TEST(slices_compute_the_same)
 TEST(a_step_never_waits)
 {
     bench b;
-    drey_error err = {0};
     pass_row rows[2] = {{.token = 5, .parent = -1}, {.token = 6, .parent = 0}};
     open_bench(&b, 0.4, 2);
     commit_text(&b, b.target, &b.kv[0], 9);
@@ -232,21 +227,21 @@ TEST(a_step_never_waits)
     pass_group g = {.kv = &b.kv[0], .rows = rows, .n = 2, .head = HEAD_ALL};
     model_pass p;
     pass_state now = PASS_GOES_ON;
-    must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+    MUST(pass_begin, &p, &b.target, &g, 1);
     while (now == PASS_GOES_ON)
-        must(pass_step(&p, 0, &now, &err), &err);
+        MUST(pass_step, &p, 0, &now);
     assert_int_equal(now, PASS_STARVED);
     assert_false(pass_ready(&p));
-    must(pass_step(&p, 0, &now, &err), &err);
+    MUST(pass_step, &p, 0, &now);
     assert_int_equal(now, PASS_STARVED);
     atomic_store(&b.gate_closed, false);
     pass_wait(&p);
     assert_true(pass_ready(&p));
     while (now != PASS_DONE) {
-        must(pass_step(&p, 0, &now, &err), &err);
+        MUST(pass_step, &p, 0, &now);
         pass_wait(&p);
     }
-    must(pass_end(&p, &err), &err);
+    MUST(pass_end, &p);
     same_logits(&b.target, g.logits, 2, logits_a);
     close_bench(&b);
 }
@@ -255,7 +250,6 @@ TEST(a_step_never_waits)
 TEST(two_models_take_turns)
 {
     bench b;
-    drey_error err = {0};
     pass_row rows[N_TREE], guesses[4];
     open_bench(&b, 0.3, 2);
     commit_text(&b, b.target, &b.kv[0], 30);
@@ -269,22 +263,22 @@ TEST(two_models_take_turns)
     model_pass p, q;
     pass_state now = PASS_GOES_ON, other = PASS_DONE;
     int n_drafted = 0;
-    must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+    MUST(pass_begin, &p, &b.target, &g, 1);
     while (now != PASS_DONE) {
-        must(pass_step(&p, random_end(&b), &now, &err), &err);
+        MUST(pass_step, &p, random_end(&b), &now);
         if (other == PASS_DONE) {
-            must(pass_begin(&q, &b.draft, &h, 1, &err), &err);
+            MUST(pass_begin, &q, &b.draft, &h, 1);
             other = PASS_GOES_ON;
         }
-        must(pass_step(&q, random_end(&b), &other, &err), &err);
+        MUST(pass_step, &q, random_end(&b), &other);
         if (other == PASS_DONE) {
-            must(pass_end(&q, &err), &err);
+            MUST(pass_end, &q);
             same_logits(&b.draft, h.logits, 4, logits_b);
             kv_truncate(&b.draft_kv, 30);
             n_drafted++;
         }
     }
-    must(pass_end(&p, &err), &err);
+    MUST(pass_end, &p);
     same_logits(&b.target, g.logits, N_TREE, logits_a);
     assert_true(n_drafted > 0);
     if (other != PASS_DONE)
@@ -297,7 +291,6 @@ TEST(caches_share_a_pass)
 {
     for (int c = 0; c < N_RESIDENCIES; c++) {
         bench b;
-        drey_error err = {0};
         pass_row chain[17], tree[11], one[1];
         open_bench(&b, residencies[c].share, residencies[c].n_threads);
         const int32_t ages[N_CACHES] = {70, 3, 41};
@@ -314,7 +307,7 @@ TEST(caches_share_a_pass)
             pass_group g[] = {{.kv = &b.kv[0], .rows = chain, .n = 17, .head = asks},
                               {.kv = &b.kv[1], .rows = tree, .n = 11, .head = HEAD_ALL},
                               {.kv = &b.kv[2], .rows = one, .n = 1, .head = HEAD_LAST}};
-            must(pass_run(&b.target, g, N_CACHES, &err), &err);
+            MUST(pass_run, &b.target, g, N_CACHES);
             assert_true((g[0].logits != NULL) == with_chain);
             if (with_chain)
                 same_logits(&b.target, g[0].logits, 1, logits_a);
@@ -334,7 +327,6 @@ TEST(a_pass_may_be_left_anywhere)
 {
     for (int c = 0; c < N_RESIDENCIES; c++) {
         bench b;
-        drey_error err = {0};
         pass_row rows[N_TREE];
         bool first = true;
         open_bench(&b, residencies[c].share, residencies[c].n_threads);
@@ -343,9 +335,9 @@ TEST(a_pass_may_be_left_anywhere)
             pass_group g = {.kv = &b.kv[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
             model_pass p;
             pass_state now = PASS_GOES_ON;
-            must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+            MUST(pass_begin, &p, &b.target, &g, 1);
             for (int n = rng_below(&b.random, 30); n > 0 && now != PASS_DONE; n--) {
-                must(pass_step(&p, random_end(&b), &now, &err), &err);
+                MUST(pass_step, &p, random_end(&b), &now);
                 if (now == PASS_STARVED)
                     pass_wait(&p);
             }
@@ -353,7 +345,7 @@ TEST(a_pass_may_be_left_anywhere)
             assert_int_equal(b.kv[0].n_pending, 0);
             if (round % 4 != 3)
                 continue;
-            must(pass_run(&b.target, &g, 1, &err), &err);
+            MUST(pass_run, &b.target, &g, 1);
             if (first)
                 keep_logits(&b.target, g.logits, N_TREE, logits_a);
             else
@@ -369,7 +361,6 @@ TEST(a_pass_may_be_left_anywhere)
 TEST(chosen_rows_of_the_head)
 {
     bench b;
-    drey_error err = {0};
     pass_row rows[5];
     open_bench(&b, 1, 2);
     commit_text(&b, b.target, &b.kv[0], 3); /* chosen rows want loaded weights */
@@ -377,9 +368,9 @@ TEST(chosen_rows_of_the_head)
     pass_group g = {.kv = &b.kv[0], .rows = rows, .n = 5, .head = HEAD_ALL};
     model_pass p;
     pass_state now = PASS_GOES_ON;
-    must(pass_begin(&p, &b.target, &g, 1, &err), &err);
+    MUST(pass_begin, &p, &b.target, &g, 1);
     while (now != PASS_DONE)
-        must(pass_step(&p, 0, &now, &err), &err);
+        MUST(pass_step, &p, 0, &now);
     const weight *head = b.target.layout->head;
     static uint8_t act[1 << 16];
     assert_true(act_bytes(head->kernel->act, 1, head->k) <= sizeof act);
@@ -394,6 +385,6 @@ TEST(chosen_rows_of_the_head)
                                 b.target.ws->logits + i * pass_logits_stride(&b.target) + chosen[j],
                                 sizeof(float));
     }
-    must(pass_end(&p, &err), &err);
+    MUST(pass_end, &p);
     close_bench(&b);
 }

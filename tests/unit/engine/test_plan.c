@@ -52,8 +52,7 @@ static uint64_t least_budget(drey_engine_options o)
 static drey_plan plan_of(const drey_engine_options *o, const drey_speeds *speeds)
 {
     drey_plan plan;
-    drey_error err = {0};
-    must(drey_plan_make(o, speeds, &plan, &err), &err);
+    MUST(drey_plan_make, o, speeds, &plan);
     return plan;
 }
 
@@ -130,16 +129,15 @@ TEST(the_least_budget_works)
         o.memory_bytes = least_budget(o);
         drey_engine *e = NULL;
         drey_session *s = NULL;
-        drey_error err = {0};
-        must(drey_engine_open(&e, &o, &err), &err);
-        must(drey_session_open(&s, e, &err), &err);
+        MUST(drey_engine_open, &e, &o);
+        MUST(drey_session_open, &s, e);
         drey_plan plan;
         drey_engine_plan(e, &plan);
         assert_true(plan.streamed_bytes_per_pass > 0);
         drey_generate_options g = greedy(12);
         drey_statistics stats;
         const int32_t prompt[] = {3, 4, 5};
-        must(drey_session_generate(s, prompt, 3, &g, &stats, &err), &err);
+        MUST(drey_session_generate, s, prompt, 3, &g, &stats);
         assert_int_equal(stats.generated_tokens, 12);
         drey_session_close(&s);
         drey_engine_close(&e);
@@ -410,9 +408,8 @@ TEST(drafting_hides_behind_reads)
 static void measure(const drey_engine_options *o, drey_speeds *s)
 {
     drey_planner *p = NULL;
-    drey_error err = {0};
-    must(drey_planner_open(&p, o, &err), &err);
-    must(drey_planner_measure(p, 0, s, &err), &err);
+    MUST(drey_planner_open, &p, o);
+    MUST(drey_planner_measure, p, 0, s);
     drey_planner_close(&p);
 }
 

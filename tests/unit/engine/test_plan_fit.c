@@ -89,8 +89,7 @@ static void make_example(example *x, bool with_draft)
 
 static const drey_plan *plan_of(example *x, uint64_t budget)
 {
-    drey_error err = {0};
-    must(plan_make(&x->in, budget, &x->result, &err), &err);
+    MUST(plan_make, &x->in, budget, &x->result);
     return &x->result.report;
 }
 

@@ -222,7 +222,6 @@ static bool keep_id(void *user, int32_t id)
 
 static void begin_text(drey_session *s, int which, text *t)
 {
-    drey_error err = {0};
     int32_t prompt[20];
     rng r = rng_from((uint64_t)which);
     for (int i = 0; i < 20; i++)
@@ -231,8 +230,8 @@ static void begin_text(drey_session *s, int which, text *t)
     g.on_token = keep_id;
     g.user = t;
     *t = (text){.n = 0};
-    assert_int_equal(drey_session_sync(s, prompt, 20, NULL, &err), DREY_OK);
-    assert_int_equal(drey_session_begin(s, &g, &t->stats, &err), DREY_OK);
+    MUST(drey_session_sync, s, prompt, 20, NULL);
+    MUST(drey_session_begin, s, &g, &t->stats);
 }
 
 static int open_models(void **state)
@@ -273,25 +272,24 @@ static int close_models(void **state)
 TEST_WITH(test_guesses_stay, open_models, close_models)
 {
     const drey_engine_options *o = *state;
-    drey_error err = {0};
     drey_engine *e = NULL;
     drey_session *s[N_TEXTS];
     text alone[N_TEXTS], shared[N_TEXTS];
     const engine_tuning tuning = {.untimed = true};
     int32_t n_writing;
-    must(engine_open(&e, o, &tuning, &err), &err);
+    MUST(engine_open, &e, o, &tuning);
     for (int i = 0; i < N_TEXTS; i++)
-        assert_int_equal(drey_session_open(&s[i], e, &err), DREY_OK);
+        MUST(drey_session_open, &s[i], e);
     for (int i = 0; i < N_TEXTS; i++) {
         begin_text(s[i], i, &alone[i]);
         for (bool done = false; !done;)
-            assert_int_equal(drey_session_step(s[i], &done, &err), DREY_OK);
+            MUST(drey_session_step, s[i], &done);
         drey_session_reset(s[i]);
     }
     for (int i = 0; i < N_TEXTS; i++)
         begin_text(s[i], i, &shared[i]);
     do
-        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+        MUST(drey_engine_step, e, &n_writing);
     while (n_writing);
     for (int i = 0; i < N_TEXTS; i++) {
         assert_int_equal(alone[i].n, N_PREDICT);
@@ -308,7 +306,6 @@ TEST_WITH(test_guesses_stay, open_models, close_models)
 TEST_WITH(test_nobody_waits_for_a_prompt, open_models, close_models)
 {
     drey_engine_options o = *(const drey_engine_options *)*state;
-    drey_error err = {0};
     drey_engine *e = NULL;
     drey_session *s[2];
     text first, second;
@@ -317,22 +314,22 @@ TEST_WITH(test_nobody_waits_for_a_prompt, open_models, close_models)
     o.drafter = DREY_DRAFTER_NONE;
     o.policy = DREY_POLICY_NONE;
     o.prompt_chunk = 4;
-    must(drey_engine_open(&e, &o, &err), &err);
+    MUST(drey_engine_open, &e, &o);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(drey_session_open(&s[i], e, &err), DREY_OK);
+        MUST(drey_session_open, &s[i], e);
     begin_text(s[0], 0, &first);
     while (first.n == 0)
-        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+        MUST(drey_engine_step, e, &n_writing);
     int32_t before = first.n;
     begin_text(s[1], 1, &second);
     while (second.n == 0) {
-        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+        MUST(drey_engine_step, e, &n_writing);
         n_steps++;
     }
     assert_int_equal(n_steps, 5); /* 20 tokens, in fours */
     assert_int_equal(first.n, before + n_steps);
     do
-        assert_int_equal(drey_engine_step(e, &n_writing, &err), DREY_OK);
+        MUST(drey_engine_step, e, &n_writing);
     while (n_writing);
     for (int i = 0; i < 2; i++)
         drey_session_close(&s[i]);

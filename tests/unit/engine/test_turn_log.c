@@ -47,11 +47,10 @@ static void same_turns(const drey_trace_turn *a, const drey_trace_turn *b)
 TEST(a_turn_by_hand)
 {
     arena memory;
-    drey_error err;
-    assert_int_equal(arena_init(&memory, turn_log_bytes(10), false, &err), DREY_OK);
+    MUST(arena_init, &memory, turn_log_bytes(10), false);
     turn_log log;
     turn_log_init(&log, 10, &memory);
-    assert_int_equal(arena_check(&memory, &err), DREY_OK);
+    MUST(arena_check, &memory);
     token_tree t;
     tree_reset(&t, 7);
     int32_t a = tree_push(&t, 0, 11, 0.75f), b = tree_push(&t, 0, 12, 0.25f);
@@ -91,9 +90,8 @@ TEST(a_turn_by_hand)
 TEST(what_is_taken_back_is_cut)
 {
     arena memory;
-    drey_error err;
     turn_log log;
-    assert_int_equal(arena_init(&memory, turn_log_bytes(10), false, &err), DREY_OK);
+    MUST(arena_init, &memory, turn_log_bytes(10), false);
     turn_log_init(&log, 10, &memory);
     token_tree t;
     tree_reset(&t, 7);
@@ -127,11 +125,10 @@ TEST(what_is_taken_back_is_cut)
 TEST(what_was_overwritten_stays_away)
 {
     arena memory;
-    drey_error err;
     turn_log log;
     token_tree t;
     tree_reset(&t, 7);
-    assert_int_equal(arena_init(&memory, turn_log_bytes(10), false, &err), DREY_OK);
+    MUST(arena_init, &memory, turn_log_bytes(10), false);
     turn_log_init(&log, 10, &memory);
     const accepted miss = {.next = 41};
     int32_t n = 3 * log.n_turns;
@@ -154,8 +151,7 @@ TEST(the_latest_turns_stay)
     for (int round = 0; round < 30; round++) {
         int32_t keep = round == 0 ? 0 : 1 + rng_below(&r, 3000);
         arena memory;
-        drey_error err;
-        assert_int_equal(arena_init(&memory, turn_log_bytes(keep) + 64, false, &err), DREY_OK);
+        MUST(arena_init, &memory, turn_log_bytes(keep) + 64, false);
         turn_log log;
         turn_log_init(&log, keep, &memory);
         all.n_turns = all.n_nodes = got.n_turns = got.n_nodes = 0;
@@ -238,7 +234,6 @@ static void fits_together(const drey_statistics *stats, int32_t n_context)
 
 static void write_traced(const drey_model *target, const drey_model *draft, int32_t n_spans)
 {
-    drey_error err = {0};
     drey_engine_options o = plain_options(target, 128, 2);
     o.draft = draft;
     o.drafter = DREY_DRAFTER_MODEL;
@@ -249,9 +244,9 @@ static void write_traced(const drey_model *target, const drey_model *draft, int3
     drey_statistics stats;
     drey_generate_options g = greedy(48);
     const int32_t prompt[] = {65, 66, 67, 68, 65};
-    must(engine_open(&e, &o, &tuning, &err), &err);
-    must(drey_session_open(&s, e, &err), &err);
-    must(drey_session_generate(s, prompt, 5, &g, &stats, &err), &err);
+    MUST(engine_open, &e, &o, &tuning);
+    MUST(drey_session_open, &s, e);
+    MUST(drey_session_generate, s, prompt, 5, &g, &stats);
     got.n_turns = got.n_nodes = got.n_spans = 0;
     const drey_trace_visitor visitor = {.turn = see_turn, .span = see_span, .user = &got};
     drey_session_trace(s, &visitor);
@@ -266,14 +261,13 @@ static void write_traced(const drey_model *target, const drey_model *draft, int3
 
 TEST(texts_are_traced)
 {
-    drey_error err = {0};
     toy_options toy = toy_usual();
     drey_model *target, *draft;
     toy_write(temp_path("target.gguf"), &toy);
     toy.n_layers = 2;
     toy_write(temp_path("draft.gguf"), &toy);
-    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
-    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    MUST(drey_model_open, &target, temp_path("target.gguf"));
+    MUST(drey_model_open, &draft, temp_path("draft.gguf"));
     write_traced(target, draft, 100000);
     write_traced(target, draft, 7);
     write_traced(target, draft, 0);

@@ -266,10 +266,9 @@ static void note(void *user, const char *what)
 static complaints complaints_of(const toy_options *toy)
 {
     complaints c = {0};
-    drey_error err;
     temp_dir();
     toy_write(temp_path("model.gguf"), toy);
-    assert_int_equal(drey_missing(temp_path("model.gguf"), note, &c, &err), DREY_OK);
+    MUST(drey_missing, temp_path("model.gguf"), note, &c);
     temp_dir_remove();
     return c;
 }

@@ -6,6 +6,7 @@
 #include "bench/bench.h"
 #include "gguf/gguf.h"
 #include "support/bytes_file.h"
+#include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy.h"
@@ -80,18 +81,16 @@ TEST(reads_a_sidecar)
     toy.n_embd = 256;
     toy_write(path, &toy);
     drey_model *m = NULL;
-    drey_error err;
-    assert_int_equal(drey_model_open(&m, path, &err), DREY_OK);
+    MUST(drey_model_open, &m, path);
     drey_prepare_options options;
     drey_prepare_options_init(&options);
     options.model = m;
     drey_prepare_report prepared;
-    assert_int_equal(drey_prepare(&options, &prepared, &err), DREY_OK);
+    MUST(drey_prepare, &options, &prepared);
     drey_model_close(&m);
     drey_disk_report report;
-    assert_int_equal(read_whole(temp_path("packed.gguf.drey"), DREY_IO_PREAD, 0,
-                                prepared.sidecar_bytes, &report, &err),
-                     DREY_OK);
+    MUST(read_whole, temp_path("packed.gguf.drey"), DREY_IO_PREAD, 0, prepared.sidecar_bytes,
+         &report);
     assert_int_equal(report.read_bytes, prepared.sidecar_bytes);
 }
 
@@ -101,10 +100,9 @@ TEST(reads_as_long_as_asked)
     toy_options toy = toy_usual();
     toy_write(path, &toy);
     drey_disk_report report;
-    drey_error err;
     double seconds = 0.2; /* of which others may have most */
     do
-        assert_int_equal(drey_bench_disk(path, DREY_IO_PREAD, 0, seconds, &report, &err), DREY_OK);
+        MUST(drey_bench_disk, path, DREY_IO_PREAD, 0, seconds, &report);
     while (report.read_bytes <= weight_region(path) && (seconds *= 2) < 60);
     assert_true(report.read_bytes > weight_region(path));
 }

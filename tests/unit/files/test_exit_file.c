@@ -56,8 +56,7 @@ TEST(what_is_written_is_read)
         char *path = exit_usual_path(g);
         assert_string_equal(path + strlen(path) - 17, "/m.gguf.drey-exit");
         assert_int_equal(exit_write(&p, path, g, NULL), DREY_OK);
-        drey_error err = {0};
-        must(exit_open(&q, path, g, &err), &err);
+        MUST(exit_open, &q, path, g);
         assert_int_equal(exit_memory_bytes(&q), exit_memory_bytes(&p));
         assert_memory_equal(q.offline, p.offline, sizeof p.offline);
         assert_memory_equal(q.expected, p.expected, sizeof p.expected);

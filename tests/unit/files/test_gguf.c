@@ -53,8 +53,7 @@ TEST(runnable_types)
 static gguf *parse_or_fail(const gguf_writer *w)
 {
     gguf *g;
-    drey_error err = {0};
-    must(gguf_parse(&g, w->bytes, w->n, w->n, &err), &err);
+    MUST(gguf_parse, &g, w->bytes, w->n, w->n);
     return g;
 }
 
@@ -491,8 +490,7 @@ TEST(many_names)
     }
     writer_align(&w, 32);
     gguf *g;
-    drey_error err = {0};
-    assert_int_equal(gguf_parse(&g, w.bytes, w.n, w.n + 32 * (uint64_t)n, &err), DREY_OK);
+    MUST(gguf_parse, &g, w.bytes, w.n, w.n + 32 * (uint64_t)n);
     assert_non_null(gguf_find_key(g, "k54321"));
     assert_null(gguf_find_key(g, "k65536"));
     assert_string_equal(gguf_find_tensor(g, "t44444")->name, "t44444");

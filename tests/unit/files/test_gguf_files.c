@@ -18,8 +18,7 @@
 static gguf *open_or_fail(const char *path)
 {
     gguf *g;
-    drey_error err = {0};
-    must(gguf_open(&g, path, &err), &err);
+    MUST(gguf_open, &g, path);
     return g;
 }
 
@@ -402,8 +401,7 @@ static seen inspect(const char *path, const char *key)
     snprintf(s.name, sizeof s.name, "%s", key);
     drey_inspector inspector = {
         .header = on_header, .key = on_key, .tensor = on_tensor, .user = &s};
-    drey_error err = {0};
-    must(drey_inspect(path, &inspector, &err), &err);
+    MUST(drey_inspect, path, &inspector);
     assert_int_equal((uint64_t)s.n_called, s.n_keys + s.n_tensors);
     return s;
 }

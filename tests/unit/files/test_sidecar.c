@@ -26,8 +26,7 @@ enum { N_TEXT = 12 };
 static drey_model *open_model(const char *path)
 {
     drey_model *m;
-    drey_error err = {0};
-    must(drey_model_open(&m, path, &err), &err);
+    MUST(drey_model_open, &m, path);
     return m;
 }
 
@@ -52,13 +51,12 @@ static drey_prepare_report prepare(const drey_model *m, const char *output, bool
 {
     drey_prepare_options o;
     drey_prepare_report report;
-    drey_error err = {0};
     drey_prepare_options_init(&o);
     o.model = m;
     o.output = output;
     o.check = check;
     o.force = force;
-    must(drey_prepare(&o, &report, &err), &err);
+    MUST(drey_prepare, &o, &report);
     assert_true(report.sidecar_bytes > 0);
     return report;
 }
@@ -296,12 +294,11 @@ static void good(const drey_model *m)
 {
     drey_engine_options o = engine_of(m);
     drey_plan plan;
-    drey_error err = {0};
-    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_OK);
+    MUST(drey_plan_make, &o, 0, &plan);
     assert_string_equal(plan.sidecar_refused, "");
     assert_true(plan.sidecar);
     o.no_sidecar = true;
-    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_OK);
+    MUST(drey_plan_make, &o, 0, &plan);
     assert_false(plan.sidecar);
 }
 

@@ -15,8 +15,7 @@ enum { LONGEST = 1 << 16 };
 static size_t encode(const tokenizer *t, const char *text, size_t n, int32_t *ids)
 {
     size_t n_ids;
-    drey_error err = {0};
-    must(tokenizer_encode(t, text, n, DREY_TOKENIZE_SPECIAL, ids, LONGEST, &n_ids, &err), &err);
+    MUST(tokenizer_encode, t, text, n, DREY_TOKENIZE_SPECIAL, ids, LONGEST, &n_ids);
     return n_ids;
 }
 
@@ -152,9 +151,8 @@ static test_vocab open_letters(void)
         }
     assert_int_equal(n, LETTERS_TEXTS);
     test_vocab v;
-    drey_error err = {0};
     vocab_keys keys = {.model = "gpt2", .tokens = tokens, .merges = merges};
-    must(vocab_make(&v, &keys, &err), &err);
+    MUST(vocab_make, &v, &keys);
     return v;
 }
 

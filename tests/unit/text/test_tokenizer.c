@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/vocab_file.h"
 #include "text/merge.h"
@@ -223,10 +224,9 @@ static void check_round_trip(const tokenizer *t, const char *text, size_t n, int
     int32_t *ids = malloc((n + 1) * sizeof *ids);
     char *back = malloc(n + 1);
     size_t n_ids, n_back;
-    drey_error err = {0};
-    assert_int_equal(tokenizer_encode(t, text, n, flags, ids, n + 1, &n_ids, &err), DREY_OK);
+    MUST(tokenizer_encode, t, text, n, flags, ids, n + 1, &n_ids);
     assert_true(n_ids <= n + 1); /* SentencePiece puts a blank in front */
-    assert_int_equal(tokenizer_decode(t, ids, n_ids, flags, back, n, &n_back, &err), DREY_OK);
+    MUST(tokenizer_decode, t, ids, n_ids, flags, back, n, &n_back);
     assert_int_equal(n_back, n);
     assert_memory_equal(back, text, n);
     free(ids);
@@ -345,14 +345,12 @@ static void blanks_behind_special_tokens(void **state)
     vocab_keys keys = {.model = "llama", .tokens = tokens, .types = types, .scores = scores};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         test_vocab v;
-        drey_error err = {0};
         int32_t ids[8] = {0};
         size_t n;
         keys.architecture = cases[i].architecture;
-        assert_int_equal(vocab_make(&v, &keys, &err), DREY_OK);
-        assert_int_equal(tokenizer_encode(v.tokenizer, cases[i].text, strlen(cases[i].text),
-                                          DREY_TOKENIZE_SPECIAL, ids, 8, &n, &err),
-                         DREY_OK);
+        MUST(vocab_make, &v, &keys);
+        MUST(tokenizer_encode, v.tokenizer, cases[i].text, strlen(cases[i].text),
+             DREY_TOKENIZE_SPECIAL, ids, 8, &n);
         assert_memory_equal(ids, cases[i].ids, sizeof ids);
         assert_int_equal(tokenizer_bos(v.tokenizer), 1);
         assert_int_equal(tokenizer_eos(v.tokenizer), -1); /* </s> is a tag here */
@@ -408,13 +406,10 @@ static void first_blank_is_dropped(void **state)
     int32_t ids[16];
     size_t n, n_bytes;
     char text[64];
-    drey_error err = {0};
-    assert_int_equal(tokenizer_encode(v.tokenizer, "<s>the tree", 11,
-                                      DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_BOS, ids, 16, &n, &err),
-                     DREY_OK);
+    MUST(tokenizer_encode, v.tokenizer, "<s>the tree", 11,
+         DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_BOS, ids, 16, &n);
     assert_true(n > 2 && ids[0] == 1 && ids[1] == 1);
-    assert_int_equal(tokenizer_decode(v.tokenizer, ids, n, 0, text, sizeof text, &n_bytes, &err),
-                     DREY_OK);
+    MUST(tokenizer_decode, v.tokenizer, ids, n, 0, text, sizeof text, &n_bytes);
     assert_int_equal(n_bytes, 8);
     assert_memory_equal(text, "the tree", 8);
     assert_int_equal(tokenizer_piece(v.tokenizer, ids[2], false, false, text, sizeof text),

@@ -254,8 +254,7 @@ static drey_session *open_session(drey_engine **e, const drey_engine_options *o)
 {
     drey_session *s;
     engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
-    drey_error err = {0};
-    must(engine_open(e, o, &tuning, &err), &err);
+    MUST(engine_open, e, o, &tuning);
     assert_int_equal(drey_session_open(&s, *e, NULL), DREY_OK);
     return s;
 }
@@ -344,8 +343,7 @@ static drey_train_exit_options options_of(const drey_engine_options *engine)
 
 static void train(const drey_train_exit_options *o, drey_train_exit_report *report)
 {
-    drey_error err = {0};
-    must(drey_train_exit(o, report, &err), &err);
+    MUST(drey_train_exit, o, report);
     assert_true(report->n_train > 0 && report->n_held > 0);
     assert_true(report->oracle_layers >= 3 && report->oracle_layers <= TOY_LAYERS);
     assert_true(report->n_verdicts > 8);

@@ -113,8 +113,7 @@ static void make_case(small_case *c, int32_t n_batch, int32_t n_drawn)
 
 static void begin_case(small_case *c)
 {
-    drey_error err = {0};
-    must(medusa_trainer_init(&c->trainer, &c->about, &c->memory, &err), &err);
+    MUST(medusa_trainer_init, &c->trainer, &c->about, &c->memory);
 }
 
 /* Of ten tokens the four most frequent: of the two that are there twice, the lower one. */

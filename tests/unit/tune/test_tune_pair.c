@@ -55,8 +55,7 @@ static const drey_tune_options tune = {.prompts = prompts, .n_prompts = 2, .n_pr
 
 static void measure(const drey_engine_options *o, drey_pair_report *report)
 {
-    drey_error err;
-    must(drey_tune_pair(o, &tune, report, &err), &err);
+    MUST(drey_tune_pair, o, &tune, report);
 }
 
 static void rises(const double *seconds, int n)
