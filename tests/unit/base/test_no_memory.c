@@ -73,7 +73,8 @@ static drey_status format_chat(drey_error *err)
 
 static drey_status open_session(drey_error *err)
 {
-    drey_engine_options options = plain_options(options.draft = model, 64, 2);
+    drey_engine_options options = plain_options(model, 64, 2);
+    options.draft = model;
     options.drafter = DREY_DRAFTER_MODEL;
     drey_engine *engine = NULL;
     drey_session *session = NULL;
