@@ -60,11 +60,19 @@ drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
     return settle_budget(e, err);
 }
 
-static void close_source(draft_source *src)
+void engine_leave_draft(drey_engine *e)
 {
+    draft_source *src = &e->source;
+    weights_close(&e->draft.weights);
+    arena_free(&e->draft.weight_memory);
+    arena_free(&e->draft.layout_memory);
+    arena_free(&e->plan_memory);
     if (src->kind && src->kind->close)
         src->kind->close(src);
     arena_free(&src->memory);
+    exit_close(&e->predictors);
+    e->draft = (engine_side){0};
+    *src = (draft_source){0};
 }
 
 void engine_release(drey_engine *e)
@@ -72,15 +80,10 @@ void engine_release(drey_engine *e)
     prefix_close(&e->prefixes);
     arena_free(&e->prefix_memory);
     weights_close(&e->target.weights);
-    weights_close(&e->draft.weights);
+    engine_leave_draft(e);
     arena_free(&e->target.weight_memory);
-    arena_free(&e->draft.weight_memory);
     arena_free(&e->target.layout_memory);
-    arena_free(&e->draft.layout_memory);
-    arena_free(&e->plan_memory);
     arena_free(&e->work_memory);
-    close_source(&e->source);
-    exit_close(&e->predictors);
     pool_close(&e->pool);
     units_close(&e->units);
     free(e->sidecar.path);

@@ -55,7 +55,8 @@ struct drey_engine {
 };
 
 struct drey_planner {
-    drey_engine engine; /* that has only gathered its inputs */
+    drey_engine engine;    /* that has only gathered its inputs */
+    plan_inputs of_target; /* the inputs before anything about the draft was gathered */
 };
 
 /* The steps of opening an engine. Each needs the one before it; engine_release undoes them all.
@@ -67,8 +68,13 @@ static inline draft_side engine_draft_side(const drey_engine *e)
 {
     return e->config.drafter ? e->config.drafter->side : DRAFT_SIDE_NONE;
 }
-/* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. */
+/* Binds the models' tensors, finds the sidecar, and fills e->inputs: all that planning reads. The
+ * first step gathers what belongs to the target, which no drafter changes; the second all else. */
 drey_status engine_gather(drey_engine *e, drey_error *err);
+drey_status engine_gather_target(drey_engine *e, drey_error *err);
+drey_status engine_gather_draft(drey_engine *e, drey_error *err);
+/* Undoes engine_gather_draft and closes the drafter's files. */
+void engine_leave_draft(drey_engine *e);
 /* Memory of the table of a sliced head; 0 for a whole one. */
 size_t engine_table_bytes(const model_layout *l);
 /* Sets n_pinned of every matrix from e->plan. */
@@ -97,6 +103,13 @@ drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_erro
  * to the target is ignored, which the plan reports; a bad one that options name is an error. */
 drey_status engine_find_sidecar(drey_engine *e, drey_error *err);
 
+/* A planner that has gathered its target and has no draft yet. planner_take_draft comes before all
+ * other functions, and may be called again for another draft, also after a failure. Its options
+ * differ from those of planner_open_target only in what they say about drafting. */
+drey_status planner_open_target(drey_planner **out, const drey_engine_options *options,
+                                drey_error *err);
+drey_status planner_take_draft(drey_planner *planner, const drey_engine_options *options,
+                               drey_error *err);
 /* Plans for a budget; 0: the options'. The result is planner->engine.plan. */
 drey_status planner_make(drey_planner *planner, uint64_t memory_bytes, drey_error *err);
 

@@ -55,18 +55,28 @@ static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, 
 
 /* ---- Inputs ---- */
 
-/* The memory of the process, whatever the budget is. */
+static uint64_t header_bytes(const drey_model *m)
+{
+    return gguf_header_bytes(m->file) + tokenizer_bytes(m->tokenizer);
+}
+
+/* The memory of the process, whatever the budget is. The draft is counted later. */
 static void count_process(drey_engine *e)
 {
-    plan_inputs *in = &e->inputs;
-    const drey_model *models[] = {e->config.target, e->config.draft};
+    plan_process *p = &e->inputs.process;
     uint64_t held = memory_program();
-    for (int i = 0; i < 2 && models[i]; i++)
-        in->process.tokenizer_bytes +=
-            gguf_header_bytes(models[i]->file) + tokenizer_bytes(models[i]->tokenizer);
-    in->process.program_bytes =
-        held > in->process.tokenizer_bytes ? held - in->process.tokenizer_bytes : 0;
-    in->process.stack_bytes = (uint64_t)in->n_threads * pool_thread_bytes();
+    p->tokenizer_bytes = header_bytes(e->config.target);
+    p->program_bytes = held > p->tokenizer_bytes ? held - p->tokenizer_bytes : 0;
+    p->stack_bytes = (uint64_t)e->config.n_threads * pool_thread_bytes();
+}
+
+/* Its header and tokenizer are in memory, so program_bytes has counted them. */
+static void count_draft(drey_engine *e)
+{
+    plan_process *p = &e->inputs.process;
+    uint64_t n_bytes = header_bytes(e->config.draft);
+    p->tokenizer_bytes += n_bytes;
+    p->program_bytes -= min_u64(n_bytes, p->program_bytes);
 }
 
 /* Files that cannot be read directly: reads that are in the page cache. The amount of one stream is
@@ -270,22 +280,34 @@ static void gather_options(drey_engine *e)
     in->kv = engine_kv_format(e);
     in->kv_plain = e->kernels->kv_plain;
     in->facts.kv_name = c->kv;
-    in->facts.sidecar_refused = e->sidecar.refused;
 }
 
-drey_status engine_gather(drey_engine *e, drey_error *err)
+drey_status engine_gather_target(drey_engine *e, drey_error *err)
+{
+    plan_facts *facts = &e->inputs.facts;
+    const drey_model *target = e->config.target;
+    count_process(e);
+    TRY(bind(e, &e->target, target, err));
+    TRY(engine_find_sidecar(e, err));
+    for (uint64_t i = 0; i < gguf_n_tensors(target->file); i++)
+        facts->target_bytes += gguf_tensor_at(target->file, i)->n_bytes;
+    facts->sidecar = e->sidecar.path != NULL;
+    facts->sidecar_refused = e->sidecar.refused;
+    return DREY_OK;
+}
+
+drey_status engine_gather_draft(drey_engine *e, drey_error *err)
 {
     plan_inputs *in = &e->inputs;
     const engine_config *c = &e->config;
     gather_options(e);
-    count_process(e);
     TRY(open_predictors(e, err));
     in->exit_layers = usual_layers(e);
-    TRY(bind(e, &e->target, c->target, err));
-    TRY(engine_find_sidecar(e, err));
     TRY(open_source(e, err));
-    if (c->draft)
+    if (c->draft) {
+        count_draft(e);
         TRY(bind(e, &e->draft, c->draft, err));
+    }
     count_cached(e);
     TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
     gather_model(e, PLAN_TARGET, &e->target, c->target);
@@ -295,12 +317,15 @@ drey_status engine_gather(drey_engine *e, drey_error *err)
     if (c->draft)
         gather_model(e, PLAN_DRAFT, &e->draft, c->draft);
     gather_source(e);
-    for (uint64_t i = 0; i < gguf_n_tensors(c->target->file); i++)
-        in->facts.target_bytes += gguf_tensor_at(c->target->file, i)->n_bytes;
-    in->facts.sidecar = e->sidecar.path != NULL;
     if (model_layout_is_sliced(&e->draft.layout))
         in->draft.n_ids = (int32_t)e->draft.layout.head->n_rows;
     TRY(gather_prefixes(e, err));
     in->session_state_bytes = engine_session_state_bytes(e);
     return arena_check(&e->plan_memory, err);
+}
+
+drey_status engine_gather(drey_engine *e, drey_error *err)
+{
+    TRY(engine_gather_target(e, err));
+    return engine_gather_draft(e, err);
 }

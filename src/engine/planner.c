@@ -3,8 +3,8 @@
 
 #include "engine/engine.h"
 
-drey_status drey_planner_open(drey_planner **out, const drey_engine_options *options,
-                              drey_error *err)
+drey_status planner_open_target(drey_planner **out, const drey_engine_options *options,
+                                drey_error *err)
 {
     *out = NULL;
     drey_planner *p = malloc(sizeof *p);
@@ -12,10 +12,31 @@ drey_status drey_planner_open(drey_planner **out, const drey_engine_options *opt
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a planner");
     drey_status status = engine_configure(&p->engine, options, NULL, err);
     if (status == DREY_OK)
-        status = engine_gather(&p->engine, err);
+        status = engine_gather_target(&p->engine, err);
+    p->of_target = p->engine.inputs;
     if (status != DREY_OK)
         drey_planner_close(&p);
     *out = p;
+    return status;
+}
+
+drey_status planner_take_draft(drey_planner *p, const drey_engine_options *options, drey_error *err)
+{
+    drey_engine *e = &p->engine;
+    engine_leave_draft(e);
+    config_free(&e->config);
+    e->inputs = p->of_target;
+    TRY(config_settle(options, NULL, &e->config, err));
+    return engine_gather_draft(e, err);
+}
+
+drey_status drey_planner_open(drey_planner **out, const drey_engine_options *options,
+                              drey_error *err)
+{
+    TRY(planner_open_target(out, options, err));
+    drey_status status = engine_gather_draft(&(*out)->engine, err);
+    if (status != DREY_OK)
+        drey_planner_close(out);
     return status;
 }
 
