@@ -212,3 +212,12 @@ void new_file_discard(new_file *f)
         unlink(f->partial);
     forget(f);
 }
+
+void new_file_make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+}

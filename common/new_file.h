@@ -38,4 +38,8 @@ drey_status new_file_commit(new_file *f, drey_error *err);
  * zero with fd -1). */
 void new_file_discard(new_file *f);
 
+/* Makes the folders that a path names before its last part. One that cannot be made shows when the
+ * file is written. */
+void new_file_make_folders(char *path);
+
 #endif

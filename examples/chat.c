@@ -7,6 +7,7 @@
  * assistant in turns.
  * Build: cc chat.c -o chat $(pkg-config --cflags --libs drey) */
 #include <drey/chat.h>
+#include <drey/tune.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,24 @@ static drey_status make_prompt(const drey_model *model, int n_texts, char **text
     return drey_chat_encode(model, &request, DREY_TOKENIZE_BOS, ids, MAX_PROMPT, n_ids, err);
 }
 
+/* Whatever promises most here, by what drey tune -m measured where it did: a small model in the
+ * target's folder, its own planes, heads, or what the text itself suggests. */
+static drey_status choose_draft(drey_engine_options *options, drey_draft_choice *choice,
+                                drey_pair_report *known, drey_error *err)
+{
+    char folder[4096];
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    snprintf(folder, sizeof folder, "%s%s",
+             cache  ? cache
+             : home ? home
+                    : "",
+             cache ? "/drey" : "/.cache/drey");
+    drey_status status = drey_choose_draft(options, folder, choice, err);
+    if (status == DREY_OK && drey_profile_load(options, folder, known, NULL) == DREY_OK)
+        options->profile = &known->profile;
+    return status;
+}
+
 static drey_status answer(drey_session *session, const int32_t *ids, size_t n_ids,
                           int32_t n_predict, drey_error *err)
 {
@@ -50,6 +69,8 @@ int main(int argc, char **argv)
     drey_model *model = NULL;
     drey_engine *engine = NULL;
     drey_session *session = NULL;
+    drey_draft_choice draft = {0};
+    drey_pair_report known;
     drey_error err = {0};
     int32_t ids[MAX_PROMPT];
     size_t n_ids = 0;
@@ -62,12 +83,13 @@ int main(int argc, char **argv)
     }
     drey_engine_options options;
     drey_engine_options_init(&options);
-    options.drafter = DREY_DRAFTER_LOOKUP; /* what the text itself suggests; NONE: no guesses */
     drey_status status = drey_model_open(&model, argv[1], &err);
     if (status == DREY_OK)
         status = make_prompt(model, argc - 3, argv + 3, ids, &n_ids, &err);
     options.target = model;
     options.n_context = (int32_t)n_ids + n_predict;
+    if (status == DREY_OK)
+        status = choose_draft(&options, &draft, &known, &err);
     if (status == DREY_OK)
         status = drey_engine_open(&engine, &options, &err);
     if (status == DREY_OK)
@@ -79,6 +101,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.message);
     drey_session_close(&session);
     drey_engine_close(&engine);
+    drey_draft_choice_close(&draft);
     drey_model_close(&model);
     return status != DREY_OK;
 }

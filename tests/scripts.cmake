@@ -29,6 +29,8 @@ add_executable(make_toy support/make_toy.c)
 target_link_libraries(make_toy PRIVATE drey_test_support)
 add_executable(refuse support/refuse.c)
 target_link_libraries(refuse PRIVATE drey_test_support)
+add_executable(print_choice support/print_choice.c)
+target_link_libraries(print_choice PRIVATE drey_shared drey_options)
 # The library's way to answer, as programs of others use it.
 add_executable(chat_example ${CMAKE_SOURCE_DIR}/examples/chat.c)
 target_link_libraries(chat_example PRIVATE drey_shared drey_options)

@@ -5,14 +5,12 @@
  * the session's timeline is not computed again. Nothing is ever cut: what does not fit is said
  * before an answer begins. */
 #include "cli/terminal/ask_line.h"
-#include "cli/commands/auto_draft.h"
 #include "cli/files/cache_folder.h"
 #include "cli/commands/commands.h"
 #include "cli/terminal/format.h"
 #include "cli/files/input.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
-#include "cli/files/profile_file.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/commands/talk.h"
@@ -40,7 +38,6 @@ enum {
 typedef struct chat {
     cli_settings settings; /* a copy: /budget changes the budget */
     models models;
-    drey_pair_report known;
     drey_engine *engine;
     drey_session *session;
     int32_t n_context, n_predict;
@@ -75,17 +72,10 @@ static void say(const chat *c, const char *format, ...)
 /* ---- Engine and session ---- */
 
 /* Another budget may have room for another draft. */
-static void choose_draft(chat *c)
-{
-    c->models.profile = NULL;
-    auto_draft_choose(&c->models, &c->settings, c->n_context);
-    profile_use(&c->models, &c->settings, &c->known);
-}
-
 static drey_status open_session(chat *c, drey_error *err)
 {
-    choose_draft(c);
-    drey_engine_options options = models_engine_options(&c->models, &c->settings, c->n_context);
+    drey_engine_options options;
+    TRY(models_choose(&c->models, &c->settings, c->n_context, &options, err));
     options.progress = progress_report;
     options.progress_user = &c->progress;
     signals_hold();

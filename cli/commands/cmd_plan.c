@@ -1,10 +1,8 @@
 /* drey plan: what a memory budget would buy, without loading anything. */
-#include "cli/commands/auto_draft.h"
 #include "cli/commands/commands.h"
 #include "cli/terminal/format.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
-#include "cli/files/profile_file.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
 
@@ -29,9 +27,8 @@ typedef struct prospect {
     drey_planner *planner;
     drey_plan plan, more;
     report_source disk;
-    bool has_more;          /* more would help */
-    const char *why;        /* the draft was taken; "" */
-    drey_pair_report known; /* what drey tune -m measured, where the models' profile is not NULL */
+    bool has_more;   /* more would help */
+    const char *why; /* the draft was taken; "" */
 } prospect;
 
 static int32_t choose_context(const cli_settings *s, const drey_model *target)
@@ -96,9 +93,8 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
     TRY(json_check_path(s->json, err));
     TRY(models_open(m, s, err));
     int32_t n_context = choose_context(s, m->target);
-    auto_draft_choose(m, s, n_context);
-    profile_use(m, s, &p->known);
-    drey_engine_options options = models_engine_options(m, s, n_context);
+    drey_engine_options options;
+    TRY(models_choose(m, s, n_context, &options, err));
     p->why = m->why;
     TRY(drey_planner_open(&p->planner, &options, err));
     TRY(look_ahead(s, p, err));

@@ -3,12 +3,10 @@
  * Text alone goes to standard output, flushed as it comes; the plan, progress and statistics go to
  * standard error. A prompt and n_predict decide the context unless -c does, so the prompt is read
  * and tokenized before the engine takes its memory. */
-#include "cli/commands/auto_draft.h"
 #include "cli/commands/commands.h"
 #include "cli/files/input.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
-#include "cli/files/profile_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
@@ -25,7 +23,6 @@
 typedef struct run {
     const cli_settings *settings;
     models models;
-    drey_pair_report known; /* what drey tune -m measured, where models.profile is not NULL */
     drey_engine *engine;
     drey_session *session;
     int32_t *ids; /* [n_ids]: the prompt */
@@ -105,9 +102,8 @@ static drey_status open_session(run *r, drey_error *err)
 {
     int32_t n_context;
     TRY(choose_context(r, &n_context, err));
-    auto_draft_choose(&r->models, r->settings, n_context);
-    profile_use(&r->models, r->settings, &r->known);
-    drey_engine_options options = models_engine_options(&r->models, r->settings, n_context);
+    drey_engine_options options;
+    TRY(models_choose(&r->models, r->settings, n_context, &options, err));
     options.progress = progress_report;
     options.progress_user = &r->progress;
     signals_hold();
@@ -191,8 +187,11 @@ static drey_status write_text(run *r, const drey_generate_options *options,
 static drey_status write_trace(const run *r, const drey_statistics *statistics, drey_error *err)
 {
     const cli_settings *s = r->settings;
+    drey_model_info draft;
+    if (r->models.draft)
+        drey_model_describe(r->models.draft, &draft);
     const trace_about about = {.target = s->model,
-                               .draft = r->models.draft ? r->models.draft_path
+                               .draft = r->models.draft ? draft.path
                                                         : drey_drafter_name(r->models.drafter),
                                .policy = drey_policy_name(s->policy),
                                .statistics = statistics};

@@ -1,9 +1,7 @@
 /* drey serve: an HTTP server over one engine, in the forms of OpenAI's API and of llama.cpp's
  * server. Runs until SIGINT or SIGTERM, then lets texts end and exits with 0. */
-#include "cli/commands/auto_draft.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/models.h"
-#include "cli/files/profile_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
@@ -31,7 +29,6 @@ enum {
 typedef struct serving {
     cli_settings settings;
     models models;
-    drey_pair_report known; /* what drey tune -m measured, where models.profile is not NULL */
     drey_engine *engine;
     server *server;
     progress progress;
@@ -124,9 +121,8 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
 static drey_status open_engine(serving *v, int32_t n_context, drey_error *err)
 {
     v->models.held_bytes = server_bytes(v->server);
-    auto_draft_choose(&v->models, &v->settings, n_context);
-    profile_use(&v->models, &v->settings, &v->known);
-    drey_engine_options options = models_engine_options(&v->models, &v->settings, n_context);
+    drey_engine_options options;
+    TRY(models_choose(&v->models, &v->settings, n_context, &options, err));
     options.progress = show_progress;
     options.progress_user = &v->progress;
     signals_hold();

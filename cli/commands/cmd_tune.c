@@ -4,11 +4,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/models.h"
+#include "cli/files/cache_folder.h"
 #include "cli/terminal/terminal.h"
-#include "cli/files/tuning_file.h"
 #include "drey/tune.h"
-
-#include <limits.h>
 
 static void show_question(void *user, const drey_tune_report *r)
 {
@@ -18,28 +16,32 @@ static void show_question(void *user, const drey_tune_report *r)
            r->with_bytes_per_s * 1e-9);
 }
 
-static void show_choice(const drey_tuning *tuning, const char *from)
+/* folder: where it is kept; NULL: nowhere. */
+static void show_choice(const drey_tuning *tuning, const char *folder)
 {
-    printf("near fetch %s, whole lines %s (%s)\n", tuning->near_fetch ? "yes" : "no",
-           tuning->whole_lines ? "yes" : "no", from);
+    printf("near fetch %s, whole lines %s (%s%s)\n", tuning->near_fetch ? "yes" : "no",
+           tuning->whole_lines ? "yes" : "no", folder ? folder : "the processor's family",
+           folder ? "/tuning.json" : "");
 }
 
 static drey_status tune(const cli_settings *s, drey_error *err)
 {
-    char path[PATH_MAX];
+    char folder[PATH_MAX];
     drey_tuning tuning;
     TRY(models_check_tier(s->cpu_tier, err));
     if (s->show) {
-        bool kept = tuning_load(s->cpu_tier, &tuning);
-        if (!kept)
+        const char *from = cache_folder(folder);
+        if (!models_loaded(drey_tuning_load(s->cpu_tier, from, &tuning, err), err, "drey tune")) {
             drey_tuning_init(&tuning);
-        show_choice(&tuning,
-                    kept && tuning_path(path, sizeof path) ? path : "the processor's family");
+            from = NULL;
+        }
+        show_choice(&tuning, from);
         return DREY_OK;
     }
     TRY(drey_tune(s->n_threads, s->cpu_tier, &tuning, show_question, NULL, err));
-    TRY(tuning_save(s->cpu_tier, &tuning, err));
-    show_choice(&tuning, tuning_path(path, sizeof path) ? path : "");
+    TRY(cache_folder_find(folder, err));
+    TRY(drey_tuning_store(s->cpu_tier, folder, &tuning, err));
+    show_choice(&tuning, folder);
     return DREY_OK;
 }
 

@@ -1,10 +1,9 @@
 /* Models and engine options of a command line: see models.h. */
 #include "cli/commands/models.h"
 
-#include "cli/terminal/terminal.h"
+#include "cli/files/cache_folder.h"
 #include "cli/files/trace_file.h"
-#include "cli/files/tuning_file.h"
-#include "cli/files/units_file.h"
+#include "cli/terminal/terminal.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -26,12 +25,31 @@ drey_status models_check_tier(const char *cpu_tier, drey_error *err)
          names, cpu_tier);
 }
 
-static void find_shares(models *m, const cli_settings *s)
+bool models_loaded(drey_status status, const drey_error *err, const char *again)
 {
-    units_measured known;
-    m->divided = s->units && units_load(m->target, s, &known);
-    if (m->divided)
-        m->shares = known.products.shares;
+    if (status == DREY_ERR_FORMAT)
+        complain("%s", err->message);
+    if (status == DREY_ERR_MISMATCH)
+        complain("%s; %s measures again", err->message, again);
+    return status == DREY_OK;
+}
+
+static void find_shares(models *m, const cli_settings *s, const char *folder)
+{
+    drey_error err;
+    const drey_engine_options o = models_engine_options(m, s, 0);
+    m->divided =
+        s->units && models_loaded(drey_units_load(&o, folder, &m->units, &m->attention, &err), &err,
+                                  "drey tune -m --units");
+}
+
+static void warn_of_threads(int32_t n_threads)
+{
+    cpu_set_t set;
+    if (n_threads && sched_getaffinity(0, sizeof set, &set) == 0 && n_threads > CPU_COUNT(&set))
+        complain("warning: -t %d is more than the %d cores of this process; it will be slower "
+                 "than -t %d",
+                 n_threads, CPU_COUNT(&set), CPU_COUNT(&set));
 }
 
 /* In memory, and with a folder there, too. */
@@ -50,18 +68,21 @@ static drey_prefix_options prefixes_of(const cli_settings *settings)
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
     *m = (models){.drafter = settings->drafter, .prefixes = prefixes_of(settings)};
-    snprintf(m->draft_path, sizeof m->draft_path, "%s",
-             settings->draft_path ? settings->draft_path : "");
+    char place[PATH_MAX];
+    const char *folder = cache_folder(place);
+    drey_error why;
     TRY(models_check_tier(settings->cpu_tier, err));
-    m->tuned = tuning_load(settings->cpu_tier, &m->tuning);
+    m->tuned = models_loaded(drey_tuning_load(settings->cpu_tier, folder, &m->tuning, &why), &why,
+                             "drey tune");
     TRY(drey_model_open(&m->target, settings->model, err));
-    find_shares(m, settings);
+    find_shares(m, settings, folder);
     if (settings->drafter == DREY_DRAFTER_MODEL && drey_is_heads_file(settings->draft_path)) {
         m->drafter = DREY_DRAFTER_MEDUSA;
         m->heads = settings->draft_path;
     }
     if (m->drafter == DREY_DRAFTER_MODEL)
         TRY(drey_model_open(&m->draft, settings->draft_path, err));
+    warn_of_threads(settings->n_threads);
     drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
     return DREY_OK;
 }
@@ -81,21 +102,11 @@ void models_warn_of_plan(const drey_plan *plan)
                  "only what is free");
 }
 
-static void warn_of_threads(int32_t n_threads)
-{
-    cpu_set_t set;
-    if (n_threads && sched_getaffinity(0, sizeof set, &set) == 0 && n_threads > CPU_COUNT(&set))
-        complain("warning: -t %d is more than the %d cores of this process; it will be slower "
-                 "than -t %d",
-                 n_threads, CPU_COUNT(&set), CPU_COUNT(&set));
-}
-
 drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
                                           int32_t n_context)
 {
     drey_engine_options options;
     drey_engine_options_init(&options);
-    warn_of_threads(settings->n_threads);
     options.target = m->target;
     options.draft = m->draft;
     options.drafter = m->drafter;
@@ -117,9 +128,9 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.trace_spans = settings->text.trace ? TRACE_FILE_SPANS : 0;
     options.cpu_tier = settings->cpu_tier;
     options.units = settings->units;
-    options.unit_shares = m->divided ? &m->shares : NULL;
+    options.unit_shares = m->divided ? &m->units.shares : NULL;
     options.tuning = m->tuned ? &m->tuning : NULL;
-    options.profile = m->profile;
+    options.profile = m->measured ? &m->known.profile : NULL;
     options.held_bytes = m->held_bytes;
     options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
     options.io = settings->io;
@@ -127,6 +138,39 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.no_sidecar = settings->sidecar && strcmp(settings->sidecar, "none") == 0;
     options.sidecar = options.no_sidecar ? NULL : settings->sidecar;
     return options;
+}
+
+drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_context,
+                                drey_error *err)
+{
+    char folder[PATH_MAX];
+    drey_draft_choice choice;
+    if (!s->draft_auto)
+        return DREY_OK;
+    drey_model_close(&m->draft);
+    drey_engine_options o = models_engine_options(m, s, n_context);
+    TRY(drey_choose_draft(&o, cache_folder(folder), &choice, err));
+    if (choice.warning[0])
+        complain("warning: %s", choice.warning);
+    m->drafter = o.drafter;
+    m->draft = choice.draft;
+    snprintf(m->why, sizeof m->why, "%s", choice.why);
+    return DREY_OK;
+}
+
+drey_status models_choose(models *m, const cli_settings *s, int32_t n_context,
+                          drey_engine_options *options, drey_error *err)
+{
+    char folder[PATH_MAX];
+    drey_error why;
+    m->measured = false;
+    TRY(models_choose_draft(m, s, n_context, err));
+    *options = models_engine_options(m, s, n_context);
+    m->measured = m->drafter != DREY_DRAFTER_NONE &&
+                  models_loaded(drey_profile_load(options, cache_folder(folder), &m->known, &why),
+                                &why, "drey tune -m");
+    options->profile = m->measured ? &m->known.profile : NULL;
+    return DREY_OK;
 }
 
 void models_leave_draft(drey_engine_options *options)

@@ -3,21 +3,21 @@
 #define DREY_CLI_MODELS_H
 
 #include "cli/args/options.h"
-
-#include <limits.h>
+#include "drey/tune.h"
 
 typedef struct models {
     drey_model *target;
     drey_model *draft; /* NULL without a drafting model */
     drey_drafter drafter;
-    char draft_path[PATH_MAX]; /* of the drafting model; "" */
-    const char *heads;         /* borrowed from the settings; NULL: those beside the target */
-    char why[512];             /* why -d auto took that; "" where it had not to choose */
-    bool tuned;                /* by drey tune, for this machine: */
+    const char *heads; /* borrowed from the settings; NULL: those beside the target */
+    char why[512];     /* why -d auto took that; "" where it had not to choose */
+    bool tuned;        /* by drey tune, for this machine: */
     drey_tuning tuning;
     bool divided; /* between its units, by drey tune: */
-    drey_unit_shares shares;
-    const drey_profile *profile;  /* of these models, borrowed; NULL: nothing was measured */
+    drey_units_report units;
+    drey_boundaries_report attention;
+    bool measured; /* these models, by drey tune -m: */
+    drey_pair_report known;
     uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
 } models;
@@ -26,14 +26,27 @@ typedef struct models {
  * is good. */
 drey_status models_check_tier(const char *cpu_tier, drey_error *err);
 
-/* Checks the tier and opens what settings name. models_close takes a half-opened pair too. */
+/* Checks the tier, opens what settings name and warns of more threads than cores. models_close
+ * takes a half-opened pair as well. */
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err);
 void models_close(models *m);
 
-/* All that settings say about the engine; warns of more threads than cores. n_context is what the
- * command chose. The options borrow the models. */
+/* All that settings say about the engine. n_context is what the command chose. The options borrow
+ * the models. */
 drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
                                           int32_t n_context);
+
+/* With -d auto sets drafter, draft and why (drey_choose_draft). Again where something else has room
+ * now. */
+drey_status models_choose_draft(models *m, const cli_settings *settings, int32_t n_context,
+                                drey_error *err);
+/* The same, and engine options that begin with what was measured of the draft. */
+drey_status models_choose(models *m, const cli_settings *settings, int32_t n_context,
+                          drey_engine_options *options, drey_error *err);
+
+/* Whether a file of the cache folder was loaded. One that is passed over is complained of; where
+ * there is none nothing is said. again: the command that measures again. */
+bool models_loaded(drey_status status, const drey_error *err, const char *again);
 
 /* Takes the drafter out of them. */
 void models_leave_draft(drey_engine_options *options);

@@ -1,16 +1,14 @@
 /* drey tune -m: what drafting with a pair of models costs and is worth here, kept for drey run. */
 #include "cli/commands/cmd_tune.h"
 
-#include "cli/commands/auto_draft.h"
 #include "cli/files/cache_folder.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
-#include "cli/files/profile_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/files/prompts.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
-#include "cli/files/units_file.h"
+#include "tune/measured.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +40,6 @@ typedef struct session {
     prompt_list prompts;
     drey_tune_prompt *list; /* [prompts.n] */
     progress bar;
-    units_measured units; /* with --units */
 } session;
 
 static void tell_stage(void *user, const char *what)
@@ -57,7 +54,7 @@ static drey_status open_all(session *t, drey_error *err)
 {
     const cli_settings *s = t->settings;
     TRY(models_open(&t->models, s, err));
-    auto_draft_choose(&t->models, s, CONTEXT);
+    TRY(models_choose_draft(&t->models, s, CONTEXT, err));
     if (!s->quiet)
         report_draft(stderr, t->models.why);
     return DREY_OK;
@@ -77,51 +74,142 @@ static drey_status take_prompts(session *t, drey_error *err)
     return DREY_OK;
 }
 
+/* ---- Units ---- */
+
+typedef struct stage_words {
+    session *session;
+    const char *form; /* of a number, and of what makes a plural of it */
+} stage_words;
+
+static void tell_number(void *user, int32_t n)
+{
+    const stage_words *w = user;
+    char what[80];
+    snprintf(what, sizeof what, w->form, n, n == 1 ? "" : "s");
+    tell_stage(w->session, what);
+}
+
+static int32_t attending_of(const drey_units_report *r)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->n_units; i++)
+        n += r->units[i].attends > 0;
+    return n;
+}
+
+/* That the model was made for, beside the tree's rows. */
+static int32_t positions_of(const drey_model *target, int32_t most)
+{
+    enum { USUAL = 4096, TREE = 65 };
+    drey_model_info info;
+    drey_model_describe(target, &info);
+    most = most ? most : USUAL;
+    return info.n_context_train > 0 && info.n_context_train - TREE < most
+               ? info.n_context_train - TREE
+               : most;
+}
+
+/* Attention's boundaries are in the units' shares as well. */
+static drey_status measure_boundaries(session *t, drey_engine_options *options, drey_error *err)
+{
+    drey_boundaries_report *out = &t->models.attention;
+    drey_unit_shares *shares = &t->models.units.shares;
+    stage_words words = {t, "units, attention behind %d position%s"};
+    const drey_boundaries_options attention = {
+        .most_positions = positions_of(t->models.target, t->settings->n_context),
+        .stage = tell_number,
+        .user = &words};
+    if (attention.most_positions < DREY_UNIT_CONTEXT) {
+        complain("attention's boundary was not measured: attention is divided behind %d positions "
+                 "and more, and the context is to hold %d",
+                 DREY_UNIT_CONTEXT, attention.most_positions);
+        return DREY_OK;
+    }
+    options->unit_shares = shares;
+    drey_status status = drey_tune_boundaries(options, &attention, out, err);
+    if (status == DREY_ERR_MEMORY) {
+        complain("attention's boundary was not measured behind %d positions: %s",
+                 attention.most_positions, err->message);
+        return DREY_OK;
+    }
+    shares->n_boundaries = out->n_contexts;
+    for (int32_t i = 0; i < shares->n_boundaries; i++)
+        shares->boundary[i] = out->contexts[i].boundary;
+    return status;
+}
+
+static drey_status measure_division(session *t, drey_engine_options *options, drey_error *err)
+{
+    stage_words words = {t, "units, passes of %d row%s"};
+    const drey_units_options products = {.stage = tell_number, .user = &words};
+    t->models.attention = (drey_boundaries_report){.n_contexts = 0};
+    TRY(drey_tune_units(options, &products, &t->models.units, err));
+    return attending_of(&t->models.units) < 2 ? DREY_OK : measure_boundaries(t, options, err);
+}
+
+static drey_engine_options options_of(session *t)
+{
+    drey_engine_options options = models_engine_options(&t->models, t->settings, CONTEXT);
+    options.progress = progress_report;
+    options.progress_user = &t->bar;
+    return options;
+}
+
 /* First, as all else is measured with what came out. */
 static drey_status measure_units(session *t, drey_error *err)
 {
-    const cli_settings *s = t->settings;
-    drey_engine_options options = models_engine_options(&t->models, s, CONTEXT);
-    const units_steps steps = {.stage = tell_stage, .user = t, .most_positions = s->n_context};
-    options.progress = progress_report;
-    options.progress_user = &t->bar;
-    drey_status status = units_measure(t->models.target, &options, &steps, &t->units, err);
+    char folder[PATH_MAX];
+    models *m = &t->models;
+    m->divided = false;
+    drey_engine_options options = options_of(t);
+    drey_status status = measure_division(t, &options, err);
     progress_clear(&t->bar);
     TRY(status);
-    TRY(units_save(t->models.target, s, &t->units, err));
-    t->models.divided = true;
-    t->models.shares = t->units.products.shares;
+    TRY(cache_folder_find(folder, err));
+    TRY(drey_units_store(&options, folder, &m->units, &m->attention, err));
+    m->divided = true;
     return DREY_OK;
 }
 
+/* ---- All of it ---- */
+
 static drey_status measure(session *t, drey_pair_report *report, drey_error *err)
 {
-    const cli_settings *s = t->settings;
-    char name[100];
+    char folder[PATH_MAX];
     TRY(take_prompts(t, err));
-    if (s->units)
+    if (t->settings->units)
         TRY(measure_units(t, err));
-    drey_engine_options options = models_engine_options(&t->models, s, CONTEXT);
-    options.progress = progress_report;
-    options.progress_user = &t->bar;
-    drey_tune_options tune = {
+    const drey_engine_options options = options_of(t);
+    const drey_tune_options tune = {
         .prompts = t->list, .n_prompts = t->prompts.n, .stage = tell_stage, .user = t};
     drey_status status = drey_tune_pair(&options, &tune, report, err);
     progress_clear(&t->bar);
     TRY(status);
-    if (!profile_name(name, sizeof name, &t->models, s))
-        FAIL(err, DREY_ERR_IO, "cannot read the models again to know them by");
-    json_buffer b;
-    profile_put(json_buffer_begin(&b), &t->models, s, report);
-    return cache_write(name, &b, err);
+    TRY(cache_folder_find(folder, err));
+    return drey_profile_store(&options, folder, report, err);
+}
+
+/* What was measured before. */
+static drey_status load(session *t, drey_pair_report *report, drey_error *err)
+{
+    char folder[PATH_MAX];
+    const drey_engine_options options = options_of(t);
+    if ((t->settings->units && !t->models.divided) ||
+        !models_loaded(drey_profile_load(&options, cache_folder(folder), report, err), err,
+                       "drey tune -m"))
+        FAIL(err, DREY_ERR_IO,
+             "nothing was measured of these models with this tier and number of threads, or with "
+             "these units: drey tune -m without --show does that");
+    return DREY_OK;
 }
 
 static drey_status show(session *t, const drey_pair_report *report, drey_error *err)
 {
     const cli_settings *s = t->settings;
     bool json_only = s->json && strcmp(s->json, "-") == 0;
+    const models *m = &t->models;
     if (s->units)
-        units_table(json_only ? stderr : stdout, &t->units);
+        units_table(json_only ? stderr : stdout, &m->units, &m->attention);
     tune_table(json_only ? stderr : stdout, report);
     if (report->n_tokens > 0 && !s->quiet)
         fputs("runs of these models begin with the times and shares above, in the place of what is "
@@ -131,10 +219,11 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
         return DREY_OK;
     json_buffer b;
     json_writer *w = json_buffer_begin(&b);
-    profile_put(w, &t->models, s, report);
+    const drey_engine_options options = options_of(t);
+    profile_put(w, &options, report);
     if (s->units) {
         json_put_object(w, "division");
-        units_put(w, s, &t->units);
+        units_put(w, &options, &m->units, &m->attention);
         json_close(w, '}');
     }
     return json_write(s->json, &b, err);
@@ -146,13 +235,7 @@ static drey_status tune_all(session *t, drey_error *err)
     drey_pair_report report;
     TRY(json_check_path(s->json, err));
     TRY(open_all(t, err));
-    if (!s->show)
-        TRY(measure(t, &report, err));
-    else if ((s->units && !units_load(t->models.target, s, &t->units)) ||
-             !profile_load(&t->models, s, &report))
-        FAIL(err, DREY_ERR_IO,
-             "nothing was measured of these models with this tier and number of threads, or with "
-             "these units: drey tune -m without --show does that");
+    TRY(s->show ? load(t, &report, err) : measure(t, &report, err));
     return show(t, &report, err);
 }
 

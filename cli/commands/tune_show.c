@@ -1,4 +1,4 @@
-/* What drey tune -m found, for people: a table. */
+/* What drey tune -m found, for people: tables. */
 #include "cli/commands/cmd_tune.h"
 
 #include "cli/terminal/format.h"
@@ -50,4 +50,75 @@ void tune_table(FILE *out, const drey_pair_report *r)
                 t->measured_tokens, format_seconds(a, t->pass_s), format_seconds(b, t->draft_s),
                 t->tokens_per_s, i == r->trees.best ? "  best" : "");
     }
+}
+
+/* ---- Units ---- */
+
+static void put_shares(FILE *out, const double *share, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        fprintf(out, "%s%.0f", i ? ":" : "", 100 * share[i]);
+}
+
+static double alone_sum_s(const drey_units_report *r, const drey_units_width *w)
+{
+    double speed = 0;
+    for (int32_t i = 0; i < r->n_units; i++)
+        speed += w->alone_s[i] > 0 ? 1 / w->alone_s[i] : 0;
+    return speed > 0 ? 1 / speed : 0;
+}
+
+/* Behind the names of a table's columns. */
+static void put_rule(FILE *out, int n_columns)
+{
+    for (int i = 0; i < n_columns; i++)
+        fputs("|---", out);
+    fputs("|\n", out);
+}
+
+static void products_table(FILE *out, const drey_units_report *r)
+{
+    char a[16];
+    fprintf(out, "| rows | unit alone | shares |");
+    for (int i = 0; i < DREY_UNITS_SIDES; i++)
+        fprintf(out, " %s |", drey_units_side_name((drey_units_side)i));
+    fprintf(out, " of both alone |\n");
+    put_rule(out, DREY_UNITS_SIDES + 4);
+    for (int32_t k = 0; k < r->n_widths; k++) {
+        const drey_units_width *w = &r->widths[k];
+        const double *s = w->side_s;
+        fprintf(out, "| %d | ", w->rows);
+        for (int32_t i = 0; i < r->n_units; i++)
+            fprintf(out, "%s%s", i ? ", " : "", format_seconds(a, w->alone_s[i]));
+        fputs(" | ", out);
+        put_shares(out, w->share, r->n_units);
+        for (int i = 0; i < DREY_UNITS_SIDES; i++)
+            fprintf(out, " | %s", format_seconds(a, s[i]));
+        fprintf(out, " | %.2f |\n", alone_sum_s(r, w) / s[DREY_UNITS_STATIC]);
+    }
+}
+
+static void attention_table(FILE *out, const drey_boundaries_report *r)
+{
+    char a[16];
+    fprintf(out, "\n| attention behind |");
+    for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
+        fprintf(out, " %s |", drey_boundary_side_name((drey_boundary_side)i));
+    fprintf(out, " boundary |\n");
+    put_rule(out, DREY_BOUNDARY_SIDES + 2);
+    for (int32_t k = 0; k < r->n_contexts; k++) {
+        const drey_boundary_context *c = &r->contexts[k];
+        fprintf(out, "| %d |", c->n_positions);
+        for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
+            fprintf(out, " %s |", format_seconds(a, c->side_s[i]));
+        fprintf(out, " %+.2f |\n", (double)c->boundary);
+    }
+}
+
+void units_table(FILE *out, const drey_units_report *products,
+                 const drey_boundaries_report *attention)
+{
+    products_table(out, products);
+    if (attention->n_contexts)
+        attention_table(out, attention);
 }

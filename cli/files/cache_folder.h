@@ -3,15 +3,15 @@
 #ifndef DREY_CLI_CACHE_FOLDER_H
 #define DREY_CLI_CACHE_FOLDER_H
 
-#include "common/json_buffer.h"
+#include "drey/drey.h"
 
-/* The path of a name in it; false if neither variable names a folder, or it is too long. */
-bool cache_path(char *out, size_t capacity, const char *name);
+#include <limits.h>
 
-/* The same for a file that is to be written: makes the folders above it. DREY_ERR_USAGE: neither
- * variable names one. */
+/* Returns out; NULL if neither variable names a folder, or it is too long. */
+const char *cache_folder(char out[PATH_MAX]);
+/* The same for one that is to be written to. DREY_ERR_USAGE: neither variable names one. */
+drey_status cache_folder_find(char out[PATH_MAX], drey_error *err);
+/* The path of a file in it that is to be written: makes the folders above it. */
 drey_status cache_place(char *out, size_t capacity, const char *name, drey_error *err);
-/* Writes JSON there, with the folders above it; ends and frees it. */
-drey_status cache_write(const char *name, json_buffer *b, drey_error *err);
 
 #endif

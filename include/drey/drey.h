@@ -92,7 +92,8 @@ typedef struct drey_model_info {
     /* The longest text of any token but the unknown one, in bytes: a text of more than n *
      * token_bytes_most bytes has more than n tokens. */
     uint32_t token_bytes_most;
-    uint64_t reserved[4]; /* zero */
+    const char *path;     /* of the file, or of its first part; borrowed from the model */
+    uint64_t reserved[3]; /* zero */
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 

@@ -216,6 +216,64 @@ DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
                                           const drey_boundaries_options *tune,
                                           drey_boundaries_report *report, drey_error *err);
 
+/* ---- Kept in a folder ---- */
+
+/* What was measured, in JSON files of a folder that the caller names, and that drey_..._store
+ * makes. The command's folder is $XDG_CACHE_HOME/drey or ~/.cache/drey; the library itself looks
+ * at no variable. A file belongs to one processor, CPU tier and version of drey:
+ *
+ *   tuning.json   drey_tune
+ *   profiles/     drey_tune_pair: by target, draft, tier, and number of threads or units
+ *   units/        drey_tune_units and drey_tune_boundaries: by target, tier and units
+ *
+ * Loading fails with DREY_ERR_IO where nothing was measured with these options, or folder is NULL;
+ * with DREY_ERR_FORMAT where the file is broken, and DREY_ERR_MISMATCH where it is of another
+ * processor or version: then it is passed over, and the message is for a person to read. Storing
+ * replaces a file whole. DREY_ERR_IO, DREY_ERR_USAGE: there is no folder. */
+
+/* cpu_tier: NULL: the best. */
+DREY_API drey_status drey_tuning_load(const char *cpu_tier, const char *folder, drey_tuning *tuning,
+                                      drey_error *err);
+DREY_API drey_status drey_tuning_store(const char *cpu_tier, const char *folder,
+                                       const drey_tuning *tuning, drey_error *err);
+
+/* options: target, drafter with what it needs, cpu_tier, n_threads and units name the file; others
+ * are not looked at. report->profile.trees point to report->trees: a report that was loaded stays
+ * where it is. */
+DREY_API drey_status drey_profile_load(const drey_engine_options *options, const char *folder,
+                                       drey_pair_report *report, drey_error *err);
+DREY_API drey_status drey_profile_store(const drey_engine_options *options, const char *folder,
+                                        const drey_pair_report *report, drey_error *err);
+
+/* options: target, cpu_tier and units. products->shares have the boundaries of attention as well;
+ * attention has no contexts where it was not measured. */
+DREY_API drey_status drey_units_load(const drey_engine_options *options, const char *folder,
+                                     drey_units_report *products, drey_boundaries_report *attention,
+                                     drey_error *err);
+DREY_API drey_status drey_units_store(const drey_engine_options *options, const char *folder,
+                                      const drey_units_report *products,
+                                      const drey_boundaries_report *attention, drey_error *err);
+
+/* ---- Choosing a draft ---- */
+
+typedef struct drey_draft_choice {
+    drey_model *draft;            /* that options.draft is; owned; NULL: another drafter, or none */
+    double expected_tokens_per_s; /* 0: no plan can be made; drey_engine_open says why */
+    char why[512];                /* "lookup: it promises 12 tokens/s, no draft 9.8"; may be "" */
+    char warning[500];            /* why a drafter's file cannot be used; "" */
+    uint64_t reserved[4];         /* zero */
+} drey_draft_choice;
+/* Sets drafter and draft in options: of a model in the target's folder that has its tokens and
+ * fits, of the target's own planes, of the heads next to it, of lookup and of none the one whose
+ * plan promises most tokens per second, by what the folder's profiles say, where there are any
+ * (folder may be NULL). A policy that needs a draft gets one. heads and profile become NULL:
+ * drey_profile_load has the profile of what was chosen. The target is read once, and no weights of
+ * it. */
+DREY_API drey_status drey_choose_draft(drey_engine_options *options, const char *folder,
+                                       drey_draft_choice *choice, drey_error *err);
+/* Closes the draft, once no engine borrows it. */
+DREY_API void drey_draft_choice_close(drey_draft_choice *choice);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # -d auto, which is what drey run, drey chat and drey plan do: the small model beside the target, or
-# lookup, or none; a line says why, and the text is the target's.
-#   cli_draft.sh DREY MAKE_TOY
+# lookup, or none; a line says why, and the text is the target's. A program that links the library
+# alone (support/print_choice.c) gets the same.
+#   cli_draft.sh DREY MAKE_TOY PRINT_CHOICE
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-drey=${1:?usage: cli_draft.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_draft.sh DREY MAKE_TOY}
+usage="usage: cli_draft.sh DREY MAKE_TOY PRINT_CHOICE"
+drey=${1:?$usage} make_toy=${2:?$usage} choose=${3:?$usage}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 failed=0
@@ -32,6 +34,14 @@ says() {
     cmp -s "$tmp/out" "$tmp/expected" || wrong "$what: another text"
 }
 
+# same_choice WHAT MODEL [POLICY]
+same_choice() {
+    "$drey" plan -m "$2" ${3:+--policy "$3"} -c 256 -t 1 --memory unlimited --no-measure 2>"$tmp/err" | grep '^draft ' >"$tmp/plan" ||
+        wrong "$1: no line about the draft: $(cat "$tmp/err")"
+    "$choose" "$2" "$XDG_CACHE_HOME/drey" ${3:+"$3"} >"$tmp/chosen" 2>&1 || wrong "$1: $(cat "$tmp/chosen")"
+    diff "$tmp/plan" "$tmp/chosen" || wrong "$1: the library alone chooses otherwise"
+}
+
 "$drey" "${text[@]}" -m "$target" -d none -q >"$tmp/expected"
 beside='draft small\.gguf, which lies beside the target: .* tokens/s, lookup .*, no draft .*'
 none_beside='draft (lookup|none), as no model beside the target fits: it promises .* tokens/s, (lookup|no draft) .*'
@@ -42,6 +52,8 @@ says "a model that was named" '' -m "$target" -d "$tmp/family/large.gguf"
 says "none" '' -m "$target" -d none
 says "a policy without a draft" '' -m "$target" --policy none
 says "quiet" '' -m "$target" -q
+same_choice "the library, a small model beside it" "$target"
+same_choice "the library, no model beside it" "$tmp/alone/target.gguf"
 (cd "$tmp/family" && "$drey" plan -m target.gguf --memory unlimited --no-measure) >"$tmp/out"
 [[ $(grep '^draft ' "$tmp/out") =~ ^$beside$ ]] || wrong "plan: $(grep '^draft ' "$tmp/out")"
 echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 >"$tmp/out" 2>"$tmp/err" || wrong "chat: $(tail -n 1 "$tmp/err")"
@@ -80,11 +92,14 @@ says "nothing that was ever right" \
     'draft none: it promises 100 tokens/s, the model next to it 100, lookup 100' -m "$target"
 says "the same with a policy that drafts" \
     'draft lookup: by what was measured it promises 100 tokens/s, the model next to it 100' -m "$target" --policy optimal
+same_choice "the library, nothing that was ever right" "$target"
+same_choice "the library, the same with a policy" "$target" optimal
 measured lookup 1.5
 says "lookup that was right" 'draft lookup: by what was measured it promises 150 tokens/s, .* no draft 100' -m "$target"
 measured "$tmp/family/small.gguf" 1.9
 says "a small model that was right" \
     'draft small\.gguf, .*: by what was measured it promises 188 tokens/s, lookup 150, no draft 100' -m "$target"
+same_choice "the library, a small model that was right" "$target"
 # What no draft could change is not blamed on the draft.
 "$drey" plan -m "$target" --policy single --units cpu/slow=0 --no-measure >"$tmp/out" 2>"$tmp/err" && wrong "units that are wrong"
 grep -q slow "$tmp/err" || wrong "units that are wrong: $(cat "$tmp/err")"

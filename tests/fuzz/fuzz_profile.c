@@ -1,7 +1,7 @@
 /* Property: any JSON is refused as a profile, or its trees are trees, its numbers finite and none
  * negative. */
-#include "cli/files/profile_file.h"
 #include "fuzz/fuzz.h"
+#include "tune/measured.h"
 
 #include <math.h>
 

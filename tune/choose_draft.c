@@ -1,10 +1,9 @@
-/* The choice of a draft: see auto_draft.h.
+/* Which draft to take: see drey_choose_draft in drey/tune.h.
  *
  * A model beside the target is one in the same folder of at most half its bytes: a larger one would
  * take more time than its guesses save. The largest few of those are opened, as only their
- * headers tell whether their tokens are the target's. */
-#include "cli/commands/auto_draft.h"
-
+ * headers tell whether their tokens are the target's. All ways are planned by one planner, which
+ * gathers the target once. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/files/profile_file.h"
-#include "cli/terminal/terminal.h"
 #include "common/path.h"
+#include "engine/engine.h"
+#include "tune/measured.h"
 
 enum { MOST_OPENED = 4, MOST_WAYS = 16 + MOST_OPENED };
 
@@ -74,9 +73,8 @@ static void look_around(const char *target, uint64_t most_bytes, siblings *all)
 typedef struct way {
     drey_drafter drafter;
     drey_model *draft; /* owned */
-    char path[PATH_MAX];
-    bool measured;   /* by drey tune, */
-    bool has_passes; /* or at least the target's passes beside another draft: */
+    bool measured;     /* by drey_tune_pair, */
+    bool has_passes;   /* or at least the target's passes with another draft: */
     drey_pair_report known;
     double promised; /* tokens a second; 0: it cannot be had */
 } way;
@@ -86,67 +84,54 @@ typedef struct ways {
     int n;
 } ways;
 
-static way *add_way(ways *all, drey_drafter drafter)
+static way *add_way(ways *all, drey_drafter which)
 {
     way *w = &all->of[all->n++];
-    w->drafter = drafter;
+    w->drafter = which;
     return w;
 }
 
-/* A drafter's file, after the target's name. */
-static bool has_file(const cli_settings *s, const char *ending)
+static void add_siblings(ways *all, const drey_model *target)
 {
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s%s", s->model, ending);
-    return n < (int)sizeof path && access(path, F_OK) == 0;
+    siblings others = {.n = 0};
+    look_around(gguf_part_path(target->file, 0), gguf_file_bytes(target->file) / 2, &others);
+    for (int i = 0; i < others.n; i++) {
+        drey_model *draft = NULL;
+        if (drey_model_open(&draft, others.found[i].path, NULL) == DREY_OK)
+            add_way(all, DREY_DRAFTER_MODEL)->draft = draft;
+    }
 }
 
-static void add_siblings(ways *all, const models *m, const cli_settings *s)
+static bool has_file(const drey_model *target, const char *ending)
 {
-    siblings beside = {.n = 0};
-    drey_model_info info;
-    drey_model_describe(m->target, &info);
-    look_around(s->model, info.file_bytes / 2, &beside);
-    for (int i = 0; i < beside.n; i++) {
-        drey_model *draft = NULL;
-        if (drey_model_open(&draft, beside.found[i].path, NULL) != DREY_OK)
-            continue;
-        way *w = add_way(all, DREY_DRAFTER_MODEL);
-        w->draft = draft;
-        memcpy(w->path, beside.found[i].path, sizeof w->path);
-    }
+    char path[PATH_MAX];
+    return draft_file_path(path, target, ending) && access(path, F_OK) == 0;
 }
 
 /* A policy that was named and drafts has to have a draft. */
-static bool wants_draft(const cli_settings *s)
-{
-    int32_t least, most, standard;
-    return drey_policy_bounds(s->policy, &least, &most, &standard);
-}
-
-static void list_ways(ways *all, const models *m, const cli_settings *s)
+static void list_ways(ways *all, const drey_engine_options *o)
 {
     drey_drafter_info info;
     for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++) {
-        bool there = !info.file_ending ||
-                     (has_file(s, info.file_ending) && (info.exits || s->exit == DREY_EXIT_OFF));
-        bool wanted = (drey_drafter)i != DREY_DRAFTER_NONE || !wants_draft(s);
+        bool there = !info.file_ending || (has_file(o->target, info.file_ending) &&
+                                           (info.exits || o->exit == DREY_EXIT_OFF));
+        bool wanted = (drey_drafter)i != DREY_DRAFTER_NONE || !policy_class_of(o->policy);
         if (!info.takes_model && there && wanted && all->n < MOST_WAYS - MOST_OPENED)
             add_way(all, (drey_drafter)i);
     }
-    add_siblings(all, m, s);
+    add_siblings(all, o->target);
 }
 
 /* ---- What they promise ---- */
 
-static models models_with(const models *m, const way *w)
+static drey_engine_options options_with(const drey_engine_options *options, const way *w)
 {
-    models with = *m;
-    with.drafter = w->drafter;
-    with.draft = w->draft;
-    with.heads = NULL; /* those beside the target */
-    with.profile = NULL;
-    return with;
+    drey_engine_options o = *options;
+    o.drafter = w->drafter;
+    o.draft = w->draft;
+    o.heads = NULL; /* the usual ones */
+    o.profile = w->has_passes ? &w->known.profile : NULL;
+    return o;
 }
 
 /* Profiles were measured at different times of a machine that may have been busy: what is compared
@@ -169,12 +154,15 @@ static void same_passes(ways *all)
     }
 }
 
-static void look_up_profiles(ways *all, const models *m, const cli_settings *s)
+static void look_up_profiles(ways *all, const drey_engine_options *options, const char *folder)
 {
+    uint64_t target = 0;
+    bool any =
+        profile_any(folder) && drey_model_identity(options->target, &target, NULL) == DREY_OK;
     for (int i = 0; i < all->n; i++) {
         way *w = &all->of[i];
-        models with = models_with(m, w);
-        w->measured = profile_look(&with, s, &w->known);
+        const drey_engine_options with = options_with(options, w);
+        w->measured = any && profile_find(&with, target, folder, &w->known, NULL) == DREY_OK;
         w->has_passes = w->measured;
         if (!w->measured)
             drey_profile_init(&w->known.profile);
@@ -183,31 +171,31 @@ static void look_up_profiles(ways *all, const models *m, const cli_settings *s)
 }
 
 /* What the plan promises. Where a drafter's file is not good there is a word. */
-static void promise(const models *m, const cli_settings *s, int32_t n_context, way *w)
+static void promise(drey_planner *planner, const drey_engine_options *options, way *w,
+                    drey_draft_choice *choice)
 {
-    drey_plan plan;
+    drey_plan plan = {0};
     drey_error err = {0};
-    models with = models_with(m, w);
-    drey_engine_options options = models_engine_options(&with, s, n_context);
-    if (w->drafter == DREY_DRAFTER_NONE)
-        options.policy = DREY_POLICY_NONE;
-    if (w->has_passes)
-        options.profile = &w->known.profile;
-    drey_status status = drey_plan_make(&options, NULL, &plan, &err);
     drey_drafter_info info;
+    drey_engine_options with = options_with(options, w);
+    if (w->drafter == DREY_DRAFTER_NONE)
+        with.policy = DREY_POLICY_NONE;
+    drey_status status = planner_take_draft(planner, &with, &err);
+    if (status == DREY_OK)
+        status = drey_planner_make(planner, 0, NULL, &plan, &err);
     drey_drafter_describe(w->drafter, &info);
     if (info.file_ending && status != DREY_OK && status != DREY_ERR_MEMORY)
-        complain("warning: %s", err.message);
+        snprintf(choice->warning, sizeof choice->warning, "%s", err.message);
     w->promised = status == DREY_OK ? plan.expected_tokens_per_s : 0;
 }
 
 /* ---- The choice ---- */
 
-static double best_of(const ways *all, drey_drafter drafter)
+static double best_of(const ways *all, drey_drafter which)
 {
     double best = 0;
     for (int i = 0; i < all->n; i++)
-        if (all->of[i].drafter == drafter && all->of[i].promised > best)
+        if (all->of[i].drafter == which && all->of[i].promised > best)
             best = all->of[i].promised;
     return best;
 }
@@ -228,48 +216,70 @@ static void add_others(char *out, size_t capacity, const ways *all, const way *t
 }
 
 /* What can be had, the taken one first; nothing where no plan can be made: its error says more. */
-static void say_why(models *m, const ways *all, const way *taken)
+static void say_why(drey_draft_choice *choice, const ways *all, const way *taken)
 {
     const char *says = taken->measured ? "by what was measured it promises" : "it promises";
     char others[160] = "";
     add_others(others, sizeof others, all, taken);
     if (taken->promised <= 0)
         return;
-    if (taken->drafter == DREY_DRAFTER_MODEL)
-        snprintf(m->why, sizeof m->why, "%.200s, which lies beside the target: %s %.3g tokens/s%s",
-                 path_name(taken->path), says, taken->promised, others);
+    if (taken->draft)
+        snprintf(choice->why, sizeof choice->why,
+                 "%.200s, which lies beside the target: %s %.3g tokens/s%s",
+                 path_name(gguf_part_path(taken->draft->file, 0)), says, taken->promised, others);
     else
-        snprintf(m->why, sizeof m->why, "%s%s: %s %.3g tokens/s%s",
+        snprintf(choice->why, sizeof choice->why, "%s%s: %s %.3g tokens/s%s",
                  drey_drafter_name(taken->drafter),
                  best_of(all, DREY_DRAFTER_MODEL) > 0 ? "" : ", as no model beside the target fits",
                  says, taken->promised, others);
 }
 
-static void take(models *m, way *w)
+static void take(drey_draft_choice *choice, drey_engine_options *options, ways *all, way *taken)
 {
-    drey_model_close(&m->draft);
-    m->drafter = w->drafter;
-    m->draft = w->draft;
-    memcpy(m->draft_path, w->path, sizeof m->draft_path);
-    w->draft = NULL;
+    say_why(choice, all, taken);
+    choice->expected_tokens_per_s = taken->promised;
+    choice->draft = taken->draft;
+    taken->draft = NULL;
+    options->drafter = taken->drafter;
+    options->draft = choice->draft;
+    options->heads = NULL;
+    options->profile = NULL;
 }
 
-void auto_draft_choose(models *m, const cli_settings *s, int32_t n_context)
+static void choose(ways *all, drey_planner *planner, drey_engine_options *options,
+                   const char *folder, drey_draft_choice *choice)
 {
-    ways *all = s->draft_auto ? calloc(1, sizeof *all) : NULL;
-    if (!all)
-        return;
-    list_ways(all, m, s);
-    look_up_profiles(all, m, s);
+    list_ways(all, options);
+    look_up_profiles(all, options, folder);
     way *best = &all->of[0];
     for (int i = 0; i < all->n; i++) {
-        promise(m, s, n_context, &all->of[i]);
+        promise(planner, options, &all->of[i], choice);
         if (all->of[i].promised > best->promised)
             best = &all->of[i];
     }
-    take(m, best);
-    say_why(m, all, best);
+    take(choice, options, all, best);
     for (int i = 0; i < all->n; i++)
         drey_model_close(&all->of[i].draft);
+}
+
+drey_status drey_choose_draft(drey_engine_options *options, const char *folder,
+                              drey_draft_choice *choice, drey_error *err)
+{
+    drey_planner *planner;
+    const drey_engine_options alone = engine_options_alone(options);
+    *choice = (drey_draft_choice){.draft = NULL};
+    if (options->policy == DREY_POLICY_DRAFT)
+        FAIL(err, DREY_ERR_USAGE, "the policy \"draft\" lets the draft model write; give one");
+    TRY(planner_open_target(&planner, &alone, err));
+    ways *all = calloc(1, sizeof *all);
+    if (all)
+        choose(all, planner, options, folder, choice);
+    drey_planner_close(&planner);
     free(all);
+    return all ? DREY_OK : error_set(err, DREY_ERR_MEMORY, "not enough memory to choose a draft");
+}
+
+void drey_draft_choice_close(drey_draft_choice *choice)
+{
+    drey_model_close(&choice->draft);
 }

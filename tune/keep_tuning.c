@@ -1,0 +1,32 @@
+/* Tunings in a cache folder: see drey/tune.h. */
+#include "drey/tune.h"
+#include "tune/cache_file.h"
+
+static const char name[] = "tuning.json";
+
+static bool take(const json_value *root, void *out)
+{
+    drey_tuning *tuning = out;
+    *tuning = (drey_tuning){0};
+    return json_member_bool(root, "near_fetch", &tuning->near_fetch) &&
+           json_member_bool(root, "whole_lines", &tuning->whole_lines);
+}
+
+static const cache_kind kind = {.take = take};
+
+drey_status drey_tuning_load(const char *cpu_tier, const char *folder, drey_tuning *tuning,
+                             drey_error *err)
+{
+    return cache_read(folder, name, &kind, cpu_tier, tuning, err);
+}
+
+drey_status drey_tuning_store(const char *cpu_tier, const char *folder, const drey_tuning *tuning,
+                              drey_error *err)
+{
+    json_buffer b;
+    json_writer *w = json_buffer_begin(&b);
+    cache_put_origin(w, &kind, cpu_tier, 0);
+    json_put_bool(w, "near_fetch", tuning->near_fetch);
+    json_put_bool(w, "whole_lines", tuning->whole_lines);
+    return cache_write(folder, name, &b, err);
+}

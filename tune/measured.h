@@ -1,0 +1,35 @@
+/* What was measured, as JSON: contents of the files that drey/tune.h keeps in a cache folder. */
+#ifndef DREY_TUNE_MEASURED_H
+#define DREY_TUNE_MEASURED_H
+
+#include <limits.h>
+
+#include "common/json_value.h"
+#include "drey/tune.h"
+
+/* Of the model's file: borrowed. */
+static inline const char *model_path(const drey_model *model)
+{
+    drey_model_info info;
+    drey_model_describe(model, &info);
+    return info.path;
+}
+
+/* Members of an object. */
+void profile_put(json_writer *w, const drey_engine_options *options,
+                 const drey_pair_report *report);
+void units_put(json_writer *w, const drey_engine_options *options,
+               const drey_units_report *products, const drey_boundaries_report *attention);
+
+/* False if any of it is missing or odd. report->profile.trees point to report->trees. */
+bool profile_parse(const json_value *root, drey_pair_report *report);
+
+/* drey_profile_load for a target that is known: many drafts may be looked up. */
+drey_status profile_find(const drey_engine_options *options, uint64_t target, const char *folder,
+                         drey_pair_report *report, drey_error *err);
+/* Whether the folder has profiles. To know which model a file is takes some reading. */
+bool profile_any(const char *folder);
+/* The usual path of a drafter's file, after the target's; false: it is too long. */
+bool draft_file_path(char out[PATH_MAX], const drey_model *target, const char *ending);
+
+#endif
