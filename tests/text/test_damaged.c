@@ -260,7 +260,7 @@ static off_t place_in_sidecar(int fd, const char *tensor)
     return 0;
 }
 
-/* Packed weights are compared with their hashes before anything that was computed of them leaves. */
+/* Packed weights are compared with their hashes before anything computed of them is handed out. */
 TEST(sidecars_that_were_damaged)
 {
     toy_options toy;
