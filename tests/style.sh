@@ -66,6 +66,9 @@ plain_code=(
     src/gguf
     src/exit
     src/sample
+    src/unit
+    src/text
+    src/template
 )
 code=(include common src tune bench train serve cli examples tests scripts test.sh demo.sh .ci)
 fail "words that CONTRIBUTING.md has others for:" "$(python3 tests/prose.py words "${plain[@]}" "${plain_code[@]}")"

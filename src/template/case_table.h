@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Characters first, first + step, ... last become what stands `by` behind them. */
+/* The characters first, first + step, ... last become the character whose code is greater by
+ * `by`. */
 typedef struct case_run {
     uint32_t first, last;
     int32_t by, step;
@@ -132,7 +133,7 @@ static const case_run lower_runs[] = {
     {0x1058D, 0x10592, 39, 1}, {0x10595, 0x10595, 39, 1}, {0x10C80, 0x10CB2, 64, 1},
     {0x118A0, 0x118BF, 32, 1}, {0x16E40, 0x16E5F, 32, 1}, {0x1E900, 0x1E921, 34, 1},
 };
-/* Those that become several: in upper case; in lower case there is U+0130 alone. */
+/* Those that become several in upper case; in lower case there is only U+0130. */
 static const case_special upper_specials[] = {
     {0xDF, """S""""S"""}, {0x149, "\xca\xbc""N"""}, {0x1F0, """J""\xcc\x8c"},
     {0x390, "\xce\x99\xcc\x88\xcc\x81"}, {0x3B0, "\xce\xa5\xcc\x88\xcc\x81"},

@@ -8,8 +8,8 @@
 #include "template/jinja_run.h"
 #include "template/json.h"
 
-/* Where a template wants the date and the caller has no clock: always the same one, so that a text
- * can be reproduced. */
+/* The date for a template when the caller gives none: always the same, so that a text can be
+ * reproduced. */
 static const int64_t NO_CLOCK_S = 1767225600; /* 2026-01-01 */
 
 /* ---- What a template is given ---- */
@@ -71,13 +71,13 @@ static value variables(room *r, const drey_chat_request *q, value messages, cons
     return map;
 }
 
-/* The messages with a system text in front of the first user's; false: that cannot be. */
+/* The messages with the system text before the first user's text; false: not possible. */
 static bool fold_system(room *r, value *messages)
 {
     const value_list *l = messages->list;
     if (l->n < 2)
         return false;
-    /* They are there, but the steps may end while they are looked for. */
+    /* They exist, but the steps may be used up during the search. */
     const value *from = map_get_text(r, l->items[0], "role");
     const value *to = map_get_text(r, l->items[1], "role");
     if (!from || !to || !string_is(*from, "system") || !string_is(*to, "user"))
@@ -154,7 +154,7 @@ static outcome render_once(room *r, const drey_chat_request *q, const node *body
     return room_ok(r) ? RENDERED : j.refused ? REFUSED : FAILED;
 }
 
-/* In a room that is made; the error is the room's. */
+/* In a room that exists; the error is the room's. */
 static void render_in(room *r, const drey_chat_request *q, const char *bos, const char *eos,
                       capture *c)
 {
@@ -165,7 +165,7 @@ static void render_in(room *r, const drey_chat_request *q, const char *bos, cons
         room_ok(r) ? jinja_parse(r, q->chat_template, strlen(q->chat_template)) : NULL;
     if (!room_ok(r) || render_once(r, q, body, vars, c) != REFUSED)
         return;
-    /* A template that takes no system message says so. */
+    /* A template that accepts no system message raises an exception. */
     r->status = DREY_OK;
     drey_error first = *r->err;
     if (fold_system(r, &messages)) {
@@ -238,7 +238,7 @@ static void token_text(const tokenizer *t, int32_t id, char out[static 256])
     out[n < 256 ? n : 0] = 0;
 }
 
-/* Takes the first n bytes, which nobody in the conversation wrote, off. */
+/* Removes the first n bytes, which the conversation did not write. */
 static void drop_front(chat_text *t, size_t n)
 {
     memmove(t->text, t->text + n, t->n_bytes - n + 1);

@@ -1,12 +1,12 @@
-/* Conversations as a model's own chat template writes them.
+/* Conversations, written by a model's own chat template.
  *
  * The template is a Jinja program in the model's file, as Hugging Face's apply_chat_template runs
- * it. It is run by an interpreter of our own (jinja_tree.h, jinja_run.h), which knows what chat
- * templates use and names what it does not know. A template is a stranger's program: its steps, its
- * depth and its memory are bounded, and it can reach nothing but the conversation.
+ * it. Our own interpreter runs it (jinja_tree.h, jinja_run.h). It supports what chat templates use,
+ * and its errors name what it does not support. A template is an untrusted program: its steps,
+ * depth and memory are bounded, and it can read nothing but the conversation.
  *
- * What a message or a tool says is text, whatever it looks like: of each byte of the result it is
- * known whether the template wrote it, and only there special tokens are read. */
+ * What a message or a tool says is text, whatever it looks like: for each byte of the result it is
+ * known whether the template wrote it, and special tokens are recognised only there. */
 #ifndef DREY_TEMPLATE_CONVERSATION_H
 #define DREY_TEMPLATE_CONVERSATION_H
 
@@ -18,13 +18,13 @@
 enum {
     CHAT_TEMPLATE_BYTES = 1 << 20, /* longest template; the longest in use have 30 KB */
     CHAT_INPUT_BYTES = 64 << 20,   /* messages and tools: ten times the longest contexts */
-    /* Of a value looked at, or 64 bytes copied; a long conversation with tools takes some ten
-     * thousand. A second's work. */
+    /* A step is one value looked at or 64 bytes copied; a long conversation with tools takes some
+     * ten thousand. The limit is about one second of work. */
     CHAT_STEPS = 50 * 1000 * 1000
 };
 
-/* The room of a rendering with n_input bytes of template and conversation: strings, each of which
- * takes a mark too, and all other values. Of these only what is used takes memory. */
+/* The room of a rendering with n_input bytes of template and conversation: strings, whose bytes
+ * have a mark each, and all other values. Only the used part takes memory. */
 static inline size_t chat_room_text(size_t n_input)
 {
     return ((size_t)4 << 20) + 16 * n_input; /* a message is copied a few times */
@@ -42,17 +42,17 @@ typedef struct chat_text {
 } chat_text;
 
 /* The conversation as text. request->chat_template has to be set; bos and eos: what the template's
- * bos_token and eos_token stand for. Where a template refuses a system message, its text goes in
- * front of the first user's, with an empty line between. On an error *out is empty:
- * DREY_ERR_USAGE: the template, or JSON's grammar, refuses the messages; DREY_ERR_FORMAT: the
- * template is no Jinja; DREY_ERR_UNSUPPORTED: it uses what is not known here, or more than the
- * bounds above; DREY_ERR_MEMORY. */
+ * bos_token and eos_token stand for. If a template refuses a system message, its text goes before
+ * the first user's, with an empty line between. On an error *out is empty: DREY_ERR_USAGE: the
+ * template, or JSON's grammar, refuses the messages; DREY_ERR_FORMAT: the template is no Jinja;
+ * DREY_ERR_UNSUPPORTED: it uses something that is not supported, or exceeds the limits above;
+ * DREY_ERR_MEMORY. */
 drey_status chat_render(const drey_chat_request *request, const char *bos, const char *eos,
                         chat_text *out, drey_error *err);
 void chat_text_free(chat_text *t);
 
-/* The same with the tokenizer's bos and eos. A BOS that begins the text is left out where the
- * tokenizer puts one in front of texts itself. */
+/* The same with the tokenizer's bos and eos. A BOS at the beginning is left out if the tokenizer
+ * itself puts one before texts. */
 drey_status chat_render_for(const tokenizer *t, const drey_chat_request *request, chat_text *out,
                             drey_error *err);
 

@@ -11,7 +11,7 @@ typedef struct from_json {
     bool marked;
 } from_json;
 
-/* Whether what stands at a place was said in the conversation: all of it, or that byte. */
+/* Whether a byte was said in the conversation: all bytes, or this one. */
 static bool said(const from_json *j, const char *at)
 {
     return j->marked || text_is_marked(j->r, at);

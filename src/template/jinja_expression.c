@@ -98,7 +98,7 @@ static int64_t floor_divide(int64_t a, int64_t b)
     return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* a ** b, b >= 0: by squaring, which ends also where a is 0, 1 or -1 and b is large. */
+/* a ** b, b >= 0: by squaring, which is fast also if a is 0, 1 or -1 and b is large. */
 static value power_whole(jinja *j, int64_t a, int64_t b)
 {
     int64_t out = 1;
@@ -189,7 +189,7 @@ static value lists_joined(jinja *j, value a, value b)
     return out;
 }
 
-/* For HTML, which is what happens to a string beside one that "safe" made. */
+/* Escapes for HTML: what happens to a string that is added to one that "safe" made. */
 static value escaped(jinja *j, value s)
 {
     static const char special[] = "&<>'\"";
@@ -338,8 +338,8 @@ static value eval_map(jinja *j, const node *n)
     return map;
 }
 
-/* a ~ b ~ c: everything as text. All are known before the first is written: what they need of the
- * room lies in front. */
+/* a ~ b ~ c: everything as text. All are known before the first is written: the values that they
+ * create in the room come first. */
 static value eval_concat(jinja *j, const node *n)
 {
     value items = eval_items(j, n), first = items.list->n ? items.list->items[0] : string_of("");

@@ -115,7 +115,7 @@ static value filter_indent(jinja *j, value v, const arguments *a)
             text_put_value(j->r, blanks);
         text_put_value(j->r, line);
     }
-    bool ended = s.n > 0 && s.text[s.n - 1] == '\n'; /* then an empty line stands behind it */
+    bool ended = s.n > 0 && s.text[s.n - 1] == '\n'; /* then an empty line follows it */
     if (ended)
         text_put(j->r, "\n", 1);
     if ((ended && blank) || (s.n == 0 && first))
@@ -303,7 +303,7 @@ static void sort(jinja *j, keyed *from, keyed *spare, uint32_t n)
     }
 }
 
-/* Items with what they are ordered by; sorted. NULL: a failure. */
+/* Items with their sort keys, sorted. NULL: a failure. */
 static keyed *sorted_items(jinja *j, value items, const value *attribute, bool exact_case)
 {
     uint32_t n = items.list->n;
@@ -328,7 +328,7 @@ static value listed(jinja *j, const keyed *all, uint32_t n, bool backwards)
         list_add(j->r, out, all[i].item);
     if (!backwards || !room_ok(j->r)) /* without room the list has no items */
         return out;
-    /* Equal ones stay in their order, as Python's reverse=True leaves them. */
+    /* Equal items keep their order, as with Python's reverse=True. */
     for (uint32_t end = n; end > 0;) {
         uint32_t begin = end - 1;
         while (begin > 0 && value_equal(j->r, all[begin - 1].key, all[end - 1].key))
@@ -420,7 +420,7 @@ static value filter_unique(jinja *j, value v, const arguments *a)
 
 /* ---- Choosing and changing items ---- */
 
-/* a's arguments behind the first `skipped`. */
+/* a's arguments after the first `skipped`. */
 static arguments rest_of(const arguments *a, int skipped)
 {
     arguments rest = *a;
@@ -429,7 +429,7 @@ static arguments rest_of(const arguments *a, int skipped)
     return rest;
 }
 
-/* What is false has no items, be it a list or not. */
+/* A false value has no items, whether it is a list or not. */
 static value items_of_true(jinja *j, value v)
 {
     return value_true(v) ? jinja_items(j, v) : list_new(j->r, 0, STYLE_LIST);
@@ -457,7 +457,7 @@ static value filter_map(jinja *j, value v, const arguments *a)
     return out;
 }
 
-/* Those of which a test holds, or does not; of an attribute of theirs where there is one. */
+/* Items for which a test is true, or false; the test may be of an attribute. */
 static value chosen(jinja *j, value v, const arguments *a, bool by_attribute, bool wanted)
 {
     value items = items_of_true(j, v), out = list_new(j->r, 0, STYLE_GENERATOR);

@@ -16,7 +16,7 @@ const char *function_find(value name)
     return NULL;
 }
 
-/* A map of the keywords, on top of a copy of a map that is given. */
+/* A map of the keywords, added to a copy of a given map. */
 static value make_map(jinja *j, const char *name, const arguments *a)
 {
     value map = map_new(j->r, 0);
@@ -39,7 +39,7 @@ static value make_namespace(jinja *j, const char *name, const arguments *a)
     return space;
 }
 
-/* As long as Jinja's sandbox lets it be. */
+/* The longest that Jinja's sandbox allows. */
 static value make_range(jinja *j, const char *name, const arguments *a)
 {
     enum { MOST_ITEMS = 100000 };

@@ -60,7 +60,7 @@ static size_t behind_spaces(const lexer *l, size_t at)
     return at;
 }
 
-/* Goes on at `to`, counting lines. */
+/* Continues at `to`, counting lines. */
 static void go_to(lexer *l, size_t to)
 {
     for (; l->at < to; l->at++)
@@ -83,7 +83,7 @@ static size_t without_spaces(const lexer *l, size_t begin, size_t end)
     return end;
 }
 
-/* text[begin..end) in front of a block or comment: without the blanks that begin its line. */
+/* text[begin..end) before a block or comment, without the blanks that begin its line. */
 static size_t without_indent(const lexer *l, size_t begin, size_t end, bool line_begins)
 {
     size_t line = end;
@@ -110,7 +110,7 @@ static size_t find_tag(const lexer *l)
     return l->n;
 }
 
-/* Behind a tag's "%}" or "#}" at `at`, where `mark` is the sign in front of it. */
+/* The position after a tag's "%}" or "#}" at `at`; `mark` is the sign before it. */
 static size_t behind_block(const lexer *l, size_t at, char mark)
 {
     at += 2;
@@ -130,7 +130,7 @@ static void skip_comment(lexer *l)
         go_to(l, behind_block(l, at + length, length > 0 ? l->text[at + length - 1] : ' '));
 }
 
-/* Where the tag that begins here is {% NAME %}: behind it; else 0. */
+/* If the tag that begins here is {% NAME %}: the position after it; else 0. */
 static size_t named_tag(const lexer *l, size_t at, const char *name, char *mark)
 {
     at += 2;
@@ -150,7 +150,7 @@ static token data_token(lexer *l, size_t begin, size_t end, uint32_t line)
     return (token){.kind = WORD_DATA, .line = line, .v = string_span(l->text + begin, end - begin)};
 }
 
-/* What stands between {% raw %}, which ends at l->at, and {% endraw %}. */
+/* The text between {% raw %}, which ends at l->at, and {% endraw %}. */
 static token raw_text(lexer *l)
 {
     size_t begin = l->at;
@@ -197,7 +197,7 @@ static void meet_tag(lexer *l)
     }
 }
 
-/* Text up to the next tag, where there is some; or the tag. */
+/* The text up to the next tag, if there is some; or the tag. */
 static token next_data(lexer *l)
 {
     while (l->state == IN_DATA && l->at < l->n && room_ok(l->r)) {
@@ -305,7 +305,7 @@ static token next_string(lexer *l)
     return t;
 }
 
-/* Behind the digits that stand at `at`. */
+/* The position after the digits at `at`. */
 static size_t behind_digits(const lexer *l, size_t at)
 {
     while (at < l->n && digit(l->text[at]))
@@ -375,7 +375,7 @@ static token next_sign(lexer *l)
     return t;
 }
 
-/* Where the tag ends here, its end. */
+/* The end of the tag, if it ends here. */
 static bool tag_end(lexer *l, token *t)
 {
     const char *end = l->state == IN_PRINT ? "}}" : "%}";

@@ -1,8 +1,8 @@
-/* The words of a Jinja template: text between tags, and what stands in tags.
+/* The words of a Jinja template: the text between tags, and the words in tags.
  *
- * As Jinja with trim_blocks and lstrip_blocks reads it: a newline behind a block or comment goes,
- * blanks in front of one that begins a line go, "-" takes all white space on its side and "+" keeps
- * it; a newline at the template's end goes. */
+ * As in Jinja with trim_blocks and lstrip_blocks, these are removed: a newline after a block or
+ * comment, and the blanks before one that begins a line. "-" removes all white space on its side,
+ * "+" keeps it. A newline at the template's end is removed. */
 #ifndef DREY_TEMPLATE_JINJA_LEXER_H
 #define DREY_TEMPLATE_JINJA_LEXER_H
 
@@ -45,16 +45,16 @@ typedef struct lexer {
     size_t n, at;
     uint32_t line;
     enum { IN_DATA, IN_RAW, BEFORE_PRINT, BEFORE_BLOCK, IN_PRINT, IN_BLOCK } state;
-    char brackets[64]; /* what closes the open ones */
+    char brackets[64]; /* the closing brackets of the open ones */
     int n_brackets;
-    bool line_begins; /* at stands where a line of text begins, as lstrip_blocks sees it */
+    bool line_begins; /* `at` is where a line of text begins, in the sense of lstrip_blocks */
 } lexer;
 
-/* text[0..n) stays; lexer_source makes it. */
+/* text[0..n) must stay valid; lexer_source makes it. */
 void lexer_init(lexer *l, room *r, value source);
-/* The template with newlines that are \n alone, and without one at its end. */
+/* The template with \n as its only kind of newline, and without one at its end. */
 value lexer_source(room *r, const char *chat_template, size_t n);
-/* WORD_END at the end, and at a failure of the room. */
+/* WORD_END at the end, and after a failure of the room. */
 token lexer_next(lexer *l);
 
 #endif

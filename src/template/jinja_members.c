@@ -1,7 +1,7 @@
 /* x.name, x[key] and slices: see jinja_run.h.
  *
- * Jinja asks for an attribute first where a point is written, and for an item first where brackets
- * are: so m.items is the method even where the map has a key "items", and m["items"] is the key. */
+ * With a point, Jinja looks for an attribute first; with brackets, for an item first. So m.items is
+ * the method even if the map has a key "items", and m["items"] is the key. */
 #include "template/jinja_run.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static value loop_member(jinja *j, const loop_state *l, value name)
 
 /* ---- Items ---- */
 
-/* Where Python's index i of n lies; n: nowhere. */
+/* The position of Python's index i of n; n: out of range. */
 static uint32_t place(int64_t i, uint32_t n)
 {
     if (i < 0)
@@ -185,7 +185,7 @@ static bool find_bounds(jinja *j, int64_t n, const value *begin, const value *en
     return room_ok(j->r);
 }
 
-/* Where character i begins, and the end behind the last. */
+/* The positions of all characters, then the end. */
 static uint32_t *character_places(jinja *j, value s, int64_t *n)
 {
     *n = (int64_t)string_characters(j->r, s);

@@ -1,6 +1,6 @@
 /* Methods of strings, lists and maps: see jinja_run.h.
  *
- * All names that Python has are known, for x.name is the method and not the key of that name; those
+ * All of Python's names are known, because x.name is the method and not the key of that name. Those
  * that no chat template calls fail when they are called. */
 #include "template/jinja_run.h"
 
@@ -37,7 +37,7 @@ const char *method_find(value of, value name)
 
 /* ---- Arguments ---- */
 
-/* Positional ones alone, as most of Python's methods have them. */
+/* Positional ones only, as in most of Python's methods. */
 static bool fits(jinja *j, const method *m, const arguments *a, int least, int most)
 {
     return arguments_fit(j, a, m->name, least, most, "");
@@ -184,7 +184,7 @@ static size_t plain_bytes(value s, size_t at, const char *stops)
     return n;
 }
 
-/* What a format's {NAME} stands for; NULL: nothing, or not in a simple way. */
+/* The value of a format's {NAME}; NULL: there is none, or it is not simple. */
 static const value *format_argument(const arguments *a, value name, int *next)
 {
     if (name.n == 0)
@@ -197,7 +197,7 @@ static const value *format_argument(const arguments *a, value name, int *next)
     return NULL;
 }
 
-/* {}, {0} and {name}, without a format of their own. */
+/* {}, {0} and {name}, without a format specification. */
 static value method_format(jinja *j, const method *m, const arguments *a)
 {
     value s = m->of, list = list_new(j->r, 0, STYLE_LIST);

@@ -6,8 +6,8 @@
 #include "template/jinja_lexer.h"
 
 /* Of expressions in expressions and blocks in blocks, which bounds the stack; templates in use have
- * two dozen. (Chains, a + b + ..., are deep in the tree without being nested here: the walk through
- * the tree has a bound of its own.) */
+ * two dozen. (Chains, a + b + ..., are deep in the tree without being nested here: rendering has
+ * its own limit.) */
 enum { MOST_NESTED = 150 };
 
 typedef struct parser {
@@ -30,7 +30,7 @@ static node *stop(parser *p, drey_status code, const char *why)
     return NULL;
 }
 
-/* What stands here, for a message. */
+/* The present word, for a message. */
 static node *unexpected(parser *p, const char *wanted)
 {
     token t = p->t;
@@ -154,7 +154,7 @@ static node *parse_expression(parser *p);
 static node *parse_unary(parser *p, bool filters);
 static node *parse_or(parser *p);
 
-/* Behind "(": arguments up to ")". */
+/* After "(": arguments up to ")". */
 static node *parse_arguments(parser *p)
 {
     list arguments = {0};
@@ -175,8 +175,8 @@ static node *parse_arguments(parser *p)
     return arguments.first;
 }
 
-/* Expressions with commas between them, up to a sign that is not taken; *n: how many, *comma: one
- * stood behind the last. */
+/* Expressions separated by commas, up to a sign that is not consumed; *n: how many; *comma: there
+ * was one after the last. */
 static node *parse_items(parser *p, char closing, int *n, bool *comma)
 {
     list items = {0};
@@ -231,7 +231,7 @@ static node *parse_map(parser *p)
     return join(p, NODE_MAP, line, pairs.first, NULL);
 }
 
-/* true, false and none are constants, with a capital letter, too; other names are names. */
+/* true, false and none are constants, also with a capital letter; other names are names. */
 static node *parse_name(parser *p)
 {
     static const struct {
@@ -250,7 +250,7 @@ static node *parse_name(parser *p)
     return n;
 }
 
-/* Strings that follow one another are one. */
+/* Consecutive strings are one. */
 static node *parse_strings(parser *p)
 {
     node *n = named(p, NODE_CONSTANT, p->t, NULL, NULL);
@@ -286,7 +286,7 @@ static node *parse_primary(parser *p)
     return unexpected(p, "an expression");
 }
 
-/* Behind "[": an index or a slice. */
+/* After "[": an index or a slice. */
 static node *parse_subscript(parser *p, node *of, uint32_t line)
 {
     node *part[3] = {0};
@@ -366,7 +366,7 @@ static node *parse_test(parser *p, node *of)
     return negated ? join(p, NODE_NOT, line, n, NULL) : n;
 }
 
-/* Filters, tests and calls behind an expression. */
+/* Filters, tests and calls after an expression. */
 static node *parse_filters(parser *p, node *n)
 {
     while (room_ok(p->r) && n) {
@@ -450,7 +450,7 @@ static node *parse_sum(parser *p)
     return parse_chain(p, "+-", parse_concat);
 }
 
-/* The sign of the comparison that stands here, taken; 0: none. */
+/* Consumes the sign of a comparison and returns it; 0: there is none. */
 static char take_comparison(parser *p)
 {
     char sign = 0;
@@ -556,7 +556,7 @@ static bool is_one_of(const parser *p, const char *const *names)
     return false;
 }
 
-/* Up to {% END %}, which is taken. */
+/* Up to {% END %}, which is consumed. */
 static node *parse_block(parser *p, const char *end)
 {
     node *body = parse_body(p, (const char *const[]){end, NULL});
@@ -565,7 +565,7 @@ static node *parse_block(parser *p, const char *end)
     return body;
 }
 
-/* Behind "if". */
+/* After "if". */
 static node *parse_if(parser *p, uint32_t line)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
@@ -622,7 +622,7 @@ static node *parse_for(parser *p, uint32_t line)
     node *target = parse_target(p);
     if (!take_name(p, "in"))
         return unexpected(p, "\"in\"");
-    /* "if" belongs to the loop: no choice here. */
+    /* "if" belongs to the loop: no conditional expression here. */
     node *over = parse_or(p), *condition = NULL;
     if (is_sign(p, ','))
         return stop(p, DREY_ERR_UNSUPPORTED, "a loop over several expressions without brackets");
@@ -703,7 +703,7 @@ static node *parse_parameters(parser *p)
     return parameters.first;
 }
 
-/* A block whose body is no part of the loops around it. */
+/* A block whose body does not belong to the loops around it. */
 static node *parse_apart(parser *p, node *n, const char *end)
 {
     int loops = p->loops;
@@ -747,7 +747,7 @@ static node *unknown_statement(parser *p, token name)
     return NULL;
 }
 
-/* Behind "{%". */
+/* After "{%". */
 static node *parse_statement(parser *p)
 {
     token name = want_name(p, "a statement");

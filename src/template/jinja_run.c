@@ -5,8 +5,8 @@
 
 typedef enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE } flow;
 
-/* Statements and expressions inside of one another, macros that call macros included: it bounds the
- * stack, of which a level takes less than half a KiB. */
+/* Nested statements and expressions, including macros that call macros. This bounds the stack: a
+ * level takes less than half a KiB. */
 enum { MOST_DEPTH = 600 };
 
 static flow run_body(jinja *j, const node *n);
@@ -104,7 +104,7 @@ value jinja_captured(jinja *j, capture *c)
     return text_end(j->r, at);
 }
 
-/* Runs a body in a scope of its own and returns what it wrote. */
+/* Runs a body in its own scope and returns what it wrote. */
 static value run_captured(jinja *j, const node *body, scope *inner)
 {
     capture c;
@@ -176,7 +176,7 @@ static void assign(jinja *j, const node *target, value v)
         room_fail(j->r, DREY_ERR_USAGE, "%u values for %u names", items.list->n, n);
 }
 
-/* The items for which the loop's condition holds. */
+/* The items for which the loop's condition is true. */
 static value wanted_items(jinja *j, const node *n, value items)
 {
     scope *outer = j->scope;
@@ -205,7 +205,7 @@ static void run_for(jinja *j, const node *n)
     if (!loop)
         return;
     *loop = (loop_state){.items = items, .depth = ++j->loop_depth};
-    uint32_t n_items = items.list->n; /* a loop that lengthens its own list ends, too */
+    uint32_t n_items = items.list->n; /* a loop that lengthens its own list ends as well */
     for (; loop->i < n_items && how != FLOW_BREAK && room_ok(j->r); loop->i++) {
         j->scope = open_scope(j, outer);
         if (!j->scope)

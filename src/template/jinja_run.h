@@ -1,7 +1,7 @@
 /* Rendering a tree: what statements, expressions, filters, tests and methods share.
  *
- * Everything a rendering makes lies in its room. A failure is the room's, too: functions return
- * something harmless then, and whoever repeats things looks at room_ok. */
+ * Everything that a rendering makes is in its room, including a failure: functions then return
+ * something harmless, and loops check room_ok. */
 #ifndef DREY_TEMPLATE_JINJA_RUN_H
 #define DREY_TEMPLATE_JINJA_RUN_H
 
@@ -34,7 +34,7 @@ typedef struct macro {
     scope *scope; /* where it was defined */
 } macro;
 
-/* What "x.name" is where x has a method of that name. */
+/* The value of "x.name" if x has a method of that name. */
 typedef struct method {
     value of;
     const char *name; /* a constant */
@@ -42,7 +42,7 @@ typedef struct method {
 
 typedef struct loop_state {
     value items; /* VALUE_LIST */
-    uint32_t i;  /* of the item that is being shown */
+    uint32_t i;  /* of the present item */
     int depth;   /* loops around it */
 } loop_state;
 
@@ -56,11 +56,11 @@ typedef struct jinja {
     bool refused;  /* raise_exception was called */
 } jinja;
 
-/* Renders a template with variables of the template's own names. The text is the pieces of j->out,
- * which the caller has set to a capture of its own. */
+/* Renders a template with the given variables. The text is the pieces of j->out, which the caller
+ * has set to its own capture. */
 void jinja_run(jinja *j, const node *body, value variables);
 
-/* One level deeper; j->depth-- when it is left. False: too deep, or a failure. */
+/* Enters a level; the caller does j->depth-- at its end. False: too deep, or a failure. */
 bool jinja_deeper(jinja *j);
 
 /* ---- Names and output (jinja_run.c) ---- */
@@ -69,7 +69,7 @@ void jinja_set(jinja *j, value name, value v);
 value jinja_look_up(jinja *j, value name);
 void jinja_write(jinja *j, value text);
 value jinja_captured(jinja *j, capture *c); /* all of it as one string */
-/* The list that a loop goes over: items, characters, keys; of an undefined value none. */
+/* The list for a loop: items, characters or keys; empty for an undefined value. */
 value jinja_items(jinja *j, value v);
 
 /* ---- Arguments ---- */
@@ -85,11 +85,11 @@ typedef struct arguments {
     int n_keywords;
 } arguments;
 
-/* Argument i, or the one of this name; NULL: it is not given. */
+/* Argument i, or the one with this name; NULL: not given. */
 const value *argument(const arguments *a, int i, const char *name);
-bool argument_flag(const arguments *a, int i, const char *name); /* false where it is not given */
-/* False, and a failure that names `what`: more than `most` positional arguments, or keywords that
- * are none of the names in `known`, which are separated by blanks. */
+bool argument_flag(const arguments *a, int i, const char *name); /* false if it is not given */
+/* Returns false, with a failure that names `what`, if there are more than `most` positional
+ * arguments, or keywords that are not in `known` (names separated by blanks). */
 bool arguments_fit(jinja *j, const arguments *a, const char *what, int least, int most,
                    const char *known);
 
@@ -127,11 +127,11 @@ value text_strip(jinja *j, value s, const value *characters, bool front, bool ba
 value text_replace(jinja *j, value s, value what, value with, int64_t most);
 typedef enum text_case { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITAL } text_case;
 value text_in_case(jinja *j, value s, text_case wanted);
-/* Lower case for comparing, of strings; other values stay. */
+/* Lower case of strings, for comparing; other values are unchanged. */
 value text_folded(jinja *j, value v);
 value strings_between(jinja *j, value strings, value between);
 value string_lines(jinja *j, value s); /* as str.splitlines */
-/* What int() and float() make of a string; otherwise: where it is no number. */
+/* The result of int() and float() for a string; otherwise: the result if it is no number. */
 value number_from_text(jinja *j, value s, bool whole, value otherwise);
 
 #endif

@@ -5,7 +5,7 @@
 
 static bool is_defined(jinja *j, value v)
 {
-    /* Without a clock templates are to take their own date. */
+    /* Without a clock templates should use their own date. */
     bool clock = v.kind == VALUE_FUNCTION && strcmp(v.text, "strftime_now") == 0;
     return v.kind != VALUE_UNDEFINED && (!clock || j->has_clock);
 }

@@ -1,8 +1,8 @@
 /* A Jinja template as a tree, and the parser that makes it.
  *
- * The statements and expressions are those that chat templates use: what else Jinja has is named
- * with its line. Filters, tests and methods are looked up when they are met in a rendering, so that
- * a branch that nobody takes may hold what is not known. */
+ * It has the statements and expressions that chat templates use; errors name anything else of Jinja
+ * and its line. Filters, tests and methods are looked up during rendering, so that a branch that is
+ * not taken may contain unknown ones. */
 #ifndef DREY_TEMPLATE_JINJA_TREE_H
 #define DREY_TEMPLATE_JINJA_TREE_H
 
@@ -21,7 +21,7 @@ typedef enum node_kind {
     NODE_SLICE,    /* a[b:c:d], each of b, c, d may be NULL */
     NODE_CALL,     /* a(b), b: arguments */
     NODE_KEYWORD,  /* an argument or parameter v=a; a NULL: a parameter without a default */
-    NODE_FILTER,   /* a | v(b); a NULL: what stands in a filter's or set's block */
+    NODE_FILTER,   /* a | v(b); a NULL: the text of a filter's or set's block */
     NODE_TEST,     /* a is v(b) */
     NODE_NOT,      /* not a */
     NODE_NEGATE,   /* -a */
@@ -42,7 +42,7 @@ typedef enum node_kind {
     NODE_SET_BLOCK,    /* a = c, through filters b (may be NULL) */
     NODE_MACRO,        /* v(b): c */
     NODE_FILTER_BLOCK, /* c through filters b */
-    NODE_SCOPE,        /* c with names of its own: {% generation %} */
+    NODE_SCOPE,        /* c in its own scope: {% generation %} */
     NODE_BREAK,
     NODE_CONTINUE
 } node_kind;
@@ -56,7 +56,7 @@ typedef struct node {
     value v;
 } node;
 
-/* The template's statements, NULL also where there are none; failures are the room's. */
+/* The template's statements; NULL also if there are none; failures are the room's. */
 node *jinja_parse(room *r, const char *chat_template, size_t n);
 
 #endif

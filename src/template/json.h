@@ -1,17 +1,17 @@
-/* JSON as Python's json module has it, into and out of a template's values. */
+/* Converts JSON, as Python's json module has it, to and from a template's values. */
 #ifndef DREY_TEMPLATE_JSON_H
 #define DREY_TEMPLATE_JSON_H
 
 #include "template/value.h"
 
-/* Strict JSON (no NaN, no comments, UTF-8 without surrogates left over, nothing behind the value):
- * else a failure that names `what` and the byte. marked: all of it is the
- * conversation's; else what is made of marked bytes is. */
+/* Reads strict JSON (no NaN, no comments, UTF-8 without unpaired surrogates, nothing after the
+ * value). Else a failure that names `what` and the byte. marked: all of it belongs to the
+ * conversation; else what is made of marked bytes does. */
 value value_from_json(room *r, const char *text, size_t n, bool marked, const char *what);
 
 typedef struct json_style {
     value indent;    /* a VALUE_STRING that a level is indented by; else all on one line */
-    value item, key; /* what stands between items, and behind a key; kind 0: Python's own */
+    value item, key; /* the separators between items and after a key; kind 0: Python's own */
     bool ascii, sorted;
 } json_style;
 

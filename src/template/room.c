@@ -140,8 +140,8 @@ value string_copy(room *r, const char *s, size_t n, bool marked)
     return text_end(r, at);
 }
 
-/* Where a is the last string that was made, b goes behind it: so what grows piece by piece is not
- * copied each time. */
+/* If a is the last string that was made, b is appended in place, so that strings that grow piece by
+ * piece are not copied each time. */
 value string_join2(room *r, value a, value b)
 {
     if (a.n == 0)

@@ -44,7 +44,7 @@ void text_put_int(room *r, int64_t i, bool marked)
     text_put_marked(r, digits, (size_t)n, marked);
 }
 
-/* The digits of a finite positive number without a point, and where the point stands: 0.D * 10^p.
+/* The digits of a finite positive number without the point, and the point's position: 0.D * 10^p.
  * As few as read back as f. */
 static int shortest_digits(double f, char digits[24], int *point)
 {

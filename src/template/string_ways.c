@@ -122,7 +122,7 @@ static uint32_t changed(uint32_t c, const case_run *runs, size_t n)
         else
             low = middle + 1;
     }
-    /* Runs of every other character lie around one another, two deep. */
+    /* Runs of every second character may overlap, two deep. */
     for (size_t i = low; i-- > 0 && i + 3 > low;)
         if (c <= runs[i].last && (c - runs[i].first) % (uint32_t)runs[i].step == 0)
             return c + (uint32_t)runs[i].by;

@@ -1,5 +1,5 @@
-/* Writing JSON: see json.h. What is of no string has the mark of its value, a string's bytes have
- * their own. */
+/* Writing JSON: see json.h. A string's bytes have their own marks, all else has the mark of its
+ * value. */
 #include "template/json.h"
 
 #include <math.h>

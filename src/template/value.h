@@ -1,15 +1,15 @@
-/* Values of a chat template, as Python has them, and the room that all of them lie in.
+/* Values of a chat template, as in Python, and the room that contains all of them.
  *
- * A room is one mapping of a size that is known beforehand: texts on one side, objects on the
- * other, given back as a whole. Nothing is freed before, so values can share whatever they like.
+ * A room is one mapping of a size that is known in advance: texts on one side, objects on the
+ * other, freed as a whole. Nothing is freed before, so values can share data.
  *
  *     text     |abc|def|...            |    bytes of strings, appended at the end alone
  *     marks    |000|111|...            |    one each: 1 where a message or a tool said it
  *     objects  |list|map|scope|...     |
  *
- * Marks go with bytes: whatever copies a part of a string copies its marks, so that at the end it
- * is known of each byte whether the template wrote it or somebody in the conversation. A string
- * whose bytes lie outside of the room is the template's own.
+ * Marks belong to bytes: copying a part of a string copies its marks, so that at the end it is
+ * known for each byte whether the template or the conversation wrote it. A string whose bytes are
+ * outside the room is the template's own.
  *
  * A string is made by appending: at = text_begin(r); text_put...(r, ...); v = text_end(r, at).
  * Nothing else may make one between the two. */
@@ -42,7 +42,7 @@ typedef enum list_style {
     STYLE_LIST,
     STYLE_TUPLE,
     STYLE_VIEW,     /* dict.items() and its like */
-    STYLE_GENERATOR /* true even where it is empty, and empty once it was walked through */
+    STYLE_GENERATOR /* true even if it is empty, and empty after it was iterated */
 } list_style;
 
 typedef struct value {
@@ -55,7 +55,7 @@ typedef struct value {
         bool b;
         int64_t i;
         double f;
-        const char *text; /* [n], any bytes, no NUL behind it */
+        const char *text; /* [n], any bytes, no NUL after it */
         struct value_list *list;
         struct value_map *map;
         const struct macro *macro;
@@ -67,7 +67,7 @@ typedef struct value {
 typedef struct value_list {
     value *items; /* [n] */
     uint32_t n, capacity;
-    bool consumed; /* a generator that was walked through */
+    bool consumed; /* a generator that was iterated */
 } value_list;
 
 typedef struct value_pair {
@@ -87,8 +87,8 @@ typedef struct room {
     size_t n_text, most_text;
     uint8_t *objects;
     size_t n_objects, most_objects;
-    /* Work that was done, in steps of about a value looked at or 64 bytes copied; beyond
-     * most_steps everything fails. */
+    /* Work so far, in steps of about one value looked at or 64 bytes copied; above most_steps
+     * everything fails. */
     uint64_t steps, most_steps;
     drey_status status; /* the first failure; everything is skipped from there on */
     drey_error *err;
@@ -101,16 +101,16 @@ drey_status room_init(room *r, size_t n_text, size_t n_objects, uint64_t most_st
                       drey_error *err);
 void room_free(room *r);
 
-/* The room's first failure is kept; later ones are their consequence. */
+/* Sets the room's failure; only the first is kept, because later ones are its consequence. */
 void room_fail(room *r, drey_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static inline bool room_ok(const room *r)
 {
     return r->status == DREY_OK;
 }
-/* Counts work; false: too much of it, or a failure before. */
+/* Counts work; false: too much, or an earlier failure. */
 bool room_charge(room *r, uint64_t n_bytes);
-/* Zeroed; NULL: no room, which is a failure of the room. */
+/* Zeroed; NULL: no memory left, which is a failure of the room. */
 void *room_take(room *r, size_t bytes);
 
 /* ---- Strings ---- */
@@ -139,7 +139,7 @@ size_t text_find(const char *s, size_t n, const char *what,
                  size_t n_what); /* SIZE_MAX: not there */
 bool is_space(uint32_t code);    /* as Python's str.isspace and str.strip see it */
 
-/* Whether the room's conversation said this byte. */
+/* Whether this byte is from the conversation. */
 static inline bool text_is_marked(const room *r, const char *p)
 {
     return p >= r->text && p < r->text + r->n_text && r->marks[p - r->text];
@@ -175,7 +175,7 @@ int64_t number_int(value v); /* of is_whole */
 bool value_equal(room *r, value a, value b);
 /* < 0, 0, > 0; what cannot be compared is a failure. */
 int value_order(room *r, value a, value b);
-const char *value_type_name(value v); /* as Python's error messages have it */
+const char *value_type_name(value v); /* as in Python's error messages */
 
 /* ---- Lists and maps ---- */
 

@@ -67,7 +67,7 @@ size_t bpe_decode(gguf_string text, char *out, size_t capacity)
     return n;
 }
 
-/* The slot of a pair: its own, or the empty one where it belongs. *n_probes: slots looked at. */
+/* The slot of a pair: its own, or the empty one where it belongs. *n_probes: slots probed. */
 static uint32_t *find_pair(const bpe *b, int32_t left, int32_t right, uint32_t *n_probes)
 {
     uint32_t slot = pair_hash_slot(&b->vocab->key, (uint32_t)left, (uint32_t)right);
@@ -244,7 +244,7 @@ drey_status bpe_encode(const bpe *b, const char *text, size_t n, id_sink *sink, 
     merger m = {.pair = pair_by_rank, .rules = b};
     drey_status status = DREY_OK;
     for (size_t at = 0; at < n && status == DREY_OK;) {
-        /* Bytes that are not UTF-8 are a word of their own; what lies between is a text. */
+        /* Bytes that are not UTF-8 are separate words; the parts between them are texts. */
         size_t broken = run_length(bytes + at, n - at, false);
         if (broken)
             status = encode_word(b, &m, bytes + at, broken, sink, err);

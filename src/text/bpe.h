@@ -14,24 +14,24 @@
 typedef struct bpe {
     const vocab *vocab; /* borrowed */
     pretokenizer pretokenizer;
-    int32_t byte_id[256]; /* -1: the vocabulary lacks that byte, which is left out of a text */
+    int32_t byte_id[256]; /* -1: the vocabulary lacks that byte; texts are encoded without it */
     struct bpe_merge {
         int32_t left, right, merged;
     } * merges;      /* [n_merges], the index is the rank */
     uint32_t *slots; /* [slot_mask + 1], rank + 1; open addressing by (left, right) */
     uint32_t slot_mask, n_merges;
-    uint64_t n_probes; /* slots looked at while filling */
+    uint64_t n_probes; /* slots probed while filling */
 } bpe;
 
-/* DREY_ERR_FORMAT also where pairs collide as no tokenizer's do. */
+/* DREY_ERR_FORMAT also if pairs collide more than any real tokenizer's. */
 drey_status bpe_init(bpe *b, const vocab *v, const gguf *g, drey_error *err);
 void bpe_free(bpe *b);
-size_t bpe_bytes(const bpe *b); /* memory it took */
+size_t bpe_bytes(const bpe *b); /* its memory */
 
-/* Tokens of a text without special tokens. */
+/* Appends the tokens of a text without special tokens. */
 drey_status bpe_encode(const bpe *b, const char *text, size_t n, id_sink *sink, drey_error *err);
 
-/* The bytes that a token's text spells; a text outside the alphabet stands for itself. Returns how
+/* The bytes that a token's text spells; a text outside the alphabet is its own bytes. Returns how
  * many and writes at most capacity. */
 size_t bpe_decode(gguf_string text, char *out, size_t capacity);
 

@@ -15,8 +15,7 @@ drey_status detokenizer_init(detokenizer *d, const tokenizer *t, const char *con
     for (size_t i = 0; i < n_stops; i++)
         if (strlen(stops[i]) > longest_stop)
             longest_stop = strlen(stops[i]);
-    /* Held back at most: a stop text but for its last byte, behind it three bytes of a character.
-     */
+    /* Most bytes held back: a stop text without its last byte, then three bytes of a character. */
     d->capacity = tokenizer_longest_piece(t) + longest_stop + 3;
     d->held = malloc(d->capacity);
     if (!d->held)
@@ -38,7 +37,7 @@ void detokenizer_follow(detokenizer *d, const detokenizer *other)
     d->held = memcpy(held, other->held, other->n_held);
 }
 
-/* Where the stop text begins that is complete first, and which it is; n_held: none is. */
+/* The beginning of the stop text that is complete first, and its index; n_held: there is none. */
 static size_t find_stop(const detokenizer *d, size_t *which)
 {
     size_t begin = d->n_held, end = d->n_held + 1;
@@ -57,7 +56,7 @@ static size_t find_stop(const detokenizer *d, size_t *which)
     return begin;
 }
 
-/* Where the longest unfinished stop text at the end begins; n_held: there is none. */
+/* The beginning of the longest unfinished stop text at the end; n_held: there is none. */
 static size_t unfinished_stop(const detokenizer *d)
 {
     size_t longest = 0;
@@ -71,8 +70,8 @@ static size_t unfinished_stop(const detokenizer *d)
     return d->n_held - longest;
 }
 
-/* Moves a cut in front of a character that it would divide. A lead byte is never inside another
- * character, so looking at the last three bytes is enough. */
+/* Moves a cut to the beginning of a character that it would divide. A lead byte is never inside
+ * another character, so checking the last three bytes is enough. */
 static size_t whole_characters(const detokenizer *d, size_t cut)
 {
     for (size_t n = 1; n <= 3 && n <= cut; n++)

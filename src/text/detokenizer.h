@@ -1,7 +1,7 @@
 /* Streaming text: tokens go in one by one, whole UTF-8 characters come out; nothing is held back at
- * the end. Also stop texts: what might be the beginning of one is held back until it is decided.
- * What comes out depends on the bytes alone, not on how tokens cut them: the stop text that is
- * complete first ends the text (of several, the longest). Fixed memory after init.
+ * the end. What might be the beginning of a stop text is held back until that is decided. The
+ * output depends only on the bytes, not on how tokens divide them: the stop text that is complete
+ * first ends the text (the longest one if there are several). No allocation after init.
  *
  *   held:  | given out by the last call | held back |  room for the next token  |
  *          0                            n_given     n_held                      capacity */
@@ -17,10 +17,10 @@ typedef struct detokenizer {
     char *held;
     size_t n_given, n_held, capacity;
     bool special;
-    /* Something was written: SentencePiece drops no blank any more. Set it after init where the
-     * text goes on from another one. */
+    /* something was written: SentencePiece drops no more blanks. Set it after init if the text
+     * continues another one. */
     bool started;
-    bool stopped; /* a stop text was found, stops[stop]; nothing more comes out */
+    bool stopped; /* a stop text was found, stops[stop]; there is no more output */
     size_t stop;
 } detokenizer;
 
@@ -29,12 +29,13 @@ drey_status detokenizer_init(detokenizer *d, const tokenizer *t, const char *con
                              size_t n_stops, bool special, drey_error *err);
 void detokenizer_free(detokenizer *d);
 
-/* Makes d, which init got the same tokenizer and stop texts, stand where `other` does. */
+/* Copies the state of `other` to d, which was initialised with the same tokenizer and stop
+ * texts. */
 void detokenizer_follow(detokenizer *d, const detokenizer *other);
 /* Takes a token. *text, *n_bytes: what can be shown now, borrowed until the next call (n_bytes may
- * be 0). Bytes that can never become valid UTF-8 are passed on as they are. */
+ * be 0). Bytes that can never become valid UTF-8 are passed on unchanged. */
 void detokenizer_push(detokenizer *d, int32_t id, const char **text, size_t *n_bytes);
-/* What was held back, at the end of a text. */
+/* Returns what was held back, at the end of a text. */
 void detokenizer_flush(detokenizer *d, const char **text, size_t *n_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where token ids go: they are counted even when there is no more room for them. */
+/* The destination of token ids: they are counted even if there is no more room for them. */
 #ifndef DREY_TEXT_IDS_H
 #define DREY_TEXT_IDS_H
 

@@ -10,7 +10,8 @@ void hash_key_draw(hash_key *key)
 {
     uint64_t words[4];
     if (getrandom(words, sizeof words, GRND_NONBLOCK) != sizeof words) {
-        /* No such call, or too soon after the start of the machine: time and the stack's place. */
+        /* No such call, or too early after the machine's start: use the time and the stack's
+         * address. */
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         uint64_t seed = (uint64_t)now.tv_nsec ^ (uint64_t)(uintptr_t)words << 13;
@@ -33,7 +34,7 @@ uint32_t hash_slots(size_t n)
 uint64_t text_hash(const hash_key *key, uint64_t hash, const char *text, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
-        /* Bytes count from 1, or leading zero bytes would not. */
+        /* Bytes count from 1, or leading zero bytes would be ignored. */
         unsigned __int128 x = (unsigned __int128)hash * key->point + (uint8_t)text[i] + 1;
         hash = ((uint64_t)x & prime) + (uint64_t)(x >> 61);
         hash = hash >= prime ? hash - prime : hash;

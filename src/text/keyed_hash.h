@@ -1,10 +1,10 @@
-/* The hash of token texts and of pairs of tokens. A file cannot know its key, so that no list of
- * tokens can be made whose entries collide.
+/* The hash of token texts and of pairs of tokens. The key is not known in advance, so that no file
+ * can be made whose tokens collide.
  *
  * A text is the value of a polynomial at a random point, modulo the prime 2^61 - 1: two texts of up
  * to n bytes agree for at most n of the 2^61 points (Carter and Wegman 1979). A pair is a sum of
- * products with random odd numbers. A mix spreads both over the low bits, which choose a slot.
- * Which slot an entry gets is never seen outside: ids and ranks do not depend on it. */
+ * products with random odd numbers. A mix spreads both over the low bits, which choose a slot. The
+ * slot of an entry is never visible outside: ids and ranks do not depend on it. */
 #ifndef DREY_TEXT_KEYED_HASH_H
 #define DREY_TEXT_KEYED_HASH_H
 
@@ -29,7 +29,7 @@ enum {
 /* Smallest power of two that keeps a hash table of n entries under three quarters full. */
 uint32_t hash_slots(size_t n);
 
-/* Goes on from `hash`, 0 at the start: a text may come in two pieces. */
+/* Continues from `hash`, 0 at the start: a text may come in two pieces. */
 uint64_t text_hash(const hash_key *key, uint64_t hash, const char *text, size_t n_bytes);
 
 static inline uint32_t hash_mix(uint64_t x)

@@ -73,7 +73,7 @@ static uint64_t heap_pop(merger *m)
     return top;
 }
 
-/* Looks at symbol i and its right neighbour anew. */
+/* Looks up what symbol i and its right neighbour make. */
 static void look(merger *m, int32_t i)
 {
     symbol *left = &m->symbols[i];

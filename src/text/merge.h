@@ -2,9 +2,9 @@
  * the one with the smallest priority number goes first (the leftmost of equals), until none is
  * left. n log n in the length of a word.
  *
- * A symbol knows what it would make together with its right neighbour. Heap entries are
- * (priority, left symbol) and are not removed when a neighbour changes: an entry counts only while
- * its symbol still has that priority. */
+ * A symbol stores the token that it would make with its right neighbour. Heap entries are
+ * (priority, left symbol) and are not removed when a neighbour changes: an entry is valid only
+ * while its symbol still has that priority. */
 #ifndef DREY_TEXT_MERGE_H
 #define DREY_TEXT_MERGE_H
 
@@ -19,7 +19,7 @@ enum {
 typedef struct symbol {
     int32_t id;           /* token; -1: a text that is none */
     int32_t prev, next;   /* -1: none */
-    int32_t merged;       /* token that this and next would be; -1: none */
+    int32_t merged;       /* the token that this and next would make; -1: none */
     uint32_t priority;    /* of that merge */
     uint32_t at, n_bytes; /* the text it covers */
 } symbol;
@@ -35,11 +35,11 @@ typedef struct merger { /* scratch of one encoding */
     const void *rules; /* borrowed */
 } merger;
 
-/* Room for n symbols, and none yet. DREY_ERR_MEMORY. */
+/* Makes room for n symbols, and has none yet. DREY_ERR_MEMORY. */
 drey_status merge_begin(merger *m, size_t n, drey_error *err);
-/* Puts a symbol behind the last one. */
+/* Appends a symbol. */
 void merge_push(merger *m, int32_t id, uint32_t at, uint32_t n_bytes);
-/* Merges. What is left is found from symbols[0] by next; m->n_symbols > 0. */
+/* Merges. The remaining symbols form a list from symbols[0] by `next`; m->n_symbols > 0. */
 void merge_run(merger *m);
 void merge_free(merger *m);
 

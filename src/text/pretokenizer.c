@@ -1,9 +1,9 @@
 /* Pre-tokenizers over PCRE2: see pretokenizer.h.
  *
  * The expressions are the published ones of each model family (its tokenizer.json). Blanks are
- * spelled out, because \s is White_Space for them but in PCRE2 has U+180E besides. smollm cuts
- * single digits out first and applies GPT-2's expression to what lies between; in one expression
- * this means that blanks before a digit count like blanks at the end. */
+ * listed, because \s is White_Space there but also includes U+180E in PCRE2. smollm separates
+ * single digits first and applies GPT-2's expression to the rest; in one expression this means that
+ * blanks before a digit are treated like blanks at the end. */
 #include "text/pretokenizer.h"
 
 #include <string.h>
@@ -25,8 +25,8 @@ static const char smollm[] = "'(?:s|t|re|ve|m|ll|d)| ?\\p{L}+|\\p{N}| ?" NO_WORD
 static const char qwen2[] = LATER("\\p{N}");
 static const char llama3[] = LATER("\\p{N}{1,3}");
 
-/* Words that change from small letters to capitals are cut there: gpt-4o, and Mistral's tekken,
- * which has neither contractions nor numbers of several digits. */
+/* Words are cut where small letters are followed by capitals: gpt-4o, and Mistral's tekken, which
+ * has neither contractions nor numbers of several digits. */
 #define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define SMALL    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(contraction, digits)                                                                 \
@@ -77,7 +77,7 @@ drey_status pretokenizer_init(pretokenizer *p, const char *name, size_t n_bytes,
     if (!p->code)
         FAIL(err, DREY_ERR_INTERNAL, "PCRE2 refuses the expression of %s (error %d at %zu)",
              f->name, code, at);
-    /* Where the system allows no executable memory, the interpreter serves. */
+    /* If the system allows no executable memory, the interpreter is used. */
     pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
     p->ignore_merges = f->ignore_merges;
     p->wants_bos = f->wants_bos;
@@ -122,7 +122,7 @@ size_t splitter_next(splitter *s, const char *text, size_t n, size_t at)
     size_t end = found > 0 ? pcre2_get_ovector_pointer(s->data)[1] : at;
     if (end > at)
         return end - at;
-    /* Every character fits some alternative, so only a limit leads here: one character then. */
+    /* Every character matches some alternative, so only a limit leads here: take one character. */
     int length = utf8_length((const uint8_t *)text + at, n - at);
     return length > 0 ? (size_t)length : 1;
 }

@@ -11,10 +11,10 @@
 typedef struct pretokenizer {
     pcre2_code *code;
     bool ignore_merges; /* a word that is a token as a whole is not merged (Llama 3) */
-    bool wants_bos;     /* where the file does not say */
+    bool wants_bos;     /* used if the file does not say */
 } pretokenizer;
 
-/* name: not NUL-terminated; NULL is "default". DREY_ERR_UNSUPPORTED lists what there is. */
+/* name: not NUL-terminated; NULL is "default". DREY_ERR_UNSUPPORTED lists those that exist. */
 drey_status pretokenizer_init(pretokenizer *p, const char *name, size_t n_bytes, drey_error *err);
 void pretokenizer_free(pretokenizer *p);
 

@@ -44,7 +44,7 @@ static int32_t find_mergeable(const vocab *v, const char *text, size_t n)
     return id >= 0 && mergeable(v, id) ? id : -1;
 }
 
-/* Whether a token's text has a blank behind another character. */
+/* Whether a token's text has a blank after another character. */
 static bool blank_inside(gguf_string s)
 {
     bool other = false;
@@ -114,8 +114,8 @@ static void pair_by_score(const void *context, symbol *left, const symbol *right
     left->priority = priority_of(gguf_item_number(r->model->scores, (uint64_t)id));
 }
 
-/* A symbol that merging left without a token. Bytes without a token of their own are unknown, one
- * for a whole run of them. */
+/* A symbol that has no token after merging. Bytes without their own token become the unknown token,
+ * one for a whole run of them. */
 static void fall_back(const sentencepiece *s, const uint8_t *text, size_t n, bool *unknown,
                       id_sink *sink)
 {
@@ -158,8 +158,8 @@ static drey_status encode_word(const rules *r, merger *m, size_t n, id_sink *sin
     return DREY_OK;
 }
 
-/* How much of text[0..n) to merge in one go: blanks and the word behind them, or all of it where
- * tokens may span words; never more than a bounded word. */
+/* How much of text[0..n) to merge at once: blanks and the word after them, or all of it if tokens
+ * may span words; never more than a bounded word. */
 static size_t part_length(const sentencepiece *s, const char *text, size_t n)
 {
     enum { LIMIT = MERGE_WORD_BYTES / BLANK_BYTES - 1 };

@@ -6,7 +6,7 @@
 #include "text/vocab.h"
 
 enum {
-    /* Longer ones are not looked for: this bounds the work a byte of text. */
+    /* Longer ones are not looked for: this bounds the work per byte of text. */
     SPECIAL_TOKEN_BYTES = 256
 };
 

@@ -46,7 +46,7 @@ static void add_end(tokenizer *t, int32_t id)
         t->ends[t->n_ends++] = id;
 }
 
-/* What SentencePiece's own trainer gives the id, where the file does not name one. */
+/* The ids of SentencePiece's own trainer, if the file does not name one. */
 static int32_t usual_id(const tokenizer *t, int32_t id)
 {
     bool is_control = id < t->vocab.n_tokens && vocab_type(&t->vocab, id) == TOKEN_CONTROL;
@@ -92,8 +92,8 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
-/* How many blanks at the beginning of text[0..n) the special token in front of it takes along. Phi
- * 3's do, though its files do not say so. */
+/* How many blanks at the beginning of text[0..n) belong to the special token before it. Phi 3's
+ * special tokens include them, although its files do not say so. */
 static size_t blanks_taken(const tokenizer *t, gguf_string token, const char *text, size_t n)
 {
     static const char *const others[] = {"<unk>", "<s>", "<|endoftext|>"};
@@ -219,7 +219,7 @@ size_t tokenizer_longest_piece(const tokenizer *t)
     return t->longest_piece;
 }
 
-/* Text between special tokens. *begins: nothing but control tokens stand before it. */
+/* Text between special tokens. *begins: only control tokens are before it. */
 static drey_status encode_plain(const tokenizer *t, const char *text, size_t n, bool *begins,
                                 id_sink *sink, drey_error *err)
 {
@@ -251,7 +251,7 @@ drey_status tokenizer_encode_around(const tokenizer *t, const char *text, size_t
     *n_ids = 0;
     if ((flags & DREY_TOKENIZE_BOS) && t->wants_bos)
         id_push(&sink, t->bos);
-    bool begins = true; /* SentencePiece puts its blank in front here and behind control tokens */
+    bool begins = true; /* SentencePiece adds its blank here and after control tokens */
     size_t done = 0;    /* text[done..at) has no special token */
     for (size_t at = 0; at < n_bytes;) {
         while (n_plain > 0 && plain->end <= at) {
@@ -343,7 +343,7 @@ static bool is_padding(const tokenizer *t, int32_t id)
            (text.n_bytes >= 4 && memcmp(text.text, "[PAD", 4) == 0);
 }
 
-/* A token's text for a message: cut, and nothing that a terminal would act on. */
+/* A token's text for a message: truncated, and without anything that a terminal would interpret. */
 static const char *shown(const tokenizer *t, int32_t id, char out[static 44])
 {
     gguf_string s = vocab_text(&t->vocab, id);

@@ -1,9 +1,9 @@
-/* Tokenizers, made from a GGUF file's keys: byte-level BPE ("gpt2") and SentencePiece BPE
+/* Tokenizers, built from a GGUF file's keys: byte-level BPE ("gpt2") and SentencePiece BPE
  * ("llama").
  *
  * Text is any bytes. Byte-level BPE splits it with the pre-tokenizer's regular expression (PCRE2,
- * with match limits), then merges by rank; SentencePiece BPE merges by score and falls back to
- * bytes. Text is not normalized. The tokenizer borrows the gguf for the tokens' text. Immutable
+ * with match limits), then merges by rank; SentencePiece BPE merges by score and uses bytes for the
+ * rest. Text is not normalized. The tokenizer borrows the gguf for the tokens' text. Immutable
  * after opening: any number of threads. */
 #ifndef DREY_TEXT_TOKENIZER_H
 #define DREY_TEXT_TOKENIZER_H
@@ -17,15 +17,15 @@ typedef struct tokenizer tokenizer;
  * model or pre-tokenizer and lists what is supported. */
 drey_status tokenizer_open(tokenizer **out, const gguf *g, drey_error *err);
 void tokenizer_close(tokenizer **t);
-size_t tokenizer_bytes(const tokenizer *t); /* memory it took, the gguf's header aside */
+size_t tokenizer_bytes(const tokenizer *t); /* its memory, without the gguf's header */
 
 int32_t tokenizer_n_vocab(const tokenizer *t);
 int32_t tokenizer_bos(const tokenizer *t); /* -1: none */
 int32_t tokenizer_eos(const tokenizer *t);
 bool tokenizer_wants_bos(const tokenizer *t);
-/* Ends a text: eos, eot, eom and their like by name (<|im_end|>, <|endoftext|>, <|eot_id|>, </s>,
- * <end_of_turn>, ...). A name counts only for a control or user-defined token: Qwen has a </s> that
- * is plain text. */
+/* Whether the token ends a text: eos, eot, eom and similar tokens by name (<|im_end|>,
+ * <|endoftext|>, <|eot_id|>, </s>, <end_of_turn>, ...). A name counts only for a control or
+ * user-defined token: Qwen has a </s> that is plain text. */
 bool tokenizer_is_end(const tokenizer *t, int32_t id);
 bool tokenizer_is_special(const tokenizer *t, int32_t id); /* control and unknown tokens */
 
@@ -33,13 +33,13 @@ bool tokenizer_is_special(const tokenizer *t, int32_t id); /* control and unknow
 drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
                              int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err);
 
-/* A part of a text. */
+/* A part of a text, in bytes. */
 typedef struct text_range {
     size_t begin, end;
 } text_range;
 
-/* The same for a text whose parts plain[0..n_plain), in their order, are nothing but text: with
- * DREY_TOKENIZE_SPECIAL special tokens are found around them, none that takes a byte of them. */
+/* The same for a text whose parts plain[0..n_plain), in order, are plain text: with
+ * DREY_TOKENIZE_SPECIAL special tokens are found only outside of them. */
 drey_status tokenizer_encode_around(const tokenizer *t, const char *text, size_t n_bytes, int flags,
                                     const text_range *plain, size_t n_plain, int32_t *ids,
                                     size_t capacity, size_t *n_ids, drey_error *err);
@@ -48,16 +48,16 @@ drey_status tokenizer_encode_around(const tokenizer *t, const char *text, size_t
 drey_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, int flags,
                              char *text, size_t capacity, size_t *n_bytes, drey_error *err);
 
-/* The bytes that a token stands for (special and unused tokens: nothing unless `special`); returns
- * how many, and writes at most capacity of them. first: the token begins a text (SentencePiece
- * drops the space it put in front). Ids out of range: 0. */
+/* The bytes that a token stands for (special and unused tokens: none unless `special`); returns how
+ * many, and writes at most capacity of them. first: the token begins a text (SentencePiece drops
+ * the space that it added). Ids out of range: 0. */
 size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first, char *out,
                        size_t capacity);
 size_t tokenizer_longest_piece(const tokenizer *t);
 
-/* Whether every id below the smaller vocabulary means the same in both, and every id above is
- * padding (padding tokens are left aside everywhere). DREY_ERR_MISMATCH names the first token that
- * differs, and how. */
+/* Whether every id below the size of the smaller vocabulary means the same in both, and every id
+ * above is padding (padding tokens are ignored everywhere). DREY_ERR_MISMATCH names the first token
+ * that differs, and how. */
 drey_status tokenizer_compare(const tokenizer *target, const tokenizer *draft, drey_error *err);
 
 #endif

@@ -18,13 +18,13 @@ typedef enum token_type {
     TOKEN_BYTE = 6
 } token_type;
 
-/* More tokens or merges are taken for an attack on memory; the largest vocabularies have a quarter
+/* More tokens or merges are treated as an attack on memory; the largest vocabularies have a quarter
  * of a million. */
 enum { VOCAB_MOST_TOKENS = 1 << 21 };
 
 typedef struct vocab {
     int32_t n_tokens;
-    const char *base; /* where the first token's text lies in the header; borrowed */
+    const char *base; /* the first token's text in the header; borrowed */
     struct vocab_text {
         uint32_t offset, n_bytes; /* from base */
     } * texts;                    /* [n_tokens] */
@@ -32,10 +32,10 @@ typedef struct vocab {
     uint32_t *slots;              /* [slot_mask + 1], id + 1; open addressing */
     uint32_t slot_mask;
     hash_key key;      /* of this table and of those that are built on it */
-    uint64_t n_probes; /* slots looked at while filling */
+    uint64_t n_probes; /* slots probed while filling */
 } vocab;
 
-/* DREY_ERR_FORMAT where texts collide as no vocabulary's do. */
+/* DREY_ERR_FORMAT if texts collide more than those of any real vocabulary. */
 drey_status vocab_init(vocab *v, const gguf *g, const hash_key *key, drey_error *err);
 void vocab_free(vocab *v);
 size_t vocab_bytes(const vocab *v); /* memory it took */
@@ -49,9 +49,9 @@ static inline token_type vocab_type(const vocab *v, int32_t id)
     return v->types ? (token_type)gguf_item_int(v->types, (uint64_t)id) : TOKEN_NORMAL;
 }
 
-/* The id of a text (the lowest, should a file name it twice); -1: none. */
+/* The id of a text (the lowest, if the file has it twice); -1: none. */
 int32_t vocab_find(const vocab *v, const char *text, size_t n_bytes);
-/* The same for two strings put together. */
+/* The same for the concatenation of two strings. */
 int32_t vocab_find_joined(const vocab *v, gguf_string head, gguf_string tail);
 
 #endif

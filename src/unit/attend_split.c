@@ -7,9 +7,9 @@
 #include "os/clock.h"
 
 enum {
-    LEAST_BLOCKS = 2, /* a piece should be worth the fold */
-    LEAST_TASK = 4,   /* dense blocks; less is quicker done than divided */
-    MOST_ROWS = 64,   /* of passes that partial results have room for */
+    LEAST_BLOCKS = 2, /* smaller pieces are not worth the fold */
+    LEAST_TASK = 4,   /* dense blocks; fewer are faster computed than divided */
+    MOST_ROWS = 64,   /* of passes for which partial results have room */
     MOST_SLOTS = DREY_MAX_THREADS + DREY_MAX_UNITS
 };
 
@@ -32,20 +32,20 @@ size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t head_dim, int
 
 /* ---- Cutting ---- */
 
-/* Of a layer that is being cut. */
+/* The state of cutting a layer. */
 typedef struct cutter {
     attend_split *s;
     const attend_layer *l;
     int32_t n_tasks;
     int64_t n_blocks; /* dense ones of all tasks */
-    /* Those that have parts, in the order in which the parts lie, and where they end, of 1. */
+    /* The slots that have parts, in the order of the parts, and where the parts end, of 1. */
     int32_t n_slots, slot[MOST_SLOTS];
     double dense_end[MOST_SLOTS], tail_end[MOST_SLOTS];
     float *partials;
     size_t room;
 } cutter;
 
-/* part: of the slot that has it. */
+/* part: the slot's. */
 static void push(cutter *c, int32_t part, split_piece piece)
 {
     split_queue *q = &c->s->queue[c->slot[part]];
@@ -53,7 +53,7 @@ static void push(cutter *c, int32_t part, split_piece piece)
     c->s->task[piece.task].left++;
 }
 
-/* Whose part of 1 a place is in. */
+/* In whose part of 1 a place is. */
 static int32_t owner_of(const cutter *c, const double *end, double place)
 {
     int32_t part = 0;
@@ -62,8 +62,8 @@ static int32_t owner_of(const cutter *c, const double *end, double place)
     return part;
 }
 
-/* Up to which of a task's n blocks, from the first of all dense ones on, a part goes. A place near
- * an end of the task is that end. */
+/* The number of a task's n blocks that are before a part's end, counted from the first dense block
+ * of all. A place near an end of the task is that end. */
 static int32_t part_end(const cutter *c, int32_t part, int64_t first, int32_t n)
 {
     double end = c->dense_end[part] * (double)c->n_blocks - (double)first;
@@ -72,8 +72,8 @@ static int32_t part_end(const cutter *c, int32_t part, int64_t first, int32_t n)
     return end < LEAST_BLOCKS ? 0 : (int32_t)(end + 0.5);
 }
 
-/* How many of a task's n dense blocks its first range has to have so that what the others leave
- * has room; above n: there is none for the tail alone. */
+/* How many of a task's n dense blocks its first range must have so that the partial results of the
+ * others have room; above n: there is no room even for the tail only. */
 static int32_t least_first(const cutter *c, int32_t n_pairs, int32_t n, int32_t n_tail)
 {
     int32_t dim = c->l->head.head_dim;
@@ -116,7 +116,7 @@ static void cut_task(cutter *c, int32_t task, int64_t first_block)
     push(c, tail, (split_piece){.kind = SPLIT_TAIL, .task = task});
 }
 
-/* Sums up the dense blocks. False: some task has too few of them. */
+/* Counts the dense blocks. False: some task has too few. */
 static bool count_blocks(cutter *c)
 {
     for (int32_t task = 0; task < c->n_tasks; task++) {
@@ -130,7 +130,7 @@ static bool count_blocks(cutter *c)
     return true;
 }
 
-/* Whose parts end where. */
+/* Computes whose parts end where. */
 static void set_parts(cutter *c, unit_set *us)
 {
     int32_t rows = c->l->head.n_rows;
@@ -168,7 +168,7 @@ bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l, bool
 
 /* ---- On every thread ---- */
 
-/* A piece of a task is done: who ends last folds what all have left. */
+/* A piece of a task is done: the last one to end folds all partial results. */
 static void end_piece(const attention *a, int32_t first, int32_t last, split_task *t, void *scratch)
 {
     if (atomic_fetch_sub_explicit(&t->left, 1, memory_order_acq_rel) == 1)
@@ -230,7 +230,7 @@ typedef struct split_round {
 } split_round;
 _Static_assert((int)SPLIT_TASKS <= (int)DEVICE_PIECES, "a device is asked for a round at once");
 
-/* Half of what is left, so that others find something to take over; where nobody may, all. */
+/* Half of the rest, so that others find something to take over; all if others may not. */
 static void round_fill(attend_split *s, split_queue *q, split_round *r)
 {
     int32_t left = left_in(q), most = s->units->steal ? ceil_div_i32(left, 2) : left;
@@ -256,7 +256,7 @@ static void round_fill(attend_split *s, split_queue *q, split_round *r)
     }
 }
 
-/* What they leave is folded with the processor's kernels. */
+/* The processor's kernels fold the partial results. */
 static void round_end(attend_split *s, const split_round *r, int32_t slot, void *scratch)
 {
     unit_slot *of = &s->units->slot[slot];
@@ -293,7 +293,7 @@ bool attend_split_left(attend_split *s)
     bool any = false;
     for (int32_t slot = s->units->n_threads; slot < s->units->n_slots; slot++) {
         split_queue *q = &s->queue[slot];
-        for (int32_t i = 0; i < left_in(q); i++) /* what nobody has taken */
+        for (int32_t i = 0; i < left_in(q); i++) /* what has not been taken */
             q->back[q->n_back++] = q->piece[q->n - 1 - i];
         memcpy(q->piece, q->back, (size_t)q->n_back * sizeof *q->back);
         q->n = q->n_back;

@@ -1,11 +1,11 @@
-/* A layer's attention divided between units by what each is good at (Ghidorah III-B2).
+/* Divides a layer's attention between units by what each does well (Ghidorah III-B2).
  *
- * A task is a key head and some rows that are computed together. What its rows see is dense in
- * front, whole blocks of the cache, and sparse behind, a tree's nodes and their ancestors (the tail
- * of kernel/kernel.h). The dense part is the wide units', which are the devices and all clusters
- * but the last one, the tails are the narrow one's. Both fold their blocks apart, and the last to
- * end folds the partial results in the order of positions: a text has the same bits wherever the
- * boundary is.
+ * A task is a key head and some rows that are computed together. The positions that its rows see
+ * are first dense (whole blocks of the cache), then sparse (a tree's nodes and their ancestors: the
+ * tail of kernel/kernel.h). The wide units (the devices and all clusters but the last) compute the
+ * dense part, the narrow one (the last cluster) the tails. Both fold their blocks separately, and
+ * the last to end folds the partial results in the order of positions: a text has the same bits
+ * wherever the boundary is.
  *
  *                  dense blocks                            tails
  *   task 0  |== device ==|= cluster 0, thread 0 =|     |-- the last cluster --|
@@ -13,13 +13,13 @@
  *   task 2  |= thread 1 ====|--- the last one ---|     |----------------------|
  *                           ^ the boundary
  *
- * The boundary is a number in [-1, 1]: above 0 so much of all dense blocks are the narrow
- * cluster's, too; below 0 so much of the tails the wide clusters'. Only tasks that a boundary or
- * the end of a slot's part goes through leave partial results of dense blocks.
+ * The boundary is a number in [-1, 1]. Above 0 the narrow cluster also computes this share of all
+ * dense blocks; below 0 the wide clusters also compute this share of the tails. Only tasks that are
+ * divided by the boundary or by the end of a slot's part have partial results of dense blocks.
  *
- * Of n slots each has a queue. Who is done goes on with another's, where units_may_take and
- * units_take_over allow it; devices keep to their own. What a device was given when it failed is
- * the threads'. */
+ * Each of the n slots has a queue. A thread that is done continues with another's queue if
+ * units_may_take and units_take_over allow it; devices use only their own. When a device fails, the
+ * threads do its work. */
 #ifndef DREY_UNIT_ATTEND_SPLIT_H
 #define DREY_UNIT_ATTEND_SPLIT_H
 
@@ -27,7 +27,7 @@
 
 enum { SPLIT_TASKS = 64 };
 
-/* What a thread does at once: dense blocks [from, to) of a task, its tail, or both. */
+/* What a thread does at a time: dense blocks [from, to) of a task, its tail, or both. */
 typedef enum split_kind { SPLIT_DENSE, SPLIT_TAIL, SPLIT_WHOLE } split_kind;
 typedef struct split_piece {
     split_kind kind;
@@ -35,7 +35,7 @@ typedef struct split_piece {
 } split_piece;
 
 typedef struct split_task {
-    int32_t first_range; /* blocks that fold as they go */
+    int32_t first_range; /* blocks that are folded at once */
     float *partials;
     _Atomic int32_t left; /* pieces */
 } split_task;
@@ -44,7 +44,7 @@ typedef struct split_queue {
     _Alignas(64) _Atomic int32_t next;
     int32_t n, n_back;
     split_piece piece[2 * SPLIT_TASKS];
-    split_piece back[SPLIT_TASKS]; /* that a device failed with */
+    split_piece back[SPLIT_TASKS]; /* of the failed device */
 } split_queue;
 
 typedef struct attend_split {
@@ -56,21 +56,20 @@ typedef struct attend_split {
 } attend_split;
 
 size_t attend_split_bytes(int32_t n_slots);
-/* What attend_layer.partials should have for passes of up to so many rows over so many positions.
- */
+/* The size of attend_layer.partials for passes of up to this many rows over this many positions. */
 size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t head_dim, int32_t rows,
                              int32_t n_positions);
 
-/* Divides a layer, after attend_cut. devices: keys and values are lent to them. False, and it is
- * left as it was: there is one unit, or too little that is dense, or so much that it comes out even
- * by itself. */
+/* Divides a layer, after attend_cut. devices: keys and values are lent to them. Returns false and
+ * leaves it unchanged if there is one unit, if there is too little dense work, or so much
+ * that it is balanced without this. */
 bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l, bool devices);
-/* A thread's part, on each of them. scratch: as for attend. */
+/* Computes a thread's part; called on each thread. scratch: as for attend. */
 void attend_split_work(attend_split *s, int32_t thread, void *scratch);
-/* A device's, on its driver. */
+/* Computes a device's part; called on its driver. */
 void attend_split_drive(attend_split *s, int32_t slot, void *scratch);
-/* When all have ended: whether a device has failed and left something, for which the threads have
- * to come again. */
+/* Call it when all have ended. Whether a failed device has left work, for which the threads must be
+ * started again. */
 bool attend_split_left(attend_split *s);
 
 #endif

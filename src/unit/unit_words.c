@@ -1,4 +1,4 @@
-/* Taking apart what was said about units: see unit_words.h. */
+/* Parsing the description of units: see unit_words.h. */
 #include "unit/unit_words.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static bool parse_cores(const char *text, core_set *out)
     } while (true);
 }
 
-/* Cores that the process has, and no other cluster. */
+/* The cores of the process that are in no other cluster. */
 static drey_status take_cores(const reader *r, unit_word *u)
 {
     core_set allowed;
@@ -137,7 +137,7 @@ static drey_status take_word(const reader *r, unit_word *u, const char *word)
     return DREY_OK;
 }
 
-/* text is cut up. */
+/* Modifies text. */
 static drey_status take_unit(reader *r, char *text)
 {
     unit_words *out = r->out;
@@ -174,7 +174,7 @@ static drey_status take_unit(reader *r, char *text)
 
 /* ---- All of them ---- */
 
-/* A cluster's threads belong together, and so do their shares: clusters first. */
+/* The threads of clusters are consecutive, and so are their shares: clusters come first. */
 static void put_devices_last(unit_words *w)
 {
     unit_words sorted = *w;

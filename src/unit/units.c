@@ -115,7 +115,7 @@ static void set_ends(const unit_set *us, const double *share, bool clusters_alon
         }
     for (int32_t i = 0; i < us->n; i++) {
         double part = i >= n ? 0 : share[i];
-        if (sum <= 0 && i < n) /* the devices had all: what is left of units is alike */
+        if (sum <= 0 && i < n) /* the devices had all: the other units get equal shares */
             part = us->unit[i].n_slots;
         before += part;
         end[i] = before;
@@ -141,7 +141,7 @@ double units_share(const unit_set *us, int32_t rows, int32_t i)
     return end[i] - (i ? end[i - 1] : 0);
 }
 
-/* What was said, else what was measured, else a thread's worth for each. */
+/* The given shares, else the measured ones, else equal ones per thread. */
 static void settle_shares(unit_set *us, const unit_words *words, const drey_unit_shares *shares)
 {
     for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++) {
@@ -193,17 +193,17 @@ double boundary_at(const int32_t *contexts, const float *boundary, int32_t n, in
     return (1 - share) * (double)boundary[i - 1] + share * (double)boundary[i];
 }
 
-/* What a tail costs, in dense blocks: about, of trees of 16 to 64 nodes. */
+/* The cost of a tail in dense blocks, for trees of about 16 to 64 nodes. */
 static const double tail_blocks = USUAL_TAIL_BLOCKS;
 
-/* A cluster, or a device that is asked. */
+/* A cluster, or a device that takes part. */
 static bool attends(const unit_set *us, int32_t i, bool devices)
 {
     const unit *u = &us->unit[i];
     return i < us->n_clusters || (devices && u->device && !u->failed && u->no_attention[0] == 0);
 }
 
-/* Of what those that attend do of products, as far as it is known. */
+/* The shares in products of the units that attend, as far as they are known. */
 static double attend_share(const unit_set *us, int32_t i, int32_t rows, bool devices)
 {
     const double *end = us->end[devices ? 0 : CLUSTERS_ALONE][width_of(rows)];
@@ -237,8 +237,8 @@ typedef struct attend_part {
     double from, to;
 } attend_part;
 
-/* first: the place of the first unit that has any; the last unit, a cluster, has what lies behind
- * `end`, and those before it the rest by their shares, of which only the ratio counts. */
+/* first: the place of the first unit that has a part. The last unit, a cluster, has what is after
+ * `end`; those before it have the rest in the ratio of their shares. */
 static attend_part attend_part_of(const unit_set *us, int32_t i, int32_t first, int32_t rows,
                                   bool devices, double end)
 {

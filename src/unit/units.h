@@ -1,34 +1,33 @@
-/* The units of an engine at work: who computes how many groups of a product.
+/* The units of an engine at work: which unit computes how many groups of a product.
  *
  * A unit is a cluster of cores (threads of the pool) or a device. Each matrix is split by output
- * rows, in whole packed groups (Ghidorah III-B1): a unit's part lies together, in the order of the
- * units, and within a cluster each thread has an equal part of it. Activations are shared, and
- * nothing is added up across units.
+ * rows, in whole packed groups (Ghidorah III-B1): a unit's part is contiguous, in the order of the
+ * units, and each thread of a cluster has an equal part of it. Activations are shared, and nothing
+ * is summed across units.
  *
  *   groups  |== thread 0 ==|== thread 1 ==|- thread 2 -|- thread 3 -|..... device 4 .....|
  *           |      cluster cpu:0-1        |  cluster cpu:2-3        |      a device      |
  *
- * Slots are those who take groups: the pool's threads, then the devices. A device has a thread of
- * its own, its driver, that asks it for groups and waits. Whether a unit that is done takes over
- * what another was given is one word (`steal`); of a device that has failed anybody does. Shares
- * depend on the rows of a pass: one unit may be flat to 64 rows where another is not.
+ * Slots are what takes groups: the pool's threads, then the devices. A device has its own thread,
+ * its driver, which asks it for groups and waits. `steal` says whether a unit that is done takes
+ * over groups of another; all units take over those of a device that has failed. Shares depend on
+ * the rows of a pass: the time of one unit may be constant up to 64 rows, that of another not.
  *
- * Products are shared this way, and attention by what it is made of (attend_split.h); norms and all
- * else go to the pool's threads as ever, and so do streamed groups, in the order of their arrival.
- */
+ * Products are divided in this way, and attention by its parts (attend_split.h). The pool's threads
+ * compute norms and all else, and streamed groups in the order of their arrival. */
 #ifndef DREY_UNIT_UNITS_H
 #define DREY_UNIT_UNITS_H
 
 #include "os/pool.h"
 #include "unit/unit_words.h"
 
-/* A line of the cache each: written while others read theirs. */
+/* One cache line each: written while others read theirs. */
 typedef struct unit_slot {
     _Alignas(64) const kernel_table *kernels; /* of a thread */
     double slow;
     int32_t unit;
-    uint64_t n_groups;                /* that it has computed; these are its own to write */
-    uint64_t n_dense_blocks, n_tails; /* of attention that was divided */
+    uint64_t n_groups;                /* that it has computed; written only by it */
+    uint64_t n_dense_blocks, n_tails; /* of divided attention */
 } unit_slot;
 
 typedef struct unit_driver unit_driver;
@@ -40,29 +39,29 @@ typedef struct unit {
     unit_driver *driver;
     _Atomic bool failed;
     char why[500];          /* it failed */
-    char no_attention[500]; /* why a device has no part in attention; "": it has */
+    char no_attention[500]; /* why a device takes no part in attention; "": it does */
 } unit;
 
 typedef struct unit_set {
     int32_t n, n_clusters, n_threads, n_slots;
     bool steal, attached;
-    bool whole; /* devices are given all groups: their shares will change */
-    /* Where the units' parts end, of 1: [all, or the clusters alone][rows][unit]. */
+    bool whole; /* devices get all groups: their shares will change */
+    /* Where the units' parts end, of 1: [all, or only the clusters][rows][unit]. */
     double end[2][DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
-    /* Of attention behind 256 positions, 1024, ... 0 of them: it follows from the shares. */
+    /* Of attention after 256 positions, 1024, ... 0 of them: it follows from the shares. */
     int32_t n_boundaries;
     float boundary[DREY_UNIT_CONTEXTS];
     unit unit[DREY_MAX_UNITS];
     unit_slot slot[];
 } unit_set;
 
-/* How the clusters' tiers and the engine's go together: DREY_ERR_USAGE where they do not. *mixed:
- * they differ, or there is a device, so that activations have to lie in whole tiles (no
- * SHAPE_LINES). kernels: the engine's. */
+/* Checks that the clusters' tiers and the engine's fit: DREY_ERR_USAGE if not. *mixed: they differ,
+ * or there is a device, so that activations must be in whole tiles (no SHAPE_LINES). kernels: the
+ * engine's. */
 drey_status units_check(const unit_words *words, const kernel_table *kernels, bool *mixed,
                         drey_error *err);
-/* Opens the devices. kernels: the engine's. shares: NULL, or for as many units. A device that is
- * refused is the error. */
+/* Opens the devices. kernels: the engine's. shares: NULL, or for the same number of units. Fails if
+ * a device is refused. */
 drey_status units_open(unit_set **out, const unit_words *words, const kernel_table *kernels,
                        const drey_unit_shares *shares, drey_error *err);
 /* Accepts NULL, nulls the pointer. */
@@ -72,50 +71,51 @@ size_t units_bytes(const unit_set *us);
 /* What the devices take of this machine's memory. */
 size_t units_device_bytes(const unit_set *us, uint64_t weight_bytes, int32_t most_rows);
 
-/* Another split of passes of so many rows: share[n]. Not while a product is at work, nor, once
- * devices that have memory of their own are attached, beyond what they have (`whole`). */
+/* Sets another split for passes of this many rows: share[n]. Not while a product is computed. After
+ * devices with their own memory are attached, their shares must not grow beyond what they have
+ * (`whole`). */
 void units_set_shares(unit_set *us, int32_t rows, const double *share);
 /* Of unit i; all of them together are 1. */
 double units_share(const unit_set *us, int32_t rows, int32_t i);
 
-/* Where a slot's part of n_groups begins in a pass of so many rows. devices: they have a part. */
+/* Where a slot's part of n_groups begins in a pass of this many rows. devices: they have a part. */
 int32_t units_from(const unit_set *us, int32_t slot, int32_t rows, int32_t n_groups, bool devices);
-/* Whether a slot may take what another was given. */
+/* Whether a slot may take over another's work. */
 bool units_may_take(const unit_set *us, int32_t slot, int32_t from);
 
 /* A boundary for any context: between those of `contexts` (ascending, [n], n at least 1), in
  * proportion. */
 double boundary_at(const int32_t *contexts, const float *boundary, int32_t n, int32_t n_positions);
-/* Attention's boundary in a pass of so many rows behind n_positions (attend_split.h): what was
- * measured, between the lengths that were, or else what gives the last cluster as much work as its
- * share of the products of those that have a part in attention. devices: they are among those. */
+/* Attention's boundary in a pass of this many rows after n_positions (attend_split.h): interpolated
+ * between the measured lengths, or else the one that gives the last cluster the same share of work
+ * as in the products, among the units that take part. devices: they take part. */
 double units_boundary(const unit_set *us, int32_t rows, int32_t n_positions, bool devices);
-/* boundary[n], n up to DREY_UNIT_CONTEXTS; 0: of the shares again. */
+/* boundary[n], n up to DREY_UNIT_CONTEXTS; 0: it follows from the shares again. */
 void units_set_boundaries(unit_set *us, const float *boundary, int32_t n);
-/* The slots that have a part in attention, in the order of their parts: devices, if they are asked,
+/* The slots that take part in attention, in the order of their parts: devices, if they take part,
  * then threads. slot: [n_slots]. Returns how many. */
 int32_t units_attend_slots(const unit_set *us, bool devices, int32_t *slot);
-/* Where such a slot's parts end, each of 1: of the dense blocks, and of the tails. */
+/* Where such a slot's parts of the dense blocks and of the tails end, each of 1. */
 void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary, bool devices,
                       double *dense, double *tail);
-/* Devices that may have a part in attention. */
+/* The number of devices that may take part in attention. */
 int32_t units_n_attending(const unit_set *us);
-/* Lends these the keys (values) of a cache, n_parts layers, until they are taken back. One that
- * cannot have them has no part in attention. Not while a pass is at work. */
+/* Lends them the keys (values) of a cache, n_parts layers, until they are taken back. A device that
+ * cannot use them takes no part in attention. Not while a pass is computed. */
 void units_lend(unit_set *us, const void *memory, size_t part_bytes, int32_t n_parts);
 void units_take_back(unit_set *us, const void *memory);
 
-/* Of so many groups that are left to slot `from`, how many another had better take over: by their
- * shares both are then done at the same time. All of a device that has failed. */
+/* How many of the groups that are left to slot `from` another slot should take over, so that both
+ * finish at the same time by their shares. All, if `from` is a device that has failed. */
 int32_t units_take_over(const unit_set *us, int32_t slot, int32_t from, int32_t rows, int32_t left);
 
 /* Devices that can be asked. */
 bool units_have_devices(const unit_set *us);
-/* Gives the devices the weights: matrix[n], with all groups that there are; each gets what it may
- * be asked for. What fails is out. scratch: [n]. */
+/* Gives the devices the weights: matrix[n], with all groups; each device gets those that it may be
+ * asked for. A device that fails is not used. scratch: [n]. */
 void units_attach(unit_set *us, const device_matrix *matrix, device_matrix *scratch, int32_t n,
                   int32_t most_rows);
-/* The device of a slot, NULL: it is a thread, or has failed. */
+/* The device of a slot; NULL: the slot is a thread, or the device has failed. */
 device *units_device(const unit_set *us, int32_t slot);
 void units_fail(unit_set *us, int32_t slot, const drey_error *err);
 
@@ -125,7 +125,7 @@ typedef void units_fn(void *arg, int32_t slot);
 void units_start(unit_set *us, units_fn *fn, void *arg);
 void units_wait(unit_set *us);
 
-/* A slowed thread waits until what it began at start_ns has taken its factor. */
+/* Makes a slowed thread wait until the work begun at start_ns has taken its factor of time. */
 void unit_linger(const unit_slot *slot, int64_t start_ns);
 
 #endif

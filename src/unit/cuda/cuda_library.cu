@@ -1,9 +1,9 @@
 /* The functions of opencl_api.h on CUDA's runtime, and the kernels of dot.cl and attend.cl compiled
- * by CUDA's compiler: a library of its own, libdrey-cuda, that opencl.c opens as it opens OpenCL.
- * So CUDA needs no unit of its own, and what is checked of one holds for the other.
+ * by CUDA's compiler: a separate library, libdrey-cuda, that opencl.c opens as it opens OpenCL. So
+ * CUDA needs no separate unit, and the checks of one are valid for the other.
  *
- * An integrated device works with the processor's memory where it lies. It has to know such memory
- * by the processor's addresses, at once or when it is registered.
+ * An integrated device uses the processor's memory in place. It must be able to use that memory by
+ * the processor's addresses, immediately or after registering it.
  *
  * Built without contraction, with denormals and with correct division (cmake/cuda.cmake). */
 #include <cstdlib>
@@ -113,7 +113,7 @@ static const named_kernel named_kernels[] = {
 /* ---- What the handles stand for ---- */
 
 enum { DEVICES_MAX = 16, ARGUMENTS_MAX = 9, CL_TYPE_GPU = 1 << 2 };
-/* Errors of CUDA are told as 1000 below zero, minus CUDA's number. */
+/* CUDA's errors are returned as -1000 minus CUDA's number. */
 enum { NO_SUCH_THING = -30, CUDA_ERRORS = -1000 };
 
 struct cl_device_s {
@@ -134,8 +134,8 @@ struct cl_kernel_s {
     void *value[ARGUMENTS_MAX];
     uint64_t word[ARGUMENTS_MAX];
 };
-/* A buffer is the address of its memory: what kernels take for one, too. Of the processor's memory
- * some pages may have been registered for it. */
+/* A buffer is the address of its memory, which is also what kernels take. Some pages of the
+ * processor's memory may have been registered for it. */
 struct host_buffer {
     host_buffer *next;
     char *memory, *pages, *pages_end;
@@ -174,8 +174,8 @@ static bool is_unified(int device)
              attribute(device, cudaDevAttrCanUseHostPointerForRegisteredMem) != 0));
 }
 
-/* Registers what is not yet registered of the buffer's pages: neighbours may share one, and go
- * together. */
+/* Registers what is not yet registered of the buffer's pages: neighbours may share one, and are
+ * registered together. */
 static cudaError_t pages_register(host_buffer *b, size_t bytes)
 {
     b->pages = (char *)((uintptr_t)b->memory / PAGE_BYTES * PAGE_BYTES);
@@ -216,7 +216,7 @@ int32_t clGetPlatformIDs(uint32_t n, cl_platform *out, uint32_t *n_out)
     int n_devices = 0;
     *n_out = cudaGetDeviceCount(&n_devices) == cudaSuccess && n_devices > 0;
     if (n > 0 && *n_out > 0)
-        out[0] = NULL; /* there is one, and nothing to say about it */
+        out[0] = NULL; /* it exists and has no information */
     return OPENCL_SUCCESS;
 }
 
@@ -442,8 +442,8 @@ int32_t clEnqueueReadBuffer(cl_queue q, cl_buffer b, uint32_t blocking, size_t a
     return told(error);
 }
 
-/* What a device reads where it lies is both's at any time: what the processor wrote before a kernel
- * was launched is there. */
+/* Memory that a device reads in place is shared at any time: a kernel sees what the processor wrote
+ * before it was launched. */
 void *clEnqueueMapBuffer(cl_queue, cl_buffer b, uint32_t, uint64_t, size_t at, size_t, uint32_t,
                          const cl_event *, cl_event *, int32_t *code)
 {
@@ -507,7 +507,7 @@ int32_t clFinish(cl_queue q)
 }
 }
 
-/* Each is what opencl_api.h says. */
+/* Each function is what opencl_api.h says. */
 #define SAME_TYPE(result, name, arguments)                                                         \
     static_assert(std::is_same<decltype(&cl##name), decltype(opencl_api::name)>::value, #name);
 OPENCL_FUNCTIONS(SAME_TYPE)

@@ -18,15 +18,15 @@
 #define PIECE_SCORES 5  /* [blocks][pairs][64] */
 #define PIECE_PARTS  6  /* [blocks]: m and l, padded to 16s, and a [pairs][head_dim] */
 #define PIECE_FOLDS  7  /* whether it is folded: */
-#define PIECE_FIRST  8  /* from its first block on, or behind */
-#define PIECE_FROM   9  /* m and l as they were */
-#define PIECE_TO     10 /* and as they become */
+#define PIECE_FIRST  8  /* from its first block on, or later */
+#define PIECE_FROM   9  /* the old m and l */
+#define PIECE_TO     10 /* and the new ones */
 #define PIECE_SUMS   11 /* [pairs][head_dim]: a */
 #define PIECE_WORDS  12
 
 #define PAIRS     4u
 #define EACH_PAIR for (uint i = 0u; i < PAIRS; i++)
-/* Behind the last pair it is computed again, and not stored. */
+/* After the last pair, that pair is computed again and not stored. */
 #define PAIR (tile + i < n ? tile + i : n - 1u)
 
 /* exp_f32 of base/fmath.h for what is not above 0, and NaN. */
@@ -53,7 +53,7 @@ DEVICE lanes_f any_half(lanes_u h)
     return (h & 0x7c00u) == 0x7c00u ? AS_F(infinite) : half_to_float(h);
 }
 
-/* Number `at` of an array, and what is beside it; d: the scales' halves begin there (q8_0). */
+/* Number `at` of an array, and the next ones; d: where the scales' halves begin (q8_0). */
 #define NUMBER_F16(array, at)  any_half(LOAD_U16((array) + 2ul * (at)))
 #define NUMBER_F32(array, at)  AS_F(LOAD_U32((array) + 4ul * (at)))
 #define NUMBER_Q8_0(array, at) TO_F(LOAD_I8((array) + (at)))

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two key heads behind N positions: of the first one blocks [0, CUT) are folded, the others leave
- * their results; of the second one all are folded. */
+/* Two key heads after N positions: of the first one blocks [0, CUT) are folded and the others give
+ * partial results; of the second one all are folded. */
 enum {
     HEADS = 2,
     ROWS = 3,
@@ -139,7 +139,7 @@ static bool same(const float *a, const float *b, size_t n)
     return memcmp(a, b, n * sizeof *a) == 0;
 }
 
-/* What a part [m, l: padded][a] of partials has of pairs. */
+/* The pairs' values in a part [m, l: padded][a] of partials. */
 static bool same_part(const float *a, const float *b, bool sums)
 {
     const size_t padded = attend_partials_floats(PAIRS, DIM, 0) / 2;

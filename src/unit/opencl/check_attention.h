@@ -1,10 +1,11 @@
-/* Test vectors of attention, which a device has to have the bits of before it has a part in it. */
+/* Test vectors of attention, which a device must compute with the same bits before it takes
+ * part. */
 #ifndef DREY_UNIT_CHECK_ATTENTION_H
 #define DREY_UNIT_CHECK_ATTENTION_H
 
 #include "unit/device.h"
 
-/* What to compute with: pieces whose keys and values lie in these two, bytes each. */
+/* What to compute: pieces whose keys and values are in these two, of `bytes` each. */
 typedef struct check_pieces {
     const uint8_t *keys, *values;
     size_t bytes;
@@ -15,7 +16,7 @@ typedef drey_status check_attend_fn(void *user, const check_pieces *p, drey_erro
 
 /* Has `run` compute attention over blocks of each format of the cache, and compares it with the
  * plain C kernels: pieces that fold and pieces that do not, scores far apart and close together,
- * values of all sizes; where values are 1 in one place each, the exponentials themselves.
+ * values of all sizes; with values that are 1 in one place each, the exponentials themselves.
  * DREY_ERR_UNSUPPORTED: a bit differs. name: the device's, for the sentence. */
 drey_status check_attention(check_attend_fn *run, void *user, const char *name, drey_error *err);
 

@@ -7,9 +7,9 @@
 #include "gguf/types.h"
 #include "kernel/packing.h"
 
-/* ---- Numbers that tell ---- */
+/* ---- Test numbers ---- */
 
-/* (1 + 2^-12)^2 - 1 has a bit that two roundings lose. */
+/* (1 + 2^-12)^2 - 1 has a bit that is lost with two roundings. */
 const float check_numbers_in[CHECK_NUMBERS] = {
     1.0f + 0x1p-12f, 1.0f + 0x1p-12f, -1.0f, 0x1p-70f, 0x1.8p-70f, 0x1p-140f, 0x1p-145f, 0x1p-64f};
 

@@ -1,4 +1,4 @@
-/* Test vectors of products, which a device has to have the bits of before it is used. */
+/* Test vectors of products, which a device must compute with the same bits before it is used. */
 #ifndef DREY_UNIT_CHECK_VECTORS_H
 #define DREY_UNIT_CHECK_VECTORS_H
 
@@ -21,17 +21,16 @@ typedef struct check_product {
 } check_product;
 typedef drey_status check_run_fn(void *user, const check_product *p, drey_error *err);
 
-/* Computes products of one type by `run`, for 1 to 11 rows, and compares them with the plain C
- * kernels: scales, weights and activations of all sizes, so that results that are denormal are
- * among them. DREY_ERR_UNSUPPORTED: a bit differs. device: its name, for the sentence. */
+/* Computes products of one type with `run`, for 1 to 11 rows, and compares them with the plain C
+ * kernels: scales, weights and activations of all sizes, so that some results are denormal.
+ * DREY_ERR_UNSUPPORTED: a bit differs. device: its name, for the sentence. */
 drey_status check_vectors(tensor_type type, check_run_fn *run, void *user, const char *device,
                           drey_error *err);
 
-/* What a device's arithmetic does with numbers that tell; in[CHECK_NUMBERS] to out[CHECK_NUMBERS]:
+/* The tests of a device's arithmetic: in[CHECK_NUMBERS] to out[CHECK_NUMBERS]
  *   out[0] = in[0] * in[1] + in[2], rounded twice      out[1] = fma(in[0], in[1], in[2])
  *   out[2] = in[3] * in[4], a denormal number          out[3] = in[5] + in[6], of denormal numbers
- *   out[4] = (float)16777219, a tie                    out[5] = in[7] * in[7], a denormal as
- * well */
+ *   out[4] = (float)16777219, a tie                    out[5] = in[7] * in[7], a denormal number */
 enum { CHECK_NUMBERS = 8 };
 extern const float check_numbers_in[CHECK_NUMBERS];
 /* DREY_ERR_UNSUPPORTED with the reason: it contracts, it flushes, ... */

@@ -1,5 +1,5 @@
 /* The texts of the devices' kernels, which the build turns into arrays: dot.cl and attend.cl, each
- * behind lanes.cl. */
+ * after lanes.cl. */
 #ifndef DREY_UNIT_DEVICE_SOURCE_H
 #define DREY_UNIT_DEVICE_SOURCE_H
 

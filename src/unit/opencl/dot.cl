@@ -17,7 +17,7 @@
 /* Byte i of the rows, as a number. */
 #define BYTE(part, i) ((WORD(part, (i) / 4u) >> (8u * ((i) % 4u))) & 255u)
 
-/* Of the block of activations: word i of row t, and the numbers behind the words. */
+/* Of the block of activations: word i of row t, and the numbers after the words. */
 #define ACT(at, i, t) (*(__global const int *)(acts + ((at) + (uint)(i)*4u) * m + (t)*4u))
 #define ACT_D(at, t)  as_float(ACT(at, 0u, t))
 
@@ -74,7 +74,7 @@ DEVICE lanes_i dot_levels(lanes_i acc, lanes_u w, int x)
 
 /* ---- Blocks of 32: words of four weights, c = 0 .. 7 ---- */
 
-/* OFFSET is taken from each weight, through the sum of the activations. */
+/* OFFSET is subtracted from each weight, by means of the sum of the activations. */
 #define BLOCK_32(DOT, WORD_C, OFFSET, MINIMUM)                                                     \
     lanes_i dot[TOKENS];                                                                           \
     EACH_TOKEN dot[j] = (lanes_i)(-(OFFSET)*ACT(36u, 0u, TOKEN));                                  \
@@ -105,8 +105,8 @@ KERNEL(iq4_nl, 18u, 40u, BLOCK_32(dot_levels, NIBBLES(block + 64), 0, ))
 
 /* ---- Blocks of 256: sub-blocks s of 4 or 8 words g, 64 in all ---- */
 
-/* WORDS words of a sub-block, whose scale is SCALE_S; FROM is the dot product's begin. The last
- * three are empty or make the minima, add a sub-block to them, and fold them into the sums. */
+/* WORDS words of a sub-block, whose scale is SCALE_S; FROM begins the dot product. The last three
+ * are empty, or begin the minima, add a sub-block to them, and fold them into the sums. */
 #define BLOCK_256(WORDS, DOT, WORD_G, SCALE_S, FROM, MINIMA, MINIMUM, FOLD)                        \
     lanes_i products[TOKENS];                                                                      \
     EACH_TOKEN products[j] = (lanes_i)0;                                                           \
@@ -155,7 +155,7 @@ KERNEL(q5_k, 176u, 340u,
        BLOCK_256(8u, dot_bytes, K4_NIBBLES(block + 1536) | Q5_K_HIGH, K4_SCALE, 0, ZERO_MINIMA,
                  K4_MINIMUM, FOLD_MINIMA))
 
-/* Two bits of 4 words that lie 32 weights apart in a byte. */
+/* Two bits of 4 words; a byte has bits of weights that are 32 apart. */
 #define TWO_BITS(QS)       ((WORD(QS, g / 32u * 8u + g % 8u) >> (g % 32u / 8u * 2u)) & 0x03030303u)
 #define Q2_K_SCALES        BYTE(block + 128, s)
 
@@ -202,7 +202,7 @@ KERNEL(f32, 4u, 4u, BLOCK_FLOAT(AS_F(WORD(block, 0u))))
 KERNEL(f16, 2u, 4u, BLOCK_FLOAT(HALF(block)))
 KERNEL(bf16, 2u, 4u, BLOCK_FLOAT(AS_F(LOAD_U16(block + lane * 2u) << 16u)))
 
-/* check_vectors.h: what becomes of numbers that tell. */
+/* check_vectors.h: the results for the test numbers. */
 __kernel void numbers(__global const float *restrict in, __global float *restrict out)
 {
     out[0] = in[0] * in[1] + in[2];

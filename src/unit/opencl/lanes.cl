@@ -1,9 +1,9 @@
-/* What the kernels of a device have in common, in front of dot.cl and of attend.cl.
+/* What the kernels of a device have in common, before dot.cl and attend.cl.
  *
- * A work item has LANES numbers that lie side by side: 1 where each work item is a lane of the
- * hardware, and the width of a vector register on processors, which run a work item after the
- * other. Integers are exact in any order; floats are multiplied and added as written: no
- * contraction, nothing flushed (the host checks both with test vectors). */
+ * A work item has LANES adjacent numbers: 1 if each work item is a lane of the hardware, and the
+ * width of a vector register on processors, which run one work item after the other. Integers are
+ * exact in any order; floats are multiplied and added as written: no contraction, nothing flushed
+ * (the host checks both with test vectors). */
 #pragma OPENCL FP_CONTRACT OFF
 
 #define JOIN_(a, b) a##b

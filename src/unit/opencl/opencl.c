@@ -1,5 +1,5 @@
-/* Choosing an OpenCL device, refusing what cannot have the processor's bits, and the memory that it
- * works with (see opencl.h). */
+/* Choosing an OpenCL device, refusing one that cannot give the processor's bits, and the memory
+ * that it uses (see opencl.h). */
 #include "unit/opencl/opencl.h"
 
 #include <assert.h>
@@ -17,9 +17,9 @@ enum {
     PLATFORMS_MAX = 8,
     DEVICES_MAX = 16,
     /* Memory that a driver on this machine's processor takes for building and running kernels of a
-     * model's types, beyond what the process has when the device is open. */
+     * model's types, in addition to what the process has when the device is open. */
     BUILD_BYTES = 64 << 20,
-    PROBE_IDLE_S = 20 /* after which an opening that does nothing is given up */
+    PROBE_IDLE_S = 20 /* after which an opening without progress is given up */
 };
 
 /* ---- Which device ---- */
@@ -66,7 +66,7 @@ static int devices_list(const opencl_api *api, found *devices)
     return n;
 }
 
-/* The names of all, for the sentence about one that is not there. */
+/* The names of all, for the message about one that does not exist. */
 static void names_join(char *out, size_t bytes, const found *devices, int n)
 {
     size_t at = 0;
@@ -85,7 +85,7 @@ static int first_that_is(const found *devices, int n, bool cpu)
     return n;
 }
 
-/* n where there is none. */
+/* n if there is none. */
 static int device_choose(const found *devices, int n, const char *which)
 {
     if (!which || strcmp(which, "gpu") == 0) {
@@ -151,7 +151,7 @@ static drey_status properties_read(opencl_unit *u, const opencl_opening *how, bo
     u->is_unified = info_number(u, OPENCL_DEVICE_UNIFIED_MEMORY, 4) != 0;
     u->shares_memory = u->is_unified && !how->copies;
     u->most_bytes = info_number(u, OPENCL_DEVICE_MAX_ALLOCATION, 8);
-    /* Processors run a work item after the other: there it has a vector of rows. */
+    /* Processors run one work item after the other, so it has a vector of rows there. */
     const uint64_t width = info_number(u, OPENCL_DEVICE_PREFERRED_INT_WIDTH, 4);
     u->lanes = !is_cpu ? 1 : width >= 16 ? 16 : width >= 8 ? 8 : width >= 4 ? 4 : 1;
     if (how->lanes > 0)
@@ -218,7 +218,7 @@ drey_status opencl_open(device **out, const opencl_opening *how, drey_error *err
     char what[32];
     snprintf(what, sizeof what, "the %s library", how->kind);
     *out = NULL;
-    /* A library that this process has open is known to open, and a child would lack its threads. */
+    /* A library that this process has open can be opened, and a child would lack its threads. */
     if (!opencl_api_is_open(how->library))
         TRY(probe_in_child(opening_try, &o, what, PROBE_IDLE_S, err));
     TRY(opening_try(&o, err));
@@ -285,7 +285,7 @@ static bool opencl_unified(const device *d)
 static size_t opencl_host_bytes(const device *d, uint64_t weight_bytes, int32_t most_rows)
 {
     const opencl_unit *u = (const opencl_unit *)d;
-    (void)most_rows; /* more than the buffers hold go in parts */
+    (void)most_rows; /* more than the buffers can hold are sent in parts */
     return 2 * (size_t)OPENCL_PART_BYTES + BUILD_BYTES + opencl_attend_bytes() +
            (u->is_unified && !u->shares_memory ? (size_t)weight_bytes : 0);
 }

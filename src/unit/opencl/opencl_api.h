@@ -1,5 +1,5 @@
 /* The OpenCL library, opened at run time: the types, numbers and functions of OpenCL 1.2 that a
- * unit needs, under names of our own, so that building drey needs no header of it. */
+ * unit needs, under our own names, so that drey can be built without its headers. */
 #ifndef DREY_UNIT_OPENCL_API_H
 #define DREY_UNIT_OPENCL_API_H
 
@@ -116,11 +116,11 @@ typedef struct opencl_api {
 #undef OPENCL_MEMBER
 } opencl_api;
 
-/* The library stays open until the process ends: drivers leave threads and handlers behind.
+/* The library stays open until the process ends: drivers leave threads and handlers.
  * DREY_ERR_UNSUPPORTED: there is none, or it lacks a function. */
 drey_status opencl_api_open(opencl_api *api, const char *library, const char *kind,
                             drey_error *err);
-/* Whether this process has it open already, by whomever. */
+/* Whether any part of this process has it open already. */
 bool opencl_api_is_open(const char *library);
 
 #endif

@@ -1,13 +1,12 @@
-/* Attention on an OpenCL device: keys and values that are lent to it, and the pieces that it is
- * asked for.
+/* Attention on an OpenCL device: keys and values that are lent to it, and the pieces that it
+ * computes.
  *
- * What the kernels of attend.cl are told and q go through u->acts, all that they make through u->y,
- * as much at a time as fits. Pieces that fold have their sums in front, until the last of them is
- * there; of the others the blocks' results are fetched as they come.
+ * The arguments of the kernels of attend.cl and q go through u->acts, all results through u->y, as
+ * much at a time as fits. Pieces that fold have their sums at the beginning of y until the last one
+ * is complete; the blocks' results of the others are fetched when they are ready.
  *
  *   acts | words of the pieces | q of all pieces               |
- *   y    | m, l, m, l, a of all that fold | scores | blocks: m, l, a | scores | blocks ... |
- */
+ *   y    | m, l, m, l, a of all that fold | scores | blocks: m, l, a | scores | blocks ... | */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +26,7 @@ enum {
     WORDS_BYTES = DEVICE_PIECES * sizeof(piece_words),
     PAIRS_OF_ITEM = 4,
     LOCAL_ITEMS = 64,
-    MOST_BLOCKS = 1000 /* of a piece at once: CUDA counts groups of items in 16 bits */
+    MOST_BLOCKS = 1000 /* pairs of a piece at a time: CUDA counts groups of items in 16 bits */
 };
 
 /* Of m and l, for pieces that fold: twice, as one is read while the other is written. */
@@ -46,7 +45,8 @@ static size_t sums_floats(const device_piece *p)
     return (size_t)(p->last - p->first) * (size_t)p->a.head_dim;
 }
 
-/* What a piece that folds has in front: at most twice 96 pairs' m and l beside its a. */
+/* What a piece that folds has at the beginning of y: at most m and l of 96 pairs twice, and its
+ * a. */
 static size_t front_floats(const device_piece *p)
 {
     return p->from > 0 ? 0 : 2 * header_floats(p) + sums_floats(p);
@@ -93,7 +93,7 @@ static drey_status loan_map(opencl_unit *u, opencl_loan *loan, drey_error *err)
     return opencl_finish(u, err);
 }
 
-/* What fails here has failed before. */
+/* Errors here have been reported before. */
 static void loan_release(opencl_unit *u, opencl_loan *loan)
 {
     while (loan->n_mapped > 0 && part_unmap(u, loan, loan->n_mapped - 1, NULL) == DREY_OK)
@@ -150,7 +150,7 @@ static opencl_loan *loan_of(opencl_unit *u, const uint8_t *at)
 
 /* ---- Pieces ---- */
 
-/* A call, and how far it is. */
+/* The state of a call. */
 typedef struct attending {
     opencl_unit *u;
     const device_piece *piece;
@@ -158,10 +158,10 @@ typedef struct attending {
     const opencl_loan *keys, *values;
     size_t q[DEVICE_PIECES];     /* where a piece's q is in acts, in floats, */
     size_t front[DEVICE_PIECES]; /* and its front in y */
-    bool flip[DEVICE_PIECES];    /* m and l are in the second of two places */
+    bool flip[DEVICE_PIECES];    /* whether m and l are in the second of two places */
     size_t front_floats;
-    int32_t at, block; /* the piece that comes next, and its block */
-    /* Of what is computed together: */
+    int32_t at, block; /* the next piece, and its block */
+    /* Of the pieces that are computed together: */
     int32_t n_words, most_pairs, most_blocks;
     bool folds;
     int32_t who[DEVICE_PIECES]; /* their pieces, */
@@ -221,7 +221,7 @@ static void words_add(attending *x, int32_t from, int32_t n, size_t at)
     x->most_blocks = max_i32(x->most_blocks, n);
 }
 
-/* As much as y has room for. */
+/* Takes as much as y has room for. */
 static void words_fill(attending *x)
 {
     const size_t room = OPENCL_PART_BYTES / sizeof(float);
@@ -336,7 +336,7 @@ static drey_status words_run(attending *x, drey_error *err)
     return opencl_finish(u, err); /* words and y are written again */
 }
 
-/* From where the fronts came back to where they belong. */
+/* Copies the fronts from where they arrived to where they belong. */
 static void fronts_unpack(const attending *x)
 {
     const float *fronts = (const float *)(void *)(x->u->staging + WORDS_BYTES);
@@ -396,7 +396,7 @@ drey_status opencl_attend(device *d, const device_piece *piece, int32_t n, drey_
         (int32_t)((size_t)(piece[0].a.values - values->memory) / values->part_bytes);
     attending x = {.u = u, .piece = piece, .n = n, .keys = keys, .values = values};
     u->acts_there = NULL;
-    /* The processor has written them, and only reads them while the device does. */
+    /* The processor has written them, and only reads them while the device reads them. */
     drey_status status = attend_unmapped(&x, key_part, value_part, err);
     if (status == DREY_OK)
         return opencl_finish(u, err);

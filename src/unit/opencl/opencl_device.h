@@ -1,5 +1,5 @@
-/* What the files of the OpenCL unit share: opencl.c chooses a device and answers for it,
- * opencl_product.c has it compute products, opencl_attend.c attention. */
+/* What the files of the OpenCL unit share: opencl.c chooses and opens a device, opencl_product.c
+ * computes products with it, opencl_attend.c attention. */
 #ifndef DREY_UNIT_OPENCL_DEVICE_H
 #define DREY_UNIT_OPENCL_DEVICE_H
 
@@ -12,27 +12,27 @@ enum {
     OPENCL_EVENTS = 64,
     OPENCL_PART_BYTES = 4 << 20,
     OPENCL_PAGE_BYTES =
-        4096 /* where a buffer over memory of ours begins: some copy what does not */
+        4096 /* alignment of a buffer over our memory; some devices copy one that is not aligned */
 };
 
 typedef struct opencl_matrix {
     device_matrix m;
     cl_buffer weights;
-    uint64_t at; /* where the first group lies in it */
+    uint64_t at; /* the offset of the first group */
 } opencl_matrix;
 
 /* Kernels of attention: the first two for each format of the cache. */
 typedef enum opencl_step { STEP_SCORES, STEP_VALUES, STEP_WEIGH, STEP_FOLD, STEPS } opencl_step;
 enum { KV_FORMATS = 3 };
 
-/* Keys or values of a cache, lent. Each part, a layer, is mapped, so that it is the processor's,
- * but while the device computes with it. */
+/* Lent keys or values of a cache. Each part, a layer, is mapped, so that the processor can use it,
+ * except while the device computes with it. */
 typedef struct opencl_loan {
     uint8_t *memory;
     cl_buffer buffer;
     size_t at; /* where memory begins in it */
     size_t part_bytes;
-    int32_t n_parts, n_mapped; /* parts [0, n_mapped), when nothing is under way */
+    int32_t n_parts, n_mapped; /* parts [0, n_mapped) are mapped when nothing is under way */
 } opencl_loan;
 
 typedef struct opencl_unit {
@@ -42,8 +42,8 @@ typedef struct opencl_unit {
     cl_device id;
     cl_context context;
     cl_queue queue;
-    bool is_unified;     /* its memory is the processor's, */
-    bool shares_memory;  /* and weights are used where they lie */
+    bool is_unified;     /* it shares the processor's memory, */
+    bool shares_memory;  /* and weights are used in place */
     uint32_t lanes;      /* rows of a work item */
     uint64_t most_bytes; /* of a buffer */
     cl_program program[OPENCL_VARIANTS];
@@ -55,11 +55,11 @@ typedef struct opencl_unit {
     int32_t n_matrices;
     cl_program attend_program;
     cl_kernel step[STEPS][KV_FORMATS];
-    uint8_t *staging;       /* what goes to attention's kernels and comes back */
-    char no_attention[500]; /* why not; "": it has a part in it */
+    uint8_t *staging;       /* the arguments and results of attention's kernels */
+    char no_attention[500]; /* why not; "": it takes part */
     opencl_loan *loan;
     int32_t n_loans;
-    cl_event event[OPENCL_EVENTS]; /* of what was enqueued and not looked at */
+    cl_event event[OPENCL_EVENTS]; /* of commands that were enqueued and not yet checked */
     int32_t n_events;
 } opencl_unit;
 
@@ -76,28 +76,28 @@ typedef struct opencl_job {
     int64_t ldy;
 } opencl_job;
 
-/* The sentence of a failed call. */
+/* The message for a failed call. */
 drey_status opencl_failed(const opencl_unit *u, const char *call, int32_t code, drey_error *err);
 
 /* Builds the programs: all types, each number of rows. */
 drey_status opencl_build(opencl_unit *u, drey_error *err);
-/* The kernels of a type, held against test vectors; nothing if that has been done. */
+/* Makes the kernels of a type and checks them with test vectors, once. */
 drey_status opencl_learn(opencl_unit *u, tensor_type type, drey_error *err);
-/* What the device's arithmetic does (check_vectors.h). */
+/* Checks the device's arithmetic (check_vectors.h). */
 drey_status opencl_check_numbers(opencl_unit *u, drey_error *err);
 
 drey_status opencl_enqueue(opencl_unit *u, const opencl_job *job, drey_error *err);
 /* Waits for what was enqueued. */
 drey_status opencl_finish(opencl_unit *u, drey_error *err);
 
-/* Room for one more command's event, which u->event[u->n_events++] then is. */
+/* Makes room for one more command's event: u->event[u->n_events++]. */
 drey_status opencl_event_room(opencl_unit *u, drey_error *err);
-/* A program of drey's kernels, for tiles of so many rows. */
+/* Makes a program of drey's kernels, for tiles of this many rows. */
 drey_status opencl_build_program(opencl_unit *u, const char *text, size_t bytes, uint32_t tokens,
                                  cl_program *out, drey_error *err);
 
-/* Builds attention's kernels and holds them against test vectors; where it cannot have a part in
- * it, says why in no_attention. */
+/* Builds attention's kernels and checks them with test vectors; if it cannot take part,
+ * no_attention says why. */
 void opencl_learn_attention(opencl_unit *u);
 /* Memory of this machine that this takes. */
 size_t opencl_attend_bytes(void);

@@ -1,4 +1,4 @@
-/* Products on an OpenCL device: programs, kernels, and what is enqueued for one. */
+/* Products on an OpenCL device: programs, kernels and commands. */
 #include "unit/opencl/opencl_device.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ drey_status opencl_failed(const opencl_unit *u, const char *call, int32_t code, 
 
 /* ---- Programs ---- */
 
-/* The compiler's first words about a program that it refused. */
+/* The beginning of the compiler's log for a program that it refused. */
 static drey_status build_failed(const opencl_unit *u, cl_program program, int32_t code,
                                 drey_error *err)
 {
@@ -163,7 +163,7 @@ drey_status opencl_event_room(opencl_unit *u, drey_error *err)
     return events_check(u, err);
 }
 
-/* Rows first .. first + n - 1 of the activations to the device, unless they are there. */
+/* Sends rows first .. first + n - 1 of the activations to the device, unless they are there. */
 static drey_status acts_send(opencl_unit *u, const uint8_t *rows, size_t bytes, drey_error *err)
 {
     if (u->acts_there == rows)
@@ -215,7 +215,7 @@ static drey_status tiles_launch(opencl_unit *u, const opencl_job *job, uint64_t 
     return DREY_OK;
 }
 
-/* n rows of n_groups groups from the device to their place. */
+/* Copies n rows of n_groups groups from the device to their place. */
 static drey_status results_fetch(opencl_unit *u, float *y, int64_t ldy, int32_t n_groups, int32_t n,
                                  drey_error *err)
 {
@@ -259,7 +259,7 @@ static drey_status rows_enqueue(opencl_unit *u, const opencl_job *job, int32_t f
 drey_status opencl_enqueue(opencl_unit *u, const opencl_job *job, drey_error *err)
 {
     const size_t act_row = act_row_bytes(act_of(job->type), job->k);
-    /* Whole tiles, and room for one group's results at least. */
+    /* Whole tiles, and at least room for one group's results. */
     const size_t by_acts = OPENCL_PART_BYTES / act_row,
                  by_results = OPENCL_PART_BYTES / (GROUP_ROWS * sizeof(float));
     const int32_t most = (int32_t)(min_size(by_acts, by_results) / TOKEN_TILE * TOKEN_TILE);

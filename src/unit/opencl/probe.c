@@ -13,8 +13,8 @@
 
 #include "os/clock.h"
 
-/* What the child says at its end. A child that says nothing has crashed, so that nothing depends on
- * who hears of its exit. */
+/* What the child reports at its end. A child that reports nothing has crashed, so that its exit
+ * status is not needed. */
 typedef struct verdict {
     drey_status status;
     drey_error error;
@@ -22,7 +22,7 @@ typedef struct verdict {
 
 static void child_run(drey_status (*attempt)(void *, drey_error *), void *user, int out)
 {
-    /* A crash is expected: no core file, no words of the driver's on the terminal. */
+    /* A crash is expected: no core file, no output of the driver on the terminal. */
     const struct rlimit none = {0, 0}, busy = {PROBE_BUSY_S, PROBE_BUSY_S + 1};
     setrlimit(RLIMIT_CORE, &none);
     setrlimit(RLIMIT_CPU, &busy);
@@ -36,7 +36,8 @@ static void child_run(drey_status (*attempt)(void *, drey_error *), void *user, 
     }
     verdict v = {0};
     v.status = attempt(user, &v.error);
-    ssize_t written = write(out, &v, sizeof v); /* less than PIPE_BUF: at once or not at all */
+    ssize_t written = write(out, &v, sizeof v); /* less than PIPE_BUF: written as a whole or not at
+                                                   all */
     _exit(written == (ssize_t)sizeof v ? 0 : 1);
 }
 
@@ -50,8 +51,8 @@ static int64_t child_ns(pid_t child)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Whether the child has a thread that waits for a processor or a disk: on a busy machine for long.
- */
+/* Whether the child has a thread that waits for a processor or a disk, on a busy machine for a long
+ * time. */
 static bool child_wants(pid_t child)
 {
     char path[64];
@@ -73,7 +74,7 @@ static bool child_wants(pid_t child)
     return wants;
 }
 
-/* Whether the child's verdict came; *late where it stood still first. */
+/* Whether the child's result came; *late: it made no progress before. */
 static bool verdict_read(int in, pid_t child, int32_t idle_s, verdict *v, bool *late)
 {
     int64_t used = -1, seen = clock_ns();
