@@ -170,12 +170,15 @@ cp out first
 printf '/system %s\nhello\n' "$long" | talk -n 8 --prefix-folder beginnings || wrong "kept beginnings: $(cat err)"
 cmp -s <(head -c "$(wc -c <out)" first) out || wrong "another text from what was kept"
 said "reused 128 of " # whole blocks of 64
-# On a disk that is full they are kept in memory alone, which is said once.
-printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$long" |
-    (ulimit -f 4 && talk -n 8 --prefix-folder full) || wrong "a full disk: $(cat err)"
-cmp -s first out || wrong "another text with a full disk"
-[ "$(grep -c "cannot be written to their folder" err)" = 1 ] || wrong "a full disk: $(cat err)"
-[ -z "$(find full -type f)" ] || wrong "on a full disk: $(find full)"
+# On a disk that is full they are kept in memory alone, which is said once. A sanitizer that writes files of its
+# own cannot run under the limit.
+if ! grep -qa __tsan_init "$drey"; then
+    printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$long" |
+        (ulimit -f 4 && talk -n 8 --prefix-folder full) || wrong "a full disk: $(cat err)"
+    cmp -s first out || wrong "another text with a full disk"
+    [ "$(grep -c "cannot be written to their folder" err)" = 1 ] || wrong "a full disk: $(cat err)"
+    [ -z "$(find full -type f)" ] || wrong "on a full disk: $(find full)"
+fi
 
 printf 'a\0b\n' | talk && wrong "a NUL byte"
 "$drey" chat -m model.gguf </dev/null >out 2>err || wrong "no message at all: $(cat err)"
