@@ -170,8 +170,8 @@ cp out first
 printf '/system %s\nhello\n' "$long" | talk -n 8 --prefix-folder beginnings || wrong "kept beginnings: $(cat err)"
 cmp -s <(head -c "$(wc -c <out)" first) out || wrong "another text from what was kept"
 said "reused 128 of " # whole blocks of 64
-# On a disk that is full they are kept in memory alone, which is said once. A sanitizer that writes files of its
-# own cannot run under the limit.
+# On a disk that is full they are kept in memory alone, which is said once. A sanitizer that writes
+# files cannot run under the limit.
 if ! grep -qa __tsan_init "$drey"; then
     printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$long" |
         (ulimit -f 4 && talk -n 8 --prefix-folder full) || wrong "a full disk: $(cat err)"
