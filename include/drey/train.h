@@ -98,22 +98,6 @@ typedef struct drey_train_exit_report {
 DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
                                      drey_train_exit_report *report, drey_error *err);
 
-/* Where the tokens of a text are decided: at_layer[l - 1] tokens left after l complete layers. */
-typedef struct drey_exit_oracle {
-    int32_t n_layers;
-    int64_t n_tokens;
-    double layers_per_token;
-    int64_t at_layer[DREY_EXIT_LAYERS];
-} drey_exit_oracle;
-
-/* Lets the target write up to n_predict tokens after the prompt and finds where an oracle would let
- * each of them leave: after the first layer from which on the whole head chooses it at every layer.
- * The first half of the layers is not considered. engine: as for drey_engine_open, n_context is
- * chosen here; its exits are off. */
-DREY_API drey_status drey_exit_oracle_of(const drey_engine_options *engine,
-                                         const drey_train_prompt *prompt, int32_t n_predict,
-                                         drey_exit_oracle *out, drey_error *err);
-
 /* ---- Medusa heads ---- */
 
 #define DREY_MEDUSA_HEADS 8
