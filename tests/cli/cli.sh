@@ -2,42 +2,15 @@
 # The command on toy models: where the prompt comes from, what is printed where, stop texts, raw
 # ids, statistics, signals, and the other commands.
 #   cli.sh DREY MAKE_TOY
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-drey=${1:?usage: cli.sh DREY MAKE_TOY} make_toy=${2:?usage: cli.sh DREY MAKE_TOY}
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli: $*"
-    failed=1
-}
-same() { # WHAT FILE FILE
-    cmp -s "$2" "$3" || wrong "$1: $(head -c 200 "$2") / $(head -c 200 "$3")"
-}
-has() { # FILE PATTERN...: the file has each
-    local file=$1 pattern
-    shift
-    for pattern in "$@"; do
-        grep -qE -e "$pattern" "$file" || wrong "no \"$pattern\" in: $(head -n 5 "$file")"
-    done
-}
-key() { # FILE KEY: its value, as JSON
-    tests/cli/json_value.py "$@"
-}
-holds() { # WHAT FILE EXPRESSION...: of the file's keys
-    local what=$1
-    shift
-    tests/cli/json_value.py "$@" >/dev/null 2>"$tmp/err2" || wrong "$what: $(cat "$tmp/err2")"
-}
+. "$(dirname "$0")/shell.sh"
 "$make_toy" "$tmp/toy.gguf" 3
 "$make_toy" "$tmp/draft.gguf" 2
 run=("$drey" run -m "$tmp/toy.gguf" -t 1)
 prompt='The tree is not for the draft'
 
 # 1. One prompt, three ways in; the drafts change nothing.
-"${run[@]}" -n 40 --ignore-eos -q -p "$prompt" >"$tmp/text" 2>"$tmp/err" || wrong "-p: $(cat "$tmp/err")"
+ends 0 "${run[@]}" -n 40 --ignore-eos -q -p "$prompt"
+mv "$tmp/out" "$tmp/text"
 [ -s "$tmp/text" ] || wrong "no text"
 [ ! -s "$tmp/err" ] || wrong "-q is not quiet: $(cat "$tmp/err")"
 printf %s "$prompt" >"$tmp/prompt"
@@ -49,8 +22,7 @@ for options in "-d $tmp/draft.gguf" "-d lookup" "-d lookup --policy sequence --d
     "-d $tmp/draft.gguf --policy sequence" "-d $tmp/draft.gguf --tree 7" "--prompt-chunk 2" \
     "--cpu ref" "--io pread" "-c 100" "--memory unlimited"; do
     read -ra words <<<"$options"
-    "${run[@]}" "${words[@]}" -n 40 --ignore-eos -q -p "$prompt" >"$tmp/out" 2>"$tmp/err" ||
-        wrong "$options: $(cat "$tmp/err")"
+    ends 0 "${run[@]}" "${words[@]}" -n 40 --ignore-eos -q -p "$prompt"
     same "another text with $options" "$tmp/out" "$tmp/text"
 done
 
@@ -82,8 +54,7 @@ done
 [ "$(find "$tmp" -name 'stats*' | wc -l)" = 1 ] || wrong "a temporary statistics file was left"
 ! grep -q lossy "$tmp/err" || wrong "f16 is called lossy"
 "$make_toy" "$tmp/wide.gguf" 2 0 32 # q8_0 wants heads of 32
-"$drey" run -m "$tmp/wide.gguf" -t 1 -n 4 --kv q8_0 --stats "$tmp/stats" -p "$prompt" >"$tmp/out" 2>"$tmp/err" ||
-    wrong "--kv q8_0: $(cat "$tmp/err")"
+ends 0 "$drey" run -m "$tmp/wide.gguf" -t 1 -n 4 --kv q8_0 --stats "$tmp/stats" -p "$prompt"
 has "$tmp/err" "q8_0.* lossy"
 [ "$(key "$tmp/stats" kv)$(key "$tmp/stats" kv_lossy)" = '"q8_0"true' ] || wrong "q8_0 is not told"
 
@@ -173,11 +144,11 @@ interrupt INT 130
 interrupt TERM 143
 
 # 7. A reader that goes away, a full disk.
-code=0
 ("${run[@]}" -n 200000 --ignore-eos -q -p "$prompt" 2>"$tmp/err" || echo $? >"$tmp/code") |
     head -c 8 >/dev/null || true
 [ "$(cat "$tmp/code")" = 1 ] || wrong "a closed pipe: exit code $(cat "$tmp/code")"
 has "$tmp/err" "standard output"
+code=0
 "${run[@]}" -n 4 --ignore-eos -q -p "$prompt" >/dev/full 2>"$tmp/err" || code=$?
 [ $code = 1 ] || wrong "a full disk: exit code $code"
 has "$tmp/err" "standard output"
@@ -264,9 +235,7 @@ holds "bench kernels --type tree" "$tmp/json" \
 has "$tmp/out" '^tree-dense .* times as long as tree$'
 "$drey" bench kernels --list >"$tmp/out"
 has "$tmp/out" '^\| type \|.* ref \|' '^\| Q4_K \|' '^\| BF16 \|'
-code=0
-"$drey" bench kernels --type Q9 2>"$tmp/err" >"$tmp/out" || code=$?
-[ $code = 2 ] || wrong "bench kernels --type Q9: exit code $code"
+ends 2 "$drey" bench kernels --type Q9
 for command in run plan inspect tokenize perplexity train bench; do
     "$drey" $command --help >"$tmp/out"
     has "$tmp/out" "usage: drey $command"

@@ -3,20 +3,9 @@
 # with Ctrl-C, pasted lines and the history. The examples of docs/guide/chat.md are run as they
 # stand there.
 #   cli_chat.sh DREY MAKE_TOY
-set -euo pipefail
-usage="usage: cli_chat.sh DREY MAKE_TOY"
-drey=$(realpath "${1:?$usage}") make_toy=$(realpath "${2:?$usage}")
-tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) docs=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../docs" && pwd)
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/shell.sh"
 export XDG_STATE_HOME=$tmp/state XDG_CACHE_HOME=$tmp/cache HOME=$tmp
 cd "$tmp"
-failed=0
-wrong() {
-    echo "cli_chat: $*"
-    failed=1
-}
 "$make_toy" model.gguf 3
 "$make_toy" other.gguf 4
 chat=("$drey" chat -m model.gguf -t 1)
@@ -186,7 +175,7 @@ printf 'a\0b\n' | talk && wrong "a NUL byte"
 # The examples of the page.
 mkdir bin
 ln -s "$drey" bin/drey
-awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$docs/guide/chat.md" >examples
+awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$root/docs/guide/chat.md" >examples
 [ "$(wc -l <examples)" -ge 4 ] || wrong "docs/guide/chat.md has no examples"
 ln -s model.gguf big.gguf
 ln -s model.gguf small.gguf
@@ -196,10 +185,10 @@ PATH=$PWD/bin:$PATH bash -e examples </dev/null >out 2>err || wrong "an example 
 if python3 -c 'import ctypes; ctypes.CDLL("libedit.so.2")' 2>/dev/null; then
     # libedit forgets the names of functions that were added to it.
     echo "leak:wcsdup" >forgotten
-    LSAN_OPTIONS="suppressions=$PWD/forgotten:print_suppressions=0" python3 "$tests/chat_terminal.py" "$drey" ||
+    LSAN_OPTIONS="suppressions=$PWD/forgotten:print_suppressions=0" python3 "$root/tests/cli/chat_terminal.py" "$drey" ||
         wrong "on a terminal"
 else
     echo "not run: there is no libedit.so.2, so no line was edited"
-    python3 "$tests/chat_terminal.py" "$drey" --without-libedit || wrong "on a terminal without libedit"
+    python3 "$root/tests/cli/chat_terminal.py" "$drey" --without-libedit || wrong "on a terminal without libedit"
 fi
 exit $failed

@@ -3,17 +3,8 @@
 # lookup, or none; a line says why, and the text is the target's. A program that links the library
 # alone (support/print_choice.c) gets the same.
 #   cli_draft.sh DREY MAKE_TOY PRINT_CHOICE
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-usage="usage: cli_draft.sh DREY MAKE_TOY PRINT_CHOICE"
-drey=${1:?$usage} make_toy=${2:?$usage} choose=${3:?$usage}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_draft: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
+choose=$(realpath "$3")
 export XDG_CACHE_HOME="$tmp/cache"
 mkdir "$tmp/family" "$tmp/alone"
 target=$tmp/family/target.gguf
@@ -28,10 +19,10 @@ text=(run -p "A text begins" -n 24 --ignore-eos -t 1)
 says() {
     local what=$1 pattern=$2 line
     shift 2
-    "$drey" "${text[@]}" --memory unlimited "$@" >"$tmp/out" 2>"$tmp/err" || wrong "$what: $(tail -n 1 "$tmp/err")"
+    ends 0 "$drey" "${text[@]}" --memory unlimited "$@"
     line=$(grep '^draft ' "$tmp/err" || true)
     [[ $line =~ ^$pattern$ ]] || wrong "$what: \"$line\""
-    cmp -s "$tmp/out" "$tmp/expected" || wrong "$what: another text"
+    same "$what: another text" "$tmp/out" "$tmp/expected"
 }
 
 # same_choice WHAT MODEL [POLICY]
@@ -62,9 +53,8 @@ echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 -d none -q 
 
 # A budget that has no room for the model takes what it has room for, down to the least there is.
 least=$("$drey" "${text[@]}" -m "$target" --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
-"$drey" "${text[@]}" -m "$target" --memory "${least}M" >"$tmp/out" 2>"$tmp/err" ||
-    wrong "the least budget: $(tail -n 1 "$tmp/err")"
-cmp -s "$tmp/out" "$tmp/expected" || wrong "the least budget: another text"
+ends 0 "$drey" "${text[@]}" -m "$target" --memory "${least}M"
+same "the least budget: another text" "$tmp/out" "$tmp/expected"
 # The draft would take 6 MiB more; what a process has written to is not the same in each, above all
 # under sanitizers.
 least=$(echo hello | "$drey" chat -m "$target" -d none --prefix-memory 16M --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true)
@@ -75,7 +65,7 @@ echo hello | "$drey" chat -m "$target" --prefix-memory 16M --memory "$((least + 
 echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts"
 measured() { # DRAFT TOKENS: its trees wrote so many, at passes that are all alike
     touch "$tmp/before"
-    "$drey" tune -m "$target" -d "$1" -t 1 --prompts "$tmp/prompts" -q >/dev/null 2>"$tmp/err" || wrong "tune: $(cat "$tmp/err")"
+    ends 0 "$drey" tune -m "$target" -d "$1" -t 1 --prompts "$tmp/prompts" -q
     python3 -c 'import json, sys
 path, tokens = sys.argv[1], float(sys.argv[2])
 root = json.load(open(path))
@@ -102,8 +92,6 @@ says "a small model that was right" \
 same_choice "the library, a small model that was right" "$target"
 # What no draft could change is not blamed on the draft.
 "$drey" plan -m "$target" --policy single --units cpu/slow=0 --no-measure >"$tmp/out" 2>"$tmp/err" && wrong "units that are wrong"
-grep -q slow "$tmp/err" || wrong "units that are wrong: $(cat "$tmp/err")"
-code=0
-"$drey" bench model -m "$target" -d auto >"$tmp/out" 2>"$tmp/err" || code=$?
-[ $code = 2 ] || wrong "bench model -d auto: exit code $code"
+has "$tmp/err" slow
+ends 2 "$drey" bench model -m "$target" -d auto
 exit $failed

@@ -2,16 +2,7 @@
 # drey run --exit on toys: every way of leaving a pass, the same text from those that are not lossy,
 # and statistics that add up.
 #   cli_exit.sh DREY MAKE_TOY
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-drey=${1:?usage: cli_exit.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_exit.sh DREY MAKE_TOY}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_exit: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
 "$make_toy" "$tmp/t.gguf" 8
 "$make_toy" "$tmp/d.gguf" 4
 train=("$drey" train exit -m "$tmp/t.gguf" -d "$tmp/d.gguf" -t 1 -n 24 -q)
@@ -26,8 +17,8 @@ PROMPTS
 write_on() { # NAME OPTION...
     local name=$1
     shift
-    "$drey" run -m "$tmp/t.gguf" -t 1 -p "Reverse" -n 40 -q --ignore-eos --raw-ids --stats "$tmp/$name.json" "$@" \
-        >"$tmp/$name" 2>"$tmp/err" || wrong "$name: exit code $?, $(cat "$tmp/err")"
+    ends 0 "$drey" run -m "$tmp/t.gguf" -t 1 -p "Reverse" -n 40 -q --ignore-eos --raw-ids --stats "$tmp/$name.json" "$@"
+    mv "$tmp/out" "$tmp/$name"
 }
 single=(-d "$tmp/d.gguf" --policy single)
 one=("${single[@]}" --exit-threshold 0.3)
@@ -40,7 +31,7 @@ write_on random "${one[@]}" --exit fast --without predictors
 write_on tree-exact -d "$tmp/d.gguf" --exit exact
 write_on tree-fast -d "$tmp/d.gguf" --exit fast
 for name in watched exact tree-exact; do
-    cmp -s "$tmp/off" "$tmp/$name" || wrong "$name wrote another text than off"
+    same "$name wrote another text than off" "$tmp/off" "$tmp/$name"
 done
 python3 - "$tmp" <<'PYTHON' || failed=1
 import json, sys
@@ -65,17 +56,14 @@ if python3 -c 'import numpy' 2>/dev/null; then
     for m in t wide; do
         "$drey" run -m "$tmp/$m.gguf" -d "$tmp/d.gguf" --policy single --exit fast --exit-threshold 0.3 -p "Reverse" -n 40 \
             -q --ignore-eos --stats "$tmp/$m.json" >"$tmp/$m.txt" || wrong "run of $m"
-        python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["exits"]["left"])' "$tmp/$m.json" >"$tmp/$m.left"
+        key "$tmp/$m.json" 'exits["left"]' >"$tmp/$m.left"
     done
-    cmp -s "$tmp/t.txt" "$tmp/wide.txt" || wrong "the wide model writes another text"
-    cmp -s "$tmp/t.left" "$tmp/wide.left" || wrong "others left: $(cat "$tmp/t.left" "$tmp/wide.left")"
+    same "the wide model writes another text" "$tmp/t.txt" "$tmp/wide.txt"
+    same "others left" "$tmp/t.left" "$tmp/wide.left"
 else
     echo "cli_exit: no numpy, widened predictors are not tried"
 fi
 
 # 3. A file that is none is told in a sentence.
-if "$drey" run -m "$tmp/t.gguf" "${one[@]}" --exit fast --exit-file "$tmp/d.gguf" -p a -n 2 -q >"$tmp/out" 2>"$tmp/err" ||
-    [ "$(wc -l <"$tmp/err")" != 1 ]; then
-    wrong "predictors that are none: $(cat "$tmp/err")"
-fi
+refused 1 '' "$drey" run -m "$tmp/t.gguf" "${one[@]}" --exit fast --exit-file "$tmp/d.gguf" -p a -n 2 -q
 exit $failed

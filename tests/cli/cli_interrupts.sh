@@ -5,18 +5,7 @@
 # written to meanwhile ends the run with one sentence. Files that cannot be written whole are told
 # and do not appear.
 #   cli_interrupts.sh DREY MAKE_TOY SHIM
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-usage="usage: cli_interrupts.sh DREY MAKE_TOY SHIM"
-drey=${1:?$usage} make_toy=${2:?$usage} shim=${3:?$usage}
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_interrupts: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
 toy=$tmp/toy.gguf
 "$make_toy" "$toy" 100
 "$make_toy" "$tmp/draft.gguf" 2
@@ -209,13 +198,10 @@ mkdir "$tmp/small"
 if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k none "$tmp/small" 2>/dev/null; then
     trap 'umount "$tmp/small"; rm -rf "$tmp"' EXIT
     head -c 65536 /dev/zero >"$tmp/small/other" 2>/dev/null || true
-    code=0
-    "${run[@]}" --stats "$tmp/small/full.json" >"$tmp/out" 2>"$tmp/err" || code=$?
-    echo $code >"$tmp/code"
+    ends 1 "${run[@]}" --stats "$tmp/small/full.json"
+    echo 1 >"$tmp/code"
     fails "statistics on a full disk" "$tmp/small/full" "full.json.*No space left"
-    code=0
-    "$drey" prepare -q "$toy" -o "$tmp/small/packed" 2>"$tmp/err" || code=$?
-    echo $code >"$tmp/code"
+    ends 1 "$drey" prepare -q "$toy" -o "$tmp/small/packed"
     fails "a sidecar on a full disk" "$tmp/small/packed" "free some"
 else
     echo "not run: a full file system: none can be mounted here"

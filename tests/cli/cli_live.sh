@@ -3,18 +3,8 @@
 # though provisional text stood there dim and was taken back; without drafts, with
 # --no-provisional-text, NO_COLOR or a dumb terminal there is nothing but the text.
 #   cli_live.sh DREY MAKE_TOY
-set -euo pipefail
-usage="usage: cli_live.sh DREY MAKE_TOY"
-drey=${1:?$usage} make_toy=${2:?$usage}
-terminal=$(dirname "${BASH_SOURCE[0]}")/terminal.py
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_live: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
+terminal=tests/cli/terminal.py
 "$make_toy" "$tmp/toy.gguf" 3
 run=("$drey" run -m "$tmp/toy.gguf" -n 80 --ignore-eos -q -t 1)
 

@@ -3,14 +3,9 @@
 # an endless pipe, /dev/zero, a file far beyond the budget or the context. One that can be used is
 # read whole, also where it is long.
 #   cli_memory.sh DREY MAKE_TOY
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-drey=${1:?usage: cli_memory.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_memory.sh DREY MAKE_TOY}
-
+. "$(dirname "$0")/shell.sh"
 # What a sanitizer keeps of freed memory is not the command's.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=0"
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 "$make_toy" "$tmp/toy.gguf"
 truncate -s 100M "$tmp/large"
 python3 - "$drey" "$tmp" <<'PYTHON'

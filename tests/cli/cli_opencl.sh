@@ -3,17 +3,7 @@
 # attention too, whose boundary drey tune finds; where the library is broken or crashes, or there is
 # no such device, one sentence.
 #   cli_opencl.sh DREY MAKE_TOY CRASHING_OPENCL
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-usage='usage: cli_opencl.sh DREY MAKE_TOY CRASHING_OPENCL'
-drey=${1:?$usage} make_toy=${2:?$usage} crashing=${3:?$usage}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_opencl: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh" # its SHIM is the OpenCL library that crashes
 "$make_toy" "$tmp/target.gguf" 3
 text=("$drey" run -m "$tmp/target.gguf" -d none -p "A text begins" -n 12 --ignore-eos -q)
 "${text[@]}" -t 2 >"$tmp/expected"
@@ -24,12 +14,11 @@ refuses() {
     local code=0
     LD_LIBRARY_PATH=${3-} "${text[@]}" --units "$2" >"$tmp/out" 2>"$tmp/err" || code=$?
     [[ $code != 0 && $code -lt 128 ]] || wrong "$2: exit code $code"
-    [[ $(wc -l <"$tmp/err") == 1 && $(cat "$tmp/err") == *"$1"* ]] || wrong "$2: $(cat "$tmp/err")"
-    [ ! -s "$tmp/out" ] || wrong "$2: a text all the same"
+    [[ $(wc -l <"$tmp/err") == 1 && $(cat "$tmp/err") == *"$1"* && ! -s $tmp/out ]] || wrong "$2: $(cat "$tmp/err")"
 }
 mkdir "$tmp/broken" "$tmp/crashing"
 echo "no library" >"$tmp/broken/libOpenCL.so.1"
-cp "$crashing" "$tmp/crashing/libOpenCL.so.1"
+cp "$shim" "$tmp/crashing/libOpenCL.so.1"
 refuses "there is no OpenCL library here: " cpu+opencl "$tmp/broken"
 refuses "the OpenCL library crashes when it is opened (" cpu+opencl "$tmp/crashing"
 mkdir "$tmp/broken-cuda"
@@ -42,21 +31,19 @@ if ! "${text[@]}" --units cpu+opencl >"$tmp/out" 2>"$tmp/err"; then
     echo "skipped: no OpenCL device is tested: $(cat "$tmp/err")"
     exit 77
 fi
-cmp -s "$tmp/out" "$tmp/expected" || wrong "another text"
+same "another text" "$tmp/out" "$tmp/expected"
 for units in cpu=0+opencl=1+static cpu=1/threads=1+opencl:0=3; do
-    "${text[@]}" --units $units >"$tmp/out" 2>"$tmp/err" || wrong "$units: $(cat "$tmp/err")"
-    cmp -s "$tmp/out" "$tmp/expected" || wrong "$units: another text"
+    ends 0 "${text[@]}" --units $units
+    same "$units: another text" "$tmp/out" "$tmp/expected"
 done
 
 # Behind 256 positions the dense part of attention is the device's, unless it says why not.
 export XDG_CACHE_HOME=$tmp/profiles
 long=("$drey" run -m "$tmp/target.gguf" -d none -p "$(printf 'A text %.0s' {1..60})" -n 4 --ignore-eos -q)
 "${long[@]}" -t 2 >"$tmp/expected"
-"${long[@]}" --units cpu/threads=1+opencl+static --stats "$tmp/stats" >"$tmp/out" 2>"$tmp/err" ||
-    wrong "behind a long text: $(cat "$tmp/err")"
-cmp -s "$tmp/out" "$tmp/expected" || wrong "another text behind a long one"
-"$drey" tune -m "$tmp/target.gguf" --units cpu/threads=1+opencl -c 300 -q --json "$tmp/tuned" >"$tmp/out" 2>"$tmp/err" ||
-    wrong "tune: $(cat "$tmp/err")"
+ends 0 "${long[@]}" --units cpu/threads=1+opencl+static --stats "$tmp/stats"
+same "another text behind a long one" "$tmp/out" "$tmp/expected"
+ends 0 "$drey" tune -m "$tmp/target.gguf" --units cpu/threads=1+opencl -c 300 -q --json "$tmp/tuned"
 python3 - "$tmp/stats" "$tmp/tuned" <<'PYTHON' || wrong "who attends: $(cat "$tmp/stats" "$tmp/tuned")"
 import json, sys
 device = json.load(open(sys.argv[1]))["units"][1]

@@ -3,42 +3,20 @@
 # model, Ctrl-C and a crash leave a good sidecar or none, and nothing beside it that hinders the
 # next one.
 #   cli_prepare.sh DREY MAKE_TOY SHIM
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-usage="usage: cli_prepare.sh DREY MAKE_TOY SHIM"
-drey=${1:?$usage} make_toy=${2:?$usage} shim=${3:?$usage}
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_prepare: $*"
-    failed=1
-}
-has() { # FILE PATTERN...: the file has each
-    local file=$1 pattern
-    shift
-    for pattern in "$@"; do
-        grep -qE -e "$pattern" "$file" || wrong "no \"$pattern\" in: $(head -n 5 "$file")"
-    done
-}
+. "$(dirname "$0")/shell.sh"
 toy=$tmp/toy.gguf side=$tmp/toy.gguf.drey
 "$make_toy" "$toy" 60
 # prepare CODE OPTION...: ends with that code; with the faults that the environment asks for
 prepare() {
-    local want=$1 code=0
-    shift
-    ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" LD_LIBRARY_PATH=${shim%/*} \
-        LD_PRELOAD=${shim##*/} FAULT_FILE=${FAULT_FILE-.partial} FAULT_KIND=${FAULT_KIND-none} \
-        timeout 300 "$drey" prepare "$toy" "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
-    [ $code = "$want" ] || wrong "prepare $*: exit code $code: $(head -n 3 "$tmp/err")"
+    ends "$1" "${faulty[@]}" FAULT_FILE="${FAULT_FILE-.partial}" FAULT_KIND="${FAULT_KIND-none}" \
+        "$drey" prepare "$toy" "${@:2}"
 }
 run() { # OPTION...: a text of a streamed model
-    "$drey" run -d none -m "$toy" -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree" --memory "$budget" \
-        --stats "$tmp/stats" "$@" >"$tmp/out" 2>"$tmp/err" || wrong "run $*: $(cat "$tmp/err")"
+    ends 0 "$drey" run -d none -m "$toy" -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree" --memory "$budget" \
+        --stats "$tmp/stats" "$@"
 }
 uses() { # true|false: whether the last run used a sidecar
-    [ "$(tests/cli/json_value.py "$tmp/stats" sidecar 2>/dev/null)" = "$1" ] || wrong "a sidecar in use: not $1"
+    holds "a sidecar in use: not $1" "$tmp/stats" "sidecar is ${1^}"
 }
 nothing_left() {
     [ ! -e "$side.partial" ] || wrong "$1 left a .partial"
@@ -54,8 +32,7 @@ cp "$tmp/out" "$tmp/text"
 grep -qP "\"sidecar_tokens_per_s\":\s*[1-9]" "$tmp/stats" || wrong "no speed with a sidecar"
 says='^  sidecar +none; with one \(drey prepare\).* [0-9]+\.[0-9]{2} times as fast$'
 for memory in "$budget" unlimited; do
-    "$drey" run -d none -m "$toy" -t 1 -n 12 --ignore-eos -p "The tree" --memory "$memory" \
-        >"$tmp/out" 2>"$tmp/err" || wrong "run: $(cat "$tmp/err")"
+    ends 0 "$drey" run -d none -m "$toy" -t 1 -n 12 --ignore-eos -p "The tree" --memory "$memory"
     n=$(grep -cE "$says" "$tmp/err" || true)
     [ "$n" = "$([ "$memory" = unlimited ] && echo 0 || echo 1)" ] || wrong "$memory: $n hints"
 done
@@ -83,10 +60,10 @@ has "$tmp/out" "^written: "
 nothing_left "prepare"
 run
 uses true
-cmp -s "$tmp/out" "$tmp/text" || wrong "another text with a sidecar"
+same "another text with a sidecar" "$tmp/out" "$tmp/text"
 run --sidecar none
 uses false
-cmp -s "$tmp/out" "$tmp/text" || wrong "another text with --sidecar none"
+same "another text with --sidecar none" "$tmp/out" "$tmp/text"
 
 # 3. One that is there: kept, checked, or written again; a crash then leaves the old one.
 sum=$(cksum <"$side")
@@ -95,9 +72,8 @@ has "$tmp/out" "^nothing to do"
 prepare 0 --check
 has "$tmp/out" "^OK: "
 told() { # FILE WRITTEN CHECKED: what the last prepare said as JSON
-    tests/cli/json_value.py "$1" "path == '$side'" "sidecar_bytes == $(wc -c <"$side")" 'seconds >= 0' \
-        'bool(version and machine)' "[written, checked] == [${2^}, ${3^}]" >/dev/null ||
-        wrong "--json: $(head -c 300 "$1")"
+    holds --json "$1" "path == '$side'" "sidecar_bytes == $(wc -c <"$side")" 'seconds >= 0' \
+        'bool(version and machine)' "[written, checked] == [${2^}, ${3^}]"
 }
 prepare 0 --json -
 told "$tmp/out" false false
@@ -119,8 +95,7 @@ told "$tmp/json" true false
 # 4. Ctrl-C, kill and a closed terminal while the model is read slowly: what was written goes.
 # (Under nohup a closed terminal would be ignored.)
 for signal in INT TERM HUP; do
-    ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" LD_LIBRARY_PATH=${shim%/*} \
-        LD_PRELOAD=${shim##*/} FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 \
+    "${faulty[@]}" FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 \
         env --default-signal=HUP "$drey" prepare "$toy" --force >"$tmp/out" 2>"$tmp/err" &
     pid=$! code=0
     for ((i = 0; i < 6000; i++)); do
@@ -140,17 +115,15 @@ touch "$toy"
 run
 uses false
 has "$tmp/err" "^drey: warning: .*toy.gguf.drey is stale.*drey prepare.*--sidecar none"
-cmp -s "$tmp/out" "$tmp/text" || wrong "another text with a stale sidecar"
-code=0
-"$drey" run -m "$toy" -p x -n 2 -q --sidecar "$side" 2>"$tmp/err" || code=$?
-[ $code = 1 ] || wrong "a stale sidecar that was named: exit code $code"
+same "another text with a stale sidecar" "$tmp/out" "$tmp/text"
+ends 1 "$drey" run -m "$toy" -p x -n 2 -q --sidecar "$side"
 has "$tmp/err" "^drey: .*is stale"
-"$drey" plan -m "$toy" -t 1 --memory 50M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
+ends 0 "$drey" plan -m "$toy" -t 1 --memory 50M --disk 1G/s
 has "$tmp/err" "warning: .*is stale"
 prepare 1 --check
 has "$tmp/err" "is stale"
 prepare 0
-"$drey" plan -m "$toy" -t 1 --memory 50M --disk 1G/s >"$tmp/out" 2>"$tmp/err" || wrong "plan"
+ends 0 "$drey" plan -m "$toy" -t 1 --memory 50M --disk 1G/s
 has "$tmp/out" "packed in its sidecar"
 
 # 6. Elsewhere, and where something else stands.
@@ -159,16 +132,14 @@ prepare 0 -o "$tmp/other/packed"
 rm "$side"
 run --sidecar "$tmp/other/packed"
 uses true
-cmp -s "$tmp/out" "$tmp/text" || wrong "another text with a sidecar elsewhere"
+same "another text with a sidecar elsewhere" "$tmp/out" "$tmp/text"
 echo notes >"$tmp/notes"
 prepare 2 -o "$tmp/notes"
 has "$tmp/err" "exists and is no sidecar"
 prepare 2 -o "$toy" --force
 has "$tmp/err" "would write over .*, which is read"
 mv "$toy" "$tmp/model.partial" # what "model" would grow as
-code=0
-"$drey" prepare "$tmp/model.partial" -o "$tmp/model" 2>"$tmp/err" || code=$?
-[ $code = 2 ] || wrong "a model that is the .partial of its sidecar: exit code $code"
+ends 2 "$drey" prepare "$tmp/model.partial" -o "$tmp/model"
 has "$tmp/err" "is the model itself"
 [ -s "$tmp/model.partial" ] || wrong "prepare destroyed the model"
 mv "$tmp/model.partial" "$toy"

@@ -2,16 +2,7 @@
 # Traces: what drey run --trace writes is a text's turns, and drey report draws them; what is no
 # trace is refused in one sentence.
 #   cli_trace.sh DREY MAKE_TOY
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-drey=${1:?usage: cli_trace.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_trace.sh DREY MAKE_TOY}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_trace: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
 "$make_toy" "$tmp/target.gguf"
 "$make_toy" "$tmp/draft.gguf" 2
 run=("$drey" run -m "$tmp/target.gguf" -t 2 -n 40 --ignore-eos -q -p "the quick brown fox")
@@ -19,7 +10,7 @@ run=("$drey" run -m "$tmp/target.gguf" -t 2 -n 40 --ignore-eos -q -p "the quick 
 # 1. The text is the same, and its turns are all of it.
 "${run[@]}" >"$tmp/text"
 "${run[@]}" -d "$tmp/draft.gguf" --trace "$tmp/t.json" --stats "$tmp/stats" >"$tmp/out"
-cmp -s "$tmp/text" "$tmp/out" || wrong "another text with a trace"
+same "another text with a trace" "$tmp/text" "$tmp/out"
 python3 - "$tmp/t.json" "$tmp/stats" <<'PYTHON' || failed=1
 import json, sys
 trace, stats = (json.load(open(f)) for f in sys.argv[1:])
@@ -64,7 +55,7 @@ drawn "turns 0 to 1 of" --turns 0-1
 drawn "turns 1 to 1 of" --turns 1
 drawn "turn 1: [0-9]+ drafted, [0-9]+ submitted, [0-9]+ accepted" --turn 1
 "$drey" report "$tmp/t.json" --turn 1 -o "$tmp/tree.svg"
-cmp -s "$tmp/tree.svg" "$tmp/t.svg" || wrong "another picture in a file"
+same "another picture in a file" "$tmp/tree.svg" "$tmp/t.svg"
 
 # 3. Words that could end the picture's markup.
 python3 - "$tmp/t.json" "$tmp/odd.json" <<'PYTHON'
@@ -80,31 +71,25 @@ python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$t
     wrong "odd words break the picture"
 
 # 4. What is no trace, or not all of one.
-refused() { # CODE PATTERN WORD...
-    local code=$1 pattern=$2 got=0
-    shift 2
-    "$drey" report "$@" >"$tmp/out" 2>"$tmp/err" || got=$?
-    if [ $got != "$code" ] || [ "$(wc -l <"$tmp/err")" != 1 ] || [ -s "$tmp/out" ] ||
-        ! grep -q "$pattern" "$tmp/err"; then
-        wrong "report $*: $got, $(cat "$tmp/err")"
-    fi
+report() { # CODE PATTERN WORD...
+    refused "$1" "$2" "$drey" report "${@:3}"
 }
 size=$(wc -c <"$tmp/t.json")
 for part in 0 1 100 $((size / 2)) $((size - 4)); do
     head -c $part "$tmp/t.json" >"$tmp/part.json"
-    refused 1 "not JSON to its end" "$tmp/part.json"
+    report 1 "not JSON to its end" "$tmp/part.json"
 done
 echo '{"traceEvents":[]}' >"$tmp/foreign.json"
-refused 1 "is not a trace of drey run" "$tmp/foreign.json"
+report 1 "is not a trace of drey run" "$tmp/foreign.json"
 echo '[1,2]' >"$tmp/list.json"
-refused 1 "is not a trace of drey run" "$tmp/list.json"
+report 1 "is not a trace of drey run" "$tmp/list.json"
 head -c 9000 "$tmp/target.gguf" >"$tmp/model.json"
-refused 1 "not JSON to its end" "$tmp/model.json"
-refused 1 "none.json" "$tmp/none.json"
-refused 2 "the trace has no turn 900; it has 0 to" "$tmp/t.json" --turn 900
-refused 2 "the trace has no turn 900" "$tmp/t.json" --turns 0-900
+report 1 "not JSON to its end" "$tmp/model.json"
+report 1 "none.json" "$tmp/none.json"
+report 2 "the trace has no turn 900; it has 0 to" "$tmp/t.json" --turn 900
+report 2 "the trace has no turn 900" "$tmp/t.json" --turns 0-900
 for turns in "" x 1- -1 2-1 1-2-3 1x; do
-    refused 2 "turns takes a turn or two" "$tmp/t.json" --turns "$turns"
+    report 2 "turns takes a turn or two" "$tmp/t.json" --turns "$turns"
 done
 damaged() { # PYTHON: what happens to an event e that is a turn
     python3 - "$tmp/t.json" "$tmp/bad.json" "$1" <<'PYTHON'
@@ -115,7 +100,7 @@ for e in trace["traceEvents"]:
         exec(sys.argv[3])
 json.dump(trace, open(sys.argv[2], "w"))
 PYTHON
-    refused 1 "is damaged: its event" "$tmp/bad.json"
+    report 1 "is damaged: its event" "$tmp/bad.json"
 }
 damaged 'e["args"]["tree"] = []'
 damaged 'e["args"]["tree"][0][1] = 0'
@@ -129,8 +114,6 @@ damaged 'e["dur"] = -1'
 damaged 'e["ts"] = "soon"'
 
 # 5. Where a trace cannot be.
-got=0
-"${run[@]}" --trace - >"$tmp/out" 2>"$tmp/err" || got=$?
-[ $got = 2 ] || wrong "--trace -: exit code $got"
-grep -q -- "--trace takes a file" "$tmp/err" || wrong "--trace -: $(cat "$tmp/err")"
+ends 2 "${run[@]}" --trace -
+has "$tmp/err" "--trace takes a file"
 exit $failed

@@ -2,17 +2,7 @@
 # drey train exit: what it says and writes as JSON, whose candidates it takes, and that wrong
 # prompts, a place that cannot be written to and a signal leave no file behind.
 #   cli_train.sh DREY MAKE_TOY
-set -euo pipefail
-usage="usage: cli_train.sh DREY MAKE_TOY"
-drey=${1:?$usage} make_toy=${2:?$usage}
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_train: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
 "$make_toy" "$tmp/m.gguf" 6
 "$make_toy" "$tmp/d.gguf" 4
 for i in 1 2 3 4; do
@@ -22,17 +12,7 @@ side=$tmp/m.gguf.drey-exit prompts=$tmp/prompts
 
 # train CODE OPTION...
 train() {
-    local want=$1 code=0
-    shift
-    timeout 300 "$drey" train exit -m "$tmp/m.gguf" -t 2 -n 24 --hidden 8 --prompts "$prompts" "$@" \
-        >"$tmp/out" 2>"$tmp/err" || code=$?
-    [ $code = "$want" ] || wrong "train $*: exit code $code: $(head -n 3 "$tmp/err")"
-}
-says() { # FILE PATTERN
-    grep -qE "$2" "$1" || wrong "\"$2\" is not said: $(head -n 5 "$1")"
-}
-json() { # KEY: of what --json wrote
-    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$tmp/json" "$1"
+    ends "$1" "$drey" train exit -m "$tmp/m.gguf" -t 2 -n 24 --hidden 8 --prompts "$prompts" "${@:2}"
 }
 
 for source in draft text target; do
@@ -42,20 +22,17 @@ for source in draft text target; do
     target) who=(-d none) ;;
     esac
     train 0 ${who[@]+"${who[@]}"} --json "$tmp/json"
-    says "$tmp/out" "candidates  of the $source.*, right in [0-9.]+ %"
-    says "$tmp/out" "^oracle +leaves behind [0-9.]+ of 6 layers"
-    says "$tmp/out" "^the file's, two levels +0.60 "
-    says "$tmp/out" "^written +$side, "
-    says "$tmp/err" "^train: "
-    [ "$(json candidates)" = $source ] || wrong "candidates of $source are called $(json candidates)"
-    [ "$(json layers)" = 6 ] || wrong "layers: $(json layers)"
-    [ "$(json held_out_positions)" -gt 20 ] || wrong "held out: $(json held_out_positions)"
+    has "$tmp/out" "candidates  of the $source.*, right in [0-9.]+ %"
+    has "$tmp/out" "^oracle +leaves behind [0-9.]+ of 6 layers"
+    has "$tmp/out" "^the file's, two levels +0.60 "
+    has "$tmp/out" "^written +$side, "
+    has "$tmp/err" "^train: "
+    holds "train --json" "$tmp/json" "candidates == '$source'" 'layers == 6' 'held_out_positions > 20'
     "$drey" inspect "$side" >"$tmp/inspect" || wrong "inspect"
-    says "$tmp/inspect" "drey-exit"
+    has "$tmp/inspect" "drey-exit"
     if [ $source = text ]; then # what these predictors do not go with is not promised
-        "$drey" run -m "$tmp/m.gguf" --exit exact -p x -n 4 -t 1 --memory unlimited >"$tmp/out" 2>"$tmp/err" ||
-            wrong "run: $(tail -n 1 "$tmp/err")"
-        says "$tmp/err" "^draft lookup, as no model beside the target fits: it promises [0-9.e+]+ tokens/s$"
+        ends 0 "$drey" run -m "$tmp/m.gguf" --exit exact -p x -n 4 -t 1 --memory unlimited
+        has "$tmp/err" "^draft lookup, as no model beside the target fits: it promises [0-9.e+]+ tokens/s$"
     fi
     rm "$side"
 done
@@ -68,8 +45,8 @@ train 0 -q --features plain -o "$tmp/other" # written again
 for other in m.gguf prompts d.gguf; do
     cp "$tmp/$other" "$tmp/kept"
     train 2 -o "$tmp/$other"
-    says "$tmp/err" "$other(, which is read| is there and holds no predictors); name another file"
-    cmp -s "$tmp/$other" "$tmp/kept" || wrong "$other was written over"
+    has "$tmp/err" "$other(, which is read| is there and holds no predictors); name another file"
+    same "$other was written over" "$tmp/$other" "$tmp/kept"
 done
 
 train 2 --features most
@@ -77,13 +54,13 @@ train 2 --exit-threshold 1.5
 train 2 -d auto
 train 2 -d self
 train 2 -d medusa
-says "$tmp/err" "cannot be trained with heads"
+has "$tmp/err" "cannot be trained with heads"
 train 1 -o "$tmp/nowhere/file"
 train 1 --json "$tmp/nowhere/file"
 echo '{"prompt": "Only one"}' >"$tmp/one"
 train 1 --memory 1M
 prompts=$tmp/one train 2
-says "$tmp/err" "two prompts"
+has "$tmp/err" "two prompts"
 echo 'no prompt' >"$tmp/none"
 prompts=$tmp/none train 1
 [ ! -e "$side" ] || wrong "a file after an error"

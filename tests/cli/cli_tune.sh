@@ -2,24 +2,14 @@
 # drey tune: what it measured is kept, shown and used; a file that is broken or foreign is passed
 # over with one sentence; and no choice changes a text.
 #   cli_tune.sh DREY MAKE_TOY
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-drey=${1:?usage: cli_tune.sh DREY MAKE_TOY} make_toy=${2:?usage: cli_tune.sh DREY MAKE_TOY}
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_tune: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
 export XDG_CACHE_HOME="$tmp/the cache"
 kept=$XDG_CACHE_HOME/drey/tuning.json
 "$make_toy" "$tmp/toy.gguf" 3
 write_on() { # OUT: 24 tokens behind a prompt of several tiles
-    "$drey" run -m "$tmp/toy.gguf" -t 2 -n 24 --ignore-eos -q \
-        -p 'The quick brown fox jumps over the lazy dog, and a squirrel looks on.' \
-        >"$1" 2>"$tmp/err"
+    ends 0 "$drey" run -m "$tmp/toy.gguf" -t 2 -n 24 --ignore-eos -q \
+        -p 'The quick brown fox jumps over the lazy dog, and a squirrel looks on.'
+    mv "$tmp/out" "$1"
 }
 set_key() { # KEY JSON: in the kept file
     python3 -c 'import json, sys
@@ -30,8 +20,8 @@ json.dump(kept, open(path, "w"))' "$kept" "$@"
 }
 
 "$drey" tune --show >"$tmp/show" || wrong "--show before tuning"
-grep -q "processor's family" "$tmp/show" || wrong "--show names no family: $(cat "$tmp/show")"
-write_on "$tmp/usual" || wrong "run: $(cat "$tmp/err")"
+has "$tmp/show" "processor's family"
+write_on "$tmp/usual"
 
 "$drey" tune -t 1 >"$tmp/out" || wrong "tune"
 [ -s "$kept" ] || wrong "nothing was kept in $kept"
@@ -47,19 +37,17 @@ for near in true false; do
         words="near fetch $near, whole lines $lines"
         words=${words//true/yes}
         "$drey" tune --show | grep -qF "${words//false/no}" || wrong "$words is not shown"
-        write_on "$tmp/text" || wrong "run with $words: $(cat "$tmp/err")"
-        cmp -s "$tmp/text" "$tmp/usual" || wrong "another text with $words"
+        write_on "$tmp/text"
+        same "another text with $words" "$tmp/text" "$tmp/usual"
         [ ! -s "$tmp/err" ] || wrong "with $words: $(cat "$tmp/err")"
     done
 done
 
 # Passed over, with one sentence, and the same text.
 passed_over() { # WHAT WORDS
-    write_on "$tmp/text" || wrong "run, file $1: $(cat "$tmp/err")"
-    cmp -s "$tmp/text" "$tmp/usual" || wrong "another text, file $1"
-    if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q "$2" "$tmp/err"; then
-        wrong "file $1: $(cat "$tmp/err")"
-    fi
+    write_on "$tmp/text"
+    same "another text, file $1" "$tmp/text" "$tmp/usual"
+    one_line "file $1" "$2"
 }
 cp "$kept" "$tmp/good"
 set_key cpu '"a processor that nobody made"'
@@ -76,12 +64,10 @@ passed_over "cut short" "is not what drey tune writes"
 passed_over "of no bytes" "is not what drey tune writes"
 cp "$tmp/good" "$kept"
 set_key cpu_tier '"another tier"'
-write_on "$tmp/text" || wrong "run, file of another tier"
+write_on "$tmp/text"
 [ ! -s "$tmp/err" ] || wrong "file of another tier: $(cat "$tmp/err")"
 
 # Nowhere to keep it.
-if env -u HOME -u XDG_CACHE_HOME "$drey" tune -t 1 >"$tmp/out" 2>"$tmp/err"; then
-    wrong "tune kept something nowhere"
-fi
-grep -q "no cache directory" "$tmp/err" || wrong "nowhere to keep it: $(cat "$tmp/err")"
+ends 2 env -u HOME -u XDG_CACHE_HOME "$drey" tune -t 1
+has "$tmp/err" "no cache directory"
 exit $failed

@@ -2,18 +2,7 @@
 # drey tune -m: what it measured of a pair of models is kept, shown and used by drey run; a file
 # that is broken or foreign is passed over with one sentence; and no text changes.
 #   cli_tune_models.sh DREY MAKE_TOY
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-usage='usage: cli_tune_models.sh DREY MAKE_TOY'
-drey=${1:?$usage} make_toy=${2:?$usage}
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_tune_models: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
 export XDG_CACHE_HOME="$tmp/the cache"
 mkdir "$tmp/models"
 "$make_toy" "$tmp/models/target.gguf" 4
@@ -21,84 +10,69 @@ mkdir "$tmp/models"
 pair=(-m "$tmp/models/target.gguf" -d "$tmp/models/draft.gguf" -t 1)
 echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts.jsonl"
 write_on() { # OUT
-    "$drey" run "${pair[@]}" -n 24 --ignore-eos -q --memory unlimited -p 'A text begins' >"$1" 2>"$tmp/err"
+    ends 0 "$drey" run "${pair[@]}" -n 24 --ignore-eos -q --memory unlimited -p 'A text begins'
+    mv "$tmp/out" "$1"
 }
 
-write_on "$tmp/usual" || wrong "run: $(cat "$tmp/err")"
-if "$drey" tune "${pair[@]}" --show >"$tmp/out" 2>"$tmp/err"; then
-    wrong "something is shown before anything was measured"
-fi
-grep -q 'nothing was measured' "$tmp/err" || wrong "--show before: $(cat "$tmp/err")"
+write_on "$tmp/usual"
+ends 1 "$drey" tune "${pair[@]}" --show
+has "$tmp/err" 'nothing was measured'
 
-"$drey" tune "${pair[@]}" --prompts "$tmp/prompts.jsonl" --json "$tmp/copy.json" \
-    >"$tmp/out" 2>"$tmp/err" || wrong "tune -m: $(cat "$tmp/err")"
+ends 0 "$drey" tune "${pair[@]}" --prompts "$tmp/prompts.jsonl" --json "$tmp/copy.json"
 kept=$(find "$XDG_CACHE_HOME/drey/profiles" -name '*.json')
 [ "$(wc -l <<<"$kept")" = 1 ] || wrong "not one file but: $kept"
-cmp -s "$kept" "$tmp/copy.json" || wrong "--json differs from what was kept"
-grep -q '^static trees' "$tmp/out" || wrong "no table: $(cat "$tmp/out")"
+same "--json differs from what was kept" "$kept" "$tmp/copy.json"
+has "$tmp/out" '^static trees'
 "$drey" tune "${pair[@]}" --show >"$tmp/show" || wrong "--show"
-cmp -s "$tmp/out" "$tmp/show" || wrong "--show differs from tune"
+same "--show differs from tune" "$tmp/out" "$tmp/show"
 # A copy of the models under other names is the same pair; another tier or number of threads is not.
 mkdir "$tmp/copies"
 cp "$tmp/models/target.gguf" "$tmp/copies/a.gguf"
 cp "$tmp/models/draft.gguf" "$tmp/copies/b.gguf"
 "$drey" tune --show -m "$tmp/copies/a.gguf" -d "$tmp/copies/b.gguf" -t 1 >"$tmp/show" || wrong "copies"
-cmp -s "$tmp/out" "$tmp/show" || wrong "--show of copies differs"
+same "--show of copies differs" "$tmp/out" "$tmp/show"
 for other in "-t 2 -d $tmp/models/draft.gguf" "-t 1 -d lookup" "-t 1 --cpu ref -d $tmp/models/draft.gguf"; do
     # shellcheck disable=SC2086 # several words
-    if "$drey" tune --show -m "$tmp/models/target.gguf" $other >"$tmp/show" 2>"$tmp/err"; then
-        wrong "shown for $other"
-    fi
-    [ "$(wc -l <"$tmp/err")" = 1 ] || wrong "for $other: $(cat "$tmp/err")"
+    refused 1 '' "$drey" tune --show -m "$tmp/models/target.gguf" $other
 done
 
-write_on "$tmp/text" || wrong "run with a profile: $(cat "$tmp/err")"
-cmp -s "$tmp/text" "$tmp/usual" || wrong "another text with a profile"
+write_on "$tmp/text"
+same "another text with a profile" "$tmp/text" "$tmp/usual"
 [ ! -s "$tmp/err" ] || wrong "with a profile: $(cat "$tmp/err")"
 
 set_key() { # KEY JSON: in the kept file, from the good one
     python3 -c 'import json, sys
 good, path, key, value = sys.argv[1:]
-root = json.load(open(good))
-at = root
-parts = key.split("/")
-for part in parts[:-1]:
-    at = at[int(part) if part.isdigit() else part]
-at[int(parts[-1]) if parts[-1].isdigit() else parts[-1]] = json.loads(value)
+root = at = json.load(open(good))
+*parts, last = (int(part) if part.isdigit() else part for part in key.split("/"))
+for part in parts:
+    at = at[part]
+at[last] = json.loads(value)
 json.dump(root, open(path, "w"))' "$tmp/copy.json" "$kept" "$@"
 }
 passed_over() { # WHAT WORDS
-    write_on "$tmp/text" || wrong "run, file $1: $(cat "$tmp/err")"
-    cmp -s "$tmp/text" "$tmp/usual" || wrong "another text, file $1"
-    if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q "$2" "$tmp/err"; then
-        wrong "file $1: $(cat "$tmp/err")"
-    fi
+    write_on "$tmp/text"
+    same "another text, file $1" "$tmp/text" "$tmp/usual"
+    one_line "file $1" "$2"
 }
 broken='is not what drey tune writes'
-set_key cpu '"a processor that nobody made"'
-passed_over "of another processor" "another processor"
-set_key version '"0.0.0"'
-passed_over "of another version" "another processor or by another version"
-set_key format '"drey profile 0"'
-passed_over "of another format" "$broken"
-set_key pass_s '[1, 2]'
-passed_over "with two passes" "$broken"
-set_key pass_s/5 '-1'
-passed_over "with a pass of less than no time" "$broken"
-set_key step_s/7 '"slow"'
-passed_over "with a word for a time" "$broken"
-set_key right/40 1e30
-passed_over "with more right than guessed" "$broken"
-set_key guessed/40 1e300
-passed_over "with more guesses than there are numbers" "$broken"
-set_key step_s/2 1e300
-passed_over "with a step without end" "$broken"
-set_key trees/3/parent/0 5
-passed_over "with a parent behind its child" "$broken"
-set_key trees/3/rank/0 9
-passed_over "with a rank that there is not" "$broken"
-set_key best 7
-passed_over "with a best tree that there is not" "$broken"
+while IFS='|' read -r where value what words; do
+    set_key "$where" "$value"
+    passed_over "$what" "${words:-$broken}"
+done <<'TABLE'
+cpu|"a processor that nobody made"|of another processor|another processor
+version|"0.0.0"|of another version|another processor or by another version
+format|"drey profile 0"|of another format
+pass_s|[1, 2]|with two passes
+pass_s/5|-1|with a pass of less than no time
+step_s/7|"slow"|with a word for a time
+right/40|1e30|with more right than guessed
+guessed/40|1e300|with more guesses than there are numbers
+step_s/2|1e300|with a step without end
+trees/3/parent/0|5|with a parent behind its child
+trees/3/rank/0|9|with a rank that there is not
+best|7|with a best tree that there is not
+TABLE
 head -c 200 "$tmp/copy.json" >"$kept"
 passed_over "cut short" "$broken"
 : >"$kept"
@@ -107,9 +81,6 @@ head -c 2000000 /dev/zero >"$kept"
 passed_over "of zeros" "$broken"
 
 # Nowhere to keep it.
-if env -u HOME -u XDG_CACHE_HOME "$drey" tune "${pair[@]}" --prompts "$tmp/prompts.jsonl" -q \
-    >"$tmp/out" 2>"$tmp/err"; then
-    wrong "tune -m kept something nowhere"
-fi
-grep -q "no cache directory" "$tmp/err" || wrong "nowhere to keep it: $(cat "$tmp/err")"
+ends 2 env -u HOME -u XDG_CACHE_HOME "$drey" tune "${pair[@]}" --prompts "$tmp/prompts.jsonl" -q
+has "$tmp/err" "no cache directory"
 exit $failed

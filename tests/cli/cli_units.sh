@@ -2,58 +2,39 @@
 # --units on toys: one text whoever computes; drey tune keeps how to divide passes and drey run
 # takes it from there; bad words are one sentence.
 #   cli_units.sh DREY MAKE_TOY
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-usage='usage: cli_units.sh DREY MAKE_TOY'
-drey=${1:?$usage} make_toy=${2:?$usage}
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-failed=0
-wrong() {
-    echo "cli_units: $*"
-    failed=1
-}
+. "$(dirname "$0")/shell.sh"
 export XDG_CACHE_HOME="$tmp/the cache"
 "$make_toy" "$tmp/t.gguf"
 "$make_toy" "$tmp/d.gguf" 2
 write_on() { # OUT WORD...
     local out=$1
     shift
-    "$drey" run -m "$tmp/t.gguf" -n 12 --ignore-eos --memory unlimited -p 'A text begins' "$@" >"$out" 2>"$tmp/err" ||
-        wrong "run $*: $(cat "$tmp/err")"
+    ends 0 "$drey" run -m "$tmp/t.gguf" -n 12 --ignore-eos --memory unlimited -p 'A text begins' "$@"
+    mv "$tmp/out" "$out"
 }
 write_on "$tmp/usual" -q -t 1
 for units in cpu cpu+cpu cpu=1+cpu=9+static cpu/ref+cpu/slow=3 auto; do
     write_on "$tmp/text" --units "$units" -d lookup --stats "$tmp/stats"
-    cmp -s "$tmp/text" "$tmp/usual" || wrong "another text with --units $units"
+    same "another text with --units $units" "$tmp/text" "$tmp/usual"
 done
 write_on "$tmp/text" --units cpu=1+cpu=3 --stats "$tmp/stats"
-grep -q '^  units .*cpu .*its share of a row is 25' "$tmp/err" || wrong "no units in: $(cat "$tmp/err")"
-python3 - "$tmp/stats" <<'PYTHON' || wrong "the statistics"
-import json, sys
-units = json.load(open(sys.argv[1]))["units"]
-assert [u["threads"] for u in units] == [1, 1] and units[1]["share"] == [0.75] * 7
-assert all(u["groups"] >= 0 and "failed" not in u for u in units) and sum(u["groups"] for u in units) > 0
-PYTHON
+has "$tmp/err" '^  units .*cpu .*its share of a row is 25'
+holds "the statistics" "$tmp/stats" '[u["threads"] for u in units] == [1, 1] and units[1]["share"] == [0.75] * 7' \
+    'all(u["groups"] >= 0 and "failed" not in u for u in units) and sum(u["groups"] for u in units) > 0'
 tests/cli/man_keys.py Statistics "$tmp/stats" 2>"$tmp/err" || wrong "$(cat "$tmp/err")"
 
 mixed=cpu/ref+cpu
 echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts"
-"$drey" tune -m "$tmp/t.gguf" -d lookup --units "$mixed" -c 255 --prompts "$tmp/prompts" >"$tmp/out" 2>"$tmp/err" ||
-    wrong "tune -c 255: $(cat "$tmp/err")"
-for line in 'passes of 1 row' 'passes of 4 rows' 'behind 256 positions and more, and the context is to hold 255'; do
-    grep -q "$line\$" "$tmp/err" || wrong "tune -c 255 does not say '$line': $(cat "$tmp/err")"
-done
-"$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" -c 300 --prompts "$tmp/prompts" --json "$tmp/tuned" -q \
-    >"$tmp/out" 2>"$tmp/err" || wrong "tune --units: $(cat "$tmp/err")"
-grep -q '^| 16 | ' "$tmp/out" || wrong "no table: $(cat "$tmp/out")"
+ends 0 "$drey" tune -m "$tmp/t.gguf" -d lookup --units "$mixed" -c 255 --prompts "$tmp/prompts"
+has "$tmp/err" 'passes of 1 row$' 'passes of 4 rows$' 'behind 256 positions and more, and the context is to hold 255$'
+ends 0 "$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" -c 300 --prompts "$tmp/prompts" --json "$tmp/tuned" -q
+has "$tmp/out" '^\| 16 \| '
 "$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" --show >"$tmp/show" || wrong "--show"
-cmp -s "$tmp/out" "$tmp/show" || wrong "--show differs from tune"
+same "--show differs from tune" "$tmp/out" "$tmp/show"
 kept=$(find "$XDG_CACHE_HOME/drey/units" -name '*.json')
 [ "$(wc -l <<<"$kept")" = 1 ] || wrong "not one file but: $kept"
 write_on "$tmp/text" --units "$mixed" --stats "$tmp/stats"
-cmp -s "$tmp/text" "$tmp/usual" || wrong "another text with what was tuned"
+same "another text with what was tuned" "$tmp/text" "$tmp/usual"
 python3 - "$tmp/stats" "$kept" <<'PYTHON' || wrong "run did not take what was tuned"
 import json, sys
 used, kept = (json.load(open(path)) for path in sys.argv[1:])
@@ -71,10 +52,8 @@ for bad in 's/"drey units 2"/"drey units 0"/' 's/"shares":/"pieces":/' 's/"rows"
     cp "$kept" "$tmp/good"
     cp "$tmp/bad" "$kept"
     write_on "$tmp/text" --units "$mixed" -q
-    cmp -s "$tmp/text" "$tmp/usual" || wrong "another text with a broken file"
-    if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q 'is not what drey tune writes' "$tmp/err"; then
-        wrong "file with $bad: $(cat "$tmp/err")"
-    fi
+    same "another text with a broken file" "$tmp/text" "$tmp/usual"
+    one_line "file with $bad" 'is not what drey tune writes'
     cp "$tmp/good" "$kept"
 done
 
@@ -82,22 +61,12 @@ sed 's/"cpu":\t*"[^"]*"/"cpu":"another one"/' "$kept" >"$tmp/bad"
 cmp -s "$tmp/bad" "$kept" && wrong "no processor in $(cat "$kept")"
 cp "$tmp/bad" "$kept"
 write_on "$tmp/text" --units "$mixed" -q
-cmp -s "$tmp/text" "$tmp/usual" || wrong "another text with another processor's shares"
-if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q 'measured on another processor' "$tmp/err"; then
-    wrong "another processor's shares: $(cat "$tmp/err")"
-fi
+same "another text with another processor's shares" "$tmp/text" "$tmp/usual"
+one_line "another processor's shares" 'measured on another processor'
 
-refused() { # PATTERN WORD...
-    local pattern=$1 got=0
-    shift
-    "$drey" "$@" >"$tmp/out" 2>"$tmp/err" || got=$?
-    if [ $got != 2 ] || [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -qE "$pattern" "$tmp/err"; then
-        wrong "$*: exit code $got, $(cat "$tmp/err")"
-    fi
-}
-refused 'leave the shares out' tune -m "$tmp/t.gguf" --units cpu=1+cpu=3
-refused 'leave the shares out' tune -m "$tmp/t.gguf" --units cpu/slow=2+cpu=3
-refused 'nothing to divide' tune -m "$tmp/t.gguf" --units cpu -q
-refused 'units is about models' tune --units cpu+cpu
-refused 'context is about models' tune -c 300
+refused 2 'leave the shares out' "$drey" tune -m "$tmp/t.gguf" --units cpu=1+cpu=3
+refused 2 'leave the shares out' "$drey" tune -m "$tmp/t.gguf" --units cpu/slow=2+cpu=3
+refused 2 'nothing to divide' "$drey" tune -m "$tmp/t.gguf" --units cpu -q
+refused 2 'units is about models' "$drey" tune --units cpu+cpu
+refused 2 'context is about models' "$drey" tune -c 300
 exit $failed

@@ -3,19 +3,10 @@
 # system refuses io_uring (seccomp), direct reads, or both; on a file system in memory; from a slow
 # disk; with reads of other sizes; and with two processes on one disk.
 #   cli_ways.sh DREY MAKE_TOY SHIM REFUSE
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-usage="usage: cli_ways.sh DREY MAKE_TOY SHIM REFUSE"
-drey=${1:?$usage} make_toy=${2:?$usage} shim=${3:?$usage} refuse=${4:?$usage}
-
-tmp=$(mktemp -d)
+. "$(dirname "$0")/shell.sh"
+refuse=$(realpath "$4")
 memory=''
 trap 'rm -rf "$tmp" ${memory:+"$memory"}' EXIT
-failed=0
-wrong() {
-    echo "cli_ways: $*"
-    failed=1
-}
 toy=$tmp/toy.gguf
 "$make_toy" "$toy" 60
 text=(run -d none -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree")
@@ -23,7 +14,7 @@ text=(run -d none -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree")
 "$drey" prepare -q "$toy"
 
 read_by() { # the way that the statistics tell, or "nothing": pread, uring, with ",buffered"
-    tests/cli/json_value.py "$tmp/stats" '("uring" if uring else "pread") + ("" if direct else ",buffered")
+    key "$tmp/stats" '("uring" if uring else "pread") + ("" if direct else ",buffered")
         if read_bytes else "nothing"' | tr -d '"'
 }
 way=() # what the run was started by, if anything: paths may hold blanks
@@ -31,8 +22,8 @@ least() { # OPTION...: the smallest budget for them, in which most is streamed
     { ${way[@]+"${way[@]}"} "$drey" run -d none -m "$toy" -p x -n 20 -t 1 -q --memory 1M "$@" 2>&1 || true; } |
         grep -oP 'works here is \K[0-9]+(?= MiB)' | sed 's/$/M/'
 }
-# same WHAT USED OPTION...: the text of a streamed model; USED of the ways it reads by, or "any"
-same() {
+# reads WHAT USED OPTION...: the text of a streamed model; USED of the ways it reads by, or "any"
+reads() {
     local what=$1 used=$2 code=0 budget
     shift 2
     budget=$(least "$@") || budget=unlimited # where no filter can be installed
@@ -45,7 +36,7 @@ same() {
             return
         fi
         [ $code = 0 ] || wrong "$what: $(cat "$tmp/err")"
-        cmp -s "$tmp/out" "$tmp/expected" || wrong "$what: another text"
+        same "$what: another text" "$tmp/out" "$tmp/expected"
         local now
         now=$(read_by)
         [ "$now" != nothing ] || wrong "$what: nothing was streamed in a budget of $budget"
@@ -62,22 +53,22 @@ if [ $code != 0 ]; then
     has_uring=false
     echo "not run: io_uring: $(cat "$tmp/err")"
 fi
-same auto any
+reads auto any
 case $(read_by) in
 *,buffered) plain=pread,buffered ;;
 *) plain=pread ;;
 esac
-[ $has_uring = false ] || same uring any --io uring
-same pread $plain --io pread
-same buffered pread,buffered --io buffered
+[ $has_uring = false ] || reads uring any --io uring
+reads pread $plain --io pread
+reads buffered pread,buffered --io buffered
 for size in 64K 300000 4M; do
-    same "reads of $size" any --read-size $size
+    reads "reads of $size" any --read-size $size
 done
 
 # 2. As another system would.
 for what in uring uring-absent uring-use; do
     way=("$refuse" "$what" --)
-    same "without io_uring ($what)" $plain
+    reads "without io_uring ($what)" $plain
 done
 way=("$refuse" uring --)
 code=0
@@ -88,31 +79,29 @@ if [ $code != 77 ]; then
     grep -qE '^drey: .*io_uring.*--io auto' "$tmp/err" || wrong "no sentence: $(cat "$tmp/err")"
 fi
 way=("$refuse" direct --)
-same "without direct reads" pread,buffered
-[ $has_uring = false ] || same "io_uring without direct reads" uring,buffered --io uring
+reads "without direct reads" pread,buffered
+[ $has_uring = false ] || reads "io_uring without direct reads" uring,buffered --io uring
 way=("$refuse" uring direct --)
-same "without either" pread,buffered
-same "without either, pread" pread,buffered --io pread
+reads "without either" pread,buffered
+reads "without either, pread" pread,buffered --io pread
 
-# 3. A slow disk. (By the shim: pread calls alone pass there. Its folder stands apart, since
-# LD_PRELOAD ends a name at a blank.)
-way=(env "ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-}" "LD_LIBRARY_PATH=${shim%/*}"
-    "LD_PRELOAD=${shim##*/}" FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=3000)
-same "a slow disk" $plain --io pread
+# 3. A slow disk. (By the shim: pread calls alone pass there.)
+way=("${faulty[@]}" FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=3000)
+reads "a slow disk" $plain --io pread
 way=()
 
 # 4. Two at once.
 "$drey" "${text[@]}" -m "$toy" --memory "$budget" >"$tmp/out2" 2>"$tmp/err2" &
-same "two processes" any
+reads "two processes" any
 wait $! || wrong "the other process: $(cat "$tmp/err2")"
-cmp -s "$tmp/out2" "$tmp/expected" || wrong "the other process: another text"
+same "the other process: another text" "$tmp/out2" "$tmp/expected"
 
 # 5. A file system in memory.
 if memory=$(mktemp -d /dev/shm/drey-test-XXXXXX 2>/dev/null); then
     cp "$toy" "$memory/toy.gguf"
     toy=$memory/toy.gguf
     "$drey" prepare -q "$toy"
-    same "a file system in memory" any
+    reads "a file system in memory" any
 else
     echo "not run: no /dev/shm"
 fi

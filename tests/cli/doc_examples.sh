@@ -3,16 +3,9 @@
 # (blocks that begin with ```sh) run as they are written, on toys. Every command has one. (Those of
 # docs/reference/server.md and docs/guide/chat.md: serve_docs.py, cli_chat.sh.)
 #   doc_examples.sh DREY MAKE_TOY
-set -euo pipefail
-usage="usage: doc_examples.sh DREY MAKE_TOY"
-drey=$(realpath "${1:?$usage}") make_toy=$(realpath "${2:?$usage}")
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-root=$PWD
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/shell.sh"
 export XDG_STATE_HOME=$tmp/state XDG_CACHE_HOME=$tmp/cache HOME=$tmp
-failed=0 n_run=0
+n_run=0
 : >"$tmp/all"
 
 # What examples name.
@@ -62,8 +55,7 @@ try() {
     printf '%s\n' "$2" >>"$tmp/all"
     n_run=$((n_run + 1))
     if ! (cd "$tmp/here" && PATH=$tmp/bin:$PATH bash -eo pipefail -c "$2") <"$tmp/typed" >/dev/null 2>"$tmp/err"; then
-        echo "doc_examples: $1: $2: $(tail -n 3 "$tmp/err")"
-        failed=1
+        wrong "$1: $2: $(tail -n 3 "$tmp/err")"
     fi
 }
 
@@ -89,13 +81,9 @@ for page in README.md docs/*/*.md; do
     done < <(awk '/^```sh$/ { on = 1; next } /^```$/ { if (on) printf "%c", 0; on = 0; next } on' "$root/$page")
 done
 for command in "${commands[@]}"; do
-    grep -qE "(^|[ (])drey $command( |;|\$)" "$tmp/all" || {
-        echo "doc_examples: drey $command has no example"
-        failed=1
-    }
+    grep -qE "(^|[ (])drey $command( |;|\$)" "$tmp/all" || wrong "drey $command has no example"
 done
 if [ "${#commands[@]}" -lt 14 ] || [ $n_run -lt 16 ]; then
-    echo "doc_examples: only ${#commands[@]} commands and $n_run examples were found"
-    failed=1
+    wrong "only ${#commands[@]} commands and $n_run examples were found"
 fi
 exit $failed

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# What the tests of the command share: their arguments, a folder, what a command said, and the
+# report of what is wrong. A test begins with
+#   . "$(dirname "$0")/shell.sh" # DREY MAKE_TOY [MORE...]
+# and ends with: exit $failed. What commands write is in $tmp/out and $tmp/err.
+# shellcheck disable=SC2034 # for the scripts that source it
+set -euo pipefail
+test_name=$(basename "$0" .sh)
+usage="usage: $test_name.sh DREY MAKE_TOY [MORE...]"
+drey=$(realpath "${1:?$usage}") make_toy=$(realpath "${2:?$usage}") shim=${3:+$(realpath "$3")}
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+root=$PWD tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+# A command with the faults that FAULT_... ask for. A sanitizer's library would have to come before
+# the shim; it need not, for this. The shim's folder stands apart, since LD_PRELOAD ends a name at a
+# blank.
+faulty=(env "ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-}" "LD_LIBRARY_PATH=${shim%/*}"
+    "LD_PRELOAD=${shim##*/}")
+
+wrong() {
+    echo "$test_name: $*"
+    failed=1
+}
+ends() { # CODE COMMAND...: with that exit code
+    local want=$1 code=0
+    shift
+    timeout 900 "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
+    [ $code = "$want" ] || wrong "$*: exit code $code: $(head -n 3 "$tmp/err")"
+}
+one_line() { # WHAT PATTERN: all of standard error
+    if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -qE -e "$2" "$tmp/err"; then
+        wrong "$1: no single line with \"$2\": $(head -n 5 "$tmp/err")"
+    fi
+}
+refused() { # CODE PATTERN COMMAND...: one line on standard error, nothing on standard output
+    local code=$1 pattern=$2
+    shift 2
+    ends "$code" "$@" </dev/null
+    one_line "$*" "$pattern"
+    [ ! -s "$tmp/out" ] || wrong "$*: standard output has $(head -c 200 "$tmp/out")"
+}
+has() { # FILE PATTERN...: the file has each
+    local file=$1 pattern
+    shift
+    for pattern in "$@"; do
+        grep -qE -e "$pattern" "$file" || wrong "no \"$pattern\" in: $(head -n 5 "$file")"
+    done
+}
+same() { # WHAT FILE FILE
+    cmp -s "$2" "$3" || wrong "$1: $(head -c 200 "$2") / $(head -c 200 "$3")"
+}
+key() { # FILE KEY: its value, as JSON
+    tests/cli/json_value.py "$@"
+}
+holds() { # WHAT FILE EXPRESSION...: of the file's keys
+    local what=$1
+    shift
+    tests/cli/json_value.py "$@" >/dev/null 2>"$tmp/err2" || wrong "$what: $(cat "$tmp/err2")"
+}
