@@ -16,83 +16,49 @@ The output is described in make-logit-goldens.py.
 """
 import math
 import os
-import struct
 import sys
 
 import numpy as np
 
+from gguf_file import Gguf
+
 TOY_IDS = 140
 REAL_PROMPT = 60
 POSITIONS = [0, 1, 10, 40, 63, 64, 128]  # and the last; drey folds keys in blocks of 64
-SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 
 
-class Gguf:
-    """Keys and tensors of a file, tensors as float64 arrays with rows first."""
+def plain(value):
+    """A key's value with texts as str, arrays as lists."""
+    if isinstance(value, tuple):
+        return [plain(item) for item in value[1]]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
-    def __init__(self, path):
-        with open(path, "rb") as f:
-            self.bytes = f.read()
-        self.at = 4
-        _, n_tensors, n_keys = self.scalar("I"), self.scalar("Q"), self.scalar("Q")
-        self.keys = {}
-        for _ in range(n_keys):
-            name = self.text()
-            self.keys[name] = self.value(self.scalar("I"))
-        infos = [self.info() for _ in range(n_tensors)]
-        align = self.keys.get("general.alignment", 32)
-        data = (self.at + align - 1) // align * align
-        self.tensors = {name: self.tensor(data + offset, dims, kind)
-                        for name, dims, kind, offset in infos}
 
-    def scalar(self, code):
-        size = struct.calcsize("<" + code)
-        value, = struct.unpack_from("<" + code, self.bytes, self.at)
-        self.at += size
-        return value
-
-    def text(self):
-        n = self.scalar("Q")
-        self.at += n
-        return self.bytes[self.at - n:self.at].decode("utf-8", "replace")
-
-    def value(self, kind):
-        if kind == 8:
-            return self.text()
-        if kind == 9:
-            item, n = self.scalar("I"), self.scalar("Q")
-            return [self.value(item) for _ in range(n)]
-        return self.scalar(SCALARS[kind])
-
-    def info(self):
-        name = self.text()
-        dims = [self.scalar("Q") for _ in range(self.scalar("I"))]
-        return name, dims, self.scalar("I"), self.scalar("Q")
-
-    def tensor(self, offset, dims, kind):
-        n = math.prod(dims)
-        if kind == 0:
-            numbers = np.frombuffer(self.bytes, "<f4", n, offset)
-        elif kind == 1:
-            numbers = np.frombuffer(self.bytes, "<f2", n, offset)
-        elif kind == 30:
-            words = np.frombuffer(self.bytes, "<u2", n, offset).astype("<u4") << 16
-            numbers = words.view("<f4")
-        else:
-            import gguf
-            kind = gguf.GGMLQuantizationType(kind)
-            block, size = gguf.GGML_QUANT_SIZES[kind]
-            raw = np.frombuffer(self.bytes, np.uint8, n // block * size, offset)
-            return gguf.quants.dequantize(raw.reshape(-1, size), kind).astype(np.float64) \
-                .reshape(dims[::-1])
-        return numbers.astype(np.float64).reshape(dims[::-1])
+def tensor(file, offset, dims, kind):
+    """Numbers as float64, rows first."""
+    n = math.prod(dims)
+    if kind in (0, 1):
+        code = ("<f4", "<f2")[kind]
+        numbers = np.frombuffer(file.bytes_at(offset, n * int(code[2])), code)
+    elif kind == 30:
+        words = np.frombuffer(file.bytes_at(offset, 2 * n), "<u2").astype("<u4") << 16
+        numbers = words.view("<f4")
+    else:
+        import gguf
+        kind = gguf.GGMLQuantizationType(kind)
+        block, size = gguf.GGML_QUANT_SIZES[kind]
+        raw = np.frombuffer(file.bytes_at(offset, n // block * size), np.uint8)
+        numbers = gguf.quants.dequantize(raw.reshape(-1, size), kind)
+    return numbers.astype(np.float64).reshape(dims[::-1])
 
 
 class Model:
     def __init__(self, file):
-        self.t = file.tensors
-        self.arch = file.keys["general.architecture"]
-        self.get = lambda name, other=None: file.keys.get(f"{self.arch}.{name}", other)
+        self.t = {name.decode(): tensor(file, file.base + offset, dims, kind)
+                  for name, dims, kind, offset in file.tensors}
+        keys = {name.decode(): plain(value) for name, _, value in file.keys}
+        self.arch = keys["general.architecture"]
+        self.get = lambda name, other=None: keys.get(f"{self.arch}.{name}", other)
         self.n_layers = self.get("block_count")
         self.n_heads = self.get("attention.head_count")
         self.n_heads_kv = self.get("attention.head_count_kv", self.n_heads)

@@ -6,7 +6,7 @@ the same behind every layer, and so are their scores.
 import struct
 import sys
 
-from widen_heads import Gguf
+from gguf_file import Gguf
 
 
 def main(source, wide, target):
