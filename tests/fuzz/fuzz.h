@@ -1,11 +1,15 @@
-/* What fuzz targets share: libFuzzer's entry point, and a check that is never compiled out. */
+/* What fuzz targets share: libFuzzer's entry point, a check that is never compiled out, exact
+ * copies, and what every refusal has. */
 #ifndef DREY_TESTS_FUZZ_H
 #define DREY_TESTS_FUZZ_H
+
+#include "drey/drey.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
 
@@ -16,5 +20,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
             abort();                                                                               \
         }                                                                                          \
     } while (0)
+
+/* A copy without a byte after it: a sanitizer sees one that is read. The caller frees it. */
+static inline void *fuzz_copy(const void *bytes, size_t n)
+{
+    void *copy = malloc(n ? n : 1);
+    FUZZ_CHECK(copy);
+    if (n)
+        memcpy(copy, bytes, n);
+    return copy;
+}
+
+static inline void fuzz_check_printable(const char *text)
+{
+    for (; *text; text++)
+        FUZZ_CHECK((uint8_t)*text >= 0x20 && *text != 0x7f);
+}
+
+/* The error says the status, in printable characters. */
+static inline void fuzz_check_refused(drey_status status, const drey_error *err)
+{
+    FUZZ_CHECK(status != DREY_OK && err->code == status);
+    fuzz_check_printable(err->message);
+}
 
 #endif

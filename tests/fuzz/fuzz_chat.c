@@ -49,14 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     const char *zero = n_bytes ? memchr(text, 0, n_bytes) : NULL;
     size_t n_template = zero ? (size_t)(zero - text) : n_bytes;
     size_t n_rest = zero ? n_bytes - n_template - 1 : 0;
-    /* Copies without a byte behind them, so that a sanitizer sees one that is read. */
-    char *chat_template = malloc(n_template ? n_template : 1), *rest = malloc(n_rest ? n_rest : 1);
+    char *chat_template = fuzz_copy(bytes, n_template);
+    char *rest = fuzz_copy(bytes + n_bytes - n_rest, n_rest);
     room r;
     drey_error err = {0};
-    FUZZ_CHECK(chat_template && rest);
-    memcpy(chat_template, bytes, n_template);
-    if (zero)
-        memcpy(rest, zero + 1, n_rest);
     FUZZ_CHECK(room_init(&r, MOST_TEXT, MOST_OBJECTS, MOST_STEPS, &err) == DREY_OK);
     r.where = "the template";
     capture c = {.end = &c.first};

@@ -72,10 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     size_t n_used = 0, n_part;
     int status;
     const char *why = NULL;
-    uint8_t *exact = malloc(n_bytes ? n_bytes : 1); /* so that a sanitizer sees a byte beyond it */
-    FUZZ_CHECK(exact);
-    if (n_bytes)
-        memcpy(exact, bytes, n_bytes);
+    uint8_t *exact = fuzz_copy(bytes, n_bytes);
     http_result result =
         http_read_head((const char *)exact, n_bytes, &head, &n_used, &status, &why);
     if (result == HTTP_BAD) {

@@ -106,10 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     static json_value values[MOST_VALUES];
     json_values all = {.values = values, .capacity = MOST_VALUES};
     json_document loaded;
-    char *text = malloc(n_bytes ? n_bytes : 1);
-    FUZZ_CHECK(text);
-    if (n_bytes)
-        memcpy(text, bytes, n_bytes);
+    char *text = fuzz_copy(bytes, n_bytes);
     check_as_string(text, n_bytes);
     json_value *v = json_load(&loaded, text, n_bytes);
     json_free(&loaded);

@@ -109,9 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (n_bytes == 0)
         return 0;
     size_t n = n_bytes - 1;
-    uint8_t *kept = malloc(n ? n : 1);
-    FUZZ_CHECK(kept);
-    memcpy(kept, bytes + 1, n);
+    uint8_t *kept = fuzz_copy(bytes + 1, n);
     if (bytes[0] % 2 && n >= sizeof(prefix_header) + IDS_BYTES + block_bytes) {
         prefix_header right = head_of(kept + sizeof right);
         memcpy(kept, &right, sizeof right);

@@ -6,32 +6,10 @@ written here once more from the format's description (src/weights/sidecar.h), an
 """
 import os, struct, sys
 
-ALIGN, MASK = 4096, (1 << 64) - 1
-P1, P2, P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-P4 = 0x85EBCA77C2B2AE63
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
+from gguf_file import xxh64
 
-
-def rotated(x, bits):
-    return (x << bits | x >> (64 - bits)) & MASK
-
-
-def mixed(lane, word):
-    return rotated((lane + word * P2) & MASK, 31) * P1 & MASK
-
-
-def xxh64(data):
-    """XXH64 with seed 0, after xxHash's specification, of whole stripes of 32 bytes."""
-    assert data and len(data) % 32 == 0
-    lanes = [(P1 + P2) & MASK, P2, 0, -P1 & MASK]
-    for i in range(len(data) // 8):
-        lanes[i % 4] = mixed(lanes[i % 4], struct.unpack_from("<Q", data, 8 * i)[0])
-    h = sum(rotated(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18))) & MASK
-    for lane in lanes:
-        h = ((h ^ mixed(0, lane)) * P1 + P4) & MASK
-    h = (h + len(data)) & MASK
-    h = (h ^ h >> 33) * P2 & MASK
-    h = (h ^ h >> 29) * P3 & MASK
-    return h ^ h >> 32
+ALIGN = 4096
 
 
 def aligned(n):
