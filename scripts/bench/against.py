@@ -5,10 +5,8 @@ drey that is built already. Ratios are above 1 where this one is faster. The sid
 round (A B B A), so that a machine that warms up favours neither."""
 import os
 
-from record import figure, less_is_better, spread, table
+from record import SPEEDS, WIDTHS, case_of, figure, less_is_better, spread, table
 from sides import HERE, TARGET, Drey, Stop, run as run_command
-
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def add_arguments(p):
@@ -42,7 +40,7 @@ def run(args, drey, record):
 
 
 def compare(args, drey, other, record, model):
-    case = os.path.basename(model).removesuffix(".gguf")
+    case = case_of(model)
     for i in range(args.rounds):
         print(f"{case}: round {i + 1} of {args.rounds}", flush=True)
         for side, program in (("drey", drey), ("other", other))[::1 if i % 2 == 0 else -1]:
@@ -54,12 +52,8 @@ def compare(args, drey, other, record, model):
 
 
 def show(record, case):
-    names = [("decode_tokens_per_s", "decode, tokens/s", 1),
-             ("prefill_tokens_per_s", "prefill, tokens/s", 1)]
-    names += [(f"pass_{n}_s", f"pass of {n}, ms", 1e3) for n in WIDTHS]
-    names += [(f"t_{n}", f"t({n})/t(1)", 1) for n in WIDTHS[1:]]
     rows = []
-    for metric, title, unit in names:
+    for metric, title, unit in SPEEDS + [(f"t_{n}", f"t({n})/t(1)", 1) for n in WIDTHS[1:]]:
         sides = [figure(unit * record.median(case, s, metric)) for s in ("drey", "other")]
         rows.append([title, *sides, spread(record.ratios(case, metric, "drey", "other"), 3),
                      figure(best(record, case, metric))])

@@ -10,11 +10,11 @@ import json
 import os
 import sys
 
-from sides import DRAFT, MIB, SMOL, TARGET, Stop, run as run_command
+from sides import DRAFT, MIB, SMOL, SQUIRRELS, TARGET, Stop, chosen, run as run_command
 
 # Longer than the widest prompt pass, and with the text it fills the context: what is planned for is
 # used.
-PROMPT = "The three most important things about squirrels are these. " * 32
+PROMPT = SQUIRRELS * 32
 # name: model, draft, further options; "sidecar": with one that drey prepare writes
 CASES = {
     "smol": (SMOL, None, []),
@@ -41,10 +41,7 @@ def add_arguments(p):
 
 
 def run(args, drey, record):
-    names = args.cases.split(";")
-    for name in names:
-        if name not in CASES:
-            raise Stop(f"no case {name!r}; there are: " + "; ".join(CASES))
+    names = chosen(args.cases, CASES, "case", ";")
     head = "| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD)
     print(head)
     bench = Budget(args, drey, record)

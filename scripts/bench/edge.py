@@ -16,8 +16,9 @@ import os
 import sys
 
 from record import figure, median, table
-from sides import DRAFT, HERE, WIDE, Drey, Peer, Stop, commit_of
-from texts import Results, drafter_of, limited, medians, path_of, read_prompts, turns, write
+from sides import HERE, WIDE, Drey, Stop, chosen, peer_of
+from texts import (Results, drafter_of, limited, medians, path_of, read_prompts, request_of, row_of, turns,
+                   write)
 import texts
 
 COLUMNS = ("target draft side prompt group budget_mib round n_predict tokens tokens_per_s tokens_per_pass "
@@ -33,9 +34,7 @@ PARTS = ("tree", "fallback", "batching", "provisional", "slice", "lookup")
 
 def add_arguments(p):
     p.add_argument("peer", metavar="PEER_BIN_DIR", nargs="?", help="a folder with llama-server; none: drey alone")
-    texts.add_arguments(p, "2560,1536")
-    p.add_argument("--target", default=WIDE, help="model (default wide6b)")
-    p.add_argument("--draft", default=DRAFT, help="its draft: a model, heads, or a drafter's name (default the 0.5B)")
+    texts.add_arguments(p, "2560,1536", WIDE)
     p.add_argument("--policies", default="spl,optimal", help="of drey (default spl,optimal; all: every one)")
     p.add_argument("--without", metavar="PART,...",
                    help="leave out each of these of each policy that has it (all: what there is)")
@@ -68,18 +67,14 @@ def has_part(policy, part, drafter, more):
 def sides_of(args, drey):
     """(name, policy, words of drey run): policies, then policies without a part."""
     drafter, words = drafter_of(args.draft), args.more_draft.split()
-    policies = list(POLICIES) if args.policies == "all" else args.policies.split(",")
+    policies = list(POLICIES) if args.policies == "all" else chosen(args.policies, POLICIES, "policy")
     for p in policies:
-        if p not in POLICIES:
-            raise Stop(f"no policy {p!r}; there are: " + ", ".join(POLICIES))
         if args.policies != "all" and not can_draft(p, drafter):
             raise Stop(f"the policy {p} needs a draft: name one with --draft")
     policies = [p for p in policies if can_draft(p, drafter)]
-    parts = [] if not args.without else PARTS if args.without == "all" else args.without.split(",")
+    parts = [] if not args.without else PARTS if args.without == "all" else chosen(args.without, PARTS, "part")
     sides = []
     for part in (None, *parts):
-        if part and part not in PARTS:
-            raise Stop(f"no part {part!r}; there are: " + ", ".join(PARTS))
         of = [p for p in policies if not part or has_part(p, part, drafter, args.more_draft)]
         if not of and args.without != "all":
             raise Stop(f"--without {part} makes no difference to any of these policies with this draft")
@@ -97,13 +92,6 @@ def sides_of(args, drey):
 
 def can_draft(policy, drafter):
     return policy in PLAIN or drafter == "model" or drafter != "none" and policy != "draft"
-
-
-def row_of(args, side, prompt, limit, round_, tokens, draft=True):
-    name = os.path.basename(args.draft) if drafter_of(args.draft) == "model" else drafter_of(args.draft)
-    return {"target": os.path.basename(args.target), "draft": name if draft else "none", "side": side,
-            "prompt": prompt["id"], "group": prompt["group"], "budget_mib": limit, "round": round_,
-            "n_predict": tokens}
 
 
 def say(row, got):
@@ -136,15 +124,13 @@ def of_peer(args, drey, peer, results, prompt, limit, round_, draft):
     if results.has(row):
         return
     request = drey.path("request.json")
-    body = {"n_predict": tokens, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
-            "cache_prompt": False}
-    text = {"prompt": prompt["prompt"]} if prompt["prompt"] else \
-        {"messages": [{"role": "user", "content": prompt["turn"]}]}
+    path, text = request_of(prompt)
     with open(request, "w") as f:
-        json.dump({"path": "/completion" if prompt["prompt"] else "/v1/chat/completions",
-                   "body": {**body, **text}}, f)
+        json.dump({"path": path, "body": {
+            "n_predict": tokens, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
+            "cache_prompt": False, **text}}, f)
     command = ["env", f"LD_LIBRARY_PATH={peer.env['LD_LIBRARY_PATH']}", sys.executable,
-               f"{HERE}/scripts/bench/serve_once.py", request, f"{peer.folder}/llama-server", "-m",
+               f"{HERE}/scripts/bench/server.py", request, f"{peer.folder}/llama-server", "-m",
                drey.model(args.target), "-t", peer.threads, "-tb", peer.threads, "-np", "1", "-c", "1024",
                "--no-warmup", *(MAPPED if limit else []), *options]
     try:
@@ -194,11 +180,9 @@ def peer_sides(args, drey, peer):
 
 def run(args, drey, record):
     results, sides = Results(args.results, COLUMNS), sides_of(args, drey)
-    peer = Peer(args.peer, args.threads) if args.peer else None
-    if peer:
-        record.about(peer.name, commit=commit_of(peer.folder))
-        if not peer.has("llama-server"):
-            raise Stop(f"{args.peer} has no llama-server")
+    peer = peer_of(args.peer, args.threads, record)
+    if peer and not peer.has("llama-server"):
+        raise Stop(f"{args.peer} has no llama-server")
     prompts = read_prompts(args.prompts, args.per_group)
     theirs = {p["id"] for p in read_prompts(args.prompts, args.peer_prompts or args.per_group)}
     for round_, prompt, limit in turns(args, prompts):

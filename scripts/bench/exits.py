@@ -18,10 +18,9 @@ its token alone:
 Predictors are those of --exit-file, or beside the target: drey train exit makes them. Every result
 is a line of --results as soon as it is known. scripts/draw.py draws the results."""
 import json
-import os
 
 from record import figure, median, table
-from sides import DRAFT, TARGET, Stop, run as run_command
+from sides import TARGET, Stop, chosen, run as run_command
 from texts import Results, drafter_of, medians, path_of, read_prompts, turns, write
 import texts
 
@@ -36,9 +35,7 @@ WAYS = {  # exit, without, threshold
 
 
 def add_arguments(p):
-    texts.add_arguments(p, "0")
-    p.add_argument("--target", default=TARGET, help="model (default the 1.5B)")
-    p.add_argument("--draft", default=DRAFT, help="as in training: a model, lookup or none (default the 0.5B)")
+    texts.add_arguments(p, "0", TARGET, "as in training: a model, lookup or none (default the 0.5B)")
     p.add_argument("--exit-file", metavar="FILE", help="predictors (beside the model)")
     p.add_argument("--exit-threshold", metavar="X", help="(the file's)")
     p.add_argument("--sides", metavar="NAME,...", help="some of: " + ",".join(WAYS))
@@ -62,10 +59,7 @@ def words_of(args, drey, side):
 
 
 def row_of(args, side, prompt, budget, round_):
-    kind = drafter_of(args.draft)
-    return {"target": os.path.basename(args.target), "side": side, "prompt": prompt["id"],
-            "draft": os.path.basename(args.draft) if kind == "model" else kind, "group": prompt["group"],
-            "budget_mib": budget, "round": round_, "n_predict": args.tokens,
+    return {**texts.row_of(args, side, prompt, budget, round_, args.tokens),
             "lossy": WAYS[side][0] == "fast" and side != "watched"}
 
 
@@ -109,10 +103,8 @@ def of_oracle(args, drey, results, prompts, budget):
 
 def run(args, drey, record):
     kind = drafter_of(args.draft)
-    sides = args.sides.split(",") if args.sides else [s for s in WAYS if kind != "none" or not needs_draft(s)]
+    sides = chosen(args.sides, WAYS, "side") if args.sides else [s for s in WAYS if kind != "none" or not needs_draft(s)]
     for side in sides:
-        if side not in WAYS:
-            raise Stop(f"no side {side!r}; there are: " + ", ".join(WAYS))
         if needs_draft(side) and kind == "none":
             raise Stop(f"the side {side} needs a draft: name one with --draft")
     results, prompts = Results(args.results, COLUMNS), read_prompts(args.prompts, args.per_group)

@@ -5,16 +5,14 @@ Each question is one turn of a chat, at temperature 0; the answer is the last nu
 pass, so that all of their tokens may leave: drey run --policy single --exit WAY. Every answer is a
 line of --results as soon as it is known: what is there is not asked again. The questions are
 GSM8K's test.jsonl."""
-import csv
 import json
-import os
 import re
 
 from record import table
-from sides import DRAFT, TARGET, Stop, run as run_command
+from sides import DRAFT, TARGET, run as run_command
+from texts import Results
 
-COLUMNS = ["way", "question", "gold", "answer", "right", "tokens", "tokens_per_s", "layers_per_token",
-           "compared", "agreed", "counted"]
+COLUMNS = "way question gold answer right tokens tokens_per_s layers_per_token compared agreed counted"
 ASKED = "\n\nThink step by step. End with the answer alone, as a number behind ####."
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
@@ -54,39 +52,22 @@ def ask(args, drey, way, question):
         return text, json.load(f)
 
 
-def read(path):
-    if not os.path.exists(path):
-        with open(path, "w") as f:
-            f.write(",".join(COLUMNS) + "\n")
-    with open(path, newline="") as f:
-        rows = csv.DictReader(f)
-        got = list(rows)
-        if rows.fieldnames != COLUMNS:
-            raise Stop(f"{path} is there already and holds no results of bench gsm8k")
-    return got
-
-
 def run(args, drey, record):
     with open(args.questions) as f:
         questions = [json.loads(line) for line in f][:args.n]
-    ways, rows = args.ways.split(","), read(args.results)
-    done = {(r["way"], int(r["question"])) for r in rows}
+    ways, results = args.ways.split(","), Results(args.results, COLUMNS, "question")
     for i, q in enumerate(questions):
         gold = value_of(q["answer"])
         for way in ways:
-            if (way, i) in done:
+            if results.has({"way": way, "question": i}):
                 continue
             text, got = ask(args, drey, way, q["question"])
             answer, exits = value_of(text), got.get("exits", {})
-            row = dict(way=way, question=i, gold=gold, answer=answer, right=int(answer == gold),
-                       tokens=got["generated_tokens"], tokens_per_s=round(got["tokens_per_s"], 3),
-                       layers_per_token=exits.get("layers_per_token", 0), compared=exits.get("compared", 0),
-                       agreed=exits.get("agreed", 0), counted=exits.get("tokens", 0))
-            with open(args.results, "a", newline="") as f:
-                csv.DictWriter(f, COLUMNS).writerow(row)
-            rows.append({k: str(v) for k, v in row.items()})
+            results.add({**exits, "way": way, "question": i, "gold": str(gold), "right": int(answer == gold),
+                         "answer": "" if answer is None else str(answer), "tokens": got["generated_tokens"],
+                         "tokens_per_s": got["tokens_per_s"], "counted": exits.get("tokens", 0)})
             print(f"question {i}, {way}: {answer} for {gold}", flush=True)
-    tell(ways, rows, record)
+    tell(ways, results.rows, record)
 
 
 def tell(ways, rows, record):

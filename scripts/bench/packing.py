@@ -9,9 +9,7 @@ end."""
 import os
 
 from record import figure, spread, table
-from sides import DRAFT, WIDE, Stop, run as run_command
-
-QUESTION = "Write a C function that reverses a singly linked list in place, and explain it in a few sentences."
+from sides import DRAFT, QUESTION, WIDE, Stop, run as run_command
 
 
 def add_arguments(p):

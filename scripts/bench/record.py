@@ -8,6 +8,14 @@ import statistics
 import sys
 
 HEAD = ("case", "side", "round", "metric", "value")
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+# What engines are compared by in memory: metric, title, unit.
+SPEEDS = [("prefill_tokens_per_s", "prefill, tokens/s", 1), ("decode_tokens_per_s", "decode, tokens/s", 1),
+          *((f"pass_{n}_s", f"pass of {n}, ms", 1e3) for n in WIDTHS)]
+
+
+def case_of(model):
+    return os.path.basename(model).removesuffix(".gguf")
 
 
 def median(values):

@@ -1,9 +1,14 @@
+#!/usr/bin/env python3
 """A server of drey or of llama.cpp for as long as it is needed, on a port that the system chose for
-it."""
+it. As a program it starts a server, asks it once, and ends it, all in the caller's cgroup; what it
+answered goes to standard output as JSON:
+    server.py REQUEST.json SERVER ARGUMENT...
+The request has "path" and "body"."""
 import contextlib
 import json
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -63,3 +68,17 @@ def stream(address, path, body):
         for line in answer:
             if line.startswith(b"data:") and b"[DONE]" not in line:
                 yield time.monotonic(), json.loads(line[5:])
+
+
+def main():
+    with open(sys.argv[1]) as f:
+        request = json.load(f)
+    try:
+        with running(sys.argv[2:]) as address:
+            print(json.dumps(ask(address, request["path"], request["body"])))
+    except Stop as stop:
+        sys.exit(f"server: {stop}")
+
+
+if __name__ == "__main__":
+    main()

@@ -14,8 +14,8 @@ import time
 
 from record import figure, median, spread, table
 from server import ask, running, stream
-from sides import MIB, TARGET, WIDE, Peer, Stop, commit_of
-from texts import PROMPTS, path_of, read_prompts
+from sides import MIB, TARGET, WIDE, Stop, chosen, peer_of
+from texts import PROMPTS, path_of, read_prompts, request_of
 
 PARTS = ("limit", "memory", "server", "texts")
 LIMIT = 2560
@@ -41,14 +41,8 @@ def add_arguments(p):
 
 
 def run(args, drey, record):
-    parts = args.parts.split(",")
-    for part in parts:
-        if part not in PARTS:
-            raise Stop(f"no part {part!r}; there are: " + ", ".join(PARTS))
-    peer = None
-    if args.peer and "server" in parts:
-        peer = Peer(args.peer, args.threads)
-        record.about(peer.name, commit=commit_of(peer.folder))
+    parts = chosen(args.parts, PARTS, "part")
+    peer = peer_of(args.peer if "server" in parts else None, args.threads, record)
     for i in range(args.rounds if set(parts) != {"texts"} else 0):
         print(f"round {i + 1} of {args.rounds}", flush=True)
         for n in (1, args.sessions):
@@ -92,8 +86,7 @@ def measure(drey, name, n, tokens, limit=None):
 def write_one(address, prompt, tokens):
     """A text as it arrives: when each part came, what it is, and the last event with its
     timings."""
-    path, text = ("/completion", {"prompt": prompt["prompt"]}) if prompt["prompt"] else \
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": prompt["turn"]}]})
+    path, text = request_of(prompt)
     times, parts, last = [], [], {}
     for now, event in stream(address, path, {**GREEDY, **text, "n_predict": tokens, "max_tokens": tokens}):
         if event.get("error"):

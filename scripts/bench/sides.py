@@ -15,8 +15,21 @@ WIDE = "wide6b.gguf"
 MIB = 1 << 20
 
 
+QUESTION = "Write a C function that reverses a singly linked list in place, and explain it in a few sentences."
+SQUIRRELS = "The three most important things about squirrels are these. "  # 11 tokens
+
+
 class Stop(Exception):
     """What is missing, or what failed: said to the user, and the end."""
+
+
+def chosen(words, known, what, mark=","):
+    """The words of an option that takes some of those that are known."""
+    words = words.split(mark)
+    for word in words:
+        if word not in known:
+            raise Stop(f"no {what} {word!r}; there are: " + f"{mark} ".join(known))
+    return words
 
 
 def run(command, **how):
@@ -190,13 +203,18 @@ class Peer:
         return report
 
 
+def peer_of(folder, threads, record, taken=()):
+    """The peer of a folder, told to the record; None: there is none."""
+    peer = Peer(folder, threads, taken) if folder else None
+    if peer:
+        record.about(peer.name, commit=commit_of(folder))
+    return peer
+
+
 def peers_of(folders, threads, record):
-    """The peers, told to the record."""
     found = []
     for folder in folders:
-        peer = Peer(folder, threads, [p.name for p in found])
-        record.about(peer.name, commit=commit_of(folder))
-        found.append(peer)
+        found.append(peer_of(folder, threads, record, [p.name for p in found]))
     return found
 
 

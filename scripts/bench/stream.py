@@ -17,11 +17,10 @@ import json
 import shutil
 
 from record import median, spread, table
-from sides import TARGET, WIDE, Peer, Stop, commit_of
+from sides import QUESTION, SQUIRRELS, TARGET, WIDE, Stop, chosen, peer_of
 
 PARTS = ("reader", "pass", "first", "prompt", "memory")
-PROMPT = "Write a C function that reverses a singly linked list in place, and explain it in a few sentences."
-LONG_PROMPT = "The three most important things about squirrels are these. " * 45  # 11 tokens each
+LONG_PROMPT = SQUIRRELS * 45
 LIMIT = 2560  # of the parts that have one
 
 
@@ -43,13 +42,11 @@ def add_arguments(p):
 
 
 def run(args, drey, record):
-    for part in args.parts.split(","):
-        if part not in PARTS:
-            raise Stop(f"no part {part!r}; there are: " + ", ".join(PARTS))
-    if "reader" in args.parts.split(",") and not shutil.which("fio"):
+    parts = chosen(args.parts, PARTS, "part")
+    if "reader" in parts and not shutil.which("fio"):
         raise Stop("part reader needs fio (Debian package fio); or leave it out of --parts")
     bench = Stream(args, drey, record)
-    for part in args.parts.split(","):
+    for part in parts:
         getattr(bench, "part_" + part)()
 
 
@@ -57,14 +54,12 @@ class Stream:
     def __init__(self, args, drey, record):
         self.args, self.drey, self.record = args, drey, record
         self.wide = drey.model(WIDE)
-        self.peer = Peer(args.peer, args.threads) if args.peer else None
-        if self.peer:
-            record.about(self.peer.name, commit=commit_of(self.peer.folder))
+        self.peer = peer_of(args.peer, args.threads, record)
 
     def rounds(self, rate):
         return self.args.rounds if not rate else 2
 
-    def generate(self, model, limit, rate, tokens, prompt=PROMPT, memory=None):
+    def generate(self, model, limit, rate, tokens, prompt=QUESTION, memory=None):
         more = ["--sidecar", "none", "-p", prompt]
         return self.drey.generate(model, limit, tokens, more, rate, memory=memory)[0]
 
@@ -109,7 +104,7 @@ class Stream:
         """llama.cpp; what a longer text reads more than one token is what its tokens read."""
         question, tokens, read_mb = self.drey.path("prompt"), 4 if rate else 8, []
         with open(question, "w") as f:
-            f.write(PROMPT)
+            f.write(QUESTION)
         for i in range(1 if rate else 3):
             one, more = (self.peer.generate(self.drey.limits, self.wide, limit, question, n,
                                             ["--no-repack", "-ub", "64"], rate)

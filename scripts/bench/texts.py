@@ -6,7 +6,7 @@ import os
 import sys
 
 from record import median
-from sides import HERE, MIB, Stop, run as run_command
+from sides import DRAFT, HERE, MIB, Stop, run as run_command
 
 PROMPTS = f"{HERE}/scripts/bench/prompts.jsonl"
 HEAD = 16  # ids whose hash is kept apart, so that texts of different lengths can be compared
@@ -45,6 +45,12 @@ def read_prompts(path, per_group=None):
     return prompts
 
 
+def request_of(prompt):
+    """Where a server is asked for it, and what that asks it."""
+    return ("/completion", {"prompt": prompt["prompt"]}) if prompt["prompt"] else \
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": prompt["turn"]}]})
+
+
 # ---- Results
 
 def kept(value):
@@ -56,11 +62,11 @@ def kept(value):
 
 class Results:
     """A CSV file with a line for each text, written as soon as it is known: what is there is not
-    measured again. The first columns, up to n_predict, tell lines apart."""
+    measured again. The first columns, up to last_key, tell lines apart."""
 
-    def __init__(self, path, columns):
+    def __init__(self, path, columns, last_key="n_predict"):
         self.path, self.columns = path, columns.split()
-        self.keys = self.columns[:self.columns.index("n_predict") + 1]
+        self.keys = self.columns[:self.columns.index(last_key) + 1]
         self.rows, self.n_failed, head = [], 0, ",".join(self.columns) + "\n"
         text = open(path).read() if os.path.exists(path) else ""
         whole = text[:text.rfind("\n") + 1]  # a run that was ended within a line left no line end
@@ -125,7 +131,9 @@ def medians(rows, metric):
 
 # ---- Writing
 
-def add_arguments(p, limits):
+def add_arguments(p, limits, target, draft="its draft: a model, heads, or a drafter's name (default the 0.5B)"):
+    p.add_argument("--target", default=target, help=f"model (default {target})")
+    p.add_argument("--draft", default=DRAFT, help=draft)
     p.add_argument("--results", metavar="FILE", required=True, help="CSV file to continue")
     p.add_argument("--prompts", default=PROMPTS, help="one JSON object on each line")
     p.add_argument("--per-group", type=int, help="the first so many prompts of each group (all)")
@@ -148,6 +156,14 @@ def drafter_of(draft):
     """What kind of draft it is; a model's file: "model"."""
     return "medusa" if draft.endswith(".drey-medusa") else \
         draft if draft in ("none", "lookup", "self", "medusa") else "model"
+
+
+def row_of(args, side, prompt, budget, round_, tokens, draft=True):
+    kind = drafter_of(args.draft)
+    name = os.path.basename(args.draft) if kind == "model" else kind
+    return {"target": os.path.basename(args.target), "draft": name if draft else "none", "side": side,
+            "prompt": prompt["id"], "group": prompt["group"], "budget_mib": budget, "round": round_,
+            "n_predict": tokens}
 
 
 def path_of(drey, draft):

@@ -17,7 +17,7 @@ import os
 
 from edge import COLUMNS, of_drey, show
 from record import figure, table
-from sides import DRAFT, TARGET, Stop, run as run_command
+from sides import TARGET, Stop, run as run_command
 from texts import Results, path_of, read_prompts, turns
 import texts
 
@@ -25,10 +25,8 @@ ROWS = 16  # whose shares the sides have that are given theirs in words
 
 
 def add_arguments(p):
-    texts.add_arguments(p, "0")
+    texts.add_arguments(p, "0", TARGET)
     p.add_argument("--units", required=True, help="who computes, without shares: cpu+cpu/slow=4")
-    p.add_argument("--target", default=TARGET, help="model (default the 1.5B)")
-    p.add_argument("--draft", default=DRAFT, help="its draft: a model, heads, or a drafter's name (default the 0.5B)")
     p.add_argument("--context", metavar="N", help="most positions that attention is divided after (4096)")
 
 

@@ -7,16 +7,15 @@ memory: everything in memory: prefill of 512, decoding of 128, passes of 1 to 64
 limit:  less memory than the model: wide6b with its draft in 2560 MiB, target with its draft in 800
         MiB, each in a memory cgroup of its own with a cold page cache (root); llama.cpp maps the
         same file in the same limit. --memory is the limit over 1.05."""
-from record import figure, spread, table
-from sides import DRAFT, SMOL, TARGET, WIDE, Stop, peer_arguments, peers_of
+from record import SPEEDS, WIDTHS, case_of, figure, spread, table
+from sides import DRAFT, QUESTION, SMOL, TARGET, WIDE, Stop, chosen, peer_arguments, peers_of
 
 PARTS = ("memory", "limit")
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 CASES = (("wide6b-2560M", WIDE, 2560), ("target-800M", TARGET, 800))
-QUESTION = """<|im_start|>system
+CHAT = f"""<|im_start|>system
 You are a helpful assistant.<|im_end|>
 <|im_start|>user
-Write a C function that reverses a singly linked list in place, and explain it in a few sentences.<|im_end|>
+{QUESTION}<|im_end|>
 <|im_start|>assistant
 """
 # What a run in a limit took: title, metric, unit, digits.
@@ -43,10 +42,7 @@ def add_arguments(p):
 
 
 def run(args, drey, record):
-    parts = args.parts.split(",")
-    for part in parts:
-        if part not in PARTS:
-            raise Stop(f"no part {part!r}; there are: " + ", ".join(PARTS))
+    parts = chosen(args.parts, PARTS, "part")
     peers = peers_of(args.peers, args.threads, record)
     mapping = next((p for p in peers if p.has("llama-completion")), None)
     if "limit" in parts and not mapping:
@@ -69,10 +65,6 @@ def run(args, drey, record):
         print("\nQUICK: not a measurement")
 
 
-def case_of(model):
-    return model.rsplit("/", 1)[-1].removesuffix(".gguf")
-
-
 # ---- In memory
 
 def in_memory(args, drey, peers, record, model, i):
@@ -90,11 +82,8 @@ def in_memory(args, drey, peers, record, model, i):
 
 def show_memory(record, case, families):
     """A row per measurement; for each peer the better of its ways."""
-    names = [("prefill_tokens_per_s", "prefill, tokens/s", 1),
-             ("decode_tokens_per_s", "decode, tokens/s", 1)]
-    names += [(f"pass_{n}_s", f"pass of {n}, ms", 1e3) for n in WIDTHS]
     rows = []
-    for metric, title, unit in names:
+    for metric, title, unit in SPEEDS:
         row = [title, figure(unit * record.median(case, "drey", metric))]
         bests = [record.better(case, metric, ways) for ways in families]
         for best in bests:
@@ -129,7 +118,7 @@ def in_limit(args, drey, peer, record, what, i):
     tokens, plain, theirs = (12, 3, 2) if args.quick else (128, 16, 10)
     question = drey.path("question")
     with open(question, "w") as f:
-        f.write(QUESTION)
+        f.write(CHAT)
     words = ["-f", question, "--special"]
     draft = ["-d", drey.model(DRAFT)]
     record.note(case, "drey", i, **drey.generate(model, limit, tokens, words + draft)[0])
