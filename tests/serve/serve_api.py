@@ -1,6 +1,5 @@
 """What the endpoints of drey serve answer: the text of drey run, whole and in events, for several
 clients at a time. serve_api.py DREY FOLDER: where toy.gguf and draft.gguf lie"""
-import threading
 
 from serve_client import *
 
@@ -47,11 +46,7 @@ def without_drafts(s, wanted):
 
     def ask(i):
         got[i] = s.post("/v1/completions", dict(plain, prompt=prompts[i % len(prompts)], speculative=i % 2 == 0))[1]
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(ask, range(8))
     for i, answer in got.items():
         check(answer["choices"][0]["text"] == wanted[prompts[i % len(prompts)]], f"another text beside some without drafts: {answer}")
         check(i % 2 == 0 or answer["drey"]["drafted"] == 0, f"without drafts, in company: {answer['drey']}")
@@ -66,11 +61,7 @@ def same_texts_together(s, wanted):
             got[i] = (prompt, text_of(s, prompt))
         else:
             got[i] = (prompt, streamed(s.stream("/v1/completions", dict(plain, prompt=prompt))[1])[0])
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(16)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(ask, range(16))
     check(len(got) == 16, f"{len(got)} of 16 clients have an answer")
     for prompt, text in got.values():
         check(text == wanted[prompt], f"{prompt}: another text in company")

@@ -275,13 +275,7 @@ def limits():
     # One writes, one waits, the third is told when to come again.
     asked = []
 
-    def ask():
-        asked.append(s.request("POST", "/v1/completions", long_text))
-    threads = [threading.Thread(target=ask) for _ in range(5)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(lambda _: asked.append(s.request("POST", "/v1/completions", long_text)), range(5))
     statuses = sorted(a[0] for a in asked)
     check(set(statuses) <= {200, 503} and statuses.count(200) >= 2, f"a full queue: {statuses}")
     for status, headers, text in asked:

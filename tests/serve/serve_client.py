@@ -1,6 +1,6 @@
 """What the tests of drey serve share: a server of their own on a toy, and plain requests to it
 (standard library only)."""
-import http.client, json, os, re, signal, socket, subprocess, sys, tempfile, time
+import http.client, json, os, re, signal, socket, subprocess, sys, tempfile, threading, time
 
 failed = 0
 
@@ -131,6 +131,15 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         self.process.stdout.close()
         return self.process.wait()
+
+
+def together(ask, each):
+    """Calls ask with each, all at the same time, and waits for all."""
+    threads = [threading.Thread(target=ask, args=(one,)) for one in each]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
 
 
 def run(drey, model, prompt, n, *options):

@@ -97,11 +97,7 @@ def client(s, seed, n, wanted):
 
 
 def round_of(s, n, wanted, seed):
-    threads = [threading.Thread(target=client, args=(s, seed + i, n // n_clients, wanted)) for i in range(n_clients)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    together(lambda i: client(s, seed + i, n // n_clients, wanted), range(n_clients))
     check(s.idle(), "sessions are busy at the end")
     check(not any(x["is_processing"] for x in json.loads(s.get("/slots")[1])), "a slot is busy at the end")
 
