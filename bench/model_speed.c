@@ -56,9 +56,9 @@ static void count_bytes(bench *b)
     const model_shape *s = &l->shape;
     for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
-        double numbers = (double)m->n_rows * (double)m->k;
-        b->report->token_bytes += (uint64_t)(m->n_rows * m->row_bytes);
-        *(m->kernel->act == ACT_F32 ? &b->float_weights : &b->int8_weights) += numbers;
+        double numbers = (double)m->form.n_rows * (double)m->form.k;
+        b->report->token_bytes += (uint64_t)(m->form.n_rows * m->form.row_bytes);
+        *(m->form.kernel->act == ACT_F32 ? &b->float_weights : &b->int8_weights) += numbers;
         if (m == l->head) {
             b->head_weights = numbers;
         }
@@ -113,7 +113,7 @@ static double compute_seconds(const bench *b, double n, double context, bool wit
     const model_shape *s = &b->engine->target.layout.shape;
     double int8 = b->int8_weights, floats = b->float_weights;
     if (!with_head)
-        *(b->engine->target.layout.head->kernel->act == ACT_F32 ? &floats : &int8) -=
+        *(b->engine->target.layout.head->form.kernel->act == ACT_F32 ? &floats : &int8) -=
             b->head_weights;
     double positions = context + (n + 1) / 2;
     floats += 2 * positions * s->n_layers * s->n_heads * s->head_dim;

@@ -265,18 +265,19 @@ static drey_status read_places(training *t, const weight *head, const file *f, c
                                int32_t from, int32_t to, drey_error *err)
 {
     enum { AT_ONCE = 4 * GROUP_ROWS };
-    size_t most = (size_t)gathered_groups(min_i32(to - from, AT_ONCE)) * head->group_bytes;
+    size_t most = (size_t)gathered_groups(min_i32(to - from, AT_ONCE)) * head->stays.group_bytes;
     uint8_t *packed = malloc(most);
-    float *row = malloc((size_t)head->k * sizeof *row);
+    float *row = malloc((size_t)head->form.k * sizeof *row);
     drey_status status =
         packed && row ? DREY_OK : error_set(err, DREY_ERR_MEMORY, "no memory for rows of the head");
     for (int32_t at = from, n; at < to && status == DREY_OK; at += n) {
         n = min_i32(to - at, AT_ONCE);
         status = gather_rows(head, f, path, t->slice.id + at, n, packed, err);
         for (int32_t i = 0; i < n && status == DREY_OK; i++) {
-            head->kernel->unpack_row(row, packed + (size_t)(i / GROUP_ROWS) * head->group_bytes,
-                                     i % GROUP_ROWS, head->k);
-            t->kernels->to_f16(t->head_rows + (int64_t)(at + i) * head->k, row, head->k);
+            head->form.kernel->unpack_row(
+                row, packed + (size_t)(i / GROUP_ROWS) * head->stays.group_bytes, i % GROUP_ROWS,
+                head->form.k);
+            t->kernels->to_f16(t->head_rows + (int64_t)(at + i) * head->form.k, row, head->form.k);
         }
     }
     free(packed);

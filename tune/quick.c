@@ -20,7 +20,7 @@ static int usual_type(const model_layout *l)
     uint64_t bytes[TYPE_LIMIT] = {0};
     int most = 0;
     for (int32_t i = 0; i < l->n_matrices; i++)
-        bytes[l->matrix[i].tensor->type] += l->matrix[i].tensor->n_bytes;
+        bytes[l->matrix[i].form.tensor->type] += l->matrix[i].form.tensor->n_bytes;
     for (int i = 0; i < TYPE_LIMIT; i++)
         most = bytes[i] > bytes[most] ? i : most;
     return most;

@@ -118,10 +118,10 @@ static drey_status read_block(medusa_heads *m, int32_t k, drey_error *err)
     if (!t || t->dims[0] != 2 * d || t->dims[1] != d || t->dims[2] * t->dims[3] != 1)
         FAIL(err, DREY_ERR_FORMAT, "tensor %s is not there, or has another shape", name);
     TRY(weight_describe(&m->block[k], t, m->kernels, err));
-    if (t->type != m->block[0].tensor->type)
+    if (t->type != m->block[0].form.tensor->type)
         FAIL(err, DREY_ERR_FORMAT, "tensor %s has another type than the first block", name);
     m->block[k].resident = true;
-    m->block[k].n_pinned = m->block[k].n_groups;
+    m->block[k].stays.n_pinned = m->block[k].stays.n_groups;
     return DREY_OK;
 }
 
@@ -185,14 +185,14 @@ void medusa_close(medusa_heads *m)
 
 static size_t slice_bytes(const medusa_heads *m, const weight *head)
 {
-    return (size_t)gathered_groups(m->shape.n_ids) * head->group_bytes;
+    return (size_t)gathered_groups(m->shape.n_ids) * head->stays.group_bytes;
 }
 
 size_t medusa_weight_bytes(const medusa_heads *m, const weight *head)
 {
     size_t n = (size_t)m->shape.n_heads;
-    return n * arena_size(weight_pinned_bytes(&m->block[0])) + arena_size(slice_bytes(m, head)) +
-           arena_size((size_t)m->shape.n_ids * sizeof *m->ids) +
+    return n * arena_size(residency_pinned_bytes(&m->block[0].stays)) +
+           arena_size(slice_bytes(m, head)) + arena_size((size_t)m->shape.n_ids * sizeof *m->ids) +
            arena_size(n * (size_t)m->shape.n_embd * sizeof(float));
 }
 
@@ -203,7 +203,7 @@ static int64_t logits_ld(const medusa_heads *m)
 
 static int64_t gate_ld(const medusa_heads *m)
 {
-    return row_stride((int64_t)m->block[0].n_groups * GROUP_ROWS);
+    return row_stride((int64_t)m->block[0].stays.n_groups * GROUP_ROWS);
 }
 
 static size_t rows_bytes(int64_t stride)
@@ -217,8 +217,8 @@ size_t medusa_work_bytes(const medusa_heads *m, const weight *head)
     return 2 * arena_size((size_t)d * sizeof(float)) + arena_size(rows_bytes(row_stride(2 * d))) +
            arena_size(rows_bytes(gate_ld(m))) + arena_size(rows_bytes(row_stride(d))) +
            arena_size(rows_bytes(logits_ld(m))) +
-           arena_size(act_bytes(m->block[0].kernel->act, DRAFT_MAX_BATCH, 2 * d)) +
-           arena_size(act_bytes(head->kernel->act, DRAFT_MAX_BATCH, d));
+           arena_size(act_bytes(m->block[0].form.kernel->act, DRAFT_MAX_BATCH, 2 * d)) +
+           arena_size(act_bytes(head->form.kernel->act, DRAFT_MAX_BATCH, d));
 }
 
 static void take_work(medusa_heads *m, arena *a)
@@ -234,8 +234,8 @@ static void take_work(medusa_heads *m, arena *a)
     m->gate = arena_take(a, rows_bytes(m->gate_ld));
     m->x = arena_take(a, rows_bytes(m->x_ld));
     m->logits = arena_take(a, rows_bytes(m->logits_ld));
-    m->input_acts = arena_take(a, act_bytes(m->block[0].kernel->act, DRAFT_MAX_BATCH, 2 * d));
-    m->x_acts = arena_take(a, act_bytes(m->slice.kernel->act, DRAFT_MAX_BATCH, d));
+    m->input_acts = arena_take(a, act_bytes(m->block[0].form.kernel->act, DRAFT_MAX_BATCH, 2 * d));
+    m->x_acts = arena_take(a, act_bytes(m->slice.form.kernel->act, DRAFT_MAX_BATCH, d));
 }
 
 /* ---- Loading ---- */
@@ -250,13 +250,15 @@ typedef struct loader {
 
 static drey_status load_block(weight *w, const loader *l, drey_error *err)
 {
-    for (int32_t g = 0; g < w->n_groups; g++) {
-        int32_t n = (int32_t)min_i64(GROUP_ROWS, w->n_rows - (int64_t)g * GROUP_ROWS);
-        uint64_t at = w->tensor->offset + (uint64_t)g * GROUP_ROWS * (uint64_t)w->row_bytes;
-        TRY(file_read(&l->file, l->path, at, (size_t)(n * w->row_bytes), l->raw, l->bounce,
+    for (int32_t g = 0; g < w->stays.n_groups; g++) {
+        int32_t n = (int32_t)min_i64(GROUP_ROWS, w->form.n_rows - (int64_t)g * GROUP_ROWS);
+        uint64_t at =
+            w->form.tensor->offset + (uint64_t)g * GROUP_ROWS * (uint64_t)w->form.row_bytes;
+        TRY(file_read(&l->file, l->path, at, (size_t)(n * w->form.row_bytes), l->raw, l->bounce,
                       BOUNCE_BYTES, err));
-        if (!w->kernel->pack(w->packed + (size_t)g * w->group_bytes, l->raw, w->row_bytes, n, w->k))
-            return weight_refuse(w, l->path, err);
+        if (!w->form.kernel->pack(w->packed + (size_t)g * w->stays.group_bytes, l->raw,
+                                  w->form.row_bytes, n, w->form.k))
+            return matrix_refuse(&w->form, l->path, err);
     }
     return DREY_OK;
 }
@@ -278,13 +280,7 @@ static void take_slice(medusa_heads *m, const weight *head, arena *a)
 {
     const gguf_key *ids = find_ids(m->file);
     m->slice = *head;
-    m->slice.n_rows = m->shape.n_ids;
-    m->slice.n_groups = m->slice.n_pinned = gathered_groups(m->shape.n_ids);
-    m->slice.resident = true;
-    m->slice.planes = NULL;
-    m->slice.run_left = NULL;
-    m->slice.sidecar_offset = 0;
-    m->slice.n_first = m->slice.n_cycle = 0;
+    weight_stay_whole(&m->slice, m->shape.n_ids);
     m->slice.packed = arena_take(a, slice_bytes(m, head));
     m->ids = arena_take(a, (size_t)m->shape.n_ids * sizeof *m->ids);
     for (int32_t i = 0; m->ids && i < m->shape.n_ids; i++)
@@ -293,8 +289,8 @@ static void take_slice(medusa_heads *m, const weight *head, arena *a)
 
 static drey_status load_slice(medusa_heads *m, drey_error *err)
 {
-    int32_t part = m->head->tensor->part;
-    return gather_rows(m->head, &m->target->parts[part], m->target->paths[part], m->ids,
+    int32_t part = m->head->form.tensor->part;
+    return gather_rows(m->head, &m->target->parts[part], m->target->reading.paths[part], m->ids,
                        m->shape.n_ids, m->slice.packed, err);
 }
 
@@ -302,12 +298,12 @@ drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, po
                         drey_error *err)
 {
     const medusa_shape *s = &m->shape;
-    assert(head->k == m->shape.n_embd);
+    assert(head->form.k == m->shape.n_embd);
     m->target = target;
     m->head = head;
     m->pool = p;
     for (int32_t k = 0; k < s->n_heads; k++)
-        m->block[k].packed = arena_take(a, weight_pinned_bytes(&m->block[k]));
+        m->block[k].packed = arena_take(a, residency_pinned_bytes(&m->block[k].stays));
     m->bias = arena_take(a, (size_t)s->n_heads * (size_t)s->n_embd * sizeof *m->bias);
     take_slice(m, head, a);
     take_work(m, a);
@@ -316,7 +312,7 @@ drey_status medusa_load(medusa_heads *m, weights *target, const weight *head, po
         m->scale[i] = s->scale;
         m->ones[i] = 1;
     }
-    size_t raw_bytes = (size_t)(GROUP_ROWS * m->block[0].row_bytes);
+    size_t raw_bytes = (size_t)(GROUP_ROWS * m->block[0].form.row_bytes);
     loader l = {.file.fd = -1, .path = gguf_part_path(m->file, 0)};
     l.bounce = aligned_alloc(4096, BOUNCE_BYTES);
     l.raw = malloc(raw_bytes);
@@ -343,7 +339,7 @@ static drey_status multiply(medusa_heads *m, weight *matrix, void *acts, int32_t
                             int64_t ldy, drey_error *err)
 {
     void *of_kind[ACT_KINDS] = {0};
-    of_kind[matrix->kernel->act] = acts;
+    of_kind[matrix->form.kernel->act] = acts;
     const product p = {matrix, y, ldy};
     product_begin(m->target, &p, 1, of_kind, n);
     return product_finish(m->target, m->pool, err);
@@ -390,8 +386,9 @@ static drey_status fill_input(const medusa_heads *m, float *input, const float *
     int32_t place = place_of(m, token);
     memcpy(input, hidden, (size_t)d * sizeof *hidden);
     if (place < m->shape.n_ids && m->ids[place] == token)
-        v->kernel->unpack_row(of_token, v->packed + (size_t)(place / GROUP_ROWS) * v->group_bytes,
-                              place % GROUP_ROWS, d);
+        v->form.kernel->unpack_row(of_token,
+                                   v->packed + (size_t)(place / GROUP_ROWS) * v->stays.group_bytes,
+                                   place % GROUP_ROWS, d);
     else
         TRY(weights_row_of(m->target, m->head, token, of_token, 0, err));
     m->kernels->rmsnorm(of_token, of_token, m->ones, d, eps);
@@ -412,8 +409,8 @@ static drey_status run_block(medusa_heads *m, int32_t k, const float *hidden,
         }
     if (n_rows == 0)
         return DREY_OK;
-    t->quantise[m->block[k].kernel->act](m->input_acts, m->input, m->input_ld, 0, n_rows, n_rows,
-                                         2 * d);
+    t->quantise[m->block[k].form.kernel->act](m->input_acts, m->input, m->input_ld, 0, n_rows,
+                                              n_rows, 2 * d);
     TRY(multiply(m, &m->block[k], m->input_acts, n_rows, m->gate, m->gate_ld, err));
     for (int32_t i = 0; i < n_rows; i++) {
         float *gate = m->gate + i * m->gate_ld, *x = m->x + place[i] * m->x_ld;
@@ -431,6 +428,7 @@ drey_status medusa_compute(medusa_heads *m, const float *hidden, const medusa_no
     assert(weights_loaded(m->target) && n >= 1 && n <= DRAFT_MAX_BATCH);
     for (int32_t k = 0; k < m->shape.n_heads; k++)
         TRY(run_block(m, k, hidden, nodes, n, err));
-    m->kernels->quantise[m->slice.kernel->act](m->x_acts, m->x, m->x_ld, 0, n, n, m->shape.n_embd);
+    m->kernels->quantise[m->slice.form.kernel->act](m->x_acts, m->x, m->x_ld, 0, n, n,
+                                                    m->shape.n_embd);
     return multiply(m, &m->slice, m->x_acts, n, m->logits, m->logits_ld, err);
 }

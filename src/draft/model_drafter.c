@@ -177,7 +177,7 @@ static logit_ids ids_of_logits(const model_drafter *d)
     const model_layout *l = d->run->layout;
     if (!l->table)
         return (logit_ids){.n_first = d->n_ids};
-    int32_t n_first = min_i32(d->n_ids, (int32_t)l->head->n_rows);
+    int32_t n_first = min_i32(d->n_ids, (int32_t)l->head->form.n_rows);
     return (logit_ids){.n_first = n_first,
                        .n_more = min_i32(d->n_places, d->n_ids - n_first),
                        .more = l->table->id};
@@ -380,7 +380,7 @@ static int32_t rows_that_stay(const model_drafter *d, const token_tree *tree, co
 static bool can_guess(const model_drafter *d, int32_t id)
 {
     const model_layout *l = d->run->layout;
-    return !l->table || id < l->head->n_rows || row_table_find(l->table, id) >= 0;
+    return !l->table || id < l->head->form.n_rows || row_table_find(l->table, id) >= 0;
 }
 
 /* What the target found likely at one position is likely at others: in a language whose tokens are
@@ -492,7 +492,7 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 static drey_status check_planes(draft_source *src, drey_error *err)
 {
     for (int32_t i = 0; i < src->layout->n_matrices; i++)
-        if (src->layout->matrix[i].planes)
+        if (src->layout->matrix[i].form.planes)
             return DREY_OK;
     FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_PLANES,
               "%s can draft for itself only with a sidecar that holds its weights in planes, and "

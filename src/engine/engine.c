@@ -98,10 +98,7 @@ void engine_apply_plan(drey_engine *e)
     engine_side *const sides[PLAN_MODELS] = {&e->target, &e->draft};
     for (int i = 0; i < PLAN_MODELS; i++)
         for (int32_t j = 0; j < e->inputs.model[i].n_matrices; j++)
-            sides[i]->layout.matrix[j].n_pinned = e->plan.n_pinned[i][j];
-    const model_layout *target = &e->target.layout;
-    for (int32_t j = 0; e->plan.n_planes && j < target->n_matrices; j++)
-        memcpy(target->matrix[j].n_planes, e->plan.n_planes[j], sizeof target->matrix[j].n_planes);
+            sides[i]->layout.matrix[j].stays = e->plan.stays[i][j];
 }
 
 /* A head over a slice of the vocabulary: tokens that a text may hold anywhere, above all those that
@@ -117,7 +114,8 @@ static drey_status open_table(engine_side *side, const tokenizer *t, drey_error 
                    &side->weight_memory);
     TRY(arena_check(&side->weight_memory, err));
     for (int ends = 1; ends >= 0; ends--)
-        for (int32_t id = (int32_t)l->head->n_rows; id < tokenizer_n_vocab(t) && n < most; id++)
+        for (int32_t id = (int32_t)l->head->form.n_rows; id < tokenizer_n_vocab(t) && n < most;
+             id++)
             if (tokenizer_is_special(t, id) && tokenizer_is_end(t, id) == (bool)ends)
                 ids[n++] = id;
     TRY(row_table_take(&side->table, ids, n, err));
@@ -139,7 +137,7 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
     size_t ring = e->plan.ring_bytes[model];
     size_t bytes = (size_t)e->inputs.model[model].overhead_bytes + ring + 4096;
     for (int32_t i = 0; i < l->n_matrices; i++)
-        bytes += weight_memory_bytes(&l->matrix[i]);
+        bytes += residency_arena_bytes(&l->matrix[i].stays);
     TRY(arena_init(&side->weight_memory, bytes, true, err));
     weights_options options = {.file = m->file,
                                .matrix = l->matrix,
@@ -223,9 +221,9 @@ static drey_status open_workspace(drey_engine *e, drey_error *err)
     const plan_result *p = &e->plan;
     TRY(arena_init(&e->work_memory, p->work_bytes + engine_trace_bytes(e), false, err));
     init_trace(e);
-    e->target.weights.trace = e->draft.weights.trace = &e->trace;
-    e->target.weights.trace_lane = e->config.n_threads;
-    e->draft.weights.trace_lane = e->config.n_threads + 1;
+    e->target.weights.reading.trace = e->draft.weights.reading.trace = &e->trace;
+    e->target.weights.reading.trace_lane = e->config.n_threads;
+    e->draft.weights.reading.trace_lane = e->config.n_threads + 1;
     workspace_limits limits = plan_workspace(&e->inputs, p, PLAN_TARGET);
     workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->work_memory);
     limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);

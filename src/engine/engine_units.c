@@ -40,7 +40,7 @@ size_t engine_units_bytes(const drey_engine *e)
         return 0;
     for (int32_t i = 0; i < e->target.layout.n_matrices; i++) {
         const weight *m = &e->target.layout.matrix[i];
-        weight_bytes += m->in_pass ? (uint64_t)m->n_groups * m->group_bytes : 0;
+        weight_bytes += m->stays.in_pass ? (uint64_t)m->stays.n_groups * m->stays.group_bytes : 0;
     }
     int32_t rows = e->config.prompt_chunk ? e->config.prompt_chunk : DREY_MAX_PROMPT_CHUNK;
     return units_bytes(e->units) + units_device_bytes(e->units, weight_bytes, rows);

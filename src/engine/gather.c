@@ -105,21 +105,10 @@ static bool views_target(const drey_engine *e)
 
 static plan_matrix describe(const weight *m, bool must_stay)
 {
-    int64_t last_rows = m->n_rows - (int64_t)(m->n_groups - 1) * GROUP_ROWS;
-    bool packed = m->sidecar_offset != 0;
-    plan_matrix p = {
-        .n_groups = m->n_groups,
-        .group_bytes = m->group_bytes,
-        .group_read_bytes = packed ? m->group_bytes : (uint64_t)(GROUP_ROWS * m->row_bytes),
-        .last_read_bytes = packed ? m->group_bytes : (uint64_t)(last_rows * m->row_bytes),
-        .numbers = (double)m->n_rows * (double)m->k,
-        .in_pass = m->in_pass,
-        .must_stay = must_stay && m->in_pass,
-        .split = m->planes != NULL,
-        .first_bits = m->planes ? m->planes->bits : 0};
-    for (int i = 0; i < N_PLANES; i++)
-        p.plane_bytes[i] = m->plane_bytes[i];
-    return p;
+    return (plan_matrix){.groups = m->stays,
+                         .numbers = (double)m->form.n_rows * (double)m->form.k,
+                         .must_stay = must_stay && m->stays.in_pass,
+                         .first_bits = m->form.planes ? m->form.planes->bits : 0};
 }
 
 size_t engine_table_bytes(const model_layout *l)
@@ -137,9 +126,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], is_draft || views_target(e) ||
                                                 (e->inputs.deferred_rows > 0 && i == n - 1));
-    e->plan.n_pinned[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(int32_t));
-    if (model == PLAN_TARGET)
-        e->plan.n_planes = arena_take(&e->plan_memory, (size_t)n * sizeof *e->plan.n_planes);
+    e->plan.stays[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(residency));
     e->inputs.model[model] = (plan_model){
         .shape = &l->shape,
         .matrix = matrix,
@@ -216,10 +203,10 @@ static drey_status gather_prefixes(drey_engine *e, drey_error *err)
 
 static size_t plan_memory_bytes(const drey_engine *e)
 {
-    size_t total = 0, per_matrix = sizeof(plan_matrix) + (1 + N_PLANES) * sizeof(int32_t);
+    size_t total = 0, per_matrix = sizeof(plan_matrix) + sizeof(residency);
     const engine_side *sides[] = {&e->target, &e->draft};
     for (int i = 0; i < 2; i++)
-        total += (size_t)sides[i]->layout.n_matrices * per_matrix + 3 * ARENA_ALIGN;
+        total += (size_t)sides[i]->layout.n_matrices * per_matrix + 2 * ARENA_ALIGN;
     return total;
 }
 
@@ -318,7 +305,7 @@ drey_status engine_gather_draft(drey_engine *e, drey_error *err)
         gather_model(e, PLAN_DRAFT, &e->draft, c->draft);
     gather_source(e);
     if (model_layout_is_sliced(&e->draft.layout))
-        in->draft.n_ids = (int32_t)e->draft.layout.head->n_rows;
+        in->draft.n_ids = (int32_t)e->draft.layout.head->form.n_rows;
     TRY(gather_prefixes(e, err));
     in->session_state_bytes = engine_session_state_bytes(e);
     return arena_check(&e->plan_memory, err);

@@ -91,7 +91,7 @@ static bool has_planes(const sidecar_job *job)
 {
     bool any = false;
     for (int32_t i = 0; i < job->n_matrices; i++)
-        any = any || job->matrix[i].planes;
+        any = any || job->matrix[i].form.planes;
     return any;
 }
 

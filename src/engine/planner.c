@@ -73,13 +73,13 @@ drey_status drey_planner_visit(drey_planner *p, uint64_t memory_bytes, drey_plan
     const model_layout *l = &p->engine.target.layout;
     for (int32_t i = 0; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
-        uint64_t streamed = weight_streamed_bytes(m);
-        if (!m->in_pass && !weight_is_pinned(m))
-            visit(user, m->tensor->name, m->tensor->n_bytes, DREY_LOOKED_UP);
-        if (m->n_pinned)
-            visit(user, m->tensor->name, m->tensor->n_bytes - streamed, DREY_PINNED);
+        uint64_t streamed = residency_streamed_bytes(&m->stays);
+        if (!m->stays.in_pass && !residency_is_whole(&m->stays))
+            visit(user, m->form.tensor->name, m->form.tensor->n_bytes, DREY_LOOKED_UP);
+        if (m->stays.n_pinned)
+            visit(user, m->form.tensor->name, m->form.tensor->n_bytes - streamed, DREY_PINNED);
         if (streamed)
-            visit(user, m->tensor->name, streamed, DREY_STREAMED);
+            visit(user, m->form.tensor->name, streamed, DREY_STREAMED);
     }
     return DREY_OK;
 }

@@ -231,7 +231,7 @@ static drey_status bind_vocabulary(binder *b, const char *name, weight **out)
 static drey_status bind_embedding(binder *b)
 {
     TRY(bind_vocabulary(b, "token_embd.weight", &b->l->embedding));
-    b->l->embedding->in_pass = false;
+    b->l->embedding->stays.in_pass = false;
     b->l->n_looked_up = 1;
     return DREY_OK;
 }

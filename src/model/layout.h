@@ -63,11 +63,11 @@ const gguf_tensor *model_head_tensor(const gguf *g);
 void model_layout_slice(model_layout *l, int32_t n_ids, int32_t room);
 static inline int32_t model_layout_room(const model_layout *l)
 {
-    return l->n_logits - (int32_t)l->head->n_rows;
+    return l->n_logits - (int32_t)l->head->form.n_rows;
 }
 static inline bool model_layout_is_sliced(const model_layout *l)
 {
-    return l->n_logits > 0 && l->head->n_rows < l->shape.n_vocab;
+    return l->n_logits > 0 && l->head->form.n_rows < l->shape.n_vocab;
 }
 /* The same layout over another array of its matrices, in the same order, whose memory is the
  * caller's; vectors are shared. Takes model_layout_view_bytes from `a`. */

@@ -95,11 +95,11 @@ static drey_status open_head(model_pass *p, drey_error *err)
         TRY(pass_norm_head(p, err));
         weight *head = r->layout->head;
         row_table *table = r->layout->table;
-        product products[] = {
-            {head, r->ws->logits, pass_logits_stride(r)},
-            {table ? &table->matrix : NULL, r->ws->logits + head->n_rows, pass_logits_stride(r)}};
+        product products[] = {{head, r->ws->logits, pass_logits_stride(r)},
+                              {table ? &table->matrix : NULL, r->ws->logits + head->form.n_rows,
+                               pass_logits_stride(r)}};
         open_product(p, HEAD, products, table && row_table_places(table) > 0 ? 2 : 1);
-    } else if (!weights_loaded(r->weights) && weight_stays(r->layout->head)) {
+    } else if (!weights_loaded(r->weights) && residency_any(&r->layout->head->stays)) {
         open_loading(p, COMPLETE, r->layout->head);
     }
     return DREY_OK;

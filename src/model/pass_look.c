@@ -23,7 +23,7 @@ bool pass_can_look(const model_pass *p)
 {
     const runner *r = p->r;
     return pass_at_layer(p) && weights_loaded(r->weights) && !r->layout->table &&
-           weight_is_pinned(r->layout->head);
+           residency_is_whole(&r->layout->head->stays);
 }
 
 /* The final norm of a row, as row i of y. */
@@ -42,8 +42,8 @@ static void take_look(const model_pass *p, const pass_look *look, int32_t i, int
     const weight *head = r->layout->head;
     void *act = r->ws->look[thread];
     assert(look->row >= 0 && look->row < p->n_rows);
-    r->kernels->quantise[head->kernel->act](act, norm_row(p, look->row, i), pass_embd_ld(p), 0, 1,
-                                            1, head->k);
+    r->kernels->quantise[head->form.kernel->act](act, norm_row(p, look->row, i), pass_embd_ld(p), 0,
+                                                 1, 1, head->form.k);
     weights_dot_rows(r->weights, head, look->ids, look->n_ids, act, look->logits, thread);
     pass_finish(r, look->logits, look->n_ids);
 }
@@ -75,12 +75,12 @@ float *pass_look_head(model_pass *p, const int32_t *rows, int32_t n)
     int64_t start = r->trace ? clock_ns() : 0;
     for (int32_t i = 0; i < n; i++)
         norm_row(p, rows[i], i);
-    r->kernels->quantise[head->kernel->act](r->ws->acts[head->kernel->act], r->ws->y,
-                                            pass_embd_ld(p), 0, n, n, head->k);
+    r->kernels->quantise[head->form.kernel->act](r->ws->acts[head->form.kernel->act], r->ws->y,
+                                                 pass_embd_ld(p), 0, n, n, head->form.k);
     product_run_aside(r->weights, r->pool, &(product){head, r->ws->logits, pass_logits_stride(r)},
                       r->ws->acts, n);
     for (int32_t i = 0; i < n; i++)
-        pass_finish(r, r->ws->logits + i * pass_logits_stride(r), head->n_rows);
+        pass_finish(r, r->ws->logits + i * pass_logits_stride(r), head->form.n_rows);
     if (r->trace)
         trace_add(r->trace, 0, TRACE_MATMUL, start, clock_ns(), n);
     return r->ws->logits;

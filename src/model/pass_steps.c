@@ -65,7 +65,7 @@ void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
     for (int kind = 0; kind < ACT_KINDS; kind++)
         p->kinds[kind] = false;
     for (int32_t i = 0; i < n; i++)
-        p->kinds[matrices[i]->kernel->act] = true;
+        p->kinds[matrices[i]->form.kernel->act] = true;
 }
 
 void pass_quantise_rows(model_pass *p, int32_t from, int32_t to)

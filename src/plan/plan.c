@@ -33,29 +33,9 @@ static bool is_viewed(const plan_inputs *in)
     return in->model[PLAN_DRAFT].is_view;
 }
 
-static uint64_t pinned_bytes(const plan_matrix *m, int32_t n_pinned)
+static bool is_small(const residency *groups)
 {
-    return (uint64_t)n_pinned * m->group_bytes;
-}
-
-/* Bytes of the planes of a split matrix that are in memory besides its pinned groups. */
-static uint64_t plane_bytes(const plan_matrix *m, const plan_result *r, int32_t i, int32_t n_pinned)
-{
-    uint64_t total = 0;
-    for (int p = 0; m->split && p < N_PLANES - 1; p++)
-        total += (uint64_t)max_i32(r->n_planes[i][p] - n_pinned, 0) * m->plane_bytes[p];
-    return total;
-}
-
-static uint64_t read_bytes(const plan_matrix *m, int32_t n_pinned)
-{
-    int32_t n = m->n_groups - n_pinned;
-    return n > 0 ? (uint64_t)(n - 1) * m->group_read_bytes + m->last_read_bytes : 0;
-}
-
-static bool is_small(const plan_matrix *m)
-{
-    return read_bytes(m, 0) <= small_bytes;
+    return residency_rest_bytes(groups) <= small_bytes;
 }
 
 /* Page tables: an entry of eight bytes per page. */
@@ -68,19 +48,18 @@ static uint64_t with_page_tables(uint64_t bytes)
 static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, int model)
 {
     const plan_model *m = &in->model[model];
-    const int32_t *n_pinned = r->n_pinned[model];
     uint64_t total = 0;
     for (int32_t i = 0; i < m->n_matrices; i++)
-        total += pinned_bytes(&m->matrix[i], n_pinned[i]) +
-                 plane_bytes(&m->matrix[i], r, i, n_pinned[i]);
+        total += residency_bytes(&r->stays[model][i]);
     return total;
 }
 
 /* Of a matrix that must stay; if it is split, its first plane must. */
 static uint64_t staying_bytes(const plan_matrix *m)
 {
-    uint64_t group_bytes = m->split ? m->plane_bytes[0] : m->group_bytes;
-    return m->must_stay ? (uint64_t)m->n_groups * group_bytes : 0;
+    const residency *g = &m->groups;
+    size_t group_bytes = g->split ? g->plane_bytes[0] : g->group_bytes;
+    return m->must_stay ? (uint64_t)g->n_groups * group_bytes : 0;
 }
 
 static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format format,
@@ -227,9 +206,10 @@ static void pin_least(const plan_inputs *in, plan_result *r)
     for (int i = 0; i < PLAN_MODELS; i++)
         for (int32_t j = 0; j < in->model[i].n_matrices; j++) {
             const plan_matrix *m = &in->model[i].matrix[j];
-            r->n_pinned[i][j] = m->must_stay && !m->split ? m->n_groups : 0;
-            for (int p = 0; m->split && p < N_PLANES; p++)
-                r->n_planes[j][p] = m->must_stay && p == 0 ? m->n_groups : 0;
+            residency *stays = &r->stays[i][j];
+            *stays = m->groups;
+            if (m->must_stay)
+                *(stays->split ? &stays->n_planes[0] : &stays->n_pinned) = stays->n_groups;
         }
 }
 
@@ -237,7 +217,7 @@ static void pin_least(const plan_inputs *in, plan_result *r)
 static int plane_of_bit(const plan_matrix *m, int32_t bit)
 {
     int32_t plane = bit - m->first_bits;
-    return m->split && plane > 0 && plane < N_PLANES ? plane : 0;
+    return m->groups.split && plane > 0 && plane < N_PLANES ? plane : 0;
 }
 
 /* Takes an equal share of the planes of this bit; all bits before it are in memory. Groups whose
@@ -248,71 +228,67 @@ static bool pin_bit(const plan_model *target, plan_result *r, int32_t bit, uint6
     for (int32_t i = 0; i < target->n_matrices; i++) {
         const plan_matrix *m = &target->matrix[i];
         int plane = plane_of_bit(m, bit);
-        all += plane ? (uint64_t)m->n_groups * m->plane_bytes[plane] : 0;
+        all += plane ? (uint64_t)m->groups.n_groups * m->groups.plane_bytes[plane] : 0;
     }
     bool whole = *room >= all;
     double share = whole ? 1.0 : (double)*room / (double)all;
     for (int32_t i = 0; i < target->n_matrices; i++) {
-        const plan_matrix *m = &target->matrix[i];
-        int plane = plane_of_bit(m, bit);
+        residency *stays = &r->stays[PLAN_TARGET][i];
+        int plane = plane_of_bit(&target->matrix[i], bit);
         if (!plane)
             continue;
-        int32_t n = (int32_t)(share * m->n_groups);
-        *(plane < N_PLANES - 1 ? &r->n_planes[i][plane] : &r->n_pinned[PLAN_TARGET][i]) = n;
-        *room -= (uint64_t)n * m->plane_bytes[plane];
+        int32_t n = (int32_t)(share * stays->n_groups);
+        *(plane < N_PLANES - 1 ? &stays->n_planes[plane] : &stays->n_pinned) = n;
+        *room -= (uint64_t)n * stays->plane_bytes[plane];
     }
     return whole;
 }
 
-/* Pins up to `most` more groups, as far as there is room. */
-static void pin_more(const plan_matrix *m, int32_t most, int32_t *n_pinned, uint64_t *room)
+static uint64_t unpinned_bytes(const residency *m)
 {
-    uint64_t n = min_u64((uint64_t)min_i32(most, m->n_groups - *n_pinned), *room / m->group_bytes);
-    *n_pinned += (int32_t)n;
+    return (uint64_t)(m->n_groups - m->n_pinned) * m->group_bytes;
+}
+
+/* Pins up to `most` more groups, as far as there is room. */
+static void pin_more(residency *m, int32_t most, uint64_t *room)
+{
+    uint64_t n =
+        min_u64((uint64_t)min_i32(most, m->n_groups - m->n_pinned), *room / m->group_bytes);
+    m->n_pinned += (int32_t)n;
     *room -= n * m->group_bytes;
 }
 
-static void pin_whole(const plan_matrix *m, int32_t *n_pinned, uint64_t *room)
+static void pin_whole(residency *m, uint64_t *room)
 {
-    if (pinned_bytes(m, m->n_groups - *n_pinned) <= *room)
-        pin_more(m, m->n_groups, n_pinned, room);
+    if (unpinned_bytes(m) <= *room)
+        pin_more(m, m->n_groups, room);
 }
 
-static void pin_share(const plan_model *target, int32_t *n_pinned, uint64_t *room)
+/* stays: [n]. */
+static void pin_share(residency *stays, int32_t n, uint64_t *room)
 {
     uint64_t rest = 0;
-    for (int32_t i = 0; i < target->n_matrices; i++)
-        if (target->matrix[i].in_pass)
-            rest += pinned_bytes(&target->matrix[i], target->matrix[i].n_groups - n_pinned[i]);
+    for (int32_t i = 0; i < n; i++)
+        rest += stays[i].in_pass ? unpinned_bytes(&stays[i]) : 0;
     if (rest == 0)
         return;
     double share = *room >= rest ? 1.0 : (double)*room / (double)rest;
-    for (int32_t i = 0; i < target->n_matrices; i++) {
-        const plan_matrix *m = &target->matrix[i];
-        if (m->in_pass)
-            pin_more(m, (int32_t)(share * (m->n_groups - n_pinned[i])), &n_pinned[i], room);
-    }
-    for (int32_t i = 0; i < target->n_matrices; i++)
-        if (target->matrix[i].in_pass)
-            pin_more(&target->matrix[i], 1, &n_pinned[i], room);
+    for (int32_t i = 0; i < n; i++)
+        if (stays[i].in_pass)
+            pin_more(&stays[i], (int32_t)(share * (stays[i].n_groups - stays[i].n_pinned)), room);
+    for (int32_t i = 0; i < n; i++)
+        if (stays[i].in_pass)
+            pin_more(&stays[i], 1, room);
 }
 
 /* Pins this share of each matrix, in the order of a pass, of as many as there is room for. */
-static void pin_front(const plan_model *target, double share, int32_t *n_pinned, uint64_t *room)
+static void pin_front(residency *stays, int32_t n, double share, uint64_t *room)
 {
-    for (int32_t i = 0; i < target->n_matrices; i++) {
-        const plan_matrix *m = &target->matrix[i];
-        int32_t n = (int32_t)(share * m->n_groups) - n_pinned[i];
-        if (m->in_pass && n > 0)
-            pin_more(m, n, &n_pinned[i], room);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t more = (int32_t)(share * stays[i].n_groups) - stays[i].n_pinned;
+        if (stays[i].in_pass && more > 0)
+            pin_more(&stays[i], more, room);
     }
-}
-
-uint64_t plan_streamed_bytes(const plan_inputs *in, const plan_result *r, int32_t i)
-{
-    const plan_matrix *m = &in->model[PLAN_TARGET].matrix[i];
-    int32_t n_pinned = r->n_pinned[PLAN_TARGET][i];
-    return m->in_pass ? read_bytes(m, n_pinned) - plane_bytes(m, r, i, n_pinned) : 0;
 }
 
 /* Of the target's passes. */
@@ -320,7 +296,7 @@ static uint64_t streamed_bytes(const plan_inputs *in, const plan_result *r)
 {
     uint64_t total = 0;
     for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++)
-        total += plan_streamed_bytes(in, r, i);
+        total += residency_streamed_bytes(&r->stays[PLAN_TARGET][i]);
     return total;
 }
 
@@ -328,8 +304,8 @@ static void pin_lookups(const plan_inputs *in, plan_result *r, uint64_t *room)
 {
     for (int i = PLAN_MODELS - 1; i >= 0; i--)
         for (int32_t j = 0; j < in->model[i].n_matrices; j++)
-            if (!in->model[i].matrix[j].in_pass)
-                pin_whole(&in->model[i].matrix[j], &r->n_pinned[i][j], room);
+            if (!r->stays[i][j].in_pass)
+                pin_whole(&r->stays[i][j], room);
 }
 
 static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
@@ -343,16 +319,16 @@ static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
  * the first ones. Returns the remaining room. */
 static uint64_t pin_groups(const plan_inputs *in, uint64_t room, double front_share, plan_result *r)
 {
-    const plan_model *target = &in->model[PLAN_TARGET];
-    int32_t *n_pinned = r->n_pinned[PLAN_TARGET], head = target->n_matrices - 1;
+    residency *stays = r->stays[PLAN_TARGET];
+    int32_t n = in->model[PLAN_TARGET].n_matrices;
     pin_least(in, r);
-    pin_more(&target->matrix[head], target->matrix[head].n_groups, &n_pinned[head], &room);
-    for (int32_t i = 0; i < target->n_matrices; i++)
-        if (target->matrix[i].in_pass && is_small(&target->matrix[i]))
-            pin_whole(&target->matrix[i], &n_pinned[i], &room);
+    pin_more(&stays[n - 1], stays[n - 1].n_groups, &room);
+    for (int32_t i = 0; i < n; i++)
+        if (stays[i].in_pass && is_small(&in->model[PLAN_TARGET].matrix[i].groups))
+            pin_whole(&stays[i], &room);
     if (front_share > 0)
-        pin_front(target, front_share, n_pinned, &room);
-    pin_share(target, n_pinned, &room); /* all of it, or what a share rounds off */
+        pin_front(stays, n, front_share, &room);
+    pin_share(stays, n, &room); /* all of it, or what a share rounds off */
     return room;
 }
 
@@ -397,11 +373,11 @@ uint64_t plan_step_bytes(const plan_inputs *in, const plan_result *r)
 
 static void pin_share_of_each(const plan_inputs *in, plan_result *r)
 {
-    const plan_model *target = &in->model[PLAN_TARGET];
-    int32_t *n_pinned = r->n_pinned[PLAN_TARGET];
-    for (int32_t i = 0; i < target->n_matrices; i++)
-        if (target->matrix[i].in_pass)
-            n_pinned[i] = max_i32(n_pinned[i], (int32_t)(in->share * target->matrix[i].n_groups));
+    for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
+        residency *stays = &r->stays[PLAN_TARGET][i];
+        if (stays->in_pass)
+            stays->n_pinned = max_i32(stays->n_pinned, (int32_t)(in->share * stays->n_groups));
+    }
 }
 
 /* ---- The report ---- */
@@ -430,18 +406,16 @@ static void begin_report(const plan_inputs *in, uint64_t budget_bytes, drey_plan
 /* fixed: of it `stays` bytes are pinned weights. */
 static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, plan_result *r)
 {
-    const plan_model *target = &in->model[PLAN_TARGET];
-    const int32_t *n_pinned = r->n_pinned[PLAN_TARGET];
     drey_plan *t = &r->report;
     t->pinned_bytes = model_pinned_bytes(in, r, PLAN_TARGET);
     t->streamed_bytes_per_pass = streamed_bytes(in, r);
     for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
         t->draft_bytes += in->model[i].resident_bytes + model_pinned_bytes(in, r, i);
-    for (int32_t i = 0; i < target->n_matrices; i++) {
-        const plan_matrix *m = &target->matrix[i];
+    for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
+        const residency *m = &r->stays[PLAN_TARGET][i];
         if (!m->in_pass)
-            t->lookup_bytes += read_bytes(m, n_pinned[i]);
-        else if (n_pinned[i] == m->n_groups)
+            t->lookup_bytes += residency_rest_bytes(m);
+        else if (residency_is_whole(m))
             t->n_tensors_pinned++;
         else
             t->n_tensors_streamed++;

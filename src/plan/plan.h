@@ -7,26 +7,19 @@
 #include "common/error.h"
 #include "draft/drafter_kind.h"
 #include "drey/tune.h"
-#include "kernel/planes.h"
 #include "model/deferred.h"
 #include "model/workspace.h"
+#include "weights/residency.h"
 
 /* The models of an engine. All but the target are side models, whose weights stay in memory. They
  * may be views of the target, without their own weights, and may have no passes. */
 enum { PLAN_TARGET, PLAN_DRAFT, PLAN_MODELS };
 
-/* A matrix of packed groups, each of which is pinned or not. */
 typedef struct plan_matrix {
-    int32_t n_groups;
-    uint64_t group_bytes;      /* of a pinned group */
-    uint64_t group_read_bytes; /* what a pass reads for a group that is not pinned, */
-    uint64_t last_read_bytes;  /* and for the last one, which may have fewer rows */
-    double numbers;            /* [n_rows][k] */
-    bool in_pass;              /* false: never streamed; its rows are looked up, or it is pinned */
-    bool must_stay;            /* pinned whatever the budget is */
-    bool split;                /* in planes: */
-    int32_t first_bits;        /* of a weight that are in the first one */
-    uint64_t plane_bytes[N_PLANES]; /* of a group */
+    residency groups;   /* of which nothing stays */
+    double numbers;     /* [n_rows][k] */
+    bool must_stay;     /* pinned whatever the budget is */
+    int32_t first_bits; /* of one in planes: of a weight that are in the first one */
 } plan_matrix;
 
 typedef struct plan_model {
@@ -100,13 +93,10 @@ typedef struct plan_result {
     size_t work_bytes;                  /* of the workspaces */
     size_t session_bytes;               /* of a session's arena */
     size_t ring_bytes[PLAN_MODELS];
-    int32_t *n_pinned[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
-    /* Of the target, [n_matrices]: groups whose first planes are in memory, as in weight. NULL:
-     * none of its matrices is split. */
-    int32_t (*n_planes)[N_PLANES];
+    residency *stays[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
 } plan_result;
 
-/* Fills the result, whose n_pinned point to the caller's memory. Everything that does not depend on
+/* Fills the result, whose stays point to the caller's memory. Everything that does not depend on
  * the budget is added up first. The rest is used to pin the target: its head, then small matrices
  * (each would cost one read request), then an equal share of every other one, so that in each
  * product pinned rows are computed while streamed ones arrive. If all matrices that passes use are
@@ -134,8 +124,6 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
 
 /* Bytes that a step of the draft reads: of a view, what stays of the target. */
 uint64_t plan_step_bytes(const plan_inputs *in, const plan_result *r);
-/* Bytes that a pass that goes to its end reads of the target's matrix i. */
-uint64_t plan_streamed_bytes(const plan_inputs *in, const plan_result *r, int32_t i);
 /* Seconds of a pass through `layers` layers and the head, at these speeds: the disk is at most the
  * ring ahead of the threads. layers need not be whole. (plan_front.c) */
 double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, double disk_per_s,

@@ -22,7 +22,7 @@ typedef struct matrix_work {
 static int32_t layer_of(const plan_model *target, int32_t i)
 {
     int32_t head = target->n_matrices - 1, first = 0;
-    while (!target->matrix[first].in_pass)
+    while (!target->matrix[first].groups.in_pass)
         first++;
     bool is_none = i < first || i == head;
     return is_none ? -1 : (i - first) / ((head - first) / target->shape->n_layers);
@@ -31,10 +31,10 @@ static int32_t layer_of(const plan_model *target, int32_t i)
 /* Matrix i, in a pass through `layers` layers, the last of which may be only a part. */
 static matrix_work work_of(const plan_inputs *in, const plan_result *r, int32_t i, double layers)
 {
-    const plan_matrix *m = &in->model[PLAN_TARGET].matrix[i];
+    const residency *m = &r->stays[PLAN_TARGET][i];
     int32_t layer = layer_of(&in->model[PLAN_TARGET], i);
     double share = layer < 0 ? m->in_pass : min_f64(max_f64(layers - layer, 0), 1);
-    return (matrix_work){.read_bytes = (double)plan_streamed_bytes(in, r, i),
+    return (matrix_work){.read_bytes = (double)residency_streamed_bytes(m),
                          .bytes = (double)m->n_groups * (double)m->group_bytes,
                          .share = share};
 }
@@ -69,8 +69,9 @@ int64_t plan_front_layers(const plan_inputs *in, const plan_result *r)
         uint64_t all = 0, stays = 0;
         for (int32_t i = 0; i < target->n_matrices; i++)
             if (layer_of(target, i) == layer) {
-                all += (uint64_t)target->matrix[i].n_groups * target->matrix[i].group_bytes;
-                stays += (uint64_t)r->n_pinned[PLAN_TARGET][i] * target->matrix[i].group_bytes;
+                const residency *m = &r->stays[PLAN_TARGET][i];
+                all += (uint64_t)m->n_groups * m->group_bytes;
+                stays += residency_pinned_bytes(m);
             }
         if (stays < all / 2)
             return layer;

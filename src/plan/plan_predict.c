@@ -19,9 +19,9 @@ static pass_work work_of(const plan_model *model, uint64_t cache_bytes)
     pass_work work = {.bytes = (double)cache_bytes / 2};
     for (int32_t i = 0; i < model->n_matrices; i++) {
         const plan_matrix *m = &model->matrix[i];
-        if (!m->in_pass)
+        if (!m->groups.in_pass)
             continue;
-        work.bytes += (double)m->n_groups * (double)m->group_bytes;
+        work.bytes += (double)m->groups.n_groups * (double)m->groups.group_bytes;
         work.numbers += m->numbers;
     }
     return work;

@@ -35,8 +35,8 @@ static void make_runner(drey_session *s, runner *r, engine_side *side, kv_cache 
 static uint64_t load_total(const weights *w)
 {
     uint64_t total = 0;
-    for (int64_t i = 0; i < w->n_first; i++)
-        total += w->first[i].n_bytes;
+    for (int64_t i = 0; i < w->reading.n_first; i++)
+        total += w->reading.first[i].n_bytes;
     return total;
 }
 

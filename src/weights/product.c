@@ -117,7 +117,7 @@ static job_item item_at(const job_product *q, int32_t item)
     while (item >= q->range[r].n_items)
         item -= q->range[r++].n_items;
     const job_range *range = &q->range[r];
-    int32_t groups = q->p.matrix->piece_groups, run = item / q->run_items;
+    int32_t groups = q->p.matrix->reads.piece_groups, run = item / q->run_items;
     job_item i = {.range = r,
                   .low = range->from + run * groups,
                   .run = range->first_run + run,
@@ -170,7 +170,7 @@ static bool share_take(group_share *share, bool owner, int32_t n, int32_t *from,
 /* Groups that are used where they lie in memory: of a view, with the planes that are there. */
 static int32_t resident_groups(const weights *w, const weight *m)
 {
-    return w->view_of ? range_end(m, RANGE_ALL - 1) : m->n_pinned;
+    return w->view_of ? range_end(&m->stays, RANGE_ALL - 1) : m->stays.n_pinned;
 }
 
 /* Devices know the matrices that stand in the order of a pass. */
@@ -206,20 +206,21 @@ static void share_give_back(group_share *share, int32_t from, int32_t to)
 static void job_ranges_init(job_product *q, const weights *w, int32_t n)
 {
     weight *m = q->p.matrix;
-    int64_t seq = w->pass_seq + (q->loading ? m->first_seq : m->cycle_seq);
+    int64_t seq = w->pass.begin_seq + (q->loading ? m->reads.first_seq : m->reads.cycle_seq);
     int32_t run = 0;
     q->n_items = 0;
     for (int r = 0; r < WEIGHT_RANGES; r++) {
         job_range *range = &q->range[r];
-        int32_t from = range_begin(m, r), to = range_end(m, r), groups = m->piece_groups;
+        int32_t from = range_begin(&m->stays, r), to = range_end(&m->stays, r),
+                groups = m->reads.piece_groups;
         bool stays = q->loading && r != RANGE_ALL;
         *range = (job_range){.from = from, .to = to, .first_run = run, .seq = seq};
-        range->n_pieces = w->view_of ? 0 : range_pieces(m, r, q->loading);
-        if (range->n_pieces == 0 || !(stays || (m->in_pass && n > 0)))
+        range->n_pieces = w->view_of ? 0 : range_pieces(&m->stays, r, q->loading);
+        if (range->n_pieces == 0 || !(stays || (m->stays.in_pass && n > 0)))
             continue;
         for (int32_t low = from; low < to; low += groups, run++) {
             int32_t n_groups = min_i32(groups, to - low);
-            atomic_store_explicit(&m->run_left[run], n_groups, memory_order_relaxed);
+            atomic_store_explicit(&m->reads.run_left[run], n_groups, memory_order_relaxed);
             range->n_items += ceil_div_i32(n_groups, q->step_groups);
         }
         seq += (int64_t)(run - range->first_run) * range->n_pieces;
@@ -233,8 +234,8 @@ static void job_ranges_init(job_product *q, const weights *w, int32_t n)
 static bool is_checked(const job_product *q, int32_t n)
 {
     const weight *m = q->p.matrix;
-    bool whole = weight_is_pinned(m) || (m->in_pass && n > 0 && !m->planes);
-    return q->loading && m->sidecar_offset && whole;
+    bool whole = residency_is_whole(&m->stays) || (m->stays.in_pass && n > 0 && !m->form.planes);
+    return q->loading && m->reads.sidecar_offset && whole;
 }
 
 static void job_product_init(job_product *q, const weights *w, const product *p, group_share *share,
@@ -242,9 +243,9 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
 {
     weight *m = p->matrix;
     *q = (job_product){.p = *p, .loading = !weights_loaded(w) && !m->resident, .share = share};
-    int32_t most = (int32_t)(w->tuning.claim_bytes / m->group_bytes);
-    q->step_groups = m->sidecar_offset && most > 1 ? most : 1;
-    q->run_items = ceil_div_i32(m->piece_groups, q->step_groups);
+    int32_t most = (int32_t)(w->tuning.claim_bytes / m->stays.group_bytes);
+    q->step_groups = m->reads.sidecar_offset && most > 1 ? most : 1;
+    q->run_items = ceil_div_i32(m->reads.piece_groups, q->step_groups);
     q->claim_groups = n > 0 && most > n ? most / n : 1;
     for (int32_t t = 0, from = 0, end; t < n_slots(w); t++, from = end) {
         end = share_start(w, m, t + 1, n);
@@ -265,7 +266,7 @@ static int64_t job_product_end(const job_product *q)
         const job_range *range = &q->range[r];
         if (range->n_items > 0)
             end = range->seq +
-                  (int64_t)ceil_div_i32(range->to - range->from, q->p.matrix->piece_groups) *
+                  (int64_t)ceil_div_i32(range->to - range->from, q->p.matrix->reads.piece_groups) *
                       range->n_pieces;
     }
     return end;
@@ -280,7 +281,7 @@ static void job_begin(weights *w, const product *products, int32_t n_products,
     j->n_products = n_products;
     j->n_items = 0;
     j->n = n;
-    j->end_seq = w->cursor;
+    j->end_seq = w->pass.cursor;
     j->open = true;
     for (int kind = 0; kind < ACT_KINDS; kind++)
         j->acts[kind] = acts ? acts[kind] : NULL;
@@ -294,7 +295,7 @@ static void job_begin(weights *w, const product *products, int32_t n_products,
         j->last = m;
         j->end_seq = job_product_end(q);
     }
-    assert(w->view_of || j->end_seq <= w->limit);
+    assert(w->view_of || j->end_seq <= w->pass.limit);
     atomic_store_explicit(&j->next, 0, memory_order_relaxed);
     atomic_store_explicit(&j->failed, false, memory_order_relaxed);
     atomic_store_explicit(&j->damaged, NULL, memory_order_relaxed);
@@ -315,9 +316,9 @@ static void dot_on_unit(const product_job *j, const job_product *q, const uint8_
     const weight *m = q->p.matrix;
     unit_slot *slot = &j->w->units->slot[thread];
     int64_t start = slot->slow > 1 ? clock_ns() : 0;
-    slot->kernels->matmul[m->tensor->type].dot(q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy,
-                                               packed, n_groups, j->acts[m->kernel->act], j->n,
-                                               m->k, j->w->dot_scratch[thread]);
+    slot->kernels->matmul[m->form.tensor->type].dot(q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy,
+                                                    packed, n_groups, j->acts[m->form.kernel->act],
+                                                    j->n, m->form.k, j->w->dot_scratch[thread]);
     if (slot->slow > 1)
         unit_linger(slot, start);
     slot->n_groups += (uint64_t)n_groups;
@@ -330,8 +331,9 @@ static void dot_groups(const product_job *j, const job_product *q, const uint8_t
     if (j->n > 0 && j->w->units)
         dot_on_unit(j, q, packed, group, n_groups, thread);
     else if (j->n > 0)
-        m->kernel->dot(q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy, packed, n_groups,
-                       j->acts[m->kernel->act], j->n, m->k, j->w->dot_scratch[thread]);
+        m->form.kernel->dot(q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy, packed, n_groups,
+                            j->acts[m->form.kernel->act], j->n, m->form.k,
+                            j->w->dot_scratch[thread]);
 }
 
 /* The same of groups in planes, one by one: their blocks are behind each other in each plane. */
@@ -339,14 +341,14 @@ static void dot_split(const product_job *j, const job_product *q, plane_blocks b
                       int32_t group, int32_t n_groups, int32_t thread)
 {
     const weight *m = q->p.matrix;
-    const kernel_table *kernels = j->w->units ? j->w->units->slot[thread].kernels : m->kernels;
+    const kernel_table *kernels = j->w->units ? j->w->units->slot[thread].kernels : m->form.kernels;
     for (int32_t g = group; g < group + n_groups && j->n > 0; g++) {
-        dot_planes(kernels, m->tensor->type, q->p.y + (int64_t)g * GROUP_ROWS, q->p.ldy, &blocks,
-                   j->acts[m->kernel->act], j->n, m->k, j->w->dot_scratch[thread],
-                   j->w->pack_scratch[thread]);
+        dot_planes(kernels, m->form.tensor->type, q->p.y + (int64_t)g * GROUP_ROWS, q->p.ldy,
+                   &blocks, j->acts[m->form.kernel->act], j->n, m->form.k,
+                   j->w->dot_scratch[thread], j->w->pack_scratch[thread]);
         for (int i = 0; i < N_PLANES; i++)
             if (blocks.plane[i])
-                blocks.plane[i] += m->plane_bytes[i];
+                blocks.plane[i] += m->stays.plane_bytes[i];
     }
 }
 
@@ -355,9 +357,10 @@ static void dot_resident(const product_job *j, const job_product *q, int32_t fro
                          int32_t thread)
 {
     const weight *m = q->p.matrix;
-    int32_t pinned = min_i32(to, m->n_pinned);
+    int32_t pinned = min_i32(to, m->stays.n_pinned);
     if (from < pinned)
-        dot_groups(j, q, m->packed + (size_t)from * m->group_bytes, from, pinned - from, thread);
+        dot_groups(j, q, m->packed + (size_t)from * m->stays.group_bytes, from, pinned - from,
+                   thread);
     for (int32_t g = max_i32(from, pinned); g < to; g++)
         dot_split(j, q, weight_blocks(m, g), g, 1, thread);
 }
@@ -405,9 +408,9 @@ static void look_ahead(const product_job *j, int32_t thread)
     const weights *w = j->w;
     const weight *next = j->last + 1;
     if (next == w->matrix + w->n_matrices)
-        next = w->matrix + (w->matrix->in_pass ? 0 : 1);
-    size_t at = (size_t)share_start(w, next, thread, j->n) * next->group_bytes,
-           end = weight_pinned_bytes(next);
+        next = w->matrix + (w->matrix->stays.in_pass ? 0 : 1);
+    size_t at = (size_t)share_start(w, next, thread, j->n) * next->stays.group_bytes,
+           end = residency_pinned_bytes(&next->stays);
     end = min_size(end, at + w->tuning.ahead_bytes);
     for (; at < end; at += 64)
         __builtin_prefetch(next->packed + at, 0, 2);
@@ -420,13 +423,14 @@ static void hash_run(const product_job *j, job_product *q, int32_t run)
     const weight *m = q->p.matrix;
     const job_range *all = &q->range[RANGE_ALL];
     bool pinned = run < all->first_run;
-    int32_t low =
-        pinned ? run * m->piece_groups : all->from + (run - all->first_run) * m->piece_groups;
-    int32_t end = min_i32(low + m->piece_groups, pinned ? m->n_pinned : m->n_groups);
+    int32_t low = pinned ? run * m->reads.piece_groups
+                         : all->from + (run - all->first_run) * m->reads.piece_groups;
+    int32_t end =
+        min_i32(low + m->reads.piece_groups, pinned ? m->stays.n_pinned : m->stays.n_groups);
     int64_t seq = all->seq + run - all->first_run;
     const uint8_t *groups =
-        pinned ? m->packed + (size_t)low * m->group_bytes : stream_wait(j->w->stream, seq);
-    hash64_add(&q->hash, groups, (size_t)(end - low) * m->group_bytes);
+        pinned ? m->packed + (size_t)low * m->stays.group_bytes : stream_wait(j->w->stream, seq);
+    hash64_add(&q->hash, groups, (size_t)(end - low) * m->stays.group_bytes);
     if (!pinned)
         stream_release(j->w->stream, seq);
 }
@@ -440,18 +444,19 @@ static void hash_runs(const product_job *j, job_product *q)
     do {
         if (atomic_exchange(&q->hashing, true))
             return;
-        for (next = q->n_hashed; next < q->n_runs && atomic_load(&m->run_left[next]) == 0; next++)
+        for (next = q->n_hashed; next < q->n_runs && atomic_load(&m->reads.run_left[next]) == 0;
+             next++)
             hash_run(j, q, next);
         q->n_hashed = next;
         atomic_store(&q->hashing, false);
-    } while (next < q->n_runs && atomic_load(&m->run_left[next]) == 0);
+    } while (next < q->n_runs && atomic_load(&m->reads.run_left[next]) == 0);
 }
 
 /* Some groups of a run are used up; the last one gives its space back. */
 static void done_with(const product_job *j, job_product *q, const job_item *i)
 {
     int32_t n_groups = i->to - i->from;
-    if (atomic_fetch_sub(&q->p.matrix->run_left[i->run], n_groups) != n_groups)
+    if (atomic_fetch_sub(&q->p.matrix->reads.run_left[i->run], n_groups) != n_groups)
         return;
     bool kept = q->checked && i->range == RANGE_ALL; /* until it is hashed */
     for (int32_t p = 0; p < i->n_pieces && !kept; p++)
@@ -466,9 +471,9 @@ static void use_packed(product_job *j, job_product *q, const job_item *i, const 
                        int32_t thread)
 {
     weight *m = q->p.matrix;
-    size_t bytes = (size_t)(i->to - i->from) * m->group_bytes;
+    size_t bytes = (size_t)(i->to - i->from) * m->stays.group_bytes;
     if (i->range == RANGE_PINNED)
-        groups = memcpy(m->packed + (size_t)i->from * m->group_bytes, groups, bytes);
+        groups = memcpy(m->packed + (size_t)i->from * m->stays.group_bytes, groups, bytes);
     dot_groups(j, q, groups, i->from, i->to - i->from, thread);
     done_with(j, q, i);
 }
@@ -478,15 +483,15 @@ static void use_raw(product_job *j, job_product *q, const job_item *i, const uin
                     int32_t thread)
 {
     weight *m = q->p.matrix;
-    uint8_t *place = i->range == RANGE_PINNED ? m->packed + (size_t)i->from * m->group_bytes
+    uint8_t *place = i->range == RANGE_PINNED ? m->packed + (size_t)i->from * m->stays.group_bytes
                                               : j->w->pack_scratch[thread];
-    int64_t rows = m->n_rows - (int64_t)i->from * GROUP_ROWS;
-    int64_t start = j->w->trace ? clock_ns() : 0;
-    if (!m->kernel->pack(place, raw, m->row_bytes, rows < GROUP_ROWS ? (int32_t)rows : GROUP_ROWS,
-                         m->k))
+    int64_t rows = m->form.n_rows - (int64_t)i->from * GROUP_ROWS;
+    int64_t start = j->w->reading.trace ? clock_ns() : 0;
+    if (!m->form.kernel->pack(place, raw, m->form.row_bytes,
+                              rows < GROUP_ROWS ? (int32_t)rows : GROUP_ROWS, m->form.k))
         atomic_store_explicit(&j->damaged, m, memory_order_relaxed);
-    if (j->w->trace)
-        trace_add(j->w->trace, thread, TRACE_PACK, start, clock_ns(), 0);
+    if (j->w->reading.trace)
+        trace_add(j->w->reading.trace, thread, TRACE_PACK, start, clock_ns(), 0);
     done_with(j, q, i);
     dot_groups(j, q, place, i->from, 1, thread);
 }
@@ -498,21 +503,22 @@ static void use_planes(product_job *j, job_product *q, const job_item *i,
 {
     weight *m = q->p.matrix;
     int32_t n_groups = i->to - i->from, first = N_PLANES - i->n_pieces;
-    plane_blocks blocks =
-        i->range == RANGE_PINNED ? (plane_blocks){.means = m->means} : weight_blocks(m, i->from);
+    plane_blocks blocks = i->range == RANGE_PINNED ? (plane_blocks){.means = m->form.means}
+                                                   : weight_blocks(m, i->from);
     for (int p = first; p < N_PLANES; p++) {
-        const uint8_t *bytes = piece[p - first] + (size_t)(i->from - i->low) * m->plane_bytes[p];
+        const uint8_t *bytes =
+            piece[p - first] + (size_t)(i->from - i->low) * m->stays.plane_bytes[p];
         bool stays = i->range != RANGE_PINNED && p < N_PLANES - i->range;
         if (stays)
-            memcpy(m->plane[p] + (size_t)(i->from - m->n_pinned) * m->plane_bytes[p], bytes,
-                   (size_t)n_groups * m->plane_bytes[p]);
+            memcpy(m->plane[p] + (size_t)(i->from - m->stays.n_pinned) * m->stays.plane_bytes[p],
+                   bytes, (size_t)n_groups * m->stays.plane_bytes[p]);
         else
             blocks.plane[p] = bytes;
     }
     if (i->range == RANGE_PINNED) {
-        int64_t n_blocks = m->k / layout_find(m->tensor->type)->block_k;
-        uint8_t *place = m->packed + (size_t)i->from * m->group_bytes;
-        m->kernels->plane_join(place, m->planes, &blocks, (int32_t)(n_groups * n_blocks));
+        uint8_t *place = m->packed + (size_t)i->from * m->stays.group_bytes;
+        m->form.kernels->plane_join(place, m->form.planes, &blocks,
+                                    matrix_blocks(&m->form, n_groups));
         dot_groups(j, q, place, i->from, n_groups, thread);
     } else {
         dot_split(j, q, blocks, i->from, n_groups, thread);
@@ -533,12 +539,13 @@ static void use_item(product_job *j, job_product *q, int32_t item, int32_t threa
             return;
         }
     }
-    if (m->planes)
+    if (m->form.planes)
         use_planes(j, q, &i, piece, thread);
-    else if (m->sidecar_offset)
-        use_packed(j, q, &i, piece[0] + (size_t)(i.from - i.low) * m->group_bytes, thread);
+    else if (m->reads.sidecar_offset)
+        use_packed(j, q, &i, piece[0] + (size_t)(i.from - i.low) * m->stays.group_bytes, thread);
     else
-        use_raw(j, q, &i, piece[0] + (int64_t)(i.from - i.low) * GROUP_ROWS * m->row_bytes, thread);
+        use_raw(j, q, &i, piece[0] + (int64_t)(i.from - i.low) * GROUP_ROWS * m->form.row_bytes,
+                thread);
 }
 
 /* True when item `item` of the job has arrived, or never will. */
@@ -661,9 +668,9 @@ static device_round round_of(const product_job *j, int32_t slot, bool reads_all)
         r.work[r.n++] = (device_work){.matrix = (int32_t)(m - w->matrix),
                                       .first_group = from,
                                       .n_groups = to - from,
-                                      .acts = j->acts[m->kernel->act],
-                                      .act = m->kernel->act,
-                                      .act_bytes = act_bytes(m->kernel->act, j->n, m->k),
+                                      .acts = j->acts[m->form.kernel->act],
+                                      .act = m->form.kernel->act,
+                                      .act_bytes = act_bytes(m->form.kernel->act, j->n, m->form.k),
                                       .n = j->n,
                                       .y = q->p.y,
                                       .ldy = q->p.ldy};
@@ -718,7 +725,7 @@ static bool shares_are_empty(const product_job *j)
 /* Even pinned groups wait where reading and computing take turns. */
 static bool must_wait(product_job *j)
 {
-    return j->w->in_turns && !all_claimed(j) && !item_ready(j, atomic_load(&j->next));
+    return j->w->reading.in_turns && !all_claimed(j) && !item_ready(j, atomic_load(&j->next));
 }
 
 /* On all slots. When a device fails after the threads have left, they come back for its groups. */
@@ -742,18 +749,18 @@ static void run_all(product_job *j, pool *p)
 /* Whether what was read can be used. */
 static drey_status check_job(const product_job *j, drey_error *err)
 {
-    const char *const *paths = j->w->paths;
+    const char *const *paths = j->w->reading.paths;
     const weight *damaged = atomic_load(&j->damaged);
     if (damaged)
-        return weight_refuse(damaged, paths[damaged->tensor->part], err);
+        return matrix_refuse(&damaged->form, paths[damaged->form.tensor->part], err);
     for (int32_t i = 0; i < j->n_products; i++) {
         const job_product *q = &j->product[i];
         const weight *m = q->p.matrix;
-        if (q->checked && hash64_get(&q->hash) != m->sidecar_hash)
+        if (q->checked && hash64_get(&q->hash) != m->reads.sidecar_hash)
             FAIL_HINT(err, DREY_ERR_FORMAT, DREY_HINT_SIDECAR,
                       "%s is damaged in matrix %s; check the disk and have it written again, or go "
                       "on without it",
-                      SHOWN_PATH(paths[gguf_n_parts(j->w->file)]), m->tensor->name);
+                      SHOWN_PATH(paths[gguf_n_parts(j->w->file)]), m->form.tensor->name);
     }
     return DREY_OK;
 }
@@ -782,7 +789,7 @@ drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *st
         *state = item_ready(j, atomic_load(&j->next)) ? PRODUCT_PAUSED : PRODUCT_STARVED;
         return DREY_OK;
     }
-    w->cursor = j->end_seq;
+    w->pass.cursor = j->end_seq;
     j->open = false;
     *state = PRODUCT_DONE;
     return check_job(j, err);
@@ -806,7 +813,7 @@ void product_wait(weights *w)
     int64_t start = clock_ns();
     for (int32_t p = 0; p < i.n_pieces; p++)
         stream_wait(w->stream, i.seq + p);
-    trace_add(w->trace, 0, TRACE_STALL, start, clock_ns(), 0);
+    trace_add(w->reading.trace, 0, TRACE_STALL, start, clock_ns(), 0);
 }
 
 drey_status product_finish(weights *w, pool *p, drey_error *err)
@@ -824,7 +831,7 @@ void product_run_aside(weights *w, pool *p, const product *aside, void *const ac
                        int32_t n)
 {
     product_state state = PRODUCT_PAUSED;
-    assert(weights_loaded(w) && weight_is_pinned(aside->matrix) && n > 0);
+    assert(weights_loaded(w) && residency_is_whole(&aside->matrix->stays) && n > 0);
     job_begin(w, aside, 1, acts, n, true);
     while (state != PRODUCT_DONE)
         product_run(w, p, 0, &state, NULL); /* nothing is read: it cannot fail */
@@ -843,9 +850,9 @@ void product_leave(weights *w)
         for (int32_t r = 0, first = 0; r < WEIGHT_RANGES; first += q->range[r++].n_items)
             for (int32_t at = 0; at < q->range[r].n_items; at += q->run_items) {
                 job_item k = item_at(q, first + at);
-                if (atomic_load(&q->p.matrix->run_left[k.run]) > 0)
+                if (atomic_load(&q->p.matrix->reads.run_left[k.run]) > 0)
                     stream_skip(w->stream, k.seq, k.seq + k.n_pieces);
             }
     }
-    w->cursor = j->end_seq;
+    w->pass.cursor = j->end_seq;
 }

@@ -6,24 +6,19 @@
 
 size_t row_table_bytes(const weight *source, int32_t room)
 {
-    return arena_size((size_t)(room / GROUP_ROWS) * source->group_bytes) +
+    return arena_size((size_t)(room / GROUP_ROWS) * source->stays.group_bytes) +
            arena_size((size_t)room * sizeof(int32_t)) +
-           arena_size((size_t)GROUP_ROWS * (size_t)source->row_bytes);
+           arena_size((size_t)GROUP_ROWS * (size_t)source->form.row_bytes);
 }
 
 void row_table_init(row_table *t, weights *w, const weight *source, int32_t room, arena *a)
 {
     assert(room > 0 && room % GROUP_ROWS == 0);
     *t = (row_table){.w = w, .source = source, .matrix = *source, .room = room};
-    t->matrix.resident = true;
-    t->matrix.sidecar_offset = 0;
-    t->matrix.n_rows = t->matrix.n_groups = t->matrix.n_pinned = 0;
-    t->matrix.n_first = t->matrix.n_cycle = 0;
-    t->matrix.planes = NULL;
-    t->matrix.run_left = NULL;
-    t->matrix.packed = arena_take(a, (size_t)(room / GROUP_ROWS) * source->group_bytes);
+    weight_stay_whole(&t->matrix, 0);
+    t->matrix.packed = arena_take(a, (size_t)(room / GROUP_ROWS) * source->stays.group_bytes);
     t->id = arena_take(a, (size_t)room * sizeof *t->id);
-    t->raw = arena_take(a, (size_t)GROUP_ROWS * (size_t)source->row_bytes);
+    t->raw = arena_take(a, (size_t)GROUP_ROWS * (size_t)source->form.row_bytes);
     w->table = t;
 }
 
@@ -43,9 +38,9 @@ static void open_group(row_table *t)
     for (int32_t i = 0; i < GROUP_ROWS; i++)
         t->id[t->next + i] = -1;
     int32_t n = t->next / GROUP_ROWS + 1;
-    if (n > t->matrix.n_groups) {
-        t->matrix.n_groups = t->matrix.n_pinned = n;
-        t->matrix.n_rows = (int64_t)n * GROUP_ROWS;
+    if (n > t->matrix.stays.n_groups) {
+        t->matrix.stays.n_groups = t->matrix.stays.n_pinned = n;
+        t->matrix.form.n_rows = (int64_t)n * GROUP_ROWS;
     }
 }
 
@@ -53,16 +48,16 @@ drey_status row_table_take(row_table *t, const int32_t *ids, int32_t n, drey_err
 {
     weight *m = &t->matrix;
     for (int32_t i = 0; i < n; i++) {
-        if (ids[i] < t->source->n_rows || row_table_find(t, ids[i]) >= 0)
+        if (ids[i] < t->source->form.n_rows || row_table_find(t, ids[i]) >= 0)
             continue;
         int32_t at = t->next % GROUP_ROWS;
-        uint8_t *raw = t->raw + (int64_t)at * m->row_bytes;
+        uint8_t *raw = t->raw + (int64_t)at * m->form.row_bytes;
         TRY(weights_read_row(t->w, t->source, ids[i], raw, 0, err));
         if (at == 0)
             open_group(t);
-        uint8_t *group = m->packed + (size_t)(t->next / GROUP_ROWS) * m->group_bytes;
-        if (!m->kernel->pack(group, t->raw, m->row_bytes, at + 1, m->k))
-            return weight_refuse(m, t->w->paths[m->tensor->part], err);
+        uint8_t *group = m->packed + (size_t)(t->next / GROUP_ROWS) * m->stays.group_bytes;
+        if (!m->form.kernel->pack(group, t->raw, m->form.row_bytes, at + 1, m->form.k))
+            return matrix_refuse(&m->form, t->w->reading.paths[m->form.tensor->part], err);
         t->id[t->next++] = ids[i];
     }
     return DREY_OK;

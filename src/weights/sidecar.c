@@ -72,11 +72,12 @@ drey_status sidecar_table_make(sidecar_table *t, int32_t n_parts, const weight *
     for (int32_t i = 0; i < n; i++) {
         const weight *m = &matrix[i];
         sidecar_entry *e = &t->entry[i];
-        version = m->planes ? SIDECAR_VERSION_PLANES : version;
-        *e = (sidecar_entry){.type = m->tensor->type, .n_rows = m->n_rows, .k = m->k, .offset = at};
-        _Static_assert(sizeof e->name == sizeof m->tensor->name, "names fit");
-        memcpy(e->name, m->tensor->name, strlen(m->tensor->name)); /* zeros behind it */
-        e->n_bytes = (uint64_t)m->n_groups * m->group_bytes;
+        version = m->form.planes ? SIDECAR_VERSION_PLANES : version;
+        *e = (sidecar_entry){
+            .type = m->form.tensor->type, .n_rows = m->form.n_rows, .k = m->form.k, .offset = at};
+        _Static_assert(sizeof e->name == sizeof m->form.tensor->name, "names fit");
+        memcpy(e->name, m->form.tensor->name, strlen(m->form.tensor->name)); /* zeros behind it */
+        e->n_bytes = (uint64_t)m->stays.n_groups * m->stays.group_bytes;
         at = aligned(at + e->n_bytes);
     }
     *t->head = (sidecar_head){.byte_order = byte_order,
@@ -318,9 +319,9 @@ static bool has_planes(const char *path)
 /* The matrices lie in the file, whose table was good. */
 static void attach_matrix(weight *m, const sidecar_entry *want, const sidecar_entry *got)
 {
-    m->sidecar_offset = want->offset;
-    m->sidecar_hash = got->hash;
-    memcpy(m->means.low, got->means, sizeof m->means.low);
+    weight_read_sidecar(m, want->offset);
+    m->reads.sidecar_hash = got->hash;
+    memcpy(m->form.means.low, got->means, sizeof m->form.means.low);
 }
 
 drey_status sidecar_attach(const char *path, const gguf *g, weight *matrix, int32_t n,

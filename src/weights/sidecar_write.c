@@ -60,7 +60,8 @@ static drey_status packer_open(packer *p, const sidecar_job *job, drey_progress 
     for (int32_t i = 0; i < n_parts; i++)
         TRY(file_open(&p->parts[i], gguf_part_path(job->source, i), true, err));
     for (int32_t i = 0; i < job->n_matrices; i++)
-        p->total_bytes += (uint64_t)job->matrix[i].n_groups * job->matrix[i].group_bytes;
+        p->total_bytes +=
+            (uint64_t)job->matrix[i].stays.n_groups * job->matrix[i].stays.group_bytes;
     return DREY_OK;
 }
 
@@ -78,38 +79,35 @@ static drey_status advance(packer *p, size_t n, drey_error *err)
 /* Packs groups [from, to) of a matrix into p->packed. */
 static drey_status pack_run(packer *p, const weight *m, int32_t from, int32_t to, drey_error *err)
 {
-    const gguf_tensor *t = m->tensor;
+    const gguf_tensor *t = m->form.tensor;
     int64_t first = (int64_t)from * GROUP_ROWS, end = (int64_t)to * GROUP_ROWS;
-    end = end < m->n_rows ? end : m->n_rows;
+    end = end < m->form.n_rows ? end : m->form.n_rows;
     TRY(file_read(&p->parts[t->part], gguf_part_path(p->job->source, t->part),
-                  t->offset + (uint64_t)(first * m->row_bytes),
-                  (size_t)((end - first) * m->row_bytes), p->raw, p->bounce, BOUNCE_BYTES, err));
+                  t->offset + (uint64_t)(first * m->form.row_bytes),
+                  (size_t)((end - first) * m->form.row_bytes), p->raw, p->bounce, BOUNCE_BYTES,
+                  err));
     for (int64_t row = first; row < end; row += GROUP_ROWS) {
         int32_t rows = end - row < GROUP_ROWS ? (int32_t)(end - row) : GROUP_ROWS;
-        if (!m->kernel->pack(p->packed + (size_t)(row - first) / GROUP_ROWS * m->group_bytes,
-                             p->raw + (row - first) * m->row_bytes, m->row_bytes, rows, m->k))
-            return weight_refuse(m, gguf_part_path(p->job->source, t->part), err);
+        if (!m->form.kernel->pack(
+                p->packed + (size_t)(row - first) / GROUP_ROWS * m->stays.group_bytes,
+                p->raw + (row - first) * m->form.row_bytes, m->form.row_bytes, rows, m->form.k))
+            return matrix_refuse(&m->form, gguf_part_path(p->job->source, t->part), err);
     }
     return DREY_OK;
 }
 
 static int32_t run_end(const weight *m, int32_t from)
 {
-    return m->piece_groups < m->n_groups - from ? from + m->piece_groups : m->n_groups;
+    return m->reads.piece_groups < m->stays.n_groups - from ? from + m->reads.piece_groups
+                                                            : m->stays.n_groups;
 }
 
 /* Where a plane of groups from `from` on lies in the file. */
 static uint64_t plane_place(const weight *m, uint64_t offset, int plane, int32_t from)
 {
     for (int i = 0; i < plane; i++)
-        offset += (uint64_t)m->n_groups * m->plane_bytes[i];
-    return offset + (uint64_t)from * m->plane_bytes[plane];
-}
-
-/* Blocks of so many groups of a matrix. */
-static int32_t blocks_of(const weight *m, int32_t n_groups)
-{
-    return (int32_t)(m->k / layout_find(m->tensor->type)->block_k) * n_groups;
+        offset += (uint64_t)m->stays.n_groups * m->stays.plane_bytes[i];
+    return offset + (uint64_t)from * m->stays.plane_bytes[plane];
 }
 
 /* ---- Writing ---- */
@@ -119,18 +117,18 @@ static int32_t blocks_of(const weight *m, int32_t n_groups)
 static drey_status write_groups(const packer *p, new_file *out, const weight *m, uint64_t offset,
                                 int32_t from, int32_t to, drey_error *err)
 {
-    if (!m->planes)
-        return new_file_write(out, offset + (uint64_t)from * m->group_bytes, p->packed,
-                              (size_t)(to - from) * m->group_bytes, err);
+    if (!m->form.planes)
+        return new_file_write(out, offset + (uint64_t)from * m->stays.group_bytes, p->packed,
+                              (size_t)(to - from) * m->stays.group_bytes, err);
     uint8_t *plane[N_PLANES], *at = p->raw;
     for (int i = 0; i < N_PLANES; i++) {
         plane[i] = at;
-        at += (size_t)(to - from) * m->plane_bytes[i];
+        at += (size_t)(to - from) * m->stays.plane_bytes[i];
     }
-    plane_split(m->planes, plane, p->packed, blocks_of(m, to - from));
+    plane_split(m->form.planes, plane, p->packed, matrix_blocks(&m->form, to - from));
     for (int i = 0; i < N_PLANES; i++)
         TRY(new_file_write(out, plane_place(m, offset, i, from), plane[i],
-                           (size_t)(to - from) * m->plane_bytes[i], err));
+                           (size_t)(to - from) * m->stays.plane_bytes[i], err));
     return DREY_OK;
 }
 
@@ -140,18 +138,18 @@ static drey_status write_matrix(packer *p, new_file *out, const weight *m, sidec
     hash64 hash;
     plane_counts counts = {{{0}}};
     hash64_init(&hash);
-    for (int32_t from = 0, to; from < m->n_groups; from = to) {
+    for (int32_t from = 0, to; from < m->stays.n_groups; from = to) {
         to = run_end(m, from);
-        size_t n = (size_t)(to - from) * m->group_bytes;
+        size_t n = (size_t)(to - from) * m->stays.group_bytes;
         TRY(pack_run(p, m, from, to, err));
         hash64_add(&hash, p->packed, n);
-        if (m->planes)
-            plane_count(m->planes, &counts, p->packed, blocks_of(m, to - from));
+        if (m->form.planes)
+            plane_count(m->form.planes, &counts, p->packed, matrix_blocks(&m->form, to - from));
         TRY(write_groups(p, out, m, e->offset, from, to, err));
         TRY(advance(p, n, err));
     }
     e->hash = hash64_get(&hash);
-    if (m->planes)
+    if (m->form.planes)
         memcpy(e->means, plane_means_of(&counts).low, sizeof e->means);
     return DREY_OK;
 }
@@ -230,32 +228,34 @@ static drey_status read_groups(packer *p, const file *sidecar, const weight *m, 
 {
     const char *path = p->job->path;
     size_t n_groups = (size_t)(to - from);
-    if (!m->planes)
-        return file_read(sidecar, path, m->sidecar_offset + (uint64_t)from * m->group_bytes,
-                         n_groups * m->group_bytes, p->raw, p->bounce, BOUNCE_BYTES, err);
-    plane_blocks blocks = {.means = m->means};
+    if (!m->form.planes)
+        return file_read(sidecar, path,
+                         m->reads.sidecar_offset + (uint64_t)from * m->stays.group_bytes,
+                         n_groups * m->stays.group_bytes, p->raw, p->bounce, BOUNCE_BYTES, err);
+    plane_blocks blocks = {.means = m->form.means};
     uint8_t *at = p->packed;
     for (int i = 0; i < N_PLANES; i++) {
-        size_t n = n_groups * m->plane_bytes[i];
-        TRY(file_read(sidecar, path, plane_place(m, m->sidecar_offset, i, from), n, at, p->bounce,
-                      BOUNCE_BYTES, err));
+        size_t n = n_groups * m->stays.plane_bytes[i];
+        TRY(file_read(sidecar, path, plane_place(m, m->reads.sidecar_offset, i, from), n, at,
+                      p->bounce, BOUNCE_BYTES, err));
         blocks.plane[i] = at;
         at += n;
     }
-    m->kernels->plane_join(p->raw, m->planes, &blocks, blocks_of(m, to - from));
+    m->form.kernels->plane_join(p->raw, m->form.planes, &blocks,
+                                matrix_blocks(&m->form, to - from));
     return DREY_OK;
 }
 
 static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m, drey_error *err)
 {
     const char *path = p->job->path;
-    const uint64_t stated = m->sidecar_hash;
+    const uint64_t stated = m->reads.sidecar_hash;
     hash64 model, held;
     hash64_init(&model);
     hash64_init(&held);
-    for (int32_t from = 0, to; from < m->n_groups; from = to) {
+    for (int32_t from = 0, to; from < m->stays.n_groups; from = to) {
         to = run_end(m, from);
-        size_t n = (size_t)(to - from) * m->group_bytes;
+        size_t n = (size_t)(to - from) * m->stays.group_bytes;
         TRY(pack_run(p, m, from, to, err));
         hash64_add(&model, p->packed, n);
         TRY(read_groups(p, sidecar, m, from, to, err));
@@ -265,13 +265,13 @@ static drey_status verify_matrix(packer *p, const file *sidecar, const weight *m
     if (hash64_get(&held) != stated)
         FAIL_HINT(err, DREY_ERR_FORMAT, DREY_HINT_PREPARE,
                   "%s is damaged in matrix %s; check the disk and have it written again",
-                  SHOWN_PATH(path), m->tensor->name);
+                  SHOWN_PATH(path), m->form.tensor->name);
     if (hash64_get(&model) != stated)
         FAIL_HINT(
             err, DREY_ERR_MISMATCH, DREY_HINT_PREPARE,
             "%s is stale: matrix %s of the model has changed, or is damaged; check the model and "
             "have the sidecar written again",
-            SHOWN_PATH(path), m->tensor->name);
+            SHOWN_PATH(path), m->form.tensor->name);
     return DREY_OK;
 }
 

@@ -13,63 +13,61 @@
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
                             drey_error *err)
 {
-    const type_traits *traits = type_find(t->type);
-    if (!traits || t->type >= TYPE_LIMIT || !kernels->matmul[t->type].dot)
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "tensor %s has type %s, for which drey has no kernel; inspect the file", t->name,
-             traits ? traits->name : "unknown");
-    *m = (weight){.tensor = t,
-                  .in_pass = true,
-                  .kernel = &kernels->matmul[t->type],
-                  .kernels = kernels,
-                  .k = t->dims[0],
-                  .n_rows = t->dims[1] * t->dims[2] * t->dims[3]};
-    m->row_bytes = type_row_bytes(traits, m->k);
-    m->n_groups = (int32_t)((m->n_rows + GROUP_ROWS - 1) / GROUP_ROWS);
-    m->group_bytes = m->kernel->group_bytes(m->k);
+    *m = (weight){0};
+    TRY(matrix_describe(&m->form, &m->stays, t, kernels, err));
     weight_set_read(m, READ_BYTES);
     return DREY_OK;
 }
 
 void weight_split(weight *m)
 {
-    if (m->planes || !plane_layout_find(m->tensor->type))
+    if (!matrix_split(&m->form, &m->stays))
         return;
-    m->planes = plane_layout_find(m->tensor->type);
-    m->joined_piece_groups = m->piece_groups;
-    int64_t n_blocks = m->k / layout_find(m->tensor->type)->block_k;
-    for (int i = 0; i < N_PLANES; i++)
-        m->plane_bytes[i] = (size_t)n_blocks * plane_block_bytes(m->planes, i);
+    m->reads.joined_piece_groups = m->reads.piece_groups;
     /* A run's planes are read one by one: of twice as many groups, reads stay large. */
-    m->piece_groups = min_i32(2 * m->piece_groups, m->n_groups);
+    m->reads.piece_groups = min_i32(2 * m->reads.piece_groups, m->stays.n_groups);
 }
 
 void weight_join(weight *m)
 {
-    if (m->planes)
-        m->piece_groups = m->joined_piece_groups;
-    m->planes = NULL;
+    if (m->form.planes)
+        m->reads.piece_groups = m->reads.joined_piece_groups;
+    matrix_join(&m->form, &m->stays);
 }
 
-drey_status weight_refuse(const weight *m, const char *path, drey_error *err)
+void weight_read_sidecar(weight *m, uint64_t offset)
 {
-    FAIL(err, DREY_ERR_FORMAT,
-         "%s: tensor %s holds numbers that are not finite: the file is damaged, fetch it again",
-         SHOWN_PATH(path), m->tensor->name);
+    m->reads.sidecar_offset = offset;
+    matrix_read_packed(&m->form, &m->stays, offset > 0);
+}
+
+void weight_stay_whole(weight *m, int64_t n_rows)
+{
+    weight_join(m);
+    weight_read_sidecar(m, 0);
+    m->reads.n_first = m->reads.n_cycle = 0;
+    m->reads.run_left = NULL;
+    m->resident = true;
+    m->form.n_rows = n_rows;
+    m->stays.n_groups = m->stays.n_pinned = (int32_t)((n_rows + GROUP_ROWS - 1) / GROUP_ROWS);
 }
 
 void weight_cut(weight *m, int64_t n_rows)
 {
-    assert(n_rows > 0 && n_rows % GROUP_ROWS == 0 && n_rows <= m->n_rows);
-    m->n_rows = n_rows;
-    m->n_groups = (int32_t)(n_rows / GROUP_ROWS);
+    matrix_cut(&m->form, &m->stays, n_rows);
     weight_set_read(m, READ_BYTES);
 }
 
 void weight_set_read(weight *m, int64_t read_bytes)
 {
-    int64_t groups = read_bytes / (m->row_bytes * GROUP_ROWS);
-    m->piece_groups = groups < 1 ? 1 : groups < m->n_groups ? (int32_t)groups : m->n_groups;
+    int64_t groups = read_bytes / (m->form.row_bytes * GROUP_ROWS);
+    m->reads.piece_groups = (int32_t)min_i64(max_i64(groups, 1), m->stays.n_groups);
+}
+
+size_t weight_piece_bytes(const weight *m)
+{
+    size_t raw = (size_t)(m->form.row_bytes * GROUP_ROWS);
+    return (size_t)m->reads.piece_groups * max_size(raw, m->stays.group_bytes);
 }
 
 static size_t largest_piece(const weight *matrix, int32_t n)
@@ -94,8 +92,8 @@ static void scratch_sizes(const weight *matrix, int32_t n, size_t *pack, size_t 
     *pack = 0;
     int64_t k = 0;
     for (int32_t i = 0; i < n; i++) {
-        *pack = max_size(*pack, matrix[i].group_bytes);
-        k = max_i64(k, matrix[i].k);
+        *pack = max_size(*pack, matrix[i].stays.group_bytes);
+        k = max_i64(k, matrix[i].form.k);
     }
     *dot = dot_scratch_bytes(k);
 }
@@ -103,9 +101,10 @@ static void scratch_sizes(const weight *matrix, int32_t n, size_t *pack, size_t 
 /* Runs of a range's groups. What no pass multiplies is never streamed. */
 static int32_t range_runs(const weight *m, int range)
 {
-    if (!m->in_pass && range != RANGE_PINNED)
+    if (!m->stays.in_pass && range != RANGE_PINNED)
         return 0;
-    return ceil_div_i32(range_end(m, range) - range_begin(m, range), m->piece_groups);
+    return ceil_div_i32(range_end(&m->stays, range) - range_begin(&m->stays, range),
+                        m->reads.piece_groups);
 }
 
 static int32_t count_runs(const weight *m)
@@ -119,7 +118,7 @@ static int32_t count_runs(const weight *m)
 /* A row of the embedding, or of the head, which is the last matrix. */
 static size_t lookup_bytes(const weight *matrix, int32_t n, const weight *embedding)
 {
-    int64_t row_bytes = max_i64(embedding->row_bytes, matrix[n - 1].row_bytes);
+    int64_t row_bytes = max_i64(embedding->form.row_bytes, matrix[n - 1].form.row_bytes);
     size_t bytes = ((size_t)row_bytes + 3 * 4096) & ~(size_t)4095;
     return bytes > 65536 ? bytes : 65536;
 }
@@ -130,8 +129,9 @@ static int64_t most_pieces(const weight *matrix, int32_t n)
     int64_t pieces = 0;
     for (int32_t i = 0; i < n; i++) {
         const weight *m = &matrix[i];
-        int64_t runs = m->in_pass ? ceil_div_i32(m->n_groups, m->piece_groups) : count_runs(m);
-        pieces += m->planes ? N_PLANES * (runs + N_PLANES) : runs + 1;
+        int64_t runs = m->stays.in_pass ? ceil_div_i32(m->stays.n_groups, m->reads.piece_groups)
+                                        : count_runs(m);
+        pieces += m->form.planes ? N_PLANES * (runs + N_PLANES) : runs + 1;
     }
     return pieces;
 }
@@ -159,52 +159,56 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
 /* A piece of groups [from, to): their rows in the model, or themselves in the sidecar. */
 static stream_piece piece_of_groups(const weight *m, int32_t sidecar_part, int32_t from, int32_t to)
 {
-    if (m->sidecar_offset)
+    if (m->reads.sidecar_offset)
         return (stream_piece){.part = sidecar_part,
-                              .offset = m->sidecar_offset + (uint64_t)from * m->group_bytes,
-                              .n_bytes = (uint32_t)((size_t)(to - from) * m->group_bytes)};
+                              .offset =
+                                  m->reads.sidecar_offset + (uint64_t)from * m->stays.group_bytes,
+                              .n_bytes = (uint32_t)((size_t)(to - from) * m->stays.group_bytes)};
     int64_t first_row = (int64_t)from * GROUP_ROWS, end_row = (int64_t)to * GROUP_ROWS;
-    end_row = end_row < m->n_rows ? end_row : m->n_rows;
-    return (stream_piece){.part = m->tensor->part,
-                          .offset = m->tensor->offset + (uint64_t)(first_row * m->row_bytes),
-                          .n_bytes = (uint32_t)((end_row - first_row) * m->row_bytes)};
+    end_row = end_row < m->form.n_rows ? end_row : m->form.n_rows;
+    return (stream_piece){.part = m->form.tensor->part,
+                          .offset =
+                              m->form.tensor->offset + (uint64_t)(first_row * m->form.row_bytes),
+                          .n_bytes = (uint32_t)((end_row - first_row) * m->form.row_bytes)};
 }
 
 /* A plane of groups [from, to). */
 static stream_piece piece_of_plane(const weight *m, int32_t sidecar_part, int plane, int32_t from,
                                    int32_t to)
 {
-    uint64_t at = m->sidecar_offset;
+    uint64_t at = m->reads.sidecar_offset;
     for (int i = 0; i < plane; i++)
-        at += (uint64_t)m->n_groups * m->plane_bytes[i];
+        at += (uint64_t)m->stays.n_groups * m->stays.plane_bytes[i];
     return (stream_piece){.part = sidecar_part,
-                          .offset = at + (uint64_t)from * m->plane_bytes[plane],
-                          .n_bytes = (uint32_t)((size_t)(to - from) * m->plane_bytes[plane])};
+                          .offset = at + (uint64_t)from * m->stays.plane_bytes[plane],
+                          .n_bytes = (uint32_t)((size_t)(to - from) * m->stays.plane_bytes[plane])};
 }
 
 static void list_range(const weights *w, const weight *m, int range, bool first_pass,
                        stream_piece **out)
 {
-    int32_t sidecar_part = gguf_n_parts(w->file), to = range_end(m, range);
-    int32_t n_pieces = range_pieces(m, range, first_pass);
-    if (!m->in_pass && range != RANGE_PINNED)
+    int32_t sidecar_part = gguf_n_parts(w->file), to = range_end(&m->stays, range);
+    int32_t n_pieces = range_pieces(&m->stays, range, first_pass);
+    if (!m->stays.in_pass && range != RANGE_PINNED)
         return;
-    for (int32_t g = range_begin(m, range); g < to; g += m->piece_groups)
+    for (int32_t g = range_begin(&m->stays, range); g < to; g += m->reads.piece_groups)
         for (int32_t i = 0; i < n_pieces; i++) {
-            int32_t end = min_i32(g + m->piece_groups, to);
-            *(*out)++ = m->planes ? piece_of_plane(m, sidecar_part, N_PLANES - n_pieces + i, g, end)
-                                  : piece_of_groups(m, sidecar_part, g, end);
+            int32_t end = min_i32(g + m->reads.piece_groups, to);
+            *(*out)++ = m->form.planes
+                            ? piece_of_plane(m, sidecar_part, N_PLANES - n_pieces + i, g, end)
+                            : piece_of_groups(m, sidecar_part, g, end);
         }
 }
 
 static void count_pieces(weight *m)
 {
-    m->n_first = m->n_first_all = m->n_cycle = 0;
+    m->reads.n_first = m->reads.n_first_all = m->reads.n_cycle = 0;
     for (int r = 0; r < WEIGHT_RANGES; r++) {
         int32_t runs = range_runs(m, r);
-        m->n_first_all = runs * range_pieces(m, r, true); /* in the end the last range's */
-        m->n_first += m->n_first_all;
-        m->n_cycle += runs * range_pieces(m, r, false);
+        m->reads.n_first_all =
+            runs * range_pieces(&m->stays, r, true); /* in the end the last range's */
+        m->reads.n_first += m->reads.n_first_all;
+        m->reads.n_cycle += runs * range_pieces(&m->stays, r, false);
     }
 }
 
@@ -214,23 +218,26 @@ static void lay_out(weights *w, arena *a)
     int64_t n_first = 0, n_cycle = 0;
     for (int32_t i = 0; i < w->n_matrices; i++) {
         weight *m = &w->matrix[i];
-        assert(m->in_pass || m->n_pinned == 0 || weight_is_pinned(m));
-        assert(!m->planes || m->sidecar_offset);
+        assert(m->stays.in_pass || m->stays.n_pinned == 0 || residency_is_whole(&m->stays));
+        assert(!m->form.planes || m->reads.sidecar_offset);
         count_pieces(m);
-        m->first_seq = n_first;
-        m->cycle_seq = n_cycle;
-        n_first += m->n_first;
-        n_cycle += m->n_cycle;
-        m->run_left = arena_take(a, (size_t)count_runs(m) * sizeof *m->run_left);
-        m->packed = arena_take(a, weight_pinned_bytes(m));
+        m->reads.first_seq = n_first;
+        m->reads.cycle_seq = n_cycle;
+        n_first += m->reads.n_first;
+        n_cycle += m->reads.n_cycle;
+        m->reads.run_left = arena_take(a, (size_t)count_runs(m) * sizeof *m->reads.run_left);
+        m->packed = arena_take(a, residency_pinned_bytes(&m->stays));
         for (int p = 0; p < N_PLANES; p++)
-            m->plane[p] = weight_plane_bytes(m, p) ? arena_take(a, weight_plane_bytes(m, p)) : NULL;
+            m->plane[p] = residency_plane_bytes(&m->stays, p)
+                              ? arena_take(a, residency_plane_bytes(&m->stays, p))
+                              : NULL;
     }
-    w->first = arena_take(a, (size_t)n_first * sizeof *w->first);
-    w->cycle = arena_take(a, (size_t)n_cycle * sizeof *w->cycle);
-    w->n_first = n_first;
-    w->n_cycle = n_cycle;
-    stream_piece *first = w->first, *cycle = w->cycle;
+    stream_piece *first = arena_take(a, (size_t)n_first * sizeof *first);
+    stream_piece *cycle = arena_take(a, (size_t)n_cycle * sizeof *cycle);
+    w->reading.first = first;
+    w->reading.cycle = cycle;
+    w->reading.n_first = n_first;
+    w->reading.n_cycle = n_cycle;
     for (int32_t i = 0; i < w->n_matrices; i++) {
         for (int r = 0; r < WEIGHT_RANGES; r++) {
             list_range(w, &w->matrix[i], r, true, &first);
@@ -242,7 +249,7 @@ static void lay_out(weights *w, arena *a)
 static drey_status check_parts(const weights *w, drey_error *err)
 {
     for (int32_t i = 0; i < gguf_n_parts(w->file); i++)
-        TRY(file_check(&w->parts[i], w->paths[i], &w->stamps[i], err));
+        TRY(file_check(&w->parts[i], w->reading.paths[i], &w->reading.stamps[i], err));
     return DREY_OK;
 }
 
@@ -250,7 +257,7 @@ static drey_status check_parts(const weights *w, drey_error *err)
 static drey_status open_files(weights *w, drey_error *err)
 {
     for (int32_t i = 0; i < gguf_n_parts(w->file); i++)
-        TRY(file_open(&w->parts[i], w->paths[i], w->io != DREY_IO_BUFFERED, err));
+        TRY(file_open(&w->parts[i], w->reading.paths[i], w->reading.io != DREY_IO_BUFFERED, err));
     return check_parts(w, err);
 }
 
@@ -275,8 +282,7 @@ void weights_view(weights *view, weights *of, weight *matrix, arena *a)
                       .n_matrices = of->n_matrices,
                       .embedding = matrix + (of->embedding - of->matrix),
                       .file = of->file,
-                      .paths = of->paths,
-                      .n_paths = of->n_paths,
+                      .reading = {.paths = of->reading.paths, .n_paths = of->reading.n_paths},
                       .n_threads = of->n_threads,
                       .units = of->units};
     memcpy(matrix, of->matrix, (size_t)of->n_matrices * sizeof *matrix);
@@ -293,40 +299,42 @@ size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads, co
 
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
 {
-    *w = (weights){.hold = -1,
-                   .limit = INT64_MAX,
-                   .tuning = options->tuning ? *options->tuning : *cpu_tuning_default(),
+    const cpu_tuning *tuning = options->tuning ? options->tuning : cpu_tuning_default();
+    int32_t n_parts = gguf_n_parts(options->file);
+    const char **paths = arena_take(a, ((size_t)n_parts + 1) * sizeof *paths);
+    file_stamp *stamps = arena_take(a, ((size_t)n_parts + 1) * sizeof *stamps);
+    *w = (weights){.pass = {.hold = -1, .limit = INT64_MAX},
+                   .tuning = *tuning,
                    .matrix = options->matrix,
                    .n_matrices = options->n_matrices,
                    .embedding = options->embedding,
                    .file = options->file,
-                   .io = options->io,
-                   .in_turns = options->in_turns,
+                   .reading = {.paths = paths,
+                               .n_paths = n_parts + (options->sidecar != NULL),
+                               .stamps = stamps,
+                               .ring_bytes = options->ring_bytes & ~(size_t)4095,
+                               .io = options->io,
+                               .in_turns = options->in_turns,
+                               .spin_ns = tuning->stream_spin_ns,
+                               .fault = options->fault,
+                               .fault_user = options->fault_user},
                    .n_threads = options->n_threads,
                    .units = options->units,
-                   .most_rows = options->most_rows,
-                   .fault = options->fault,
-                   .fault_user = options->fault_user,
-                   .ring_bytes = options->ring_bytes & ~(size_t)4095};
-    int32_t n_parts = gguf_n_parts(w->file);
+                   .most_rows = options->most_rows};
     w->parts = arena_take(a, (size_t)n_parts * sizeof *w->parts);
-    w->paths = arena_take(a, ((size_t)n_parts + 1) * sizeof *w->paths);
-    w->stamps = arena_take(a, ((size_t)n_parts + 1) * sizeof *w->stamps);
     for (int32_t i = 0; i < n_parts; i++) {
         w->parts[i].fd = -1;
-        w->paths[i] = gguf_part_path(w->file, i);
-        w->stamps[i] = *gguf_part_stamp(w->file, i);
+        paths[i] = gguf_part_path(w->file, i);
+        stamps[i] = *gguf_part_stamp(w->file, i);
     }
-    w->n_paths = n_parts;
     if (options->sidecar) {
-        w->paths[n_parts] = options->sidecar;
-        w->stamps[n_parts] = options->sidecar_stamp;
-        w->n_paths++;
+        paths[n_parts] = options->sidecar;
+        stamps[n_parts] = options->sidecar_stamp;
     }
     TRY(open_files(w, err));
     lay_out(w, a);
-    uint8_t *ring = arena_take(a, w->ring_bytes + 4096);
-    w->ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);
+    uint8_t *ring = arena_take(a, w->reading.ring_bytes + 4096);
+    w->reading.ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);
     w->bounce_bytes = lookup_bytes(w->matrix, w->n_matrices, w->embedding);
     take_scratch(w, a);
     w->row_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->row_scratch);
@@ -349,7 +357,7 @@ void weights_close(weights *w)
 
 static void set_limit(weights *w, int64_t limit)
 {
-    w->limit = limit;
+    w->pass.limit = limit;
     if (w->stream)
         stream_limit(w->stream, limit);
 }
@@ -357,12 +365,12 @@ static void set_limit(weights *w, int64_t limit)
 /* Lets the stream read up to the next pass's hold. */
 static void read_next(weights *w)
 {
-    set_limit(w, w->hold < 0 ? INT64_MAX : w->next_seq + w->hold);
+    set_limit(w, w->pass.hold < 0 ? INT64_MAX : w->pass.next_seq + w->pass.hold);
 }
 
 void weights_hold_from(weights *w, const weight *m)
 {
-    w->hold = m ? m->cycle_seq : -1;
+    w->pass.hold = m ? m->reads.cycle_seq : -1;
     read_next(w);
 }
 
@@ -372,31 +380,20 @@ void weights_read_to(weights *w, const weight *m)
         return;
     if (!m)
         read_next(w);
-    else if (w->loaded && w->pass_seq + m->cycle_seq > w->limit)
-        set_limit(w, w->pass_seq + m->cycle_seq);
+    else if (w->loaded && w->pass.begin_seq + m->reads.cycle_seq > w->pass.limit)
+        set_limit(w, w->pass.begin_seq + m->reads.cycle_seq);
 }
 
 /* ---- Passes ---- */
 
 static drey_status start_stream(weights *w, drey_error *err)
 {
-    stream_options options = {.paths = w->paths,
-                              .n_paths = w->n_paths,
-                              .stamps = w->stamps,
-                              .first = w->loaded ? NULL : w->first,
-                              .n_first = w->loaded ? 0 : w->n_first,
-                              .cycle = w->cycle,
-                              .n_cycle = w->n_cycle,
-                              .ring = w->ring,
-                              .ring_bytes = w->ring_bytes,
-                              .io = w->io,
-                              .in_turns = w->in_turns,
-                              .spin_ns = w->tuning.stream_spin_ns,
-                              .trace = w->trace,
-                              .trace_lane = w->trace_lane,
-                              .fault = w->fault,
-                              .fault_user = w->fault_user};
-    w->next_seq = 0;
+    stream_options options = w->reading;
+    if (w->loaded) {
+        options.first = NULL;
+        options.n_first = 0;
+    }
+    w->pass.next_seq = 0;
     TRY(stream_open(&w->stream, &options, err));
     read_next(w);
     return DREY_OK;
@@ -444,9 +441,9 @@ void weights_pass_without_head(weights *w)
     if (w->view_of)
         return;
     const weight *head = &w->matrix[w->n_matrices - 1];
-    int64_t end = w->end_seq;
-    w->end_seq -= w->loaded ? head->n_cycle : head->n_first_all;
-    stream_skip(w->stream, w->end_seq, end);
+    int64_t end = w->pass.end_seq;
+    w->pass.end_seq -= w->loaded ? head->reads.n_cycle : head->reads.n_first_all;
+    stream_skip(w->stream, w->pass.end_seq, end);
 }
 
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
@@ -456,9 +453,9 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
         return DREY_OK;
     }
     TRY(have_stream(w, err));
-    w->pass_seq = w->cursor = w->next_seq;
-    w->next_seq += w->loaded ? w->n_cycle : w->n_first;
-    w->end_seq = w->next_seq;
+    w->pass.begin_seq = w->pass.cursor = w->pass.next_seq;
+    w->pass.next_seq += w->loaded ? w->reading.n_cycle : w->reading.n_first;
+    w->pass.end_seq = w->pass.next_seq;
     if (!with_head)
         weights_pass_without_head(w);
     if (!w->loaded)
@@ -471,9 +468,9 @@ void weights_pass_skip(weights *w, const weight *m)
 {
     if (w->view_of)
         return;
-    assert(w->loaded && w->cursor == w->pass_seq);
-    w->cursor += m->cycle_seq;
-    stream_skip(w->stream, w->pass_seq, w->cursor);
+    assert(w->loaded && w->pass.cursor == w->pass.begin_seq);
+    w->pass.cursor += m->reads.cycle_seq;
+    stream_skip(w->stream, w->pass.begin_seq, w->pass.cursor);
     weights_read_to(w, m);
     assert(weights_is_valid(w));
 }
@@ -485,7 +482,7 @@ void weights_pass_leave(weights *w)
     if (!w->loaded)
         w->restart = true;
     else
-        stream_skip(w->stream, w->cursor, w->end_seq);
+        stream_skip(w->stream, w->pass.cursor, w->pass.end_seq);
     read_next(w);
 }
 
@@ -493,7 +490,8 @@ void weights_pass_leave(weights *w)
  * Once nothing more is read, they may. */
 static drey_status check_files(const weights *w, drey_error *err)
 {
-    if (w->loaded && w->n_cycle == 0 && weight_is_pinned(w->embedding) && !w->table)
+    if (w->loaded && w->reading.n_cycle == 0 && residency_is_whole(&w->embedding->stays) &&
+        !w->table)
         return DREY_OK;
     return stream_check_files(w->stream, err);
 }
@@ -501,7 +499,7 @@ static drey_status check_files(const weights *w, drey_error *err)
 int64_t weights_room_ns(const weights *w)
 {
     stream_counters count;
-    if (!w->stream || w->n_cycle == 0)
+    if (!w->stream || w->reading.n_cycle == 0)
         return INT64_MAX;
     stream_count(w->stream, &count);
     double per_ns = count.busy_ns > 0 ? (double)count.read_bytes / (double)count.busy_ns : 0;
@@ -517,11 +515,11 @@ static drey_status attach_devices(weights *w, drey_error *err)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the list of %zu matrices", n);
     for (size_t i = 0; i < n; i++) {
         const weight *m = &w->matrix[i];
-        all[i] = (device_matrix){.type = m->tensor->type,
-                                 .act = m->kernel->act,
-                                 .k = m->k,
-                                 .group_bytes = m->group_bytes,
-                                 .n_groups = m->in_pass ? m->n_pinned : 0,
+        all[i] = (device_matrix){.type = m->form.tensor->type,
+                                 .act = m->form.kernel->act,
+                                 .k = m->form.k,
+                                 .group_bytes = m->stays.group_bytes,
+                                 .n_groups = m->stays.in_pass ? m->stays.n_pinned : 0,
                                  .packed = m->packed};
     }
     units_attach(w->units, all, all + n, w->n_matrices, w->most_rows);
@@ -548,63 +546,66 @@ static bool matrices_are_valid(const weights *w)
     int64_t n_first = 0, n_cycle = 0;
     for (int32_t i = 0; i < w->n_matrices; i++) {
         const weight *m = &w->matrix[i];
-        if (m->n_pinned < 0 || m->n_pinned > m->n_groups || m->first_seq != n_first ||
-            m->cycle_seq != n_cycle)
+        if (m->stays.n_pinned < 0 || m->stays.n_pinned > m->stays.n_groups ||
+            m->reads.first_seq != n_first || m->reads.cycle_seq != n_cycle)
             return false;
         for (int r = 0; r < WEIGHT_RANGES; r++)
-            if (range_end(m, r) < range_begin(m, r) || range_end(m, r) > m->n_groups)
+            if (range_end(&m->stays, r) < range_begin(&m->stays, r) ||
+                range_end(&m->stays, r) > m->stays.n_groups)
                 return false;
-        if (!m->in_pass && m->n_pinned > 0 && !weight_is_pinned(m))
+        if (!m->stays.in_pass && m->stays.n_pinned > 0 && !residency_is_whole(&m->stays))
             return false;
-        n_first += m->n_first;
-        n_cycle += m->n_cycle;
+        n_first += m->reads.n_first;
+        n_cycle += m->reads.n_cycle;
     }
-    return n_first == w->n_first && n_cycle == w->n_cycle;
+    return n_first == w->reading.n_first && n_cycle == w->reading.n_cycle;
 }
 
 bool weights_is_valid(const weights *w)
 {
     if (w->view_of)
         return weights_is_valid(w->view_of);
-    return matrices_are_valid(w) && w->pass_seq <= w->cursor && w->cursor <= w->end_seq &&
-           w->end_seq <= w->next_seq && w->cursor <= w->limit && w->hold >= -1 &&
-           w->hold <= w->n_cycle && (!w->stream || stream_is_valid(w->stream));
+    return matrices_are_valid(w) && w->pass.begin_seq <= w->pass.cursor &&
+           w->pass.cursor <= w->pass.end_seq && w->pass.end_seq <= w->pass.next_seq &&
+           w->pass.cursor <= w->pass.limit && w->pass.hold >= -1 &&
+           w->pass.hold <= w->reading.n_cycle && (!w->stream || stream_is_valid(w->stream));
 }
 
 static const uint8_t *pinned_group(const weight *m, int64_t row)
 {
-    return m->packed + (size_t)(row / GROUP_ROWS) * m->group_bytes;
+    return m->packed + (size_t)(row / GROUP_ROWS) * m->stays.group_bytes;
 }
 
 drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw, int32_t thread,
                              drey_error *err)
 {
-    assert(row >= 0 && row < m->tensor->dims[1]);
-    uint64_t offset = m->tensor->offset + (uint64_t)(row * m->row_bytes);
-    int32_t part = m->tensor->part;
-    return file_read(&w->parts[part], w->paths[part], offset, (size_t)m->row_bytes, raw,
-                     w->row_scratch[thread], w->bounce_bytes, err);
+    assert(row >= 0 && row < m->form.tensor->dims[1]);
+    uint64_t offset = m->form.tensor->offset + (uint64_t)(row * m->form.row_bytes);
+    int32_t part = m->form.tensor->part;
+    return file_read(&w->parts[part], w->reading.paths[part], offset, (size_t)m->form.row_bytes,
+                     raw, w->row_scratch[thread], w->bounce_bytes, err);
 }
 
 /* Where it is in memory. */
 static bool row_in_memory(const weights *w, const weight *m, int64_t row, float *out)
 {
-    if (!weights_loaded(w) || row / GROUP_ROWS >= m->n_pinned) {
+    if (!weights_loaded(w) || row / GROUP_ROWS >= m->stays.n_pinned) {
         int32_t place = w->table && w->table->source == m ? row_table_find(w->table, row) : -1;
         if (place < 0)
             return false;
         m = &w->table->matrix;
         row = place;
     }
-    m->kernel->unpack_row(out, pinned_group(m, row), (int32_t)(row % GROUP_ROWS), m->k);
+    m->form.kernel->unpack_row(out, pinned_group(m, row), (int32_t)(row % GROUP_ROWS), m->form.k);
     return true;
 }
 
 plane_blocks weight_blocks(const weight *m, int32_t group)
 {
-    plane_blocks blocks = {.means = m->means};
-    for (int i = 0; i < N_PLANES - 1 && group < m->n_planes[i]; i++)
-        blocks.plane[i] = m->plane[i] + (size_t)(group - m->n_pinned) * m->plane_bytes[i];
+    plane_blocks blocks = {.means = m->form.means};
+    for (int i = 0; i < N_PLANES - 1 && group < m->stays.n_planes[i]; i++)
+        blocks.plane[i] =
+            m->plane[i] + (size_t)(group - m->stays.n_pinned) * m->stays.plane_bytes[i];
     return blocks;
 }
 
@@ -613,11 +614,12 @@ drey_status weights_row_of(weights *w, const weight *m, int64_t row, float *out,
 {
     if (row_in_memory(w, m, row, out))
         return DREY_OK;
-    if (w->view_of && m->planes && row / GROUP_ROWS < range_end(m, RANGE_ALL - 1)) {
+    if (w->view_of && m->form.planes && row / GROUP_ROWS < range_end(&m->stays, RANGE_ALL - 1)) {
         plane_blocks blocks = weight_blocks(m, (int32_t)(row / GROUP_ROWS));
-        int64_t n_blocks = m->k / layout_find(m->tensor->type)->block_k;
-        m->kernels->plane_join(w->pack_scratch[thread], m->planes, &blocks, (int32_t)n_blocks);
-        m->kernel->unpack_row(out, w->pack_scratch[thread], (int32_t)(row % GROUP_ROWS), m->k);
+        m->form.kernels->plane_join(w->pack_scratch[thread], m->form.planes, &blocks,
+                                    matrix_blocks(&m->form, 1));
+        m->form.kernel->unpack_row(out, w->pack_scratch[thread], (int32_t)(row % GROUP_ROWS),
+                                   m->form.k);
         return DREY_OK;
     }
     if (w->view_of)
@@ -625,9 +627,9 @@ drey_status weights_row_of(weights *w, const weight *m, int64_t row, float *out,
                               err);
     uint8_t *raw = w->row_scratch[thread] + w->bounce_bytes;
     TRY(weights_read_row(w, m, row, raw, thread, err));
-    if (!m->kernel->pack(w->pack_scratch[thread], raw, m->row_bytes, 1, m->k))
-        return weight_refuse(m, w->paths[m->tensor->part], err);
-    m->kernel->unpack_row(out, w->pack_scratch[thread], 0, m->k);
+    if (!m->form.kernel->pack(w->pack_scratch[thread], raw, m->form.row_bytes, 1, m->form.k))
+        return matrix_refuse(&m->form, w->reading.paths[m->form.tensor->part], err);
+    m->form.kernel->unpack_row(out, w->pack_scratch[thread], 0, m->form.k);
     return DREY_OK;
 }
 
@@ -638,10 +640,10 @@ void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t 
     const uint8_t *group = NULL;
     assert(weights_loaded(w));
     for (int32_t i = 0; i < n_rows; i++) {
-        assert(rows[i] >= 0 && rows[i] < (int64_t)m->n_pinned * GROUP_ROWS);
+        assert(rows[i] >= 0 && rows[i] < (int64_t)m->stays.n_pinned * GROUP_ROWS);
         const uint8_t *next = pinned_group(m, rows[i]);
         if (next != group)
-            m->kernel->dot(y, GROUP_ROWS, next, 1, act, 1, m->k, w->dot_scratch[thread]);
+            m->form.kernel->dot(y, GROUP_ROWS, next, 1, act, 1, m->form.k, w->dot_scratch[thread]);
         group = next;
         out[i] = y[rows[i] % GROUP_ROWS];
     }
@@ -652,9 +654,9 @@ drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, dr
     if (t->type != TYPE_F32 && t->type != TYPE_F16 && t->type != TYPE_BF16)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s: tensor %s is quantised, but norms and biases must be F32, F16 or BF16",
-             SHOWN_PATH(w->paths[t->part]), t->name);
+             SHOWN_PATH(w->reading.paths[t->part]), t->name);
     const file *f = &w->parts[t->part];
-    const char *path = w->paths[t->part];
+    const char *path = w->reading.paths[t->part];
     uint8_t *bounce = w->row_scratch[0], *raw = bounce + w->bounce_bytes;
     if (t->type == TYPE_F32)
         return file_read(f, path, t->offset, t->n_bytes, out, bounce, w->bounce_bytes, err);

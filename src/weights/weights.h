@@ -12,12 +12,9 @@
  *   pass 0  |piece|piece|piece..|piece|piece|piece....|      never across the boundary
  *   pass 1                      |piece|piece|piece....|
  *
- * A matrix may be split into planes (kernel/planes.h), which only a sidecar holds: then a group is
- * pinned, or only its first planes are in memory and the others streamed, or all are. A piece holds
- * one plane of a run of groups, and the pieces of a run stand one after another. A view of the
- * weights multiplies with the planes that are in memory alone, at any time.
- *
- *   matrix  |== pinned groups ==|-- plane 2 streamed --|-- planes 1, 2 --|~~ all planes ~~|
+ * Of a matrix that is split into planes (residency.h), which only a sidecar holds, a piece is one
+ * plane of a run of groups, and the pieces of a run stand one after another. A view of the weights
+ * multiplies with the planes that are in memory alone, at any time.
  *
  * Residency does not follow from that order. What is pinned can be used at any time once it is
  * loaded: whole matrices that no pass multiplies (an embedding), rows of one (weights_row),
@@ -25,7 +22,7 @@
  *
  * The stream's numbers of pieces, and the states of the whole:
  *
- *   next_seq - the pass before -| pass_seq ....... cursor ....... end_seq ... next_seq
+ *   next_seq - the pass before -| begin_seq ...... cursor ....... end_seq ... next_seq
  *                               | used by products | still to use | left out |
  *
  *   NEW -- pass_begin --> LOADING -- pass_end --> LOADED <---- pass_end, pass_leave ----+
@@ -39,7 +36,7 @@
  *
  * Invariants (weights_is_valid): (1) a pass uses the streamed groups of its matrices in the order
  * they were given, each at most once; (2) the last matrix is the head, which a pass may leave out;
- * (3) a row's result does not depend on where its group lies; (4) pass_seq <= cursor <= end_seq <=
+ * (3) a row's result does not depend on where its group lies; (4) begin_seq <= cursor <= end_seq <=
  * next_seq; (5) a matrix that no pass multiplies is pinned whole or not at all; (6) what an open
  * product uses lies before the limit: nothing waits for what is held back. */
 #ifndef DREY_WEIGHTS_WEIGHTS_H
@@ -47,47 +44,46 @@
 
 #include "base/arena.h"
 #include "base/trace.h"
-#include "gguf/gguf.h"
-#include "kernel/kernel.h"
-#include "kernel/planes.h"
 #include "os/file.h"
 #include "os/pool.h"
 #include "unit/units.h"
+#include "weights/matrix.h"
+#include "weights/residency.h"
 #include "weights/stream.h"
 
 enum { PRODUCTS_MAX = 3 };
 
-/* Groups of a matrix by what a pass reads of them: of a matrix that is split, so many planes, the
- * last ones; of another nothing or all, and the ranges between are empty. */
-enum { RANGE_PINNED, RANGE_ALL = N_PLANES, WEIGHT_RANGES };
-
-typedef struct weight {
-    const gguf_tensor *tensor;   /* borrowed from the gguf */
-    const matmul_kernel *kernel; /* borrowed from the kernel table */
-    int64_t n_rows, k;           /* [n_rows][k] */
-    int64_t row_bytes;           /* in the file */
-    size_t group_bytes;          /* packed */
-    int32_t n_groups, n_pinned;  /* the first n_pinned groups are pinned */
-    const kernel_table *kernels; /* borrowed */
-    const plane_layout *planes;  /* NULL: it is not split */
-    plane_means means;
-    size_t plane_bytes[N_PLANES]; /* of a group */
-    int32_t n_planes[N_PLANES];   /* of the first so many groups this plane is in memory: falling,
-                                      at least n_pinned; the last one's is not looked at */
-    uint8_t *plane[N_PLANES];     /* [n_planes - n_pinned][plane_bytes]; filled by the first pass */
-    bool in_pass;                 /* false: only looked up; pinned whole or not at all */
-    bool resident;                /* in no order of reads: its groups are in memory (row_table.h) */
+/* Where its reads stand in the order of a pass. */
+typedef struct weight_reads {
     int32_t piece_groups;         /* groups of a piece; of a run of pieces, in planes */
     int32_t joined_piece_groups;  /* of a matrix that is split: as it was before */
-    uint64_t sidecar_offset; /* of its packed groups in the sidecar; 0: packed from the model */
-    uint64_t sidecar_hash;   /* of those groups, as the sidecar states it */
+    uint64_t sidecar_offset;      /* of its packed groups there; 0: packed from the model */
+    uint64_t sidecar_hash;        /* of those groups, as the sidecar states it */
     int32_t n_first, n_first_all; /* pieces in the first pass; of them those of RANGE_ALL */
     int32_t n_cycle;              /* pieces in a later one */
     int64_t first_seq;            /* of its first piece, in the first pass */
     int64_t cycle_seq;            /* of its first streamed piece, from the start of a later pass */
-    uint8_t *packed;              /* [n_pinned][group_bytes]; filled by the first pass */
     _Atomic int32_t *run_left;    /* groups of each run of pieces not yet used in this pass */
+} weight_reads;
+
+typedef struct weight {
+    matrix_form form;
+    residency stays;
+    weight_reads reads;
+    bool resident;            /* in no order of reads: its groups are in memory (row_table.h) */
+    uint8_t *packed;          /* [n_pinned][group_bytes]; filled by the first pass, */
+    uint8_t *plane[N_PLANES]; /* as are these: [n_planes - n_pinned][plane_bytes] */
 } weight;
+
+/* The stream's numbers of pieces, as drawn above. */
+typedef struct weights_pass {
+    int64_t next_seq;  /* of the next pass's first piece */
+    int64_t begin_seq; /* of the present pass's first piece */
+    int64_t cursor;    /* of the next piece that this pass will use */
+    int64_t end_seq;   /* one past the last that it will use: the streamed head may be left out */
+    int64_t hold;      /* pieces of a later pass that are read ahead of it; -1: all */
+    int64_t limit;     /* of the stream */
+} weights_pass;
 
 typedef struct product_job product_job; /* weights/product.c */
 typedef struct row_table row_table;     /* weights/row_table.h */
@@ -100,28 +96,14 @@ struct weights {
     int32_t n_matrices;
     weight *embedding; /* whose rows are looked up: one of matrix */
     const gguf *file;
-    file *parts;        /* for look-ups; [gguf_n_parts] */
-    const char **paths; /* [n_paths]: of the parts, then of the sidecar if there is one */
-    file_stamp *stamps; /* [n_paths]: what the files were when they were looked at */
-    int32_t n_paths;
-    stream *stream; /* NULL until the first pass */
-    stream_piece *first, *cycle;
-    int64_t n_first, n_cycle;
-    uint8_t *ring;
-    size_t ring_bytes;
-    drey_io io;
-    bool in_turns;
-    bool loaded;      /* a first pass came to its end: what is pinned is in its place */
-    bool restart;     /* the stream has to begin anew: its first pass was given up */
-    int64_t next_seq; /* of the next pass's first piece */
-    int64_t pass_seq; /* of the present pass's first piece */
-    int64_t cursor;   /* of the next piece that this pass will use */
-    int64_t end_seq;  /* one past the last that it will use: the streamed head may be left out */
-    int64_t hold;     /* pieces of a later pass that are read ahead of it; -1: all */
-    int64_t limit;    /* of the stream */
+    file *parts;            /* for look-ups; [gguf_n_parts] */
+    stream_options reading; /* paths: of the parts, then of the sidecar if there is one; stamps:
+                               what the files were when they were looked at */
+    stream *stream;         /* NULL until the first pass */
+    bool loaded;            /* a first pass came to its end: what is pinned is in its place */
+    bool restart;           /* the stream has to begin anew: its first pass was given up */
+    weights_pass pass;
     stream_counters earlier; /* of streams before the present one */
-    stream_fault_fn *fault;  /* as in stream_options */
-    void *fault_user;
     int32_t n_threads;
     unit_set *units;   /* borrowed: the threads' and the devices' parts; NULL: threads are alike */
     int32_t most_rows; /* of a pass: devices are told; 0: they do not get these weights */
@@ -130,8 +112,6 @@ struct weights {
     const row_table *table; /* of rows of a matrix that was cut; NULL: there is none */
     uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
     size_t bounce_bytes;
-    trace *trace;       /* of stalls and packing, in the threads' rings; NULL: none */
-    int32_t trace_lane; /* the ring for reads */
 };
 
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
@@ -141,85 +121,18 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
  */
 void weight_split(weight *m);
 void weight_join(weight *m); /* undoes that */
-/* DREY_ERR_FORMAT: it holds numbers that are not finite. path: the file that it lies in. */
-drey_status weight_refuse(const weight *m, const char *path, drey_error *err);
+/* Its packed groups are read from the sidecar, from there on; 0: rows from the model. */
+void weight_read_sidecar(weight *m, uint64_t offset);
+/* Makes it one of n_rows rows that is in memory and in no order of reads; the caller gives it
+ * `packed`. */
+void weight_stay_whole(weight *m, int64_t n_rows);
 /* Forgets all rows but the first n_rows (a multiple of GROUP_ROWS): they are never multiplied.
  * Their rows can still be looked up, and taken into a row_table. */
 void weight_cut(weight *m, int64_t n_rows);
 /* Lets it be read in pieces of about that many bytes: whole groups, at least one. */
 void weight_set_read(weight *m, int64_t read_bytes);
-/* One past the last group of a range of it. */
-static inline int32_t range_end(const weight *m, int range)
-{
-    if (range == RANGE_ALL)
-        return m->n_groups;
-    int32_t end = m->planes && range > 0 ? m->n_planes[N_PLANES - 1 - range] : m->n_pinned;
-    return end > m->n_pinned ? end : m->n_pinned;
-}
-static inline int32_t range_begin(const weight *m, int range)
-{
-    return range > 0 ? range_end(m, range - 1) : 0;
-}
-/* Whether something of it is in memory once it is loaded. */
-static inline bool weight_stays(const weight *m)
-{
-    return range_end(m, RANGE_ALL - 1) > 0;
-}
-/* Pieces of a run of a range's groups. */
-static inline int32_t range_pieces(const weight *m, int range, bool first_pass)
-{
-    if (!m->planes)
-        return first_pass || range == RANGE_ALL;
-    return first_pass ? N_PLANES : range;
-}
-/* Bytes of a group's planes from `plane` on. */
-static inline size_t weight_planes_from(const weight *m, int plane)
-{
-    size_t bytes = 0;
-    for (; plane < N_PLANES; plane++)
-        bytes += m->plane_bytes[plane];
-    return bytes;
-}
-static inline uint64_t weight_streamed_bytes(const weight *m)
-{
-    int64_t rows = m->n_rows - (int64_t)m->n_pinned * GROUP_ROWS;
-    uint64_t bytes = 0;
-    if (!m->in_pass)
-        return 0;
-    for (int r = 1; m->planes && r < WEIGHT_RANGES; r++)
-        bytes +=
-            (uint64_t)(range_end(m, r) - range_begin(m, r)) * weight_planes_from(m, N_PLANES - r);
-    if (m->planes)
-        return bytes;
-    if (m->sidecar_offset)
-        return (uint64_t)(m->n_groups - m->n_pinned) * m->group_bytes;
-    return rows > 0 ? (uint64_t)(rows * m->row_bytes) : 0;
-}
 /* The most bytes of a run's pieces, packed or not. */
-static inline size_t weight_piece_bytes(const weight *m)
-{
-    size_t raw = (size_t)(m->row_bytes * GROUP_ROWS);
-    return (size_t)m->piece_groups * (raw > m->group_bytes ? raw : m->group_bytes);
-}
-static inline uint64_t weight_pinned_bytes(const weight *m)
-{
-    return (uint64_t)m->n_pinned * m->group_bytes;
-}
-/* Of a plane, beside pinned groups. */
-static inline uint64_t weight_plane_bytes(const weight *m, int plane)
-{
-    int32_t n = m->planes && plane < N_PLANES - 1 ? m->n_planes[plane] - m->n_pinned : 0;
-    return n > 0 ? (uint64_t)n * m->plane_bytes[plane] : 0;
-}
-
-/* Of an arena, for what is in memory of it. */
-static inline size_t weight_memory_bytes(const weight *m)
-{
-    size_t bytes = arena_size(weight_pinned_bytes(m));
-    for (int i = 0; i < N_PLANES; i++)
-        bytes += weight_plane_bytes(m, i) ? arena_size(weight_plane_bytes(m, i)) : 0;
-    return bytes;
-}
+size_t weight_piece_bytes(const weight *m);
 /* The planes that are in memory of a group that is not pinned, of a matrix that is split. */
 plane_blocks weight_blocks(const weight *m, int32_t group);
 
@@ -317,10 +230,6 @@ static inline drey_status weights_row(weights *w, int64_t row, float *out, int32
  * that share one cost one. On the calling thread, `thread` of the pool. */
 void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t n_rows,
                       const void *act, float *out, int32_t thread);
-static inline bool weight_is_pinned(const weight *m)
-{
-    return m->n_pinned == m->n_groups;
-}
 
 /* Reads a whole small tensor (norms, biases: F32, F16 or BF16) as floats. */
 drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, drey_error *err);

@@ -27,8 +27,9 @@ static void check_taken(const medusa_heads *m, size_t n_bytes)
             FUZZ_CHECK(s->accuracy[k][r] >= 0 && s->accuracy[k][r] <= 1);
     for (int32_t k = 0; k < s->n_heads; k++) {
         const weight *w = &m->block[k];
-        FUZZ_CHECK(w->n_rows == s->n_embd && w->k == 2 * s->n_embd);
-        FUZZ_CHECK(w->tensor->offset + (uint64_t)(w->n_rows * w->row_bytes) <= n_bytes);
+        FUZZ_CHECK(w->form.n_rows == s->n_embd && w->form.k == 2 * s->n_embd);
+        FUZZ_CHECK(w->form.tensor->offset + (uint64_t)(w->form.n_rows * w->form.row_bytes) <=
+                   n_bytes);
     }
 }
 

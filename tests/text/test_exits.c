@@ -448,7 +448,7 @@ static void write_twice(text out[2], drey_finish why[2], const drey_engine_optio
         assert_int_equal(out[i].n_verified, out[i].n_bytes);
         assert_memory_equal(out[i].shown, out[i].bytes, out[i].n_bytes);
         assert_true(session_is_valid(s) && s->deferred.n == 0);
-        assert_int_equal(e->target.weights.hold, -1); /* no read waits for a pass of others */
+        assert_int_equal(e->target.weights.pass.hold, -1); /* no read waits for a pass of others */
     }
     drey_session_close(&s);
     drey_engine_close(&e);

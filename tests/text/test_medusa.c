@@ -158,7 +158,7 @@ TEST(by_hand)
         drey_session *s;
         drey_engine *e = loaded(&o, 1 - i, &s);
         const weight *head = e->target.layout.head;
-        assert_int_equal(head->n_pinned == head->n_groups, i == 0);
+        assert_int_equal(head->stays.n_pinned == head->stays.n_groups, i == 0);
         assert_int_equal(e->config.policy_id, DREY_POLICY_OPTIMAL); /* which nobody asked for */
         e->cost.draft_s = 1; /* a turn's second step takes as long as its first */
         assert_true(cost_step(&e->cost, 1) > 0);

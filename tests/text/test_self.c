@@ -65,12 +65,14 @@ static void check_order(const model_layout *l)
     int32_t most = 0, whole = 8;
     for (int32_t i = 0; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
-        if (!m->planes || m->n_planes[0] == 0)
+        if (!m->form.planes || m->stays.n_planes[0] == 0)
             continue;
-        int32_t n[N_PLANES] = {m->n_groups, m->n_planes[1], m->n_pinned};
+        int32_t n[N_PLANES] = {m->stays.n_groups, m->stays.n_planes[1], m->stays.n_pinned};
         for (int p = 1; p < N_PLANES; p++) {
-            most = n[p] > 0 && m->planes->bits + p > most ? m->planes->bits + p : most;
-            whole = n[p] < m->n_groups && m->planes->bits + p < whole ? m->planes->bits + p : whole;
+            most = n[p] > 0 && m->form.planes->bits + p > most ? m->form.planes->bits + p : most;
+            whole = n[p] < m->stays.n_groups && m->form.planes->bits + p < whole
+                        ? m->form.planes->bits + p
+                        : whole;
         }
     }
     assert_true(most <= whole); /* the bit that is there in part may be both */
@@ -99,7 +101,7 @@ static bool logits_of(const drey_engine_options *o, const engine_tuning *tuning,
     for (int32_t i = 0; i < e->target.layout.n_matrices; i++)
         for (int r = 0; r < WEIGHT_RANGES; r++) {
             const weight *m = &e->target.layout.matrix[i];
-            used[r] += m->planes ? range_end(m, r) - range_begin(m, r) : 0;
+            used[r] += m->form.planes ? range_end(&m->stays, r) - range_begin(&m->stays, r) : 0;
         }
     check_order(&e->target.layout);
     drey_session_close(&s);

@@ -84,7 +84,7 @@ TEST(gathered_rows)
     open_bench(&b, false);
     weights *w = &b.whole.engine->draft.weights;
     const weight *head = b.whole.engine->draft.layout.head;
-    const gguf_tensor *t = head->tensor;
+    const gguf_tensor *t = head->form.tensor;
     int32_t id[N_VOCAB], n = 0, pass_prompt_ids[] = {1, 2};
     MUST(pass_prompt, &b.whole.session->draft, pass_prompt_ids, 2, 8, HEAD_LAST, NULL, NULL);
     for (int32_t i = 0; i < N_VOCAB; i++)
@@ -92,16 +92,17 @@ TEST(gathered_rows)
             if (i < 300 || i > 800)
                 id[n++] = i;
     assert_true(n % GROUP_ROWS != 0 && id[0] == 0 && id[n - 1] == N_VOCAB - 1);
-    size_t bytes = (size_t)gathered_groups(n) * head->group_bytes;
+    size_t bytes = (size_t)gathered_groups(n) * head->stays.group_bytes;
     uint8_t *packed = malloc(bytes);
-    float *want = malloc((size_t)head->k * sizeof *want),
-          *got = malloc((size_t)head->k * sizeof *got);
-    MUST(gather_rows, head, &w->parts[t->part], w->paths[t->part], id, n, packed);
+    float *want = malloc((size_t)head->form.k * sizeof *want),
+          *got = malloc((size_t)head->form.k * sizeof *got);
+    MUST(gather_rows, head, &w->parts[t->part], w->reading.paths[t->part], id, n, packed);
     for (int32_t i = 0; i < n; i++) {
         MUST(weights_row_of, w, head, id[i], want, 0);
-        head->kernel->unpack_row(got, packed + (size_t)(i / GROUP_ROWS) * head->group_bytes,
-                                 i % GROUP_ROWS, head->k);
-        assert_memory_equal(got, want, (size_t)head->k * sizeof *want);
+        head->form.kernel->unpack_row(got,
+                                      packed + (size_t)(i / GROUP_ROWS) * head->stays.group_bytes,
+                                      i % GROUP_ROWS, head->form.k);
+        assert_memory_equal(got, want, (size_t)head->form.k * sizeof *want);
     }
     free(packed);
     free(want);
@@ -266,7 +267,7 @@ TEST(rows_that_cannot_be_read)
     int32_t text[] = {3, 4, 5}, more[] = {3, 700, 900, 701, 5}, moved[TREE_MAX_NODES];
     guess(&b.sliced, text, 3, &tree); /* the weights are in memory */
     const weight *head = t->source;
-    uint64_t end = head->tensor->offset + 900 * (uint64_t)head->row_bytes;
+    uint64_t end = head->form.tensor->offset + 900 * (uint64_t)head->form.row_bytes;
     assert_int_equal(truncate(temp_path("draft.gguf"), (off_t)end), 0);
     must(d->class->begin(d, more, 5, &err), &err);
     tree_reset(&tree, 5);
@@ -326,7 +327,7 @@ TEST(the_plan_counts_it)
     assert_int_equal(sliced.draft_ids, N_IDS);
     int32_t n_groups = (N_VOCAB + GROUP_ROWS - 1) / GROUP_ROWS - N_IDS / GROUP_ROWS;
     assert_int_equal(whole.draft_bytes - sliced.draft_bytes,
-                     (uint64_t)n_groups * head->group_bytes);
+                     (uint64_t)n_groups * head->stays.group_bytes);
     const arena *a = &b.sliced.engine->draft.weight_memory;
     assert_int_equal(a->short_bytes, 0); /* the table's memory included */
     assert_int_equal(b.sliced.engine->draft.ws.limits.n_logits, N_IDS + ROOM);

@@ -166,7 +166,7 @@ static int64_t random_end(bench *b)
 
 static float logits_a[MAX_LOGITS], logits_b[MAX_LOGITS], logits_c[MAX_LOGITS];
 
-static const struct residency {
+static const struct part_in_memory {
     double share;
     int32_t n_threads;
 } residencies[] = {{0, 2}, {0.4, 3}, {0.7, 1}, {1, 2}};
@@ -373,12 +373,12 @@ TEST(chosen_rows_of_the_head)
         MUST(pass_step, &p, 0, &now);
     const weight *head = b.target.layout->head;
     static uint8_t act[1 << 16];
-    assert_true(act_bytes(head->kernel->act, 1, head->k) <= sizeof act);
-    const int64_t chosen[] = {0, 3, 31, 32, 300, 301, 2, head->n_rows - 1};
+    assert_true(act_bytes(head->form.kernel->act, 1, head->form.k) <= sizeof act);
+    const int64_t chosen[] = {0, 3, 31, 32, 300, 301, 2, head->form.n_rows - 1};
     float got[8];
     for (int32_t i = 0; i < 5; i++) {
-        b.engine->kernels->quantise[head->kernel->act](act, pass_final_hidden(&p, i), head->k, 0, 1,
-                                                       1, head->k);
+        b.engine->kernels->quantise[head->form.kernel->act](act, pass_final_hidden(&p, i),
+                                                            head->form.k, 0, 1, 1, head->form.k);
         weights_dot_rows(b.target.weights, head, chosen, 8, act, got, 0);
         for (int j = 0; j < 8; j++)
             assert_memory_equal(&got[j],

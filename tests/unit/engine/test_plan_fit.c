@@ -30,19 +30,19 @@ static const model_shape draft_shape = {.n_layers = 1,
 
 typedef struct example {
     plan_matrix target[N_TARGET], draft[N_DRAFT];
-    int32_t n_pinned[N_TARGET], draft_pinned[N_DRAFT];
+    residency stays[N_TARGET], draft_stays[N_DRAFT];
     plan_inputs in;
     plan_result result;
 } example;
 
 static plan_matrix matrix(int32_t n_groups, uint64_t group_bytes)
 {
-    return (plan_matrix){.n_groups = n_groups,
-                         .group_bytes = group_bytes,
-                         .group_read_bytes = group_bytes - 100,
-                         .last_read_bytes = group_bytes / 2,
-                         .numbers = (double)n_groups,
-                         .in_pass = true};
+    return (plan_matrix){.groups = {.n_groups = n_groups,
+                                    .group_bytes = group_bytes,
+                                    .group_read_bytes = group_bytes - 100,
+                                    .last_read_bytes = group_bytes / 2,
+                                    .in_pass = true},
+                         .numbers = (double)n_groups};
 }
 
 /* A target of an embedding, matrices of two sizes, every fourth of them small, and a head. */
@@ -52,11 +52,11 @@ static void make_example(example *x, bool with_draft)
     for (int32_t i = 0; i < N_TARGET; i++)
         x->target[i] = i % 4 == 3 ? matrix(4, 20000) : matrix(100 + 20 * (i % 3), 54000);
     x->target[0] = matrix(128, 51000);
-    x->target[0].in_pass = false;
+    x->target[0].groups.in_pass = false;
     x->target[HEAD] = matrix(128, 57000);
     for (int32_t i = 0; i < N_DRAFT; i++) {
         x->draft[i] = matrix(10, 3000);
-        x->draft[i].in_pass = x->draft[i].must_stay = i > 0;
+        x->draft[i].groups.in_pass = x->draft[i].must_stay = i > 0;
     }
     x->in = (plan_inputs){.n_units = 1,
                           .n_sessions = 1,
@@ -83,8 +83,8 @@ static void make_example(example *x, bool with_draft)
                                                .overhead_bytes = 30000,
                                                .queue_bytes = 10000,
                                                .ring_least_bytes = 40 << 10};
-    x->result.n_pinned[PLAN_TARGET] = x->n_pinned;
-    x->result.n_pinned[PLAN_DRAFT] = x->draft_pinned;
+    x->result.stays[PLAN_TARGET] = x->stays;
+    x->result.stays[PLAN_DRAFT] = x->draft_stays;
 }
 
 static const drey_plan *plan_of(example *x, uint64_t budget)
@@ -100,12 +100,18 @@ static uint64_t least_of(example *x)
     return x->result.report.smallest_budget_bytes;
 }
 
-static uint64_t pinned_bytes(const plan_matrix *m, const int32_t *n_pinned, int32_t n)
+static uint64_t pinned_bytes(const residency *stays, int32_t n)
 {
     uint64_t total = 0;
     for (int32_t i = 0; i < n; i++)
-        total += (uint64_t)n_pinned[i] * m[i].group_bytes;
+        total += residency_pinned_bytes(&stays[i]);
     return total;
+}
+
+static void assert_same_pins(const residency *a, const residency *b)
+{
+    for (int32_t i = 0; i < N_TARGET; i++)
+        assert_int_equal(a[i].n_pinned, b[i].n_pinned);
 }
 
 TEST(parts_are_the_budget)
@@ -122,9 +128,8 @@ TEST(parts_are_the_budget)
             assert_int_equal(t->pinned_bytes + t->draft_bytes + t->ring_bytes + t->kv_bytes +
                                  t->work_bytes + t->process_bytes + t->spare_bytes,
                              budget);
-            assert_int_equal(t->pinned_bytes, pinned_bytes(x.target, x.n_pinned, N_TARGET));
-            assert_int_equal(t->draft_bytes,
-                             with_draft ? pinned_bytes(x.draft, x.draft_pinned, N_DRAFT) : 0);
+            assert_int_equal(t->pinned_bytes, pinned_bytes(x.stays, N_TARGET));
+            assert_int_equal(t->draft_bytes, with_draft ? pinned_bytes(x.draft_stays, N_DRAFT) : 0);
             assert_int_equal(t->smallest_budget_bytes, least);
             assert_true(t->spare_bytes < mib || t->streamed_bytes_per_pass == 0);
         }
@@ -209,26 +214,28 @@ TEST(the_head_is_pinned_first)
         uint64_t small = 0;
         double low = 1, high = 0;
         for (int32_t i = 1; i < HEAD; i++) {
-            if (x.target[i].n_groups == 4) {
-                small += (uint64_t)x.n_pinned[i] * x.target[i].group_bytes;
-                all_small &= x.n_pinned[i] > 0;
+            if (x.target[i].groups.n_groups == 4) {
+                small += (uint64_t)x.stays[i].n_pinned * x.target[i].groups.group_bytes;
+                all_small &= x.stays[i].n_pinned > 0;
                 continue;
             }
-            double share = (double)x.n_pinned[i] / x.target[i].n_groups;
+            double share = (double)x.stays[i].n_pinned / x.target[i].groups.n_groups;
             low = share < low ? share : low;
             high = share > high ? share : high;
-            some_large |= x.n_pinned[i] > 0;
-            all_large &= x.n_pinned[i] == x.target[i].n_groups;
+            some_large |= x.stays[i].n_pinned > 0;
+            all_large &= x.stays[i].n_pinned == x.target[i].groups.n_groups;
         }
-        bool head = x.n_pinned[HEAD] == x.target[HEAD].n_groups;
-        n_parts_of_head += !head && x.n_pinned[HEAD] > 0;
+        bool head = x.stays[HEAD].n_pinned == x.target[HEAD].groups.n_groups;
+        n_parts_of_head += !head && x.stays[HEAD].n_pinned > 0;
         n_shares += some_large && !all_large;
-        uint64_t others = pinned_bytes(x.target, x.n_pinned, HEAD);
-        assert_true(head || others < x.target[HEAD].group_bytes); /* what a group more left over */
+        uint64_t others = pinned_bytes(x.stays, HEAD);
+        assert_true(head ||
+                    others < x.target[HEAD].groups.group_bytes); /* what a group more left over */
         assert_true(all_small || others - small < 80000);
         assert_true(high - low <= 0.02001); /* a group rounded off, and one that was left over */
-        assert_true(x.n_pinned[0] == 0 || (x.n_pinned[0] == x.target[0].n_groups && all_large));
-        assert_int_equal(t->lookup_bytes > 0, x.n_pinned[0] == 0);
+        assert_true(x.stays[0].n_pinned == 0 ||
+                    (x.stays[0].n_pinned == x.target[0].groups.n_groups && all_large));
+        assert_int_equal(t->lookup_bytes > 0, x.stays[0].n_pinned == 0);
     }
     assert_true(n_parts_of_head > 10 && n_shares > 10);
 }
@@ -243,13 +250,14 @@ TEST(embeddings_come_last)
     for (uint64_t budget = least; budget < least + 200 * mib; budget += 20000) {
         const drey_plan *t = plan_of(&x, budget);
         for (int32_t i = 1; i < N_DRAFT; i++)
-            assert_int_equal(x.draft_pinned[i], x.draft[i].n_groups);
-        assert_true(x.draft_pinned[0] == 0 || t->streamed_bytes_per_pass == 0);
-        assert_true(x.n_pinned[0] == 0 || x.draft_pinned[0] == x.draft[0].n_groups);
-        n_draft_only += x.draft_pinned[0] > 0 && x.n_pinned[0] == 0;
+            assert_int_equal(x.draft_stays[i].n_pinned, x.draft[i].groups.n_groups);
+        assert_true(x.draft_stays[0].n_pinned == 0 || t->streamed_bytes_per_pass == 0);
+        assert_true(x.stays[0].n_pinned == 0 ||
+                    x.draft_stays[0].n_pinned == x.draft[0].groups.n_groups);
+        n_draft_only += x.draft_stays[0].n_pinned > 0 && x.stays[0].n_pinned == 0;
     }
     assert_true(n_draft_only > 0);
-    assert_true(x.n_pinned[0] > 0);
+    assert_true(x.stays[0].n_pinned > 0);
 }
 
 TEST(each_unit_has_room_in_the_ring)
@@ -269,13 +277,13 @@ TEST(a_plan_remembers_nothing)
     make_example(&x, true);
     uint64_t budget = least_of(&x) + 20 * mib;
     drey_plan first = *plan_of(&x, budget);
-    int32_t n_pinned[N_TARGET];
-    memcpy(n_pinned, x.n_pinned, sizeof n_pinned);
+    residency before[N_TARGET];
+    memcpy(before, x.stays, sizeof before);
     plan_of(&x, DREY_MEMORY_UNLIMITED);
     least_of(&x);
     drey_plan again = *plan_of(&x, budget);
     assert_memory_equal(&first, &again, sizeof first);
-    assert_memory_equal(n_pinned, x.n_pinned, sizeof n_pinned);
+    assert_same_pins(before, x.stays);
 }
 
 TEST(a_small_budget_names_the_least)
@@ -298,17 +306,18 @@ TEST(a_small_budget_names_the_least)
 TEST(a_pass_may_end_early)
 {
     const model_shape shape = {.n_layers = 2};
-    const plan_matrix matrices[] = {{.in_pass = false},
-                                    {.n_groups = 10, .group_bytes = 100, .in_pass = true},
-                                    {.n_groups = 20, .group_bytes = 100, .in_pass = true},
-                                    {.n_groups = 5, .group_bytes = 100, .in_pass = true}};
+    const int32_t n_groups[] = {0, 10, 20, 5}, n_pinned[] = {0, 10, 0, 5};
     plan_matrix target[4];
-    memcpy(target, matrices, sizeof target);
-    for (int i = 0; i < 4; i++)
-        target[i].group_read_bytes = target[i].last_read_bytes = 20;
-    int32_t n_pinned[4] = {0, 10, 0, 5};
+    residency stays[4];
+    for (int i = 0; i < 4; i++) {
+        target[i] = matrix(n_groups[i], 100);
+        target[i].groups.in_pass = i > 0;
+        target[i].groups.group_read_bytes = target[i].groups.last_read_bytes = 20;
+        stays[i] = target[i].groups;
+        stays[i].n_pinned = n_pinned[i];
+    }
     plan_inputs in = {.model[PLAN_TARGET] = {.shape = &shape, .matrix = target, .n_matrices = 4}};
-    plan_result r = {.n_pinned = {n_pinned}};
+    plan_result r = {.stays = {stays}};
     /* The first layer stays and computes for 10 s, while the disk fills a ring of 3 s; the second
      * is read for 40 s and computes for 20 s meanwhile; the head computes for 5 s. */
     r.ring_bytes[PLAN_TARGET] = 30;
@@ -319,13 +328,13 @@ TEST(a_pass_may_end_early)
     /* A fast disk waits for the threads. */
     assert_true(plan_pass_s(&in, &r, 2, 1000, 100) > 35 - 1e-9);
     assert_int_equal(plan_front_layers(&in, &r), 1);
-    n_pinned[2] = 9;
+    stays[2].n_pinned = 9;
     assert_int_equal(plan_front_layers(&in, &r), 1);
-    assert_int_equal(plan_streamed_bytes(&in, &r, 2), 11 * 20);
-    n_pinned[1] = 4;
+    assert_int_equal(residency_streamed_bytes(&stays[2]), 11 * 20);
+    stays[1].n_pinned = 4;
     assert_int_equal(plan_front_layers(&in, &r), 0);
-    n_pinned[1] = 10;
-    n_pinned[2] = 20;
+    stays[1].n_pinned = 10;
+    stays[2].n_pinned = 20;
     assert_int_equal(plan_front_layers(&in, &r), 2);
     assert_true(plan_pass_s(&in, &r, 2, 10, 100) == 35);
 }
@@ -344,21 +353,21 @@ TEST(the_front_may_be_pinned)
         x.in.exit_layers = 5;
         assert_int_equal(plan_of(&x, budget)->front_layers, 0);
         plan_of(&even, budget);
-        assert_memory_equal(x.n_pinned, even.n_pinned, sizeof x.n_pinned);
+        assert_same_pins(x.stays, even.stays);
         x.in.exit_layers = 3.5;
         drey_plan t = *plan_of(&x, budget);
-        assert_int_equal(x.n_pinned[HEAD], x.target[HEAD].n_groups);
+        assert_int_equal(x.stays[HEAD].n_pinned, x.target[HEAD].groups.n_groups);
         if (t.front_layers == 0)
             continue;
         n_front++;
         assert_true(plan_usual_pass_s(&x.in, &x.result, 3.5) <
                     plan_usual_pass_s(&x.in, &even.result, 3.5));
         /* One share of the first layers, nothing of the last ones, and a step in between. */
-        double first = (double)x.n_pinned[1] / x.target[1].n_groups, share = first;
+        double first = (double)x.stays[1].n_pinned / x.target[1].groups.n_groups, share = first;
         int n_steps = 0;
         for (int32_t i = 1; i < HEAD; i++) {
-            double next = (double)x.n_pinned[i] / x.target[i].n_groups;
-            if (x.target[i].n_groups == 4) /* small: it stays anyway */
+            double next = (double)x.stays[i].n_pinned / x.target[i].groups.n_groups;
+            if (x.target[i].groups.n_groups == 4) /* small: it stays anyway */
                 continue;
             bool in_front = next > first - 0.02, behind = next < 0.02; /* a group rounded off */
             n_steps += !in_front && !behind;
