@@ -30,6 +30,7 @@ typedef struct engine_tuning { /* settings for measurements and tests */
     bool untimed;              /* no policy gets times: trees are the same in every run */
     stream_fault_fn *fault;    /* of the streams' reads; NULL: none */
     void *fault_user;
+    int32_t tap_rows;              /* of plan_inputs */
     int32_t deferred_rows;         /* of plan_inputs, at least; */
     double exit_layers;            /* and this, where it is not 0 */
     int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */

@@ -262,6 +262,7 @@ static void gather_options(drey_engine *e)
     in->least_logit_rows = e->tuning.least_logit_rows;
     in->deferred_rows =
         max_i32(e->tuning.deferred_rows, exit_most_deferred(c->exit, verifies_roots_alone(e)));
+    in->tap_rows = e->tuning.tap_rows;
     in->set_share = e->tuning.set_share;
     in->share = e->tuning.share;
     in->kv = engine_kv_format(e);

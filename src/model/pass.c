@@ -122,6 +122,7 @@ static drey_status advance(model_pass *p, drey_error *err)
     switch (p->stage) {
     case LOADED:
         TRY(pass_embed(p, err));
+        pass_take_taps(p);
         TRY(open_layer(p, err));
         break;
     case QKV:
@@ -137,6 +138,7 @@ static drey_status advance(model_pass *p, drey_error *err)
         layer_add_ffn(p);
         p->layer++;
         p->stage = LAYER;
+        pass_take_taps(p);
         break;
     case LAYER:
         TRY(open_layer(p, err));
@@ -217,6 +219,10 @@ static void count_rows(model_pass *p)
         group->n_deferred = group->n_waiting = d ? d->n : 0;
         group->logits = group->deferred_logits = NULL;
         group->hidden = NULL;
+        for (int32_t t = 0; t < group->n_taps; t++) {
+            group->taps[t].out = NULL;
+            p->n_tap_rows += group->taps[t].n;
+        }
         assert(group->n + group->n_deferred >= 1 && group->n_logits <= group->n);
         p->n_rows += group->n;
         p->n_logits += group->n_logits;
@@ -224,7 +230,7 @@ static void count_rows(model_pass *p)
     }
     const workspace_limits *limits = &p->r->ws->limits;
     assert(p->n_rows <= limits->max_rows && p->n_logits <= limits->max_logit_rows &&
-           n_deferred <= limits->max_deferred);
+           n_deferred <= limits->max_deferred && p->n_tap_rows <= limits->max_tap_rows);
     (void)limits;
     p->n_own = p->n_rows;
     p->n_logits += n_deferred;
@@ -347,7 +353,7 @@ void pass_drop(model_pass *p, int32_t group)
     p->n_logits -= gone->n_logits;
     if (p->n_logits == 0 && gone->n_logits > 0)
         weights_pass_without_head(p->r->weights);
-    gone->n = gone->n_logits = 0;
+    gone->n = gone->n_logits = gone->n_taps = 0;
 }
 
 static weight *first_of_layer(const runner *r, int32_t layer)
@@ -382,18 +388,6 @@ void pass_leave(model_pass *p)
     weights_pass_leave(p->r->weights);
     p->in_product = false;
     p->stage = COMPLETE;
-}
-
-const float *pass_hidden(const model_pass *p, int32_t row)
-{
-    assert(p->stage == LAYER && row >= 0 && row < p->n_rows);
-    return p->r->ws->x + row * pass_embd_ld(p);
-}
-
-const float *pass_final_hidden(const model_pass *p, int32_t i)
-{
-    assert(p->stage == COMPLETE && i >= 0 && i < p->n_logits);
-    return p->r->ws->y + i * pass_embd_ld(p);
 }
 
 int64_t pass_hidden_stride(const runner *r)

@@ -40,6 +40,16 @@
 /* Which rows of a group need logits. */
 typedef enum pass_head { HEAD_NONE, HEAD_LAST, HEAD_ALL } pass_head;
 
+/* The residual stream of chosen rows after a layer, as the next layer reads it. */
+typedef struct pass_tap {
+    int32_t layer;       /* so many layers are complete: 0 .. n_layers */
+    const int32_t *rows; /* [n], of the group: borrowed until the pass is over */
+    int32_t n;
+    /* Set when the layer is complete: [n][pass_hidden_stride], in the workspace until its next
+     * pass. NULL: the pass was stopped before that layer, or the group was dropped. */
+    const float *out;
+} pass_tap;
+
 /* Rows of one cache. Several caches may share a pass: each weight is read once for all of them. */
 typedef struct pass_group {
     kv_cache *kv;         /* borrowed until the pass is over, as the rows are */
@@ -48,6 +58,8 @@ typedef struct pass_group {
     pass_head head;
     deferred_rows *deferred; /* of this cache, carried on; NULL: it has none, and the pass cannot be
                                 stopped */
+    pass_tap *taps;          /* [n_taps]; borrowed as the rows are */
+    int32_t n_taps;          /* most often 0 */
     /* Set by pass_begin. */
     int32_t first_row;     /* its rows are those of the pass from here on, the deferred ones behind
                               all groups' */
@@ -93,7 +105,8 @@ struct model_pass {
     int32_t layer;         /* the next to begin, or under way */
     int stage;
     bool in_product;
-    int32_t n_runs; /* of rows that attend together */
+    int32_t n_runs;               /* of rows that attend together */
+    int32_t n_tap_rows, n_tapped; /* of all taps; of them those that are filled */
     /* The step between products that is under way: rows are handed out in tiles. */
     pass_rows_fn *rows_fn;
     _Atomic int32_t next_row;
@@ -106,9 +119,9 @@ struct model_pass {
 };
 
 /* Gives rows their places. groups: borrowed; together at most max_rows rows, max_logit_rows of them
- * with logits, max_groups groups, max_deferred deferred rows. A pass without rows of its own begins
- * at the first deferred row's layer and reads nothing before it. One pass of a runner at a time.
- * DREY_ERR_IO, DREY_ERR_CANCELLED. */
+ * with logits, max_groups groups, max_deferred deferred rows, max_tap_rows rows of taps. A pass
+ * without rows of its own begins at the first deferred row's layer and reads nothing before it. One
+ * pass of a runner at a time. DREY_ERR_IO, DREY_ERR_CANCELLED. */
 drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
                        drey_error *err);
 /* Computes until a layer is complete, or until until_ns (clock_ns; 0: no such time) has passed, or
@@ -178,12 +191,6 @@ void pass_look_ids(model_pass *p, const pass_look *looks, int32_t n);
  * in the workspace until the pass's next step; if it is stopped, until the workspace's
  * next pass. */
 float *pass_look_head(model_pass *p, const int32_t *rows, int32_t n);
-/* The residual stream of a row (counted over all groups) behind those layers: [D], until the next
- * step. Of a pass that is not done. */
-const float *pass_hidden(const model_pass *p, int32_t row);
-/* Behind the final norm, of the row with the i-th logits: [D], from PASS_DONE until the workspace's
- * next pass. */
-const float *pass_final_hidden(const model_pass *p, int32_t i);
 
 int64_t pass_logits_stride(const runner *r);
 int64_t pass_hidden_stride(const runner *r);

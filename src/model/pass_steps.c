@@ -237,6 +237,28 @@ drey_status pass_embed(model_pass *p, drey_error *err)
     return p->error.code;
 }
 
+/* ---- Taps ---- */
+
+static void take_tap(model_pass *p, const pass_group *group, pass_tap *tap)
+{
+    workspace *ws = p->r->ws;
+    float *out = ws->taps + p->n_tapped * pass_embd_ld(p);
+    tap->out = out;
+    for (int32_t i = 0; i < tap->n; i++, p->n_tapped++, out += pass_embd_ld(p)) {
+        assert(tap->rows[i] >= 0 && tap->rows[i] < group->n);
+        memcpy(out, ws->x + (group->first_row + tap->rows[i]) * pass_embd_ld(p),
+               (size_t)x_bytes(p));
+    }
+}
+
+void pass_take_taps(model_pass *p)
+{
+    for (int32_t g = 0; g < p->n_groups && p->n_tap_rows > 0; g++)
+        for (int32_t t = 0; t < p->groups[g].n_taps; t++)
+            if (p->groups[g].taps[t].layer == p->layer)
+                take_tap(p, &p->groups[g], &p->groups[g].taps[t]);
+}
+
 /* ---- The head ---- */
 
 static void step_final_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)

@@ -22,6 +22,8 @@ void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i
 void pass_drop_rows(model_pass *p, int32_t first, int32_t n);
 /* Tokens to the residual stream. DREY_ERR_IO. */
 drey_status pass_embed(model_pass *p, drey_error *err);
+/* Copies out the rows of taps at the layers that are complete. */
+void pass_take_taps(model_pass *p);
 /* Of the rows that need logits, which become rows 0 .. n_logits - 1; for the head. DREY_ERR_FORMAT:
  * they are not finite. */
 drey_status pass_norm_head(model_pass *p, drey_error *err);

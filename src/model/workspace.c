@@ -52,6 +52,9 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(up, floats(rows, s->n_ff));
     TAKE(rope, (size_t)rows * (size_t)(s->n_ropes * s->n_rot) * sizeof(float));
     TAKE(logits, floats(logits, l->n_logits ? l->n_logits : s->n_vocab));
+    to->taps = NULL;
+    if (l->max_tap_rows)
+        TAKE(taps, floats(l->max_tap_rows, s->n_embd));
     TAKE(rows, (size_t)rows * sizeof(pass_row));
     TAKE(group, ints);
     TAKE(pending, ints);

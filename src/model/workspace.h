@@ -17,6 +17,7 @@ typedef struct pass_row {
 typedef struct workspace_limits {
     int32_t max_rows, max_logit_rows; /* of a pass */
     int32_t max_deferred;             /* rows that it may carry on beside those (deferred.h) */
+    int32_t max_tap_rows;             /* rows of all taps of a pass (pass.h) */
     int32_t max_groups;               /* caches that a pass may be about */
     int32_t max_pending, n_slots;     /* of each cache */
     int32_t n_threads;
@@ -33,6 +34,7 @@ typedef struct workspace {
     float *gate, *up;       /* [B][F]; without gates gate holds Up's product */
     float *rope;            /* [B][n_ropes][n_rot]: cosine and sine of each pair */
     float *logits;          /* [max_logit_rows + max_deferred][n_logits] */
+    float *taps;            /* [max_tap_rows][D]; NULL: there are none */
     pass_row *rows;         /* [B]: for a chain of tokens, and for whoever has no better place */
     int32_t *group;         /* [B]: a row's */
     int32_t *pending;       /* [B]: a row's pending index in its group's cache; of a deferred row

@@ -34,7 +34,8 @@ static void open_bench(bench *b, const char *architecture, uint32_t type)
     drey_status status = drey_model_open(&b->model, path, &err);
     o.target = b->model;
     if (status == DREY_OK)
-        status = engine_open(&b->engine, &o, &(engine_tuning){.least_logit_rows = 64}, &err);
+        status = engine_open(&b->engine, &o,
+                             &(engine_tuning){.least_logit_rows = 64, .tap_rows = 8}, &err);
     if (status == DREY_OK)
         status = drey_session_open(&b->session, b->engine, &err);
     must(status, &err);
@@ -192,5 +193,93 @@ TEST(test_compaction_equals_recomputation)
     }
     free(keys);
     free(values);
+    close_bench(&b);
+}
+
+/* Rows of the tree [N_TREE] at the layers where the test taps them, taken out of the workspace by
+ * somebody who stops at each layer. */
+enum { N_TAPS = 4 };
+static const int32_t tapped_rows[] = {0, 7, N_TREE - 1};
+
+static void look_at_layers(bench *b, const pass_row *rows, const pass_tap *taps,
+                           float *const seen[N_TAPS])
+{
+    drey_error err;
+    runner *r = &b->session->target;
+    int64_t n_embd = r->layout->shape.n_embd, stride = pass_hidden_stride(r);
+    pass_group group = {.kv = r->kv, .rows = rows, .n = N_TREE, .head = HEAD_ALL};
+    model_pass p;
+    pass_state state = PASS_GOES_ON;
+    assert_int_equal(pass_begin(&p, r, &group, 1, &err), DREY_OK);
+    while (state != PASS_DONE) {
+        assert_int_equal(pass_step(&p, 0, &state, &err), DREY_OK);
+        if (state == PASS_STARVED)
+            pass_wait(&p);
+        for (int t = 0; t < N_TAPS && pass_at_layer(&p); t++)
+            for (int32_t i = 0; i < taps[t].n && taps[t].layer == pass_layers_done(&p); i++)
+                memcpy(seen[t] + i * stride, r->ws->x + taps[t].rows[i] * stride,
+                       (size_t)n_embd * sizeof(float));
+    }
+    assert_int_equal(pass_end(&p, &err), DREY_OK);
+    for (int32_t i = 0; i < taps[0].n; i++)
+        assert_int_equal(
+            weights_row(r->weights, rows[taps[0].rows[i]].token, seen[0] + i * stride, 0, &err),
+            DREY_OK);
+}
+
+/* What a pass hands out is what its rows held at each layer, and its logits are the same. */
+TEST(test_taps)
+{
+    bench b = {0};
+    open_bench(&b, "qwen2", TYPE_Q4_K);
+    drey_error err;
+    runner *r = &b.session->target;
+    int64_t n_embd = r->layout->shape.n_embd, stride = pass_hidden_stride(r);
+    int32_t n_layers = r->layout->shape.n_layers;
+    pass_tap taps[N_TAPS] = {{.layer = 0, .rows = tapped_rows, .n = 2},
+                             {.layer = n_layers, .rows = tapped_rows, .n = 2},
+                             {.layer = 1, .rows = tapped_rows, .n = 3},
+                             {.layer = n_layers, .rows = tapped_rows + 2, .n = 1}};
+    pass_row rows[N_TREE];
+    make_tree(rows, 5);
+    float *seen[N_TAPS];
+    for (int t = 0; t < N_TAPS; t++) {
+        seen[t] = calloc((size_t)(taps[t].n * stride), sizeof(float));
+        assert_non_null(seen[t]);
+    }
+    start(&b, 16);
+    look_at_layers(&b, rows, taps, seen);
+    size_t logits_bytes = (size_t)(N_TREE * pass_logits_stride(r)) * sizeof(float);
+    float *logits = malloc(logits_bytes);
+    assert_non_null(logits);
+    memcpy(logits, r->ws->logits, logits_bytes);
+
+    start(&b, 16);
+    pass_group group = {
+        .kv = r->kv, .rows = rows, .n = N_TREE, .head = HEAD_ALL, .taps = taps, .n_taps = N_TAPS};
+    assert_int_equal(pass_run(r, &group, 1, &err), DREY_OK);
+    for (int t = 0; t < N_TAPS; t++)
+        for (int32_t i = 0; i < taps[t].n; i++)
+            assert_memory_equal(taps[t].out + i * stride, seen[t] + i * stride,
+                                (size_t)n_embd * sizeof(float));
+    for (int32_t i = 0; i < N_TREE; i++)
+        assert_memory_equal(logits_of(&b, i), logits + i * pass_logits_stride(r),
+                            (size_t)vocab(&b) * sizeof(float));
+
+    model_pass p;
+    pass_state now = PASS_GOES_ON;
+    start(&b, 16);
+    assert_int_equal(pass_begin(&p, r, &group, 1, &err), DREY_OK);
+    while (!pass_at_layer(&p) || pass_layers_done(&p) == 0) {
+        assert_int_equal(pass_step(&p, 0, &now, &err), DREY_OK);
+        if (now == PASS_STARVED)
+            pass_wait(&p);
+    }
+    assert_non_null(taps[2].out);
+    assert_null(taps[1].out); /* its layer is not complete */
+    pass_leave(&p);
+    for (int t = 0; t < N_TAPS; t++)
+        free(seen[t]);
+    free(logits);
     close_bench(&b);
 }

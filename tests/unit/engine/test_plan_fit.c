@@ -301,6 +301,20 @@ TEST(a_small_budget_names_the_least)
     assert_int_equal(plan_make(&x.in, least - 2 * mib, &x.result, &err), DREY_ERR_MEMORY);
 }
 
+/* Rows of taps are part of the budget, and cost nothing where there are none. */
+TEST(taps_are_counted)
+{
+    example x, tapped;
+    make_example(&x, false);
+    make_example(&tapped, false);
+    tapped.in.tap_rows = 2000;
+    uint64_t least = least_of(&x), more = least_of(&tapped);
+    uint64_t bytes = 2000 * (uint64_t)row_stride(target_shape.n_embd) * sizeof(float);
+    assert_true(more >= least + bytes - mib && more <= least + bytes + 2 * mib);
+    assert_int_equal(plan_of(&tapped, least + 20 * mib)->work_bytes,
+                     plan_of(&x, least + 20 * mib)->work_bytes + bytes);
+}
+
 /* Two layers of a matrix each, and a head: what a pass takes, worked out by hand. Of 10 bytes a
  * second from the disk and 100 from memory. */
 TEST(a_pass_may_end_early)
