@@ -127,35 +127,15 @@ static void batch_pack(pair_batch *r)
         a->kernels->attend->pack(r->packed, q, r->n, a->head_dim, r->pairs.wide);
 }
 
-static size_t group_bytes(kv_format format, int32_t head_dim)
-{
-    size_t scales = format == KV_Q8_0 ? KV_GROUP * (size_t)(head_dim / KV_Q8_BLOCK) * 2 : 0;
-    return kv_group_numbers(format, head_dim) + scales;
-}
-
 size_t kv_head_bytes(kv_format format, int32_t n_slots, int32_t head_dim)
 {
-    return (size_t)(n_slots + KV_GROUP - 1) / KV_GROUP * group_bytes(format, head_dim);
-}
-
-/* Where a slot's value and its scales are. */
-static size_t value_at(kv_format format, int32_t slot, int32_t head_dim)
-{
-    return (size_t)(slot / KV_GROUP) * group_bytes(format, head_dim) +
-           (size_t)(slot % KV_GROUP) * (size_t)head_dim * kv_number_bytes(format);
-}
-
-static size_t value_d_at(kv_format format, int32_t slot, int32_t head_dim)
-{
-    return (size_t)(slot / KV_GROUP) * group_bytes(format, head_dim) +
-           kv_group_numbers(format, head_dim) +
-           (size_t)(slot % KV_GROUP) * (size_t)(head_dim / KV_Q8_BLOCK) * 2;
+    return (size_t)(n_slots + KV_GROUP - 1) / KV_GROUP * kv_group_bytes(format, head_dim);
 }
 
 /* The positions from `start` on that lie in dense slots: at most 64. */
 static void dense_block(const attention *a, attend_block *b, int32_t start, int32_t count)
 {
-    size_t bytes = group_bytes(a->format, a->head_dim);
+    size_t bytes = kv_group_bytes(a->format, a->head_dim);
     b->format = a->format;
     b->dense = b->count = count;
     for (int32_t i = 0; i < ATTEND_GROUPS; i++)
@@ -186,7 +166,7 @@ static const float *key_row(pair_batch *r, int32_t slot, int32_t j)
 {
     const attention *a = r->a;
     int32_t group = slot / KV_GROUP, place = group - r->first_group;
-    const uint8_t *keys = a->keys + (size_t)group * group_bytes(a->format, a->head_dim);
+    const uint8_t *keys = a->keys + (size_t)group * kv_group_bytes(a->format, a->head_dim);
     const int64_t row = attend_row_floats(a->head_dim);
     if (place < ATTEND_TURNED) {
         float *rows = r->turned + place * KV_GROUP * row;
@@ -212,8 +192,8 @@ static void row_values(const attention *a, attend_block *b, int32_t row, int32_t
 {
     for (int32_t j = b->dense; j < b->count; j++) {
         int32_t slot = slot_of(a, row, start + j);
-        b->value[j] = a->values + value_at(a->format, slot, a->head_dim);
-        b->value_d[j] = a->values + value_d_at(a->format, slot, a->head_dim);
+        b->value[j] = a->values + kv_value_at(a->format, slot, a->head_dim);
+        b->value_d[j] = a->values + kv_value_d_at(a->format, slot, a->head_dim);
     }
 }
 
@@ -267,7 +247,7 @@ static void hide_rows(const pair_batch *r)
 static void dense_blocks(pair_batch *r, int32_t from, int32_t to)
 {
     const attention *a = r->a;
-    size_t bytes = ATTEND_GROUPS * group_bytes(a->format, a->head_dim);
+    size_t bytes = ATTEND_GROUPS * kv_group_bytes(a->format, a->head_dim);
     for (int32_t i = from; i < to; i++) {
         attend_block b;
         dense_block(a, &b, i * ATTEND_BLOCK, ATTEND_BLOCK);
@@ -355,6 +335,10 @@ static void rest_of_rows(pair_batch *r)
 
 void attend(const attention *a, int32_t first, int32_t last, void *scratch)
 {
+    if (a->more) {
+        attend_reference(a, first, last, scratch);
+        return;
+    }
     for (int32_t n; first < last; first += n) {
         n = same_block(a, first, min_i32(last - first, ATTEND_PAIRS));
         pair_batch r = batch_make(a, first, n, scratch);
@@ -427,7 +411,7 @@ void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_fir
         memcpy(partials + padded_pairs(r.n), r.pairs.l, (size_t)r.n * sizeof(float));
         return;
     }
-    size_t bytes = ATTEND_GROUPS * group_bytes(a->format, a->head_dim);
+    size_t bytes = ATTEND_GROUPS * kv_group_bytes(a->format, a->head_dim);
     for (int32_t i = from_block; i < to_block; i++) {
         set_part(&r, &r.pairs, part_at(&r, partials, i - n_first_range));
         attend_block b;
@@ -549,7 +533,7 @@ void kv_store_key(const kernel_table *kernels, kv_format format, uint8_t *keys, 
 {
     const uint8_t *row = convert(kernels, format, x, head_dim, scratch);
     size_t size = kv_number_bytes(format);
-    uint8_t *group = keys + (size_t)(slot / KV_GROUP) * group_bytes(format, head_dim);
+    uint8_t *group = keys + (size_t)(slot / KV_GROUP) * kv_group_bytes(format, head_dim);
     uint8_t *to = group + (size_t)(slot % KV_GROUP) * size;
     for (int32_t lane = 0; lane < SUM_LANES; lane++)
         for (int32_t i = attend_lane_order[lane]; i < head_dim; i += SUM_LANES) {
@@ -566,24 +550,25 @@ void kv_store_value(const kernel_table *kernels, kv_format format, uint8_t *valu
 {
     const uint8_t *row = convert(kernels, format, x, head_dim, scratch);
     size_t bytes = (size_t)head_dim * kv_number_bytes(format);
-    memcpy(values + value_at(format, slot, head_dim), row, bytes);
+    memcpy(values + kv_value_at(format, slot, head_dim), row, bytes);
     if (format == KV_Q8_0)
-        memcpy(values + value_d_at(format, slot, head_dim), row + bytes,
+        memcpy(values + kv_value_d_at(format, slot, head_dim), row + bytes,
                (size_t)(head_dim / KV_Q8_BLOCK) * 2);
 }
 
 void kv_move_key(kv_format format, uint8_t *keys, int32_t to, int32_t from, int32_t head_dim)
 {
-    size_t bytes = group_bytes(format, head_dim);
+    size_t bytes = kv_group_bytes(format, head_dim);
     copy_key(format, keys + (size_t)(to / KV_GROUP) * bytes, to % KV_GROUP,
              keys + (size_t)(from / KV_GROUP) * bytes, from % KV_GROUP, head_dim);
 }
 
 void kv_move_value(kv_format format, uint8_t *values, int32_t to, int32_t from, int32_t head_dim)
 {
-    memcpy(values + value_at(format, to, head_dim), values + value_at(format, from, head_dim),
+    memcpy(values + kv_value_at(format, to, head_dim), values + kv_value_at(format, from, head_dim),
            (size_t)head_dim * kv_number_bytes(format));
     if (format == KV_Q8_0)
-        memcpy(values + value_d_at(format, to, head_dim),
-               values + value_d_at(format, from, head_dim), (size_t)(head_dim / KV_Q8_BLOCK) * 2);
+        memcpy(values + kv_value_d_at(format, to, head_dim),
+               values + kv_value_d_at(format, from, head_dim),
+               (size_t)(head_dim / KV_Q8_BLOCK) * 2);
 }

@@ -62,6 +62,25 @@ static inline size_t kv_group_numbers(kv_format format, int32_t head_dim)
     return KV_GROUP * (size_t)head_dim * kv_number_bytes(format);
 }
 
+static inline size_t kv_group_bytes(kv_format format, int32_t head_dim)
+{
+    size_t scales = format == KV_Q8_0 ? KV_GROUP * (size_t)(head_dim / KV_Q8_BLOCK) * 2 : 0;
+    return kv_group_numbers(format, head_dim) + scales;
+}
+
+/* Where a slot's value is, and its scales. */
+static inline size_t kv_value_at(kv_format format, int32_t slot, int32_t head_dim)
+{
+    return (size_t)(slot / KV_GROUP) * kv_group_bytes(format, head_dim) +
+           (size_t)(slot % KV_GROUP) * (size_t)head_dim * kv_number_bytes(format);
+}
+static inline size_t kv_value_d_at(kv_format format, int32_t slot, int32_t head_dim)
+{
+    return (size_t)(slot / KV_GROUP) * kv_group_bytes(format, head_dim) +
+           kv_group_numbers(format, head_dim) +
+           (size_t)(slot % KV_GROUP) * (size_t)(head_dim / KV_Q8_BLOCK) * 2;
+}
+
 /* ---- Block kernels: what a tier implements ---- */
 
 /* Pairs on their way through the blocks. Arrays have room for a multiple of 16. */

@@ -34,9 +34,11 @@ static int32_t rows_of_task(const attend_layer *l)
     return fewer < rows ? fewer : rows;
 }
 
-/* No row's window leaves anything out: then all begin at block 0. */
-bool attend_sees_all(const attention *a)
+/* Then all rows begin at block 0. */
+bool attend_can_split(const attention *a)
 {
+    if (a->more)
+        return false;
     for (int32_t row = 0; a->window > 0 && row < a->n_rows; row++)
         if (a->n_prefix[row] + a->n_path[row] > a->window)
             return false;
@@ -56,7 +58,7 @@ void attend_cut(attend_layer *l)
     size_t one = attend_partials_floats(l->task_rows * a->n_q, a->head_dim, 1);
     if (rest && rest <= (int32_t)(sizeof l->left / sizeof *l->left) &&
         l->task_rows * a->n_q <= CUT_PAIRS && l->n_partials / (size_t)rest >= one &&
-        a->n_prefix[0] >= ranges * RANGE_BLOCKS * ATTEND_BLOCK && attend_sees_all(a)) {
+        a->n_prefix[0] >= ranges * RANGE_BLOCKS * ATTEND_BLOCK && attend_can_split(a)) {
         l->n_whole = tasks - rest;
         l->n_cut = rest;
         l->n_ranges = ranges;
@@ -73,6 +75,7 @@ attention attend_task(const attend_layer *l, int32_t task, int32_t *first, int32
     int64_t width = (int64_t)a.n_q * a.head_dim;
     a.keys += (size_t)head * l->head_bytes;
     a.values += (size_t)head * l->head_bytes;
+    a.key_head = head;
     a.q += head * width;
     a.out += head * width;
     *first = row * a.n_q;

@@ -167,7 +167,12 @@ typedef struct kernel_table {
      * c, a_b[i] * c_b). out = a * (1 / l). NaN is passed over by the maxima. With a window the
      * first block is the one where what the row sees begins, and s = -inf in front of that; with a
      * cap s goes through softcap first. Neither the slots where positions lie nor the rows and
-     * heads that are computed together appear in it. */
+     * heads that are computed together appear in it.
+     *
+     * With a bias (attend_more.bias) s + bias takes the place of s, after softcap and before what a
+     * window hides. A second cache (attend_more.fixed) is so many positions, 0 .. fixed.n - 1, in
+     * front of a row's own: its blocks, the last one maybe short, fold first, then the row's own
+     * blocks as above, none if the row has no positions of its own. */
     const attend_kernel *attend;
 
     /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */
@@ -220,6 +225,31 @@ static inline float sum16(const float lane[SUM_LANES])
 
 /* ---- Attention: attend.c ---- */
 
+/* What is added to scores by the distance from a row's position back to a key's: element
+ * of[head * ld + n_after + distance] for distances -n_after .. n_before; what is further away has
+ * the value at that end. */
+typedef struct attend_bias {
+    const float *of; /* [query heads of the layer][ld]; NULL: there is no bias */
+    int64_t ld;      /* at least n_after + 1 + n_before */
+    int32_t n_after, n_before;
+} attend_bias;
+
+/* A second cache, of the same format, whose positions all lie in the slots of their numbers and are
+ * all seen by every row: what an encoder's rows see of each other, and a decoder's rows of an
+ * encoder's output. */
+typedef struct attend_fixed {
+    const uint8_t *keys, *values; /* of key head 0: kv_head_bytes each */
+    size_t head_bytes;            /* from one head's to the next one's */
+    int32_t n;                    /* positions; 0: there is no such cache */
+    const int32_t *at; /* [n_rows]: where a row stands among these positions, for the bias; NULL:
+                          they have none */
+} attend_fixed;
+
+typedef struct attend_more {
+    attend_bias bias;
+    attend_fixed fixed;
+} attend_more;
+
 /* What the rows of a pass ask of one key head and the n_q query heads that share it. Pair i is row
  * i / n_q and query head i % n_q. */
 typedef struct attention {
@@ -230,6 +260,7 @@ typedef struct attention {
     float scale;
     float cap;                    /* scores are softcapped; 0: they stay */
     int32_t window;               /* a row sees the last so many of its positions; 0: all */
+    int32_t key_head;             /* its number, for what is in `more` */
     const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
     /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p lies in slot p for p <
      * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. The paths of a tree's rows
@@ -241,16 +272,19 @@ typedef struct attention {
     const float *q; /* row r's heads: q + r * ld, [n_q][head_dim]; out alike */
     float *out;
     int64_t ld;
+    const attend_more *more; /* borrowed; NULL, most often: neither bias nor second cache */
 } attention;
 
-/* Pairs first .. last - 1, from beginning to end. scratch: attend_scratch_bytes, one per thread,
+/* Pairs first .. last - 1, from beginning to end. With a bias or a second cache this is
+ * attend_reference on every tier. scratch: attend_scratch_bytes, one per thread,
  * 64-byte aligned. */
 void attend(const attention *a, int32_t first, int32_t last, void *scratch);
+void attend_reference(const attention *a, int32_t first, int32_t last, void *scratch);
 size_t attend_scratch_bytes(int32_t head_dim);
 
-/* The same in partials that different threads may compute, for at most ATTEND_SPLIT_PAIRS pairs of
- * rows that see all their positions. What lies in a dense prefix of all the pairs' rows is n whole
- * blocks, and the rest, a tree's part among it, is the tail:
+/* The same in partials that different threads may compute, where attend_can_split, for at most
+ * ATTEND_SPLIT_PAIRS pairs. What lies in a dense prefix of all the pairs' rows is n whole blocks,
+ * and the rest, a tree's part among it, is the tail:
  *
  *   positions  |block 0|block 1|block 2|block 3|block 4| part of a block, then the tree |
  *              |  first range  |another|    another    |              tail              |
@@ -271,8 +305,9 @@ void attend_tail(const attention *a, int32_t first, int32_t last, int32_t n_firs
 void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
                    bool has_tail, float *partials, void *scratch);
 
-/* No row's window leaves anything out. */
-bool attend_sees_all(const attention *a);
+/* Whether it may be computed in partials: no row's window leaves anything out, and there is neither
+ * a bias nor a second cache. */
+bool attend_can_split(const attention *a);
 
 /* The attention of a whole layer, shared among threads: fill in the first part, call attend_cut,
  * then attend_work on every thread. */

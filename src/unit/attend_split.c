@@ -153,7 +153,7 @@ bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l, bool
     s->layer = l;
     s->devices = devices && device_can_attend(&l->head) && units_n_attending(us) > 0;
     if ((us->n_clusters < 2 && !s->devices) || l->n_tasks > SPLIT_TASKS ||
-        l->head.n_q > ATTEND_SPLIT_PAIRS || !attend_sees_all(&l->head) || !count_blocks(&c))
+        l->head.n_q > ATTEND_SPLIT_PAIRS || !attend_can_split(&l->head) || !count_blocks(&c))
         return false;
     set_parts(&c, us);
     int64_t first_block = 0;

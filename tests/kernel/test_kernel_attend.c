@@ -657,3 +657,142 @@ TEST(test_against_double)
         problem_free(&p);
     }
 }
+
+/* ---- With a bias, and with a second cache ---- */
+
+/* A bias of nothing changes no bit, though it takes the way of the reference. */
+TEST(test_bias_of_nothing)
+{
+    const float nothing[MAX_ROWS * 2] = {0};
+    for (int i = 0; i < N_SHAPES; i += 3) {
+        problem p = problem_make(&shapes[i], KV_F16, 2.0f);
+        if (p.n_q <= MAX_ROWS)
+            for (int capped = 0; capped < 2; capped++) {
+                p.cap = capped ? 3.0f : 0;
+                p.window = capped ? 50 : 0;
+                expect(&p);
+                FOR_EACH_TIER(t)
+                {
+                    attention a = attention_of(&p, t);
+                    a.more = &(attend_more){.bias = {.of = nothing, .ld = 2, .n_after = 1}};
+                    assert_false(attend_can_split(&a));
+                    attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
+                    check(&p, t->tier, "a bias of nothing", 0, p.n_rows * p.n_q);
+                }
+            }
+        problem_free(&p);
+    }
+}
+
+/* A second cache of whole blocks is the front of a timeline. */
+TEST(test_second_cache)
+{
+    int n_cut = 0;
+    for (int f = KV_F16; f <= KV_F32; f++)
+        for (int i = 0; i < N_SHAPES; i++) {
+            if (!fits((kv_format)f, &shapes[i]))
+                continue;
+            problem p = problem_make(&shapes[i], (kv_format)f, 2.0f);
+            int32_t n_prefix[MAX_ROWS], least = p.n_positions;
+            for (int32_t r = 0; r < p.n_rows; r++)
+                least = p.n_prefix[r] < least ? p.n_prefix[r] : least;
+            int32_t cut = least / ATTEND_BLOCK * ATTEND_BLOCK;
+            for (int32_t r = 0; r < p.n_rows; r++)
+                n_prefix[r] = p.n_prefix[r] - cut;
+            for (int32_t j = 0; j < p.n_rows * p.n_positions; j++)
+                p.path[j] -= cut;
+            n_cut += cut > 0;
+            FOR_EACH_TIER(t)
+            {
+                attention a = attention_of(&p, t);
+                attend_more more = {.fixed = {.keys = a.keys, .values = a.values, .n = cut}};
+                a.more = &more;
+                a.keys += kv_head_bytes(p.format, cut, p.dim);
+                a.values += kv_head_bytes(p.format, cut, p.dim);
+                a.n_prefix = n_prefix;
+                attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
+                check(&p, t->tier, "a second cache", 0, p.n_rows * p.n_q);
+            }
+            problem_free(&p);
+        }
+    assert_true(n_cut > 20);
+}
+
+/* By hand: queries of zeros, so that scores are the bias alone, and a weight is 1 or nothing. Two
+ * key heads of two query heads each; three positions are fixed, two are the rows' own. */
+enum { DIM = 32, N_FIXED = 3, N_OWN = 2, N_HEADS = 2 };
+
+static void store_values(uint8_t *keys, uint8_t *values, int32_t n, float first, void *scratch)
+{
+    const kernel_table *ref = kernel_select("ref");
+    for (int32_t slot = 0; slot < n; slot++) {
+        float x[DIM];
+        for (int i = 0; i < DIM; i++)
+            x[i] = first + (float)slot;
+        kv_store_key(ref, KV_F32, keys, slot, x, DIM, scratch);
+        kv_store_value(ref, KV_F32, values, slot, x, DIM, scratch);
+    }
+}
+
+TEST(test_bias_by_hand)
+{
+    size_t head_bytes = kv_head_bytes(KV_F32, N_OWN, DIM);
+    uint8_t *own[2], *fixed[2];
+    void *scratch = aligned_alloc(64, (attend_scratch_bytes(DIM) + 63) / 64 * 64);
+    assert_non_null(scratch);
+    for (int i = 0; i < 2; i++) {
+        own[i] = must_alloc(N_HEADS * head_bytes);
+        fixed[i] = must_alloc(N_HEADS * head_bytes);
+    }
+    for (int32_t h = 0; h < N_HEADS; h++) {
+        float of_head = 100.0f * (float)h;
+        store_values(own[0] + (size_t)h * head_bytes, own[1] + (size_t)h * head_bytes, N_OWN,
+                     of_head + 11, scratch); /* 11, 12 */
+        store_values(fixed[0] + (size_t)h * head_bytes, fixed[1] + (size_t)h * head_bytes, N_FIXED,
+                     of_head + 1, scratch); /* 1, 2, 3 */
+    }
+    /* Distances -1, 0, 1: the first head of all sees each, the second what is no further back than
+     * itself, the third what is behind, the fourth what is in front. */
+    const float no = -1000, bias[4][3] = {{0, 0, 0}, {0, 0, no}, {0, no, no}, {no, no, 0}};
+    const float q[2][4 * DIM] = {{0}};
+    const int32_t n_prefix[2] = {1, 2}, n_path[2] = {0, 0}, at[2] = {1, 2}, none[2] = {0, 0};
+    float out[2][4 * DIM];
+    attend_more more = {.bias = {.of = bias[0], .ld = 3, .n_after = 1, .n_before = 1},
+                        .fixed = {fixed[0], fixed[1], head_bytes, N_FIXED, at}};
+    attend_layer l = {.head = {.kernels = kernel_select(NULL),
+                               .format = KV_F32,
+                               .head_dim = DIM,
+                               .n_q = 2,
+                               .n_rows = 2,
+                               .scale = 1,
+                               .keys = own[0],
+                               .values = own[1],
+                               .n_prefix = n_prefix,
+                               .n_path = n_path,
+                               .q = q[0],
+                               .out = out[0],
+                               .ld = 4 * DIM,
+                               .more = &more},
+                      .head_bytes = head_bytes,
+                      .n_heads = N_HEADS,
+                      .n_threads = 1};
+    /* Row 0 stands at 1 of the fixed positions, row 1 at 2; they have one and two of their own. */
+    const float want[2][4] = {{(1 + 2 + 3 + 11) / 4.0f, (2 + 3 + 11) / 3.0f, 103, 101},
+                              {(1 + 2 + 3 + 11 + 12) / 5.0f, (3 + 12) / 2.0f, 0, 0}};
+    attend_cut(&l);
+    attend_work(&l, scratch);
+    for (int row = 0; row < 2; row++)
+        for (int h = 0; h < (row ? 2 : 4); h++)
+            assert_true(fabsf(out[row][h * DIM] - want[row][h]) < 1e-4f);
+    assert_true(fabsf(out[1][3 * DIM] - (101 + 102 + 111) / 3.0f) < 1e-4f);
+    /* Cross attention: all of the second cache, nothing else, and no distances. */
+    more.fixed.at = NULL;
+    l.head.n_prefix = none;
+    attend_cut(&l);
+    attend_work(&l, scratch);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabsf(out[i / 4][i % 4 * DIM] - (i % 4 < 2 ? 2.0f : 102.0f)) < 1e-4f);
+    for (int i = 0; i < 2; i++)
+        free(own[i]), free(fixed[i]);
+    free(scratch);
+}
