@@ -47,7 +47,7 @@
 #include "os/file.h"
 #include "os/pool.h"
 #include "unit/units.h"
-#include "weights/matrix.h"
+#include "weights/matrix_form.h"
 #include "weights/residency.h"
 #include "weights/stream.h"
 

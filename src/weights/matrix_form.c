@@ -1,5 +1,5 @@
-/* What a matrix is, found from its tensor: see matrix.h. */
-#include "weights/matrix.h"
+/* What a matrix is, found from its tensor: see matrix_form.h. */
+#include "weights/matrix_form.h"
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* What a matrix is: its tensor, its kernel, its shape. What stays of it in memory is residency.h's,
  * where its reads stand weights.h's. */
-#ifndef DREY_WEIGHTS_MATRIX_H
-#define DREY_WEIGHTS_MATRIX_H
+#ifndef DREY_WEIGHTS_MATRIX_FORM_H
+#define DREY_WEIGHTS_MATRIX_FORM_H
 
 #include "gguf/gguf.h"
 #include "kernel/kernel.h"
