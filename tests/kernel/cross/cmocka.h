@@ -8,14 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct CMUnitTest {
+typedef int (*CMFixtureFunction)(void **state);
+
+struct CMUnitTest { /* the members of cmocka's, in their order */
     const char *name;
-    void (*run)(void **state);
+    void (*test_func)(void **state);
+    CMFixtureFunction setup_func, teardown_func;
+    void *initial_state;
 };
 
 #define cmocka_unit_test(f)                                                                        \
     {                                                                                              \
-#f, f                                                                                      \
+        .name = #f, .test_func = f                                                                 \
     }
 
 #define print_message(...) printf(__VA_ARGS__)
@@ -48,15 +52,19 @@ struct CMUnitTest {
     } while (0)
 
 #define cmocka_run_group_tests(tests, setup, teardown)                                             \
-    run_tests(tests, sizeof(tests) / sizeof((tests)[0]))
+    _cmocka_run_group_tests("tests", tests, sizeof(tests) / sizeof((tests)[0]), setup, teardown)
 
-static inline int run_tests(const struct CMUnitTest *tests, size_t n)
+/* Without fixtures: no kernel test has one of its own. */
+static inline int _cmocka_run_group_tests(const char *group, const struct CMUnitTest *tests,
+                                          size_t n, CMFixtureFunction setup,
+                                          CMFixtureFunction teardown)
 {
+    (void)group, (void)setup, (void)teardown;
     for (size_t i = 0; i < n; i++) {
         void *state = NULL;
         printf("%s\n", tests[i].name);
         fflush(stdout);
-        tests[i].run(&state);
+        tests[i].test_func(&state);
     }
     return 0;
 }
