@@ -12,7 +12,7 @@
 #include "bench/bench.h"
 #include "base/arena.h"
 #include "common/num.h"
-#include "kernel/planes.h"
+#include "kernel/kernel.h"
 #include "os/clock.h"
 #include "bench/attention_speed.h"
 #include "tune/machine_limits.h"

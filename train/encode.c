@@ -7,7 +7,7 @@
 #include "base/fmath.h"
 #include "common/num.h"
 #include "gguf/types.h"
-#include "kernel/packing.h"
+#include "kernel/kernel.h"
 
 enum { BLOCK = 32, N_LEVELS = 16, SUPER = 256, N_BLOCKS = SUPER / BLOCK };
 

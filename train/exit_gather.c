@@ -10,7 +10,7 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
-#include "draft/lookup_drafter.h"
+#include "draft/draft.h"
 #include "os/clock.h"
 #include "train/exit_samples.h"
 

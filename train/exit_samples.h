@@ -8,7 +8,7 @@
 #define DREY_TRAIN_EXIT_SAMPLES_H
 
 #include "session/session_probe.h"
-#include "exit/exit_file.h"
+#include "exit/exit.h"
 #include "drey/train.h"
 
 typedef struct exit_look {

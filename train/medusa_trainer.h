@@ -22,7 +22,7 @@
 #ifndef DREY_TRAIN_MEDUSA_TRAINER_H
 #define DREY_TRAIN_MEDUSA_TRAINER_H
 
-#include "draft/medusa_heads.h"
+#include "draft/draft.h"
 #include "train/adam.h"
 #include "train/gemm.h"
 #include "train/self_texts.h"

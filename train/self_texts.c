@@ -14,7 +14,7 @@
 #include "template/conversation.h"
 #include "session/session_probe.h"
 #include "os/float_mode.h"
-#include "weights/identity.h"
+#include "weights/weights.h"
 
 enum {
     N_WRITERS = 16,   /* texts in a pass */

@@ -9,7 +9,7 @@
 #include "os/float_mode.h"
 #include "train/exit_samples.h"
 #include "train/prompt_check.h"
-#include "weights/identity.h"
+#include "weights/weights.h"
 
 enum {
     FIT_SHARE = 16, /* progress steps for training, of those of all prompts */

@@ -9,7 +9,7 @@
 #include "common/hash.h"
 #include "common/num.h"
 #include "drey/train.h"
-#include "gguf/new_gguf.h"
+#include "gguf/gguf.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
@@ -17,8 +17,7 @@
 #include "train/encode.h"
 #include "train/medusa_trainer.h"
 #include "train/prompt_check.h"
-#include "weights/gather_rows.h"
-#include "weights/identity.h"
+#include "weights/weights.h"
 
 enum {
     USUAL_HEADS = 4,

@@ -13,8 +13,8 @@
 #ifndef DREY_TUNE_HEADS_TRUTH_H
 #define DREY_TUNE_HEADS_TRUTH_H
 
-#include "draft/medusa_drafter.h"
-#include "tree/static_tree.h"
+#include "draft/draft.h"
+#include "tree/tree.h"
 
 typedef struct heads_places {
     int32_t n, most, n_embd;

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "tree/calibration.h"
-#include "tree/static_tree.h"
+#include "tree/tree.h"
 #include "session/session_probe.h"
 #include "os/clock.h"
 #include "tune/heads_truth.h"

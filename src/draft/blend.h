@@ -3,7 +3,7 @@
 #ifndef DREY_DRAFT_BLEND_H
 #define DREY_DRAFT_BLEND_H
 
-#include "tree/calibration.h"
+#include "tree/tree.h"
 #include "draft/lookup_drafter.h"
 
 enum { BLEND_CLASSES = 4 }; /* by how sure a source is */

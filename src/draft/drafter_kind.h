@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "draft/drafter.h"
 #include "drey/tune.h"
-#include "model/pass.h"
+#include "model/model.h"
 
 /* The model that a drafter's steps are passes over. */
 typedef enum draft_side {

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "model/workspace.h"
+#include "model/model.h"
 
 static size_t hidden_bytes(const medusa_heads *heads)
 {

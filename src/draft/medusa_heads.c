@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "model/workspace.h"
-#include "weights/gather_rows.h"
-#include "weights/identity.h"
-#include "weights/product.h"
+#include "model/model.h"
+#include "weights/weights.h"
 
 #define KEY(name) MEDUSA_ARCHITECTURE "." name
 

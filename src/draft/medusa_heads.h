@@ -31,7 +31,7 @@
 
 #include "draft/drafter.h"
 #include "drey/tune.h"
-#include "model/layout.h"
+#include "model/model.h"
 
 enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 3 };
 

@@ -17,7 +17,7 @@
 
 #include "common/num.h"
 #include "os/clock.h"
-#include "weights/row_table.h"
+#include "weights/weights.h"
 
 static model_drafter *self_of(drafter *d)
 {

@@ -7,13 +7,13 @@
 #ifndef DREY_ENGINE_CONFIG_H
 #define DREY_ENGINE_CONFIG_H
 
-#include "draft/drafter_kind.h"
+#include "draft/draft.h"
 #include "gguf/gguf.h"
-#include "model/arch.h"
+#include "model/model.h"
 #include "policy/policy.h"
-#include "text/tokenizer.h"
-#include "unit/unit_words.h"
-#include "weights/stream.h"
+#include "text/text.h"
+#include "unit/units.h"
+#include "weights/weights.h"
 
 struct drey_model {
     gguf *file;

@@ -5,15 +5,14 @@
 
 #include <stdatomic.h>
 
-#include "tree/accept.h"
+#include "tree/tree.h"
 #include "base/trace.h"
-#include "policy/shared_drafting.h"
+#include "policy/policy.h"
 #include "engine/config.h"
 #include "plan/plan.h"
-#include "store/prefix_store.h"
-#include "store/kv_origin.h"
+#include "store/store.h"
 #include "exit/exit.h"
-#include "weights/row_table.h"
+#include "weights/weights.h"
 
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;

@@ -5,9 +5,9 @@
 
 #include "common/num.h"
 #include "base/usual.h"
-#include "draft/model_drafter.h"
+#include "draft/draft.h"
 #include "engine/engine.h"
-#include "exit/exit_open.h"
+#include "exit/exit.h"
 #include "os/memory.h"
 
 /* Memory that is not counted elsewhere: what a cgroup is charged in advance per processor (up to

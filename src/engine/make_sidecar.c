@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 #include "common/new_file.h"
-#include "weights/sidecar.h"
+#include "weights/weights.h"
 
 /* ---- An engine's ---- */
 

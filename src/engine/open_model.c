@@ -5,7 +5,7 @@
 
 #include "engine/engine.h"
 #include "os/cpu.h"
-#include "weights/identity.h"
+#include "weights/weights.h"
 
 static drey_status open_tokenizer(drey_model *m, drey_error *err)
 {

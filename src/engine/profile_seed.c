@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "common/num.h"
-#include "tree/static_tree.h"
+#include "tree/tree.h"
 #include "engine/engine.h"
 
 void drey_profile_init(drey_profile *profile)

@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 
 #include "common/hash.h"
-#include "gguf/new_gguf.h"
+#include "gguf/gguf.h"
 #include "common/new_file.h"
-#include "weights/identity.h"
+#include "weights/weights.h"
 
 #define ARCHITECTURE "drey-exit"
 #define KEY(name)    ARCHITECTURE "." name

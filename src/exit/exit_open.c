@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/path.h"
-#include "weights/identity.h"
+#include "weights/weights.h"
 
 /* The file states whose predictors it holds. */
 static drey_status check_layers(const exit_predictors *p, const exit_user *user, const char *path,

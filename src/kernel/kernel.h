@@ -371,4 +371,8 @@ const char *const *kernel_all_tiers(void);
  * left from. NULL where the tier does not run here. */
 const char *kernel_owner(const char *name, tensor_type type);
 
+/* The rest of what other folders use: they include this header alone. */
+#include "kernel/packing.h"
+#include "kernel/planes.h"
+
 #endif

@@ -27,8 +27,7 @@
 #include "model/layer.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
-#include "weights/product.h"
-#include "weights/row_table.h"
+#include "weights/weights.h"
 
 enum { LOADED, QKV, OUT, GATE_UP, DOWN, LAYER, HEAD, COMPLETE, STOPPED };
 

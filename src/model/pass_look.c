@@ -9,7 +9,7 @@
 #include "common/num.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
-#include "weights/product.h"
+#include "weights/weights.h"
 
 /* Looks that threads take one by one. */
 typedef struct look_job {

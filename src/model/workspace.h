@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "kernel/kernel.h"
 #include "model/arch.h"
-#include "unit/attend_split.h"
+#include "unit/units.h"
 
 typedef struct pass_row {
     int32_t token;

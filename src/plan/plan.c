@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/num.h"
-#include "draft/model_drafter.h"
+#include "draft/draft.h"
 
 /* Matrices up to this size are pinned before others. */
 static const uint64_t small_bytes = 1 << 20;

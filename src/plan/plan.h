@@ -5,11 +5,10 @@
 #define DREY_PLAN_PLAN_H
 
 #include "common/error.h"
-#include "draft/drafter_kind.h"
+#include "draft/draft.h"
 #include "drey/tune.h"
-#include "model/deferred.h"
-#include "model/workspace.h"
-#include "weights/residency.h"
+#include "model/model.h"
+#include "weights/weights.h"
 
 /* The models of an engine. All but the target are side models, whose weights stay in memory. They
  * may be views of the target, without their own weights, and may have no passes. */

@@ -56,9 +56,9 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
 }
 
 /* An outlier counts as at most so many times the expected time. */
-static void follow(double *average, double sample, double most, double weight)
+static void follow(double *average, double sample, double most, double part)
 {
-    *average += (min_f64(sample, most * *average) - *average) * weight;
+    *average += (min_f64(sample, most * *average) - *average) * part;
 }
 
 /* Ranges that were not measured are interpolated between the nearest measured ones below and

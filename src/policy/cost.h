@@ -17,7 +17,7 @@
 #ifndef DREY_POLICY_COST_H
 #define DREY_POLICY_COST_H
 
-#include "draft/drafter.h"
+#include "draft/draft.h"
 #include "drey/tune.h"
 
 enum { COST_RANGES = 12 };

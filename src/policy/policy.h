@@ -146,4 +146,9 @@ void draft_submit(draft_policy *p, token_tree *tree, int32_t most);
 void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next);
 
+/* The rest of what other folders use: they include this header alone. */
+#include "policy/provisional.h"
+#include "policy/shared_drafting.h"
+#include "policy/slices.h"
+
 #endif

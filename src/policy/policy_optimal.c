@@ -22,9 +22,8 @@
  *       +---- 32 tokens were written, the next time 64, 128, then 256 each -----+ */
 #include "common/num.h"
 #include "base/usual.h"
-#include "tree/calibration.h"
+#include "tree/tree.h"
 #include "policy/policy.h"
-#include "tree/values.h"
 
 enum {
     RANKS = POLICY_RANKS,

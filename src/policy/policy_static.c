@@ -13,7 +13,7 @@
 #include "common/num.h"
 #include "base/usual.h"
 #include "policy/policy.h"
-#include "tree/static_tree.h"
+#include "tree/tree.h"
 
 typedef struct static_policy {
     draft_policy base;

@@ -12,7 +12,7 @@
 #ifndef DREY_POLICY_PROVISIONAL_H
 #define DREY_POLICY_PROVISIONAL_H
 
-#include "draft/drafter.h"
+#include "draft/draft.h"
 
 typedef struct provisional_rules {
     int32_t max_depth; /* nodes of this depth are not expanded */

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "common/num.h"
-#include "tree/values.h"
+#include "tree/tree.h"
 
 static const turn_cost *cost_of(const shared_drafting *c)
 {

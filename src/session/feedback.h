@@ -3,7 +3,7 @@
 #define DREY_SESSION_FEEDBACK_H
 
 #include "drey/drey.h"
-#include "model/pass.h"
+#include "model/model.h"
 
 /* For each submitted node of the turn, if the drafter uses that. */
 void feedback_give(drey_session *s, const pass_group *group);

@@ -3,8 +3,7 @@
 #include "base/usual.h"
 
 #include "common/num.h"
-#include "policy/provisional.h"
-#include "policy/slices.h"
+#include "policy/policy.h"
 #include "session/turn.h"
 #include "os/clock.h"
 

@@ -8,7 +8,7 @@
 #define DREY_SESSION_OVERLAP_H
 
 #include "session/session.h"
-#include "model/pass.h"
+#include "model/model.h"
 
 typedef struct overlap_work {
     drey_session *session[DREY_MAX_SESSIONS]; /* [n]: those with something to draft */

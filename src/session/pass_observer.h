@@ -9,7 +9,7 @@
 #define DREY_SESSION_PASS_OBSERVER_H
 
 #include "drey/drey.h"
-#include "model/pass.h"
+#include "model/model.h"
 
 typedef struct pass_observer_class {
     void (*text_begins)(drey_session *s);

@@ -3,7 +3,7 @@
 #define DREY_SESSION_PROMPT_H
 
 #include "drey/drey.h"
-#include "model/pass.h"
+#include "model/model.h"
 
 typedef struct progress_line { /* what a progress callback reports on */
     const drey_engine *engine;

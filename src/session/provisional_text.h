@@ -3,7 +3,7 @@
 #define DREY_SESSION_PROVISIONAL_TEXT_H
 
 #include "drey/drey.h"
-#include "text/detokenizer.h"
+#include "text/text.h"
 
 typedef struct provisional_text {
     detokenizer detokenizer;          /* continues from the verified text's */

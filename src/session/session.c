@@ -1,11 +1,11 @@
 /* A session: opened, written step by step, truncated, closed. See session.h for its states. */
-#include "draft/blend.h"
+#include "draft/draft.h"
 #include "session/exits.h"
 #include "session/overlap.h"
 #include "session/sharing.h"
 #include "session/step.h"
 #include "session/verified_text.h"
-#include "store/session_file.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "common/num.h"
-#include "policy/shared_drafting.h"
+#include "policy/policy.h"
 #include "session/turn.h"
 #include "os/clock.h"
 

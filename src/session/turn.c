@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "common/num.h"
-#include "policy/shared_drafting.h"
+#include "policy/policy.h"
 #include "session/feedback.h"
 #include "session/overlap.h"
 #include "session/verified_text.h"

@@ -7,9 +7,8 @@
 #ifndef DREY_SESSION_TURN_LOG_H
 #define DREY_SESSION_TURN_LOG_H
 
-#include "tree/accept.h"
-#include "base/arena.h"
 #include "tree/tree.h"
+#include "base/arena.h"
 
 enum { TURN_LOG_NODES = 4 }; /* plain decoding has one node per turn, drafting dozens */
 

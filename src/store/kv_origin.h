@@ -5,7 +5,7 @@
 #define DREY_STORE_KV_ORIGIN_H
 
 #include "gguf/gguf.h"
-#include "model/kv.h"
+#include "model/model.h"
 
 typedef struct saved_origin {
     uint64_t model;      /* model_identity; 0: there is no such model */

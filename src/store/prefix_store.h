@@ -17,7 +17,7 @@
 
 #include "drey/drey.h"
 #include "store/kv_origin.h"
-#include "model/kv.h"
+#include "model/model.h"
 #include "os/kept_files.h"
 
 enum { PREFIX_POSITIONS = 64 };

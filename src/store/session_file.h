@@ -9,7 +9,7 @@
 #ifndef DREY_STORE_SESSION_FILE_H
 #define DREY_STORE_SESSION_FILE_H
 
-#include "model/kv.h"
+#include "model/model.h"
 #include "os/file.h"
 #include "store/kv_origin.h"
 

@@ -13,7 +13,7 @@
 #include "drey/chat.h"
 
 #include "common/error.h"
-#include "text/tokenizer.h"
+#include "text/text.h"
 
 enum {
     CHAT_TEMPLATE_BYTES = 1 << 20, /* longest template; the longest in use have 30 KB */

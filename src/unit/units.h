@@ -128,4 +128,7 @@ void units_wait(unit_set *us);
 /* Makes a slowed thread wait until the work begun at start_ns has taken its factor of time. */
 void unit_linger(const unit_slot *slot, int64_t start_ns);
 
+/* The rest of what other folders use: they include this header alone. */
+#include "unit/attend_split.h"
+
 #endif

@@ -5,7 +5,6 @@
 
 #include "gguf/gguf.h"
 #include "kernel/kernel.h"
-#include "kernel/planes.h"
 #include "weights/residency.h"
 
 typedef struct matrix_form {

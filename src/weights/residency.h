@@ -13,7 +13,7 @@
 #define DREY_WEIGHTS_RESIDENCY_H
 
 #include "base/arena.h"
-#include "kernel/planes.h"
+#include "kernel/kernel.h"
 
 /* Groups of a matrix by what a pass reads of them: of a matrix that is split, so many planes, the
  * last ones; of another nothing or all, and the ranges between are empty. */

@@ -234,4 +234,11 @@ void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t 
 /* Reads a whole small tensor (norms, biases: F32, F16 or BF16) as floats. */
 drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, drey_error *err);
 
+/* The rest of what other folders use: they include this header alone. */
+#include "weights/gather_rows.h"
+#include "weights/identity.h"
+#include "weights/product.h"
+#include "weights/row_table.h"
+#include "weights/sidecar.h"
+
 #endif

@@ -180,10 +180,10 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int64_t median(const int64_t *values, int64_t n)
+static int64_t median(const int64_t *times, int64_t n)
 {
     int64_t *sorted = malloc((size_t)n * sizeof *sorted);
-    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    memcpy(sorted, times, (size_t)n * sizeof *sorted);
     qsort(sorted, (size_t)n, sizeof *sorted, compare);
     int64_t middle = sorted[n / 2];
     free(sorted);

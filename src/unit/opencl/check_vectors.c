@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gguf/types.h"
-#include "kernel/packing.h"
+#include "kernel/kernel.h"
 
 /* ---- Test numbers ---- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "kernel/packing.h"
+#include "kernel/kernel.h"
 #include "unit/opencl/opencl_device.h"
 #include "unit/opencl/probe.h"
 

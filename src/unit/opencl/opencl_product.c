@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "kernel/packing.h"
+#include "kernel/kernel.h"
 #include "unit/opencl/check_vectors.h"
 #include "unit/opencl/device_source.h"
 

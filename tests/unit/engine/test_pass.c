@@ -146,12 +146,12 @@ TEST(test_tree_in_steps)
 }
 
 /* The committed slots of a head (f16) are the ones that were kept: see kernel/attend.h. */
-static void same_slots(const kv_cache *kv, const uint8_t *keys, const uint8_t *values, size_t at)
+static void same_slots(const kv_cache *kv, const uint8_t *keys, const uint8_t *value_bytes, size_t at)
 {
     size_t row_bytes = (size_t)kv->head_dim * sizeof(uint16_t);
     for (int32_t slot = 0; slot < kv->n_committed; slot++) {
         size_t value = at + (size_t)slot * row_bytes;
-        assert_memory_equal(kv->values + value, values + value, row_bytes);
+        assert_memory_equal(kv->values + value, value_bytes + value, row_bytes);
         for (int32_t i = 0; i < kv->head_dim; i++) {
             size_t key = at + (size_t)(slot / 16) * 16 * row_bytes +
                          (size_t)(i * 16 + slot % 16) * sizeof(uint16_t);
@@ -168,9 +168,9 @@ TEST(test_compaction_equals_recomputation)
     open_bench(&b, "qwen2", TYPE_Q4_K);
     kv_cache *kv = &b.session->target_kv;
     size_t bytes = kv_at(kv, kv->n_layers, 0);
-    uint8_t *keys = malloc(bytes), *values = malloc(bytes);
+    uint8_t *keys = malloc(bytes), *value_bytes = malloc(bytes);
     assert_non_null(keys);
-    assert_non_null(values);
+    assert_non_null(value_bytes);
     assert_int_equal(kv->format, KV_F16);
     pass_row rows[N_TREE];
     for (int32_t node = 3; node < N_TREE; node += 5) {
@@ -180,7 +180,7 @@ TEST(test_compaction_equals_recomputation)
         compute(&b, rows, N_TREE, HEAD_NONE);
         kv_commit(kv, path, n);
         memcpy(keys, kv->keys, bytes);
-        memcpy(values, kv->values, bytes);
+        memcpy(value_bytes, kv->values, bytes);
         start(&b, 64);
         for (int32_t i = 0; i < n; i++) {
             compute(&b, &(pass_row){rows[path[i]].token, -1}, 1, HEAD_NONE);
@@ -189,10 +189,10 @@ TEST(test_compaction_equals_recomputation)
         assert_int_equal(kv->n_committed, N_PROMPT + n);
         for (int32_t l = 0; l < kv->n_layers; l++)
             for (int32_t h = 0; h < kv->n_heads_kv; h++)
-                same_slots(kv, keys, values, kv_at(kv, l, h));
+                same_slots(kv, keys, value_bytes, kv_at(kv, l, h));
     }
     free(keys);
-    free(values);
+    free(value_bytes);
     close_bench(&b);
 }
 

@@ -1,0 +1,13 @@
+/* The drafters, for other folders. */
+#ifndef DREY_DRAFT_DRAFT_H
+#define DREY_DRAFT_DRAFT_H
+
+#include "draft/blend.h"
+#include "draft/drafter.h"
+#include "draft/drafter_kind.h"
+#include "draft/lookup_drafter.h"
+#include "draft/medusa_drafter.h"
+#include "draft/medusa_heads.h"
+#include "draft/model_drafter.h"
+
+#endif
