@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Dependencies between folders go one way: a file may include headers of its own folder and of those
-# that stand before it here, and of each of those one header alone. The server may use the public headers and common/, the command those,
-# the server, bench/bench.h and tune/measured.h; examples use the public headers alone.
+# Dependencies between folders go one way: a file may include headers of its own folder, and of
+# each folder that stands before it here the one header for others. The server may use the public
+# headers and common/, the command those, the server, bench/bench.h and tune/measured.h; examples
+# use the public headers alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -25,11 +25,11 @@ drey_form_test(style)
 drey_form_test(headers ${CMAKE_C_COMPILER})
 
 # Scripts that run the command or an installed program do it on a toy.
-add_executable(make_toy support/make_toy.c)
+add_executable(make_toy support/programs/make_toy.c)
 target_link_libraries(make_toy PRIVATE drey_test_support)
-add_executable(refuse support/refuse.c)
+add_executable(refuse support/programs/refuse.c)
 target_link_libraries(refuse PRIVATE drey_test_support)
-add_executable(print_choice support/print_choice.c)
+add_executable(print_choice support/programs/print_choice.c)
 target_link_libraries(print_choice PRIVATE drey_shared drey_options)
 # The library's way to answer, as programs of others use it.
 add_executable(chat_example ${CMAKE_SOURCE_DIR}/examples/chat.c)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What can be checked of the code's form: files under 1,000 lines with names of their own, functions
-# of at most 70, clang-format, shellcheck, mandoc, no machine's own paths, nothing large or
-# generated; and of its words: plain English, comments of 100 columns, no file named that is gone
-# (prose.py). The three tools have to be there: scripts/install-deps.sh --tests installs them.
+# What can be checked of the code's form: files under 1,000 lines with unique names, folders of at
+# most 30 files, functions of at most 70 lines, clang-format, shellcheck, mandoc, no machine's own
+# paths, nothing large or generated; and of its words: plain English, comments of 100 columns, no
+# file named that is gone (prose.py). The three tools have to be there:
+# scripts/install-deps.sh --tests installs them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,6 +22,11 @@ fi
 
 fail "files of 1,000 lines or more (split them by what they are about):" \
     "$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 >= 1000 { print "  " $2 ": " $1 }')"
+
+# Files of data (the fuzzers' corpora, golden values) are not counted.
+fail "folders of more than 30 files (divide them by what they are about):" \
+    "$(find common src include tune bench train cli serve tests scripts docs -type f ! -path '*/corpus/*' ! -path '*/data/*' \
+        ! -path '*/results/*' ! -path '*/__pycache__/*' -printf '%h\n' | sort | uniq -c | awk '$1 > 30 { print "  " $2 ": " $1 }')"
 
 # tests/kernel/emulated/kernel stands in for headers of src/kernel, under their names.
 fail "file names that stand twice in the tree (a name says which file is meant):" \

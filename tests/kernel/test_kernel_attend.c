@@ -8,7 +8,7 @@
 
 #include "base/fmath.h"
 #include "kernel/attend.h"
-#include "support/guard.h"
+#include "support/faults/guard.h"
 #include "support/test.h"
 
 static uint64_t rng_state;

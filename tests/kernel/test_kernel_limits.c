@@ -3,7 +3,7 @@
 
 #include "kernel/emulated/emulated_tiers.h"
 #include "kernel/kernel.h"
-#include "support/guard.h"
+#include "support/faults/guard.h"
 #include "support/test.h"
 
 TEST(test_read)

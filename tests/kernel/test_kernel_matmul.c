@@ -12,7 +12,7 @@
 #include "kernel/emulated/emulated_tiers.h"
 #include "kernel/packing.h"
 #include "kernel/ref/decode.h"
-#include "support/guard.h"
+#include "support/faults/guard.h"
 #include "support/test.h"
 
 typedef struct type_entry {

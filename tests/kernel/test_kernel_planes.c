@@ -5,7 +5,7 @@
 
 #include "kernel/emulated/emulated_tiers.h"
 #include "kernel/planes.h"
-#include "support/guard.h"
+#include "support/faults/guard.h"
 #include "support/test.h"
 
 static const tensor_type types[] = {TYPE_Q4_0, TYPE_Q4_1, TYPE_Q5_0, TYPE_Q5_1,

@@ -6,7 +6,7 @@
 
 #include "base/fmath.h"
 #include "kernel/kernel.h"
-#include "support/guard.h"
+#include "support/faults/guard.h"
 #include "support/test.h"
 
 static uint64_t rng_state;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "support/fake_device.h"
+#include "support/faults/fake_device.h"
 #include "support/heads_file.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"

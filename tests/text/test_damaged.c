@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 #include "kernel/packing.h"
-#include "support/damage.h"
+#include "support/faults/damage.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

@@ -8,7 +8,7 @@
 
 #include "base/fmath.h"
 #include "session/session.h"
-#include "support/damage.h"
+#include "support/faults/damage.h"
 #include "support/heads_file.h"
 #include "support/rng.h"
 #include "support/scene.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "engine/engine.h"
-#include "support/fake_device.h"
+#include "support/faults/fake_device.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
-#include "support/fake_device.h"
+#include "support/faults/fake_device.h"
 #include "support/heads_file.h"
 #include "support/rng.h"
 #include "support/scene.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "support/bytes_file.h"
-#include "support/child.h"
+#include "support/faults/child.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "weights/stream.h"

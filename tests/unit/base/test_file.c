@@ -10,8 +10,8 @@
 
 #include "os/file.h"
 #include "support/bytes_file.h"
-#include "support/child.h"
-#include "support/deny.h"
+#include "support/faults/child.h"
+#include "support/faults/deny.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

@@ -10,7 +10,7 @@
 
 #include "common/new_file.h"
 #include "support/bytes_file.h"
-#include "support/child.h"
+#include "support/faults/child.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

@@ -2,7 +2,7 @@
  * DREY_ERR_MEMORY, crashes never, and leaks nothing (the run under ASan sees that). */
 #include "drey/drey.h"
 #include "support/scene.h"
-#include "support/starve.h"
+#include "support/faults/starve.h"
 #include "support/temp_dir.h"
 
 #include <string.h>

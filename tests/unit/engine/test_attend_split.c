@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernel/attend.h"
-#include "support/fake_device.h"
+#include "support/faults/fake_device.h"
 #include "support/rng.h"
 #include "unit/attend_split.h"
 #include "support/test.h"

@@ -146,7 +146,8 @@ TEST(test_tree_in_steps)
 }
 
 /* The committed slots of a head (f16) are the ones that were kept: see kernel/attend.h. */
-static void same_slots(const kv_cache *kv, const uint8_t *keys, const uint8_t *value_bytes, size_t at)
+static void same_slots(const kv_cache *kv, const uint8_t *keys, const uint8_t *value_bytes,
+                       size_t at)
 {
     size_t row_bytes = (size_t)kv->head_dim * sizeof(uint16_t);
     for (int32_t slot = 0; slot < kv->n_committed; slot++) {

@@ -1,7 +1,7 @@
 /* GGUF files on disk: what is no model file, headers longer than a read, split models, the page
  * cache, and what drey_inspect shows. */
 #include "gguf/gguf.h"
-#include "support/child.h"
+#include "support/faults/child.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 

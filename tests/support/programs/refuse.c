@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/deny.h"
+#include "support/faults/deny.h"
 
 static bool refuse(const char *what)
 {

@@ -1,5 +1,5 @@
 /* Guarded buffers: see guard.h. */
-#include "support/guard.h"
+#include "support/faults/guard.h"
 
 #include <string.h>
 #include <sys/mman.h>

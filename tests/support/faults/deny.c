@@ -1,5 +1,5 @@
 /* Seccomp filters that play a refusing system. */
-#include "support/deny.h"
+#include "support/faults/deny.h"
 
 #include <errno.h>
 #include <fcntl.h>

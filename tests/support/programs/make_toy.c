@@ -1,7 +1,7 @@
 /* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]
  * make_toy --damage PATH TENSOR puts a NaN into one. Two toys with other LAYERS or NOISE agree
  * often enough to be target and draft. */
-#include "support/damage.h"
+#include "support/faults/damage.h"
 #include "support/toy.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* See damage.h. */
-#include "support/damage.h"
+#include "support/faults/damage.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

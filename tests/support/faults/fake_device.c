@@ -1,5 +1,5 @@
 /* See fake_device.h. */
-#include "support/fake_device.h"
+#include "support/faults/fake_device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Forked checks. */
-#include "support/child.h"
+#include "support/faults/child.h"
 
 #include <stdio.h>
 #include <sys/wait.h>

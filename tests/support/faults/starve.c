@@ -1,6 +1,6 @@
 /* The linker's --wrap replaces calls of X by __wrap_X, and __real_X is the original: see starve.h.
  */
-#include "support/starve.h"
+#include "support/faults/starve.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
