@@ -14,26 +14,30 @@ static const char out_of_memory[] = "out of memory while reading %s; give a shor
 
 /* ---- Limits ---- */
 
+static uint64_t machine_bytes(void)
+{
+    long n_pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return n_pages > 0 && page > 0 ? (uint64_t)n_pages * (uint64_t)page : 1u << 30;
+}
+
 input_limit input_limit_memory(uint64_t memory_bytes, uint32_t share)
 {
     input_limit limit;
     char size[16];
-    if (memory_bytes != DREY_MEMORY_AUTO && memory_bytes != DREY_MEMORY_UNLIMITED) {
-        format_bytes(size, (double)memory_bytes);
-        limit.n_bytes = memory_bytes / share;
-        snprintf(limit.reason, sizeof limit.reason,
-                 "a text of that size has no place in a budget of %s; give a shorter one or raise "
-                 "--memory",
-                 size);
-        return limit;
+    const char *reason =
+        "a text of that size has no place in a budget of %s; give a shorter one or "
+        "raise --memory";
+    if (memory_bytes == DREY_MEMORY_AUTO) {
+        reason = "the %s of memory that are free are too little for it; give a shorter one";
+        memory_bytes = drey_memory_auto();
     }
-    long n_pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t machine_bytes =
-        n_pages > 0 && page > 0 ? (uint64_t)n_pages * (uint64_t)page : 1u << 30;
-    format_bytes(size, (double)machine_bytes);
-    limit.n_bytes = machine_bytes / share;
-    snprintf(limit.reason, sizeof limit.reason,
-             "this machine's %s of memory are too little for it; give a shorter one", size);
+    if (memory_bytes == 0 || memory_bytes == DREY_MEMORY_UNLIMITED) {
+        reason = "this machine's %s of memory are too little for it; give a shorter one";
+        memory_bytes = machine_bytes();
+    }
+    format_bytes(size, (double)memory_bytes);
+    limit.n_bytes = memory_bytes / share;
+    snprintf(limit.reason, sizeof limit.reason, reason, size);
     return limit;
 }
 

@@ -13,9 +13,9 @@ typedef struct input_limit {
     char reason[160];
 } input_limit;
 
-/* A share of the memory: of memory_bytes where that is a number of bytes, of the machine's where it
- * is DREY_MEMORY_*. `share` is what a byte of text may take once it is tokenized, itself included.
- */
+/* A share of the memory: of memory_bytes, of what is free for DREY_MEMORY_AUTO, of the machine's
+ * for DREY_MEMORY_UNLIMITED. `share` is what a byte of text may take once it is tokenized, itself
+ * included. */
 input_limit input_limit_memory(uint64_t memory_bytes, uint32_t share);
 enum {
     INPUT_AS_IDS = 8, /* four bytes for each token; buffers that grow; some room for the rest */

@@ -272,6 +272,8 @@ DREY_API bool drey_exit_parse(const char *name, drey_exit *exit);
  * opening. */
 #define DREY_MEMORY_AUTO      0u
 #define DREY_MEMORY_UNLIMITED UINT64_MAX
+/* What AUTO stands for at this moment, in bytes; 0 if the system does not say. */
+DREY_API uint64_t drey_memory_auto(void);
 
 /* Bounds of the options below. */
 enum {

@@ -26,6 +26,12 @@ void drey_cpu_id(char *out, size_t capacity)
         cpu_name(out, capacity);
 }
 
+uint64_t drey_memory_auto(void)
+{
+    bool estimated;
+    return memory_auto_budget(&estimated);
+}
+
 /* What "auto" means changes all the time, so it is resolved once. */
 static drey_status settle_budget(drey_engine *e, drey_error *err)
 {

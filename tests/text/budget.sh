@@ -71,6 +71,12 @@ busy=()
 python3 scripts/memlimit.py 48 --timeout 300 --json "$tmp/limit" -- "$drey" prepare -q --force \
     "$smol" -o "$tmp/packed" 2>"$tmp/err" || wrong "drey prepare failed in 48 MiB: $(tail -n 3 "$tmp/err")"
 
+# "auto" is what the group leaves, for an endless text as well.
+python3 scripts/memlimit.py 200 -- "$drey" perplexity -m "$smol" -f /dev/zero 2>"$tmp/err" &&
+    wrong "an endless text was read"
+grep -q 'more than 2[0-9.]*M: the 1[0-9]*M of memory that are free' "$tmp/err" ||
+    wrong "an endless text: $(head -n 1 "$tmp/err")"
+
 # A target that drafts for itself, in the least budget and with some planes more.
 "$drey" prepare -q --planes "$smol" -o "$tmp/planes"
 words=(-m "$smol" -t 2 -c 256 -d self --sidecar "$tmp/planes")
