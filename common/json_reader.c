@@ -69,7 +69,7 @@ static bool escaped_code(json_reader *r, uint32_t *code)
 {
     *code = hex4(r, r->part_at);
     if (*code == UINT32_MAX)
-        return !broken(r, r->part_at, "four hexadecimal digits belong behind \\u");
+        return !broken(r, r->part_at, "four hexadecimal digits have to follow \\u");
     r->part_at += 4;
     if (*code < 0xD800 || *code >= 0xE000)
         return true;
@@ -101,7 +101,7 @@ static bool escaped(json_reader *r, json_part *part)
     if (known)
         code = (uint8_t)meanings[known - names];
     else if (c != 'u')
-        return !broken(r, r->part_at, "nobody knows what stands behind a \\");
+        return !broken(r, r->part_at, "an unknown character follows a \\");
     else if (!escaped_code(r, &code))
         return false;
     part->n = utf8_write(code, part->character);
@@ -221,7 +221,7 @@ bool json_is_whole(const json_reader *r)
 static json_event open_level(json_reader *r, json_event event)
 {
     if (r->n_levels == r->most_levels)
-        return broken(r, r->at, "arrays and objects stand in each other too deep");
+        return broken(r, r->at, "arrays and objects are nested too deep");
     uint64_t bit = (uint64_t)1 << r->n_levels % 64, *objects = &r->objects[r->n_levels / 64];
     *objects = event == JSON_OBJECT ? *objects | bit : *objects & ~bit;
     r->n_levels++;
@@ -265,7 +265,7 @@ json_event json_next(json_reader *r)
     skip_blanks(r);
     bool object = in_object(r);
     if (r->n_levels == 0 && r->after_value)
-        return r->at == r->n ? JSON_DONE : broken(r, r->at, "something stands behind it");
+        return r->at == r->n ? JSON_DONE : broken(r, r->at, "something follows it");
     if (r->n_levels > 0 && !r->after_key) {
         bool opened = !r->after_value;
         if (take(r, object ? '}' : ']')) {

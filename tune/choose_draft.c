@@ -230,7 +230,9 @@ static void say_why(drey_draft_choice *choice, const ways *all, const way *taken
     else
         snprintf(choice->why, sizeof choice->why, "%s%s: %s %.3g tokens/s%s",
                  drey_drafter_name(taken->drafter),
-                 best_of(all, DREY_DRAFTER_MODEL) > 0 ? "" : ", as no model beside the target fits",
+                 best_of(all, DREY_DRAFTER_MODEL) > 0
+                     ? ""
+                     : ", because no model next to the target fits",
                  says, taken->promised, others);
 }
 

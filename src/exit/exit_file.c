@@ -21,7 +21,7 @@
 
 #define ARCHITECTURE "drey-exit"
 #define KEY(name)    ARCHITECTURE "." name
-#define AGAIN        "have predictors trained for this model again, or go on without them"
+#define AGAIN        "have predictors trained for this model again, or continue without them"
 
 enum { VERSION = 2, N_TENSORS = 4, MOST_BYTES = 32 << 20 };
 

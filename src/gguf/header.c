@@ -355,8 +355,8 @@ static drey_status place_tensor(const header *h, gguf_tensor *t, uint64_t data_s
     uint64_t file_bytes = h->source.file_bytes;
     if (t->offset % alignment != 0)
         FAIL(err, DREY_ERR_FORMAT,
-             "%s: tensor %s does not lie on a multiple of %llu bytes; " DAMAGED, h->source.shown,
-             t->name, (unsigned long long)alignment);
+             "%s: the offset of tensor %s is not a multiple of %llu bytes; " DAMAGED,
+             h->source.shown, t->name, (unsigned long long)alignment);
     uint64_t room = file_bytes > data_start ? file_bytes - data_start : 0;
     if (t->offset > room || t->n_bytes > room - t->offset)
         FAIL(err, DREY_ERR_FORMAT,

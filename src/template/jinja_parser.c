@@ -160,7 +160,7 @@ static node *parse_arguments(parser *p)
     list arguments = {0};
     while (room_ok(p->r) && !is_sign(p, ')')) {
         if (is_sign(p, '*') || is_sign(p, SIGN_POWER))
-            return stop(p, DREY_ERR_UNSUPPORTED, "arguments behind \"*\" are not supported");
+            return stop(p, DREY_ERR_UNSUPPORTED, "arguments after \"*\" are not supported");
         node *argument = parse_expression(p);
         if (argument && argument->kind == NODE_NAME && is_sign(p, '=')) {
             advance(p);
@@ -694,7 +694,7 @@ static node *parse_parameters(parser *p)
         if (n && take_sign(p, '='))
             n->a = parse_expression(p);
         else if (parameters.first && n && parameters.first->a)
-            return stop(p, DREY_ERR_FORMAT, "a parameter without a default behind one that has it");
+            return stop(p, DREY_ERR_FORMAT, "a parameter without a default after one that has it");
         add(&parameters, n);
         if (!take_sign(p, ','))
             break;

@@ -71,7 +71,7 @@ static drey_status take_cores(const reader *r, unit_word *u)
         for (const unit_word *other = r->out->unit; other < u; other++)
             if (cores_has(&other->cores, core))
                 FAIL(r->err, DREY_ERR_USAGE,
-                     "core %d stands in two units; a core belongs to one of them", core);
+                     "core %d is in two units; a core belongs to one of them", core);
     }
     u->n_threads = cores_count(&u->cores);
     return DREY_OK;
@@ -94,8 +94,7 @@ static drey_status take_head(const reader *r, unit_word *u, char *head)
         *which++ = 0;
         if (*which == 0 || strlen(which) >= sizeof u->which)
             FAIL(r->err, DREY_ERR_USAGE,
-                 "what stands behind \"%s:\" is no name of a unit: cores (0-3), or a device's",
-                 head);
+                 "what follows \"%s:\" is no name of a unit: cores (0-3), or a device's", head);
         snprintf(u->which, sizeof u->which, "%s", which);
     }
     if (strcmp(head, "cpu") == 0)

@@ -758,8 +758,8 @@ static drey_status check_job(const product_job *j, drey_error *err)
         const weight *m = q->p.matrix;
         if (q->checked && hash64_get(&q->hash) != m->reads.sidecar_hash)
             FAIL_HINT(err, DREY_ERR_FORMAT, DREY_HINT_SIDECAR,
-                      "%s is damaged in matrix %s; check the disk and have it written again, or go "
-                      "on without it",
+                      "%s is damaged in matrix %s; check the disk and have it written again, or "
+                      "continue without it",
                       SHOWN_PATH(paths[gguf_n_parts(j->w->file)]), m->form.tensor->name);
     }
     return DREY_OK;

@@ -189,7 +189,7 @@ drey_status sidecar_table_stamp(sidecar_table *t, const gguf *g, drey_error *err
 
 /* ---- Comparing ---- */
 
-#define AGAIN                  "have it written again, or go on without it"
+#define AGAIN                  "have it written again, or continue without it"
 #define REFUSE(err, code, ...) FAIL_HINT((err), (code), DREY_HINT_SIDECAR, __VA_ARGS__)
 
 static drey_status compare_head(const sidecar_table *want, const sidecar_head *head,
@@ -198,7 +198,7 @@ static drey_status compare_head(const sidecar_table *want, const sidecar_head *h
     const sidecar_head *w = want->head;
     if (memcmp(head->magic, magic, sizeof magic) != 0)
         REFUSE(err, DREY_ERR_FORMAT,
-               "%s is no sidecar of drey's; name another file, or go on without it", path);
+               "%s is no sidecar of drey's; name another file, or continue without it", path);
     if (head->byte_order != byte_order)
         REFUSE(err, DREY_ERR_MISMATCH,
                "%s was written on a machine with another order of bytes; " AGAIN, path);

@@ -35,7 +35,7 @@ same_choice() {
 
 "$drey" "${text[@]}" -m "$target" -d none -q >"$tmp/expected"
 beside='draft small\.gguf, which lies beside the target: .* tokens/s, lookup .*, no draft .*'
-none_beside='draft (lookup|none), as no model beside the target fits: it promises .* tokens/s, (lookup|no draft) .*'
+none_beside='draft (lookup|none), because no model next to the target fits: it promises .* tokens/s, (lookup|no draft) .*'
 says "a small model beside it" "$beside" -m "$target"
 says "the same, asked for" "$beside" -m "$target" -d auto
 says "no model beside it" "$none_beside" -m "$tmp/alone/target.gguf"

@@ -32,7 +32,7 @@ for source in draft text target; do
     has "$tmp/inspect" "drey-exit"
     if [ $source = text ]; then # what these predictors do not go with is not promised
         ends 0 "$drey" run -m "$tmp/m.gguf" --exit exact -p x -n 4 -t 1 --memory unlimited
-        has "$tmp/err" "^draft lookup, as no model beside the target fits: it promises [0-9.e+]+ tokens/s$"
+        has "$tmp/err" "^draft lookup, because no model next to the target fits: it promises [0-9.e+]+ tokens/s$"
     fi
     rm "$side"
 done

@@ -71,14 +71,14 @@ static void words_that_cannot_be(void **state)
     refuses("cpu+", 0, "is no unit");
     refuses("static", 0, "a CPU cluster has to be among the units");
     refuses("fake", 0, "a CPU cluster has to be among the units");
-    refuses("cpu:", 0, "behind \"cpu:\"");
+    refuses("cpu:", 0, "follows \"cpu:\"");
     refuses("cpu:3-1", 0, "\"3-1\" are no cores");
     refuses("cpu:0,", 0, "are no cores");
     refuses("cpu:-1", 0, "are no cores");
     refuses("cpu:99999999999999999999", 0, "are no cores");
     refuses("cpu:1023", 0, "core 1023 is none of this process's");
     snprintf(text, sizeof text, "cpu:%d+cpu:%d", first_core(), first_core());
-    refuses(text, 0, "stands in two units");
+    refuses(text, 0, "is in two units");
     snprintf(text, sizeof text, "cpu:%d/threads=2", first_core());
     refuses(text, 0, "a unit of 1 cores cannot have 2 threads");
     refuses("cpu=1+cpu", 0, "some units have a share and some have not");

@@ -105,7 +105,7 @@ drey_status probe_in_child(drey_status (*attempt)(void *user, drey_error *err), 
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
-        FAIL(err, DREY_ERR_MEMORY, "%s cannot be tried in a process of its own: %s", what,
+        FAIL(err, DREY_ERR_MEMORY, "%s cannot be tried in its own process: %s", what,
              strerror(errno));
     }
     verdict v = {0};

@@ -398,7 +398,7 @@ TEST(refuses_tensors)
                 "tensor aa has rows of 33 elements, which do not divide into Q8_0 blocks of 32");
     refused_u32(AA + TYPE, 99, DREY_ERR_UNSUPPORTED, "tensor aa has the unknown type 99");
     refused_u32(AA + TYPE, 31, DREY_ERR_UNSUPPORTED, "unknown type 31");
-    refused_u64(AA + OFFSET, 32, "aa does not lie on a multiple of 64");
+    refused_u64(AA + OFFSET, 32, "aa is not a multiple of 64");
     refused_u64(AA + OFFSET, 128, "the tensors aa and bb overlap");
     refused_u64(AA + OFFSET, 64, "the tensors aa and bb overlap");
     refused_u64(BB + OFFSET, 192, "ends before its tensor bb");

@@ -280,7 +280,7 @@ static void not_used(const drey_model *m, const char *path, drey_status status, 
     assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_OK);
     if (plan.sidecar || !strstr(plan.sidecar_refused, says))
         fail_msg("\"%s\" does not say \"%s\"", plan.sidecar_refused, says);
-    if (!strstr(plan.sidecar_refused, "go on without it"))
+    if (!strstr(plan.sidecar_refused, "continue without it"))
         fail_msg("\"%s\" does not say what to do", plan.sidecar_refused);
     o.sidecar = path;
     assert_int_equal(drey_engine_open(&e, &o, &err), status);
@@ -498,7 +498,8 @@ TEST(damaged_data)
             assert_int_equal(got.error.hint, DREY_HINT_SIDECAR);
             assert_int_equal(got.n_ids, 0);
             if (!strstr(got.error.message, "m.gguf.drey is damaged in matrix ") ||
-                !strstr(got.error.message, e.name) || !strstr(got.error.message, "go on without"))
+                !strstr(got.error.message, e.name) ||
+                !strstr(got.error.message, "continue without"))
                 fail_msg("%s: %s", e.name, got.error.message);
         }
         bytes_file_write(path, whole, n_whole);

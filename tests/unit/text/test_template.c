@@ -131,7 +131,7 @@ TEST(unknown_constructs)
     check_refused("{{ 1 | wordcount }}", unknown, "line 1: the filter \"wordcount\"");
     check_refused("\n\n{{ 1 is sameas 2 }}", unknown, "line 3: the test \"sameas\"");
     check_refused("{{ 'a'.zfill(3) }}", unknown, "the method \"zfill\" of a str");
-    check_refused("{{ f(*a) }}", unknown, "arguments behind \"*\"");
+    check_refused("{{ f(*a) }}", unknown, "arguments after \"*\"");
     check_refused("{% for a in b recursive %}{% endfor %}", unknown, "recursive");
     check_refused("{{ 'a' | tojson(x=1) }}", unknown, "\"tojson\" with the argument x");
     check_refused("{% for a in [1] %}{{ loop.cycle }}{% endfor %}", unknown, "loop.cycle");
@@ -430,8 +430,8 @@ TEST(broken_requests)
         {"{}", "no JSON array"},
         {"[1]", "message 1 is no object with a \"role\""},
         {"[{\"role\":\"user\"},{\"role\":5}]", "message 2"},
-        {"[] x", "something stands behind"},
-        {"[{\"role\":\"a\\qb\"}]", "behind a \\"},
+        {"[] x", "something follows it"},
+        {"[{\"role\":\"a\\qb\"}]", "follows a \\"},
         {"[{\"role\":\"\\ud800\"}]", "escape"},
         {"[{\"role\":\"\xFF\"}]", "UTF-8"},
         {"[{\"role\":\"a\nb\"}]", "control character"},
