@@ -11,10 +11,10 @@ static const uint64_t of_exits = DREY_WITHOUT(DREY_PART_SCHEDULE) |
 
 static drey_status check_drafting(const cli_settings *s, drey_error *err)
 {
-    bool drafts = s->drafter != DREY_DRAFTER_NONE || s->draft_auto;
+    bool drafts = s->drafting.drafter != DREY_DRAFTER_NONE || s->drafting.draft_auto;
     drey_drafter_info drafter;
-    drey_drafter_describe(s->drafter, &drafter);
-    drey_policy policy = s->policy;
+    drey_drafter_describe(s->drafting.drafter, &drafter);
+    drey_policy policy = s->drafting.policy;
     if (policy == DREY_POLICY_AUTO)
         policy = drafts ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
     bool plain = policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD;
@@ -32,14 +32,14 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
     bool treeless = chain || policy == DREY_POLICY_DRAFT || policy == DREY_POLICY_SINGLE;
     if (option_given(s, "tree") && (!drafts || treeless))
         FAIL(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
-    if (s->without & ~of_exits && !drafts)
+    if (s->drafting.without & ~of_exits && !drafts)
         FAIL(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d lookup");
-    if (s->with & ~DREY_WITH(DREY_PART_LOOKUP))
+    if (s->drafting.with & ~DREY_WITH(DREY_PART_LOOKUP))
         FAIL(err, DREY_ERR_USAGE, "--with takes \"lookup\": policies have the other parts");
-    if (s->with && (!drafts || drafter.looks_up))
+    if (s->drafting.with && (!drafts || drafter.looks_up))
         FAIL(err, DREY_ERR_USAGE,
              "--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");
-    if (s->with & s->without)
+    if (s->drafting.with & s->drafting.without)
         FAIL(err, DREY_ERR_USAGE,
              "--with lookup and --without lookup contradict each other: leave one out");
     return DREY_OK;
@@ -48,11 +48,11 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
 static drey_status check_exits(const cli_settings *s, drey_error *err)
 {
     static const char *const belongs[] = {"exit-file", "exit-threshold", NULL};
-    bool off = s->exit == DREY_EXIT_OFF;
+    bool off = s->drafting.exit == DREY_EXIT_OFF;
     for (int i = 0; belongs[i]; i++)
         if (off && option_given(s, belongs[i]))
             FAIL(err, DREY_ERR_USAGE, "--%s needs --exit fast or --exit exact", belongs[i]);
-    if (off && s->without & of_exits)
+    if (off && s->drafting.without & of_exits)
         FAIL(err, DREY_ERR_USAGE,
              "--without schedule, predictors or hyper needs --exit fast or --exit exact");
     return DREY_OK;
@@ -81,7 +81,7 @@ static drey_status check_tune(const cli_settings *s, drey_error *err)
     static const char *const of_models[] = {"draft",   "memory",  "io",      "kv",
                                             "sidecar", "quiet",   "prompts", "json",
                                             "units",   "context", NULL};
-    for (int i = 0; of_models[i] && !s->model; i++)
+    for (int i = 0; of_models[i] && !s->common.model; i++)
         if (option_given(s, of_models[i]))
             FAIL(err, DREY_ERR_USAGE, "--%s is about models: name one with -m MODEL.gguf",
                  of_models[i]);
@@ -150,7 +150,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
 {
     if (check_files(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
-    if (s->draft_auto && !(s->command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_TUNE)))
+    if (s->drafting.draft_auto &&
+        !(s->command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_TUNE)))
         FAIL(err, DREY_ERR_USAGE,
              "-d auto is for drey run, chat, serve, plan and tune: name a draft");
     if (s->command & CLI_OPERAND && !s->operand)
@@ -163,9 +164,9 @@ drey_status options_check(const cli_settings *s, drey_error *err)
              "--turn and --turns contradict each other: one draws a tree, the other a "
              "timeline");
     bool takes_model = option_find("model")->commands & s->command;
-    if (s->command == CLI_TUNE && names_shares(s->units))
+    if (s->command == CLI_TUNE && names_shares(s->common.units))
         FAIL(err, DREY_ERR_USAGE, "leave the shares out of --units: they are what is measured");
-    if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->model)
+    if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->common.model)
         FAIL(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
     bool drafts = option_find("draft")->commands & s->command;
     if (drafts && s->command != CLI_TUNE && check_drafting(s, err) != DREY_OK)
@@ -179,7 +180,7 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     if (s->prepare.check && s->prepare.force)
         FAIL(err, DREY_ERR_USAGE,
              "--check and --force contradict each other: a check writes nothing");
-    if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->model)
+    if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->common.model)
         FAIL(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
     if (s->command == CLI_TUNE)
         return check_tune(s, err);

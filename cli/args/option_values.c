@@ -220,19 +220,19 @@ static drey_status read_stop(cli_settings *s, const char *text, drey_error *err)
 
 static void read_draft(cli_settings *s, const char *text)
 {
-    s->draft_path = NULL;
-    s->draft_auto = strcmp(text, "auto") == 0;
-    s->drafter = DREY_DRAFTER_NONE;
-    if (s->draft_auto)
+    s->drafting.draft_path = NULL;
+    s->drafting.draft_auto = strcmp(text, "auto") == 0;
+    s->drafting.drafter = DREY_DRAFTER_NONE;
+    if (s->drafting.draft_auto)
         return;
     drey_drafter_info info;
     for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++)
         if (!info.takes_model && strcmp(text, info.name) == 0) {
-            s->drafter = (drey_drafter)i;
+            s->drafting.drafter = (drey_drafter)i;
             return;
         }
-    s->drafter = DREY_DRAFTER_MODEL;
-    s->draft_path = text;
+    s->drafting.drafter = DREY_DRAFTER_MODEL;
+    s->drafting.draft_path = text;
 }
 
 drey_status option_store(cli_settings *s, const cli_option *option, const char *text,

@@ -111,10 +111,10 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
     }
     for (; status == DREY_OK && !s->help && optind < argc; optind++) /* behind "--" */
         status = take_operand(s, argv[optind], err);
-    bool drafts = s->policy != DREY_POLICY_NONE && s->policy != DREY_POLICY_STD;
-    bool chooses =
-        command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE) || (command == CLI_TUNE && s->model);
+    bool drafts = s->drafting.policy != DREY_POLICY_NONE && s->drafting.policy != DREY_POLICY_STD;
+    bool chooses = command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE) ||
+                   (command == CLI_TUNE && s->common.model);
     if (chooses && drafts && !option_given(s, "draft"))
-        s->draft_auto = true;
+        s->drafting.draft_auto = true;
     return status != DREY_OK || s->help ? status : options_check(s, err);
 }

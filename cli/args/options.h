@@ -36,6 +36,33 @@ enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
 /* What predictors look at: all there is; without the drafter's own. */
 typedef enum cli_features { CLI_FEATURES_ALL, CLI_FEATURES_PLAIN } cli_features;
 
+/* What commands that compute with a model take, and some of it the others. */
+typedef struct cli_common {
+    const char *model;
+    uint64_t memory_bytes; /* or DREY_MEMORY_* */
+    int32_t n_context;     /* 0: the command chooses */
+    int32_t n_threads;     /* 0: the cores */
+    int32_t prompt_chunk;
+    const char *cpu_tier, *units;
+    drey_io io;
+    drey_kv kv;
+    uint64_t read_bytes; /* 0: the usual */
+    const char *sidecar; /* a file, "none", or NULL: the one beside the model */
+} cli_common;
+
+typedef struct cli_drafting {
+    const char *draft_path; /* NULL unless drafter is DREY_DRAFTER_MODEL */
+    drey_drafter drafter;   /* NONE with draft_auto: the command chooses */
+    bool draft_auto;
+    drey_policy policy;
+    uint64_t without; /* parts of drafting that are left out, */
+    uint64_t with;    /* or asked for */
+    int32_t draft_tokens, tree_nodes;
+    drey_exit exit;
+    const char *exit_file; /* NULL: beside the model */
+    float exit_threshold;  /* 0: the file's; train exit: what is usual */
+} cli_drafting;
+
 /* run, chat: the text; run and perplexity: file; tokenize: special; serve, train: n_predict. */
 typedef struct cli_text {
     const char *prompt, *file, *system;
@@ -89,24 +116,8 @@ typedef struct cli_settings {
     bool help;
     bool given[CLI_MAX_OPTIONS]; /* [i]: cli_options[i] stood on the command line */
 
-    const char *model, *draft_path; /* draft_path: NULL unless drafter is DREY_DRAFTER_MODEL */
-    drey_drafter drafter;           /* NONE with draft_auto: the command chooses */
-    bool draft_auto;
-    drey_policy policy;
-    drey_io io;
-    drey_kv kv;
-    drey_exit exit;
-    const char *exit_file; /* NULL: beside the model */
-    float exit_threshold;  /* 0: the file's; train exit: what is usual */
-    uint64_t without;      /* parts of drafting that are left out, */
-    uint64_t with;         /* or asked for */
-    uint64_t read_bytes;   /* 0: the usual */
-    uint64_t memory_bytes; /* or DREY_MEMORY_* */
-    int32_t n_context;     /* 0: the command chooses */
-    int32_t n_threads;     /* 0: the cores */
-    int32_t draft_tokens, tree_nodes, prompt_chunk;
-    const char *cpu_tier, *units;
-    const char *sidecar; /* a file, "none", or NULL: the one beside the model */
+    cli_common common;
+    cli_drafting drafting;
     drey_sampling sampling;
 
     bool quiet;

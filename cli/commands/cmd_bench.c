@@ -26,7 +26,8 @@ static drey_status disk_sizes(const cli_settings *s, FILE *out, json_writer *roo
     json_put_array(root, "sizes");
     for (int i = first; i <= last; i++) {
         drey_disk_report r;
-        TRY(drey_bench_disk(s->model, s->io, (uint64_t)1 << i, s->bench.seconds, &r, err));
+        TRY(drey_bench_disk(s->common.model, s->common.io, (uint64_t)1 << i, s->bench.seconds, &r,
+                            err));
         speed[i] = r.bytes_per_s;
         most = r.bytes_per_s > most ? r.bytes_per_s : most;
         fprintf(out, "reads of   %-8s %s/s, %.3f s of processor a GB\n",
@@ -53,7 +54,8 @@ static drey_status disk(const cli_settings *s, FILE *out, json_writer *root, dre
     char a[16], b[16];
     if (s->bench.sizes)
         return disk_sizes(s, out, root, err);
-    TRY(drey_bench_disk(s->model, s->io, s->read_bytes, s->bench.seconds, &r, err));
+    TRY(drey_bench_disk(s->common.model, s->common.io, s->common.read_bytes, s->bench.seconds, &r,
+                        err));
     fprintf(out, "disk       %s read at %s/s, %.3f s of processor a GB\n",
             format_bytes(a, (double)r.read_bytes), format_bytes(b, r.bytes_per_s),
             cpu_s_per_gb(&r));
@@ -101,13 +103,13 @@ static void show_machine(const drey_machine_report *r, FILE *out, json_writer *r
 static drey_status machine(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
     drey_machine_report r;
-    drey_status status = models_check_tier(s->cpu_tier, err);
+    drey_status status = models_check_tier(s->common.cpu_tier, err);
     if (status == DREY_OK)
-        status = drey_bench_machine(s->n_threads, s->cpu_tier, &r, err);
+        status = drey_bench_machine(s->common.n_threads, s->common.cpu_tier, &r, err);
     if (status != DREY_OK)
         return status;
     show_machine(&r, out, root);
-    if (!s->model)
+    if (!s->common.model)
         return DREY_OK;
     json_put_object(root, "disk");
     status = disk(s, out, root, err);

@@ -98,7 +98,7 @@ static void choose_lengths(chat *c)
 {
     drey_model_info info;
     drey_model_describe(c->models.target, &info);
-    c->n_context = c->settings.n_context;
+    c->n_context = c->settings.common.n_context;
     if (!c->n_context)
         c->n_context = info.n_context_train > 0 && info.n_context_train < USUAL_CONTEXT
                            ? info.n_context_train
@@ -384,14 +384,14 @@ static bool put_aside(const chat *c, char *path, size_t capacity)
  * computed of the conversation is gone on with. */
 static drey_status change_budget(chat *c, uint64_t wanted, drey_error *err)
 {
-    uint64_t before = c->settings.memory_bytes;
+    uint64_t before = c->settings.common.memory_bytes;
     char kept[PATH_MAX];
     bool aside = put_aside(c, kept, sizeof kept);
     close_session(c);
-    c->settings.memory_bytes = wanted;
+    c->settings.common.memory_bytes = wanted;
     drey_status status = open_session(c, err);
     if (status != DREY_OK) {
-        c->settings.memory_bytes = before;
+        c->settings.common.memory_bytes = before;
         c->ended = open_session(c, NULL) != DREY_OK;
     }
     if (aside && !c->ended)
@@ -446,14 +446,14 @@ static drey_status do_help(chat *c, const char *rest, drey_error *err)
     fputs("/reset          a new conversation; the system message stays\n"
           "/retry          the last answer once more (with --temp: another one)\n"
           "/save FILE      keeps the conversation, and what was computed for it\n"
-          "/load FILE      goes on with one that was saved\n"
+          "/load FILE      continues one that was saved\n"
           "/system TEXT    the system message; without a text: none\n"
           "/budget [SIZE]  shows the memory plan; with a size, auto or unlimited: another one\n"
           "/stats          of the last answer\n"
           "/help           this list\n"
           "/quit           ends, as Ctrl-D does\n"
-          "Ctrl-C stops an answer; what was written stays. A line that ends in \\ goes on in the\n"
-          "next one. A message that begins with / is written with a blank in front.\n",
+          "Ctrl-C stops an answer; what was written stays. A line that ends in \\ continues in\n"
+          "the next one. A message that begins with / is written with a blank in front.\n",
           stderr);
     return DREY_OK;
 }

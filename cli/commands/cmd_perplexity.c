@@ -34,7 +34,7 @@ static drey_status take_text(scoring *p, drey_error *err)
 {
     char *text = NULL;
     size_t n_bytes = 0;
-    input_limit limit = input_limit_memory(p->settings->memory_bytes, INPUT_AS_IDS);
+    input_limit limit = input_limit_memory(p->settings->common.memory_bytes, INPUT_AS_IDS);
     drey_status status =
         input_read(p->settings->text.file, "the text", &limit, &text, &n_bytes, err);
     if (status == DREY_OK)

@@ -35,8 +35,8 @@ static int32_t choose_context(const cli_settings *s, const drey_model *target)
 {
     drey_model_info info;
     drey_model_describe(target, &info);
-    if (s->n_context)
-        return s->n_context;
+    if (s->common.n_context)
+        return s->common.n_context;
     bool shorter = info.n_context_train > 1 && info.n_context_train < usual_context;
     return shorter ? info.n_context_train : usual_context;
 }

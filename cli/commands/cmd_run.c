@@ -44,8 +44,8 @@ static drey_status read_prompt(const run *r, char **text, size_t *n_bytes, drey_
 {
     const cli_settings *s = r->settings;
     if (!s->text.prompt) {
-        input_limit limit = input_limit_memory(s->memory_bytes, INPUT_AS_IDS);
-        input_limit_context(&limit, r->models.target, s->n_context);
+        input_limit limit = input_limit_memory(s->common.memory_bytes, INPUT_AS_IDS);
+        input_limit_context(&limit, r->models.target, s->common.n_context);
         return input_read(s->text.file, "the prompt", &limit, text, n_bytes, err);
     }
     *text = strdup(s->text.prompt);
@@ -64,9 +64,9 @@ static drey_status take_prompt(run *r, drey_error *err)
     drey_status status = read_prompt(r, &text, &n_bytes, err);
     if (status == DREY_OK && s->text.chat)
         status = input_chat_tokens(r->models.target, s->text.system, text, n_bytes, flags,
-                                   s->n_context, &r->ids, &r->n_ids, err);
+                                   s->common.n_context, &r->ids, &r->n_ids, err);
     else if (status == DREY_OK)
-        status = input_tokens(r->models.target, text, n_bytes, flags, s->n_context, &r->ids,
+        status = input_tokens(r->models.target, text, n_bytes, flags, s->common.n_context, &r->ids,
                               &r->n_ids, err);
     if (status == DREY_OK && r->n_ids == 0)
         status = error_set(err, DREY_ERR_USAGE,
@@ -81,7 +81,7 @@ static drey_status choose_context(const run *r, int32_t *n_context, drey_error *
     const cli_settings *s = r->settings;
     drey_model_info info;
     drey_model_describe(r->models.target, &info);
-    *n_context = s->n_context;
+    *n_context = s->common.n_context;
     if (!*n_context) {
         if (r->n_ids > (size_t)(INT32_MAX - s->text.n_predict))
             FAIL(err, DREY_ERR_CONTEXT,
@@ -145,7 +145,7 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
         json_exits(w, &exits);
         json_close(w, '}');
     }
-    if (r->settings->units) {
+    if (r->settings->common.units) {
         json_put_array(w, "units");
         json_units(w, r->engine);
         json_close(w, ']');
@@ -190,10 +190,10 @@ static drey_status write_trace(const run *r, const drey_statistics *statistics, 
     drey_model_info draft;
     if (r->models.draft)
         drey_model_describe(r->models.draft, &draft);
-    const trace_about about = {.target = s->model,
+    const trace_about about = {.target = s->common.model,
                                .draft = r->models.draft ? draft.path
                                                         : drey_drafter_name(r->models.drafter),
-                               .policy = drey_policy_name(s->policy),
+                               .policy = drey_policy_name(s->drafting.policy),
                                .statistics = statistics};
     return trace_write(s->text.trace, r->session, r->models.target, &about, err);
 }

@@ -38,7 +38,7 @@ typedef struct serving {
 /* The file's name without its end, unless --alias says another. */
 static void name_model(serving *v)
 {
-    const char *name = path_name(v->settings.model);
+    const char *name = path_name(v->settings.common.model);
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
         n -= 5;
@@ -52,8 +52,8 @@ static int32_t choose_context(const serving *v)
 {
     drey_model_info info;
     drey_model_describe(v->models.target, &info);
-    if (v->settings.n_context)
-        return v->settings.n_context;
+    if (v->settings.common.n_context)
+        return v->settings.common.n_context;
     return info.n_context_train > 0 && info.n_context_train < USUAL_CONTEXT ? info.n_context_train
                                                                             : USUAL_CONTEXT;
 }

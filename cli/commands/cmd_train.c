@@ -12,7 +12,7 @@
 static drey_status read_prompts(training *t, drey_error *err)
 {
     TRY(t->settings->prompts
-            ? prompts_read(&t->list, t->settings->prompts, t->settings->memory_bytes, err)
+            ? prompts_read(&t->list, t->settings->prompts, t->settings->common.memory_bytes, err)
             : prompts_usual(&t->list, err));
     TRY(prompts_tokenize(&t->list, t->models.target, err));
     t->prompts = calloc((size_t)t->list.n, sizeof *t->prompts);
@@ -28,12 +28,12 @@ drey_status training_open(training *t, const cli_settings *settings, const char 
                           drey_error *err)
 {
     *t = (training){.settings = settings, .progress.quiet = settings->quiet};
-    size_t n = strlen(settings->model) + strlen(suffix) + 1;
+    size_t n = strlen(settings->common.model) + strlen(suffix) + 1;
     t->output = settings->output ? strdup(settings->output) : malloc(n);
     if (!t->output)
         FAIL(err, DREY_ERR_MEMORY, "out of memory for the name of a file");
     if (!settings->output)
-        snprintf(t->output, n, "%s%s", settings->model, suffix);
+        snprintf(t->output, n, "%s%s", settings->common.model, suffix);
     TRY(json_check_path(settings->json, err));
     TRY(models_open(&t->models, settings, err));
     if (settings->command == CLI_TRAIN_MEDUSA && !settings->prompts)

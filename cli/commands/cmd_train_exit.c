@@ -128,7 +128,7 @@ static drey_status train(training *t, drey_train_exit_report *report, drey_error
     o.n_prompts = t->list.n;
     o.n_predict = option_given(s, "predict") ? s->text.n_predict : 0;
     o.n_hidden = s->train.n_hidden;
-    o.threshold = s->exit_threshold;
+    o.threshold = s->drafting.exit_threshold;
     o.plain = s->train.features == CLI_FEATURES_PLAIN;
     o.seed = s->sampling.seed;
     o.output = t->output;

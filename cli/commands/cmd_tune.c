@@ -28,19 +28,20 @@ static drey_status tune(const cli_settings *s, drey_error *err)
 {
     char folder[PATH_MAX];
     drey_tuning tuning;
-    TRY(models_check_tier(s->cpu_tier, err));
+    TRY(models_check_tier(s->common.cpu_tier, err));
     if (s->show) {
         const char *from = cache_folder(folder);
-        if (!models_loaded(drey_tuning_load(s->cpu_tier, from, &tuning, err), err, "drey tune")) {
+        if (!models_loaded(drey_tuning_load(s->common.cpu_tier, from, &tuning, err), err,
+                           "drey tune")) {
             drey_tuning_init(&tuning);
             from = NULL;
         }
         show_choice(&tuning, from);
         return DREY_OK;
     }
-    TRY(drey_tune(s->n_threads, s->cpu_tier, &tuning, show_question, NULL, err));
+    TRY(drey_tune(s->common.n_threads, s->common.cpu_tier, &tuning, show_question, NULL, err));
     TRY(cache_folder_find(folder, err));
-    TRY(drey_tuning_store(s->cpu_tier, folder, &tuning, err));
+    TRY(drey_tuning_store(s->common.cpu_tier, folder, &tuning, err));
     show_choice(&tuning, folder);
     return DREY_OK;
 }
@@ -48,6 +49,7 @@ static drey_status tune(const cli_settings *s, drey_error *err)
 int tune_main(const cli_settings *settings)
 {
     drey_error err = {0};
-    drey_status status = settings->model ? tune_models(settings, &err) : tune(settings, &err);
+    drey_status status =
+        settings->common.model ? tune_models(settings, &err) : tune(settings, &err);
     return exit_with(status, &err);
 }

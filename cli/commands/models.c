@@ -38,9 +38,9 @@ static void find_shares(models *m, const cli_settings *s, const char *folder)
 {
     drey_error err;
     const drey_engine_options o = models_engine_options(m, s, 0);
-    m->divided =
-        s->units && models_loaded(drey_units_load(&o, folder, &m->units, &m->attention, &err), &err,
-                                  "drey tune -m --units");
+    m->divided = s->common.units &&
+                 models_loaded(drey_units_load(&o, folder, &m->units, &m->attention, &err), &err,
+                               "drey tune -m --units");
 }
 
 static void warn_of_threads(int32_t n_threads)
@@ -67,22 +67,23 @@ static drey_prefix_options prefixes_of(const cli_settings *settings)
 
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
-    *m = (models){.drafter = settings->drafter, .prefixes = prefixes_of(settings)};
+    *m = (models){.drafter = settings->drafting.drafter, .prefixes = prefixes_of(settings)};
     char place[PATH_MAX];
     const char *folder = cache_folder(place);
     drey_error why;
-    TRY(models_check_tier(settings->cpu_tier, err));
-    m->tuned = models_loaded(drey_tuning_load(settings->cpu_tier, folder, &m->tuning, &why), &why,
-                             "drey tune");
-    TRY(drey_model_open(&m->target, settings->model, err));
+    TRY(models_check_tier(settings->common.cpu_tier, err));
+    m->tuned = models_loaded(drey_tuning_load(settings->common.cpu_tier, folder, &m->tuning, &why),
+                             &why, "drey tune");
+    TRY(drey_model_open(&m->target, settings->common.model, err));
     find_shares(m, settings, folder);
-    if (settings->drafter == DREY_DRAFTER_MODEL && drey_is_heads_file(settings->draft_path)) {
+    if (settings->drafting.drafter == DREY_DRAFTER_MODEL &&
+        drey_is_heads_file(settings->drafting.draft_path)) {
         m->drafter = DREY_DRAFTER_MEDUSA;
-        m->heads = settings->draft_path;
+        m->heads = settings->drafting.draft_path;
     }
     if (m->drafter == DREY_DRAFTER_MODEL)
-        TRY(drey_model_open(&m->draft, settings->draft_path, err));
-    warn_of_threads(settings->n_threads);
+        TRY(drey_model_open(&m->draft, settings->drafting.draft_path, err));
+    warn_of_threads(settings->common.n_threads);
     drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
     return DREY_OK;
 }
@@ -111,32 +112,32 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.draft = m->draft;
     options.drafter = m->drafter;
     options.heads = m->heads;
-    options.policy = settings->policy;
-    options.without = settings->without;
-    options.with = settings->with;
-    options.exit = settings->exit;
-    options.exit_file = settings->exit_file;
-    options.exit_threshold = settings->exit_threshold;
-    options.memory_bytes = settings->memory_bytes;
-    options.read_bytes = settings->read_bytes;
+    options.policy = settings->drafting.policy;
+    options.without = settings->drafting.without;
+    options.with = settings->drafting.with;
+    options.exit = settings->drafting.exit;
+    options.exit_file = settings->drafting.exit_file;
+    options.exit_threshold = settings->drafting.exit_threshold;
+    options.memory_bytes = settings->common.memory_bytes;
+    options.read_bytes = settings->common.read_bytes;
     options.n_context = n_context;
-    options.n_threads = settings->n_threads;
+    options.n_threads = settings->common.n_threads;
     options.n_sessions = settings->n_sessions;
-    options.draft_tokens = settings->draft_tokens;
-    options.tree_nodes = settings->tree_nodes;
-    options.prompt_chunk = settings->prompt_chunk;
+    options.draft_tokens = settings->drafting.draft_tokens;
+    options.tree_nodes = settings->drafting.tree_nodes;
+    options.prompt_chunk = settings->common.prompt_chunk;
     options.trace_spans = settings->text.trace ? TRACE_FILE_SPANS : 0;
-    options.cpu_tier = settings->cpu_tier;
-    options.units = settings->units;
+    options.cpu_tier = settings->common.cpu_tier;
+    options.units = settings->common.units;
     options.unit_shares = m->divided ? &m->units.shares : NULL;
     options.tuning = m->tuned ? &m->tuning : NULL;
     options.profile = m->measured ? &m->known.profile : NULL;
     options.held_bytes = m->held_bytes;
     options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
-    options.io = settings->io;
-    options.kv = settings->kv;
-    options.no_sidecar = settings->sidecar && strcmp(settings->sidecar, "none") == 0;
-    options.sidecar = options.no_sidecar ? NULL : settings->sidecar;
+    options.io = settings->common.io;
+    options.kv = settings->common.kv;
+    options.no_sidecar = settings->common.sidecar && strcmp(settings->common.sidecar, "none") == 0;
+    options.sidecar = options.no_sidecar ? NULL : settings->common.sidecar;
     return options;
 }
 
@@ -145,7 +146,7 @@ drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_cont
 {
     char folder[PATH_MAX];
     drey_draft_choice choice;
-    if (!s->draft_auto)
+    if (!s->drafting.draft_auto)
         return DREY_OK;
     drey_model_close(&m->draft);
     drey_engine_options o = models_engine_options(m, s, n_context);

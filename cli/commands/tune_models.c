@@ -63,7 +63,7 @@ static drey_status open_all(session *t, drey_error *err)
 static drey_status take_prompts(session *t, drey_error *err)
 {
     const cli_settings *s = t->settings;
-    TRY(s->prompts ? prompts_read(&t->prompts, s->prompts, s->memory_bytes, err)
+    TRY(s->prompts ? prompts_read(&t->prompts, s->prompts, s->common.memory_bytes, err)
                    : prompts_parse(&t->prompts, calibration, err));
     TRY(prompts_tokenize(&t->prompts, t->models.target, err));
     t->list = calloc((size_t)t->prompts.n, sizeof *t->list);
@@ -116,7 +116,7 @@ static drey_status measure_boundaries(session *t, drey_engine_options *options, 
     drey_unit_shares *shares = &t->models.units.shares;
     stage_words words = {t, "units, attention behind %d position%s"};
     const drey_boundaries_options attention = {
-        .most_positions = positions_of(t->models.target, t->settings->n_context),
+        .most_positions = positions_of(t->models.target, t->settings->common.n_context),
         .stage = tell_number,
         .user = &words};
     if (attention.most_positions < DREY_UNIT_CONTEXT) {
@@ -177,7 +177,7 @@ static drey_status measure(session *t, drey_pair_report *report, drey_error *err
 {
     char folder[PATH_MAX];
     TRY(take_prompts(t, err));
-    if (t->settings->units)
+    if (t->settings->common.units)
         TRY(measure_units(t, err));
     const drey_engine_options options = options_of(t);
     const drey_tune_options tune = {
@@ -194,7 +194,7 @@ static drey_status load(session *t, drey_pair_report *report, drey_error *err)
 {
     char folder[PATH_MAX];
     const drey_engine_options options = options_of(t);
-    if ((t->settings->units && !t->models.divided) ||
+    if ((t->settings->common.units && !t->models.divided) ||
         !models_loaded(drey_profile_load(&options, cache_folder(folder), report, err), err,
                        "drey tune -m"))
         FAIL(err, DREY_ERR_IO,
@@ -208,7 +208,7 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
     const cli_settings *s = t->settings;
     bool json_only = s->json && strcmp(s->json, "-") == 0;
     const models *m = &t->models;
-    if (s->units)
+    if (s->common.units)
         units_table(json_only ? stderr : stdout, &m->units, &m->attention);
     tune_table(json_only ? stderr : stdout, report);
     if (report->n_tokens > 0 && !s->quiet)
@@ -221,7 +221,7 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
     json_writer *w = json_buffer_begin(&b);
     const drey_engine_options options = options_of(t);
     profile_put(w, &options, report);
-    if (s->units) {
+    if (s->common.units) {
         json_put_object(w, "division");
         units_put(w, &options, &m->units, &m->attention);
         json_close(w, '}');

@@ -140,15 +140,15 @@ TEST(defaults)
 {
     cli_settings s;
     accepts(&s, CLI_RUN, "-m a.gguf");
-    assert_string_equal(s.model, "a.gguf");
+    assert_string_equal(s.common.model, "a.gguf");
     assert_int_equal(s.text.n_predict, 512);
-    assert_int_equal(s.n_context, 0);
-    assert_int_equal(s.n_threads, 0);
-    assert_true(s.memory_bytes == DREY_MEMORY_AUTO);
-    assert_int_equal(s.drafter, DREY_DRAFTER_NONE);
-    assert_int_equal(s.policy, DREY_POLICY_AUTO);
-    assert_int_equal(s.io, DREY_IO_AUTO);
-    assert_int_equal(s.kv, DREY_KV_F16);
+    assert_int_equal(s.common.n_context, 0);
+    assert_int_equal(s.common.n_threads, 0);
+    assert_true(s.common.memory_bytes == DREY_MEMORY_AUTO);
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_NONE);
+    assert_int_equal(s.drafting.policy, DREY_POLICY_AUTO);
+    assert_int_equal(s.common.io, DREY_IO_AUTO);
+    assert_int_equal(s.common.kv, DREY_KV_F16);
     assert_true(s.sampling.temperature == 0 && s.sampling.top_p == 1);
     assert_false(s.text.chat || s.text.special || s.text.ignore_eos || s.text.raw_ids || s.quiet);
     accepts(&s, CLI_PERPLEXITY, "-m a.gguf");
@@ -159,22 +159,22 @@ TEST(the_draft_chooses_itself)
 {
     cli_settings s;
     accepts(&s, CLI_RUN, "-m t -p x --tree 5");
-    assert_true(s.draft_auto && s.drafter == DREY_DRAFTER_NONE);
+    assert_true(s.drafting.draft_auto && s.drafting.drafter == DREY_DRAFTER_NONE);
     accepts(&s, CLI_PLAN, "-m t -d auto --policy edgellm");
-    assert_true(s.draft_auto);
+    assert_true(s.drafting.draft_auto);
     accepts(&s, CLI_CHAT, "-m t");
-    assert_true(s.draft_auto);
+    assert_true(s.drafting.draft_auto);
     accepts(&s, CLI_CHAT, "-m t -d auto");
-    assert_true(s.draft_auto);
+    assert_true(s.drafting.draft_auto);
     accepts(&s, CLI_SERVE, "-m t");
-    assert_true(s.draft_auto);
+    assert_true(s.drafting.draft_auto);
     accepts(&s, CLI_RUN, "-m t -p x --policy std");
-    assert_false(s.draft_auto);
+    assert_false(s.drafting.draft_auto);
     accepts(&s, CLI_RUN, "-m t -p x -d ./auto");
-    assert_false(s.draft_auto);
-    assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
+    assert_false(s.drafting.draft_auto);
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_MODEL);
     accepts(&s, CLI_RUN, "-m t -p x -d none");
-    assert_false(s.draft_auto);
+    assert_false(s.drafting.draft_auto);
 }
 
 TEST(values)
@@ -182,45 +182,46 @@ TEST(values)
     cli_settings s;
     accepts(&s, CLI_RUN,
             "-mt.gguf -d d.gguf --memory=2.5G -p hello -n8 -c 99 -t 3 --temp 0.5 --top-k 40");
-    assert_string_equal(s.model, "t.gguf");
-    assert_string_equal(s.draft_path, "d.gguf");
-    assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
-    assert_true(s.memory_bytes == 2684354560);
+    assert_string_equal(s.common.model, "t.gguf");
+    assert_string_equal(s.drafting.draft_path, "d.gguf");
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_MODEL);
+    assert_true(s.common.memory_bytes == 2684354560);
     assert_string_equal(s.text.prompt, "hello");
     assert_int_equal(s.text.n_predict, 8);
-    assert_int_equal(s.n_context, 99);
-    assert_int_equal(s.n_threads, 3);
+    assert_int_equal(s.common.n_context, 99);
+    assert_int_equal(s.common.n_threads, 3);
     assert_true(s.sampling.temperature == 0.5f);
     assert_int_equal(s.sampling.top_k, 40);
     accepts(&s, CLI_RUN,
             "-m t -d lookup --policy sequence --draft-tokens 4 --stop a --stop=b --io pread --kv "
             "q8_0 -q "
             "--temp 1e-1 --seed 18446744073709551615 --top-p 0.9 --min-p .05 --memory unlimited");
-    assert_int_equal(s.drafter, DREY_DRAFTER_LOOKUP);
-    assert_null(s.draft_path);
-    assert_int_equal(s.policy, DREY_POLICY_SEQUENCE);
-    assert_int_equal(s.draft_tokens, 4);
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_LOOKUP);
+    assert_null(s.drafting.draft_path);
+    assert_int_equal(s.drafting.policy, DREY_POLICY_SEQUENCE);
+    assert_int_equal(s.drafting.draft_tokens, 4);
     assert_int_equal(s.text.n_stops, 2);
     assert_string_equal(s.text.stops[0], "a");
     assert_string_equal(s.text.stops[1], "b");
-    assert_int_equal(s.io, DREY_IO_PREAD);
-    assert_int_equal(s.kv, DREY_KV_Q8_0);
+    assert_int_equal(s.common.io, DREY_IO_PREAD);
+    assert_int_equal(s.common.kv, DREY_KV_Q8_0);
     assert_true(s.quiet);
     assert_true(s.sampling.seed == UINT64_MAX);
-    assert_true(s.memory_bytes == DREY_MEMORY_UNLIMITED);
+    assert_true(s.common.memory_bytes == DREY_MEMORY_UNLIMITED);
     accepts(&s, CLI_RUN, "-m t -p -x -d none --policy none --temp 0 --seed 1");
     assert_string_equal(s.text.prompt, "-x");
     accepts(&s, CLI_RUN, "-m t -p _ -d ./lookup --tree 5");
     assert_string_equal(s.text.prompt, "");
-    assert_int_equal(s.drafter, DREY_DRAFTER_MODEL);
-    assert_int_equal(s.tree_nodes, 5);
-    assert_int_equal(s.without, 0);
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_MODEL);
+    assert_int_equal(s.drafting.tree_nodes, 5);
+    assert_int_equal(s.drafting.without, 0);
     accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --without tree,slice");
-    assert_int_equal(s.drafter, DREY_DRAFTER_SELF);
-    assert_int_equal(s.policy, DREY_POLICY_SPECINFER);
-    assert_int_equal(s.without, DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_SELF);
+    assert_int_equal(s.drafting.policy, DREY_POLICY_SPECINFER);
+    assert_int_equal(s.drafting.without,
+                     DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
     accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --with lookup");
-    assert_int_equal(s.with, DREY_WITH(DREY_PART_LOOKUP));
+    assert_int_equal(s.drafting.with, DREY_WITH(DREY_PART_LOOKUP));
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
     assert_true(s.plan.disk_bytes_per_s == 1.5 * 1073741824);
     assert_true(s.plan.tensors);
@@ -238,9 +239,9 @@ TEST(values)
     assert_string_equal(s.output, "m.drey");
     assert_true(s.prepare.force && s.prepare.planes && s.quiet && !s.prepare.check);
     accepts(&s, CLI_RUN, "-m t --sidecar none");
-    assert_string_equal(s.sidecar, "none");
+    assert_string_equal(s.common.sidecar, "none");
     accepts(&s, CLI_BENCH_MACHINE, "-t 2");
-    assert_null(s.model);
+    assert_null(s.common.model);
     accepts(&s, CLI_BENCH_MODEL, "-m a --contexts 0,64 --every");
     assert_string_equal(s.bench.contexts, "0,64");
     assert_true(s.bench.every);
@@ -252,10 +253,11 @@ TEST(exits)
 {
     cli_settings s;
     accepts(&s, CLI_RUN, "-m t -d none --exit exact --without schedule");
-    assert_true(s.exit == DREY_EXIT_EXACT && !s.exit_file && s.exit_threshold == 0);
+    assert_true(s.drafting.exit == DREY_EXIT_EXACT && !s.drafting.exit_file &&
+                s.drafting.exit_threshold == 0);
     accepts(&s, CLI_RUN, "-m t -d b --policy single --exit fast --exit-file f --exit-threshold .9");
-    assert_true(s.policy == DREY_POLICY_SINGLE && s.exit == DREY_EXIT_FAST);
-    assert_true(strcmp(s.exit_file, "f") == 0 && s.exit_threshold == 0.9f);
+    assert_true(s.drafting.policy == DREY_POLICY_SINGLE && s.drafting.exit == DREY_EXIT_FAST);
+    assert_true(strcmp(s.drafting.exit_file, "f") == 0 && s.drafting.exit_threshold == 0.9f);
     refuses(CLI_RUN, "-m a --exit slow", "off, fast or exact");
     refuses(CLI_RUN, "-m a --exit-file f", "--exit-file needs --exit");
     refuses(CLI_RUN, "-m a --exit off --exit-threshold .5", "--exit-threshold needs --exit");
@@ -448,7 +450,7 @@ TEST(words)
     cli_settings s;
     accepts(&s, CLI_RUN, "-qn8 -mt --stop -q --system=-x --chat");
     assert_true(s.quiet && s.text.n_predict == 8);
-    assert_string_equal(s.model, "t");
+    assert_string_equal(s.common.model, "t");
     assert_string_equal(s.text.stops[0], "-q");
     assert_string_equal(s.text.system, "-x");
     accepts(&s, CLI_PREPARE, "--check a -q");
