@@ -1,8 +1,13 @@
-# Tests that are shell scripts: they look at the source tree, at the built libraries, or install.
+# Tests that are scripts, of shell or Python: they look at the source tree, at the built libraries, or
+# install.
 # A script exits 77 when it cannot run here, and says why in a line "skipped: ...".
 function(drey_script_test script)
   get_filename_component(name ${script} NAME)
-  add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${script}.sh ${ARGN}
+  set(file ${CMAKE_CURRENT_SOURCE_DIR}/${script}.sh)
+  if(NOT EXISTS ${file})
+    set(file ${CMAKE_CURRENT_SOURCE_DIR}/${script}.py)
+  endif()
+  add_test(NAME ${name} COMMAND ${file} ${ARGN}
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()

@@ -1,6 +1,6 @@
 /* Text that comes in, and its tokens. Text is in memory before there is a plan of the memory, so it
- * has a bound of its own: a text that can never be used is refused while it is read, an endless
- * pipe, too. */
+ * has its own bound: a text that can never be used is refused while it is read, also from an
+ * endless pipe. */
 #ifndef DREY_CLI_INPUT_H
 #define DREY_CLI_INPUT_H
 
@@ -21,7 +21,7 @@ enum {
     INPUT_AS_IDS = 8, /* four bytes for each token; buffers that grow; some room for the rest */
     INPUT_AS_PROMPTS =
         16,            /* lines of {"prompt":"a"}, each some 200 bytes as a prompt with its ids */
-    INPUT_AS_JSON = 64 /* a parsed number for each "0," */
+    INPUT_AS_JSON = 32 /* a parsed number for each "0,": measured 26, and 2 for its id */
 };
 
 /* What n_context tokens (-c; 0: as many as the model was made for) can stand for, if that is less.
@@ -32,7 +32,7 @@ void input_limit_context(input_limit *limit, const drey_model *model, int32_t n_
 drey_status input_too_long(const char *what, const input_limit *limit, drey_error *err);
 
 /* The whole of a file, or of standard input where path is NULL, as it is; DREY_ERR_CONTEXT beyond
- * the limit. *out has n bytes and a NUL behind them; the caller frees it. what names the text in
+ * the limit. *out has n bytes and a NUL after them; the caller frees it. what names the text in
  * messages and in the hint that a person at a terminal gets. */
 drey_status input_read(const char *path, const char *what, const input_limit *limit, char **out,
                        size_t *n_bytes, drey_error *err);

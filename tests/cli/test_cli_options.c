@@ -48,6 +48,18 @@ static void refuses(cli_command command, const char *line, const char *part)
         fail_msg("\"%s\" says \"%s\" and not \"%s\"", line, err.message, part);
 }
 
+/* Words that are one text, with a bar between them: "a|b|"; out: the next one. False: no more. */
+static bool next_word(const char **words, char out[32])
+{
+    size_t n = strcspn(*words, "|");
+    if (!**words)
+        return false;
+    assert_true(n < 32);
+    snprintf(out, 32, "%.*s", (int)n, *words);
+    *words += n + 1;
+    return true;
+}
+
 TEST(sizes)
 {
     static const struct {
@@ -67,39 +79,18 @@ TEST(sizes)
         {"18446744073709551615", UINT64_MAX},
         {"16777215T", 16777215ull << 40},
     };
-    static const char *const bad[] = {"",
-                                      " 1",
-                                      "1 ",
-                                      "-1",
-                                      "+1",
-                                      "M",
-                                      "1.5",
-                                      "1.",
-                                      ".5G",
-                                      "1.G",
-                                      "1MB",
-                                      "1B",
-                                      "1KK",
-                                      "1.1234567G",
-                                      "0x10",
-                                      "1e3",
-                                      "1Mi",
-                                      "1,5G",
-                                      "G1",
-                                      "1iB",
-                                      "16777216T",
-                                      "18446744073709551616",
-                                      "99999999999G"};
+    const char *bad = "| 1|1 "
+                      "|-1|+1|M|1.5|1.|.5G|1.G|1MB|1B|1KK|1.1234567G|0x10|1e3|1Mi|1,5G|G1|1iB|"
+                      "16777216T|18446744073709551616|99999999999G|";
+    char word[32];
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         uint64_t bytes = 12345;
         assert_true(size_parse(good[i].text, &bytes));
         assert_int_equal(bytes, good[i].bytes);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        uint64_t bytes;
-        if (size_parse(bad[i], &bytes))
-            fail_msg("\"%s\" was taken as a size", bad[i]);
-    }
+    for (uint64_t bytes; next_word(&bad, word);)
+        if (size_parse(word, &bytes))
+            fail_msg("\"%s\" was taken as a size", word);
 }
 
 TEST(sizes_are_shown_as_they_are_given)
@@ -301,10 +292,9 @@ TEST(faults)
     refuses(CLI_PREPARE, "", "name a model");
     refuses(CLI_PREPARE, "a --sidecar b", "drey prepare takes no --sidecar");
     refuses(CLI_RUN, "-m a --force", "drey run takes no --force");
-    static const char *const bad_counts[] = {"0", "-1", "x", "1x", "_", "1.5", "4294967296", "inf"};
-    for (size_t i = 0; i < sizeof bad_counts / sizeof *bad_counts; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "-m a -n %s", bad_counts[i]);
+    const char *bad_counts = "0|-1|x|1x|_|1.5|4294967296|inf|";
+    for (char line[64], word[32]; next_word(&bad_counts, word);) {
+        snprintf(line, sizeof line, "-m a -n %s", word);
         refuses(CLI_RUN, line, "-n (--predict) takes a whole number");
     }
     refuses(CLI_RUN, "-m a -c 2000000000", "a whole number from 2 to 1073741824, not");
@@ -335,19 +325,9 @@ TEST(faults)
 
 TEST(contexts)
 {
-    static const char *const bad[] = {"",
-                                      "a",
-                                      "0,",
-                                      ",0",
-                                      "0,0",
-                                      "4,2",
-                                      "-1,2",
-                                      "0 ,2",
-                                      "0,2 ",
-                                      "+1",
-                                      "1e3",
-                                      "0,99999999999999999999",
-                                      "0,1,2,3,4,5,6,7,8"};
+    const char *bad =
+        "|a|0,|,0|0,0|4,2|-1,2|0 ,2|0,2 |+1|1e3|0,99999999999999999999|0,1,2,3,4,5,6,7,8|";
+    char word[32];
     drey_model_bench bench;
     drey_error err;
     assert_int_equal(bench_read_contexts("0,4096,16384", &bench, &err), DREY_OK);
@@ -357,9 +337,9 @@ TEST(contexts)
     assert_int_equal(bench.n_contexts, 1);
     assert_int_equal(bench_read_contexts("0,1,2,3,4,5,6,7", &bench, &err), DREY_OK);
     assert_int_equal(bench.n_contexts, 8);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (bench_read_contexts(bad[i], &bench, &err) != DREY_ERR_USAGE)
-            fail_msg("\"%s\" was taken as contexts", bad[i]);
+    while (next_word(&bad, word))
+        if (bench_read_contexts(word, &bench, &err) != DREY_ERR_USAGE)
+            fail_msg("\"%s\" was taken as contexts", word);
 }
 
 TEST(contradictions)

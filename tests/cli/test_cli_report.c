@@ -1,9 +1,22 @@
-/* The plan in a line: its parts make up the whole. */
+/* What the command says: the plan in a line, whose parts make up the whole; progress where there
+ * is no terminal. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cli/terminal/progress.h"
 #include "cli/terminal/report.h"
 #include "support/test.h"
+
+/* The file, which is closed, holds this text. */
+static void says(FILE *file, const char *wanted)
+{
+    char got[400] = {0};
+    rewind(file);
+    assert_true(fread(got, 1, sizeof got - 1, file) > 0);
+    fclose(file);
+    assert_string_equal(got, wanted);
+}
 
 TEST(brief_plan_leaves_nothing_out)
 {
@@ -21,11 +34,31 @@ TEST(brief_plan_leaves_nothing_out)
     FILE *file = tmpfile();
     assert_non_null(file);
     report_plan_briefly(file, &plan);
-    char told[400] = {0};
-    rewind(file);
-    assert_true(fread(told, 1, sizeof told - 1, file) > 0);
-    fclose(file);
-    assert_string_equal(
-        told, "memory plan 100M: pinned 30.0M of 500M, draft 20.0M, caches 10.0M, all else 40.0M\n"
-              "  the target stays in memory: the disk sets no ceiling\n");
+    says(file, "memory plan 100M: pinned 30.0M of 500M, draft 20.0M, caches 10.0M, all else 40.0M\n"
+               "  the target stays in memory: the disk sets no ceiling\n");
+}
+
+/* Each thing is said to begin once, also where two take turns. */
+TEST(lines_do_not_take_turns)
+{
+    static const struct {
+        drey_progress what;
+        uint64_t done;
+    } reports[] = {{DREY_PROGRESS_LOAD_TARGET, 0},  {DREY_PROGRESS_LOAD_TARGET, 5},
+                   {DREY_PROGRESS_LOAD_DRAFT, 0},   {DREY_PROGRESS_LOAD_TARGET, 8},
+                   {DREY_PROGRESS_LOAD_DRAFT, 10},  {DREY_PROGRESS_LOAD_TARGET, 10},
+                   {DREY_PROGRESS_LOAD_TARGET, 10}, {DREY_PROGRESS_PROMPT, 7},
+                   {DREY_PROGRESS_PROMPT, 10},      {DREY_PROGRESS_PROMPT, 2}};
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    int stderr_fd = dup(STDERR_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    progress p = {.quiet = false};
+    for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
+        progress_report(&p, reports[i].what, reports[i].done, 10);
+    fflush(stderr);
+    dup2(stderr_fd, STDERR_FILENO);
+    close(stderr_fd);
+    /* The second prompt begins where its count falls. */
+    says(file, "load target: 10\nload draft: 10\nprompt: 10 tokens\nprompt: 10 tokens\n");
 }
