@@ -183,6 +183,12 @@ void json_put_number(json_writer *w, const char *key, double number)
     json_raw_number(w, number);
 }
 
+void json_put_each(json_writer *w, const json_number *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_put_number(w, numbers[i].key, numbers[i].value);
+}
+
 void json_put_bool(json_writer *w, const char *key, bool value)
 {
     begin(w, key);

@@ -51,6 +51,20 @@ void json_raw_escaped(json_writer *w, const char *text, size_t n);
 void json_put_array(json_writer *w, const char *key);
 void json_put_object(json_writer *w, const char *key);
 void json_put_number(json_writer *w, const char *key, double number);
+/* Several: JSON_PUT_EACH(w, {"rows", n}, {"seconds", s}). */
+typedef struct json_number {
+    const char *key;
+    double value;
+} json_number;
+void json_put_each(json_writer *w, const json_number *numbers, size_t n);
+#define JSON_PUT_EACH(w, ...)                                                                      \
+    json_put_each(w, (const json_number[]){__VA_ARGS__},                                           \
+                  sizeof((const json_number[]){__VA_ARGS__}) / sizeof(json_number))
+/* One of them: a record's member under its own name. */
+#define JSON_OF(record, member)                                                                    \
+    {                                                                                              \
+#member, (double)(record)->member                                                          \
+    }
 void json_put_bool(json_writer *w, const char *key, bool value);
 void json_put_text(json_writer *w, const char *key, const char *text); /* NULL: null */
 void json_put_numbers(json_writer *w, const char *key, const double *numbers,

@@ -10,7 +10,7 @@
  *     |                              | cancelled                             | the text ended
  *     +--- network: job_release --- DONE <-----------------------------------+
  *
- * A job's records lie in memory of its own, behind each other; the worker writes behind n_published
+ * A job's records are in its own memory, one after the other; the worker writes after n_published
  * without the lock, and publishes with it. The network thread reads published ones:
  *
  *   | read, may be forgotten | published | being written |   room   |
@@ -77,10 +77,10 @@ struct job {
     size_t capacity, n_written, n_published, n_read;
     bool keep;                        /* what was read is read again: nothing is forgotten */
     bool overflow;                    /* there was no room */
-    char shown[DREY_MAX_PROVISIONAL]; /* [n_shown]: what stands behind the published text */
+    char shown[DREY_MAX_PROVISIONAL]; /* [n_shown]: what follows the published text */
     size_t n_shown;
     bool shown_changed;
-    char ahead[DREY_MAX_PROVISIONAL]; /* [n_ahead]: the worker's, behind the written one */
+    char ahead[DREY_MAX_PROVISIONAL]; /* [n_ahead]: the worker's, after the written one */
     size_t n_ahead;
     double queued_s, began_s;
     job_counts live, counts;    /* the worker's, and as published */
@@ -111,7 +111,7 @@ typedef struct serve_totals {
     int64_t steps, busy_seats; /* of the engine, and sessions that took part in them */
     int64_t requests, refused, bad, cancelled_queued, cancelled_prompt, cancelled_writing;
     int64_t too_slow; /* clients */
-    double ceiling;   /* of the last text, tokens a second */
+    double ceiling;   /* of the last text, tokens per second */
     double job_s;     /* a job's usual time, of late */
     drey_counts engine;
     drey_prefixes prefixes;

@@ -40,7 +40,7 @@ static void *take(server *s, size_t n)
     return memory;
 }
 
-/* An answer's text, about four bytes a token and as much again for what stands in front of each. */
+/* An answer's text, about four bytes per token and as much again for what comes before each. */
 static size_t record_bytes(const serve_options *o)
 {
     return (64 << 10) + (size_t)o->n_context * 24;

@@ -1,6 +1,6 @@
 /* drey serve: HTTP for programs that speak OpenAI's or llama.cpp's API, in front of one engine.
  *
- *   network.c, the caller's thread                     worker.c, a thread of its own
+ *   network.c, the caller's thread                     worker.c, its own thread
  *   sockets, HTTP, JSON, prompts    --- queue --->     the engine and its sessions: a step for all
  *   answers as JSON and events      <-- records ---    that write, then the next one
  *
@@ -24,10 +24,10 @@ typedef struct serve_options {
     int32_t n_connections;
     uint64_t body_bytes;    /* of a request, at most */
     int32_t timeout_s;      /* for a request to arrive, and for a client that does not read */
-    int32_t grace_s;        /* for texts that are being written when the server is told to stop */
+    int32_t grace_s;        /* for texts that are being written when the server is asked to stop */
     int32_t n_predict;      /* tokens of a text, where a request does not say; 0: to the end */
-    drey_sampling sampling; /* likewise */
-    bool (*go_on)(void *user); /* asked several times a second: false stops the server */
+    drey_sampling sampling; /* the same */
+    bool (*go_on)(void *user); /* asked several times per second: false stops the server */
     void (*log)(void *user, const char *line); /* what happens, a line each; NULL: nobody hears */
     void *user;
 } serve_options;
@@ -47,7 +47,7 @@ drey_status server_open(server **out, const serve_options *options, drey_error *
 uint64_t server_bytes(const server *s);
 /* "http://127.0.0.1:8080", or "unix:/run/drey.sock"; borrowed. */
 const char *server_address(const server *s);
-/* Serves until it is told to stop: then texts that are being written may end within the grace, and
+/* Serves until it is asked to stop: then texts that are being written may end within the grace, and
  * what is left of them ends as it is. The engine is used by another thread until this returns. An
  * error is one of the engine's sessions, which could not be opened. */
 drey_status server_run(server *s, drey_engine *engine, drey_error *err);

@@ -10,7 +10,7 @@
 /* After a failed step (a disk that does not answer) others are tried, so many in a row. */
 enum { MOST_FAILURES = 3 };
 
-/* ---- What the engine tells while it writes ---- */
+/* ---- What the engine reports while it writes ---- */
 
 typedef struct loop loop;
 typedef struct listener {
@@ -66,7 +66,7 @@ static bool on_token(void *user, int32_t id)
 }
 
 /* What is verified leaves the provisional text with the text that it joins, so that is published
- * behind the step. */
+ * after the step. */
 static void on_event(void *user, const drey_event *event)
 {
     listener *l = user;
@@ -108,7 +108,7 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     pthread_mutex_lock(&s->lock);
     serve_totals *total = &s->totals;
     if (status == DREY_OK)
-        j->live.n_cached = t->cached_tokens; /* what was restored, too */
+        j->live.n_cached = t->cached_tokens; /* with what was restored */
     total->prompt_tokens += (int64_t)j->task->n_ids - j->live.n_cached;
     total->cached_tokens += j->live.n_cached;
     total->prompt_s += t->prompt_s;
@@ -162,7 +162,7 @@ static void end_prompt(loop *l, seat *place)
 
 static void begin_jobs(loop *l);
 
-/* Whoever hangs up leaves in the middle of the others' pass, and the first that waits has the
+/* A client that hangs up leaves in the middle of the others' pass, and the first that waits has the
  * place. Other texts end with the step. */
 static void on_end(void *user)
 {
@@ -292,7 +292,7 @@ static void begin_jobs(loop *l)
         }
         note_progress(l, place); /* how long the prompt is, before any of it is read */
         job_publish(s, place->job);
-        /* A text begins without what came before it: whoever cancelled since is heard now. */
+        /* A text begins without what came before it: a client that cancelled since is heard now. */
         pthread_mutex_lock(&s->lock);
         if (place->job->cancelled)
             drey_session_cancel(place->session);
@@ -420,7 +420,7 @@ static void *run(void *user)
     s->failed.code = status;
     pthread_mutex_unlock(&s->lock);
     for (int32_t i = s->options->n_sessions; i-- > 0;) {
-        pthread_mutex_lock(&s->lock); /* whoever stops the server may be about to cancel it */
+        pthread_mutex_lock(&s->lock); /* another thread may be about to cancel it */
         drey_session *session = s->seats[i].session;
         s->seats[i].session = NULL;
         pthread_mutex_unlock(&s->lock);

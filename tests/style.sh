@@ -75,6 +75,8 @@ plain_code=(
     src/unit
     src/text
     src/template
+    cli
+    serve
 )
 code=(include common src tune bench train serve cli examples tests scripts test.sh demo.sh .ci)
 fail "words that CONTRIBUTING.md has others for:" "$(python3 tests/prose.py words "${plain[@]}" "${plain_code[@]}")"

@@ -156,7 +156,7 @@ static bool add_line(help_text *h, const cli_option *o, cli_command command)
     return true;
 }
 
-/* Continues the line, or begins one: two blanks stand before an option, and one where its values
+/* Continues the line, or begins one: two blanks come before an option, and one where its values
  * fill a line. */
 static void add_packed(help_text *h, const cli_option *o, cli_command command, int *column)
 {

@@ -8,8 +8,8 @@
 
 enum { LONG = 256 }; /* getopt's value for cli_options[i] by its name is LONG + i */
 
-/* getopt's two tables. "-": words that are no options are given in their order, not moved behind
- * them; ":": what is missing is told apart from what is unknown, and nothing is printed. */
+/* getopt's two tables. "-": words that are no options are given in their order, not moved after
+ * them; ":": what is missing is reported differently from what is unknown; nothing is printed. */
 typedef struct tables {
     struct option names[CLI_MAX_OPTIONS + 1];
     char letters[2 + 2 * CLI_MAX_OPTIONS + 1];
@@ -46,7 +46,7 @@ typedef struct spelling {
     char text[48];
 } spelling;
 
-/* What getopt found in word, `code` or behind '?' and ':' optopt; NULL: an unknown option. */
+/* What getopt found in word, `code` or after '?' and ':' optopt; NULL: an unknown option. */
 static const cli_option *found(int code, const char *word, spelling *spelled)
 {
     if (strncmp(word, "--", 2) == 0) {
@@ -101,7 +101,7 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
     tables t;
     make_tables(&t);
     drey_status status = DREY_OK;
-    optind = 0; /* glibc's way to begin anew */
+    optind = 0; /* glibc's way to start again */
     while (status == DREY_OK && !s->help) {
         const char *word = argv[optind ? optind : 1];
         int code = getopt_long(argc, argv, t.letters, t.names, NULL);
@@ -109,7 +109,7 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
             break;
         status = code == 1 ? take_operand(s, optarg, err) : take_option(s, code, word, optarg, err);
     }
-    for (; status == DREY_OK && !s->help && optind < argc; optind++) /* behind "--" */
+    for (; status == DREY_OK && !s->help && optind < argc; optind++) /* after "--" */
         status = take_operand(s, argv[optind], err);
     bool drafts = s->drafting.policy != DREY_POLICY_NONE && s->drafting.policy != DREY_POLICY_STD;
     bool chooses = command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE) ||

@@ -1,9 +1,10 @@
 /* The command line of every subcommand, parsed by one table.
  *
  * An option has one name and one meaning wherever it is taken; the table says which commands take
- * it, how its value is read and between which bounds. So an option of another command is told apart
- * from one that nobody knows. Help texts and completions are made of the table, and a test compares
- * the man page with it. Nothing here prints: a fault is a drey_error of code DREY_ERR_USAGE. */
+ * it, how its value is read and between which bounds. So an option of another command is not
+ * the same fault as an unknown one. Help texts and completions are made of the table, and a test
+ * compares the man page with it. Nothing here prints: a fault is a drey_error of code
+ * DREY_ERR_USAGE. */
 #ifndef DREY_CLI_OPTIONS_H
 #define DREY_CLI_OPTIONS_H
 
@@ -47,7 +48,7 @@ typedef struct cli_common {
     drey_io io;
     drey_kv kv;
     uint64_t read_bytes; /* 0: the usual */
-    const char *sidecar; /* a file, "none", or NULL: the one beside the model */
+    const char *sidecar; /* a file, "none", or NULL: the one next to the model */
 } cli_common;
 
 typedef struct cli_drafting {
@@ -59,7 +60,7 @@ typedef struct cli_drafting {
     uint64_t with;    /* or asked for */
     int32_t draft_tokens, tree_nodes;
     drey_exit exit;
-    const char *exit_file; /* NULL: beside the model */
+    const char *exit_file; /* NULL: next to the model */
     float exit_threshold;  /* 0: the file's; train exit: what is usual */
 } cli_drafting;
 
@@ -114,7 +115,7 @@ typedef struct cli_bench {
 typedef struct cli_settings {
     cli_command command;
     bool help;
-    bool given[CLI_MAX_OPTIONS]; /* [i]: cli_options[i] stood on the command line */
+    bool given[CLI_MAX_OPTIONS]; /* [i]: cli_options[i] was on the command line */
 
     cli_common common;
     cli_drafting drafting;
@@ -124,7 +125,7 @@ typedef struct cli_settings {
     int32_t n_sessions;  /* 0: 1 */
     const char *prompts; /* tune, train: a file; NULL: the usual ones */
     const char *json;    /* NULL: none */
-    const char *output;  /* prepare, train: NULL: beside the model. report: the picture */
+    const char *output;  /* prepare, train: NULL: next to the model. report: the picture */
     const char *operand; /* inspect, prepare, report: the file */
 
     cli_text text;
@@ -187,7 +188,7 @@ const char *option_help(const cli_option *option, cli_command command);
  * themselves. "" for a flag. Returns out. */
 const char *option_argument(const cli_option *option, char out[160]);
 
-/* Reads argv[1..argc), the words behind the command's name, and checks that they do not contradict
+/* Reads argv[1..argc), the words after the command's name, and checks that they do not contradict
  * each other. With --help nothing else is checked. Long names are taken whole only: an abbreviation
  * would change its meaning with the next version. */
 drey_status options_parse(cli_settings *settings, cli_command command, int argc, char *const *argv,
@@ -196,7 +197,7 @@ drey_status options_parse(cli_settings *settings, cli_command command, int argc,
 /* The option of that name; NULL: none has it. */
 const cli_option *option_find(const char *name);
 
-/* It stood on the command line. */
+/* It was on the command line. */
 bool option_given(const cli_settings *settings, const char *name);
 
 /* Reads a value into where the option puts it; text is NULL for a flag. */
@@ -206,7 +207,7 @@ drey_status option_store(cli_settings *settings, const cli_option *option, const
 /* That the options do not contradict each other, and that what the command needs is there. */
 drey_status options_check(const cli_settings *settings, drey_error *err);
 
-/* "800M", "2.5G", "1024K", "123": binary units, an optional "iB" behind the letter, no fractions of
+/* "800M", "2.5G", "1024K", "123": binary units, an optional "iB" after the letter, no fractions of
  * bytes. False for anything else, and beyond 64 bits. */
 bool size_parse(const char *text, uint64_t *bytes);
 

@@ -84,12 +84,8 @@ static void visit(void *user, const drey_kernel_report *r)
     json_put_text(entry, "kernel", r->kernel);
     json_put_text(entry, "what", drey_kernel_figure_name(r->what));
     json_put_text(entry, "shape", r->shape);
-    json_put_number(entry, "rows", r->rows);
-    json_put_number(entry, "seconds", r->seconds);
-    json_put_number(entry, "bytes_per_s", r->bytes_per_s);
-    json_put_number(entry, "ops_per_s", r->ops_per_s);
-    json_put_number(entry, "bandwidth_share", r->bandwidth_share);
-    json_put_number(entry, "peak_share", r->peak_share);
+    JSON_PUT_EACH(entry, JSON_OF(r, rows), JSON_OF(r, seconds), JSON_OF(r, bytes_per_s),
+                  JSON_OF(r, ops_per_s), JSON_OF(r, bandwidth_share), JSON_OF(r, peak_share));
     json_close(entry, '}');
 }
 

@@ -43,7 +43,7 @@ static void show_passes(FILE *out, const drey_model_report *r)
             fprintf(out,
                     "%s%d of context\n  rows       time   t(n)/t(1)      limit  of limit"
                     "  of memory  of peak  attention\n",
-                    i ? "" : "passes behind ", p->context);
+                    i ? "" : "passes after ", p->context);
         context = p->context;
         fprintf(out, "%6d %8.2f ms %9.2f %8.2f ms %7.0f %% %8.0f %% %6.0f %% %8.0f %%\n", p->rows,
                 1e3 * p->seconds, p->ratio, 1e3 * p->limit_seconds,
@@ -70,15 +70,10 @@ static void add_passes(json_writer *pass, const drey_model_report *r)
     for (int32_t i = 0; i < r->n_passes; i++) {
         const drey_pass_report *p = &r->passes[i];
         json_put_object(pass, NULL);
-        json_put_number(pass, "context", p->context);
-        json_put_number(pass, "rows", p->rows);
-        json_put_number(pass, "pass_s", p->seconds);
-        json_put_number(pass, "ratio", p->ratio);
-        json_put_number(pass, "limit_s", p->limit_seconds);
-        json_put_number(pass, "bandwidth_share", p->bandwidth_share);
-        json_put_number(pass, "peak_share", p->peak_share);
-        json_put_number(pass, "matmul_s", p->matmul_seconds);
-        json_put_number(pass, "attend_s", p->attend_seconds);
+        JSON_PUT_EACH(pass, JSON_OF(p, context), JSON_OF(p, rows), {"pass_s", p->seconds},
+                      JSON_OF(p, ratio), {"limit_s", p->limit_seconds}, JSON_OF(p, bandwidth_share),
+                      JSON_OF(p, peak_share), {"matmul_s", p->matmul_seconds},
+                      {"attend_s", p->attend_seconds});
         json_close(pass, '}');
     }
     json_close(pass, ']');
@@ -102,16 +97,11 @@ static void show(FILE *out, json_writer *root, const drey_model_report *r)
     if (r->streamed_bytes_per_pass)
         fprintf(out, "disk       every pass reads %s: the disk decides, not the limits\n",
                 format_bytes(b, (double)r->streamed_bytes_per_pass));
-    json_put_number(root, "prefill_tokens_per_s", r->prefill_tokens_per_s);
-    json_put_number(root, "decode_tokens_per_s", r->decode_tokens_per_s);
-    json_put_number(root, "sessions", r->n_sessions);
-    json_put_number(root, "session_tokens_per_s", r->session_tokens_per_s);
-    json_put_number(root, "bandwidth_share", r->bandwidth_share);
-    json_put_number(root, "prefill_peak_share", r->prefill_peak_share);
-    json_put_number(root, "overhead_share", r->overhead_share);
-    json_put_number(root, "token_bytes", (double)r->token_bytes);
-    json_put_number(root, "position_bytes", (double)r->position_bytes);
-    json_put_number(root, "streamed_bytes_per_pass", (double)r->streamed_bytes_per_pass);
+    JSON_PUT_EACH(root, JSON_OF(r, prefill_tokens_per_s), JSON_OF(r, decode_tokens_per_s),
+                  {"sessions", r->n_sessions}, JSON_OF(r, session_tokens_per_s),
+                  JSON_OF(r, bandwidth_share), JSON_OF(r, prefill_peak_share),
+                  JSON_OF(r, overhead_share), JSON_OF(r, token_bytes), JSON_OF(r, position_bytes),
+                  JSON_OF(r, streamed_bytes_per_pass));
     show_passes(out, r);
     add_ratios(root, r);
     add_passes(root, r);

@@ -34,9 +34,8 @@ static drey_status disk_sizes(const cli_settings *s, FILE *out, json_writer *roo
                 format_bytes(a, (double)((uint64_t)1 << i)), format_bytes(b, r.bytes_per_s),
                 cpu_s_per_gb(&r));
         json_put_object(root, NULL);
-        json_put_number(root, "read_size", (double)((uint64_t)1 << i));
-        json_put_number(root, "bytes_per_s", r.bytes_per_s);
-        json_put_number(root, "cpu_s_per_gb", cpu_s_per_gb(&r));
+        JSON_PUT_EACH(root, {"read_size", (double)((uint64_t)1 << i)},
+                      {"bytes_per_s", r.bytes_per_s}, {"cpu_s_per_gb", cpu_s_per_gb(&r)});
         json_close(root, '}');
     }
     json_close(root, ']');
@@ -61,9 +60,8 @@ static drey_status disk(const cli_settings *s, FILE *out, json_writer *root, dre
             cpu_s_per_gb(&r));
     fprintf(out, "way        %s, %s, %s buffers\n", r.uring ? "io_uring" : "reading threads",
             r.direct ? "direct" : "through the page cache", r.registered ? "registered" : "plain");
-    json_put_number(root, "bytes_per_s", r.bytes_per_s);
-    json_put_number(root, "read_bytes", (double)r.read_bytes);
-    json_put_number(root, "cpu_s_per_gb", cpu_s_per_gb(&r));
+    JSON_PUT_EACH(root, {"bytes_per_s", r.bytes_per_s}, {"read_bytes", (double)r.read_bytes},
+                  {"cpu_s_per_gb", cpu_s_per_gb(&r)});
     json_put_bool(root, "direct", r.direct);
     json_put_bool(root, "uring", r.uring);
     json_put_bool(root, "registered", r.registered);
@@ -79,9 +77,8 @@ static void show_machine(const drey_machine_report *r, FILE *out, json_writer *r
     fprintf(out, "memory     %s, %s available\n", format_bytes(a, (double)r->memory_total_bytes),
             format_bytes(b, (double)r->memory_available_bytes));
     json_put_text(root, "cpu_tier", r->cpu_tier);
-    json_put_number(root, "threads", r->n_threads);
-    json_put_number(root, "memory_total_bytes", (double)r->memory_total_bytes);
-    json_put_number(root, "memory_available_bytes", (double)r->memory_available_bytes);
+    JSON_PUT_EACH(root, {"threads", r->n_threads}, JSON_OF(r, memory_total_bytes),
+                  JSON_OF(r, memory_available_bytes));
     report_limits(&r->limits, out, root);
     fprintf(out, "matrices   %.3f TOPS, %.0f %% of the peak, by the kernel of Q4_K in the caches\n",
             1e-12 * r->kernel_ops_per_s, 100 * r->kernel_ops_per_s / r->limits.int8_ops_per_s);

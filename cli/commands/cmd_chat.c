@@ -32,14 +32,13 @@ enum {
     HELD_BYTES_A_TOKEN = 128,     /* some four bytes of text; rendering touches 25 times as many */
     HELD_BYTES_A_BYTE = 8,        /* of one long message: its copies and its ids, measured 7 */
     HELD_BYTES_A_TYPED_BYTE = 32, /* the line editor's 27 as well */
-    HELD_BYTES_A_NOTE_BYTE = 16   /* of a saved conversation that is parsed: measured 15 */
+    HELD_BYTES_A_NOTE_BYTE = 28   /* of a saved conversation that is parsed: measured 9 of messages
+                                     and 26 of a list of numbers, which a damaged one may be */
 };
 
 typedef struct chat {
     cli_settings settings; /* a copy: /budget changes the budget */
     models models;
-    drey_engine *engine;
-    drey_session *session;
     int32_t n_context, n_predict;
     size_t most_bytes;   /* of a message, */
     drey_error too_long; /* and what is said of a longer one */
@@ -47,7 +46,7 @@ typedef struct chat {
     text_writer out;
     asker asker;
     talk talk;
-    uint64_t tries; /* of this answer, by /retry: each has a seed of its own */
+    uint64_t tries; /* of this answer, by /retry: each has its own seed */
     drey_statistics statistics;
     drey_speculation speculation; /* of the last answer, should its engine be closed since */
     drey_exits exits;
@@ -74,39 +73,13 @@ static void say(const chat *c, const char *format, ...)
 /* Another budget may have room for another draft. */
 static drey_status open_session(chat *c, drey_error *err)
 {
-    drey_engine_options options;
-    TRY(models_choose(&c->models, &c->settings, c->n_context, &options, err));
-    options.progress = progress_report;
-    options.progress_user = &c->progress;
-    signals_hold();
-    drey_status status = drey_engine_open(&c->engine, &options, err);
-    if (status == DREY_OK)
-        status = drey_session_open(&c->session, c->engine, err);
-    signals_release();
-    if (status != DREY_OK)
-        drey_engine_close(&c->engine);
-    return status;
-}
-
-static void close_session(chat *c)
-{
-    drey_session_close(&c->session);
-    drey_engine_close(&c->engine);
+    return models_start(&c->models, &c->settings, c->n_context, MODELS_SESSION, &c->progress, err);
 }
 
 static void choose_lengths(chat *c)
 {
-    drey_model_info info;
-    drey_model_describe(c->models.target, &info);
-    c->n_context = c->settings.common.n_context;
-    if (!c->n_context)
-        c->n_context = info.n_context_train > 0 && info.n_context_train < USUAL_CONTEXT
-                           ? info.n_context_train
-                           : USUAL_CONTEXT;
-    if (info.n_context_train > 0 && c->n_context > info.n_context_train)
-        complain("warning: a context of %d tokens is longer than the %d the model was made for; "
-                 "the text may become poor",
-                 c->n_context, info.n_context_train);
+    c->n_context = models_context(&c->models, &c->settings, USUAL_CONTEXT);
+    models_warn_of_context(&c->models, c->n_context);
     c->n_predict = c->settings.text.n_predict;
     if (!option_given(&c->settings, "predict") && c->n_predict > c->n_context / MOST_CONTEXT_SHARE)
         c->n_predict = c->n_context / MOST_CONTEXT_SHARE;
@@ -153,17 +126,6 @@ static drey_status begin(chat *c, drey_error *err)
     return open_session(c, err);
 }
 
-static void show_plan(const chat *c)
-{
-    drey_plan plan;
-    drey_engine_plan(c->engine, &plan);
-    models_warn_of_plan(&plan);
-    if (c->settings.quiet)
-        return;
-    report_plan_briefly(stderr, &plan);
-    report_draft(stderr, c->models.why);
-}
-
 /* ---- Answers ---- */
 
 /* How many tokens an answer may have; 0: the conversation does not fit, which has been said. */
@@ -189,7 +151,7 @@ static int32_t room_left(const chat *c)
 static void check_disk(chat *c)
 {
     drey_prefixes prefixes;
-    drey_engine_prefixes(c->engine, &prefixes);
+    drey_engine_prefixes(c->models.engine, &prefixes);
     if (prefixes.disk_failed && !c->disk_failed)
         complain("beginnings of texts cannot be written to their folder any more: the disk is "
                  "full, or fails. They are kept in memory alone; make room, and start the chat "
@@ -209,20 +171,13 @@ static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
     options.n_stops = s->text.n_stops;
     c->progress = (progress){.quiet = s->quiet};
     text_writer_begin(&c->out, &c->progress, &options, !s->text.no_provisional_text);
-    drey_status status = drey_session_sync(c->session, c->talk.ids, c->talk.n_ids, NULL, err);
-    if (status == DREY_OK)
-        status = drey_session_begin(c->session, &options, &c->statistics, err);
-    signals_watch(c->session);
-    if (signals_exit_code()) /* it came before the text began */
-        drey_session_cancel(c->session);
-    for (bool done = status != DREY_OK; status == DREY_OK && !done;)
-        status = drey_session_step(c->session, &done, err);
-    drey_session_end(c->session);
+    drey_status status =
+        models_write(&c->models, c->talk.ids, c->talk.n_ids, &options, &c->statistics, err);
     signals_unwatch();
     text_writer_end(&c->out);
     progress_clear(&c->progress);
-    drey_session_speculation(c->session, &c->speculation);
-    drey_session_exits(c->session, &c->exits);
+    drey_session_speculation(c->models.session, &c->speculation);
+    drey_session_exits(c->models.session, &c->exits);
     check_disk(c);
     return status;
 }
@@ -268,8 +223,8 @@ static drey_status answer(chat *c, const char *otherwise, drey_error *err)
     return status;
 }
 
-/* A message, and its answer. A message without an answer would stand beside the next one, so it
- * does not stay. */
+/* A message, and its answer. A message without an answer would come directly before the next one,
+ * so it does not stay. */
 static drey_status ask(chat *c, const char *text, size_t n, drey_error *err)
 {
     TRY(talk_add(&c->talk, "user", text, n, err));
@@ -315,7 +270,7 @@ static drey_status do_save(chat *c, const char *rest, drey_error *err)
     char *note = talk_note(&c->talk);
     if (!note)
         FAIL(err, DREY_ERR_MEMORY, "out of memory for the conversation");
-    status = drey_session_save(c->session, rest, note, strlen(note), err);
+    status = drey_session_save(c->models.session, rest, note, strlen(note), err);
     free(note);
     if (status == DREY_OK)
         say(c, "[saved %zu messages in %s]", c->talk.n, rest);
@@ -341,7 +296,7 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
         status = talk_read_note(&loaded, saved.note, saved.n_note_bytes, err);
     drey_free(saved.note);
     if (status == DREY_OK)
-        status = drey_session_load(c->session, rest, NULL, err);
+        status = drey_session_load(c->models.session, rest, NULL, err);
     talk_free(status == DREY_OK ? &c->talk : &loaded);
     if (status != DREY_OK)
         return status;
@@ -366,14 +321,14 @@ static bool put_aside(const chat *c, char *path, size_t capacity)
     const int32_t *ids;
     size_t n;
     drey_error err = {0};
-    drey_session_timeline(c->session, &ids, &n);
+    drey_session_timeline(c->models.session, &ids, &n);
     if (n == 0)
         return false;
     snprintf(name, sizeof name, "chat-%ld.drey-session", (long)getpid());
     drey_status status = cache_place(path, capacity, name, &err);
     mode_t usual = umask(077);
     if (status == DREY_OK)
-        status = drey_session_save(c->session, path, NULL, 0, &err);
+        status = drey_session_save(c->models.session, path, NULL, 0, &err);
     umask(usual);
     if (status != DREY_OK)
         say(c, "[the conversation will be computed again: %s]", err.message);
@@ -381,13 +336,13 @@ static bool put_aside(const chat *c, char *path, size_t capacity)
 }
 
 /* Reopens the engine within another budget; the old one comes back where that fails. What was
- * computed of the conversation is gone on with. */
+ * computed of the conversation is used again. */
 static drey_status change_budget(chat *c, uint64_t wanted, drey_error *err)
 {
     uint64_t before = c->settings.common.memory_bytes;
     char kept[PATH_MAX];
     bool aside = put_aside(c, kept, sizeof kept);
-    close_session(c);
+    models_stop(&c->models);
     c->settings.common.memory_bytes = wanted;
     drey_status status = open_session(c, err);
     if (status != DREY_OK) {
@@ -395,7 +350,7 @@ static drey_status change_budget(chat *c, uint64_t wanted, drey_error *err)
         c->ended = open_session(c, NULL) != DREY_OK;
     }
     if (aside && !c->ended)
-        drey_session_load(c->session, kept, NULL, NULL); /* or it is computed again */
+        drey_session_load(c->models.session, kept, NULL, NULL); /* or it is computed again */
     if (aside)
         unlink(kept);
     return status;
@@ -412,7 +367,7 @@ static drey_status do_budget(chat *c, const char *rest, drey_error *err)
     drey_status status = *rest ? change_budget(c, wanted, err) : DREY_OK;
     if (c->ended)
         return status;
-    drey_engine_plan(c->engine, &plan);
+    drey_engine_plan(c->models.engine, &plan);
     report_plan(stderr, &plan);
     report_draft(stderr, c->models.why);
     return status;
@@ -426,7 +381,7 @@ static drey_status do_stats(chat *c, const char *rest, drey_error *err)
     report_statistics(stderr, &c->statistics);
     report_speculation(stderr, &c->speculation);
     report_exits(stderr, &c->exits);
-    report_units(stderr, c->engine);
+    report_units(stderr, c->models.engine);
     return DREY_OK;
 }
 
@@ -492,7 +447,7 @@ static drey_status take_entry(chat *c, drey_error *err)
     return ask(c, a->entry, a->n, err);
 }
 
-/* Ends the process' work where it cannot go on: nobody hears it, or the disk is gone for good. */
+/* Ends the process' work where it cannot continue: nobody reads it, or the disk has failed. */
 static bool is_fatal(const chat *c)
 {
     return c->ended || (c->out.error && c->out.error != EINTR);
@@ -528,7 +483,7 @@ int chat_main(const cli_settings *settings)
     drey_error err = {0};
     drey_status status = begin(&c, &err);
     if (status == DREY_OK) {
-        show_plan(&c);
+        models_show_plan(&c.models, c.settings.quiet);
         signals_note();
         asker_init(&c.asker, c.most_bytes, c.too_long.message);
         if (c.asker.terminal)
@@ -536,7 +491,6 @@ int chat_main(const cli_settings *settings)
         converse(&c);
         asker_free(&c.asker);
     }
-    close_session(&c);
     models_close(&c.models);
     text_writer_free(&c.out);
     talk_free(&c.talk);

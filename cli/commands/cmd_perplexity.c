@@ -14,8 +14,6 @@
 typedef struct scoring {
     const cli_settings *settings;
     models models;
-    drey_engine *engine;
-    drey_session *session;
     int32_t *ids; /* [n_ids] */
     size_t n_ids;
     size_t window, unscored; /* tokens of a window, and of them in front those only read */
@@ -55,26 +53,6 @@ static drey_status take_text(scoring *p, drey_error *err)
     return DREY_OK;
 }
 
-static drey_status open_session(scoring *p, drey_error *err)
-{
-    drey_engine_options options =
-        models_engine_options(&p->models, p->settings, (int32_t)p->window);
-    options.progress = progress_report;
-    options.progress_user = &p->progress;
-    signals_hold();
-    drey_status status = drey_engine_open(&p->engine, &options, err);
-    if (status == DREY_OK)
-        status = drey_session_open(&p->session, p->engine, err);
-    if (status == DREY_OK)
-        signals_watch(p->session);
-    signals_release();
-    TRY(status);
-    drey_plan plan;
-    drey_engine_plan(p->engine, &plan);
-    models_warn_of_plan(&plan);
-    return DREY_OK;
-}
-
 /* On a terminal the line is written over itself, elsewhere it comes every few seconds. */
 static void show_running(scoring *p, size_t done, size_t n_windows)
 {
@@ -105,12 +83,12 @@ static drey_status score(scoring *p, drey_error *err)
         }
         size_t first = w * p->window;
         size_t n = p->n_ids - first < p->window ? p->n_ids - first : p->window;
-        status = drey_session_score(p->session, p->ids + first, n, logprob, err);
+        status = drey_session_score(p->models.session, p->ids + first, n, logprob, err);
         if (status != DREY_OK)
             break;
         for (size_t i = p->unscored - 1; i + 1 < n; i++, p->n_scored++)
             p->nll -= (double)logprob[i];
-        if (signals_exit_code()) /* it came behind the window's last look */
+        if (signals_exit_code()) /* it came after the window's last look */
             status = DREY_ERR_CANCELLED;
         else
             show_running(p, w + 1, n_windows);
@@ -123,7 +101,9 @@ static drey_status score_all(scoring *p, drey_error *err)
 {
     TRY(models_open(&p->models, p->settings, err));
     TRY(take_text(p, err));
-    TRY(open_session(p, err));
+    TRY(models_start(&p->models, p->settings, (int32_t)p->window, MODELS_WATCHED, &p->progress,
+                     err));
+    models_show_plan(&p->models, true);
     return score(p, err);
 }
 
@@ -136,8 +116,6 @@ int perplexity_main(const cli_settings *settings)
     progress_clear(&p.progress);
     if (status == DREY_OK)
         printf("perplexity %.4f over %zu tokens\n", perplexity(&p), p.n_scored);
-    drey_session_close(&p.session);
-    drey_engine_close(&p.engine);
     models_close(&p.models);
     free(p.ids);
     int failed = exit_with(status, &err), interrupted = signals_exit_code();

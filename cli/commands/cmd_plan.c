@@ -31,16 +31,6 @@ typedef struct prospect {
     const char *why; /* the draft was taken; "" */
 } prospect;
 
-static int32_t choose_context(const cli_settings *s, const drey_model *target)
-{
-    drey_model_info info;
-    drey_model_describe(target, &info);
-    if (s->common.n_context)
-        return s->common.n_context;
-    bool shorter = info.n_context_train > 1 && info.n_context_train < usual_context;
-    return shorter ? info.n_context_train : usual_context;
-}
-
 static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
 {
     drey_speeds speeds = {.disk_bytes_per_s = s->plan.disk_bytes_per_s};
@@ -92,7 +82,7 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
 {
     TRY(json_check_path(s->json, err));
     TRY(models_open(m, s, err));
-    int32_t n_context = choose_context(s, m->target);
+    int32_t n_context = models_context(m, s, usual_context);
     drey_engine_options options;
     TRY(models_choose(m, s, n_context, &options, err));
     p->why = m->why;

@@ -35,12 +35,6 @@ static void on_progress(void *user, drey_progress what, uint64_t done, uint64_t 
     progress_report(&((preparing *)user)->progress, what, done, total);
 }
 
-static bool go_on(void *user)
-{
-    (void)user;
-    return signals_exit_code() == 0;
-}
-
 static void tell(const cli_settings *s, const drey_prepare_report *report)
 {
     char size[16];
@@ -97,7 +91,7 @@ static drey_status prepare(preparing *p, drey_error *err)
     options.planes = s->prepare.planes;
     options.announce = announce;
     options.progress = on_progress;
-    options.go_on = go_on;
+    options.go_on = signals_go_on;
     options.user = p;
     signals_note();
     double begun_s = progress_clock_s();

@@ -23,15 +23,13 @@
 typedef struct run {
     const cli_settings *settings;
     models models;
-    drey_engine *engine;
-    drey_session *session;
     int32_t *ids; /* [n_ids]: the prompt */
     size_t n_ids;
     progress progress;
     text_writer out;
 } run;
 
-/* So that what follows in the same place begins on a line of its own. */
+/* So that what follows in the same place begins on its own line. */
 static void end_line(const run *r)
 {
     if (r->out.last_byte && r->out.last_byte != '\n' && terminal_shared())
@@ -79,8 +77,6 @@ static drey_status take_prompt(run *r, drey_error *err)
 static drey_status choose_context(const run *r, int32_t *n_context, drey_error *err)
 {
     const cli_settings *s = r->settings;
-    drey_model_info info;
-    drey_model_describe(r->models.target, &info);
     *n_context = s->common.n_context;
     if (!*n_context) {
         if (r->n_ids > (size_t)(INT32_MAX - s->text.n_predict))
@@ -89,10 +85,7 @@ static drey_status choose_context(const run *r, int32_t *n_context, drey_error *
                  s->text.n_predict);
         *n_context = (int32_t)r->n_ids + s->text.n_predict;
     }
-    if (info.n_context_train > 0 && *n_context > info.n_context_train)
-        complain("warning: a context of %d tokens is longer than the %d the model was made for; "
-                 "the text may become poor",
-                 *n_context, info.n_context_train);
+    models_warn_of_context(&r->models, *n_context);
     return DREY_OK;
 }
 
@@ -102,29 +95,7 @@ static drey_status open_session(run *r, drey_error *err)
 {
     int32_t n_context;
     TRY(choose_context(r, &n_context, err));
-    drey_engine_options options;
-    TRY(models_choose(&r->models, r->settings, n_context, &options, err));
-    options.progress = progress_report;
-    options.progress_user = &r->progress;
-    signals_hold();
-    drey_status status = drey_engine_open(&r->engine, &options, err);
-    if (status == DREY_OK)
-        status = drey_session_open(&r->session, r->engine, err);
-    if (status == DREY_OK)
-        signals_watch(r->session);
-    signals_release();
-    return status;
-}
-
-static void show_plan(const run *r)
-{
-    drey_plan plan;
-    drey_engine_plan(r->engine, &plan);
-    models_warn_of_plan(&plan);
-    if (r->settings->quiet)
-        return;
-    report_plan_briefly(stderr, &plan);
-    report_draft(stderr, r->models.why);
+    return models_start(&r->models, r->settings, n_context, MODELS_WATCHED, &r->progress, err);
 }
 
 static drey_status write_statistics(const run *r, const drey_statistics *statistics,
@@ -132,8 +103,8 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
 {
     drey_speculation speculation;
     drey_exits exits;
-    drey_session_speculation(r->session, &speculation);
-    drey_session_exits(r->session, &exits);
+    drey_session_speculation(r->models.session, &speculation);
+    drey_session_exits(r->models.session, &exits);
     json_buffer b;
     json_writer *w = json_report_begin(&b);
     json_statistics(w, statistics);
@@ -147,7 +118,7 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
     }
     if (r->settings->common.units) {
         json_put_array(w, "units");
-        json_units(w, r->engine);
+        json_units(w, r->models.engine);
         json_close(w, ']');
     }
     return json_write(r->settings->text.stats, &b, err);
@@ -166,24 +137,6 @@ static drey_status settle(const run *r, drey_status status, drey_statistics *sta
     return status;
 }
 
-/* A signal that came before the text began is seen here: from then on it cancels. */
-static drey_status write_text(run *r, const drey_generate_options *options,
-                              drey_statistics *statistics, drey_error *err)
-{
-    drey_status status = drey_session_sync(r->session, r->ids, r->n_ids, NULL, err);
-    if (status == DREY_OK)
-        status = drey_session_begin(r->session, options, statistics, err);
-    if (signals_exit_code())
-        drey_session_cancel(r->session);
-    for (bool done = status != DREY_OK; status == DREY_OK && !done;)
-        status = drey_session_step(r->session, &done, err);
-    drey_session_end(r->session);
-    text_writer_end(&r->out);
-    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
-        statistics->finish = DREY_FINISH_ERROR;
-    return status;
-}
-
 static drey_status write_trace(const run *r, const drey_statistics *statistics, drey_error *err)
 {
     const cli_settings *s = r->settings;
@@ -195,19 +148,19 @@ static drey_status write_trace(const run *r, const drey_statistics *statistics, 
                                                         : drey_drafter_name(r->models.drafter),
                                .policy = drey_policy_name(s->drafting.policy),
                                .statistics = statistics};
-    return trace_write(s->text.trace, r->session, r->models.target, &about, err);
+    return trace_write(s->text.trace, r->models.session, r->models.target, &about, err);
 }
 
 static void report_all(const run *r, const drey_statistics *statistics)
 {
     drey_speculation speculation;
     drey_exits exits;
-    drey_session_speculation(r->session, &speculation);
-    drey_session_exits(r->session, &exits);
+    drey_session_speculation(r->models.session, &speculation);
+    drey_session_exits(r->models.session, &exits);
     report_statistics(stderr, statistics);
     report_speculation(stderr, &speculation);
     report_exits(stderr, &exits);
-    report_units(stderr, r->engine);
+    report_units(stderr, r->models.engine);
 }
 
 static drey_status generate(run *r, drey_error *err)
@@ -225,8 +178,11 @@ static drey_status generate(run *r, drey_error *err)
         text_writer_begin_ids(&r->out, &r->progress, &options);
     else
         text_writer_begin(&r->out, &r->progress, &options, !s->text.no_provisional_text);
-    drey_status status = write_text(r, &options, &statistics, err);
+    drey_status status = models_write(&r->models, r->ids, r->n_ids, &options, &statistics, err);
+    text_writer_end(&r->out);
     signals_unwatch();
+    if (status != DREY_OK && status != DREY_ERR_CANCELLED)
+        statistics.finish = DREY_FINISH_ERROR;
     progress_clear(&r->progress);
     status = settle(r, status, &statistics, err);
     if (signals_wait_writable(STDERR_FILENO)) { /* one pipe may be blocked for both */
@@ -255,7 +211,7 @@ static drey_status run_all(run *r, drey_error *err)
     TRY(models_open(&r->models, s, err));
     TRY(take_prompt(r, err));
     TRY(open_session(r, err));
-    show_plan(r);
+    models_show_plan(&r->models, s->quiet);
     return generate(r, err);
 }
 
@@ -266,8 +222,6 @@ int run_main(const cli_settings *settings)
     drey_status status = run_all(&r, &err);
     progress_clear(&r.progress);
     signals_unwatch();
-    drey_session_close(&r.session);
-    drey_engine_close(&r.engine);
     models_close(&r.models);
     text_writer_free(&r.out);
     free(r.ids);

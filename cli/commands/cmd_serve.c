@@ -29,7 +29,6 @@ enum {
 typedef struct serving {
     cli_settings settings;
     models models;
-    drey_engine *engine;
     server *server;
     progress progress;
     char name[128];
@@ -48,16 +47,6 @@ static void name_model(serving *v)
         snprintf(v->name, sizeof v->name, "%.*s", (int)n, name);
 }
 
-static int32_t choose_context(const serving *v)
-{
-    drey_model_info info;
-    drey_model_describe(v->models.target, &info);
-    if (v->settings.common.n_context)
-        return v->settings.common.n_context;
-    return info.n_context_train > 0 && info.n_context_train < USUAL_CONTEXT ? info.n_context_train
-                                                                            : USUAL_CONTEXT;
-}
-
 /* A conversation that fills the context is far shorter: what is longer cannot be used. */
 static uint64_t choose_body(const serving *v, int32_t n_context)
 {
@@ -70,19 +59,6 @@ static uint64_t choose_body(const serving *v, int32_t n_context)
 static int32_t given_or(const cli_settings *s, const char *name, int32_t value, int32_t usual)
 {
     return option_given(s, name) ? value : usual;
-}
-
-/* Of prompts their clients hear. */
-static void show_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
-{
-    if (what != DREY_PROGRESS_PROMPT)
-        progress_report(user, what, done, total);
-}
-
-static bool go_on(void *user)
-{
-    (void)user;
-    return signals_exit_code() == 0;
 }
 
 static void say(void *user, const char *line)
@@ -111,50 +87,27 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S),
         .n_predict = given_or(s, "predict", s->text.n_predict, 0),
         .sampling = s->sampling,
-        .go_on = go_on,
+        .go_on = signals_go_on,
         .log = say,
         .user = v,
     };
     return server_open(&v->server, &options, err);
 }
 
-static drey_status open_engine(serving *v, int32_t n_context, drey_error *err)
-{
-    v->models.held_bytes = server_bytes(v->server);
-    drey_engine_options options;
-    TRY(models_choose(&v->models, &v->settings, n_context, &options, err));
-    options.progress = show_progress;
-    options.progress_user = &v->progress;
-    signals_hold();
-    drey_status status = drey_engine_open(&v->engine, &options, err);
-    signals_release();
-    return status;
-}
-
-/* Standard output has this line alone: whoever started the server reads the address there. */
-static void announce(const serving *v)
-{
-    drey_plan plan;
-    drey_engine_plan(v->engine, &plan);
-    models_warn_of_plan(&plan);
-    if (!v->settings.quiet) {
-        report_plan_briefly(stderr, &plan);
-        report_draft(stderr, v->models.why);
-    }
-    printf("%s\n", server_address(v->server));
-    fflush(stdout);
-}
-
 static drey_status serve_all(serving *v, drey_error *err)
 {
     TRY(models_open(&v->models, &v->settings, err));
-    int32_t n_context = choose_context(v);
+    int32_t n_context = models_context(&v->models, &v->settings, USUAL_CONTEXT);
     name_model(v);
     TRY(open_server(v, n_context, err));
-    TRY(open_engine(v, n_context, err));
+    v->models.held_bytes = server_bytes(v->server);
+    TRY(models_start(&v->models, &v->settings, n_context, MODELS_ENGINE, &v->progress, err));
     signals_note();
-    announce(v);
-    return server_run(v->server, v->engine, err);
+    models_show_plan(&v->models, v->settings.quiet);
+    /* Standard output has this line alone: whatever started the server reads the address there. */
+    printf("%s\n", server_address(v->server));
+    fflush(stdout);
+    return server_run(v->server, v->models.engine, err);
 }
 
 int serve_main(const cli_settings *settings)
@@ -165,7 +118,7 @@ int serve_main(const cli_settings *settings)
         v.settings.n_sessions = USUAL_SESSIONS;
     drey_status status = serve_all(&v, &err);
     progress_clear(&v.progress);
-    drey_engine_close(&v.engine);
+    models_stop(&v.models);
     server_close(&v.server);
     models_close(&v.models);
     return exit_with(status, &err);

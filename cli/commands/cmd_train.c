@@ -24,24 +24,25 @@ static drey_status read_prompts(training *t, drey_error *err)
     return DREY_OK;
 }
 
-drey_status training_open(training *t, const cli_settings *settings, const char *suffix,
-                          drey_error *err)
+/* Opens the models, reads the prompts (--prompts, or the usual ones; for heads none) and tokenizes
+ * them. training_close takes a half-opened one as well. */
+static drey_status training_open(training *t, const training_kind *kind, drey_error *err)
 {
-    *t = (training){.settings = settings, .progress.quiet = settings->quiet};
-    size_t n = strlen(settings->common.model) + strlen(suffix) + 1;
-    t->output = settings->output ? strdup(settings->output) : malloc(n);
+    const cli_settings *s = t->settings;
+    size_t n = strlen(s->common.model) + strlen(kind->suffix) + 1;
+    t->output = s->output ? strdup(s->output) : malloc(n);
     if (!t->output)
         FAIL(err, DREY_ERR_MEMORY, "out of memory for the name of a file");
-    if (!settings->output)
-        snprintf(t->output, n, "%s%s", settings->common.model, suffix);
-    TRY(json_check_path(settings->json, err));
-    TRY(models_open(&t->models, settings, err));
-    if (settings->command == CLI_TRAIN_MEDUSA && !settings->prompts)
+    if (!s->output)
+        snprintf(t->output, n, "%s%s", s->common.model, kind->suffix);
+    TRY(json_check_path(s->json, err));
+    TRY(models_open(&t->models, s, err));
+    if (s->command == CLI_TRAIN_MEDUSA && !s->prompts)
         return DREY_OK; /* the model asks itself */
     return read_prompts(t, err);
 }
 
-void training_close(training *t)
+static void training_close(training *t)
 {
     free(t->prompts);
     free(t->output);
@@ -49,18 +50,45 @@ void training_close(training *t)
     models_close(&t->models);
 }
 
-void training_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
+static drey_status write_json(const training *t, const training_kind *kind, const void *report,
+                              drey_error *err)
 {
-    progress_report(&((training *)user)->progress, what, done, total);
+    json_buffer b;
+    json_writer *w = json_report_begin(&b);
+    json_put_text(w, "path", t->output);
+    json_put_number(w, "seconds", t->seconds);
+    kind->put(report, w);
+    return json_write(t->settings->json, &b, err);
 }
 
-bool training_go_on(void *user)
+static drey_status train_all(training *t, const training_kind *kind, void *report, drey_error *err)
 {
-    (void)user;
-    return signals_exit_code() == 0;
+    const cli_settings *s = t->settings;
+    if (!report)
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for a report");
+    TRY(training_open(t, kind, err));
+    signals_note();
+    double begun_s = progress_clock_s();
+    drey_status status = kind->train(t, report, err);
+    t->seconds = progress_clock_s() - begun_s;
+    progress_clear(&t->progress);
+    TRY(status);
+    if (!s->quiet)
+        kind->show(t, report, s->json && strcmp(s->json, "-") == 0 ? stderr : stdout);
+    return s->json ? write_json(t, kind, report, err) : DREY_OK;
 }
 
 int train_main(const cli_settings *settings)
 {
-    return settings->command == CLI_TRAIN_MEDUSA ? train_medusa(settings) : train_exit(settings);
+    bool medusa = settings->command == CLI_TRAIN_MEDUSA;
+    const training_kind *kind = medusa ? &train_medusa : &train_exit;
+    training t = {.settings = settings, .progress.quiet = settings->quiet};
+    drey_error err = {0};
+    void *report = calloc(1, kind->report_bytes);
+    drey_status status = train_all(&t, kind, report, &err);
+    if (status == DREY_ERR_CANCELLED && kind->keeps && !settings->quiet)
+        complain_error(&err);
+    training_close(&t);
+    free(report);
+    return exit_with(status, &err);
 }

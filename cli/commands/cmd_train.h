@@ -3,9 +3,12 @@
 #define DREY_CLI_CMD_TRAIN_H
 
 #include "cli/commands/models.h"
-#include "cli/terminal/progress.h"
 #include "cli/files/prompts.h"
+#include "cli/terminal/progress.h"
+#include "common/json_writer.h"
 #include "drey/train.h"
+
+#include <stdio.h>
 
 /* What every training starts from. */
 typedef struct training {
@@ -14,20 +17,20 @@ typedef struct training {
     prompt_list list;
     drey_train_prompt *prompts; /* [list.n] */
     progress progress;
-    char *output;   /* where the side file goes: named, or beside the model */
+    char *output;   /* where the side file goes: named, or next to the model */
     double seconds; /* that the training took */
 } training;
 
-/* Opens the models, reads the prompts (--prompts, or the usual ones; for heads none) and tokenizes
- * them; suffix: of the side file's usual name. training_close takes a half-opened one, too. */
-drey_status training_open(training *t, const cli_settings *settings, const char *suffix,
-                          drey_error *err);
-void training_close(training *t);
-/* For the library's options: user is the training. */
-void training_progress(void *user, drey_progress what, uint64_t done, uint64_t total);
-bool training_go_on(void *user);
+/* What a kind of training has of its own. */
+typedef struct training_kind {
+    const char *suffix;  /* of the side file's usual name */
+    size_t report_bytes; /* of the library's report */
+    bool keeps;          /* part of what was done when it is interrupted, and its error says so */
+    drey_status (*train)(training *t, void *report, drey_error *err);
+    void (*show)(const training *t, const void *report, FILE *out);
+    void (*put)(const void *report, json_writer *w);
+} training_kind;
 
-int train_exit(const cli_settings *settings);
-int train_medusa(const cli_settings *settings);
+extern const training_kind train_exit, train_medusa;
 
 #endif

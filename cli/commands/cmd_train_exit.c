@@ -34,16 +34,17 @@ static void show_verdicts(const drey_train_exit_report *r, FILE *out)
     }
 }
 
-static void show(const training *t, const drey_train_exit_report *r, FILE *out)
+static void show(const training *t, const void *report, FILE *out)
 {
+    const drey_train_exit_report *r = report;
     char size[16], seconds[16];
     fprintf(out, "positions   %lld to learn from, %lld held out\n", (long long)r->n_train,
             (long long)r->n_held);
     fprintf(out, "candidates  of the %s", drey_exit_source_name(r->source));
     if (r->source_layer)
-        fprintf(out, " behind %d layers", r->source_layer);
+        fprintf(out, " after %d layers", r->source_layer);
     fprintf(out, ", right in %.1f %%\n", 100 * r->recall_candidates);
-    fprintf(out, "oracle      leaves behind %.2f of %d layers\n", r->oracle_layers, r->n_layers);
+    fprintf(out, "oracle      leaves after %.2f of %d layers\n", r->oracle_layers, r->n_layers);
     show_layers(r, out);
     show_verdicts(r, out);
     fprintf(out, "written     ");
@@ -60,13 +61,9 @@ static void add_layers(const drey_train_exit_report *r, json_writer *o)
     for (int32_t i = 0; i < r->n_layer_reports; i++) {
         const drey_exit_layer *l = &r->layers[i];
         json_put_object(o, NULL);
-        json_put_number(o, "layer", l->layer);
-        json_put_number(o, "positive", l->positive);
-        json_put_number(o, "precision", l->precision);
-        json_put_number(o, "recall", l->recall);
-        json_put_number(o, "exits", l->exits);
-        json_put_number(o, "final_for_good", l->final_for_good);
-        json_put_number(o, "recall_own", l->recall_own);
+        JSON_PUT_EACH(o, JSON_OF(l, layer), JSON_OF(l, positive), JSON_OF(l, precision),
+                      JSON_OF(l, recall), JSON_OF(l, exits), JSON_OF(l, final_for_good),
+                      JSON_OF(l, recall_own));
         json_close(o, '}');
     }
     json_close(o, ']');
@@ -79,43 +76,31 @@ static void add_verdicts(const drey_train_exit_report *r, json_writer *o)
         const drey_exit_verdict *v = &r->verdicts[i];
         json_put_object(o, NULL);
         json_put_text(o, "name", v->name);
-        json_put_number(o, "threshold", v->threshold);
-        json_put_number(o, "layers", v->layers);
-        json_put_number(o, "agreement", v->agreement);
-        json_put_number(o, "share_of_oracle", v->share);
-        json_put_number(o, "predictors_asked", v->scores);
-        json_put_number(o, "heads_in_vain", v->refused);
+        JSON_PUT_EACH(o, JSON_OF(v, threshold), JSON_OF(v, layers), JSON_OF(v, agreement),
+                      {"share_of_oracle", v->share}, {"predictors_asked", v->scores},
+                      {"heads_in_vain", v->refused});
         json_close(o, '}');
     }
     json_close(o, ']');
 }
 
-static drey_status write_json(const training *t, const drey_train_exit_report *r, drey_error *err)
+static void put(const void *report, json_writer *w)
 {
-    json_buffer b;
-    json_writer *root = json_report_begin(&b);
-    json_put_text(root, "path", t->output);
-    json_put_text(root, "candidates", drey_exit_source_name(r->source));
-    json_put_number(root, "candidates_layer", r->source_layer);
-    json_put_number(root, "recall_candidates", r->recall_candidates);
-    json_put_number(root, "layers", r->n_layers);
-    json_put_number(root, "first_layer", r->first);
-    json_put_number(root, "oracle_layers", r->oracle_layers);
-    json_put_number(root, "train_positions", (double)r->n_train);
-    json_put_number(root, "held_out_positions", (double)r->n_held);
-    json_put_number(root, "memory_bytes", (double)r->file_bytes);
-    json_put_number(root, "write_s", r->write_s);
-    json_put_number(root, "look_s", r->gather_s);
-    json_put_number(root, "learn_s", r->fit_s);
-    json_put_number(root, "seconds", t->seconds);
-    add_layers(r, root);
-    add_verdicts(r, root);
-    return json_write(t->settings->json, &b, err);
+    const drey_train_exit_report *r = report;
+    json_put_text(w, "candidates", drey_exit_source_name(r->source));
+    JSON_PUT_EACH(w, {"candidates_layer", r->source_layer}, JSON_OF(r, recall_candidates),
+                  {"layers", r->n_layers}, {"first_layer", r->first}, JSON_OF(r, oracle_layers),
+                  {"train_positions", (double)r->n_train},
+                  {"held_out_positions", (double)r->n_held},
+                  {"memory_bytes", (double)r->file_bytes}, JSON_OF(r, write_s),
+                  {"look_s", r->gather_s}, {"learn_s", r->fit_s});
+    add_layers(r, w);
+    add_verdicts(r, w);
 }
 
 /* ---- Training ---- */
 
-static drey_status train(training *t, drey_train_exit_report *report, drey_error *err)
+static drey_status train(training *t, void *report, drey_error *err)
 {
     const cli_settings *s = t->settings;
     drey_engine_options engine = models_engine_options(&t->models, s, 2);
@@ -132,36 +117,15 @@ static drey_status train(training *t, drey_train_exit_report *report, drey_error
     o.plain = s->train.features == CLI_FEATURES_PLAIN;
     o.seed = s->sampling.seed;
     o.output = t->output;
-    o.progress = training_progress;
-    o.go_on = training_go_on;
-    o.user = t;
-    signals_note();
-    double begun_s = progress_clock_s();
-    drey_status status = drey_train_exit(&o, report, err);
-    t->seconds = progress_clock_s() - begun_s;
-    progress_clear(&t->progress);
-    return status;
+    o.progress = progress_report;
+    o.go_on = signals_go_on;
+    o.user = &t->progress;
+    return drey_train_exit(&o, report, err);
 }
 
-static drey_status train_all(training *t, const cli_settings *s, drey_train_exit_report *report,
-                             drey_error *err)
-{
-    TRY(training_open(t, s, ".drey-exit", err));
-    if (!report)
-        FAIL(err, DREY_ERR_MEMORY, "out of memory for a report");
-    TRY(train(t, report, err));
-    if (!s->quiet)
-        show(t, report, s->json && strcmp(s->json, "-") == 0 ? stderr : stdout);
-    return s->json ? write_json(t, report, err) : DREY_OK;
-}
-
-int train_exit(const cli_settings *settings)
-{
-    training t;
-    drey_error err = {0};
-    drey_train_exit_report *report = calloc(1, sizeof *report);
-    drey_status status = train_all(&t, settings, report, &err);
-    training_close(&t);
-    free(report);
-    return exit_with(status, &err);
-}
+const training_kind train_exit = {.suffix = ".drey-exit",
+                                  .report_bytes = sizeof(drey_train_exit_report),
+                                  .keeps = false,
+                                  .train = train,
+                                  .show = show,
+                                  .put = put};

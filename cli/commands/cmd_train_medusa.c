@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void show(const training *t, const drey_train_medusa_report *r, FILE *out)
+static void show(const training *t, const void *report, FILE *out)
 {
+    const drey_train_medusa_report *r = report;
     char seconds[2][16];
     fprintf(out, "texts     %lld tokens to learn from, %lld held out; ", (long long)r->n_positions,
             (long long)r->n_held[0]);
@@ -36,34 +37,26 @@ static void show(const training *t, const drey_train_medusa_report *r, FILE *out
             format_seconds(seconds[1], r->train_s));
 }
 
-static drey_status write_json(const training *t, const drey_train_medusa_report *r, drey_error *err)
+static void put(const void *report, json_writer *w)
 {
-    json_buffer b;
-    json_writer *root = json_report_begin(&b);
-    json_put_text(root, "path", t->output);
-    json_put_number(root, "vocabulary", r->n_ids);
-    json_put_number(root, "kept_tokens", (double)r->n_kept);
-    json_put_number(root, "text_tokens", (double)r->n_texts);
-    json_put_number(root, "train_positions", (double)r->n_positions);
-    json_put_number(root, "loss", r->loss);
-    json_put_number(root, "write_s", r->write_s);
-    json_put_number(root, "train_s", r->train_s);
-    json_put_number(root, "seconds", t->seconds);
-    json_put_array(root, "heads");
+    const drey_train_medusa_report *r = report;
+    JSON_PUT_EACH(w, {"vocabulary", r->n_ids}, {"kept_tokens", (double)r->n_kept},
+                  {"text_tokens", (double)r->n_texts}, {"train_positions", (double)r->n_positions},
+                  JSON_OF(r, loss), JSON_OF(r, write_s), JSON_OF(r, train_s));
+    json_put_array(w, "heads");
     for (int32_t k = 0; k < r->n_heads; k++) {
         double ranks[DREY_MEDUSA_RANKS];
         for (int32_t i = 0; i < DREY_MEDUSA_RANKS; i++)
             ranks[i] = (double)r->accuracy[k][i];
-        json_put_object(root, NULL);
-        json_put_numbers(root, "accuracy_by_rank", ranks, DREY_MEDUSA_RANKS);
-        json_put_number(root, "held_out_positions", (double)r->n_held[k]);
-        json_close(root, '}');
+        json_put_object(w, NULL);
+        json_put_numbers(w, "accuracy_by_rank", ranks, DREY_MEDUSA_RANKS);
+        json_put_number(w, "held_out_positions", (double)r->n_held[k]);
+        json_close(w, '}');
     }
-    json_close(root, ']');
-    return json_write(t->settings->json, &b, err);
+    json_close(w, ']');
 }
 
-static drey_status train(training *t, drey_train_medusa_report *report, drey_error *err)
+static drey_status train(training *t, void *report, drey_error *err)
 {
     const cli_settings *s = t->settings;
     drey_engine_options engine = models_engine_options(&t->models, s, 2);
@@ -82,34 +75,15 @@ static drey_status train(training *t, drey_train_medusa_report *report, drey_err
     o.keep_texts = s->train.keep_texts;
     o.seed = s->sampling.seed;
     o.output = t->output;
-    o.progress = training_progress;
-    o.go_on = training_go_on;
-    o.user = t;
-    signals_note();
-    double begun_s = progress_clock_s();
-    drey_status status = drey_train_medusa(&o, report, err);
-    t->seconds = progress_clock_s() - begun_s;
-    progress_clear(&t->progress);
-    return status;
+    o.progress = progress_report;
+    o.go_on = signals_go_on;
+    o.user = &t->progress;
+    return drey_train_medusa(&o, report, err);
 }
 
-static drey_status train_all(training *t, const cli_settings *s, drey_error *err)
-{
-    drey_train_medusa_report report;
-    TRY(training_open(t, s, ".drey-medusa", err));
-    TRY(train(t, &report, err));
-    if (!s->quiet)
-        show(t, &report, s->json && strcmp(s->json, "-") == 0 ? stderr : stdout);
-    return s->json ? write_json(t, &report, err) : DREY_OK;
-}
-
-int train_medusa(const cli_settings *settings)
-{
-    training t;
-    drey_error err = {0};
-    drey_status status = train_all(&t, settings, &err);
-    if (status == DREY_ERR_CANCELLED && !settings->quiet)
-        complain_error(&err); /* what is kept of it */
-    training_close(&t);
-    return exit_with(status, &err);
-}
+const training_kind train_medusa = {.suffix = ".drey-medusa",
+                                    .report_bytes = sizeof(drey_train_medusa_report),
+                                    .keeps = true,
+                                    .train = train,
+                                    .show = show,
+                                    .put = put};

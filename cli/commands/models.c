@@ -3,6 +3,8 @@
 
 #include "cli/files/cache_folder.h"
 #include "cli/files/trace_file.h"
+#include "cli/terminal/report.h"
+#include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
 #include <sched.h>
@@ -52,7 +54,7 @@ static void warn_of_threads(int32_t n_threads)
                  n_threads, CPU_COUNT(&set), CPU_COUNT(&set));
 }
 
-/* In memory, and with a folder there, too. */
+/* In memory, and with a folder there as well. */
 static drey_prefix_options prefixes_of(const cli_settings *settings)
 {
     const uint64_t usual_memory = 64 << 20, usual_disk = UINT64_C(1) << 30;
@@ -88,8 +90,15 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     return DREY_OK;
 }
 
+void models_stop(models *m)
+{
+    drey_session_close(&m->session);
+    drey_engine_close(&m->engine);
+}
+
 void models_close(models *m)
 {
+    models_stop(m);
     drey_model_close(&m->draft);
     drey_model_close(&m->target);
 }
@@ -172,6 +181,79 @@ drey_status models_choose(models *m, const cli_settings *s, int32_t n_context,
                                 &why, "drey tune -m");
     options->profile = m->measured ? &m->known.profile : NULL;
     return DREY_OK;
+}
+
+int32_t models_context(const models *m, const cli_settings *s, int32_t usual)
+{
+    drey_model_info info;
+    drey_model_describe(m->target, &info);
+    if (s->common.n_context)
+        return s->common.n_context;
+    bool shorter = info.n_context_train > 1 && info.n_context_train < usual;
+    return shorter ? info.n_context_train : usual;
+}
+
+void models_warn_of_context(const models *m, int32_t n_context)
+{
+    drey_model_info info;
+    drey_model_describe(m->target, &info);
+    if (info.n_context_train > 0 && n_context > info.n_context_train)
+        complain("warning: a context of %d tokens is longer than the %d the model was made for; "
+                 "the text may become poor",
+                 n_context, info.n_context_train);
+}
+
+/* Prompts are reported to the server's clients. */
+static void report_loading(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    if (what != DREY_PROGRESS_PROMPT)
+        progress_report(user, what, done, total);
+}
+
+drey_status models_start(models *m, const cli_settings *s, int32_t n_context, models_use use,
+                         progress *bar, drey_error *err)
+{
+    drey_engine_options options;
+    TRY(models_choose(m, s, n_context, &options, err));
+    options.progress = use == MODELS_ENGINE ? report_loading : progress_report;
+    options.progress_user = bar;
+    signals_hold();
+    drey_status status = drey_engine_open(&m->engine, &options, err);
+    if (status == DREY_OK && use != MODELS_ENGINE)
+        status = drey_session_open(&m->session, m->engine, err);
+    if (status == DREY_OK && use == MODELS_WATCHED)
+        signals_watch(m->session);
+    signals_release();
+    if (status != DREY_OK)
+        models_stop(m);
+    return status;
+}
+
+void models_show_plan(const models *m, bool quiet)
+{
+    drey_plan plan;
+    drey_engine_plan(m->engine, &plan);
+    models_warn_of_plan(&plan);
+    if (quiet)
+        return;
+    report_plan_briefly(stderr, &plan);
+    report_draft(stderr, m->why);
+}
+
+drey_status models_write(const models *m, const int32_t *ids, size_t n_ids,
+                         const drey_generate_options *options, drey_statistics *statistics,
+                         drey_error *err)
+{
+    drey_status status = drey_session_sync(m->session, ids, n_ids, NULL, err);
+    if (status == DREY_OK)
+        status = drey_session_begin(m->session, options, statistics, err);
+    signals_watch(m->session);
+    if (signals_exit_code()) /* it came before the text began */
+        drey_session_cancel(m->session);
+    for (bool done = status != DREY_OK; status == DREY_OK && !done;)
+        status = drey_session_step(m->session, &done, err);
+    drey_session_end(m->session);
+    return status;
 }
 
 void models_leave_draft(drey_engine_options *options)

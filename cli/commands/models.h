@@ -3,13 +3,14 @@
 #define DREY_CLI_MODELS_H
 
 #include "cli/args/options.h"
+#include "cli/terminal/progress.h"
 #include "drey/tune.h"
 
 typedef struct models {
     drey_model *target;
     drey_model *draft; /* NULL without a drafting model */
     drey_drafter drafter;
-    const char *heads; /* borrowed from the settings; NULL: those beside the target */
+    const char *heads; /* borrowed from the settings; NULL: those next to the target */
     char why[512];     /* why -d auto took that; "" where it had not to choose */
     bool tuned;        /* by drey tune, for this machine: */
     drey_tuning tuning;
@@ -20,6 +21,8 @@ typedef struct models {
     drey_pair_report known;
     uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
+    drey_engine *engine;          /* by models_start; NULL: not open, */
+    drey_session *session;        /* nor a session in it */
 } models;
 
 /* DREY_ERR_USAGE, with the tiers to choose from, for a tier that this machine or build lacks; NULL
@@ -27,7 +30,7 @@ typedef struct models {
 drey_status models_check_tier(const char *cpu_tier, drey_error *err);
 
 /* Checks the tier, opens what settings name and warns of more threads than cores. models_close
- * takes a half-opened pair as well. */
+ * takes a half-opened pair as well; it closes session and engine first. */
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err);
 void models_close(models *m);
 
@@ -44,6 +47,30 @@ drey_status models_choose_draft(models *m, const cli_settings *settings, int32_t
 drey_status models_choose(models *m, const cli_settings *settings, int32_t n_context,
                           drey_engine_options *options, drey_error *err);
 
+/* -c; without it `usual`, or the context that the model was made for where that is shorter. */
+int32_t models_context(const models *m, const cli_settings *settings, int32_t usual);
+/* Warns of a context that is longer than what the model was made for. */
+void models_warn_of_context(const models *m, int32_t n_context);
+
+/* What models_start opens: the engine, whose prompts are reported elsewhere; a session as well; and
+ * signals cancel that from then on. */
+typedef enum models_use { MODELS_ENGINE, MODELS_SESSION, MODELS_WATCHED } models_use;
+
+/* models_choose, then opens what `use` says. Signals wait until that is done. After a failure
+ * nothing is open. bar: where loading is shown. */
+drey_status models_start(models *m, const cli_settings *settings, int32_t n_context, models_use use,
+                         progress *bar, drey_error *err);
+void models_stop(models *m);
+
+/* The plan of the engine and the draft, briefly, unless quiet; warnings in any case. */
+void models_show_plan(const models *m, bool quiet);
+
+/* Writes a text after the prompt's ids. A signal cancels it, also one that came before it began;
+ * the session stays watched. */
+drey_status models_write(const models *m, const int32_t *ids, size_t n_ids,
+                         const drey_generate_options *options, drey_statistics *statistics,
+                         drey_error *err);
+
 /* Whether a file of the cache folder was loaded. One that is passed over is complained of; where
  * there is none nothing is said. again: the command that measures again. */
 bool models_loaded(drey_status status, const drey_error *err, const char *again);
@@ -51,7 +78,7 @@ bool models_loaded(drey_status status, const drey_error *err, const char *again)
 /* Takes the drafter out of them. */
 void models_leave_draft(drey_engine_options *options);
 
-/* Says why the sidecar beside the target is not used, if there is one and it is not, and that what
+/* Says why the sidecar next to the target is not used, if there is one and it is not, and that what
  * "auto" means had to be guessed, if it had. */
 void models_warn_of_plan(const drey_plan *plan);
 

@@ -23,7 +23,7 @@ static drey_status no_memory(drey_error *err)
     FAIL(err, DREY_ERR_MEMORY, "out of memory for the conversation");
 }
 
-/* A message at place i, which those behind it make room for. */
+/* A message at place i, which those after it make room for. */
 static drey_status insert(talk *t, size_t i, const char *role, const char *text, size_t n,
                           drey_error *err)
 {

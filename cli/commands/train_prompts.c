@@ -1,5 +1,5 @@
 /* What predictors are trained on where no file of prompts is named: programs and talk in turns, as
- * questions to a chat or as texts to be gone on with. None is among those that benchmarks use. */
+ * questions to a chat or as texts to be continued. None is among those that benchmarks use. */
 #include "cli/files/prompts.h"
 
 #include "cli/terminal/terminal.h"

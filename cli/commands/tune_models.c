@@ -97,7 +97,7 @@ static int32_t attending_of(const drey_units_report *r)
     return n;
 }
 
-/* That the model was made for, beside the tree's rows. */
+/* That the model was made for, without the tree's rows. */
 static int32_t positions_of(const drey_model *target, int32_t most)
 {
     enum { USUAL = 4096, TREE = 65 };
@@ -114,13 +114,13 @@ static drey_status measure_boundaries(session *t, drey_engine_options *options, 
 {
     drey_boundaries_report *out = &t->models.attention;
     drey_unit_shares *shares = &t->models.units.shares;
-    stage_words words = {t, "units, attention behind %d position%s"};
+    stage_words words = {t, "units, attention after %d position%s"};
     const drey_boundaries_options attention = {
         .most_positions = positions_of(t->models.target, t->settings->common.n_context),
         .stage = tell_number,
         .user = &words};
     if (attention.most_positions < DREY_UNIT_CONTEXT) {
-        complain("attention's boundary was not measured: attention is divided behind %d positions "
+        complain("attention's boundary was not measured: attention is divided after %d positions "
                  "and more, and the context is to hold %d",
                  DREY_UNIT_CONTEXT, attention.most_positions);
         return DREY_OK;
@@ -128,7 +128,7 @@ static drey_status measure_boundaries(session *t, drey_engine_options *options, 
     options->unit_shares = shares;
     drey_status status = drey_tune_boundaries(options, &attention, out, err);
     if (status == DREY_ERR_MEMORY) {
-        complain("attention's boundary was not measured behind %d positions: %s",
+        complain("attention's boundary was not measured after %d positions: %s",
                  attention.most_positions, err->message);
         return DREY_OK;
     }

@@ -68,7 +68,7 @@ static double alone_sum_s(const drey_units_report *r, const drey_units_width *w)
     return speed > 0 ? 1 / speed : 0;
 }
 
-/* Behind the names of a table's columns. */
+/* After the names of a table's columns. */
 static void put_rule(FILE *out, int n_columns)
 {
     for (int i = 0; i < n_columns; i++)
@@ -101,7 +101,7 @@ static void products_table(FILE *out, const drey_units_report *r)
 static void attention_table(FILE *out, const drey_boundaries_report *r)
 {
     char a[16];
-    fprintf(out, "\n| attention behind |");
+    fprintf(out, "\n| attention after |");
     for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
         fprintf(out, " %s |", drey_boundary_side_name((drey_boundary_side)i));
     fprintf(out, " boundary |\n");

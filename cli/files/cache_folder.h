@@ -1,4 +1,4 @@
-/* The user's cache folder: $XDG_CACHE_HOME/drey, or ~/.cache/drey. What lies there can be measured
+/* The user's cache folder: $XDG_CACHE_HOME/drey, or ~/.cache/drey. What is there can be measured
  * again. */
 #ifndef DREY_CLI_CACHE_FOLDER_H
 #define DREY_CLI_CACHE_FOLDER_H

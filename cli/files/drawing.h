@@ -21,7 +21,7 @@ void drawing_text(FILE *out, double x, double y, const char *anchor, const char 
 /* About how wide a text is at 12 pixels: nothing measures fonts here. */
 double drawing_width(const char *text);
 
-/* The distance of ticks on an axis so that about n lie in `range`: 1, 2 or 5 times a power
+/* The distance of ticks on an axis so that about n are in `range`: 1, 2 or 5 times a power
  * of ten. */
 double drawing_step(double range, int n);
 

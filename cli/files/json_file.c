@@ -152,17 +152,6 @@ json_writer *json_report_begin(json_buffer *b)
     return w;
 }
 
-typedef struct number_key {
-    const char *name;
-    double value;
-} number_key;
-
-static void add_numbers(json_writer *w, const number_key *keys, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        json_put_number(w, keys[i].name, keys[i].value);
-}
-
 /* What the caches hold, and whether that is lossy. */
 static void add_kv(json_writer *w, drey_kv kv)
 {
@@ -180,87 +169,41 @@ static void add_budget(json_writer *w, uint64_t bytes)
 
 void json_plan(json_writer *w, const drey_plan *p)
 {
-    const number_key keys[] = {
-        {"smallest_budget_bytes", (double)p->smallest_budget_bytes},
-        {"target_bytes", (double)p->target_bytes},
-        {"pinned_bytes", (double)p->pinned_bytes},
-        {"streamed_bytes_per_pass", (double)p->streamed_bytes_per_pass},
-        {"lookup_bytes", (double)p->lookup_bytes},
-        {"draft_bytes", (double)p->draft_bytes},
-        {"draft_ids", (double)p->draft_ids},
-        {"ring_bytes", (double)p->ring_bytes},
-        {"target_kv_bytes", (double)(p->kv_bytes - p->draft_kv_bytes)},
-        {"draft_kv_bytes", (double)p->draft_kv_bytes},
-        {"kv_saved_bytes", (double)p->kv_saved_bytes},
-        {"work_bytes", (double)p->work_bytes},
-        {"session_bytes", (double)p->session_bytes},
-        {"held_bytes", (double)p->held_bytes},
-        {"prefix_bytes", (double)p->prefix_bytes},
-        {"program_bytes", (double)p->program_bytes},
-        {"tokenizer_bytes", (double)p->tokenizer_bytes},
-        {"stack_bytes", (double)p->stack_bytes},
-        {"queue_bytes", (double)p->queue_bytes},
-        {"reserve_bytes", (double)p->reserve_bytes},
-        {"spare_bytes", (double)p->spare_bytes},
-        {"front_layers", (double)p->front_layers},
-        {"tensors_pinned", p->n_tensors_pinned},
-        {"tensors_streamed", p->n_tensors_streamed},
-        {"prompt_chunk", p->prompt_chunk},
-        {"tree_rows", p->tree_rows},
-        {"threads", p->n_threads},
-        {"context", p->n_context},
-        {"sessions", p->n_sessions},
+    add_budget(w, p->budget_bytes);
+    JSON_PUT_EACH(
+        w, JSON_OF(p, smallest_budget_bytes), JSON_OF(p, target_bytes), JSON_OF(p, pinned_bytes),
+        JSON_OF(p, streamed_bytes_per_pass), JSON_OF(p, lookup_bytes), JSON_OF(p, draft_bytes),
+        JSON_OF(p, draft_ids), JSON_OF(p, ring_bytes),
+        {"target_kv_bytes", (double)(p->kv_bytes - p->draft_kv_bytes)}, JSON_OF(p, draft_kv_bytes),
+        JSON_OF(p, kv_saved_bytes), JSON_OF(p, work_bytes), JSON_OF(p, session_bytes),
+        JSON_OF(p, held_bytes), JSON_OF(p, prefix_bytes), JSON_OF(p, program_bytes),
+        JSON_OF(p, tokenizer_bytes), JSON_OF(p, stack_bytes), JSON_OF(p, queue_bytes),
+        JSON_OF(p, reserve_bytes), JSON_OF(p, spare_bytes), JSON_OF(p, front_layers),
+        {"tensors_pinned", p->n_tensors_pinned}, {"tensors_streamed", p->n_tensors_streamed},
+        JSON_OF(p, prompt_chunk), JSON_OF(p, tree_rows), {"threads", p->n_threads},
+        {"context", p->n_context}, {"sessions", p->n_sessions},
         {"disk_bytes_per_s", p->speeds.disk_bytes_per_s},
         {"memory_bytes_per_s", p->speeds.memory_bytes_per_s},
-        {"one_ops_per_s", p->speeds.one_ops_per_s},
-        {"tree_ops_per_s", p->speeds.tree_ops_per_s},
-        {"read_s", p->read_s},
-        {"compute_s", p->compute_s},
-        {"verify_s", p->verify_s},
-        {"draft_s", p->draft_s},
-        {"pass_s", p->pass_s},
-        {"alone_pass_s", p->alone_pass_s},
-        {"passes_per_s", p->passes_per_s},
-        {"ceiling_tokens_per_s", p->ceiling_tokens_per_s},
-        {"expected_tokens_per_s", p->expected_tokens_per_s},
-    };
-    add_budget(w, p->budget_bytes);
-    add_numbers(w, keys, sizeof keys / sizeof *keys);
+        {"one_ops_per_s", p->speeds.one_ops_per_s}, {"tree_ops_per_s", p->speeds.tree_ops_per_s},
+        JSON_OF(p, read_s), JSON_OF(p, compute_s), JSON_OF(p, verify_s), JSON_OF(p, draft_s),
+        JSON_OF(p, pass_s), JSON_OF(p, alone_pass_s), JSON_OF(p, passes_per_s),
+        JSON_OF(p, ceiling_tokens_per_s), JSON_OF(p, expected_tokens_per_s));
     add_kv(w, p->kv);
     json_put_bool(w, "sidecar", p->sidecar);
 }
 
 void json_statistics(json_writer *w, const drey_statistics *s)
 {
-    const number_key keys[] = {
-        {"tokens_per_s", s->tokens_per_s},
-        {"ceiling_tokens_per_s", s->ceiling_tokens_per_s},
-        {"sidecar_tokens_per_s", s->sidecar_tokens_per_s},
-        {"cached_tokens", (double)s->cached_tokens},
-        {"disk_bytes_per_s", s->disk_bytes_per_s},
-        {"pinned_bytes", (double)s->pinned_bytes},
-        {"streamed_bytes_per_pass", (double)s->streamed_bytes_per_pass},
-        {"session_bytes", (double)s->session_bytes},
-        {"tokens_per_pass", s->tokens_per_pass},
-        {"passes", (double)s->n_passes},
-        {"drafted", (double)s->drafted},
-        {"accepted", (double)s->accepted},
-        {"read_bytes", (double)s->read_bytes},
-        {"read_bytes_per_s", s->read_bytes_per_s},
-        {"load_bytes", (double)s->load_bytes},
-        {"stall_share", s->stall_share},
-        {"verify_share", s->verify_share},
-        {"draft_share", s->draft_share},
-        {"provisional_share", s->provisional_share},
-        {"peak_memory_bytes", (double)s->peak_memory_bytes},
-        {"decode_major_faults", (double)s->decode_major_faults},
-        {"prompt_tokens", (double)s->prompt_tokens},
-        {"prompt_s", s->prompt_s},
-        {"first_token_s", s->first_token_s},
-        {"generated_tokens", (double)s->generated_tokens},
-        {"decode_s", s->decode_s},
-    };
-    add_numbers(w, keys, sizeof keys / sizeof *keys);
+    JSON_PUT_EACH(
+        w, JSON_OF(s, tokens_per_s), JSON_OF(s, ceiling_tokens_per_s),
+        JSON_OF(s, sidecar_tokens_per_s), JSON_OF(s, cached_tokens), JSON_OF(s, disk_bytes_per_s),
+        JSON_OF(s, pinned_bytes), JSON_OF(s, streamed_bytes_per_pass), JSON_OF(s, session_bytes),
+        JSON_OF(s, tokens_per_pass), {"passes", (double)s->n_passes}, JSON_OF(s, drafted),
+        JSON_OF(s, accepted), JSON_OF(s, read_bytes), JSON_OF(s, read_bytes_per_s),
+        JSON_OF(s, load_bytes), JSON_OF(s, stall_share), JSON_OF(s, verify_share),
+        JSON_OF(s, draft_share), JSON_OF(s, provisional_share), JSON_OF(s, peak_memory_bytes),
+        JSON_OF(s, decode_major_faults), JSON_OF(s, prompt_tokens), JSON_OF(s, prompt_s),
+        JSON_OF(s, first_token_s), JSON_OF(s, generated_tokens), JSON_OF(s, decode_s));
     add_budget(w, s->budget_bytes);
     add_kv(w, s->kv);
     json_put_bool(w, "sidecar", s->sidecar);
@@ -283,21 +226,11 @@ static void add_counts(json_writer *w, const char *name, const int64_t *count, i
 
 void json_speculation(json_writer *w, const drey_speculation *c)
 {
-    const number_key keys[] = {
-        {"draft_steps", (double)c->draft_steps},
-        {"draft_s", c->draft_s},
-        {"hidden_share", c->hidden_share},
-        {"alpha", c->alpha},
-        {"provisional_kept", (double)c->provisional_kept},
-        {"provisional_lost", (double)c->provisional_lost},
-        {"differed", (double)c->differed},
-        {"outside_slice", (double)c->outside_slice},
-        {"accepted_of_draft", (double)c->accepted_of_draft},
-        {"accepted_of_text", (double)c->accepted_of_text},
-        {"accepted_of_both", (double)c->accepted_of_both},
-    };
     enum { RANKS = DREY_SPECULATION_RANKS + 1 };
-    add_numbers(w, keys, sizeof keys / sizeof *keys);
+    JSON_PUT_EACH(w, JSON_OF(c, draft_steps), JSON_OF(c, draft_s), JSON_OF(c, hidden_share),
+                  JSON_OF(c, alpha), JSON_OF(c, provisional_kept), JSON_OF(c, provisional_lost),
+                  JSON_OF(c, differed), JSON_OF(c, outside_slice), JSON_OF(c, accepted_of_draft),
+                  JSON_OF(c, accepted_of_text), JSON_OF(c, accepted_of_both));
     json_put_bool(w, "lossy", c->lossy);
     add_counts(w, "depth_submitted", c->depth_submitted, DREY_SPECULATION_DEPTHS);
     add_counts(w, "depth_accepted", c->depth_accepted, DREY_SPECULATION_DEPTHS);
@@ -317,9 +250,8 @@ void json_units(json_writer *w, const drey_engine *engine)
         json_put_number(w, "threads", u.n_threads);
         json_put_number(w, "slow", u.slow);
         json_put_numbers(w, "share", u.share, DREY_UNIT_WIDTHS);
-        json_put_number(w, "groups", (double)u.n_groups);
-        json_put_number(w, "dense_blocks", (double)u.n_dense_blocks);
-        json_put_number(w, "tails", (double)u.n_tails);
+        JSON_PUT_EACH(w, {"groups", (double)u.n_groups}, {"dense_blocks", (double)u.n_dense_blocks},
+                      {"tails", (double)u.n_tails});
         if (u.failed[0])
             json_put_text(w, "failed", u.failed);
         if (!u.attends)
@@ -330,24 +262,11 @@ void json_units(json_writer *w, const drey_engine *engine)
 
 void json_exits(json_writer *w, const drey_exits *c)
 {
-    const number_key keys[] = {
-        {"n_layers", (double)c->n_layers},
-        {"tokens", (double)c->tokens},
-        {"left", (double)c->left},
-        {"layers_per_token", c->layers_per_token},
-        {"looks", (double)c->looks},
-        {"candidates", (double)c->candidates},
-        {"refused", (double)c->refused},
-        {"compared", (double)c->compared},
-        {"agreed", (double)c->agreed},
-        {"taken_back", (double)c->taken_back},
-        {"full_passes", (double)c->n_full},
-        {"skipped_bytes", (double)c->skipped_bytes},
-        {"vain_bytes", (double)c->vain_bytes},
-        {"look_s", c->look_s},
-        {"head_s", c->head_s},
-    };
     json_put_text(w, "mode", drey_exit_name(c->mode));
-    add_numbers(w, keys, sizeof keys / sizeof *keys);
+    JSON_PUT_EACH(
+        w, JSON_OF(c, n_layers), JSON_OF(c, tokens), JSON_OF(c, left), JSON_OF(c, layers_per_token),
+        JSON_OF(c, looks), JSON_OF(c, candidates), JSON_OF(c, refused), JSON_OF(c, compared),
+        JSON_OF(c, agreed), JSON_OF(c, taken_back), {"full_passes", (double)c->n_full},
+        JSON_OF(c, skipped_bytes), JSON_OF(c, vain_bytes), JSON_OF(c, look_s), JSON_OF(c, head_s));
     add_counts(w, "at_layer", c->at_layer, DREY_EXITS_LAYERS);
 }

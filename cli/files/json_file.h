@@ -11,7 +11,7 @@
  * where it would replace a model. NULL: nothing is to be written. */
 drey_status json_check_path(const char *path, drey_error *err);
 
-/* Has put write to path: into a new file beside it that then takes its place, so that a reader
+/* Has put write to path: into a new file next to it that then takes its place, so that a reader
  * never sees half of it. "-" is standard output; a device or pipe is written to as it is. put
  * returns false, with errno, where it fails. */
 typedef bool file_put_fn(FILE *file, void *user);

@@ -1,7 +1,7 @@
 /* Prompts for benchmarks, from a file with one JSON object a line. Known are
  *
  *     {"id": "code-1", "group": "code", "turns": ["..."]}         one turn of a chat
- *     {"id": "code-2", "group": "code", "prompt": "..."}          text to be gone on with
+ *     {"id": "code-2", "group": "code", "prompt": "..."}          text to be continued
  *     {"question_id": 81, "category": "coding", "turns": [...]}   MT-Bench: code, or else chat
  *     {"question": "...", "answer": "..."}                        GSM8K: group "math"
  *
@@ -27,14 +27,14 @@ typedef struct prompt_list {
 
 /* Those that training takes where none are named. */
 drey_status prompts_usual(prompt_list *list, drey_error *err);
-/* memory_bytes: the budget, which bounds the file, and the prompts with their tokens, too; or
+/* memory_bytes: the budget, which bounds the file, and the prompts with their tokens as well; or
  * DREY_MEMORY_*. What is in memory by the time that an engine opens is in its plan. DREY_ERR_FORMAT
  * names the line that is none of these, DREY_ERR_CONTEXT what is too long. */
 drey_status prompts_read(prompt_list *list, const char *path, uint64_t memory_bytes,
                          drey_error *err);
 /* The same of a text of the command's own. */
 drey_status prompts_parse(prompt_list *list, const char *text, drey_error *err);
-/* A model without a known chat format takes turns as they are, too. */
+/* A model without a known chat format takes turns as they are as well. */
 drey_status prompts_tokenize(prompt_list *list, const drey_model *model, drey_error *err);
 void prompts_free(prompt_list *list);
 

@@ -4,7 +4,7 @@
  *      lane (thread) | text | draft | verify | provisional | stall | read | prompt | draft's reads
  *      events        | a turn with its tree  | rows, nodes |       | MB   | rows   |
  *
- * Reads that overlap are one event, cut every 32 MiB so that its length tells their speed. */
+ * Reads that overlap are one event, cut every 32 MiB so that its length shows their speed. */
 #ifndef DREY_CLI_TRACE_FILE_H
 #define DREY_CLI_TRACE_FILE_H
 

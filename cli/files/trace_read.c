@@ -1,5 +1,5 @@
 /* Reading a trace back: see trace_file.h. The file may be anybody's: every number is checked where
- * it is taken, and what is odd is told in one sentence. */
+ * it is taken, and what is odd is reported in one sentence. */
 #include "cli/files/trace_file.h"
 
 #include "cli/files/input.h"

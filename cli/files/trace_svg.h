@@ -11,7 +11,7 @@
 void trace_svg_lanes(FILE *out, const trace_file *t, int first, int last);
 
 /* A turn's tree: each node's token and confidence, the accepted path, and the target's own token
- * behind it. False: memory is short. */
+ * after it. False: memory is short. */
 bool trace_svg_tree(FILE *out, const trace_file *t, const trace_turn *turn);
 
 #endif

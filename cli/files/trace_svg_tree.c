@@ -1,5 +1,5 @@
-/* A turn's tree as a picture: depth runs to the right, each leaf has a row of its own, a parent
- * stands on the row of its first child.
+/* A turn's tree as a picture: depth runs to the right, each leaf has its own row, a parent is
+ * on the row of its first child.
  *
  *      [root]--[the 91 %]--[lazy 80 %]==[dog]      [dog]: the target's own token
  *            \-[a 4 %]
@@ -26,7 +26,7 @@ typedef struct layout {
     int n_rows, n_columns;
 } layout;
 
-/* The node behind which the target's own token stands: the deepest accepted one, or the root. */
+/* The node after which the target's own token comes: the deepest accepted one, or the root. */
 static int end_of_path(const trace_turn *turn)
 {
     int end = 0;
@@ -37,7 +37,7 @@ static int end_of_path(const trace_turn *turn)
 }
 
 /* Rows in the order of a walk: children as they were pushed, the accepted one or the target's own
- * token first, so that the path is a straight line. Each node looks at those behind it: trees are
+ * token first, so that the path is a straight line. Each node looks at those after it: trees are
  * small. */
 static void place_below(layout *l, int node, int end)
 {

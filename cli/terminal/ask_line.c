@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* An entry beyond the limit is read to its end, and forgotten meanwhile, but for the last byte: a
- * backslash before the newline says that it goes on. */
+ * backslash before the newline says that it continues. */
 static void forget(asker *a)
 {
     if (!a->too_long)
@@ -40,8 +40,8 @@ static bool add(asker *a, const char *text, size_t n)
     return true;
 }
 
-/* EOF with errno EINTR: a signal has come. One that comes just before a terminal would be read ends
- * the wait, too; a pipe that is never empty has no wait to end. */
+/* EOF with errno EINTR: a signal has come. One that comes just before a terminal would be read also
+ * ends the wait; a pipe that is never empty has no wait to end. */
 static int next_byte(const asker *a)
 {
     errno = 0;

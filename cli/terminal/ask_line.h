@@ -1,5 +1,5 @@
 /* What a person types, entry by entry: with libedit on a terminal (history, cursor keys, pasted
- * text as one entry), line by line from a pipe. A line that ends in a backslash goes on in the
+ * text as one entry), line by line from a pipe. A line that ends in a backslash continues in the
  * next. */
 #ifndef DREY_CLI_ASK_LINE_H
 #define DREY_CLI_ASK_LINE_H
@@ -12,7 +12,7 @@
 typedef struct asker {
     bool terminal; /* a person: there are prompts */
     line_editor *editor;
-    char *entry; /* [n]: the last one, NUL behind it */
+    char *entry; /* [n]: the last one, NUL after it */
     size_t n, capacity;
     size_t most; /* bytes of an entry */
     const char *refusal;

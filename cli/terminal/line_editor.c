@@ -95,7 +95,7 @@ static bool has_room(line_editor *l, size_t n)
     return room;
 }
 
-/* The next character. A signal that comes just before it would be read ends the wait, too;
+/* The next character. A signal that comes just before it would be read also ends the wait;
  * libedit's own reading sleeps through that one. */
 static int read_character(EditLine *edit, wchar_t *c)
 {
@@ -119,7 +119,7 @@ static int read_character(EditLine *edit, wchar_t *c)
     }
 }
 
-/* A terminal puts what is pasted between ESC[200~ and ESC[201~: its newlines are text, too. */
+/* A terminal puts what is pasted between ESC[200~ and ESC[201~: its newlines are text as well. */
 static unsigned char paste(EditLine *edit)
 {
     static const wchar_t end[] = L"\033[201~";
@@ -253,7 +253,7 @@ bool line_editor_is_full(const line_editor *l)
     return l->full;
 }
 
-/* Says to the terminal whether pasted text is to be told apart. */
+/* Asks the terminal to mark pasted text, or not to. */
 static void tell_pastes(bool apart)
 {
     fputs(apart ? "\033[?2004h" : "\033[?2004l", stderr);

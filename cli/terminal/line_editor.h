@@ -1,4 +1,4 @@
-/* One line of a terminal, which whoever types it can edit, with those before it at hand. */
+/* One line of a terminal, which the user can edit, with those before it at hand. */
 #ifndef DREY_CLI_LINE_EDITOR_H
 #define DREY_CLI_LINE_EDITOR_H
 

@@ -87,7 +87,7 @@ typedef struct place {
     int32_t row, column;
 } place;
 
-/* Where the cursor stands behind a character; false: nobody knows. */
+/* Where the cursor is after a character; false: it is not known. */
 static bool pass_character(const live_text *t, place *p, uint32_t code)
 {
     int width = width_of(code);
@@ -121,8 +121,8 @@ static size_t pass_text(const live_text *t, place *p, const char *bytes, size_t 
     return at;
 }
 
-/* Behind the first n bytes of t->text, whose places are all known. */
-static place place_behind(const live_text *t, size_t n)
+/* After the first n bytes of t->text, whose places are all known. */
+static place place_after(const live_text *t, size_t n)
 {
     place p = {0, 0};
     pass_text(t, &p, t->text, n);
@@ -140,11 +140,11 @@ static void move(live_text *t, place from, place to)
         put_code(t, "\033[%dC", to.column);
 }
 
-/* Moves the cursor behind the first n bytes of t->text. At the margin no cursor can be put: the
+/* Moves the cursor after the first n bytes of t->text. At the margin no cursor can be put: the
  * last character of the row is written once more. */
-static void move_behind(live_text *t, place from, size_t n)
+static void move_after(live_text *t, place from, size_t n)
 {
-    place to = place_behind(t, n);
+    place to = place_after(t, n);
     if (to.column < t->columns) {
         move(t, from, to);
         return;
@@ -166,10 +166,10 @@ static void move_behind(live_text *t, place from, size_t n)
         put_dim(t, t->text + last, n - last);
 }
 
-/* Of all that stands behind the first n bytes, where the cursor is; there is something. */
-static void clear_behind(live_text *t, size_t n)
+/* Erases all that follows the first n bytes, where the cursor is; there is something. */
+static void clear_after(live_text *t, size_t n)
 {
-    place here = place_behind(t, n);
+    place here = place_after(t, n);
     if (here.column < t->columns) {
         put_code(t, CLEAR);
         return;
@@ -177,7 +177,7 @@ static void clear_behind(live_text *t, size_t n)
     place below = {here.row + 1, 0};
     move(t, here, below);
     put_code(t, CLEAR);
-    move_behind(t, below, n);
+    move_after(t, below, n);
 }
 
 /* ---- Drawing ---- */
@@ -241,7 +241,7 @@ static void join_line(live_text *t, const char *bytes, size_t n)
         t->n_line = 0;
         t->lost = t->short_line = false;
     }
-    place p = place_behind(t, t->n_line);
+    place p = place_after(t, t->n_line);
     if (t->lost || t->columns < 2 || n > LIVE_LINE_BYTES - t->n_line ||
         pass_text(t, &p, bytes, n) < n) {
         t->lost = true;
@@ -262,18 +262,18 @@ static void draw_change(live_text *t, const char *verified, size_t n, size_t dim
     size_t same = common(t->text + line, n_drawn, next, n_next);
     size_t from = n > 0 ? 0 : same; /* where writing begins */
     if (from < n_drawn)
-        move_behind(t, place_behind(t, line + n_drawn), line + from);
+        move_after(t, place_after(t, line + n_drawn), line + from);
     if (n > 0) { /* over what is dim */
         from = same < n ? same : n;
         put(t, next, from);
         t->n_line += from;
         t->n_drawn -= from;
         if (from < same)
-            move_behind(t, place_behind(t, line + from), line + same);
+            move_after(t, place_after(t, line + from), line + same);
         from = same;
     }
     if (same < n_drawn)
-        clear_behind(t, line + same);
+        clear_after(t, line + same);
     t->n_line = line;
     t->n_drawn = 0;
     if (from < n)
@@ -288,20 +288,20 @@ static void draw_change(live_text *t, const char *verified, size_t n, size_t dim
 static void erase(live_text *t)
 {
     if (t->n_drawn > 0) {
-        move_behind(t, place_behind(t, t->n_line + t->n_drawn), t->n_line);
-        clear_behind(t, t->n_line);
+        move_after(t, place_after(t, t->n_line + t->n_drawn), t->n_line);
+        clear_after(t, t->n_line);
     }
     t->n_drawn = 0;
 }
 
-/* verified[0..n) joins the line, and what is wanted stands behind it. */
+/* verified[0..n) joins the line, and what is wanted follows it. */
 static void draw(live_text *t, const char *verified, size_t n)
 {
     place p = {0, 0};
     bool known = !t->lost && t->columns >= 2 && n <= DREY_MAX_PROVISIONAL &&
                  t->n_line + n <= LIVE_LINE_BYTES;
     if (known) {
-        p = place_behind(t, t->n_line);
+        p = place_after(t, t->n_line);
         known = pass_text(t, &p, verified, n) == n;
     }
     if (!known) {
@@ -309,7 +309,7 @@ static void draw(live_text *t, const char *verified, size_t n)
         put(t, verified, n);
         join_line(t, verified, n);
         n = 0;
-        p = place_behind(t, t->n_line);
+        p = place_after(t, t->n_line);
     }
     if (!t->lost && t->columns >= 2)
         draw_change(t, verified, n, showable(t, p));

@@ -4,12 +4,12 @@
  *               ^^^^^^^^^^^^^^^^^^^^^^       provisional: dim, wraps like any text
  *
  * The screen always looks as if the verified text had been written once, with what is provisional
- * behind it; at the end nothing else is left. Only what differs is written, all at once, so nothing
+ * after it; at the end nothing else is left. Only what differs is written, all at once, so nothing
  * flickers. Where a character stands follows from the widths of those before it in its line, which
  * is known again after each newline; where it is not (a control character, a width on which
  * terminals disagree), nothing provisional is shown until then. A terminal whose width changes is
- * taken to flow its lines anew. Lines are broken by the terminal, at the margin and not at blanks:
- * what is copied from it has no newlines that the text lacks, and it can be flowed anew. */
+ * taken to flow its lines again. Lines are broken by the terminal, at the margin and not at blanks:
+ * what is copied from it has no newlines that the text lacks, and it can be flowed again. */
 #ifndef DREY_CLI_LIVE_TEXT_H
 #define DREY_CLI_LIVE_TEXT_H
 
@@ -26,8 +26,8 @@ typedef struct live_text {
     void *user;
     locale_t utf8;         /* for the widths; 0: there are none, and nothing provisional is shown */
     int32_t columns, rows; /* of the terminal; 0: not known */
-    /* [n_line][n_drawn]: what is verified since the last newline, and what is dim behind it. The
-     * cursor stands behind that. */
+    /* [n_line][n_drawn]: what is verified since the last newline, and what is dim after it. The
+     * cursor is after that. */
     char text[LIVE_LINE_BYTES + DREY_MAX_PROVISIONAL];
     size_t n_line, n_drawn;
     bool lost;       /* where the cursor stands is not known */

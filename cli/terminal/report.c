@@ -395,7 +395,7 @@ void report_speculation(FILE *out, const drey_speculation *c)
 
 /* ---- Early exits ---- */
 
-/* "behind 20: 12 %, 21: 30 %": of the tokens. */
+/* "after 20: 12 %, 21: 30 %": of the tokens. */
 static void exit_layers(FILE *out, const drey_exits *c)
 {
     const char *between = "";
@@ -403,7 +403,7 @@ static void exit_layers(FILE *out, const drey_exits *c)
     for (int i = 0; i < DREY_EXITS_LAYERS; i++) {
         if (!c->at_layer[i])
             continue;
-        fprintf(out, "%s%d: %.0f %%", between[0] ? between : " behind ", i + 1,
+        fprintf(out, "%s%d: %.0f %%", between[0] ? between : " after ", i + 1,
                 percent((double)c->at_layer[i], (double)c->tokens));
         between = ", ";
     }
@@ -468,8 +468,6 @@ void report_limits(const drey_limits *limits, FILE *out, json_writer *root)
     fprintf(out, "limits     memory %.1f GB/s, 8-bit %.3f TOPS, float %.3f TFLOPS, a job %.2f us\n",
             1e-9 * limits->memory_bytes_per_s, 1e-12 * limits->int8_ops_per_s,
             1e-12 * limits->float_ops_per_s, 1e6 * limits->barrier_s);
-    json_put_number(root, "memory_bytes_per_s", limits->memory_bytes_per_s);
-    json_put_number(root, "int8_ops_per_s", limits->int8_ops_per_s);
-    json_put_number(root, "float_ops_per_s", limits->float_ops_per_s);
-    json_put_number(root, "barrier_s", limits->barrier_s);
+    JSON_PUT_EACH(root, JSON_OF(limits, memory_bytes_per_s), JSON_OF(limits, int8_ops_per_s),
+                  JSON_OF(limits, float_ops_per_s), JSON_OF(limits, barrier_s));
 }

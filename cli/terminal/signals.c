@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static _Atomic(drey_session *) watched;
-static _Atomic int caught, noting; /* the server asks from its other thread, too */
+static _Atomic int caught, noting; /* the server also asks from its other thread */
 
 static void on_signal(int number)
 {
@@ -82,6 +82,12 @@ bool signals_take_interrupt(void)
 int signals_exit_code(void)
 {
     return caught ? 128 + caught : 0;
+}
+
+bool signals_go_on(void *user)
+{
+    (void)user;
+    return signals_exit_code() == 0;
 }
 
 static bool wait_for(int file, short events)

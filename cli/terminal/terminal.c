@@ -1,5 +1,5 @@
-/* Messages and colours: see terminal.h. Beside the locale, NO_COLOR (https://no-color.org) and TERM
- * are the environment variables that are looked at. */
+/* Messages and colours: see terminal.h. Apart from the locale, NO_COLOR (https://no-color.org) and
+ * TERM are the environment variables that are looked at. */
 #include "cli/terminal/terminal.h"
 
 #include "cli/terminal/signals.h"

@@ -1,4 +1,4 @@
-/* A text on standard output as it is written: flushed as it comes, provisional behind it where that
+/* A text on standard output as it is written: flushed as it comes, provisional after it where that
  * can be shown. A failed or blocked write ends the text. */
 #ifndef DREY_CLI_TEXT_WRITER_H
 #define DREY_CLI_TEXT_WRITER_H
@@ -13,7 +13,7 @@ typedef struct text_writer {
     int error;      /* of standard output: 0, an errno, or EINTR: it blocked, and a signal came */
     char last_byte; /* of the text; 0: none yet */
     bool keeps;     /* `kept` is wanted */
-    char *kept;     /* [n_kept]: the text, NUL behind it */
+    char *kept;     /* [n_kept]: the text, NUL after it */
     size_t n_kept, capacity;
 } text_writer;
 
@@ -22,7 +22,7 @@ typedef struct text_writer {
 void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options, bool drafts);
 /* Ids, a line each, instead of text. */
 void text_writer_begin_ids(text_writer *t, progress *bar, drey_generate_options *options);
-/* Behind the text: nothing provisional is left on the screen. */
+/* After the text: nothing provisional is left on the screen. */
 void text_writer_end(text_writer *t);
 void text_writer_free(text_writer *t);
 

@@ -146,7 +146,7 @@ static void put_choice(const answer *a, text_out *out)
                                             : "\"content\":");
 }
 
-/* The lists behind the text, in which each token stands once. */
+/* The lists after the text, in which each token occurs once. */
 static const char *const *lists_of(const task *t)
 {
     static const char *const chat[] = {"\"logprobs\":{\"content\":[", "]},", NULL};
@@ -314,7 +314,7 @@ static void close_chunk(text_out *out)
 }
 
 /* A chunk of one choice; text NULL: nothing of it. token NULL: nothing about one. finish NULL: it
- * goes on. */
+ * continues. */
 typedef struct chunk {
     const record *text, *token;
     const char *role, *finish;
@@ -392,7 +392,7 @@ static void put_choice_chunk(const job *j, const shared *s, const chunk *c, text
                c->finish ? c->finish : "null", c->finish ? "\"" : "");
 }
 
-/* Without its end, so that more can stand behind. */
+/* Without its end, so that more can follow. */
 static void put_chunk(const job *j, const shared *s, const chunk *c, text_out *out)
 {
     open_chunk(j->task, s, out);

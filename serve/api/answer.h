@@ -16,8 +16,8 @@ typedef struct answer {
     int32_t list;                     /* of log-probabilities, where there are several */
     size_t at;                        /* in the records of this choice */
     size_t n_characters;              /* characters of this choice's text, so far */
-    bool comma;                       /* something stands in the list before */
-    size_t offset[TASK_MOST_CHOICES]; /* likewise, of a stream */
+    bool comma;                       /* the list has an item already */
+    size_t offset[TASK_MOST_CHOICES]; /* the same, of a stream */
     bool began[TASK_MOST_CHOICES], ended[TASK_MOST_CHOICES]; /* of a stream */
 } answer;
 

@@ -96,7 +96,7 @@ void part_drey(const task *t, text_out *out)
     member(out, "peak_memory_bytes", (double)s->peak_memory_bytes, true);
 }
 
-/* Whoever was interrupted has less than what he asked for: to clients that know two reasons, its
+/* A text that was interrupted is shorter than asked for: to clients that know two reasons, its
  * length. */
 const char *part_finish(const job *j)
 {

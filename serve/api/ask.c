@@ -127,7 +127,7 @@ static bool is_empty(const json_value *v)
     return v->type == JSON_FALSE || (has_parts && v->n == 0);
 }
 
-/* Numbers and parts that would change the text: a value that asks for nothing may stand there. */
+/* Numbers and parts that would change the text: a value that asks for nothing is accepted. */
 static bool check_values(const asking *a)
 {
     enum { NUMBER, UP_TO, PARTS, ANY }; /* the value itself; that or less; nothing in it; none */
@@ -377,7 +377,7 @@ static bool add_id(const asking *a, task *t, const json_value *id)
     return true;
 }
 
-/* Texts and ids behind each other. */
+/* Texts and ids one after the other. */
 static bool add_mixed(const asking *a, task *t, const json_value *list)
 {
     for (const json_value *one = list->first; one; one = one->next) {
@@ -469,10 +469,10 @@ static bool write_message(const asking *a, json_value *message, text_out *out)
     return true;
 }
 
-/* A conversation as the library takes it, in `out`, texts with a NUL behind each. */
+/* A conversation as the library takes it, in `out`, texts with a NUL after each. */
 typedef struct conversation {
     drey_chat_request request;
-    const char *begun; /* of the answer, which goes on from there; NULL: nothing is */
+    const char *begun; /* of the answer, which continues from there; NULL: nothing is */
 } conversation;
 
 static const char *end_text(text_out *out, size_t from)
@@ -510,7 +510,7 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
         return refuse_with(a->refusal, 400, "Field 'chat_template_kwargs' takes an object.");
     if (!take_begun(a, messages, c, &last) || !get_bool(a, "add_generation_prompt", &answers))
         return false;
-    c->request.no_generation_prompt = !answers && !c->begun; /* what is begun stands behind it */
+    c->request.no_generation_prompt = !answers && !c->begun; /* what is begun follows it */
     out->n = 0;
     out->full = false;
     out_text(out, "[");

@@ -26,7 +26,7 @@ bool ask_choices(const json_value *body, const serve_options *o, int32_t *n, ref
  * scratch is used for the time of the call. */
 bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
               refusal *r);
-/* The prompt that a chat's messages make: *text, which the caller frees with drey_free, and behind
+/* The prompt that a chat's messages make: *text, which the caller frees with drey_free, and after
  * it *begun, what the messages hold of the answer itself, in the body's memory. */
 bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
                   size_t *n_bytes, const char **begun, refusal *r);

@@ -1,4 +1,4 @@
-/* What the server tells of itself: metrics for Prometheus (llama.cpp's names, and drey's own),
+/* What the server reports of itself: metrics for Prometheus (llama.cpp's names, and drey's own),
  * slots, properties, models. */
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void llama_metrics(const shared *s, text_out *out)
             (double)t->cached_tokens);
     counter(out, "llamacpp:prompt_seconds_total", "Seconds of texts in their prompt.", t->prompt_s);
     counter(out, "llamacpp:tokens_predicted_total", "Tokens written.", predicted);
-    counter(out, "llamacpp:tokens_predicted_seconds_total", "Seconds of texts behind it.",
+    counter(out, "llamacpp:tokens_predicted_seconds_total", "Seconds of texts after it.",
             t->predicted_s);
     counter(out, "llamacpp:n_decode_total", "Steps of the engine.", (double)t->steps);
     counter(out, "llamacpp:n_tokens_max", "Most tokens of a prompt and its text.",
@@ -98,9 +98,9 @@ static void drey_metrics(const shared *s, text_out *out)
           per((double)e->read_bytes, e->read_s));
     counter(out, "drey:stall_seconds_total", "Seconds in which passes waited for weights.",
             e->stall_s);
-    counter(out, "drey:pass_seconds_total", "Seconds of passes of the target behind prompts.",
+    counter(out, "drey:pass_seconds_total", "Seconds of passes of the target after prompts.",
             e->pass_s);
-    counter(out, "drey:passes_total", "Passes of the target behind prompts.", (double)e->passes);
+    counter(out, "drey:passes_total", "Passes of the target after prompts.", (double)e->passes);
     counter(out, "drey:rows_total", "Their rows.", (double)e->rows);
     gauge(out, "drey:rows_per_pass", "Rows of a pass, mean.",
           per((double)e->rows, (double)e->passes));

@@ -168,7 +168,7 @@ static void tokenize(network *n, connection *c, json_value *body)
 }
 
 /* The text of tokens goes through the half of scratch that the answer does not need yet: escaped it
- * may be longer, and stands in the other. */
+ * may be longer, and is in the other. */
 static void detokenize(network *n, connection *c, json_value *body)
 {
     const json_value *tokens = json_member(body, "tokens");
@@ -331,7 +331,7 @@ static const route routes[] = {
 
 static const char model_path[] = "/v1/models/";
 
-/* What stands behind it: the name of a model. n 0: it is another path. */
+/* What follows it: the name of a model. n 0: it is another path. */
 static http_part model_name(http_part path)
 {
     size_t n = http_path_front(path, model_path);

@@ -3,7 +3,7 @@
  *      accept                head is whole          body is whole       answer is out, keep-alive
  *   -----------> HEAD ----------------------> BODY --------------> ANSWER --------------+
  *                 ^  \                                               |  |               |
- *                 |   \ no request, too slow, too much               |  | hung up       |
+ *                 |   \ no request, slow, or too much                |  | hung up       |
  *                 |    +---------------------------------> ANSWER    |  +--> FREE       |
  *                 |                                  (an error)      v                  |
  *                 +---------------------- - - - - - - - - - -  DRAIN --> FREE           |
@@ -24,7 +24,7 @@ enum {
     SOCKET_OUT_BYTES = 32 << 10,
     CONNECTION_KERNEL_BYTES = 2 * (SOCKET_IN_BYTES + SOCKET_OUT_BYTES)
 };
-/* Beyond those that are let in: to be told so. */
+/* Beyond those that are let in: they are only refused. */
 enum { CONNECTIONS_TURNED_AWAY = 8 };
 
 typedef enum connection_state {
@@ -48,7 +48,7 @@ typedef struct connection {
     http_chunks chunks;
     char *out; /* [CONNECTION_OUT_BYTES]: [n_sent, n_out) have to be sent */
     size_t n_out, n_sent;
-    const char *more; /* [n_more], behind `out`: of `large`, or constant */
+    const char *more; /* [n_more], after `out`: of `large`, or constant */
     size_t n_more;
     answer answer;  /* without a task: `out` and `more` are all of it */
     bool head_out;  /* the answer's head has been put out */

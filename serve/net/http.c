@@ -72,7 +72,7 @@ static http_method method_of(http_part word)
     return HTTP_OTHER;
 }
 
-/* "http://host/path": the target goes on behind the host. */
+/* "http://host/path": the target follows the host. */
 static bool read_authority(reading *r, http_part *target)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -143,7 +143,7 @@ static bool read_length(reading *r, http_part value)
         n = n * 10 + (uint64_t)(value.text[i] - '0');
     }
     if (r->has_length)
-        return refuse(r, 400, "Content-Length stands there twice.");
+        return refuse(r, 400, "Content-Length is given twice.");
     r->has_length = true;
     r->head->n_body = n;
     return true;
@@ -152,7 +152,7 @@ static bool read_length(reading *r, http_part value)
 static bool take_once(reading *r, http_part *place, http_part value)
 {
     if (place->text)
-        return refuse(r, 400, "A header that may stand there once stands there twice.");
+        return refuse(r, 400, "A header that is allowed once is given twice.");
     *place = value;
     return true;
 }
@@ -260,7 +260,7 @@ http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t 
     int n_lines = 0;
     *head = (http_head){.method = HTTP_OTHER};
     *status = 0;
-    /* Some clients send an empty line behind a body; one is passed over. */
+    /* Some clients send an empty line after a body; one is passed over. */
     if (rest.n >= 2 && memcmp(rest.text, "\r\n", 2) == 0)
         rest = (http_part){bytes + 2, n - 2};
     while (next_line(&r, &rest, &line)) {
@@ -311,7 +311,7 @@ static bool size_byte(http_chunks *c, char byte)
     return true;
 }
 
-/* A byte that is none of the body's. False: it may not stand there. *done: it was the last. */
+/* A byte that is none of the body's. False: it is not allowed there. *done: it was the last. */
 static bool frame_byte(http_chunks *c, char byte, bool *done)
 {
     if (c->n_line++ > MOST_LINE_BYTES)

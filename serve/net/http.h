@@ -19,12 +19,12 @@ typedef enum http_method { HTTP_GET, HTTP_POST, HTTP_OPTIONS, HTTP_HEAD, HTTP_OT
 
 typedef struct http_head {
     http_method method;
-    http_part path, query; /* as written; "*" of OPTIONS alone. query: behind the "?" */
+    http_part path, query; /* as written; "*" of OPTIONS alone. query: after the "?" */
     bool keep_alive;       /* the client wants the connection to stay */
     bool http_1_0;         /* it knows no chunks */
     bool chunked;          /* of the body; otherwise it has */
     uint64_t n_body;       /* bytes */
-    bool expects;          /* to be told to go on before it sends the body */
+    bool expects;          /* an answer "continue" before it sends the body */
     http_part host; /* the target's, where that names one ("http://host/path"), or the header's */
     http_part origin, authorization, api_key;
     http_part asked_headers; /* of a preflight: Access-Control-Request-Headers */

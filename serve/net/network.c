@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const double tick_s = 0.2, ping_s = 0.7, idle_s = 75, drain_s = 2;
-/* Behind the grace, for texts that were cancelled to end. */
+/* After the grace, for texts that were cancelled to end. */
 static const double most_end_s = 30;
 enum { MOST_DRAINED = 256 << 20 };
 /* What epoll's data says; connections are their numbers. */
@@ -163,7 +163,7 @@ static bool has_begun(network *n, const connection *c)
     return begun;
 }
 
-/* What fails before its head is out is an answer of its own. */
+/* What fails before its head is out is a whole answer. */
 static bool fails_first(network *n, connection *c)
 {
     refusal r;
@@ -177,7 +177,7 @@ static bool fails_first(network *n, connection *c)
     return !good;
 }
 
-/* Fills `out` with the next part of the task's answer, in a chunk of its own. */
+/* Fills `out` with the next part of the task's answer, in its own chunk. */
 static void fill(network *n, connection *c, bool ping)
 {
     if (!c->head_out) {
@@ -218,7 +218,7 @@ static void end_answer(network *n, connection *c)
 {
     give_back(n, c);
     if (c->keeps && !n->stopping) {
-        size_t used = c->n_head; /* and a body that lay in `in` */
+        size_t used = c->n_head; /* and a body that was in `in` */
         memmove(c->in, c->in + used, c->n_in - used);
         c->n_in -= used;
         begin_request(c);
@@ -274,7 +274,7 @@ static void body_is_whole(network *n, connection *c)
     go_on(n, c, false);
 }
 
-/* Of a body in chunks: what lies in `in` behind the head is taken into `large`. */
+/* Of a body in chunks: what is in `in` after the head is taken into `large`. */
 static void read_chunks(network *n, connection *c)
 {
     size_t used = 0, got = 0;
@@ -296,7 +296,7 @@ static void read_chunks(network *n, connection *c)
         body_is_whole(n, c);
 }
 
-/* What has come of a body of known length lies in `in`, or is moved to `large`. */
+/* What has come of a body of known length is in `in`, or is moved to `large`. */
 static void read_body(network *n, connection *c)
 {
     size_t have = c->n_in - c->n_head;
@@ -315,7 +315,7 @@ static void read_body(network *n, connection *c)
             body_is_whole(n, c);
     } else if (have >= c->head.n_body) {
         c->n_body = (size_t)c->head.n_body;
-        c->n_head += c->n_body; /* what stands behind is the next request's */
+        c->n_head += c->n_body; /* what follows is the next request's */
         body_is_whole(n, c);
     }
 }
@@ -421,8 +421,8 @@ static connection *free_connection(network *n, bool turned_away)
     return NULL;
 }
 
-/* There is no room for it: it is told so, and read for a moment, as the request that it has sent
- * would else have the answer thrown away. */
+/* There is no room for it: it gets a refusal, and is read for a moment, as the request that it
+ * has sent would otherwise have the answer thrown away. */
 static void turn_away(network *n, int fd)
 {
     static const char briefly[] =
@@ -433,7 +433,7 @@ static void turn_away(network *n, int fd)
     refusal r;
     if (!c) { /* even of these there are too many */
         ssize_t sent = send(fd, briefly, sizeof briefly - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)sent; /* whoever does not take it learns it from the end of the connection */
+        (void)sent; /* a client that does not take it sees the end of the connection */
         close(fd);
         return;
     }
@@ -583,7 +583,7 @@ static bool stop_further(network *n, double now)
     return over && (n_open == 0 || now > n->stop_s + most_end_s);
 }
 
-/* What nobody asked for, but whoever runs the server has to know. */
+/* What nobody asked for, but the server's owner has to know. */
 static void tell_news(network *n)
 {
     pthread_mutex_lock(&n->shared->lock);
@@ -641,7 +641,7 @@ static void connection_event(network *n, connection *c, uint32_t events)
         readable(n, c);
 }
 
-/* Requests that came behind others, and now have their turn: one of each connection. Returns
+/* Requests that came after others, and now have their turn: one of each connection. Returns
  * whether there are more. */
 static bool read_waiting(network *n)
 {

@@ -32,7 +32,7 @@ typedef struct network {
 /* An answer that is known: body[0..n) is copied, or left where it is if it is `constant`. */
 void respond(network *n, connection *c, int status, const char *content_type, const char *headers,
              const char *body, size_t n_body, bool constant);
-/* What stands in n->scratch, as JSON. */
+/* What is in n->scratch, as JSON. */
 void respond_json(network *n, connection *c);
 void respond_refusal(network *n, connection *c, const refusal *r);
 /* The head of a task's answer. */
@@ -47,7 +47,7 @@ bool route_head(network *n, connection *c);
 /* Answers the request, or begins a task for it. */
 void route_request(network *n, connection *c);
 
-/* ---- What the server tells of itself (reports.c) ---- */
+/* ---- What the server reports of itself (reports.c) ---- */
 
 void report_metrics(network *n, text_out *out);
 void report_slots(network *n, text_out *out);

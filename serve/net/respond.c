@@ -8,7 +8,7 @@
 
 /* ---- Who may ask ---- */
 
-/* In a time that tells nothing of where they differ. */
+/* In a time that does not depend on where they differ. */
 static bool same_key(const char *key, size_t n_key, http_part given)
 {
     unsigned char differs = n_key != given.n;
@@ -66,7 +66,7 @@ static bool is_local_name(http_part name)
             strncasecmp(name.text + name.n - n, local, n) == 0);
 }
 
-/* A page from elsewhere can have a name of its own point to this machine; it cannot make its name
+/* A page from elsewhere can have its own name point to this machine; it cannot make its name
  * an address. */
 static bool is_our_name(const network *n, http_part host)
 {

@@ -23,7 +23,7 @@ for source in draft text target; do
     esac
     train 0 ${who[@]+"${who[@]}"} --json "$tmp/json"
     has "$tmp/out" "candidates  of the $source.*, right in [0-9.]+ %"
-    has "$tmp/out" "^oracle +leaves behind [0-9.]+ of 6 layers"
+    has "$tmp/out" "^oracle +leaves after [0-9.]+ of 6 layers"
     has "$tmp/out" "^the file's, two levels +0.60 "
     has "$tmp/out" "^written +$side, "
     has "$tmp/err" "^train: "

@@ -26,7 +26,7 @@ tests/cli/man_keys.py Statistics "$tmp/stats" 2>"$tmp/err" || wrong "$(cat "$tmp
 mixed=cpu/ref+cpu
 echo '{"prompt": "The quick brown fox"}' >"$tmp/prompts"
 ends 0 "$drey" tune -m "$tmp/t.gguf" -d lookup --units "$mixed" -c 255 --prompts "$tmp/prompts"
-has "$tmp/err" 'passes of 1 row$' 'passes of 4 rows$' 'behind 256 positions and more, and the context is to hold 255$'
+has "$tmp/err" 'passes of 1 row$' 'passes of 4 rows$' 'after 256 positions and more, and the context is to hold 255$'
 ends 0 "$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" -c 300 --prompts "$tmp/prompts" --json "$tmp/tuned" -q
 has "$tmp/out" '^\| 16 \| '
 "$drey" tune -m "$tmp/t.gguf" -d "$tmp/d.gguf" --units "$mixed" --show >"$tmp/show" || wrong "--show"

@@ -23,7 +23,7 @@ def refused(s, path, body, status, *parts, headers=None):
 
 def bad_bodies(s):
     chat, text = "/v1/chat/completions", "/v1/completions"
-    for body, part in (("", "too early"), ("{", "key"), ("[1]", "object"), ('{"prompt": "a"} x', "behind"), ('{"prompt": "\\x"}', "\\"),
+    for body, part in (("", "too early"), ("{", "key"), ("[1]", "object"), ('{"prompt": "a"} x', "follows"), ('{"prompt": "\\x"}', "\\"),
                        (b'{"prompt": "\xff\xfe"}', "UTF-8"), ("[" * 100000, "too deep"), ('{"prompt": "a', "no end"), ("{'a': 1}", "key"),
                        ('{"prompt": 1e999}', "too large"), ('{"a": [' + "0," * 200000 + "0]}", "more values")):
         refused(s, text, body, 400, "no JSON" if body not in ("[1]",) else "object", part)
