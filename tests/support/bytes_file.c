@@ -1,10 +1,13 @@
 /* Files for tests: see bytes_file.h. */
 #include "support/bytes_file.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/rng.h"
 
@@ -57,4 +60,41 @@ uint8_t *bytes_file_read(const char *path, size_t *n)
         abort();
     fclose(f);
     return bytes;
+}
+
+bool same_files(const char *one, const char *other)
+{
+    size_t n, n_other;
+    uint8_t *bytes = bytes_file_read(one, &n), *others = bytes_file_read(other, &n_other);
+    bool same = n == n_other && memcmp(bytes, others, n) == 0;
+    free(bytes);
+    free(others);
+    return same;
+}
+
+size_t cached_pages(const char *path)
+{
+    struct stat about;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &about) != 0)
+        abort();
+    size_t n_bytes = (size_t)about.st_size, n_pages = (n_bytes + 4095) / 4096, n = 0;
+    unsigned char *resident = malloc(n_pages + 1);
+    void *map = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (!resident || map == MAP_FAILED || mincore(map, n_bytes, resident) != 0)
+        abort();
+    for (size_t i = 0; i < n_pages; i++)
+        n += resident[i] & 1;
+    munmap(map, n_bytes);
+    free(resident);
+    close(fd);
+    return n;
+}
+
+void drop_cached_pages(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    fsync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
 }

@@ -2,6 +2,7 @@
 #ifndef DREY_TESTS_BYTES_FILE_H
 #define DREY_TESTS_BYTES_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,5 +14,10 @@ uint8_t *bytes_file_random(const char *path, size_t n, uint64_t seed);
 
 /* All bytes of a file (caller frees). Aborts on failure. */
 uint8_t *bytes_file_read(const char *path, size_t *n);
+bool same_files(const char *one, const char *other);
+
+/* Pages of a file that lie in the page cache; and asks the system to drop them. */
+size_t cached_pages(const char *path);
+void drop_cached_pages(const char *path);
 
 #endif

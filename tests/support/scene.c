@@ -1,6 +1,9 @@
 /* See scene.h. */
 #include "support/scene.h"
 
+#include <string.h>
+
+#include "session/session.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 
@@ -8,6 +11,12 @@ void must(drey_status status, const drey_error *err)
 {
     if (status != DREY_OK)
         fail_msg("%s", err->message);
+}
+
+void must_refuse(drey_status got, drey_status want, const char *says, const drey_error *err)
+{
+    if (got != want || !strstr(err->message, says))
+        fail_msg("%d, \"%s\"; wanted %d, \"%s\"", got, err->message, want, says);
 }
 
 drey_model *toy_open(const char *name, const toy_options *toy)
@@ -37,4 +46,20 @@ drey_generate_options greedy(int32_t n)
     g.n_predict = n;
     g.ignore_eos = true;
     return g;
+}
+
+drey_session *open_alone(const drey_engine_options *o, const engine_tuning *tuning)
+{
+    drey_engine *e = NULL;
+    drey_session *s = NULL;
+    MUST(engine_open, &e, o, tuning);
+    MUST(drey_session_open, &s, e);
+    return s;
+}
+
+void close_alone(drey_session **s)
+{
+    drey_engine *e = (*s)->engine;
+    drey_session_close(s);
+    drey_engine_close(&e);
 }

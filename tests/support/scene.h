@@ -14,11 +14,26 @@ void must(drey_status status, const drey_error *err);
         must(f(__VA_ARGS__, &failed_), &failed_);                                                  \
     } while (0)
 
+/* REFUSED(status, says, f, a, b) calls f(a, b, &err), which has to fail with this status and a
+ * message that contains `says`. */
+#define REFUSED(status, says, f, ...)                                                              \
+    do {                                                                                           \
+        drey_error refusal_ = {0};                                                                 \
+        drey_status got_ = f(__VA_ARGS__, &refusal_);                                              \
+        must_refuse(got_, status, says, &refusal_);                                                \
+    } while (0)
+void must_refuse(drey_status got, drey_status want, const char *says, const drey_error *err);
+
 /* Writes NAME into the temporary folder and opens it. */
 drey_model *toy_open(const char *name, const toy_options *toy);
 
 /* The usual options with this target, unlimited memory, and nobody who drafts. */
 drey_engine_options plain_options(const drey_model *m, int32_t n_context, int32_t n_threads);
+
+/* A session with its own engine; `tuning` may be NULL. close_alone closes both. */
+struct engine_tuning; /* engine/engine.h */
+drey_session *open_alone(const drey_engine_options *o, const struct engine_tuning *tuning);
+void close_alone(drey_session **s);
 
 /* n tokens, the likeliest each time; an end of text does not end them. */
 drey_generate_options greedy(int32_t n);

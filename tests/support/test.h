@@ -34,4 +34,8 @@
 void register_test(struct CMUnitTest test, int line);
 void register_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
+/* Within so much of each other; NaN is not. */
+#define assert_near(got, want, off) test_near((double)(got), (double)(want), (double)(off))
+void test_near(double got, double want, double off);
+
 #endif

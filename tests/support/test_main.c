@@ -1,4 +1,6 @@
 /* main() of every program whose tests are written as TEST. */
+#include <math.h>
+
 #include "support/temp_dir.h"
 #include "support/test.h"
 
@@ -25,6 +27,12 @@ void register_group(CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
     fixtures[0] = set_up;
     fixtures[1] = tear_down;
+}
+
+void test_near(double got, double want, double off)
+{
+    if (!(fabs(got - want) <= off))
+        fail_msg("%.9g instead of %.9g", got, want);
 }
 
 int main(void)

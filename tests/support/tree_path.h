@@ -22,6 +22,15 @@ static inline int32_t tree_nodes_to(const token_tree *t, int32_t node, int32_t *
     return depth;
 }
 
+/* Of those below the root. */
+static inline int32_t tree_n_submitted(const token_tree *t)
+{
+    int32_t n = 0;
+    for (int32_t i = 1; i < t->n_nodes; i++)
+        n += t->nodes[i].submitted;
+    return n;
+}
+
 /* What a drafter has to do with its guesses. */
 static inline void tree_guess(token_tree *t, int32_t node, const candidate *guesses, int32_t n)
 {

@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "os/file.h"
 #include "support/temp_dir.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/toy.h"
 
@@ -103,7 +104,7 @@ TEST(messages_about_deep_files_are_whole)
     toy.n_layers = 1;
     toy.more_tensor = "output.bias";
     toy_write(path, &toy);
-    assert_int_equal(drey_model_open(&m, path, &err), DREY_OK);
+    MUST(drey_model_open, &m, path);
     drey_engine_options o;
     drey_engine_options_init(&o);
     o.target = m;
@@ -117,7 +118,7 @@ TEST(messages_about_deep_files_are_whole)
     toy_write(path, &toy);
     assert_int_equal(drey_model_open(&m, path, &err), DREY_ERR_UNSUPPORTED);
     says(&err, "architecture \"other\"", "are)");
-    assert_int_equal(file_open(&f, path, false, &err), DREY_OK);
+    MUST(file_open, &f, path, false);
     file_stamp since = f.stamp;
     since.n_bytes++;
     assert_int_equal(file_check(&f, path, &since, &err), DREY_ERR_IO);

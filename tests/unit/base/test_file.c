@@ -1,10 +1,8 @@
 /* Files: direct and buffered reads of any alignment give the same bytes, refusals fall back, and
  * each failure has its sentence. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include "support/faults/deny.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
+#include "support/scene.h"
 #include "support/test.h"
 
 enum { FILE_BYTES = 700001, BOUNCE_BYTES = 64 * 1024 };
@@ -25,8 +24,7 @@ static void read_everywhere(bool want_direct)
     uint8_t *got = malloc(FILE_BYTES);
     void *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
     file f;
-    drey_error err;
-    assert_int_equal(file_open(&f, path, want_direct, &err), DREY_OK);
+    MUST(file_open, &f, path, want_direct);
     assert_int_equal(f.n_bytes, FILE_BYTES);
     assert_true(f.direct ? f.align_bytes >= 512 : f.align_bytes == 1);
     assert_true(want_direct || !f.direct);
@@ -35,14 +33,11 @@ static void read_everywhere(bool want_direct)
         size_t n = rng_next(&random) % (i % 4 ? 9000 : FILE_BYTES);
         uint64_t offset = rng_next(&random) % (FILE_BYTES - n + 1);
         memset(got, 0, n);
-        assert_int_equal(
-            file_read(&f, path, offset, n, got, f.direct ? bounce : NULL, BOUNCE_BYTES, &err),
-            DREY_OK);
+        MUST(file_read, &f, path, offset, n, got, f.direct ? bounce : NULL, BOUNCE_BYTES);
         assert_memory_equal(got, bytes + offset, n);
     }
-    assert_int_equal(file_read(&f, path, FILE_BYTES - 10, 11, got, bounce, BOUNCE_BYTES, &err),
-                     DREY_ERR_IO);
-    assert_non_null(strstr(err.message, "has become shorter: byte 700001"));
+    REFUSED(DREY_ERR_IO, "has become shorter: byte 700001", file_read, &f, path, FILE_BYTES - 10,
+            11, got, bounce, BOUNCE_BYTES);
     file_close(&f);
     file_close(&f);
     assert_int_equal(f.fd, -1);
@@ -59,43 +54,23 @@ TEST(buffered_reads_of_any_alignment)
     read_everywhere(false);
 }
 
-/* Pages of the file that lie in the page cache. */
-static size_t cached_pages(const char *path, size_t n)
-{
-    int fd = open(path, O_RDONLY);
-    void *map = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0);
-    assert_true(map != MAP_FAILED);
-    size_t pages = (n + 4095) / 4096, cached = 0;
-    unsigned char *resident = malloc(pages);
-    assert_int_equal(mincore(map, n, resident), 0);
-    for (size_t i = 0; i < pages; i++)
-        cached += resident[i] & 1;
-    free(resident);
-    munmap(map, n);
-    close(fd);
-    return cached;
-}
-
 TEST(buffered_reads_leave_the_cache)
 {
     const char *path = temp_path("cache.bin");
     size_t n = 4u << 20;
     uint8_t *bytes = bytes_file_random(path, n, 8);
-    int fd = open(path, O_RDONLY);
-    fsync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
-    if (cached_pages(path, n) > 0) {
+    drop_cached_pages(path);
+    if (cached_pages(path) > 0) {
         print_message("[ SKIPPED ] this file system keeps its files in memory\n");
         free(bytes);
         skip();
     }
     file f;
-    assert_int_equal(file_open(&f, path, false, NULL), DREY_OK);
+    MUST(file_open, &f, path, false);
     uint8_t *got = malloc(n);
-    assert_int_equal(file_read(&f, path, 5, n - 9, got, NULL, 0, NULL), DREY_OK);
+    MUST(file_read, &f, path, 5, n - 9, got, NULL, 0);
     assert_memory_equal(got, bytes + 5, n - 9);
-    assert_true(cached_pages(path, n) <= 64);
+    assert_true(cached_pages(path) <= 64);
     file_close(&f);
     free(got), free(bytes);
 }
@@ -131,9 +106,8 @@ TEST(memory_file_systems_work)
     close(fd);
     void *bounce = aligned_alloc(BOUNCE_BYTES, BOUNCE_BYTES);
     file f;
-    assert_int_equal(file_open(&f, path, true, NULL), DREY_OK);
-    assert_int_equal(file_read(&f, path, 999, sizeof got, got, bounce, BOUNCE_BYTES, NULL),
-                     DREY_OK);
+    MUST(file_open, &f, path, true);
+    MUST(file_read, &f, path, 999, sizeof got, got, bounce, BOUNCE_BYTES);
     assert_memory_equal(got, bytes, sizeof got);
     file_close(&f);
     unlink(path);
@@ -150,9 +124,9 @@ TEST(truncation_is_told)
         free(bytes_file_random(path, 100000, 10));
         file f;
         drey_error err;
-        assert_int_equal(file_open(&f, path, direct, NULL), DREY_OK);
+        MUST(file_open, &f, path, direct);
         assert_int_equal(truncate(path, 54321), 0);
-        assert_int_equal(file_read(&f, path, 100, 54221, got, bounce, BOUNCE_BYTES, &err), DREY_OK);
+        MUST(file_read, &f, path, 100, 54221, got, bounce, BOUNCE_BYTES);
         assert_int_equal(file_read(&f, path, 100, 60000, got, bounce, BOUNCE_BYTES, &err),
                          DREY_ERR_IO);
         assert_non_null(strstr(err.message, "byte 54321 is gone"));
@@ -166,17 +140,16 @@ TEST(what_is_no_file_is_told)
 {
     file f;
     drey_error err;
-    assert_int_equal(file_open(&f, "/nonexistent/model.gguf", true, &err), DREY_ERR_IO);
-    assert_non_null(strstr(err.message, "/nonexistent/model.gguf: No such file"));
-    assert_int_equal(file_open(&f, "/", true, &err), DREY_ERR_IO);
-    assert_non_null(strstr(err.message, "not a regular file"));
+    REFUSED(DREY_ERR_IO, "/nonexistent/model.gguf: No such file", file_open, &f,
+            "/nonexistent/model.gguf", true);
+    REFUSED(DREY_ERR_IO, "not a regular file", file_open, &f, "/", true);
     assert_int_equal(f.fd, -1);
     const char *fifo = temp_path("fifo");
     assert_int_equal(mkfifo(fifo, 0600), 0);
     assert_int_equal(file_open(&f, fifo, true, &err), DREY_ERR_IO); /* and does not hang */
     const char *empty = temp_path("empty");
     bytes_file_write(empty, "", 0);
-    assert_int_equal(file_open(&f, empty, true, &err), DREY_OK);
+    MUST(file_open, &f, empty, true);
     assert_int_equal(f.n_bytes, 0);
     file_close(&f);
 }

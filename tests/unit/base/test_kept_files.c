@@ -9,6 +9,7 @@
 #include "os/kept_files.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"
+#include "support/scene.h"
 #include "support/test.h"
 
 enum { N_BYTES = 3000 };
@@ -21,7 +22,7 @@ typedef struct folder {
 static void open_folder(folder *f, const char *name, uint64_t most_bytes, int32_t most_files)
 {
     drey_error err = {0};
-    assert_int_equal(arena_init(&f->memory, kept_files_memory(most_files), false, &err), DREY_OK);
+    MUST(arena_init, &f->memory, kept_files_memory(most_files), false);
     if (kept_files_open(&f->files, temp_path(name), most_bytes, most_files, &f->memory, &err) !=
         DREY_OK)
         fail_msg("%s", err.message);
@@ -145,18 +146,14 @@ TEST(test_one_at_a_time)
 {
     folder f;
     kept_files second;
-    drey_error err = {0};
     arena memory;
     open_folder(&f, "e", 10 * N_BYTES, 10);
-    assert_int_equal(arena_init(&memory, kept_files_memory(10), false, &err), DREY_OK);
-    assert_int_equal(kept_files_open(&second, temp_path("e"), 1000, 10, &memory, &err),
-                     DREY_ERR_IO);
-    assert_non_null(strstr(err.message, "another process"));
+    MUST(arena_init, &memory, kept_files_memory(10), false);
+    REFUSED(DREY_ERR_IO, "another process", kept_files_open, &second, temp_path("e"), 1000, 10,
+            &memory);
     bytes_file_write(temp_path("file"), "x", 1);
-    assert_int_equal(kept_files_open(&second, temp_path("file"), 1000, 10, &memory, &err),
-                     DREY_ERR_IO);
-    assert_int_equal(kept_files_open(&second, temp_path("no/such"), 1000, 10, &memory, &err),
-                     DREY_ERR_IO);
+    REFUSED(DREY_ERR_IO, "", kept_files_open, &second, temp_path("file"), 1000, 10, &memory);
+    REFUSED(DREY_ERR_IO, "", kept_files_open, &second, temp_path("no/such"), 1000, 10, &memory);
     kept_files_close(&second);
     arena_free(&memory);
     close_folder(&f);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/gguf_writer.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "text/bpe.h"
 #include "text/special.h"
@@ -26,7 +27,7 @@ static gguf *make_file(const gguf_writer *tokens, uint64_t n_tokens, const gguf_
     writer_key_array(&w, "tokenizer.ggml.merges", GGUF_STRING, n_merges);
     if (n_merges)
         writer_put(&w, merges->bytes, merges->n);
-    assert_int_equal(gguf_parse(&g, w.bytes, w.n, w.n, NULL), DREY_OK);
+    MUST(gguf_parse, &g, w.bytes, w.n, w.n);
     writer_free(&w);
     return g;
 }
@@ -65,7 +66,7 @@ TEST(tokens_that_met)
     gguf *g = make_file(&list, N_TOKENS, NULL, 0);
     for (int i = 0; i < 3; i++) { /* keys */
         hash_key_draw(&key);
-        assert_int_equal(vocab_init(&v, g, &key, NULL), DREY_OK);
+        MUST(vocab_init, &v, g, &key);
         assert_in_range(v.n_probes, N_TOKENS, 8 * N_TOKENS);
         for (int32_t id = 0; id < N_TOKENS; id++)
             assert_int_equal(vocab_find(&v, vocab_text(&v, id).text, 6), id);
@@ -80,7 +81,6 @@ TEST(tokens_that_collide)
 {
     gguf_writer list = {0};
     vocab v;
-    drey_error err = {0};
     char text[8];
     for (uint32_t number = 0; number < 3000; number++) {
         spell(number, text);
@@ -88,8 +88,7 @@ TEST(tokens_that_collide)
         writer_string(&list, text);
     }
     gguf *g = make_file(&list, 3000, NULL, 0);
-    assert_int_equal(vocab_init(&v, g, &no_key, &err), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "token list"));
+    REFUSED(DREY_ERR_FORMAT, "token list", vocab_init, &v, g, &no_key);
     gguf_close(&g);
     writer_free(&list);
 }
@@ -98,12 +97,10 @@ TEST(more_tokens_than_any_model_has)
 {
     gguf_writer list = {0};
     vocab v;
-    drey_error err = {0};
     for (int i = 0; i <= VOCAB_MOST_TOKENS; i++)
         writer_string(&list, "");
     gguf *g = make_file(&list, VOCAB_MOST_TOKENS + 1, NULL, 0);
-    assert_int_equal(vocab_init(&v, g, &no_key, &err), DREY_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "more than 2097152 tokens"));
+    REFUSED(DREY_ERR_UNSUPPORTED, "more than 2097152 tokens", vocab_init, &v, g, &no_key);
     gguf_close(&g);
     writer_free(&list);
 }
@@ -144,8 +141,8 @@ TEST(pairs_that_met)
     assert_in_range(r.n_merges, 2000, 3072); /* 4096 slots, in 64 of which all would lie */
     gguf *g = make_file(&r.tokens, LONGEST, &r.merges, r.n_merges);
     hash_key_draw(&key);
-    assert_int_equal(vocab_init(&v, g, &key, NULL), DREY_OK);
-    assert_int_equal(bpe_init(&b, &v, g, NULL), DREY_OK);
+    MUST(vocab_init, &v, g, &key);
+    MUST(bpe_init, &b, &v, g);
     assert_int_equal(b.slot_mask, 4095);
     assert_in_range(b.n_probes, r.n_merges, 8 * r.n_merges);
     bpe_free(&b);
@@ -160,12 +157,10 @@ TEST(pairs_that_collide)
     runs r = make_runs();
     vocab v;
     bpe b;
-    drey_error err = {0};
     gguf *g = make_file(&r.tokens, LONGEST, &r.merges, r.n_merges);
     hash_key key = {.point = 7}; /* texts apart, pairs together */
-    assert_int_equal(vocab_init(&v, g, &key, NULL), DREY_OK);
-    assert_int_equal(bpe_init(&b, &v, g, &err), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "merge list"));
+    MUST(vocab_init, &v, g, &key);
+    REFUSED(DREY_ERR_FORMAT, "merge list", bpe_init, &b, &v, g);
     vocab_free(&v);
     gguf_close(&g);
     writer_free(&r.tokens);
@@ -189,10 +184,10 @@ TEST(doubles_of_special_tokens)
     writer_key_array(&w, "tokenizer.ggml.token_type", GGUF_I32, N);
     for (int i = 0; i < N; i++)
         writer_u32(&w, i >= 100 && i % 2 ? TOKEN_USER_DEFINED : TOKEN_CONTROL);
-    assert_int_equal(gguf_parse(&g, w.bytes, w.n, w.n, NULL), DREY_OK);
+    MUST(gguf_parse, &g, w.bytes, w.n, w.n);
     hash_key_draw(&key);
-    assert_int_equal(vocab_init(&v, g, &key, NULL), DREY_OK);
-    assert_int_equal(special_init(&s, &v, NULL), DREY_OK);
+    MUST(vocab_init, &v, g, &key);
+    MUST(special_init, &s, &v);
     assert_int_equal(s.n, 3);
     assert_int_equal(special_match(&s, "<x>", 3, true)->id, 1);
     assert_int_equal(special_match(&s, "<x>", 3, false)->id, 101);

@@ -10,6 +10,7 @@
 #include "policy/policy.h"
 #include "support/policy_memory.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/tree_path.h"
 
@@ -18,8 +19,8 @@ enum { V = 40, LD = 48, LENGTH = 80, START = 4 };
 static sampler sampler_make(arena *a, drey_sampling settings)
 {
     sampler s;
-    assert_int_equal(arena_init(a, sampler_bytes(V), false, NULL), DREY_OK);
-    assert_int_equal(sampler_init(&s, &settings, V, kernel_select("ref"), a, NULL), DREY_OK);
+    MUST(arena_init, a, sampler_bytes(V), false);
+    MUST(sampler_init, &s, &settings, V, kernel_select("ref"), a);
     return s;
 }
 
@@ -179,10 +180,10 @@ static int write_with(drafter *d, draft_policy *p, sampler *s, int32_t *tokens)
     rng r = rng_from(s->settings.seed);
     token_tree tree;
     tree_reset(&tree, tokens[n - 1]);
-    assert_int_equal(d->class->begin(d, tokens, n, NULL), DREY_OK);
+    MUST(d->class->begin, d, tokens, n);
     while (n < LENGTH) {
         if (p)
-            assert_int_equal(draft_grow(d, p, &tree, LENGTH - n - 1, NULL), DREY_OK);
+            MUST(draft_grow, d, p, &tree, LENGTH - n - 1);
         verify(logits, tokens, n, &tree, &r, row_of);
         accepted got;
         accept_path(&got, &tree, row_of, s, logits, LD, n - 1);

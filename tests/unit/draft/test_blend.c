@@ -6,15 +6,13 @@
 #include "draft/blend.h"
 #include "policy/policy.h"
 #include "support/policy_memory.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/tree_path.h"
 
 enum { CAPACITY = 200 };
 
-static void near(float got, double want)
-{
-    assert_true(got > want - 1e-4 && got < want + 1e-4);
-}
+#define near(got, want) assert_near(got, want, 1e-4)
 
 /* ---- The mixture ---- */
 
@@ -167,13 +165,13 @@ static void open_bench(bench *b, const int32_t *tokens, int32_t n)
     assert_non_null(b->memory);
     b->inner = (told){.base = {.class = &told_class}, .deepest = 1000};
     b->d = blend_init(b->memory, CAPACITY, &b->inner.base, &b->sampler, NULL, NULL);
-    assert_int_equal(b->d->class->begin(b->d, tokens, n, NULL), DREY_OK);
+    MUST(b->d->class->begin, b->d, tokens, n);
     tree_reset(&b->tree, tokens[n - 1]);
 }
 
 static const tree_node *expand(bench *b, int32_t node)
 {
-    assert_int_equal(b->d->class->expand(b->d, &b->tree, &node, 1, NULL), DREY_OK);
+    MUST(b->d->class->expand, b->d, &b->tree, &node, 1);
     assert_true(tree_is_valid(&b->tree));
     return &b->tree.nodes[node];
 }
@@ -262,7 +260,7 @@ TEST(copies_take_no_step)
         tree_reset(&b.tree, round[i]);
     }
     b.inner.n_asked = 0;
-    assert_int_equal(draft_grow(b.d, p, &b.tree, 20, NULL), DREY_OK);
+    MUST(draft_grow, b.d, p, &b.tree, 20);
     assert_int_equal(b.inner.n_asked, 0);
     assert_true(b.tree.nodes[0].copied && b.tree.n_nodes == 13);
     for (int32_t i = 1; i < b.tree.n_nodes; i++)
@@ -274,7 +272,7 @@ TEST(copies_take_no_step)
     b.inner.guess[0] = (candidate){8, 0.6f};
     b.inner.n = 1;
     p = policy_init(memory.bytes, &policy_optimal, 12, 0);
-    assert_int_equal(draft_grow(b.d, p, &b.tree, 20, NULL), DREY_OK);
+    MUST(draft_grow, b.d, p, &b.tree, 20);
     assert_int_equal(b.inner.n_asked, 1);
     int32_t child = tree_child(&b.tree, 0, 8);
     assert_true(child > 0 && b.tree.nodes[child].copied && !b.tree.nodes[0].copied);
@@ -292,19 +290,19 @@ TEST(steps_in_parts)
     b.inner.guess[0] = (candidate){50, 0.4f};
     b.inner.n = 1;
     drafter *d = b.d;
-    assert_int_equal(d->class->start(d, &b.tree, &root, 1, NULL), DREY_OK);
-    assert_int_equal(d->class->advance(d, &b.tree, 1, &done, NULL), DREY_OK);
+    MUST(d->class->start, d, &b.tree, &root, 1);
+    MUST(d->class->advance, d, &b.tree, 1, &done);
     assert_true(!done && !b.tree.nodes[0].expanded);
     d->class->give_up(d);
-    assert_int_equal(d->class->start(d, &b.tree, &root, 1, NULL), DREY_OK);
-    assert_int_equal(d->class->advance(d, &b.tree, 0, &done, NULL), DREY_OK);
+    MUST(d->class->start, d, &b.tree, &root, 1);
+    MUST(d->class->advance, d, &b.tree, 0, &done);
     assert_true(done && b.tree.nodes[0].expanded);
     assert_int_equal(b.tree.nodes[0].n_guesses, 4);
     /* A step of nodes that it cannot reach is over at once. */
     b.inner.deepest = 1;
     int32_t child = tree_push(&b.tree, 0, 8, 0.5f);
-    assert_int_equal(d->class->start(d, &b.tree, &child, 1, NULL), DREY_OK);
-    assert_int_equal(d->class->advance(d, &b.tree, 1, &done, NULL), DREY_OK);
+    MUST(d->class->start, d, &b.tree, &child, 1);
+    MUST(d->class->advance, d, &b.tree, 1, &done);
     assert_true(done && b.tree.nodes[child].n_guesses == 2);
     free(b.memory);
 }

@@ -5,11 +5,7 @@
 #include "support/test.h"
 #include "support/tree_path.h"
 
-static void near(double got, double want)
-{
-    if (fabs(got - want) > 1e-5)
-        fail_msg("%.6f instead of %.6f", got, want);
-}
+#define near(got, want) assert_near(got, want, 1e-5)
 
 TEST(what_is_assumed)
 {

@@ -4,11 +4,7 @@
 #include "policy/cost.h"
 #include "support/test.h"
 
-static void near(double got, double want)
-{
-    if (fabs(got - want) > 1e-9 + 1e-6 * fabs(want))
-        fail_msg("%.9f instead of %.9f", got, want);
-}
+#define near(got, want) assert_near(got, want, 1e-9 + 1e-6 * fabs((double)(want)))
 
 /* 3 GB through memory: 0.1 s. 1 GB from disk: 0.4 s. A draft of 300 MB: 10 ms. */
 static turn_cost streamed(void)
@@ -92,11 +88,7 @@ TEST(what_is_measured)
     near(cost_pass(&c, 29), 0.61);
 }
 
-static void close_to(double got, double want)
-{
-    if (fabs(got - want) > 0.02 * want)
-        fail_msg("%.6f instead of about %.6f", got, want);
-}
+#define close_to(got, want) assert_near(got, want, 0.02 * (want))
 
 /* Passes over different numbers of rows say how steep the shape is here: what was measured stays as
  * it is, and what was not follows. Some other program's part of a pass counts a quarter at most. */

@@ -6,6 +6,7 @@
 
 #include "draft/lookup_drafter.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/tree_path.h"
 
@@ -131,13 +132,13 @@ static void open_bench(bench *b, const int32_t *tokens, int32_t n)
     b->memory = calloc(1, drafter_lookup_bytes(CAPACITY));
     assert_non_null(b->memory);
     b->d = (lookup_drafter *)drafter_lookup_init(b->memory, CAPACITY);
-    assert_int_equal(drafter_lookup_class.begin(&b->d->base, tokens, n, NULL), DREY_OK);
+    MUST(drafter_lookup_class.begin, &b->d->base, tokens, n);
     tree_reset(&b->tree, tokens[n - 1]);
 }
 
 static const tree_node *expand(bench *b, int32_t node)
 {
-    assert_int_equal(drafter_lookup_class.expand(&b->d->base, &b->tree, &node, 1, NULL), DREY_OK);
+    MUST(drafter_lookup_class.expand, &b->d->base, &b->tree, &node, 1);
     return &b->tree.nodes[node];
 }
 
@@ -212,8 +213,7 @@ TEST(confidence_follows_the_text)
             int32_t moved[TREE_MAX_NODES];
             tree_moves(&b.tree, NULL, 0, right ? 8 : 66 + i, moved);
             d->class->reroot(d, &b.tree, NULL, 0, right ? 8 : 66 + i, moved);
-            assert_int_equal(d->class->begin(d, repeated, sizeof repeated / sizeof *repeated, NULL),
-                             DREY_OK);
+            MUST(d->class->begin, d, repeated, sizeof repeated / sizeof *repeated);
             tree_reset(&b.tree, 3);
             after = expand(&b, 0)->guess[0].confidence;
         }
@@ -229,10 +229,10 @@ TEST(beginning_again)
     const int32_t n = sizeof repeated / sizeof *repeated;
     open_bench(&b, repeated, n - 4);
     drafter *d = &b.d->base;
-    assert_int_equal(d->class->begin(d, repeated, n, NULL), DREY_OK);
+    MUST(d->class->begin, d, repeated, n);
     tree_reset(&b.tree, 3);
     check_guesses(expand(&b, 0), (int32_t[]){8, 7, 9}, 3);
-    assert_int_equal(d->class->begin(d, repeated + 4, n - 4, NULL), DREY_OK);
+    MUST(d->class->begin, d, repeated + 4, n - 4);
     tree_reset(&b.tree, 3);
     check_guesses(expand(&b, 0), (int32_t[]){8, 9}, 2);
     int32_t many[CAPACITY + 1] = {0};

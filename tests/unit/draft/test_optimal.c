@@ -5,6 +5,7 @@
 #include "common/num.h"
 #include "policy/policy.h"
 #include "support/policy_memory.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/tree_path.h"
 
@@ -80,7 +81,7 @@ static void turn(world *w, draft_policy *p)
     int32_t path[TREE_MAX_NODES], moved[TREE_MAX_NODES], next;
     w->n_steps = 0;
     p->cost->draft_s = 0;
-    assert_int_equal(draft_grow(&w->base, p, &grown, 100, NULL), DREY_OK);
+    MUST(draft_grow, &w->base, p, &grown, 100);
     for (int i = 0; i < w->n_steps; i++)
         cost_saw_step(p->cost, 1, w->step_s);
     draft_submit(p, &grown, 100);
@@ -418,7 +419,7 @@ TEST(parts_can_be_left_out)
         cost_saw_step(&cost, 1, 0.001);
         p->without = DREY_WITHOUT(i ? DREY_PART_TREE : DREY_PART_BATCHING);
         tree_reset(&grown, 0);
-        assert_int_equal(draft_grow(&w.base, p, &grown, 100, NULL), DREY_OK);
+        MUST(draft_grow, &w.base, p, &grown, 100);
         assert_true(grown.n_nodes > 4);
         for (int32_t j = 1; j < grown.n_nodes && i; j++)
             assert_int_equal(grown.nodes[j].parent, j - 1);

@@ -10,6 +10,7 @@
 #include "policy/provisional.h"
 #include "support/policy_memory.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/tree_path.h"
 
@@ -229,7 +230,7 @@ static void check_pacer(const char *name, bool normalised)
         int32_t max_depth = rng_below(&r, 4) == 0 ? rng_below(&r, 6) : MAX_DEPTH;
         scripted s = {.base.class = &scripted_class, .seed = seed};
         static token_tree t;
-        assert_int_equal(grow(&s.base, name, size, max_depth, &t, NULL), DREY_OK);
+        MUST(grow, &s.base, name, size, max_depth, &t);
         gave_up += restate_pacer(&f, seed, normalised, size, max_depth);
         compare(&t, &f);
         full += size > 0 && t.n_nodes - 1 == size;
@@ -261,7 +262,7 @@ TEST(optimal_submits_the_best)
         p->sampled = true; /* confidence is what it says */
         scripted s = {.base.class = &scripted_class, .seed = seed};
         tree_reset(&t, 99);
-        assert_int_equal(draft_grow(&s.base, p, &t, max_depth, NULL), DREY_OK);
+        MUST(draft_grow, &s.base, p, &t, max_depth);
         draft_submit(p, &t, 100);
         assert_true(t.nodes[0].submitted);
         for (int32_t i = 1; i < t.n_nodes; i++)
@@ -282,7 +283,7 @@ TEST(sequence_is_a_chain)
         int32_t size = (int32_t)(seed % 12), max_depth = seed % 5 == 0 ? 3 : MAX_DEPTH;
         scripted s = {.base.class = &scripted_class, .seed = seed};
         static token_tree t;
-        assert_int_equal(grow(&s.base, "sequence", size, max_depth, &t, NULL), DREY_OK);
+        MUST(grow, &s.base, "sequence", size, max_depth, &t);
         restate_sequence(&f, seed, size, max_depth);
         compare(&t, &f);
     }
@@ -310,7 +311,7 @@ TEST(what_was_drafted_ahead_is_no_chain)
         tree_guess(&t, 0, (candidate[]){{5, 0.7f}, {6, 0.65f}}, 2);
         assert_int_equal(provisional_next(&rules, &t, nodes), 1);
         assert_int_equal(t.nodes[1].token, 6);
-        assert_int_equal(draft_grow(&s.base, p, &t, MAX_DEPTH, NULL), DREY_OK);
+        MUST(draft_grow, &s.base, p, &t, MAX_DEPTH);
         draft_submit(p, &t, 8);
         assert_int_equal(t.n_nodes, 3);
         assert_false(t.nodes[1].submitted);
@@ -328,7 +329,7 @@ TEST(bld_stops_where_others_went_on)
     tree_reset(&t, 99);
     tree_guess(&t, 0, (candidate[]){{5, 0.3f}}, 1);
     tree_push(&t, 0, 5, 0.3f);
-    assert_int_equal(draft_grow(&s.base, p, &t, MAX_DEPTH, NULL), DREY_OK);
+    MUST(draft_grow, &s.base, p, &t, MAX_DEPTH);
     assert_int_equal(s.n_expanded, 0);
     draft_submit(p, &t, 8);
     assert_true(t.nodes[0].submitted && !t.nodes[1].submitted);
@@ -343,14 +344,14 @@ TEST(single_asks_and_submits_nothing)
     scripted s = {.base.class = &scripted_class, .seed = 3};
     draft_policy *p = policy_init(&memory, &policy_single, 1, 0);
     tree_reset(&t, 99);
-    assert_int_equal(draft_grow(&s.base, p, &t, 0, NULL), DREY_OK);
+    MUST(draft_grow, &s.base, p, &t, 0);
     assert_true(s.n_expanded == 0 && t.n_nodes == 1);
-    assert_int_equal(draft_grow(&s.base, p, &t, 1, NULL), DREY_OK);
+    MUST(draft_grow, &s.base, p, &t, 1);
     assert_true(s.n_expanded == 1 && t.nodes[0].n_guesses > 0 && t.n_nodes == 2);
     assert_int_equal(t.nodes[1].token, t.nodes[0].guess[0].token);
     draft_submit(p, &t, TREE_MAX_DRAFTED);
     assert_true(t.nodes[0].submitted && !t.nodes[1].submitted);
-    assert_int_equal(draft_grow(&s.base, p, &t, 9, NULL), DREY_OK);
+    MUST(draft_grow, &s.base, p, &t, 9);
     assert_true(s.n_expanded == 1 && t.n_nodes == 2);
 }
 
@@ -365,7 +366,7 @@ TEST(a_tree_goes_on_growing)
         const char *name = names[seed % 5];
         int32_t size = 1 + rng_below(&r, 40);
         scripted s = {.base.class = &scripted_class, .seed = seed};
-        assert_int_equal(grow(&s.base, name, size, MAX_DEPTH, &once, NULL), DREY_OK);
+        MUST(grow, &s.base, name, size, MAX_DEPTH, &once);
         drey_policy which;
         policy_memory memory;
         assert_true(drey_policy_parse(name, &which));
@@ -408,7 +409,7 @@ static void grows_to(const char *name, int32_t size, uint64_t without, const int
     assert_true(drey_policy_parse(name, &which));
     draft_policy *p = policy_init(&memory, policy_class_of(which), size, without);
     tree_reset(&t, 99);
-    assert_int_equal(draft_grow(&d, p, &t, 100, NULL), DREY_OK);
+    MUST(draft_grow, &d, p, &t, 100);
     assert_int_equal(t.n_nodes, n);
     for (int i = 0; i < n; i++)
         assert_int_equal(t.nodes[i].parent, parents[i]);
@@ -446,7 +447,7 @@ TEST(optimal_by_hand)
     draft_policy *p = policy_init(&memory, &policy_optimal, 8, 0);
     p->sampled = true; /* confidence is what it says */
     tree_reset(&t, 99);
-    assert_int_equal(draft_grow(&d, p, &t, 100, NULL), DREY_OK);
+    MUST(draft_grow, &d, p, &t, 100);
     draft_submit(p, &t, 100);
     int32_t n_at[9] = {0}, n = 0;
     for (int32_t i = 1; i < t.n_nodes; i++)
@@ -466,10 +467,7 @@ TEST(optimal_by_hand)
     assert_int_equal(n, 3);
 }
 
-static void near(float got, double want)
-{
-    assert_true(got > want * 0.9999 && got < want * 1.0001);
-}
+#define near(got, want) assert_near(got, want, 1e-4 * (want))
 
 /* EdgeLLM Eq. 3. */
 TEST(fallback_by_hand)
@@ -523,7 +521,7 @@ TEST(the_tree_never_overflows)
     drafter d = {.class = &eager};
     for (int i = 0; i < 4; i++) {
         static token_tree t;
-        assert_int_equal(grow(&d, names[i], 100000, 100000, &t, NULL), DREY_OK);
+        MUST(grow, &d, names[i], 100000, 100000, &t);
         assert_true(t.n_nodes >= TREE_MAX_ROWS && t.n_nodes <= TREE_MAX_NODES);
     }
 }
@@ -593,7 +591,7 @@ TEST(a_policy_has_state_steps_and_feedback)
     draft_policy *p = policy_init(&c, &class, 100, 0);
     token_tree t;
     tree_reset(&t, 0);
-    assert_int_equal(draft_grow(&d, p, &t, 3, NULL), DREY_OK);
+    MUST(draft_grow, &d, p, &t, 3);
     assert_int_equal(t.n_nodes, 15); /* all of three levels: in steps of 1, 2 and 4 nodes */
     assert_int_equal(c.n_steps, 7 + 3);
     const int32_t path[] = {2, 5};

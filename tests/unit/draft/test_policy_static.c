@@ -11,6 +11,7 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/toy_models.h"
 #include "support/tree_path.h"
 
 /* ---- Trees ---- */
@@ -59,7 +60,7 @@ static void submits(const token_tree *tree, const char *want)
 static void grow(digits *d, draft_policy *p, token_tree *tree, int32_t max_depth, int32_t most)
 {
     *d = (digits){.base = {.class = &digits_class}, .poor = d->poor};
-    assert_int_equal(draft_grow(&d->base, p, tree, max_depth, NULL), DREY_OK);
+    MUST(draft_grow, &d->base, p, tree, max_depth);
     draft_submit(p, tree, most);
 }
 
@@ -111,8 +112,6 @@ TEST(shapes_by_hand)
     }
 }
 
-/* Shares of which nothing is known: a small model's usual ones, .75, .12, ... at each depth. Seven
- * nodes are a chain, .75 to .75^7 = .13; then comes .12. */
 /* Where texts share a pass, each has a part of its rows: nothing is drafted that has none. */
 TEST(a_share_of_the_rows)
 {
@@ -129,6 +128,8 @@ TEST(a_share_of_the_rows)
     assert_int_equal(d.n_nodes[1], 1);
 }
 
+/* Where no shares are known, they are a small model's usual ones: .75, .12, ... at each depth.
+ * Seven nodes are a chain, .75 to .75^7 = .13; then comes .12. */
 TEST(usual_shares)
 {
     static token_tree tree;
@@ -229,55 +230,35 @@ TEST(found_shapes_win)
     assert_int_equal(policy_size(&o), 12);
 }
 
-static void is_refused(const drey_static_trees *t)
-{
-    drey_profile p;
-    drey_profile_init(&p);
-    p.trees = t;
-    assert_false(drey_profile_is_sound(&p));
-}
-
 TEST(what_is_no_tree)
 {
-    drey_profile p;
-    drey_profile_init(&p);
     drey_static_trees t = found();
-    p.trees = &t;
+    const drey_profile p = {.trees = &t};
     assert_true(drey_profile_is_sound(&p));
-    t.best = 3;
-    is_refused(&t);
-    t = found(), t.n_trees = DREY_STATIC_TREES + 1;
-    is_refused(&t);
-    t = found(), t.share[1][2] = 1.01;
-    is_refused(&t);
-    t = found(), t.tree[1].parent[1] = 1;
-    is_refused(&t);
-    t = found(), t.tree[1].parent[1] = -1;
-    is_refused(&t);
-    t = found(), t.tree[1].rank[3] = DREY_STATIC_RANKS;
-    is_refused(&t);
-    t = found(), t.tree[1].rank[2] = 0; /* twice the same place */
-    is_refused(&t);
-    t = found(), t.tree[1].parent[2] = 1, t.tree[1].parent[3] = 0; /* a level behind the next */
-    is_refused(&t);
-    t = found(), t.tree[1].n = 5;
-    is_refused(&t);
-    t = found(), t.tree[2].measured_tokens = 0;
-    is_refused(&t);
+#define BROKEN_BY(change) t = found(), change, assert_false(drey_profile_is_sound(&p))
+    BROKEN_BY(t.best = 3);
+    BROKEN_BY(t.n_trees = DREY_STATIC_TREES + 1);
+    BROKEN_BY(t.share[1][2] = 1.01);
+    BROKEN_BY(t.tree[1].parent[1] = 1);
+    BROKEN_BY(t.tree[1].parent[1] = -1);
+    BROKEN_BY(t.tree[1].rank[3] = DREY_STATIC_RANKS);
+    BROKEN_BY(t.tree[1].rank[2] = 0);                              /* twice the same place */
+    BROKEN_BY((t.tree[1].parent[2] = 1, t.tree[1].parent[3] = 0)); /* a level after the next */
+    BROKEN_BY(t.tree[1].n = 5);
+    BROKEN_BY(t.tree[2].measured_tokens = 0);
+#undef BROKEN_BY
     t = found();
     t.tree[2].width = t.tree[2].n = 10; /* a chain of nine */
     for (int8_t i = 1; i < 10; i++)
         t.tree[2].parent[i] = (int8_t)(i - 1), t.tree[2].rank[i] = 0;
-    is_refused(&t);
+    assert_false(drey_profile_is_sound(&p));
     t.tree[2].n = 9;
-    assert_true(drey_profile_is_sound(&(drey_profile){.trees = &t}));
+    assert_true(drey_profile_is_sound(&p));
 }
 
 /* ---- Texts ---- */
 
 enum { N_PROMPT = 12, N_TEXT = 40 };
-
-static drey_model *target, *draft;
 
 typedef struct shape_watch {
     turn_watch watch;
@@ -321,37 +302,24 @@ static void look(turn_watch *w, const token_tree *tree, const accepted *a)
 static void writes_with(const drey_engine_options *o, const char *want)
 {
     static int32_t prompt[N_PROMPT];
-    drey_engine *e = NULL;
-    drey_session *s = NULL;
-    drey_generate_options g;
+    drey_generate_options g = greedy(N_TEXT);
     drey_statistics stats = {0};
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
+    drey_session *s = open_alone(o, NULL);
     for (int32_t i = 0; i < N_PROMPT; i++)
         prompt[i] = 40 + 7 * i;
-    MUST(drey_engine_open, &e, o);
-    MUST(drey_session_open, &s, e);
     shape_watch watch = {.watch.turn = look, .session = s, .want = want};
     s->turns.watch = &watch.watch;
     MUST(drey_session_generate, s, prompt, N_PROMPT, &g, &stats);
     assert_int_equal(stats.generated_tokens, N_TEXT);
     assert_true(watch.n_turns > 1);
-    drey_session_close(&s);
-    drey_engine_close(&e);
-}
-
-static drey_model *toy_of(int32_t n_layers, const char *name)
-{
-    toy_options toy = toy_usual();
-    toy.n_layers = n_layers;
-    return toy_open(name, &toy);
+    close_alone(&s);
 }
 
 TEST(turns_submit_the_shape)
 {
-    target = toy_of(4, "target.gguf");
-    draft = toy_of(2, "draft.gguf");
+    toy_options toy = toy_usual();
+    toy.n_layers = 4;
+    toys_open_pair(&toy);
     heads_file h;
     heads_file_init(&h, target->file, &target->shape);
     memset(h.shape.accuracy, 0, sizeof h.shape.accuracy);
@@ -381,6 +349,5 @@ TEST(turns_submit_the_shape)
     writes_with(&o, "1 2 22");
     o.profile = NULL;
     writes_with(&o, "1 11 111 1111 11111 111111 1111111");
-    drey_model_close(&target);
-    drey_model_close(&draft);
+    toys_close(state);
 }

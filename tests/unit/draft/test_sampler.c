@@ -8,6 +8,7 @@
 
 #include "sample/sampler.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/test.h"
 
 enum { MAX_VOCAB = 20000 };
@@ -22,10 +23,10 @@ typedef struct bench {
 static bench bench_make(drey_sampling settings, int32_t n_vocab)
 {
     bench b;
-    assert_int_equal(arena_init(&b.memory, sampler_bytes(n_vocab), false, NULL), DREY_OK);
+    MUST(arena_init, &b.memory, sampler_bytes(n_vocab), false);
     const kernel_table *kernels = kernel_select("ref");
     assert_non_null(kernels);
-    assert_int_equal(sampler_init(&b.s, &settings, n_vocab, kernels, &b.memory, NULL), DREY_OK);
+    MUST(sampler_init, &b.s, &settings, n_vocab, kernels, &b.memory);
     return b;
 }
 
@@ -434,13 +435,10 @@ TEST(settings_out_of_range)
     const char *names[] = {"temperature", "temperature", "temperature", "top-k", "top-p",
                            "top-p",       "top-p",       "min-p",       "min-p", "min-p"};
     arena a;
-    assert_int_equal(arena_init(&a, sampler_bytes(10), false, NULL), DREY_OK);
+    MUST(arena_init, &a, sampler_bytes(10), false);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sampler s;
-        drey_error err;
-        assert_int_equal(sampler_init(&s, &bad[i], 10, kernel_select("ref"), &a, &err),
-                         DREY_ERR_USAGE);
-        assert_non_null(strstr(err.message, names[i]));
+        REFUSED(DREY_ERR_USAGE, names[i], sampler_init, &s, &bad[i], 10, kernel_select("ref"), &a);
     }
     arena_free(&a);
 }

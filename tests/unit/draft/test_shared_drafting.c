@@ -9,6 +9,7 @@
 #include "policy/shared_drafting.h"
 #include "session/sharing.h"
 #include "support/policy_memory.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "support/tree_path.h"
 
@@ -104,14 +105,6 @@ static void open_world(world *w, int32_t wrong_each, double read_s)
     }
 }
 
-static int32_t n_submitted(const token_tree *t)
-{
-    int32_t n = 0;
-    for (int32_t i = 1; i < t->n_nodes; i++)
-        n += t->nodes[i].submitted;
-    return n;
-}
-
 static double pass_s(const world *w, int32_t rows)
 {
     return w->one_s + w->row_s * (rows - 1);
@@ -143,10 +136,10 @@ static int32_t turn(world *w, int32_t n)
     int64_t begun_ns = clock_now_ns;
     w->cost.draft_s = 0;
     w->cost.shared = true;
-    assert_int_equal(shared_drafting_grow(&c, NULL), DREY_OK);
+    MUST(shared_drafting_grow, &c);
     shared_drafting_submit(&c);
     for (int32_t i = 0; i < n; i++)
-        rows += n_submitted(&w->tree[i]);
+        rows += tree_n_submitted(&w->tree[i]);
     double computing_s = pass_s(w, rows), wall_s = max_f64(computing_s, w->read_s);
     clock_now_ns += (int64_t)(wall_s * 1e9);
     cost_saw_pass(&w->cost, rows, wall_s, wall_s - computing_s);
@@ -222,11 +215,7 @@ TEST(it_stops_and_comes_back)
 
 /* ---- Promises ---- */
 
-static void near(double got, double want)
-{
-    if (fabs(got - want) > 1e-6)
-        fail_msg("%.9f instead of %.9f", got, want);
-}
+#define near(got, want) assert_near(got, want, 1e-6)
 
 /* A pass over up to 4 rows takes a second, each row beyond half of one more; a step a tenth. In
  * units so long that no clock comes near one. */
@@ -307,7 +296,7 @@ TEST(drafts_read_where_it_pays)
     static place p;
     /* As above: eight in memory do not. */
     open_place(&p, &w, 0);
-    assert_int_equal(sharing_draft(p.list, N_TEXTS, 0, 80, NULL), DREY_OK);
+    MUST(sharing_draft, p.list, N_TEXTS, 0, 80);
     assert_int_equal(n_read(&w), 0);
     for (int32_t i = 0; i < N_TEXTS; i++) {
         assert_true(p.session[i].text.draft_lags && p.session[i].tree.nodes[0].submitted);
@@ -315,22 +304,22 @@ TEST(drafts_read_where_it_pays)
     }
     /* Two of them do, unless six others are about to write. What is promised in one turn, 0.58 of
      * it, might be a mistake, and more is not believed before they had a turn without a draft. */
-    assert_int_equal(sharing_draft(p.list, 2, 6, 80, NULL), DREY_OK);
+    MUST(sharing_draft, p.list, 2, 6, 80);
     for (int i = 0; i < 9; i++)
-        assert_int_equal(sharing_draft(p.list, 2, 0, 80, NULL), DREY_OK);
+        MUST(sharing_draft, p.list, 2, 0, 80);
     p.engine.cost.pass[1] = p.engine.cost.usual_pass; /* of 2 to 4 rows */
-    assert_int_equal(sharing_draft(p.list, 2, 0, 80, NULL), DREY_OK);
+    MUST(sharing_draft, p.list, 2, 0, 80);
     assert_int_equal(n_read(&w), 0);
-    assert_int_equal(sharing_draft(p.list, 2, 0, 80, NULL), DREY_OK);
+    MUST(sharing_draft, p.list, 2, 0, 80);
     assert_int_equal(n_read(&w), 400);
     /* One alone always reads. */
-    assert_int_equal(sharing_draft(p.list + 2, 1, 0, 80, NULL), DREY_OK);
+    MUST(sharing_draft, p.list + 2, 1, 0, 80);
     assert_int_equal(n_read(&w), 600);
     /* Where reads of 9 s bind, eight do. */
     open_place(&p, &w, 9e6);
-    assert_int_equal(sharing_draft(p.list, N_TEXTS, 0, 80, NULL), DREY_OK);
+    MUST(sharing_draft, p.list, N_TEXTS, 0, 80);
     assert_int_equal(n_read(&w), N_TEXTS * 200);
-    assert_true(n_submitted(&p.session[0].tree) > 0);
+    assert_true(tree_n_submitted(&p.session[0].tree) > 0);
     /* 200 tokens take 200 / 8 steps of 0.128 s each: 3.2 s. Two texts promise 0.58 of a turn, of
      * which each has a half: of 1 s, and of two tokens. That is 0.146 s a token, and 22 of them are
      * enough. */
@@ -338,7 +327,7 @@ TEST(drafts_read_where_it_pays)
     p.engine.promised = 1;
     p.session[0].text.options.n_predict = 21 + 1;
     p.session[1].text.options.n_predict = 22 + 1;
-    assert_int_equal(sharing_draft(p.list, 2, 0, 80, NULL), DREY_OK);
+    MUST(sharing_draft, p.list, 2, 0, 80);
     assert_int_equal(w.guesser[0].n_read, 0);
     assert_int_equal(w.guesser[1].n_read, 200);
 }

@@ -6,11 +6,7 @@
 #include "support/rng.h"
 #include "support/test.h"
 
-static void near(double got, double want)
-{
-    if (fabs(got - want) > 1e-6)
-        fail_msg("%.9f instead of %.9f", got, want);
-}
+#define near(got, want) assert_near(got, want, 1e-6)
 
 /* "0.0 1.0 0.1": parent and rank of each node below the root. */
 static void looks_like(const static_tree *t, const char *want)

@@ -187,14 +187,6 @@ TEST(what_is_not_valid)
 #undef BROKEN_BY
 }
 
-static int32_t n_submitted(const token_tree *t)
-{
-    int32_t n = 0;
-    for (int32_t i = 1; i < t->n_nodes; i++)
-        n += t->nodes[i].submitted;
-    return n;
-}
-
 /* The most likely ones, and ancestors first where they are equals. */
 TEST(a_part_is_submitted)
 {
@@ -206,7 +198,7 @@ TEST(a_part_is_submitted)
     for (int32_t most = 0; most <= 6; most++) {
         tree_submit(&t, most);
         assert_true(tree_is_valid(&t));
-        assert_int_equal(n_submitted(&t), most);
+        assert_int_equal(tree_n_submitted(&t), most);
         assert_int_equal(t.nodes[other].submitted, most == 6);
     }
     rng r = {5};
@@ -215,7 +207,7 @@ TEST(a_part_is_submitted)
         push_at_random(&t, &r, 1 + rng_below(&r, 60));
         int32_t most = rng_below(&r, TREE_MAX_DRAFTED);
         tree_submit(&t, most);
-        assert_int_equal(n_submitted(&t), most < t.n_nodes - 1 ? most : t.n_nodes - 1);
+        assert_int_equal(tree_n_submitted(&t), most < t.n_nodes - 1 ? most : t.n_nodes - 1);
         for (int32_t i = 0; i < t.n_nodes; i++)
             for (int32_t j = 0; j < t.n_nodes && t.nodes[i].submitted; j++)
                 assert_true(t.nodes[j].submitted || t.nodes[j].cumulative <= t.nodes[i].cumulative);

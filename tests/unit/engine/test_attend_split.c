@@ -12,12 +12,6 @@
 #include "unit/attend_split.h"
 #include "support/test.h"
 
-static void within(double got, double want, double tolerance)
-{
-    if (!(fabs(got - want) <= tolerance))
-        fail_msg("%.9g, not %.9g", got, want);
-}
-
 static unit_set *open_set(const char *text, const drey_unit_shares *shares)
 {
     unit_words w;
@@ -35,11 +29,11 @@ TEST(between_contexts)
 {
     static const int32_t contexts[] = {0, 100, 400, 1000};
     static const float boundary[] = {-0.5f, -0.25f, 0, 0.75f};
-    within(boundary_at(contexts, boundary, 4, 0), -0.5, 0);
-    within(boundary_at(contexts, boundary, 4, 250), -0.125, 1e-12);
-    within(boundary_at(contexts, boundary, 4, 600), 0.25, 1e-12);
-    within(boundary_at(contexts, boundary, 4, 9000), 0.75, 0);
-    within(boundary_at(contexts + 3, boundary + 3, 1, 5), 0.75, 0);
+    assert_near(boundary_at(contexts, boundary, 4, 0), -0.5, 0);
+    assert_near(boundary_at(contexts, boundary, 4, 250), -0.125, 1e-12);
+    assert_near(boundary_at(contexts, boundary, 4, 600), 0.25, 1e-12);
+    assert_near(boundary_at(contexts, boundary, 4, 9000), 0.75, 0);
+    assert_near(boundary_at(contexts + 3, boundary + 3, 1, 5), 0.75, 0);
 }
 
 /* A tail counts as two blocks. Behind 1280 positions, 20 blocks, a fifth of all is 4.4: the tail
@@ -47,30 +41,30 @@ TEST(between_contexts)
 TEST(from_shares)
 {
     unit_set *us = open_set("cpu=4+cpu=1", NULL);
-    within(units_boundary(us, 1, 1280, false), 0.12, 1e-9);
-    within(units_boundary(us, 1, 1280 + 63, false), 0.12, 1e-9);
+    assert_near(units_boundary(us, 1, 1280, false), 0.12, 1e-9);
+    assert_near(units_boundary(us, 1, 1280 + 63, false), 0.12, 1e-9);
     units_close(&us);
     us = open_set("cpu=19+cpu=1", NULL);
-    within(units_boundary(us, 64, 1280, false), -0.45, 1e-9);
+    assert_near(units_boundary(us, 64, 1280, false), -0.45, 1e-9);
     units_close(&us);
     us = open_set("cpu=1+cpu=0", NULL);
-    within(units_boundary(us, 1, 1280, false), -1, 0);
+    assert_near(units_boundary(us, 1, 1280, false), -1, 0);
     units_close(&us);
     us = open_set("cpu=0+cpu=1", NULL);
-    within(units_boundary(us, 1, 1280, false), 1, 1e-9);
+    assert_near(units_boundary(us, 1, 1280, false), 1, 1e-9);
     units_close(&us);
 
     drey_unit_shares measured = {.n_units = 2, .n_boundaries = 3, .boundary = {-0.5f, 0, 0.5f}};
     for (int w = 0; w < DREY_UNIT_WIDTHS; w++)
         measured.share[w][0] = measured.share[w][1] = 1;
     us = open_set("cpu+cpu", &measured);
-    within(units_boundary(us, 1, 100, false), -0.5, 0);
-    within(units_boundary(us, 1, 640, false), -0.25, 1e-9); /* of 256 and 1024 */
-    within(units_boundary(us, 1, 2560, false), 0.25, 1e-9);
-    within(units_boundary(us, 1, 100000, false), 0.5, 0);
+    assert_near(units_boundary(us, 1, 100, false), -0.5, 0);
+    assert_near(units_boundary(us, 1, 640, false), -0.25, 1e-9); /* of 256 and 1024 */
+    assert_near(units_boundary(us, 1, 2560, false), 0.25, 1e-9);
+    assert_near(units_boundary(us, 1, 100000, false), 0.5, 0);
     units_close(&us);
     us = open_set("cpu=4+cpu=1", &measured); /* what was said counts */
-    within(units_boundary(us, 1, 1280, false), 0.12, 1e-9);
+    assert_near(units_boundary(us, 1, 1280, false), 0.12, 1e-9);
     units_close(&us);
 }
 
@@ -79,8 +73,8 @@ static void ends_with(const unit_set *us, int32_t slot, double boundary, bool de
 {
     double got_dense, got_tail;
     units_attend_end(us, slot, 1, boundary, devices, &got_dense, &got_tail);
-    within(got_dense, dense, 1e-9);
-    within(got_tail, tail, 1e-9);
+    assert_near(got_dense, dense, 1e-9);
+    assert_near(got_tail, tail, 1e-9);
 }
 
 static void ends_are(const unit_set *us, int32_t slot, double boundary, double dense, double tail)
@@ -130,8 +124,8 @@ TEST(parts_of_devices)
     ends_with(us, 0, -0.4, true, 1, 0.4);
     ends_with(us, 2, -0.4, true, 1, 1);
     ends_with(us, 0, 0.2, false, 0.8, 0);
-    within(units_boundary(us, 1, 1280, true), (22 / 3. - 2) / 20, 1e-9); /* 2 of 6 */
-    within(units_boundary(us, 1, 1280, false), (22 * 0.4 - 2) / 20, 1e-9);
+    assert_near(units_boundary(us, 1, 1280, true), (22 / 3. - 2) / 20, 1e-9); /* 2 of 6 */
+    assert_near(units_boundary(us, 1, 1280, false), (22 * 0.4 - 2) / 20, 1e-9);
     const drey_error lost = {.message = "lost"};
     units_fail(us, 3, &lost);
     assert_int_equal(units_n_attending(us), 0);
@@ -142,7 +136,7 @@ TEST(parts_of_devices)
     ends_with(us, 1, 0.3, true, 0.7, 0);
     units_close(&us);
     us = open_set("cpu=1/threads=1+fake=0", NULL);
-    within(units_boundary(us, 1, 1280, true), 1, 1e-9);
+    assert_near(units_boundary(us, 1, 1280, true), 1, 1e-9);
     ends_with(us, 1, 0.5, true, 0.5, 0);
     units_close(&us);
     us = open_set("cpu=1/threads=1+fake:deaf=1", NULL);
@@ -514,8 +508,8 @@ static void merge_is(float score0, float score1, float score2, float x, double w
     attend_range(&a, 0, 1, 1, 1, 2, partials, scratch);
     attend_range(&a, 0, 1, 1, 0, 1, partials, scratch);
     attend_finish(&a, 0, 1, 1, true, partials, scratch);
-    within((double)out[0], want, 1e-5 * fabs(want) + 1e-6);
-    within((double)out[1], want_1, 1e-6);
+    assert_near((double)out[0], want, 1e-5 * fabs(want) + 1e-6);
+    assert_near((double)out[1], want_1, 1e-6);
 }
 
 TEST(merged_by_hand)

@@ -430,8 +430,7 @@ static void give_up(bench *b, const answer *a)
         drey_error err;
         offer_chain(&w, 1);
         pass_group g = group_of(&w);
-        assert_int_equal(run_to(b, &p, &g, 1, 1 + rng_below(&r, N_LAYERS), true, NULL, &err),
-                         DREY_OK);
+        MUST(run_to, b, &p, &g, 1, 1 + rng_below(&r, N_LAYERS), true, NULL);
         if (i % 4 == 3) {
             atomic_store(&b->broken, true);
             assert_int_equal(run_to(b, &p, &g, 1, N_LAYERS + 1, false, NULL, &err), DREY_ERR_IO);
@@ -483,16 +482,16 @@ static void look_everywhere(bench *b, const answer *a)
     begin_writing(&w, b->session[0]);
     offer_chain(&w, N_TEXT);
     pass_group g = group_of(&w);
-    assert_int_equal(pass_begin(&p, runner_of(b), &g, 1, NULL), DREY_OK);
+    MUST(pass_begin, &p, runner_of(b), &g, 1);
     assert_false(pass_can_look(&p) || pass_can_stop(&p));
     for (pass_state now = PASS_GOES_ON; now != PASS_DONE;) {
-        assert_int_equal(pass_step(&p, 0, &now, NULL), DREY_OK);
+        MUST(pass_step, &p, 0, &now);
         if (now == PASS_STARVED)
             pass_wait(&p);
         if (pass_at_layer(&p))
             look_at_layer(b, &p, N_TEXT, &r, whole[0]);
     }
-    assert_int_equal(pass_end(&p, NULL), DREY_OK);
+    MUST(pass_end, &p);
     for (int32_t i = 0; i < N_TEXT; i++)
         assert_memory_equal(whole[i], a->logits[i], logits_bytes(b));
     take(b, &w, &g, &p, a, false);

@@ -5,11 +5,7 @@
 #include "exit/exit.h"
 #include "support/test.h"
 
-static void near(float got, double want)
-{
-    if (!(fabs((double)got - want) <= 1e-6 + 1e-6 * fabs(want)))
-        fail_msg("%.9g instead of %.9g", (double)got, want);
-}
+#define near(got, want) assert_near(got, want, 1e-6 + 1e-6 * fabs((double)(want)))
 
 /* ---- Features ---- */
 

@@ -39,16 +39,13 @@ static bool on_token(void *user, int32_t id)
     return true;
 }
 
-static drey_session *open_session(drey_engine **e, bool drafts)
+static drey_session *open_session(bool drafts)
 {
-    drey_session *s = NULL;
     drey_engine_options o = plain_options(target, 128, 1);
     o.draft = drafts ? draft : NULL;
     o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
     o.policy = drafts ? DREY_POLICY_SPECINFER : DREY_POLICY_NONE;
-    MUST(engine_open, e, &o, NULL);
-    MUST(drey_session_open, &s, *e);
-    return s;
+    return open_alone(&o, NULL);
 }
 
 static void write_text(drey_session *s, float temperature, const drey_bias *biases,
@@ -84,8 +81,7 @@ static void check_scores(drey_session *s, const heard *h)
 TEST(logprobs_are_the_scores)
 {
     static heard plain, drafted;
-    drey_engine *a, *b;
-    drey_session *alone = open_session(&a, false), *with = open_session(&b, true);
+    drey_session *alone = open_session(false), *with = open_session(true);
     static const float temperatures[] = {0, 0.8f};
     for (int i = 0; i < 2; i++) {
         write_text(alone, temperatures[i], NULL, 0, &plain);
@@ -102,17 +98,14 @@ TEST(logprobs_are_the_scores)
                 assert_int_equal(plain.top[k][0].id, plain.ids[k]);
         }
     }
-    drey_session_close(&alone);
-    drey_session_close(&with);
-    drey_engine_close(&a);
-    drey_engine_close(&b);
+    close_alone(&alone);
+    close_alone(&with);
 }
 
 TEST(biases_decide)
 {
     static heard plain, h, drafted;
-    drey_engine *a, *b;
-    drey_session *alone = open_session(&a, false), *with = open_session(&b, true);
+    drey_session *alone = open_session(false), *with = open_session(true);
     write_text(alone, 0, NULL, 0, &plain);
     const drey_bias never[] = {{plain.ids[0], -INFINITY}, {plain.ids[1], -INFINITY}};
     const drey_bias twice[] = {{65, 500}, {65, 500}, {66, 900}};
@@ -130,16 +123,13 @@ TEST(biases_decide)
     }
     write_text(alone, 0, NULL, 0, &h); /* they end with their text */
     assert_memory_equal(h.ids, plain.ids, sizeof h.ids);
-    drey_session_close(&alone);
-    drey_session_close(&with);
-    drey_engine_close(&a);
-    drey_engine_close(&b);
+    close_alone(&alone);
+    close_alone(&with);
 }
 
 TEST(what_makes_no_sense_is_refused)
 {
-    drey_engine *e;
-    drey_session *s = open_session(&e, false);
+    drey_session *s = open_session(false);
     drey_generate_options g;
     drey_error err = {0};
     static const drey_bias bad[] = {{-1, 1}, {1 << 30, 1}, {3, NAN}};
@@ -152,24 +142,19 @@ TEST(what_makes_no_sense_is_refused)
                          DREY_ERR_USAGE);
         assert_true(strlen(err.message) > 20);
     }
-    drey_session_close(&s);
-    drey_engine_close(&e);
+    close_alone(&s);
 }
 
 TEST(counts_and_prompts)
 {
-    drey_engine *e;
-    drey_session *s = open_session(&e, false);
-    drey_generate_options g;
+    drey_session *s = open_session(false);
+    drey_generate_options g = greedy(4);
     drey_counts before, after;
     int64_t done, total;
     drey_session_prompt(s, &done, &total);
     assert_int_equal(total, 0);
-    drey_engine_count(e, &before);
+    drey_engine_count(s->engine, &before);
     assert_int_equal(before.rows, 0);
-    drey_generate_options_init(&g);
-    g.n_predict = 4;
-    g.ignore_eos = true;
     MUST(drey_session_sync, s, prompt, N_PROMPT, NULL);
     MUST(drey_session_begin, s, &g, NULL);
     drey_session_prompt(s, &done, &total);
@@ -177,29 +162,24 @@ TEST(counts_and_prompts)
     assert_int_equal(total, N_PROMPT);
     for (bool ended = false; !ended;)
         MUST(drey_session_step, s, &ended);
-    drey_engine_count(e, &after);
+    drey_engine_count(s->engine, &after);
     assert_int_equal(after.prompt_rows, N_PROMPT);
     assert_int_equal(after.passes, 3); /* the prompt's pass writes the first token */
     assert_int_equal(after.rows, 3);
     assert_true(after.read_bytes > 0 && after.peak_memory_bytes > 0);
-    drey_session_close(&s);
-    drey_engine_close(&e);
+    close_alone(&s);
 }
 
 /* What the caller holds is a part of the budget. */
 TEST(held_bytes_are_planned)
 {
-    drey_engine_options o;
+    drey_engine_options o = plain_options(target, 128, 1);
     drey_plan without, with;
     drey_error err = {0};
-    drey_engine_options_init(&o);
-    o.target = target;
     o.memory_bytes = 200 << 20;
-    o.n_context = 128;
-    o.n_threads = 1;
-    assert_int_equal(drey_plan_make(&o, NULL, &without, &err), DREY_OK);
+    MUST(drey_plan_make, &o, NULL, &without);
     o.held_bytes = 20 << 20;
-    assert_int_equal(drey_plan_make(&o, NULL, &with, &err), DREY_OK);
+    MUST(drey_plan_make, &o, NULL, &with);
     assert_int_equal(with.held_bytes, o.held_bytes);
     assert_true(with.smallest_budget_bytes >= without.smallest_budget_bytes + (20 << 20));
     assert_true(with.spare_bytes + (20 << 20) <= without.spare_bytes + (2 << 20));

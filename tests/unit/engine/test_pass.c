@@ -205,15 +205,14 @@ static const int32_t tapped_rows[] = {0, 7, N_TREE - 1};
 static void look_at_layers(bench *b, const pass_row *rows, const pass_tap *taps,
                            float *const seen[N_TAPS])
 {
-    drey_error err;
     runner *r = &b->session->target;
     int64_t n_embd = r->layout->shape.n_embd, stride = pass_hidden_stride(r);
     pass_group group = {.kv = r->kv, .rows = rows, .n = N_TREE, .head = HEAD_ALL};
     model_pass p;
     pass_state state = PASS_GOES_ON;
-    assert_int_equal(pass_begin(&p, r, &group, 1, &err), DREY_OK);
+    MUST(pass_begin, &p, r, &group, 1);
     while (state != PASS_DONE) {
-        assert_int_equal(pass_step(&p, 0, &state, &err), DREY_OK);
+        MUST(pass_step, &p, 0, &state);
         if (state == PASS_STARVED)
             pass_wait(&p);
         for (int t = 0; t < N_TAPS && pass_at_layer(&p); t++)
@@ -221,11 +220,9 @@ static void look_at_layers(bench *b, const pass_row *rows, const pass_tap *taps,
                 memcpy(seen[t] + i * stride, r->ws->x + taps[t].rows[i] * stride,
                        (size_t)n_embd * sizeof(float));
     }
-    assert_int_equal(pass_end(&p, &err), DREY_OK);
+    MUST(pass_end, &p);
     for (int32_t i = 0; i < taps[0].n; i++)
-        assert_int_equal(
-            weights_row(r->weights, rows[taps[0].rows[i]].token, seen[0] + i * stride, 0, &err),
-            DREY_OK);
+        MUST(weights_row, r->weights, rows[taps[0].rows[i]].token, seen[0] + i * stride, 0);
 }
 
 /* What a pass hands out is what its rows held at each layer, and its logits are the same. */
@@ -233,7 +230,6 @@ TEST(test_taps)
 {
     bench b = {0};
     open_bench(&b, "qwen2", TYPE_Q4_K);
-    drey_error err;
     runner *r = &b.session->target;
     int64_t n_embd = r->layout->shape.n_embd, stride = pass_hidden_stride(r);
     int32_t n_layers = r->layout->shape.n_layers;
@@ -258,7 +254,7 @@ TEST(test_taps)
     start(&b, 16);
     pass_group group = {
         .kv = r->kv, .rows = rows, .n = N_TREE, .head = HEAD_ALL, .taps = taps, .n_taps = N_TAPS};
-    assert_int_equal(pass_run(r, &group, 1, &err), DREY_OK);
+    MUST(pass_run, r, &group, 1);
     for (int t = 0; t < N_TAPS; t++)
         for (int32_t i = 0; i < taps[t].n; i++)
             assert_memory_equal(taps[t].out + i * stride, seen[t] + i * stride,
@@ -270,9 +266,9 @@ TEST(test_taps)
     model_pass p;
     pass_state now = PASS_GOES_ON;
     start(&b, 16);
-    assert_int_equal(pass_begin(&p, r, &group, 1, &err), DREY_OK);
+    MUST(pass_begin, &p, r, &group, 1);
     while (!pass_at_layer(&p) || pass_layers_done(&p) == 0) {
-        assert_int_equal(pass_step(&p, 0, &now, &err), DREY_OK);
+        MUST(pass_step, &p, 0, &now);
         if (now == PASS_STARVED)
             pass_wait(&p);
     }

@@ -15,11 +15,10 @@
 #include "os/clock.h"
 #include "os/memory.h"
 #include "os/reader.h"
-#include "support/scene.h"
+#include "support/bytes_file.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
-
-static drey_model *target, *draft;
+#include "support/toy_models.h"
 
 static drey_engine_options usual(bool with_draft)
 {
@@ -127,20 +126,16 @@ TEST(the_least_budget_works)
     for (int with_draft = 0; with_draft < 2; with_draft++) {
         drey_engine_options o = usual(with_draft);
         o.memory_bytes = least_budget(o);
-        drey_engine *e = NULL;
-        drey_session *s = NULL;
-        MUST(drey_engine_open, &e, &o);
-        MUST(drey_session_open, &s, e);
+        drey_session *s = open_alone(&o, NULL);
         drey_plan plan;
-        drey_engine_plan(e, &plan);
+        drey_engine_plan(s->engine, &plan);
         assert_true(plan.streamed_bytes_per_pass > 0);
         drey_generate_options g = greedy(12);
         drey_statistics stats;
         const int32_t prompt[] = {3, 4, 5};
         MUST(drey_session_generate, s, prompt, 3, &g, &stats);
         assert_int_equal(stats.generated_tokens, 12);
-        drey_session_close(&s);
-        drey_engine_close(&e);
+        close_alone(&s);
     }
 }
 
@@ -168,30 +163,30 @@ TEST(a_planner_reads_once)
     drey_planner *p = NULL;
     drey_plan plan, same;
     drey_error err = {0};
-    assert_int_equal(drey_prepare(&(drey_prepare_options){.model = model}, NULL, &err), DREY_OK);
+    MUST(drey_prepare, &(drey_prepare_options){.model = model}, NULL);
     o.memory_bytes = least_budget(o) + (1 << 20); /* the process may grow a little meanwhile */
     same = plan_of(&o, NULL);
     assert_true(same.sidecar);
-    assert_int_equal(drey_planner_open(&p, &o, &err), DREY_OK);
+    MUST(drey_planner_open, &p, &o);
     assert_int_equal(unlink(temp_path("gone.gguf")), 0);
     assert_int_equal(unlink(temp_path("gone.gguf.drey")), 0);
 
     uint64_t before = UINT64_MAX;
     for (int i = 0; i < 4; i++) {
         uint64_t budget = o.memory_bytes + (uint64_t)i * (64 << 10);
-        assert_int_equal(drey_planner_make(p, budget, NULL, &plan, &err), DREY_OK);
+        MUST(drey_planner_make, p, budget, NULL, &plan);
         assert_int_equal(plan.budget_bytes, budget);
         assert_true(plan.sidecar && plan.n_sessions == 2);
         assert_true(plan.streamed_bytes_per_pass <= before);
         before = plan.streamed_bytes_per_pass;
         tensor_sum sum = {0};
-        assert_int_equal(drey_planner_visit(p, budget, add_tensor, &sum, &err), DREY_OK);
+        MUST(drey_planner_visit, p, budget, add_tensor, &sum);
         assert_true(sum.n > 0);
         assert_int_equal(sum.bytes[DREY_STREAMED], plan.streamed_bytes_per_pass);
         assert_int_equal(sum.bytes[DREY_LOOKED_UP], plan.lookup_bytes);
     }
     assert_int_equal(drey_planner_make(p, 1, NULL, &plan, &err), DREY_ERR_MEMORY);
-    assert_int_equal(drey_planner_make(p, 0, NULL, &plan, &err), DREY_OK);
+    MUST(drey_planner_make, p, 0, NULL, &plan);
     assert_int_equal(plan.budget_bytes, o.memory_bytes);
     assert_int_equal(plan.target_bytes, same.target_bytes);
     drey_planner_close(&p);
@@ -213,14 +208,13 @@ TEST(sessions_are_counted)
     uint64_t more = least + (1 << 20) - o.memory_bytes; /* both are rounded to whole MiB */
     assert_true(more >= one && more <= one + one / 64 + (2 << 20));
     o.memory_bytes = least;
-    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
-    assert_int_equal(drey_session_open(&s[0], e, &err), DREY_OK);
-    assert_int_equal(drey_session_open(&s[1], e, &err), DREY_OK);
-    assert_int_equal(drey_session_open(&s[2], e, &err), DREY_ERR_USAGE);
-    assert_non_null(strstr(err.message, "n_sessions"));
+    MUST(drey_engine_open, &e, &o);
+    MUST(drey_session_open, &s[0], e);
+    MUST(drey_session_open, &s[1], e);
+    REFUSED(DREY_ERR_USAGE, "n_sessions", drey_session_open, &s[2], e);
     assert_true(s[0]->memory.used_bytes <= one);
     drey_session_close(&s[0]);
-    assert_int_equal(drey_session_open(&s[2], e, &err), DREY_OK);
+    MUST(drey_session_open, &s[2], e);
     drey_session_close(&s[1]);
     drey_session_close(&s[2]);
     drey_engine_close(&e);
@@ -236,14 +230,12 @@ TEST(a_short_plan_is_an_error)
     drey_engine_options o = usual(false);
     drey_engine *e = NULL;
     drey_session *s = NULL;
-    drey_error err = {0};
-    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
+    MUST(drey_engine_open, &e, &o);
     e->plan.n_slots += 1000; /* the plan was made for fewer */
-    assert_int_equal(drey_session_open(&s, e, &err), DREY_ERR_INTERNAL);
-    assert_non_null(strstr(err.message, "bytes short"));
+    REFUSED(DREY_ERR_INTERNAL, "bytes short", drey_session_open, &s, e);
     assert_null(s);
     e->plan.n_slots -= 1000;
-    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
+    MUST(drey_session_open, &s, e);
     drey_session_close(&s);
     drey_engine_close(&e);
 }
@@ -283,28 +275,11 @@ TEST(code_is_brought_in)
     /* An engine leaves that to the program. */
     drey_engine_options o = usual(false);
     drey_engine *e = NULL;
-    assert_int_equal(drey_engine_open(&e, &o, NULL), DREY_OK);
+    MUST(drey_engine_open, &e, &o);
     assert_true(code_mapping().resident_kb < n / 1024);
     drey_engine_close(&e);
     drey_settle_memory();
     assert_int_equal(code_mapping().resident_kb, n / 1024);
-}
-
-/* Pages of this program's file that have arrived in the page cache, once reads are over. */
-static size_t cached_pages(int fd)
-{
-    struct stat about;
-    assert_int_equal(fstat(fd, &about), 0);
-    nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
-    size_t n = ((size_t)about.st_size + 4095) / 4096, n_in = 0;
-    unsigned char *in = malloc(n);
-    void *map = mmap(NULL, n * 4096, PROT_READ, MAP_SHARED, fd, 0);
-    assert_true(in && map != MAP_FAILED && mincore(map, n * 4096, in) == 0);
-    for (size_t i = 0; i < n; i++)
-        n_in += in[i] & 1;
-    munmap(map, n * 4096);
-    free(in);
-    return n_in;
 }
 
 /* Pages of its file that the program itself maps, at most: it is the first of the objects. */
@@ -316,14 +291,22 @@ static int add_pages(struct dl_phdr_info *object, size_t size, void *user)
     return 1;
 }
 
+/* In the page cache, once reads that are under way are over. */
+static size_t pages_after_reads(const char *path)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+    return cached_pages(path);
+}
+
 /* Read-ahead that is still under way when settling begins is not left behind, but for what the
  * program maps. */
 TEST(the_rest_of_the_file_goes)
 {
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    const char *path = "/proc/self/exe";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     drey_settle_memory();
-    size_t settled = cached_pages(fd), mapped = 0;
+    size_t settled = pages_after_reads(path), mapped = 0;
     dl_iterate_phdr(add_pages, &mapped);
     struct stat about;
     fstat(fd, &about);
@@ -340,7 +323,7 @@ TEST(the_rest_of_the_file_goes)
         int64_t start = clock_ns();
         drey_settle_memory();
         bool in_time = clock_ns() - start < 45 * 1000 * 1000;
-        size_t left = cached_pages(fd);
+        size_t left = pages_after_reads(path);
         assert_true(!in_time || left <= mapped);
         n_rounds += in_time;
     }
@@ -349,11 +332,7 @@ TEST(the_rest_of_the_file_goes)
     close(fd);
 }
 
-static void near(double got, double want)
-{
-    if (!(fabs(got - want) <= 1e-9 * fabs(want)))
-        fail_msg("%g instead of %g", got, want);
-}
+#define near(got, want) assert_near(got, want, 1e-9 * fabs((double)(want)))
 
 TEST(predicts_the_ceiling)
 {
@@ -445,12 +424,4 @@ static int open_models(void **state)
     return 0;
 }
 
-static int close_models(void **state)
-{
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
-    return 0;
-}
-
-TEST_GROUP(open_models, close_models)
+TEST_GROUP(open_models, toys_close)

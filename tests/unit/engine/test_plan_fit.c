@@ -297,7 +297,7 @@ TEST(a_small_budget_names_the_least)
     snprintf(says, sizeof says, "budget of 3 MiB is too small; the smallest that works here is %d",
              (int)(least / mib));
     assert_non_null(strstr(err.message, says));
-    assert_int_equal(plan_make(&x.in, least, &x.result, &err), DREY_OK);
+    MUST(plan_make, &x.in, least, &x.result);
     assert_int_equal(plan_make(&x.in, least - 2 * mib, &x.result, &err), DREY_ERR_MEMORY);
 }
 

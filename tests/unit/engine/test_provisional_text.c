@@ -55,16 +55,14 @@ static bool on_text(void *user, const char *bytes, size_t n_bytes)
     return true;
 }
 
-static drey_engine *open_engine(drey_policy policy, double share)
+static drey_session *open_session(drey_policy policy, double share)
 {
-    drey_engine *e = NULL;
     drey_engine_options o = plain_options(target, 128, 1);
     o.draft = policy == DREY_POLICY_NONE ? NULL : draft;
     o.drafter = policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
     o.policy = policy;
     engine_tuning tuning = {.set_share = share < 1, .share = share};
-    MUST(engine_open, &e, &o, &tuning);
-    return e;
+    return open_alone(&o, &tuning);
 }
 
 static void write_text(drey_session *s, const char *stop, reader *r)
@@ -90,18 +88,14 @@ static void write_text(drey_session *s, const char *stop, reader *r)
 TEST(events_add_up)
 {
     static reader plain, r;
-    drey_session *s;
-    drey_engine *e = open_engine(DREY_POLICY_NONE, 1);
-    MUST(drey_session_open, &s, e);
+    drey_session *s = open_session(DREY_POLICY_NONE, 1);
     plain = (reader){.n_text = 0};
     write_text(s, NULL, &plain);
     assert_int_equal(plain.n_events[DREY_EVENT_PROVISIONAL], 0);
-    drey_session_close(&s);
-    drey_engine_close(&e);
+    close_alone(&s);
     static const double shares[] = {1, 0.2};
     for (int i = 0; i < 2; i++) {
-        e = open_engine(DREY_POLICY_EDGELLM, shares[i]);
-        MUST(drey_session_open, &s, e);
+        s = open_session(DREY_POLICY_EDGELLM, shares[i]);
         r = (reader){.n_text = 0};
         write_text(s, NULL, &r);
         assert_int_equal(r.n_text, plain.n_text);
@@ -119,8 +113,7 @@ TEST(events_add_up)
             write_text(s, NULL, &r);
             assert_memory_equal(r.text, plain.text, r.n_text);
         }
-        drey_session_close(&s);
-        drey_engine_close(&e);
+        close_alone(&s);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/tree_path.h"
 
 /* ---- Which nodes ---- */
 
@@ -35,14 +36,6 @@ static shared_tree enter(member *m, turn_cost *cost, const policy_class *class, 
     return t;
 }
 
-static int32_t n_submitted(const token_tree *t)
-{
-    int32_t n = 0;
-    for (int32_t i = 1; i < t->n_nodes; i++)
-        n += t->nodes[i].submitted;
-    return n;
-}
-
 TEST(test_best_of_all)
 {
     turn_cost cost = small_pass();
@@ -57,26 +50,26 @@ TEST(test_best_of_all)
     tree_push(&doubtful.tree, 0, 21, 0.2f);
     /* Two roots; 4 rows take as long: 2 + 0.9 + 0.81 in 1 s. A fifth row, 0.75: 4.46 in 1.5 s. */
     shared_drafting_submit(&c);
-    assert_int_equal(n_submitted(&sure.tree), 2);
-    assert_int_equal(n_submitted(&doubtful.tree), 0);
+    assert_int_equal(tree_n_submitted(&sure.tree), 2);
+    assert_int_equal(tree_n_submitted(&doubtful.tree), 0);
     assert_true(doubtful.tree.nodes[0].submitted);
     /* Reads take 2 s: so do 6 rows, for 2 + 0.9 + 0.81 + 0.75 + 0.729 tokens; and 7, in 2.5 s,
      * would add 0.656: 2.34 a second instead of 2.59. */
     cost.read_s = 2;
     shared_drafting_submit(&c);
-    assert_int_equal(n_submitted(&sure.tree), 3);
-    assert_int_equal(n_submitted(&doubtful.tree), 1);
+    assert_int_equal(tree_n_submitted(&sure.tree), 3);
+    assert_int_equal(tree_n_submitted(&doubtful.tree), 1);
     /* Room for one: the best. */
     c.most = 1;
     shared_drafting_submit(&c);
-    assert_int_equal(n_submitted(&sure.tree), 1);
-    assert_int_equal(n_submitted(&doubtful.tree), 0);
+    assert_int_equal(tree_n_submitted(&sure.tree), 1);
+    assert_int_equal(tree_n_submitted(&doubtful.tree), 0);
     /* Of equal ones the older tree's. */
     tree_reset(&sure.tree, 7);
     tree_push(&sure.tree, 0, 10, 0.75f);
     shared_drafting_submit(&c);
-    assert_int_equal(n_submitted(&sure.tree), 1);
-    assert_int_equal(n_submitted(&doubtful.tree), 0);
+    assert_int_equal(tree_n_submitted(&sure.tree), 1);
+    assert_int_equal(tree_n_submitted(&doubtful.tree), 0);
 }
 
 /* ---- Which steps ---- */
@@ -129,12 +122,12 @@ TEST(test_steps_are_shared)
     }
     shared_drafting c = {.trees = trees, .n = 3, .most = 20};
     n_shared = n_nodes_shared = 0;
-    assert_int_equal(shared_drafting_grow(&c, NULL), DREY_OK);
+    MUST(shared_drafting_grow, &c);
     assert_int_equal(n_shared, 4);
     assert_int_equal(n_nodes_shared, 12);
     shared_drafting_submit(&c);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(n_submitted(&m[i].tree), 4);
+        assert_int_equal(tree_n_submitted(&m[i].tree), 4);
         assert_int_equal(g[i].base.n_steps, 4);
         assert_int_equal(trees[i].policy->size, 4);
     }
@@ -142,10 +135,10 @@ TEST(test_steps_are_shared)
     c.most = 7;
     for (int i = 0; i < 3; i++)
         tree_reset(&m[i].tree, 7);
-    assert_int_equal(shared_drafting_grow(&c, NULL), DREY_OK);
+    MUST(shared_drafting_grow, &c);
     shared_drafting_submit(&c);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(n_submitted(&m[i].tree), i == 0 ? 3 : 2);
+        assert_int_equal(tree_n_submitted(&m[i].tree), i == 0 ? 3 : 2);
 }
 
 /* Reads make a pass of few rows last: whoever is sure is drafted for deeper than the other. */
@@ -162,11 +155,12 @@ TEST(test_steps_go_where_they_pay)
         trees[i].drafter = &g[i].base;
     }
     shared_drafting c = {.trees = trees, .n = 2, .most = 20};
-    assert_int_equal(shared_drafting_grow(&c, NULL), DREY_OK);
+    MUST(shared_drafting_grow, &c);
     shared_drafting_submit(&c);
     assert_true(g[0].n_expanded > g[1].n_expanded);
-    assert_true(n_submitted(&m[0].tree) > n_submitted(&m[1].tree));
-    assert_true(n_submitted(&m[0].tree) + n_submitted(&m[1].tree) <= 6); /* 8 rows take 3 s */
+    assert_true(tree_n_submitted(&m[0].tree) > tree_n_submitted(&m[1].tree));
+    assert_true(tree_n_submitted(&m[0].tree) + tree_n_submitted(&m[1].tree) <=
+                6); /* 8 rows take 3 s */
 }
 
 /* ---- Rows of prompts ---- */

@@ -6,14 +6,12 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/toy_models.h"
+#include "support/tree_path.h"
 
 static void guess(token_tree *t, int32_t node, int32_t a, int32_t b, int32_t c)
 {
-    t->nodes[node].expanded = true;
-    t->nodes[node].n_guesses = 3;
-    t->nodes[node].guess[0] = (candidate){.token = a, .confidence = 0.5f};
-    t->nodes[node].guess[1] = (candidate){.token = b, .confidence = 0.3f};
-    t->nodes[node].guess[2] = (candidate){.token = c, .confidence = 0.1f};
+    tree_guess(t, node, (candidate[]){{a, 0.5f}, {b, 0.3f}, {c, 0.1f}}, 3);
 }
 
 /*      root --+-- 11 --+-- 21 (not submitted)     guesses of the root: 11, 12, 13
@@ -135,27 +133,12 @@ static void agrees(const drey_statistics *t, const drey_speculation *c)
 
 TEST(texts_add_up)
 {
-    toy_options toy = toy_usual();
-    drey_model *target, *draft;
-    toy_write(temp_path("target.gguf"), &toy);
-    toy.n_layers = 2;
-    toy_write(temp_path("draft.gguf"), &toy);
-    MUST(drey_model_open, &target, temp_path("target.gguf"));
-    MUST(drey_model_open, &draft, temp_path("draft.gguf"));
     for (int with = 0; with < 2; with++) {
-        drey_engine_options o;
-        drey_engine_options_init(&o);
-        o.target = target;
+        drey_engine_options o = plain_options(target, 128, 1);
         o.draft = with ? draft : NULL;
         o.drafter = with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
         o.policy = with ? DREY_POLICY_EDGELLM : DREY_POLICY_NONE; /* drafts whatever it costs */
-        o.memory_bytes = DREY_MEMORY_UNLIMITED;
-        o.n_context = 128;
-        o.n_threads = 1;
-        drey_engine *e;
-        drey_session *s;
-        MUST(drey_engine_open, &e, &o);
-        MUST(drey_session_open, &s, e);
+        drey_session *s = open_alone(&o, NULL);
         for (int text = 0; text < 2; text++) { /* the second one counts for itself alone */
             drey_statistics stats;
             drey_speculation c;
@@ -165,11 +148,8 @@ TEST(texts_add_up)
             assert_true(c.draft_steps <= 2 * 48 * (1 + stats.n_passes));
             assert_true((total(c.rank_chosen, DREY_SPECULATION_RANKS) > 0) == with);
         }
-        drey_session_close(&s);
-        drey_engine_close(&e);
+        close_alone(&s);
     }
-    drey_model_close(&target);
-    drey_model_close(&draft);
 }
 
 static bool keep_id(void *user, int32_t id)
@@ -182,36 +162,18 @@ static bool keep_id(void *user, int32_t id)
 /* A text that is not drafted for is the same, and the ones around it are drafted for as ever. */
 TEST(a_text_without_drafts)
 {
-    toy_options toy = toy_usual();
-    drey_model *target, *draft;
-    toy_write(temp_path("target.gguf"), &toy);
-    toy.n_layers = 2;
-    toy_write(temp_path("draft.gguf"), &toy);
-    MUST(drey_model_open, &target, temp_path("target.gguf"));
-    MUST(drey_model_open, &draft, temp_path("draft.gguf"));
     for (int with = 0; with < 2; with++) {
-        drey_engine_options o;
-        drey_engine_options_init(&o);
-        o.target = target;
+        drey_engine_options o = plain_options(target, 128, 1);
         o.draft = with ? draft : NULL;
         o.drafter = with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_LOOKUP;
         o.policy = DREY_POLICY_SPECINFER; /* drafts whatever it costs */
-        o.memory_bytes = DREY_MEMORY_UNLIMITED;
-        o.n_context = 128;
-        o.n_threads = 1;
-        drey_engine *e;
-        drey_session *s;
-        MUST(drey_engine_open, &e, &o);
-        MUST(drey_session_open, &s, e);
+        drey_session *s = open_alone(&o, NULL);
         int32_t ids[3][48];
         for (int text = 0; text < 3; text++) {
             drey_statistics stats;
-            drey_generate_options g;
+            drey_generate_options g = greedy(48);
             int32_t *at = ids[text];
             const int32_t prompt[] = {65, 66, 67, 68, 65};
-            drey_generate_options_init(&g);
-            g.n_predict = 48;
-            g.ignore_eos = true;
             g.on_token = keep_id;
             g.user = &at;
             g.no_draft = text == 1;
@@ -223,11 +185,8 @@ TEST(a_text_without_drafts)
             assert_true(text != 1 || (c.draft_steps == 0 && stats.n_passes == 47));
             assert_memory_equal(ids[text], ids[0], sizeof ids[0]);
         }
-        drey_session_close(&s);
-        drey_engine_close(&e);
+        close_alone(&s);
     }
-    drey_model_close(&target);
-    drey_model_close(&draft);
 }
 
-TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)
+TEST_GROUP(toys_open, toys_close)

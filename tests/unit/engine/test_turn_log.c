@@ -7,6 +7,8 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/toy_models.h"
+#include "support/tree_path.h"
 
 enum { MOST_TURNS = 4000, MOST_NODES = 400000 };
 
@@ -44,29 +46,38 @@ static void same_turns(const drey_trace_turn *a, const drey_trace_turn *b)
     assert_memory_equal(a->nodes, b->nodes, sizeof *a->nodes * (size_t)a->n_nodes);
 }
 
+/* The log of a test, in its memory, and the tree that it is told of. */
+static turn_log kept;
+static arena memory;
+static token_tree tree;
+
+static void start_log(int32_t keep, int32_t root)
+{
+    MUST(arena_init, &memory, turn_log_bytes(keep) + (keep ? 0 : 64), false);
+    turn_log_init(&kept, keep, &memory);
+    tree_reset(&tree, root);
+}
+
+static void see_log(void)
+{
+    const drey_trace_visitor visitor = {.turn = see_turn, .user = &got};
+    got.n_turns = got.n_nodes = 0;
+    turn_log_visit(&kept, &visitor);
+}
+
 TEST(a_turn_by_hand)
 {
-    arena memory;
-    MUST(arena_init, &memory, turn_log_bytes(10), false);
-    turn_log log;
-    turn_log_init(&log, 10, &memory);
+    start_log(10, 7);
     MUST(arena_check, &memory);
-    token_tree t;
-    tree_reset(&t, 7);
-    int32_t a = tree_push(&t, 0, 11, 0.75f), b = tree_push(&t, 0, 12, 0.25f);
-    t.nodes[0].expanded = true;
-    t.nodes[0].n_guesses = 2;
-    t.nodes[0].guess[0].token = 12;
-    t.nodes[0].guess[1].token = 11;
-    tree_submit(&t, 2);
-    int32_t c = tree_push(&t, a, 13, 0.5f);
+    int32_t a = tree_push(&tree, 0, 11, 0.75f), b = tree_push(&tree, 0, 12, 0.25f);
+    tree_guess(&tree, 0, (candidate[]){{12, 0.25f}, {11, 0.75f}}, 2);
+    tree_submit(&tree, 2);
+    int32_t c = tree_push(&tree, a, 13, 0.5f);
     assert_int_equal(c, 3);
     const accepted path = {.path = {b}, .n_path = 1, .next = 40};
-    log.since_ns = 100;
-    turn_log_add(&log, &t, &path, 5, 17, 2, 900);
-    drey_trace_visitor visitor = {.turn = see_turn, .user = &got};
-    got.n_turns = got.n_nodes = 0;
-    turn_log_visit(&log, &visitor);
+    kept.since_ns = 100;
+    turn_log_add(&kept, &tree, &path, 5, 17, 2, 900);
+    see_log();
     assert_int_equal(got.n_turns, 1);
     const drey_trace_node nodes[] = {{.token = 7, .parent = -1, .confidence = 1, .submitted = true},
                                      {11, 0, 0.75f, 2, true, false, false},
@@ -81,7 +92,7 @@ TEST(a_turn_by_hand)
                             .n_nodes = 4,
                             .nodes = nodes};
     same_turns(&got.turns[0], &want);
-    assert_int_equal(log.since_ns, 900);
+    assert_int_equal(kept.since_ns, 900);
     arena_free(&memory);
 }
 
@@ -89,29 +100,22 @@ TEST(a_turn_by_hand)
  * 19 and what follows it goes. */
 TEST(what_is_taken_back_is_cut)
 {
-    arena memory;
-    turn_log log;
-    MUST(arena_init, &memory, turn_log_bytes(10), false);
-    turn_log_init(&log, 10, &memory);
-    token_tree t;
-    tree_reset(&t, 7);
-    int32_t a = tree_push(&t, 0, 11, 0.75f), b = tree_push(&t, a, 12, 0.25f);
+    start_log(10, 7);
+    int32_t a = tree_push(&tree, 0, 11, 0.75f), b = tree_push(&tree, a, 12, 0.25f);
     const accepted path = {.path = {a, b}, .n_path = 2, .next = 40}, miss = {.next = 41};
-    turn_log_add(&log, &t, &miss, 0, 50, 1, 1);
-    turn_log_begin(&log, 1);
-    turn_log_add(&log, &t, &miss, 0, 17, 1, 2);
-    turn_log_add(&log, &t, &path, 1, 18, 3, 3);
-    turn_log_add(&log, &t, &miss, 2, 21, 1, 4);
-    turn_log_add(&log, &t, &miss, 3, 22, 1, 5);
-    const drey_trace_visitor visitor = {.turn = see_turn, .user = &got};
+    turn_log_add(&kept, &tree, &miss, 0, 50, 1, 1);
+    turn_log_begin(&kept, 1);
+    turn_log_add(&kept, &tree, &miss, 0, 17, 1, 2);
+    turn_log_add(&kept, &tree, &path, 1, 18, 3, 3);
+    turn_log_add(&kept, &tree, &miss, 2, 21, 1, 4);
+    turn_log_add(&kept, &tree, &miss, 3, 22, 1, 5);
     static const struct {
         int32_t n, last, n_turns, n_written, n_accepted;
     } cuts[] = {{24, 41, 5, 1, 0}, {22, 40, 3, 3, 2}, {21, 99, 3, 2, 1},
                 {20, 12, 3, 1, 0}, {19, 41, 2, 1, 0}, {3, 5, 1, 1, 0}};
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        turn_log_cut(&log, cuts[i].n, cuts[i].last);
-        got.n_turns = got.n_nodes = 0;
-        turn_log_visit(&log, &visitor);
+        turn_log_cut(&kept, cuts[i].n, cuts[i].last);
+        see_log();
         assert_int_equal(got.n_turns, cuts[i].n_turns);
         const drey_trace_turn *turn = &got.turns[got.n_turns - 1];
         assert_int_equal(turn->n_written, cuts[i].n_written);
@@ -124,23 +128,16 @@ TEST(what_is_taken_back_is_cut)
 /* Of a full ring the oldest turns do not come back when the latest go. */
 TEST(what_was_overwritten_stays_away)
 {
-    arena memory;
-    turn_log log;
-    token_tree t;
-    tree_reset(&t, 7);
-    MUST(arena_init, &memory, turn_log_bytes(10), false);
-    turn_log_init(&log, 10, &memory);
+    start_log(10, 7);
     const accepted miss = {.next = 41};
-    int32_t n = 3 * log.n_turns;
+    int32_t n = 3 * kept.n_turns;
     for (int32_t i = 0; i < n; i++)
-        turn_log_add(&log, &t, &miss, i, i, 1, i + 1);
-    turn_log_cut(&log, n - 3, 41);
-    const drey_trace_visitor visitor = {.turn = see_turn, .user = &got};
-    got.n_turns = got.n_nodes = 0;
-    turn_log_visit(&log, &visitor);
-    assert_int_equal(got.n_turns, log.n_turns - 4);
+        turn_log_add(&kept, &tree, &miss, i, i, 1, i + 1);
+    turn_log_cut(&kept, n - 3, 41);
+    see_log();
+    assert_int_equal(got.n_turns, kept.n_turns - 4);
     for (int32_t i = 0; i < got.n_turns; i++)
-        assert_int_equal(got.turns[i].number, n - log.n_turns + i);
+        assert_int_equal(got.turns[i].number, n - kept.n_turns + i);
     arena_free(&memory);
 }
 
@@ -150,37 +147,32 @@ TEST(the_latest_turns_stay)
     rng r = rng_from(11);
     for (int round = 0; round < 30; round++) {
         int32_t keep = round == 0 ? 0 : 1 + rng_below(&r, 3000);
-        arena memory;
-        MUST(arena_init, &memory, turn_log_bytes(keep) + 64, false);
-        turn_log log;
-        turn_log_init(&log, keep, &memory);
-        all.n_turns = all.n_nodes = got.n_turns = got.n_nodes = 0;
+        start_log(keep, 0);
+        all.n_turns = all.n_nodes = 0;
         int32_t n = rng_below(&r, 300), most = 1 + rng_below(&r, TREE_MAX_NODES);
         for (int32_t i = 0; i < n; i++) {
-            static token_tree t;
-            tree_reset(&t, i);
+            tree_reset(&tree, i);
             for (int32_t k = rng_below(&r, most); k > 0; k--)
-                tree_push(&t, rng_below(&r, t.n_nodes), rng_below(&r, 1 << 20), 0.5f);
+                tree_push(&tree, rng_below(&r, tree.n_nodes), rng_below(&r, 1 << 20), 0.5f);
             const accepted miss = {.next = rng_below(&r, 1000)};
-            int64_t before = log.since_ns;
-            turn_log_add(&log, &t, &miss, i, 3 * i, 1, 10 * i + 5);
+            int64_t before = kept.since_ns;
+            turn_log_add(&kept, &tree, &miss, i, 3 * i, 1, 10 * i + 5);
             drey_trace_turn turn = {.number = i,
                                     .t0_ns = before,
                                     .t1_ns = 10 * i + 5,
                                     .n_written = 1,
                                     .position = 3 * i,
                                     .next = miss.next,
-                                    .n_nodes = t.n_nodes};
+                                    .n_nodes = tree.n_nodes};
             static drey_trace_node nodes[TREE_MAX_NODES];
-            for (int32_t k = 0; k < t.n_nodes; k++)
-                nodes[k] = (drey_trace_node){.token = t.nodes[k].token,
-                                             .parent = t.nodes[k].parent,
-                                             .confidence = t.nodes[k].confidence};
+            for (int32_t k = 0; k < tree.n_nodes; k++)
+                nodes[k] = (drey_trace_node){.token = tree.nodes[k].token,
+                                             .parent = tree.nodes[k].parent,
+                                             .confidence = tree.nodes[k].confidence};
             turn.nodes = nodes;
             see_turn(&all, &turn);
         }
-        drey_trace_visitor visitor = {.turn = see_turn, .user = &got};
-        turn_log_visit(&log, &visitor);
+        see_log();
         assert_true(got.n_turns <= n && (n == 0 || (got.n_turns > 0) == (keep > 0)));
         for (int32_t i = 0; i < got.n_turns; i++)
             same_turns(&got.turns[i], &all.turns[n - got.n_turns + i]);
@@ -188,8 +180,8 @@ TEST(the_latest_turns_stay)
         int32_t nodes = 0;
         for (int32_t i = n - got.n_turns - 1; i >= 0 && i < n; i++)
             nodes += all.turns[i].n_nodes;
-        if (keep && got.n_turns < n && got.n_turns < log.n_turns)
-            assert_true(nodes > log.n_nodes - TREE_MAX_NODES);
+        if (keep && got.n_turns < n && got.n_turns < kept.n_turns)
+            assert_true(nodes > kept.n_nodes - TREE_MAX_NODES);
         arena_free(&memory);
     }
 }
@@ -232,20 +224,17 @@ static void fits_together(const drey_statistics *stats, int32_t n_context)
     assert_int_equal(written, stats->generated_tokens - 1);
 }
 
-static void write_traced(const drey_model *target, const drey_model *draft, int32_t n_spans)
+static void write_traced(int32_t n_spans)
 {
     drey_engine_options o = plain_options(target, 128, 2);
     o.draft = draft;
     o.drafter = DREY_DRAFTER_MODEL;
     o.trace_spans = n_spans;
     engine_tuning tuning = {.set_share = true, .share = 0.3, .untimed = true};
-    drey_engine *e;
-    drey_session *s;
+    drey_session *s = open_alone(&o, &tuning);
     drey_statistics stats;
     drey_generate_options g = greedy(48);
     const int32_t prompt[] = {65, 66, 67, 68, 65};
-    MUST(engine_open, &e, &o, &tuning);
-    MUST(drey_session_open, &s, e);
     MUST(drey_session_generate, s, prompt, 5, &g, &stats);
     got.n_turns = got.n_nodes = got.n_spans = 0;
     const drey_trace_visitor visitor = {.turn = see_turn, .span = see_span, .user = &got};
@@ -255,49 +244,32 @@ static void write_traced(const drey_model *target, const drey_model *draft, int3
     else
         assert_true((got.n_spans == 0) == (n_spans == 0) && got.n_spans <= 3 * n_spans &&
                     (got.n_turns == 0) == (n_spans == 0));
-    drey_session_close(&s);
-    drey_engine_close(&e);
+    close_alone(&s);
 }
 
 TEST(texts_are_traced)
 {
-    toy_options toy = toy_usual();
-    drey_model *target, *draft;
-    toy_write(temp_path("target.gguf"), &toy);
-    toy.n_layers = 2;
-    toy_write(temp_path("draft.gguf"), &toy);
-    MUST(drey_model_open, &target, temp_path("target.gguf"));
-    MUST(drey_model_open, &draft, temp_path("draft.gguf"));
-    write_traced(target, draft, 100000);
-    write_traced(target, draft, 7);
-    write_traced(target, draft, 0);
-    drey_model_close(&target);
-    drey_model_close(&draft);
+    write_traced(100000);
+    write_traced(7);
+    write_traced(0);
 }
 
 /* What a trace takes is in the plan. */
 TEST(plans_count_it)
 {
     drey_error err = {0};
-    toy_options toy = toy_usual();
-    drey_model *target;
-    target = toy_open("target.gguf", &toy);
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
-    o.n_context = 128;
+    drey_engine_options o = plain_options(target, 128, 0);
     o.memory_bytes = 1 << 30;
     drey_plan without, with;
-    assert_int_equal(drey_plan_make(&o, NULL, &without, &err), DREY_OK);
+    MUST(drey_plan_make, &o, NULL, &without);
     o.trace_spans = 10000;
-    assert_int_equal(drey_plan_make(&o, NULL, &with, &err), DREY_OK);
+    MUST(drey_plan_make, &o, NULL, &with);
     uint64_t more = 3 * 10000 * sizeof(trace_span) + turn_log_bytes(10000);
     /* The process itself may have grown between the two. */
     uint64_t rest = without.spare_bytes + without.process_bytes;
     assert_in_range(rest - with.spare_bytes - with.process_bytes, more, more + 8192);
     o.trace_spans = DREY_MAX_TRACE_SPANS + 1;
     assert_int_equal(drey_plan_make(&o, NULL, &with, &err), DREY_ERR_USAGE);
-    drey_model_close(&target);
 }
 
-TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)
+TEST_GROUP(toys_open, toys_close)

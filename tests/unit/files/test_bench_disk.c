@@ -15,7 +15,7 @@
 static uint64_t weight_region(const char *path)
 {
     gguf *g = NULL;
-    assert_int_equal(gguf_open(&g, path, NULL), DREY_OK);
+    MUST(gguf_open, &g, path);
     uint64_t sum = 0;
     for (int32_t part = 0; part < gguf_n_parts(g); part++) {
         uint64_t begin = UINT64_MAX, end = 0;
@@ -111,16 +111,14 @@ TEST(refuses_what_is_no_model)
 {
     drey_disk_report report;
     drey_error err;
-    assert_int_equal(drey_bench_disk("/nonexistent.gguf", DREY_IO_AUTO, 0, 0, &report, &err),
-                     DREY_ERR_IO);
+    REFUSED(DREY_ERR_IO, "", drey_bench_disk, "/nonexistent.gguf", DREY_IO_AUTO, 0, 0, &report);
     const char *path = temp_path("text.gguf");
     bytes_file_write(path, "no model at all", 15);
     assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, 0, &report, &err), DREY_ERR_FORMAT);
     assert_int_equal(drey_bench_disk(path, (drey_io)7, 0, 0, &report, &err), DREY_ERR_USAGE);
     assert_int_equal(drey_bench_disk(NULL, DREY_IO_AUTO, 0, 0, &report, &err), DREY_ERR_USAGE);
     assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 4096, 0, &report, &err), DREY_ERR_USAGE);
-    assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, UINT64_MAX, 0, &report, &err),
-                     DREY_ERR_USAGE);
+    REFUSED(DREY_ERR_USAGE, "", drey_bench_disk, path, DREY_IO_AUTO, UINT64_MAX, 0, &report);
     assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, -1, &report, &err), DREY_ERR_USAGE);
     assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, NAN, &report, &err), DREY_ERR_USAGE);
 }

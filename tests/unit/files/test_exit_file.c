@@ -19,7 +19,7 @@ static gguf *toy_file(const char *name, uint64_t seed)
     toy.n_layers = 6;
     toy.seed = seed;
     toy_write(temp_path(name), &toy);
-    assert_int_equal(gguf_open(&g, temp_path(name), NULL), DREY_OK);
+    MUST(gguf_open, &g, temp_path(name));
     return g;
 }
 
@@ -55,7 +55,7 @@ TEST(what_is_written_is_read)
         p.source_layer = p.source == EXIT_FROM_TARGET ? 2 : 0;
         char *path = exit_usual_path(g);
         assert_string_equal(path + strlen(path) - 17, "/m.gguf.drey-exit");
-        assert_int_equal(exit_write(&p, path, g, NULL), DREY_OK);
+        MUST(exit_write, &p, path, g);
         MUST(exit_open, &q, path, g);
         assert_int_equal(exit_memory_bytes(&q), exit_memory_bytes(&p));
         assert_memory_equal(q.offline, p.offline, sizeof p.offline);
@@ -82,9 +82,9 @@ TEST(a_copy_of_the_model_is_the_model)
     gguf *g = toy_file("m.gguf", 1), *copy = toy_file("copy.gguf", 1),
          *other = toy_file("o.gguf", 2);
     uint64_t a, b, c;
-    assert_int_equal(model_identity(g, &a, NULL), DREY_OK);
-    assert_int_equal(model_identity(copy, &b, NULL), DREY_OK);
-    assert_int_equal(model_identity(other, &c, NULL), DREY_OK);
+    MUST(model_identity, g, &a);
+    MUST(model_identity, copy, &b);
+    MUST(model_identity, other, &c);
     assert_true(a == b && a != c);
     gguf_close(&g);
     gguf_close(&copy);
@@ -109,7 +109,7 @@ TEST(other_files_are_refused)
     const char *path = temp_path("p");
     exit_predictors p;
     make_predictors(&p, 6, 3, 12, 8, 5);
-    assert_int_equal(exit_write(&p, path, g, NULL), DREY_OK);
+    MUST(exit_write, &p, path, g);
     refused(path, other, DREY_ERR_MISMATCH, "for another model (");
     refused(temp_path("o.gguf"), g, DREY_ERR_FORMAT, "holds no predictors");
     bytes_file_write(temp_path("text"), "hello, this is a text", 21);
@@ -132,13 +132,13 @@ TEST(damage_is_noticed)
     uint64_t identity;
     size_t n;
     make_predictors(&p, 6, 3, 12, 4, 5);
-    assert_int_equal(exit_write(&p, path, g, NULL), DREY_OK);
-    assert_int_equal(model_identity(g, &identity, NULL), DREY_OK);
+    MUST(exit_write, &p, path, g);
+    MUST(model_identity, g, &identity);
     exit_close(&p);
     uint8_t *bytes = read_bytes(path, &n);
     /* At its end w1, 576 bytes, b1 and w2, 48 each, and b2, 12, each from a multiple of 32. */
     static const int32_t data[4][2] = {{736, 576}, {160, 48}, {96, 48}, {32, 12}};
-    assert_int_equal(exit_parse(&p, bytes, n, identity, path, NULL), DREY_OK);
+    MUST(exit_parse, &p, bytes, n, identity, path);
     exit_close(&p);
     for (size_t cut = 0; cut < n - 20; cut++) /* of the last tensor's padding nothing depends */
         assert_int_not_equal(exit_parse(&p, bytes, cut, identity, path, NULL), DREY_OK);

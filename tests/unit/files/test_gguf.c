@@ -149,16 +149,14 @@ TEST(required_integers)
     gguf_writer w = {0};
     put_kinds(&w);
     gguf *g = parse_or_fail(&w);
-    drey_error err;
     int64_t value;
-    assert_int_equal(gguf_require_int(g, "u8", 1, 255, &value, &err), DREY_OK);
+    MUST(gguf_require_int, g, "u8", 1, 255, &value);
     assert_int_equal(value, 255);
-    assert_int_equal(gguf_require_int(g, "none", 1, 2, &value, &err), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "the key none is missing"));
-    assert_int_equal(gguf_require_int(g, "text", 1, 2, &value, &err), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "key text is not a whole number"));
-    assert_int_equal(gguf_require_int(g, "u8", 1, 254, &value, &err), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "key u8 is 255, not in 1 to 254"));
+    REFUSED(DREY_ERR_FORMAT, "the key none is missing", gguf_require_int, g, "none", 1, 2, &value);
+    REFUSED(DREY_ERR_FORMAT, "key text is not a whole number", gguf_require_int, g, "text", 1, 2,
+            &value);
+    REFUSED(DREY_ERR_FORMAT, "key u8 is 255, not in 1 to 254", gguf_require_int, g, "u8", 1, 254,
+            &value);
     assert_int_equal(gguf_require_int(g, "i8", 0, 254, &value, NULL), DREY_ERR_FORMAT);
     gguf_close(&g);
     writer_free(&w);

@@ -1,15 +1,14 @@
 /* GGUF files on disk: what is no model file, headers longer than a read, split models, the page
  * cache, and what drey_inspect shows. */
 #include "gguf/gguf.h"
+#include "support/bytes_file.h"
 #include "support/faults/child.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,14 +34,6 @@ static void refused(const char *path, drey_status code, const char *part)
     assert_non_null(strpbrk(err.message, ",;"));
 }
 
-static void write_text(const char *path, const char *text)
-{
-    gguf_writer w = {0};
-    writer_put(&w, text, strlen(text));
-    assert_true(writer_save(&w, path));
-    writer_free(&w);
-}
-
 /* ---- What is no model ---- */
 
 TEST(refuses_what_is_no_file)
@@ -56,20 +47,20 @@ TEST(refuses_what_is_no_file)
     refused(pipe, DREY_ERR_IO, "is not a regular file"); /* and does not wait for a writer */
     refused("/dev/null", DREY_ERR_IO, "is not a regular file");
     const char *empty = temp_path("empty.gguf");
-    write_text(empty, "");
+    bytes_file_write(empty, "", 0);
     refused(empty, DREY_ERR_FORMAT, "is empty");
 }
 
 TEST(refuses_other_files)
 {
     const char *path = temp_path("other.gguf");
-    write_text(path, "GG");
+    bytes_file_write(path, "GG", 2);
     refused(path, DREY_ERR_FORMAT, "is not a GGUF file");
-    write_text(path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n");
+    bytes_file_write(path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n", 59);
     refused(path, DREY_ERR_FORMAT, "is a Git LFS pointer");
-    write_text(path, "<!DOCTYPE html><html><body>Not found</body></html>");
+    bytes_file_write(path, "<!DOCTYPE html><html><body>Not found</body></html>", 50);
     refused(path, DREY_ERR_FORMAT, "is a web page");
-    write_text(path, "GGUF");
+    bytes_file_write(path, "GGUF", 4);
     refused(path, DREY_ERR_FORMAT, "ends inside its header");
 }
 
@@ -132,11 +123,9 @@ TEST(long_paths_are_cut)
     snprintf(folder, sizeof folder, "%s", temp_path(name));
     assert_int_equal(mkdir(folder, 0700), 0);
     snprintf(path, sizeof path, "%s/%.200s.gguf", folder, name);
-    write_text(path, "none");
+    bytes_file_write(path, "none", 4);
     gguf *g;
-    drey_error err = {0};
-    assert_int_equal(gguf_open(&g, path, &err), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "nnn.gguf is not a GGUF file; fetch or convert"));
+    REFUSED(DREY_ERR_FORMAT, "nnn.gguf is not a GGUF file; fetch or convert", gguf_open, &g, path);
 }
 
 /* ---- Headers ---- */
@@ -190,40 +179,19 @@ TEST(refuses_an_endless_header)
     refused(path, DREY_ERR_FORMAT, "has a header of more than 64 MiB");
 }
 
-static size_t resident_pages(const char *path)
-{
-    int fd = open(path, O_RDONLY);
-    struct stat st;
-    assert_int_equal(fstat(fd, &st), 0);
-    size_t n_pages = ((size_t)st.st_size + 4095) / 4096, n = 0;
-    unsigned char *resident = calloc(n_pages, 1);
-    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    assert_ptr_not_equal(map, MAP_FAILED);
-    assert_int_equal(mincore(map, (size_t)st.st_size, resident), 0);
-    for (size_t i = 0; i < n_pages; i++)
-        n += resident[i] & 1;
-    munmap(map, (size_t)st.st_size);
-    free(resident);
-    close(fd);
-    return n;
-}
-
 /* The budget counts the page cache, so reading a header must leave nothing there. */
 TEST(leaves_no_page_cache)
 {
     const char *path = temp_path("cache.gguf");
     toy_options o = toy_usual();
     toy_write(path, &o);
-    int fd = open(path, O_RDONLY);
-    fsync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
-    if (resident_pages(path) != 0) {
+    drop_cached_pages(path);
+    if (cached_pages(path) != 0) {
         print_message("not run: this file system keeps its files in memory\n");
         return;
     }
     gguf *g = open_or_fail(path);
-    assert_int_equal(resident_pages(path), 0);
+    assert_int_equal(cached_pages(path), 0);
     gguf_close(&g);
 }
 
@@ -292,12 +260,10 @@ TEST(refuses_broken_splits)
     assert_non_null(strstr(err.message, third));
     assert_non_null(strstr(err.message, "part 3 of 3 of a split model; put all parts into one"));
     assert_int_equal(link(second, third), 0);
-    assert_int_equal(gguf_open(&g, first, &err), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "broken-00003-of-00003.gguf is not part 3 of 3"));
+    REFUSED(DREY_ERR_FORMAT, "broken-00003-of-00003.gguf is not part 3 of 3", gguf_open, &g, first);
     assert_int_equal(unlink(third), 0);
-    write_text(third, "GGUF is a format");
-    assert_int_equal(gguf_open(&g, first, &err), DREY_ERR_UNSUPPORTED);
-    assert_non_null(strstr(err.message, third));
+    bytes_file_write(third, "GGUF is a format", 16);
+    REFUSED(DREY_ERR_UNSUPPORTED, third, gguf_open, &g, first);
     const char *renamed = temp_path("renamed.gguf");
     assert_int_equal(rename(first, renamed), 0);
     refused(renamed, DREY_ERR_FORMAT, "is the first of 3 parts; name them");
@@ -471,7 +437,7 @@ TEST(inspects_a_toy)
 
     drey_error err = {0};
     drey_inspector nothing = {0};
-    assert_int_equal(drey_inspect(path, &nothing, &err), DREY_OK);
+    MUST(drey_inspect, path, &nothing);
     assert_int_equal(drey_inspect(NULL, &nothing, &err), DREY_ERR_USAGE);
     assert_int_equal(drey_inspect(path, NULL, &err), DREY_ERR_USAGE);
     assert_int_equal(drey_inspect(temp_path("none"), &nothing, &err), DREY_ERR_IO);

@@ -277,7 +277,7 @@ static void not_used(const drey_model *m, const char *path, drey_status status, 
     drey_plan plan;
     drey_error err = {0};
     drey_engine *e;
-    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_OK);
+    MUST(drey_plan_make, &o, 0, &plan);
     if (plan.sidecar || !strstr(plan.sidecar_refused, says))
         fail_msg("\"%s\" does not say \"%s\"", plan.sidecar_refused, says);
     if (!strstr(plan.sidecar_refused, "continue without it"))
@@ -483,7 +483,7 @@ TEST(damaged_data)
     write_text(&want, &o, -1);
     for (int planes = 0; planes < 2; planes++) {
         drey_prepare_options p = {.model = m, .planes = planes};
-        assert_int_equal(drey_prepare(&p, NULL, NULL), DREY_OK);
+        MUST(drey_prepare, &p, NULL);
         size_t n_whole;
         uint8_t *whole = keep(path, &n_whole);
         sidecar_head head;
@@ -564,7 +564,7 @@ TEST(interrupted)
         left = 1 << 20;
         o.check = turn; /* counts the questions; the second time there is a sidecar */
         if (turn)
-            assert_int_equal(drey_prepare(&o, NULL, &err), DREY_OK);
+            MUST(drey_prepare, &o, NULL);
         o.check = false;
         for (int i = 1; i < 20; i += 3) {
             left = i;

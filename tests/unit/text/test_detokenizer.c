@@ -72,7 +72,7 @@ static void check_stream(const tokenizer *t, const int32_t *ids, size_t n_ids,
     const char *text;
     bool stopped = false;
     detokenizer d;
-    assert_int_equal(detokenizer_init(&d, t, stops, n_stops, true, NULL), DREY_OK);
+    MUST(detokenizer_init, &d, t, stops, n_stops, true);
     for (size_t i = 0; i < n_ids; i++) {
         n_all += tokenizer_piece(t, ids[i], true, i == 0, all + n_all, LONGEST - n_all);
         detokenizer_push(&d, ids[i], &text, &n_bytes);
@@ -189,7 +189,7 @@ TEST(special_tokens)
     assert_int_equal(n, 1);
     for (int special = 0; special < 2; special++) {
         detokenizer d;
-        assert_int_equal(detokenizer_init(&d, v.tokenizer, NULL, 0, special, NULL), DREY_OK);
+        MUST(detokenizer_init, &d, v.tokenizer, NULL, 0, special);
         detokenizer_push(&d, ids[0], &text, &n_bytes);
         assert_int_equal(n_bytes, special ? 10 : 0);
         detokenizer_free(&d);
@@ -206,14 +206,14 @@ TEST(the_first_blank)
     size_t n_bytes;
     encode(v.tokenizer, "the", 3, ids);
     detokenizer d;
-    assert_int_equal(detokenizer_init(&d, v.tokenizer, NULL, 0, false, NULL), DREY_OK);
+    MUST(detokenizer_init, &d, v.tokenizer, NULL, 0, false);
     detokenizer_push(&d, tokenizer_bos(v.tokenizer), &text, &n_bytes);
     detokenizer_push(&d, ids[0], &text, &n_bytes);
     assert_true(n_bytes > 0 && text[0] == 't');
     detokenizer_push(&d, ids[0], &text, &n_bytes);
     assert_true(n_bytes > 0 && text[0] == ' ');
     detokenizer_free(&d);
-    assert_int_equal(detokenizer_init(&d, v.tokenizer, NULL, 0, false, NULL), DREY_OK);
+    MUST(detokenizer_init, &d, v.tokenizer, NULL, 0, false);
     d.started = true;
     detokenizer_push(&d, ids[0], &text, &n_bytes);
     assert_true(n_bytes > 0 && text[0] == ' ');

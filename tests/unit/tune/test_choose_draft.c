@@ -5,32 +5,17 @@
 
 #include "drey/tune.h"
 #include "engine/engine.h"
+#include "support/bytes_file.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
-
-static drey_model *target, *draft;
-
-static drey_model *toy_of(int32_t n_layers, const char *name)
-{
-    toy_options toy = toy_usual();
-    toy.n_layers = n_layers;
-    return toy_open(name, &toy);
-}
+#include "support/toy_models.h"
 
 static int open_toys(void **state)
 {
-    temp_dir();
-    target = toy_of(12, "target.gguf");
-    draft = toy_of(2, "draft.gguf");
-    return 0;
-}
-
-static int close_toys(void **state)
-{
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
+    toy_options toy = toy_usual();
+    toy.n_layers = 12;
+    toys_open_pair(&toy);
     return 0;
 }
 
@@ -166,14 +151,6 @@ TEST(profiles)
     assert_int_equal(drey_profile_load(&o, folder, &loaded, &err), DREY_ERR_IO);
 }
 
-static void write_over(const char *path, const char *text)
-{
-    FILE *out = fopen(path, "w");
-    assert_non_null(out);
-    fputs(text, out);
-    fclose(out);
-}
-
 TEST(tunings)
 {
     const drey_tuning stored = {.near_fetch = true};
@@ -183,11 +160,12 @@ TEST(tunings)
     MUST(drey_tuning_load, NULL, temp_path("tuned"), &loaded);
     assert_true(loaded.near_fetch && !loaded.whole_lines);
     assert_int_equal(drey_tuning_load("ref", temp_path("tuned"), &loaded, &err), DREY_ERR_IO);
-    write_over(temp_path("tuned/tuning.json"), "{\"near_fetch\": true, \"whole_lines\": false}");
+    bytes_file_write(temp_path("tuned/tuning.json"),
+                     "{\"near_fetch\": true, \"whole_lines\": false}", 42);
     assert_int_equal(drey_tuning_load(NULL, temp_path("tuned"), &loaded, &err), DREY_ERR_MISMATCH);
-    write_over(temp_path("tuned/tuning.json"), "[]");
-    assert_int_equal(drey_tuning_load(NULL, temp_path("tuned"), &loaded, &err), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "tuning.json is not what drey tune writes"));
+    bytes_file_write(temp_path("tuned/tuning.json"), "[]", 2);
+    REFUSED(DREY_ERR_FORMAT, "tuning.json is not what drey tune writes", drey_tuning_load, NULL,
+            temp_path("tuned"), &loaded);
 }
 
-TEST_GROUP(open_toys, close_toys)
+TEST_GROUP(open_toys, toys_close)

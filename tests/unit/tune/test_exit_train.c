@@ -14,11 +14,7 @@
 #include "train/exit_samples.h"
 #include "weights/identity.h"
 
-static void near(double got, double want)
-{
-    if (!(fabs(got - want) <= 1e-6 + 1e-6 * fabs(want)))
-        fail_msg("%.9g instead of %.9g", got, want);
-}
+#define near(got, want) assert_near(got, want, 1e-6 + 1e-6 * fabs((double)(want)))
 
 /* ---- By hand ---- */
 
@@ -170,8 +166,8 @@ TEST(predictors_learn_where_tokens_leave)
     exit_training t = {.p = &b.p, .samples = &b.samples, .seed = 1};
     b.p = (exit_predictors){
         .n_layers = LAYERS, .first = FIRST, .n_features = 16, .n_hidden = 8, .threshold = 0.5f};
-    assert_int_equal(exit_take(&b.p, t.numbers, NULL), DREY_OK);
-    assert_int_equal(exit_fit(&t, NULL), DREY_OK);
+    MUST(exit_take, &b.p, t.numbers);
+    MUST(exit_fit, &t);
     exit_fit_schedule(&b.p, &b.samples);
     for (int32_t layer = FIRST; layer <= LAYERS; layer++)
         near((double)b.p.expected[layer], 0.25);
@@ -209,12 +205,10 @@ TEST(half_of_the_prompts_are_held_out)
 TEST(nothing_is_learnt_from_nothing)
 {
     by_hand b;
-    drey_error err = {0};
     make_by_hand(&b);
     exit_training t = {.p = &b.p, .samples = &b.samples};
     b.samples.position[4].guessed.n = 0;
-    assert_int_equal(exit_fit(&t, &err), DREY_ERR_USAGE);
-    assert_non_null(strstr(err.message, "nothing to learn from"));
+    REFUSED(DREY_ERR_USAGE, "nothing to learn from", exit_fit, &t);
     free_by_hand(&b);
 }
 
@@ -232,7 +226,7 @@ static drey_model *toy(int32_t n_layers, const char *name)
     toy_options o = toy_usual();
     o.n_layers = n_layers;
     toy_write(temp_path(name), &o);
-    assert_int_equal(drey_model_open(&m, temp_path(name), NULL), DREY_OK);
+    MUST(drey_model_open, &m, temp_path(name));
     return m;
 }
 
@@ -255,7 +249,7 @@ static drey_session *open_session(drey_engine **e, const drey_engine_options *o)
     drey_session *s;
     engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
     MUST(engine_open, e, o, &tuning);
-    assert_int_equal(drey_session_open(&s, *e, NULL), DREY_OK);
+    MUST(drey_session_open, &s, *e);
     return s;
 }
 
@@ -271,7 +265,7 @@ static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first
         pass_row row = {.token = ids[i], .parent = -1};
         runner *target = probe_target(session);
         float *logits = target->ws->logits;
-        assert_int_equal(pass_rows(target, &row, 1, HEAD_LAST, NULL), DREY_OK);
+        MUST(pass_rows, target, &row, 1, HEAD_LAST);
         kv_commit(target->kv, NULL, 1);
         if (i < first)
             continue;
@@ -304,7 +298,7 @@ TEST(looks_are_those_of_shallow_models)
     exit_gatherer g = {.session = open_session(&e, &o), .samples = &s};
     assert_int_equal(arena_init(&memory, exit_samples_bytes(TOY_LAYERS, N_TEXT), false, NULL), 0);
     exit_samples_init(&s, TOY_LAYERS, N_TEXT, &memory);
-    assert_int_equal(exit_gather(&g, &prompts[0], 0, N_TEXT, NULL), DREY_OK);
+    MUST(exit_gather, &g, &prompts[0], 0, N_TEXT);
     assert_true(s.n > 0 && s.n <= N_TEXT);
     memcpy(ids, words, 11 * sizeof *ids);
     int64_t n_right = 0, n_guesses = 0;
@@ -362,15 +356,15 @@ TEST(every_source_makes_a_file)
     static const int32_t n_features[] = {16, 16, 12}, first[] = {3, 3, 5};
     static drey_train_exit_report report;
     uint64_t identity, other;
-    assert_int_equal(model_identity(draft->file, &identity, NULL), DREY_OK);
-    assert_int_equal(model_identity(m->file, &other, NULL), DREY_OK);
+    MUST(model_identity, draft->file, &identity);
+    MUST(model_identity, m->file, &other);
     for (int i = 0; i < 3; i++) {
         drey_engine_options engine = engine_options_of(m, i == 0 ? draft : NULL, drafters[i]);
         drey_train_exit_options o = options_of(&engine);
         exit_predictors p;
         engine.exit = DREY_EXIT_FAST; /* neither exits with what is there, nor asks for it */
         train(&o, &report);
-        assert_int_equal(exit_open(&p, o.output, m->file, NULL), DREY_OK);
+        MUST(exit_open, &p, o.output, m->file);
         assert_true((int)p.source == i && (int)report.source == i);
         assert_true(p.n_features == n_features[i] && p.first == first[i] && p.n_hidden == 4);
         assert_int_equal(p.source_layer, i == 2 ? 4 : 0);
@@ -409,7 +403,7 @@ TEST(threads_and_budgets_give_one_file)
     assert_int_equal(drey_train_exit(&o, &report, &err), DREY_ERR_MEMORY);
     engine.memory_bytes = DREY_MEMORY_UNLIMITED;
     engine.n_context = 64;
-    assert_int_equal(drey_plan_make(&engine, NULL, &plan, NULL), DREY_OK);
+    MUST(drey_plan_make, &engine, NULL, &plan);
     engine.memory_bytes = plan.smallest_budget_bytes + (1 << 20);
     train(&o, &report);
     assert_int_equal(read_file(o.output, other, sizeof other), n);
@@ -435,7 +429,7 @@ TEST(training_ends_when_it_is_told_to)
     o.output = temp_path("stopped");
     int left = INT_MAX;
     o.user = &left;
-    assert_int_equal(drey_train_exit(&o, NULL, NULL), DREY_OK);
+    MUST(drey_train_exit, &o, NULL);
     assert_int_equal(unlink(o.output), 0);
     int n_asked = INT_MAX - left;
     assert_true(n_asked > N_PROMPTS * N_TEXT);

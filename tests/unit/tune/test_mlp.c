@@ -5,18 +5,13 @@
 
 #include "exit/exit.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "support/test.h"
 #include "train/mlp.h"
 
-static void near(double got, double want, double off)
-{
-    if (!(fabs(got - want) <= off))
-        fail_msg("%.9g instead of %.9g", got, want);
-}
-
 static void take_arena(arena *a, size_t bytes)
 {
-    assert_int_equal(arena_init(a, bytes, false, NULL), DREY_OK);
+    MUST(arena_init, a, bytes, false);
 }
 
 /* ---- Adam ---- */
@@ -32,13 +27,13 @@ TEST(two_steps_of_adam)
     options.beta2 = 0.75f;
     take_arena(&a, adam_bytes(2));
     adam_init(&o, 2, &options, &a);
-    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    MUST(arena_check, &a);
     float w[2] = {1, -1};
     /* The first step is the rate, whatever the gradient's size: m' = g, v' = g g. */
     adam_begin(&o);
     adam_apply(&o, w, (float[]){2, -0.01f}, 0, 2);
-    near((double)w[0], 0.9, 1e-6);
-    near((double)w[1], -0.9, 1e-6);
+    assert_near(w[0], 0.9, 1e-6);
+    assert_near(w[1], -0.9, 1e-6);
     /* w[0]: m = 0.5 * 1 + 0.5 * 4 = 2.5, m' = m / 0.75 = 10 / 3;
      * v = 0.75 * 1 + 0.25 * 16 = 4.75, v' = v / (1 - 9 / 16) = 10.857143; 0.1 m' / sqrt(v') =
      * 0.1011628. w[1]: no gradient: m = -0.0025, m' = -0.00333333; v = 0.000018750,
@@ -46,8 +41,8 @@ TEST(two_steps_of_adam)
     adam_begin(&o);
     adam_apply(&o, w, (float[]){4, 0}, 1, 2); /* in two parts */
     adam_apply(&o, w, (float[]){4, 0}, 0, 1);
-    near((double)w[0], 0.9 - 0.1011628, 1e-6);
-    near((double)w[1], -0.9 + 0.0509175, 1e-6);
+    assert_near(w[0], 0.9 - 0.1011628, 1e-6);
+    assert_near(w[1], -0.9 + 0.0509175, 1e-6);
     arena_free(&a);
 }
 
@@ -64,7 +59,7 @@ TEST(decay_is_apart_from_the_gradient)
     float w = 8;
     adam_begin(&o);
     adam_apply(&o, &w, &(float){0}, 0, 1);
-    near((double)w, 8 - 0.1 * 0.5 * 8, 1e-6);
+    assert_near(w, 8 - 0.1 * 0.5 * 8, 1e-6);
     arena_free(&a);
 }
 
@@ -84,14 +79,14 @@ TEST(a_gradient_by_hand)
 {
     float g[11] = {0}, unit[2];
     mlp_samples s = samples_of(2, (float[]){1, 2, 1, 2}, (uint8_t[]){1, 0}, (uint8_t[]){1, 1});
-    near((double)mlp_add_gradient(&s, 0, small, 2, g, unit), 0, 1e-6);
+    assert_near(mlp_add_gradient(&s, 0, small, 2, g, unit), 0, 1e-6);
     /* dz = p - 1 = -0.5: b2 -0.5; w2 dz * unit; b1 of the group dz * w2 where on; w1 that by x. */
     double want[11] = {-1, 0, -2, 0, 0, 0, -1, 0, -0.25, 0, -0.5};
     for (int i = 0; i < 11; i++)
-        near((double)g[i], want[i], 1e-6);
+        assert_near(g[i], want[i], 1e-6);
     mlp_add_gradient(&s, 1, small, 2, g, unit); /* dz = 0.5: they cancel */
     for (int i = 0; i < 11; i++)
-        near((double)g[i], 0, 1e-6);
+        assert_near(g[i], 0, 1e-6);
 }
 
 TEST(the_loss_by_hand)
@@ -101,7 +96,7 @@ TEST(the_loss_by_hand)
      * 0. */
     mlp_samples s = samples_of(4, (float[]){1, 2, 1, 2, 3, 2, -6, 0}, (uint8_t[]){0, 1, 1, 0},
                                (uint8_t[]){1, 1, 1, 0});
-    near(mlp_loss(&s, small, 2), (2 * 0.693147181 + 0.018149928 + 41) / 4, 1e-6);
+    assert_near(mlp_loss(&s, small, 2), (2 * 0.693147181 + 0.018149928 + 41) / 4, 1e-6);
 }
 
 TEST(gradients_are_those_of_the_loss)
@@ -128,7 +123,7 @@ TEST(gradients_are_those_of_the_loss)
         w[i] = kept - 0.01f;
         double down = mlp_loss(&s, w, H);
         w[i] = kept;
-        near((double)g[i], (up - down) / 0.02, 2e-3);
+        assert_near(g[i], (up - down) / 0.02, 2e-3);
     }
 }
 
@@ -172,7 +167,7 @@ TEST(training_learns_what_no_line_parts)
     arena a;
     take_arena(&a, mlp_train_bytes(&s, &t));
     assert_true(mlp_train(&s, &t, &out, &a));
-    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    MUST(arena_check, &a);
     assert_int_equal(a.used_bytes, 0);
     int n_right = 0;
     for (int i = N_LEARN; i < N_SAMPLES; i++) {
@@ -192,6 +187,6 @@ TEST(training_learns_what_no_line_parts)
     t.tell = stop_early;
     t.user = &done;
     assert_false(mlp_train(&s, &t, &out2, &a));
-    near(done, 0.1, 1e-9); /* twelve epochs */
+    assert_near(done, 0.1, 1e-9); /* twelve epochs */
     arena_free(&a);
 }

@@ -6,12 +6,6 @@
 #include "support/rng.h"
 #include "support/test.h"
 
-static void within(double got, double want, double most)
-{
-    if (!(fabs(got - want) <= most))
-        fail_msg("%.6f instead of %.6f", got, want);
-}
-
 typedef struct valley {
     double bottom;
     int n;
@@ -30,27 +24,27 @@ TEST(valleys)
         for (int from = 0; from <= 10; from++) {
             valley v = {.bottom = i * 0.05};
             search_result found = search_least(valley_at, &v, 0, 1, from * 0.1, 0.01);
-            within(found.at, v.bottom, 0.01);
-            within(found.seconds, valley_at(&v, found.at), 0);
+            assert_near(found.at, v.bottom, 0.01);
+            assert_near(found.seconds, valley_at(&v, found.at), 0);
             assert_int_equal(found.n_measured, v.n - 1);
             assert_true(v.n <= 20);
         }
     valley outside = {.bottom = 3};
-    within(search_least(valley_at, &outside, -1, 1, 0, 0.01).at, 1, 0);
+    assert_near(search_least(valley_at, &outside, -1, 1, 0, 0.01).at, 1, 0);
     outside.bottom = -3;
-    within(search_least(valley_at, &outside, -1, 1, 0.5, 0.01).at, -1, 0);
+    assert_near(search_least(valley_at, &outside, -1, 1, 0.5, 0.01).at, -1, 0);
 }
 
 TEST(shares_alone)
 {
     double share[4];
     shares_from_alone((const double[]){3, 6}, 2, share);
-    within(share[0], 2 / 3., 1e-12);
-    within(share[1], 1 / 3., 1e-12);
+    assert_near(share[0], 2 / 3., 1e-12);
+    assert_near(share[1], 1 / 3., 1e-12);
     shares_from_alone((const double[]){2, 0, 4, 4}, 4, share); /* the second has no work to do */
-    within(share[0], 0.5, 1e-12);
-    within(share[1], 0, 0);
-    within(share[3], 0.25, 1e-12);
+    assert_near(share[0], 0.5, 1e-12);
+    assert_near(share[1], 0, 0);
+    assert_near(share[3], 0.25, 1e-12);
 }
 
 /* Units that work at the same time: each share takes what it takes alone, times its factor. */
@@ -78,31 +72,31 @@ TEST(contention)
 {
     units u = {.n = 2, .alone_s = {3, 6}, .factor = {1, 1}};
     double share[4];
-    within(shares_search(units_at, &u, u.alone_s, 2, share), 2, 1e-9);
+    assert_near(shares_search(units_at, &u, u.alone_s, 2, share), 2, 1e-9);
     u.factor[1] = 1.5;
-    within(units_at(&u, (const double[]){2 / 3., 1 / 3.}), 3, 1e-9);
-    within(shares_search(units_at, &u, u.alone_s, 2, share), 2.25, 0.0225);
-    within(share[1], 0.25, 0.01);
-    within(share[0] + share[1], 1, 1e-12);
+    assert_near(units_at(&u, (const double[]){2 / 3., 1 / 3.}), 3, 1e-9);
+    assert_near(shares_search(units_at, &u, u.alone_s, 2, share), 2.25, 0.0225);
+    assert_near(share[1], 0.25, 0.01);
+    assert_near(share[0] + share[1], 1, 1e-12);
 }
 
 TEST(one_is_best_alone)
 {
     units u = {.n = 2, .alone_s = {1, 10}, .factor = {1.2, 1.2}};
     double share[4];
-    within(shares_search(units_at, &u, u.alone_s, 2, share), 1, 0); /* both: 12 / 11 */
-    within(share[0], 1, 0);
-    within(share[1], 0, 0);
+    assert_near(shares_search(units_at, &u, u.alone_s, 2, share), 1, 0); /* both: 12 / 11 */
+    assert_near(share[0], 1, 0);
+    assert_near(share[1], 0, 0);
     u.n = 1;
-    within(shares_search(units_at, &u, u.alone_s, 1, share), 1, 0);
+    assert_near(shares_search(units_at, &u, u.alone_s, 1, share), 1, 0);
 }
 
 TEST(three_units)
 {
     units u = {.n = 3, .alone_s = {2, 4, 8}, .factor = {1, 1.4, 2}};
     double speed = 1 / 2. + 1 / 5.6 + 1 / 16., share[4];
-    within(shares_search(units_at, &u, u.alone_s, 3, share), 1 / speed, 0.02 / speed);
-    within(share[0] + share[1] + share[2], 1, 1e-12);
+    assert_near(shares_search(units_at, &u, u.alone_s, 3, share), 1 / speed, 0.02 / speed);
+    assert_near(share[0] + share[1] + share[2], 1, 1e-12);
 }
 
 /* At least 0.98 of the best of all ratios, with whole groups and a clock that shakes. */
@@ -144,8 +138,8 @@ TEST(boundaries)
     float boundary[5] = {0, 0, 0.5f, -1, 1};
     boundaries_search(attention_s, NULL, contexts, 5, -1, boundary);
     for (int i = 0; i < 5; i++)
-        within((double)boundary[i], want[i], 0.01);
+        assert_near((double)boundary[i], want[i], 0.01);
     boundaries_search(attention_s, NULL, contexts, 5, 0, boundary); /* from below 0, too */
     for (int i = 0; i < 5; i++)
-        within((double)boundary[i], fmax(want[i], 0), 0.01);
+        assert_near((double)boundary[i], fmax(want[i], 0), 0.01);
 }

@@ -10,35 +10,20 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/toy_models.h"
 #include "support/writing.h"
 
 enum { N_PROMPT = 12, N_PREDICT = 40 };
 
-static drey_model *target, *draft;
 static int32_t prompt[N_PROMPT];
-
-static drey_model *toy_of(int32_t n_layers, const char *name)
-{
-    toy_options toy = toy_usual();
-    toy.n_layers = n_layers;
-    return toy_open(name, &toy);
-}
 
 static int open_toys(void **state)
 {
-    temp_dir();
-    target = toy_of(4, "target.gguf");
-    draft = toy_of(2, "draft.gguf");
+    toy_options toy = toy_usual();
+    toy.n_layers = 4;
+    toys_open_pair(&toy);
     for (int i = 0; i < N_PROMPT; i++)
         prompt[i] = 40 + 7 * i;
-    return 0;
-}
-
-static int close_toys(void **state)
-{
-    drey_model_close(&target);
-    drey_model_close(&draft);
-    temp_dir_remove();
     return 0;
 }
 
@@ -100,11 +85,24 @@ static void check_counts(const drey_pair_report *r)
     assert_int_equal(r->n_tokens, 2 * N_PREDICT);
 }
 
+/* With this profile as with nobody who drafts. */
+static void writes_the_same(const drey_engine_options *with, const drey_profile *profile)
+{
+    static writing plain, known;
+    drey_engine_options o = options_of(DREY_DRAFTER_NONE);
+    writing_run(&plain, &o, -1, prompt, N_PROMPT, 60, NULL);
+    o = *with;
+    o.profile = profile;
+    writing_run(&known, &o, -1, prompt, N_PROMPT, 60, NULL);
+    must(known.status, &known.error);
+    assert_int_equal(plain.n_ids, known.n_ids);
+    assert_memory_equal(plain.ids, known.ids, (size_t)plain.n_ids * sizeof *plain.ids);
+}
+
 TEST(with_a_model)
 {
     drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
     drey_pair_report r, again;
-    static writing plain, known;
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
     rises(r.profile.step_s, DREY_PROFILE_NODES);
@@ -113,12 +111,7 @@ TEST(with_a_model)
     measure(&o, &again); /* what was guessed and came has nothing to do with clocks */
     assert_memory_equal(r.trees.share, again.trees.share, sizeof r.trees.share);
     assert_memory_equal(r.profile.right, again.profile.right, sizeof r.profile.right);
-    writing_run(&plain, &o, -1, prompt, N_PROMPT, 60, NULL);
-    o.profile = &r.profile;
-    writing_run(&known, &o, -1, prompt, N_PROMPT, 60, NULL);
-    assert_int_equal(known.status, DREY_OK);
-    assert_int_equal(plain.n_ids, known.n_ids);
-    assert_memory_equal(plain.ids, known.ids, (size_t)plain.n_ids * sizeof *plain.ids);
+    writes_the_same(&o, &r.profile);
 }
 
 /* Lookup takes no time, nothing drafts nothing; both have passes. */
@@ -157,7 +150,6 @@ TEST(with_heads)
     heads_file_write(temp_path("target.gguf.drey-medusa"), &h);
     drey_engine_options o = options_of(DREY_DRAFTER_MEDUSA);
     drey_pair_report r;
-    static writing plain, known;
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
     rises(r.profile.step_s, DREY_PROFILE_NODES);
@@ -168,13 +160,7 @@ TEST(with_heads)
     for (int32_t i = 0; i < r.trees.n_trees; i++)
         assert_true(fabs(r.trees.tree[i].draft_s - two_steps(&r.trees.tree[i], r.profile.step_s)) <
                     1e-9);
-    o.profile = &r.profile;
-    writing_run(&known, &o, -1, prompt, N_PROMPT, 60, NULL);
-    assert_int_equal(known.status, DREY_OK);
-    o = options_of(DREY_DRAFTER_NONE);
-    writing_run(&plain, &o, -1, prompt, N_PROMPT, 60, NULL);
-    assert_int_equal(plain.n_ids, known.n_ids);
-    assert_memory_equal(plain.ids, known.ids, (size_t)plain.n_ids * sizeof *plain.ids);
+    writes_the_same(&o, &r.profile);
 }
 
 /* ---- Ranks of heads ---- */
@@ -225,9 +211,9 @@ TEST(ranks_behind_what_came)
     arena a;
     heads_places p;
     medusa_drafter d = {.base = {.class = &by_hand}, .hidden = hidden};
-    assert_int_equal(arena_init(&a, heads_places_bytes(4, 2), false, NULL), DREY_OK);
+    MUST(arena_init, &a, heads_places_bytes(4, 2), false);
     heads_places_init(&p, 4, 2, &a);
-    assert_int_equal(arena_check(&a, NULL), DREY_OK);
+    MUST(arena_check, &a);
     for (int32_t root = 0; root < 6; root++) { /* none of the first, and no room for the last */
         hidden[1] = (float)text[root];
         d.seen_for = root;
@@ -237,7 +223,7 @@ TEST(ranks_behind_what_came)
     for (int32_t i = 0; i < 4; i++) {
         int8_t rank[STATIC_DEPTHS];
         int32_t n = 7;
-        assert_int_equal(heads_ranks(&d.base, &p, i, text, 6, &tree, rank, &n, NULL), DREY_OK);
+        MUST(heads_ranks, &d.base, &p, i, text, 6, &tree, rank, &n);
         assert_int_equal(n, n_want[i]);
         assert_memory_equal(rank, want[i], (size_t)n);
     }
@@ -251,12 +237,10 @@ TEST(ranks_behind_what_came)
 static void refuses(const drey_profile *profile)
 {
     drey_engine *e = NULL;
-    drey_error err = {0};
     drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
     o.profile = profile;
-    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_USAGE);
+    REFUSED(DREY_ERR_USAGE, "profile", drey_engine_open, &e, &o);
     assert_null(e);
-    assert_non_null(strstr(err.message, "profile"));
 }
 
 TEST(what_is_no_profile)
@@ -278,10 +262,8 @@ TEST(what_is_no_profile)
     p.guessed[2][15] = NAN;
     refuses(&p);
     drey_pair_report r;
-    drey_error err;
     drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
-    assert_int_equal(drey_tune_pair(&o, &(drey_tune_options){.n_prompts = 0}, &r, &err),
-                     DREY_ERR_USAGE);
+    REFUSED(DREY_ERR_USAGE, "", drey_tune_pair, &o, &(drey_tune_options){.n_prompts = 0}, &r);
 }
 
-TEST_GROUP(open_toys, close_toys)
+TEST_GROUP(open_toys, toys_close)
