@@ -3,8 +3,8 @@
 conversations.
 
     pip install jinja2==3.1.6
-    scripts/check-templates.py RENDER_CHAT FOLDER [--cases N] [--seed S] [--show]
-                               [--write FILE | --against FILE]
+    scripts/check-templates.py RENDER_CHAT FOLDER... [--cases N] [--seed S] [--show]
+                               [--write | --against]
 
 RENDER_CHAT is the test program of that name (BUILD/tests/render_chat). FOLDER holds *.jinja;
 llama.cpp's models/templates is one. Jinja runs as Hugging Face's apply_chat_template sets it up: a
@@ -12,11 +12,12 @@ sandbox with trim_blocks, lstrip_blocks, loop controls, {% generation %}, tojson
 and strftime_now; and with from_json, which some templates take for granted. Where a template
 refuses a system message, its text goes in front of the first user's, in both.
 
-A case agrees where both write the same text, or both refuse. What a conversation wrote has to be
-marked as such: each message that is unique in the text is looked for. --show: the first case of
-each template that does not. Exit status 1 where any does not agree. With --write the conversations
-and jinja2's answers are kept as JSON lines, and with --against they are what is compared with, so
-that jinja2 is not needed then (tests/data/templates/answers.jsonl).
+Cases are the single turns below, without a clock, and N seeded conversations. A case agrees where
+both write the same text, or both refuse. What a conversation wrote has to be marked as such: each
+message that is unique in the text is looked for; of a single turn nothing else may be marked.
+--show: the first case of each template that does not agree. Exit status 1 where any does not.
+--write keeps the cases and jinja2's answers in FOLDER/answers.jsonl, and --against compares with
+those, so that jinja2 is not needed (tests/data/templates, and tests/data/chat with --cases 0).
 """
 import argparse
 import datetime
@@ -32,11 +33,33 @@ WORDS = ["Hello", "world", "what's", "the <b>weather</b>", "in \"Paris\"", "\u4f
          "<think>", "</think>", "1", "  ", "\u00a0", "<tool_call>", "```code```", "'quoted'", "end."]
 
 
+SPACES = "".join(chr(c) for c in range(0x110000) if chr(c).isspace())
+TURNS = [  # what a system message says, and the user
+    (None, "Write a function that adds two numbers."),
+    ("You are a pirate.", "Hello!"),
+    (None, ""),
+    ("", "Is the system text empty?"),
+    (None, "  blanks around \n\n"),
+    ("Two\nlines.\n", "Two\nmore\tlines.\n"),
+    (None, "\u00a0\u2003 wide blanks, \u4f60\u597d \U0001f600 \u3000\u0085"),
+    ("A pirate.", "  blanks \n and a system text  "),
+    (None, SPACES + "x\u200b\u180e y" + SPACES),
+    (None, "\u200b zero width \u180e"),
+    ("It's a \\n \"quote\".", "{{ user }} {% raw %} 'quotes' \\n"),
+    (None, "<|im_end|> [/INST] <|eot_id|> </s> <end_of_turn>"),
+]
+
+
 class Refused(Exception):
     pass
 
 
 # ---- Conversations ----
+
+def single_turn(system, user):
+    messages = [{"role": "system", "content": system}] if system is not None else []
+    return {"messages": [*messages, {"role": "user", "content": user}], "tools": None, "variables": {}, "now": 0}
+
 
 def text(r):
     words = [r.choice(WORDS) for _ in range(r.randint(0, 7))]
@@ -144,7 +167,7 @@ def conversation(r):
 
 # ---- Jinja ----
 
-def make_environment():
+def make_environments(clock):
     import jinja2.ext
     from jinja2 import nodes
     from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
@@ -174,7 +197,7 @@ def make_environment():
         e = kind(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
         e.filters["tojson"] = tojson
         e.filters["from_json"] = json.loads
-        e.globals.update(raise_exception=raise_exception, strftime_now=strftime_now)
+        e.globals.update(raise_exception=raise_exception, **({"strftime_now": strftime_now} if clock else {}))
         made.append(e)
     return made
 
@@ -222,7 +245,7 @@ def drey_answers(program, path, cases):
         lines.append(json.dumps(case["messages"], ensure_ascii=False))
         lines.append(json.dumps(case["tools"], ensure_ascii=False) if case["tools"] else "-")
         lines.append(json.dumps(case["variables"], ensure_ascii=False))
-        lines.append(str(NOW))
+        lines.append(str(case.get("now", NOW)))
     run = subprocess.run([program, path], input=("\n".join(lines) + "\n").encode(), capture_output=True, check=True)
     out, answers = run.stdout, []
     while out:
@@ -241,9 +264,13 @@ def drey_answers(program, path, cases):
 
 
 def marks_fail(case, said, ranges):
-    """A message's text that stands once in the answer has to lie in what is marked; None, or the
-    text."""
+    """A message's text that is once in the answer has to be in what is marked; of a single turn
+    all that is marked has to be its texts or roles, but for blanks. None, or the text."""
     whole = said.encode()
+    allowed = "|".join(["\n\n".join(str(m["content"]) for m in case["messages"]), "system", "user"]).encode()
+    for begin, end in ranges if "now" in case else []:
+        if begin >= end or whole[begin:end] not in allowed:
+            return whole[begin:end].decode(errors="replace")
     for message in case["messages"]:
         parts = message.get("content")
         for part in [parts] if isinstance(parts, str) else [p["text"] for p in parts or []]:
@@ -263,33 +290,36 @@ def marks_fail(case, said, ranges):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("render_chat")
-    p.add_argument("folder")
+    p.add_argument("folders", nargs="+")
     p.add_argument("--cases", type=int, default=40)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--show", action="store_true")
-    p.add_argument("--write")
-    p.add_argument("--against")
+    p.add_argument("--write", action="store_true")
+    p.add_argument("--against", action="store_true")
     o = p.parse_args()
-    r = random.Random(o.seed)
-    environments, kept = None, {}
+    return 0 if all([check(o, folder) for folder in o.folders]) else 1
+
+
+def check(o, folder):
+    r, path_kept = random.Random(o.seed), os.path.join(folder, "answers.jsonl")
+    environments, kept = {}, {}
     if o.against:
-        with open(o.against, encoding="utf-8") as f:
+        with open(path_kept, encoding="utf-8") as f:
             cases = json.loads(f.readline())["cases"]
-            for line in f:
-                entry = json.loads(line)
-                kept[entry["template"]] = entry["answers"]
+            kept = {entry["template"]: entry["answers"] for entry in map(json.loads, f)}
     else:
-        cases = [conversation(r) for _ in range(o.cases)]
-        environments = make_environment()
-    good, n_same, n_refused, n_cases, names = 0, 0, 0, 0, sorted(os.listdir(o.folder))
-    names = [n for n in names if n.endswith(".jinja")]
+        cases = [single_turn(*turn) for turn in TURNS] + [conversation(r) for _ in range(o.cases)]
+        environments = {clock: make_environments(clock) for clock in (0, NOW)}
+    good, n_same, n_refused, n_cases = 0, 0, 0, 0
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
     written = [{"cases": cases}]
     for name in names:
-        path = os.path.join(o.folder, name)
+        path = os.path.join(folder, name)
         with open(path, encoding="utf-8", newline="") as f:
             source = f.read()
         answers = drey_answers(o.render_chat, path, cases)
-        wanted = kept[name] if o.against else [jinja_answer(environments, source, c) for c in cases]
+        wanted = kept[name] if o.against else [
+            jinja_answer(environments[c.get("now", NOW)], source, c) for c in cases]
         written.append({"template": name, "answers": wanted})
         bad = 0
         for case, (said, why, ranges), want in zip(cases, answers, wanted):
@@ -310,11 +340,11 @@ def main():
         if bad:
             print(f"{name}: {bad} of {len(cases)} cases differ")
     if o.write:
-        with open(o.write, "w", encoding="utf-8") as f:
+        with open(path_kept, "w", encoding="utf-8") as f:
             for entry in written:
                 f.write(json.dumps(entry, ensure_ascii=False) + "\n")
     print(f"{good} of {len(names)} templates agree; {n_same} of {n_cases} cases ({n_refused} of them refused by both)")
-    return 0 if names and good == len(names) else 1
+    return names and good == len(names)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
-/* Chat templates against what Jinja makes of those in tests/data/chat
- * (scripts/make-chat-goldens.py), and what is refused, bounded and marked. Whole conversations are
- * compared by the test templates (scripts/check-templates.py). */
+/* Chat templates: what is refused, bounded and marked. What they write is compared with Jinja's
+ * answers by the test templates (scripts/check-templates.py). */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,36 +10,6 @@
 #include "support/scene.h"
 #include "support/test.h"
 #include "support/toy.h"
-
-/* A whole file; the caller frees. */
-static char *read_file(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail_msg("%s is missing", path);
-    char *text = malloc(1 << 20);
-    *n = fread(text, 1, (1 << 20) - 1, f);
-    text[*n] = 0;
-    fclose(f);
-    return text;
-}
-
-/* Cuts the next field off a line, in place, and undoes its escapes. */
-static char *next_field(char **line)
-{
-    char *begin = *line, *out = begin, *in = begin;
-    for (; *in && *in != '\t' && *in != '\n'; in++) {
-        if (*in != '\\') {
-            *out++ = *in;
-            continue;
-        }
-        in++;
-        *out++ = (char)(*in == 'n' ? '\n' : *in == 't' ? '\t' : *in == 'r' ? '\r' : *in);
-    }
-    *line = *in ? in + 1 : in;
-    *out = 0;
-    return begin;
-}
 
 /* Renders messages of system (may be NULL) and user. */
 static drey_status render(const char *chat_template, const char *system, const char *user,
@@ -54,52 +23,6 @@ static drey_status render(const char *chat_template, const char *system, const c
     const drey_chat_request request = {
         .messages = messages, .n_messages = n, .chat_template = chat_template};
     return chat_render(&request, "", "</s>", out, err);
-}
-
-/* What is marked was said: by the roles' names, system or user, but for blanks that are
- * stripped. */
-static void check_marks(const chat_text *text, const char *system, const char *user)
-{
-    char all[4096];
-    snprintf(all, sizeof all, "%s\n\n%s|system|user", system ? system : "", user);
-    for (size_t i = 0; i < text->n_plain; i++) {
-        text_range r = text->plain[i];
-        assert_true(r.begin < r.end && r.end <= text->n_bytes);
-        assert_true(i == 0 || text->plain[i - 1].end < r.begin);
-        assert_non_null(memmem(all, strlen(all), text->text + r.begin, r.end - r.begin));
-    }
-    assert_true(text->n_plain > 0 || !*user);
-}
-
-TEST(goldens)
-{
-    size_t n, n_template, n_goldens = 0;
-    char *all = read_file(TEST_DATA "/chat/goldens.txt", &n);
-    for (char *line = all; *line;) {
-        if (*line == '#') {
-            line = strchr(line, '\n') + 1;
-            continue;
-        }
-        char path[4096];
-        chat_text out;
-        drey_error err = {0};
-        const char *name = next_field(&line), *system = next_field(&line);
-        const char *user = next_field(&line), *text = next_field(&line);
-        snprintf(path, sizeof path, TEST_DATA "/chat/%s.jinja", name);
-        char *chat_template = read_file(path, &n_template);
-        if (strcmp(system, "-") == 0)
-            system = NULL;
-        if (render(chat_template, system, user, &out, &err) != DREY_OK)
-            fail_msg("%s: %s", name, err.message);
-        if (strcmp(out.text, text) != 0)
-            fail_msg("%s: \"%s\", Jinja says \"%s\"", name, out.text, text);
-        check_marks(&out, system, user);
-        chat_text_free(&out);
-        free(chat_template);
-        n_goldens++;
-    }
-    free(all);
-    assert_true(n_goldens > 100);
 }
 
 /* What a template writes for a user who says "hi". */
