@@ -11,9 +11,8 @@
 
 static drey_status read_prompts(training *t, drey_error *err)
 {
-    TRY(t->settings->prompts
-            ? prompts_read(&t->list, t->settings->prompts, t->settings->common.memory_bytes, err)
-            : prompts_usual(&t->list, err));
+    const cli_settings *s = t->settings;
+    TRY(prompts_read(&t->list, s->prompts, training_prompts, s->common.memory_bytes, err));
     TRY(prompts_tokenize(&t->list, t->models.target, err));
     t->prompts = calloc((size_t)t->list.n, sizeof *t->prompts);
     if (!t->prompts)

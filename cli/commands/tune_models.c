@@ -13,25 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What people ask models for, where no prompts are named: code, chat, sums and prose. */
-static const char calibration[] =
-    "{\"turns\": [\"Write a Python function that returns the n-th Fibonacci number, with "
-    "tests.\"]}\n"
-    "{\"turns\": [\"Explain to a child why the sky is blue.\"]}\n"
-    "{\"turns\": [\"A train leaves at 9:40 and drives 150 km at 60 km/h. When does it arrive?\"]}\n"
-    "{\"turns\": [\"Write a C function that reverses a linked list in place.\"]}\n"
-    "{\"turns\": [\"Plan a weekend in Lisbon for two people who like food and walking.\"]}\n"
-    "{\"turns\": [\"Write a short story about a squirrel who builds a nest high in a tree.\"]}\n"
-    "{\"turns\": [\"Write a SQL query for the ten customers with the largest orders, and say how "
-    "it "
-    "works.\"]}\n"
-    "{\"turns\": [\"What are the arguments for and against working from home?\"]}\n"
-    "{\"turns\": [\"If 3 pens and 2 books cost 23 and a book costs 7, what does a pen cost?\"]}\n"
-    "{\"turns\": [\"Translate into French: The library opens at nine and closes at six.\"]}\n"
-    "{\"turns\": [\"Summarise how photosynthesis works in five sentences.\"]}\n"
-    "{\"turns\": [\"Give me a regular expression for dates such as 2024-05-31, and explain "
-    "it.\"]}\n";
-
 enum { CONTEXT = 1024 }; /* that -d auto is chosen for: a text of usual length */
 
 typedef struct session {
@@ -63,8 +44,7 @@ static drey_status open_all(session *t, drey_error *err)
 static drey_status take_prompts(session *t, drey_error *err)
 {
     const cli_settings *s = t->settings;
-    TRY(s->prompts ? prompts_read(&t->prompts, s->prompts, s->common.memory_bytes, err)
-                   : prompts_parse(&t->prompts, calibration, err));
+    TRY(prompts_read(&t->prompts, s->prompts, tuning_prompts, s->common.memory_bytes, err));
     TRY(prompts_tokenize(&t->prompts, t->models.target, err));
     t->list = calloc((size_t)t->prompts.n, sizeof *t->list);
     if (!t->list)

@@ -108,17 +108,14 @@ static drey_status parse(prompt_list *list, const char *text, const char *path,
     return status;
 }
 
-drey_status prompts_parse(prompt_list *list, const char *text, drey_error *err)
-{
-    return parse(list, text, "the prompts", DREY_MEMORY_UNLIMITED, err);
-}
-
-drey_status prompts_read(prompt_list *list, const char *path, uint64_t memory_bytes,
-                         drey_error *err)
+drey_status prompts_read(prompt_list *list, const char *path, const char *usual,
+                         uint64_t memory_bytes, drey_error *err)
 {
     char *text = NULL;
     size_t n = 0;
     *list = (prompt_list){0};
+    if (!path)
+        return parse(list, usual, "the usual prompts", DREY_MEMORY_UNLIMITED, err);
     input_limit limit = input_limit_memory(memory_bytes, INPUT_AS_PROMPTS);
     TRY(input_read(path, "the file of prompts", &limit, &text, &n, err));
     drey_status status = parse(list, text, path, memory_bytes, err);
