@@ -117,10 +117,6 @@ static value compute_whole(jinja *j, char sign, int64_t a, int64_t b)
 {
     int64_t out = 0;
     bool over = false;
-    if (strchr((const char[]){'/', '%', SIGN_FLOOR_DIV, 0}, sign) && b == 0) {
-        room_fail(j->r, DREY_ERR_USAGE, "a division by zero");
-        return value_none();
-    }
     if (sign == '/')
         return value_float((double)a / (double)b);
     if (sign == SIGN_POWER && b < 0)
@@ -144,12 +140,8 @@ static value compute_whole(jinja *j, char sign, int64_t a, int64_t b)
     return over ? too_large(j) : value_int(out);
 }
 
-static value compute_float(jinja *j, char sign, double a, double b)
+static value compute_float(char sign, double a, double b)
 {
-    if (strchr((const char[]){'/', '%', SIGN_FLOOR_DIV, 0}, sign) && b == 0) {
-        room_fail(j->r, DREY_ERR_USAGE, "a division by zero");
-        return value_none();
-    }
     double rest = sign == '%' ? fmod(a, b) : 0;
     switch (sign) {
     case '+':
@@ -229,10 +221,15 @@ static value compute(jinja *j, char sign, value a, value b)
     value out;
     if (a.kind == VALUE_BIG || b.kind == VALUE_BIG)
         return too_large(j);
+    if (is_number(a) && is_number(b) && number_float(b) == 0 &&
+        strchr((const char[]){'/', '%', SIGN_FLOOR_DIV, 0}, sign)) {
+        room_fail(j->r, DREY_ERR_USAGE, "a division by zero");
+        return value_none();
+    }
     if (is_whole(a) && is_whole(b)) {
         out = compute_whole(j, sign, number_int(a), number_int(b));
     } else if (is_number(a) && is_number(b)) {
-        out = compute_float(j, sign, number_float(a), number_float(b));
+        out = compute_float(sign, number_float(a), number_float(b));
     } else if (sign == '+' && a.kind == VALUE_STRING && b.kind == VALUE_STRING) {
         return strings_joined(j, a, b);
     } else if (sign == '+' && a.kind == VALUE_LIST && b.kind == VALUE_LIST && a.style == b.style &&
@@ -342,14 +339,12 @@ static value eval_map(jinja *j, const node *n)
  * create in the room come first. */
 static value eval_concat(jinja *j, const node *n)
 {
-    value items = eval_items(j, n), first = items.list->n ? items.list->items[0] : string_of("");
+    value items = eval_items(j, n), all = string_of("");
     for (uint32_t i = 0; i < items.list->n; i++)
         items.list->items[i] = string_from(j->r, items.list->items[i]);
-    if (items.list->n)
-        first = items.list->items[0];
-    for (uint32_t i = 1; i < items.list->n && room_ok(j->r); i++)
-        first = string_join2(j->r, first, items.list->items[i]);
-    return first;
+    for (uint32_t i = 0; i < items.list->n && room_ok(j->r); i++)
+        all = string_join2(j->r, all, items.list->items[i]);
+    return all;
 }
 
 static value eval_slice(jinja *j, const node *n)
@@ -368,7 +363,7 @@ static value eval_slice(jinja *j, const node *n)
 
 /* ---- Calls ---- */
 
-value jinja_call(jinja *j, value callee, const arguments *a)
+static value call(jinja *j, value callee, const arguments *a)
 {
     switch (callee.kind) {
     case VALUE_MACRO:
@@ -387,31 +382,18 @@ value jinja_call(jinja *j, value callee, const arguments *a)
     return value_none();
 }
 
+/* A call, a filter or a test: of n->a, with the arguments n->b. */
 static value eval_call(jinja *j, const node *n)
 {
     arguments a;
-    value callee = jinja_eval(j, n->a);
+    value of = jinja_eval(j, n->a);
     jinja_arguments(j, n->b, &a);
     j->r->line = n->line;
-    return room_ok(j->r) ? jinja_call(j, callee, &a) : value_none();
-}
-
-static value eval_filter(jinja *j, const node *n)
-{
-    arguments a;
-    value v = jinja_eval(j, n->a);
-    jinja_arguments(j, n->b, &a);
-    j->r->line = n->line;
-    return room_ok(j->r) ? filter_apply(j, n->v, v, &a) : value_none();
-}
-
-static value eval_test(jinja *j, const node *n)
-{
-    arguments a;
-    value v = jinja_eval(j, n->a);
-    jinja_arguments(j, n->b, &a);
-    j->r->line = n->line;
-    return value_bool(room_ok(j->r) && test_apply(j, n->v, v, &a));
+    if (!room_ok(j->r))
+        return value_none();
+    if (n->kind == NODE_TEST)
+        return value_bool(test_apply(j, n->v, of, &a));
+    return n->kind == NODE_FILTER ? filter_apply(j, n->v, of, &a) : call(j, of, &a);
 }
 
 /* ---- All of them ---- */
@@ -458,11 +440,9 @@ static value eval_node(jinja *j, const node *n)
     case NODE_SLICE:
         return eval_slice(j, n);
     case NODE_CALL:
-        return eval_call(j, n);
     case NODE_FILTER:
-        return eval_filter(j, n);
     case NODE_TEST:
-        return eval_test(j, n);
+        return eval_call(j, n);
     case NODE_NOT:
         return value_bool(!value_true(jinja_eval(j, n->a)));
     case NODE_NEGATE:

@@ -72,11 +72,8 @@ static void go_to(lexer *l, size_t to)
 static size_t without_spaces(const lexer *l, size_t begin, size_t end)
 {
     while (end > begin) {
-        size_t last = end - 1;
-        while (last > begin && end - last < 4 && (l->text[last] & 0xC0) == 0x80)
-            last--;
-        if (character_bytes(l->text + last, end - last) != end - last ||
-            !is_space(character_code(l->text + last, end - last)))
+        size_t last = last_character(l->text, begin, end);
+        if (!is_space(character_code(l->text + last, end - last)))
             break;
         end = last;
     }

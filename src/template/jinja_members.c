@@ -10,33 +10,29 @@
 
 static value loop_member(jinja *j, const loop_state *l, value name)
 {
-    uint32_t n = l->items.list->n;
-    const value *items = l->items.list->items;
-    if (string_is(name, "index"))
-        return value_int((int64_t)l->i + 1);
-    if (string_is(name, "index0"))
-        return value_int(l->i);
-    if (string_is(name, "revindex"))
-        return value_int((int64_t)n - l->i);
-    if (string_is(name, "revindex0"))
-        return value_int((int64_t)n - l->i - 1);
-    if (string_is(name, "first"))
-        return value_bool(l->i == 0);
-    if (string_is(name, "last"))
-        return value_bool(l->i + 1 == n);
-    if (string_is(name, "length"))
-        return value_int(n);
-    if (string_is(name, "depth"))
-        return value_int(l->depth);
-    if (string_is(name, "depth0"))
-        return value_int(l->depth - 1);
-    if (string_is(name, "previtem") && l->i > 0)
-        return items[l->i - 1];
-    if (string_is(name, "nextitem") && l->i + 1 < n)
-        return items[l->i + 1];
-    if (!string_is(name, "previtem") && !string_is(name, "nextitem"))
-        room_fail(j->r, DREY_ERR_UNSUPPORTED, "loop.%.*s is not supported", (int)name.n, name.text);
-    return value_undefined(name.text, name.n);
+    const int64_t i = l->i, n = l->items.list->n;
+    const value none = value_undefined(name.text, name.n), *items = l->items.list->items;
+    const struct {
+        const char *name;
+        value v;
+    } known[] = {
+        {"index", value_int(i + 1)},
+        {"index0", value_int(i)},
+        {"revindex", value_int(n - i)},
+        {"revindex0", value_int(n - i - 1)},
+        {"first", value_bool(i == 0)},
+        {"last", value_bool(i + 1 == n)},
+        {"length", value_int(n)},
+        {"depth", value_int(l->depth)},
+        {"depth0", value_int(l->depth - 1)},
+        {"previtem", i > 0 ? items[i - 1] : none},
+        {"nextitem", i + 1 < n ? items[i + 1] : none},
+    };
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (string_is(name, known[k].name))
+            return known[k].v;
+    room_fail(j->r, DREY_ERR_UNSUPPORTED, "loop.%.*s is not supported", (int)name.n, name.text);
+    return none;
 }
 
 /* ---- Items ---- */

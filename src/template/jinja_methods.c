@@ -37,12 +37,6 @@ const char *method_find(value of, value name)
 
 /* ---- Arguments ---- */
 
-/* Positional ones only, as in most of Python's methods. */
-static bool fits(jinja *j, const method *m, const arguments *a, int least, int most)
-{
-    return arguments_fit(j, a, m->name, least, most, "");
-}
-
 static bool is_string(jinja *j, const method *m, const value *v)
 {
     if (v && v->kind != VALUE_STRING)
@@ -98,8 +92,6 @@ static value split(jinja *j, value s, const value *by, int64_t most)
 
 static value method_split(jinja *j, const method *m, const arguments *a)
 {
-    if (!arguments_fit(j, a, m->name, 0, 2, "sep maxsplit"))
-        return value_none();
     const value *by = argument(a, 0, "sep"), *most = argument(a, 1, "maxsplit");
     if (by && by->kind == VALUE_NONE)
         by = NULL;
@@ -110,8 +102,6 @@ static value method_split(jinja *j, const method *m, const arguments *a)
 
 static value method_strip(jinja *j, const method *m, const arguments *a)
 {
-    if (!fits(j, m, a, 0, 1))
-        return value_none();
     const value *characters = argument(a, 0, NULL);
     if (characters && characters->kind == VALUE_NONE)
         characters = NULL;
@@ -131,8 +121,6 @@ static bool is_affix(value s, value affix, bool front)
 static value method_affix(jinja *j, const method *m, const arguments *a)
 {
     bool front = m->name[0] == 's', is = false;
-    if (!fits(j, m, a, 1, 1))
-        return value_none();
     value wanted = a->positional[0];
     if (wanted.kind == VALUE_LIST && wanted.style == STYLE_TUPLE) {
         for (uint32_t i = 0; i < wanted.list->n && room_charge(j->r, 0); i++)
@@ -146,8 +134,7 @@ static value method_affix(jinja *j, const method *m, const arguments *a)
 static value method_remove(jinja *j, const method *m, const arguments *a)
 {
     bool front = m->name[6] == 'p';
-    if (!fits(j, m, a, 1, 1) || !is_string(j, m, &a->positional[0]))
-        return value_none();
+    (void)j;
     value affix = a->positional[0];
     if (!is_affix(m->of, affix, front))
         return m->of;
@@ -156,9 +143,6 @@ static value method_remove(jinja *j, const method *m, const arguments *a)
 
 static value method_replace(jinja *j, const method *m, const arguments *a)
 {
-    if (!arguments_fit(j, a, m->name, 2, 3, "count") || !is_string(j, m, &a->positional[0]) ||
-        a->n < 2 || !is_string(j, m, &a->positional[1]))
-        return value_none();
     const value *count = argument(a, 2, "count");
     return text_replace(j, m->of, a->positional[0], a->positional[1],
                         count && is_whole(*count) ? number_int(*count) : -1);
@@ -166,8 +150,7 @@ static value method_replace(jinja *j, const method *m, const arguments *a)
 
 static value method_case(jinja *j, const method *m, const arguments *a)
 {
-    if (!fits(j, m, a, 0, 0))
-        return value_none();
+    (void)a;
     return text_in_case(j, m->of,
                         m->name[0] == 'u'   ? CASE_UPPER
                         : m->name[0] == 'l' ? CASE_LOWER
@@ -229,8 +212,6 @@ static value method_format(jinja *j, const method *m, const arguments *a)
 
 static value method_join(jinja *j, const method *m, const arguments *a)
 {
-    if (!fits(j, m, a, 1, 1))
-        return value_none();
     value items = jinja_items(j, a->positional[0]);
     for (uint32_t i = 0; i < items.list->n && room_ok(j->r); i++)
         is_string(j, m, &items.list->items[i]);
@@ -239,8 +220,6 @@ static value method_join(jinja *j, const method *m, const arguments *a)
 
 static value method_find_text(jinja *j, const method *m, const arguments *a)
 {
-    if (!fits(j, m, a, 1, 1) || !is_string(j, m, &a->positional[0]))
-        return value_none();
     value what = a->positional[0];
     size_t n = text_find(m->of.text, m->of.n, what.text, what.n);
     if (n == SIZE_MAX)
@@ -251,8 +230,6 @@ static value method_find_text(jinja *j, const method *m, const arguments *a)
 static value method_count(jinja *j, const method *m, const arguments *a)
 {
     int64_t n = 0;
-    if (!fits(j, m, a, 1, 1) || !is_string(j, m, &a->positional[0]))
-        return value_none();
     value what = a->positional[0], s = m->of;
     if (what.n == 0)
         return value_int((int64_t)string_characters(j->r, s) + 1);
@@ -263,14 +240,14 @@ static value method_count(jinja *j, const method *m, const arguments *a)
 
 static value method_lines(jinja *j, const method *m, const arguments *a)
 {
-    return fits(j, m, a, 0, 0) ? string_lines(j, m->of) : value_none();
+    (void)a;
+    return string_lines(j, m->of);
 }
 
 static value method_digits(jinja *j, const method *m, const arguments *a)
 {
     bool digits = m->of.n > 0;
-    if (!fits(j, m, a, 0, 0))
-        return value_none();
+    (void)a;
     for (uint32_t i = 0; i < m->of.n; i++) {
         if ((uint8_t)m->of.text[i] >= 0x80)
             room_fail(j->r, DREY_ERR_UNSUPPORTED, "\"isdigit\" of more than ASCII");
@@ -283,16 +260,13 @@ static value method_digits(jinja *j, const method *m, const arguments *a)
 
 static value method_append(jinja *j, const method *m, const arguments *a)
 {
-    if (fits(j, m, a, 1, 1))
-        list_add(j->r, m->of, a->positional[0]);
+    list_add(j->r, m->of, a->positional[0]);
     return value_none();
 }
 
 static value method_pop(jinja *j, const method *m, const arguments *a)
 {
     value_list *l = m->of.list;
-    if (!fits(j, m, a, 0, 1))
-        return value_none();
     int64_t i = a->n && is_whole(a->positional[0]) ? number_int(a->positional[0]) : -1;
     i += i < 0 ? l->n : 0;
     if (i < 0 || i >= l->n) {
@@ -308,8 +282,6 @@ static value method_pop(jinja *j, const method *m, const arguments *a)
 
 static value method_index(jinja *j, const method *m, const arguments *a)
 {
-    if (!fits(j, m, a, 1, 1))
-        return value_none();
     for (uint32_t i = 0; i < m->of.list->n && room_ok(j->r); i++)
         if (value_equal(j->r, m->of.list->items[i], a->positional[0]))
             return value_int(i);
@@ -337,61 +309,75 @@ static value map_view(jinja *j, value map, bool keys, bool items)
 
 static value method_view(jinja *j, const method *m, const arguments *a)
 {
-    if (!fits(j, m, a, 0, 0))
-        return value_none();
+    (void)a;
     return map_view(j, m->of, m->name[0] != 'v', m->name[0] != 'k');
 }
 
 static value method_get(jinja *j, const method *m, const arguments *a)
 {
-    if (!fits(j, m, a, 1, 2))
-        return value_none();
     const value *there = map_get(j->r, m->of, a->positional[0]);
     return there ? *there : a->n > 1 ? a->positional[1] : value_none();
 }
 
 /* ---- All of them ---- */
 
+typedef value method_function(jinja *j, const method *m, const arguments *a);
+
+static const struct known_method {
+    value_kind of;
+    const char *name;
+    method_function *call;
+    int least, most;   /* arguments, as in arguments_fit */
+    int n_strings;     /* the first so many are strings */
+    const char *known; /* arguments that may be given by name; most of Python's methods have none */
+} known_methods[] = {
+    {VALUE_STRING, "split", method_split, 0, 2, 0, "sep maxsplit"},
+    {VALUE_STRING, "strip", method_strip, 0, 1, 0, ""},
+    {VALUE_STRING, "lstrip", method_strip, 0, 1, 0, ""},
+    {VALUE_STRING, "rstrip", method_strip, 0, 1, 0, ""},
+    {VALUE_STRING, "startswith", method_affix, 1, 1, 0, ""},
+    {VALUE_STRING, "endswith", method_affix, 1, 1, 0, ""},
+    {VALUE_STRING, "removeprefix", method_remove, 1, 1, 1, ""},
+    {VALUE_STRING, "removesuffix", method_remove, 1, 1, 1, ""},
+    {VALUE_STRING, "replace", method_replace, 2, 3, 2, "count"},
+    {VALUE_STRING, "upper", method_case, 0, 0, 0, ""},
+    {VALUE_STRING, "lower", method_case, 0, 0, 0, ""},
+    {VALUE_STRING, "title", method_case, 0, 0, 0, ""},
+    {VALUE_STRING, "capitalize", method_case, 0, 0, 0, ""},
+    {VALUE_STRING, "format", method_format, 0, MOST_ARGUMENTS, 0, NULL},
+    {VALUE_STRING, "join", method_join, 1, 1, 0, ""},
+    {VALUE_STRING, "find", method_find_text, 1, 1, 1, ""},
+    {VALUE_STRING, "count", method_count, 1, 1, 1, ""},
+    {VALUE_STRING, "splitlines", method_lines, 0, 0, 0, ""},
+    {VALUE_STRING, "isdigit", method_digits, 0, 0, 0, ""},
+    {VALUE_LIST, "append", method_append, 1, 1, 0, ""},
+    {VALUE_LIST, "pop", method_pop, 0, 1, 0, ""},
+    {VALUE_LIST, "index", method_index, 1, 1, 0, ""},
+    {VALUE_MAP, "items", method_view, 0, 0, 0, ""},
+    {VALUE_MAP, "keys", method_view, 0, 0, 0, ""},
+    {VALUE_MAP, "values", method_view, 0, 0, 0, ""},
+    {VALUE_MAP, "get", method_get, 1, 2, 0, ""},
+};
+
+static value call_known(jinja *j, const struct known_method *k, const method *m, const arguments *a)
+{
+    if (k->known && !arguments_fit(j, a, m->name, k->least, k->most, k->known))
+        return value_none();
+    for (int i = 0; i < k->n_strings; i++)
+        if (i >= a->n || !is_string(j, m, &a->positional[i]))
+            return value_none();
+    return k->call(j, m, a);
+}
+
 value method_call(jinja *j, const method *m, const arguments *a)
 {
-    typedef value function(jinja * j, const method *m, const arguments *a);
-    static const struct {
-        value_kind of;
-        const char *name;
-        function *call;
-    } known[] = {
-        {VALUE_STRING, "split", method_split},
-        {VALUE_STRING, "strip", method_strip},
-        {VALUE_STRING, "lstrip", method_strip},
-        {VALUE_STRING, "rstrip", method_strip},
-        {VALUE_STRING, "startswith", method_affix},
-        {VALUE_STRING, "endswith", method_affix},
-        {VALUE_STRING, "removeprefix", method_remove},
-        {VALUE_STRING, "removesuffix", method_remove},
-        {VALUE_STRING, "replace", method_replace},
-        {VALUE_STRING, "upper", method_case},
-        {VALUE_STRING, "lower", method_case},
-        {VALUE_STRING, "title", method_case},
-        {VALUE_STRING, "capitalize", method_case},
-        {VALUE_STRING, "format", method_format},
-        {VALUE_STRING, "join", method_join},
-        {VALUE_STRING, "find", method_find_text},
-        {VALUE_STRING, "count", method_count},
-        {VALUE_STRING, "splitlines", method_lines},
-        {VALUE_STRING, "isdigit", method_digits},
-        {VALUE_LIST, "append", method_append},
-        {VALUE_LIST, "pop", method_pop},
-        {VALUE_LIST, "index", method_index},
-        {VALUE_MAP, "items", method_view},
-        {VALUE_MAP, "keys", method_view},
-        {VALUE_MAP, "values", method_view},
-        {VALUE_MAP, "get", method_get},
-    };
     if (m->of.kind == VALUE_STRING && !room_charge(j->r, m->of.n)) /* most look at all of it */
         return value_none();
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].of == (value_kind)m->of.kind && strcmp(known[i].name, m->name) == 0)
-            return known[i].call(j, m, a);
+    for (size_t i = 0; i < sizeof known_methods / sizeof *known_methods; i++) {
+        const struct known_method *k = &known_methods[i];
+        if (k->of == (value_kind)m->of.kind && strcmp(k->name, m->name) == 0)
+            return call_known(j, k, m, a);
+    }
     room_fail(j->r, DREY_ERR_UNSUPPORTED, "the method \"%s\" of a %s is not supported", m->name,
               value_type_name(m->of));
     return value_none();

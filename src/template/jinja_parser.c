@@ -193,26 +193,18 @@ static node *parse_items(parser *p, char closing, int *n, bool *comma)
     return items.first;
 }
 
-static node *parse_parentheses(parser *p)
+/* (a), (a, b) or [a, b]. */
+static node *parse_bracketed(parser *p, char closing)
 {
     uint32_t line = p->t.line;
     int n;
     bool comma;
     advance(p);
-    node *items = parse_items(p, ')', &n, &comma);
-    want_sign(p, ')');
+    node *items = parse_items(p, closing, &n, &comma);
+    want_sign(p, closing);
+    if (closing == ']')
+        return join(p, NODE_LIST, line, items, NULL);
     return n == 1 && !comma ? items : join(p, NODE_TUPLE, line, items, NULL);
-}
-
-static node *parse_list(parser *p)
-{
-    uint32_t line = p->t.line;
-    int n;
-    bool comma;
-    advance(p);
-    node *items = parse_items(p, ']', &n, &comma);
-    want_sign(p, ']');
-    return join(p, NODE_LIST, line, items, NULL);
 }
 
 static node *parse_map(parser *p)
@@ -274,9 +266,9 @@ static node *parse_primary(parser *p)
     }
     case WORD_SIGN:
         if (p->t.sign == '(')
-            return parse_parentheses(p);
+            return parse_bracketed(p, ')');
         if (p->t.sign == '[')
-            return parse_list(p);
+            return parse_bracketed(p, ']');
         if (p->t.sign == '{')
             return parse_map(p);
         break;
@@ -565,6 +557,16 @@ static node *parse_block(parser *p, const char *end)
     return body;
 }
 
+/* {% else %} and its block, if there is one, up to {% END %}, which is consumed. */
+static node *parse_otherwise(parser *p, const char *end)
+{
+    bool otherwise = take_name(p, "else");
+    if (!otherwise)
+        advance(p);
+    want_end(p);
+    return otherwise ? parse_block(p, end) : NULL;
+}
+
 /* After "if". */
 static node *parse_if(parser *p, uint32_t line)
 {
@@ -586,13 +588,7 @@ static node *parse_if(parser *p, uint32_t line)
         last = n;
         line = p->t.line;
     } while (take_name(p, "elif"));
-    if (take_name(p, "else")) {
-        want_end(p);
-        last->c = parse_block(p, "endif");
-    } else {
-        advance(p);
-        want_end(p);
-    }
+    last->c = parse_otherwise(p, "endif");
     return first;
 }
 
@@ -632,15 +628,9 @@ static node *parse_for(parser *p, uint32_t line)
         return stop(p, DREY_ERR_UNSUPPORTED, "recursive loops are not supported");
     want_end(p);
     p->loops++;
-    node *body = parse_body(p, (const char *const[]){"else", "endfor", NULL}), *otherwise = NULL;
+    node *body = parse_body(p, (const char *const[]){"else", "endfor", NULL});
     p->loops--;
-    if (take_name(p, "else")) {
-        want_end(p);
-        otherwise = parse_block(p, "endfor");
-    } else {
-        advance(p);
-        want_end(p);
-    }
+    node *otherwise = parse_otherwise(p, "endfor");
     if (!n || !room_ok(p->r))
         return NULL;
     n->a = target;
@@ -662,6 +652,19 @@ static node *parse_block_filters(parser *p, bool first)
     return filters;
 }
 
+/* A block whose body does not belong to the loops around it. */
+static node *parse_apart(parser *p, node *n, const char *end)
+{
+    int loops = p->loops;
+    want_end(p);
+    p->loops = 0;
+    node *body = parse_block(p, end);
+    p->loops = loops;
+    if (n)
+        n->c = body;
+    return n;
+}
+
 static node *parse_set(parser *p, uint32_t line)
 {
     node *target = parse_target(p);
@@ -673,15 +676,7 @@ static node *parse_set(parser *p, uint32_t line)
         return join(p, NODE_SET, line, target, from);
     }
     node *filters = parse_block_filters(p, false);
-    want_end(p);
-    int loops = p->loops;
-    p->loops = 0;
-    node *n = join(p, NODE_SET_BLOCK, line, target, filters);
-    node *body = parse_block(p, "endset");
-    p->loops = loops;
-    if (n)
-        n->c = body;
-    return n;
+    return parse_apart(p, join(p, NODE_SET_BLOCK, line, target, filters), "endset");
 }
 
 static node *parse_parameters(parser *p)
@@ -701,19 +696,6 @@ static node *parse_parameters(parser *p)
     }
     want_sign(p, ')');
     return parameters.first;
-}
-
-/* A block whose body does not belong to the loops around it. */
-static node *parse_apart(parser *p, node *n, const char *end)
-{
-    int loops = p->loops;
-    want_end(p);
-    p->loops = 0;
-    node *body = parse_block(p, end);
-    p->loops = loops;
-    if (n)
-        n->c = body;
-    return n;
 }
 
 static node *parse_macro(parser *p)

@@ -40,7 +40,7 @@ static variable *find(jinja *j, const scope *s, value name)
     return NULL;
 }
 
-void jinja_set(jinja *j, value name, value v)
+static void set(jinja *j, value name, value v)
 {
     variable *there = find(j, j->scope, name);
     if (!there && room_ok(j->r) && (there = room_take(j->r, sizeof *there)) != NULL) {
@@ -67,7 +67,7 @@ value jinja_look_up(jinja *j, value name)
 
 /* ---- Output ---- */
 
-void jinja_write(jinja *j, value text)
+static void put_out(jinja *j, value text)
 {
     capture *c = j->out;
     if (text.n == 0 || !room_charge(j->r, 0))
@@ -94,7 +94,8 @@ static void begin_capture(jinja *j, capture *c)
     j->out = c;
 }
 
-value jinja_captured(jinja *j, capture *c)
+/* All of it as one string. */
+static value captured(jinja *j, capture *c)
 {
     if (c->first && !c->first->next)
         return string_span(c->first->text.text, c->first->text.n);
@@ -116,7 +117,7 @@ static value run_captured(jinja *j, const node *body, scope *inner)
     }
     j->scope = outer;
     j->out = c.outer;
-    return jinja_captured(j, &c);
+    return captured(j, &c);
 }
 
 /* ---- Loops ---- */
@@ -164,14 +165,14 @@ value jinja_items(jinja *j, value v)
 static void assign(jinja *j, const node *target, value v)
 {
     if (target->kind == NODE_NAME) {
-        jinja_set(j, target->v, v);
+        set(j, target->v, v);
         return;
     }
     value items = jinja_items(j, v);
     uint32_t n = 0;
     for (const node *name = target->a; name; name = name->next, n++)
         if (n < items.list->n)
-            jinja_set(j, name->v, items.list->items[n]);
+            set(j, name->v, items.list->items[n]);
     if (n != items.list->n)
         room_fail(j->r, DREY_ERR_USAGE, "%u values for %u names", items.list->n, n);
 }
@@ -210,7 +211,7 @@ static void run_for(jinja *j, const node *n)
         j->scope = open_scope(j, outer);
         if (!j->scope)
             break;
-        jinja_set(j, string_of("loop"), (value){.kind = VALUE_LOOP, .loop = loop});
+        set(j, string_of("loop"), (value){.kind = VALUE_LOOP, .loop = loop});
         assign(j, n->a, items.list->items[loop->i]);
         how = run_body(j, n->c);
     }
@@ -258,7 +259,7 @@ static void run_macro(jinja *j, const node *n)
     if (!m)
         return;
     *m = (macro){n, j->scope};
-    jinja_set(j, n->v, (value){.kind = VALUE_MACRO, .macro = m});
+    set(j, n->v, (value){.kind = VALUE_MACRO, .macro = m});
 }
 
 static flow run_if(jinja *j, const node *n)
@@ -279,10 +280,10 @@ static flow run_statement(jinja *j, const node *n)
     j->r->line = n->line;
     switch ((node_kind)n->kind) {
     case NODE_DATA:
-        jinja_write(j, n->v);
+        put_out(j, n->v);
         break;
     case NODE_PRINT:
-        jinja_write(j, string_from(j->r, jinja_eval(j, n->a)));
+        put_out(j, string_from(j->r, jinja_eval(j, n->a)));
         break;
     case NODE_IF:
         return run_if(j, n);
@@ -299,11 +300,11 @@ static flow run_statement(jinja *j, const node *n)
         run_macro(j, n);
         break;
     case NODE_FILTER_BLOCK:
-        jinja_write(j, string_from(j->r, filtered(j, n->b,
-                                                  run_captured(j, n->c, open_scope(j, j->scope)))));
+        put_out(j, string_from(j->r,
+                               filtered(j, n->b, run_captured(j, n->c, open_scope(j, j->scope)))));
         break;
     case NODE_SCOPE:
-        jinja_write(j, run_captured(j, n->c, open_scope(j, j->scope)));
+        put_out(j, run_captured(j, n->c, open_scope(j, j->scope)));
         break;
     case NODE_BREAK:
         return FLOW_BREAK;
@@ -343,10 +344,10 @@ value macro_call(jinja *j, const macro *m, const arguments *a)
             given = &a->keyword[k].v;
             n_known++;
         }
-        jinja_set(j, p->v,
-                  given  ? *given
-                  : p->a ? jinja_eval(j, p->a)
-                         : value_undefined(p->v.text, p->v.n));
+        set(j, p->v,
+            given  ? *given
+            : p->a ? jinja_eval(j, p->a)
+                   : value_undefined(p->v.text, p->v.n));
     }
     if (a->n > i || n_known < a->n_keywords)
         room_fail(j->r, DREY_ERR_USAGE, "the macro \"%.*s\" got arguments that it does not have",
@@ -366,7 +367,7 @@ void jinja_run(jinja *j, const node *body, value variables)
         return;
     j->scope = s;
     for (uint32_t i = 0; i < variables.map->n; i++)
-        jinja_set(j, variables.map->pairs[i].key, variables.map->pairs[i].item);
+        set(j, variables.map->pairs[i].key, variables.map->pairs[i].item);
     run_body(j, body);
     j->r->line = 0;
 }

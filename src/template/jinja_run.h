@@ -65,10 +65,7 @@ bool jinja_deeper(jinja *j);
 
 /* ---- Names and output (jinja_run.c) ---- */
 
-void jinja_set(jinja *j, value name, value v);
 value jinja_look_up(jinja *j, value name);
-void jinja_write(jinja *j, value text);
-value jinja_captured(jinja *j, capture *c); /* all of it as one string */
 /* The list for a loop: items, characters or keys; empty for an undefined value. */
 value jinja_items(jinja *j, value v);
 
@@ -99,7 +96,6 @@ value macro_call(jinja *j, const macro *m, const arguments *a);
 
 value jinja_eval(jinja *j, const node *n);
 void jinja_arguments(jinja *j, const node *list, arguments *out);
-value jinja_call(jinja *j, value callee, const arguments *a);
 bool jinja_contains(jinja *j, value in, value what); /* what in in */
 
 /* ---- Members (jinja_members.c) ---- */

@@ -201,6 +201,14 @@ uint32_t character_code(const char *p, size_t n_bytes)
     return utf8_code_point((const uint8_t *)p, (int)n_bytes);
 }
 
+size_t last_character(const char *s, size_t begin, size_t end)
+{
+    size_t last = end - 1;
+    while (last > begin && end - last < 4 && (s[last] & 0xC0) == 0x80)
+        last--;
+    return character_bytes(s + last, end - last) == end - last ? last : end - 1;
+}
+
 size_t string_characters(room *r, value s)
 {
     size_t n = 0;

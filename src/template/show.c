@@ -37,7 +37,7 @@ value float_from_text(room *r, value digits)
     return value_float(room_ok(r) && plain ? strtod_l(r->text + at, NULL, plain) : 0);
 }
 
-void text_put_int(room *r, int64_t i, bool marked)
+static void put_int(room *r, int64_t i, bool marked)
 {
     char digits[24];
     int n = snprintf(digits, sizeof digits, "%" PRId64, i);
@@ -196,7 +196,7 @@ static void put_within(room *r, value v, int depth)
     else if (v.kind == VALUE_BOOL)
         text_put_marked(r, v.b ? "True" : "False", v.b ? 4 : 5, v.marked);
     else if (v.kind == VALUE_INT)
-        text_put_int(r, v.i, v.marked);
+        put_int(r, v.i, v.marked);
     else if (v.kind == VALUE_FLOAT)
         text_put_float(r, v.f, v.marked);
     else if (v.kind == VALUE_BIG)
@@ -220,19 +220,12 @@ void text_put_repr(room *r, value v)
     put_within(r, v, MOST_NESTED);
 }
 
-void text_put_str(room *r, value v)
-{
-    if (v.kind == VALUE_STRING)
-        text_put_value(r, v);
-    else if (v.kind != VALUE_UNDEFINED)
-        text_put_repr(r, v);
-}
-
 value string_from(room *r, value v)
 {
     if (v.kind == VALUE_STRING)
         return v;
     size_t at = text_begin(r);
-    text_put_str(r, v);
+    if (v.kind != VALUE_UNDEFINED)
+        text_put_repr(r, v);
     return text_end(r, at);
 }

@@ -22,15 +22,6 @@ static bool in_set(const char *p, size_t n, const value *characters)
     return false;
 }
 
-/* Where the last character of s[begin..end) begins. */
-static size_t last_character(const char *s, size_t begin, size_t end)
-{
-    size_t last = end - 1;
-    while (last > begin && end - last < 4 && (s[last] & 0xC0) == 0x80)
-        last--;
-    return character_bytes(s + last, end - last) == end - last ? last : end - 1;
-}
-
 value text_strip(jinja *j, value s, const value *characters, bool front, bool back)
 {
     size_t begin = 0, end = s.n, work = characters ? characters->n : 0;

@@ -134,6 +134,8 @@ int text_order(value a, value b);
 /* The bytes of the character that begins at p; broken ones are characters of a byte. */
 size_t character_bytes(const char *p, size_t n);
 uint32_t character_code(const char *p, size_t n_bytes);
+/* Where the last character of s[begin..end) begins. */
+size_t last_character(const char *s, size_t begin, size_t end);
 size_t string_characters(room *r, value s);
 size_t text_find(const char *s, size_t n, const char *what,
                  size_t n_what); /* SIZE_MAX: not there */
@@ -189,10 +191,8 @@ value *map_get_text(room *r, value map, const char *key);
 
 /* ---- Python's ways to write a value: appended to the text that is being made ---- */
 
-void text_put_str(room *r, value v);  /* str(v) */
 void text_put_repr(room *r, value v); /* repr(v) */
 value string_from(room *r, value v);  /* str(v); a string stays as it is */
 void text_put_float(room *r, double f, bool marked);
-void text_put_int(room *r, int64_t i, bool marked);
 
 #endif
