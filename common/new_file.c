@@ -213,6 +213,22 @@ void new_file_discard(new_file *f)
     forget(f);
 }
 
+drey_status new_file_end(new_file *f, drey_status status, drey_error *err)
+{
+    if (status == DREY_OK)
+        return new_file_commit(f, err);
+    new_file_discard(f);
+    return status;
+}
+
+drey_status new_file_check(const char *path, drey_error *err)
+{
+    new_file f;
+    TRY(new_file_open(&f, path, err));
+    new_file_discard(&f);
+    return DREY_OK;
+}
+
 void new_file_make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

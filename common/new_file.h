@@ -38,6 +38,11 @@ drey_status new_file_commit(new_file *f, drey_error *err);
  * zero with fd -1). */
 void new_file_discard(new_file *f);
 
+/* Commits, or discards if status is a failure; returns the first failure. */
+drey_status new_file_end(new_file *f, drey_status status, drey_error *err);
+/* Whether a file could be made there, before much work is done for its contents. */
+drey_status new_file_check(const char *path, drey_error *err);
+
 /* Makes the folders that a path names before its last part. One that cannot be made shows when the
  * file is written. */
 void new_file_make_folders(char *path);

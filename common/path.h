@@ -2,6 +2,8 @@
 #ifndef DREY_COMMON_PATH_H
 #define DREY_COMMON_PATH_H
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The last part: what follows the last slash, or all of it. */
@@ -15,6 +17,16 @@ static inline const char *path_name(const char *path)
 static inline size_t path_folder_bytes(const char *path)
 {
     return (size_t)(path_name(path) - path);
+}
+
+/* The path with this ending added; the caller frees. NULL: out of memory. */
+static inline char *path_with(const char *path, const char *ending)
+{
+    size_t n = strlen(path) + strlen(ending) + 1;
+    char *out = malloc(n);
+    if (out)
+        snprintf(out, n, "%s%s", path, ending);
+    return out;
 }
 
 #endif

@@ -77,6 +77,16 @@ plain_code=(
     src/template
     cli
     serve
+    src/tree
+    src/draft
+    src/policy
+    src/plan
+    src/store
+    src/engine
+    src/session
+    tune
+    train
+    bench
 )
 code=(include common src tune bench train serve cli examples tests scripts test.sh demo.sh .ci)
 fail "words that CONTRIBUTING.md has others for:" "$(python3 tests/prose.py words "${plain[@]}" "${plain_code[@]}")"

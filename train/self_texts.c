@@ -457,11 +457,6 @@ static drey_status write_on(writing_room *r, bool *any, drey_error *err)
 
 /* ---- All of it ---- */
 
-size_t self_texts_room(int32_t n_embd)
-{
-    return N_WRITERS * (sizeof(writer) + MOST_SAID * (size_t)n_embd * sizeof(uint16_t));
-}
-
 static drey_status open_room(writing_room *r, drey_error *err)
 {
     drey_engine_options o = engine_options_alone(r->job->engine);
@@ -473,12 +468,12 @@ static drey_status open_room(writing_room *r, drey_error *err)
         longest = i > 0 ? max_i32(longest, (int32_t)r->job->prompts[i].n_ids)
                         : (int32_t)r->job->prompts[i].n_ids;
     o.n_context = longest + MOST_SAID;
-    const int32_t n_embd = o.target->shape.n_embd;
-    const engine_tuning tuning = {.more_bytes = self_texts_room(n_embd)};
+    const size_t d = (size_t)o.target->shape.n_embd;
+    const size_t hidden_bytes = N_WRITERS * MOST_SAID * d * sizeof *r->hidden;
+    const engine_tuning tuning = {.more_bytes = hidden_bytes + N_WRITERS * sizeof *r->writer};
     TRY(engine_open(&r->engine, &o, &tuning, err));
-    size_t d = (size_t)r->engine->target.layout.shape.n_embd;
     r->writer = calloc(N_WRITERS, sizeof *r->writer);
-    r->hidden = malloc(N_WRITERS * MOST_SAID * d * sizeof *r->hidden);
+    r->hidden = malloc(hidden_bytes);
     if (!r->writer || !r->hidden)
         FAIL(err, DREY_ERR_MEMORY, "no memory for %d texts at once", N_WRITERS);
     for (size_t i = 0; i < N_WRITERS; i++) {

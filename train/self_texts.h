@@ -36,8 +36,6 @@ typedef struct self_texts_job {
     void *user;
 } self_texts_job;
 
-/* Memory that writing takes besides the engine's. */
-size_t self_texts_room(int32_t n_embd);
 /* Continues the file, or begins it. Opens an engine and closes it again. *n_kept: positions that
  * the file had before. DREY_ERR_CANCELLED: go_on returned false; the file keeps what was written.
  * DREY_ERR_MISMATCH: the file is another model's, or answers other prompts. */

@@ -424,8 +424,9 @@ drey_status drey_train_exit(const drey_train_exit_options *options, drey_train_e
         FAIL(err, DREY_ERR_MEMORY, "no memory for a report");
     t.n_text = 2 * (int64_t)t.n_predict * options->n_prompts;
     t.n_all = t.n_text + t.n_text / FIT_SHARE;
-    char *path =
-        options->output ? strdup(options->output) : exit_usual_path(options->engine->target->file);
+    char *path = options->output ? strdup(options->output)
+                                 : path_with(gguf_part_path(options->engine->target->file, 0),
+                                             EXIT_FILE_ENDING);
     float_mode caller = float_mode_enter();
     drey_status status = path ? train(&t, path, err)
                               : error_set(err, DREY_ERR_MEMORY, "no memory for a file's name");

@@ -8,6 +8,7 @@
 
 #include "common/hash.h"
 #include "common/num.h"
+#include "common/path.h"
 #include "drey/train.h"
 #include "gguf/gguf.h"
 #include "os/clock.h"
@@ -79,29 +80,11 @@ static drey_status check_options(const drey_train_medusa_options *o, drey_error 
     return o->n_prompts ? train_check_prompts(o->prompts, o->n_prompts, n_vocab, err) : DREY_OK;
 }
 
-static char *with_suffix(const char *path, const char *suffix)
-{
-    size_t n = strlen(path) + strlen(suffix) + 1;
-    char *out = malloc(n);
-    if (out)
-        snprintf(out, n, "%s%s", path, suffix);
-    return out;
-}
-
-/* Checks that a file can be made there before hours are spent on its contents. */
-static drey_status check_writable(const char *path, drey_error *err)
-{
-    new_file f;
-    TRY(new_file_open(&f, path, err));
-    new_file_discard(&f);
-    return DREY_OK;
-}
-
 /* A wrong name could destroy a model. */
 static drey_status check_place(const char *path, drey_error *err)
 {
     struct stat about;
-    TRY(check_writable(path, err));
+    TRY(new_file_check(path, err));
     if (stat(path, &about) == 0 && about.st_size > 0 && !drey_is_heads_file(path))
         FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
                   "%s is there and holds no heads; name another file", SHOWN_PATH(path));
@@ -112,13 +95,14 @@ static drey_status settle(training *t, drey_error *err)
 {
     const drey_train_medusa_options *o = t->o;
     t->target = o->engine->target;
-    t->output = o->output ? strdup(o->output) : medusa_usual_path(t->target->file);
-    t->texts = t->output ? with_suffix(t->output, ".texts") : NULL;
-    t->checkpoint = t->output ? with_suffix(t->output, ".checkpoint") : NULL;
+    t->output = o->output ? strdup(o->output)
+                          : path_with(gguf_part_path(t->target->file, 0), MEDUSA_FILE_ENDING);
+    t->texts = t->output ? path_with(t->output, ".texts") : NULL;
+    t->checkpoint = t->output ? path_with(t->output, ".checkpoint") : NULL;
     if (!t->texts || !t->checkpoint)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the names of files");
     TRY(check_place(t->output, err));
-    TRY(check_writable(t->checkpoint, err));
+    TRY(new_file_check(t->checkpoint, err));
     t->n_heads = o->n_heads ? o->n_heads : USUAL_HEADS;
     t->n_ids = o->n_ids ? o->n_ids : min_i32(USUAL_IDS, t->target->shape.n_vocab);
     t->n_positions = o->n_positions ? o->n_positions : USUAL_POSITIONS;
@@ -341,10 +325,7 @@ static drey_status save(const training *t, drey_error *err)
     drey_status status = new_file_write(&f, 0, &head, sizeof head, err);
     for (uint64_t i = 0; i < 3 && status == DREY_OK; i++)
         status = new_file_write(&f, sizeof head + i * n, parts[i], n, err);
-    if (status == DREY_OK)
-        return new_file_commit(&f, err);
-    new_file_discard(&f);
-    return status;
+    return new_file_end(&f, status, err);
 }
 
 /* One that belongs to this training is continued; any other is ignored. */

@@ -77,11 +77,7 @@ static drey_status write_text(const char *path, const char *text, size_t n, drey
 {
     new_file fresh;
     TRY(new_file_open(&fresh, path, err));
-    drey_status status = new_file_write(&fresh, 0, text, n, err);
-    if (status == DREY_OK)
-        return new_file_commit(&fresh, err);
-    new_file_discard(&fresh);
-    return status;
+    return new_file_end(&fresh, new_file_write(&fresh, 0, text, n, err), err);
 }
 
 drey_status cache_write(const char *folder, const char *name, json_buffer *b, drey_error *err)

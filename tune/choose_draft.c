@@ -1,9 +1,9 @@
 /* Which draft to take: see drey_choose_draft in drey/tune.h.
  *
- * A model beside the target is one in the same folder of at most half its bytes: a larger one would
- * take more time than its guesses save. The largest few of those are opened, as only their
- * headers tell whether their tokens are the target's. All ways are planned by one planner, which
- * gathers the target once. */
+ * Models in the target's folder with at most half of its bytes are possible drafts: a larger one
+ * would take more time than its guesses save. The largest few of those are opened, because only
+ * their headers show whether their tokens are the target's. All ways are planned by one planner,
+ * which gathers the target once. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -76,7 +76,7 @@ typedef struct way {
     bool measured;     /* by drey_tune_pair, */
     bool has_passes;   /* or at least the target's passes with another draft: */
     drey_pair_report known;
-    double promised; /* tokens a second; 0: it cannot be had */
+    double promised; /* tokens per second; 0: it is not possible */
 } way;
 
 typedef struct ways {
@@ -108,7 +108,7 @@ static bool has_file(const drey_model *target, const char *ending)
     return draft_file_path(path, target, ending) && access(path, F_OK) == 0;
 }
 
-/* A policy that was named and drafts has to have a draft. */
+/* A policy that was named and that drafts needs a draft. */
 static void list_ways(ways *all, const drey_engine_options *o)
 {
     drey_drafter_info info;
@@ -134,8 +134,8 @@ static drey_engine_options options_with(const drey_engine_options *options, cons
     return o;
 }
 
-/* Profiles were measured at different times of a machine that may have been busy: what is compared
- * are their tokens and steps, at passes as long as in the first of them, for all. */
+/* Profiles were measured at different times, when the machine may have been busy: their tokens and
+ * steps are compared, with the first one's passes for all. */
 static void same_passes(ways *all)
 {
     const drey_profile *first = NULL;
@@ -170,7 +170,7 @@ static void look_up_profiles(ways *all, const drey_engine_options *options, cons
     same_passes(all);
 }
 
-/* What the plan promises. Where a drafter's file is not good there is a word. */
+/* What the plan promises. A drafter's file that is not good gives a warning. */
 static void promise(drey_planner *planner, const drey_engine_options *options, way *w,
                     drey_draft_choice *choice)
 {
@@ -215,7 +215,7 @@ static void add_others(char *out, size_t capacity, const ways *all, const way *t
         }
 }
 
-/* What can be had, the taken one first; nothing where no plan can be made: its error says more. */
+/* What is possible, the taken one first; nothing if no plan can be made: its error says more. */
 static void say_why(drey_draft_choice *choice, const ways *all, const way *taken)
 {
     const char *says = taken->measured ? "by what was measured it promises" : "it promises";

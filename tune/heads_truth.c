@@ -26,14 +26,6 @@ void heads_places_keep(heads_places *p, const medusa_drafter *d, int32_t root)
     p->root[p->n++] = root;
 }
 
-static int8_t rank_of(const tree_node *node, int32_t token)
-{
-    for (int8_t i = 0; i < node->n_guesses; i++)
-        if (node->guess[i].token == token)
-            return i;
-    return -1;
-}
-
 drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, const int32_t *timeline,
                         int32_t n_timeline, token_tree *tree, int8_t rank[STATIC_DEPTHS],
                         int32_t *n, drey_error *err)
@@ -53,7 +45,7 @@ drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, const 
         decided = decided || node->n_guesses == 0;
         if (node->n_guesses == 0 || root + 1 + i == n_timeline)
             break;
-        rank[*n] = rank_of(node, timeline[root + 1 + i]);
+        rank[*n] = (int8_t)tree_rank(node, timeline[root + 1 + i]);
         if (rank[(*n)++] < 0) {
             decided = true;
             break;

@@ -1,12 +1,12 @@
-/* How right heads are about a text that is there: behind each of its places that a turn began at,
- * which guess of each head the token was that came.
+/* How often heads are right about a text that was written: for each place where a turn began, which
+ * guess of each head was the token that came.
  *
- * A head guesses behind a token, so it is asked behind those that did come, not behind the guesses
- * of the heads before it:
+ * A head guesses what follows a token, so it is asked after the tokens that came, not after the
+ * guesses of the heads before it:
  *
  *      text         the   cat   sat   on
  *      place         ^ h
- *      asked behind the: "dog", "cat", ...    rank 1
+ *      asked after the:  "dog", "cat", ...    rank 1
  *                         cat: "sat", ...     rank 0
  *                               sat: "in", ...    none
  */
@@ -19,20 +19,19 @@
 typedef struct heads_places {
     int32_t n, most, n_embd;
     int32_t *root; /* [most]: index in the timeline */
-    float *hidden; /* [most][n_embd]: of the row that said it */
+    float *hidden; /* [most][n_embd]: of the row that chose it */
 } heads_places;
 
 /* Of an arena, for a text of at most n places. */
 size_t heads_places_bytes(int32_t n, int32_t n_embd);
 /* Takes its memory from `a`, whose owner checks it. */
 void heads_places_init(heads_places *p, int32_t n, int32_t n_embd, arena *a);
-/* The next turn begins at this root. Nothing is kept where the drafter has not seen its row. */
+/* The next turn begins at this root. Nothing is kept if the drafter has not seen its row. */
 void heads_places_keep(heads_places *p, const medusa_drafter *d, int32_t root);
 
-/* rank[depth]: of the token timeline[root + 1 + depth] among what the drafter guesses behind the
- * one before it, -1: it is not among them, and then nothing follows. *n: how many, 0 where the text
- * ends before that or the last head. The drafter has to begin anew afterwards; tree is
- * overwritten. */
+/* rank[depth]: of the token timeline[root + 1 + depth] among what the drafter guesses after the one
+ * before it; -1: it is not among them, and nothing follows. *n: how many; 0 if the text ends before
+ * that or the last head. The drafter has to begin again afterwards; tree is overwritten. */
 drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, const int32_t *timeline,
                         int32_t n_timeline, token_tree *tree, int8_t rank[STATIC_DEPTHS],
                         int32_t *n, drey_error *err);

@@ -34,6 +34,14 @@ static bool name_of(char out[CACHE_NAME_BYTES], const drey_engine_options *o)
 
 /* ---- Writing ---- */
 
+static void put_side(json_writer *w, const char *name, const char *key, double seconds)
+{
+    json_put_object(w, NULL);
+    json_put_text(w, "side", name);
+    json_put_number(w, key, seconds);
+    json_close(w, '}');
+}
+
 static void put_width(json_writer *w, const drey_units_width *width, int32_t n_units)
 {
     json_put_object(w, NULL);
@@ -42,12 +50,8 @@ static void put_width(json_writer *w, const drey_units_width *width, int32_t n_u
     json_put_numbers(w, "alone_s", width->alone_s, n_units);
     json_put_numbers(w, "share", width->share, n_units);
     json_put_array(w, "sides");
-    for (int i = 0; i < DREY_UNITS_SIDES; i++) {
-        json_put_object(w, NULL);
-        json_put_text(w, "side", drey_units_side_name((drey_units_side)i));
-        json_put_number(w, "pass_s", width->side_s[i]);
-        json_close(w, '}');
-    }
+    for (int i = 0; i < DREY_UNITS_SIDES; i++)
+        put_side(w, drey_units_side_name((drey_units_side)i), "pass_s", width->side_s[i]);
     json_close(w, ']');
     json_close(w, '}');
 }
@@ -59,12 +63,8 @@ static void put_attention(json_writer *w, const drey_boundary_context *c)
     json_put_number(w, "boundary", (double)c->boundary);
     json_put_number(w, "boundaries_measured", c->n_measured);
     json_put_array(w, "sides");
-    for (int i = 0; i < DREY_BOUNDARY_SIDES; i++) {
-        json_put_object(w, NULL);
-        json_put_text(w, "side", drey_boundary_side_name((drey_boundary_side)i));
-        json_put_number(w, "attention_s", c->side_s[i]);
-        json_close(w, '}');
-    }
+    for (int i = 0; i < DREY_BOUNDARY_SIDES; i++)
+        put_side(w, drey_boundary_side_name((drey_boundary_side)i), "attention_s", c->side_s[i]);
     json_close(w, ']');
     json_close(w, '}');
 }
@@ -109,22 +109,26 @@ drey_status drey_units_store(const drey_engine_options *o, const char *folder,
 
 /* ---- Reading ---- */
 
-static bool take_width(const json_value *from, drey_units_width *w, int32_t n_units)
+/* The seconds of n sides. */
+static bool take_sides(const json_value *from, const char *key, double *seconds, uint32_t n)
 {
     const json_value *sides = json_member_array(from, "sides");
+    bool good = sides && sides->n == n;
+    for (const json_value *side = good ? sides->first : NULL; side && good; side = side->next) {
+        *seconds = json_member_number(side, key);
+        good = *seconds++ >= 0;
+    }
+    return good;
+}
+
+static bool take_width(const json_value *from, drey_units_width *w, int32_t n_units)
+{
     double rows = json_member_number(from, "rows"),
            measured = json_member_number(from, "ratios_measured");
-    int i = 0;
-    bool good = rows >= 1 && rows <= 64 && measured >= 0 && measured <= 1e6 && sides &&
-                sides->n == DREY_UNITS_SIDES &&
+    bool good = rows >= 1 && rows <= 64 && measured >= 0 && measured <= 1e6 &&
                 cache_take_numbers(from, "alone_s", w->alone_s, n_units) &&
-                cache_take_numbers(from, "share", w->share, n_units);
-    for (const json_value *side = good ? sides->first : NULL; side; side = side->next) {
-        double pass_s = json_member_number(side, "pass_s");
-        good = good && pass_s >= 0;
-        if (good)
-            w->side_s[i++] = pass_s;
-    }
+                cache_take_numbers(from, "share", w->share, n_units) &&
+                take_sides(from, "pass_s", w->side_s, DREY_UNITS_SIDES);
     w->rows = good ? (int32_t)rows : 1;
     w->n_measured = good ? (int32_t)measured : 0;
     return good;
@@ -160,18 +164,11 @@ static bool take_report(const json_value *root, drey_units_report *r)
 
 static bool take_context(const json_value *from, int32_t n_positions, drey_boundary_context *c)
 {
-    const json_value *sides = json_member_array(from, "sides");
     double boundary = json_member_number(from, "boundary"),
            measured = json_member_number(from, "boundaries_measured");
-    int i = 0;
     bool good = json_member_number(from, "positions") == n_positions && fabs(boundary) <= 1 &&
-                measured >= 0 && measured <= 1e6 && sides && sides->n == DREY_BOUNDARY_SIDES;
-    for (const json_value *side = good ? sides->first : NULL; side; side = side->next) {
-        double seconds = json_member_number(side, "attention_s");
-        good = good && seconds >= 0;
-        if (good)
-            c->side_s[i++] = seconds;
-    }
+                measured >= 0 && measured <= 1e6 &&
+                take_sides(from, "attention_s", c->side_s, DREY_BOUNDARY_SIDES);
     c->n_positions = n_positions;
     c->boundary = good ? (float)boundary : 0;
     c->n_measured = good ? (int32_t)measured : 0;

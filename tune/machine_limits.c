@@ -195,7 +195,7 @@ static void nothing(void *arg, int32_t thread, int32_t n_threads)
     (void)arg, (void)thread, (void)n_threads;
 }
 
-double limits_barrier(pool *p)
+static double barrier(pool *p)
 {
     enum { JOBS = 500 };
     double seconds[LIMITS_ROUNDS];
@@ -214,5 +214,5 @@ drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *fro
                              limits_read(p, kernels, from, n_bytes, LIMITS_ROUNDS),
                          .int8_ops_per_s = limits_int8(p, kernels),
                          .float_ops_per_s = limits_float(p, kernels),
-                         .barrier_s = limits_barrier(p)};
+                         .barrier_s = barrier(p)};
 }

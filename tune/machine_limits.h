@@ -17,7 +17,6 @@ double limits_read(pool *p, const kernel_table *kernels, const void *from, size_
 /* The medians of a few short runs. */
 double limits_int8(pool *p, const kernel_table *kernels);
 double limits_float(pool *p, const kernel_table *kernels);
-double limits_barrier(pool *p);
 
 /* Multiply-adds, two operations each, of the tier's matrix kernel for a tensor type: a group
  * against n_rows rows of LIMITS_DOT_K numbers over and over, operands in the caches. memory: as
@@ -28,19 +27,19 @@ double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows
 
 typedef struct limits_reading {
     const char *path;  /* a model's first file, or a sidecar */
-    const gguf *model; /* that model where it is open already, borrowed; else NULL */
+    const gguf *model; /* that model if it is open already, borrowed; else NULL */
     drey_io io;
     uint64_t read_bytes; /* of one read; 0: the usual */
     size_t ring_bytes;   /* most memory for reads, which become smaller for it; 0: what a disk
                             needs to be kept busy */
     double seconds;
-    bool again; /* at the end from the beginning once more, rather than stop there */
+    bool again; /* at the end begin again, rather than stop */
 } limits_reading;
 
 /* Reading what the file holds as a pass does, until the time is up or to the end. */
 drey_status limits_disk(const limits_reading *what, drey_disk_report *report, drey_error *err);
 
-/* Memory, both peaks and a job of the pool: what every report of drey bench stands beside. */
+/* Memory, both peaks and a job of the pool: every report of drey bench has these. */
 drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes);
 
 /* x[0..n) in place; n at least 1. */

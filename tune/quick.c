@@ -1,8 +1,9 @@
-/* The speeds that a plan is predicted from, measured on the spot: drey_bench_disk and
- * drey_bench_machine take their time, this is for somebody who waits for a table.
+/* The speeds from which a plan is predicted, measured quickly: for somebody who waits for a table.
+ * drey_bench_disk and drey_bench_machine take longer.
  *
- * It stays within the budget that is being planned: a program in a memory cgroup must not be killed
- * for asking what would fit. What the plan leaves beside the process itself is free meanwhile. */
+ * It stays within the budget that is planned: a program in a memory cgroup must not be killed
+ * because it asks what would fit. What the plan leaves besides the process itself is free
+ * meanwhile. */
 #include <string.h>
 
 #include "common/num.h"
@@ -26,7 +27,7 @@ static int usual_type(const model_layout *l)
     return most;
 }
 
-/* What the budget leaves beside the process itself. */
+/* What the budget leaves besides the process itself. */
 static uint64_t room_in(const drey_plan *t)
 {
     return t->budget_bytes - t->process_bytes;
@@ -38,7 +39,7 @@ static size_t block_for(const drey_plan *t)
     return (size_t)min_u64(block, room_in(t));
 }
 
-/* Half of the room for what arrives; the list of reads and their table lie beside it. */
+/* Half of the room for what arrives; the list of reads and their table are outside of it. */
 static drey_status measure_disk(const drey_engine *e, double *bytes_per_s, drey_error *err)
 {
     const engine_config *c = &e->config;

@@ -1,7 +1,7 @@
 /* Finding how to divide work between units, by measuring: the seconds that a division takes fall
  * and then rise as one unit is given more, but where depends on how the units slow each other
- * (Ghidorah III-C3). So a search begins where the units' times alone put it and goes on by golden
- * section until the place is known to a hundredth.
+ * (Ghidorah III-C3). So a search begins where the units' times alone put it, and continues by
+ * golden section until the place is known to a hundredth.
  *
  * Pure but for the callback, which may be a clock or a formula. What it returns need not be smooth:
  * the least that was seen is the answer. */
@@ -34,7 +34,7 @@ typedef double shares_fn(void *user, const double *share);
 double shares_search(shares_fn *measure, void *user, const double *alone_s, int32_t n_units,
                      double *share);
 
-/* Seconds of attention behind so many positions, with its boundary there: above 0 so much of the
+/* Seconds of attention after so many positions, with its boundary there: above 0 so much of the
  * dense part is the narrow unit's, below 0 so much of the sparse part the wide one's. */
 typedef double boundary_fn(void *user, int32_t n_positions, double boundary);
 /* The best boundary, in [low, 1], for each of `contexts` ([n]). low: -1, or 0 where no wide unit

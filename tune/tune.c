@@ -1,6 +1,6 @@
-/* Choosing between the variants of the kernels by measuring them: two ways in turns, so that what
- * else the machine does meets both. Each round goes on through weights far larger than the caches
- * where the last one stopped. */
+/* Choosing between the variants of the kernels by measuring them: two ways in turns, so that other
+ * work of the machine disturbs both. The weights are far larger than the caches; each round
+ * continues in them where the last one stopped. */
 #include "drey/tune.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 enum { TUNE_K = 4096, TUNE_ROUNDS = 21, MOST_ROWS = 16, MOST_THREADS = 256, CLAIM_GROUPS = 4 };
 static const size_t weight_bytes = (size_t)192 << 20;
 static const double round_s = 0.02;
-static const double worth = 1.02; /* a choice that gains less is left as the family has it */
+static const double worth = 1.02; /* a choice that gains less stays as the family has it */
 
 typedef struct tuner {
     pool *pool;

@@ -1,13 +1,13 @@
 /* Where attention's boundary between units goes: see drey_tune_boundaries in drey/tune.h.
  *
- * What counts is the time of attention alone, in passes over a tree behind made-up positions; the
- * rest of a pass is there in any case. */
+ * Only the time of attention counts, in passes over a tree after made-up positions; the rest of a
+ * pass is the same in any case. */
 #include <math.h>
 #include <string.h>
 
 #include "common/num.h"
-#include "session/session_probe.h"
 #include "os/clock.h"
+#include "tune/alone.h"
 #include "tune/machine_limits.h"
 #include "tune/search.h"
 
@@ -126,13 +126,6 @@ static drey_status measure(bounder *b, int32_t most_positions)
     return DREY_OK;
 }
 
-const char *drey_boundary_side_name(drey_boundary_side side)
-{
-    static const char *const names[DREY_BOUNDARY_SIDES] = {"whole heads", "dense and sparse",
-                                                           "searched", "searched, dynamic"};
-    return (int)side >= 0 && (int)side < DREY_BOUNDARY_SIDES ? names[side] : NULL;
-}
-
 drey_status drey_tune_boundaries(const drey_engine_options *options,
                                  const drey_boundaries_options *tune,
                                  drey_boundaries_report *report, drey_error *err)
@@ -153,20 +146,16 @@ drey_status drey_tune_boundaries(const drey_engine_options *options,
     drey_engine *e = NULL;
     bounder b = {.options = tune, .report = report, .rows = rows, .err = err};
     drey_engine_options o = engine_options_alone(options);
-    o.n_sessions = 1;
     o.n_context = most + MOST_ROWS + 1;
-    drey_status status = engine_open(&e, &o, &(engine_tuning){.least_logit_rows = MOST_ROWS}, err);
+    drey_status status = alone_open(&e, &b.session, o, (engine_tuning){0}, MOST_ROWS, err);
     b.units = status == DREY_OK ? e->units : NULL;
     if (status == DREY_OK && (!b.units || b.units->n_clusters + units_n_attending(b.units) < 2))
         status = error_set(err, DREY_ERR_USAGE,
                            "attention is divided between units, and there is one that has a part "
                            "in it");
     if (status == DREY_OK)
-        status = drey_session_open(&b.session, e, err);
-    if (status == DREY_OK)
         status = measure(&b, most);
-    drey_session_close(&b.session);
-    drey_engine_close(&e);
+    alone_close(&e, &b.session);
     report->seconds = clock_s() - start;
     return status;
 }

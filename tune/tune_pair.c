@@ -4,16 +4,16 @@
  *
  * All in one engine and one session. Texts are drafted as chains: a chain follows the draft's best
  * guesses, so that at each place it passes, and where it fails, all of the draft's guesses meet the
- * token that came; only behind a chain that was right to its end nobody had guessed. What heads
- * guess depends on how far ahead they look: they are asked behind what came, for each turn's root
+ * token that came; only after a chain that was right to its end nobody had guessed. What heads
+ * guess depends on how far ahead they look: they are asked after what came, for each turn's root
  * (heads_truth.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/num.h"
 #include "tree/tree.h"
-#include "session/session_probe.h"
 #include "os/clock.h"
+#include "tune/alone.h"
 #include "tune/heads_truth.h"
 #include "tune/machine_limits.h"
 
@@ -28,7 +28,7 @@ enum {
 /* No further round, and no further text, is begun beyond these. */
 static const double passes_s = 45, texts_s = 60;
 
-enum { NONE_RIGHT = -1, NOT_GUESSED = -2 }; /* in the place of a rank */
+enum { NONE_RIGHT = -1, NOT_GUESSED = -2 }; /* in the place of a rank; -1: tree_rank's */
 
 typedef struct tuner {
     turn_watch watch;
@@ -54,33 +54,6 @@ static void say(const tuner *t, const char *what)
 
 /* ---- Passes ---- */
 
-static int32_t some_token(const runner *target, int64_t i)
-{
-    return (int32_t)((i * 7919 + 13) % target->layout->shape.n_vocab);
-}
-
-static double stalled_s(const drey_engine *e)
-{
-    trace_sums sums;
-    trace_sum(&e->trace, &sums);
-    return (double)sums.ns[TRACE_STALL] * 1e-9;
-}
-
-/* Computing of a pass over a chain of n rows, which is dropped afterwards. */
-static drey_status time_pass(tuner *t, int32_t n, double *seconds, drey_error *err)
-{
-    runner *target = probe_target(t->session);
-    const drey_engine *e = probe_engine(t->session);
-    pass_row rows[WIDEST];
-    for (int32_t i = 0; i < n; i++)
-        rows[i] = (pass_row){.token = some_token(target, i), .parent = i - 1};
-    double start = clock_s(), stalled = stalled_s(e);
-    TRY(pass_rows(target, rows, n, HEAD_ALL, err));
-    *seconds = max_f64(clock_s() - start - (stalled_s(e) - stalled), 1e-9);
-    kv_truncate(target->kv, target->kv->n_committed);
-    return DREY_OK;
-}
-
 /* Powers of two before all others, so that a machine too slow for all of them has those. */
 static void order_widths(int32_t order[WIDEST])
 {
@@ -92,7 +65,7 @@ static void order_widths(int32_t order[WIDEST])
             order[n++] = rows;
 }
 
-/* What no round came to lies between its neighbours. */
+/* What no round measured is interpolated between its neighbours. */
 static void fill_gaps(double *pass_s)
 {
     for (int32_t i = 1, last = 0; i < WIDEST; i++) {
@@ -119,13 +92,13 @@ static drey_status measure_passes(tuner *t, drey_error *err)
     bool whole = true; /* round, so far */
     say(t, "passes of 1 to 64 rows");
     order_widths(order);
-    TRY(time_pass(t, 1, &seconds[0][0], err)); /* brings the weights */
+    TRY(alone_pass(t->session, 1, &seconds[0][0], err)); /* brings the weights */
     kv_make_up(probe_target(t->session)->kv, CONTEXT);
     for (int32_t round = 0; round < ROUNDS && whole; round++)
         for (int32_t i = 0; i < WIDEST && whole; i++) {
             int32_t rows = order[i];
             double start = clock_s();
-            TRY(time_pass(t, rows, &seconds[rows - 1][n[rows - 1]], err));
+            TRY(alone_pass(t->session, rows, &seconds[rows - 1][n[rows - 1]], err));
             n[rows - 1]++;
             spent += clock_s() - start;
             whole = spent < passes_s || (round == 0 && i + 1 < 7); /* the powers of two */
@@ -141,12 +114,12 @@ static drey_status measure_passes(tuner *t, drey_error *err)
 
 /* ---- Steps of the draft ---- */
 
-/* What a step reads lies in the caches after another one, and not after a pass. Where passes wait
- * for a disk, neither matters. */
+/* What a step reads is in the caches after another step, but not after a pass. If passes wait for
+ * a disk, neither matters. */
 static drey_status leave_caches(tuner *t, drey_error *err)
 {
     double pass_s;
-    return t->report->streamed_bytes_per_pass ? DREY_OK : time_pass(t, 1, &pass_s, err);
+    return t->report->streamed_bytes_per_pass ? DREY_OK : alone_pass(t->session, 1, &pass_s, err);
 }
 
 /* Steps over the root, then over n of its children. */
@@ -199,27 +172,18 @@ static drey_status measure_steps(tuner *t, drey_error *err)
 
 /* ---- Texts ---- */
 
-static int8_t rank_of(const tree_node *node, int32_t token)
-{
-    if (node->n_guesses == 0)
-        return NOT_GUESSED;
-    for (int8_t i = 0; i < node->n_guesses; i++)
-        if (node->guess[i].token == token)
-            return i;
-    return NONE_RIGHT;
-}
-
 static void rank_path(tuner *t, const token_tree *tree, const accepted *a)
 {
     for (int32_t i = 0; i <= a->n_path && t->n_ranks < t->most; i++) {
         const tree_node *from = &tree->nodes[i ? a->path[i - 1] : 0];
-        int8_t rank = rank_of(from, i < a->n_path ? tree->nodes[a->path[i]].token : a->next);
-        t->rank[t->n_ranks++] = rank;
+        int32_t token = i < a->n_path ? tree->nodes[a->path[i]].token : a->next;
+        int32_t rank = from->n_guesses ? tree_rank(from, token) : NOT_GUESSED;
+        t->rank[t->n_ranks++] = (int8_t)rank;
         t->report->n_places += rank != NOT_GUESSED;
     }
 }
 
-/* Whose guesses are measured apart from the text. */
+/* Whether its guesses are measured separately from the text. */
 static bool has_heads(const drey_session *s)
 {
     return probe_engine(s)->config.drafter == &drafter_medusa;
@@ -229,7 +193,7 @@ static void note_turn(turn_watch *w, const token_tree *tree, const accepted *a)
 {
     tuner *t = (tuner *)w;
     calibration_learn(&t->counts, tree, a->path, a->n_path, a->next);
-    t->counts.n_positions = 0; /* nothing of it is to fade */
+    t->counts.n_positions = 0; /* nothing of it fades */
     if (!has_heads(t->session))
         rank_path(t, tree, a);
 }
@@ -258,7 +222,7 @@ static drey_status note_heads(tuner *t, drey_error *err)
     return DREY_OK;
 }
 
-/* What came behind each place of the text. */
+/* What came after each place of the text. */
 static void note_path(tuner *t)
 {
     for (int32_t i = 0; i < t->n_ranks; i++) {
@@ -364,7 +328,7 @@ static double held_out(const tuner *t, int32_t width, bool refined)
     return n ? tokens / n : 1;
 }
 
-/* Shapes of which no more nodes were ever right have fewer rows than was asked for. */
+/* A shape has fewer rows than asked for if no more nodes were ever right. */
 static void make_tree(const tuner *t, const rank_shares *shares, int32_t width,
                       drey_static_tree *tree)
 {
@@ -432,15 +396,12 @@ static drey_engine_options options_for(const drey_engine_options *options,
         longest = max_size(longest, tune->prompts[i].n);
     o.n_context = (int32_t)min_size(longest, INT32_MAX / 2) + WIDEST + 1 +
                   (tune->n_predict ? tune->n_predict : TEXT_TOKENS);
-    o.n_sessions = 1;
     o.tree_nodes = 0;
     o.draft_tokens = CHAIN;
     o.policy = o.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_SEQUENCE;
     o.profile = NULL;
     o.with = 0; /* what is measured is the draft */
     o.exit = DREY_EXIT_OFF;
-    if (o.prompt_chunk && o.prompt_chunk < WIDEST)
-        o.prompt_chunk = WIDEST;
     return o;
 }
 
@@ -475,17 +436,12 @@ drey_status drey_tune_pair(const drey_engine_options *options, const drey_tune_o
     t->options = tune;
     t->report = report;
     drey_status status = take_memory(t, &o, err);
+    const engine_tuning tuning = {.more_bytes = t->memory.size_bytes + sizeof *t};
     if (status == DREY_OK)
-        status = engine_open(&e, &o,
-                             &(engine_tuning){.least_logit_rows = WIDEST,
-                                              .more_bytes = t->memory.size_bytes + sizeof *t},
-                             err);
-    if (status == DREY_OK)
-        status = drey_session_open(&t->session, e, err);
+        status = alone_open(&e, &t->session, o, tuning, WIDEST, err);
     if (status == DREY_OK)
         status = measure(t, err);
-    drey_session_close(&t->session);
-    drey_engine_close(&e);
+    alone_close(&e, &t->session);
     arena_free(&t->memory);
     free(t);
     report->seconds = clock_s() - start;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "session/session_probe.h"
 #include "os/clock.h"
+#include "tune/alone.h"
 #include "tune/machine_limits.h"
 #include "tune/search.h"
 
@@ -31,34 +31,11 @@ typedef struct tuner {
     drey_error *err;
 } tuner;
 
-const char *drey_units_side_name(drey_units_side side)
-{
-    static const char *const names[DREY_UNITS_SIDES] = {"static", "dynamic"};
-    return (int)side >= 0 && (int)side < DREY_UNITS_SIDES ? names[side] : NULL;
-}
-
 /* ---- Passes ---- */
 
-static double stalled_s(const drey_engine *e)
-{
-    trace_sums sums;
-    trace_sum(&e->trace, &sums);
-    return (double)sums.ns[TRACE_STALL] * 1e-9;
-}
-
-/* A pass over a chain of rows, which is dropped afterwards. */
 static drey_status time_pass(tuner *t, double *seconds)
 {
-    runner *target = probe_target(t->session);
-    const drey_engine *e = probe_engine(t->session);
-    pass_row rows[WIDEST];
-    for (int32_t i = 0; i < t->rows; i++)
-        rows[i] = (pass_row){.token = (int32_t)((i * 7919 + 13) % target->layout->shape.n_vocab),
-                             .parent = i - 1};
-    double start = clock_s(), stalled = stalled_s(e);
-    TRY(pass_rows(target, rows, t->rows, HEAD_ALL, t->err));
-    *seconds = max_f64(clock_s() - start - (stalled_s(e) - stalled), 1e-9);
-    kv_truncate(target->kv, target->kv->n_committed);
+    TRY(alone_pass(t->session, t->rows, seconds, t->err));
     for (int32_t i = 0; i < t->units->n; i++)
         if (t->units->unit[i].failed)
             FAIL(t->err, DREY_ERR_IO, "the unit %s failed while it was measured: %s",
@@ -138,7 +115,7 @@ static drey_status measure_width(tuner *t, drey_units_width *w)
     return DREY_OK;
 }
 
-/* Widths that were not measured lie between their neighbours, or are like the one they have. */
+/* A width that was not measured is between its neighbours, or like the only one. */
 static void fill_shares(drey_units_report *r)
 {
     drey_unit_shares *all = &r->shares;
@@ -203,21 +180,15 @@ drey_status drey_tune_units(const drey_engine_options *options, const drey_units
     tuner t = {.options = tune, .report = report};
     drey_engine_options o = engine_options_alone(options);
     o.unit_shares = NULL;
-    o.n_sessions = 1;
     o.n_context = CONTEXT + WIDEST + 1;
-    if (o.prompt_chunk && o.prompt_chunk < WIDEST)
-        o.prompt_chunk = WIDEST;
-    drey_status status = engine_open(
-        &e, &o, &(engine_tuning){.least_logit_rows = WIDEST, .whole_devices = true}, err);
+    drey_status status =
+        alone_open(&e, &t.session, o, (engine_tuning){.whole_devices = true}, WIDEST, err);
     if (status == DREY_OK && !e->units)
         status = error_set(err, DREY_ERR_USAGE,
                            "one cluster of cores alone has nothing to divide: name several units");
     if (status == DREY_OK)
-        status = drey_session_open(&t.session, e, err);
-    if (status == DREY_OK)
         status = measure(&t, err);
-    drey_session_close(&t.session);
-    drey_engine_close(&e);
+    alone_close(&e, &t.session);
     report->seconds = clock_s() - start;
     return status;
 }

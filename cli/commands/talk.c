@@ -83,11 +83,6 @@ void talk_reset(talk *t)
         talk_drop(t);
 }
 
-const char *talk_system(const talk *t)
-{
-    return has_system(t) ? t->messages[0].content : "";
-}
-
 drey_status talk_set_system(talk *t, const char *text, drey_error *err)
 {
     if (*text) {

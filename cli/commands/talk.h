@@ -25,8 +25,7 @@ void talk_put_back(talk *t, const drey_chat_message *m);
 void talk_message_free(drey_chat_message *m);
 /* Takes all away, but for a system message in front. */
 void talk_reset(talk *t);
-/* The system message's text; "" where there is none. An empty text removes it. */
-const char *talk_system(const talk *t);
+/* The system message's text; an empty one removes it. */
 drey_status talk_set_system(talk *t, const char *text, drey_error *err);
 /* Whether the last message is of this role. */
 bool talk_ends_with(const talk *t, const char *role);

@@ -168,11 +168,6 @@ DREY_API const char *drey_policy_name(drey_policy policy);
 DREY_API bool drey_policy_parse(const char *name, drey_policy *policy);
 /* The text may be another than the target's own. */
 DREY_API bool drey_policy_is_lossy(drey_policy policy);
-/* The range and the default of the number of tokens that the policy drafts for one verification
- * (its option in drey_engine_options: draft_tokens for a chain, tree_nodes for a tree). Returns
- * false, and sets all to 0, if it drafts nothing. */
-DREY_API bool drey_policy_bounds(drey_policy policy, int32_t *least, int32_t *most,
-                                 int32_t *standard);
 
 /* Parts of drafting that can be left out to see what each is worth. The text stays the same. */
 typedef enum drey_part {

@@ -79,7 +79,7 @@ typedef struct drafter_class {
     bool (*is_valid)(const drafter *d, const int32_t *tokens, int32_t n);
 } drafter_class;
 
-extern const drafter_class drafter_model_class, drafter_lookup_class, drafter_medusa_class;
+extern const drafter_class drafter_model_class, drafter_lookup_class;
 
 struct drafter { /* first member of every drafter */
     const drafter_class *class;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "common/path.h"
 #include "model/model.h"
 
 static size_t hidden_bytes(const medusa_heads *heads)
@@ -75,8 +76,8 @@ static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t 
     for (int32_t i = 0; i < n_asked; i++) {
         tree_node *node = &tree->nodes[place[i]];
         node->n_guesses =
-            (uint8_t)sampler_guess_among(d->sampler, m->logits + i * m->logits_ld,
-                                         root + node->depth + 1, &ids, node->guess, MEDUSA_RANKS);
+            (uint8_t)sampler_guess(d->sampler, m->logits + i * m->logits_ld, root + node->depth + 1,
+                                   &ids, node->guess, MEDUSA_RANKS);
     }
     return DREY_OK;
 }
@@ -92,34 +93,19 @@ static void medusa_reroot(drafter *base, const token_tree *tree, const int32_t *
     d->n_tokens += n_path + 1;
 }
 
-const drafter_class drafter_medusa_class = {.begin = medusa_begin,
-                                            .can_guess = medusa_can_guess,
-                                            .expand = medusa_expand,
-                                            .take_hidden = medusa_take_hidden,
-                                            .reroot = medusa_reroot};
-
-size_t medusa_drafter_bytes(const medusa_heads *heads)
-{
-    return arena_size(sizeof(medusa_drafter)) + hidden_bytes(heads);
-}
-
-drafter *medusa_drafter_init(void *memory, medusa_heads *heads, sampler *s, int32_t n_vocab)
-{
-    medusa_drafter *d = memory;
-    *d = (medusa_drafter){.base = {.class = &drafter_medusa_class},
-                          .heads = heads,
-                          .sampler = s,
-                          .n_ids = medusa_ids_below(heads, n_vocab)};
-    d->hidden = (float *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
-    return &d->base;
-}
+static const drafter_class medusa_class = {.begin = medusa_begin,
+                                           .can_guess = medusa_can_guess,
+                                           .expand = medusa_expand,
+                                           .take_hidden = medusa_take_hidden,
+                                           .reroot = medusa_reroot};
 
 /* ---- What others ask ---- */
 
 static drey_status open_file(draft_source *src, drey_error *err)
 {
     medusa_heads *heads = calloc(1, sizeof *heads);
-    char *path = src->path ? strdup(src->path) : medusa_usual_path(src->target);
+    char *path = src->path ? strdup(src->path)
+                           : path_with(gguf_part_path(src->target, 0), MEDUSA_FILE_ENDING);
     drey_status status = DREY_OK;
     src->own = heads;
     if (heads && path)
@@ -168,12 +154,18 @@ static void medusa_kind_close(draft_source *src)
 
 static size_t session_bytes(const draft_source *src)
 {
-    return medusa_drafter_bytes(src->own);
+    return arena_size(sizeof(medusa_drafter)) + hidden_bytes(src->own);
 }
 
 static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 {
-    return medusa_drafter_init(memory, src->own, seat->sampler, src->n_ids);
+    medusa_drafter *d = memory;
+    *d = (medusa_drafter){.base = {.class = &medusa_class},
+                          .heads = src->own,
+                          .sampler = seat->sampler,
+                          .n_ids = medusa_ids_below(src->own, src->n_ids)};
+    d->hidden = (float *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
+    return &d->base;
 }
 
 const drafter_kind drafter_medusa = {

@@ -15,9 +15,4 @@ typedef struct medusa_drafter {
     int32_t seen_for; /* 0: no row was seen */
 } medusa_drafter;
 
-/* Bytes per session. */
-size_t medusa_drafter_bytes(const medusa_heads *heads);
-/* memory: that many bytes, zeroed, aligned for any type. n_vocab: number of ids that exist. */
-drafter *medusa_drafter_init(void *memory, medusa_heads *heads, sampler *s, int32_t n_vocab);
-
 #endif

@@ -15,21 +15,9 @@
 
 static const char bias_name[] = "blocks.bias";
 
-char *medusa_usual_path(const gguf *target)
-{
-    const char *model = gguf_part_path(target, 0);
-    size_t n = strlen(model) + sizeof MEDUSA_FILE_ENDING;
-    char *path = malloc(n);
-    if (path)
-        snprintf(path, n, "%s" MEDUSA_FILE_ENDING, model);
-    return path;
-}
-
 static bool holds_heads(const gguf *g)
 {
-    gguf_string a = gguf_text(g, "general.architecture");
-    return a.text && a.n_bytes == strlen(MEDUSA_ARCHITECTURE) &&
-           memcmp(a.text, MEDUSA_ARCHITECTURE, a.n_bytes) == 0;
+    return gguf_is_text(gguf_text(g, "general.architecture"), MEDUSA_ARCHITECTURE);
 }
 
 bool drey_is_heads_file(const char *path)

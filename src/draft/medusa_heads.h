@@ -67,8 +67,6 @@ typedef struct medusa_heads {
     void *input_acts, *x_acts;
 } medusa_heads;
 
-/* MODEL.drey-medusa, after the model's first file; the caller frees. NULL: no memory. */
-char *medusa_usual_path(const gguf *target);
 /* Reads the header and checks it against the target; nothing in it is trusted. DREY_ERR_FORMAT,
  * DREY_ERR_UNSUPPORTED: not a file of heads, or damaged; DREY_ERR_MISMATCH: heads of another model.
  * To be closed in any case. */

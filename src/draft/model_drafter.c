@@ -230,8 +230,8 @@ static void finish(model_drafter *d, token_tree *tree, bool computed)
             if (ids.more[place] < 0 || ids.more[place] >= d->n_ids)
                 logits[ids.n_first + place] = -INFINITY;
         node->n_guesses =
-            (uint8_t)sampler_guess_among(d->sampler, logits, root_position + node->depth + 1, &ids,
-                                         node->guess, TREE_MAX_GUESSES);
+            (uint8_t)sampler_guess(d->sampler, logits, root_position + node->depth + 1, &ids,
+                                   node->guess, TREE_MAX_GUESSES);
     }
     d->n_nodes = 0;
 }
@@ -459,19 +459,6 @@ const drafter_class drafter_model_class = {.begin = model_begin,
                                            .reroot = model_reroot,
                                            .is_valid = model_is_valid};
 
-void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,
-                        int32_t chunk)
-{
-    *d = (model_drafter){
-        .base = {.class = &drafter_model_class, .wants_target_top = run->layout->table != NULL},
-        .run = run,
-        .sampler = s,
-        .timeline = timeline,
-        .n_ids = n_ids,
-        .chunk = chunk};
-    forget_rows(d);
-}
-
 /* ---- What others ask ---- */
 
 /* The drafter, and its timeline. */
@@ -484,7 +471,14 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 {
     model_drafter *d = memory;
     int32_t *timeline = (int32_t *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
-    model_drafter_init(d, seat->run, seat->sampler, timeline, src->n_ids, seat->chunk);
+    *d = (model_drafter){.base = {.class = &drafter_model_class,
+                                  .wants_target_top = seat->run->layout->table != NULL},
+                         .run = seat->run,
+                         .sampler = seat->sampler,
+                         .timeline = timeline,
+                         .n_ids = src->n_ids,
+                         .chunk = seat->chunk};
+    forget_rows(d);
     return &d->base;
 }
 

@@ -39,7 +39,4 @@ typedef struct model_drafter {
     int32_t likely[MOST_LIKELY], n_likely;
 } model_drafter;
 
-void model_drafter_init(model_drafter *d, runner *run, sampler *s, int32_t *timeline, int32_t n_ids,
-                        int32_t chunk);
-
 #endif

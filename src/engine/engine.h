@@ -74,8 +74,6 @@ drey_status engine_gather_target(drey_engine *e, drey_error *err);
 drey_status engine_gather_draft(drey_engine *e, drey_error *err);
 /* Undoes engine_gather_draft and closes the drafter's files. */
 void engine_leave_draft(drey_engine *e);
-/* Memory of the table of a sliced head; 0 for a whole one. */
-size_t engine_table_bytes(const model_layout *l);
 /* Sets n_pinned of every matrix from e->plan. */
 void engine_apply_plan(drey_engine *e);
 /* Memory of the view with which the target drafts for itself. */

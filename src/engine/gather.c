@@ -111,7 +111,8 @@ static plan_matrix describe(const weight *m, bool must_stay)
                          .first_bits = m->form.planes ? m->form.planes->bits : 0};
 }
 
-size_t engine_table_bytes(const model_layout *l)
+/* Memory of the table of a sliced head; 0 for a whole one. */
+static size_t head_table_bytes(const model_layout *l)
 {
     return model_layout_is_sliced(l) ? row_table_bytes(l->head, model_layout_room(l)) : 0;
 }
@@ -121,7 +122,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     const model_layout *l = &side->layout;
     int32_t n = l->n_matrices, n_parts = gguf_n_parts(m->file);
     bool is_draft = model == PLAN_DRAFT;
-    size_t table_bytes = engine_table_bytes(l);
+    size_t table_bytes = head_table_bytes(l);
     plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], is_draft || views_target(e) ||

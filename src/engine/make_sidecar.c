@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/path.h"
 #include "engine/engine.h"
 #include "common/new_file.h"
 #include "weights/weights.h"
@@ -19,7 +20,8 @@ drey_status engine_find_sidecar(drey_engine *e, drey_error *err)
     drey_error why = {0};
     if (c->files.no_sidecar)
         return DREY_OK;
-    char *path = c->files.sidecar ? strdup(c->files.sidecar) : sidecar_usual_path(g);
+    char *path = c->files.sidecar ? strdup(c->files.sidecar)
+                                  : path_with(gguf_part_path(g, 0), SIDECAR_FILE_ENDING);
     if (!path)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
     if (!c->files.sidecar && access(path, F_OK) != 0) {
@@ -160,7 +162,8 @@ drey_status drey_prepare(const drey_prepare_options *o, drey_prepare_report *rep
     *report = (drey_prepare_report){0};
     if (!o->model)
         FAIL(err, DREY_ERR_USAGE, "no model was given");
-    char *path = o->output ? strdup(o->output) : sidecar_usual_path(o->model->file);
+    char *path = o->output ? strdup(o->output)
+                           : path_with(gguf_part_path(o->model->file, 0), SIDECAR_FILE_ENDING);
     if (!path)
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
     arena memory = {0};

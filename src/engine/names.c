@@ -1,7 +1,7 @@
-/* Names of those enums in drey.h that need only names. */
+/* Names of those public enums that need only names. */
 #include <string.h>
 
-#include "drey/drey.h"
+#include "drey/tune.h"
 
 /* drey_WHAT_name: a value's name, NULL for none. */
 #define NAMES(what, ...)                                                                           \
@@ -31,3 +31,5 @@ PARSED_NAMES(part, "tree", "fallback", "batching", "provisional", "slice", "sche
              "hyper", "lookup")
 PARSED_NAMES(exit, "off", "fast", "exact")
 NAMES(progress, "load target", "load draft", "prompt", "prepare", "check", "train")
+NAMES(units_side, "static", "dynamic")
+NAMES(boundary_side, "whole heads", "dense and sparse", "searched", "searched, dynamic")

@@ -131,9 +131,6 @@ bool exit_schedule_active(const exit_schedule *s, int32_t layer);
 bool exit_schedule_near(const exit_schedule *s, int32_t layer);
 /* A token left after `layer` complete layers; n_layers: it went through. */
 void exit_schedule_note(exit_schedule *s, int32_t layer);
-/* The first active layer, n_layers if there is none: all layers before it are always read. */
-int32_t exit_schedule_first(const exit_schedule *s);
-
 /* The n most frequent layers of [first, n_layers), the later of two equals. counts: [n_layers
  * + 1]. */
 void exit_choose_layers(const int64_t *counts, int32_t first, int32_t n_layers, int32_t n,

@@ -97,11 +97,6 @@ static drey_status refuse(const char *path, drey_error *err)
     FAIL(err, DREY_ERR_FORMAT, "%s is damaged; " AGAIN, SHOWN_PATH(path));
 }
 
-static bool text_is(gguf_string text, const char *want)
-{
-    return text.text && text.n_bytes == strlen(want) && memcmp(text.text, want, text.n_bytes) == 0;
-}
-
 static bool read_u64(const gguf *g, const char *name, uint64_t *out)
 {
     const gguf_key *key = gguf_find_key(g, name);
@@ -121,7 +116,7 @@ static bool key_is(const gguf *g, const char *name, uint64_t want)
 static drey_status check_owner(const gguf *g, uint64_t target, const char *path, drey_error *err)
 {
     char name[96];
-    if (!text_is(gguf_text(g, "general.architecture"), ARCHITECTURE))
+    if (!gguf_is_text(gguf_text(g, "general.architecture"), ARCHITECTURE))
         FAIL(err, DREY_ERR_FORMAT, "%s holds no predictors of early exits; name a file that does",
              SHOWN_PATH(path));
     if (gguf_int(g, KEY("version"), 0) != VERSION)
@@ -148,7 +143,7 @@ static bool read_source(const gguf *g, exit_predictors *p)
 {
     gguf_string text = gguf_text(g, KEY("candidates"));
     for (int i = 0; exit_source_name((exit_source)i); i++)
-        if (text_is(text, exit_source_name((exit_source)i))) {
+        if (gguf_is_text(text, exit_source_name((exit_source)i))) {
             p->source = (exit_source)i;
             bool own = p->source == EXIT_FROM_TARGET;
             return read_int(g, KEY("source_layer"), own, own ? p->first : 0, &p->source_layer);
@@ -337,26 +332,13 @@ drey_status exit_check_place(const char *path, drey_error *err)
 {
     struct stat about;
     gguf *g = NULL;
-    new_file f = {.fd = -1};
     if (stat(path, &about) == 0 && about.st_size > 0) {
         bool ours = gguf_open(&g, path, NULL) == DREY_OK &&
-                    text_is(gguf_text(g, "general.architecture"), ARCHITECTURE);
+                    gguf_is_text(gguf_text(g, "general.architecture"), ARCHITECTURE);
         gguf_close(&g);
         if (!ours)
             FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
                       "%s is there and holds no predictors; name another file", SHOWN_PATH(path));
     }
-    TRY(new_file_open(&f, path, err));
-    new_file_discard(&f);
-    return DREY_OK;
-}
-
-char *exit_usual_path(const gguf *target)
-{
-    const char *model = gguf_part_path(target, 0);
-    size_t n = strlen(model) + sizeof "." ARCHITECTURE;
-    char *path = malloc(n);
-    if (path)
-        snprintf(path, n, "%s." ARCHITECTURE, model);
-    return path;
+    return new_file_check(path, err);
 }

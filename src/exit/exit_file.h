@@ -25,8 +25,8 @@ drey_status exit_write(const exit_predictors *p, const char *path, const gguf *t
 /* Fails early if exit_write would fail after a long training: the folder is missing or not writable
  * (DREY_ERR_IO), or another kind of file has this name (DREY_ERR_USAGE). */
 drey_status exit_check_place(const char *path, drey_error *err);
-/* MODEL.drey-exit, after the model's first file; the caller frees. NULL: out of memory. */
-char *exit_usual_path(const gguf *target);
+/* After the name of the model's first file. */
+#define EXIT_FILE_ENDING ".drey-exit"
 
 /* Reads bytes (not kept) instead of a file; target: its model_identity. */
 drey_status exit_parse(exit_predictors *p, const uint8_t *bytes, size_t n_bytes, uint64_t target,

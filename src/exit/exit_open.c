@@ -100,7 +100,7 @@ drey_status exit_open_for(exit_predictors *p, const exit_user *user, drey_error 
 {
     if (user->path)
         return open_at(p, user, user->path, err);
-    char *path = exit_usual_path(user->target);
+    char *path = path_with(gguf_part_path(user->target, 0), EXIT_FILE_ENDING);
     if (!path)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a path");
     drey_status status = open_at(p, user, path, err);

@@ -55,14 +55,6 @@ bool exit_schedule_near(const exit_schedule *s, int32_t layer)
     return layer >= s->first && layer < s->n_layers && s->n_near[layer] > 0;
 }
 
-int32_t exit_schedule_first(const exit_schedule *s)
-{
-    int32_t layer = s->first;
-    while (layer < s->n_layers && !exit_schedule_active(s, layer))
-        layer++;
-    return layer;
-}
-
 static void count_near(exit_schedule *s, int32_t exit, int by)
 {
     for (int32_t layer = exit - EXIT_NEAR; layer <= exit + EXIT_NEAR; layer++)

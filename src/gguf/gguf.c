@@ -347,6 +347,11 @@ gguf_string gguf_text(const gguf *g, const char *name)
     return key ? gguf_text_of(key) : (gguf_string){0};
 }
 
+bool gguf_is_text(gguf_string s, const char *text)
+{
+    return s.text && s.n_bytes == strlen(text) && memcmp(s.text, text, s.n_bytes) == 0;
+}
+
 drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64_t high,
                              int64_t *value, drey_error *err)
 {

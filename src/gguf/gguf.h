@@ -90,6 +90,7 @@ int64_t gguf_int(const gguf *g, const char *name, int64_t fallback);
 double gguf_number(const gguf *g, const char *name, double fallback);
 bool gguf_bool(const gguf *g, const char *name, bool fallback);
 gguf_string gguf_text(const gguf *g, const char *name); /* {NULL, 0} when missing */
+bool gguf_is_text(gguf_string s, const char *text);     /* false for {NULL, 0} */
 drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64_t high,
                              int64_t *value, drey_error *err);
 

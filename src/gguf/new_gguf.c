@@ -206,8 +206,5 @@ drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err)
     drey_status status = write_front(g, &f, &data_at_byte, err);
     if (status == DREY_OK)
         status = write_data(g, &f, data_at_byte, err);
-    if (status == DREY_OK)
-        status = new_file_commit(&f, err);
-    new_file_discard(&f);
-    return status;
+    return new_file_end(&f, status, err);
 }

@@ -73,15 +73,11 @@ static const known_key known[] = {
     {"expert_count", KEY_FACTOR, 0}, /* one expert is none */
 };
 
-static bool is(gguf_string suffix, const char *name)
-{
-    return suffix.n_bytes == strlen(name) && memcmp(suffix.text, name, suffix.n_bytes) == 0;
-}
-
 static const known_key *find_known(gguf_string suffix, const arch *a)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (is(suffix, known[i].suffix) && (known[i].keys == 0 || known[i].keys & a->keys))
+        if (gguf_is_text(suffix, known[i].suffix) &&
+            (known[i].keys == 0 || known[i].keys & a->keys))
             return &known[i];
     return NULL;
 }
@@ -108,13 +104,13 @@ static bool is_neutral(const gguf_key *key, gguf_string suffix, const known_key 
                        const model_shape *s)
 {
     double number = is_number(key) ? gguf_item_number(key, 0) : NAN;
-    if (is(suffix, "attention.causal") || (k && k->use == KEY_SET))
+    if (gguf_is_text(suffix, "attention.causal") || (k && k->use == KEY_SET))
         return key->kind == GGUF_BOOL && !is_zero(key);
-    if (is(suffix, "attention.sliding_window") && number >= s->n_context_train)
+    if (gguf_is_text(suffix, "attention.sliding_window") && number >= s->n_context_train)
         return true;
-    if (is(suffix, "attention.scale") && fabs(number * sqrt(s->head_dim) - 1.0) < 1e-5)
+    if (gguf_is_text(suffix, "attention.scale") && fabs(number * sqrt(s->head_dim) - 1.0) < 1e-5)
         return true;
-    if (is(suffix, "hidden_activation") && is(gguf_text_of(key), "silu"))
+    if (gguf_is_text(suffix, "hidden_activation") && gguf_is_text(gguf_text_of(key), "silu"))
         return true;
     return is_zero(key) || (k && k->use == KEY_FACTOR && number == 1.0);
 }
@@ -159,7 +155,7 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
     }
     if (is_neutral(key, suffix, k, s))
         return DREY_OK;
-    if (is(suffix, "expert_count"))
+    if (gguf_is_text(suffix, "expert_count"))
         FAIL(err, DREY_ERR_UNSUPPORTED, "key %s is %s: mixture-of-experts models are not supported",
              name, show_value(key, value));
     FAIL(err, DREY_ERR_UNSUPPORTED,

@@ -12,11 +12,6 @@
 #include "common/num.h"
 #include "model/arch.h"
 
-static bool is_text(gguf_string s, const char *text)
-{
-    return s.n_bytes == strlen(text) && memcmp(s.text, text, s.n_bytes) == 0;
-}
-
 /* A number that has to lie in [low, high). */
 static drey_status read_number(const gguf *g, const arch *a, const char *suffix, double fallback,
                                double low, double high, double *out, drey_error *err)
@@ -35,8 +30,8 @@ static drey_status read_factor(const model_shape *s, rope_shape *rope, const ggu
 {
     char key[96];
     gguf_string type = gguf_text(g, arch_key(s->arch, "rope.scaling.type", key));
-    bool yarn = is_text(type, "yarn"), none = is_text(type, "none") || s->longrope;
-    if (type.text && !yarn && !none && !is_text(type, "linear"))
+    bool yarn = gguf_is_text(type, "yarn"), none = gguf_is_text(type, "none") || s->longrope;
+    if (type.text && !yarn && !none && !gguf_is_text(type, "linear"))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "RoPE scaling \"%s\" is not supported (none, linear and yarn are)",
              gguf_printable((char[48]){0}, 48, type.text, type.n_bytes));

@@ -57,15 +57,6 @@ bool drey_policy_is_lossy(drey_policy which)
     return which == DREY_POLICY_DRAFT || (c && c->rollback > 0);
 }
 
-bool drey_policy_bounds(drey_policy which, int32_t *least, int32_t *most, int32_t *standard)
-{
-    const policy_class *c = policy_class_of(which);
-    *least = c ? 1 : 0;
-    *most = c ? TREE_MAX_DRAFTED : 0;
-    *standard = c ? c->standard : 0;
-    return c != NULL;
-}
-
 const policy_class *policy_class_of(drey_policy which)
 {
     return (unsigned)which < N_POLICIES ? table[which].class : NULL;
@@ -117,17 +108,6 @@ float policy_calibrate(const void *policy, int32_t rank, float confidence)
     return p->class->calibrate ? p->class->calibrate(p, rank, confidence) : confidence;
 }
 
-static drey_status step(drafter *d, draft_policy *p, token_tree *tree, const int32_t *nodes,
-                        int32_t n, drey_error *err)
-{
-    int64_t start = p->now_ns ? p->now_ns() : 0;
-    d->n_steps++;
-    TRY(d->class->expand(d, tree, nodes, n, err));
-    if (p->cost && p->now_ns)
-        cost_saw_step(p->cost, n, (double)(p->now_ns() - start) * 1e-9);
-    return DREY_OK;
-}
-
 void draft_look_again(draft_policy *p, token_tree *tree)
 {
     for (int32_t i = 0, n = tree->n_nodes; i < n; i++)
@@ -145,28 +125,6 @@ void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
         if (!node->expanded && node->depth < max_depth && node->cumulative >= least &&
             d->class->expand_free(d, tree, i))
             p->class->push(p, tree, i);
-    }
-}
-
-/* Each step expands at least one node, and a tree has at most so many: this ends with any
- * policy. */
-drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
-                       drey_error *err)
-{
-    draft_look_again(p, tree);
-    for (;;) {
-        draft_expand_free(d, p, tree, max_depth);
-        int32_t nodes[DRAFT_MAX_BATCH];
-        int32_t n = p->class->next(p, tree, max_depth, nodes);
-        assert(n <= policy_batch(p));
-        if (n == 0)
-            return DREY_OK;
-        TRY(step(d, p, tree, nodes, n, err));
-        for (int32_t i = 0; i < n; i++) {
-            assert(tree->nodes[nodes[i]].expanded);
-            p->class->push(p, tree, nodes[i]);
-        }
-        assert(tree_is_valid(tree));
     }
 }
 

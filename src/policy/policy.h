@@ -11,7 +11,7 @@
  * parent's guesses. The tree may have more nodes than are submitted: the others are used in the
  * next turn if the text reaches them.
  *
- * Each policy is a file policy_*.c with one policy_class, and a line in POLICIES. */
+ * Each policy is a policy_class in a file policy_*.c, and a line in POLICIES. */
 #ifndef DREY_POLICY_POLICY_H
 #define DREY_POLICY_POLICY_H
 
@@ -49,7 +49,7 @@ typedef struct policy_class {
     int32_t standard; /* its value if none is given; possible: 1 to TREE_MAX_DRAFTED */
     int32_t step;     /* about how many nodes one step adds to the tree; 0: 1 */
     size_t bytes;     /* of the policy's state, `draft_policy` first */
-    float rollback;   /* above 0: accept_near's, and the text is not the target's own */
+    float rollback;   /* above 0: accept_path's, and the text is not the target's own */
     bool alone; /* submits only the root: guesses are for others, and may be made at any time */
     void (*init)(draft_policy *p); /* of the state after `draft_policy`; NULL: there is none */
     /* Begins with what is known of this pair of models. NULL: not used. */
@@ -136,10 +136,6 @@ float policy_calibrate(const void *policy, int32_t rank, float confidence);
 void draft_look_again(draft_policy *p, token_tree *tree);
 /* Expands the nodes that take no step. */
 void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth);
-/* Grows the tree until the policy finds it ready. max_depth: the tokens for which context and text
- * still have room. */
-drey_status draft_grow(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth,
-                       drey_error *err);
 /* Marks the root and the nodes that the policy chooses as submitted, at most `most` drafted
  * ones. */
 void draft_submit(draft_policy *p, token_tree *tree, int32_t most);

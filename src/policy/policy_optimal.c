@@ -120,24 +120,6 @@ static float optimal_calibrate(const draft_policy *p, int32_t rank, float confid
 
 /* ---- The best nodes ---- */
 
-typedef struct best_nodes {
-    int32_t node[TREE_MAX_NODES]; /* by falling value, the older one first among equals */
-    int32_t n;
-} best_nodes;
-
-static void best_insert(best_nodes *b, const token_tree *tree, int32_t node, int32_t most)
-{
-    int32_t at = b->n < most ? b->n++ : most;
-    for (; at > 0; at--) {
-        if (tree->nodes[b->node[at - 1]].cumulative >= tree->nodes[node].cumulative)
-            break;
-        if (at < most)
-            b->node[at] = b->node[at - 1];
-    }
-    if (at < most)
-        b->node[at] = node;
-}
-
 static values values_of(const token_tree *tree, int32_t most)
 {
     values v = {.n = 0};
@@ -198,14 +180,14 @@ static void begin_pause(optimal *o)
 }
 
 /* Nodes that a step may expand. */
-static best_nodes best_to_expand(const draft_policy *p, const token_tree *tree, int32_t max_depth)
+static ranked_nodes best_to_expand(const draft_policy *p, const token_tree *tree, int32_t max_depth)
 {
-    best_nodes best = {.n = 0};
+    ranked_nodes best = {.n = 0};
     float least = value_to_enter(p, tree);
     for (int32_t i = 0; i < tree->n_nodes; i++) {
         const tree_node *node = &tree->nodes[i];
         if (!node->expanded && node->depth < max_depth && node->cumulative > least)
-            best_insert(&best, tree, i, policy_batch(p));
+            ranked_insert(&best, (ranked_node){node->cumulative, 0, i, -1}, policy_batch(p));
     }
     return best;
 }
@@ -217,10 +199,10 @@ static bool optimal_wish(const draft_policy *p, const token_tree *tree, int32_t 
     *w = (policy_wish){.n_ranks = policy_has(p, DREY_PART_TREE) ? RANKS : 1};
     if (p->size == 0 || o->pause > 0)
         return false;
-    best_nodes best = best_to_expand(p, tree, max_depth);
+    ranked_nodes best = best_to_expand(p, tree, max_depth);
     w->n = best.n;
     for (int32_t i = 0; i < best.n; i++)
-        w->node[i] = best.node[i];
+        w->node[i] = best.best[i].node;
     for (int r = 0; r < RANKS; r++)
         w->worth[r] = o->worth[r];
     return true;
@@ -232,9 +214,9 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
     optimal *o = self_of(p);
     if (p->size == 0 || o->pause > 0 || o->asks)
         return 0;
-    best_nodes best = best_to_expand(p, tree, max_depth);
+    ranked_nodes best = best_to_expand(p, tree, max_depth);
     for (int32_t i = 0; i < best.n; i++)
-        nodes[i] = best.node[i];
+        nodes[i] = best.best[i].node;
     if (!p->cost || best.n == 0)
         return best.n;
     if (!p->cost->step_measured && nodes[0] == 0)

@@ -1,5 +1,5 @@
-/* Chains of best candidates: of a fixed length (sp), or as long as the draft is sure (bld: Big
- * Little Decoder, arXiv:2302.07863). */
+/* Chains of best candidates: of a fixed length (sp), as long as the draft is sure (bld: Big Little
+ * Decoder, arXiv:2302.07863), or only a guess at what follows the root (single). */
 #include "policy/policy.h"
 
 /* Of bld: below it the draft hands over (EdgeLLM compares with about this value); and what the
@@ -92,3 +92,29 @@ const policy_class policy_bld = {.option = POLICY_DRAFT_TOKENS,
                                  .next = bld_next,
                                  .push = bld_push,
                                  .submit = bld_submit};
+
+/* One token per pass: what is guessed is not submitted. For passes that are not worth a tree, but
+ * whose exits need to know which tokens are likely. The best guess is a node: it may become the
+ * root, and be expanded before it does. */
+static int32_t single_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
+                           int32_t *nodes)
+{
+    (void)p;
+    nodes[0] = 0;
+    return !tree->nodes[0].expanded && max_depth > 0;
+}
+
+static void single_submit(draft_policy *p, token_tree *tree, int32_t most)
+{
+    (void)p;
+    (void)most;
+    tree->nodes[0].submitted = true;
+}
+
+const policy_class policy_single = {.option = POLICY_DRAFT_TOKENS,
+                                    .standard = 1,
+                                    .bytes = sizeof(draft_policy),
+                                    .alone = true,
+                                    .next = single_next,
+                                    .push = sequence_push,
+                                    .submit = single_submit};

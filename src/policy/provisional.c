@@ -5,33 +5,17 @@
 
 #include "common/num.h"
 
-/* A node (guess < 0), or a guess of one. */
-typedef struct option {
-    float value; /* cumulative confidence */
-    int32_t node, guess;
-} option;
-
-/* The best so far, falling; never more than are needed. */
+/* The best so far; never more than are needed. */
 typedef struct shortlist {
-    option best[DRAFT_MAX_BATCH];
-    int32_t n, most;
+    ranked_nodes nodes;
+    int32_t most;
 } shortlist;
 
 /* Whether this value would be among the best. */
 static bool is_worth_it(const shortlist *s, float value)
 {
-    return s->n < s->most || (s->n > 0 && value > s->best[s->n - 1].value);
-}
-
-/* Inserts it after its equals. */
-static void enter(shortlist *s, option o)
-{
-    if (!is_worth_it(s, o.value))
-        return;
-    int32_t at = s->n < s->most ? s->n++ : s->n - 1;
-    for (; at > 0 && s->best[at - 1].value < o.value; at--)
-        s->best[at] = s->best[at - 1];
-    s->best[at] = o;
+    const ranked_nodes *r = &s->nodes;
+    return r->n < s->most || (r->n > 0 && value > r->best[r->n - 1].value);
 }
 
 static bool ends(const provisional_rules *rules, int32_t token)
@@ -45,7 +29,7 @@ static void enter_nodes(shortlist *s, const provisional_rules *rules, const toke
         const tree_node *node = &tree->nodes[i];
         if (!node->expanded && node->depth < rules->max_depth && node->cumulative >= rules->least &&
             is_worth_it(s, node->cumulative) && !(i > 0 && ends(rules, node->token)))
-            enter(s, (option){node->cumulative, i, -1});
+            ranked_insert(&s->nodes, (ranked_node){node->cumulative, 0, i, -1}, s->most);
     }
 }
 
@@ -66,7 +50,7 @@ static void enter_guesses(shortlist *s, const provisional_rules *rules, const to
             int32_t token = node->guess[rank].token;
             if (value >= rules->least && is_worth_it(s, value) && !ends(rules, token) &&
                 tree_child(tree, i, token) < 0)
-                enter(s, (option){value, i, rank});
+                ranked_insert(&s->nodes, (ranked_node){value, 0, i, rank}, s->most);
         }
     }
 }
@@ -80,8 +64,8 @@ int32_t provisional_next(const provisional_rules *rules, token_tree *tree,
     enter_nodes(&s, rules, tree);
     if (tree->n_nodes < TREE_MAX_NODES)
         enter_guesses(&s, rules, tree);
-    for (int32_t i = 0; i < s.n; i++) {
-        option o = s.best[i];
+    for (int32_t i = 0; i < s.nodes.n; i++) {
+        ranked_node o = s.nodes.best[i];
         if (o.guess < 0) {
             nodes[n++] = o.node;
         } else if (tree->n_nodes < TREE_MAX_NODES) {

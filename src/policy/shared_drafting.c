@@ -73,6 +73,7 @@ static drey_status run_step(shared_drafting *c, const shared_step *s, drey_error
         cost_saw_step(p->cost, s->n, (double)(p->now_ns() - start) * 1e-9);
     for (int32_t i = 0; i < s->n; i++) {
         shared_tree *t = &c->trees[s->tree_of[i]];
+        assert(t->tree->nodes[s->nodes[i]].expanded);
         t->policy->class->push(t->policy, t->tree, s->nodes[i]);
         assert(tree_is_valid(t->tree));
     }
@@ -113,6 +114,8 @@ static void ask(shared_drafting *c, int32_t first, shared_step *s)
         }
 }
 
+/* Each step expands at least one node, and a tree has at most so many: this ends with any
+ * policy. */
 static drey_status grow_apart(shared_drafting *c, drey_error *err)
 {
     int32_t sizes[DREY_MAX_SESSIONS];
@@ -137,31 +140,20 @@ static drey_status grow_apart(shared_drafting *c, drey_error *err)
 
 /* ---- Trees that compete ---- */
 
-/* A node that a step could expand. */
-typedef struct wished {
-    float value;
-    int32_t tree, node;
-} wished;
-
-/* The best nodes of all trees that a step could expand, by falling value; returns how many. */
-static int32_t gather(const shared_drafting *c, policy_wish *wishes, wished best[DRAFT_MAX_BATCH])
+/* The best nodes of all trees that a step could expand. */
+static ranked_nodes gather(const shared_drafting *c, policy_wish *wishes)
 {
-    int32_t n = 0;
+    ranked_nodes best = {.n = 0};
     const int32_t most = policy_batch(c->trees[0].policy);
     for (int32_t i = 0; i < c->n; i++) {
         shared_tree *t = &c->trees[i];
         t->ready = !t->policy->class->wish(t->policy, t->tree, t->max_depth, &wishes[i]);
         for (int32_t k = 0; k < wishes[i].n; k++) {
-            float value = t->tree->nodes[wishes[i].node[k]].cumulative;
-            int32_t at = n < most ? n++ : most;
-            for (; at > 0 && best[at - 1].value < value; at--)
-                if (at < most)
-                    best[at] = best[at - 1];
-            if (at < most)
-                best[at] = (wished){value, i, wishes[i].node[k]};
+            int32_t node = wishes[i].node[k];
+            ranked_insert(&best, (ranked_node){t->tree->nodes[node].cumulative, i, node, -1}, most);
         }
     }
-    return n;
+    return best;
 }
 
 /* The best number of these nodes; *rate: in tokens per second. */
@@ -202,8 +194,8 @@ static values values_of(const shared_drafting *c)
 
 /* How many of the best nodes to expand: as many as promise the highest rate of all trees together.
  * 0: no step raises it. *gain: the relative gain of the best step, negative if it is a loss. */
-static int32_t worth_a_step(const shared_drafting *c, const policy_wish *wishes, const wished *best,
-                            int32_t n, double *gain)
+static int32_t worth_a_step(const shared_drafting *c, const policy_wish *wishes,
+                            const ranked_nodes *nodes, double *gain)
 {
     const turn_cost *cost = cost_of(c);
     const int32_t most = min_i32(c->most, TREE_MAX_DRAFTED);
@@ -212,10 +204,10 @@ static int32_t worth_a_step(const shared_drafting *c, const policy_wish *wishes,
     double without, rate, highest = 0;
     int32_t chosen = 0;
     choose(c, &v, cost->draft_s, &without);
-    for (int32_t i = 0; i < n; i++) {
-        const policy_wish *w = &wishes[best[i].tree];
+    for (int32_t i = 0; i < nodes->n; i++) {
+        const policy_wish *w = &wishes[nodes->best[i].tree];
         for (int32_t r = 0; r < w->n_ranks; r++)
-            values_insert(&v, part * (best[i].value * w->worth[r]), most);
+            values_insert(&v, part * (nodes->best[i].value * w->worth[r]), most);
         choose(c, &v, cost->draft_s + cost_step(cost, 1 + i), &rate);
         if (rate > highest) {
             highest = rate;
@@ -229,33 +221,33 @@ static int32_t worth_a_step(const shared_drafting *c, const policy_wish *wishes,
 double shared_drafting_promise(const shared_drafting *c)
 {
     policy_wish wishes[DREY_MAX_SESSIONS];
-    wished best[DRAFT_MAX_BATCH];
     double gain;
     if (!competes(c) || cost_steps_are_free(cost_of(c)))
         return 1;
-    worth_a_step(c, wishes, best, gather(c, wishes, best), &gain);
+    const ranked_nodes nodes = gather(c, wishes);
+    worth_a_step(c, wishes, &nodes, &gain);
     return gain;
 }
 
 static drey_status grow_together(shared_drafting *c, drey_error *err)
 {
     policy_wish wishes[DREY_MAX_SESSIONS];
-    wished best[DRAFT_MAX_BATCH];
     for (;;) {
         const turn_cost *cost = cost_of(c);
         expand_free(c);
         double gain;
-        int32_t n = gather(c, wishes, best);
+        const ranked_nodes nodes = gather(c, wishes);
+        int32_t n = nodes.n;
         if (cost->step_measured && !cost_steps_are_free(cost))
-            n = worth_a_step(c, wishes, best, n, &gain);
+            n = worth_a_step(c, wishes, &nodes, &gain);
         if (n == 0)
             return DREY_OK;
         shared_step s = {.n = 0};
         for (int32_t i = 0; i < c->n; i++)
             for (int32_t k = 0; k < n; k++)
-                if (best[k].tree == i) {
+                if (nodes.best[k].tree == i) {
                     s.tree_of[s.n] = i;
-                    s.nodes[s.n++] = best[k].node;
+                    s.nodes[s.n++] = nodes.best[k].node;
                 }
         TRY(run_step(c, &s, err));
     }
@@ -265,22 +257,13 @@ static drey_status grow_together(shared_drafting *c, drey_error *err)
 
 drey_status shared_drafting_grow(shared_drafting *c, drey_error *err)
 {
-    shared_tree *only = &c->trees[0];
     assert(c->n >= 1 && c->n <= DREY_MAX_SESSIONS && c->most >= 0);
-    if (is_alone(c)) {
-        int32_t size = only->policy->size;
-        only->policy->size = min_i32(size, c->most);
-        drey_status status =
-            draft_grow(only->drafter, only->policy, only->tree, only->max_depth, err);
-        only->policy->size = size;
-        return status;
-    }
     for (int32_t i = 0; i < c->n; i++) {
         shared_tree *t = &c->trees[i];
         t->ready = false;
         draft_look_again(t->policy, t->tree);
     }
-    return competes(c) ? grow_together(c, err) : grow_apart(c, err);
+    return !is_alone(c) && competes(c) ? grow_together(c, err) : grow_apart(c, err);
 }
 
 /* Each tree submits those of its nodes that are among the pass's best. Among equals the first

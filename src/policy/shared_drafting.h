@@ -43,7 +43,8 @@ typedef struct shared_drafting {
  * roots; what is known of steps and guesses fades towards the usual, so that they are tried again.
  * 1 if costs are not known or steps are free. */
 double shared_drafting_promise(const shared_drafting *c);
-/* Grows the trees. It ends at an error, which leaves them valid. */
+/* Grows the trees until the policies find them ready. It ends at an error, which leaves them
+ * valid. */
 drey_status shared_drafting_grow(shared_drafting *c, drey_error *err);
 /* Marks the nodes that the pass verifies. */
 void shared_drafting_submit(shared_drafting *c);

@@ -410,12 +410,6 @@ int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t
     return c.n;
 }
 
-int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
-                      candidate *out, int32_t max)
-{
-    return sampler_guess_among(s, logits, position, &(logit_ids){.n_first = n_ids}, out, max);
-}
-
 static int32_t guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
                      candidate *out, int32_t max)
 {
@@ -440,8 +434,8 @@ static int32_t guess(sampler *s, const float *logits, int64_t position, const lo
     return c.n;
 }
 
-int32_t sampler_guess_among(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
-                            candidate *out, int32_t max)
+int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
+                      candidate *out, int32_t max)
 {
     add_biases(s, logits, ids);
     int32_t n = guess(s, logits, position, ids, out, max);

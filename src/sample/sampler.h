@@ -41,26 +41,22 @@ size_t sampler_bytes(int32_t n_vocab);
  * below. */
 int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 
-/* The `max` (up to 8) best guesses of what sampler_choose would take, best first, with confidence:
- * softmax probability at temperature 0, the same of the noisy scores otherwise (scores more than 7
- * below the best may be left out of its sum). Returns how many (1 .. max; ids that the filters drop
- * or that are impossible are not guessed). n_ids: ids at or above it do not exist (a padded
- * vocabulary). */
-int32_t sampler_guess(sampler *s, const float *logits, int64_t position, int32_t n_ids,
-                      candidate *out, int32_t max);
-
 /* The `max` (up to 8) ids with the largest logits, best first; returns how many are possible. Uses
  * no sampler: several threads may call it. */
 int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t max);
 
-/* Logits that are not in the order of the ids: the first n_first are, the following n_more are
- * those of the ids more[]. */
+/* Logits that need not be in the order of the ids: the first n_first are, the following n_more are
+ * those of the ids more[]. Ids from n_first on that are not there do not exist (a padded
+ * vocabulary). */
 typedef struct logit_ids {
     int32_t n_first, n_more;
     const int32_t *more; /* [n_more] */
 } logit_ids;
-/* sampler_guess for those; -inf means no such id. Ties by place. */
-int32_t sampler_guess_among(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
-                            candidate *out, int32_t max);
+/* The `max` (up to 8) best guesses of what sampler_choose would take, best first (ties by place),
+ * with confidence: softmax probability at temperature 0, the same of the noisy scores otherwise
+ * (scores more than 7 below the best may be left out of its sum). Returns how many (1 .. max; ids
+ * that the filters drop or that are impossible, -inf, are not guessed). */
+int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
+                      candidate *out, int32_t max);
 
 #endif

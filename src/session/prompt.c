@@ -3,6 +3,7 @@
 
 #include "common/num.h"
 #include "session/session.h"
+#include "session/turn.h"
 #include "session/verified_text.h"
 
 void prompt_report(void *user, uint64_t done)
@@ -61,8 +62,7 @@ void prompt_take(drey_session *s, const pass_group *group)
     /* What follows the prompt's last row needs no turn. */
     s->row_of[0] = 0;
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
-    accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits,
-                pass_logits_stride(&s->target), s->n_timeline - 1);
+    turn_choose(s, group);
     verified_text_write(s, group->logits);
 }
 

@@ -169,13 +169,10 @@ void statistics_end(drey_session *s)
 
 static const int32_t deepest = DREY_SPECULATION_DEPTHS - 1, no_rank = DREY_SPECULATION_RANKS;
 
-/* The rank of a token among a node's guesses; no_rank: none. */
 static int32_t rank_of(const tree_node *node, int32_t token)
 {
-    for (int32_t i = 0; i < node->n_guesses; i++)
-        if (node->guess[i].token == token)
-            return min_i32(i, no_rank);
-    return no_rank;
+    int32_t rank = tree_rank(node, token);
+    return rank < 0 ? no_rank : min_i32(rank, no_rank);
 }
 
 static void count_submitted(drey_speculation *c, const token_tree *tree)
@@ -191,12 +188,11 @@ static void count_submitted(drey_speculation *c, const token_tree *tree)
 
 static void count_source(drey_speculation *c, const tree_node *from, int32_t token)
 {
-    for (int32_t i = 0; i < from->n_guesses; i++)
-        if (from->guess[i].token == token) {
-            c->accepted_of_draft += from->source[i] == SOURCE_DRAFT;
-            c->accepted_of_text += from->source[i] == SOURCE_TEXT;
-            c->accepted_of_both += from->source[i] == (SOURCE_DRAFT | SOURCE_TEXT);
-        }
+    int32_t rank = tree_rank(from, token);
+    uint8_t source = rank >= 0 ? from->source[rank] : 0;
+    c->accepted_of_draft += source == SOURCE_DRAFT;
+    c->accepted_of_text += source == SOURCE_TEXT;
+    c->accepted_of_both += source == (SOURCE_DRAFT | SOURCE_TEXT);
 }
 
 static void count_chosen(drey_speculation *c, const token_tree *tree, const accepted *a)

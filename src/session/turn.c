@@ -87,15 +87,12 @@ void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
     provisional_text_show(s, true);
 }
 
-static void choose(drey_session *s, const pass_group *group, int32_t root)
+void turn_choose(drey_session *s, const pass_group *group)
 {
+    const node_logits at = {group->logits, pass_logits_stride(&s->target), s->row_of};
     float rollback = s->policy ? s->policy->class->rollback : 0;
-    int64_t ld = pass_logits_stride(&s->target);
-    if (rollback > 0)
-        s->text.speculation.differed += accept_near(&s->accepted, &s->tree, s->row_of, &s->sampler,
-                                                    group->logits, ld, root, rollback);
-    else
-        accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, group->logits, ld, root);
+    s->text.speculation.differed +=
+        accept_path(&s->accepted, &s->tree, &at, &s->sampler, s->n_timeline - 1, rollback);
 }
 
 /* The drafter gets the hidden state of the last row that stays. */
@@ -119,7 +116,7 @@ void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
         return;
     int32_t root = s->n_timeline - 1;
     if (!stopped)
-        choose(s, group, root);
+        turn_choose(s, group);
     t->accepted += s->accepted.n_path;
     int32_t n_written = stopped && observer->holds_back
                             ? verified_text_hold_back(s)

@@ -7,6 +7,8 @@
 
 #include "session/session.h"
 
+/* Walks from the root, the timeline's last token, along the target's choices: s->accepted. */
+void turn_choose(drey_session *s, const pass_group *group);
 /* Offers the submitted nodes of the tree as rows[0 .. group->n), with logits for all. */
 void turn_offer(drey_session *s, pass_row *rows, pass_group *group);
 /* The depth to which a draft may go: limited by the tokens that may still be written, and by the

@@ -31,15 +31,6 @@ void turn_log_init(turn_log *log, int32_t n_nodes, arena *a)
     log->turns = arena_take(a, (size_t)log->n_turns * sizeof *log->turns);
 }
 
-static uint8_t rank_of(const token_tree *tree, const tree_node *node)
-{
-    const tree_node *parent = node->parent >= 0 ? &tree->nodes[node->parent] : NULL;
-    for (uint8_t i = 0; parent && i < parent->n_guesses; i++)
-        if (parent->guess[i].token == node->token)
-            return (uint8_t)(i + 1);
-    return 0;
-}
-
 void turn_log_add(turn_log *log, const token_tree *tree, const accepted *a, int64_t number,
                   int32_t position, int32_t n_written, int64_t now_ns)
 {
@@ -65,10 +56,11 @@ void turn_log_add(turn_log *log, const token_tree *tree, const accepted *a, int6
     drey_trace_node *out = &log->nodes[log->nodes_added % log->n_nodes];
     for (int32_t i = 0; i < n; i++) {
         const tree_node *node = &tree->nodes[i];
+        int32_t rank = i > 0 ? tree_rank(&tree->nodes[node->parent], node->token) : -1;
         out[i] = (drey_trace_node){.token = node->token,
                                    .parent = node->parent,
                                    .confidence = node->confidence,
-                                   .rank = rank_of(tree, node),
+                                   .rank = (uint8_t)(rank + 1),
                                    .submitted = node->submitted};
     }
     for (int32_t i = 0; i < a->n_path; i++)

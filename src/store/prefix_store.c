@@ -40,7 +40,7 @@ static size_t table_bytes(const drey_prefix_options *o, size_t block_bytes)
     return kept_files_memory(most_files(o, block_bytes)) + ARENA_ALIGN;
 }
 
-int32_t prefix_slots(const drey_prefix_options *o, size_t block_bytes, int32_t n_context)
+static int32_t n_slots_of(const drey_prefix_options *o, size_t block_bytes, int32_t n_context)
 {
     size_t table = table_bytes(o, block_bytes);
     if (o->memory_bytes < table)
@@ -51,14 +51,14 @@ int32_t prefix_slots(const drey_prefix_options *o, size_t block_bytes, int32_t n
 
 size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n_context)
 {
-    size_t n = (size_t)prefix_slots(o, block_bytes, n_context);
+    size_t n = (size_t)n_slots_of(o, block_bytes, n_context);
     return n ? table_bytes(o, block_bytes) + n * slot_bytes(block_bytes, n_context) : 0;
 }
 
 drey_status prefix_open(prefix_store *p, const drey_prefix_options *o, const saved_origin *origin,
                         size_t block_bytes, int32_t n_context, arena *a, drey_error *err)
 {
-    int32_t n = prefix_slots(o, block_bytes, n_context);
+    int32_t n = n_slots_of(o, block_bytes, n_context);
     *p = (prefix_store){.n_context = n_context, .block_bytes = block_bytes, .files.fd = -1};
     p->origin.saved = *origin;
     p->slot = arena_take(a, (size_t)n * sizeof *p->slot);

@@ -58,9 +58,7 @@ typedef struct prefix_store {
 size_t prefix_block_bytes(const model_shape *s, kv_format format);
 /* Of its file, at most. */
 size_t prefix_file_bytes(size_t block_bytes, int32_t n_context);
-/* Number of slots that the options' memory has room for, and the bytes that they take with the
- * store's own memory. */
-int32_t prefix_slots(const drey_prefix_options *o, size_t block_bytes, int32_t n_context);
+/* Bytes of the slots that the options' memory has room for, with the store's own memory. */
 size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n_context);
 
 /* origin: of the target's keys and values; takes prefix_memory bytes of `a`. DREY_ERR_IO: the

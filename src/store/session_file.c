@@ -97,11 +97,7 @@ drey_status session_file_write(const char *path, const session_contents *s, cons
     const session_header h = make_header(s, note, n_note_bytes);
     new_file f;
     TRY(new_file_open(&f, path, err));
-    drey_status status = write_all(&f, &h, s, note, err);
-    if (status == DREY_OK)
-        return new_file_commit(&f, err);
-    new_file_discard(&f);
-    return status;
+    return new_file_end(&f, write_all(&f, &h, s, note, err), err);
 }
 
 /* ---- Reading ---- */

@@ -99,8 +99,7 @@ static size_t blanks_taken(const tokenizer *t, gguf_string token, const char *te
     static const char *const others[] = {"<unk>", "<s>", "<|endoftext|>"};
     bool takes = t->takes_blanks;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        takes &=
-            token.n_bytes != strlen(others[i]) || memcmp(token.text, others[i], token.n_bytes) != 0;
+        takes &= !gguf_is_text(token, others[i]);
     size_t taken = 0;
     while (takes && taken < n && (text[taken] == ' ' || (text[taken] >= 9 && text[taken] <= 13)))
         taken++;
@@ -115,8 +114,8 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT,
              "the file has no tokenizer (tokenizer.ggml.model); use a GGUF file that carries its "
              "tokenizer");
-    t->byte_level = model.n_bytes == 4 && memcmp(model.text, "gpt2", 4) == 0;
-    bool llama = model.n_bytes == 5 && memcmp(model.text, "llama", 5) == 0;
+    t->byte_level = gguf_is_text(model, "gpt2");
+    bool llama = gguf_is_text(model, "llama");
     if (!t->byte_level && !llama)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the tokenizer model \"%s\" is not supported; use a model with \"gpt2\" (byte-level "
@@ -131,9 +130,7 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
     else
         TRY(sentencepiece_init(&t->sentencepiece, &t->vocab, g, err));
     TRY(read_ends(t, g, err));
-    gguf_string architecture = gguf_text(g, "general.architecture");
-    t->takes_blanks =
-        llama && architecture.n_bytes == 4 && memcmp(architecture.text, "phi3", 4) == 0;
+    t->takes_blanks = llama && gguf_is_text(gguf_text(g, "general.architecture"), "phi3");
     t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token",
                                             llama || t->bpe.pretokenizer.wants_bos);
     return DREY_OK;

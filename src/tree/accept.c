@@ -3,24 +3,6 @@
 
 #include "base/fmath.h"
 
-void accept_path(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
-                 const float *logits, int64_t ld, int64_t root_position)
-{
-    int32_t node = 0;
-    out->n_path = 0;
-    for (;;) {
-        int64_t position = root_position + tree->nodes[node].depth + 1;
-        int32_t token = sampler_choose(s, logits + row_of[node] * ld, position);
-        int32_t child = tree_child(tree, node, token);
-        if (child < 0 || row_of[child] < 0) {
-            out->next = token;
-            return;
-        }
-        out->path[out->n_path++] = child;
-        node = child;
-    }
-}
-
 /* Minus the logarithm of the token's probability. */
 static double distance(const sampler *s, const float *logits, int32_t token)
 {
@@ -29,27 +11,28 @@ static double distance(const sampler *s, const float *logits, int32_t token)
     return (double)top + log_f64(sum) - (double)logits[token];
 }
 
+/* The oldest one that has a row and is likely enough. */
 static int32_t near_child(const token_tree *tree, int32_t node, const int32_t *row_of,
                           const sampler *s, const float *logits, float rollback)
 {
-    for (int32_t i = node + 1; i < tree->n_nodes; i++)
+    for (int32_t i = node + 1; rollback > 0 && i < tree->n_nodes; i++)
         if (tree->nodes[i].parent == node && row_of[i] >= 0 &&
             distance(s, logits, tree->nodes[i].token) < (double)rollback)
             return i;
     return -1;
 }
 
-int32_t accept_near(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
-                    const float *logits, int64_t ld, int64_t root_position, float rollback)
+int32_t accept_path(accepted *out, const token_tree *tree, const node_logits *at, sampler *s,
+                    int64_t root_position, float rollback)
 {
     int32_t node = 0, n_differed = 0;
     out->n_path = 0;
     for (;;) {
-        const float *here = logits + row_of[node] * ld;
+        const float *here = at->logits + at->row_of[node] * at->ld;
         int32_t token = sampler_choose(s, here, root_position + tree->nodes[node].depth + 1);
         int32_t child = tree_child(tree, node, token);
-        if (child < 0 || row_of[child] < 0) {
-            child = near_child(tree, node, row_of, s, here, rollback);
+        if (child < 0 || at->row_of[child] < 0) {
+            child = near_child(tree, node, at->row_of, s, here, rollback);
             n_differed += child >= 0;
         }
         if (child < 0) {

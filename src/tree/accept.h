@@ -11,16 +11,19 @@ typedef struct accepted {
     int32_t next; /* the target's token after them: the rectified or bonus token */
 } accepted;
 
-/* logits: [n_rows][ld], row row_of[i] is the target's output at node i; -1: it has none, and the
- * walk ends before it. The root has one. root_position: the root's position in the timeline (the
- * token after node i is at root_position + depth(i) + 1). */
-void accept_path(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
-                 const float *logits, int64_t ld, int64_t root_position);
+/* The target's outputs at the nodes of a tree. */
+typedef struct node_logits {
+    const float *logits; /* [n_rows][ld] */
+    int64_t ld;
+    const int32_t *row_of; /* node -> row; -1: it has none, and the walk ends before it. The root
+                              has one. */
+} node_logits;
 
-/* The same, but the target also accepts what it finds likely (Big Little Decoder's rollback): where
- * no child is its choice, the oldest child is taken whose token has a probability above
- * exp(-rollback) by the target, before sampling. Returns how many were taken this way. */
-int32_t accept_near(accepted *out, const token_tree *tree, const int32_t *row_of, sampler *s,
-                    const float *logits, int64_t ld, int64_t root_position, float rollback);
+/* root_position: the root's position in the timeline (the token after node i is at root_position +
+ * depth(i) + 1). rollback above 0: the target also accepts what it finds likely (Big Little
+ * Decoder): where no child is its choice, the oldest child is taken whose token has a probability
+ * above exp(-rollback) by the target, before sampling. Returns how many were taken this way. */
+int32_t accept_path(accepted *out, const token_tree *tree, const node_logits *at, sampler *s,
+                    int64_t root_position, float rollback);
 
 #endif

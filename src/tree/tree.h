@@ -57,6 +57,14 @@ void tree_reset(token_tree *t, int32_t root_token);
 int32_t tree_push(token_tree *t, int32_t parent, int32_t token, float confidence);
 /* The child of `node` with this token, or -1. */
 int32_t tree_child(const token_tree *t, int32_t node, int32_t token);
+/* The place of a token among a node's guesses, or -1. */
+static inline int32_t tree_rank(const tree_node *node, int32_t token)
+{
+    for (int32_t i = 0; i < node->n_guesses; i++)
+        if (node->guess[i].token == token)
+            return i;
+    return -1;
+}
 /* Marks the root and the `most` (at most TREE_MAX_DRAFTED) nodes of the highest cumulative
  * confidence as submitted, the older ones first among equals; all nodes if there are fewer. */
 void tree_submit(token_tree *t, int32_t most);

@@ -1,4 +1,5 @@
-/* The values of a pass's best nodes. The value of a node is the probability that it is accepted. */
+/* The values of a pass's best nodes, and the best nodes for a step. The value of a node is the
+ * probability that it is accepted. */
 #ifndef DREY_TREE_VALUES_H
 #define DREY_TREE_VALUES_H
 
@@ -19,6 +20,30 @@ static inline void values_insert(values *v, float value, int32_t most)
             v->value[at] = v->value[at - 1];
     if (at < most)
         v->value[at] = value;
+}
+
+/* Of some trees. */
+typedef struct ranked_node {
+    float value;
+    int32_t tree, node;
+    int32_t guess; /* of the node, which is meant instead; -1: the node itself */
+} ranked_node;
+
+/* By falling value, equals as they came. */
+typedef struct ranked_nodes {
+    ranked_node best[TREE_MAX_STEP];
+    int32_t n;
+} ranked_nodes;
+
+/* most: TREE_MAX_STEP at most. */
+static inline void ranked_insert(ranked_nodes *r, ranked_node x, int32_t most)
+{
+    int32_t at = r->n < most ? r->n++ : most;
+    for (; at > 0 && r->best[at - 1].value < x.value; at--)
+        if (at < most)
+            r->best[at] = r->best[at - 1];
+    if (at < most)
+        r->best[at] = x;
 }
 
 #endif

@@ -18,16 +18,6 @@ enum {
     BOUNCE_BYTES = 256 << 10
 };
 
-char *sidecar_usual_path(const gguf *g)
-{
-    const char *model = gguf_part_path(g, 0);
-    size_t n = strlen(model) + sizeof ".drey";
-    char *path = malloc(n);
-    if (path)
-        snprintf(path, n, "%s.drey", model);
-    return path;
-}
-
 bool sidecar_is_one(const char *path)
 {
     char front[sizeof magic];

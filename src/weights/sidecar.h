@@ -56,8 +56,8 @@ typedef struct sidecar_table {
     sidecar_entry *entry; /* [n_matrices] */
 } sidecar_table;
 
-/* MODEL.drey, after the model's first file; the caller frees. NULL when memory is short. */
-char *sidecar_usual_path(const gguf *g);
+/* After the name of the model's first file. */
+#define SIDECAR_FILE_ENDING ".drey"
 /* True for a file that begins like a sidecar of any version. */
 bool sidecar_is_one(const char *path);
 

@@ -71,7 +71,7 @@ static int32_t accept_one(int32_t token, float rollback, accepted *out)
     tree_push(&t, tree_push(&t, 0, token, 1), 0, 1);
     tree_submit(&t, 2);
     const int32_t rows[] = {0, 1, 2};
-    int32_t n = accept_near(out, &t, rows, &s, logits, LD, 7, rollback);
+    int32_t n = accept_path(out, &t, &(node_logits){logits, LD, rows}, &s, 7, rollback);
     arena_free(&a);
     return n;
 }

@@ -522,8 +522,8 @@ static int write_with_shares(bench *b, text *t)
         pass_row nodes[TREE_MAX_ROWS];
         int32_t n_nodes = turn_rows(&s->tree, s->row_of, nodes);
         MUST(pass_rows, &s->target, nodes, n_nodes, HEAD_ALL);
-        accept_path(&s->accepted, &s->tree, s->row_of, &s->sampler, s->target.ws->logits,
-                    pass_logits_stride(&s->target), t->n - 1);
+        const node_logits at = {s->target.ws->logits, pass_logits_stride(&s->target), s->row_of};
+        accept_path(&s->accepted, &s->tree, &at, &s->sampler, t->n - 1, 0);
         int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
         for (int32_t i = 0; i < s->accepted.n_path; i++)
             rows[1 + i] = s->row_of[s->accepted.path[i]];

@@ -174,7 +174,7 @@ static void check_guesses(bool tied)
         logit_ids ids = {.n_first = N_IDS, .n_more = row_table_places(t), .more = t->id};
         candidate want[TREE_MAX_GUESSES];
         int32_t n_want =
-            sampler_guess_among(&b.whole.session->sampler, left, n, &ids, want, TREE_MAX_GUESSES);
+            sampler_guess(&b.whole.session->sampler, left, n, &ids, want, TREE_MAX_GUESSES);
         assert_int_equal(sliced.nodes[0].n_guesses, n_want);
         assert_memory_equal(sliced.nodes[0].guess, want, (size_t)n_want * sizeof *want);
         for (int32_t i = 0; i < n; i++)
@@ -207,8 +207,8 @@ TEST(noise_is_the_ids)
     logit_ids ids = {.n_first = 2, .n_more = 4, .more = more};
     for (int64_t position = 0; position < 50; position++) {
         candidate a[N], c[N];
-        int32_t n = sampler_guess(s, logits, position, N, a, N);
-        assert_int_equal(sampler_guess_among(s, moved, position, &ids, c, N), n);
+        int32_t n = sampler_guess(s, logits, position, &(logit_ids){.n_first = N}, a, N);
+        assert_int_equal(sampler_guess(s, moved, position, &ids, c, N), n);
         for (int32_t i = 0; i < n; i++) {
             assert_int_equal(a[i].token, c[i].token);
             assert_float_equal(a[i].confidence, c[i].confidence, 1e-5f);

@@ -83,7 +83,7 @@ TEST(the_longest_right_branch)
         accepted got;
         int32_t row_of[TREE_MAX_NODES];
         submit_some(&t, &r, row_of);
-        accept_path(&got, &t, row_of, &s, logits, LD, root);
+        accept_path(&got, &t, &(node_logits){logits, LD, row_of}, &s, root, 0);
         int32_t last = deepest_right_node(&t, row_of, &s, logits, root);
         assert_int_equal(got.n_path, t.nodes[last].depth);
         for (int32_t i = last, d = got.n_path; d > 0; i = t.nodes[i].parent)
@@ -137,7 +137,8 @@ static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *
         int32_t length = d->n + tree_path(tree, nodes[i], d->tokens + d->n);
         model_logits(logits, d->tokens, length, 0.7f);
         tree_guess(tree, nodes[i], guesses,
-                   sampler_guess(&d->s, logits, length, V, guesses, TREE_MAX_GUESSES));
+                   sampler_guess(&d->s, logits, length, &(logit_ids){.n_first = V}, guesses,
+                                 TREE_MAX_GUESSES));
     }
     return DREY_OK;
 }
@@ -186,7 +187,7 @@ static int write_with(drafter *d, draft_policy *p, sampler *s, int32_t *tokens)
             MUST(draft_grow, d, p, &tree, LENGTH - n - 1);
         verify(logits, tokens, n, &tree, &r, row_of);
         accepted got;
-        accept_path(&got, &tree, row_of, s, logits, LD, n - 1);
+        accept_path(&got, &tree, &(node_logits){logits, LD, row_of}, s, n - 1, 0);
         n_kept += tree_moves(&tree, got.path, got.n_path, got.next, moved);
         d->class->reroot(d, &tree, got.path, got.n_path, got.next, moved);
         for (int32_t i = 0; i < got.n_path; i++)

@@ -154,7 +154,7 @@ static void check_guess(sampler *s, const left *o, const float *logits, int64_t 
                         int32_t n_vocab)
 {
     candidate guess[8];
-    int32_t n = sampler_guess(s, logits, position, n_vocab, guess, 8);
+    int32_t n = sampler_guess(s, logits, position, &(logit_ids){.n_first = n_vocab}, guess, 8);
     assert_int_equal(n, o->n < 8 ? o->n : 8);
     double all = 0, near = 0;
     for (int32_t i = 0; i < o->n; i++) {
@@ -211,11 +211,12 @@ TEST(tiers_agree)
         b.s.kernels = kernel_select("ref");
         int32_t token = sampler_choose(&b.s, logits, round);
         candidate guess[8], other[8];
-        int32_t n = sampler_guess(&b.s, logits, round, 4990, guess, 8);
+        int32_t n = sampler_guess(&b.s, logits, round, &(logit_ids){.n_first = 4990}, guess, 8);
         for (const char *const *tier = kernel_tiers(); *tier; tier++) {
             b.s.kernels = kernel_select(*tier);
             assert_int_equal(sampler_choose(&b.s, logits, round), token);
-            assert_int_equal(sampler_guess(&b.s, logits, round, 4990, other, 8), n);
+            assert_int_equal(
+                sampler_guess(&b.s, logits, round, &(logit_ids){.n_first = 4990}, other, 8), n);
             assert_memory_equal(guess, other, (size_t)n * sizeof *guess);
         }
     }
@@ -332,7 +333,7 @@ TEST(temperature_zero_takes_the_first_of_the_best)
     const float logits[6] = {1, 3, -2, 3, 0, -INFINITY};
     assert_int_equal(sampler_choose(&b.s, logits, 0), 1);
     candidate guess[8];
-    assert_int_equal(sampler_guess(&b.s, logits, 0, 6, guess, 8), 5);
+    assert_int_equal(sampler_guess(&b.s, logits, 0, &(logit_ids){.n_first = 6}, guess, 8), 5);
     const int32_t order[] = {1, 3, 0, 4, 2};
     double total = 2 + exp(-2) + exp(-3) + exp(-5);
     for (int i = 0; i < 5; i++) {
@@ -341,7 +342,7 @@ TEST(temperature_zero_takes_the_first_of_the_best)
         assert_true(fabs((double)guess[i].confidence - p) < 1e-6);
     }
     /* A padded vocabulary: ids from 3 on do not exist. */
-    assert_int_equal(sampler_guess(&b.s, logits, 0, 3, guess, 2), 2);
+    assert_int_equal(sampler_guess(&b.s, logits, 0, &(logit_ids){.n_first = 3}, guess, 2), 2);
     assert_int_equal(guess[0].token, 1);
     assert_int_equal(guess[1].token, 0);
     assert_true(fabs((double)guess[0].confidence - 1 / (1 + exp(-2) + exp(-5))) < 1e-6);
@@ -404,15 +405,15 @@ TEST(broken_logits)
             int32_t token = sampler_choose(&b.s, some, i);
             twos += token == 2;
             fours += token == 4;
-            assert_int_equal(sampler_guess(&b.s, some, i, 5, guess, 8), 2);
+            assert_int_equal(sampler_guess(&b.s, some, i, &(logit_ids){.n_first = 5}, guess, 8), 2);
             assert_int_equal(guess[0].token, token);
             assert_true((double)guess[0].confidence >= 0.5 - 1e-6);
         }
         assert_int_equal(twos + fours, 200);
         assert_true(all[k].temperature == 0 ? twos == 200 : twos > 60 && fours > 60);
-        assert_int_equal(sampler_guess(&b.s, none, 0, 5, guess, 8), 1);
+        assert_int_equal(sampler_guess(&b.s, none, 0, &(logit_ids){.n_first = 5}, guess, 8), 1);
         assert_int_equal(guess[0].token, 0);
-        assert_int_equal(sampler_guess(&b.s, one, 0, 5, guess, 8), 1);
+        assert_int_equal(sampler_guess(&b.s, one, 0, &(logit_ids){.n_first = 5}, guess, 8), 1);
         assert_int_equal(guess[0].token, 2);
         bench_free(&b);
     }

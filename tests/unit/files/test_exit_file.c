@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/path.h"
 #include "support/bytes_file.h"
 #include "support/predictors.h"
 #include "support/scene.h"
@@ -53,7 +54,7 @@ TEST(what_is_written_is_read)
         make_predictors(&p, 6, 2, n_features[i], 24, 5);
         p.source = (exit_source)i;
         p.source_layer = p.source == EXIT_FROM_TARGET ? 2 : 0;
-        char *path = exit_usual_path(g);
+        char *path = path_with(gguf_part_path(g, 0), EXIT_FILE_ENDING);
         assert_string_equal(path + strlen(path) - 17, "/m.gguf.drey-exit");
         MUST(exit_write, &p, path, g);
         MUST(exit_open, &q, path, g);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/path.h"
 #include "common/hash.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
@@ -197,7 +198,7 @@ static void check_model(const toy_options *toy)
     write_text(&got, &o, 0.3);
     assert_true(got.stats.sidecar_tokens_per_s >= got.stats.tokens_per_s);
     assert_true(got.stats.tokens_per_s > 0);
-    char *path = sidecar_usual_path(m->file);
+    char *path = path_with(gguf_part_path(m->file, 0), SIDECAR_FILE_ENDING);
     assert_true(prepare(m, NULL, false, false).written);
     check_bytes(m, path);
     assert_false(prepare(m, NULL, true, false).written);
@@ -435,7 +436,7 @@ TEST(check_reads_everything)
     toy_options toy;
     large_toy(&toy);
     drey_model *m = toy_model(&toy);
-    char *path = sidecar_usual_path(m->file);
+    char *path = path_with(gguf_part_path(m->file, 0), SIDECAR_FILE_ENDING);
     const gguf_tensor *t = gguf_find_tensor(m->file, "blk.1.ffn_up.weight");
     drey_prepare_options o = {.model = m, .check = true};
     refused(&o, DREY_ERR_IO, "there is no sidecar");
@@ -587,7 +588,7 @@ TEST(killed)
     toy_options toy;
     large_toy(&toy);
     drey_model *m = toy_model(&toy);
-    char *path = sidecar_usual_path(m->file);
+    char *path = path_with(gguf_part_path(m->file, 0), SIDECAR_FILE_ENDING);
     uint64_t random = 11;
     int n_partial = 0; /* of those that were killed at work */
     for (int i = 0; i < 24 || (n_partial == 0 && i < 24 * 50); i++) {
