@@ -37,7 +37,31 @@
         }                                                                                          \
     }
 
-/* Words of p[n] behind n_streams streams of whole steps. */
+/* Defines name(rounds): in each round every one of CHAINS sums, which do not wait for each other,
+ * becomes add(sum, w, x), which is n_products multiply-adds. */
+#define DEFINE_PEAK(name, sums, zero, operand, w_value, x_value, add, n_products)                  \
+    static int64_t name(int64_t rounds)                                                            \
+    {                                                                                              \
+        sums sum[CHAINS];                                                                          \
+        operand w = w_value, x = x_value;                                                          \
+        UNROLL                                                                                     \
+        for (int j = 0; j < CHAINS; j++) {                                                         \
+            sum[j] = zero;                                                                         \
+            CHANGES(sum[j]); /* or one chain would do for all */                                   \
+        }                                                                                          \
+        for (int64_t i = 0; i < rounds; i++) {                                                     \
+            UNROLL                                                                                 \
+            for (int j = 0; j < CHAINS; j++)                                                       \
+                sum[j] = add(sum[j], w, x);                                                        \
+            CHANGES(w);                                                                            \
+        }                                                                                          \
+        UNROLL                                                                                     \
+        for (int j = 0; j < CHAINS; j++)                                                           \
+            CHANGES(sum[j]);                                                                       \
+        return rounds * CHAINS * (n_products)*2;                                                   \
+    }
+
+/* Words of p[n] after n_streams streams of whole steps. */
 INLINE uint64_t sum_rest(const uint64_t *p, int64_t from, int64_t n)
 {
     uint64_t sum = 0;

@@ -7,26 +7,8 @@
 
 enum { CHAINS = 16 };
 
-static int64_t int8_peak_i8mm(int64_t rounds)
-{
-    int32x4_t sum[CHAINS];
-    int8x16_t w = vdupq_n_s8(3), x = vdupq_n_s8(-2);
-    UNROLL
-    for (int j = 0; j < CHAINS; j++) {
-        sum[j] = vdupq_n_s32(0);
-        CHANGES(sum[j]); /* or one chain would do for all */
-    }
-    for (int64_t i = 0; i < rounds; i++) {
-        UNROLL
-        for (int j = 0; j < CHAINS; j++)
-            sum[j] = vmmlaq_s32(sum[j], w, x);
-        CHANGES(w);
-    }
-    UNROLL
-    for (int j = 0; j < CHAINS; j++)
-        CHANGES(sum[j]);
-    return rounds * CHAINS * 32 * 2;
-}
+DEFINE_PEAK(int8_peak_i8mm, int32x4_t, vdupq_n_s32(0), int8x16_t, vdupq_n_s8(3), vdupq_n_s8(-2),
+            vmmlaq_s32, 32)
 
 void limits_i8mm_set(kernel_table *table)
 {

@@ -59,25 +59,8 @@ static int64_t int8_peak_neon(int64_t rounds)
     return rounds * CHAINS * 16 * 2;
 }
 
-static int64_t float_peak_neon(int64_t rounds)
-{
-    float32x4_t sum[CHAINS], w = vdupq_n_f32(0.5f), x = vdupq_n_f32(0.25f);
-    UNROLL
-    for (int j = 0; j < CHAINS; j++) {
-        sum[j] = vdupq_n_f32(0);
-        CHANGES(sum[j]); /* or one chain would do for all */
-    }
-    for (int64_t i = 0; i < rounds; i++) {
-        UNROLL
-        for (int j = 0; j < CHAINS; j++)
-            sum[j] = vfmaq_f32(sum[j], w, x);
-        CHANGES(w);
-    }
-    UNROLL
-    for (int j = 0; j < CHAINS; j++)
-        CHANGES(sum[j]);
-    return rounds * CHAINS * 4 * 2;
-}
+DEFINE_PEAK(float_peak_neon, float32x4_t, vdupq_n_f32(0), float32x4_t, vdupq_n_f32(0.5f),
+            vdupq_n_f32(0.25f), vfmaq_f32, 4)
 
 void limits_neon_set(kernel_table *table)
 {

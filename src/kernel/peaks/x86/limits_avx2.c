@@ -65,25 +65,8 @@ static int64_t int8_peak_avx2(int64_t rounds)
     return rounds * WIDENED * 8 * 32 * 2;
 }
 
-static int64_t float_peak_avx2(int64_t rounds)
-{
-    __m256 sum[CHAINS], w = _mm256_set1_ps(0.5f), x = _mm256_set1_ps(0.25f);
-    UNROLL
-    for (int j = 0; j < CHAINS; j++) {
-        sum[j] = _mm256_setzero_ps();
-        CHANGES(sum[j]); /* or one chain would do for all */
-    }
-    for (int64_t i = 0; i < rounds; i++) {
-        UNROLL
-        for (int j = 0; j < CHAINS; j++)
-            sum[j] = _mm256_fmadd_ps(sum[j], w, x);
-        CHANGES(w);
-    }
-    UNROLL
-    for (int j = 0; j < CHAINS; j++)
-        CHANGES(sum[j]);
-    return rounds * CHAINS * 8 * 2;
-}
+DEFINE_PEAK(float_peak_avx2, __m256, _mm256_setzero_ps(), __m256, _mm256_set1_ps(0.5f),
+            _mm256_set1_ps(0.25f), _mm256_fmadd_ps, 8)
 
 void limits_avx2_set(kernel_table *table)
 {

@@ -33,45 +33,11 @@ INLINE uint64_t read_streams(const uint64_t *p, int64_t n, int32_t n_streams, in
 
 DEFINE_READ(avx512)
 
-static int64_t int8_peak_avx512(int64_t rounds)
-{
-    __m512i sum[CHAINS], w = _mm512_set1_epi8(3), x = _mm512_set1_epi8(-2);
-    UNROLL
-    for (int j = 0; j < CHAINS; j++) {
-        sum[j] = _mm512_setzero_si512();
-        CHANGES(sum[j]); /* or one chain would do for all */
-    }
-    for (int64_t i = 0; i < rounds; i++) {
-        UNROLL
-        for (int j = 0; j < CHAINS; j++)
-            sum[j] = _mm512_dpbusd_epi32(sum[j], w, x);
-        CHANGES(w);
-    }
-    UNROLL
-    for (int j = 0; j < CHAINS; j++)
-        CHANGES(sum[j]);
-    return rounds * CHAINS * 64 * 2;
-}
+DEFINE_PEAK(int8_peak_avx512, __m512i, _mm512_setzero_si512(), __m512i, _mm512_set1_epi8(3),
+            _mm512_set1_epi8(-2), _mm512_dpbusd_epi32, 64)
 
-static int64_t float_peak_avx512(int64_t rounds)
-{
-    __m512 sum[CHAINS], w = _mm512_set1_ps(0.5f), x = _mm512_set1_ps(0.25f);
-    UNROLL
-    for (int j = 0; j < CHAINS; j++) {
-        sum[j] = _mm512_setzero_ps();
-        CHANGES(sum[j]); /* or one chain would do for all */
-    }
-    for (int64_t i = 0; i < rounds; i++) {
-        UNROLL
-        for (int j = 0; j < CHAINS; j++)
-            sum[j] = _mm512_fmadd_ps(sum[j], w, x);
-        CHANGES(w);
-    }
-    UNROLL
-    for (int j = 0; j < CHAINS; j++)
-        CHANGES(sum[j]);
-    return rounds * CHAINS * 16 * 2;
-}
+DEFINE_PEAK(float_peak_avx512, __m512, _mm512_setzero_ps(), __m512, _mm512_set1_ps(0.5f),
+            _mm512_set1_ps(0.25f), _mm512_fmadd_ps, 16)
 
 void limits_avx512_set(kernel_table *table)
 {
