@@ -3,10 +3,8 @@
 #include "kernel/arm/arm.h"
 
 #include <arm_neon.h>
-#include <float.h>
-#include <math.h>
 
-#include "kernel/packing.h"
+#include "kernel/quantise_rows.h"
 
 /* The larger, or best where x is NaN, as the scalar version has it. */
 static inline float32x4_t max_number(float32x4_t best, float32x4_t x)
@@ -49,16 +47,6 @@ static inline int32_t words_16(uint8_t *words, const float *x, float inverse, in
             memcpy(words + (ptrdiff_t)i * m * 4, &w[i], 4);
     }
     return vaddlvq_s8(bytes);
-}
-
-/* d and its inverse; both 0 when the block is too small to have an inverse. */
-static inline float inverse_or_zero(float *d, float inverse)
-{
-    if (*d == 0 || !(inverse <= FLT_MAX)) {
-        *d = 0;
-        return 0;
-    }
-    return inverse;
 }
 
 static inline void block_32(uint8_t *block, const float *x, int32_t t, int32_t m)
@@ -107,36 +95,14 @@ static inline void block_256(uint8_t *block, const float *x, int32_t t, int32_t 
 {
     float d = scale_256(x);
     float inverse = inverse_or_zero(&d, 1.0f / d);
-    memcpy(block + ACT_256_D * m + t * 4, &d, 4);
-    int32_t sum32[8] = {0};
-    for (int s = 0; s < 16; s++) {
-        int32_t sum = words_16(block + (s * 4 * m + t) * 4, x + s * 16, inverse, m);
-        int32_t scaled = sum * -32;
-        memcpy(block + ACT_256_SUM16 * m + (s * m + t) * 4, &scaled, 4);
-        sum32[s / 2] += sum;
-    }
-    for (int p = 0; p < 4; p++) { /* pairs (0, 2), (1, 3), (4, 6), (5, 7) */
-        int first = p / 2 * 4 + p % 2;
-        uint32_t pair = (uint32_t)(sum32[first] & 0xffff) | (uint32_t)sum32[first + 2] << 16;
-        memcpy(block + ACT_256_PAIRS * m + (p * m + t) * 4, &pair, 4);
-    }
+    int32_t sum16[16];
+    for (int s = 0; s < 16; s++)
+        sum16[s] = words_16(block + (s * 4 * m + t) * 4, x + s * 16, inverse, m);
+    scale_and_sums_store(block, d, sum16, t, m);
 }
 
-#define DEFINE_QUANTISE(name, block_k, KIND, row_block)                                            \
-    static void quantise_##name##_neon(void *acts, const float *x, int64_t ldx, int32_t n_first,   \
-                                       int32_t n_last, int32_t n, int64_t k)                       \
-    {                                                                                              \
-        for (int32_t row = n_first; row < n_last; row++) {                                         \
-            int32_t first = row / TOKEN_TILE * TOKEN_TILE, m = tile_rows(first, n);                \
-            uint8_t *tile = (uint8_t *)acts + (size_t)first * act_row_bytes(ACT_##KIND, k);        \
-            for (int64_t b = 0; b < k / (block_k); b++)                                            \
-                row_block(tile + b * ACT_##KIND##_BYTES * m, x + row * ldx + b * (block_k),        \
-                          row - first, m);                                                         \
-        }                                                                                          \
-    }
-
-DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32)
-DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256)
+DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32, _neon, false)
+DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256, _neon, false)
 
 void quantise_neon_set(kernel_table *table)
 {

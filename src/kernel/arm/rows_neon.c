@@ -221,16 +221,8 @@ static float sum_exp_neon(const float *x, int64_t n, float shift, float factor)
 
 void neon_rows_init(kernel_table *table)
 {
-    table->rmsnorm = rmsnorm_neon;
-    table->layernorm = layernorm_neon;
-    table->rope = rope_neon;
-    table->swiglu = swiglu_neon;
-    table->geglu = geglu_neon;
-    table->softcap = softcap_neon;
-    table->add = add_neon;
-    table->to_f16 = to_f16_neon;
-    table->from_f16 = from_f16_neon;
+#define SET_ROW(op) table->op = op##_neon;
+    KERNEL_ROWS(SET_ROW)
+#undef SET_ROW
     table->attend = &attend_neon;
-    table->arg_max = arg_max_neon;
-    table->sum_exp = sum_exp_neon;
 }

@@ -1,8 +1,9 @@
-/* Activations into tiles (layout.h), in plain C. */
+/* Activations into tiles (packing.h), in plain C. */
 #include "kernel/ref/ref.h"
 
-#include <float.h>
 #include <math.h>
+
+#include "kernel/quantise_rows.h"
 
 /* Largest |x|; NaN is passed over, here and in every tier. */
 static float amax_of(const float *x, int32_t n)
@@ -43,12 +44,7 @@ static int32_t words_sum(const uint8_t *words, int32_t n, int32_t m)
 static void block_32(uint8_t *block, const float *x, int32_t t, int32_t m)
 {
     float amax = amax_of(x, 32);
-    float d = amax / 127.0f;
-    float inverse = 127.0f / amax;
-    if (d == 0 || !(inverse <= FLT_MAX)) {
-        d = 0;
-        inverse = 0;
-    }
+    float d = amax / 127.0f, inverse = inverse_or_zero(&d, 127.0f / amax);
     uint8_t *words = block + t * 4;
     words_store(words, x, inverse, 32, m);
     int32_t sum = words_sum(words, 32, m);
@@ -72,43 +68,15 @@ static float scale_256(const float *x)
 
 static void block_256(uint8_t *block, const float *x, int32_t t, int32_t m)
 {
-    /* The 32-blocks whose sums are neighbours: see layout.h. */
-    static const int32_t pair_order[8] = {0, 2, 1, 3, 4, 6, 5, 7};
     float d = scale_256(x);
-    float inverse = 1.0f / d;
-    if (d == 0 || !(inverse <= FLT_MAX)) {
-        d = 0;
-        inverse = 0;
-    }
+    float inverse = inverse_or_zero(&d, 1.0f / d);
     uint8_t *words = block + t * 4;
     words_store(words, x, inverse, 256, m);
-    memcpy(block + ACT_256_D * m + t * 4, &d, 4);
     int32_t sum16[16];
-    for (int32_t s = 0; s < 16; s++) {
+    for (int32_t s = 0; s < 16; s++)
         sum16[s] = words_sum(words + (ptrdiff_t)s * 4 * m * 4, 16, m);
-        int32_t scaled = sum16[s] * -32;
-        memcpy(block + ACT_256_SUM16 * m + (s * m + t) * 4, &scaled, 4);
-    }
-    for (int32_t p = 0; p < 8; p++) {
-        int32_t s = pair_order[p];
-        int16_t sum = (int16_t)(sum16[2 * s] + sum16[2 * s + 1]);
-        memcpy(block + ACT_256_PAIRS * m + ((p / 2) * m + t) * 4 + (p % 2) * 2, &sum, 2);
-    }
+    scale_and_sums_store(block, d, sum16, t, m);
 }
-
-#define DEFINE_QUANTISE(name, block_k, KIND, row_block, shape, even)                               \
-    static void quantise_##name##shape(void *acts, const float *x, int64_t ldx, int32_t n_first,   \
-                                       int32_t n_last, int32_t n, int64_t k)                       \
-    {                                                                                              \
-        const act_tiling tiling = act_tiling_of(n, even);                                          \
-        for (int32_t row = n_first; row < n_last; row++) {                                         \
-            const act_tile t = act_tile_at(&tiling, row);                                          \
-            uint8_t *tile = (uint8_t *)acts + (size_t)t.first * act_row_bytes(ACT_##KIND, k);      \
-            for (int64_t b = 0; b < k / (block_k); b++)                                            \
-                row_block(tile + b * ACT_##KIND##_BYTES * t.rows, x + row * ldx + b * (block_k),   \
-                          row - t.first, t.rows);                                                  \
-        }                                                                                          \
-    }
 
 static inline void block_1(uint8_t *block, const float *x, int32_t t, int32_t m)
 {

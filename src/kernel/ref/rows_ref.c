@@ -106,19 +106,11 @@ static float sum_exp_ref(const float *x, int64_t n, float shift, float factor)
 
 void ref_rows_init(kernel_table *table)
 {
-    table->rmsnorm = rmsnorm_ref;
-    table->layernorm = layernorm_ref;
-    table->rope = rope_ref;
-    table->swiglu = swiglu_ref;
-    table->geglu = geglu_ref;
-    table->softcap = softcap_ref;
-    table->add = add_ref;
-    table->to_f16 = to_f16_ref;
-    table->from_f16 = from_f16_ref;
+#define SET_ROW(op) table->op = op##_ref;
+    KERNEL_ROWS(SET_ROW)
+#undef SET_ROW
     table->kv_plain = KV_F16;
     table->attend = &attend_ref;
-    table->arg_max = arg_max_ref;
-    table->sum_exp = sum_exp_ref;
 }
 
 /* Keys and values are activations too: on the float tier they stay float unless the cache is to be

@@ -2,11 +2,9 @@
  * element or exact, in the order of kernel.h, so the bytes are those of the scalar version. */
 #include "kernel/x86/x86.h"
 
-#include <float.h>
 #include <immintrin.h>
-#include <math.h>
 
-#include "kernel/packing.h"
+#include "kernel/quantise_rows.h"
 
 /* max passes NaN over when it is the first operand, as the scalar version does. */
 static inline __m256 abs_max(__m256 amax, __m256 x)
@@ -54,16 +52,6 @@ static inline __m128i sums_of_4(const __m256i v[4])
 {
     __m256i s = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
     return _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
-}
-
-/* d and its inverse; both 0 when the block is too small to have an inverse. */
-static inline float inverse_or_zero(float *d, float inverse)
-{
-    if (*d == 0 || !(inverse <= FLT_MAX)) {
-        *d = 0;
-        return 0;
-    }
-    return inverse;
 }
 
 static inline void block_32(uint8_t *block, const float *x, int32_t t, int32_t m)
@@ -127,41 +115,15 @@ static inline void block_256(uint8_t *block, const float *x, int32_t t, int32_t 
 {
     float d = scale_256(x);
     __m256 inverse = _mm256_set1_ps(inverse_or_zero(&d, 1.0f / d));
-    memcpy(block + ACT_256_D * m + t * 4, &d, 4);
-    int32_t sum32[8];
+    int32_t sum16[16];
     for (int i = 0; i < 4; i++) { /* 64 numbers: four sums of 16 */
         __m256i v[4];
         words_32(block + t * 4 + i * 16 * m * 4, x + i * 64, inverse, m, v);
         words_32(block + t * 4 + (i * 16 + 8) * m * 4, x + i * 64 + 32, inverse, m, v + 2);
-        int32_t sum16[4];
-        _mm_storeu_si128((__m128i *)(void *)sum16, sums_of_4(v));
-        for (int s = 0; s < 4; s++) {
-            int32_t scaled = sum16[s] * -32;
-            memcpy(block + ACT_256_SUM16 * m + ((i * 4 + s) * m + t) * 4, &scaled, 4);
-        }
-        sum32[2 * i] = sum16[0] + sum16[1];
-        sum32[2 * i + 1] = sum16[2] + sum16[3];
+        _mm_storeu_si128((__m128i *)(void *)(sum16 + i * 4), sums_of_4(v));
     }
-    for (int p = 0; p < 4; p++) { /* pairs (0, 2), (1, 3), (4, 6), (5, 7) */
-        int first = p / 2 * 4 + p % 2;
-        uint32_t pair = (uint32_t)(sum32[first] & 0xffff) | (uint32_t)sum32[first + 2] << 16;
-        memcpy(block + ACT_256_PAIRS * m + (p * m + t) * 4, &pair, 4);
-    }
+    scale_and_sums_store(block, d, sum16, t, m);
 }
-
-#define DEFINE_QUANTISE(name, block_k, KIND, row_block, shape, even)                               \
-    static void quantise_##name##shape(void *acts, const float *x, int64_t ldx, int32_t n_first,   \
-                                       int32_t n_last, int32_t n, int64_t k)                       \
-    {                                                                                              \
-        const act_tiling tiling = act_tiling_of(n, even);                                          \
-        for (int32_t row = n_first; row < n_last; row++) {                                         \
-            const act_tile t = act_tile_at(&tiling, row);                                          \
-            uint8_t *tile = (uint8_t *)acts + (size_t)t.first * act_row_bytes(ACT_##KIND, k);      \
-            for (int64_t b = 0; b < k / (block_k); b++)                                            \
-                row_block(tile + b * ACT_##KIND##_BYTES * t.rows, x + row * ldx + b * (block_k),   \
-                          row - t.first, t.rows);                                                  \
-        }                                                                                          \
-    }
 
 DEFINE_QUANTISE(q8_32, 32, Q8_32, block_32, _avx2, false)
 DEFINE_QUANTISE(q8_256, 256, Q8_256, block_256, _avx2, false)

@@ -280,16 +280,8 @@ static float sum_exp_avx2(const float *x, int64_t n, float shift, float factor)
 
 void avx2_rows_init(kernel_table *table)
 {
-    table->rmsnorm = rmsnorm_avx2;
-    table->layernorm = layernorm_avx2;
-    table->rope = rope_avx2;
-    table->swiglu = swiglu_avx2;
-    table->geglu = geglu_avx2;
-    table->softcap = softcap_avx2;
-    table->add = add_avx2;
-    table->to_f16 = to_f16_avx2;
-    table->from_f16 = from_f16_avx2;
+#define SET_ROW(op) table->op = op##_avx2;
+    KERNEL_ROWS(SET_ROW)
+#undef SET_ROW
     table->attend = &attend_avx2;
-    table->arg_max = arg_max_avx2;
-    table->sum_exp = sum_exp_avx2;
 }

@@ -199,16 +199,8 @@ static float sum_exp_avx512(const float *x, int64_t n, float shift, float factor
 
 void avx512_rows_init(kernel_table *table)
 {
-    table->rmsnorm = rmsnorm_avx512;
-    table->layernorm = layernorm_avx512;
-    table->rope = rope_avx512;
-    table->swiglu = swiglu_avx512;
-    table->geglu = geglu_avx512;
-    table->softcap = softcap_avx512;
-    table->add = add_avx512;
-    table->to_f16 = to_f16_avx512;
-    table->from_f16 = from_f16_avx512;
+#define SET_ROW(op) table->op = op##_avx512;
+    KERNEL_ROWS(SET_ROW)
+#undef SET_ROW
     table->attend = &attend_avx512;
-    table->arg_max = arg_max_avx512;
-    table->sum_exp = sum_exp_avx512;
 }
