@@ -66,20 +66,6 @@ static uint64_t limit_of(const char *directory)
     return least;
 }
 
-static void take_limit(void *user, const char *directory)
-{
-    uint64_t *least = user, limit = limit_of(directory);
-    if (limit < *least)
-        *least = limit;
-}
-
-uint64_t memory_cgroup_limit_in(const cgroup_source *source)
-{
-    uint64_t least = UINT64_MAX;
-    cgroup_walk(source, "memory", take_limit, &least);
-    return least;
-}
-
 /* The memory of a level's processes that cannot be dropped, as page cache can. The total_ lines of
  * v1 include the levels below, as all lines of v2 do. */
 static uint64_t held_in(const char *directory)
@@ -124,11 +110,6 @@ uint64_t memory_cgroup_room_in(const cgroup_source *source, uint64_t own_bytes)
     room found = {.own = own_bytes, .least = UINT64_MAX};
     cgroup_walk(source, "memory", take_room, &found);
     return found.least;
-}
-
-uint64_t memory_cgroup_limit(void)
-{
-    return memory_cgroup_limit_in(&cgroup_system);
 }
 
 static uint64_t read_field(const char *directory, const char *file, const char *name)

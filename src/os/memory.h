@@ -6,8 +6,6 @@
 
 #include "os/cgroup.h"
 
-/* The smallest limit of this process' memory cgroups (v1 or v2), UINT64_MAX if there is none. */
-uint64_t memory_cgroup_limit(void);
 uint64_t memory_total(void);
 uint64_t memory_available(void); /* MemAvailable */
 uint64_t memory_resident(void);  /* this process now */
@@ -22,7 +20,7 @@ void memory_settle_code(void);
 uint64_t memory_resident_peak(void); /* its high-water mark */
 int64_t memory_major_faults(void);   /* of this process so far */
 
-/* The size to which this process may grow in its memory cgroups: the smallest over all levels of
+/* The size to which this process may grow in its memory cgroups (v1 or v2): the smallest over all levels of
  * the limit minus what others in it use and cannot drop. UINT64_MAX if no level has a limit. */
 uint64_t memory_cgroup_room(void);
 
@@ -37,7 +35,6 @@ uint64_t memory_auto_budget(bool *estimated);
  * /proc/self/status; name with its colon; 0 when there is none. stat: a "name 123" line of
  * memory.stat, in bytes; 0 when there is none. */
 uint64_t memory_budget_of(uint64_t allowed, uint64_t available, uint64_t idle, bool *estimated);
-uint64_t memory_cgroup_limit_in(const cgroup_source *source);
 uint64_t memory_cgroup_room_in(const cgroup_source *source, uint64_t own_bytes);
 uint64_t memory_parse_limit(const char *text);
 uint64_t memory_parse_field(const char *text, const char *name);

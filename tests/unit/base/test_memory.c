@@ -55,11 +55,11 @@ TEST(v2_takes_the_least_of_all_levels)
     cgroup_source source = make_source("0::/user.slice/run\n", V2_MOUNT);
     write_text("fs/v2/user.slice/run/memory.max", "max\n");
     write_text("fs/v2/user.slice/memory.max", "1000000\n");
-    assert_int_equal(memory_cgroup_limit_in(&source), 1000000);
+    assert_int_equal(memory_cgroup_room_in(&source, 0), 1000000);
     write_text("fs/v2/user.slice/run/memory.max", "400000\n");
-    assert_int_equal(memory_cgroup_limit_in(&source), 400000);
+    assert_int_equal(memory_cgroup_room_in(&source, 0), 400000);
     write_text("fs/v2/memory.max", "300000\n");
-    assert_int_equal(memory_cgroup_limit_in(&source), 300000);
+    assert_int_equal(memory_cgroup_room_in(&source, 0), 300000);
 }
 
 static const char V1_MOUNTS[] = "25 23 0:22 / %s/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
@@ -68,12 +68,12 @@ static const char V1_MOUNTS[] = "25 23 0:22 / %s/cpu rw - cgroup cgroup rw,cpu,c
 TEST(v1_takes_the_least_of_all_levels)
 {
     cgroup_source source = make_source("5:cpu,cpuacct:/\n4:memory:/a/b\n0::/\n", V1_MOUNTS);
-    assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
+    assert_true(memory_cgroup_room_in(&source, 0) == UINT64_MAX);
     write_text("fs/v1/memory.limit_in_bytes", "9223372036854771712\n");
     write_text("fs/v1/a/b/memory.limit_in_bytes", "9223372036854771712\n");
-    assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
+    assert_true(memory_cgroup_room_in(&source, 0) == UINT64_MAX);
     write_text("fs/v1/a/memory.limit_in_bytes", "2684354560\n");
-    assert_int_equal(memory_cgroup_limit_in(&source), 2684354560);
+    assert_int_equal(memory_cgroup_room_in(&source, 0), 2684354560);
 }
 
 /* What others hold is out of reach, what they have cached is not; the process' own counts as free.
@@ -94,7 +94,6 @@ TEST(room_is_what_others_leave)
     assert_int_equal(memory_cgroup_room_in(&source, 900000), 1000000);
     write_text("fs/pods/pod/run/memory.high", "400000\n");
     assert_int_equal(memory_cgroup_room_in(&source, 5000), 400000);
-    assert_int_equal(memory_cgroup_limit_in(&source), 400000);
     write_text("fs/pods/pod/memory.current", "2000000\n");
     assert_int_equal(memory_cgroup_room_in(&source, 0), 0);
 }
@@ -118,21 +117,21 @@ TEST(container_mounts_show_their_part)
     cgroup_source source =
         make_source("0::/docker/abc\n", "30 23 0:26 /docker/abc %s/box rw - cgroup2 cgroup2 rw\n");
     write_text("fs/box/memory.max", "555000\n");
-    assert_int_equal(memory_cgroup_limit_in(&source), 555000);
+    assert_int_equal(memory_cgroup_room_in(&source, 0), 555000);
     /* A group outside of what is mounted: the mount's root is all there is to see. */
     source =
         make_source("0::/elsewhere\n", "30 23 0:26 /docker/abc %s/box rw - cgroup2 cgroup2 rw\n");
-    assert_int_equal(memory_cgroup_limit_in(&source), 555000);
+    assert_int_equal(memory_cgroup_room_in(&source, 0), 555000);
 }
 
 TEST(nothing_mounted_is_no_limit)
 {
     cgroup_source source = make_source("0::/x\n4:memory:/x\n", "1 1 0:1 / / rw - ext4 /dev/x rw\n");
-    assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
+    assert_true(memory_cgroup_room_in(&source, 0) == UINT64_MAX);
     cgroup_source missing = {"/nonexistent/a", "/nonexistent/b"};
-    assert_true(memory_cgroup_limit_in(&missing) == UINT64_MAX);
+    assert_true(memory_cgroup_room_in(&missing, 0) == UINT64_MAX);
     source = make_source("broken\n\n:\n", "broken - \n");
-    assert_true(memory_cgroup_limit_in(&source) == UINT64_MAX);
+    assert_true(memory_cgroup_room_in(&source, 0) == UINT64_MAX);
 }
 
 TEST(budgets_follow_from_what_is_known)
@@ -155,7 +154,6 @@ TEST(the_system_answers)
     uint64_t total = memory_total(), available = memory_available();
     assert_true(total > 16u << 20);
     assert_true(available > 0 && available <= total);
-    assert_true(memory_cgroup_limit() > 0);
     bool estimated;
     uint64_t budget = memory_auto_budget(&estimated);
     assert_false(estimated);
