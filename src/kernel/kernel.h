@@ -194,7 +194,7 @@ typedef struct kernel_table {
 } kernel_table;
 
 /* The inventory of row operations: what is tested (tests/kernel/test_kernel_rows.c) and timed
- * (bench/kernel_speed.c) beside attention. Types are in KERNEL_TYPES (layout.h). */
+ * (bench/kernel_speed.c) beside attention. Types are in KERNEL_TYPES (packing.h). */
 #define KERNEL_ROWS(X)                                                                             \
     X(rmsnorm)                                                                                     \
     X(layernorm)                                                                                   \

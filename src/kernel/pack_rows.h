@@ -14,7 +14,7 @@
  *       Words first .. 3 (of the four at rows) of all 32 rows, every byte flipped by a mask. most,
  *       if not NULL, as in most_32.
  *   static inline void planes_32(uint8_t *part);
- *       plane_from_bits of layout.h in 32 words, in place.
+ *       plane_from_bits of packing.h in 32 words, in place.
  *   static inline void halves_8(uint8_t *out, const uint8_t *rows, int64_t row_bytes, lanes *most);
  *       8 halves of all 32 rows, half i to out + i * 64. most as in most_16.
  *   static inline void line_fetch(const uint8_t *p);

@@ -1,4 +1,4 @@
-/* The table of packed layouts (see layout.h for the picture). */
+/* The table of packed layouts (see packing.h for the picture). */
 #include "kernel/packing.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* Tokenizers for tests: from files, and from lists of tokens written in the test. */
-#ifndef DREY_TESTS_VOCAB_H
-#define DREY_TESTS_VOCAB_H
+#ifndef DREY_TESTS_VOCAB_FILE_H
+#define DREY_TESTS_VOCAB_FILE_H
 
 #include "text/tokenizer.h"
 

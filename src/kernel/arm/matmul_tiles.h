@@ -1,4 +1,4 @@
-/* Tile kernels of the quantised types for Arm (layout.h has the picture), as templates over what
+/* Tile kernels of the quantised types for Arm (packing.h has the picture), as templates over what
  * the including file defines before, for its instruction set:
  *
  *   enum { PAIRS = 0 or 1, STEP_TOKENS = the most tokens of a step, 4 or 8 };

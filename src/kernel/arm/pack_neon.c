@@ -88,7 +88,7 @@ static inline uint32x4_t bits_swap(uint32x4_t x, int shift, uint32_t mask)
     return veorq_u32(x, veorq_u32(t, vshlq_u32(t, vdupq_n_s32(shift))));
 }
 
-/* plane_from_bits of layout.h in 4 words: the bit index c2 c1 c0 j1 j0 becomes j1 j0 c2 c1 c0. */
+/* plane_from_bits of packing.h in 4 words: the bit index c2 c1 c0 j1 j0 becomes j1 j0 c2 c1 c0. */
 static inline uint32x4_t planes_from_bits(uint32x4_t x)
 {
     x = bits_swap(x, 14, 0x0000cccc);

@@ -22,9 +22,8 @@ static void fma_row_ref(float *y, int64_t ldy, const float *weights, const float
     }
 }
 
-/* scratch: the k floats of a row. */
-static void dot_float(tensor_type type, fma_row row, float *y, int64_t ldy, const void *groups,
-                      int32_t n_groups, const void *acts, int32_t n, int64_t k, void *scratch)
+void dot_float(tensor_type type, fma_row *row, float *y, int64_t ldy, const void *groups,
+               int32_t n_groups, const void *acts, int32_t n, int64_t k, void *scratch)
 {
     const type_layout *layout = layout_find(type);
     size_t group_bytes =
@@ -36,29 +35,11 @@ static void dot_float(tensor_type type, fma_row row, float *y, int64_t ldy, cons
         }
 }
 
-/* Set once with the tables, before any dot runs. */
-static fma_row best_row;
-
-#define DEFINE_DOT_FLOAT(TYPE, name, act, block_k, block_bytes)                                    \
-    static void dot_##name##_float(float *y, int64_t ldy, const void *groups, int32_t n_groups,    \
-                                   const void *acts, int32_t n, int64_t k, void *scratch)          \
-    {                                                                                              \
-        dot_float(TYPE_##TYPE, best_row, y, ldy, groups, n_groups, acts, n, k, scratch);           \
-    }
-KERNEL_TYPES(DEFINE_DOT_FLOAT)
-
-void float_dots_set(kernel_table *table, fma_row row)
-{
-    best_row = row;
-#define SET_TYPE(TYPE, name, act_, block_k, block_bytes)                                           \
-    table->matmul[TYPE_##TYPE].act = ACT_F32;                                                      \
-    table->matmul[TYPE_##TYPE].dot = dot_##name##_float;                                           \
-    table->matmul[TYPE_##TYPE].tile = NULL;
-    KERNEL_TYPES(SET_TYPE)
-#undef SET_TYPE
-}
+#define DEFINE_DOT_REF(TYPE, name, act, block_k, block_bytes)                                      \
+    DEFINE_FLOAT_DOT(TYPE, name, fma_row_ref)
+KERNEL_TYPES(DEFINE_DOT_REF)
 
 void float_matmul_init(kernel_table *table)
 {
-    float_dots_set(table, fma_row_ref);
+    KERNEL_TYPES(SET_FLOAT_DOT)
 }

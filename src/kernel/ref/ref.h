@@ -19,13 +19,27 @@ void quantise_ref_set(kernel_table *table);
 /* Fills read, int8_peak and float_peak. */
 void limits_ref_set(kernel_table *table);
 
-/* The float tier: dequantised rows times float activations. Each type's unpack_row is called for
- * every row; fma_row then does the sums of one row: sums[t] = fma chain over k, for n rows in
- * ACT_F32 tiles, y[t * ldy] = sums[t]. */
-typedef void (*fma_row)(float *y, int64_t ldy, const float *weights, const float *acts, int32_t n,
-                        int64_t k);
+/* The float tier: dequantised rows times float activations. A fma_row does the sums of one row:
+ * sums[t] = fma chain over k, for n rows in ACT_F32 tiles, y[t * ldy] = sums[t]. */
+typedef void fma_row(float *y, int64_t ldy, const float *weights, const float *acts, int32_t n,
+                     int64_t k);
 
-/* Fills matmul[] of the float tier with dots that use a fma_row. */
-void float_dots_set(kernel_table *table, fma_row row);
+/* matmul_kernel's dot of any type by a fma_row. scratch: the k floats of a row. */
+void dot_float(tensor_type type, fma_row *row, float *y, int64_t ldy, const void *groups,
+               int32_t n_groups, const void *acts, int32_t n, int64_t k, void *scratch);
+
+/* Defines dot_<name>_float by a fma_row. */
+#define DEFINE_FLOAT_DOT(TYPE, name, row)                                                          \
+    static void dot_##name##_float(float *y, int64_t ldy, const void *groups, int32_t n_groups,    \
+                                   const void *acts, int32_t n, int64_t k, void *scratch)          \
+    {                                                                                              \
+        dot_float(TYPE_##TYPE, row, y, ldy, groups, n_groups, acts, n, k, scratch);                \
+    }
+
+/* Sets that dot: for KERNEL_TYPES. */
+#define SET_FLOAT_DOT(TYPE, name, act_, block_k, block_bytes)                                      \
+    table->matmul[TYPE_##TYPE].act = ACT_F32;                                                      \
+    table->matmul[TYPE_##TYPE].dot = dot_##name##_float;                                           \
+    table->matmul[TYPE_##TYPE].tile = NULL;
 
 #endif

@@ -8,8 +8,8 @@
  * and the tiers that have shapes (os/cpu_tuning.h) in each of them.
  *
  * The library knows nothing of those builds: they are in none of its tables. */
-#ifndef DREY_TESTS_TIERS_H
-#define DREY_TESTS_TIERS_H
+#ifndef DREY_TESTS_EMULATED_TIERS_H
+#define DREY_TESTS_EMULATED_TIERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -54,7 +54,7 @@ typedef struct step_weights {
 typedef struct tokens_256 {
     uint8_t x[STEP_PARTS][TILE_TOKENS][64]; /* A tiles */
     float d[TILE_TOKENS];
-    /* Sums of x, pairs of int16. Q4_K, Q5_K: over 32, as in layout.h. Q2_K: over 16, pair p of
+    /* Sums of x, pairs of int16. Q4_K, Q5_K: over 32, as in packing.h. Q2_K: over 16, pair p of
      * sub-blocks 4 * (p / 2) + p % 2 and the next but one. */
     uint32_t sums[MIN_PAIRS][TILE_TOKENS];
 } tokens_256;

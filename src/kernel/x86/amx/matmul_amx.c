@@ -315,9 +315,6 @@ static const tile_config config_32 = {
     .rows = {16, 16, 16, 16, 16, 16, 8, 8},
 };
 
-/* The kernels of the tier below, for few tokens. */
-static matmul_kernel below[TYPE_LIMIT];
-
 #define DEFINE_DOT_AMX(TYPE, name, config, arrange, multiply, finish)                              \
     static const amx_type type_##name = {                                                          \
         TYPE_##TYPE, &(config), arrange, build_##name##_amx, multiply, finish,                     \
@@ -326,7 +323,7 @@ static matmul_kernel below[TYPE_LIMIT];
                                  const void *acts, int32_t n, int64_t k, void *scratch)            \
     {                                                                                              \
         if (n <= FEW_TOKENS)                                                                       \
-            below[TYPE_##TYPE].dot(y, ldy, groups, n_groups, acts, n, k, scratch);                 \
+            dot_##name##_avx512(y, ldy, groups, n_groups, acts, n, k, scratch);                    \
         else                                                                                       \
             dot_amx(&type_##name, y, ldy, groups, n_groups, acts, n, k, scratch);                  \
     }
@@ -347,7 +344,6 @@ DEFINE_DOT_AMX(IQ4_XS, iq4_xs, config_256, arrange_256, multiply_bytes, finish_b
 void amx_matmul_init(kernel_table *table)
 {
     limits_amx_set(table);
-    memcpy(below, table->matmul, sizeof below);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
     table->matmul[TYPE_##TYPE].dot = dot_##name##_amx;                                             \
     table->matmul[TYPE_##TYPE].tile = NULL;

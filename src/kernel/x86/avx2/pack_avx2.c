@@ -110,7 +110,7 @@ static inline __m256i bits_swap(__m256i x, int shift, uint32_t mask)
     return _mm256_xor_si256(x, _mm256_xor_si256(t, _mm256_sll_epi32(t, n)));
 }
 
-/* plane_from_bits of layout.h in 8 words: the bit index c2 c1 c0 j1 j0 becomes j1 j0 c2 c1 c0. */
+/* plane_from_bits of packing.h in 8 words: the bit index c2 c1 c0 j1 j0 becomes j1 j0 c2 c1 c0. */
 static inline __m256i planes_from_bits(__m256i x)
 {
     x = bits_swap(x, 14, 0x0000cccc);

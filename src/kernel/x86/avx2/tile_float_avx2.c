@@ -127,7 +127,11 @@ static void fma_row_avx2(float *y, int64_t ldy, const float *weights, const floa
         fma_part(y + t * ldy, ldy, weights, acts + t * k, n - t, k);
 }
 
+#define DEFINE_DOT_AVX2(TYPE, name, act, block_k, block_bytes)                                     \
+    DEFINE_FLOAT_DOT(TYPE, name, fma_row_avx2)
+KERNEL_TYPES(DEFINE_DOT_AVX2)
+
 void float_avx2_matmul_init(kernel_table *table)
 {
-    float_dots_set(table, fma_row_avx2);
+    KERNEL_TYPES(SET_FLOAT_DOT)
 }

@@ -41,6 +41,14 @@
     DEFINE_SHAPE(TYPE, name, act, near, lines, true, near_lines)
 AVX512_TILES(DEFINE_SHAPES)
 
+#define DEFINE_DOT_AVX512(TYPE, name, act, block_k, block_bytes)                                   \
+    void dot_##name##_avx512(float *y, int64_t ldy, const void *groups, int32_t n_groups,          \
+                             const void *acts, int32_t n, int64_t k, void *scratch)                \
+    {                                                                                              \
+        dot_##name##_far_halves(y, ldy, groups, n_groups, acts, n, k, scratch);                    \
+    }
+KERNEL_INTEGER_TYPES(DEFINE_DOT_AVX512)
+
 DEFINE_PLANE_JOIN(avx512)
 
 void avx512_matmul_init(kernel_table *table)
