@@ -1,11 +1,6 @@
-/* The block kernel of attention on any vector unit: attend_kernel (attend.h) written once on v16, a
- * vector of 16 floats in as many registers as the unit needs. Included by attend_*.c, one a tier,
- * behind what a tier must bring:
+/* The block kernel of attention on any vector unit: attend_kernel (attend.h) written once on v16.
+ * Included by attend_*.c, one a tier, after the tier's v16_*.h and what else it must have:
  *
- *   v16 and v16_zero, _set1, _load, _store, _load_first, _store_first (n < 16), _f16, _f16_first,
- *   _q8 (int8 to float), _add, _sub, _mul, _fma (a * b + c), _max (b where either is NaN), _exp,
- *   _max_of (over the lanes), _sums4 (to[i] = scale * sum16 of v[i], i < 4), _turn (16 of them into
- *   rows ld floats apart, lane j of number i to number i of row j)
  *   TILE                    pairs of a tile, at most
  *   key_span, value_span    v16s of keys (of values) that meet each number of a tile of n pairs
  *   MOST_SPAN, SUMS         the largest span, and n x span, of all
@@ -20,7 +15,7 @@
 #define DREY_KERNEL_ATTEND_TILE_H
 
 #include "kernel/attend.h"
-#include "kernel/unroll.h"
+#include "kernel/v16.h"
 
 /* Pairs are cut into equal tiles. */
 static int32_t tile_size(int32_t n, int32_t done)
@@ -237,19 +232,6 @@ static void fold_sums(const attend_pairs *g, const float *l_b)
         v16 l = v16_mul(v16_load(l_b + r), c_block);
         v16_store(g->l + r, v16_fma(v16_load(g->l + r), c, l));
     }
-}
-
-INLINE v16 load_some(const float *x, int32_t n)
-{
-    return n == 16 ? v16_load(x) : v16_load_first(x, n);
-}
-
-INLINE void store_some(float *x, v16 v, int32_t n)
-{
-    if (n == 16)
-        v16_store(x, v);
-    else
-        v16_store_first(x, v, n);
 }
 
 /* The first n (under 16) numbers, zeros after. */
