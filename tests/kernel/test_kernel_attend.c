@@ -3,31 +3,10 @@
  * and wherever positions lie; and the contract itself is held against softmax in double. */
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/fmath.h"
 #include "kernel/attend.h"
-#include "support/faults/guard.h"
-#include "support/test.h"
-
-static uint64_t rng_state;
-
-static uint32_t rng(void)
-{
-    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((rng_state ^ rng_state >> 29) * 0xbf58476d1ce4e5b9u >> 33);
-}
-
-static float uniform(float low, float high)
-{
-    return low + (high - low) * (float)(rng() >> 8) * 0x1p-23f;
-}
-
-/* Runs body for the reference and every vector tier; `t` is the tier's table. */
-#define FOR_EACH_TIER(t)                                                                           \
-    for (const char *const *tier_name = kernel_tiers(); *tier_name; tier_name++)                   \
-        for (const kernel_table *t = kernel_select(*tier_name); t; t = NULL)
+#include "kernel/kernel_test.h"
 
 /* ---- The formats, by their definitions ---- */
 
@@ -66,13 +45,6 @@ typedef struct problem {
     int32_t n_seen[MAX_ROWS], n_prefix[MAX_ROWS], n_path[MAX_ROWS], *path;
     guarded q, out, cache_keys, cache_values, scratch;
 } problem;
-
-static void *must_alloc(size_t bytes)
-{
-    void *p = calloc(1, bytes ? bytes : 1);
-    assert_non_null(p);
-    return p;
-}
 
 /* Where a position of a row is in keys and values. */
 static int64_t number_at(const problem *p, int32_t row, int32_t position)
@@ -123,11 +95,26 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
     free(a_b);
 }
 
+/* A timeline of n_positions, whose last ones are the rows': a chain's rows see one position more
+ * each; with n_prefix from 0 on all see the prefix and a random path. With `reach` a tree instead:
+ * row r lies `stride` slots after the one before it, and sees the path to a row before it that is
+ * drawn among the last `reach` of them. */
 typedef struct shape {
-    int32_t n_rows, n_q, dim, n_positions, n_prefix; /* n_prefix: of the tree's rows; -1: a chain */
+    int32_t n_rows, n_q, dim, n_positions, n_prefix, reach, stride;
 } shape;
+#define CHAIN(n_rows, n_q, dim, n_positions)                                                       \
+    {                                                                                              \
+        n_rows, n_q, dim, n_positions, -1, 0, 0                                                    \
+    }
+#define PATHS(n_rows, n_q, dim, n_positions, n_prefix)                                             \
+    {                                                                                              \
+        n_rows, n_q, dim, n_positions, n_prefix, 0, 0                                              \
+    }
+#define TREE(n_rows, n_q, dim, n_prefix, reach, stride)                                            \
+    {                                                                                              \
+        n_rows, n_q, dim, n_prefix + n_rows, n_prefix, reach, stride                               \
+    }
 
-/* A chain's rows see one position more each; a tree's all see the prefix and a random path. */
 static void place(problem *p, const shape *s)
 {
     for (int32_t r = 0; r < p->n_rows; r++) {
@@ -139,7 +126,7 @@ static void place(problem *p, const shape *s)
         if (r > 0 || s->n_prefix < 0)
             memcpy(path, p->path, (size_t)p->n_positions * sizeof *path);
         for (int32_t j = 0; r == 0 && j < p->n_slots - p->n_prefix[r]; j++) { /* a shuffle */
-            int32_t k = (int32_t)(rng() % (uint32_t)(j + 1));
+            int32_t k = (int32_t)(random_bits() % (uint32_t)(j + 1));
             if (j < p->n_positions)
                 path[j] = path[k];
             if (k < p->n_positions)
@@ -148,17 +135,11 @@ static void place(problem *p, const shape *s)
     }
 }
 
-/* A tree: row r lies `stride` slots behind the one before it, and sees the path to a row before it
- * that is drawn among the last `reach` of them. */
-typedef struct tree_shape {
-    int32_t n_rows, n_q, dim, n_prefix, reach, stride;
-} tree_shape;
-
-static void place_tree(problem *p, const tree_shape *s)
+static void place_tree(problem *p, const shape *s)
 {
     for (int32_t r = 0; r < s->n_rows; r++) {
         int32_t least = r < s->reach ? 0 : r - s->reach;
-        int32_t parent = r ? least + (int32_t)(rng() % (uint32_t)(r - least)) : -1;
+        int32_t parent = r ? least + (int32_t)(random_bits() % (uint32_t)(r - least)) : -1;
         int32_t *path = p->path + (int64_t)r * p->n_positions;
         p->n_prefix[r] = s->n_prefix;
         p->n_path[r] = r ? p->n_path[parent] + 1 : 1;
@@ -170,25 +151,24 @@ static void place_tree(problem *p, const tree_shape *s)
     }
 }
 
-static problem problem_begin(kv_format format, int32_t n_rows, int32_t n_q, int32_t dim,
-                             int32_t n_positions, int32_t n_slots)
+static problem problem_begin(const shape *s, kv_format format)
 {
-    assert_true(n_rows <= MAX_ROWS);
-    problem p = {.format = format, .n_rows = n_rows, .n_q = n_q, .dim = dim};
-    p.n_positions = n_positions;
-    p.n_slots = n_slots;
-    p.scale = 1.0f / sqrtf((float)dim);
-    p.ld = n_q * dim + 5;
-    size_t numbers = (size_t)(n_slots * dim), rows = (size_t)((n_rows - 1) * p.ld);
-    p.keys = must_alloc(numbers * sizeof(float));
-    p.values = must_alloc(numbers * sizeof(float));
-    p.want = must_alloc((size_t)(n_rows * n_q * dim) * sizeof(float));
-    p.path = must_alloc((size_t)(n_rows * n_positions) * sizeof(int32_t));
-    p.q = guard_alloc((rows + (size_t)(n_q * dim)) * sizeof(float));
+    assert_true(s->n_rows <= MAX_ROWS);
+    problem p = {.format = format, .n_rows = s->n_rows, .n_q = s->n_q, .dim = s->dim};
+    p.n_positions = s->n_positions;
+    p.n_slots = s->reach ? s->n_prefix + s->n_rows * s->stride : s->n_positions + 13;
+    p.scale = 1.0f / sqrtf((float)s->dim);
+    p.ld = s->n_q * s->dim + 5;
+    size_t n_numbers = (size_t)(p.n_slots * s->dim), rows = (size_t)((s->n_rows - 1) * p.ld);
+    p.keys = must_alloc(n_numbers * sizeof(float));
+    p.values = must_alloc(n_numbers * sizeof(float));
+    p.want = must_alloc((size_t)(s->n_rows * s->n_q * s->dim) * sizeof(float));
+    p.path = must_alloc((size_t)(s->n_rows * s->n_positions) * sizeof(int32_t));
+    p.q = guard_alloc((rows + (size_t)(s->n_q * s->dim)) * sizeof(float));
     p.out = guard_alloc(p.q.size_bytes);
-    p.scratch = guard_alloc(attend_scratch_bytes(dim));
-    p.cache_keys = guard_alloc(kv_head_bytes(format, n_slots, dim));
-    p.cache_values = guard_alloc(kv_head_bytes(format, n_slots, dim));
+    p.scratch = guard_alloc(attend_scratch_bytes(s->dim));
+    p.cache_keys = guard_alloc(kv_head_bytes(format, p.n_slots, s->dim));
+    p.cache_values = guard_alloc(kv_head_bytes(format, p.n_slots, s->dim));
     return p;
 }
 
@@ -219,7 +199,7 @@ static void fill(problem *p, float spread)
             float *k = p->keys + at, *v = p->values + at;
             for (int32_t j = 0; j < p->dim; j++) {
                 k[j] = uniform(-2, 2);
-                v[j] = rng() % 64 ? uniform(-3, 3) : 1e-6f;
+                v[j] = random_bits() % 64 ? uniform(-3, 3) : 1e-6f;
             }
             kv_store_key(ref, p->format, p->cache_keys.data, slot, k, p->dim, p->scratch.data);
             kv_store_value(ref, p->format, p->cache_values.data, slot, v, p->dim, p->scratch.data);
@@ -232,18 +212,8 @@ static void fill(problem *p, float spread)
 
 static problem problem_make(const shape *s, kv_format format, float spread)
 {
-    problem p =
-        problem_begin(format, s->n_rows, s->n_q, s->dim, s->n_positions, s->n_positions + 13);
-    place(&p, s);
-    fill(&p, spread);
-    return p;
-}
-
-static problem tree_make(const tree_shape *s, kv_format format, float spread)
-{
-    problem p = problem_begin(format, s->n_rows, s->n_q, s->dim, s->n_prefix + s->n_rows,
-                              s->n_prefix + s->n_rows * s->stride);
-    place_tree(&p, s);
+    problem p = problem_begin(s, format);
+    (s->reach ? place_tree : place)(&p, s);
     fill(&p, spread);
     return p;
 }
@@ -292,68 +262,70 @@ static void check(const problem *p, const char *tier, const char *what, int32_t 
     assert_true(guard_intact(&p->scratch) && guard_intact(&p->out));
 }
 
+/* Trees: rows that see the last dimensions of a vector only in part, cross from one block to the
+ * next, lie in more groups than are turned at once, and are so many that they take several calls. */
 static const shape shapes[] = {
-    /* rows, query heads, head_dim, positions, prefix */
-    {1, 1, 64, 1, -1},      {1, 2, 32, 2, -1},    {1, 3, 64, 15, -1},    {1, 4, 64, 16, -1},
-    {1, 5, 128, 17, -1},    {1, 6, 128, 63, -1},  {1, 7, 64, 64, -1},    {1, 8, 64, 65, -1},
-    {1, 9, 96, 129, -1},    {1, 1, 80, 200, -1},  {1, 2, 256, 77, -1},   {1, 10, 64, 130, -1},
-    {1, 11, 32, 100, -1},   {1, 12, 64, 140, -1}, {1, 13, 32, 70, -1},   {1, 3, 34, 70, -1},
-    {1, 5, 100, 67, -1},    {1, 2, 2, 3, -1},     {1, 2, 112, 300, -1},  {1, 4, 240, 90, -1},
-    {1, 1, 46, 65, -1},     {1, 40, 48, 64, -1},  {1, 130, 32, 150, -1}, {2, 6, 128, 130, -1},
-    {5, 3, 64, 68, -1},     {8, 1, 64, 8, -1},    {8, 6, 64, 260, -1},   {17, 6, 32, 145, -1},
-    {33, 7, 64, 97, -1},    {40, 3, 32, 200, -1}, {3, 2, 34, 131, -1},   {1, 6, 64, 70, 69},
-    {1, 3, 64, 20, 0},      {1, 2, 100, 130, 65}, {4, 6, 64, 150, 130},  {4, 6, 64, 150, 128},
-    {16, 6, 128, 230, 200}, {9, 2, 32, 200, 60},  {2, 1, 64, 257, 1},    {12, 14, 64, 90, 70}};
-enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+    CHAIN(1, 1, 64, 1),          CHAIN(1, 2, 32, 2),          CHAIN(1, 3, 64, 15),
+    CHAIN(1, 4, 64, 16),         CHAIN(1, 5, 128, 17),        CHAIN(1, 6, 128, 63),
+    CHAIN(1, 7, 64, 64),         CHAIN(1, 8, 64, 65),         CHAIN(1, 9, 96, 129),
+    CHAIN(1, 1, 80, 200),        CHAIN(1, 2, 256, 77),        CHAIN(1, 10, 64, 130),
+    CHAIN(1, 11, 32, 100),       CHAIN(1, 12, 64, 140),       CHAIN(1, 13, 32, 70),
+    CHAIN(1, 3, 34, 70),         CHAIN(1, 5, 100, 67),        CHAIN(1, 2, 2, 3),
+    CHAIN(1, 2, 112, 300),       CHAIN(1, 4, 240, 90),        CHAIN(1, 1, 46, 65),
+    CHAIN(1, 40, 48, 64),        CHAIN(1, 130, 32, 150),      CHAIN(2, 6, 128, 130),
+    CHAIN(5, 3, 64, 68),         CHAIN(8, 1, 64, 8),          CHAIN(8, 6, 64, 260),
+    CHAIN(17, 6, 32, 145),       CHAIN(33, 7, 64, 97),        CHAIN(40, 3, 32, 200),
+    CHAIN(3, 2, 34, 131),        PATHS(1, 6, 64, 70, 69),     PATHS(1, 3, 64, 20, 0),
+    PATHS(1, 2, 100, 130, 65),   PATHS(4, 6, 64, 150, 130),   PATHS(4, 6, 64, 150, 128),
+    PATHS(16, 6, 128, 230, 200), PATHS(9, 2, 32, 200, 60),    PATHS(2, 1, 64, 257, 1),
+    PATHS(12, 14, 64, 90, 70),   TREE(1, 6, 128, 70, 1, 1),   TREE(16, 6, 64, 0, 6, 1),
+    TREE(16, 6, 128, 64, 16, 1), TREE(33, 6, 64, 61, 5, 1),   TREE(64, 6, 128, 45, 9, 1),
+    TREE(64, 1, 64, 120, 12, 1), TREE(20, 7, 96, 59, 2, 5),   TREE(40, 2, 32, 63, 3, 19),
+    TREE(17, 16, 32, 191, 8, 1), TREE(12, 3, 34, 50, 4, 2),   TREE(12, 5, 100, 3, 4, 1),
+    TREE(70, 4, 64, 1, 1, 3),    TREE(24, 13, 80, 127, 2, 1), TREE(9, 100, 32, 62, 3, 1),
+    TREE(33, 2, 64, 190, 5, 1),  TREE(40, 2, 32, 130, 3, 19), TREE(12, 3, 34, 65, 4, 2),
+    TREE(24, 3, 80, 127, 2, 1)};
+enum { N_SHAPES = COUNT_OF(shapes), N_CHAINS = 40 };
 
-static bool fits(kv_format format, const shape *s)
+/* The problems of all shapes and formats, one after another: p is the next one. */
+typedef struct each {
+    bool sparse; /* each shape in one format only */
+    bool chains; /* without the trees */
+    int n;
+    problem p;
+} each;
+
+static bool next(each *e)
 {
-    return format != KV_Q8_0 || s->dim % KV_Q8_BLOCK == 0;
+    const shape *s;
+    int i, format;
+    if (e->p.keys)
+        problem_free(&e->p);
+    do {
+        if (e->n == 3 * (e->chains ? N_CHAINS : N_SHAPES))
+            return false;
+        i = e->n / 3, format = e->n++ % 3;
+        s = &shapes[i];
+    } while ((format == KV_Q8_0 && s->dim % KV_Q8_BLOCK) || (e->sparse && i % 3 != format));
+    e->p = problem_make(s, (kv_format)format, i % 4 == 2 ? 40.0f : 2.0f);
+    return true;
+}
+
+/* All pairs on every tier. */
+static void check_tiers(problem *p, const char *what)
+{
+    FOR_EACH_TIER(t)
+    {
+        attention a = attention_of(p, t);
+        attend(&a, 0, p->n_rows * p->n_q, p->scratch.data);
+        check(p, t->tier, what, 0, p->n_rows * p->n_q);
+    }
 }
 
 TEST(test_bits)
 {
-    for (int f = KV_F16; f <= KV_F32; f++)
-        for (int i = 0; i < N_SHAPES; i++) {
-            if (!fits((kv_format)f, &shapes[i]))
-                continue;
-            problem p = problem_make(&shapes[i], (kv_format)f, i % 3 == 2 ? 40.0f : 2.0f);
-            FOR_EACH_TIER(t)
-            {
-                attention a = attention_of(&p, t);
-                attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
-                check(&p, t->tier, "attention", 0, p.n_rows * p.n_q);
-            }
-            problem_free(&p);
-        }
-}
-
-/* Trees whose rows see the last dimensions of a vector only in part, cross from one block to the
- * next, lie in more groups than are turned at once, and are so many that they take
- * several calls. */
-TEST(test_trees)
-{
-    static const tree_shape trees[] = {
-        /* rows, query heads, head_dim, prefix, reach, stride */
-        {1, 6, 128, 70, 1, 1},   {16, 6, 64, 0, 6, 1},   {16, 6, 128, 64, 16, 1},
-        {33, 6, 64, 61, 5, 1},   {64, 6, 128, 45, 9, 1}, {64, 1, 64, 120, 12, 1},
-        {20, 7, 96, 59, 2, 5},   {40, 2, 32, 63, 3, 19}, {17, 16, 32, 191, 8, 1},
-        {12, 3, 34, 50, 4, 2},   {12, 5, 100, 3, 4, 1},  {70, 4, 64, 1, 1, 3},
-        {24, 13, 80, 127, 2, 1}, {9, 100, 32, 62, 3, 1},
-    };
-    for (int f = KV_F16; f <= KV_F32; f++)
-        for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
-            if (f == KV_Q8_0 && trees[i].dim % KV_Q8_BLOCK)
-                continue;
-            problem p = tree_make(&trees[i], (kv_format)f, i % 3 == 2 ? 40.0f : 2.0f);
-            FOR_EACH_TIER(t)
-            {
-                attention a = attention_of(&p, t);
-                attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
-                check(&p, t->tier, "a tree", 0, p.n_rows * p.n_q);
-            }
-            problem_free(&p);
-        }
+    for (each e = {0}; next(&e);)
+        check_tiers(&e.p, "attention");
 }
 
 static void check_windows(problem *p)
@@ -363,11 +335,9 @@ static void check_windows(problem *p)
         p->window = windows[w];
         p->cap = w % 2 ? 3.0f : 0;
         expect(p);
+        check_tiers(p, "a window");
         FOR_EACH_TIER(t)
         {
-            attention a = attention_of(p, t);
-            attend(&a, 0, p->n_rows * p->n_q, p->scratch.data);
-            check(p, t->tier, "a window", 0, p->n_rows * p->n_q);
             /* A layer of one head, which may be cut only where the window hides nothing. */
             float partials[4096];
             attend_layer l = {.head = attention_of(p, t),
@@ -386,18 +356,14 @@ static void check_windows(problem *p)
  * in different blocks. */
 TEST(test_windows)
 {
-    static const tree_shape trees[] = {{33, 6, 64, 61, 5, 1},
-                                       {40, 2, 32, 63, 3, 19},
-                                       {24, 5, 80, 127, 2, 1},
-                                       {12, 2, 64, 700, 4, 1}};
-    static const shape chains[] = {
-        {1, 1, 64, 300, -1}, {1, 4, 80, 129, -1}, {40, 3, 32, 200, -1}, {1, 2, 64, 900, -1}};
+    static const shape own[] = {TREE(33, 6, 64, 61, 5, 1),  TREE(40, 2, 32, 63, 3, 19),
+                                TREE(24, 5, 80, 127, 2, 1), TREE(12, 2, 64, 700, 4, 1),
+                                CHAIN(1, 1, 64, 300),       CHAIN(1, 4, 80, 129),
+                                CHAIN(40, 3, 32, 200),      CHAIN(1, 2, 64, 900)};
     for (int f = KV_F16; f <= KV_F32; f++)
-        for (size_t i = 0; i < 4; i++) {
-            problem p = tree_make(&trees[i], f == KV_Q8_0 && i == 2 ? KV_F16 : (kv_format)f, 2);
-            check_windows(&p);
-            problem_free(&p);
-            p = problem_make(&chains[i], f == KV_Q8_0 && i == 1 ? KV_F16 : (kv_format)f, 2);
+        for (size_t i = 0; i < COUNT_OF(own); i++) {
+            bool q8 = f == KV_Q8_0 && own[i].dim % KV_Q8_BLOCK == 0;
+            problem p = problem_make(&own[i], f == KV_Q8_0 && !q8 ? KV_F16 : (kv_format)f, 2);
             check_windows(&p);
             problem_free(&p);
         }
@@ -406,24 +372,20 @@ TEST(test_windows)
 /* Any run of pairs by itself. */
 TEST(test_runs)
 {
-    for (int f = KV_F16; f <= KV_F32; f++)
-        for (int i = 20; i < N_SHAPES; i++) {
-            if (!fits((kv_format)f, &shapes[i]))
-                continue;
-            problem p = problem_make(&shapes[i], (kv_format)f, 3.0f);
-            int32_t n = p.n_rows * p.n_q;
-            FOR_EACH_TIER(t)
-            {
-                attention a = attention_of(&p, t);
-                for (int32_t first = 0, last; first < n; first = last) {
-                    last = first + 1 + (int32_t)(rng() % (uint32_t)(2 * p.n_q + 3));
-                    last = last < n ? last : n;
-                    attend(&a, first, last, p.scratch.data);
-                    check(&p, t->tier, "a run", first, last);
-                }
+    for (each e = {.sparse = true}; next(&e);) {
+        problem *p = &e.p;
+        int32_t n = p->n_rows * p->n_q;
+        FOR_EACH_TIER(t)
+        {
+            attention a = attention_of(p, t);
+            for (int32_t first = 0, last; first < n; first = last) {
+                last = first + 1 + (int32_t)(random_bits() % (uint32_t)(2 * p->n_q + 3));
+                last = last < n ? last : n;
+                attend(&a, first, last, p->scratch.data);
+                check(p, t->tier, "a run", first, last);
             }
-            problem_free(&p);
         }
+    }
 }
 
 /* The blocks of a dense prefix in ranges, the last range first, on one tier and what is left of
@@ -435,7 +397,7 @@ static void check_parts(problem *p, const kernel_table *t, const kernel_table *o
     int32_t blocks = attend_dense_blocks(&a, first, last);
     if (blocks < 1)
         return;
-    int32_t cut = 1 + (int32_t)(rng() % (uint32_t)blocks);
+    int32_t cut = 1 + (int32_t)(random_bits() % (uint32_t)blocks);
     int32_t middle = cut + (blocks - cut) / 2, kept = blocks - cut;
     kept += has_tail ? attend_tail_blocks(&a, first, last) : 0;
     guarded parts = guard_alloc(attend_partials_floats(last - first, p->dim, kept) * sizeof(float));
@@ -470,26 +432,11 @@ static void check_all_parts(problem *p)
 
 TEST(test_parts)
 {
-    static const tree_shape trees[] = {
-        /* rows, query heads, head_dim, prefix, reach, stride */
-        {16, 6, 128, 64, 16, 1}, {33, 2, 64, 190, 5, 1}, {64, 1, 64, 120, 12, 1},
-        {40, 2, 32, 130, 3, 19}, {12, 3, 34, 65, 4, 2},  {24, 3, 80, 127, 2, 1},
-    };
-    for (int i = 0; i < N_SHAPES; i++) {
-        problem p = problem_make(&shapes[i], fits(KV_Q8_0, &shapes[i]) ? KV_Q8_0 : KV_F16, 3.0f);
-        check_all_parts(&p);
-        problem_free(&p);
+    for (each e = {.sparse = true}; next(&e);) {
+        e.p.cap = e.n % 2 ? 5.0f : 0;
+        expect(&e.p);
+        check_all_parts(&e.p);
     }
-    for (int f = KV_F16; f <= KV_F32; f++)
-        for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
-            if (f == KV_Q8_0 && trees[i].dim % KV_Q8_BLOCK)
-                continue;
-            problem p = tree_make(&trees[i], (kv_format)f, i % 3 == 2 ? 40.0f : 2.0f);
-            p.cap = i % 2 ? 5.0f : 0;
-            expect(&p);
-            check_all_parts(&p);
-            problem_free(&p);
-        }
 }
 
 /* What a row has become in the cache: a query that is one dimension reads a key's number, a single
@@ -638,7 +585,7 @@ static void oracle(const problem *p, int32_t row, int32_t head, double *value, d
 TEST(test_against_double)
 {
     const kernel_table *best = kernel_select(NULL);
-    for (int i = 0; i < N_SHAPES; i++) {
+    for (int i = 0; i < N_CHAINS; i++) {
         double value[256], bound[256];
         problem p = problem_make(&shapes[i], KV_F16, i % 3 == 2 ? 20.0f : 2.0f);
         attention a = attention_of(&p, best);
@@ -664,7 +611,7 @@ TEST(test_against_double)
 TEST(test_bias_of_nothing)
 {
     const float nothing[MAX_ROWS * 2] = {0};
-    for (int i = 0; i < N_SHAPES; i += 3) {
+    for (int i = 0; i < N_CHAINS; i += 3) {
         problem p = problem_make(&shapes[i], KV_F16, 2.0f);
         if (p.n_q <= MAX_ROWS)
             for (int capped = 0; capped < 2; capped++) {
@@ -688,33 +635,29 @@ TEST(test_bias_of_nothing)
 TEST(test_second_cache)
 {
     int n_cut = 0;
-    for (int f = KV_F16; f <= KV_F32; f++)
-        for (int i = 0; i < N_SHAPES; i++) {
-            if (!fits((kv_format)f, &shapes[i]))
-                continue;
-            problem p = problem_make(&shapes[i], (kv_format)f, 2.0f);
-            int32_t n_prefix[MAX_ROWS], least = p.n_positions;
-            for (int32_t r = 0; r < p.n_rows; r++)
-                least = p.n_prefix[r] < least ? p.n_prefix[r] : least;
-            int32_t cut = least / ATTEND_BLOCK * ATTEND_BLOCK;
-            for (int32_t r = 0; r < p.n_rows; r++)
-                n_prefix[r] = p.n_prefix[r] - cut;
-            for (int32_t j = 0; j < p.n_rows * p.n_positions; j++)
-                p.path[j] -= cut;
-            n_cut += cut > 0;
-            FOR_EACH_TIER(t)
-            {
-                attention a = attention_of(&p, t);
-                attend_more more = {.fixed = {.keys = a.keys, .values = a.values, .n = cut}};
-                a.more = &more;
-                a.keys += kv_head_bytes(p.format, cut, p.dim);
-                a.values += kv_head_bytes(p.format, cut, p.dim);
-                a.n_prefix = n_prefix;
-                attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
-                check(&p, t->tier, "a second cache", 0, p.n_rows * p.n_q);
-            }
-            problem_free(&p);
+    for (each e = {.chains = true}; next(&e);) {
+        problem *p = &e.p;
+        int32_t n_prefix[MAX_ROWS], least = p->n_positions;
+        for (int32_t r = 0; r < p->n_rows; r++)
+            least = p->n_prefix[r] < least ? p->n_prefix[r] : least;
+        int32_t cut = least / ATTEND_BLOCK * ATTEND_BLOCK;
+        for (int32_t r = 0; r < p->n_rows; r++)
+            n_prefix[r] = p->n_prefix[r] - cut;
+        for (int32_t j = 0; j < p->n_rows * p->n_positions; j++)
+            p->path[j] -= cut;
+        n_cut += cut > 0;
+        FOR_EACH_TIER(t)
+        {
+            attention a = attention_of(p, t);
+            attend_more more = {.fixed = {.keys = a.keys, .values = a.values, .n = cut}};
+            a.more = &more;
+            a.keys += kv_head_bytes(p->format, cut, p->dim);
+            a.values += kv_head_bytes(p->format, cut, p->dim);
+            a.n_prefix = n_prefix;
+            attend(&a, 0, p->n_rows * p->n_q, p->scratch.data);
+            check(p, t->tier, "a second cache", 0, p->n_rows * p->n_q);
         }
+    }
     assert_true(n_cut > 20);
 }
 
@@ -738,8 +681,7 @@ TEST(test_bias_by_hand)
 {
     size_t head_bytes = kv_head_bytes(KV_F32, N_OWN, DIM);
     uint8_t *own[2], *fixed[2];
-    void *scratch = aligned_alloc(64, (attend_scratch_bytes(DIM) + 63) / 64 * 64);
-    assert_non_null(scratch);
+    void *scratch = must_alloc(attend_scratch_bytes(DIM));
     for (int i = 0; i < 2; i++) {
         own[i] = must_alloc(N_HEADS * head_bytes);
         fixed[i] = must_alloc(N_HEADS * head_bytes);
