@@ -20,8 +20,9 @@ void memory_settle_code(void);
 uint64_t memory_resident_peak(void); /* its high-water mark */
 int64_t memory_major_faults(void);   /* of this process so far */
 
-/* The size to which this process may grow in its memory cgroups (v1 or v2): the smallest over all levels of
- * the limit minus what others in it use and cannot drop. UINT64_MAX if no level has a limit. */
+/* The size to which this process may grow in its memory cgroups (v1 or v2): the smallest over all
+ * levels of the limit minus what others in it use and cannot drop. UINT64_MAX if no level has a
+ * limit. */
 uint64_t memory_cgroup_room(void);
 
 /* The budget for "auto": the lower of that and the machine's available memory, divided by 1.05; 0

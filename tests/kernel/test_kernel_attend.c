@@ -263,7 +263,8 @@ static void check(const problem *p, const char *tier, const char *what, int32_t 
 }
 
 /* Trees: rows that see the last dimensions of a vector only in part, cross from one block to the
- * next, lie in more groups than are turned at once, and are so many that they take several calls. */
+ * next, are in more groups than are turned at once, and are so many that they take several calls.
+ */
 static const shape shapes[] = {
     CHAIN(1, 1, 64, 1),          CHAIN(1, 2, 32, 2),          CHAIN(1, 3, 64, 15),
     CHAIN(1, 4, 64, 16),         CHAIN(1, 5, 128, 17),        CHAIN(1, 6, 128, 63),
@@ -298,6 +299,7 @@ typedef struct each {
 static bool next(each *e)
 {
     const shape *s;
+    bool q8;
     int i, format;
     if (e->p.keys)
         problem_free(&e->p);
@@ -306,7 +308,8 @@ static bool next(each *e)
             return false;
         i = e->n / 3, format = e->n++ % 3;
         s = &shapes[i];
-    } while ((format == KV_Q8_0 && s->dim % KV_Q8_BLOCK) || (e->sparse && i % 3 != format));
+        q8 = s->dim % KV_Q8_BLOCK == 0;
+    } while ((format == KV_Q8_0 && !q8) || (e->sparse && format != (q8 ? i % 3 : KV_F16)));
     e->p = problem_make(s, (kv_format)format, i % 4 == 2 ? 40.0f : 2.0f);
     return true;
 }
