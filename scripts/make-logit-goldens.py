@@ -22,7 +22,6 @@ The output, one item after another, numbers separated by blanks:
     logprob_sum X               natural log, of ids[1..N) given what stands before each
     perplexity X                exp(-logprob_sum / (N - 1))
 """
-import math
 import os
 import sys
 
@@ -30,6 +29,8 @@ import gguf
 import tokenizers
 import torch
 import transformers
+
+from golden_logits import toy_ids, write_model, write_prompt, write_text
 
 PROMPTS = [
     "The capital of France is Paris, and the capital of Italy is",
@@ -39,8 +40,6 @@ PROMPTS = [
     "                prime = 0;\n                break;\n            }\n        }\n        if (prime) {\n",
     "Zwei Eichhörnchen saßen auf einem Ast. 第一只松鼠说:\u201c今天很冷。\u201d Le deuxième répondit : «",
 ]
-TOY_IDS = 140
-POSITIONS = [0, 1, 10, 40, 63, 64, 128]  # and the last; drey folds keys in blocks of 64
 DIGITS_QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -98,40 +97,7 @@ def load(path, reader):
 
 def run(model, ids):
     with torch.no_grad():
-        return model(torch.tensor([ids]), use_cache=False).logits[0]
-
-
-def logprob_sum(logits, ids):
-    logp = torch.log_softmax(logits[:-1], dim=-1)
-    return float(logp.gather(1, torch.tensor(ids[1:])[:, None]).sum())
-
-
-def write_prompt(out, logits, ids, positions):
-    n_vocab = logits.shape[1]
-    print("prompt", len(ids), file=out)
-    print(*ids, file=out)
-    for position in positions:
-        print("position", position, file=out)
-        values, order = torch.sort(logits[position], descending=True, stable=True)
-        for value, token in zip(values[:20].tolist(), order[:20].tolist()):
-            print(f"top {token} {value:.6f}", file=out)
-        for i in range(50):
-            token = i * (n_vocab - 1) // 49
-            print(f"other {token} {logits[position][token].item():.6f}", file=out)
-
-
-def write_prompts(out, model, prompts):
-    for ids in prompts:
-        last = len(ids) - 1
-        write_prompt(out, run(model, ids), ids, [p for p in POSITIONS if p < last] + [last])
-
-
-def write_text(out, model, ids):
-    total = logprob_sum(run(model, ids), ids)
-    print("text", len(ids), file=out)
-    print(*ids, file=out)
-    print(f"logprob_sum {total:.6f}", file=out)
-    print(f"perplexity {math.exp(-total / (len(ids) - 1)):.6f}", file=out)
+        return model(torch.tensor([ids]), use_cache=False).logits[0].numpy()
 
 
 def main():
@@ -140,17 +106,18 @@ def main():
     reader = gguf.GGUFReader(path)
     model = load(path, reader)
     with open(out_path, "w", encoding="ascii") as out:
-        print("model", os.path.basename(path), os.path.getsize(path), file=out)
+        write_model(out, path)
         if len(sys.argv) == 3:
-            ids = [(i * 7919 + 13) % model.config.vocab_size for i in range(TOY_IDS)]
-            write_prompts(out, model, [ids])
-            write_text(out, model, ids)
-            return
-        tok = file_tokenizer(reader)
-        write_prompts(out, model,
-                      [tok.encode(p, add_special_tokens=False).ids for p in PROMPTS])
-        with open(sys.argv[3], encoding="utf-8") as f:
-            write_text(out, model, tok.encode(f.read(), add_special_tokens=False).ids)
+            prompts = [toy_ids(model.config.vocab_size)]
+            text = prompts[0]
+        else:
+            tok = file_tokenizer(reader)
+            prompts = [tok.encode(p, add_special_tokens=False).ids for p in PROMPTS]
+            with open(sys.argv[3], encoding="utf-8") as f:
+                text = tok.encode(f.read(), add_special_tokens=False).ids
+        for ids in prompts:
+            write_prompt(out, run(model, ids), ids)
+        write_text(out, run(model, text), text)
 
 
 if __name__ == "__main__":

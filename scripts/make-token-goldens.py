@@ -5,7 +5,7 @@ Hugging Face `tokenizers` for byte-level BPE, `sentencepiece` for SentencePiece 
     pip install tokenizers==0.23.3 sentencepiece==0.2.3 protobuf gguf
     scripts/make-token-goldens.py [MODELS_DIR]
 
-writes tests/data/vocab/NAME.gguf (small vocabularies trained on the text below, no tensors) and
+writes tests/data/vocab/NAME.gguf (small vocabularies trained on token_corpus.txt, no tensors) and
 tests/data/tokens/NAME.txt. With MODELS_DIR, which holds the real models, it writes the golden files
 of their vocabularies too. A golden line is FLAGS <tab> TEXT IN HEX <tab> IDS, where flag 1 means
 that special tokens written in the text are tokens.
@@ -26,49 +26,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "data")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
-CORPUS = """\
-A squirrel's nest, high in a tree, is called a drey. It's made of twigs, leaves and moss; they'll use
-it all winter, and we've seen that the squirrels don't leave it before the snow has gone.
-The quick brown fox jumps over the lazy dog. THE QUICK BROWN FOX DIDN'T JUMP; HE'D SLEPT, I'M SURE.
-The large model reads its weights from the disk, and the small model writes what the large model would
-have written. When the small model is right, the large model only checks the text; when it is wrong,
-the large model writes the token itself and the small model goes on from there.
-In 1984 there were 12,345 words in 67 books; by 2024 it was 1000000 words. 3.14159 2.71828 0x1F 1e-9
-Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. Die Bäume sind grün, der Schnee ist weiß.
-Le cœur a ses raisons que la raison ne connaît point. L'été, les élèves sont déjà à la plage, où il fait chaud.
-El niño comió una piña en España. ¿Dónde está la biblioteca? ¡Qué sorpresa! Mañana será otro día.
-Однажды весною, в час небывало жаркого заката, в Москве, на Патриарших прудах, появились два гражданина.
-Η αλεπού πηδάει πάνω από τον τεμπέλη σκύλο. Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι.
-כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם. שלום עולם.
-يولد جميع الناس أحرارا متساوين في الكرامة والحقوق. مرحبا بالعالم، كيف حالك؟
-सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है। नमस्ते दुनिया।
-人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。你好,世界!
-すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。こんにちは世界。
-모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. 안녕하세요 세계.
-มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ สวัสดีชาวโลก
-Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền. Xin chào thế giới.
-😀 😃 👍 👍🏽 👨‍👩‍👧‍👦 🇩🇪 🇫🇷 🏳️‍🌈 ❤️ ✨ → ≤ ≥ ∑ ∞ € £ ¥
-#include <stdio.h>
-int main(int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++)
-        printf("%d: %s\\n", i, argv[i]);
-    return 0;
-}
-def fibonacci(n):
-    if n < 2:
-        return n
-    return fibonacci(n - 1) + fibonacci(n - 2)
-
-class Tree:
-    def __init__(self, value, children=None):
-        self.value = value
-        self.children = children or []
-
-SELECT name, count(*) FROM tokens WHERE id >= 0 GROUP BY name ORDER BY 2 DESC;
-<html><body><p class="text">Hello, world!</p></body></html>
-{"key": [1, 2, 3], "text": "a\\tb", "null": null, "true": true}
-"""
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "token_corpus.txt"), encoding="utf-8") as f:
+    CORPUS = f.read()
 
 # Text that tokenizers get wrong, each a case by itself.
 AWKWARD = [

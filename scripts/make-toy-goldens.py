@@ -15,16 +15,14 @@ out the same here, to the last digit written or nearly: that holds the two again
 The output is described in make-logit-goldens.py.
 """
 import math
-import os
 import sys
 
 import numpy as np
 
 from gguf_file import Gguf
+from golden_logits import toy_ids, write_model, write_prompt, write_text
 
-TOY_IDS = 140
 REAL_PROMPT = 60
-POSITIONS = [0, 1, 10, 40, 63, 64, 128]  # and the last; drey folds keys in blocks of 64
 
 
 def plain(value):
@@ -212,42 +210,19 @@ class Model:
         return self.cap(logits, self.get("final_logit_softcapping", 0))
 
 
-def write(out, path, logits, ids, n_prompt):
-    n_vocab = logits.shape[1]
-    print("model", os.path.basename(path), os.path.getsize(path), file=out)
-    print("prompt", n_prompt, file=out)
-    print(*ids[:n_prompt], file=out)
-    last = n_prompt - 1
-    for position in [p for p in POSITIONS if p < last] + [last]:
-        print("position", position, file=out)
-        row = logits[position]
-        for token in np.argsort(-row, kind="stable")[:20]:
-            print(f"top {token} {row[token]:.6f}", file=out)
-        for i in range(50):
-            token = i * (n_vocab - 1) // 49
-            print(f"other {token} {row[token]:.6f}", file=out)
-    last = len(ids) - 1
-    most = logits.max(axis=1)
-    log_sums = most + np.log(np.exp(logits - most[:, None]).sum(axis=1))
-    total = sum(logits[i][ids[i + 1]] - log_sums[i] for i in range(last))
-    print("text", len(ids), file=out)
-    print(*ids, file=out)
-    print(f"logprob_sum {total:.6f}", file=out)
-    print(f"perplexity {math.exp(-total / last):.6f}", file=out)
-
-
 def main():
     path, out_path = sys.argv[1:3]
     model = Model(Gguf(path))
-    n_vocab = model.t["token_embd.weight"].shape[0]
-    ids = [(i * 7919 + 13) % n_vocab for i in range(TOY_IDS)]
-    prompt = ids
+    prompt = ids = toy_ids(model.t["token_embd.weight"].shape[0])
     if len(sys.argv) > 3:
         with open(sys.argv[3], encoding="ascii") as f:
             ids = [int(word) for word in f.read().split()]
         prompt = ids[:REAL_PROMPT]
     with open(out_path, "w", encoding="ascii") as out:
-        write(out, path, model.logits(ids), ids, len(prompt))
+        logits = model.logits(ids)
+        write_model(out, path)
+        write_prompt(out, logits, prompt)
+        write_text(out, logits, ids)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Screenshots go to PICTURES where that is named.
     page.py DREY MAKE_TOY [PICTURES]"""
 import http.server
 import json
+import os
 import queue
 import select
 import subprocess
@@ -16,19 +17,13 @@ sys.dont_write_bytecode = True  # the tree is not the test's to write to
 import chromium
 import serve_client
 
-METRICS = """# TYPE llamacpp:tokens_predicted_total counter
-llamacpp:tokens_predicted_total {tokens}
-drey:disk_read_bytes_total {read}
-drey:stall_seconds_total {stall}
-drey:ceiling_tokens_per_second 0.61
-drey:budget_limit_bytes 2684354560
-drey:budget_bytes{{part="pinned_weights"}} 1503238553
-drey:budget_bytes{{part="ring"}} 268435456
-drey:budget_bytes{{part="kv"}} 402653184
-drey:budget_bytes{{part="draft"}} 314572800
-drey:budget_bytes{{part="process"}} 41943040
-drey:budget_bytes{{part="spare"}} 153681920
-"""
+
+def text_of(name):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf-8") as f:
+        return f.read()
+
+
+METRICS = text_of("page_metrics.txt")
 
 
 # ---- A server that does as it is told ----
@@ -135,43 +130,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 # ---- What is looked at ----
 
-# The last answer's text that is solid, after each change of it, and all that was ever said to
-# screen readers.
-WATCH = """
-window.solid = [];
-window.said = [];
-window.solid_now = () => {
-    const body = [...document.querySelectorAll("article.assistant .body")].at(-1);
-    if (!body) return "";
-    const copy = body.cloneNode(true);
-    copy.querySelectorAll(".provisional").forEach((span) => span.remove());
-    return copy.textContent.trimEnd();
-};
-window.provisional_now = () => [...document.querySelectorAll(".provisional")].map((s) => s.textContent).join("|");
-new MutationObserver(() => solid.push(solid_now()))
-    .observe(document.getElementById("log"), { subtree: true, childList: true, characterData: true });
-new MutationObserver((changes) => changes.forEach((c) => c.addedNodes.forEach((n) => said.push(n.textContent))))
-    .observe(document.getElementById("said"), { childList: true });
-window.tool = (name, role) => [...[...document.querySelectorAll(`article.${role}`)].at(-1)
-    .querySelectorAll(".tools button")].find((b) => b.textContent === name || b.ariaLabel === name);
-window.idle = () => document.getElementById("send").textContent === "Send";
-window.contrast = (selector) => {
-    const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-    const light = (colour) => {
-        canvas.fillStyle = colour;
-        canvas.fillRect(0, 0, 1, 1);
-        const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((v) =>
-            v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
-    const element = document.querySelector(selector);
-    let behind = element;
-    while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
-    const both = [light(getComputedStyle(element).color), light(getComputedStyle(behind).backgroundColor)];
-    return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
-};
-true
-"""
+WATCH = text_of("page_watch.js")
 
 
 def load(browser, url):
@@ -250,36 +209,7 @@ def test_provisional(browser, stub):
     assert browser.js("document.getElementById('parts').hidden")
 
 
-MARKDOWN = r"""# Title & more #
-
-Text with *one*, **two _three_**, `a*b*`, ~~gone~~, 2 * 3 * 4, snake_case_name and \*stars\*.
-[safe](https://example.org/a_(b)), [not](javascript:alert(1)), <https://example.org/>, https://example.org/x.
-<img src=x onerror="document.title='broken'"><script>document.title = 'broken'</script>
-
-- one
-- two
-  1. deep
-  2. deeper
-
-     ```py
-     print("x")
-     ```
-- three
-
-> quoted
-> - list
-
-| name | n |
-|:-----|--:|
-| `a`  | 1 |
-| b \| c | 22 |
-
-***
-
-~~~
-<b>plain</b>
-~~~
-![picture](https://example.org/p.png) **open *and `never closed"""
+MARKDOWN = text_of("page_sample.md").rstrip("\n")
 
 
 def test_markdown(browser, stub):
