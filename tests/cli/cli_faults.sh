@@ -13,10 +13,8 @@ toy=$tmp/toy.gguf
 "$make_toy" "$tmp/draft.gguf" 2
 
 draft=none
-least() {
-    "$drey" run -m "$toy" -p x -n 40 -t 1 -q -d $draft --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+' || true
-}
-budget=$(least)M
+asked=("$drey" run -m "$toy" -p x -n 40 -t 1 -q)
+budget=$(least "${asked[@]}" -d none)
 "$drey" run -m "$toy" -t 1 -n 24 --ignore-eos -q --raw-ids -p "The tree" >"$tmp/expected"
 # run CODE OPTION...: in that budget, with the faults that the environment asks for
 run() {
@@ -54,6 +52,6 @@ for io in pread buffered; do
     FAULT_KIND=end FAULT_AFTER=$after stops "a shorter file, $io" "$toy.*short" --io $io
 done
 draft=lookup
-budget=$(least)M
+budget=$(least "${asked[@]}" -d lookup)
 FAULT_KIND=eio FAULT_AFTER=$after stops "an error with a draft" "$toy" --io pread
 exit $failed

@@ -67,16 +67,10 @@ has "$tmp/err" "warning: .*another model"
 
 # Interrupted while it writes texts, then gone on with.
 rm "$side"
-"$drey" train medusa -m "$tmp/m.gguf" -t 1 -n 100000000 -q >"$tmp/out" 2>"$tmp/err" &
-child=$!
-for _ in $(seq 2400); do # 64 bytes are more than the head
-    if [ "$(stat -c %s "$side.texts" 2>/dev/null || echo 0)" -gt 64 ]; then break; fi
-    sleep 0.05
-done
-kill -TERM $child
-code=0
-wait $child || code=$?
-[ $code = 143 ] || wrong "exit code $code after SIGTERM: $(tail -n 3 "$tmp/err")"
+# 64 bytes are more than the head
+# shellcheck disable=SC2016 # evaluated there
+ends_by TERM '[ "$(stat -c %s "$side.texts" 2>/dev/null || echo 0)" -gt 64 ]' \
+    "$drey" train medusa -m "$tmp/m.gguf" -t 1 -n 100000000 -q
 [ ! -e "$side" ] || wrong "an interrupted training wrote heads"
 [ -s "$side.texts" ] || wrong "an interrupted training kept no texts"
 train 0 -q --keep-texts

@@ -22,8 +22,7 @@ nothing_left() {
     [ ! -e "$side.partial" ] || wrong "$1 left a .partial"
 }
 
-budget=$("$drey" run -d none -m "$toy" -p x -n 20 -t 1 -q --memory 1M 2>&1 | grep -oP 'works here is \K[0-9]+ MiB' || true)
-budget=${budget% MiB}M
+budget=$(least "$drey" run -d none -m "$toy" -p x -n 20 -t 1 -q)
 run
 uses false
 cp "$tmp/out" "$tmp/text"
@@ -95,17 +94,9 @@ told "$tmp/json" true false
 # 4. Ctrl-C, kill and a closed terminal while the model is read slowly: what was written goes.
 # (Under nohup a closed terminal would be ignored.)
 for signal in INT TERM HUP; do
-    "${faulty[@]}" FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 \
-        env --default-signal=HUP "$drey" prepare "$toy" --force >"$tmp/out" 2>"$tmp/err" &
-    pid=$! code=0
-    for ((i = 0; i < 6000; i++)); do
-        [ ! -e "$side.partial" ] || break
-        sleep 0.02
-    done
-    [ -e "$side.partial" ] || wrong "prepare did not begin"
-    kill -s $signal $pid || wrong "it is gone before SIG$signal"
-    wait $pid || code=$?
-    [ $code = $((128 + $(kill -l $signal))) ] || wrong "SIG$signal: exit code $code"
+    # shellcheck disable=SC2016 # evaluated there
+    ends_by $signal '[ -e "$side.partial" ]' "${faulty[@]}" FAULT_FILE=toy.gguf FAULT_KIND=delay FAULT_US=20000 \
+        env --default-signal=HUP "$drey" prepare "$toy" --force
     nothing_left "SIG$signal"
     [ "$sum" = "$(cksum <"$side")" ] || wrong "SIG$signal changed the old sidecar"
 done

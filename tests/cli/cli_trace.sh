@@ -58,14 +58,12 @@ drawn "turn 1: [0-9]+ drafted, [0-9]+ submitted, [0-9]+ accepted" --turn 1
 same "another picture in a file" "$tmp/tree.svg" "$tmp/t.svg"
 
 # 3. Words that could end the picture's markup.
-python3 - "$tmp/t.json" "$tmp/odd.json" <<'PYTHON'
-import json, sys
-trace = json.load(open(sys.argv[1]))
-for e in trace["traceEvents"]:
-    if e["name"] == "turn":
-        e["args"]["next"] = "</text><script>\u0001\n\ufffe&\""
-json.dump(trace, open(sys.argv[2], "w"))
-PYTHON
+edit_turns() { # TO PYTHON: what happens to an event e that is a turn
+    edit "$tmp/t.json" "$1" "for e in root['traceEvents']:
+    if e['name'] == 'turn':
+        $2"
+}
+edit_turns "$tmp/odd.json" 'e["args"]["next"] = "</text><script>\u0001\n\ufffe&\""'
 "$drey" report "$tmp/odd.json" --turn 1 -o "$tmp/odd.svg" || wrong "odd words are refused"
 python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$tmp/odd.svg" ||
     wrong "odd words break the picture"
@@ -92,14 +90,7 @@ for turns in "" x 1- -1 2-1 1-2-3 1x; do
     report 2 "turns takes a turn or two" "$tmp/t.json" --turns "$turns"
 done
 damaged() { # PYTHON: what happens to an event e that is a turn
-    python3 - "$tmp/t.json" "$tmp/bad.json" "$1" <<'PYTHON'
-import json, sys
-trace = json.load(open(sys.argv[1]))
-for e in trace["traceEvents"]:
-    if e["name"] == "turn":
-        exec(sys.argv[3])
-json.dump(trace, open(sys.argv[2], "w"))
-PYTHON
+    edit_turns "$tmp/bad.json" "$1"
     report 1 "is damaged: its event" "$tmp/bad.json"
 }
 damaged 'e["args"]["tree"] = []'

@@ -66,16 +66,8 @@ prompts=$tmp/none train 1
 [ ! -e "$side" ] || wrong "a file after an error"
 
 # Ended in the middle (the shell lets its background children ignore SIGINT).
-"$drey" train exit -m "$tmp/m.gguf" -t 1 -n 20000 --prompts "$tmp/prompts" >"$tmp/out" 2>"$tmp/err" &
-child=$!
-for _ in $(seq 2400); do
-    if grep -q "^train: " "$tmp/err"; then break; fi
-    sleep 0.05
-done
-kill -TERM $child
-code=0
-wait $child || code=$?
-[ $code = 143 ] || wrong "exit code $code after SIGTERM: $(tail -n 3 "$tmp/err")"
+# shellcheck disable=SC2016 # evaluated there
+ends_by TERM 'grep -q "^train: " "$tmp/err"' "$drey" train exit -m "$tmp/m.gguf" -t 1 -n 20000 --prompts "$tmp/prompts"
 if [ -e "$side" ] || [ -e "$side.partial" ]; then
     wrong "a file after SIGTERM"
 fi

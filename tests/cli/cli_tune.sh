@@ -12,11 +12,7 @@ write_on() { # OUT: 24 tokens behind a prompt of several tiles
     mv "$tmp/out" "$1"
 }
 set_key() { # KEY JSON: in the kept file
-    python3 -c 'import json, sys
-path, key, value = sys.argv[1:]
-kept = json.load(open(path))
-kept[key] = json.loads(value)
-json.dump(kept, open(path, "w"))' "$kept" "$@"
+    edit "$kept" "$kept" "root['$1'] = json.loads('$2')"
 }
 
 "$drey" tune --show >"$tmp/show" || wrong "--show before tuning"

@@ -41,14 +41,11 @@ same "another text with a profile" "$tmp/text" "$tmp/usual"
 [ ! -s "$tmp/err" ] || wrong "with a profile: $(cat "$tmp/err")"
 
 set_key() { # KEY JSON: in the kept file, from the good one
-    python3 -c 'import json, sys
-good, path, key, value = sys.argv[1:]
-root = at = json.load(open(good))
-*parts, last = (int(part) if part.isdigit() else part for part in key.split("/"))
+    edit "$tmp/copy.json" "$kept" "*parts, last = (int(p) if p.isdigit() else p for p in '$1'.split('/'))
+at = root
 for part in parts:
     at = at[part]
-at[last] = json.loads(value)
-json.dump(root, open(path, "w"))' "$tmp/copy.json" "$kept" "$@"
+at[last] = json.loads('$2')"
 }
 passed_over() { # WHAT WORDS
     write_on "$tmp/text"
@@ -69,7 +66,7 @@ step_s/7|"slow"|with a word for a time
 right/40|1e30|with more right than guessed
 guessed/40|1e300|with more guesses than there are numbers
 step_s/2|1e300|with a step without end
-trees/3/parent/0|5|with a parent behind its child
+trees/3/parent/0|5|with a parent after its child
 trees/3/rank/0|9|with a rank that there is not
 best|7|with a best tree that there is not
 TABLE

@@ -17,16 +17,13 @@ read_by() { # the way that the statistics tell, or "nothing": pread, uring, with
     key "$tmp/stats" '("uring" if uring else "pread") + ("" if direct else ",buffered")
         if read_bytes else "nothing"' | tr -d '"'
 }
+short=("$drey" run -d none -m "$toy" -p x -n 20 -t 1 -q)
 way=() # what the run was started by, if anything: paths may hold blanks
-least() { # OPTION...: the smallest budget for them, in which most is streamed
-    { ${way[@]+"${way[@]}"} "$drey" run -d none -m "$toy" -p x -n 20 -t 1 -q --memory 1M "$@" 2>&1 || true; } |
-        grep -oP 'works here is \K[0-9]+(?= MiB)' | sed 's/$/M/'
-}
 # reads WHAT USED OPTION...: the text of a streamed model; USED of the ways it reads by, or "any"
 reads() {
     local what=$1 used=$2 code=0 budget
     shift 2
-    budget=$(least "$@") || budget=unlimited # where no filter can be installed
+    budget=$(least ${way[@]+"${way[@]}"} "${short[@]}" "$@") || budget=unlimited # where no filter can be installed
     for sidecar in "$toy.drey" none; do
         code=0
         ${way[@]+"${way[@]}"} "$drey" "${text[@]}" -m "$toy" --memory "$budget" --sidecar "$sidecar" \
@@ -45,7 +42,7 @@ reads() {
 }
 
 # 1. As the machine allows.
-budget=$(least)
+budget=$(least "${short[@]}")
 code=0
 "$drey" "${text[@]}" -m "$toy" --memory "$budget" --io uring >"$tmp/out" 2>"$tmp/err" || code=$?
 has_uring=true

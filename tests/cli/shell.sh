@@ -58,3 +58,21 @@ holds() { # WHAT FILE EXPRESSION...: of the file's keys
     shift
     tests/cli/json_value.py "$@" >/dev/null 2>"$tmp/err2" || wrong "$what: $(cat "$tmp/err2")"
 }
+edit() { # FROM TO PYTHON: a file of JSON, changed by statements about its root
+    python3 -c 'import json, sys
+root = json.load(open(sys.argv[1]))
+exec(sys.argv[3])
+json.dump(root, open(sys.argv[2], "w"))' "$@"
+}
+least() { # COMMAND...: the smallest budget for it, which it names when it has too little
+    { "$@" --memory 1M 2>&1 || true; } | grep -oP 'works here is \K[0-9]+(?= MiB)' | sed 's/$/M/'
+}
+ends_by() { # SIGNAL CONDITION COMMAND...: it is sent once the condition holds, and ends the command
+    local signal=$1 condition=$2 code=0 tries=0
+    shift 2
+    "$@" >"$tmp/out" 2>"$tmp/err" &
+    until eval "$condition" || [ $((tries++)) -gt 2400 ]; do sleep 0.05; done
+    kill -s "$signal" $! || wrong "it is gone before SIG$signal"
+    wait $! || code=$?
+    [ $code = $((128 + $(kill -l "$signal"))) ] || wrong "SIG$signal: exit code $code: $(tail -n 3 "$tmp/err")"
+}
