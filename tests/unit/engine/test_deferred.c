@@ -53,7 +53,6 @@ static int disk(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
 
 static void open_bench(bench *b, const bench_options *options)
 {
-    drey_error err = {0};
     toy_options toy = toy_usual();
     toy.architecture = options->architecture;
     toy.type = options->type;
@@ -61,14 +60,8 @@ static void open_bench(bench *b, const bench_options *options)
     toy.n_layers = N_LAYERS;
     toy.n_embd = 256;
     toy.n_ff = 512;
-    const char *path = temp_path("model.gguf");
-    toy_write(path, &toy);
-    *b = (bench){.slow = options->slow_disk};
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 200;
-    o.n_threads = options->n_threads;
+    *b = (bench){.slow = options->slow_disk, .model = toy_open("model.gguf", &toy)};
+    drey_engine_options o = plain_options(b->model, 200, options->n_threads);
     o.n_sessions = options->n_sessions;
     o.cpu_tier = options->tier;
     o.read_bytes = DREY_MIN_READ_BYTES;
@@ -78,13 +71,9 @@ static void open_bench(bench *b, const bench_options *options)
                             .share = 1 - options->streamed,
                             .fault = disk,
                             .fault_user = b};
-    drey_status status = drey_model_open(&b->model, path, &err);
-    o.target = b->model;
-    if (status == DREY_OK)
-        status = engine_open(&b->engine, &o, &tuning, &err);
-    for (int32_t i = 0; i < options->n_sessions && status == DREY_OK; i++)
-        status = drey_session_open(&b->session[i], b->engine, &err);
-    must(status, &err);
+    MUST(engine_open, &b->engine, &o, &tuning);
+    for (int32_t i = 0; i < options->n_sessions; i++)
+        MUST(drey_session_open, &b->session[i], b->engine);
     assert_true(b->engine->target.layout.shape.n_vocab <= MAX_VOCAB);
 }
 

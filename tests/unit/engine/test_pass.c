@@ -5,69 +5,45 @@
 
 #include "session/session.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/toy_models.h"
 
-typedef struct bench {
-    drey_model *model;
-    drey_engine *engine;
-    drey_session *session;
-} bench;
+enum { N_PROMPT = 70, N_TREE = 24, MAX_VOCAB = 2048 };
 
-static void open_bench(bench *b, const char *architecture, uint32_t type)
+static drey_session *s;
+
+static void open_toy(const char *architecture, uint32_t type)
 {
-    drey_error err = {0};
     toy_options toy = toy_usual();
     toy.architecture = architecture;
     toy.type = type;
     toy.biases = true;
     toy.n_embd = 256;
     toy.n_ff = 2048; /* wide enough that few rows of it are shared by all threads */
-    temp_dir();
-    const char *path = temp_path("model.gguf");
-    toy_write(path, &toy);
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 200;
-    o.n_threads = 2;
-    drey_status status = drey_model_open(&b->model, path, &err);
-    o.target = b->model;
-    if (status == DREY_OK)
-        status = engine_open(&b->engine, &o,
-                             &(engine_tuning){.least_logit_rows = 64, .tap_rows = 8}, &err);
-    if (status == DREY_OK)
-        status = drey_session_open(&b->session, b->engine, &err);
-    must(status, &err);
+    target = toy_open("model.gguf", &toy);
+    const drey_engine_options o = plain_options(target, 200, 2);
+    s = open_alone(&o, &(engine_tuning){.least_logit_rows = 64, .tap_rows = 8});
+    assert_true(s->engine->target.layout.shape.n_vocab <= MAX_VOCAB);
 }
 
-static void close_bench(bench *b)
+static void close_toy(void)
 {
-    drey_session_close(&b->session);
-    drey_engine_close(&b->engine);
-    drey_model_close(&b->model);
-    temp_dir_remove();
+    close_alone(&s);
+    toys_close(NULL);
 }
 
-enum { N_PROMPT = 70, N_TREE = 24, MAX_VOCAB = 2048 };
-
-static int32_t vocab(const bench *b)
+static void compute(const pass_row *rows, int32_t n, pass_head head)
 {
-    return b->engine->target.layout.shape.n_vocab;
+    MUST(pass_rows, &s->target, rows, n, head);
 }
 
-static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
-{
-    MUST(pass_rows, &b->session->target, rows, n, head);
-}
-
-static void start(bench *b, int32_t chunk)
+static void start(int32_t chunk)
 {
     int32_t tokens[N_PROMPT];
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = (i * 37 + 5) % 256;
-    kv_truncate(&b->session->target_kv, 0);
-    MUST(pass_prompt, &b->session->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL);
+    kv_truncate(&s->target_kv, 0);
+    MUST(pass_prompt, &s->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL);
 }
 
 /* A seeded tree: node i hangs on one of the nodes before it. */
@@ -92,57 +68,58 @@ static int32_t path_to(const pass_row *rows, int32_t node, int32_t *path)
     return n;
 }
 
-static const float *logits_of(const bench *b, int32_t row)
+static size_t logits_bytes(void)
 {
-    return b->session->target.ws->logits + row * pass_logits_stride(&b->session->target);
+    return (size_t)s->engine->target.layout.shape.n_vocab * sizeof(float);
+}
+
+static const float *logits_of(int32_t row)
+{
+    return s->target.ws->logits + row * pass_logits_stride(&s->target);
 }
 
 /* Every node's logits in the tree against its path computed alone, one token at a time. */
 TEST(test_tree_equals_paths)
 {
     static float tree[N_TREE][MAX_VOCAB];
-    bench b = {0};
-    open_bench(&b, "qwen2", TOY_TYPE_MIXED);
-    assert_true(vocab(&b) <= MAX_VOCAB);
+    open_toy("qwen2", TOY_TYPE_MIXED);
     pass_row rows[N_TREE];
     for (uint64_t seed = 1; seed <= 2; seed++) {
         make_tree(rows, seed);
-        start(&b, 16);
-        compute(&b, rows, N_TREE, HEAD_ALL);
+        start(16);
+        compute(rows, N_TREE, HEAD_ALL);
         for (int32_t i = 0; i < N_TREE; i++)
-            memcpy(tree[i], logits_of(&b, i), (size_t)vocab(&b) * sizeof(float));
+            memcpy(tree[i], logits_of(i), logits_bytes());
         for (int32_t node = N_TREE - 6; node < N_TREE; node++) {
             int32_t path[N_TREE], n = path_to(rows, node, path);
-            start(&b, 33);
+            start(33);
             for (int32_t i = 0; i < n; i++) {
-                compute(&b, &(pass_row){rows[path[i]].token, -1}, 1, HEAD_ALL);
-                kv_commit(&b.session->target_kv, NULL, 1);
-                assert_memory_equal(logits_of(&b, 0), tree[path[i]],
-                                    (size_t)vocab(&b) * sizeof(float));
+                compute(&(pass_row){rows[path[i]].token, -1}, 1, HEAD_ALL);
+                kv_commit(&s->target_kv, NULL, 1);
+                assert_memory_equal(logits_of(0), tree[path[i]], logits_bytes());
             }
         }
     }
-    close_bench(&b);
+    close_toy();
 }
 
 /* A tree grown node by node, as a drafter grows it, equals the tree in one pass. */
 TEST(test_tree_in_steps)
 {
     static float whole[N_TREE][MAX_VOCAB];
-    bench b = {0};
-    open_bench(&b, "llama", TYPE_Q8_0);
+    open_toy("llama", TYPE_Q8_0);
     pass_row rows[N_TREE];
     make_tree(rows, 5);
-    start(&b, 64);
-    compute(&b, rows, N_TREE, HEAD_ALL);
+    start(64);
+    compute(rows, N_TREE, HEAD_ALL);
     for (int32_t i = 0; i < N_TREE; i++)
-        memcpy(whole[i], logits_of(&b, i), (size_t)vocab(&b) * sizeof(float));
-    start(&b, 64);
+        memcpy(whole[i], logits_of(i), logits_bytes());
+    start(64);
     for (int32_t i = 0; i < N_TREE; i++) {
-        compute(&b, &rows[i], 1, HEAD_LAST);
-        assert_memory_equal(logits_of(&b, 0), whole[i], (size_t)vocab(&b) * sizeof(float));
+        compute(&rows[i], 1, HEAD_LAST);
+        assert_memory_equal(logits_of(0), whole[i], logits_bytes());
     }
-    close_bench(&b);
+    close_toy();
 }
 
 /* The committed slots of a head (f16) are the ones that were kept: see kernel/attend.h. */
@@ -165,9 +142,8 @@ static void same_slots(const kv_cache *kv, const uint8_t *keys, const uint8_t *v
  * the path. */
 TEST(test_compaction_equals_recomputation)
 {
-    bench b = {0};
-    open_bench(&b, "qwen2", TYPE_Q4_K);
-    kv_cache *kv = &b.session->target_kv;
+    open_toy("qwen2", TYPE_Q4_K);
+    kv_cache *kv = &s->target_kv;
     size_t bytes = kv_at(kv, kv->n_layers, 0);
     uint8_t *keys = malloc(bytes), *value_bytes = malloc(bytes);
     assert_non_null(keys);
@@ -177,14 +153,14 @@ TEST(test_compaction_equals_recomputation)
     for (int32_t node = 3; node < N_TREE; node += 5) {
         make_tree(rows, 11);
         int32_t path[N_TREE], n = path_to(rows, node, path);
-        start(&b, 64);
-        compute(&b, rows, N_TREE, HEAD_NONE);
+        start(64);
+        compute(rows, N_TREE, HEAD_NONE);
         kv_commit(kv, path, n);
         memcpy(keys, kv->keys, bytes);
         memcpy(value_bytes, kv->values, bytes);
-        start(&b, 64);
+        start(64);
         for (int32_t i = 0; i < n; i++) {
-            compute(&b, &(pass_row){rows[path[i]].token, -1}, 1, HEAD_NONE);
+            compute(&(pass_row){rows[path[i]].token, -1}, 1, HEAD_NONE);
             kv_commit(kv, NULL, 1);
         }
         assert_int_equal(kv->n_committed, N_PROMPT + n);
@@ -194,7 +170,7 @@ TEST(test_compaction_equals_recomputation)
     }
     free(keys);
     free(value_bytes);
-    close_bench(&b);
+    close_toy();
 }
 
 /* Rows of the tree [N_TREE] at the layers where the test taps them, taken out of the workspace by
@@ -202,10 +178,9 @@ TEST(test_compaction_equals_recomputation)
 enum { N_TAPS = 4 };
 static const int32_t tapped_rows[] = {0, 7, N_TREE - 1};
 
-static void look_at_layers(bench *b, const pass_row *rows, const pass_tap *taps,
-                           float *const seen[N_TAPS])
+static void look_at_layers(const pass_row *rows, const pass_tap *taps, float *const seen[N_TAPS])
 {
-    runner *r = &b->session->target;
+    runner *r = &s->target;
     int64_t n_embd = r->layout->shape.n_embd, stride = pass_hidden_stride(r);
     pass_group group = {.kv = r->kv, .rows = rows, .n = N_TREE, .head = HEAD_ALL};
     model_pass p;
@@ -228,9 +203,8 @@ static void look_at_layers(bench *b, const pass_row *rows, const pass_tap *taps,
 /* What a pass hands out is what its rows held at each layer, and its logits are the same. */
 TEST(test_taps)
 {
-    bench b = {0};
-    open_bench(&b, "qwen2", TYPE_Q4_K);
-    runner *r = &b.session->target;
+    open_toy("qwen2", TYPE_Q4_K);
+    runner *r = &s->target;
     int64_t n_embd = r->layout->shape.n_embd, stride = pass_hidden_stride(r);
     int32_t n_layers = r->layout->shape.n_layers;
     pass_tap taps[N_TAPS] = {{.layer = 0, .rows = tapped_rows, .n = 2},
@@ -244,14 +218,14 @@ TEST(test_taps)
         seen[t] = calloc((size_t)(taps[t].n * stride), sizeof(float));
         assert_non_null(seen[t]);
     }
-    start(&b, 16);
-    look_at_layers(&b, rows, taps, seen);
-    size_t logits_bytes = (size_t)(N_TREE * pass_logits_stride(r)) * sizeof(float);
-    float *logits = malloc(logits_bytes);
+    start(16);
+    look_at_layers(rows, taps, seen);
+    size_t all_bytes = (size_t)(N_TREE * pass_logits_stride(r)) * sizeof(float);
+    float *logits = malloc(all_bytes);
     assert_non_null(logits);
-    memcpy(logits, r->ws->logits, logits_bytes);
+    memcpy(logits, r->ws->logits, all_bytes);
 
-    start(&b, 16);
+    start(16);
     pass_group group = {
         .kv = r->kv, .rows = rows, .n = N_TREE, .head = HEAD_ALL, .taps = taps, .n_taps = N_TAPS};
     MUST(pass_run, r, &group, 1);
@@ -260,12 +234,11 @@ TEST(test_taps)
             assert_memory_equal(taps[t].out + i * stride, seen[t] + i * stride,
                                 (size_t)n_embd * sizeof(float));
     for (int32_t i = 0; i < N_TREE; i++)
-        assert_memory_equal(logits_of(&b, i), logits + i * pass_logits_stride(r),
-                            (size_t)vocab(&b) * sizeof(float));
+        assert_memory_equal(logits_of(i), logits + i * pass_logits_stride(r), logits_bytes());
 
     model_pass p;
     pass_state now = PASS_GOES_ON;
-    start(&b, 16);
+    start(16);
     MUST(pass_begin, &p, r, &group, 1);
     while (!pass_at_layer(&p) || pass_layers_done(&p) == 0) {
         MUST(pass_step, &p, 0, &now);
@@ -278,5 +251,5 @@ TEST(test_taps)
     for (int t = 0; t < N_TAPS; t++)
         free(seen[t]);
     free(logits);
-    close_bench(&b);
+    close_toy();
 }

@@ -9,8 +9,8 @@
 #include "os/clock.h"
 #include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/toy_models.h"
 
 #ifdef TESTS_SANITIZED
 enum { N_ROUNDS = 1, N_LEFT = 8 };
@@ -20,7 +20,6 @@ enum { N_ROUNDS = 4, N_LEFT = 25 };
 enum { N_CACHES = 3, N_SLOTS = 120, MAX_PENDING = 40, N_TREE = 21, MAX_LOGITS = 16384 };
 
 typedef struct bench {
-    drey_model *model, *draft_model;
     drey_engine *engine;
     arena memory;
     kv_cache kv[N_CACHES], draft_kv;
@@ -40,16 +39,13 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
     return 0;
 }
 
-static void write_toys(void)
+static void open_toys(void)
 {
     toy_options toy = toy_usual();
     toy.type = TOY_TYPE_MIXED;
     toy.n_embd = 512; /* more than the ring holds */
     toy.n_ff = 4096;
-    temp_dir();
-    toy_write(temp_path("target.gguf"), &toy);
-    toy.n_layers = 2;
-    toy_write(temp_path("draft.gguf"), &toy);
+    toys_open_pair(&toy);
 }
 
 static runner runner_of(bench *b, engine_side *side, kv_cache *kv)
@@ -67,22 +63,16 @@ static runner runner_of(bench *b, engine_side *side, kv_cache *kv)
 static void open_bench(bench *b, double share, int32_t n_threads)
 {
     *b = (bench){.random = rng_from(7)};
-    write_toys();
-    MUST(drey_model_open, &b->model, temp_path("target.gguf"));
-    MUST(drey_model_open, &b->draft_model, temp_path("draft.gguf"));
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = b->model;
-    o.draft = b->draft_model;
+    open_toys();
+    drey_engine_options o = plain_options(target, 100, n_threads);
+    o.draft = draft;
     o.drafter = DREY_DRAFTER_MODEL;
-    o.n_context = 100;
-    o.n_threads = n_threads;
     o.n_sessions = N_CACHES;
     o.read_bytes = 64 << 10;
     o.io = DREY_IO_PREAD;
     drey_plan plan; /* the least budget, and some: so that the ring is small */
     o.memory_bytes = 1;
-    assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_MEMORY);
+    REFUSED(DREY_ERR_MEMORY, "", drey_plan_make, &o, NULL, &plan);
     o.memory_bytes = plan.smallest_budget_bytes + (64 << 20);
     engine_tuning tuning = {.least_logit_rows = 64,
                             .set_share = share < 1,
@@ -104,10 +94,8 @@ static void open_bench(bench *b, double share, int32_t n_threads)
 static void close_bench(bench *b)
 {
     drey_engine_close(&b->engine);
-    drey_model_close(&b->model);
-    drey_model_close(&b->draft_model);
     arena_free(&b->memory);
-    temp_dir_remove();
+    toys_close(NULL);
 }
 
 /* n committed tokens in a cache, of a text of its own. */
@@ -261,17 +249,17 @@ TEST(two_models_take_turns)
     pass_group g = {.kv = &b.kv[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
     pass_group h = {.kv = &b.draft_kv, .rows = guesses, .n = 4, .head = HEAD_ALL};
     model_pass p, q;
-    pass_state now = PASS_GOES_ON, other = PASS_DONE;
+    pass_state now = PASS_GOES_ON, drafting = PASS_DONE;
     int n_drafted = 0;
     MUST(pass_begin, &p, &b.target, &g, 1);
     while (now != PASS_DONE) {
         MUST(pass_step, &p, random_end(&b), &now);
-        if (other == PASS_DONE) {
+        if (drafting == PASS_DONE) {
             MUST(pass_begin, &q, &b.draft, &h, 1);
-            other = PASS_GOES_ON;
+            drafting = PASS_GOES_ON;
         }
-        MUST(pass_step, &q, random_end(&b), &other);
-        if (other == PASS_DONE) {
+        MUST(pass_step, &q, random_end(&b), &drafting);
+        if (drafting == PASS_DONE) {
             MUST(pass_end, &q);
             same_logits(&b.draft, h.logits, 4, logits_b);
             kv_truncate(&b.draft_kv, 30);
@@ -281,7 +269,7 @@ TEST(two_models_take_turns)
     MUST(pass_end, &p);
     same_logits(&b.target, g.logits, N_TREE, logits_a);
     assert_true(n_drafted > 0);
-    if (other != PASS_DONE)
+    if (drafting != PASS_DONE)
         pass_leave(&q);
     close_bench(&b);
 }

@@ -7,8 +7,8 @@
 #include "support/policy_memory.h"
 #include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
 #include "support/test.h"
+#include "support/toy_models.h"
 #include "support/tree_path.h"
 
 /* ---- Which nodes ---- */
@@ -87,11 +87,9 @@ static drey_status guess_node(drafter *d, token_tree *t, const int32_t *nodes, i
 {
     guesser *g = (guesser *)d;
     for (int32_t i = 0; i < n; i++) {
-        tree_node *node = &t->nodes[nodes[i]];
-        node->expanded = true;
-        node->n_guesses = 2;
-        node->guess[0] = (candidate){nodes[i] * 2 + 1, g->confidence};
-        node->guess[1] = (candidate){nodes[i] * 2 + 2, (1 - g->confidence) / 2};
+        const candidate two[] = {{nodes[i] * 2 + 1, g->confidence},
+                                 {nodes[i] * 2 + 2, (1 - g->confidence) / 2}};
+        tree_guess(t, nodes[i], two, 2);
         g->n_expanded++;
     }
     return DREY_OK;
@@ -228,50 +226,33 @@ static void begin_text(drey_session *s, int which, text *t)
     MUST(drey_session_begin, s, &g, &t->stats);
 }
 
-static int open_models(void **state)
+static drey_engine_options chains_of_four(void)
 {
-    static drey_engine_options o;
-    temp_dir();
     toy_options toy = toy_usual();
     toy.n_embd = 128;
     toy.n_ff = 256;
-    drey_engine_options_init(&o);
-    o.target = toy_open("target.gguf", &toy);
-    toy.n_layers = 2;
-    o.draft = toy_open("draft.gguf", &toy);
+    toys_open_pair(&toy);
+    drey_engine_options o = plain_options(target, 80, 1);
+    o.draft = draft;
     o.drafter = DREY_DRAFTER_MODEL;
     o.policy = DREY_POLICY_SEQUENCE;
     o.draft_tokens = 4;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 80;
     o.n_sessions = N_TEXTS;
-    o.n_threads = 1;
     o.without = DREY_WITHOUT(DREY_PART_PROVISIONAL);
-    *state = &o;
-    return 0;
-}
-
-static int close_models(void **state)
-{
-    drey_engine_options *o = *state;
-    drey_model *models[] = {(drey_model *)o->target, (drey_model *)o->draft};
-    drey_model_close(&models[0]);
-    drey_model_close(&models[1]);
-    temp_dir_remove();
-    return 0;
+    return o;
 }
 
 /* Chains of four, which are the same whatever the time: what each drafts and what of it the target
  * takes do not depend on the others either. */
-TEST_WITH(test_guesses_stay, open_models, close_models)
+TEST(test_guesses_stay)
 {
-    const drey_engine_options *o = *state;
+    const drey_engine_options o = chains_of_four();
     drey_engine *e = NULL;
     drey_session *s[N_TEXTS];
     text alone[N_TEXTS], shared[N_TEXTS];
     const engine_tuning tuning = {.untimed = true};
     int32_t n_writing;
-    MUST(engine_open, &e, o, &tuning);
+    MUST(engine_open, &e, &o, &tuning);
     for (int i = 0; i < N_TEXTS; i++)
         MUST(drey_session_open, &s[i], e);
     for (int i = 0; i < N_TEXTS; i++) {
@@ -294,12 +275,13 @@ TEST_WITH(test_guesses_stay, open_models, close_models)
         drey_session_close(&s[i]);
     }
     drey_engine_close(&e);
+    toys_close(NULL);
 }
 
 /* Beside a prompt that takes many passes, the other text has a token of each. */
-TEST_WITH(test_nobody_waits_for_a_prompt, open_models, close_models)
+TEST(test_nobody_waits_for_a_prompt)
 {
-    drey_engine_options o = *(const drey_engine_options *)*state;
+    drey_engine_options o = chains_of_four();
     drey_engine *e = NULL;
     drey_session *s[2];
     text first, second;
@@ -328,4 +310,5 @@ TEST_WITH(test_nobody_waits_for_a_prompt, open_models, close_models)
     for (int i = 0; i < 2; i++)
         drey_session_close(&s[i]);
     drey_engine_close(&e);
+    toys_close(NULL);
 }

@@ -24,17 +24,6 @@ static gguf *toy_file(const char *name, uint64_t seed)
     return g;
 }
 
-static uint8_t *read_bytes(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    uint8_t *bytes = malloc(1 << 20);
-    assert_non_null(bytes);
-    *n = fread(bytes, 1, 1 << 20, f);
-    fclose(f);
-    return bytes;
-}
-
 static void refused(const char *path, const gguf *target, drey_status status, const char *says)
 {
     exit_predictors p;
@@ -96,7 +85,7 @@ static void write_as_version(const char *path, uint8_t version)
 {
     static const char key[] = "drey-exit.version";
     size_t n, at = 0;
-    uint8_t *bytes = read_bytes(path, &n);
+    uint8_t *bytes = bytes_file_read(path, &n);
     while (memcmp(bytes + at, key, sizeof key - 1) != 0)
         assert_true(++at + sizeof key + 8 < n);
     bytes[at + sizeof key - 1 + 4] = version; /* behind the key's kind */
@@ -136,7 +125,7 @@ TEST(damage_is_noticed)
     MUST(exit_write, &p, path, g);
     MUST(model_identity, g, &identity);
     exit_close(&p);
-    uint8_t *bytes = read_bytes(path, &n);
+    uint8_t *bytes = bytes_file_read(path, &n);
     /* At its end w1, 576 bytes, b1 and w2, 48 each, and b2, 12, each from a multiple of 32. */
     static const int32_t data[4][2] = {{736, 576}, {160, 48}, {96, 48}, {32, 12}};
     MUST(exit_parse, &p, bytes, n, identity, path);

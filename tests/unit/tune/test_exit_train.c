@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/session.h"
+#include "support/bytes_file.h"
 #include "support/predictors.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
@@ -222,45 +224,29 @@ static const drey_train_prompt prompts[N_PROMPTS] = {
 
 static drey_model *toy(int32_t n_layers, const char *name)
 {
-    drey_model *m;
     toy_options o = toy_usual();
     o.n_layers = n_layers;
-    toy_write(temp_path(name), &o);
-    MUST(drey_model_open, &m, temp_path(name));
-    return m;
+    return toy_open(name, &o);
 }
 
 static drey_engine_options engine_options_of(const drey_model *m, const drey_model *draft,
                                              drey_drafter which)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = m;
+    drey_engine_options o = plain_options(m, 64, 2);
     o.draft = draft;
     o.drafter = which;
-    o.n_context = 64;
-    o.n_threads = 2;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
     return o;
 }
 
-static drey_session *open_session(drey_engine **e, const drey_engine_options *o)
-{
-    drey_session *s;
-    engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
-    MUST(engine_open, e, o, &tuning);
-    MUST(drey_session_open, &s, *e);
-    return s;
-}
+static const engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
 
 /* A model of `layer` layers says the same behind each row of a text as was seen there in a pass of
  * all layers. */
 static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first, int32_t layer)
 {
     drey_model *m = toy(layer, "shallow.gguf");
-    drey_engine *e;
-    drey_engine_options o = engine_options_of(m, NULL, DREY_DRAFTER_NONE);
-    drey_session *session = open_session(&e, &o);
+    drey_engine_options o = plain_options(m, 64, 2);
+    drey_session *session = open_alone(&o, &tuning);
     for (int32_t i = 0; i < first + s->n; i++) {
         pass_row row = {.token = ids[i], .parent = -1};
         runner *target = probe_target(session);
@@ -270,7 +256,7 @@ static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first
         if (i < first)
             continue;
         const exit_position *position = &s->position[i - first];
-        int32_t best = (int32_t)e->kernels->arg_max(logits, m->shape.n_vocab);
+        int32_t best = (int32_t)session->engine->kernels->arg_max(logits, m->shape.n_vocab);
         if (layer == s->n_layers) {
             assert_int_equal(best, position->final);
             continue;
@@ -282,8 +268,7 @@ static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first
         for (int32_t k = 0; k < position->own.n && layer >= s->own_layer; k++)
             assert_true(look->own[k] == logits[position->own.token[k]]);
     }
-    drey_session_close(&session);
-    drey_engine_close(&e);
+    close_alone(&session);
     drey_model_close(&m);
 }
 
@@ -291,11 +276,10 @@ TEST(looks_are_those_of_shallow_models)
 {
     drey_model *m = toy(TOY_LAYERS, "m.gguf"), *draft = toy(4, "d.gguf");
     drey_engine_options o = engine_options_of(m, draft, DREY_DRAFTER_MODEL);
-    drey_engine *e;
     exit_samples s;
     arena memory;
     int32_t ids[64];
-    exit_gatherer g = {.session = open_session(&e, &o), .samples = &s};
+    exit_gatherer g = {.session = open_alone(&o, &tuning), .samples = &s};
     assert_int_equal(arena_init(&memory, exit_samples_bytes(TOY_LAYERS, N_TEXT), false, NULL), 0);
     exit_samples_init(&s, TOY_LAYERS, N_TEXT, &memory);
     MUST(exit_gather, &g, &prompts[0], 0, N_TEXT);
@@ -313,8 +297,7 @@ TEST(looks_are_those_of_shallow_models)
     }
     assert_int_equal(n_guesses, 4 * s.n);
     assert_true(n_right > s.n / 4); /* a draft of the same seed often agrees */
-    drey_session_close(&g.session);
-    drey_engine_close(&e);
+    close_alone(&g.session);
     for (int32_t layer = s.first; layer <= TOY_LAYERS; layer++)
         check_layer(&s, ids, 10, layer);
     arena_free(&memory);
@@ -377,41 +360,28 @@ TEST(every_source_makes_a_file)
     drey_model_close(&draft);
 }
 
-/* Its first bytes with their number. */
-static size_t read_file(const char *path, uint8_t *bytes, size_t capacity)
-{
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    size_t n = fread(bytes, 1, capacity, f);
-    fclose(f);
-    return n;
-}
-
 TEST(threads_and_budgets_give_one_file)
 {
-    static uint8_t one[1 << 16], other[1 << 16];
     static drey_train_exit_report report;
     drey_model *m = toy(TOY_LAYERS, "m.gguf");
     drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_LOOKUP);
     drey_train_exit_options o = options_of(&engine);
-    drey_error err = {0};
+    const char *first = o.output;
     drey_plan plan;
     train(&o, &report);
-    size_t n = read_file(o.output, one, sizeof one);
+    o.output = temp_path("other");
     engine.n_threads = 1;
-    engine.memory_bytes = 1; /* too little: the least that works is told */
-    assert_int_equal(drey_train_exit(&o, &report, &err), DREY_ERR_MEMORY);
+    engine.memory_bytes = 1; /* too little: the least that works is reported */
+    REFUSED(DREY_ERR_MEMORY, "", drey_train_exit, &o, &report);
     engine.memory_bytes = DREY_MEMORY_UNLIMITED;
     engine.n_context = 64;
     MUST(drey_plan_make, &engine, NULL, &plan);
     engine.memory_bytes = plan.smallest_budget_bytes + (1 << 20);
     train(&o, &report);
-    assert_int_equal(read_file(o.output, other, sizeof other), n);
-    assert_memory_equal(one, other, n);
+    assert_true(same_files(first, o.output));
     o.seed = 1;
     train(&o, &report);
-    read_file(o.output, other, sizeof other);
-    assert_memory_not_equal(one, other, n);
+    assert_false(same_files(first, o.output));
     drey_model_close(&m);
 }
 
@@ -441,42 +411,34 @@ TEST(training_ends_when_it_is_told_to)
     drey_model_close(&m);
 }
 
-static void refused(const drey_train_exit_options *o, const char *says)
-{
-    drey_error err = {0};
-    assert_int_equal(drey_train_exit(o, NULL, &err), DREY_ERR_USAGE);
-    if (!strstr(err.message, says))
-        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
-}
-
 TEST(wrong_options_are_refused)
 {
     drey_model *m = toy(TOY_LAYERS, "m.gguf");
     drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_NONE);
     drey_train_exit_options good = options_of(&engine), o = good;
     o.n_prompts = 1;
-    refused(&o, "two prompts");
+    REFUSED(DREY_ERR_USAGE, "two prompts", drey_train_exit, &o, NULL);
     o = good;
     o.prompts = (drey_train_prompt[]){{words, 3}, {(int32_t[]){1000000}, 1}};
     o.n_prompts = 2;
-    refused(&o, "token id 1000000");
+    REFUSED(DREY_ERR_USAGE, "token id 1000000", drey_train_exit, &o, NULL);
     o.prompts = (drey_train_prompt[]){{words, 3}, {words, 0}};
-    refused(&o, "prompt 2");
+    REFUSED(DREY_ERR_USAGE, "prompt 2", drey_train_exit, &o, NULL);
     o = good;
     o.n_hidden = 5000;
-    refused(&o, "5000 hidden units");
+    REFUSED(DREY_ERR_USAGE, "5000 hidden units", drey_train_exit, &o, NULL);
     o = good;
     o.threshold = 1.5f;
-    refused(&o, "threshold");
+    REFUSED(DREY_ERR_USAGE, "threshold", drey_train_exit, &o, NULL);
     o = good;
     o.n_predict = DREY_MAX_CONTEXT / 2;
     o.n_prompts = INT32_MAX;
-    refused(&o, "too many to train with");
+    REFUSED(DREY_ERR_USAGE, "too many to train with", drey_train_exit, &o, NULL);
     o = good;
     engine.drafter = DREY_DRAFTER_SELF;
-    refused(&o, "its own draft");
+    REFUSED(DREY_ERR_USAGE, "its own draft", drey_train_exit, &o, NULL);
     o.engine = NULL;
-    refused(&o, "no target");
+    REFUSED(DREY_ERR_USAGE, "no target", drey_train_exit, &o, NULL);
     drey_model_close(&m);
 }
 

@@ -355,10 +355,10 @@ static bool not_for_long(void *user)
     return --calls_left > 0;
 }
 
-static drey_status train_with(const drey_model *m, const char *output, int64_t n_positions,
-                              drey_error *err, drey_train_medusa_report *report)
+static drey_engine_options engine; /* of options_of */
+
+static drey_train_medusa_options options_of(const drey_model *m, const char *output)
 {
-    drey_engine_options engine;
     drey_train_medusa_options o;
     drey_engine_options_init(&engine);
     drey_train_medusa_options_init(&o);
@@ -366,13 +366,21 @@ static drey_status train_with(const drey_model *m, const char *output, int64_t n
     engine.memory_bytes = (uint64_t)256 << 20;
     engine.n_threads = 2;
     o.engine = &engine;
-    o.n_heads = 3;
     o.n_ids = 200;
+    o.n_positions = 3000;
+    o.output = output;
+    return o;
+}
+
+static drey_status train_with(const drey_model *m, const char *output, int64_t n_positions,
+                              drey_error *err, drey_train_medusa_report *report)
+{
+    drey_train_medusa_options o = options_of(m, output);
+    o.n_heads = 3;
     o.n_positions = n_positions;
     o.n_epochs = 12;
     o.seed = 7;
     o.keep_texts = true;
-    o.output = output;
     o.go_on = not_for_long;
     return drey_train_medusa(&o, report, err);
 }
@@ -381,28 +389,6 @@ static drey_status train(const drey_model *m, const char *output, drey_error *er
                          drey_train_medusa_report *report)
 {
     return train_with(m, output, 3000, err, report);
-}
-
-/* All of a file; the caller frees. */
-static uint8_t *read_all(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    assert_int_equal(fseek(f, 0, SEEK_END), 0);
-    *n = (size_t)ftell(f);
-    rewind(f);
-    uint8_t *bytes = malloc(*n);
-    assert_int_equal(fread(bytes, 1, *n, f), *n);
-    fclose(f);
-    return bytes;
-}
-
-static void copy_file(const char *from, const char *to)
-{
-    size_t n;
-    uint8_t *bytes = read_all(from, &n);
-    bytes_file_write(to, bytes, n);
-    free(bytes);
 }
 
 static drey_model *toy_model(void)
@@ -450,7 +436,7 @@ static void check_damaged_texts(const drey_model *m, const char *output)
     drey_error err = {0};
     size_t n, at = 24; /* behind the file's head */
     const char *path = temp_path("again.texts");
-    uint8_t *bytes = read_all(path, &n);
+    uint8_t *bytes = bytes_file_read(path, &n);
     uint64_t seed;
     while (memcpy(&seed, bytes + at, sizeof seed), seed != 0) { /* the text that counts first */
         int32_t n_tokens;
@@ -490,38 +476,34 @@ TEST(toy_is_trained)
     assert_true(drey_is_heads_file(heads));
     check_drafting(m);
     /* From the same texts, stopped in the middle of the steps: the same file. */
-    copy_file(temp_path("model.gguf.drey-medusa.texts"), temp_path("again.texts"));
+    size_t n_texts;
+    uint8_t *texts = bytes_file_read(temp_path("model.gguf.drey-medusa.texts"), &n_texts);
+    bytes_file_write(temp_path("again.texts"), texts, n_texts);
+    free(texts);
     calls_left = 3;
     assert_int_equal(train(m, again, &err, NULL), DREY_ERR_CANCELLED);
     assert_int_equal(access(temp_path("again.checkpoint"), F_OK), 0);
     calls_left = INT32_MAX;
     must(train(m, again, &err, NULL), &err);
     assert_int_not_equal(access(temp_path("again.checkpoint"), F_OK), 0);
-    size_t n[2];
-    uint8_t *bytes[2] = {read_all(heads, &n[0]), read_all(again, &n[1])};
-    assert_int_equal(n[0], n[1]);
-    assert_memory_equal(bytes[0], bytes[1], n[0]);
-    free(bytes[0]);
-    free(bytes[1]);
+    assert_true(same_files(heads, again));
     check_fewer_tokens(m, again);
     check_damaged_texts(m, again);
     drey_model_close(&m);
     temp_dir_remove();
 }
 
+static const int32_t words[] = {72, 101, 108, 108, 111}, more[] = {72, 101, 108, 33}, one[] = {87};
+static const drey_train_prompt prompts[] = {{words, 5}, {more, 4}, {one, 1}};
+
 /* Texts that answer three prompts greedily: each prompt's first one is what the model writes behind
  * it, the numbers of all tell their prompts, and a second answer is another one. */
-static void check_answers(const drey_model *m, const drey_train_prompt *prompts)
+static void check_answers(const drey_model *m)
 {
     static writing want;
-    drey_engine_options o;
+    const drey_engine_options o = plain_options(m, 160, 2);
     size_t n_bytes, n_runs = 0, n_again = 0;
-    uint8_t *bytes = read_all(temp_path("answers.texts"), &n_bytes);
-    drey_engine_options_init(&o);
-    o.target = m;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 160;
-    o.n_threads = 2;
+    uint8_t *bytes = bytes_file_read(temp_path("answers.texts"), &n_bytes);
     for (size_t at = 24; at < n_bytes; n_runs++) { /* behind the file's head */
         uint64_t seed;
         int32_t n, token[448];
@@ -543,61 +525,38 @@ static void check_answers(const drey_model *m, const drey_train_prompt *prompts)
 
 TEST(prompts_are_answered)
 {
-    static const int32_t a[] = {72, 101, 108, 108, 111}, b[] = {72, 101, 108, 33}, c[] = {87};
-    static const drey_train_prompt prompts[] = {{a, 5}, {b, 4}, {c, 1}};
     drey_model *m = toy_model();
-    drey_error err = {0};
     drey_train_medusa_report report;
-    drey_engine_options engine;
-    drey_train_medusa_options o;
-    const char *output = temp_path("answers");
-    drey_engine_options_init(&engine);
-    drey_train_medusa_options_init(&o);
-    engine.target = m;
-    engine.memory_bytes = (uint64_t)256 << 20;
-    engine.n_threads = 2;
-    o.engine = &engine;
-    o.n_ids = 200;
-    o.n_positions = 3000;
+    drey_train_medusa_options o = options_of(m, temp_path("answers"));
     o.greedy = true;
     o.keep_texts = true;
-    o.output = output;
     o.prompts = prompts;
     o.n_prompts = 1;
-    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
+    REFUSED(DREY_ERR_USAGE, "", drey_train_medusa, &o, NULL);
     o.n_prompts = 3;
-    must(drey_train_medusa(&o, &report, &err), &err);
+    MUST(drey_train_medusa, &o, &report);
     assert_true(report.n_positions > 0 && report.n_held[0] > 0);
-    check_answers(m, prompts);
+    check_answers(m);
     o.n_prompts = 2; /* texts of other prompts do not mix */
     REFUSED(DREY_ERR_MISMATCH, "other prompts", drey_train_medusa, &o, NULL);
     o.n_prompts = 0;
-    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_MISMATCH);
+    REFUSED(DREY_ERR_MISMATCH, "", drey_train_medusa, &o, NULL);
     drey_model_close(&m);
     temp_dir_remove();
 }
 
 /* Trains a little; stopped by go_on after `calls` of them, and then again after as many more.
  * Returns how often it was stopped. */
-static int train_in_parts(const drey_model *m, const char *output, const drey_train_prompt *prompts,
-                          int32_t n_prompts, int32_t calls)
+static int train_in_parts(const drey_model *m, const char *output, int32_t n_prompts, int32_t calls)
 {
-    drey_engine_options engine;
-    drey_train_medusa_options o;
-    drey_engine_options_init(&engine);
-    drey_train_medusa_options_init(&o);
-    engine.target = m;
+    drey_train_medusa_options o = options_of(m, output);
     engine.memory_bytes = DREY_MEMORY_UNLIMITED;
-    engine.n_threads = 2;
-    o.engine = &engine;
     o.n_heads = 2;
-    o.n_ids = 200;
     o.n_positions = 1500;
     o.n_epochs = 2;
     o.seed = 3;
-    o.output = output;
     o.go_on = not_for_long;
-    o.prompts = prompts;
+    o.prompts = n_prompts ? prompts : NULL;
     o.n_prompts = n_prompts;
     for (int n_stops = 0;; n_stops++) {
         drey_error err = {0};
@@ -615,22 +574,14 @@ static int train_in_parts(const drey_model *m, const char *output, const drey_tr
  * trained with, and so the file, is that of a training that nobody interrupted. */
 TEST(interrupted_texts_are_finished)
 {
-    static const int32_t a[] = {72, 101, 108, 108, 111}, b[] = {72, 101, 108, 33}, c[] = {87};
-    static const drey_train_prompt prompts[] = {{a, 5}, {b, 4}, {c, 1}};
     drey_model *m = toy_model();
     char whole[512], parts[512];
     snprintf(whole, sizeof whole, "%s", temp_path("whole"));
     snprintf(parts, sizeof parts, "%s", temp_path("parts"));
     for (int32_t n_prompts = 0; n_prompts <= 3; n_prompts += 3) {
-        const drey_train_prompt *given = n_prompts ? prompts : NULL;
-        assert_int_equal(train_in_parts(m, whole, given, n_prompts, INT32_MAX / 2), 0);
-        assert_true(train_in_parts(m, parts, given, n_prompts, 25) >= 3);
-        size_t n[2];
-        uint8_t *bytes[2] = {read_all(whole, &n[0]), read_all(parts, &n[1])};
-        assert_int_equal(n[0], n[1]);
-        assert_memory_equal(bytes[0], bytes[1], n[0]);
-        free(bytes[0]);
-        free(bytes[1]);
+        assert_int_equal(train_in_parts(m, whole, n_prompts, INT32_MAX / 2), 0);
+        assert_true(train_in_parts(m, parts, n_prompts, 25) >= 3);
+        assert_true(same_files(whole, parts));
     }
     drey_model_close(&m);
     temp_dir_remove();
@@ -674,22 +625,18 @@ TEST(known_at_once)
 TEST(what_cannot_be)
 {
     drey_model *m = toy_model();
-    drey_engine_options engine;
     drey_train_medusa_options o;
-    drey_error err = {0};
-    drey_engine_options_init(&engine);
     drey_train_medusa_options_init(&o);
-    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
-    engine.target = m;
+    REFUSED(DREY_ERR_USAGE, "", drey_train_medusa, &o, NULL);
+    o = options_of(m, NULL);
     engine.memory_bytes = 1 << 20;
-    o.engine = &engine;
-    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_MEMORY);
+    REFUSED(DREY_ERR_MEMORY, "", drey_train_medusa, &o, NULL);
     engine.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.n_heads = 9;
-    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
+    REFUSED(DREY_ERR_USAGE, "", drey_train_medusa, &o, NULL);
     o.n_heads = 0;
     o.n_ids = m->shape.n_vocab + 1;
-    assert_int_equal(drey_train_medusa(&o, NULL, &err), DREY_ERR_USAGE);
+    REFUSED(DREY_ERR_USAGE, "", drey_train_medusa, &o, NULL);
     o.n_ids = 0;
     bytes_file_write(temp_path("model.gguf.drey-medusa.texts"), "no texts at all....", 19);
     REFUSED(DREY_ERR_MISMATCH, "no texts of this model", drey_train_medusa, &o, NULL);
