@@ -209,14 +209,20 @@ static void compare(const token_tree *t, const forest *f)
     }
 }
 
+static policy_memory memory; /* of one policy at a time */
+
+static const policy_class *class_of(const char *name)
+{
+    drey_policy which;
+    assert_true(drey_policy_parse(name, &which));
+    return policy_class_of(which);
+}
+
 /* Grows a tree from nothing with the policy of this name. */
 static drey_status grow(drafter *d, const char *name, int32_t size, int32_t max_depth,
                         token_tree *t, drey_error *err)
 {
-    drey_policy which;
-    policy_memory memory;
-    assert_true(drey_policy_parse(name, &which));
-    draft_policy *p = policy_init(&memory, policy_class_of(which), size, 0);
+    draft_policy *p = policy_init(&memory, class_of(name), size, 0);
     tree_reset(t, 99);
     return draft_grow(d, p, t, max_depth, err);
 }
@@ -257,7 +263,6 @@ TEST(optimal_submits_the_best)
         int32_t size = rng_below(&r, 24), n_got = 0;
         int32_t max_depth = rng_below(&r, 4) == 0 ? rng_below(&r, 6) : MAX_DEPTH;
         int32_t n = restate_optimal(&f, seed, size, max_depth, want);
-        policy_memory memory;
         draft_policy *p = policy_init(&memory, &policy_optimal, size,
                                       seed % 3 ? 0 : DREY_WITHOUT(DREY_PART_BATCHING));
         p->sampled = true; /* confidence is what it says */
@@ -301,7 +306,6 @@ TEST(what_was_drafted_ahead_is_no_chain)
 {
     const policy_class *const classes[] = {&policy_sequence, &policy_bld};
     for (int i = 0; i < 2; i++) {
-        policy_memory memory;
         static token_tree t;
         int32_t nodes[DRAFT_MAX_BATCH];
         const provisional_rules rules = {
@@ -323,7 +327,6 @@ TEST(what_was_drafted_ahead_is_no_chain)
 /* A node that the draft was unsure of may be there: bld does not go on below it. */
 TEST(bld_stops_where_others_went_on)
 {
-    policy_memory memory;
     static token_tree t;
     scripted s = {.base.class = &scripted_class};
     draft_policy *p = policy_init(&memory, &policy_bld, 8, 0);
@@ -340,7 +343,6 @@ TEST(bld_stops_where_others_went_on)
  * the root. */
 TEST(single_asks_and_submits_nothing)
 {
-    policy_memory memory;
     static token_tree t;
     scripted s = {.base.class = &scripted_class, .seed = 3};
     draft_policy *p = policy_init(&memory, &policy_single, 1, 0);
@@ -368,10 +370,7 @@ TEST(a_tree_goes_on_growing)
         int32_t size = 1 + rng_below(&r, 40);
         scripted s = {.base.class = &scripted_class, .seed = seed};
         MUST(grow, &s.base, name, size, MAX_DEPTH, &once);
-        drey_policy which;
-        policy_memory memory;
-        assert_true(drey_policy_parse(name, &which));
-        draft_policy *p = policy_init(&memory, policy_class_of(which), size, 0);
+        draft_policy *p = policy_init(&memory, class_of(name), size, 0);
         scripted again = {.base.class = &scripted_class, .seed = seed};
         again.fails_at = 1 + rng_below(&r, 20);
         tree_reset(&twice, 99);
@@ -398,19 +397,17 @@ static drey_status eager_expand(drafter *d, token_tree *tree, const int32_t *nod
     return DREY_OK;
 }
 
+static const drafter_class eager_class = {.expand = eager_expand};
+static drafter eager = {.class = &eager_class};
+
 /* The tree that the policy grows with an eager draft has nodes below these. */
 static void grows_to(const char *name, int32_t size, uint64_t without, const int32_t *parents,
                      int32_t n)
 {
-    static const drafter_class eager = {.expand = eager_expand};
     static token_tree t;
-    drafter d = {.class = &eager};
-    policy_memory memory;
-    drey_policy which;
-    assert_true(drey_policy_parse(name, &which));
-    draft_policy *p = policy_init(&memory, policy_class_of(which), size, without);
+    draft_policy *p = policy_init(&memory, class_of(name), size, without);
     tree_reset(&t, 99);
-    MUST(draft_grow, &d, p, &t, 100);
+    MUST(draft_grow, &eager, p, &t, 100);
     assert_int_equal(t.n_nodes, n);
     for (int i = 0; i < n; i++)
         assert_int_equal(t.nodes[i].parent, parents[i]);
@@ -441,31 +438,24 @@ TEST(examples_by_hand)
 /* .9, .81 ... .531 down the best branch, then B .5, then .478. */
 TEST(optimal_by_hand)
 {
-    static const drafter_class eager = {.expand = eager_expand};
     static token_tree t;
-    drafter d = {.class = &eager};
-    policy_memory memory;
     draft_policy *p = policy_init(&memory, &policy_optimal, 8, 0);
     p->sampled = true; /* confidence is what it says */
     tree_reset(&t, 99);
-    MUST(draft_grow, &d, p, &t, 100);
+    MUST(draft_grow, &eager, p, &t, 100);
     draft_submit(p, &t, 100);
-    int32_t n_at[9] = {0}, n = 0;
+    int32_t n_at[9] = {0};
     for (int32_t i = 1; i < t.n_nodes; i++)
         if (t.nodes[i].submitted) {
             assert_true(t.nodes[i].depth < 8);
             n_at[t.nodes[i].depth]++;
-            n++;
         }
-    assert_int_equal(n, 8);
+    assert_int_equal(tree_n_submitted(&t), 8);
     assert_int_equal(n_at[1], 2);
     for (int i = 2; i < 8; i++)
         assert_int_equal(n_at[i], 1);
     draft_submit(p, &t, 3); /* less room in the pass */
-    n = 0;
-    for (int32_t i = 1; i < t.n_nodes; i++)
-        n += t.nodes[i].submitted;
-    assert_int_equal(n, 3);
+    assert_int_equal(tree_n_submitted(&t), 3);
 }
 
 #define near(got, want) assert_near(got, want, 1e-4 * (want))
@@ -517,12 +507,10 @@ TEST(alpha_follows_the_outcome)
 
 TEST(the_tree_never_overflows)
 {
-    static const drafter_class eager = {.expand = eager_expand};
     const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
-    drafter d = {.class = &eager};
     for (int i = 0; i < 4; i++) {
         static token_tree t;
-        MUST(grow, &d, names[i], 100000, 100000, &t);
+        MUST(grow, &eager, names[i], 100000, 100000, &t);
         assert_true(t.n_nodes >= TREE_MAX_ROWS && t.n_nodes <= TREE_MAX_NODES);
     }
 }
@@ -581,18 +569,16 @@ static void counting_observe(draft_policy *p, const token_tree *tree, const int3
 
 TEST(a_policy_has_state_steps_and_feedback)
 {
-    static const drafter_class eager = {.expand = eager_expand};
     const policy_class class = {.bytes = sizeof(counting),
                                 .init = counting_init,
                                 .next = counting_next,
                                 .push = counting_push,
                                 .observe = counting_observe};
-    drafter d = {.class = &eager};
     counting c;
     draft_policy *p = policy_init(&c, &class, 100, 0);
     token_tree t;
     tree_reset(&t, 0);
-    MUST(draft_grow, &d, p, &t, 3);
+    MUST(draft_grow, &eager, p, &t, 3);
     assert_int_equal(t.n_nodes, 15); /* all of three levels: in steps of 1, 2 and 4 nodes */
     assert_int_equal(c.n_steps, 7 + 3);
     const int32_t path[] = {2, 5};

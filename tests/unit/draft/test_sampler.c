@@ -421,25 +421,27 @@ TEST(broken_logits)
 
 TEST(settings_out_of_range)
 {
-    const drey_sampling bad[] = {
-        {.temperature = -1, .top_p = 1},
-        {.temperature = NAN, .top_p = 1},
-        {.temperature = INFINITY},
-        {.top_k = -1, .top_p = 1},
-        {.top_p = 1.5f},
-        {.top_p = NAN},
-        {.top_p = -0.1f},
-        {.top_p = 1, .min_p = 1.1f},
-        {.top_p = 1, .min_p = -0.5f},
-        {.top_p = 1, .min_p = NAN},
+    static const struct {
+        drey_sampling bad;
+        const char *name;
+    } cases[] = {
+        {{.temperature = -1, .top_p = 1}, "temperature"},
+        {{.temperature = NAN, .top_p = 1}, "temperature"},
+        {{.temperature = INFINITY}, "temperature"},
+        {{.top_k = -1, .top_p = 1}, "top-k"},
+        {{.top_p = 1.5f}, "top-p"},
+        {{.top_p = NAN}, "top-p"},
+        {{.top_p = -0.1f}, "top-p"},
+        {{.top_p = 1, .min_p = 1.1f}, "min-p"},
+        {{.top_p = 1, .min_p = -0.5f}, "min-p"},
+        {{.top_p = 1, .min_p = NAN}, "min-p"},
     };
-    const char *names[] = {"temperature", "temperature", "temperature", "top-k", "top-p",
-                           "top-p",       "top-p",       "min-p",       "min-p", "min-p"};
     arena a;
     MUST(arena_init, &a, sampler_bytes(10), false);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sampler s;
-        REFUSED(DREY_ERR_USAGE, names[i], sampler_init, &s, &bad[i], 10, kernel_select("ref"), &a);
+        REFUSED(DREY_ERR_USAGE, cases[i].name, sampler_init, &s, &cases[i].bad, 10,
+                kernel_select("ref"), &a);
     }
     arena_free(&a);
 }

@@ -19,22 +19,9 @@ TEST(features_follow_the_candidates)
     exit_features_begin(&f, 4, (float[]){-0.5f, -1, -30, NAN});
     exit_features_next(&f, (float[]){3 * LN2, 2 * LN2, LN2, LN2});
     exit_features_put(&f, x);
-    double first[EXIT_FEATURES] = {3 * 0.693147181,
-                                   2 * 0.693147181,
-                                   0.693147181,
-                                   0.693147181,
-                                   0.5,
-                                   0.25,
-                                   0.125,
-                                   0.125,
-                                   0.5,
-                                   0.25,
-                                   0.125,
-                                   0.125,
-                                   -0.5,
-                                   -1,
-                                   -20,
-                                   -20};
+    const double ln2 = 0.693147181;
+    const double first[EXIT_FEATURES] = {3 * ln2, 2 * ln2, ln2,   ln2,   0.5,  0.25, 0.125, 0.125,
+                                         0.5,     0.25,    0.125, 0.125, -0.5, -1,   -20,   -20};
     for (int i = 0; i < EXIT_FEATURES; i++)
         near(x[i], first[i]);
     exit_features_next(&f, (float[]){0, 0, -1000, 0});
