@@ -5,7 +5,7 @@
 
 The command runs in tmux, on a terminal of that size. Messages are typed one after the other, each
 once the answer before it has ended. What is drawn is the screen of the moment at which most of the
-last answer was provisional, behind two lines at least that were verified. All that it shows was
+last answer was provisional, after two lines at least that were verified. All that it shows was
 there."""
 import argparse
 import os
@@ -123,7 +123,7 @@ def main():
     parser.add_argument("-o", required=True)
     parser.add_argument("messages", nargs="+")
     if "--" not in sys.argv:
-        parser.error("the command to run comes behind --")
+        parser.error("the command to run comes after --")
     border = sys.argv.index("--")
     options, command = parser.parse_args(sys.argv[1:border]), sys.argv[border + 1:]
 
@@ -138,7 +138,7 @@ def main():
         finally:
             terminal.tmux("kill-server")
     if n_provisional(best) == 0:
-        sys.exit("draw-chat: nothing was provisional behind two lines of the last answer")
+        sys.exit("draw-chat: nothing was provisional after two lines of the last answer")
     with open(options.o, "w", encoding="utf-8") as f:
         f.write(draw(best, options.columns, shlex.join([os.path.basename(command[0]), *command[1:]])))
 

@@ -124,7 +124,7 @@ HEAD, BAR = 58, 20
 
 
 def put_bars(p, sides, x, y, width, what):
-    """sides: [(name, class, speed)]; their names stand before x."""
+    """sides: [(name, class, speed)]; their names are left of x."""
     most = max([s for _, _, s in sides if s > 0], default=1)
     p.text(x, y + 46, what, "faint")
     for i, (_, style, speed) in enumerate(sides):

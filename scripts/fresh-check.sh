@@ -7,7 +7,7 @@
 #     --user     runs them as an ordinary user with sudo
 #     --models   a folder with the models: seen read-only inside, nothing is downloaded
 #     --dir      where the chroot is made (default $TMPDIR, else /tmp)
-#     --keep     leaves the chroot behind, for a look
+#     --keep     keeps the chroot, for a look
 #     demo test  only these
 # It takes over how this machine reaches packages: apt's sources, keys and proxies, pip's settings,
 # proxy variables, certificates.

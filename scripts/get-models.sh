@@ -55,7 +55,7 @@ die() {
     exit 1
 }
 
-# The stamp beside a checked file says which bytes were checked, so that later runs need not.
+# The stamp next to a checked file says which bytes were checked, so that later runs need not.
 stamp_of() { echo "$sum $(stat -c '%s %Y' "$dir/$file")"; }
 present() {
     [ -f "$dir/$file" ] && [ "$(stat -c %s "$dir/$file")" = "$bytes" ] || return 1
@@ -65,7 +65,7 @@ present() {
     (stamp_of >"$dir/.$file.ok") 2>/dev/null || true # a folder that cannot be written is no error
 }
 
-# The partial file holds whole parts; its state file says how many and their bytes. What lies behind
+# The partial file holds whole parts; its state file says how many and their bytes. What follows
 # them is a part that was being appended when the run broke off.
 resume() {
     n_done=0 have=0

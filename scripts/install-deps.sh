@@ -42,7 +42,7 @@ fi
 
 missing=()
 for p in "${packages[@]}"; do
-    # Status, not existence: a removed package leaves its name behind.
+    # Status, not existence: the name of a removed package stays.
     state=$(dpkg-query -W -f='${db:Status-Status}\n' "$p" 2>/dev/null | head -n 1) || true
     [ "$state" = installed ] || missing+=("$p")
 done

@@ -19,7 +19,7 @@ The output, one item after another, numbers separated by blanks:
       top ID LOGIT              20 times, best first
       other ID LOGIT            50 times, ids spread over the vocabulary
     text N                      then N token ids of TEXT (of a toy: the prompt again)
-    logprob_sum X               natural log, of ids[1..N) given what stands before each
+    logprob_sum X               natural log, of ids[1..N) given what comes before each
     perplexity X                exp(-logprob_sum / (N - 1))
 """
 import os

@@ -11,7 +11,7 @@ of their vocabularies too. A golden line is FLAGS <tab> TEXT IN HEX <tab> IDS, w
 that special tokens written in the text are tokens.
 
 Broken UTF-8, which the references do not take, is defined here: bytes that belong to no character
-are a word of their own, and what lies between is a text of its own.
+are one word, and what is between them is one text.
 """
 import json
 import os

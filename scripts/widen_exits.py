@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes predictors of early exits fit a model that widen_gguf.py made twice as wide: its logits are
-the same behind every layer, and so are their scores.
+the same after every layer, and so are their scores.
 
     widen_exits.py IN.drey-exit WIDE.gguf OUT.drey-exit          (needs numpy)"""
 import struct

@@ -77,6 +77,9 @@ plain_code=(
     src/template
     cli
     serve
+    scripts
+    tests/cli
+    tests/serve
     src/tree
     src/draft
     src/policy

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmarks of drey, each beside the other side from the same run.
+"""Benchmarks of drey, each next to the other side from the same run.
 
     python3 scripts/bench SUBCOMMAND [options]      (SUBCOMMAND --help says what it measures)
 

@@ -1,6 +1,6 @@
 """drey against another commit of itself, in memory: decoding, prefill, passes and t(n), in turns.
 
-OTHER is a commit, which is built in a worktree of its own and removed at the end, or the path of a
+OTHER is a commit, which is built in its own worktree and removed at the end, or the path of a
 drey that is built already. Ratios are above 1 where this one is faster. The sides swap places every
 round (A B B A), so that a machine that warms up favours neither."""
 import os

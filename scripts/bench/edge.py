@@ -53,7 +53,7 @@ def add_arguments(p):
 
 def has_part(policy, part, drafter, more):
     """Parts that make a difference to the policy. All but the draft alone draft several nodes in a
-    step while a pass waits; heads have lookup beside them by themselves, others where it is asked
+    step while a pass waits; heads have lookup with them by themselves, others where it is asked
     for."""
     if policy in PLAIN or drafter == "none":
         return False

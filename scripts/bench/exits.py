@@ -15,7 +15,7 @@ its token alone:
     oracle            where tokens are decided: drey train exit of each group's prompts, judged by
                       the half of them that it holds out (two prompts of a group at least)
 
-Predictors are those of --exit-file, or beside the target: drey train exit makes them. Every result
+Predictors are those of --exit-file, or next to the target: drey train exit makes them. Every result
 is a line of --results as soon as it is known. scripts/draw.py draws the results."""
 import json
 
@@ -36,7 +36,7 @@ WAYS = {  # exit, without, threshold
 
 def add_arguments(p):
     texts.add_arguments(p, "0", TARGET, "as in training: a model, lookup or none (default the 0.5B)")
-    p.add_argument("--exit-file", metavar="FILE", help="predictors (beside the model)")
+    p.add_argument("--exit-file", metavar="FILE", help="predictors (next to the model)")
     p.add_argument("--exit-threshold", metavar="X", help="(the file's)")
     p.add_argument("--sides", metavar="NAME,...", help="some of: " + ",".join(WAYS))
 

@@ -1,7 +1,7 @@
 """What early exits cost in accuracy: questions of GSM8K, answered with and without them.
 
 Each question is one turn of a chat, at temperature 0; the answer is the last number of the text.
-`off` drafts with trees as drey run does, which changes no text; the other ways write a token a
+`off` drafts with trees as drey run does, which changes no text; the other ways write one token per
 pass, so that all of their tokens may leave: drey run --policy single --exit WAY. Every answer is a
 line of --results as soon as it is known: what is there is not asked again. The questions are
 GSM8K's test.jsonl."""
@@ -19,10 +19,10 @@ NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
 def add_arguments(p):
     p.add_argument("--questions", metavar="FILE", required=True, help="GSM8K's test.jsonl")
-    p.add_argument("--results", metavar="FILE", required=True, help="CSV file to go on with")
+    p.add_argument("--results", metavar="FILE", required=True, help="CSV file to continue")
     p.add_argument("--file", metavar="FILE", default=TARGET, help="the model (default the 1.5B)")
     p.add_argument("--draft", metavar="FILE", default=DRAFT, help="its draft, or lookup (default the 0.5B)")
-    p.add_argument("--exit-file", metavar="FILE", help="predictors (beside the model)")
+    p.add_argument("--exit-file", metavar="FILE", help="predictors (next to the model)")
     p.add_argument("--exit-threshold", metavar="X", help="(the file's)")
     p.add_argument("--ways", default="off,fast", help="off, fast, exact (default off,fast)")
     p.add_argument("--n", type=int, default=100, help="the first so many questions (default 100)")
@@ -31,7 +31,7 @@ def add_arguments(p):
 
 
 def value_of(text):
-    """The number behind the last ####, or the last one of all; None: there is none."""
+    """The number after the last ####, or the last one of all; None: there is none."""
     found = NUMBER.findall(text.rsplit("####", 1)[1]) if "####" in text else []
     found = found[:1] or NUMBER.findall(text)[-1:]
     return float(found[0].replace(",", "")) if found else None
@@ -86,4 +86,4 @@ def tell(ways, rows, record):
                       f"{layers / counted:.2f}" if counted else "all",
                       f"{100 * (1 - apart / counted):.1f} %" if counted else "-"])
     table("GSM8K", ["exits", "right", f"same answer as {ways[0]}", "layers a token",
-                    "tokens that the whole depth chooses, too"], lines)
+                    "tokens that the whole depth also chooses"], lines)

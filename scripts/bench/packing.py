@@ -1,10 +1,10 @@
 """What packing costs a streamed pass: without a sidecar over with one.
 
-Each turn is a run in a memory cgroup of its own with a cold page cache (root), --memory the limit
+Each turn is a run in its own memory cgroup with a cold page cache (root), --memory the limit
 over 1.05: without a draft (passes of one row) and with one (passes over trees), the text the same
-with and without a sidecar. A ratio of 1 says that packing hides behind the reads. Passes are timed
+with and without a sidecar. A ratio of 1 says that packing is hidden by the reads. Passes are timed
 by the run's statistics: decoding over passes, and what of it verification took. The sidecar (as
-large as the model) is written beside the model, so that both lie on one disk, and removed at the
+large as the model) is written next to the model, so that both are on one disk, and removed at the
 end."""
 import os
 

@@ -7,8 +7,9 @@ limit, memory, server: decoding without a draft, tokens/s of all sessions togeth
         the tokens as they arrive. "One" is an engine that is open for one session; one session in
         an engine that is open for all has less room for weights and is shown apart.
 texts:  drey serve writes the texts of --prompts one at a time, two, four and so on at a time, as
-        many as --sessions says; whoever has finished a text takes the next one. Shown is what all
-        write together, and how long each text waits. All have to be the texts of one session."""
+        many as --sessions says; a session that has finished a text takes the next one. Shown is
+        what all write together, and how long each text waits. All have to be the texts of one
+        session."""
 import concurrent.futures
 import time
 

@@ -43,7 +43,7 @@ def run(command, **how):
 
 
 def commit_of(path):
-    """The commit of the checkout that a file lies in, or "none"."""
+    """The commit of the checkout that holds a file, or "none"."""
     where = os.path.dirname(os.path.abspath(path))
     done = subprocess.run(["git", "-C", where, "describe", "--always", "--dirty", "--exclude", "*"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -204,7 +204,7 @@ class Peer:
 
 
 def peer_of(folder, threads, record, taken=()):
-    """The peer of a folder, told to the record; None: there is none."""
+    """The peer of a folder, noted in the record; None: there is none."""
     peer = Peer(folder, threads, taken) if folder else None
     if peer:
         record.about(peer.name, commit=commit_of(folder))

@@ -11,7 +11,7 @@ prompt: a prompt of 500 tokens, over the longer of reading and computing in each
 memory: everything in memory, with a budget and without one
 reader: `drey bench disk` against fio, throttled
 
-Every run is in a memory cgroup of its own without swap, with a cold page cache (root); --memory is
+Every run is in its own memory cgroup without swap, with a cold page cache (root); --memory is
 the limit over 1.05."""
 import json
 import shutil

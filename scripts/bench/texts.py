@@ -62,7 +62,7 @@ def kept(value):
 
 class Results:
     """A CSV file with a line for each text, written as soon as it is known: what is there is not
-    measured again. The first columns, up to last_key, tell lines apart."""
+    measured again. The first columns, up to last_key, identify lines."""
 
     def __init__(self, path, columns, last_key="n_predict"):
         self.path, self.columns = path, columns.split()

@@ -5,7 +5,7 @@ memory: everything in memory: prefill of 512, decoding of 128, passes of 1 to 64
         A peer's pass of n rows is its prompt of n tokens, with logits for the last row alone;
         drey's has them for all.
 limit:  less memory than the model: wide6b with its draft in 2560 MiB, target with its draft in 800
-        MiB, each in a memory cgroup of its own with a cold page cache (root); llama.cpp maps the
+        MiB, each in its own memory cgroup with a cold page cache (root); llama.cpp maps the
         same file in the same limit. --memory is the limit over 1.05."""
 from record import SPEEDS, WIDTHS, case_of, figure, spread, table
 from sides import DRAFT, QUESTION, SMOL, TARGET, WIDE, Stop, chosen, peer_arguments, peers_of
@@ -100,7 +100,7 @@ def show_memory(record, case, families):
 
 
 def print_shares(record, case):
-    """drey beside the limits of the machine in the same runs."""
+    """drey next to the limits of the machine in the same runs."""
     def percent(metric):
         return f"{100 * record.median(case, 'drey', metric):.0f} %"
 

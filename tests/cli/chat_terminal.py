@@ -26,7 +26,7 @@ def is_edited(terminal):
 
 
 def run(steps, *options, edited=True, **environment):
-    """steps: (what to wait for behind the last thing seen, what is typed then). All that was shown,
+    """steps: (what to wait for after the last thing seen, what is typed then). All that was shown,
     and the exit code."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -73,7 +73,7 @@ def kept(path):
 
 
 def test_interrupts():
-    # Ctrl-C stops an answer without an end in sight; what was written stays, and the talk goes on.
+    # Ctrl-C stops an answer without an end in sight; what was written stays; the talk continues.
     shown, code = run([(b"> ", b"what is\n"), (b"333", b"\x03"), (b"stopped, and what was written stays", b""),
                        (b"> ", b"/save stopped\n"), (b"saved 2 messages", b""), (b"> ", b"/quit\n")],
                       "-n", "100000", "-c", "150000")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # drey chat on a toy: from a pipe, where answers alone go to standard output; and on a terminal,
 # with Ctrl-C, pasted lines and the history. The examples of docs/guide/chat.md are run as they
-# stand there.
+# are there.
 #   cli_chat.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"
 export XDG_STATE_HOME=$tmp/state XDG_CACHE_HOME=$tmp/cache HOME=$tmp
@@ -25,7 +25,7 @@ first, again = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[1], err
 assert int(first[0]) == 0 and int(again[0]) == int(again[1]) - 1, (first, again)
 END
 
-# A second message: what stands before it is there still, the prompt of the first at least.
+# A second message: what comes before it is there still, the prompt of the first at least.
 printf 'hello\nand \\\nthen\n' | talk -n 12 -q || wrong "-q: $(cat err)"
 [ ! -s err ] || wrong "-q says something: $(cat err)"
 mv out both
@@ -80,7 +80,7 @@ said "the answer before stays"
 said "saved 2 messages"
 [ "$(messages tried.1)" = "$(messages tried.3)" ] || wrong "a second try that wrote nothing changed the conversation"
 
-# Saved and loaded it goes on as if it had never ended; in another model, or damaged, it does not.
+# Saved and loaded it continues as if it had never ended; in another model, or damaged, it does not.
 printf 'hello\n/save a talk\n' | talk -n 12 || wrong "/save: $(cat err)"
 cp out first
 printf '/load a talk\nand \\\nthen\n' | talk -n 12 || wrong "/load: $(cat err)"
@@ -114,8 +114,8 @@ printf '/budget 1M\nhello\n' | talk --system "Be brief." -n 12 && wrong "a budge
 said "budget"
 ! grep -qF -- "--" err || wrong "an option is named to who can give none: $(cat err)"
 cmp -s <(cat wanted; echo) out || wrong "the old budget did not come back"
-# Within another budget a conversation goes on as if nothing had happened, and nothing of it is left
-# in the cache folder.
+# Within another budget a conversation continues as if nothing had happened, and nothing of it is
+# left in the cache folder.
 printf 'hello\n/budget 64M\nand \\\nthen\n/budget 1M\nso\n' | talk -n 12 && wrong "a budget that is too small"
 cmp -s three out || wrong "another budget, another answer"
 reused | cmp -s three.reused - || wrong "with other budgets $(reused) instead of $(cat three.reused)"

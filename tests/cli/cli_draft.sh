@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# -d auto, which is what drey run, drey chat and drey plan do: the small model beside the target, or
-# lookup, or none; a line says why, and the text is the target's. A program that links the library
-# alone (support/print_choice.c) gets the same.
+# -d auto, which is what drey run, drey chat and drey plan do: the small model next to the target,
+# or lookup, or none; a line says why, and the text is the target's. A program that links the
+# library alone (support/print_choice.c) gets the same.
 #   cli_draft.sh DREY MAKE_TOY PRINT_CHOICE
 . "$(dirname "$0")/shell.sh"
 choose=$(realpath "$3")

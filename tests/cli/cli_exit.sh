@@ -64,6 +64,6 @@ else
     echo "cli_exit: no numpy, widened predictors are not tried"
 fi
 
-# 3. A file that is none is told in a sentence.
+# 3. A file that is none is reported in a sentence.
 refused 1 '' "$drey" run -m "$tmp/t.gguf" "${one[@]}" --exit fast --exit-file "$tmp/d.gguf" -p a -n 2 -q
 exit $failed

@@ -20,7 +20,7 @@ import time
 
 from command import done, drey, make, more, tmp, wrong
 
-# Where the test itself is told to ignore them, the commands would be as well.
+# Where the test itself ignores them, the commands would as well.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 toy, draft, (shim,) = make("toy.gguf", 100), make("draft.gguf", 2), more

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # On a terminal of 20 columns the screen shows in the end what standard output gets elsewhere,
-# though provisional text stood there dim and was taken back; without drafts, with
+# though provisional text was there, dim, and was taken back; without drafts, with
 # --no-provisional-text, NO_COLOR or a dumb terminal there is nothing but the text.
 #   cli_live.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # drey train medusa and drey run -d medusa: what is said and written as JSON, the same text with
 # heads and without, -d auto's word about heads of another model, and that a signal leaves what the
-# next call goes on with.
+# next call continues.
 #   cli_medusa.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"
 "$make_toy" "$tmp/m.gguf" 3
@@ -65,7 +65,7 @@ refused 1 "another model" "$drey" run -m "$tmp/other.gguf" -d medusa -p a -n 4
 ends 0 "$drey" run -m "$tmp/other.gguf" -p a -n 4
 has "$tmp/err" "warning: .*another model"
 
-# Interrupted while it writes texts, then gone on with.
+# Interrupted while it writes texts, then continued.
 rm "$side"
 # 64 bytes are more than the head
 # shellcheck disable=SC2016 # evaluated there
@@ -74,7 +74,7 @@ ends_by TERM '[ "$(stat -c %s "$side.texts" 2>/dev/null || echo 0)" -gt 64 ]' \
 [ ! -e "$side" ] || wrong "an interrupted training wrote heads"
 [ -s "$side.texts" ] || wrong "an interrupted training kept no texts"
 train 0 -q --keep-texts
-[ -s "$side" ] || wrong "it did not go on"
+[ -s "$side" ] || wrong "it did not continue"
 [ -s "$side.texts" ] || wrong "the texts were not kept"
 n=500 train 0 --keep-texts
 has "$tmp/out" "^texts .* held out; the first 500 of [0-9]+ that were kept"
@@ -93,7 +93,7 @@ train 0 --prompts "$tmp/three" --keep-texts -o "$tmp/answers"
 has "$tmp/out" "^head 4"
 train 1 -o "$tmp/answers"
 has "$tmp/err" "answer other prompts; give the same prompts"
-train 1 --prompts "$tmp/three" # beside texts that the model asked itself for
+train 1 --prompts "$tmp/three" # next to texts that the model asked itself for
 has "$tmp/err" "answer no prompts; give the same prompts"
 train 2 --prompts "$tmp/prompts" -o "$tmp/one"
 has "$tmp/err" "two prompts at least"

@@ -19,7 +19,7 @@ with open(tmp + "/large", "wb") as f:
 
 def peak(words, source=None):
     """Exit code, standard output and error, and the most memory that the process had resident (the
-    kernel counts this program's own at the time, too: it has to stay small)."""
+    kernel counts this program's own at the time as well: it has to stay small)."""
     files = [open(f"{tmp}/{name}", "w+") for name in ("out", "err")]
     feeder = subprocess.Popen(source, stdout=subprocess.PIPE) if source else None
     child = subprocess.Popen([drey] + words, stdin=feeder.stdout if feeder else subprocess.DEVNULL,

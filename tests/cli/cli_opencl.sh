@@ -37,7 +37,7 @@ for units in cpu=0+opencl=1+static cpu=1/threads=1+opencl:0=3; do
     same "$units: another text" "$tmp/out" "$tmp/expected"
 done
 
-# Behind 256 positions the dense part of attention is the device's, unless it says why not.
+# After 256 positions the dense part of attention is the device's, unless it says why not.
 export XDG_CACHE_HOME=$tmp/profiles
 long=("$drey" run -m "$tmp/target.gguf" -d none -p "$(printf 'A text %.0s' {1..60})" -n 4 --ignore-eos -q)
 "${long[@]}" -t 2 >"$tmp/expected"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # drey prepare: what it says, that run uses what it wrote, and that a full disk, an unreadable
-# model, Ctrl-C and a crash leave a good sidecar or none, and nothing beside it that hinders the
+# model, Ctrl-C and a crash leave a good sidecar or none, and nothing next to it that hinders the
 # next one.
 #   cli_prepare.sh DREY MAKE_TOY SHIM
 . "$(dirname "$0")/shell.sh"
@@ -36,7 +36,7 @@ for memory in "$budget" unlimited; do
     [ "$n" = "$([ "$memory" = unlimited ] && echo 0 || echo 1)" ] || wrong "$memory: $n hints"
 done
 
-# 1. What can stop it: nothing appears under the name, and nothing stays beside it.
+# 1. What can stop it: nothing appears under the name, and nothing stays next to it.
 for after in 0 200000; do
     FAULT_KIND=full FAULT_AFTER=$after prepare 1
     has "$tmp/err" "needs .* of disk space; .* free" "^drey: the disk of .* is full; free some space"

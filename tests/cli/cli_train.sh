@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # drey train exit: what it says and writes as JSON, whose candidates it takes, and that wrong
-# prompts, a place that cannot be written to and a signal leave no file behind.
+# prompts, a place that cannot be written to and a signal leave no file.
 #   cli_train.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"
 "$make_toy" "$tmp/m.gguf" 6

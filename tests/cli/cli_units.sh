@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --units on toys: one text whoever computes; drey tune keeps how to divide passes and drey run
+# --units on toys: one text whatever computes; drey tune keeps how to divide passes and drey run
 # takes it from there; bad words are one sentence.
 #   cli_units.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"

@@ -2,8 +2,8 @@
 """Values of a JSON file for tests that are shell scripts.
     json_value.py FILE EXPRESSION...
 Prints the value of each expression, which is Python over the file's keys (`whole`: all of it), as
-JSON, one per line. One that is false, or that cannot be computed, is told on standard error, and
-the exit code is 1: json_value.py stats.json 'accepted <= drafted' is a test."""
+JSON, one per line. One that is false, or that cannot be computed, is reported on standard error,
+and the exit code is 1: json_value.py stats.json 'accepted <= drafted' is a test."""
 import json
 import sys
 

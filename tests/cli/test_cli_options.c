@@ -447,7 +447,7 @@ TEST(words)
 
 /* ---- What is written about the options ---- */
 
-/* The option stands in text as a whole word behind prefix. */
+/* The option is in text as a whole word after prefix. */
 static bool names_option(const char *text, const char *prefix, const char *name)
 {
     char word[64];
@@ -548,7 +548,7 @@ static const char *read_text(FILE *file)
     return text;
 }
 
-/* A text names every option behind prefix, and a choice's values as between joins them. */
+/* A text names every option after prefix, and a choice's values as between joins them. */
 static void names_all(const char *text, const char *path, const char *prefix, const char *between)
 {
     for (size_t i = 0; i < cli_n_options; i++) {

@@ -1,5 +1,5 @@
 /* Provisional text on a terminal, read by a model of one: at any time the screen shows the verified
- * text as if it had been written once, and behind it, dim, what is provisional; at the end nothing
+ * text as if it had been written once, and after it, dim, what is provisional; at the end nothing
  * else is left. Wide characters, wrapped lines, tabs, a screen of few rows, changing widths. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ typedef struct cell {
 typedef struct screen {
     int32_t columns, height;
     cell cells[MOST_ROWS][MOST_COLUMNS];
-    bool wrapped[MOST_ROWS];     /* the row goes on in the next one */
+    bool wrapped[MOST_ROWS];     /* the row continues in the next one */
     int32_t row, column, n_rows; /* of all rows ever; the screen is the last `height` of them */
     bool dim;
     int32_t n_clears;
@@ -176,7 +176,7 @@ typedef struct world {
     char verified[65536], provisional[DREY_MAX_PROVISIONAL];
     size_t n_verified, n_provisional;
     rng r;
-    bool exotic; /* characters whose place nobody knows, too */
+    bool exotic; /* also characters whose place is not known */
 } world;
 
 static world *w;
@@ -287,7 +287,7 @@ TEST(wide_characters)
     }
 }
 
-/* The margin: a newline there goes to the next row, not to the one behind it. */
+/* The margin: a newline there goes to the next row, not to the one after it. */
 TEST(the_margin)
 {
     begin(10, 6, 1);
@@ -418,7 +418,7 @@ TEST(random_exotic_events)
 
 /* ---- Widths that change ---- */
 
-/* As terminals that flow their lines anew: rows that go on are one line. */
+/* As terminals that flow their lines again: rows that continue are one line. */
 static void resize(screen *s, int32_t columns)
 {
     static screen before;

@@ -26,7 +26,7 @@ def text_of(name):
 METRICS = text_of("page_metrics.txt")
 
 
-# ---- A server that does as it is told ----
+# ---- A server that does what the test says ----
 
 class Turn:
     """One request for an answer, and what is to be sent for it."""
@@ -308,7 +308,7 @@ def test_edit_and_retry(browser, stub):
     browser.wait("idle()")
     browser.js("tool('Earlier version', 'user').click()")
     browser.wait("document.querySelectorAll('article').length === 4 && solid_now().endsWith('b.')")
-    # An answer that was edited is what the model is told it said.
+    # An answer that was edited is what the model sees as its own.
     browser.js("tool('Edit', 'assistant').click()")
     browser.wait("document.activeElement.ariaLabel === 'Edited message'")
     browser.js("document.activeElement.select()")
@@ -504,7 +504,7 @@ def test_focus(browser, stub):
 
 
 def test_server(browser, server):
-    """The same text as from the API; a place that is free again for whoever comes next."""
+    """The same text as from the API; a place that is free again for the next client."""
     fresh(browser, server.address)
     assert browser.wait("document.getElementById('model').textContent") == "toy"
     browser.js("write_store('drey.settings', settings = { temperature: 0, max_tokens: 100 })")
@@ -522,7 +522,7 @@ def test_server(browser, server):
     browser.js("document.getElementById('memory').click()")
     browser.wait("/kv/.test(document.getElementById('parts').innerText)")
     browser.press("Escape")
-    # An answer that reached its most tokens goes on as if there had been no end.
+    # An answer that reached its most tokens continues as if there had been no end.
     browser.js("settings.max_tokens = 10; document.getElementById('new').click()")
     browser.write("once upon a time")
     browser.press("Enter")

@@ -68,7 +68,7 @@ def same(s, messages):
 
 
 def is_sayable(text):
-    """Can it stand in JSON and among arguments, as the same bytes?"""
+    """Can it be in JSON and among arguments, as the same bytes?"""
     return not re.search("[\ufffd\0]", text)
 
 

@@ -36,7 +36,7 @@ def same_texts(s, wanted):
 
 
 def without_drafts(s, wanted):
-    """The same text without any of its tokens guessed, alone and beside one that may be drafted
+    """The same text without any of its tokens guessed, alone and next to one that may be drafted
     for; and the next one as ever."""
     for prompt, text in wanted.items():
         status, answer = s.post("/v1/completions", dict(plain, prompt=prompt, speculative=False))
@@ -95,8 +95,8 @@ def chats(s):
     progress = [e["prompt_progress"] for e in events if isinstance(e, dict) and "prompt_progress" in e]
     check(progress and progress[-1]["processed"] == progress[-1]["total"], f"progress: {progress}")
     check(progress[0] == {"total": usage["prompt_tokens"], "cache": 0, "processed": 0, "time_ms": progress[0]["time_ms"]}, f"progress: {progress[0]}")
-    # Provisional text: what becomes of it is the text; each state stands behind what has come. A
-    # state that is over before anybody looks is not told, so that one text may have none.
+    # Provisional text: what becomes of it is the text; each state follows what has come. A
+    # state that is over before anybody looks is not sent, so that one text may have none.
     for _ in range(50):
         status, events = s.stream("/v1/chat/completions", dict(body, drey_provisional=True))
         check(streamed(events)[0] == wanted, "another text with provisional text")
@@ -134,7 +134,7 @@ def conversations(s):
 
 
 def prompts_alone(s):
-    """No tokens are asked for: the prompt is computed, and kept for whoever asks next."""
+    """No tokens are asked for: the prompt is computed, and kept for the next request."""
     for n, (path, key) in enumerate((("/completion", "n_predict"), ("/v1/completions", "max_tokens"), ("/v1/completions", "max_completion_tokens"))):
         prompt = f"{n} is warmed up before anybody asks"
         n_ids = len(s.post("/tokenize", {"content": prompt, "add_special": True})[1]["tokens"])
@@ -153,7 +153,7 @@ def prompts_alone(s):
     progress = [e["prompt_progress"] for e in events if isinstance(e, dict) and "prompt_progress" in e]
     check((text, last["choices"][0]["finish_reason"], events[-2]["usage"]["completion_tokens"]) == ("", "length", 0), f"a chat of no tokens: {events}")
     check(progress and progress[-1]["processed"] == progress[-1]["total"] == events[-2]["usage"]["prompt_tokens"], f"progress of no tokens: {progress}")
-    # Likewise where the model's end is the first token.
+    # The same where the model's end is the first token.
     end = s.post("/tokenize", {"content": "<|im_end|>"})[1]["tokens"]
     events = s.stream("/v1/chat/completions", dict(body, max_tokens=5, cache_prompt=False, logit_bias={str(end[0]): 1e6}))[1]
     progress = [e["prompt_progress"] for e in events if isinstance(e, dict) and "prompt_progress" in e]

@@ -174,7 +174,7 @@ def keys():
 
 
 def slow_clients(s):
-    """A byte now and then: they are told when their time is over, and meanwhile the others are
+    """A byte now and then: they get an answer when their time is over, and meanwhile the others are
     served."""
     def drip(front, answers):
         c = s.connect()
@@ -197,8 +197,8 @@ def slow_clients(s):
 
 
 def pings():
-    """While others write, whoever waits hears that the server is there: behind as many texts as
-    take so long on this machine."""
+    """While others write, a client that waits hears that the server is there: after as many texts
+    as take so long on this machine."""
     s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "4000", "--queue", "512", "--connections", "514").wait_ready()
     body = json.dumps({"prompt": "a", "max_tokens": 3900, "ignore_eos": True, "stream": True}).encode()
     heard, n_texts = b"", 1  # before a text of its own begins
@@ -272,7 +272,7 @@ def limits():
     unread = len(c.recv(1 << 20, socket.MSG_WAITALL))
     check(0 < unread < 100000, f"{unread} bytes wait in the socket of a client that never read")
     c.close()
-    # One writes, one waits, the third is told when to come again.
+    # One writes, one waits, the third hears when to come again.
     asked = []
 
     together(lambda _: asked.append(s.request("POST", "/v1/completions", long_text)), range(5))
@@ -285,8 +285,8 @@ def limits():
 
 
 def no_queue():
-    """Where nobody may wait, whoever comes too late hears how many may write, and that memory is
-    not what is short."""
+    """Where nobody may wait, a client that comes too late hears how many may write, and that memory
+    is not what is short."""
     s = Server(drey, model, "-d", "none", "--sessions", "2", "--queue", "0", "-c", "4000").wait_ready()
     body = json.dumps(dict(long_text, max_tokens=3900)).encode()
     told = []

@@ -1,4 +1,4 @@
-"""What the tests of drey serve share: a server of their own on a toy, and plain requests to it
+"""What the tests of drey serve share: their own server on a toy, and plain requests to it
 (standard library only)."""
 import http.client, json, os, re, signal, socket, subprocess, sys, tempfile, threading, time
 

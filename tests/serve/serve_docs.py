@@ -87,7 +87,7 @@ def main():
         else:
             wrong(f"{where}: no answer is shown")
     check(n_tried >= 12, f"{n_tried} examples were found")
-    # Every endpoint that there is stands there.
+    # Every endpoint that there is is named there.
     routes = set(re.findall(r'^    \{"(/[^"]*)"', open("serve/api/routes.c").read(), re.M))
     for path in routes - {"/index.html", "/v1/health", "/models", "/completions", "/chat/completions"}:
         check(re.search(re.escape(path) + r"[`\s?]", text), f"docs/reference/server.md does not name {path}")

@@ -116,7 +116,7 @@ def is_sanitized(pid):
 
 
 def server_pid(s):
-    """Behind a script that runs it."""
+    """For a script that runs it."""
     pid = s.process.pid
     while True:
         children = open(f"/proc/{pid}/task/{pid}/children").read().split()
