@@ -4,15 +4,15 @@
  * memory. */
 #include "bench/bench.h"
 #include "bench/attention_speed.h"
+#include "bench/repeat.h"
 
 #include "base/arena.h"
-#include "os/clock.h"
-#include "tune/machine_limits.h"
 
-enum { HEADS = 2, SHARED = 6, HEAD_DIM = 128, MOST_ROWS = 16, ROUNDS = 5, MOST_THREADS = 256 };
+enum { HEADS = 2, SHARED = 6, HEAD_DIM = 128, MOST_ROWS = 16, MOST_THREADS = 256 };
 static const double round_s = 0.02;
 
 typedef struct bench {
+    pool *pool;
     attend_layer layer;
     void *scratch[MOST_THREADS];
     uint8_t *keys, *values;
@@ -27,23 +27,14 @@ static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
     attend_work(&b->layer, b->scratch[thread]);
 }
 
-static double call_seconds(bench *b, pool *p)
+static void call_once(void *user)
 {
-    double seconds[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = clock_s(), taken;
-        int32_t n = 0;
-        do {
-            b->at = (b->at + 1) % b->n_layers;
-            b->layer.head.keys = b->keys + (size_t)b->at * b->layer_bytes;
-            b->layer.head.values = b->values + (size_t)b->at * b->layer_bytes;
-            attend_cut(&b->layer);
-            pool_run(p, attend_thread, b);
-            n++;
-        } while ((taken = clock_s() - start) < round_s);
-        seconds[i] = taken / n;
-    }
-    return median(seconds, ROUNDS);
+    bench *b = user;
+    b->at = (b->at + 1) % b->n_layers;
+    b->layer.head.keys = b->keys + (size_t)b->at * b->layer_bytes;
+    b->layer.head.values = b->values + (size_t)b->at * b->layer_bytes;
+    attend_cut(&b->layer);
+    pool_run(b->pool, attend_thread, b);
 }
 
 /* The operands besides keys and values, for both contexts. */
@@ -81,7 +72,7 @@ drey_status bench_attention(pool *p, const kernel_table *kernels, uint8_t *block
                   {16384, 1, "16384, 1 row"},
                   {16384, 16, "16384, 16 rows"}};
     int32_t n_prefix[MOST_ROWS], n_path[MOST_ROWS] = {0}, n_threads = pool_n_threads(p);
-    bench b = {.keys = block, .values = block + block_bytes / 2};
+    bench b = {.pool = p, .keys = block, .values = block + block_bytes / 2};
     arena a = {0};
     drey_status status = take_operands(&b, &a, n_threads, shapes[3].positions, err);
     for (size_t i = 0; status == DREY_OK && i < sizeof shapes / sizeof *shapes; i++) {
@@ -106,7 +97,7 @@ drey_status bench_attention(pool *p, const kernel_table *kernels, uint8_t *block
         drey_kernel_report r = {
             .kernel = "attend", .what = DREY_KERNEL_ROW, .shape = shapes[i].name};
         r.rows = n_rows;
-        r.seconds = call_seconds(&b, p);
+        r.seconds = repeat_seconds(call_once, &b, 1, round_s);
         r.bytes_per_s = 2 * (double)b.layer_bytes / r.seconds;
         r.ops_per_s = 4.0 * n * n_rows * HEADS * SHARED * HEAD_DIM / r.seconds;
         r.bandwidth_share = r.bytes_per_s / limits->memory_bytes_per_s;

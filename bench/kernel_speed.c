@@ -15,6 +15,7 @@
 #include "kernel/kernel.h"
 #include "os/clock.h"
 #include "bench/attention_speed.h"
+#include "bench/repeat.h"
 #include "tune/machine_limits.h"
 #include "bench/tree_attention.h"
 
@@ -29,6 +30,7 @@ enum {
     N_NUMBERS = 151936 /* of a row operation's operand: a large vocabulary */
 };
 static const size_t block_bytes = (size_t)192 << 20;
+static const double call_round_s = 2e-3;
 static const double round_s = 0.03; /* a round is not much longer, however slow the tier */
 static const int32_t row_counts[] = {1, 2, 4, 8, 16, 32, 64, 512}, plane_rows[] = {1, 8, 32};
 
@@ -171,20 +173,11 @@ static double group_seconds(bench *b)
     return median(seconds, ROUNDS);
 }
 
-static double quantise_rate(bench *b, act_kind act)
+static void quantise_once(void *user)
 {
-    double rate[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        int64_t n = 0;
-        double start = clock_s(), taken;
-        do {
-            b->kernels->quantise[act](b->acts, b->x, BENCH_K, 0, QUANTISE_ROWS, QUANTISE_ROWS,
-                                      BENCH_K);
-            n++;
-        } while ((taken = clock_s() - start) < 2e-3);
-        rate[i] = (double)(n * QUANTISE_ROWS * BENCH_K) * sizeof(float) / taken;
-    }
-    return median(rate, ROUNDS);
+    bench *b = user;
+    act_kind act = b->kernels->matmul[b->type->type].act;
+    b->kernels->quantise[act](b->acts, b->x, BENCH_K, 0, QUANTISE_ROWS, QUANTISE_ROWS, BENCH_K);
 }
 
 static void report_products(const bench *b, drey_kernel_report *r, double group_s)
@@ -243,7 +236,8 @@ static void bench_type(bench *b, const type_entry *t)
     r.bytes_per_s = group_bytes / group_seconds(b);
     b->visit(b->user, &r);
     r.what = DREY_KERNEL_QUANTISE;
-    r.bytes_per_s = quantise_rate(b, m->act);
+    r.bytes_per_s = QUANTISE_ROWS * BENCH_K * (double)sizeof(float) /
+                    repeat_seconds(quantise_once, b, 1, call_round_s);
     b->visit(b->user, &r);
     b->packing = false;
     r.what = DREY_KERNEL_DOT;
@@ -255,121 +249,55 @@ static void bench_type(bench *b, const type_entry *t)
         bench_planes(b);
 }
 
-/* ---- Row operations: each runs once and returns the bytes that it reads and writes ---- */
+/* ---- Row operations ---- */
 
 enum { ROW_D = 1536, ROW_FF = 8960, ROW_HEADS = 12, ROW_HEAD_DIM = 128 };
 
-static int64_t run_rmsnorm(bench *b)
-{
-    b->kernels->rmsnorm(b->y, b->x, b->z, ROW_D, 1e-6f);
-    return ROW_D * 12;
-}
-
-static int64_t run_layernorm(bench *b)
-{
-    b->kernels->layernorm(b->y, b->x, b->z, b->z, ROW_D, 1e-5f);
-    return ROW_D * 16;
-}
-
-static int64_t run_rope(bench *b)
-{
-    b->kernels->rope(b->y, b->x, ROW_HEADS, ROW_HEAD_DIM, ROW_HEAD_DIM / 2, true);
-    return ROW_HEADS * ROW_HEAD_DIM * 8;
-}
-
-static int64_t run_swiglu(bench *b)
-{
-    b->kernels->swiglu(b->y, b->x, b->z, ROW_FF);
-    return ROW_FF * 12;
-}
-
-static int64_t run_geglu(bench *b)
-{
-    b->kernels->geglu(b->y, b->x, b->z, ROW_FF);
-    return ROW_FF * 12;
-}
-
-static int64_t run_softcap(bench *b)
-{
-    b->kernels->softcap(b->y, N_NUMBERS, 30.0f);
-    return (int64_t)N_NUMBERS * 8;
-}
-
-static int64_t run_add(bench *b)
-{
-    b->kernels->add(b->y, b->x, ROW_D);
-    return ROW_D * 12;
-}
-
-static int64_t run_to_f16(bench *b)
-{
-    b->kernels->to_f16(b->half, b->x, ROW_D);
-    return ROW_D * 6;
-}
-
-static int64_t run_from_f16(bench *b)
-{
-    b->kernels->from_f16(b->y, b->half, ROW_D);
-    return ROW_D * 6;
-}
-
-static int64_t run_arg_max(bench *b)
-{
-    b->y[0] = (float)b->kernels->arg_max(b->x, N_NUMBERS);
-    return (int64_t)N_NUMBERS * 4;
-}
-
-static int64_t run_sum_exp(bench *b)
-{
-    b->y[0] = b->kernels->sum_exp(b->x, N_NUMBERS, 1.0f, 1.0f);
-    return (int64_t)N_NUMBERS * 4;
-}
-
 typedef struct row_entry {
-    const char *name;
-    int64_t (*run)(bench *b);
+    const char *name, *shape;
+    int64_t n_bytes; /* read and written */
+    void (*run)(void *user);
 } row_entry;
 
-#define ENTRY(op) {#op, run_##op},
-static const row_entry rows[] = {KERNEL_ROWS(ENTRY)};
+#define DEFINE_ROW(op, shape, n_bytes, ...)                                                        \
+    static void run_##op(void *user)                                                               \
+    {                                                                                              \
+        bench *b = user;                                                                           \
+        b->kernels->op(__VA_ARGS__);                                                               \
+    }                                                                                              \
+    static const row_entry row_##op = {#op, shape, n_bytes, run_##op};
+
+DEFINE_ROW(rmsnorm, "1536", ROW_D * 12, b->y, b->x, b->z, ROW_D, 1e-6f)
+DEFINE_ROW(layernorm, "1536", ROW_D * 16, b->y, b->x, b->z, b->z, ROW_D, 1e-5f)
+DEFINE_ROW(rope, "12 heads of 128", ROW_HEADS *ROW_HEAD_DIM * 8, b->y, b->x, ROW_HEADS,
+           ROW_HEAD_DIM, ROW_HEAD_DIM / 2, true)
+DEFINE_ROW(swiglu, "8960", ROW_FF * 12, b->y, b->x, b->z, ROW_FF)
+DEFINE_ROW(geglu, "8960", ROW_FF * 12, b->y, b->x, b->z, ROW_FF)
+DEFINE_ROW(softcap, "151936", N_NUMBERS * 8, b->y, N_NUMBERS, 30.0f)
+DEFINE_ROW(add, "1536", ROW_D * 12, b->y, b->x, ROW_D)
+DEFINE_ROW(to_f16, "1536", ROW_D * 6, b->half, b->x, ROW_D)
+DEFINE_ROW(from_f16, "1536", ROW_D * 6, b->y, b->half, ROW_D)
+DEFINE_ROW(arg_max, "151936", N_NUMBERS * 4, b->x, N_NUMBERS)
+DEFINE_ROW(sum_exp, "151936", N_NUMBERS * 4, b->x, N_NUMBERS, 1.0f, 1.0f)
+
+#define ENTRY(op) &row_##op,
+static const row_entry *const rows[] = {KERNEL_ROWS(ENTRY)};
 #undef ENTRY
 enum { N_ROW_OPS = sizeof rows / sizeof *rows };
 
-static const char *row_shape(const char *name)
-{
-    if (strcmp(name, "rope") == 0)
-        return "12 heads of 128";
-    if (strcmp(name, "swiglu") == 0 || strcmp(name, "geglu") == 0)
-        return "8960";
-    bool all = strcmp(name, "arg_max") == 0 || strcmp(name, "sum_exp") == 0 ||
-               strcmp(name, "softcap") == 0;
-    return all ? "151936" : "1536";
-}
-
 static void bench_row(bench *b, const row_entry *e)
 {
-    double seconds[ROUNDS];
-    int64_t bytes = 0;
     for (int i = 0; i < N_NUMBERS; i++) {
         b->x[i] = (float)(i * 37 % 1001) * 1e-3f;
         b->y[i] = b->z[i] = 1.0f;
     }
-    for (int i = 0; i < ROUNDS; i++) {
-        int64_t n = 0;
-        double start = clock_s(), taken;
-        do {
-            bytes = e->run(b);
-            n++;
-        } while ((n & 7) || (taken = clock_s() - start) < 2e-3);
-        seconds[i] = taken / (double)n;
-    }
-    double each = median(seconds, ROUNDS);
+    double each = repeat_seconds(e->run, b, 8, call_round_s);
     b->visit(b->user, &(drey_kernel_report){.kernel = e->name,
                                             .what = DREY_KERNEL_ROW,
-                                            .shape = row_shape(e->name),
+                                            .shape = e->shape,
                                             .rows = 1,
                                             .seconds = each,
-                                            .bytes_per_s = (double)bytes / each});
+                                            .bytes_per_s = (double)e->n_bytes / each});
 }
 
 /* ---- All of it ---- */
@@ -409,7 +337,7 @@ static bool exists(const char *kernel)
     for (int i = 0; i < N_TYPES; i++)
         found |= asked_for(kernel, types[i].name);
     for (int i = 0; i < N_ROW_OPS; i++)
-        found |= asked_for(kernel, rows[i].name);
+        found |= asked_for(kernel, rows[i]->name);
     return found;
 }
 
@@ -441,8 +369,8 @@ drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const ch
             if (asked_for(kernel, types[i].name))
                 bench_type(&b, &types[i]);
         for (int i = 0; i < N_ROW_OPS; i++)
-            if (asked_for(kernel, rows[i].name))
-                bench_row(&b, &rows[i]);
+            if (asked_for(kernel, rows[i]->name))
+                bench_row(&b, rows[i]);
         if (asked_for(kernel, "attend"))
             status =
                 bench_attention(b.pool, b.kernels, b.block, block_bytes, limits, visit, user, err);

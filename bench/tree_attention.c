@@ -1,5 +1,6 @@
 /* See tree_attention.h. */
 #include "bench/bench.h"
+#include "bench/repeat.h"
 #include "bench/tree_attention.h"
 
 #include <math.h>
@@ -8,10 +9,8 @@
 
 #include "base/arena.h"
 #include "base/fmath.h"
-#include "os/clock.h"
-#include "tune/machine_limits.h"
 
-enum { SHARED = 6, MOST_DIM = 128, ROUNDS = 5, MOST_DEPTH = 8, MOST_RANK = 8 };
+enum { SHARED = 6, MOST_DIM = 128, MOST_DEPTH = 8, MOST_RANK = 8 };
 static const double round_s = 0.01;
 
 /* ---- The tree ---- */
@@ -85,8 +84,6 @@ void tree_attend_naive(const tree_pairs *t, const tree_operands *o, float *score
 
 /* ---- Timing ---- */
 
-typedef enum tree_way { TREE_OURS, TREE_NAIVE, TREE_DENSE, TREE_WAYS } tree_way;
-
 typedef struct bench {
     tree_pairs tree;
     tree_operands plain;
@@ -96,30 +93,28 @@ typedef struct bench {
     int32_t zeros[TREE_NODES];
 } bench;
 
-static void run_once(bench *b, tree_way way)
+static void run_ours(void *user)
 {
-    const attention *a = way == TREE_DENSE ? &b->dense : &b->sparse;
-    if (way == TREE_NAIVE)
-        tree_attend_naive(&b->tree, &b->plain, b->scores);
-    else
-        attend(a, 0, a->n_rows * a->n_q, b->scratch);
+    const bench *b = user;
+    attend(&b->sparse, 0, b->sparse.n_rows * b->sparse.n_q, b->scratch);
 }
 
-static double way_seconds(bench *b, tree_way way)
+static void run_naive(void *user)
 {
-    double seconds[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
-        int32_t n = 0;
-        double start = clock_s(), taken;
-        do {
-            for (int j = 0; j < 8; j++)
-                run_once(b, way);
-            n += 8;
-        } while ((taken = clock_s() - start) < round_s);
-        seconds[i] = taken / n;
-    }
-    return median(seconds, ROUNDS);
+    const bench *b = user;
+    tree_attend_naive(&b->tree, &b->plain, b->scores);
 }
+
+static void run_dense(void *user)
+{
+    const bench *b = user;
+    attend(&b->dense, 0, b->dense.n_rows * b->dense.n_q, b->scratch);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void *user);
+} ways[] = {{"tree", run_ours}, {"tree-naive", run_naive}, {"tree-dense", run_dense}};
 
 static float *take_numbers(arena *a, int32_t n)
 {
@@ -187,7 +182,6 @@ static void set_cache(bench *b, const kernel_table *kernels, kv_format format, i
 
 static void bench_tree(bench *b, kv_format format, drey_kernel_fn *visit, void *user)
 {
-    static const char *const names[TREE_WAYS] = {"tree", "tree-naive", "tree-dense"};
     static const char *const formats[] = {"f16", "q8_0", "f32"};
     char shape[32];
     int32_t n_pairs = 0;
@@ -195,11 +189,13 @@ static void bench_tree(bench *b, kv_format format, drey_kernel_fn *visit, void *
         n_pairs += b->tree.n_path[i];
     snprintf(shape, sizeof shape, "%d of %d, %s", b->tree.n_nodes, b->sparse.head_dim,
              formats[format]);
-    for (int way = TREE_OURS; way < TREE_WAYS; way++) {
-        drey_kernel_report r = {
-            .kernel = names[way], .what = DREY_KERNEL_ROW, .shape = shape, .rows = b->tree.n_nodes};
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        drey_kernel_report r = {.kernel = ways[way].name,
+                                .what = DREY_KERNEL_ROW,
+                                .shape = shape,
+                                .rows = b->tree.n_nodes};
         double row_bytes = (double)kv_head_bytes(format, KV_GROUP, b->sparse.head_dim) / KV_GROUP;
-        r.seconds = way_seconds(b, (tree_way)way);
+        r.seconds = repeat_seconds(ways[way].run, b, 8, round_s);
         r.bytes_per_s = 2 * b->tree.n_nodes * row_bytes / r.seconds;
         r.ops_per_s = 4.0 * n_pairs * SHARED * b->sparse.head_dim / r.seconds;
         visit(user, &r);

@@ -2,14 +2,10 @@
  * tier, compiler and architecture (x86 here, Arm by arm_kernels.sh). A hash that changes is a
  * change of the numeric contract: texts would differ from those of earlier versions. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/fmath.h"
-#include "kernel/emulated/emulated_tiers.h"
 #include "kernel/attend.h"
-#include "kernel/packing.h"
-#include "support/test.h"
+#include "kernel/kernel_test.h"
 
 #define GOLDEN_FLOAT        0x79eb0c2a3fff6ebau
 #define GOLDEN_DOUBLE       0xc75f782d592841d9u
@@ -35,17 +31,18 @@
 
 enum { N = 11, K = 768, ROWS = 45, GROUPS = 2 }; /* one full tile and a part; one full group */
 
-static uint64_t rng_state;
+/* The generator that the hashes were made with: not kernel_test.h's. */
+static uint64_t lcg_state;
 
-static uint32_t rng(void)
+static uint32_t bits(void)
 {
-    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(rng_state >> 32);
+    lcg_state = lcg_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(lcg_state >> 32);
 }
 
-static float uniform(float scale)
+static float within(float scale)
 {
-    return (float)((int32_t)(rng() >> 8) - (1 << 23)) * 0x1p-23f * scale;
+    return (float)((int32_t)(bits() >> 8) - (1 << 23)) * 0x1p-23f * scale;
 }
 
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t n)
@@ -67,20 +64,13 @@ static void expect(const char *what, const char *tier, uint64_t got, uint64_t wa
     n_wrong++;
 }
 
-static void *must_alloc(size_t bytes)
-{
-    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    assert_non_null(p);
-    return p;
-}
-
 TEST(test_fmath_bits)
 {
     uint64_t hash = hash_start;
     for (uint64_t u = 0; u <= 0xffffffffu; u += 40009) {
-        uint32_t bits = (uint32_t)u;
+        uint32_t word = (uint32_t)u;
         float x;
-        memcpy(&x, &bits, 4);
+        memcpy(&x, &word, 4);
         if (x != x)
             continue;
         float e = exp_f32(x);
@@ -90,10 +80,10 @@ TEST(test_fmath_bits)
     }
     expect("exp_f32, f32_to_f16", "any tier", hash, GOLDEN_FLOAT);
     hash = hash_start;
-    rng_state = 3;
+    lcg_state = 3;
     for (int i = 0; i < 3000; i++) {
-        double x = (double)uniform(1) * 700, y = (double)uniform(1);
-        y += rng() % 10000000;
+        double x = (double)within(1) * 700, y = (double)within(1);
+        y += bits() % 10000000;
         double v[] = {exp_f64(x), log_f64(y + 2), sin_f64(y), cos_f64(y), pow_f64(y + 2, x / 100)};
         hash = hash_more(hash, v, sizeof v);
     }
@@ -110,8 +100,8 @@ static uint8_t *weights_make(tensor_type type, int64_t row_bytes)
     for (size_t b = 0; b < n_blocks; b++) {
         uint8_t *block = rows + b * (size_t)layout->file_block_bytes;
         for (int32_t i = 0; i < layout->file_block_bytes; i++)
-            block[i] = (uint8_t)rng();
-        float v = uniform(2);
+            block[i] = (uint8_t)bits();
+        float v = within(2);
         if (type == TYPE_F32)
             memcpy(block, &v, 4);
         else if (type == TYPE_BF16)
@@ -119,7 +109,7 @@ static uint8_t *weights_make(tensor_type type, int64_t row_bytes)
         for (int32_t p = 0; p < layout->n_parts && type != TYPE_BF16; p++) {
             if (layout->parts[p].kind != PART_U16 || (type == TYPE_IQ4_XS && p == 1))
                 continue;
-            uint16_t half = f32_to_f16(uniform(0.1f));
+            uint16_t half = f32_to_f16(within(0.1f));
             memcpy(block + layout->parts[p].file_offset, &half, 2);
         }
     }
@@ -131,11 +121,11 @@ static uint64_t matmul_hash(const kernel_table *t, tensor_type type)
     const matmul_kernel *kernel = &t->matmul[type];
     const type_layout *layout = layout_find(type);
     int64_t row_bytes = K / layout->block_k * layout->file_block_bytes;
-    rng_state = (uint64_t)type + 77;
+    lcg_state = (uint64_t)type + 77;
     uint8_t *rows = weights_make(type, row_bytes);
     float *x = must_alloc(sizeof(float) * N * K);
     for (int i = 0; i < N * K; i++)
-        x[i] = uniform(i / 100 % 5 ? 1.0f : 50.0f);
+        x[i] = within(i / 100 % 5 ? 1.0f : 50.0f);
     size_t group_bytes = kernel->group_bytes(K);
     uint8_t *groups = must_alloc(GROUPS * group_bytes);
     for (int32_t g = 0; g < GROUPS; g++)
@@ -206,11 +196,11 @@ static void attention_run(const kernel_table *t, kv_format format, float *out, c
 static uint64_t q8_hash(const kernel_table *t)
 {
     static float q[HEADS * DIM], out[HEADS * DIM], keys[POSITIONS * DIM], values[POSITIONS * DIM];
-    rng_state = 8;
+    lcg_state = 8;
     for (int i = 0; i < HEADS * DIM; i++)
-        q[i] = uniform(3);
+        q[i] = within(3);
     for (int i = 0; i < POSITIONS * DIM; i++)
-        keys[i] = uniform(i / 32 % 3 ? 3 : 0.01f), values[i] = uniform(i / 32 % 4 ? 3 : 1e-3f);
+        keys[i] = within(i / 32 % 3 ? 3 : 0.01f), values[i] = within(i / 32 % 4 ? 3 : 1e-3f);
     attention_run(t, KV_Q8_0, out, q, keys, values);
     return hash_more(hash_start, out, sizeof out);
 }
@@ -221,14 +211,14 @@ static uint64_t rows_hash(const kernel_table *t)
     static float q[HEADS * DIM], out[HEADS * DIM];
     static uint16_t half[1001];
     static float keys[POSITIONS * DIM], values[POSITIONS * DIM];
-    rng_state = 5;
+    lcg_state = 5;
     uint64_t hash = hash_start;
     for (int i = 0; i < 1001; i++)
-        x[i] = uniform(20), w[i] = uniform(2);
+        x[i] = within(20), w[i] = within(2);
     for (int i = 0; i < HEADS * DIM; i++)
-        q[i] = uniform(3);
+        q[i] = within(3);
     for (int i = 0; i < POSITIONS * DIM; i++)
-        keys[i] = f16_round(uniform(3)), values[i] = f16_round(uniform(3));
+        keys[i] = f16_round(within(3)), values[i] = f16_round(within(3));
     t->rmsnorm(y, x, w, 1001, 1e-6f);
     hash = hash_more(hash, y, sizeof y);
     t->rope(y, x, 10, 100, 45, true);
@@ -253,10 +243,10 @@ static uint64_t rows_hash(const kernel_table *t)
 static uint64_t further_rows_hash(const kernel_table *t)
 {
     static float x[1001], y[1001], w[1001], b[1001];
-    rng_state = 6;
+    lcg_state = 6;
     uint64_t hash = hash_start;
     for (int i = 0; i < 1001; i++)
-        x[i] = uniform(9), w[i] = uniform(2), b[i] = uniform(1);
+        x[i] = within(9), w[i] = within(2), b[i] = within(1);
     t->layernorm(y, x, w, b, 1001, 1e-5f);
     hash = hash_more(hash, y, sizeof y);
     t->geglu(y, x, w, 1001);

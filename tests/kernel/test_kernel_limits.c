@@ -1,10 +1,7 @@
 /* What measures the machine's limits does what it says: read has one result on every tier and in
  * every way of reading, a peak's operations are as many as its rounds. */
 
-#include "kernel/emulated/emulated_tiers.h"
-#include "kernel/kernel.h"
-#include "support/faults/guard.h"
-#include "support/test.h"
+#include "kernel/kernel_test.h"
 
 TEST(test_read)
 {

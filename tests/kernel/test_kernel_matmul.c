@@ -6,14 +6,11 @@
  * machine cannot run as they are (emulated/tiers.h). Buffers end at guard pages. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/fmath.h"
-#include "kernel/emulated/emulated_tiers.h"
+#include "kernel/kernel_test.h"
 #include "kernel/packing.h"
 #include "kernel/ref/decode.h"
-#include "support/faults/guard.h"
-#include "support/test.h"
 
 typedef struct type_entry {
     tensor_type type;
@@ -26,22 +23,7 @@ typedef struct type_entry {
     {TYPE_##TYPE, #TYPE, act, block_k, block_bytes},
 static const type_entry types[] = {KERNEL_TYPES(ENTRY)};
 #undef ENTRY
-enum { N_TYPES = sizeof types / sizeof types[0] };
-
-static uint64_t seed = 88172645463325252u;
-
-static uint32_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 32);
-}
-
-static float random_float(void)
-{
-    return (float)(int32_t)random_bits() * 0x1p-31f;
-}
+enum { N_TYPES = COUNT_OF(types) };
 
 /* What fills a block of weights. */
 typedef enum fill { FILL_RANDOM, FILL_ONES, FILL_ZEROS, FILL_KINDS } fill;
@@ -53,7 +35,7 @@ static uint16_t random_half(void)
     uint32_t bits = random_bits();
     if (bits % 16 == 0)
         return special[bits / 16 % 4];
-    return f32_to_f16(random_float() * 0.1f);
+    return f32_to_f16(uniform(-1, 1) * 0.1f);
 }
 
 /* n_rows file rows of k weights; halves are finite whatever the rest is. */
@@ -66,7 +48,7 @@ static void rows_fill(uint8_t *rows, const type_entry *e, int32_t n_rows, int64_
             block[i] = kind == FILL_RANDOM ? (uint8_t)random_bits() : kind == FILL_ONES ? 255 : 0;
         if (e->type == TYPE_F32 || e->type == TYPE_BF16) {
             uint32_t bits;
-            float v = random_float();
+            float v = uniform(-1, 1);
             memcpy(&bits, &v, 4);
             bits >>= 32 - 8 * e->block_bytes; /* BF16 is the upper half of a float */
             memcpy(block, &bits, (size_t)e->block_bytes);
@@ -88,16 +70,9 @@ static void acts_fill(float *x, int64_t n, int64_t k)
     for (int64_t t = 0; t < n; t++)
         for (int64_t i = 0; i < k; i++) {
             int64_t block = t * 5 + i / 32;
-            float v = random_float() * (block % 3 ? 1.0f : 100.0f);
+            float v = uniform(-1, 1) * (block % 3 ? 1.0f : 100.0f);
             x[t * k + i] = block % 7 == 0 ? 0.0f : block % 11 == 0 ? copysignf(3.0f, v) : v;
         }
-}
-
-static void *must_alloc(size_t bytes)
-{
-    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    assert_non_null(p);
-    return p;
 }
 
 static int64_t row_bytes_of(const type_entry *e, int64_t k)
@@ -124,8 +99,9 @@ TEST(test_unpack_goldens)
         assert_int_equal(fread(expected, 4, (size_t)k, f), k);
         assert_int_equal(fgetc(f), EOF);
         fclose(f);
-        for (const char *const *tier = kernel_tiers(); *tier; tier++) {
-            const matmul_kernel *kernel = &kernel_select(*tier)->matmul[e->type];
+        FOR_EACH_TIER(table)
+        {
+            const matmul_kernel *kernel = &table->matmul[e->type];
             uint8_t *group = must_alloc(kernel->group_bytes(k));
             kernel->pack(group, raw, (int64_t)raw_bytes, 1, k);
             kernel->unpack_row(got, group, 0, k);
@@ -152,13 +128,14 @@ static void check_pack(const type_entry *e, int32_t n_rows, int64_t k, int64_t p
     for (size_t i = 0; i < rows.size_bytes; i++)
         ((uint8_t *)rows.data)[i] = (uint8_t)random_bits();
     ref->matmul[e->type].pack(expected, rows.data, row_bytes, n_rows, k);
-    for (const char *const *tier = kernel_tiers(); *tier; tier++) {
-        const matmul_kernel *kernel = &kernel_select(*tier)->matmul[e->type];
+    FOR_EACH_TIER(table)
+    {
+        const matmul_kernel *kernel = &table->matmul[e->type];
         assert_int_equal(kernel->group_bytes(k), group_bytes);
         memset(group.data, 0xa5, group_bytes);
         kernel->pack(group.data, rows.data, row_bytes, n_rows, k);
         if (memcmp(group.data, expected, group_bytes) != 0)
-            fail_msg("pack of %s on %s, %d rows, k %d", e->name, *tier, n_rows, (int)k);
+            fail_msg("pack of %s on %s, %d rows, k %d", e->name, table->tier, n_rows, (int)k);
         assert_true(guard_intact(&group));
     }
     free(expected);
@@ -170,7 +147,7 @@ TEST(test_pack)
 {
     static const int32_t row_counts[] = {1, 2, 15, 16, 17, 31, 32};
     for (int32_t i = 0; i < N_TYPES; i++)
-        for (size_t r = 0; r < sizeof row_counts / sizeof row_counts[0]; r++) {
+        for (size_t r = 0; r < COUNT_OF(row_counts); r++) {
             int64_t unit = types[i].block_k < 32 ? 32 : types[i].block_k;
             check_pack(&types[i], row_counts[r], unit, 0);
             check_pack(&types[i], row_counts[r], unit * 3, 0);
@@ -186,10 +163,11 @@ static void all_tiers_say(const type_entry *e, const uint8_t *rows, int32_t n_ro
                           bool finite, const char *what)
 {
     static _Alignas(64) uint8_t group[GROUP_ROWS * 5 * 256 * 4];
-    for (const char *const *tier = kernel_tiers(); *tier; tier++) {
-        const matmul_kernel *kernel = &kernel_select(*tier)->matmul[e->type];
+    FOR_EACH_TIER(table)
+    {
+        const matmul_kernel *kernel = &table->matmul[e->type];
         if (kernel->pack(group, rows, row_bytes_of(e, k), n_rows, k) != finite)
-            fail_msg("%s on %s, %d rows: %s", e->name, *tier, n_rows, what);
+            fail_msg("%s on %s, %d rows: %s", e->name, table->tier, n_rows, what);
     }
 }
 
@@ -251,7 +229,7 @@ static void fill_awkward(float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         /* A block draws either from the small ones, or without, or with the non-finite ones. */
         uint32_t range = i / 256 % 3 == 0 ? 6 : i / 256 % 3 == 1 ? 12 : 16;
-        x[i] = random_bits() % 4 ? random_float() * (i / 256 % 3 ? 1.0f : 1e-38f)
+        x[i] = random_bits() % 4 ? uniform(-1, 1) * (i / 256 % 3 ? 1.0f : 1e-38f)
                                  : awkward[random_bits() % range];
     }
 }
@@ -301,7 +279,7 @@ TEST(test_quantise_tiers)
 {
     static const int32_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33};
     for (const char *const *tier = test_tiers(); *tier; tier++)
-        for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        for (size_t c = 0; c < COUNT_OF(counts); c++) {
             const kernel_table *table = test_table(*tier);
             check_quantise(table, ACT_F32, counts[c], 37);
             check_quantise(table, ACT_F32, counts[c], 288);
@@ -455,7 +433,7 @@ TEST(test_dot_tiers)
     for (int32_t i = 0; i < N_TYPES; i++) {
         const type_entry *e = &types[i];
         int64_t unit = e->block_k < 32 ? 32 : e->block_k;
-        for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        for (size_t c = 0; c < COUNT_OF(counts); c++) {
             check_dot(e, 32, counts[c], unit, FILL_RANDOM);
             check_dot(e, 40, counts[c], unit * 3, FILL_RANDOM);
         }

@@ -1,33 +1,11 @@
 /* Nested planes: what is split and joined again is what it was, on every tier; what stands for
  * missing bits, by hand; and products over planes are those of the joined blocks, to the bit. */
-#include <math.h>
-#include <stdlib.h>
-
-#include "kernel/emulated/emulated_tiers.h"
+#include "kernel/kernel_test.h"
 #include "kernel/planes.h"
-#include "support/faults/guard.h"
-#include "support/test.h"
 
 static const tensor_type types[] = {TYPE_Q4_0, TYPE_Q4_1, TYPE_Q5_0, TYPE_Q5_1,
                                     TYPE_Q4_K, TYPE_Q5_K, TYPE_Q6_K};
-enum { N_TYPES = sizeof types / sizeof *types, K = 768 };
-
-static uint64_t seed = 88172645463325252u;
-
-static uint32_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (uint32_t)(seed >> 32);
-}
-
-static void *must_alloc(size_t bytes)
-{
-    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    assert_non_null(p);
-    return p;
-}
+enum { N_TYPES = COUNT_OF(types), K = 768 };
 
 /* A group of random quants; all halves are small and finite. */
 typedef struct split_group {
@@ -154,7 +132,7 @@ static void check_dot(const split_group *s, tensor_type type, const kernel_table
     const matmul_kernel *m = &table->matmul[type];
     float *x = must_alloc(sizeof(float) * (size_t)n * K), *want, *got;
     for (int32_t i = 0; i < n * K; i++)
-        x[i] = (float)(int32_t)random_bits() * 0x1p-31f;
+        x[i] = uniform(-1, 1);
     want = must_alloc(sizeof(float) * (size_t)n * GROUP_ROWS);
     got = must_alloc(sizeof(float) * (size_t)n * GROUP_ROWS);
     void *acts = must_alloc(act_bytes(m->act, n, K)), *scratch = must_alloc(test_scratch_bytes(K));
@@ -179,7 +157,7 @@ TEST(test_products_are_those_of_joined_blocks)
     for (int t = 0; t < N_TYPES; t++) {
         split_group s = split_make(types[t]);
         for (const char *const *tier = test_tiers(); *tier; tier++)
-            for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+            for (size_t i = 0; i < COUNT_OF(counts); i++)
                 for (int n_there = 1; n_there <= N_PLANES; n_there++)
                     check_dot(&s, types[t], test_table(*tier), counts[i], n_there);
         split_free(&s);
